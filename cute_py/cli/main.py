@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from cute_py.cli import (
     atom_command,
+    check_command,
     completion_command,
     copy_command,
     demo_command,
@@ -24,6 +25,7 @@ from cute_py.cli import (
     serve_command,
     tma_command,
     tmem_command,
+    watch_command,
 )
 from cute_py.cli.serve_workers import Json, plain_error, refusal
 from cute_py.cli.terminal import ERROR, FACT, HINT, painted, wants_colour
@@ -36,6 +38,8 @@ COMMANDS = (
     copy_command,
     tma_command,
     desc_command,
+    check_command,
+    watch_command,
     tmem_command,
     atom_command,
     draw_command,
@@ -49,12 +53,14 @@ EPILOG = """\
 exit status:
   0    done; the copy is equal, the maps do not differ, no rule is broken
   1    the copy is not equal (copy, demo), the maps differ (desc diff), a rule
-       is broken (desc check, tma check, tmem descriptor), or something does
-       not work as it should (doctor)
+       is broken (desc check, tma check, tmem descriptor, check), or something
+       does not work as it should (doctor)
   2    refused: wrong arguments, a file that can't be read, no such layout;
        standard error has the rule, the facts and the fix, and with --json
        standard output has the broken rules as records
   130  interrupted
+  watch: the exit status of the program that it runs; 126 or 127 where that
+  can't be run, as in a shell
   141  whoever read the output went away
 
 Every command takes --json, and - for standard input where it takes a text or a

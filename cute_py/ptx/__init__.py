@@ -7,6 +7,7 @@ from cute_py.ptx.catalog import FORMS, form
 from cute_py.ptx.check import ParsedInstruction, Verdict, examine, verdict
 from cute_py.ptx.entry_points import ENTRY_POINTS, EntryPoint, entry_point
 from cute_py.ptx.inline_asm import InlineAsm, ch_opnum, inline_asm, mcast_opnum
+from cute_py.ptx.order import ProgramReport, check_program
 from cute_py.ptx.reasons import CAPABILITIES, VARIANTS, Capability, Variant, capability, check_target, why_not
 from cute_py.ptx.render import ptx
 
@@ -18,11 +19,13 @@ __all__ = [
     "FORMS",
     "InlineAsm",
     "ParsedInstruction",
+    "ProgramReport",
     "VARIANTS",
     "Variant",
     "Verdict",
     "capability",
     "ch_opnum",
+    "check_program",
     "check_target",
     "entry_point",
     "examine",

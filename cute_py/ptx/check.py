@@ -90,7 +90,10 @@ def _elements(operand: Operand, got: WrittenOperand, count: int, *widths: int | 
         return f"{operand.name} {got.text}: expected a {operand.kinds[0].description}"
     if len(got.elements) != count:
         return f"{operand.name} {got.text}: {len(got.elements)} elements; expected {count}"
+    sinks = operand.written and operand.kinds[0] is OperandClass.VECTOR  # all but one may be left out with _
     for element in got.elements:
+        if element == "_" and sinks and set(got.elements) != {"_"}:
+            continue
         width = register_bits(element)
         if width is None and not _is_number(element):
             return f"{operand.name}: {element!r} is neither a register nor a number"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Final
 
 from cute_py.errors import DeviceError, MissingPackageError
 from cute_py.targets import NEWEST_VERSION, Version, version_text
@@ -80,3 +82,27 @@ def disassemble(cubin: bytes) -> str:
     if done.returncode:
         raise DeviceError(f"{Path(tool).name} refused the cubin", {"log": done.stderr.strip()})
     return done.stdout
+
+
+_COPY_ENGINE: Final = re.compile(
+    r"^\s*(?:/\*[0-9a-f]+\*/)?\s*(@!?\w+\s+)?((?:UTMA|UBLK|SYNCS|UCGABAR|FENCE\.VIEW)[\w.]*[^;\n]*);", re.MULTILINE
+)
+"""TMA, bulk copies, barriers, clusters and proxy fences in SASS (names as nvdisasm 13 prints them)."""
+_SECTION: Final = re.compile(r"^(?:\s*\.section\s+)?\.text\.([\w$]+)[,:]", re.MULTILINE)
+
+
+def copy_engine_code(sass: str) -> dict[str, tuple[str, ...]]:
+    """Kernel -> its machine instructions of TMA, bulk copies, barriers, clusters and proxy fences, in order.
+
+    Args:
+        sass: as `disassemble` returns it.
+
+    >>> copy_engine_code(".text.k:\\n /*0010*/ UTMALDG.2D [UR8], [UR4] ;\\n /*0020*/ EXIT ;\\n")
+    {'k': ('UTMALDG.2D [UR8], [UR4]',)}
+    """
+    starts = [(found.start(), found[1]) for found in _SECTION.finditer(sass)]
+    listed: dict[str, tuple[str, ...]] = {}
+    for (start, name), end in zip(starts, [*(at for at, _ in starts[1:]), len(sass)], strict=True):
+        found = [" ".join(f"{one[1] or ''}{one[2]}".split()) for one in _COPY_ENGINE.finditer(sass, start, end)]
+        listed[name] = (*listed.get(name, ()), *found)
+    return listed

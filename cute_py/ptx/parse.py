@@ -112,8 +112,14 @@ def float_immediate(text: str) -> float | None:
     return float(text) if re.fullmatch(r"[-+]?[0-9]+\.[0-9]*", text) else None
 
 
-def _split(text: str) -> list[str]:
-    """Split at commas outside of brackets and braces."""
+def split_operands(text: str) -> list[str]:
+    """Split at commas outside of brackets and braces.
+
+    >>> split_operands("[%rd1, {%r1, %r2}], 4")
+    ['[%rd1, {%r1, %r2}]', '4']
+    """
+    if not any(letter in text for letter in "[{("):
+        return [part.strip() for part in text.split(",")]
     parts, depth, start = [], 0, 0
     for index, letter in enumerate(text):
         if letter in "[{(":
@@ -129,7 +135,7 @@ def _split(text: str) -> list[str]:
 
 def _operand(text: str, body: str) -> WrittenOperand:
     if text.startswith("[") and text.endswith("]"):
-        inner, no_address = _split(text[1:-1]), f"operand {given(text)} is not an address"
+        inner, no_address = split_operands(text[1:-1]), f"operand {given(text)} is not an address"
         found = _ADDRESS.fullmatch(inner[0])
         if found is None:
             raise ParseError(no_address, {"instruction": body}, position=body.find(text))
@@ -137,12 +143,12 @@ def _operand(text: str, body: str) -> WrittenOperand:
         if len(inner) == 1:
             return WrittenOperand(text, OperandKind.ADDRESS, base, offset)
         if len(inner) == 2 and inner[1].startswith("{") and inner[1].endswith("}"):
-            return WrittenOperand(text, OperandKind.TENSOR, base, offset, tuple(_split(inner[1][1:-1])))
+            return WrittenOperand(text, OperandKind.TENSOR, base, offset, tuple(split_operands(inner[1][1:-1])))
         if len(inner) == 2:
             return WrittenOperand(text, OperandKind.TENSOR, base, offset, ())
         raise ParseError(no_address, {"instruction": body}, position=body.find(text))
     if text.startswith("{") and text.endswith("}"):
-        return WrittenOperand(text, OperandKind.VECTOR, elements=tuple(_split(text[1:-1])))
+        return WrittenOperand(text, OperandKind.VECTOR, elements=tuple(split_operands(text[1:-1])))
     if text == "_":
         return WrittenOperand(text, OperandKind.SINK)
     if "|" in text:
@@ -178,5 +184,5 @@ def parse_instruction(text: str) -> Instruction:
     for opening, closing in ("[]", "{}", "()"):
         if tail.count(opening) != tail.count(closing):
             raise ParseError(f"unbalanced {opening}{closing}", {"instruction": text}, position=len(name))
-    operands = tuple(_operand(part, body) for part in _split(tail)) if tail.strip() else ()
+    operands = tuple(_operand(part, body) for part in split_operands(tail)) if tail.strip() else ()
     return Instruction(text, predicate, tuple(name.split(".")), operands)

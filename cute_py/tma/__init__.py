@@ -61,8 +61,9 @@ _TABLE: Final = {
     """,
     "cute_py.gpu": "Device device_available driver_encode open_device",
     "cute_py.ptx": """
-        CAPABILITIES ENTRY_POINTS FORMS VARIANTS Capability EntryPoint InlineAsm ParsedInstruction Variant Verdict
-        capability ch_opnum check_target entry_point examine form inline_asm mcast_opnum ptx verdict why_not
+        CAPABILITIES ENTRY_POINTS FORMS VARIANTS Capability EntryPoint InlineAsm ParsedInstruction ProgramReport Variant
+        Verdict capability ch_opnum check_program check_target entry_point examine form inline_asm mcast_opnum ptx
+        verdict why_not
     """,
     "cute_py.targets": "NEWEST_VERSION Targets",
     "cute_py.tma.atom": """

@@ -51,6 +51,7 @@ LAYERS: dict[str, float] = {
     "cute_py.tma": 8,
     "cute_py.testing": 8,
     "cute_py.explanation": 8.5,
+    "cute_py.watch": 8.6,
     "cute_py.draw": 8,
     "cute_py.cli": 10,
     "cute_py.__main__": 10,
@@ -60,6 +61,7 @@ LAYERS: dict[str, float] = {
 HALVES: dict[str, str] = {
     "cute_py.cli.atom_command": "one file a command",
     "cute_py.atom.mma_warpgroup_atoms": "one table a family of operations, all read by mma_atoms",
+    "cute_py.cli.check_command": "one file a command",
     "cute_py.cli.completion_command": "one file a command, all registered by main",
     "cute_py.cli.demo_command": "one file a command",
     "cute_py.cli.draw_command": "one file a command",
@@ -67,6 +69,7 @@ HALVES: dict[str, str] = {
     "cute_py.cli.print_command": "one file a command",
     "cute_py.cli.reshard_command": "one file a command",
     "cute_py.cli.tmem_command": "one file a command",
+    "cute_py.cli.watch_command": "one file a command",
     "cute_py.gpu.barrier_timeout": "the one module of the executor that may import the emulator",
     "cute_py.ptx.forms_sync": "one table a family of instructions, all read by catalog",
 }

@@ -126,10 +126,12 @@ MAKES: dict[str, tuple[Make, float]] = {
     "completion": (lambda m: [m.one_of("bash", "zsh", "fish")], 0.05),
     "serve": (lambda m: ["--help"], 0.03),
     "reshard": (lambda m: ["{plan}", *option(m, "--memory", "4M")], 0.1),
+    "check": (lambda m: ["{ptx}", *option(m, "--arch", m.one_of("sm_90a", "sm_100a", "sm_80"))], 0.1),
+    "watch": (lambda m: ["--help"], 0.03),
 }
 """Command -> its arguments, and its weight. A command that is added needs a row."""
 
-FILES = {"{file}": "saved((64, 64), 'float16')", "{plan}": "saved_shards()"}
+FILES = {"{file}": "saved((64, 64), 'float16')", "{plan}": "saved_shards()", "{ptx}": "saved_ptx()"}
 """In place of an argument, what makes the file and gives its name."""
 
 STRINGS = (
@@ -160,7 +162,7 @@ def _register(name: str, make: Make, weight: float) -> None:
     def made(m: Maker) -> Call:
         arguments = make(m)
         arguments += ["--json"] if m.chance(0.4) and "--help" not in arguments else []
-        if m.chance(0.4) and name not in ("serve", "demo", "doctor"):
+        if m.chance(0.4) and name not in ("serve", "demo", "doctor", "watch"):
             arguments[m.integer(0, len(arguments) - 1)] = m.choice(STRINGS)
         texts = [FILES.get(a, repr(a)) for a in arguments]
         stdin = (("stdin", repr(m.choice(LAYOUTS))),) if "-" in arguments else ()

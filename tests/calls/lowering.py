@@ -79,6 +79,18 @@ def instruction(m: Maker) -> str:
     return damaged(m) if m.chance(0.3) else m.choice(INSTRUCTIONS)
 
 
+def program(m: Maker) -> str:
+    """A module of a store with what belongs to it, some of it left out."""
+    body = (
+        "'st.shared.b32 [smem], 1;'",
+        "'fence.proxy.async.shared::cta;'",
+        "'cp.async.bulk.global.shared::cta.bulk_group [%rd1], [smem], 32;'",
+        "'cp.async.bulk.commit_group;'",
+        "'cp.async.bulk.wait_group.read 0;'",
+    )
+    return f"ptx_text({', '.join(line for line in body if m.chance(0.8))})"
+
+
 INSTANCES.update(
     {
         "targets.Target": lambda m: f"targets.architecture({sm(m)})",
@@ -86,6 +98,7 @@ INSTANCES.update(
         "tma.CopyShape": shape,
         "tma.EntryPoint": lambda m: f"tma.ENTRY_POINTS[{m.integer(0, 80)}]",
         "tma.ParsedInstruction": lambda m: f"tma.examine({m.choice(INSTRUCTIONS)})",
+        "tma.ProgramReport": lambda m: f"tma.check_program({program(m)})",
         "tma.InlineAsm": "tma.inline_asm('load', dim=2, multicast=True)",
         "tma.KernelOperation": "tma.KernelOperation('%s = use %a_tile', ('A',))",
         "tma.KernelFunction": "tma.KernelFunction('sm_90a', (shape_of(), shape_of('store')))",
@@ -99,6 +112,8 @@ INSTANCES.update(
 )
 
 add("targets.architecture", Maker.arch)
+add("tma.check_program", program, named={"arch": sm})
+add("tma.ProgramReport", "'sm_90a'", "(9, 0)", "()", "{'load': 1}", "('what other threads do',)")
 add("targets.Target", "'sm_90a'", "90", "'a'", "(8, 0)", "'Hopper'")
 add("tma.init_sequence", "request()", named={"space": lambda m: m.one_of("'global'", "'shared'")})
 add(

@@ -14,6 +14,7 @@ import numpy as np
 import cute_py as cute
 from cute_py import Int, Layout, LayoutRight, tma, tmem
 from cute_py.cli import main
+from cute_py.ptx.module import ptx_module
 from tests.calls.arena import placed
 
 __all__ = [
@@ -46,9 +47,11 @@ __all__ = [
     "operand_load",
     "program",
     "proxy",
+    "ptx_text",
     "request",
     "ring",
     "saved",
+    "saved_ptx",
     "saved_shards",
     "shape_of",
     "small_request",
@@ -79,6 +82,19 @@ def saved(shape: Any, dtype: str = "float32", name: str = "input.npy") -> str:
     """The name of a file of an array in the current folder, which is a folder of its own."""
     np.save(name, array(shape, dtype))
     return name
+
+
+def ptx_text(*body: str) -> str:
+    """A PTX module of one kernel that stores 32 bytes of shared memory in bulk."""
+    lines = [".reg .b64 %rd<4>;", "ld.param.u64 %rd1, [p];", *body, "ret;"]
+    symbols = [".extern .shared .align 128 .b8 smem[];"]
+    return ptx_module("k", lines, "sm_90a", parameters=[".u64 p"], symbols=symbols)
+
+
+def saved_ptx() -> str:
+    """The name of a file of such a module."""
+    Path("kernel.ptx").write_text(ptx_text("cp.async.bulk.global.shared::cta.bulk_group [%rd1], [smem], 32;"))
+    return "kernel.ptx"
 
 
 def dtensor() -> Any:

@@ -1,0 +1,156 @@
+"""`cute-py check`: the TMA, bulk, barrier, fence and cluster instructions of a PTX, CUDA or cubin file."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from cute_py.cli.arguments import STANDARD_INPUT, Commands, json_option, report, standard_bytes
+from cute_py.errors import DeviceError, FileFormatError, counted, shortened
+from cute_py.targets import architecture
+
+DEFAULT_ARCH: Final = "sm_90a"
+COMPILE_SECONDS: Final = 600
+"""For one call of nvcc: CUTLASS's largest examples take minutes."""
+MAX_FILE: Final = 64 << 20
+_ELF: Final = b"\x7fELF"
+_FATBIN: Final = b"\x50\xed\x55\xba"
+_CUDA_MACHINE: Final = 190
+"""e_machine of an ELF file of GPU code."""
+
+
+def register(commands: Commands) -> None:
+    """Add the command's arguments."""
+    command = commands.add_parser(
+        "check",
+        help="judge the TMA and barrier instructions of a PTX, CUDA or cubin file",
+        description="Judges each TMA, bulk, mbarrier, fence, tensormap and cluster instruction of a PTX module: form "
+        "and architecture, bytes expected, fences, commits, waits, multicast. A .cu file is compiled to PTX first. "
+        "Of a cubin the instructions are listed, and no rule is judged.",
+    )
+    command.add_argument(
+        "file", metavar="FILE", help="a .ptx, .cu or .cubin file, or - for standard input (PTX, cubin)"
+    )
+    command.add_argument(
+        "--arch",
+        help=f"judge for this architecture; default: the .target of the PTX, and {DEFAULT_ARCH} for a .cu file",
+    )
+    command.add_argument(
+        "--compiler", choices=["nvcc", "nvrtc"], help="for a .cu file; default: nvcc where it is on PATH"
+    )
+    command.add_argument(
+        "-I", dest="include", action="append", default=[], metavar="DIR", help="a folder of headers (.cu)"
+    )
+    json_option(command, run_check)
+
+
+def _content(name: str) -> bytes:
+    if name == STANDARD_INPUT:
+        data = standard_bytes(MAX_FILE + 1)
+    else:
+        try:
+            with open(name, "rb") as file:
+                data = file.read(MAX_FILE + 1)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise FileFormatError(f"{shortened(name)}: can't be read: {reason}") from None
+    if len(data) > MAX_FILE:
+        raise FileFormatError(f"{shortened(name)}: larger than {MAX_FILE} bytes; no module of kernels is")
+    if not data:
+        raise FileFormatError(f"{shortened(name)}: the file is empty")
+    return data
+
+
+def _text(name: str, data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise FileFormatError(f"{shortened(name)}: neither PTX nor a cubin (not text, and not GPU code)") from None
+
+
+def run_nvcc(name: str, arch: str, include: Sequence[str]) -> str:
+    """The PTX of a .cu file.
+
+    Raises:
+        DeviceError: nvcc is not on PATH, refuses the file, or does not end.
+    """
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        raise DeviceError("no nvcc on PATH", {"needed for": f"compiling {shortened(name)}"}, "--compiler nvrtc")
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "module.ptx"
+        folders = [f"-I{path}" for path in include]
+        options = ["-ptx", f"-arch={arch}", "-std=c++17", "--expt-relaxed-constexpr", *folders, "-o", str(out)]
+        try:
+            done = subprocess.run(
+                [nvcc, *options, name], capture_output=True, text=True, check=False, timeout=COMPILE_SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            raise DeviceError(f"nvcc did not end within {COMPILE_SECONDS} s", {"file": shortened(name)}) from None
+        if done.returncode:
+            raise DeviceError(f"nvcc refused {shortened(name)}", {"log": shortened(done.stderr.strip(), 2000)})
+        return out.read_text()
+
+
+def _compiled(options: argparse.Namespace, data: bytes) -> str:
+    arch = options.arch or DEFAULT_ARCH
+    architecture(arch)
+    if options.compiler == "nvcc" or (options.compiler is None and shutil.which("nvcc") is not None):
+        return run_nvcc(options.file, arch, options.include)
+    from cute_py.gpu.nvrtc import run_nvrtc
+
+    text = _text(options.file, data)
+    return run_nvrtc(text, Path(options.file).stem, arch.replace("sm_", "compute_"), "ptx").rstrip(b"\0").decode()
+
+
+def _list_cubin(options: argparse.Namespace, data: bytes) -> int:
+    from cute_py.ptx.module import copy_engine_code, disassemble
+
+    if data.startswith(_ELF) and int.from_bytes(data[18:20], "little") != _CUDA_MACHINE:
+        raise FileFormatError(
+            f"{shortened(options.file)}: a program of the host, not GPU code", hint="cuobjdump -xelf all"
+        )
+    if data.startswith(_FATBIN):
+        raise FileFormatError(f"{shortened(options.file)}: a fat binary", hint="cuobjdump -xelf all, then its cubins")
+    listed = copy_engine_code(disassemble(data))
+    count = sum(map(len, listed.values()))
+    note = "machine code is listed; no rule is judged on it"
+    lines = [f"{counted(count, 'instruction')} in {counted(len(listed), 'kernel')}; {note}"]
+    for kernel, code in listed.items():
+        lines += [f"{shortened(kernel, 100)}:", *(f"  {one}" for one in code)]
+    report(options, lambda: {"kernels": listed, "judged": False, "note": note}, lambda: "\n".join(lines))
+    return 0
+
+
+def run_check(options: argparse.Namespace) -> int:
+    """Print what is broken; 1 if a rule is."""
+    from cute_py.ptx.order import check_program
+
+    data = _content(options.file)
+    if data.startswith((_ELF, _FATBIN)):
+        return _list_cubin(options, data)
+    is_source = options.file.endswith((".cu", ".cuh", ".cpp", ".cc"))
+    result = check_program(_compiled(options, data) if is_source else _text(options.file, data), options.arch)
+    found = {
+        "target": result.target,
+        "found": [
+            {
+                "rule": one.rule,
+                "severity": one.severity,
+                "message": one.message,
+                "source": one.source,
+                **one.facts,
+                "fixes": list(one.fixes),
+            }
+            for one in result.found
+        ],
+        "judged": dict(result.counts),
+        "not_analysed": list(result.not_analysed),
+    }
+    report(options, lambda: found, lambda: result)
+    return 1 if result.errors else 0

@@ -1,0 +1,229 @@
+"""What registers hold, as far as a function's text says: a base and a number added to it.
+
+Two operands with equal `Value`s are equal whenever both instructions run in one pass through their block. A register
+that is written once has one value for the whole function. One that is written again is followed inside its block; at
+the beginning of a block it is known by the instructions that may have written it.
+A base is 0 for a constant; otherwise the number of an expression of symbols, parameters, special registers and
+instructions that are no arithmetic.
+"""
+
+from __future__ import annotations
+
+import collections
+import re
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from cute_py.ptx.parse import immediate, register_bits
+from cute_py.ptx.program import Function, Statement
+
+Key: TypeAlias = tuple[str | int, ...]
+
+
+class Value(NamedTuple):
+    """`base` + `offset`; base 0: the constant `offset`."""
+
+    base: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One instruction at its place, with the values of its operands (of an address: of what is in the brackets)."""
+
+    block: int
+    index: int
+    statement: Statement
+    values: tuple[Value | None, ...]
+
+
+_LEAVES: Final = ("symbol", "entry", "made")
+_SAME: Final = ("mov", "cvt", "cvta")
+_ARITHMETIC: Final = "add sub mul mad shl shr and or xor not neg abs min max selp setp bfe bfi prmt shf lop3 rem div"
+_PURE: Final = frozenset(f"{_ARITHMETIC} mapa popc clz cnot sad isspacep".split())
+_SPECIAL = re.compile(r"%(tid|ntid|ctaid|nctaid|laneid|warpid|cluster_|clusterid|nclusterid|dynamic_smem|total_smem)")
+_ADDRESS = re.compile(r"\[\s*([^\[\]\s+,]+)\s*(?:\+\s*(-?\w+))?\s*(?:,.*)?\]", re.DOTALL)
+_NUMBERED = re.compile(r"[%A-Za-z_$][\w$.]*")
+
+
+class Values:
+    """The values of one function's operands.
+
+    Args:
+        wanted: opcodes, by their first part, whose instructions become `events`.
+    """
+
+    def __init__(self, function: Function, wanted: frozenset[str]) -> None:
+        self._keys: dict[Key, int] = {("constant",): 0}
+        self._list: list[Key] = [("constant",)]
+        self._roots: dict[int, frozenset[Key]] = {0: frozenset()}
+        self.events: list[Event] = []
+        writes = collections.Counter(
+            name for s in function.statements() for name in _written(s) if register_bits(name) is not None
+        )
+        once: dict[str, Value] = {}
+        self._again = {name for name, count in writes.items() if count > 1}
+        self._places, self._entering = _reaching(function, self._again)
+        for number, block in enumerate(function.blocks):
+            here: dict[str, Value] = {}
+            for index, statement in enumerate(block.statements):
+                if statement.opcode.partition(".")[0] in wanted:
+                    held = tuple([self._operand(text, once, here, number) for text in statement.operands])
+                    self.events.append(Event(number, index, statement, held))
+                for place, name in enumerate(_written(statement)):
+                    value = self._result(statement, place, once, here, number, index)
+                    (once if writes[name] == 1 else here)[name] = value
+
+    def roots(self, value: Value) -> frozenset[Key]:
+        """Where the pointers in a value come from: symbols, what was loaded, results of other instructions."""
+        todo = [value.base]
+        while todo:
+            base = todo[-1]
+            key = self._list[base]
+            parts = [p for p in key[1:] if isinstance(p, int)]
+            waiting = [p for p in parts if p not in self._roots]
+            if key[0] in _LEAVES or str(key[0]).startswith("ld"):
+                self._roots[base] = frozenset((key,))
+            elif waiting:
+                todo += waiting
+                continue
+            else:
+                self._roots[base] = frozenset[Key]().union(*(self._roots[p] for p in parts))
+            todo.pop()
+        return self._roots[value.base]
+
+    def symbols(self, value: Value) -> frozenset[str]:
+        """The names among the roots of a value."""
+        return frozenset(str(key[1]) for key in self.roots(value) if key[0] == "symbol")
+
+    def is_fixed(self, value: Value) -> bool:
+        """Whether a value is the same for one thread wherever it is read, up to loops."""
+        return not any(key[0] == "entry" for key in self.roots(value))
+
+    def _intern(self, *key: str | int) -> Value:
+        if key not in self._keys:
+            self._keys[key] = len(self._list)
+            self._list.append(key)
+        return Value(self._keys[key], 0)
+
+    def _constant(self, number: int) -> int:
+        """A base that holds a constant inside a larger expression."""
+        return self._intern("number", f"{number}").base
+
+    def _operand(self, text: str, once: dict[str, Value], here: dict[str, Value], block: int) -> Value | None:
+        address = _ADDRESS.fullmatch(text) if text.startswith("[") else None
+        if address is not None:
+            base = self._operand(address[1], once, here, block)
+            offset = immediate(address[2]) if address[2] else 0
+            return None if base is None or offset is None else Value(base.base, base.offset + offset)
+        number = immediate(text)
+        if number is not None:
+            return Value(0, number)
+        if not _NUMBERED.fullmatch(text):
+            return None
+        if text in here:
+            return here[text]
+        if text in once:
+            return once[text]
+        if register_bits(text) is not None:
+            return self._intern("entry", text, f"{self._entering[block] & self._places.get(text, 0):x}")
+        if text.startswith("%"):
+            return self._intern("special", text) if _SPECIAL.match(text) else None
+        return self._intern("symbol", text)
+
+    def _result(
+        self, statement: Statement, place: int, once: dict[str, Value], here: dict[str, Value], block: int, index: int
+    ) -> Value:
+        first, _, rest = statement.opcode.partition(".")
+        made = ("made", f"{block}.{index}.{place}")
+        from_table = first == "ld" and rest.startswith(("param", "const"))
+        if statement.predicate or not (first in _SAME or first in _PURE or from_table):
+            return self._intern(*made)
+        given = [self._operand(text, once, here, block) for text in statement.operands[1:]]
+        held = [value for value in given if value is not None]
+        if len(held) != len(given) or not held:
+            return self._intern(*made)
+        single = len(_written(statement)) == 1
+        if first in _SAME and single:
+            return held[0]
+        kind = rest.rpartition(".")[2]
+        if single and not from_table and (folded := self._folded(first, kind, held)) is not None:
+            return folded
+        parts = [part for value in held for part in (value.base, self._constant(value.offset))]
+        return self._intern(statement.opcode, f"{place}", *parts)
+
+    def _folded(self, first: str, kind: str, held: list[Value]) -> Value | None:
+        """Sums, and constants of constants; None: something else."""
+        if first == "add" and len(held) == 2:
+            low, high = sorted(held)
+            total = low.offset + high.offset
+            if not low.base:
+                return Value(high.base, total)
+            return Value(self._intern("sum", low.base, high.base).base, total)
+        if first == "sub" and len(held) == 2 and not held[1].base:
+            return Value(held[0].base, held[0].offset - held[1].offset)
+        if any(value.base for value in held) or kind.startswith("f") or len(held) < 2:
+            return None
+        a, b = held[0].offset, held[1].offset
+        narrow = (1 << 64) - 1 if kind.endswith("64") else (1 << 32) - 1
+        match first:
+            case "mul":
+                return Value(0, a * b & (1 << 64) - 1)
+            case "mad" if len(held) == 3:
+                return Value(0, (a * b & (1 << 64) - 1) + held[2].offset)
+            case "shl" if 0 <= b < 64:
+                return Value(0, a << b & narrow)
+            case "shr" if 0 <= b < 64 and a >= 0:
+                return Value(0, a >> b)
+            case "and":
+                return Value(0, a & b)
+            case "or":
+                return Value(0, a | b)
+            case "xor":
+                return Value(0, a ^ b)
+        return None
+
+
+def _written(statement: Statement) -> tuple[str, ...]:
+    """The registers that an instruction writes: those of its first operand, unless that is an address."""
+    if not statement.operands or statement.operands[0].startswith("[") or statement.opcode.startswith("bra"):
+        return ()
+    first = statement.operands[0]
+    return tuple(_NUMBERED.findall(first)) if first[0] in "%{" else ()
+
+
+def _reaching(function: Function, again: set[str]) -> tuple[dict[str, int], list[int]]:
+    """Which writes of the registers in `again` reach the beginning of each block, as bits.
+
+    Returns:
+        (register -> the bits of its writes, for each block the bits that reach it).
+    """
+    places: dict[str, int] = collections.defaultdict(int)
+    made: list[dict[str, int]] = []
+    count = 0
+    for block in function.blocks:
+        last: dict[str, int] = {}
+        for statement in block.statements:
+            for name in _written(statement):
+                if name in again:
+                    bit = 1 << count
+                    count += 1
+                    places[name] |= bit
+                    last[name] = last.get(name, 0) | bit if statement.predicate else bit
+        made.append(last)
+    gone = [sum(places[name] for name in last) for last in made]
+    bits = [sum(last.values()) for last in made]
+    entering = [0] * len(made)
+    todo = collections.deque(range(len(made)))
+    queued = set(todo)
+    while todo:
+        number = todo.popleft()
+        queued.discard(number)
+        leaving = (entering[number] & ~gone[number]) | bits[number]
+        for after in function.blocks[number].after:
+            if leaving & ~entering[after]:
+                entering[after] |= leaving
+                if after not in queued:
+                    todo.append(after)
+                    queued.add(after)
+    return dict(places), entering

@@ -1,0 +1,17 @@
+"""A CUDA program's tensor maps: recorded while it runs, and judged."""
+
+from cute_py.watch.injector import Injector, build_injector
+from cute_py.watch.program import watch
+from cute_py.watch.records import Recording, WatchedMap, read_records
+from cute_py.watch.report import WatchReport, report_on
+
+__all__ = [
+    "Injector",
+    "Recording",
+    "WatchReport",
+    "WatchedMap",
+    "build_injector",
+    "read_records",
+    "report_on",
+    "watch",
+]

@@ -1,0 +1,1 @@
+"""Whole PTX modules: read, followed, judged."""
