@@ -21,7 +21,7 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType
 from cute_py.errors import TmaBuildError, given, shortened
 from cute_py.tma.descriptor.limits import BY_NAME
-from cute_py.tma.dialect.copy_shape import mlir_type
+from cute_py.tma.dialect.mlir_text import mlir_type
 
 TEXTS: Final[dict[str, str]] = {
     "descriptor_alignment": "expected tma descriptor pointer to have alignment at least 128",
