@@ -15,6 +15,7 @@ import cute_py as cute
 from cute_py import Int, Layout, LayoutRight, tma, tmem
 from cute_py.cli import main
 from tests.calls.arena import placed
+from tests.tma.lower.atoms import tile_atom, window_operation
 
 __all__ = [
     "ROW_MAJOR_TILE",
@@ -24,6 +25,7 @@ __all__ = [
     "cluster",
     "command",
     "copied",
+    "copy_of",
     "copy_request",
     "dtensor",
     "exec_load",
@@ -50,12 +52,13 @@ __all__ = [
     "ring",
     "saved",
     "saved_shards",
-    "shape_of",
     "small_request",
     "stile",
+    "tile_atom",
     "timeline",
     "tmem_copy",
     "trace",
+    "window_operation",
 ]
 
 ROW_MAJOR_TILE = Layout((Int(128), Int(64)), LayoutRight)
@@ -196,8 +199,8 @@ def im2col_request() -> Any:
     return tma.TensorMapIm2col(0, 4096, (16, 4, 3, 1), (16, 64, 192), (-1, -1), (-1, -1), 16, 6)
 
 
-def shape_of(direction: str = "load") -> Any:
-    return tma.copy_shape(direction, (128, 64), "bf16", swizzle=3)
+def copy_of(direction: str = "load") -> Any:
+    return tile_atom(direction, (128, 64), "bf16", swizzle=3)
 
 
 # ---- memories and programs

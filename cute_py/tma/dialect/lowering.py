@@ -398,7 +398,7 @@ def _legacy_stages(copy: TracedCopy, witness: str, arch: str, found: tuple[str, 
 
 
 def lower(
-    atom: Copyable,
+    atom: Copyable | TracedCopy,
     tile_coord: Tree | None = None,
     arch: str = "sm_90a",
     *,

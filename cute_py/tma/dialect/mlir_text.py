@@ -9,7 +9,6 @@ CuTe's text in quotes: `!cute.layout<"(128,64):(64,1)">`.
 from __future__ import annotations
 
 from cute_py.argument_checks import expect
-from cute_py.dtypes import DType
 from cute_py.errors import integer_text
 from cute_py.layout.arguments import Leaf, Tree
 from cute_py.layout.composed import ComposedLayout
@@ -21,19 +20,6 @@ from cute_py.tensor.pointers import Pointer, TmemPointer
 from cute_py.tensor.tensor import Tensor
 
 __all__ = ["type_text"]
-
-
-def mlir_type(dtype: DType) -> str:
-    """The element type's spelling in the traces: bf16, f32, i8.
-
-    >>> from cute_py.dtypes import as_dtype
-    >>> [mlir_type(as_dtype(name)) for name in ("bfloat16", "float8_e4m3fn", "uint8", "bool")]
-    ['bf16', 'f8E4M3FN', 'i8', 'i1']
-    """
-    if dtype.kind != "float":
-        return "i1" if dtype.kind == "bool" else f"i{dtype.bits}"
-    name, *fields = dtype.name.split("_")
-    return name.replace("float", "f") + "".join(fields[:1]).upper()
 
 
 def leaf_text(leaf: Leaf, known: bool = True) -> str:

@@ -36,8 +36,8 @@ from cute_py.tma.dialect.diagnostics import (
     check_pointer,
     check_row,
     check_tile,
+    mlir_type,
 )
-from cute_py.tma.dialect.mlir_text import mlir_type
 from cute_py.tma.dialect.rebind import RebindInstruction, check_host_only, mutator, mutator_constraints, rebind_sequence
 from cute_py.tma.dialect.traced_copy import TracedCopy
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer, expect_items
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import CoordinateError, InvalidValueError, TmaBuildError
+from cute_py.errors import CoordinateError, InvalidValueError, TmaBuildError, counted
 from cute_py.layout.trees import at, leaves, modes
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.op import as_op
@@ -36,8 +36,7 @@ from cute_py.tma.atom.tiles import first_tile, tile_number, tile_start, tile_ste
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapSwizzle
 from cute_py.tma.descriptor.limits import SWIZZLE_SPAN
 from cute_py.tma.descriptor.request import HasTraits, OpRow, TensorMap, TensorMapTiled, TmaCopyTraits, request_of
-from cute_py.tma.dialect.diagnostics import DESCRIPTOR_BYTES, check_atom, check_operands, refuse, short_repr
-from cute_py.tma.dialect.mlir_text import mlir_type
+from cute_py.tma.dialect.diagnostics import DESCRIPTOR_BYTES, check_atom, check_operands, mlir_type, refuse, short_repr
 
 if TYPE_CHECKING:
     from cute_py.layout.arguments import Tree
@@ -234,7 +233,7 @@ class TracedCopy:
 
     def __str__(self) -> str:
         tile = "x".join([*map(str, self.tile), mlir_type(self.dtype)])
-        return f"{self.atom_name} of {tile} in {self.num_boxes} boxes of {list(self.box)}"
+        return f"{self.atom_name} of {tile}, {counted(self.num_boxes, 'instruction')} of {list(self.box)}"
 
     __repr__ = short_repr
 
@@ -393,8 +392,8 @@ def trace_copy(
         device_descriptor: the tensor map is made on the device. alignment: of its address, bytes.
         mem_semantic: one of `MEM_SEMANTICS`. in_bounds: by mode of the tile; by default what the tensor says.
     Raises:
-        TmaBuildError: not an atom, a prefetch, numbers that contradict each other, or a box of another rank than the
-            atom's ('tmaBoxDim and atomBoxDim length mismatch').
+        TmaBuildError: not an atom, a prefetch, numbers that contradict each other, a box of another rank than the
+            atom's ('tmaBoxDim and atomBoxDim length mismatch'), or parts of a multicast below 128 bytes.
         TmaLimitError: its tile fits into no block's shared memory.
         CoordinateError: a wrong number of coordinates. InvalidValueError: no such tile.
     """
@@ -406,13 +405,14 @@ def trace_copy(
     if isinstance(given, TileAtom):
         expect_fits(given)
     request, row = _request_and_row(given)
-    # The instructions of an atom whose request has another rank are not known.
     box_rank = getattr(getattr(given, "plan", None), "rank", request.rank)
-    refuse(check_atom("load", request.rank, box_rank, DESCRIPTOR_BYTES))
     dtype, box = _element(given, request), box_of(row, request)
     per_box = math.prod(box) * dtype.bits // 8
-    total, multicast = (int(getattr(given, name, None) or n) for name, n in _NUMBERS.items())
-    total = total or per_box
+    multicast, total = (
+        int(getattr(given, name, n)) for name, n in (("num_multicast", 1), ("transaction_bytes", per_box))
+    )
+    # The places of the instructions are not known of an atom whose request has another rank, nor of parts too small.
+    refuse(check_atom("load", request.rank, box_rank, per_box, multicast))
     if total % max(per_box, 1):
         facts = {"box": f"{per_box} bytes, {' x '.join(map(str, box))}"}
         raise TmaBuildError(f"transaction bytes = {total}; must be a multiple of one box", facts)
@@ -443,9 +443,6 @@ def trace_copy(
         start=start,
         coordinate_type=f"i{min(widths)}" if widths else "index",
     )
-
-
-_NUMBERS: Final = {"transaction_bytes": 0, "num_multicast": 1}
 
 
 def _request_and_row(given: Any) -> tuple[TensorMap, OpRow]:

@@ -234,14 +234,6 @@ KINDS: dict[str, str] = {"cu": ".cu", "ptx": ".ptx", "c": ".c", "cute": ".cute.c
 """Kind of export -> ending of its file."""
 
 
-def _request(atom: Copyable, request: TensorMap | None, kind: str) -> TensorMap:
-    try:
-        return request_of(atom if request is None else request)  # type: ignore[arg-type]
-    except InvalidTypeError:
-        text = f"export {given(kind)} needs a tensor map request"
-        raise EmissionError(text, {"given": type(atom).__name__}) from None
-
-
 def export(atom: Copyable, kind: str, *, request: TensorMap | None = None, arch: str = "sm_90a") -> str:
     """The text of one export of a copy.
 
@@ -249,24 +241,24 @@ def export(atom: Copyable, kind: str, *, request: TensorMap | None = None, arch:
         atom: what `lower` takes.
         kind: "cu" a CUDA C++ kernel for one tile; "ptx" a module for one tile (without TMA before sm_90); "c" the
             cuTensorMapEncode* call with literal arguments; "cute" CuTe C++; "triton" a Triton kernel.
-        request: the tensor map request; taken from the atom if not given. Needed for "c", "cute" and "triton".
+        request: the tensor map request; that of the atom if not given.
         arch: for "ptx".
     Raises:
-        InvalidValueError: no such kind or architecture.
-        EmissionError: the copy has no such form, or the request is missing or not tiled.
+        InvalidValueError: no such kind or architecture. InvalidTypeError, TmaBuildError: not an atom.
+        EmissionError: the copy has no such form, or the request is not tiled.
     """
     expect(kind, str, "the kind of an export")
     if kind not in KINDS:
         raise InvalidValueError(f"export {given(kind)}; expected one of {', '.join(KINDS)}")
     if kind == "c":
-        return encode_call(_request(atom, request, kind))
+        return encode_call(request_of(atom) if request is None else request)  # type: ignore[arg-type]
     copy = trace_copy(atom)
     if kind == "cu":
         return cuda_kernel(copy)
     if kind == "ptx":
         has_tma = witness_of(copy, arch)[0].startswith("sm90_")
         return single_tile_ptx(copy, arch) if has_tma else legacy_ptx(copy, arch)
-    tiled = _request(atom, request, kind)
+    tiled = copy.request if request is None else request
     if not isinstance(tiled, TensorMapTiled):
         raise EmissionError(f"export {given(kind)} needs a tiled request; got {type(tiled).__name__}")
     return cute_cpp(copy, tiled) if kind == "cute" else triton(copy, tiled)
