@@ -12,7 +12,6 @@ the image of shared memory there if it is not 0, a store reads its tile from the
 from __future__ import annotations
 
 import math
-import operator
 from typing import Final
 
 from cute_py.argument_checks import expect_choice
@@ -35,13 +34,12 @@ _REFUSED: Final = {
     "legacy_swizzle": "swizzle {s.swizzle.name} is not emitted for architectures without TMA",
     "legacy_row": "rows of the box must be a multiple of 4 bytes",
     "legacy_places": "the boxes of this atom have an order of their own in shared memory",
-    "legacy_tile": "tile {s.tile} is no multiple of the box {s.box}",
 }
 """Rule -> its text; `s` is the copy."""
 
 
 def granule_bytes(copy: TracedCopy, kind: str) -> int:
-    """Bytes that one thread moves with one instruction: 4 with cp.async, else 16 (4 if a row is no multiple of 16)."""
+    """Bytes that one instruction of a thread moves: 4 with cp.async, else 16 (4 if a row is not a multiple of 16)."""
     return 4 if kind == "cp.async" or copy.row_bytes % 16 else 16
 
 
@@ -55,7 +53,6 @@ def check_legacy(copy: TracedCopy) -> list[Diagnostic]:
         "legacy_swizzle": copy.swizzle not in _SWIZZLE_MASK,
         "legacy_row": box[-1] * bits // 8 % 4,
         "legacy_places": not copy.is_regular,
-        "legacy_tile": any(map(operator.mod, copy.tile, box)),
     }
     return [Diagnostic(rule, text=_REFUSED[rule].format(s=copy)) for rule, is_broken in judged.items() if is_broken]
 

@@ -118,6 +118,11 @@ class KernelFunction:
     depth: int = 1
     device: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        return f"kernel of {counted(len(self.copies), 'operation')} for {self.arch}"
+
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True, slots=True)
 class Phase:

@@ -37,6 +37,7 @@ from cute_py.tma.dialect.diagnostics import (
     check_row,
     check_tile,
     mlir_type,
+    short_repr,
 )
 from cute_py.tma.dialect.rebind import RebindInstruction, check_host_only, mutator, mutator_constraints, rebind_sequence
 from cute_py.tma.dialect.traced_copy import TracedCopy
@@ -73,6 +74,8 @@ class Stage:
         lines += [f"  note        : {note}" for note in self.notes]
         lines += [f"  verifier    : {diagnostic}" for diagnostic in self.checked]
         return "\n".join([*lines, "", self.text])
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -497,7 +500,7 @@ def stage4_text(copy: TracedCopy, tma_index: int = 0) -> str:
 
 
 def stage5_text(copy: TracedCopy) -> str:
-    """The machine-instruction trace; the token is gone, the byte count is an immediate. Before the instruction of a
+    """The machine-instruction trace; without the token; the byte count is an immediate. Before the instruction of a
     further box its coordinates and its address are computed."""
     n, is_load = names_of(copy), copy.direction == "load"
     if is_load:
@@ -554,7 +557,7 @@ def check_bundle(copy: TracedCopy) -> list[Diagnostic]:
 
 
 def check_stages(copy: TracedCopy) -> dict[str, tuple[str, ...]]:
-    """Every verifier on the way of a TMA copy, fed with the values of the copy: stage -> texts."""
+    """Every verifier of a TMA copy, fed with the values of the copy: stage -> texts."""
     is_load = copy.direction == "load"
     inner, rank = copy.box[-1], copy.rank
     found = {

@@ -298,7 +298,7 @@ def _tensor_order(atom: object, rank: int) -> tuple[list[int], list[bool]]:
 
 
 def view_of(atom: object, request: TensorMap, bits: int) -> TensorView:
-    """The tensor of a copy, from its atom and what was asked of its tensor map.
+    """The tensor of a copy, from its atom and the request of its tensor map.
 
     >>> import cute_py as cute
     >>> x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.Layout((256, 128), (cute.Int(1), 256)))
@@ -446,7 +446,7 @@ def trace_copy(
 
 
 def _request_and_row(given: Any) -> tuple[TensorMap, OpRow]:
-    """What is asked of the tensor map, and what the instruction does.
+    """The request of the tensor map, and what the instruction does.
 
     Raises:
         TmaBuildError: not an atom, or a prefetch. InvalidValueError: a swizzle that is not one of the driver's.

@@ -63,7 +63,7 @@ def encode_call(request: TensorMap, *, variable: str = "map", address: str = "gl
 
     Raises:
         EmissionError: the request has a number that no enumerator of the driver has.
-        InvalidValueError: the variable is no identifier, or the address no expression.
+        InvalidValueError: the variable is not an identifier, or the address not an expression.
     """
     expect_having(request, ("KIND", "data_type"), "a request of a tensor map")
     expect_name(variable, "variable")

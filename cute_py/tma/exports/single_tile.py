@@ -52,7 +52,7 @@ def single_tile_ptx(atom: Copyable | TracedCopy, arch: str = "sm_90a", version: 
         atom: what `lower` takes.
     Raises:
         EmissionError: multicast or a cache hint (they need a cluster or a policy, which this kernel lacks), an
-            instruction that `arch` does not have, or a tile whose bytes are no multiple of 4.
+            instruction that `arch` does not have, or a tile whose bytes are not a multiple of 4.
         InvalidValueError: no such architecture.
     """
     copy = trace_copy(atom)
@@ -143,7 +143,7 @@ def cuda_kernel(atom: Copyable | TracedCopy, name: str = "move_tile") -> str:
         atom: what `lower` takes.
     Raises:
         EmissionError: multicast or a cache hint, which need a cluster or a policy.
-        InvalidValueError: the name is no identifier.
+        InvalidValueError: the name is not an identifier.
     """
     copy = trace_copy(atom)
     expect_name(name, "the kernel's name")
