@@ -1,4 +1,4 @@
-"""The claims of the reference pages, and the page that lists them: `python -m tests.reference_pages.claims` writes it."""
+"""The claims of the reference pages; `python -m tests.reference_pages.claims` writes the page that lists them."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def page(found: list[Claim]) -> str:
         "# Which test holds which claim of the reference pages",
         "",
         "Written from tests/reference_pages/claims.txt by `python -m tests.reference_pages.claims`. A test compares",
-        "them, and checks that every test and every row of [differences.md](differences.md) that is named exists. A row",
-        "with a count is that many claims of one kind.",
+        "them, and checks that every test and every row of [differences.md](differences.md) that is named exists. A",
+        "row with a count is that many claims of one kind.",
         "",
         ", ".join(f"{verdict}: {count}" for verdict, count in number.items()) + f"; {sum(number.values())} in all.",
     ]
