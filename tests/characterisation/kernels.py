@@ -19,7 +19,7 @@ from typing import Any
 import cute_py
 from cute_py import tma, tmem
 from tests.calls.described import normalised, refused
-from tests.calls.objects import copy_atom, im2col_atom, load_atom, window_operation
+from tests.calls.objects import im2col_atom, load_atom, tile_atom, window_operation
 
 PLANS = 300
 FORM_TEXTS = 150
@@ -144,15 +144,15 @@ def forms() -> Iterator[tuple[str, str]]:
 def exports() -> Iterator[tuple[str, str]]:
     """Exports, stages and kernels of a few copies."""
     shapes = {
-        "load": copy_atom("load", (128, 64), "bf16", swizzle=3),
-        "split load": copy_atom("load", (128, 128), "bf16", swizzle=3),
-        "multicast": copy_atom("load", (64, 64), "float32", multicast=2),
-        "3d": copy_atom("load", (4, 8, 64), "uint8"),
-        "1d": copy_atom("load", (64,), "int32").with_(None, cache_hint=1),
+        "load": tile_atom("load", (128, 64), "bf16", swizzle=3),
+        "split load": tile_atom("load", (128, 128), "bf16", swizzle=3),
+        "multicast": tile_atom("load", (64, 64), "float32", multicast=2),
+        "3d": tile_atom("load", (4, 8, 64), "uint8"),
+        "1d": tile_atom("load", (64,), "int32").with_(None, cache_hint=1),
         "im2col": window_operation((1, 2)),
-        "gather": copy_atom("load", (4, 64), "float16", op="SM100_TMA_LOAD_2D_GATHER4", arch="sm_100a"),
-        "store": copy_atom("store", (64, 64), "float32"),
-        "reduce": copy_atom("reduce", (64, 64), "float16", reduce_kind="max"),
+        "gather": tile_atom("load", (4, 64), "float16", op="SM100_TMA_LOAD_2D_GATHER4", arch="sm_100a"),
+        "store": tile_atom("store", (64, 64), "float32"),
+        "reduce": tile_atom("reduce", (64, 64), "float16", reduce_kind="max"),
     }
     request = tma.TensorMapTiled(9, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)
     atoms = {
