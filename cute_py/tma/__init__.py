@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from cute_py.targets import Targets as Targets
     from cute_py.tma.atom import *  # noqa: F403
     from cute_py.tma.descriptor import *  # noqa: F403
-    from cute_py.tma.dialect.copy_shape import *  # noqa: F403
     from cute_py.tma.dialect.descriptors import *  # noqa: F403
     from cute_py.tma.dialect.exec_atom import *  # noqa: F403
     from cute_py.tma.dialect.legacy_copy import *  # noqa: F403
@@ -84,12 +83,12 @@ _TABLE: Final = {
         seed_fields to_json transaction_bytes update_tma_descriptor violations
     """,
     "cute_py.tma.dialect": """
-        ATOM_FAMILY CACHE_MODES DIALECTS FLAG_ROWS REDUCTION_TYPES STEPS BulkTensorCopy CacheMode CopyShape
+        ATOM_FAMILY CACHE_MODES DIALECTS FLAG_ROWS REDUCTION_TYPES STEPS BulkTensorCopy CacheMode
         ExecTmaAtom ExpectTx KernelFunction KernelOperation L2Policy Lowering NonExecTmaAtom PartitionWalk PhaseTrace
         PrefetchDescriptor RebindSequence TmaDescriptorIm2col TmaDescriptorTiled TmaFlags TmaLoadMode
         TmaOperation TmaPartitionResult TmaReduceKind TmaStoreMode TmaTensorType TmaUpdate TmaUpdateKind
-        TransactionBarrier Witness apply_update as_cache_mode as_load_mode as_reduce_kind as_store_mode
-        build_tma_descriptor build_tma_descriptor_im2col choose_witness copy_shape copy_shape_of init_sequence
+        TransactionBarrier apply_update as_cache_mode as_load_mode as_reduce_kind as_store_mode
+        build_tma_descriptor build_tma_descriptor_im2col init_sequence
         legacy_ptx lower lower_tma_load lower_tma_store make_exec_tma mutator non_exec_tiled_tma_load
         non_exec_tiled_tma_reduce non_exec_tiled_tma_store partition prefetch_tma_desc rebind_ptx
         rebind_sequence run_phases tma_descriptor_im2col tma_descriptor_tiled tma_load tma_reduce tma_store

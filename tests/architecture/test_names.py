@@ -43,7 +43,7 @@ REASONS: dict[str, str] = {
     "replace": "C++'s, of a mode; PTX's tensormap.replace, of a field",
     "request_of": "of the options of a command; of whatever has a tensor map",
     "run": "every command of the shell; a plan of tcgen05.cp",
-    "shape_of": "of a layout or tensor; of a copy of the reference pages",
+    "shape_of": "of a layout or tensor; of an array that shards give",
     "shared_bytes": "of a launch with one tile; of the buffer of a copy to tensor memory",
     "shortened": "a text without its middle; without its end",
     "size": "C++'s; of iterations of tensor memory",

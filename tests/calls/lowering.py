@@ -9,15 +9,16 @@ from tests.calls.instances import INSTANCES
 from tests.calls.text import Maker
 
 SHAPES = (
-    "shape_of()",
-    "shape_of('store')",
-    "shape_of('reduce')",
-    "tma.copy_shape('load', (128, 128), 'bf16', swizzle=3)",
-    "tma.copy_shape('load', (64, 64), 'float32', multicast=2)",
-    "tma.copy_shape('load', (4, 8, 64), 'uint8')",
-    "tma.copy_shape('load', (2, 4, 4, 32), 'float16', mode='im2col')",
-    "tma.copy_shape('load', (4, 64), 'float16', mode='tile::gather4')",
-    "tma.copy_shape('load', (64,), 'int32', cache_hint=True)",
+    "copy_of()",
+    "copy_of('store')",
+    "copy_of('reduce')",
+    "tile_atom('load', (128, 128), 'bf16', swizzle=3)",
+    "tile_atom('load', (64, 64), 'float32', multicast=2)",
+    "tile_atom('load', (4, 8, 64), 'uint8')",
+    "window_operation()",
+    "tile_atom('load', (4, 64), 'float16', op='SM100_TMA_LOAD_2D_GATHER4', arch='sm_100a')",
+    "tile_atom('load', (64,), 'int32').with_(None, cache_hint=1)",
+    "request()",
 )
 ATOMS = (
     "load_atom()",
@@ -95,19 +96,17 @@ INSTANCES.update(
     {
         "targets.Target": lambda m: f"targets.architecture({sm(m)})",
         "tma.Capability": "tma.capability('load tile shared::cta', 'sm_90a')",
-        "tma.CopyShape": shape,
         "tma.EntryPoint": lambda m: f"tma.ENTRY_POINTS[{m.integer(0, 80)}]",
         "tma.ParsedInstruction": lambda m: f"tma.examine({m.choice(INSTRUCTIONS)})",
         "tma.ProgramReport": lambda m: f"tma.check_program({program(m)})",
         "tma.InlineAsm": "tma.inline_asm('load', dim=2, multicast=True)",
         "tma.KernelOperation": "tma.KernelOperation('%s = use %a_tile', ('A',))",
-        "tma.KernelFunction": "tma.KernelFunction('sm_90a', (shape_of(), shape_of('store')))",
+        "tma.KernelFunction": "tma.KernelFunction('sm_90a', (copy_of(), copy_of('store')))",
         "tma.Lowering": lambda m: f"tma.lower({plain_shape(m)})",
-        "tma.PhaseTrace": "tma.run_phases(tma.KernelFunction('sm_90a', (shape_of(),)))",
+        "tma.PhaseTrace": "tma.run_phases(tma.KernelFunction('sm_90a', (copy_of(),)))",
         "tma.RebindSequence": "tma.rebind_sequence(2)",
         "tma.Variant": lambda m: f"tma.VARIANTS[{m.integer(0, 30)}]",
         "tma.Verdict": lambda m: f"tma.verdict({m.choice(INSTRUCTIONS)}, {sm(m)})",
-        "tma.Witness": lambda m: f"tma.choose_witness({plain_shape(m)}, 'sm_90a')",
     }
 )
 
@@ -124,53 +123,9 @@ add(
 add("tma.Capability", "(8, 6)", "None")
 add("tma.ch_opnum", "2", "0", "True")
 add("tma.mcast_opnum", "4", "2")
-add("tma.choose_witness", shape, sm, named={"address_space": lambda m: m.one_of("1", "3"), "allow_tma": "True"})
-
-
-@calls_of("tma.copy_shape", weight=2)
-def _copy_shape(m: Maker) -> Any:
-    options = {
-        "swizzle": str(m.integer(0, 3)),
-        "multicast": m.one_of("1", "2", "4"),
-        "tensor": "'B'",
-        "cache_hint": "True",
-        "box": "(64, 32)",
-        "device_descriptor": "True",
-        "axes": "('M', 'K')",
-    }
-    kwargs = {k: v for k, v in options.items() if m.chance(0.2)}
-    return (m.one_of("'load'", "'store'", "'reduce'"), m.one_of("(128, 64)", "(64, 64)"), m.dtype()), kwargs
-
-
-add(
-    "tma.CopyShape",
-    "'load'",
-    "(128, 64)",
-    "make_gmem_ptr(0, 'bfloat16').dtype",
-    named={
-        "box": "(64, 64)",
-        "mode": "'tile'",
-        "origins": "((0, 0),)",
-        "offsets": "(0,)",
-        "tx_bytes": "16384",
-        "cta_group": "0",
-        "im2col_offsets": "()",
-        "reduce_kind": "'add'",
-    },
-)
-method(
-    "tma.CopyShape.box_offset", "tma.copy_shape('load', (128, 128), 'bf16', swizzle=3)", lambda m: str(m.integer(0, 1))
-)
-method(
-    "tma.CopyShape.instruction_origin",
-    "tma.copy_shape('load', (128, 128), 'bf16', swizzle=3)",
-    lambda m: str(m.integer(0, 1)),
-)
-add("tma.copy_shape_of", atom, named={"tensor": "'B'"})
-add("tma.copy_shape_of", "im2col_atom()")
-add("tma.cuda_kernel", lambda m: m.one_of("shape_of()", "shape_of('store')"), named={"name": "'kernel'"})
-add("tma.cute_cpp", "shape_of()", "request()")
-add("tma.triton", "shape_of()", "request()")
+add("tma.cuda_kernel", lambda m: m.one_of("copy_of()", "copy_of('store')"), named={"name": "'kernel'"})
+add("tma.cute_cpp", "copy_of()", "request()")
+add("tma.triton", "copy_of()", "request()")
 add(
     "tma.encode_call",
     lambda m: m.one_of("request()", "im2col_request()"),
@@ -188,9 +143,8 @@ method("tma.ParsedInstruction.why_not", f"tma.examine({INSTRUCTIONS[0]})", sm, n
 for name, given in (
     ("ParsedInstruction", ("text", "form", "chosen", "canonical", "canonical_text", "errors", "requirements")),
     ("Verdict", ("text", "arch", "assembles", "canonical", "canonical_text", "min_version", "reasons", "advice")),
-    ("Witness", ("name", "is_tma", "row", "swizzle", "reasons")),
     ("PhaseTrace", ("phases", "rewritten", "num_host_tmas", "num_device_tmas", "diagnostics", "barriers")),
-    ("Lowering", ("shape", "arch", "witness", "stages", "flow", "orders", "spaces", "phases")),
+    ("Lowering", ("copy", "arch", "witness", "reasons", "stages", "flow", "orders", "spaces", "phases")),
     ("InlineAsm", ("template", "operands")),
     ("RebindSequence", ("rank", "space", "scope", "steps")),
     ("Variant", ("name", "form", "text")),
@@ -198,9 +152,8 @@ for name, given in (
     instances = {
         "ParsedInstruction": f"tma.examine({INSTRUCTIONS[0]})",
         "Verdict": f"tma.verdict({INSTRUCTIONS[0]}, 'sm_90a')",
-        "Witness": "tma.choose_witness(shape_of(), 'sm_90a')",
-        "PhaseTrace": "tma.run_phases(tma.KernelFunction('sm_90a', (shape_of(),)))",
-        "Lowering": "tma.lower(shape_of())",
+        "PhaseTrace": "tma.run_phases(tma.KernelFunction('sm_90a', (copy_of(),)))",
+        "Lowering": "tma.lower(copy_of())",
         "InlineAsm": "tma.inline_asm('load', dim=2)",
         "RebindSequence": "tma.rebind_sequence(2)",
         "Variant": "tma.VARIANTS[0]",
@@ -242,19 +195,19 @@ def _why_not(m: Maker) -> Any:
 add(
     "tma.KernelFunction",
     "'sm_90a'",
-    "(shape_of(), shape_of('store'))",
-    named={"num_host_tmas": "2", "allow_tma": "False"},
+    "(copy_of(), copy_of('store'))",
+    named={"num_host_tmas": "2", "allow_tma": "False", "device": "('A',)"},
 )
 add("tma.KernelOperation", "'%acc = nv_tileas.mma %a_tile'", named={"reads": "('A',)"})
 add(
     "tma.run_phases",
     lambda m: m.one_of(
-        "tma.KernelFunction('sm_90a', (shape_of(),))",
+        "tma.KernelFunction('sm_90a', (copy_of(),))",
         "tma.KernelFunction(None, ())",
-        "tma.KernelFunction('sm_80', (shape_of(), shape_of('store')))",
+        "tma.KernelFunction('sm_80', (copy_of(), copy_of('store')))",
     ),
 )
-add("tma.legacy_ptx", "shape_of()", "'sm_80'", named={"kind": "''"})
+add("tma.legacy_ptx", "copy_of()", "'sm_80'", named={"kind": "''"})
 add(
     "tma.single_tile_ptx", plain_shape, named={"arch": lambda m: m.one_of("'sm_90a'", "'sm_100a'"), "version": "(9, 0)"}
 )
@@ -271,8 +224,8 @@ add(
         "in_bounds": lambda m: m.one_of("(True,)", "(True, False)"),
     },
 )
-method("tma.Lowering.stage", "tma.lower(shape_of())", lambda m: m.one_of("'1'", "'3a'", "'7'"))
-method("tma.Lowering.print", "tma.lower(shape_of())", named={"file": "io.StringIO()"})
+method("tma.Lowering.stage", "tma.lower(copy_of())", lambda m: m.one_of("'1'", "'3a'", "'7'"))
+method("tma.Lowering.print", "tma.lower(copy_of())", named={"file": "io.StringIO()"})
 add(
     "tma.mutator",
     lambda m: m.one_of("'global_address'", "'global_dim'", "'global_stride'", "'box_dim'"),

@@ -16,6 +16,7 @@ from cute_py import Int, Layout, LayoutRight, tma, tmem
 from cute_py.cli import main
 from cute_py.ptx.module import ptx_module
 from tests.calls.arena import placed
+from tests.tma.lower.atoms import tile_atom, window_operation
 
 __all__ = [
     "ROW_MAJOR_TILE",
@@ -25,6 +26,7 @@ __all__ = [
     "cluster",
     "command",
     "copied",
+    "copy_of",
     "copy_request",
     "dtensor",
     "exec_load",
@@ -53,12 +55,13 @@ __all__ = [
     "saved",
     "saved_ptx",
     "saved_shards",
-    "shape_of",
     "small_request",
     "stile",
+    "tile_atom",
     "timeline",
     "tmem_copy",
     "tile_trace",
+    "window_operation",
 ]
 
 ROW_MAJOR_TILE = Layout((Int(128), Int(64)), LayoutRight)
@@ -212,8 +215,8 @@ def im2col_request() -> Any:
     return tma.TensorMapIm2col(0, 4096, (16, 4, 3, 1), (16, 64, 192), (-1, -1), (-1, -1), 16, 6)
 
 
-def shape_of(direction: str = "load") -> Any:
-    return tma.copy_shape(direction, (128, 64), "bf16", swizzle=3)
+def copy_of(direction: str = "load") -> Any:
+    return tile_atom(direction, (128, 64), "bf16", swizzle=3)
 
 
 # ---- memories and programs

@@ -18,7 +18,8 @@ from tests.calls.registry import registry
 MOST = 300
 DRAWS = 4
 """Calls of each name."""
-ROOMS = ("tma.descriptor", "tma.atom", "tma.emulator", "tma.simulate", "ptx", "gpu", "tmem", "draw")
+ROOMS = ("tma.descriptor", "tma.atom", "tma.dialect", "tma.exports", "tma.emulator", "tma.simulate")
+ROOMS += ("ptx", "gpu", "tmem", "draw")
 
 
 def objects(prefix: str) -> Iterator[tuple[str, object]]:

@@ -19,7 +19,7 @@ from typing import Any
 import cute_py
 from cute_py import tma, tmem
 from tests.calls.described import normalised, refused
-from tests.calls.objects import im2col_atom, load_atom
+from tests.calls.objects import im2col_atom, load_atom, tile_atom, window_operation
 
 PLANS = 300
 FORM_TEXTS = 150
@@ -146,15 +146,15 @@ def forms() -> Iterator[tuple[str, str]]:
 def exports() -> Iterator[tuple[str, str]]:
     """Exports, stages and kernels of a few copies."""
     shapes = {
-        "load": tma.copy_shape("load", (128, 64), "bf16", swizzle=3),
-        "split load": tma.copy_shape("load", (128, 128), "bf16", swizzle=3),
-        "multicast": tma.copy_shape("load", (64, 64), "float32", multicast=2),
-        "3d": tma.copy_shape("load", (4, 8, 64), "uint8"),
-        "1d": tma.copy_shape("load", (64,), "int32", cache_hint=True),
-        "im2col": tma.copy_shape("load", (2, 4, 4, 32), "float16", mode="im2col"),
-        "gather": tma.copy_shape("load", (4, 64), "float16", mode="tile::gather4"),
-        "store": tma.copy_shape("store", (64, 64), "float32"),
-        "reduce": tma.copy_shape("reduce", (64, 64), "float16", reduce_kind="max"),
+        "load": tile_atom("load", (128, 64), "bf16", swizzle=3),
+        "split load": tile_atom("load", (128, 128), "bf16", swizzle=3),
+        "multicast": tile_atom("load", (64, 64), "float32", multicast=2),
+        "3d": tile_atom("load", (4, 8, 64), "uint8"),
+        "1d": tile_atom("load", (64,), "int32").with_(None, cache_hint=1),
+        "im2col": window_operation((1, 2)),
+        "gather": tile_atom("load", (4, 64), "float16", op="SM100_TMA_LOAD_2D_GATHER4", arch="sm_100a"),
+        "store": tile_atom("store", (64, 64), "float32"),
+        "reduce": tile_atom("reduce", (64, 64), "float16", reduce_kind="max"),
     }
     request = tma.TensorMapTiled(9, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)
     atoms = {

@@ -14,7 +14,7 @@ import cute_py.tma as lower
 import cute_py.tma as run
 import cute_py.tma as tma
 from cute_py import Int, Layout, LayoutRight, targets
-from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaBuildError
 from tests.refusals import Refusal, assert_refused, nested, refusals
 
 X = np.zeros((64, 64), np.uint8)
@@ -146,11 +146,8 @@ REFUSED: list[Refusal] = [
     ("text", lambda: lower.examine(6), InvalidTypeError, "the text of an instruction"),
     ("name", lambda: targets.architecture([]), InvalidTypeError, "a name must be a str"),
     ("form", lambda: lower.why_not(2, "sm_90a"), InvalidTypeError, "a form must be a str"),
-    ("kernel", lambda: lower.cuda_kernel(0), InvalidTypeError, "the shape of a copy must be a CopyShape"),
+    ("kernel", lambda: lower.cuda_kernel(0), TmaBuildError, "not an atom: no attribute op, request"),
     ("phases", lambda: lower.run_phases(2), InvalidTypeError, "a kernel must be a KernelFunction"),
-    ("tile of a copy", lambda: lower.copy_shape("load", 7, "int8"), InvalidTypeError, "tile must be a sequence"),
-    ("extent", lambda: lower.copy_shape("load", ("a",), "int8"), InvalidTypeError, "tile[0] must be an integer"),
-    ("code", lambda: lower.copy_shape("load", (8,), "int8", swizzle=99), InvalidValueError, "swizzle = 99"),
     ("operand", lambda: lower.mcast_opnum((), 1), InvalidTypeError, "rank must be an integer"),
     ("version", lambda: lower.rebind_ptx(2, version="K"), InvalidTypeError, "a PTX version is two integers"),
     ("tile at", lambda: lower.lower(ATOM, (1, None)), InvalidTypeError, "a coordinate of a tile"),
@@ -182,4 +179,3 @@ def test_what_was_taken_is_still_taken() -> None:
         and load(gmem_base=np.int64(ATOM.request.global_address))
     )
     assert cute.tma.execute(ATOM, X, np.int64(1), poison=np.uint8(3)).smem.size == 1024
-    assert lower.copy_shape("load", (np.int64(8), 64), "int8", swizzle=tma.TensorMapSwizzle.B64).tile == (8, 64)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from cute_py.tma.dialect.copy_shape import *  # noqa: F403
-from cute_py.tma.dialect.copy_shape import __all__ as _copy_shape
 from cute_py.tma.dialect.descriptors import *  # noqa: F403
 from cute_py.tma.dialect.descriptors import __all__ as _descriptors
 from cute_py.tma.dialect.exec_atom import *  # noqa: F403
@@ -30,7 +28,6 @@ from cute_py.tma.dialect.verifier_operands import *  # noqa: F403
 from cute_py.tma.dialect.verifier_operands import __all__ as _verifier_operands
 
 __all__ = [
-    *_copy_shape,
     *_descriptors,
     *_exec_atom,
     *_legacy_copy,

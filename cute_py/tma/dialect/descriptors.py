@@ -168,6 +168,12 @@ def movable_format(dtype: DType) -> TensorMapDataType | None:
         return None
 
 
+def repr_of_descriptor(descriptor: TmaDescriptorTiled | TmaDescriptorIm2col) -> str:
+    """Box, tensor and swizzle of a descriptor in one line."""
+    d, kind = descriptor, type(descriptor).__name__
+    return f"<{kind}: box {d.box} of {d.shape} x {d.element_bits} bits, swizzle {int(d.swizzle)}>"
+
+
 @record
 class TmaDescriptorTiled:
     """A descriptor of tiled movement.
@@ -243,6 +249,8 @@ class TmaDescriptorTiled:
     def __str__(self) -> str:
         return self.mnemonic
 
+    __repr__ = repr_of_descriptor
+
 
 @record
 class TmaDescriptorIm2col:
@@ -314,6 +322,8 @@ class TmaDescriptorIm2col:
     def __str__(self) -> str:
         return self.mnemonic
 
+    __repr__ = repr_of_descriptor
+
 
 class TmaUpdateKind(Enum):
     """The changes of a descriptor that a device may make, with the field of tensormap.replace that each is."""
@@ -368,7 +378,7 @@ def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
     """The descriptor after one update; rank, type, swizzle, box and mode stay.
 
     Raises:
-        InvalidValueError: no such axis, a value out of range, or an address or stride that is no multiple of 16.
+        InvalidValueError: no such axis, a value out of range, or an address or stride that is not a multiple of 16.
     """
     expect(update, TmaUpdate, "an update")
     expect_having(descriptor, ("rank", "base", "shape"), "a descriptor of the dialect")
@@ -482,9 +492,9 @@ _TEXT_OF = {"inner_bytes": "box_granularity", "inner_span": "smem_not_compatible
 
 def check_request(found: Sequence[Diagnostic]) -> list[Diagnostic]:
     """The rules that a map breaks: first those that the pages have, in their texts."""
-    told = [(_TEXT_OF.get(rule.rule, ""), rule) for rule in found]
-    named = [d for text, rule in told for d in diagnostics.broken((bool(text), text, rule.message))]
-    return [*named, *[rule for text, rule in told if not text]]
+    rows = [(_TEXT_OF.get(rule.rule, ""), rule) for rule in found]
+    named = [d for text, rule in rows for d in diagnostics.broken((bool(text), text, rule.message))]
+    return [*named, *[rule for text, rule in rows if not text]]
 
 
 def rules_of(arch: str) -> str:

@@ -21,7 +21,6 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType
 from cute_py.errors import TmaBuildError, given, shortened
 from cute_py.tma.descriptor.limits import BY_NAME
-from cute_py.tma.dialect.copy_shape import mlir_type
 
 TEXTS: Final[dict[str, str]] = {
     "descriptor_alignment": "expected tma descriptor pointer to have alignment at least 128",
@@ -55,6 +54,19 @@ SMALLEST_MULTICAST_BYTES: Final = 128
 """Bytes of one CTA's box below which the walkthrough refuses a multicast. A rule of the dialect."""
 MAX_TILE_ELEMENTS: Final = 16_777_216
 """Elements of one tile: the ceiling of the tile dialect (16 million)."""
+
+
+def mlir_type(dtype: DType) -> str:
+    """The element type's spelling in the traces: bf16, f32, i8.
+
+    >>> from cute_py.dtypes import as_dtype
+    >>> [mlir_type(as_dtype(name)) for name in ("bfloat16", "float8_e4m3fn", "uint8", "bool")]
+    ['bf16', 'f8E4M3FN', 'i8', 'i1']
+    """
+    if dtype.kind != "float":
+        return "i1" if dtype.kind == "bool" else f"i{dtype.bits}"
+    name, *fields = dtype.name.split("_")
+    return name.replace("float", "f") + "".join(fields[:1]).upper()
 
 
 def short_repr(thing: object) -> str:

@@ -147,7 +147,7 @@ class ExecTmaAtom:
 
     @property
     def request(self) -> TensorMap:
-        """What is asked of the tensor map."""
+        """The request of the tensor map."""
         return self.atom.request
 
     def explain(self) -> str:
@@ -169,6 +169,8 @@ class PrefetchDescriptor:
 
     def __str__(self) -> str:
         return "prefetch_tma_desc"
+
+    __repr__ = short_repr
 
 
 @record
@@ -221,7 +223,7 @@ class BulkTensorCopy:
 
     @property
     def request(self) -> TensorMap:
-        """What was asked of its tensor map."""
+        """The request of its tensor map."""
         return self._atom.request
 
     def ptx(self, arch: str | None = None) -> str:
@@ -476,7 +478,7 @@ class TmaOperation:
 
     @property
     def request(self) -> TensorMap:
-        """What is asked of the tensor map."""
+        """The request of the tensor map."""
         return self.exec_atom.request
 
     @property

@@ -12,16 +12,15 @@ the image of shared memory there if it is not 0, a store reads its tile from the
 from __future__ import annotations
 
 import math
-import operator
 from typing import Final
 
-from cute_py.argument_checks import expect, expect_choice
+from cute_py.argument_checks import expect_choice
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import EmissionError
 from cute_py.ptx.module import ptx_module
 from cute_py.targets import Version, architecture
 from cute_py.tma.descriptor.formats import TensorMapSwizzle
-from cute_py.tma.dialect.copy_shape import CopyShape, row_bytes
+from cute_py.tma.dialect.traced_copy import Copyable, TracedCopy, trace_copy
 
 __all__ = ["legacy_ptx"]
 
@@ -35,48 +34,46 @@ _REFUSED: Final = {
     "legacy_swizzle": "swizzle {s.swizzle.name} is not emitted for architectures without TMA",
     "legacy_row": "rows of the box must be a multiple of 4 bytes",
     "legacy_places": "the boxes of this atom have an order of their own in shared memory",
-    "legacy_tile": "tile {s.tile} is no multiple of the box {s.instruction_box}",
 }
-"""Rule -> its text; `s` is the shape of the copy."""
+"""Rule -> its text; `s` is the copy."""
 
 
-def granule_bytes(shape: CopyShape, kind: str) -> int:
-    """Bytes that one thread moves with one instruction: 4 with cp.async, else 16 (4 if a row is no multiple of 16)."""
-    return 4 if kind == "cp.async" or row_bytes(shape) % 16 else 16
+def granule_bytes(copy: TracedCopy, kind: str) -> int:
+    """Bytes that one instruction of a thread moves: 4 with cp.async, else 16 (4 if a row is not a multiple of 16)."""
+    return 4 if kind == "cp.async" or copy.row_bytes % 16 else 16
 
 
-def check_legacy(shape: CopyShape) -> list[Diagnostic]:
+def check_legacy(copy: TracedCopy) -> list[Diagnostic]:
     """Why this copy has no code here: a reduction, a mode other than tile, sub-byte elements, odd rows."""
-    box, bits = shape.instruction_box, shape.dtype.bits
+    box, bits = copy.box, copy.dtype.bits
     judged = {
-        "legacy_direction": shape.direction == "reduce",
-        "legacy_mode": shape.mode != "tile",
+        "legacy_direction": copy.direction == "reduce",
+        "legacy_mode": copy.mode != "tile",
         "legacy_type": bits % 8,
-        "legacy_swizzle": shape.swizzle not in _SWIZZLE_MASK,
+        "legacy_swizzle": copy.swizzle not in _SWIZZLE_MASK,
         "legacy_row": box[-1] * bits // 8 % 4,
-        "legacy_places": shape.origins or shape.offsets,
-        "legacy_tile": any(map(operator.mod, shape.tile, box)),
+        "legacy_places": not copy.is_regular,
     }
-    return [Diagnostic(rule, text=_REFUSED[rule].format(s=shape)) for rule, is_broken in judged.items() if is_broken]
+    return [Diagnostic(rule, text=_REFUSED[rule].format(s=copy)) for rule, is_broken in judged.items() if is_broken]
 
 
-def _locate(shape: CopyShape, granule: int) -> list[str]:
+def _locate(copy: TracedCopy, granule: int) -> list[str]:
     """From the granule's number: its element coordinates, its offset in shared memory (%r_at), its valid bytes (%r_n, 0
     outside the tensor) and its global address (%rd_g)."""
-    box = tuple(reversed(shape.instruction_box))
-    counts = tuple(t // b for t, b in zip(reversed(shape.tile), box, strict=True))
-    element = shape.dtype.bits // 8
-    per_row, per_box = row_bytes(shape) // granule, shape.box_bytes // granule
+    box = tuple(reversed(copy.box))
+    counts = tuple(t // b for t, b in zip(reversed(copy.tile), box, strict=True))
+    element = copy.dtype.bits // 8
+    per_row, per_box = copy.row_bytes // granule, copy.box_bytes // granule
     lines = [
         f"div.u32 %r_box, %r_i, {per_box};",
         f"rem.u32 %r_in, %r_i, {per_box};",
         f"rem.u32 %r_col, %r_in, {per_row};",
         f"div.u32 %r_row, %r_in, {per_row};",
-        f"mul.lo.u32 %r_at, %r_box, {shape.box_smem_bytes};",
-        f"mad.lo.u32 %r_at, %r_row, {shape.row_pitch}, %r_at;",
+        f"mul.lo.u32 %r_at, %r_box, {copy.box_smem_bytes};",
+        f"mad.lo.u32 %r_at, %r_row, {copy.row_pitch}, %r_at;",
         f"mad.lo.u32 %r_at, %r_col, {granule}, %r_at;",
     ]
-    if mask := _SWIZZLE_MASK[shape.swizzle]:
+    if mask := _SWIZZLE_MASK[copy.swizzle]:
         lines += [
             "// swizzle: 16-byte chunk ^= 128-byte row, as the copy engine does",
             "shr.u32 %r_x, %r_at, 7;",
@@ -86,14 +83,14 @@ def _locate(shape: CopyShape, granule: int) -> list[str]:
         ]
     lines += ["mov.u32 %r_b, %r_box;"]
     # The innermost mode varies slowest over the boxes.
-    for mode in range(shape.rank - 1, -1, -1):
+    for mode in range(copy.rank - 1, -1, -1):
         lines += [
             f"rem.u32 %r_o, %r_b, {counts[mode]};",
             f"div.u32 %r_b, %r_b, {counts[mode]};",
             f"mad.lo.s32 %r_e{mode}, %r_o, {box[mode]}, %r_c{mode};",
         ]
     lines.append(f"mad.lo.s32 %r_e0, %r_col, {granule // element}, %r_e0;")
-    for mode in range(1, shape.rank):
+    for mode in range(1, copy.rank):
         lines += [
             f"rem.u32 %r_o, %r_row, {box[mode]};",
             f"div.u32 %r_row, %r_row, {box[mode]};",
@@ -107,24 +104,24 @@ def _locate(shape: CopyShape, granule: int) -> list[str]:
         "setp.lt.s32 %p_out, %r_e0, 0;",
         "@%p_out mov.u32 %r_n, 0;",
     ]
-    for mode in range(1, shape.rank):
+    for mode in range(1, copy.rank):
         # Unsigned: a negative coordinate is beyond every size.
         lines += [f"setp.ge.u32 %p_out, %r_e{mode}, %r_s{mode};", "@%p_out mov.u32 %r_n, 0;"]
     lines += [f"mul.wide.s32 %rd_g, %r_e0, {element};", "add.s64 %rd_g, %rd_g, %rd_base;"]
-    for mode in range(1, shape.rank):
+    for mode in range(1, copy.rank):
         lines += [f"cvt.s64.s32 %rd_e, %r_e{mode};", f"mad.lo.s64 %rd_g, %rd_e, %rd_s{mode}, %rd_g;"]
     lines += ["setp.eq.s32 %p_out, %r_n, 0;", "@%p_out mov.u64 %rd_g, %rd_base;", "add.u32 %r_at, %r_at, %r_tile;"]
     return lines
 
 
-def _move(shape: CopyShape, kind: str, granule: int) -> list[str]:
+def _move(copy: TracedCopy, kind: str, granule: int) -> list[str]:
     """The instructions that move one granule."""
     vector = ".v4" if granule == 16 else ""
     registers = "{%r_v0, %r_v1, %r_v2, %r_v3}" if granule == 16 else "%r_v0"
     zeros = [f"mov.u32 %r_v{n}, 0;" for n in range(granule // 4)]
     if kind == "cp.async":
         return [f"cp.async.ca.shared.global [%r_at], [%rd_g], {granule}, %r_n;"]
-    is_load = shape.direction == "load"
+    is_load = copy.direction == "load"
     if is_load:
         load, store = f"ld.global.nc{vector}.b32 {registers}, [%rd_g];", f"st.shared{vector}.b32 [%r_at], {registers};"
         byte = ("ld.global.nc.u8 %r_v0, [%rd_k];", "st.shared.u8 [%r_ak], %r_v0;")
@@ -153,15 +150,15 @@ def _move(shape: CopyShape, kind: str, granule: int) -> list[str]:
     ]
 
 
-def image_lines(shape: CopyShape, value: str, end: str) -> list[str]:
+def image_lines(copy: TracedCopy, value: str, end: str) -> list[str]:
     """Copy shared memory to p_image, or from it for a store, in 4-byte words, through a register and a predicate."""
-    spaces = ("shared", "global") if shape.direction == "load" else ("global", "shared")
+    spaces = ("shared", "global") if copy.direction == "load" else ("global", "shared")
     at = {"shared": "[%r_ak]", "global": "[%rd_k]"}
-    label = "$spill" if shape.direction == "load" else "$fill"
+    label = "$spill" if copy.direction == "load" else "$fill"
     return [
         "mov.u32 %r_i, %tid.x;",
         f"{label}:",
-        f"setp.ge.u32 {end}, %r_i, {shape.smem_bytes // 4};",
+        f"setp.ge.u32 {end}, %r_i, {copy.smem_bytes // 4};",
         f"@{end} bra {label}_done;",
         "shl.b32 %r_k, %r_i, 2;",
         "add.u32 %r_ak, %r_tile, %r_k;",
@@ -188,28 +185,28 @@ def tile_module(
     return ptx_module(entry, [*declared, *body], arch, version, parameters=parameters, **options)
 
 
-def legacy_ptx(shape: CopyShape, arch: str, kind: str = "") -> str:
+def legacy_ptx(atom: Copyable | TracedCopy, arch: str, kind: str = "") -> str:
     """A complete PTX module that copies one tile without TMA.
 
     Args:
+        atom: what `lower` takes.
         arch: any architecture; no assembler of CUDA 13 takes the text for sm_70.
         kind: "cp.async" or "ldg"; '' takes cp.async from sm_80 on, for loads.
     Raises:
         EmissionError: no code for this copy (`check_legacy`), or cp.async below sm_80 or for a store.
         InvalidValueError: no such architecture.
     """
-    expect(shape, CopyShape, "the shape of a copy")
-    target = architecture(arch)
-    if found := check_legacy(shape):
+    copy, target = trace_copy(atom), architecture(arch)
+    if found := check_legacy(copy):
         raise EmissionError(found[0].text)
     kind = expect_choice(kind, ("", "cp.async", "ldg"), "kind") or (
-        "cp.async" if target.number >= 80 and shape.direction == "load" else "ldg"
+        "cp.async" if target.number >= 80 and copy.direction == "load" else "ldg"
     )
-    if kind == "cp.async" and (target.number < 80 or shape.direction != "load"):
-        raise EmissionError(f"cp.async loads from sm_80 on; got a {shape.direction} for {arch}")
-    granule = granule_bytes(shape, kind)
-    chunks = math.prod(shape.tile) * shape.dtype.bits // 8 // granule
-    modes = range(shape.rank)
+    if kind == "cp.async" and (target.number < 80 or copy.direction != "load"):
+        raise EmissionError(f"cp.async loads from sm_80 on; got a {copy.direction} for {arch}")
+    granule = granule_bytes(copy, kind)
+    chunks = math.prod(copy.tile) * copy.dtype.bits // 8 // granule
+    modes = range(copy.rank)
     state = [
         *(("u64", f"stride{mode}", f"%rd_s{mode}") for mode in modes[1:]),
         *(("u32", f"size{mode}", f"%r_s{mode}") for mode in modes),
@@ -222,9 +219,9 @@ def legacy_ptx(shape: CopyShape, arch: str, kind: str = "") -> str:
         "b64": [f"%rd_{name}" for name in ("base", "image", "g", "e", "k", *(f"s{mode}" for mode in modes[1:]))],
         "pred": ["%p_out", "%p_k", "%p_all"],
     }
-    is_load = shape.direction == "load"
+    is_load = copy.direction == "load"
     label = "$spill" if is_load else "$fill"
-    moved = ["setp.eq.s64 %p_out, %rd_image, 0;", f"@%p_out bra {label}_done;", *image_lines(shape, "%r_v0", "%p_k")]
+    moved = ["setp.eq.s64 %p_out, %rd_image, 0;", f"@%p_out bra {label}_done;", *image_lines(copy, "%r_v0", "%p_k")]
     body = [
         *(f"ld.param.{type_} {register}, [p_{name}];" for type_, name, register in (base, image, *state)),
         "mov.u32 %r_tile, tile;",
@@ -233,8 +230,8 @@ def legacy_ptx(shape: CopyShape, arch: str, kind: str = "") -> str:
         "$granule:",
         f"setp.ge.u32 %p_k, %r_i, {chunks};",
         "@%p_k bra $done;",
-        *_locate(shape, granule),
-        *_move(shape, kind, granule),
+        *_locate(copy, granule),
+        *_move(copy, kind, granule),
         "$next:",
         f"add.u32 %r_i, %r_i, {THREADS};",
         "bra $granule;",
@@ -245,11 +242,11 @@ def legacy_ptx(shape: CopyShape, arch: str, kind: str = "") -> str:
     ]
     parameters = [f".{type_} p_{name}" for type_, name, _ in (base, *state, image)]
     version = target.floor or (6, 0)  # of sm_70, for which the newest assembler has none
-    extents = " x ".join(map(str, shape.tile))
+    extents = " x ".join(map(str, copy.tile))
     return "\n".join(
         [
-            f"// one {extents} tile of {shape.dtype.name} by {kind}, {granule} bytes per thread and instruction;",
-            f"// {THREADS} threads, {shape.smem_bytes} bytes of dynamic shared memory",
+            f"// one {extents} tile of {copy.dtype.name} by {kind}, {granule} bytes per thread and instruction;",
+            f"// {THREADS} threads, {copy.smem_bytes} bytes of dynamic shared memory",
             tile_module(version, arch, ENTRY, parameters, registers, body),
         ]
     )

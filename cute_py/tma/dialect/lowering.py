@@ -23,12 +23,11 @@ from cute_py.ptx.module import disassemble, ptx_module
 from cute_py.ptx.render import Value, ptx
 from cute_py.targets import NEWEST_VERSION, Version, architecture
 from cute_py.tma.dialect import stages as texts
-from cute_py.tma.dialect.copy_shape import Copyable, CopyShape, Witness, choose_witness, modifiers_of
 from cute_py.tma.dialect.diagnostics import DESCRIPTOR_BYTES, short_repr
 from cute_py.tma.dialect.legacy_copy import legacy_ptx
 from cute_py.tma.dialect.phases import KernelFunction, PhaseTrace, run_phases
 from cute_py.tma.dialect.stages import FlowRow, OrderRow, SpaceRow, Stage, box_operands, im2col_offsets, names_of
-from cute_py.tma.dialect.traced_copy import TracedCopy, trace_copy
+from cute_py.tma.dialect.traced_copy import Copyable, TracedCopy, trace_copy
 
 if TYPE_CHECKING:
     from cute_py.layout.arguments import Tree
@@ -44,24 +43,23 @@ _CLASSES: Final = (("rd", "b64"), ("r", "b32"), ("h", "b16"), ("p", "pred"))
 
 def _instruction(copy: TracedCopy, coords: Sequence[str], address: str, arch: str | None) -> str:
     """The instruction for one box, on lines of its own with comments."""
-    shape = copy.shape
     operands: dict[str, Value] = {"tensor": f"%rd_desc_{names_of(copy).small}", "coords": coords}
-    if shape.cache_hint:
+    if copy.cache_hint:
         operands["policy"] = "%rd_policy"
-    if shape.direction == "load":
+    if copy.direction == "load":
         operands |= {"destination": address, "barrier": "%rd_mbar"}
-        if shape.multicast > 1:
+        if copy.multicast > 1:
             operands["mask"] = "%h_mask"
-        if offsets := im2col_offsets(shape):
+        if offsets := im2col_offsets(copy):
             operands["offsets"] = [offset.replace("%", "%h_") for offset in offsets]
         comments = ["destination: SMEM address of tile", "source: descriptor + coords (inner-axis first)"]
         comments.append("completion barrier address")
-        comments += ["im2col offsets"] * bool(offsets) + ["multicast mask"] * (shape.multicast > 1)
+        comments += ["im2col offsets"] * bool(offsets) + ["multicast mask"] * (copy.multicast > 1)
     else:
         operands["source"] = address
         comments = ["destination: descriptor + coords (inner-axis first)", "source: SMEM address of tile"]
-    comments += ["L2 cache policy"] * shape.cache_hint
-    text = ptx(shape.direction, operands=operands, arch=arch, **modifiers_of(shape))
+    comments += ["L2 cache policy"] * copy.cache_hint
+    text = ptx(copy.direction, operands=operands, arch=arch, **copy.modifiers)
     mnemonic, tail = text.rstrip(";").split(" ", 1)
     parts = re.findall(r"\[[^\]]*\]|\{[^}]*\}|[^,\s]+", tail)
     ends = [*[","] * (len(parts) - 1), ";"]
@@ -76,30 +74,30 @@ def stage6_text(copy: TracedCopy, arch: str | None = None) -> str:
     Raises:
         EmissionError: `arch` does not have the instruction.
     """
-    shape, n = copy.shape, names_of(copy)
-    is_load = shape.direction == "load"
-    title = f"reduce ({shape.reduce_kind})" if shape.direction == "reduce" else shape.direction
+    n = names_of(copy)
+    is_load = copy.direction == "load"
+    title = f"reduce ({copy.reduce_kind})" if copy.direction == "reduce" else copy.direction
     lines = [f"{_rebind_text(copy, made)} // {made.step.role}" for made in texts.rebind_of(copy)]
     if is_load:
         lines += [
-            f"// ---- mbarrier publishes the {shape.transaction_bytes}-byte expectation",
-            f"mbarrier.arrive.expect_tx.shared.b64 _, [%rd_mbar], {shape.transaction_bytes};",
+            f"// ---- mbarrier publishes the {copy.transaction_bytes}-byte expectation",
+            f"mbarrier.arrive.expect_tx.shared.b64 _, [%rd_mbar], {copy.transaction_bytes};",
         ]
     else:
         lines += [
             "// ---- writes of the tile become visible to the asynchronous proxy",
             "fence.proxy.async.shared::cta;",
         ]
-    for box in range(shape.num_boxes):
+    for box in range(copy.num_boxes):
         held = box_operands(copy, box)
         for name, base, start in held.changed(f"_{box}"):
             lines.append(f"add.s32 %r_{name[1:]}, %r_{base[1:]}, {start};")
         address = f"%rd_{held.address.removeprefix(f'%{n.small}_')}"
         if held.offset:
             lines.append(f"add.s64 {address}, {address.removesuffix(f'_{box}')}, {held.offset};")
-        which = f", box {box} of {shape.num_boxes}" if shape.num_boxes > 1 else ""
+        which = f", box {box} of {copy.num_boxes}" if copy.num_boxes > 1 else ""
         coords = [f"%r_{name[1:]}" for name in held.coords]
-        lines += [f"// ---- TMA bulk-tensor {shape.rank}D {title}{which}", _instruction(copy, coords, address, arch)]
+        lines += [f"// ---- TMA bulk-tensor {copy.rank}D {title}{which}", _instruction(copy, coords, address, arch)]
     if not is_load:
         lines += ["cp.async.bulk.commit_group;", "cp.async.bulk.wait_group.read 0;"]
     return "\n".join(lines)
@@ -222,21 +220,26 @@ def stage7_text(text: str, arch: str, sass: bool) -> str:
 class Lowering:
     """One copy, lowered.
 
-    stages: in order. flow: the byte count's journey. orders: the coordinate order per stage. spaces: the address-space
-    trail. phases: what LowerTMALoadStoreToAsync did. element_coords: of the tile's first element, innermost first
-    (None without a tile coordinate). consumer: the wait of whoever reads the tile, stages 3w to 6w.
+    copy: what was lowered. witness: the copy atom chosen for the architecture, and the reasons. stages: in order.
+    flow: the byte count at each stage. orders: the coordinate order per stage. spaces: the address space of each
+    operand. phases: what LowerTMALoadStoreToAsync did. consumer: the wait for the tile, stages 3w to 6w.
     """
 
-    shape: CopyShape
+    copy: TracedCopy
     arch: str
-    witness: Witness
+    witness: str
+    reasons: tuple[str, ...]
     stages: tuple[Stage, ...]
     flow: tuple[FlowRow, ...]
     orders: tuple[OrderRow, ...]
     spaces: tuple[SpaceRow, ...]
     phases: PhaseTrace | None
-    element_coords: tuple[int, ...] | None = None
     consumer: tuple[Stage, ...] = ()
+
+    @property
+    def element_coords(self) -> tuple[int, ...] | None:
+        """Of the tile's first element, innermost first; None without a tile coordinate."""
+        return self.copy.start
 
     def stage(self, number: str) -> Stage:
         """The stage of that number ("1", "3a", "6"); "3w" to "6w" are those of the consumer's wait.
@@ -273,8 +276,8 @@ class Lowering:
                 raise TmaBuildError(stage.checked[0], {"stage": f"{stage.number} ({stage.name})", **others})
 
     def __str__(self) -> str:
-        parts = [f"{self.witness.name} on {self.arch}"]
-        parts += [f"  {reason}" for reason in self.witness.reasons]
+        parts = [f"{self.witness} on {self.arch}"]
+        parts += [f"  {reason}" for reason in self.reasons]
         if self.element_coords is not None:
             parts.append(f"  first element of the tile, innermost first: {self.element_coords}")
         text = ["\n".join(parts), *map(str, self.stages), *map(str, self.consumer)]
@@ -299,12 +302,12 @@ _ADAPTOR: Final = (("multicast mask", 7, "OptionalAttr<I16Attr>"), ("L2 cache hi
 """The optional operands of the NVVM operation: name, adaptor slot, attribute. Source: TMA emission page."""
 
 
-def _operand_notes(shape: CopyShape) -> tuple[str, ...]:
+def _operand_notes(copy: TracedCopy) -> tuple[str, ...]:
     """Where a load has its optional operands: slot of the adaptor, number in the assembly."""
-    given_ = shape.multicast > 1, shape.cache_hint
-    if shape.direction != "load" or not any(given_):
+    given_ = copy.multicast > 1, copy.cache_hint
+    if copy.direction != "load" or not any(given_):
         return ()
-    first = mcast_opnum(shape.rank, len(im2col_offsets(shape)))
+    first = mcast_opnum(copy.rank, len(im2col_offsets(copy)))
     numbers = first, first + given_[0]
     return tuple(
         [
@@ -315,22 +318,28 @@ def _operand_notes(shape: CopyShape) -> tuple[str, ...]:
     )
 
 
+def _boxes_note(copy: TracedCopy) -> str:
+    """Why a tile takes several boxes, where its swizzle is the reason."""
+    row, boxes = copy.tile[-1] * copy.dtype.bits // 8, f"the tile takes {copy.num_boxes} boxes of {list(copy.box)}"
+    return boxes + (f": a row has {row} bytes, a {copy.span}B-swizzled one at most {copy.span}" * (0 < copy.span < row))
+
+
 def _tma_stages(copy: TracedCopy, arch: str, checked: dict[str, tuple[str, ...]], sass: bool) -> list[Stage]:
     """Stages 3 to 7."""
-    shape, n = copy.shape, names_of(copy)
+    n = names_of(copy)
     outer, inner = (n.outer_list, texts.OUTER_FIRST), (n.inner_list, texts.INNER_FIRST)
-    count = shape.transaction_bytes
+    count = copy.transaction_bytes
     carriers = (
         f"tx_count = {count} : i32",
         f"llvm.nvvm.mbarrier.arrive.expect_tx.shared, {count}",
         f"MBARRIER_ARRIVE_EXPECT_TX_SHARED, {count}",
         f"mbarrier.arrive.expect_tx.shared.b64, {count}",
     )
-    forms = [row.form for row in texts.transaction_flow(shape)[2:]]
+    forms = [row.form for row in texts.transaction_flow(copy)[2:]]
     held = list(zip(forms, carriers, strict=True)) if forms else [("none: completion by bulk group", "")] * 4
-    notes = [shape.was_split] if shape.was_split else []
-    if shape.multicast > 1 and shape.origins:
-        first = f"the boxes are the slice of the first of {shape.multicast} CTAs"
+    notes = [_boxes_note(copy)] if copy.num_boxes > 1 else []
+    if copy.multicast > 1:
+        first = f"the boxes are the slice of the first of {copy.multicast} CTAs"
         notes.append(f"{first}; each receives the whole tile")
     host = "descriptor made on the host: a .param slot marked cute_nvgpu.grid_constant, lifted to nvvm.grid_constant"
     device = "descriptor made on the device: the sequence of tensormap.replace with its fences"
@@ -343,13 +352,13 @@ def _tma_stages(copy: TracedCopy, arch: str, checked: dict[str, tuple[str, ...]]
     wrong = (*checked["4"], *checked["5"])
     text6 = f"// not emitted: {wrong[0]}" if wrong else stage6_text(copy, arch)
     text7 = text6 if wrong else stage7_text(text6, arch, sass)
-    notes7 = (f"expected machine instruction: {SASS_OPCODES[shape.direction]} (CUDA Binary Utilities)",)
+    notes7 = (f"expected machine instruction: {SASS_OPCODES[copy.direction]} (CUDA Binary Utilities)",)
     found = (*checked["3b"], *checked["3c"])
     return [
         Stage("3", "nv_tileas", texts.stage3_text(copy), *outer, *held[0], tuple(notes), found),
         Stage(
             *("4", "LLVM IR", texts.stage4_text(copy), *inner, *held[1]),
-            notes=(token, scale, *_operand_notes(shape)),
+            notes=(token, scale, *_operand_notes(copy)),
             checked=checked["4"],
         ),
         Stage("5", "NVPTX MIR", texts.stage5_text(copy), *inner, *held[2], checked=checked["5"]),
@@ -365,20 +374,19 @@ def _consumer_stages(copy: TracedCopy) -> tuple[Stage, ...]:
     return tuple([Stage(f"{number}w", f"{name}, the consumer's wait", text) for number, name, text in waits])
 
 
-def _legacy_stages(copy: TracedCopy, witness: Witness, arch: str, found: tuple[str, ...], sass: bool) -> list[Stage]:
+def _legacy_stages(copy: TracedCopy, witness: str, arch: str, found: tuple[str, ...], sass: bool) -> list[Stage]:
     """Stages 3 to 7 of a copy without TMA; `found` is what keeps a tile from it."""
-    shape = copy.shape
-    asynchronous = witness.row.stage3 == "nv_tileas.async.cp_async" and shape.direction == "load"
+    asynchronous = witness.startswith("sm80_") and copy.direction == "load"
     if asynchronous:
         llvm = "call void @llvm.nvvm.cp.async.ca.shared.global.4(ptr addrspace(3) %dst, ptr addrspace(1) %src)"
         mir = "CP_ASYNC_CA_SHARED_GLOBAL_4 %dst, %src"
-    elif shape.direction == "load":
+    elif copy.direction == "load":
         llvm = "%v = load <4 x i32>, ptr addrspace(1) %src, align 16, !invariant.load !0"
         mir = "INT_PTX_LDG_G_v4i32 %src"
     else:
         llvm = "store <4 x i32> %v, ptr addrspace(1) %dst, align 16"
         mir = "STV_i32_v4 %v0, %v1, %v2, %v3, %dst"
-    text6 = legacy_ptx(shape, arch, "cp.async" if asynchronous else "ldg")
+    text6 = legacy_ptx(copy, arch, "cp.async" if asynchronous else "ldg")
     note = "every thread computes its addresses; no descriptor, no barrier, no transaction bytes"
     return [
         Stage("3", "nv_tileas", texts.stage3_legacy_text(copy, witness), notes=(note,), checked=found),
@@ -390,7 +398,7 @@ def _legacy_stages(copy: TracedCopy, witness: Witness, arch: str, found: tuple[s
 
 
 def lower(
-    atom: Copyable,
+    atom: Copyable | TracedCopy,
     tile_coord: Tree | None = None,
     arch: str = "sm_90a",
     *,
@@ -404,7 +412,8 @@ def lower(
     """One copy through every stage.
 
     Args:
-        atom: a TMA atom, or a `CopyShape`.
+        atom: a TMA atom, bound or not; an operation or a descriptor of the reference pages; or a request of a tensor
+            map. A descriptor or a request is a load of one box.
         tile_coord: which tile, as `execute` takes it: its number, or its coordinate in the tile modes of the divided
             tensor; of a copy without a tensor outermost first, in tiles. It gives the element coordinates.
         arch: the target; below sm_90 the copy is emitted with cp.async or plain loads.
@@ -416,9 +425,11 @@ def lower(
             coordinate, every tile) lies inside the tensor.
         sass: stage 7 is machine code: a cubin from NVRTC or ptxas, read by nvdisasm (`pip install 'cute-py[sass]'`).
 
-    >>> from cute_py.tma.dialect.copy_shape import copy_shape
-    >>> trace = lower(copy_shape("load", (128, 128), "bf16", swizzle=3))
-    >>> trace.witness.name, trace.shape.transaction_bytes, trace.shape.instruction_box
+    >>> import cute_py as cute
+    >>> x = cute.make_tensor(cute.make_gmem_ptr(4096, "bfloat16"), cute.Layout((512, 512), (512, cute.Int(1))))
+    >>> tile = cute.tma.make_smem_layout("K", "128B", "bfloat16", (128, 128))
+    >>> trace = lower(cute.tma.make_tma_copy("SM90_TMA_LOAD", x, tile))
+    >>> trace.witness, trace.copy.transaction_bytes, trace.copy.box
     ('sm90_tma_load_2d_bf16', 32768, (128, 64))
 
     Raises:
@@ -435,12 +446,12 @@ def lower(
         mem_semantic=mem_semantic,
         in_bounds=in_bounds,
     )
-    shape, has_tma = copy.shape, architecture(arch).number >= 90
+    has_tma = architecture(arch).number >= 90
     expect(sass, bool, "sass")
-    witness = choose_witness(shape, arch, allow_tma=allow_tma)
+    witness, reasons = texts.witness_of(copy, arch, allow_tma)
     checked = texts.check_stages(copy)
     order = (names_of(copy).outer_list, texts.OUTER_FIRST)
-    implicit = ("implicit", "tile shape and element type") if shape.direction == "load" else ("", "")
+    implicit = ("implicit", "tile shape and element type") if copy.direction == "load" else ("", "")
     traces = (
         ("1", "cuda_tile", texts.stage1_text(copy)),
         ("2", "nv_tileaa", texts.stage2_text(copy, witness)),
@@ -448,13 +459,13 @@ def lower(
     )
     notes = (f"the tensor: {copy.view.values}",) if copy.view.values else ()
     walked = [Stage(*trace, *order, *implicit, notes if trace[0] == "1" else (), checked[trace[0]]) for trace in traces]
-    spaces = texts.address_spaces(shape)
-    if not witness.is_tma:
+    spaces = texts.address_spaces(copy)
+    if not witness.startswith("sm90_"):
         found = (*checked["3b"], *checked["3c"]) if has_tma and allow_tma else ()
         walked += _legacy_stages(copy, witness, arch, found, sass)
-        return Lowering(shape, arch, witness, tuple(walked), (), (), spaces[::2], None, copy.start)
+        return Lowering(copy, arch, witness, reasons, tuple(walked), (), (), spaces[::2], None)
     walked += _tma_stages(copy, arch, checked, sass)
-    tables = (texts.transaction_flow(shape), texts.coordinate_orders(copy), spaces)
+    tables = (texts.transaction_flow(copy), texts.coordinate_orders(copy), spaces)
     phases = run_phases(KernelFunction(arch, (copy,), allow_tma=allow_tma))
-    consumer = _consumer_stages(copy) if shape.direction == "load" else ()
-    return Lowering(shape, arch, witness, tuple(walked), *tables, phases, copy.start, consumer)
+    consumer = _consumer_stages(copy) if copy.direction == "load" else ()
+    return Lowering(copy, arch, witness, reasons, tuple(walked), *tables, phases, consumer)

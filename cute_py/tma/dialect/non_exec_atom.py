@@ -25,6 +25,7 @@ from cute_py.tma.atom.im2col import Im2colAtom
 from cute_py.tma.atom.partition import tile_layout, tma_tensor
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, corners_of
 from cute_py.tma.dialect.descriptors import SharedLayout, TmaDescriptorIm2col, TmaDescriptorTiled
+from cute_py.tma.dialect.diagnostics import short_repr
 from cute_py.tma.dialect.mlir_text import layout_text, tree_text, type_text
 from cute_py.tma.dialect.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode, bounded_along_w
 from cute_py.tmem.execute import S2TDescriptorView
@@ -124,7 +125,7 @@ class NonExecTmaAtom:
 
     @property
     def request(self) -> TensorMap:
-        """What is asked of the tensor map. Errors as `known_traits`."""
+        """The request of the tensor map. Errors as `known_traits`."""
         return bounded_along_w(self.known_traits.request, self.store_mode)
 
     @property
@@ -216,6 +217,8 @@ class NonExecTmaAtom:
         moved = f"{counted(self.instructions, 'instruction')}, {self.transaction_bytes} bytes a tile"
         box = f"box {tree_text(self.box)} of {self.dtype} by {layout_text(self.gbasis)}"
         return f"non-exec TMA {self.kind}, {mode.name}: {box}, {moved}"
+
+    __repr__ = short_repr
 
 
 def _next_pixel(request: TensorMapIm2col | TensorMapIm2colWide, start: list[int], count: int) -> list[int]:

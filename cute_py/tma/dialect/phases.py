@@ -24,14 +24,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
+from typing import TypeAlias
 
 from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import counted
-from cute_py.tma.atom.tile_atom import TileAtom
-from cute_py.tma.dialect.copy_shape import CopyShape, Witness, choose_witness
+from cute_py.tma.atom.tile_atom import ExecutableCopy, TileAtom
 from cute_py.tma.dialect.diagnostics import DESCRIPTOR_BYTES, broken, short_repr
-from cute_py.tma.dialect.stages import check_stages, names_of, rebind_of
+from cute_py.tma.dialect.exec_atom import ExecTmaAtom, TmaOperation
+from cute_py.tma.dialect.non_exec_atom import NonExecTmaAtom
+from cute_py.tma.dialect.stages import check_stages, names_of, rebind_of, witness_of
 from cute_py.tma.dialect.traced_copy import TracedCopy, trace_copy
 
 __all__ = ["KernelFunction", "KernelOperation", "PhaseTrace", "run_phases"]
@@ -96,21 +98,30 @@ class KernelOperation:
     reads: tuple[str, ...] = ()
 
 
+KernelCopy: TypeAlias = TracedCopy | TileAtom | ExecutableCopy | NonExecTmaAtom | ExecTmaAtom | TmaOperation
+
+
 @record
 class KernelFunction:
     """What the pass reads: the kernel spec's architecture (None: no attribute), the body, the counters.
 
     copies: the body in program order: copies (atoms are named A, B, ... in order) and other operations.
     num_host_tmas, num_device_tmas: the function's counters if they are set already; None lets phase 3 set them.
-    depth: slots of a pipeline stage.
+    depth: slots of a pipeline stage. device: names of the tensors whose maps are made on the device.
     """
 
     arch: str | None
-    copies: tuple[TracedCopy | CopyShape | TileAtom | KernelOperation, ...]
+    copies: tuple[KernelCopy | KernelOperation, ...]
     num_host_tmas: int | None = None
     num_device_tmas: int | None = None
     allow_tma: bool = True
     depth: int = 1
+    device: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"kernel of {counted(len(self.copies), 'operation')} for {self.arch}"
+
+    __repr__ = short_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +139,7 @@ class BoundCopy:
     """A copy that became asynchronous: its index in its population, and whether the map is made on the device."""
 
     copy: TracedCopy
-    witness: Witness
     tma_index: int
-
-    @property
-    def shape(self) -> CopyShape:
-        return self.copy.shape
 
     @property
     def origin(self) -> str:
@@ -147,9 +153,9 @@ class BoundCopy:
     @property
     def text(self) -> str:
         """The asynchronous operation in one line, without its barrier."""
-        n, verb = names_of(self.copy), self.shape.direction
+        n, verb = names_of(self.copy), self.copy.direction
         places = [f"%desc_{n.small}", f"%{n.small}_smem{n.outer_list}"]
-        count = f"tx_count = {self.shape.transaction_bytes} : i32, " if verb == "load" else ""
+        count = f"tx_count = {self.copy.transaction_bytes} : i32, " if verb == "load" else ""
         operands = ", ".join(places if verb == "load" else places[::-1])
         return (
             f"%tok_{n.small} = nv_tileas.async.tiled_tma_{verb} {operands} {{ {count}tmaIdx = {self.tma_index} : i32 }}"
@@ -212,7 +218,7 @@ def _stages(body: Sequence[BoundCopy | KernelOperation]) -> list[list[BoundCopy]
     found: list[list[BoundCopy]] = []
     is_open = False
     for item in body:
-        if isinstance(item, BoundCopy) and item.shape.direction == "load":
+        if isinstance(item, BoundCopy) and item.copy.direction == "load":
             found += [] if is_open else [[]]
             found[-1].append(item)
             is_open = True
@@ -225,20 +231,20 @@ def _reads(item: BoundCopy | KernelOperation) -> frozenset[str]:
     """The tensors whose tiles are read; a store reads its own."""
     if isinstance(item, KernelOperation):
         return frozenset([name.lower() for name in item.reads])
-    return frozenset([] if item.shape.direction == "load" else [item.name])
+    return frozenset([] if item.copy.direction == "load" else [item.name])
 
 
 def _barriers(
     stages: Sequence[Sequence[BoundCopy]], copies: Sequence[BoundCopy], depth: int
 ) -> tuple[PipelineBarrier, ...]:
     """One barrier for each pipeline stage; their slots come behind the tiles, of which each slot has its own."""
-    tiles = sum([-(-copy.shape.smem_bytes // TILE_ALIGNMENT) * TILE_ALIGNMENT for copy in copies]) * depth
+    tiles = sum([-(-made.copy.smem_bytes // TILE_ALIGNMENT) * TILE_ALIGNMENT for made in copies]) * depth
     return tuple(
         [
             PipelineBarrier(
                 f"%mbar{number}",
                 tuple([load.name for load in loads]),
-                sum([load.shape.transaction_bytes for load in loads]),
+                sum([load.copy.transaction_bytes for load in loads]),
                 tiles + number * depth * BARRIER_BYTES,
                 depth,
             )
@@ -258,7 +264,7 @@ def _emitted(
     left = list(barriers)
     waiting: list[str] = []
     for item in body:
-        if isinstance(item, KernelOperation) or item.shape.direction != "load":
+        if isinstance(item, KernelOperation) or item.copy.direction != "load":
             yield _Statement(item.text, _reads(item))
             continue
         if not waiting:
@@ -293,12 +299,13 @@ def sink_waits(
 def run_phases(function: KernelFunction) -> PhaseTrace:
     """Run the pass.
 
+    >>> import cute_py as cute
     >>> print(run_phases(KernelFunction(None, ())).diagnostics[0])
     LowerTMALoadStoreToAsync: missing or invalid KernelSpecAttr on function
-    >>> from cute_py.tma.dialect.copy_shape import copy_shape
-    >>> loads = [copy_shape("load", (64, 64), "bf16", tensor=name) for name in "AB"]
+    >>> x = cute.make_tensor(cute.make_gmem_ptr(4096, "bfloat16"), cute.Layout((512, 512), (512, cute.Int(1))))
+    >>> load = cute.tma.make_tma_copy("SM90_TMA_LOAD", x, cute.make_layout((cute.Int(64),) * 2, cute.LayoutRight))
     >>> use = KernelOperation("%acc = nv_tileas.mma %a_tile, %b_tile, %acc0", ("A", "B"))
-    >>> trace = run_phases(KernelFunction("sm_90a", (*loads, KernelOperation("%j = arith.addi %i, %c1"), use)))
+    >>> trace = run_phases(KernelFunction("sm_90a", (load, load, KernelOperation("%j = arith.addi %i, %c1"), use)))
     >>> [(barrier.loads, barrier.expected_tx) for barrier in trace.barriers]
     [(('a', 'b'), 16384)]
     >>> print(*trace.body[-3:], sep=chr(10))
@@ -323,15 +330,17 @@ def run_phases(function: KernelFunction) -> PhaseTrace:
         if isinstance(item, KernelOperation):
             body.append(item)
             continue
-        copy = item if isinstance(item, TracedCopy) else trace_copy(item, tensor=next(letters))
-        witness = choose_witness(copy.shape, function.arch, allow_tma=function.allow_tma)
-        scanned.append(f"{witness.name}: {'TMA' if witness.is_tma else 'skipped, no TMA atom'}")
-        if not witness.is_tma:
+        name = item.tensor if isinstance(item, TracedCopy) else next(letters)
+        copy = trace_copy(item, tensor=name, device_descriptor=name in function.device)
+        witness, _ = witness_of(copy, function.arch, function.allow_tma)
+        is_tma = witness.startswith("sm90_")
+        scanned.append(f"{witness}: {'TMA' if is_tma else 'skipped, no TMA atom'}")
+        if not is_tma:
             n = names_of(copy)
-            body.append(KernelOperation(f"nv_tileas.tiled_{copy.shape.direction} %off_{n.small}, %tok0"))
+            body.append(KernelOperation(f"nv_tileas.tiled_{copy.direction} %off_{n.small}, %tok0"))
             continue
         origin = "device" if copy.device else "host"  # phase 3 counts each population from zero, in program order
-        bound.append(BoundCopy(copy, witness, counts[origin]))
+        bound.append(BoundCopy(copy, counts[origin]))
         body.append(bound[-1])
         counts[origin] += 1
     num_host = counts["host"] if function.num_host_tmas is None else function.num_host_tmas
@@ -376,7 +385,7 @@ def _bound_line(made: BoundCopy, slot: DescriptorSlot) -> str:
 
 def _barrier_line(barrier: PipelineBarrier, bound: Sequence[BoundCopy]) -> str:
     """The bytes of a pipeline stage, load by load."""
-    counts = {made.name: made.shape.transaction_bytes for made in bound}
+    counts = {made.name: made.copy.transaction_bytes for made in bound}
     sums = " + ".join([f"%{name} {counts[name]}" for name in barrier.loads])
     slots = "one slot" if barrier.slots == 1 else f"{barrier.slots} slots"
     place = f"byte {barrier.offset} of shared memory"

@@ -23,14 +23,13 @@ from cute_py.ptx.forms_tensormap import WIDE_FIELDS
 from cute_py.ptx.module import ptx_module
 from cute_py.ptx.render import ptx
 from cute_py.targets import NEWEST_VERSION, Version, architecture, expect_version
-from cute_py.tma.atom.tile_atom import TileAtom
 from cute_py.tma.descriptor.formats import FORMATS
 from cute_py.tma.descriptor.limits import bounds
 from cute_py.tma.descriptor.replace import DEVICE_MUTABLE, ELEMTYPES, REPLACE_FIELDS
-from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled
-from cute_py.tma.dialect.copy_shape import CopyShape, shape_of
+from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled, request_of
 from cute_py.tma.dialect.diagnostics import DESCRIPTOR_BYTES as SLOT_ALIGNMENT
 from cute_py.tma.dialect.diagnostics import broken, short_repr
+from cute_py.tma.dialect.traced_copy import TracedCopy
 
 __all__ = ["RebindSequence", "init_sequence", "mutator", "rebind_ptx", "rebind_sequence"]
 
@@ -73,13 +72,10 @@ class RebindSequence:
     __repr__ = short_repr
 
 
-def check_host_only(copy: CopyShape | TileAtom | TensorMap) -> list[Diagnostic]:
+def check_host_only(copy: TracedCopy | TensorMap) -> list[Diagnostic]:
     """Why the map of this copy (or this request) can only be made on the host; nothing if a device may rebind it."""
-    if isinstance(copy, (CopyShape, TileAtom)):
-        shape = shape_of(copy)
-        im2col, pair = shape.mode.startswith("im2col"), shape.cta_group == 2
-    else:
-        im2col, pair = copy.KIND != "tiled", False
+    request, pair = request_of(copy), getattr(getattr(copy, "row", None), "ctas", 1) == 2
+    im2col = request.KIND != "tiled"
     return broken(
         (im2col, "host_only", "im2col descriptors are made on the host only: no mutator writes the im2col fields"),
         (

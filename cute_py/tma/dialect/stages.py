@@ -12,19 +12,20 @@ Coordinates are outermost first up to stage 3 and are reversed exactly once, fro
 instruction takes them. The im2col offsets are at the head of the operand list in stage 4; in PTX they come after the
 barrier. Stages 1, 2 and 3a name no descriptor, barrier or byte count: the element type and the tile imply the bytes. In
 stage 3 the descriptor carries `tmaIdx`, and the copy `tx_count`: the bytes that this copy adds to its barrier, not the
-sum over the barrier. A box that can't be encoded is split there, with a comment; the descriptor's box is then
-the box of one instruction, and the copy stays one operation with the bytes of all its boxes. From stage 4 on the token
-is the constant i32 0.
+sum over the barrier. The descriptor's box is that of one instruction, and the copy stays one operation with the bytes
+of all its boxes. From stage 4 on the token is the constant i32 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
+from cute_py.argument_checks import expect
 from cute_py.diagnostics import Diagnostic
 from cute_py.ptx.instruction import coordinate_count, offset_count
-from cute_py.tma.dialect.copy_shape import CopyShape, Witness, atom_name, mlir_type, span_of, swizzle_name
+from cute_py.targets import architecture
 from cute_py.tma.dialect.diagnostics import (
     broken,
     check_atom,
@@ -35,6 +36,8 @@ from cute_py.tma.dialect.diagnostics import (
     check_pointer,
     check_row,
     check_tile,
+    mlir_type,
+    short_repr,
 )
 from cute_py.tma.dialect.rebind import RebindInstruction, check_host_only, mutator, mutator_constraints, rebind_sequence
 from cute_py.tma.dialect.traced_copy import TracedCopy
@@ -72,6 +75,8 @@ class Stage:
         lines += [f"  verifier    : {diagnostic}" for diagnostic in self.checked]
         return "\n".join([*lines, "", self.text])
 
+    __repr__ = short_repr
+
 
 @dataclass(frozen=True, slots=True)
 class FlowRow:
@@ -107,9 +112,9 @@ class Names:
     small: the tensor's name in them. coords: of its axes, outermost first. inner: the coordinates of the instruction,
     reversed; gather4 and scatter4 name four rows.
 
-    >>> from cute_py.tma.dialect.copy_shape import copy_shape
+    >>> from cute_py.tma.descriptor.request import TensorMapTiled
     >>> from cute_py.tma.dialect.traced_copy import trace_copy
-    >>> names_of(trace_copy(copy_shape("load", (128, 128), "bf16"))).coords
+    >>> names_of(trace_copy(TensorMapTiled(9, 4096, (512, 512), (1024,), (64, 128)))).coords
     ('%bm', '%bk')
     """
 
@@ -132,24 +137,24 @@ def names_of(copy: TracedCopy) -> Names:
     """The names for a copy, from its tensor's and its axes' names."""
     coords = tuple([f"%b{axis.lower()}" for axis in copy.view.outer_first(copy.view.axes)])
     inner = coords[::-1]
-    if copy.shape.rows_by_index:
+    if copy.rows_by_index:
         inner = (inner[0], *(f"{inner[1]}_row{row}" for row in range(4)))
-    return Names(copy.shape.tensor.lower(), coords, inner)
+    return Names(copy.tensor.lower(), coords, inner)
 
 
 def _list(items: Sequence[str] | Sequence[int]) -> str:
     return ", ".join(map(str, items))
 
 
-def extents_text(shape: CopyShape) -> str:
+def extents_text(copy: TracedCopy) -> str:
     """`128x128xbf16`."""
-    return "x".join([*map(str, shape.tile), mlir_type(shape.dtype)])
+    return "x".join([*map(str, copy.tile), mlir_type(copy.dtype)])
 
 
 def _memref(copy: TracedCopy) -> str:
     """The global tensor's type; extents that are not static are unknown."""
     extents = ["?" if size.startswith("%") else size for size in copy.view.sizes]
-    return f"!nv_tileaa.memref<{'x'.join([*extents, mlir_type(copy.shape.dtype)])}>"
+    return f"!nv_tileaa.memref<{'x'.join([*extents, mlir_type(copy.dtype)])}>"
 
 
 def _view(copy: TracedCopy) -> str:
@@ -158,16 +163,16 @@ def _view(copy: TracedCopy) -> str:
 
 def stage1_text(copy: TracedCopy) -> str:
     """The cuda_tile trace: tensor view, partition view, token, load or store."""
-    n, shape = names_of(copy), copy.shape
-    tile = extents_text(shape)
-    if shape.direction == "load":
+    n = names_of(copy)
+    tile = extents_text(copy)
+    if copy.direction == "load":
         moved = f"%{n.small}_tile, %tok_{n.small} = cuda_tile.load_view_tko %{n.small}_part"
     else:
         moved = f"%tok_{n.small} = cuda_tile.store_view_tko %{n.small}_tile, %{n.small}_part"
     return (
-        f"%{n.small}_view = cuda_tile.tensor_view %{shape.tensor}, {_view(copy)}\n"
+        f"%{n.small}_view = cuda_tile.tensor_view %{copy.tensor}, {_view(copy)}\n"
         f": !cuda_tile.tensor_view<{tile}>\n"
-        f"%{n.small}_part = cuda_tile.partition_view %{n.small}_view, tile = [{_list(shape.tile)}], "
+        f"%{n.small}_part = cuda_tile.partition_view %{n.small}_view, tile = [{_list(copy.tile)}], "
         f"dim_map = [{_list(copy.view.dim_map)}]\n"
         f": !cuda_tile.partition_view<{tile}>\n"
         "%tok0 = cuda_tile.make_token : !cuda_tile.token\n"
@@ -176,11 +181,56 @@ def stage1_text(copy: TracedCopy) -> str:
     )
 
 
-def stage2_text(copy: TracedCopy, witness: Witness) -> str:
+GENERATIONS: Final = {
+    "sm70": "nv_tileas.tiled_load",
+    "sm80": "nv_tileas.async.cp_async",
+    "sm90": "nv_tileas.async.tiled_tma_load",
+}
+"""First architecture of each generation of copy hardware -> the operation of stage 3 that a load becomes.
+
+Source: TMA load walkthrough, capability cross-check, which lists sm_90a, sm_100 and sm_120 for TMA; every architecture
+from sm_90 on has the instruction.
+"""
+
+
+def witness_of(copy: TracedCopy, arch: str, allow_tma: bool = True) -> tuple[str, tuple[str, ...]]:
+    """The copy-atom witness of a copy on an architecture, and the reasons. It names a family: multicast, cache hint and
+    im2col select among its PTX forms.
+
+    Args:
+        arch: "sm_70" .. "sm_121a". allow_tma: the attribute of the load; False falls back to plain ldg.
+
+    >>> from cute_py.tma.descriptor.request import TensorMapTiled
+    >>> from cute_py.tma.dialect.traced_copy import trace_copy
+    >>> witness_of(trace_copy(TensorMapTiled(9, 4096, (512, 512), (1024,), (64, 128))), "sm_90a")[0]
+    'sm90_tma_load_2d_bf16'
+
+    Raises:
+        InvalidValueError: no such architecture.
+    """
+    target, element = architecture(arch), mlir_type(copy.dtype)
+    reasons = [f"{arch}: compute capability {target.number // 10}.{target.number % 10}, {target.chip}"]
+    if target.number < 80:
+        return f"sm70_ldg_128_{element}", (*reasons, "no TMA and no cp.async: vector loads through registers")
+    if target.number < 90:
+        one = "no TMA before sm_90: cp.async, one 4-byte word per thread and instruction"
+        return f"sm80_cp_async_4_{element}", (*reasons, one)
+    blockers = [] if expect(allow_tma, bool, "allow_tma") else ["allow_tma = false"]
+    if check_box_row(copy.box[-1], copy.dtype.bits):
+        row = f"the innermost box extent is {copy.box[-1] * copy.dtype.bits} bits"
+        blockers.append(f"{row}; must be a multiple of 16 bytes")
+    if blockers:
+        reasons += [*(f"not TMA: {blocker}" for blocker in blockers), "falls back to plain ldg"]
+        return f"sm70_ldg_128_{element}", tuple(reasons)
+    reasons.append("the tile meets the TMA eligibility rules: 16-byte rows, global source")
+    return f"sm90_tma_{copy.atom_name}", tuple(reasons)
+
+
+def stage2_text(copy: TracedCopy, witness: str) -> str:
     """The nv_tileaa trace: memref, address, the copy with its copy-atom witness."""
     n, memref = names_of(copy), _memref(copy)
     return (
-        f"%{n.small}_ref = nv_tileaa.make_memref %{copy.shape.tensor}, {_view(copy)},\n"
+        f"%{n.small}_ref = nv_tileaa.make_memref %{copy.tensor}, {_view(copy)},\n"
         "space = #nv_tileaa.global\n"
         f": {memref}\n"
         f"%off_{n.small} = nv_tileaa.addptr %{n.small}_ref, {n.outer_list}\n"
@@ -188,11 +238,11 @@ def stage2_text(copy: TracedCopy, witness: Witness) -> str:
     ) + tiled_copy_text(copy, witness, "nv_tileaa")
 
 
-def tiled_copy_text(copy: TracedCopy, witness: Witness, dialect: str) -> str:
+def tiled_copy_text(copy: TracedCopy, witness: str, dialect: str) -> str:
     """The copy of stages 2 and 3a (the nv_tileas trace before the asynchronous rewrite): the operation renamed, the
     witness verbatim."""
-    small, tensor = names_of(copy).small, f"tensor<{extents_text(copy.shape)}>"
-    if copy.shape.direction == "load":
+    small, tensor = names_of(copy).small, f"tensor<{extents_text(copy)}>"
+    if copy.direction == "load":
         moved = f"%{small}_tile, %tok_{small} = {dialect}.tiled_load %off_{small}, %tok0"
         types = f"{_memref(copy)} -> {tensor},"
     else:
@@ -200,7 +250,7 @@ def tiled_copy_text(copy: TracedCopy, witness: Witness, dialect: str) -> str:
         types = f"{tensor}, {_memref(copy)} ->"
     return (
         f"{moved}\n"
-        f"{{ atom = #cute.copy_atom<{witness.name}>,\n"
+        f"{{ atom = #cute.copy_atom<{witness}>,\n"
         f"in_bounds = array<i1: {_list([str(inside).lower() for inside in copy.in_bounds])}>,\n"
         f"mem_semantic = #{dialect}<mem_semantic {copy.mem_semantic}>,\n"
         f"mem_scope = #{dialect}<mem_scope cluster> }}\n"
@@ -223,16 +273,16 @@ def rebind_of(copy: TracedCopy) -> tuple[Replacement, ...]:
 
     Across the CTAs of a multicast the fences have the scope gpu.
     """
-    if not copy.device or check_host_only(copy.shape):
+    if not copy.device or check_host_only(copy):
         return ()
-    n, view, bits = names_of(copy), copy.view, copy.shape.dtype.bits
-    sequence = rebind_sequence(copy.shape.rank, scope="gpu" if copy.shape.multicast > 1 else "cta", seed_copy=True)
+    n, view, bits = names_of(copy), copy.view, copy.dtype.bits
+    sequence = rebind_sequence(copy.rank, scope="gpu" if copy.multicast > 1 else "cta", seed_copy=True)
     sizes, strides = view.outer_first(view.sizes)[::-1], view.outer_first(view.strides)[::-1]
     found = []
     for step in (*sequence.steps, replace(sequence.steps[1], role="the consumer's acquire")):
         value, value_type = "", ""
         if step.field == "global_address":
-            value, value_type = f"%{copy.shape.tensor}", "i64"
+            value, value_type = f"%{copy.tensor}", "i64"
         elif step.field == "global_dim":
             value, value_type = sizes[step.ordinal or 0], "i32"
         elif step.field:
@@ -247,14 +297,11 @@ def rebind_of(copy: TracedCopy) -> tuple[Replacement, ...]:
 def stage3_text(copy: TracedCopy, tma_index: int = 0) -> str:
     """Descriptor, barrier slot, asynchronous copy (a store has no barrier); the consumer's wait is a text of its own.
     Phase 4 binds the descriptor; of one that is made on the device the replacements follow."""
-    shape = copy.shape
-    n, tile, verb = names_of(copy), extents_text(shape), shape.direction
-    atom = f"atom = #cute_nvgpu.atom_copy_field_tma{verb}<{atom_name(shape)}, {swizzle_name(shape)}>,\n"
-    split = f"// ---- {shape.was_split}\n" if shape.was_split else ""
+    n, tile, verb = names_of(copy), extents_text(copy), copy.direction
+    atom = f"atom = #cute_nvgpu.atom_copy_field_tma{verb}<{copy.atom_name}, {copy.swizzle_name}>,\n"
     descriptor = (
         "// ---- descriptor materialized by phase 4\n"
-        f"{split}"
-        f"%desc_{n.small} = nv_tileas.make_tiled_tma_desc %{n.small}_ref, box = [{_list(shape.instruction_box)}],\n"
+        f"%desc_{n.small} = nv_tileas.make_tiled_tma_desc %{n.small}_ref, box = [{_list(copy.box)}],\n"
         f"{atom}"
         f"tmaIdx = {tma_index} : i32\n"
         f": !nv_tileas.tma_desc<{tile}>\n"
@@ -273,11 +320,11 @@ def stage3_text(copy: TracedCopy, tma_index: int = 0) -> str:
             ": !nv_tileas.mbarrier\n"
             "// ---- async TMA load: phase 5 emission\n"
         )
-        operands, attribute = f"{desc}, {smem}, %mbar_{n.small}", f"tx_count = {shape.transaction_bytes} : i32,\n"
+        operands, attribute = f"{desc}, {smem}, %mbar_{n.small}", f"tx_count = {copy.transaction_bytes} : i32,\n"
         first, last = f"{desc_type},\n{smem_type}", "!nv_tileas.mbarrier"
     else:
         before = f"// ---- async TMA {verb}: phase 5 emission (completion by bulk group, no mbarrier)\n"
-        operands, attribute = f"{smem}, {desc}", f"red_kind = {shape.reduce_kind},\n" * (verb == "reduce")
+        operands, attribute = f"{smem}, {desc}", f"red_kind = {copy.reduce_kind},\n" * (verb == "reduce")
         first, last = smem_type, desc_type
     return (
         f"{descriptor}{before}"
@@ -286,7 +333,7 @@ def stage3_text(copy: TracedCopy, tma_index: int = 0) -> str:
         f"{{ {atom}{attribute}"
         f"tmaIdx = {tma_index} : i32 }}\n"
         f": {first},\n"
-        f"{_list(['index'] * shape.rank)},\n"
+        f"{_list(['index'] * copy.rank)},\n"
         f"{last}\n"
         "-> !nv_tileas.async"
     )
@@ -296,16 +343,16 @@ def _ordinal(step: RebindInstruction) -> str:
     return "" if step.ordinal is None else f"[{step.ordinal}]"
 
 
-def stage3_legacy_text(copy: TracedCopy, witness: Witness) -> str:
+def stage3_legacy_text(copy: TracedCopy, witness: str) -> str:
     """Stage 3 of a copy without TMA: cp.async becomes asynchronous, ldg stays as it is."""
-    n, shape, operation = names_of(copy), copy.shape, witness.row.stage3
+    n, operation = names_of(copy), GENERATIONS[witness[:4]]
     if operation == "nv_tileas.tiled_load":
-        kept = f"the copy stays a synchronous tiled_{shape.direction}"
-        return f"// ---- no rewrite: {witness.name} is no TMA atom, {kept}"
+        kept = f"the copy stays a synchronous tiled_{copy.direction}"
+        return f"// ---- no rewrite: {witness} is no TMA atom, {kept}"
     return (
         f"%tok_{n.small} = {operation} %off_{n.small}, %{n.small}_smem{n.outer_list}\n"
-        f"{{ atom = #cute.copy_atom<{witness.name}> }}\n"
-        f": {_memref(copy)}, !nv_tileas.smem<{extents_text(shape)}>\n"
+        f"{{ atom = #cute.copy_atom<{witness}> }}\n"
+        f": {_memref(copy)}, !nv_tileas.smem<{extents_text(copy)}>\n"
         "-> !nv_tileas.async"
     )
 
@@ -328,69 +375,69 @@ class BoxOperands:
 
 def box_operands(copy: TracedCopy, box: int, suffix: str = "") -> BoxOperands:
     """The operands of box number `box`; `suffix` comes after each coordinate's name."""
-    names, shape = names_of(copy), copy.shape
-    origins, offset = shape.instruction_origin(box), shape.box_offset(box)
+    names = names_of(copy)
+    origins, offset = copy.instruction_origin(box), copy.offsets[box]
     coords = [f"{name}{suffix}{f'_{box}' if start else ''}" for name, start in zip(names.inner, origins, strict=True)]
-    address = f"%{names.small}_smem_{'dst' if shape.direction == 'load' else 'src'}"
+    address = f"%{names.small}_smem_{'dst' if copy.direction == 'load' else 'src'}"
     return BoxOperands(tuple(coords), origins, f"{address}_{box}" if offset else address, offset)
 
 
-def im2col_offsets(shape: CopyShape) -> tuple[str, ...]:
+def im2col_offsets(copy: TracedCopy) -> tuple[str, ...]:
     """The offsets of an im2col load: numbers, or one name for each spatial mode, W first."""
-    if shape.im2col_offsets or shape.direction != "load":
-        return tuple(map(str, shape.im2col_offsets))
-    count = offset_count({"dim": f"{shape.rank}d", "mode": shape.mode})
-    names = "whd" if shape.mode == "im2col" else ("w", "halo")
+    if copy.im2col_offsets or copy.direction != "load":
+        return tuple(map(str, copy.im2col_offsets))
+    count = offset_count({"dim": f"{copy.rank}d", "mode": copy.mode})
+    names = "whd" if copy.mode == "im2col" else ("w", "halo")
     return tuple([f"%off_{name}" for name in names[:count]])
 
 
-def intrinsic_name(shape: CopyShape) -> str:
+def intrinsic_name(copy: TracedCopy) -> str:
     """The intrinsic of stage 4: of a load its space pair and rank, im2col in its name; stores and reductions have the
     names of the emission page.
 
-    >>> from cute_py.tma.dialect.copy_shape import copy_shape
-    >>> intrinsic_name(copy_shape("load", (128, 128), "bf16"))
+    >>> from cute_py.tma.descriptor.request import TensorMapTiled
+    >>> from cute_py.tma.dialect.traced_copy import trace_copy
+    >>> intrinsic_name(trace_copy(TensorMapTiled(9, 4096, (512, 512), (1024,), (64, 128))))
     'llvm.nvvm.cp.async.bulk.tensor.shared.cluster.global.2d'
-    >>> intrinsic_name(copy_shape("store", (128, 128), "bf16"))
-    'llvm.nvvm.cp.async.bulk.tensor.s2g.tile.2d'
     """
-    if shape.direction == "load":
-        mode = "" if shape.mode == "tile" else "." + shape.mode.replace("::", ".")
-        return f"llvm.nvvm.cp.async.bulk.tensor.shared.cluster.global{mode}.{shape.rank}d"
-    kind = f"reduce.{shape.reduce_kind}" if shape.direction == "reduce" else "s2g"
-    mode = shape.mode.removesuffix("_no_offs").replace("::", ".")
-    return f"llvm.nvvm.cp.async.bulk.tensor.{kind}.{mode}.{shape.rank}d"
+    if copy.direction == "load":
+        mode = "" if copy.mode == "tile" else "." + copy.mode.replace("::", ".")
+        return f"llvm.nvvm.cp.async.bulk.tensor.shared.cluster.global{mode}.{copy.rank}d"
+    kind = f"reduce.{copy.reduce_kind}" if copy.direction == "reduce" else "s2g"
+    mode = copy.mode.removesuffix("_no_offs").replace("::", ".")
+    return f"llvm.nvvm.cp.async.bulk.tensor.{kind}.{mode}.{copy.rank}d"
 
 
-def operand_count(shape: CopyShape) -> int:
+def operand_count(copy: TracedCopy) -> int:
     """Operands in the declaration of a copy's intrinsic: two addresses, the coordinates, of a load its barrier and its
     im2col offsets, and the mask and the policy that it has."""
-    form = {"dim": f"{shape.rank}d", "mode": shape.mode}
-    load = 1 + offset_count(form) if shape.direction == "load" else 0
-    return 2 + coordinate_count(form) + load + (shape.multicast > 1) + shape.cache_hint
+    form = {"dim": f"{copy.rank}d", "mode": copy.mode}
+    load = 1 + offset_count(form) if copy.direction == "load" else 0
+    return 2 + coordinate_count(form) + load + (copy.multicast > 1) + copy.cache_hint
 
 
-def opcode_name(shape: CopyShape) -> str:
+def opcode_name(copy: TracedCopy) -> str:
     """The machine opcode of stage 5: one per rank, mode, direction and options.
 
-    >>> from cute_py.tma.dialect.copy_shape import copy_shape
-    >>> opcode_name(copy_shape("load", (128, 128), "bf16"))
+    >>> from cute_py.tma.descriptor.request import TensorMapTiled
+    >>> from cute_py.tma.dialect.traced_copy import trace_copy
+    >>> opcode_name(trace_copy(TensorMapTiled(9, 4096, (512, 512), (1024,), (64, 128))))
     'CP_ASYNC_BULK_TENSOR_2D_SHARED_CLUSTER_GLOBAL_MBARRIER'
     """
-    mode = "" if shape.mode == "tile" else "_" + shape.mode.upper().replace("::", "_")
-    options = ("_MULTICAST" if shape.multicast > 1 else "") + ("_CACHE_HINT" if shape.cache_hint else "")
-    kind = f"_REDUCE_{shape.reduce_kind.upper()}" if shape.direction == "reduce" else ""
-    spaces = "SHARED_CLUSTER_GLOBAL_MBARRIER" if shape.direction == "load" else "GLOBAL_SHARED_CTA_BULK_GROUP"
-    return f"CP_ASYNC_BULK_TENSOR{kind}_{shape.rank}D{mode}{options}_{spaces}"
+    mode = "" if copy.mode == "tile" else "_" + copy.mode.upper().replace("::", "_")
+    options = ("_MULTICAST" if copy.multicast > 1 else "") + ("_CACHE_HINT" if copy.cache_hint else "")
+    kind = f"_REDUCE_{copy.reduce_kind.upper()}" if copy.direction == "reduce" else ""
+    spaces = "SHARED_CLUSTER_GLOBAL_MBARRIER" if copy.direction == "load" else "GLOBAL_SHARED_CTA_BULK_GROUP"
+    return f"CP_ASYNC_BULK_TENSOR{kind}_{copy.rank}D{mode}{options}_{spaces}"
 
 
 def call_operands(copy: TracedCopy, box: int) -> list[tuple[str, str]]:
     """The operands of one call of stage 4, each with its comment."""
-    n, shape, is_load = names_of(copy), copy.shape, copy.shape.direction == "load"
+    n, is_load = names_of(copy), copy.direction == "load"
     held = box_operands(copy, box, "_coord")
     places = ["inner-axis", *(f"axis {i} from the inside" for i in range(1, len(held.coords) - 1)), "outer-axis"]
     # The rows of gather4 and scatter4 are four instances of the outermost coordinate.
-    before = n.coords if not shape.rows_by_index else (*n.coords, *n.coords[-1:] * 3)
+    before = n.coords if not copy.rows_by_index else (*n.coords, *n.coords[-1:] * 3)
     rows = enumerate(zip(held.coords, places, before, strict=False))  # of one coordinate, the inner axis
     coords = [(f"i32 {coord}", f"coord[{i}]: {place} (was {was})") for i, (coord, place, was) in rows]
     smem = (f"ptr addrspace(3) {held.address}", f"{'destination' if is_load else 'source'}: shared base address")
@@ -398,17 +445,17 @@ def call_operands(copy: TracedCopy, box: int) -> list[tuple[str, str]]:
         f"ptr addrspace(1) %desc_{n.small}_ptr",
         f"{'source' if is_load else 'destination'}: TMA descriptor in global",
     )
-    tail = [("i16 %mask", "multicast mask: bit i is CTA i")] * (shape.multicast > 1)
-    tail += [("i64 %policy", "L2 cache policy")] * shape.cache_hint
+    tail = [("i16 %mask", "multicast mask: bit i is CTA i")] * (copy.multicast > 1)
+    tail += [("i64 %policy", "L2 cache policy")] * copy.cache_hint
     if not is_load:
         return [smem, descriptor, *coords, *tail]
-    offsets = [(f"i16 {offset}", f"im2col offset[{i}]") for i, offset in enumerate(im2col_offsets(shape))]
+    offsets = [(f"i16 {offset}", f"im2col offset[{i}]") for i, offset in enumerate(im2col_offsets(copy))]
     return [*offsets, smem, descriptor, *coords, (f"ptr addrspace(3) %mbar_{n.small}", "completion barrier"), *tail]
 
 
 def stage4_text(copy: TracedCopy, tma_index: int = 0) -> str:
     """The LLVM IR trace: descriptor address, byte expectation, one call per box."""
-    n, shape, is_load = names_of(copy), copy.shape, copy.shape.direction == "load"
+    n, is_load = names_of(copy), copy.direction == "load"
     made = (
         "made on the device, in global memory" if copy.device else "taken from the kernel's grid-constant .param slot"
     )
@@ -432,14 +479,14 @@ def stage4_text(copy: TracedCopy, tma_index: int = 0) -> str:
         parts += [
             "; ---- mbarrier publishes expected transaction-byte count",
             "call void @llvm.nvvm.mbarrier.arrive.expect_tx.shared(",
-            f"ptr addrspace(3) %mbar_{n.small}, i32 {shape.transaction_bytes})",
+            f"ptr addrspace(3) %mbar_{n.small}, i32 {copy.transaction_bytes})",
         ]
     spaces = "shared <- global" if is_load else "global <- shared"
     parts += [
-        f"; ---- TMA bulk-tensor {shape.direction}: {spaces}, through the descriptor,",
+        f"; ---- TMA bulk-tensor {copy.direction}: {spaces}, through the descriptor,",
         "; coordinate order reversed to inner-axis-first (column-major)",
     ]
-    for box in range(shape.num_boxes):
+    for box in range(copy.num_boxes):
         held = box_operands(copy, box, "_coord")
         parts += [f"{name} = add i32 {base}, {start}" for name, base, start in held.changed(f"_{box}")]
         if held.offset:
@@ -448,34 +495,34 @@ def stage4_text(copy: TracedCopy, tma_index: int = 0) -> str:
         passed = call_operands(copy, box)
         ends = [*[","] * (len(passed) - 1), ")"]
         called = [f"{operand}{end} ; {comment}" for (operand, comment), end in zip(passed, ends, strict=True)]
-        parts += [f"call void @{intrinsic_name(shape)}(", *called]
+        parts += [f"call void @{intrinsic_name(copy)}(", *called]
     return "\n".join(parts if is_load else [*parts, "call void @llvm.nvvm.cp.async.bulk.commit.group()"])
 
 
 def stage5_text(copy: TracedCopy) -> str:
-    """The machine-instruction trace; the token is gone, the byte count is an immediate. Before the instruction of a
+    """The machine-instruction trace; without the token; the byte count is an immediate. Before the instruction of a
     further box its coordinates and its address are computed."""
-    n, shape, is_load = names_of(copy), copy.shape, copy.shape.direction == "load"
+    n, is_load = names_of(copy), copy.direction == "load"
     if is_load:
         lines = [
             "; --- mbarrier arrives with expected transaction byte count",
-            f"MBARRIER_ARRIVE_EXPECT_TX_SHARED %mbar_{n.small}:b64, {shape.transaction_bytes}",
+            f"MBARRIER_ARRIVE_EXPECT_TX_SHARED %mbar_{n.small}:b64, {copy.transaction_bytes}",
             "; --- TMA load: shared destination, global source via descriptor, mbarrier completion",
         ]
     else:
         spaces = "global destination via descriptor, shared source"
-        lines = [f"; --- TMA {shape.direction}: {spaces}, bulk-group completion"]
-    rest = ["%mask:b16"] * (shape.multicast > 1) + ["%policy:b64"] * shape.cache_hint
+        lines = [f"; --- TMA {copy.direction}: {spaces}, bulk-group completion"]
+    rest = ["%mask:b16"] * (copy.multicast > 1) + ["%policy:b64"] * copy.cache_hint
     if is_load:
-        rest = [f"%mbar_{n.small}", *(_typed(offset, "b16") for offset in im2col_offsets(shape)), *rest]
-    for box in range(shape.num_boxes):
+        rest = [f"%mbar_{n.small}", *(_typed(offset, "b16") for offset in im2col_offsets(copy)), *rest]
+    for box in range(copy.num_boxes):
         held = box_operands(copy, box)
         lines += [f"{name}:b32 = ADD32ri {base}:b32, {start}" for name, base, start in held.changed(f"_{box}")]
         if held.offset:
             base = held.address.removesuffix(f"_{box}")
             lines.append(f"{held.address}:b64 = ADD64ri {base}:b64, {held.offset}")
         lines += [
-            opcode_name(shape),
+            opcode_name(copy),
             f"{held.address}:b64, ; {'destination' if is_load else 'source'} shared address (b64 SMEM ptr)",
             f"%desc_{n.small}:b64, ; descriptor address (b64 global ptr)",
             f"{_list([f'{coord}:b32' for coord in held.coords])}{',' if rest else ''} ; coordinates, inner-axis first",
@@ -492,44 +539,44 @@ def _typed(name: str, kind: str) -> str:
 
 def check_call(copy: TracedCopy) -> list[Diagnostic]:
     """Stage 4: does each call have the operands that the intrinsic declares? The text is this library's."""
-    expected, name = operand_count(copy.shape), intrinsic_name(copy.shape)
-    found = {len(call_operands(copy, box)) for box in range(copy.shape.num_boxes)} - {expected}
+    expected, name = operand_count(copy), intrinsic_name(copy)
+    found = {len(call_operands(copy, box)) for box in range(copy.num_boxes)} - {expected}
     return broken(*((True, "arity", f"{name} takes {expected} operands, but got {count}") for count in found))
 
 
 def check_bundle(copy: TracedCopy) -> list[Diagnostic]:
     """Stage 5: does each operand that is a number fit the register class of its place? The text is this library's."""
-    shape, start = copy.shape, copy.start or ()
-    found = [(int(offset), "b16", 0, 16) for offset in im2col_offsets(shape) if not offset.startswith("%")]
-    boxes = range(shape.num_boxes if start and not shape.rows_by_index else 0)
+    start = copy.start or ()
+    found = [(int(offset), "b16", 0, 16) for offset in im2col_offsets(copy) if not offset.startswith("%")]
+    boxes = range(copy.num_boxes if start and not copy.rows_by_index else 0)
     for box in boxes:
-        places = zip(start, shape.instruction_origin(box), strict=True)
+        places = zip(start, copy.instruction_origin(box), strict=True)
         found += [(first + origin, "b32", -(2**31), 31) for first, origin in places]
     wrong = [(number, kind) for number, kind, low, bits in found if not low <= number < 2**bits]
-    return broken(*((True, "bundle", f"{opcode_name(shape)}: {n} does not fit {kind}") for n, kind in wrong[:1]))
+    return broken(*((True, "bundle", f"{opcode_name(copy)}: {n} does not fit {kind}") for n, kind in wrong[:1]))
 
 
 def check_stages(copy: TracedCopy) -> dict[str, tuple[str, ...]]:
-    """Every verifier on the way of a TMA copy, fed with the values of the copy: stage -> texts."""
-    shape, is_load = copy.shape, copy.shape.direction == "load"
-    inner, rank = shape.instruction_box[-1], shape.rank
+    """Every verifier of a TMA copy, fed with the values of the copy: stage -> texts."""
+    is_load = copy.direction == "load"
+    inner, rank = copy.box[-1], copy.rank
     found = {
-        "1": check_tile(shape.tile),
+        "1": check_tile(copy.tile),
         "2": check_operands(rank, rank, copy.dtypes, copy.coordinate_type),
-        "3a": check_memory_order(shape.direction, copy.mem_semantic, len(copy.in_bounds), rank),
+        "3a": check_memory_order(copy.direction, copy.mem_semantic, len(copy.in_bounds), rank),
         "3b": check_pointer(copy.alignment)
-        + check_box_row(inner, shape.dtype.bits)
-        + check_row(inner * shape.dtype.bits, span_of(shape), swizzle_name(shape))
+        + check_box_row(inner, copy.dtype.bits)
+        + check_row(inner * copy.dtype.bits, copy.span, copy.swizzle_name)
         + check_padding((copy.fill,), not is_load)
-        + (check_host_only(shape) if copy.device else []),
+        + (check_host_only(copy) if copy.device else []),
         "3c": [],
         "4": check_call(copy),
         "5": check_bundle(copy),
     }
     if copy.operation == "load":
-        found["3c"] = check_atom(shape.direction, rank, copy.box_rank, shape.box_bytes, shape.multicast)
-    elif copy.operation != shape.direction:
-        found["3c"] = broken((True, "expect_store_atom", f"a {shape.direction} atom"))
+        found["3c"] = check_atom(copy.direction, rank, copy.box_rank, copy.box_bytes, copy.multicast)
+    elif copy.operation != copy.direction:
+        found["3c"] = broken((True, "expect_store_atom", f"a {copy.direction} atom"))
     return {stage: tuple([d.text for d in diagnostics]) for stage, diagnostics in found.items()}
 
 
@@ -556,15 +603,15 @@ def wait_texts(copy: TracedCopy) -> tuple[str, str, str]:
     )
 
 
-def transaction_flow(shape: CopyShape) -> tuple[FlowRow, ...]:
+def transaction_flow(copy: TracedCopy) -> tuple[FlowRow, ...]:
     """The byte count through the stages: implicit up to 2, an attribute at 3, then an operand.
 
     Source: TMA load walkthrough, transaction-byte count. A store has none: its completion is a bulk group.
     """
-    if shape.direction != "load":
+    if copy.direction != "load":
         return ()
-    tile, derived = extents_text(shape), "derived at lower time"
-    attribute = f"tx_count = {shape.transaction_bytes} : i32 on async.tiled_tma_load"
+    tile, derived = extents_text(copy), "derived at lower time"
+    attribute = f"tx_count = {copy.transaction_bytes} : i32 on async.tiled_tma_load"
     operand = "operand to MBARRIER_ARRIVE_EXPECT_TX_SHARED"
     argument = "argument to llvm.nvvm.mbarrier.arrive.expect_tx.shared"
     literal = "last operand to mbarrier.arrive.expect_tx.shared.b64"
@@ -580,30 +627,30 @@ def transaction_flow(shape: CopyShape) -> tuple[FlowRow, ...]:
 
 def coordinate_orders(copy: TracedCopy) -> tuple[OrderRow, ...]:
     """The coordinate order at each stage; it turns round once, between 3 and 4."""
-    n, shape, verb = names_of(copy), copy.shape, copy.shape.direction
+    n, verb = names_of(copy), copy.direction
     outer, inner = f"{OUTER_FIRST} {n.outer_list}", f"{INNER_FIRST} {n.inner_list}"
     side, mnemonic = ("load", "cp") if verb == "load" else ("store", "cp.reduce" if verb == "reduce" else "cp")
     spaces = "shared::cluster.global" if verb == "load" else "global.shared::cta"
-    places = f"{shape.rank}d.{spaces}.{shape.mode}"
+    places = f"{copy.rank}d.{spaces}.{copy.mode}"
     rows = (
         (f"1 — cuda_tile.{side}_view_tko", outer, "matches Python-style tile indexing in the frontend bytecode"),
         (f"2 — nv_tileaa.tiled_{side}", outer, "preserved verbatim through Part-B rewrite for SSA-edge stability"),
         (f"3 — nv_tileas.async.tiled_tma_{verb}", outer, "layout-assignment writes coordinates in row-major order"),
-        (f"4 — {intrinsic_name(shape).removeprefix('llvm.')}", inner, "matches the PTX instruction operand order"),
-        (f"5 — {opcode_name(shape)}", inner, "survives ISel verbatim"),
+        (f"4 — {intrinsic_name(copy).removeprefix('llvm.')}", inner, "matches the PTX instruction operand order"),
+        (f"5 — {opcode_name(copy)}", inner, "survives ISel verbatim"),
         (f"6 — {mnemonic}.async.bulk.tensor.{places}…", inner, "PTX consumes inner-axis-first"),
     )
     return tuple(OrderRow(*row) for row in rows)
 
 
-def address_spaces(shape: CopyShape) -> tuple[SpaceRow, ...]:
+def address_spaces(copy: TracedCopy) -> tuple[SpaceRow, ...]:
     """The address space of each operand at each stage."""
-    small, is_load = shape.tensor.lower(), shape.direction == "load"
-    mark = "made on the device" if shape.device_descriptor else "with grid_constant mark routing it to .param"
+    small, is_load = copy.tensor.lower(), copy.direction == "load"
+    mark = "made on the device" if copy.device else "with grid_constant mark routing it to .param"
     ends = ("Source", "Destination") if is_load else ("Destination", "Source")
     barrier = SpaceRow(f"Mbarrier slot %mbar_{small}", "space-3 (shared), 64-bit aligned, lives in global_smem")
     return (
-        SpaceRow(f"{ends[0]} tensor %{shape.tensor}", "space-1 (global) at every stage"),
+        SpaceRow(f"{ends[0]} tensor %{copy.tensor}", "space-1 (global) at every stage"),
         SpaceRow(f"TMA descriptor %desc_{small}", f"space-1 (global), {mark}"),
         SpaceRow(f"{ends[1]} tile (SMEM)", "space-3 (shared) starting at Stage 3, allocated from global_smem"),
         *([barrier] if is_load else []),

@@ -1,9 +1,12 @@
-"""One copy with everything that its traces show and their verifiers judge: the real tensor, and the copy's attributes.
+"""One copy as its traces show it and their verifiers judge it: numbers of its atom, its tensor, and its attributes.
+
+Everything is read from the atom: direction and mode from its operation, box and swizzle from its request, the place of
+each instruction from its own list. A request alone is a load of one box. Sizes are in elements.
 
 A trace names the tensor's modes in the tensor's own order, `M, K` for rank 2. A run-time size prints as a kernel
 argument, `%M`, a static one as a number; a run-time stride prints as the product of the sizes inside it where it is
 one, `%K`, else as an argument of its own, `%sm`. Tile, coordinates and boxes are outermost first: the mode that the
-tensor map has last comes first. `dim_map` says which mode of the tensor each mode of the tile is:
+tensor map has last comes first. `dim_map` names the mode of the tensor that each mode of the tile is:
 
     (256,128):(128,1), tile 64x32    shape = [%M, %K], stride = [%K, 1]    tile = [64, 32], dim_map = [0, 1]
     (256,128):(1,256), tile 64x32    shape = [%M, %K], stride = [1, %M]    tile = [32, 64], dim_map = [1, 0]
@@ -14,26 +17,45 @@ Modes are those of the tensor map: modes that it merges are one, modes of static
 
 from __future__ import annotations
 
-import dataclasses
+import itertools
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer, expect_items
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import CoordinateError
+from cute_py.errors import CoordinateError, InvalidValueError, TmaBuildError, counted
 from cute_py.layout.trees import at, leaves, modes
 from cute_py.tma.atom.atom import TmaAtom
+from cute_py.tma.atom.op import as_op
+from cute_py.tma.atom.tile_atom import ExecutableCopy, TileAtom, expect_fits
 from cute_py.tma.atom.tiles import first_tile, tile_number, tile_start, tile_steps
-from cute_py.tma.descriptor.request import TensorMapTiled
-from cute_py.tma.dialect.copy_shape import AXIS_NAMES, Copyable, CopyShape, copy_shape_of
-from cute_py.tma.dialect.diagnostics import DESCRIPTOR_BYTES, check_atom, check_operands, refuse
+from cute_py.tma.descriptor.formats import FORMATS, TensorMapSwizzle
+from cute_py.tma.descriptor.limits import SWIZZLE_SPAN
+from cute_py.tma.descriptor.request import HasTraits, OpRow, TensorMap, TensorMapTiled, TmaCopyTraits, request_of
+from cute_py.tma.dialect.diagnostics import DESCRIPTOR_BYTES, check_atom, check_operands, mlir_type, refuse, short_repr
 
 if TYPE_CHECKING:
     from cute_py.layout.arguments import Tree
 
 MEM_SEMANTICS: Final = ("weak", "relaxed", "acquire", "release", "acq_rel")
+AXIS_NAMES: Final = ("N", "MK", "LMK", "NHWC", "NDHWC")
+"""Names of the axes in traces, outermost first, by rank."""
+_PTX_MODES: Final = {"gather4": "tile::gather4", "scatter4": "tile::scatter4"}
+
+Places: TypeAlias = tuple[tuple[int, ...], ...]
+
+
+def enumerator(member: Enum) -> str:
+    """The driver's spelling of a member that counts bytes.
+
+    >>> enumerator(TensorMapSwizzle.B128_ATOM_32B), enumerator(TensorMapSwizzle.NONE)
+    ('128B_ATOM_32B', 'NONE')
+    """
+    return re.sub(r"^B(\d+)", r"\1B", member.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +76,50 @@ class TensorView:
         return tuple([texts[mode] for mode in self.dim_map])
 
 
-@dataclass(frozen=True, slots=True)
-class TracedCopy:
-    """A copy as `lower` was asked for it.
+class Modifiers(TypedDict, total=False):
+    """Of the instruction of a copy, as `ptx` takes them."""
 
-    shape: its numbers. view: its tensor. dtypes: of the elements of the view, and of those of the tile.
-    operation: what the program runs: load, store or reduce. in_bounds: by mode of the tile. box_rank: extents of the
-    atom's box. alignment: of the descriptor's address, bytes. fill: of what lies outside the tensor.
-    start: of the tile, in elements, innermost first; None if no tile is named. coordinate_type: of its coordinates.
+    dim: int
+    mode: str
+    op: str
+    multicast: bool
+    cache_hint: bool
+    cta_group: int
+
+
+@dataclass(frozen=True, eq=False)
+class TracedCopy:
+    """A copy, from its atom.
+
+    row: what its instruction does. request: of its tensor map. dtype: of the elements that it moves. multicast: CTAs
+    that share the tile. tile: extents, outermost first; of a multicast what all CTAs move together. origins, offsets:
+    of each box that the first CTA issues, where it begins in the tile (elements, outermost first) and in shared memory
+    (bytes). transaction_bytes: that one CTA receives.
+
+    tensor: its name. view: the tensor. dtypes: of the elements of the view, and of those of the tile. operation: what
+    the program runs: load, store or reduce. in_bounds: by mode of the tile. box_rank: extents of the atom's box.
+    im2col_offsets: of the instruction, W first. cache_hint: has it a policy? device: is the descriptor made on the
+    device? alignment: of its address, bytes. fill: of what lies outside the tensor. start: of the tile, in elements,
+    innermost first; None if no tile is named. coordinate_type: of its coordinates.
     """
 
-    shape: CopyShape
+    row: OpRow
+    request: TensorMap
+    dtype: DType
+    multicast: int
+    tile: tuple[int, ...]
+    origins: Places
+    offsets: tuple[int, ...]
+    transaction_bytes: int
+    tensor: str
     view: TensorView
     dtypes: tuple[DType, DType]
     operation: str
     in_bounds: tuple[bool, ...]
     box_rank: int
+    im2col_offsets: tuple[int, ...] = ()
+    cache_hint: bool = False
+    device: bool = False
     mem_semantic: str = "relaxed"
     alignment: int = DESCRIPTOR_BYTES
     fill: float = 0
@@ -77,23 +127,164 @@ class TracedCopy:
     coordinate_type: str = "index"
 
     @property
-    def device(self) -> bool:
-        """Is the descriptor made on the device?"""
-        return self.shape.device_descriptor
+    def direction(self) -> str:
+        """load, store or reduce."""
+        return self.row.direction
+
+    @property
+    def mode(self) -> str:
+        """Of the instruction, as PTX writes it."""
+        return ptx_mode(self.row)
+
+    @property
+    def reduce_kind(self) -> str:
+        """add, min, ..."""
+        return self.row.reduction or "add"
+
+    @property
+    def rank(self) -> int:
+        """Modes of the tensor map."""
+        return self.request.rank
+
+    @property
+    def rows_by_index(self) -> bool:
+        """gather4 and scatter4: one column coordinate and four row coordinates."""
+        return self.row.mode in _PTX_MODES
+
+    @property
+    def swizzle(self) -> TensorMapSwizzle:
+        """Of the tensor map."""
+        return TensorMapSwizzle(self.request.swizzle)
+
+    @property
+    def box(self) -> tuple[int, ...]:
+        """What one instruction moves, outermost first."""
+        return box_of(self.row, self.request)
+
+    @property
+    def num_boxes(self) -> int:
+        """Instructions that one CTA issues for the tile."""
+        return len(self.origins)
+
+    @property
+    def box_bytes(self) -> int:
+        """Bytes that one instruction moves."""
+        return math.prod(self.box) * self.dtype.bits // 8
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one row of a box."""
+        return self.box[-1] * self.dtype.bits // 8
+
+    @property
+    def span(self) -> int:
+        """Bytes of a swizzled row, the longest that a box may have; 0 without a swizzle. The driver's swizzles of
+        larger chunks, 4 to 6, permute within 128 bytes too."""
+        return SWIZZLE_SPAN.get(self.swizzle, 128) or 0
+
+    @property
+    def row_pitch(self) -> int:
+        """Bytes from one row of a box to the next in shared memory: a swizzled row takes a full span.
+
+        Source: measured on NVIDIA H200, driver 580.159.04.
+        """
+        return max(self.row_bytes, self.span)
+
+    @property
+    def box_smem_bytes(self) -> int:
+        """Bytes of shared memory that one box takes, gaps between short swizzled rows included."""
+        return self.row_pitch * math.prod(self.box[:-1])
+
+    @property
+    def smem_bytes(self) -> int:
+        """Bytes of shared memory that the tile takes."""
+        return max(self.offsets) + self.box_smem_bytes
+
+    @property
+    def is_regular(self) -> bool:
+        """Do the boxes cover the tile with the innermost mode slowest, one behind the other in shared memory?"""
+        behind = range(0, self.box_smem_bytes * self.num_boxes, self.box_smem_bytes)
+        return self.origins == laid(self.tile, self.box) and list(self.offsets) == list(behind)
+
+    @property
+    def modifiers(self) -> Modifiers:
+        """Of the instruction that moves one box."""
+        found: Modifiers = {"dim": self.rank, "mode": self.mode}
+        found |= {"op": self.row.reduction} if self.row.reduction else {}
+        found |= {"cache_hint": True} if self.cache_hint else {}
+        found |= {"multicast": True} if self.multicast > 1 else {}
+        return found | ({"cta_group": 2} if self.row.ctas == 2 else {})
+
+    @property
+    def swizzle_name(self) -> str:
+        """`swizzle_128B`, `swizzle_128B_atom_32B`."""
+        return "swizzle_" + re.sub("[A-Z]{2,}", lambda found: found[0].lower(), enumerator(self.swizzle))
+
+    @property
+    def atom_name(self) -> str:
+        """`load_2d_bf16`: direction, rank, element type; multicast as a suffix."""
+        kind = f"reduce_{self.reduce_kind}" if self.direction == "reduce" else self.direction
+        return f"{kind}_{self.rank}d_{mlir_type(self.dtype)}{'_mcast' if self.multicast > 1 else ''}"
+
+    def instruction_origin(self, box: int) -> tuple[int, ...]:
+        """What box number `box` adds to each coordinate of its instruction, innermost first."""
+        origin = self.origins[box][::-1]
+        return (origin[0], 0, 0, 0, 0) if self.rows_by_index else origin
+
+    def __str__(self) -> str:
+        tile = "x".join([*map(str, self.tile), mlir_type(self.dtype)])
+        return f"{self.atom_name} of {tile}, {counted(self.num_boxes, 'instruction')} of {list(self.box)}"
+
+    __repr__ = short_repr
 
 
-def symbolic_view(rank: int, axes: tuple[str, ...]) -> TensorView:
-    """A row-major tensor of sizes that nobody gave.
+def ptx_mode(row: OpRow) -> str:
+    """The mode of an instruction, as PTX writes it.
 
-    >>> symbolic_view(2, ("M", "K")).strides
-    ('%K', '1')
+    >>> ptx_mode(OpRow("load", "gather4")), ptx_mode(OpRow("store", "im2col"))
+    ('tile::gather4', 'im2col_no_offs')
     """
-    sizes = tuple([f"%{axis}" for axis in axes])
-    strides = tuple(["*".join(sizes[i:]) or "1" for i in range(1, rank + 1)])
-    return TensorView(axes, sizes, strides, tuple(range(rank)))
+    no_offsets = row.mode == "im2col" and row.direction != "load"
+    return "im2col_no_offs" if no_offsets else _PTX_MODES.get(row.mode, row.mode)
 
 
-def _tensor_order(atom: TmaAtom | object, rank: int) -> tuple[list[int], list[bool]]:
+def box_of(row: OpRow, request: TensorMap) -> tuple[int, ...]:
+    """Extents that one instruction moves, outermost first: the box over the element strides, or pixels x channels."""
+    if not isinstance(request, TensorMapTiled):
+        return (*(1,) * (request.rank - 2), request.pixels_per_column, request.channels_per_pixel)
+    pairs = zip(request.box_dim, request.element_strides, strict=True)
+    box = tuple([-(-extent // stride) for extent, stride in pairs])[::-1]
+    return (4, box[-1]) if row.mode in _PTX_MODES else box
+
+
+def laid(tile: tuple[int, ...], box: tuple[int, ...]) -> Places:
+    """Origins of the boxes that cover a tile, the innermost mode slowest.
+
+    >>> laid((4, 8), (2, 4))
+    ((0, 0), (2, 0), (0, 4), (2, 4))
+    """
+    ranges = [range(0, extent, step) for extent, step in zip(tile, box, strict=True)]
+    return tuple([origin[::-1] for origin in itertools.product(*reversed(ranges))])
+
+
+def _placed(atom: TmaAtom, box: tuple[int, ...]) -> tuple[tuple[int, ...], Places, tuple[int, ...]]:
+    """Tile, origins and offsets of a tiled atom, from its own list of instructions.
+
+    The tile is what all CTAs of a multicast move together; the origins are those of the first CTA.
+    """
+    first = first_tile(atom)
+    starts = [tuple(start[::-1]) for start in (first.coords - first.coords.min(axis=0)).tolist()]
+    offsets = first.smem_offsets - first.smem_offsets[0]
+    mine = len(starts) // atom.num_multicast
+    tile = tuple([max(along) + extent for along, extent in zip(zip(*starts, strict=True), box, strict=True)])
+    return tile, tuple(starts[:mine]), tuple(offsets[:mine].tolist())
+
+
+Copyable: TypeAlias = TileAtom | ExecutableCopy | TmaCopyTraits | HasTraits | TensorMap
+"""What a copy is read from: an atom, bound or not, an operation or a descriptor of the reference pages, a request."""
+
+
+def _tensor_order(atom: object, rank: int) -> tuple[list[int], list[bool]]:
     """The modes of the tensor map in the order of the tensor's own, and for each whether its numbers are static."""
     if not isinstance(atom, TmaAtom) or atom.plan.rank != rank:
         return list(range(rank))[::-1], [False] * rank
@@ -106,20 +297,17 @@ def _tensor_order(atom: TmaAtom | object, rank: int) -> tuple[list[int], list[bo
     return sorted(range(rank), key=paths.__getitem__), static
 
 
-def view_of(atom: Copyable, shape: CopyShape) -> TensorView:
-    """The tensor of a copy, from its atom.
+def view_of(atom: object, request: TensorMap, bits: int) -> TensorView:
+    """The tensor of a copy, from its atom and the request of its tensor map.
 
     >>> import cute_py as cute
     >>> x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.Layout((256, 128), (cute.Int(1), 256)))
     >>> at = cute.tma.make_tma_copy("SM90_TMA_LOAD", x, cute.Layout((cute.Int(64), cute.Int(32))))
-    >>> found = view_of(at, copy_shape_of(at))
+    >>> found = view_of(at, at.request, 16)
     >>> found.strides, found.dim_map, found.values
     (('1', '%M'), (1, 0), '%M = 256, %K = 128')
     """
-    request = getattr(atom, "request", None)
-    if request is None or isinstance(atom, CopyShape):
-        return symbolic_view(shape.rank, shape.axes)
-    rank, bits = len(request.global_dim), shape.dtype.bits
+    rank = request.rank
     order, static = _tensor_order(atom, rank)
     axes = AXIS_NAMES[rank - 1]
     dims, steps = request.global_dim, (1, *(stride * 8 // bits for stride in request.global_strides))
@@ -145,39 +333,48 @@ def view_of(atom: Copyable, shape: CopyShape) -> TensorView:
     return TensorView(tuple(axes), tuple([sizes[m] for m in order]), tuple([strides[m] for m in order]), dim_map, said)
 
 
-def _start(atom: Copyable, shape: CopyShape, tile_coord: Tree) -> tuple[int, ...]:
+def _start(atom: object, tile: tuple[int, ...], dtype: DType, tile_coord: Tree) -> tuple[int, ...]:
     """The first element of a tile, innermost first.
 
     `tile_coord` is what `execute` takes: an index, or a coordinate in the tile modes of the divided tensor. A copy
     without a tensor takes a coordinate in tiles, outermost first.
     """
     tiles = tile_coord if type(tile_coord) is tuple else (tile_coord,)
-    work = first_tile(atom) if isinstance(atom, TmaAtom) and atom.plan.rank == shape.rank else None
-    rank = shape.rank if work is None else len(tuple(modes(tile_steps(work)._shape)))
+    work = first_tile(atom) if isinstance(atom, TmaAtom) and atom.plan.rank == len(tile) else None
+    rank = len(tile) if work is None else len(tuple(modes(tile_steps(work)._shape)))
     if work is None or type(tile_coord) is tuple:
-        for wrong in check_operands(rank, len(tiles), (shape.dtype, shape.dtype)):
+        for wrong in check_operands(rank, len(tiles), (dtype, dtype)):
             raise CoordinateError(wrong.text)
     if work is None:
         numbers = [expect_integer(c, "a coordinate of a tile") for c in tiles]
-        return tuple([c * t for c, t in zip(numbers, shape.tile, strict=True)])[::-1]
+        return tuple([c * t for c, t in zip(numbers, tile, strict=True)])[::-1]
     first = work.coords[0].tolist()
-    step = tile_start(work, tile_number(work, tile_coord), shape.rank)
+    step = tile_start(work, tile_number(work, tile_coord), len(tile))
     return tuple([begin + moved for begin, moved in zip(first, step, strict=True)])
 
 
-def _is_inside(atom: Copyable, shape: CopyShape, start: tuple[int, ...] | None) -> tuple[bool, ...]:
+def _is_inside(
+    row: OpRow, request: TensorMap, tile: tuple[int, ...], start: tuple[int, ...] | None
+) -> tuple[bool, ...]:
     """Whether the tile lies inside the tensor, by mode, outermost first; without a start, whether every tile does."""
-    request = getattr(atom, "request", None)
-    if not isinstance(request, TensorMapTiled) or shape.rows_by_index:
-        return (True,) * shape.rank
+    if not isinstance(request, TensorMapTiled) or row.mode in _PTX_MODES:
+        return (True,) * len(tile)
+    sizes = request.global_dim[::-1]
     if start is None:
-        return tuple([n % t == 0 for n, t in zip(request.global_dim[::-1], shape.tile, strict=True)])
-    places = zip(start[::-1], shape.tile, request.global_dim[::-1], strict=True)
+        return tuple([n % t == 0 for n, t in zip(sizes, tile, strict=True)])
+    places = zip(start[::-1], tile, sizes, strict=True)
     return tuple([first >= 0 and first + extent <= size for first, extent, size in places])
 
 
+def _element(atom: object, request: TensorMap) -> DType:
+    """The type of the elements that an atom moves: its own, or that of its tensor map."""
+    row = FORMATS[int(request.data_type or 0)]
+    dtype = as_dtype(getattr(atom, "dtype", None) or row.dtypes[0])
+    return dtype if dtype.bits == row.bits else as_dtype(getattr(atom, "internal_dtype", None) or row.dtypes[0])
+
+
 def trace_copy(
-    atom: Copyable,
+    atom: Copyable | TracedCopy,
     tile_coord: Tree | None = None,
     *,
     tensor: str = "A",
@@ -189,41 +386,87 @@ def trace_copy(
     """The copy of an atom, with the attributes that its operation has.
 
     Args:
+        atom: an atom, bound or not, an operation or a descriptor of the reference pages (a descriptor is a copy of one
+            box), or a request. A copy that was traced before is returned as it is.
         tile_coord: which tile, as `execute` takes it. tensor: its name in traces.
         device_descriptor: the tensor map is made on the device. alignment: of its address, bytes.
         mem_semantic: one of `MEM_SEMANTICS`. in_bounds: by mode of the tile; by default what the tensor says.
     Raises:
-        TmaBuildError: no atom, or a box of another rank than the atom's ('tmaBoxDim and atomBoxDim length mismatch').
+        TmaBuildError: not an atom, a prefetch, numbers that contradict each other, a box of another rank than the
+            atom's ('tmaBoxDim and atomBoxDim length mismatch'), or parts of a multicast below 128 bytes.
+        TmaLimitError: its tile fits into no block's shared memory.
         CoordinateError: a wrong number of coordinates. InvalidValueError: no such tile.
     """
+    if isinstance(atom, TracedCopy):
+        return atom
     tile_coord = tuple(tile_coord) if isinstance(tile_coord, list) else tile_coord
-    request = getattr(atom, "request", None)
-    rank = len(getattr(request, "global_dim", ()))
-    box_rank = getattr(getattr(atom, "plan", None), "rank", rank)
-    # The instructions of an atom whose request has another rank are not known.
-    refuse(check_atom("load", rank, box_rank, DESCRIPTOR_BYTES))
-    shape = copy_shape_of(atom, tensor=tensor)
-    if expect(device_descriptor, bool, "device_descriptor"):
-        shape = dataclasses.replace(shape, device_descriptor=True)
-    start = None if tile_coord is None else _start(atom, shape, tile_coord)
+    bound: Any = getattr(atom, "exec_atom", atom)
+    given: Any = atom.atom if isinstance(atom, ExecutableCopy) else getattr(atom, "traits", atom)
+    if isinstance(given, TileAtom):
+        expect_fits(given)
+    request, row = _request_and_row(given)
+    box_rank = getattr(getattr(given, "plan", None), "rank", request.rank)
+    dtype, box = _element(given, request), box_of(row, request)
+    per_box = math.prod(box) * dtype.bits // 8
+    multicast, total = (
+        int(getattr(given, name, n)) for name, n in (("num_multicast", 1), ("transaction_bytes", per_box))
+    )
+    # The places of the instructions are not known of an atom whose request has another rank, nor of parts too small.
+    refuse(check_atom("load", request.rank, box_rank, per_box, multicast))
+    if total % max(per_box, 1):
+        facts = {"box": f"{per_box} bytes, {' x '.join(map(str, box))}"}
+        raise TmaBuildError(f"transaction bytes = {total}; must be a multiple of one box", facts)
+    if isinstance(given, TmaAtom) and row.mode == "tile":
+        tile, origins, offsets = _placed(given, box)
+    else:  # each CTA of a multicast issues its slice, and receives the slices of all
+        tile = (*box[:-1], box[-1] * max(1, total // per_box // multicast))
+        origins = laid(tile, box)
+        pitch = max(box[-1] * dtype.bits // 8, SWIZZLE_SPAN.get(TensorMapSwizzle(request.swizzle), 128) or 0)
+        offsets = tuple(range(0, len(origins) * pitch * math.prod(box[:-1]), pitch * math.prod(box[:-1])))
+    start = None if tile_coord is None else _start(given, tile, dtype, tile_coord)
     numbers = tile_coord if isinstance(tile_coord, tuple) else (tile_coord,)
     widths = {8 * int(getattr(number, "itemsize", 8)) for number in numbers} - {64}
-    named = getattr(atom, "name", "")
-    operation = named.removeprefix("atom.tma_") if str(named).startswith("atom.tma_") else shape.direction
-    own = _is_inside(atom, shape, start)
+    named = str(getattr(atom, "name", ""))
     return TracedCopy(
-        shape,
-        view_of(atom, shape),
-        (as_dtype(getattr(atom, "dtype", shape.dtype)), as_dtype(getattr(atom, "internal_dtype", shape.dtype))),
-        operation,
-        own if in_bounds is None else expect_flags(in_bounds),
-        box_rank or shape.rank,
-        expect_choice(mem_semantic, MEM_SEMANTICS, "mem_semantic"),
-        expect_integer(alignment, "alignment", 0, unit="bytes"),
-        math.nan if getattr(request, "oob_fill", 0) else 0,
-        start,
-        f"i{min(widths)}" if widths else "index",
+        *(row, request, dtype, multicast, tile, origins, offsets, total, tensor),
+        view=view_of(given, request, dtype.bits),
+        dtypes=(as_dtype(getattr(given, "dtype", dtype)), as_dtype(getattr(given, "internal_dtype", dtype))),
+        operation=named.removeprefix("atom.tma_") if named.startswith("atom.tma_") else row.direction,
+        in_bounds=_is_inside(row, request, tile, start) if in_bounds is None else expect_flags(in_bounds),
+        box_rank=box_rank,
+        im2col_offsets=next((copy.im2col_offsets for copy in getattr(atom, "copies", ())), ()),
+        cache_hint=getattr(bound, "cache_hint", None) is not None,
+        device=expect(device_descriptor, bool, "device_descriptor"),
+        mem_semantic=expect_choice(mem_semantic, MEM_SEMANTICS, "mem_semantic"),
+        alignment=expect_integer(alignment, "alignment", 0, unit="bytes"),
+        fill=math.nan if getattr(request, "oob_fill", 0) else 0,
+        start=start,
+        coordinate_type=f"i{min(widths)}" if widths else "index",
     )
+
+
+def _request_and_row(given: Any) -> tuple[TensorMap, OpRow]:
+    """The request of the tensor map, and what the instruction does.
+
+    Raises:
+        TmaBuildError: not an atom, or a prefetch. InvalidValueError: a swizzle that is not one of the driver's.
+    """
+    if isinstance(given, TensorMap):
+        row = OpRow("load", "tile" if isinstance(given, TensorMapTiled) else "im2col")
+    else:
+        missing = [name for name in ("op", "request") if not hasattr(given, name)]
+        if missing:
+            raise TmaBuildError(f"not an atom: no attribute {', '.join(missing)}", {"got": type(given).__name__})
+        op = as_op(str(getattr(given.op, "name", given.op)))
+        if op.row.direction == "prefetch":
+            raise TmaBuildError(f"{op} has no tile in shared memory: it is one instruction, ptx('prefetch', ...)")
+        row = op.row
+    request = request_of(given)
+    if request.swizzle not in list(TensorMapSwizzle):
+        known = ", ".join([str(int(swizzle)) for swizzle in TensorMapSwizzle])
+        text = f"swizzle = {int(request.swizzle)}; must be a number of the driver's"
+        raise InvalidValueError(text, {"known": known})
+    return request, row
 
 
 def expect_flags(flags: Sequence[bool]) -> tuple[bool, ...]:

@@ -230,7 +230,7 @@ class PartitionOperands:
 
     @cached_property
     def plain_smem(self) -> Layout | None:
-        """The layout under the swizzle, or None where there is no plain one."""
+        """The layout under the swizzle, or None where none is plain."""
         return plain_layout(self.smem_layout)
 
     @cached_property
@@ -467,7 +467,7 @@ class PartitionOperands:
 
 
 def plain_layout(layout: SharedLayout) -> Layout | None:
-    """The layout under a swizzle, or None where there is no plain one."""
+    """The layout under a swizzle, or None where none is plain."""
     inner = getattr(layout, "inner", layout)
     return inner if isinstance(inner, Layout) else None
 

@@ -14,7 +14,6 @@ from typing import Final
 
 from cute_py.argument_checks import expect, expect_expression, expect_having, expect_name
 from cute_py.errors import EmissionError, FileFormatError, InvalidTypeError, InvalidValueError, given
-from cute_py.tma.atom.tile_atom import TileAtom
 from cute_py.tma.descriptor.formats import (
     FORMATS,
     Im2ColWideMode,
@@ -29,19 +28,12 @@ from cute_py.tma.descriptor.request import (
     TensorMapIm2col,
     TensorMapIm2colWide,
     TensorMapTiled,
+    request_of,
 )
 from cute_py.tma.descriptor.violations import FUNCTIONS
-from cute_py.tma.dialect.copy_shape import (
-    Copyable,
-    CopyShape,
-    choose_witness,
-    copy_shape_of,
-    enumerator,
-    row_bytes,
-    shape_of,
-    span_of,
-)
 from cute_py.tma.dialect.legacy_copy import legacy_ptx
+from cute_py.tma.dialect.stages import witness_of
+from cute_py.tma.dialect.traced_copy import Copyable, TracedCopy, enumerator, trace_copy
 from cute_py.tma.exports.single_tile import cuda_kernel, single_tile_ptx
 
 
@@ -71,7 +63,7 @@ def encode_call(request: TensorMap, *, variable: str = "map", address: str = "gl
 
     Raises:
         EmissionError: the request has a number that no enumerator of the driver has.
-        InvalidValueError: the variable is no identifier, or the address no expression.
+        InvalidValueError: the variable is not an identifier, or the address not an expression.
     """
     expect_having(request, ("KIND", "data_type"), "a request of a tensor map")
     expect_name(variable, "variable")
@@ -137,42 +129,42 @@ def _element_strides(request: TensorMapTiled) -> tuple[int, ...]:
     return (*(stride * 8 // row.bits for stride in reversed(request.global_strides)), 1)
 
 
-def _tiled(copy: CopyShape | TileAtom, request: TensorMapTiled, what: str) -> CopyShape:
-    """The shape of a copy that a snippet can show."""
-    shape = shape_of(copy)
+def _tiled(atom: Copyable | TracedCopy, request: TensorMapTiled, what: str) -> TracedCopy:
+    """A copy that a snippet can show."""
+    copy = trace_copy(atom)
     expect(request, TensorMapTiled, "the request")
-    if shape.mode != "tile":
-        raise EmissionError(f"{what}: mode {shape.mode} has no snippet, only tile has")
-    return shape
+    if copy.mode != "tile":
+        raise EmissionError(f"{what}: mode {copy.mode} has no snippet, only tile has")
+    return copy
 
 
-def _cute_smem_layout(shape: CopyShape, element: str, tile: str) -> str:
+def _cute_smem_layout(copy: TracedCopy, element: str, tile: str) -> str:
     """The expression of the tile's layout: row-major, or a canonical atom repeated.
 
     Raises:
         EmissionError: rows of a box that are neither rows of the tile nor one row of the atom, or a rank other than 2.
     """
-    if shape.swizzle is TensorMapSwizzle.NONE and shape.instruction_box[-1] == shape.tile[-1]:
+    if copy.swizzle is TensorMapSwizzle.NONE and copy.box[-1] == copy.tile[-1]:
         return f"make_layout(make_shape({tile}), LayoutRight{{}})"
-    row, span = row_bytes(shape), span_of(shape) or 16
-    if shape.instruction_box[-1] * shape.dtype.bits != 8 * span:
+    row, span = copy.row_bytes, copy.span or 16
+    if copy.box[-1] * copy.dtype.bits != 8 * span:
         raise EmissionError(f"CuTe C++: a box with rows of {row} bytes; the atom has {span}")
-    if shape.rank != 2:
-        raise EmissionError(f"CuTe C++: the atom has rank 2; the tile has rank {shape.rank}")
-    atom = f"GMMA::Layout_K_{_ATOMS[shape.swizzle]}_Atom<{element}>{{}}"
+    if copy.rank != 2:
+        raise EmissionError(f"CuTe C++: the atom has rank 2; the tile has rank {copy.rank}")
+    atom = f"GMMA::Layout_K_{_ATOMS[copy.swizzle]}_Atom<{element}>{{}}"
     return f"tile_to_shape({atom}, make_shape({tile}))"
 
 
-def cute_cpp(shape: CopyShape | TileAtom, request: TensorMapTiled) -> str:
+def cute_cpp(atom: Copyable | TracedCopy, request: TensorMapTiled) -> str:
     """CuTe C++: the tensor, the canonical shared-memory layout of the swizzle, `make_tma_copy`.
 
     Args:
-        shape: a TMA atom, or its `copy_shape`.
+        atom: what `lower` takes.
     Raises:
         EmissionError: a mode other than tile, a reduction other than add, a swizzle without a canonical layout, or a
             tile that this layout does not have.
     """
-    copy = _tiled(shape, request, "CuTe C++")
+    copy = _tiled(atom, request, "CuTe C++")
     if copy.direction == "reduce" and copy.reduce_kind != "add":
         raise EmissionError(f"CuTe C++: SM90_TMA_REDUCE_ADD is the reduction of CuTe; got {copy.reduce_kind}")
     if copy.swizzle >= len(_ATOMS):
@@ -196,16 +188,16 @@ def cute_cpp(shape: CopyShape | TileAtom, request: TensorMapTiled) -> str:
     )
 
 
-def triton(shape: CopyShape | TileAtom, request: TensorMapTiled) -> str:
+def triton(atom: Copyable | TracedCopy, request: TensorMapTiled) -> str:
     """Triton: `tl.make_tensor_descriptor` and the load or store of one block.
 
     Args:
-        shape: a TMA atom, or its `copy_shape`.
+        atom: what `lower` takes.
     Raises:
         EmissionError: a mode other than tile, multicast, an element type that Triton lacks, or a reduction that its
             descriptors lack.
     """
-    copy = _tiled(shape, request, "Triton")
+    copy = _tiled(atom, request, "Triton")
     if copy.multicast > 1:
         raise EmissionError("Triton: descriptors have no multicast")
     if copy.dtype.bits < 8:
@@ -214,7 +206,7 @@ def triton(shape: CopyShape | TileAtom, request: TensorMapTiled) -> str:
     if copy.direction == "reduce" and copy.reduce_kind not in reductions:
         raise EmissionError(f"Triton: descriptors reduce by {', '.join(reductions)}; got {copy.reduce_kind}")
     element = _FLOATS.get(copy.dtype.name, ("", f"tl.{copy.dtype.name}"))[1]
-    names = [f"block_{axis.lower()}" for axis in copy.axes]
+    names = [f"block_{axis.lower()}" for axis in copy.view.outer_first(copy.view.axes)]
     extents = ", ".join(str(extent) for extent in reversed(request.global_dim))
     strides = ", ".join(map(str, _element_strides(request)))
     origin = ", ".join(f"{name} * {extent}" for name, extent in zip(names, copy.tile, strict=True))
@@ -242,41 +234,34 @@ KINDS: dict[str, str] = {"cu": ".cu", "ptx": ".ptx", "c": ".c", "cute": ".cute.c
 """Kind of export -> ending of its file."""
 
 
-def _request(atom: Copyable, request: TensorMap | None, kind: str) -> TensorMap:
-    found: TensorMap | None = request if request is not None else getattr(atom, "request", None)
-    if found is None:
-        raise EmissionError(f"export {given(kind)} needs a tensor map request", {"given": type(atom).__name__})
-    return found
-
-
 def export(atom: Copyable, kind: str, *, request: TensorMap | None = None, arch: str = "sm_90a") -> str:
     """The text of one export of a copy.
 
     Args:
-        atom: a TMA atom, or a `CopyShape`.
+        atom: what `lower` takes.
         kind: "cu" a CUDA C++ kernel for one tile; "ptx" a module for one tile (without TMA before sm_90); "c" the
             cuTensorMapEncode* call with literal arguments; "cute" CuTe C++; "triton" a Triton kernel.
-        request: the tensor map request; taken from the atom if not given. Needed for "c", "cute" and "triton".
+        request: the tensor map request; that of the atom if not given.
         arch: for "ptx".
     Raises:
-        InvalidValueError: no such kind or architecture.
-        EmissionError: the copy has no such form, or the request is missing or not tiled.
+        InvalidValueError: no such kind or architecture. InvalidTypeError, TmaBuildError: not an atom.
+        EmissionError: the copy has no such form, or the request is not tiled.
     """
     expect(kind, str, "the kind of an export")
     if kind not in KINDS:
         raise InvalidValueError(f"export {given(kind)}; expected one of {', '.join(KINDS)}")
     if kind == "c":
-        return encode_call(_request(atom, request, kind))
-    shape = copy_shape_of(atom)
+        return encode_call(request_of(atom) if request is None else request)  # type: ignore[arg-type]
+    copy = trace_copy(atom)
     if kind == "cu":
-        return cuda_kernel(shape)
+        return cuda_kernel(copy)
     if kind == "ptx":
-        tma = choose_witness(shape, arch).is_tma
-        return single_tile_ptx(shape, arch) if tma else legacy_ptx(shape, arch)
-    tiled = _request(atom, request, kind)
+        has_tma = witness_of(copy, arch)[0].startswith("sm90_")
+        return single_tile_ptx(copy, arch) if has_tma else legacy_ptx(copy, arch)
+    tiled = copy.request if request is None else request
     if not isinstance(tiled, TensorMapTiled):
         raise EmissionError(f"export {given(kind)} needs a tiled request; got {type(tiled).__name__}")
-    return cute_cpp(shape, tiled) if kind == "cute" else triton(shape, tiled)
+    return cute_cpp(copy, tiled) if kind == "cute" else triton(copy, tiled)
 
 
 def write_export(

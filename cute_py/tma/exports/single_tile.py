@@ -18,24 +18,23 @@ from cute_py.errors import EmissionError, counted
 from cute_py.ptx.inline_asm import inline_asm
 from cute_py.ptx.render import Value, ptx
 from cute_py.targets import NEWEST_VERSION, Version, architecture, expect_version
-from cute_py.tma.atom.tile_atom import TileAtom
-from cute_py.tma.dialect.copy_shape import CopyShape, modifiers_of, shape_of
 from cute_py.tma.dialect.legacy_copy import THREADS, image_lines, tile_module
+from cute_py.tma.dialect.traced_copy import Copyable, TracedCopy, trace_copy
 
 ENTRY = "move_tile"
 
 
-def barrier_offset(copy: CopyShape | TileAtom) -> int:
+def barrier_offset(atom: Copyable | TracedCopy) -> int:
     """Byte offset of the barrier in dynamic shared memory: the tile's bytes, rounded up to 128."""
-    return -(-shape_of(copy).smem_bytes // 128) * 128
+    return -(-trace_copy(atom).smem_bytes // 128) * 128
 
 
-def shared_bytes(copy: CopyShape | TileAtom) -> int:
+def shared_bytes(atom: Copyable | TracedCopy) -> int:
     """Dynamic shared memory of a launch: the tile and 8 bytes of barrier."""
-    return barrier_offset(copy) + 8
+    return barrier_offset(atom) + 8
 
 
-def _expect_alone(copy: CopyShape, what: str) -> None:
+def _expect_alone(copy: TracedCopy, what: str) -> None:
     """Refuse a copy that one CTA can't make by itself: multicast or a cache hint, which need a cluster or a policy.
 
     Raises:
@@ -46,17 +45,17 @@ def _expect_alone(copy: CopyShape, what: str) -> None:
         raise EmissionError(f"{text}: multicast and cache hints are not in it")
 
 
-def single_tile_ptx(shape: CopyShape | TileAtom, arch: str = "sm_90a", version: Version = NEWEST_VERSION) -> str:
+def single_tile_ptx(atom: Copyable | TracedCopy, arch: str = "sm_90a", version: Version = NEWEST_VERSION) -> str:
     """The PTX module.
 
     Args:
-        shape: a TMA atom, or its `copy_shape`.
+        atom: what `lower` takes.
     Raises:
         EmissionError: multicast or a cache hint (they need a cluster or a policy, which this kernel lacks), an
-            instruction that `arch` does not have, or a tile whose bytes are no multiple of 4.
+            instruction that `arch` does not have, or a tile whose bytes are not a multiple of 4.
         InvalidValueError: no such architecture.
     """
-    copy = shape_of(shape)
+    copy = trace_copy(atom)
     architecture(arch)
     version = expect_version(version)
     _expect_alone(copy, "module")
@@ -66,14 +65,14 @@ def single_tile_ptx(shape: CopyShape | TileAtom, arch: str = "sm_90a", version: 
     for box in range(copy.num_boxes):
         starts = list(enumerate(copy.instruction_origin(box)))
         issue += [f"add.s32 %r_d{index}, %r_c{index}, {start};" for index, start in starts if start]
-        issue.append(f"add.u32 %r_at, %r_tile, {copy.box_offset(box)};")
+        issue.append(f"add.u32 %r_at, %r_tile, {copy.offsets[box]};")
         operands: dict[str, Value] = {"tensor": "%rd_map", "coords": [f"%r_{'d' if n else 'c'}{i}" for i, n in starts]}
         if copy.direction == "load":
             operands |= {"destination": "%r_at", "barrier": "%r_bar"}
             operands |= {"offsets": copy.im2col_offsets} if copy.im2col_offsets else {}
         else:
             operands["source"] = "%r_at"
-        issue.append(ptx(copy.direction, operands=operands, arch=arch, version=version, **modifiers_of(copy)))
+        issue.append(ptx(copy.direction, operands=operands, arch=arch, version=version, **copy.modifiers))
     image = image_lines(copy, "%r_v", "%p_end")
     if copy.direction == "load":
         moved = [
@@ -134,27 +133,27 @@ def single_tile_ptx(shape: CopyShape | TileAtom, arch: str = "sm_90a", version: 
     )
 
 
-def cuda_kernel(shape: CopyShape | TileAtom, name: str = "move_tile") -> str:
+def cuda_kernel(atom: Copyable | TracedCopy, name: str = "move_tile") -> str:
     """CUDA C++ of a kernel that moves one tile; self-contained, for NVRTC or nvcc, 128 threads.
 
-    Dynamic shared memory: `single_tile.shared_bytes(shape)`. `image` receives the bytes of shared memory after a load
+    Dynamic shared memory: `single_tile.shared_bytes(atom)`. `image` receives the bytes of shared memory after a load
     and provides them for a store or reduction.
 
     Args:
-        shape: a TMA atom, or its `copy_shape`.
+        atom: what `lower` takes.
     Raises:
         EmissionError: multicast or a cache hint, which need a cluster or a policy.
-        InvalidValueError: the name is no identifier.
+        InvalidValueError: the name is not an identifier.
     """
-    copy = shape_of(shape)
+    copy = trace_copy(atom)
     expect_name(name, "the kernel's name")
     _expect_alone(copy, "kernel")
-    statement = inline_asm(copy.direction, **modifiers_of(copy))
+    statement = inline_asm(copy.direction, **copy.modifiers)
     is_load = copy.direction == "load"
     issue = []
     for box in range(copy.num_boxes):
         coords = [f"c{i} + {start}" if start else f"c{i}" for i, start in enumerate(copy.instruction_origin(box))]
-        at = f"base + {copy.box_offset(box)}" if copy.box_offset(box) else "base"
+        at = f"base + {copy.offsets[box]}" if copy.offsets[box] else "base"
         fixed = [*([at, "desc", "barrier"] if is_load else ["desc", at]), *coords]
         # of an im2col load whose filter position is not given: the first one
         offsets = copy.im2col_offsets or (0,) * (len(statement.constraints) - len(fixed))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy
 
 from cute_py.tma.descriptor.formats import TensorMapSwizzle
-from cute_py.tma.dialect.copy_shape import CopyShape
+from cute_py.tma.dialect.traced_copy import Copyable, trace_copy
 
 PHASES = {TensorMapSwizzle.NONE: 0, TensorMapSwizzle.B32: 1, TensorMapSwizzle.B64: 3, TensorMapSwizzle.B128: 7}
 
@@ -17,13 +17,13 @@ def swizzled(offset: int, swizzle: TensorMapSwizzle) -> int:
     return offset ^ (((offset >> 7) & PHASES[swizzle]) << 4)
 
 
-def tile_image(shape: CopyShape, tensor: numpy.ndarray[Any, Any], origin: tuple[int, ...]) -> bytes:
+def tile_image(atom: Copyable, tensor: numpy.ndarray[Any, Any], origin: tuple[int, ...]) -> bytes:
     """The bytes of shared memory after a load of the tile whose first element is `origin` (outermost first)."""
-    size = tensor.itemsize
+    shape, size = trace_copy(atom), tensor.itemsize
     image = bytearray(shape.smem_bytes)
-    columns = shape.instruction_box[-1]
-    for number, start in enumerate(shape.box_origins):
-        for flat, index in enumerate(numpy.ndindex(*shape.instruction_box)):
+    columns = shape.box[-1]
+    for number, start in enumerate(shape.origins):
+        for flat, index in enumerate(numpy.ndindex(*shape.box)):
             at = tuple(o + s + i for o, s, i in zip(origin, start, index, strict=True))
             inside = all(0 <= a < extent for a, extent in zip(at, tensor.shape, strict=True))
             value = tensor[at].tobytes() if inside else bytes(size)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import sympy
 
 import cute_py.tma as lower
 import cute_py.tma as tma
@@ -26,43 +26,17 @@ from cute_py.errors import (
 )
 from cute_py.ptx.assembler import assemble_each, find_ptxas
 from cute_py.ptx.parse import parse_instruction
-from tests.refusals import Refusal, assert_refused, nested, refusals
+from tests.refusals import Refusal, assert_refused, refusals
+from tests.tma.lower.atoms import tile_atom
 
 X = np.zeros((64, 64), np.uint8)
 ATOM = tma.make_tma_copy("SM90_TMA_LOAD", X, Layout((Int(32), Int(32)), LayoutRight))
-SHAPE = lower.copy_shape("load", (64, 64), "bf16", swizzle=3)
+COPY = tile_atom("load", (64, 64), "bf16", swizzle=3)
 LOAD = lower.entry_point("SM90_TMA_LOAD_MULTICAST_2D")
 FENCE = "prefetch.tensormap [%rd1];"
-N = sympy.Symbol("N", integer=True, positive=True)
-
-
-class Unprintable:
-    def __repr__(self) -> str:
-        raise RuntimeError("no repr")
-
-
-def shape(**fields: Any) -> lower.CopyShape:
-    return lower.copy_shape("load", (64, 64), "bf16", **fields)
-
-
 REFUSED: list[Refusal] = [
-    ("box number", lambda: SHAPE.instruction_origin(99), InvalidValueError, "the number of a box = 99; must be 0 to 0"),
-    ("box name", lambda: SHAPE.instruction_origin("0"), InvalidTypeError, "the number of a box must be an integer"),
-    ("box offset", lambda: SHAPE.box_offset(-1), InvalidValueError, "must be 0 to 0"),
-    ("boxes", lambda: lower.copy_shape("load", (2**40, 2**40), "f16"), InvalidValueError, "at most 14528"),
-    ("multicast", lambda: shape(multicast=17), InvalidValueError, "multicast = 17 CTAs; must be 1 to 16"),
-    ("group", lambda: shape(cta_group=3), InvalidValueError, "cta_group = 3; must be 0 to 2"),
-    ("flag", lambda: shape(cache_hint="yes"), InvalidTypeError, "CopyShape.cache_hint must be a bool"),
-    ("tensor", lambda: shape(tensor="a b"), InvalidValueError, "must be an identifier"),
-    ("axis", lambda: shape(axes=("M", "%")), InvalidValueError, "the name of a tensor or axis = '%'"),
-    ("one axis", lambda: shape(axes=("M",)), InvalidValueError, "1 names of axes; the tile has rank 2"),
-    ("reduction", lambda: shape(reduce_kind="sub"), InvalidValueError, "reduce_kind = 'sub'; must be one of"),
-    ("field", lambda: shape(boxes=2), InvalidTypeError, "a copy has no field boxes"),
-    ("origin", lambda: shape(origins=((0,),)), InvalidValueError, "an origin has 1 entries; must have 2"),
-    ("offsets", lambda: shape(offsets=(0, 1)), InvalidValueError, "offsets has 2 entries; must have 1"),
-    ("direction", lambda: lower.copy_shape(Unprintable(), (8,), "int8"), InvalidTypeError, "CopyShape.direction"),
-    ("kernel name", lambda: lower.cuda_kernel(SHAPE, "a; b"), InvalidValueError, "the kernel's name = 'a; b'"),
-    ("unicode name", lambda: lower.cuda_kernel(SHAPE, "\u00e9"), InvalidValueError, "must be an identifier"),
+    ("kernel name", lambda: lower.cuda_kernel(COPY, "a; b"), InvalidValueError, "the kernel's name = 'a; b'"),
+    ("unicode name", lambda: lower.cuda_kernel(COPY, "\u00e9"), InvalidValueError, "must be an identifier"),
     ("variable", lambda: lower.encode_call(ATOM.request, variable="x y"), InvalidValueError, "variable = 'x y'"),
     ("address", lambda: lower.encode_call(ATOM.request, address="a; b"), InvalidValueError, "must be an expression"),
     ("path", lambda: lower.write_export(ATOM, "cu", 5), InvalidTypeError, "path must be a text or a path"),
@@ -70,7 +44,7 @@ REFUSED: list[Refusal] = [
     ("folder", lambda: lower.write_export(ATOM, "cu", "/no/such/folder/x.cu"), FileFormatError, "can't be written"),
     ("version", lambda: lower.verdict(FENCE, "sm_90", 8.0), InvalidTypeError, "a PTX version is two integers"),
     ("one number", lambda: lower.why_not("load", "sm_90", (8,)), InvalidTypeError, "a PTX version is two integers"),
-    ("module", lambda: lower.single_tile_ptx(SHAPE, version=()), InvalidTypeError, "a PTX version is two integers"),
+    ("module", lambda: lower.single_tile_ptx(COPY, version=()), InvalidTypeError, "a PTX version is two integers"),
     ("symbols", lambda: lower.examine(FENCE, 5), InvalidTypeError, "symbols must be a Mapping"),
     ("space of", lambda: lower.examine(FENCE, {"a": 1}), InvalidTypeError, "the space of a symbol must be a str"),
     ("variant", lambda: lower.capability([], "sm_90"), InvalidTypeError, "a variant must be a str"),
@@ -85,25 +59,24 @@ REFUSED: list[Refusal] = [
     ("predicate", lambda: lower.ptx("load", dim=1, predicate="@%p1 x;"), EmissionError, "must be such as @%p1"),
     ("cluster", lambda: lower.ptx("load", dim=1, cluster_size="4"), InvalidTypeError, "cluster_size must be"),
     ("flag of", lambda: lower.ch_opnum(2, 0, np.zeros(3)), InvalidTypeError, "multicast must be a bool"),
-    ("space", lambda: lower.choose_witness(SHAPE, "sm_90a", address_space=N), InvalidTypeError, "address_space"),
-    ("no TMA", lambda: lower.lower(SHAPE, allow_tma=[]), InvalidTypeError, "allow_tma must be a bool"),
-    ("stage", lambda: lower.lower(SHAPE).stage(6), InvalidTypeError, "the number of a stage must be a str"),
-    ("file", lambda: lower.lower(SHAPE).print("x"), InvalidTypeError, "expected a file that is open for text"),
-    ("kind", lambda: lower.legacy_ptx(SHAPE, "sm_80", "bulk"), InvalidValueError, "kind = 'bulk'; must be one of"),
+    ("swizzle", lambda: lower.lower(replace(COPY.request, swizzle=99)), InvalidValueError, "swizzle = 99; must be"),
+    ("no TMA", lambda: lower.lower(COPY, allow_tma=[]), InvalidTypeError, "allow_tma must be a bool"),
+    ("stage", lambda: lower.lower(COPY).stage(6), InvalidTypeError, "the number of a stage must be a str"),
+    ("file", lambda: lower.lower(COPY).print("x"), InvalidTypeError, "expected a file that is open for text"),
+    ("kind", lambda: lower.legacy_ptx(COPY, "sm_80", "bulk"), InvalidValueError, "kind = 'bulk'; must be one of"),
     ("init", lambda: lower.init_sequence(8), InvalidTypeError, "expected a request of a tensor map"),
     ("init space", lambda: lower.init_sequence(ATOM.request, space="x"), InvalidValueError, "space = 'x'"),
     ("rebind", lambda: lower.rebind_ptx(2, "sm_1"), InvalidValueError, "not a known architecture"),
     ("rebind flag", lambda: lower.rebind_sequence(2, zeroed=1), InvalidTypeError, "zeroed must be a bool"),
+    ("device", lambda: lower.KernelFunction("sm_90a", (), device=(1,)), InvalidTypeError, "KernelFunction.device[0]"),
     ("kernel", lambda: lower.KernelFunction("sm_90a", (1,)), InvalidTypeError, "KernelFunction.copies[0] must be"),
     ("counters", lambda: lower.KernelFunction("sm_90a", (), "1"), InvalidTypeError, "KernelFunction.num_host_tmas"),
-    ("witness record", lambda: lower.Witness(*[0] * 5), InvalidTypeError, "Witness.name must be a str"),
-    ("lowering record", lambda: lower.Lowering(*[0] * 8), InvalidTypeError, "Lowering.shape must be a CopyShape"),
+    ("lowering record", lambda: lower.Lowering(*[0] * 9), InvalidTypeError, "Lowering.copy must be a TracedCopy"),
     ("verdict record", lambda: lower.Verdict(*[None] * 8), InvalidTypeError, "Verdict.text must be a str"),
     ("statement", lambda: lower.InlineAsm("x", None), InvalidTypeError, "InlineAsm.operands must be a tuple"),
     ("rebind record", lambda: lower.RebindSequence(2, "global", "cta", 5), InvalidTypeError, "RebindSequence.steps"),
     ("texts", lambda: kernel_texts(8), InvalidTypeError, "a kernel must be a LoadedKernel, got int 8"),
     ("long text", lambda: lower.examine("a " + "(" * 20000), ParseError, "must be at most 16384"),
-    ("deep tile", lambda: lower.copy_shape("load", nested(5000), "int8"), InvalidTypeError, "tile[0] must be an int"),
 ]  # fmt: skip
 
 
@@ -164,6 +137,4 @@ def test_what_was_taken_is_still_taken(tmp_path: Path) -> None:
     assert lower.ptx("load", dim=2, operands={"coords": (np.int64(1), Int(2))}).count("{1, 2}") == 1
     assert lower.EntryPoint(*(getattr(LOAD, name) for name in ("name", "form", "modifiers", "parameters"))) == LOAD
     assert lower.write_export(ATOM, "cu", str(tmp_path / "x")).suffix == ".cu"
-    big = lower.copy_shape("load", (4096, 4096), "bf16", swizzle=3)
-    assert big.instruction_origin(1023) == (63 * 64, 15 * 256)
-    assert "move_it(" in lower.cuda_kernel(SHAPE, "move_it")
+    assert "move_it(" in lower.cuda_kernel(COPY, "move_it")

@@ -7,29 +7,32 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from cute_py.errors import EmissionError, InvalidValueError
+from cute_py.errors import EmissionError, InvalidTypeError, InvalidValueError, TmaBuildError
 from cute_py.ptx import entry_points
 from cute_py.ptx.assembler import assemble_each, assemble_module, find_ptxas
 from cute_py.ptx.check import examine
 from cute_py.ptx.entry_points import ENTRY_POINTS, EntryPoint, entry_point
 from cute_py.tma.descriptor.formats import L2Promotion, TensorMapDataType
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
-from cute_py.tma.dialect.copy_shape import CopyShape, copy_shape
+from cute_py.tma.dialect.traced_copy import trace_copy
 from cute_py.tma.exports.export import KINDS, cute_cpp, data_type_name, encode_call, export, triton, write_export
 from cute_py.tma.exports.single_tile import cuda_kernel, shared_bytes, single_tile_ptx
+from tests.calls.objects import im2col_atom
+from tests.tma.lower.atoms import tile_atom, window_operation
 
 needs_ptxas = pytest.mark.skipif(find_ptxas() is None, reason="no ptxas on PATH or in an nvidia-cuda-nvcc wheel")
 REQUEST = TensorMapTiled(9, 4096, (512, 1024), (1024,), (64, 128), swizzle=3, l2_promotion=2)
 SHAPES = (
-    copy_shape("load", (128, 128), "bf16", swizzle=3),
-    copy_shape("store", (128, 128), "bf16", swizzle=3),
-    copy_shape("reduce", (64, 64), "f32", reduce_kind="add"),
-    copy_shape("load", (1, 8, 8, 64), "f16", mode="im2col", im2col_offsets=(1, 2)),
-    copy_shape("load", (2, 2, 2, 2, 64), "f16"),
-    copy_shape("load", (64,), "f32"),
+    tile_atom("load", (128, 128), "bf16", swizzle=3),
+    tile_atom("store", (128, 128), "bf16", swizzle=3),
+    tile_atom("reduce", (64, 64), "f32", reduce_kind="add"),
+    window_operation((1, 2)),
+    tile_atom("load", (2, 2, 2, 2, 64), "f16"),
+    tile_atom("load", (64,), "f32"),
 )
 ARGUMENTS = {"desc": "%rd1", "mbar": "%r2", "smem": "%r1", "cache_hint": 0, "multicast_mask": 3}
 
@@ -76,30 +79,34 @@ def test_entry_points_by_name() -> None:
 @needs_ptxas
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("arch", ("sm_90a", "sm_100a", "sm_120a"))
-def test_single_tile_modules_assemble(shape: CopyShape, arch: str) -> None:
+def test_single_tile_modules_assemble(shape: Any, arch: str) -> None:
     source = single_tile_ptx(shape, arch)
     accepted, messages, _ = assemble_module(source, arch)
     assert accepted, messages
-    if shape.direction == "load":
-        assert f"mbarrier.arrive.expect_tx.shared.b64 _, [%r_bar], {shape.transaction_bytes};" in source
+    copy = trace_copy(shape)
+    if copy.direction == "load":
+        assert f"mbarrier.arrive.expect_tx.shared.b64 _, [%r_bar], {copy.transaction_bytes};" in source
     assert "MEMBAR" not in source and "fence.acq_rel" not in source
 
 
 @needs_ptxas
 def test_gather_and_scatter_modules_assemble() -> None:
-    for direction, mode in (("load", "tile::gather4"), ("store", "tile::scatter4")):
-        shape = copy_shape(direction, (4, 64), "f16", mode=mode)
+    for direction, op in (("load", "SM100_TMA_LOAD_2D_GATHER4"), ("store", "SM100_TMA_STORE_2D_SCATTER4")):
+        shape = tile_atom(direction, (4, 64), "f16", op=op, arch="sm_100a")
         assert assemble_module(single_tile_ptx(shape, "sm_100a"), "sm_100a")[0]
         with pytest.raises(EmissionError, match="needs an a or f variant"):
             single_tile_ptx(shape, "sm_90a")
 
 
 def test_what_a_single_tile_has_not() -> None:
-    for shape in (copy_shape("load", (8, 64), "f16", multicast=2), copy_shape("load", (8, 64), "f16", cache_hint=True)):
+    for shape in (
+        tile_atom("load", (8, 64), "f16", multicast=2),
+        tile_atom("load", (8, 64), "f16").with_(None, cache_hint=1),
+    ):
         for make in (single_tile_ptx, cuda_kernel):
             with pytest.raises(EmissionError, match="no cluster and no policy"):
                 make(shape)
-    assert shared_bytes(copy_shape("load", (3, 16), "uint8")) == 128 + 8
+    assert shared_bytes(tile_atom("load", (3, 16), "uint8")) == 128 + 8
 
 
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="no nvcc")
@@ -166,7 +173,7 @@ def test_the_wide_call_has_its_mode() -> None:
 
 
 def test_cute_and_triton_word_for_word() -> None:
-    shape = copy_shape("load", (128, 128), "bf16", swizzle=3)
+    shape = tile_atom("load", (128, 128), "bf16", swizzle=3)
     assert cute_cpp(shape, REQUEST) == (
         "#include <cute/tensor.hpp>\n"
         "using namespace cute;\n"
@@ -177,16 +184,16 @@ def test_cute_and_triton_word_for_word() -> None:
         "auto tma = make_tma_copy(SM90_TMA_LOAD{}, gA, sA_layout,\n"
         "                         make_shape(Int<128>{}, Int<128>{}), Int<1>{});"
     )
-    plain = cute_cpp(copy_shape("load", (64, 32), "bf16"), REQUEST)
+    plain = cute_cpp(tile_atom("load", (64, 32), "bf16"), REQUEST)
     assert "auto sA_layout = make_layout(make_shape(Int<64>{}, Int<32>{}), LayoutRight{});" in plain
-    shared = cute_cpp(copy_shape("load", (64, 64), "bf16", swizzle=3, multicast=4), REQUEST)
+    shared = cute_cpp(tile_atom("load", (64, 64), "bf16", swizzle=3, multicast=4), REQUEST)
     assert "make_tma_copy(SM90_TMA_LOAD_MULTICAST{}" in shared
     assert shared.endswith("make_shape(Int<64>{}, Int<64>{}), Int<4>{});")
     text = triton(shape, REQUEST)
     ast.parse(text)
     assert "pointer, shape=[1024, 512], strides=[512, 1], block_shape=[128, 128]" in text
     assert "tile = desc.load([block_m * 128, block_k * 128])" in text
-    store = triton(copy_shape("store", (128, 128), "bf16", swizzle=3), REQUEST)
+    store = triton(tile_atom("store", (128, 128), "bf16", swizzle=3), REQUEST)
     ast.parse(store)
     assert "desc.store([block_m * 128, block_k * 128], tile)" in store
 
@@ -194,17 +201,17 @@ def test_cute_and_triton_word_for_word() -> None:
 @pytest.mark.parametrize(
     ("make", "shape", "words"),
     [
-        (cute_cpp, copy_shape("load", (1, 8, 64), "f16", mode="im2col"), "mode im2col has no snippet"),
-        (cute_cpp, copy_shape("reduce", (8, 64), "f16", reduce_kind="min"), "got min"),
-        (cute_cpp, copy_shape("load", (8, 64), "f16", swizzle=4), "no canonical K-major layout atom"),
-        (cute_cpp, copy_shape("load", (8, 32), "f16", swizzle=3), "a box with rows of 64 bytes; the atom has 128"),
-        (cute_cpp, copy_shape("load", (2, 8, 64), "f16", swizzle=3), "the atom has rank 2; the tile has rank 3"),
-        (triton, copy_shape("load", (8, 64), "f16", multicast=2), "descriptors have no multicast"),
-        (triton, copy_shape("load", (8, 64), "float4_e2m1fn"), "is no element type of a descriptor"),
-        (triton, copy_shape("reduce", (8, 64), "uint32", reduce_kind="inc"), "got inc"),
+        (cute_cpp, im2col_atom(), "mode im2col has no snippet"),
+        (cute_cpp, tile_atom("reduce", (8, 64), "f16", reduce_kind="min"), "got min"),
+        (cute_cpp, tile_atom("load", (8, 64), "f16", swizzle=4), "no canonical K-major layout atom"),
+        (cute_cpp, tile_atom("load", (8, 32), "f16", swizzle=3), "a box with rows of 64 bytes; the atom has 128"),
+        (cute_cpp, tile_atom("load", (2, 8, 64), "f16", swizzle=3), "the atom has rank 2; the tile has rank 3"),
+        (triton, tile_atom("load", (8, 64), "f16", multicast=2), "descriptors have no multicast"),
+        (triton, tile_atom("load", (8, 64), "float4_e2m1fn"), "is no element type of a descriptor"),
+        (triton, tile_atom("reduce", (8, 64), "uint32", reduce_kind="inc"), "got inc"),
     ],
 )
-def test_what_a_framework_has_not(make: object, shape: CopyShape, words: str) -> None:
+def test_what_a_framework_has_not(make: object, shape: Any, words: str) -> None:
     assert callable(make)
     with pytest.raises(EmissionError, match=words):
         make(shape, REQUEST)
@@ -227,7 +234,9 @@ def test_one_function_for_all_exports(tmp_path: Path) -> None:
 def test_exports_that_can_not_be() -> None:
     with pytest.raises(InvalidValueError, match="export 'sass'; expected one of cu, ptx, c, cute, triton"):
         export(SHAPES[0], "sass")
-    with pytest.raises(EmissionError, match="export 'cute' needs a tensor map request"):
-        export(SHAPES[0], "cute")
+    with pytest.raises(TmaBuildError, match="not an atom: no attribute op, request"):
+        export(3, "cute")  # type: ignore[arg-type]
+    with pytest.raises(InvalidTypeError, match="not a tensor map request: int"):
+        export(3, "c")  # type: ignore[arg-type]
     with pytest.raises(EmissionError, match="needs a tiled request; got TensorMapIm2col"):
         export(SHAPES[0], "triton", request=IM2COL)

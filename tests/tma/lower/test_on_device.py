@@ -14,11 +14,12 @@ import pytest
 
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapTiled
-from cute_py.tma.dialect.copy_shape import CopyShape, copy_shape
 from cute_py.tma.dialect.legacy_copy import ENTRY as LEGACY_ENTRY
 from cute_py.tma.dialect.legacy_copy import legacy_ptx
 from cute_py.tma.dialect.rebind import init_sequence, rebind_ptx
+from cute_py.tma.dialect.traced_copy import trace_copy
 from cute_py.tma.exports.single_tile import ENTRY, shared_bytes, single_tile_ptx
+from tests.tma.lower.atoms import tile_atom
 from tests.tma.lower.images import tile_image
 
 pytestmark = pytest.mark.gpu
@@ -89,24 +90,24 @@ def tensor_of(sizes: tuple[int, ...], bits: int) -> numpy.ndarray[Any, Any]:
 DATA_TYPES = {8: 0, 16: 1, 32: 2}
 # The innermost coordinate times the element size is a multiple of 16 bytes: another one traps.
 CASES = (
-    (copy_shape("load", (128, 128), "uint16", swizzle=3), (256, 256), (64, 64)),
-    (copy_shape("load", (128, 128), "uint16", swizzle=3), (200, 200), (128, 128)),
-    (copy_shape("load", (64, 64), "uint32"), (100, 128), (-8, 96)),
-    (copy_shape("load", (4, 8, 32), "uint16", swizzle=2), (7, 9, 64), (5, 3, 16)),
-    (copy_shape("load", (2, 2, 2, 4, 32), "uint8", swizzle=1), (3, 3, 3, 5, 64), (1, 2, 2, 3, 32)),
-    (copy_shape("load", (256,), "uint8"), (1000,), (896,)),
-    (copy_shape("load", (8, 16), "uint16", swizzle=3), (20, 64), (4, 16)),
+    (tile_atom("load", (128, 128), "uint16", swizzle=3), (256, 256), (64, 64)),
+    (tile_atom("load", (128, 128), "uint16", swizzle=3), (200, 200), (128, 128)),
+    (tile_atom("load", (64, 64), "uint32"), (100, 128), (-8, 96)),
+    (tile_atom("load", (4, 8, 32), "uint16", swizzle=2), (7, 9, 64), (5, 3, 16)),
+    (tile_atom("load", (2, 2, 2, 4, 32), "uint8", swizzle=1), (3, 3, 3, 5, 64), (1, 2, 2, 3, 32)),
+    (tile_atom("load", (256,), "uint8"), (1000,), (896,)),
+    (tile_atom("load", (8, 16), "uint16", swizzle=3), (20, 64), (4, 16)),
 )
 
 
-def module_map(shape: CopyShape, tensor: numpy.ndarray[Any, Any], address: int) -> Map:
-    strides = tuple(reversed(tensor.strides[:-1]))
+def module_map(atom: Any, tensor: numpy.ndarray[Any, Any], address: int) -> Map:
+    shape, strides = trace_copy(atom), tuple(reversed(tensor.strides[:-1]))
     request = TensorMapTiled(
         DATA_TYPES[shape.dtype.bits],
         address,
         tuple(reversed(tensor.shape)),
         strides,
-        tuple(reversed(shape.instruction_box)),
+        tuple(reversed(shape.box)),
         swizzle=shape.swizzle,
     )
     return Map((ctypes.c_uint8 * 128)(*encode(request)))
@@ -122,56 +123,59 @@ def legacy_arguments(tensor: numpy.ndarray[Any, Any], address: int, origin: tupl
     return [ctypes.c_uint64(address), *strides, *sizes, *coords_of(origin), ctypes.c_uint64(image)]
 
 
-@pytest.mark.parametrize(("shape", "sizes", "origin"), CASES)
+@pytest.mark.parametrize(("atom", "sizes", "origin"), CASES)
 @pytest.mark.parametrize("arch", ("sm_90a", "sm_75", "sm_80"))
 def test_the_image_of_a_load(
-    device: Device, shape: CopyShape, sizes: tuple[int, ...], origin: tuple[int, ...], arch: str
+    device: Device, atom: Any, sizes: tuple[int, ...], origin: tuple[int, ...], arch: str
 ) -> None:
     if arch == "sm_90a" and device.major != 9:
         pytest.skip("sm_90a code runs on compute capability 9.0 only")
+    shape = trace_copy(atom)
     tensor = tensor_of(sizes, shape.dtype.bits)
     address = device.upload(tensor.tobytes())
     image = device.upload(bytes(shape.smem_bytes))
     if arch == "sm_90a":
-        arguments = [module_map(shape, tensor, address), *coords_of(origin), ctypes.c_uint64(image)]
-        device.launch(single_tile_ptx(shape, arch), ENTRY, arguments, shared_bytes(shape))
+        arguments = [module_map(atom, tensor, address), *coords_of(origin), ctypes.c_uint64(image)]
+        device.launch(single_tile_ptx(atom, arch), ENTRY, arguments, shared_bytes(atom))
     else:
         arguments = legacy_arguments(tensor, address, origin, image)
-        device.launch(legacy_ptx(shape, arch), LEGACY_ENTRY, arguments, shape.smem_bytes)
+        device.launch(legacy_ptx(atom, arch), LEGACY_ENTRY, arguments, shape.smem_bytes)
     # Short rows of a swizzled box leave gaps, which hold what was there before.
-    written = tile_image(shape, numpy.full(shape.tile, -1, tensor.dtype.str.replace("u", "i")), (0,) * shape.rank)
+    written = tile_image(atom, numpy.full(shape.tile, -1, tensor.dtype.str.replace("u", "i")), (0,) * shape.rank)
     found = bytes(a & b for a, b in zip(device.download(image, shape.smem_bytes), written, strict=True))
-    assert found == tile_image(shape, tensor, origin)
+    assert found == tile_image(atom, tensor, origin)
 
 
 @pytest.mark.parametrize(("load", "sizes", "origin"), CASES)
 @pytest.mark.parametrize("arch", ("sm_90a", "sm_75", "sm_80"))
 @pytest.mark.parametrize("direction", ("store", "reduce"))
 def test_what_a_store_leaves(
-    device: Device, load: CopyShape, sizes: tuple[int, ...], origin: tuple[int, ...], arch: str, direction: str
+    device: Device, load: Any, sizes: tuple[int, ...], origin: tuple[int, ...], arch: str, direction: str
 ) -> None:
     if arch == "sm_90a" and device.major != 9:
         pytest.skip("sm_90a code runs on compute capability 9.0 only")
     if min(origin) < 0:
         pytest.skip("a store with a negative coordinate traps")
-    if direction == "reduce" and (arch != "sm_90a" or load.dtype.bits != 32):
+    if direction == "reduce" and (arch != "sm_90a" or trace_copy(load).dtype.bits != 32):
         pytest.skip("reductions are for TMA, and of 32-bit integers here")
-    shape = copy_shape(direction, load.tile, load.dtype, swizzle=load.swizzle)
+    loaded = trace_copy(load)
+    atom = tile_atom(direction, loaded.tile, loaded.dtype.name, swizzle=int(loaded.swizzle))
+    shape = trace_copy(atom)
     tensor = tensor_of(sizes, shape.dtype.bits)
     address = device.upload(tensor.tobytes())
     picture = bytes((7 * i + i // 251) & 0xFF for i in range(shape.smem_bytes))
     image = device.upload(picture)
     if arch == "sm_90a":
-        arguments = [module_map(shape, tensor, address), *coords_of(origin), ctypes.c_uint64(image)]
-        device.launch(single_tile_ptx(shape, arch), ENTRY, arguments, shared_bytes(shape))
+        arguments = [module_map(atom, tensor, address), *coords_of(origin), ctypes.c_uint64(image)]
+        device.launch(single_tile_ptx(atom, arch), ENTRY, arguments, shared_bytes(atom))
     else:
         arguments = legacy_arguments(tensor, address, origin, image)
-        device.launch(legacy_ptx(shape, arch), LEGACY_ENTRY, arguments, shape.smem_bytes)
+        device.launch(legacy_ptx(atom, arch), LEGACY_ENTRY, arguments, shape.smem_bytes)
     left = numpy.frombuffer(device.download(address, tensor.nbytes), tensor.dtype).reshape(sizes)
-    inside = numpy.frombuffer(tile_image(shape, numpy.full(sizes, 255, tensor.dtype), origin), tensor.dtype) != 0
+    inside = numpy.frombuffer(tile_image(atom, numpy.full(sizes, 255, tensor.dtype), origin), tensor.dtype) != 0
     stored = numpy.frombuffer(picture, tensor.dtype)
-    back = numpy.frombuffer(tile_image(shape, left, origin), tensor.dtype)
-    before = numpy.frombuffer(tile_image(shape, tensor, origin), tensor.dtype)
+    back = numpy.frombuffer(tile_image(atom, left, origin), tensor.dtype)
+    before = numpy.frombuffer(tile_image(atom, tensor, origin), tensor.dtype)
     expected = stored if direction == "store" else stored + before
     assert (back[inside] == expected[inside]).all()
     untouched = numpy.ones(sizes, bool)

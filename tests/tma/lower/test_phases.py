@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,6 @@ from cute_py.errors import TmaBuildError
 from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tma.atom.smem_layout import make_smem_layout
 from cute_py.tma.atom.tiles import first_tile
-from cute_py.tma.dialect.copy_shape import copy_shape
 from cute_py.tma.dialect.diagnostics import (
     MAX_TILE_ELEMENTS,
     check_atom,
@@ -35,6 +36,8 @@ from cute_py.tma.dialect.stages import check_stages
 from cute_py.tma.dialect.traced_copy import trace_copy
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.mbarrier import Mbarrier
+from tests.calls.objects import im2col_atom
+from tests.tma.lower.atoms import tile_atom
 
 
 def texts(found: list[Diagnostic]) -> tuple[str, ...]:
@@ -43,16 +46,16 @@ def texts(found: list[Diagnostic]) -> tuple[str, ...]:
 
 TILES = ((128, 64), (64, 64))
 BF16, F32 = as_dtype("bf16"), as_dtype("f32")
-A = copy_shape("load", (128, 64), "bf16", swizzle=3, tensor="A")
-B = copy_shape("load", (64, 64), "bf16", swizzle=3, tensor="B", device_descriptor=True)
-C = copy_shape("store", (64, 64), "f32", tensor="C")
+A = trace_copy(tile_atom("load", (128, 64), "bf16", swizzle=3))
+B = trace_copy(tile_atom("load", (64, 64), "bf16", swizzle=3), tensor="B", device_descriptor=True)
+C = trace_copy(tile_atom("store", (64, 64), "f32"), tensor="C")
 
 
 def test_phases_of_a_kernel_with_both_populations() -> None:
     trace = run_phases(KernelFunction("sm_90a", (A, B, C)))
     assert [phase.name for phase in trace.phases] == list(PHASES)
     assert [phase.number for phase in trace.phases] == list(range(1, 9))
-    assert [(copy.shape.tensor, copy.origin, copy.tma_index) for copy in trace.rewritten] == [
+    assert [(copy.copy.tensor, copy.origin, copy.tma_index) for copy in trace.rewritten] == [
         ("A", "host", 0),
         ("B", "device", 0),
         ("C", "host", 1),
@@ -102,7 +105,7 @@ def test_a_load_behind_a_use_is_another_pipeline_stage() -> None:
 
 
 def test_a_store_reads_its_tile() -> None:
-    back = copy_shape("store", (128, 64), "bf16", swizzle=3, tensor="A")
+    back = trace_copy(tile_atom("store", (128, 64), "bf16", swizzle=3))
     trace = run_phases(KernelFunction("sm_90a", (A, STEP, back)))
     assert "consumer_wait" in trace.body[-2] and "tiled_tma_store" in trace.body[-1]
 
@@ -126,14 +129,13 @@ def test_the_sum_of_the_loads_completes_the_phase_on_the_emulators_barrier() -> 
 
 
 def test_im2col_and_two_cta_maps_are_made_on_the_host_only() -> None:
-    window = copy_shape("load", (1, 8, 8, 64), "f16", mode="im2col", device_descriptor=True)
-    pair = copy_shape("load", (128, 64), "bf16", swizzle=3, cta_group=2, device_descriptor=True)
-    for shape, arch, words in ((window, "sm_90a", "im2col descriptors"), (pair, "sm_100a", "2-CTA descriptors")):
-        trace = lower(shape, arch=arch)
+    pair = tile_atom("load", (128, 64), "bf16", swizzle=3, op="SM100_TMA_2SM_LOAD", arch="sm_100a")
+    for atom, arch, words in ((im2col_atom(), "sm_90a", "im2col descriptors"), (pair, "sm_100a", "2-CTA descriptors")):
+        trace = lower(atom, arch=arch, device_descriptor=True)
         [text] = trace.diagnostics
         assert text.startswith(f"stage 3: {words} are made on the host only")
         assert "tensormap.replace" not in trace.stage("3").text + trace.stage("4").text + trace.ptx
-        assert any(words in found for found in run_phases(KernelFunction(arch, (shape,))).diagnostics)
+        assert any(words in found for found in run_phases(KernelFunction(arch, (atom,), device=("A",))).diagnostics)
         with pytest.raises(TmaBuildError, match=words):
             trace.verify()
 
@@ -227,15 +229,12 @@ def test_stage_3c() -> None:
         "tmaBoxDim and atomBoxDim length mismatch",
         "mcast is not supported for TMA load with less than 128bytes per atom",
     )
-    assert check_stages(trace_copy(copy_shape("load", (2, 32), "f16", multicast=2)))["3c"] == ()
-    small = copy_shape("load", (1, 32), "f16", multicast=2)
-    assert check_stages(trace_copy(small))["3c"] == (
-        "mcast is not supported for TMA load with less than 128bytes per atom",
-    )
+    small = dataclasses.replace(trace_copy(tile_atom("load", (1, 32), "f16")), multicast=2)
+    assert check_stages(small)["3c"] == ("mcast is not supported for TMA load with less than 128bytes per atom",)
 
 
 def test_verify_raises_the_first_diagnostic_with_its_stage() -> None:
-    trace = lower(copy_shape("load", (96, 64), "bf16", swizzle=3))
+    trace = lower(tile_atom("load", (96, 64), "bf16", swizzle=3))
     assert trace.diagnostics == ("stage 1: all dimensions must be powers of two, got [96, 64]",)
     with pytest.raises(TmaBuildError) as caught:
         trace.verify()

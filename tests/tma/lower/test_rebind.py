@@ -14,7 +14,6 @@ from cute_py.ptx.check import examine
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.replace import replace
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
-from cute_py.tma.dialect.copy_shape import copy_shape
 from cute_py.tma.dialect.lowering import module_of
 from cute_py.tma.dialect.rebind import (
     RebindInstruction,
@@ -25,6 +24,8 @@ from cute_py.tma.dialect.rebind import (
     rebind_ptx,
     rebind_sequence,
 )
+from cute_py.tma.dialect.traced_copy import trace_copy
+from tests.tma.lower.atoms import tile_atom
 
 needs_ptxas = pytest.mark.skipif(find_ptxas() is None, reason="no ptxas on PATH or in an nvidia-cuda-nvcc wheel")
 
@@ -90,13 +91,13 @@ def test_maps_that_are_made_on_the_host_only() -> None:
     im2col = TensorMapIm2col(6, 4096, (64, 8, 8, 1), (128, 1024, 8192), (0, 0), (0, 0), 64, 8)
     [found] = check_host_only(im2col)
     assert found.text == "im2col descriptors are made on the host only: no mutator writes the im2col fields"
-    pair = copy_shape("load", (128, 64), "bf16", cta_group=2)
+    pair = trace_copy(tile_atom("load", (128, 64), "bf16", op="SM100_TMA_2SM_LOAD", arch="sm_100a"))
     [found] = check_host_only(pair)
     assert (
         found.text
         == "2-CTA descriptors are made on the host only: the CTA V-map folds into the box, which has no mutator"
     )
-    assert check_host_only(copy_shape("load", (128, 64), "bf16")) == []
+    assert check_host_only(trace_copy(tile_atom("load", (128, 64), "bf16"))) == []
     with pytest.raises(EmissionError, match="im2col descriptors are made on the host only"):
         init_sequence(im2col)  # type: ignore[arg-type]
 

@@ -17,8 +17,9 @@ from cute_py.ptx.assembler import assemble_module, find_ptxas
 from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tma.atom.smem_layout import make_smem_layout
 from cute_py.tma.descriptor.request import TensorMapTiled
-from cute_py.tma.dialect.copy_shape import copy_shape
 from cute_py.tma.dialect.lowering import cuda_of, lower, module_of, wait_text
+from cute_py.tma.dialect.stages import check_stages
+from cute_py.tma.dialect.traced_copy import trace_copy
 from tests.messages.test_lower_messages import (
     STAGE_1,
     STAGE_2,
@@ -28,6 +29,7 @@ from tests.messages.test_lower_messages import (
     STAGE_5,
     STAGE_6,
 )
+from tests.tma.lower.atoms import tile_atom, window_operation
 
 BF16 = "bfloat16"
 
@@ -252,16 +254,16 @@ def test_the_consumers_wait() -> None:
 
 def test_optional_operands_have_their_slots_and_numbers() -> None:
     """The mask is at adaptor slot 7, the hint at 8; both are numbered behind the coordinates and the im2col offsets."""
-    both = lower(copy_shape("load", (128, 64), "bf16", swizzle=3, multicast=2, cache_hint=True)).stage("4").notes[2:]
+    both = lower(tile_atom("load", (128, 64), "bf16", swizzle=3, multicast=2).with_(None, 3, 1)).stage("4").notes[2:]
     assert both == (
         "multicast mask: adaptor slot 7, OptionalAttr<I16Attr>, operand 5 of the instruction",
         "L2 cache hint: adaptor slot 8, OptionalAttr<I64Attr>, operand 6 of the instruction",
     )
-    window = copy_shape("load", (1, 8, 8, 64), "f16", mode="im2col", cache_hint=True)
+    window = window_operation((1, 2), "evict_first")
     [hint] = lower(window).stage("4").notes[2:]
     assert hint == "L2 cache hint: adaptor slot 8, OptionalAttr<I64Attr>, operand 9 of the instruction"
     call = "call void @llvm.nvvm.cp.async.bulk.tensor.shared.cluster.global.im2col.4d(\n"
-    assert f"{call}i16 %off_w, ; im2col offset[0]\n" in lower(window).stage("4").text
+    assert f"{call}i16 1, ; im2col offset[0]\n" in lower(window).stage("4").text
 
 
 @pytest.mark.skipif(find_ptxas() is None, reason="no ptxas on PATH or in an nvidia-cuda-nvcc wheel")
@@ -281,7 +283,6 @@ def broken(made: Any, **fields: Any) -> Any:
 NARROW = atom(Layout((256, 64), (64, Int(1))), row_major(64, 4), check=False)
 WIDE = atom(Layout((256, 256), (256, Int(1))), cute.ComposedLayout(
     cute.Swizzle(3, 4, 3), cute.smem_ptr_flag(16), row_major(64, 128)), check=False)  # fmt: skip
-SMALL = copy_shape("load", (1, 32), "f16", multicast=2)
 COUNTED = atom(Layout((256, 64), (64, Int(1))), row_major(64, 64), internal_dtype="uint16")
 ROWS = atom(Layout((256, 64), (64, Int(1))), row_major(48, 64))
 FIRES: list[tuple[str, Any, dict[str, Any], str]] = [
@@ -295,18 +296,11 @@ FIRES: list[tuple[str, Any, dict[str, Any], str]] = [
     ("3", NARROW, {}, "tma boxDims[0] * elemTypeBitWidth is not a multiple of 16 bytes"),
     ("3", WIDE, {}, "smem layout is not TMA compatible"),
     ("3", broken(COLUMNS, oob_fill=1), {}, "TmaLoad only support zero padding now"),
-    ("3", SMALL, {}, "mcast is not supported for TMA load with less than 128bytes per atom"),
-    (
-        "4",
-        copy_shape("load", (1, 8, 8, 64), "f16", mode="im2col", im2col_offsets=(1,)),
-        {},
-        "llvm.nvvm.cp.async.bulk.tensor.shared.cluster.global.im2col.4d takes 9 operands, but got 8",
-    ),
     (
         "5",
-        copy_shape("load", (128, 64), "bf16"),
-        {"tile_coord": (2**25, 0)},
-        "CP_ASYNC_BULK_TENSOR_2D_SHARED_CLUSTER_GLOBAL_MBARRIER: 4294967296 does not fit b32",
+        tile_atom("load", (128, 64), "bf16", sizes=(2**32, 64)),
+        {"tile_coord": (2**24, 0)},
+        "CP_ASYNC_BULK_TENSOR_2D_SHARED_CLUSTER_GLOBAL_MBARRIER: 2147483648 does not fit b32",
     ),
 ]
 
@@ -319,8 +313,21 @@ def test_each_verifier_fires_on_the_values_of_the_copy(
     assert trace.diagnostics == (f"stage {stage}: {text}",)
     with pytest.raises(TmaBuildError, match=re.escape(text)):
         trace.verify()
-    if stage in "45":
+    if stage == "5":
         assert trace.ptx == f"// not emitted: {text}"
+
+
+def test_a_call_has_the_operands_that_its_intrinsic_declares() -> None:
+    short = dataclasses.replace(trace_copy(window_operation((1, 2))), im2col_offsets=(1,))
+    text = "llvm.nvvm.cp.async.bulk.tensor.shared.cluster.global.im2col.4d takes 9 operands, but got 8"
+    assert check_stages(short)["4"] == (text,)
+    assert lower(short).ptx == f"// not emitted: {text}"
+
+
+def test_parts_of_a_multicast_are_128_bytes_or_more() -> None:
+    with pytest.raises(TmaBuildError, match="mcast is not supported for TMA load with less than 128bytes per atom"):
+        lower(tile_atom("load", (1, 32), "f16", multicast=2))
+    assert lower(tile_atom("load", (2, 64), "f16", multicast=2)).diagnostics == ()
 
 
 def test_the_atoms_kind_and_rank_are_checked() -> None:
