@@ -268,7 +268,45 @@ mbarrier.arrive.expect_tx.shared.b64 _, [full], {bytes};   // thread 0
 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [dst], [map, {{0, 0}}], [full];  // bfloat16, box {{{box}}}
 mbarrier.try_wait.parity.shared.b64 p, [full], {parity};
 -> hangs"""
+    load = (
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes{} [{}], [map, {{0, 0}}], [full]{};"
+    )
+    two = f"""mbarrier.init.shared.b64 [full], 1;
+mbarrier.arrive.expect_tx.shared.b64 _, [full], 16384;
+{load.format("", "a", "")}  // bfloat16, box {{64, 128}}
+{load.format("", "b", "")}  // bfloat16, box {{64, 64}}
+mbarrier.try_wait.parity.shared.b64 p, [full], 0;
+-> the wait never ends"""
+    cluster = f"""// cluster of 2, mask 0x3
+mbarrier.init.shared.b64 [full], 1;   // in both CTAs
+mbarrier.arrive.expect_tx.shared.b64 _, [full], 8192;  // CTA 0 only
+{load.format(".multicast::cluster", "a", ", 3")}  // float16, box {{64, 64}}
+mbarrier.try_wait.parity.shared.b64 p, [full], 0;
+-> CTA 1 hangs"""
+    rounds = """mbarrier.init.shared.b64 [full], 1;
+for (int k = 0; k < 4; ++k) {
+  mbarrier.arrive.expect_tx.shared.b64 _, [full], 8192;
+  cp.async.bulk.tensor.2d... [a], [map, {0, k}], [full];  // float16, box {64, 64}
+  mbarrier.try_wait.parity.shared.b64 p, [full], 0;
+}
+the second tile is stale"""
+    written = """========= Invalid __shared__ write of size 16 bytes
+=========     at kernel(CUtensorMap)+0x2b0 in k.cu:33
+=========     Address 0x408 is misaligned"""
     return [
+        ("two loads, bytes of one", two, ("24576", "16384", "8192 bytes more")),
+        ("multicast, one barrier armed", cluster, ("full of cta 1", "every cta of the mask (0, 1)")),
+        ("one parity in a loop", rounds, ("parity in every round", "0, 1, 0, 1")),
+        ("a write that is misaligned", written, ("address 0x408 is misaligned", "8 bytes beyond", "is not aligned")),
+        ("cuda-gdb", "received signal CUDA_EXCEPTION_4, Warp Illegal Instruction.", ("715", "never encoded")),
+        ("a bulk copy of 1000 bytes", "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [d], [s], 1000, "
+        "[b];\nsync 716", ("1000 is not a multiple of 16",)),
+        ("dynamic shared memory", "k<<<dim3(8), 128, 65536>>>: invalid argument", ("49152", "cudafuncsetattribute")),
+        ("no context", "cuTensorMapEncodeTiled: CUDA_ERROR_NOT_INITIALIZED", ("cuinit(0)",)),
+        ("ptxas, below sm_90", "ptxas error   : Feature '.multicast::cluster' requires .target sm_90 or higher",
+        ("-arch=sm_90,",)),
+        ("ptxas, sm_90 for wgmma", "ptxas k.ptx, line 4; error   : Instruction 'wgmma.fence' cannot be compiled for "
+        "architecture 'sm_90'", ("-arch=sm_90a",)),
         ("Triton, 8 bytes", triton, ("8 bytes", "8 elements x 2 bytes")),
         ("Triton, base", "AssertionError: base must be 16-byte aligned\n", ("16", "view")),
         ("Triton, strides", "  File x.py, line 4\nAssertionError: strides must be 16-byte aligned", ("multiple of 16",)),
