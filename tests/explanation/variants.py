@@ -244,7 +244,30 @@ Assertion `(gmem_prob_stride[2] & 0b1111) == 0' failed."
     box = rank.replace("(gmem_prob_stride[2] & 0b1111) == 0", "smem_box_shape[0] <= (uint32_t(1) << 8)").replace(
         "= float]", "= float; TShape = cute::tuple<cute::C<300>, cute::C<8> >; int B = 0; int M = 4; int S = 3]"
     )
+    part = "cute::Layout<cute::tuple<cute::_{0}>, cute::tuple<cute::_1>>"
+    values = """copy_atom.hpp(193): error: static assertion failed with "TiledCopy uses too few vals for selected CopyAtom"
+            instantiation of "cute::TiledCopy<Copy_Atom, LayoutCopy_TV, ShapeTiler_MN>::TiledCopy() [with Copy_Atom=\
+cute::Copy_Atom<cute::Copy_Traits<cute::SM80_CP_ASYNC_CACHEALWAYS<cute::uint128_t, cute::uint128_t>>, float>, LayoutCopy_TV=\
+cute::Layout<cute::tuple<cute::tuple<cute::_16, cute::_8>, cute::_2>, cute::tuple<cute::tuple<cute::_2, cute::C<32>>, \
+cute::_1>>, ShapeTiler_MN=cute::tuple<cute::C<32>, cute::_8>]" at line 12 of a.cu"""
+    called = f"""copy_atom.hpp(103): error: static assertion failed with "CopyAtom: Src/Dst partitioning does not match \
+the instruction requirement."
+            instantiation of "void cute::Copy_Atom<cute::Copy_Traits<Args...>, CopyInternalType>::call(const \
+cute::Tensor<SEngine, SLayout> &, cute::Tensor<DEngine, DLayout> &) const [with Args=<cute::SM75_U32x4_LDSM_N>, \
+CopyInternalType=cutlass::half_t, SLayout={part.format(4)}, DLayout={part.format(4)}]" at line 20 of b.cu"""
+    multiplied = """gemm.hpp(310): error: static assertion failed
+    CUTE_STATIC_ASSERT_V(size<1>(A) == size<1>(C));  // AM == CM
+            instantiation of "void cute::gemm(const cute::MMA_Atom<MMA> &, const cute::Tensor<TA, ALayout> &, \
+cute::Tensor<TC, CLayout> &) [with ALayout=cute::Layout<cute::tuple<cute::_8, cute::_4>, cute::tuple<cute::_1, \
+cute::_8>>, CLayout=cute::Layout<cute::tuple<cute::_4, cute::_2>, cute::tuple<cute::_1, cute::_4>>]" at line 4 of g.cu"""
     return [
+        (
+            "a tiled copy of too few values",
+            values,
+            ("128 threads of 2 values", "4 values each", "<uint64_t>: 2 values"),
+        ),
+        ("an atom called on other sizes", called, ("reads 8 values", "the source has 4", "retile_d")),
+        ("gemm of other sizes", multiplied, ("size<1>(a) = 4", "size<1>(c) = 2")),
         ("g++, composition", gcc, ("shape divisibility", "(_10,_4):(_4,_1)", "_4:_5", "mine.cu")),
         ("nvcc, tile_to_shape", nvcc, ("128 does not divide 96", "attn.cu", "32")),
         ("nvcc, a tiler of three modes", tiler, ("3 modes, the layout 2", "(_64,_64)", "gemm.cu")),
