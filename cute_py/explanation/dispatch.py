@@ -48,6 +48,7 @@ from cute_py.explanation.layouts import (
 from cute_py.explanation.map_pastes import read_maps
 from cute_py.explanation.readings import Reading, answer, without
 from cute_py.explanation.reasons import TERMS, error_class_text, error_text, nearest, term_text
+from cute_py.explanation.tiled_pastes import read_tiled
 from cute_py.explanation.triton_pastes import read_demands, read_messages, read_triton_layouts
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
@@ -144,6 +145,7 @@ _RECOGNISERS: Final[tuple[Callable[[str], list[Reading]], ...]] = (
     read_triton_layouts,
     read_messages,
     read_errors,
+    read_tiled,
     read_printed,
     read_spelled,
 )

@@ -67,6 +67,7 @@ HALVES: dict[str, str] = {
     "cute_py.cli.print_command": "one file a command",
     "cute_py.cli.reshard_command": "one file a command",
     "cute_py.cli.tmem_command": "one file a command",
+    "cute_py.explanation.tiled_pastes": "one file a kind of text, all read by dispatch",
     "cute_py.gpu.barrier_timeout": "the one module of the executor that may import the emulator",
     "cute_py.ptx.forms_sync": "one table a family of instructions, all read by catalog",
 }

@@ -189,7 +189,42 @@ Copy_Atom
         "gC: gmem_ptr[16b](0x7f2200000400) o (_2,_3):(_3,_1):\n  5.00e-01  1.00e+00  1.50e+00\n  2.00e+00  "
         "2.50e+00  7.25e+00\n"
     )
+    ldmatrix = "Copy_Atom\n  ThrID:        _32:_1\n  ValLayoutSrc: (_32,_8):(_8,_1)\n"
+    ldmatrix += (
+        "  ValLayoutDst: (_32,(_2,_4)):(_2,(_1,_64))\n  ValLayoutRef: (_32,(_2,_4)):(_2,(_1,_64))\n  ValueType:    16b"
+    )
+    of_dsl = cute.to_dsl(cute.make_tiled_mma("SM80_16x8x16_F32BF16BF16F32_TN", (2, 4, 1)))
+    copy_of_dsl = cute.to_dsl(
+        cute.make_tiled_copy(
+            cute.copy_atom("UniversalCopy<uint64_t>", "bfloat16"), cute.Layout((4, 8)), cute.Layout((4, 1))
+        )
+    )
+    descriptor = cute.make_gmma_desc(
+        "K", cute.make_tensor(cute.make_smem_ptr(4096, "half_t"), cute.gmma_layout("K_SW64", "half_t"))
+    )
+    grid = "(_3,_2):(_2,_1)\n      0    1 \n    +----+----+\n 0  |  0 |  1 |\n    +----+----+\n 1  |  2 |  3 |\n"
+    grid += "    +----+----+\n 2  |  4 |  5 |\n    +----+----+\n"
     return [
+        ("print_layout", grid, ("3 rows of 2", "6 elements")),
+        ("ldmatrix", ldmatrix, ("sm75_u32x4_ldsm_n", "8 values of 16 bits")),
+        ("CuTe DSL's tiled MMA", of_dsl, ("256 threads", "32x32x16", "sm80_16x8x16")),
+        (
+            "CuTe DSL's tiled copy",
+            copy_of_dsl,
+            ("32 threads", "4 values", "8 bytes a thread", "universalcopy<uint64_t>"),
+        ),
+        (
+            "a descriptor",
+            f"GmmaDescriptor: {descriptor}\n  start_addr :  0x0100\n  layout_type:  0x2 (B64)",
+            ("4096 bytes", "b64", "wgmma"),
+        ),
+        ("a descriptor of tcgen05", "smem desc = 0x4000404000010040", ("tcgen05", "1024 bytes", "b128")),
+        (
+            "descriptors of tiles",
+            "tCrA: GMMA::DescriptorIterator o (_1,_2,_4):(_0,_512,_2)",
+            ("8192 bytes", "32 bytes"),
+        ),
+        ("tensor memory", "tmem_[32b](0x0000.0040) o ((_128,_64),_1):((_65536,_1),_0)", ("128 lanes", "64 columns")),
         ("wgmma, two warpgroups", mma, ("256 threads", "128x256x16")),
         ("a tiled copy below a label", copy, ("128 threads", "64x32", "8 bytes")),
         ("a swizzle that was lost", lost, ("lost the swizzle", "64b")),
