@@ -125,6 +125,16 @@ def arguments() -> list[Variant]:
         ("TVM's packed call, sound", packed, ("bfloat16", "(384,1000,6)", "(64,100,1)", "128b", SOUND)),
         ("a call with literals", literal, ("132 bytes", "multiple of 16", "128b")),
         ("a call with variables", named, ("128 bytes", "64b", "at most 64")),
+        (
+            "short names",
+            "create_desc: ptr=0x7f3000000000 dims=(4096, 4096) strides=(8192,) box=(64, 512) elem_size=2 swizzle=128B",
+            ("float16", "512 elements", "8192", "(64, 256)"),
+        ),
+        (
+            "short names, one a line",
+            "map: type FLOAT32 rank 2\n size   [768, 1000]\n stride [3072]\n box    [64, 100]\n swizzle 3",
+            ("float32", "256 bytes", "at most 128"),
+        ),
         ("keywords", keywords, (SOUND, "bfloat16", "0x1000010")),
         ("DeepGEMM, sound", deep, ("7168", "128b", SOUND)),
         (
@@ -366,6 +376,9 @@ the second tile is stale"""
         ("ptxas, sm_90 for wgmma", "ptxas k.ptx, line 4; error   : Instruction 'wgmma.fence' cannot be compiled for "
         "architecture 'sm_90'", ("-arch=sm_90a",)),
         ("Triton, 8 bytes", triton, ("8 bytes", "8 elements x 2 bytes")),
+        ("Triton, rank", "AssertionError: tensor descriptor rank must be between 1 and 5", ("1 to 5 modes",)),
+        ("Triton, before 3.4", "AttributeError: module 'triton.language' has no attribute 'make_tensor_descriptor'", (
+        "3.4",)),
         ("Triton, base", "AssertionError: base must be 16-byte aligned\n", ("16", "view")),
         ("Triton, strides", "  File x.py, line 4\nAssertionError: strides must be 16-byte aligned", ("multiple of 16",)),
         ("Triton, gather", "AssertionError: descriptor gather of fp8e4nv must have at least 32 columns, but got "
