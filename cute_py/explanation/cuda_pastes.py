@@ -204,7 +204,7 @@ _FAMILY_FEATURES: Final[tuple[tuple[str, range], ...]] = (
 
 
 def _bulk_sizes(text: str) -> Iterator[Diagnostic]:
-    """Bulk copies without a tensor map whose number of bytes is no multiple of 16."""
+    """Bulk copies without a tensor map with a number of bytes that 16 does not divide."""
     for match in some(_BULK_COPY.finditer(text), 8):
         count = int(match["bytes"])
         if count % STORE_UNIT:

@@ -44,7 +44,7 @@ MOST_ELEMENTS: Final = 1 << 22
 """Of a layout whose offsets are counted."""
 _PLACE: Final = re.compile(r"[0-9]+:[0-9]+")
 _AT_PLACE: Final = re.compile(r"(?:\bat|\bline|[\w\]]:)\s*$")
-"""What stands before the line and column of a file."""
+"""Text before the line and column of a file."""
 _COLON: Final = re.compile(r"\S:\S|\bo\b|Sw<|S<|ptr\[|ptr<|@")
 _LABEL: Final = re.compile(
     r"^\s{0,9}(?:[A-Za-z_][\w .\-/<>,\[\]]{0,60}?(?:\s{0,9}[:=]\s+|\s{0,9}=\s{0,9}|\s+:\s{0,9}))"

@@ -345,7 +345,8 @@ Rank of tensor to be partitioned too small. = Rank of tensor to be partitioned |
     -> Slice fewer modes off, or append modes of size 1.
     <- cute/atom/copy_atom.hpp, TiledCopy
 Not a canonical = Not a canonical | wgmma and tcgen05 find an operand through a descriptor, which has an offset and two
-    strides; only the canonical layouts can be told that way.
+    strides; only
+    canonical layouts have that form.
     -> Make the layout with tile_to_shape of gmma_layout(...) or umma_layout(...), or make_smem_layout; its major must
     be that of the operation.
     <- cute/atom/mma_traits_sm90_gmma.hpp, mma_traits_sm100.hpp

@@ -162,7 +162,7 @@ MESSAGES: Final[tuple[Message, ...]] = (
     Message(r"has no attribute '(?:make_tensor_descriptor|_?experimental_make_tensor_descriptor)'", "version",
             "this Triton is older than its tensor descriptors: tl.make_tensor_descriptor came with Triton 3.4",
             lambda _: "Triton 3.4 or later; before it, tl._experimental_make_tensor_descriptor (3.3)"),
-    Message(r"rank must not be zero|rank cannot be more than 5|rank must be (?:between 1 and 5|<= ?5)|ndim must be <= ?5",
+    Message(r"rank must not be zero|rank cannot be more than 5|(?:rank|ndim) must be (?:between 1 and 5|<= ?5)",
             "rank", "a map has 1 to 5 modes"),
     Message(r"(?:Illegal value for padding|Padding option `?nan`? is (?:only supported|not supported))", "nan_fill",
             "NaN padding needs a floating-point type; 'zero' works for all"),
