@@ -7,6 +7,7 @@ themselves as pictures.
 
 from __future__ import annotations
 
+import difflib
 import importlib
 from typing import TYPE_CHECKING
 
@@ -181,7 +182,9 @@ if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is 
             return getattr(importlib.import_module("cute_py.tensor.partition"), name)
         if name in _HOME:
             return getattr(importlib.import_module(_HOME[name]), name)
-        raise AttributeError(f"module 'cute_py' has no attribute {name!r}")
+        near = difflib.get_close_matches(name, __dir__(), 3) if not name.startswith("_") else []
+        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise AttributeError(f"module 'cute_py' has no attribute {name!r}{meant}")
 
 
 def __dir__() -> list[str]:

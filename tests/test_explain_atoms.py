@@ -79,3 +79,10 @@ def test_unknown_names_have_near_ones() -> None:
         explain("SM80_16x8x17_F32F16F16F32_TN")
     with pytest.raises(CuteError):
         explain("SM90_64x128x16_F32BF16BF16_SS<X>")
+
+
+def test_a_misspelled_name_lists_what_begins_with_it() -> None:
+    with pytest.raises(CuteError, match="nearest : SM80_16x8x16_F16F16F16F16_TN, SM80_16x8x16_F32F16F16F32_TN"):
+        cute.mma_atom("SM80_16x8x16")
+    with pytest.raises(AttributeError, match="did you mean make_tiled_copy or"):
+        getattr(cute, "make_tiled_coppy")  # noqa: B009, a checker refuses the plain form

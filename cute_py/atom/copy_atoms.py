@@ -18,7 +18,6 @@ apart. Source: cute/atom/copy_traits.hpp, copy_traits_sm{50,75,80,90,100}.hpp, c
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 from collections.abc import Iterator, Mapping
@@ -27,7 +26,16 @@ from typing import Any, Final
 from cute_py.atom.copy_atom import CopyAtom, CopyOperation, CopyTraits, in_values
 from cute_py.atom.element_types import element_type, type_text
 from cute_py.atom.mma_atom import static_layout
-from cute_py.atom.template_name import Arguments, Parameter, bind, expect_target, split_template, static_assert, written
+from cute_py.atom.template_name import (
+    Arguments,
+    Parameter,
+    bind,
+    expect_target,
+    nearest_names,
+    split_template,
+    static_assert,
+    written,
+)
 from cute_py.dtypes import DType
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout import Layout
@@ -352,7 +360,7 @@ def copy_traits(name: str) -> CopyTraits:
         return CopyTraits(**{f: getattr(found, f) for f in CopyTraits.__slots__} | {"name": bare, "op": bare})
     found_operation = _operations().get(bare)
     if found_operation is None:
-        near = difflib.get_close_matches(bare, (*_operations(), *_ALIASES), 3, 0.6)
+        near = nearest_names(bare, (*_operations(), *_ALIASES))
         raise InvalidValueError(
             f"{given(name)} is no copy operation of CuTe", {"nearest": ", ".join(near)} if near else None
         )

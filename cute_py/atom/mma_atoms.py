@@ -9,7 +9,6 @@ Rows are generated from the formulas of the three modules beside this one when t
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 from collections.abc import Iterator, Mapping
@@ -21,7 +20,7 @@ from cute_py.atom.mma_atom import MmaAtom, MmaOperation
 from cute_py.atom.mma_register_atoms import register_operations
 from cute_py.atom.mma_tensor_memory_atoms import WITHOUT_TRAITS, tensor_memory_operations
 from cute_py.atom.mma_warpgroup_atoms import warpgroup_operations
-from cute_py.atom.template_name import bind, expect_target, split_template
+from cute_py.atom.template_name import bind, expect_target, nearest_names, split_template
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
 
 _OUTER: Final = re.compile(r"^(::)?cute::")
@@ -59,7 +58,7 @@ def mma_operation(name: str) -> MmaOperation:
     spellings = _spellings()
     found = spellings.get(bare) or spellings.get(bare.rsplit("::", 1)[-1])
     if found is None:
-        near = difflib.get_close_matches(bare.rsplit("::", 1)[-1], _operations(), 3, 0.6)
+        near = nearest_names(bare.rsplit("::", 1)[-1], _operations())
         raise InvalidValueError(
             f"{given(name)} is no MMA operation of CuTe", {"nearest": ", ".join(near)} if near else None
         )

@@ -19,7 +19,6 @@ from cute_py.cli import (
     desc_command,
     doctor_command,
     draw_command,
-    explain_command,
     print_command,
     reshard_command,
     serve_command,
@@ -33,7 +32,6 @@ from cute_py.errors import CuteError, shortened
 
 COMMANDS = (
     demo_command,
-    explain_command,
     print_command,
     copy_command,
     tma_command,

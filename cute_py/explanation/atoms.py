@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from cute_py.atom.copy_atoms import COPY_ATOMS, copy_atom
 from cute_py.atom.element_types import ElementType, type_text
 from cute_py.atom.mma_atom import OPERANDS, MmaAtom
 from cute_py.atom.mma_atoms import MMA_ATOMS, mma_atom
+from cute_py.atom.template_name import nearest_names
 from cute_py.atom.tiled_copy import ThrCopy, TiledCopy
 from cute_py.atom.tiled_mma import ThrMma, TiledMma
 from cute_py.dtypes import DTypeLike, as_dtype
@@ -64,7 +64,7 @@ def atom_of(name: str, dtype: DTypeLike | None = None) -> MmaAtom | CopyAtom:
             if "<" not in bare:
                 return in_values(COPY_ATOMS[plain], None if dtype is None else as_dtype(dtype))
             raise
-    near = difflib.get_close_matches(plain, [*MMA_ATOMS, *COPY_ATOMS], 3, 0.6)
+    near = nearest_names(plain, [*MMA_ATOMS, *COPY_ATOMS])
     facts = {"nearest": ", ".join(near)} if near else None
     raise InvalidValueError(f"{given(name)} is no MMA or copy operation of CuTe", facts) from of_mma
 

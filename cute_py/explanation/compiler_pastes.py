@@ -15,15 +15,19 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from cute_py.atom.copy_atom import CopyAtom
+from cute_py.atom.copy_atoms import COPY_ATOMS, copy_atom
+from cute_py.atom.tiled_copy import TiledCopy
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import CuteError
+from cute_py.errors import CuteError, counted
 from cute_py.explanation.readings import Reading, reason_of, some
 from cute_py.layout.arguments import Tree
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.complement import complement
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
-from cute_py.layout.layout import Layout, domain_of
+from cute_py.layout.int_tuple import rank, size
+from cute_py.layout.layout import Layout, cosize, domain_of
 from cute_py.layout.recast import upcast
 from cute_py.layout.tiling import logical_divide, logical_product, tile_to_shape, zipped_divide
 from cute_py.layout.trees import modes
@@ -108,14 +112,22 @@ class _Types:
 
     def value(self, depth: int) -> str:
         """The type that begins here."""
-        found = re.compile(
-            r"\s*(?:const\s+|typename\s+)*(?P<name>(?:\(\w+\))?-?[\w:]+(?:\s+(?:int|long|char|short)\b)*)\s*"
-        ).match(self.text, self.at)
-        if found is None:
+        pack = re.compile(r"\s*<").match(self.text, self.at)  # nvcc writes a pack of types as <A, B>
+        found = (
+            None
+            if pack is not None
+            else re.compile(
+                r"\s*(?:const\s+|typename\s+)*(?P<name>(?:\(\w+\))?-?[\w:]+(?:\s+(?:int|long|char|short)\b)*)\s*"
+            ).match(self.text, self.at)
+        )
+        if pack is not None:
+            self.at = pack.end() - 1
+        elif found is None:
             self.at += 1
             return "?"
-        self.at = found.end()
-        name = found["name"].rpartition("::")[2]
+        else:
+            self.at = found.end()
+        name = found["name"].rpartition("::")[2] if found is not None else ""
         arguments: list[str] = []
         if self.text.startswith("<", self.at) and depth < DEEPEST:
             self.at += 1
@@ -131,6 +143,8 @@ class _Types:
 
 def _shown(name: str, arguments: list[str]) -> str:
     """One type, from its name and its arguments."""
+    if not name:
+        return ",".join(arguments)
     one = arguments[-1] if arguments else ""
     if name in ("C", "Int", "integral_constant", "constant", "_Int") and arguments:
         number = re.sub(r"\(\w+\)|[uUlL]+$", "", one)
@@ -242,7 +256,7 @@ _Outcome: TypeAlias = "tuple[list[str], list[str]]"
 """Lines on the operands and what goes wrong; changes that work."""
 
 
-def _works(make: Callable[[], _Made]) -> bool:
+def _works(make: Callable[[], _Made | CopyAtom | TiledCopy]) -> bool:
     try:
         make()
     except CuteError:
@@ -380,6 +394,67 @@ def _run_complement(call: _Call) -> _Outcome | None:
     return [f"complement({layout})", _refusal(lambda: complement(layout))], []
 
 
+def _copy_operation(call: _Call, operation: str, dtype: str = "") -> CopyAtom | None:
+    name = re.sub(r"Copy_Traits<((?:[^<>]|<[^<>]*>)*)>", r"\1", operation)
+    try:
+        return copy_atom(name, dtype or None)
+    except CuteError:
+        return None
+
+
+def _narrower(atom: CopyAtom) -> list[CopyAtom]:
+    """The operations of the same kind, those of the most bits first."""
+    names = [name for name in COPY_ATOMS if _WIDTH.sub("", name) == _WIDTH.sub("", atom.name)]
+    names += [_WIDTH.sub(f"<uint{bits}_t>", atom.name) for bits in (128, 64, 32, 16, 8) if "<" in atom.name]
+    made = [copy_atom(name, atom.dtype) for name in names if _works(functools.partial(copy_atom, name, atom.dtype))]
+    return sorted(made, key=lambda a: -int(a.num_val_src))
+
+
+_WIDTH: Final = re.compile(r"(?<=x)[0-9]+|<.*")
+
+
+def _run_tiled_copy(call: _Call) -> _Outcome | None:
+    """A tiled copy of fewer threads or values than its operation has."""
+    atom, layout = _copy_operation(call, call.types.get("Copy_Atom", "")), _layout(call, "LayoutCopy_TV")
+    tiler = _tree(call, "ShapeTiler_MN")
+    if atom is None or atom.dtype is None or not isinstance(layout, Layout) or not isinstance(tiler, tuple):
+        return None
+    need = [int(size(atom.layout_ref_TV[mode])) for mode in (0, 1)]
+    have = [int(size(layout[mode])) for mode in (0, 1)]
+    lines = [
+        f"the tiled copy has {counted(have[0], 'thread')} of {counted(have[1], 'value')} each; {atom.name} of "
+        f"{atom.dtype.name} is by {counted(need[0], 'thread')} of {counted(need[1], 'value')} each"
+    ]
+    changes = [
+        f"{one.name}: {counted(int(one.num_val_src), 'value')} of {one.dtype.bits} bits a thread"
+        for one in _narrower(atom)
+        if one.dtype is not None and one != atom and _works(functools.partial(TiledCopy, one, layout, tiler))
+    ][:1]
+    more = [
+        f"{counted(n, what)} or a multiple of it" for n, h, what in zip(need, have, _COPY_WORDS, strict=True) if h % n
+    ]
+    return lines, [*changes, *(f"a layout with {part}{' a thread' * ('value' in part)}" for part in more)]
+
+
+_COPY_WORDS: Final = ("thread", "value")
+
+
+def _run_copy_atom(call: _Call) -> _Outcome | None:
+    """A copy atom that is called on parts of other sizes than it moves."""
+    atom = _copy_operation(call, call.types.get("Args", ""), call.types.get("CopyInternalType", ""))
+    source, target = _layout(call, "SLayout"), _layout(call, "DLayout")
+    if atom is None or atom.dtype is None or source is None or target is None:
+        return None
+    held, given = int(size(source)), int(size(target))
+    lines = [
+        f"{atom.name} of {atom.dtype.name} reads {counted(int(atom.num_val_src), 'value')} of a thread and writes "
+        f"{int(atom.num_val_dst)}; the source has {held}, the destination {given}"
+    ]
+    fits = [one for one in _narrower(atom) if int(one.num_val_src) == held and int(one.num_val_dst) == given]
+    changes = [f"{one.name}, which moves {held}" for one in fits[:1]]
+    return lines, [*changes, "partition both with one tiled copy: partition_S, partition_D, and retile_D of a fragment"]
+
+
 _RUNS: Final[dict[str, Callable[[_Call], _Outcome | None]]] = {
     "composition": _run_composition,
     "tile_to_shape": _run_tile_to_shape,
@@ -390,6 +465,8 @@ _RUNS: Final[dict[str, Callable[[_Call], _Outcome | None]]] = {
     "upcast": _run_upcast,
     "logical_product": _run_product,
     "complement": _run_complement,
+    "TiledCopy": _run_tiled_copy,
+    "Copy_Atom": _run_copy_atom,
 }
 """C++'s function -> how it is run here."""
 
@@ -429,6 +506,8 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
     if outcome is not None:
         more, changes = outcome[1]
         lines += more
+    else:
+        lines += _compared(condition, calls)
     chain = list(dict.fromkeys(call.name for call in calls))
     if chain:
         lines.append(f"in {' < '.join(chain[:8])} (the innermost first)")
@@ -449,6 +528,40 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
         tuple(changes),
         missing,
     )
+
+
+_SIDE: Final = r"(?P<f{0}>size|rank|cosize)(?:<(?P<mode{0}>[0-9]{{1,2}})>)?\((?P<name{0}>\w+)\)"
+_COMPARED: Final = re.compile(_SIDE.format(1) + r"\s*==\s*" + _SIDE.format(2))
+_FUNCTIONS: Final[dict[str, Callable[[Layout], int]]] = {"size": size, "rank": rank, "cosize": cosize}
+
+
+def _compared(condition: str, calls: Sequence[_Call]) -> list[str]:
+    """The two sides of a condition such as size<1>(A) == size<1>(C), of the operands' layouts."""
+    lines = []
+    for match in some(_COMPARED.finditer(condition), 4):
+        sides = []
+        for side in ("1", "2"):
+            held = _layout_named(match[f"name{side}"], calls)
+            mode = match[f"mode{side}"]
+            if held is None or (mode is not None and int(mode) >= int(rank(held))):
+                break
+            part = held if mode is None else held[int(mode)]
+            sides.append((match[f"f{side}"] + (f"<{mode}>" if mode else ""), match[f"name{side}"], part, side))
+        if len(sides) == 2:
+            known = [f"{f}({name}) = {int(_FUNCTIONS[match['f' + side]](part))}" for f, name, part, side in sides]
+            lines.append(f"{' and '.join(known)}; they must be equal")
+    return lines
+
+
+def _layout_named(name: str, calls: Sequence[_Call]) -> Layout | None:
+    """The layout of an operand, whose template argument is named after it: ALayout of A, SrcLayout of src."""
+    for call in calls:
+        for key in call.types:
+            if key.lower() in (f"{name.lower()}layout", f"{name.lower()[:1]}layout", f"layout{name.lower()}"):
+                found = _layout(call, key)
+                if isinstance(found, Layout):
+                    return found
+    return None
 
 
 def _place(text: str, match: re.Match[str]) -> list[str]:

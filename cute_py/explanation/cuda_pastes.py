@@ -15,10 +15,11 @@ from typing import Final
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import as_dtype
-from cute_py.errors import CuteError
+from cute_py.errors import CuteError, counted
 from cute_py.explanation.readings import Reading, some
 from cute_py.explanation.reasons import TERMS, TRAP_REASONS
-from cute_py.tma.descriptor.limits import STORE_UNIT
+from cute_py.targets import MAX_CLUSTER
+from cute_py.tma.descriptor.limits import GPUS, STORE_UNIT
 from cute_py.tma.emulator.mbarrier import MAX_COUNT, Mbarrier
 
 # number | driver's name after CUDA_ERROR_ | runtime's name after cudaError | message, without case
@@ -44,6 +45,21 @@ _ROWS: Final = """
 """
 
 
+_EXCEPTIONS: Final[dict[int, dict[int, str]]] = {
+    700: {
+        1: "Lane Illegal Address",
+        5: "Warp Out-of-range Address",
+        10: "Device Illegal Address",
+        14: "Warp Illegal Address",
+        17: "Cluster out-of-range address",
+    },
+    715: {4: "Warp Illegal Instruction"},
+    716: {6: "Warp Misaligned Address", 11: "Lane Misaligned Address"},
+    717: {7: "Warp Invalid Address Space"},
+}
+"""Number of an error -> the exceptions of cuda-gdb that a kernel with that error stops at."""
+
+
 @dataclass(frozen=True, slots=True)
 class CudaError:
     """One error, by its number and its names."""
@@ -55,7 +71,9 @@ class CudaError:
 
     @property
     def pattern(self) -> str:
-        names = f"CUDA_ERROR_{self.driver}|cudaError{self.runtime}\\b|{re.escape(self.message)}"
+        names = f"CUDA_ERROR_{self.driver}|cudaError{self.runtime}\\b|{re.escape(self.message)}(?! on )"
+        for exception, title in _EXCEPTIONS.get(self.number, {}).items():
+            names += f"|CUDA_EXCEPTION_{exception}\\b|{title}"
         counted = rf"(?:\b(?:error|sync|result|status|code|returned|CUresult|rc)\b[ =:(]*){self.number}\b"
         return f"{names}|{counted}" if self.number > 3 else f"{names}|CUDA error:? *{self.number}\\b"
 
@@ -76,7 +94,7 @@ _AT: Final = re.compile(r"=+\s*at (?:0x[0-9a-f]+ in )?(?P<where>[^\n]{1,300})")
 _FAULT: Final = re.compile(r"Address (?P<address>0x[0-9a-fA-F]{1,16}) is (?P<why>[^\n]{1,160})")
 _OFFSET: Final = re.compile(
     r"(?P<what>smem|shared|destination|dst|source|src|stage|tile|bar(?:rier)?|mbar(?:rier)?|map|desc(?:riptor)?|tensor_?map|"
-    r"global|gmem|base)\w*(?P<between>[^\n;]{0,40}?)\+\s*(?P<offset>(?:0x[0-9a-fA-F]{1,8}|[0-9]{1,8}))\b",
+    r"global|gmem|base)\w*(?P<between>(?:(?!\)\+0x)[^\n;]){0,40}?)\+\s*(?P<offset>(?:0x[0-9a-fA-F]{1,8}|[0-9]{1,8}))\b",
     re.IGNORECASE,
 )
 _ALIGNMENTS: Final[tuple[tuple[str, int, str], ...]] = (
@@ -92,7 +110,22 @@ _ALIGNMENTS: Final[tuple[tuple[str, int, str], ...]] = (
     ),
 )
 """(what the text names, bytes, the rule), the first that fits."""
-_BULK: Final = re.compile(r"cp\.(?:reduce\.)?async\.bulk|tma|tensor_?map|CUtensorMap", re.IGNORECASE)
+_SWIZZLED: Final = re.compile(
+    r"swizzle\w{0,12}\W{0,4}(?:CU_TENSOR_MAP_SWIZZLE_)?(32|64|128) ?B\b|\b(32|64|128) ?B[ -]swizzle", re.IGNORECASE
+)
+_BULK_COPY: Final = re.compile(
+    r"cp\.(?:reduce\.)?async\.bulk\.(?:shared|global)[\w.:]*\s[^\n;]*?\],\s*(?P<bytes>[0-9]{1,9})\s*[,;\n]"
+)
+_MAX_DYNAMIC: Final = re.compile(
+    r"(?:MaxDynamicSharedMemorySize|MAX_DYNAMIC_SHARED_SIZE_BYTES)\W{1,4}(?:=\s*)?([0-9]{4,9})\b", re.IGNORECASE
+)
+_LAUNCH: Final = re.compile(r"<<<[^,<>]{1,80},[^,<>]{1,80},\s*([0-9]{4,9})\s*(?:,[^<>]{1,40})?>>>")
+_MOST_SHARED: Final = GPUS["sm_90"].block_shared_memory_bytes
+_SHARED_AT_ONCE: Final = 48 << 10
+_WITHOUT_ATTRIBUTE: Final = (
+    "all that a launch has unless cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, n) "
+    "is called before"
+)
 
 
 def read_errors(text: str) -> list[Reading]:
@@ -100,7 +133,7 @@ def read_errors(text: str) -> list[Reading]:
     sanitizer = [*_sanitizer(text)]
     if sanitizer:
         return sanitizer
-    found: list[Reading] = []
+    found: list[Reading] = [*_assembler(text)]
     for row in ERRORS:
         match = re.search(row.pattern, text, re.IGNORECASE)
         if match is not None:
@@ -114,9 +147,10 @@ def _error(text: str, span: tuple[int, int], row: CudaError) -> Reading:
     term = TERMS.get(name)
     if term is not None:
         lines += [term.why, f"to do: {term.fix}"]
-    broken = [*_offsets(text)] if row.number in (716, 715, 700, 719) else []
+    broken = [*_offsets(text), *_bulk_sizes(text)] if row.number in (716, 715, 700, 719) else []
+    broken += _shared_sizes(text) if row.number in (1, 701) else []
     lines += _causes(text, row.number, bool(broken))
-    changes = [f"align {d.argument} to {d.facts['alignment']} bytes" for d in broken]
+    changes = [f"align {d.argument} to {d.facts['alignment']} bytes" for d in broken if "alignment" in d.facts]
     missing = (
         ()
         if broken or row.number in (1, 3, 100, 201)
@@ -130,11 +164,71 @@ def _offsets(text: str) -> Iterator[Diagnostic]:
     for match in some(_OFFSET.finditer(text), 8):
         what, offset = match["what"].lower(), int(match["offset"], 16 if "x" in match["offset"].lower() else 10)
         alignment, rule = next((bytes_, text_) for name, bytes_, text_ in _ALIGNMENTS if re.search(name, what))
+        swizzled = _SWIZZLED.search(text) if alignment == _ALIGNMENTS[-1][1] else None
+        if swizzled is not None:
+            alignment = 8 * int(swizzled[1] or swizzled[2])
         if offset % alignment:
             found = f"{match[0].strip()}: {offset} is not a multiple of {alignment}; {rule}"
             yield Diagnostic(
                 "shared-memory address", match["what"], text=found, source="PTX ISA", facts={"alignment": alignment}
             )
+
+
+def _assembler(text: str) -> Iterator[Reading]:
+    """Messages of ptxas on what the target does not have."""
+    for match in some(_PTXAS.finditer(text), 8):
+        what, number = match["what"].strip(), int(match["arch"])
+        family = next(
+            (numbers for words, numbers in _FAMILY_FEATURES if re.search(words, what)), range(number, number + 1)
+        )
+        if len(family) > 1 or match["needs"] is None:
+            named = f"sm_{number if number in family else family[0]}a"
+            why = f"features of one family, such as this one, need its own target, {named}; no later GPU runs that code"
+        else:
+            named, why = f"sm_{number}", f"the target of this compilation is below sm_{number}"
+        broken = Diagnostic("target", "target", text=what, source="ptxas")
+        compute = named.replace("sm_", "compute_")
+        change = f"-arch={named}, or -gencode arch={compute},code={named}; in Triton and NVRTC the same target"
+        yield Reading("An error of ptxas", match.start(), match.end(), (why,), (broken,), (change,))
+
+
+_PTXAS: Final = re.compile(
+    r"ptxas[^\n]{0,300}?error\s*:\s*(?P<what>[^\n]{0,300}?(?P<needs>requires? \.?target )?[\"']?"
+    r"sm_(?P<arch>[0-9]{2,3})\w?\b[^\n]{0,60})"
+)
+_FAMILY_FEATURES: Final[tuple[tuple[str, range], ...]] = (
+    ("wgmma", range(90, 92)),
+    ("tcgen05|cta_group", range(100, 111)),
+)
+"""(words of a feature, the architectures whose own targets, sm_90a or sm_100a, have it)."""
+
+
+def _bulk_sizes(text: str) -> Iterator[Diagnostic]:
+    """Bulk copies without a tensor map with a number of bytes that 16 does not divide."""
+    for match in some(_BULK_COPY.finditer(text), 8):
+        count = int(match["bytes"])
+        if count % STORE_UNIT:
+            found = f"{count} bytes: {count} is not a multiple of {STORE_UNIT}; the size of a bulk copy must be one"
+            yield Diagnostic("bulk size", "size", count, "bytes", text=found, source="PTX ISA, cp.async.bulk")
+
+
+def _shared_sizes(text: str) -> list[Diagnostic]:
+    """Launches and attributes that ask for more dynamic shared memory than they may."""
+    asked = [(_MAX_DYNAMIC, _MOST_SHARED, "the most that a block of sm_90 or sm_100 has")]
+    asked += [] if _MAX_DYNAMIC.search(text) else [(_LAUNCH, _SHARED_AT_ONCE, _WITHOUT_ATTRIBUTE)]
+    return [
+        Diagnostic(
+            "dynamic shared memory",
+            "shared memory",
+            count,
+            "bytes",
+            text=f"{count} bytes of dynamic shared memory; {most} bytes are {meaning}",
+            source="CUDA programming guide, compute capabilities",
+        )
+        for pattern, most, meaning in asked
+        for match in some(pattern.finditer(text), 4)
+        if (count := int(match[1])) > most
+    ]
 
 
 def _causes(text: str, number: int, known: bool) -> list[str]:
@@ -146,6 +240,11 @@ def _causes(text: str, number: int, known: bool) -> list[str]:
             " copied to the stack or is not __grid_constant__, or is not visible yet (fence.proxy.tensormap "
             "after a change)",
             *(f"or {name}: {reason.why}" for name, reason in TRAP_REASONS.items() if _is_trap(name)),
+        ]
+    if number in (3, 201):
+        return [
+            "cuTensorMapEncode* needs a driver that was initialised and a context that is current on this thread: "
+            "cuInit(0), or any call of the runtime such as cudaFree(0), before the first map is encoded"
         ]
     if number == 716 and not known:
         return [rule for _, _, rule in _ALIGNMENTS]
@@ -194,9 +293,7 @@ def _sanitizer(text: str) -> Iterator[Reading]:
         changes: list[str] = []
         if fault is not None:
             address = int(fault["address"], 16)
-            lines.append(
-                f"address {fault['address']} {'is' if 'is' not in fault['why'][:3] else ''} {fault['why'].strip()}"
-            )
+            lines.append(f"address {fault['address']} is {fault['why'].strip()}")
             if "misaligned" in fault["why"].lower():
                 size = int(match["size"] or 16)
                 over = address % max(size, 1)
@@ -209,7 +306,8 @@ def _sanitizer(text: str) -> Iterator[Reading]:
                         text=f"{address:#x} is {over} bytes beyond a multiple of {size}",
                     )
                 )
-        number = 715 if "instruction" in what.lower() else 716 if "misaligned" in what.lower() else 700
+        misaligned = "misaligned" in what.lower() or (fault is not None and "misaligned" in fault["why"].lower())
+        number = 715 if "instruction" in what.lower() else 716 if misaligned else 700
         if "barrier" in what.lower():
             number = 719
         row = next(row for row in ERRORS if row.number == number)
@@ -241,6 +339,9 @@ _BOX: Final = re.compile(r"box\s*[{(\[]\s*(?P<box>[0-9, x]{1,60})[})\]]", re.IGN
 _DTYPE: Final = re.compile(
     r"\b(float16|bfloat16|half|float32|float|float64|double|u?int8|u?int16|u?int32|u?int64|float8\w*|fp8|fp16|bf16|fp32)\b"
 )
+_CTA: Final = re.compile(r"\b(?:CTA|block|rank)\s*([0-9]{1,2})\b", re.IGNORECASE)
+_MASK: Final = re.compile(r"\bmask\W{0,4}(0x[0-9a-f]{1,4}|[0-9]{1,5})\b", re.IGNORECASE)
+_ROUND: Final = re.compile(r"^\W*(?:for|while|do|loop)\b", re.MULTILINE)
 _ALIASES: Final = {
     "half": "float16",
     "float": "float32",
@@ -261,7 +362,8 @@ class _Barrier:
     expected: int = 0
     delivered: int = 0
     arrivals: int = 0
-    notes: list[str] = field(default_factory=list)
+    armed: set[int] = field(default_factory=set)
+    """The CTAs that the comments name where bytes are announced."""
 
 
 def read_waits(text: str) -> list[Reading]:
@@ -283,6 +385,13 @@ def read_waits(text: str) -> list[Reading]:
             "the bytes and the arrivals balance: look at the parity, at another barrier, or at a load that was "
             "not issued"
         )
+    waits = [step for step in steps if step["verb"] in ("try_wait", "test_wait")]
+    begun = _ROUND.search(text)
+    constant = [step for step in waits if re.search(r",\s*[01]\s*$", step["operands"])]
+    if begun is not None and constant and constant[-1].start() > begun.start():
+        found = "a wait in a loop names the same parity in every round: every second wait is over before its phase is"
+        broken.append(Diagnostic("never completes phase", text=found, source="PTX ISA, mbarrier"))
+        changes.append("flip the parity each time round: 0, 1, 0, 1, ...")
     kind = "A program of mbarrier and copy instructions" + (" that waits forever" if hangs else "")
     end = max(steps[-1].end(), hangs.end() if hangs else 0)
     elsewhere = "Look at whether every thread that should arrive reaches its instruction, and at the addresses."
@@ -331,7 +440,7 @@ def _run(
         count = numbers[-1] if numbers else 1
         if places and 1 <= count <= MAX_COUNT:
             barriers[places[0]] = _Barrier(places[0], Mbarrier(count, name=places[0]))
-            lines.append(f"{places[0]}: a phase takes {count} arrivals and the bytes that are announced")
+            lines.append(f"{places[0]}: a phase takes {counted(count, 'arrival')} and the bytes that are announced")
         return
     name = _barrier_of(op, places)
     if name is None:
@@ -349,9 +458,11 @@ def _run(
     try:
         if verb is None:
             _load(op, operands, numbers, note, text, held, lines, unknown)
+            _multicast(op, numbers, text, held, lines, broken, changes)
         elif verb.startswith("arrive"):
             count = _threads(note)
             if "expect_tx" in op and numbers:
+                held.armed |= {int(n) for n in _CTA.findall(note)}
                 held.expected += numbers[-1] * count
                 held.barrier.expect_tx(min(numbers[-1] * count, MAX_COUNT))
             held.arrivals += count
@@ -369,10 +480,15 @@ def _run(
         broken.append(Diagnostic("mbarrier", text=f"{name}: {error.headline}", source="PTX ISA, mbarrier"))
 
 
+_WITHOUT_BARRIER: Final = 2
+"""Addresses of a bulk copy that completes no barrier: destination and source."""
+
+
 def _barrier_of(op: str, places: Sequence[str]) -> str | None:
     """The barrier that an instruction names: the last address of a load, the first one of others."""
     if op.startswith("cp."):
-        return places[-1].split(",")[0].strip() if "mbarrier" in op and places else None
+        named = bool(places) and ("mbarrier" in op or len(places) > _WITHOUT_BARRIER)
+        return places[-1].split(",")[0].strip() if named else None
     return places[0].split("+")[0].strip() if places else None
 
 
@@ -408,21 +524,52 @@ def _load(
     held.barrier.complete_tx(min(count, MAX_COUNT))
 
 
+def _multicast(
+    op: str,
+    numbers: Sequence[int],
+    text: str,
+    held: _Barrier,
+    lines: list[str],
+    broken: list[Diagnostic],
+    changes: list[str],
+) -> None:
+    """Which CTAs a load writes to, and whether each announces the bytes."""
+    if "multicast" not in op:
+        return
+    stated = _MASK.search(text)
+    mask = int(stated[1], 16 if "x" in stated[1].lower() else 10) if stated else numbers[-1] if numbers else 0
+    receivers = [cta for cta in range(MAX_CLUSTER) if mask >> cta & 1]
+    if not receivers:
+        return
+    listed = ", ".join(map(str, receivers))
+    lines.append(
+        f"multicast mask {mask:#x}: CTAs {listed} of the cluster each get the whole box, and the barrier at the same "
+        "offset of each gets its bytes"
+    )
+    silent = [cta for cta in receivers if held.armed and cta not in held.armed]
+    if silent:
+        named = ", ".join(map(str, silent))
+        text = f"{held.name} of CTA {named}: {held.delivered} bytes are delivered and none are expected there"
+        broken.append(Diagnostic("never completes phase", text=text, source="PTX ISA, mbarrier"))
+        changes.append(f"let one thread of every CTA of the mask ({listed}) announce {held.delivered} bytes")
+
+
 def _wait(held: _Barrier, parity: int, broken: list[Diagnostic], changes: list[str], unknown: list[str]) -> None:
     """Whether a wait is satisfied; what it is short of."""
-    if held.barrier.try_wait(parity):
-        return
     if unknown and not held.delivered:
+        return
+    if held.barrier.try_wait(parity) and (unknown or held.expected == held.delivered):
         return
     barrier = held.barrier
     if barrier.pending and held.arrivals < barrier.arrive_count:
         text = (
-            f"{held.name}: {barrier.arrive_count} arrivals complete a phase and {held.arrivals} came; "
-            f"{barrier.pending} are missing"
+            f"{held.name}: a phase takes {counted(barrier.arrive_count, 'arrival')} and {held.arrivals} came; "
+            f"{barrier.pending} {'is' if barrier.pending == 1 else 'are'} missing"
         )
         broken.append(Diagnostic("never completes phase", text=text, source="PTX ISA, mbarrier"))
         changes.append(
-            f"initialise {held.name} with {max(held.arrivals, 1)}, or let {barrier.pending} more threads arrive"
+            f"initialise {held.name} with {max(held.arrivals, 1)}, or let "
+            f"{counted(barrier.pending, 'more thread')} arrive"
         )
     if held.expected != held.delivered:
         more = held.delivered - held.expected

@@ -48,6 +48,7 @@ from cute_py.explanation.layouts import (
 from cute_py.explanation.map_pastes import read_maps
 from cute_py.explanation.readings import Reading, answer, without
 from cute_py.explanation.reasons import TERMS, error_class_text, error_text, nearest, term_text
+from cute_py.explanation.tiled_pastes import read_tiled
 from cute_py.explanation.triton_pastes import read_demands, read_messages, read_triton_layouts
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
@@ -151,6 +152,7 @@ _RECOGNISERS: Final[tuple[Callable[[str], list[Reading]], ...]] = (
     read_triton_layouts,
     read_messages,
     read_errors,
+    read_tiled,
     read_printed,
     read_spelled,
 )
@@ -194,7 +196,10 @@ def _text_explained(text: str) -> str:
     facts = {"takes": f"{_TAKES}, names of this library, terms, texts that `parse` reads, and what programs print"}
     if near := nearest(text) if len(text) < _LONGEST_NAME else []:
         facts["nearest"] = ", ".join(near)
-    if "\n" not in text.strip() and len(text) < _LONGEST_LAYOUT:
+    readings: list[Reading] | None = None
+    if _NAMED_VALUE.fullmatch(text.strip()):  # `error: NAME`, which `parse` would read as a layout of symbols
+        readings = readings_of(text)
+    if not readings and "\n" not in text.strip() and len(text) < _LONGEST_LAYOUT:
         try:
             thing = parse(text.strip())
             facts_more = facts_of(thing) if isinstance(thing, (ComposedLayout, Tensor)) else []
@@ -204,7 +209,7 @@ def _text_explained(text: str) -> str:
             facts["parse"] = error.headline
         except CuteError:
             pass
-    readings = readings_of(text)
+    readings = readings_of(text) if readings is None else readings
     if readings:
         return "\n\n".join([*_printed_atom(text), answer(text, readings)])
     known = [name for name in TERMS if re.search(rf"\b{re.escape(name)}\b", text[:MOST_TEXT], re.IGNORECASE)]
@@ -217,6 +222,7 @@ def _text_explained(text: str) -> str:
     return "\n\n".join([f"Recognised in this text: {', '.join(known)}", *terms, f"Missing in the text\n  {MISSING}"])
 
 
+_NAMED_VALUE: Final = re.compile(r"[A-Za-z_][\w.]*\s*:\s*[A-Za-z0-9_]+")
 _LONGEST_NAME: Final = 80
 _LONGEST_LAYOUT: Final = 20_000
 MISSING: Final = (

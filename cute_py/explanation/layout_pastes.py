@@ -1,4 +1,4 @@
-"""Printed layouts, tensors, atoms and tiled operations in a text; layouts of PyTorch, CuTe DSL, MLIR and Triton.
+"""Printed layouts and tensors in a text; layouts of PyTorch, CuTe DSL, MLIR and Triton.
 
 What `parse` reads is read by it, line by line, so that notes and labels between prints do no harm. The spellings of
 other programs are turned into that text first. Each reading has the facts that a question about such a print is about:
@@ -30,7 +30,7 @@ from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
 from cute_py.notation.parse import Parsed, parse
-from cute_py.tensor.pointers import Pointer
+from cute_py.tensor.pointers import Pointer, TmemPointer
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.smem_layout import smem_choices
 from cute_py.tma.atom.tile_atom import check_units
@@ -42,30 +42,30 @@ LONGEST: Final = 2000
 """Characters of a line that can be a printed layout."""
 MOST_ELEMENTS: Final = 1 << 22
 """Of a layout whose offsets are counted."""
+_PLACE: Final = re.compile(r"[0-9]+:[0-9]+")
+_AT_PLACE: Final = re.compile(r"(?:\bat|\bline|[\w\]]:)\s*$")
+"""Text before the line and column of a file."""
 _COLON: Final = re.compile(r"\S:\S|\bo\b|Sw<|S<|ptr\[|ptr<|@")
 _LABEL: Final = re.compile(
     r"^\s{0,9}(?:[A-Za-z_][\w .\-/<>,\[\]]{0,60}?(?:\s{0,9}[:=]\s+|\s{0,9}=\s{0,9}|\s+:\s{0,9}))"
 )
-_TILED: Final = re.compile(r"^[ \t]*(TiledMMA|TiledCopy|MMA_Atom|Copy_Atom)[ \t]*$", re.MULTILINE)
-_TILED_FIELD: Final = re.compile(
-    r"^[ \t]+(\w+):[ \t]*(\S[^\n]*)$|^[ \t]*(MMA_Atom|Copy_Atom|TiledMMA|TiledCopy)[ \t]*$"
-)
 _SIZE: Final = re.compile(r"\bsize\s*[=:]\s*([0-9]{1,18})\b")
 
 
-def _number(value: Parsed | Leaf) -> int | None:
+def known_number(value: Parsed | Leaf) -> int | None:
     """A known number of a parsed text."""
     return int(value) if isinstance(value, int) else None
 
 
-def _known(layout: Layout) -> bool:
+def is_known(layout: Layout) -> bool:
+    """Whether all sizes and strides are numbers."""
     return all(isinstance(n, int) for n in (*leaves(layout.shape), *leaves(layout.stride)))
 
 
 def layout_facts(layout: Layout) -> list[str]:
     """Size, offsets, sharing, gaps and the coalesced form of a plain layout; of coordinates the sizes."""
-    if not _known(layout) or is_basis_layout(layout):
-        sizes = [_number(n) for n in leaves(layout.shape)]
+    if not is_known(layout) or is_basis_layout(layout):
+        sizes = [known_number(n) for n in leaves(layout.shape)]
         count = math.prod(n for n in sizes if n is not None) if None not in sizes else None
         each = [str(int(n)) for n in product_each(layout.shape)] if count is not None else []
         shown = f"{count} coordinates, {' x '.join(each)}" if count is not None else "sizes that the text does not have"
@@ -119,11 +119,11 @@ def composed_facts(layout: ComposedLayout) -> list[str]:
 
 def _tile_facts(inner: Layout, bits: int | None, level: int) -> list[str]:
     """Major mode and bytes of a tile of shared memory."""
-    if not _known(inner) or int(rank(inner)) < 2:
+    if not is_known(inner) or int(rank(inner)) < 2:
         return []
     first, second = (int(n) for n in product_each(inner.shape)[:2])
     steps = [leaves(mode) for mode in (inner.stride[0], inner.stride[1])] if isinstance(inner.stride, tuple) else []
-    unit = [i for i, mode in enumerate(steps) if 1 in [_number(d) for d in mode]]
+    unit = [i for i, mode in enumerate(steps) if 1 in [known_number(d) for d in mode]]
     major = {0: "MN-major", 1: "K-major"}.get(unit[0] if len(unit) == 1 else -1, "")
     lines = [f"  {major}: mode {unit[0]} is contiguous" if major else ""]
     if bits:
@@ -152,6 +152,8 @@ def facts_of(thing: Parsed) -> list[str]:
 
 def _tensor_facts(tensor: Tensor) -> list[str]:
     engine = tensor.engine
+    if isinstance(engine, TmemPointer):
+        return _tmem_facts(tensor, engine)
     if not isinstance(engine, Pointer):
         start = f"  a tensor of coordinates or numbers that are not stored; it starts at {engine}"
         return [start, *layout_facts(domain_of(tensor.layout))]
@@ -170,7 +172,7 @@ def _tensor_facts(tensor: Tensor) -> list[str]:
     inner = domain_of(tensor.layout)
     lines += layout_facts(inner)
     lines += _tile_facts(inner, bits, 0) if engine.space == "smem" or swizzle else []
-    modes = product_each(inner.shape) if _known(inner) else ()
+    modes = product_each(inner.shape) if is_known(inner) else ()
     if len(modes) > 1:
         lines.append(f"  by mode: {', '.join(f'{int(n)} along mode {i}' for i, n in enumerate(modes))}")
         steps = inner.stride if isinstance(inner.stride, tuple) else ()
@@ -181,17 +183,36 @@ def _tensor_facts(tensor: Tensor) -> list[str]:
     return lines
 
 
+def _tmem_facts(tensor: Tensor, engine: TmemPointer) -> list[str]:
+    """Lanes and columns of a tensor in tensor memory: a step of 1 << 16 words is one lane."""
+    inner = domain_of(tensor.layout)
+    bits = engine.element_type.bits
+    lines = [f"  tensor memory, elements of {bits} bits; it starts at lane and column {engine}"]
+    if not is_known(inner):
+        return lines
+    unit = (1 << 16) * 32 // bits
+    reached = [(int(n), int(d)) for n, d in zip(leaves(inner.shape), leaves(inner.stride), strict=True)]
+    lanes = 1 + sum((n - 1) * (d // unit) for n, d in reached)
+    columns = 1 + sum((n - 1) * (d % unit) for n, d in reached) * bits // 32
+    sizes = " x ".join(str(int(n)) for n in product_each(inner.shape))
+    return [
+        *lines,
+        f"  {counted(int(size(inner)), 'element')}, {sizes}: {counted(lanes, 'lane')}, {counted(columns, 'column')} of "
+        "32 bits",
+        f"  a stride of {unit} is one lane, a stride of 1 is {bits} bits further in the same lane",
+    ]
+
+
 # ---- printed texts, line by line -----------------------------------------------------------------------------------
 
 
 def read_printed(text: str) -> list[Reading]:
-    """Every layout, tensor, atom and tiled operation that CuTe printed in a text."""
-    found = [*_tiled_operations(text)]
-    taken = [(r.begin, r.end) for r in found]
+    """Every layout and tensor that CuTe printed in a text."""
+    found: list[Reading] = []
     position, prints = 0, []
     for line in text.split("\n")[:MOST_LINES]:
         begin, position = position, position + len(line) + 1
-        if len(line) > LONGEST or any(a <= begin < b for a, b in taken):
+        if len(line) > LONGEST:
             continue
         one = _printed_line(line, begin)
         if one is not None:
@@ -213,7 +234,7 @@ def _printed_line(line: str, begin: int) -> _Print | None:
         body = line[start:].strip().rstrip(":;,.").strip().strip("\"'`")
         for piece in (body, body.split("  ")[0], re.split(r"\)\s+(?!o\s)", body)[0] + ")" if ") " in body else body):
             thing = _parsed(piece)
-            if thing is not None:
+            if thing is not None and not (_PLACE.fullmatch(piece) and _AT_PLACE.search(line[:start])):
                 at = begin + line.find(piece, start)
                 return at, at + len(piece), thing, line[:start].strip().rstrip(":=").strip()
     return None
@@ -252,6 +273,13 @@ def _reading(text: str, begin: int, end: int, after: int, thing: Parsed, label: 
     kind = next((name for made, name in kinds.items() if isinstance(thing, made)), "A value")
     named = f" ({label})" if label and len(label) < 60 else ""
     lines = facts_of(thing)
+    if "DescriptorIterator" in label:
+        lines.insert(
+            0, "  descriptors of shared memory, one for each tile of the operation; strides in units of 16 bytes"
+        )
+        if isinstance(thing, Layout) and isinstance(thing.stride, tuple):
+            steps = [(i, known_number(d)) for i, d in enumerate(thing.stride) if not isinstance(d, tuple)]
+            lines += [f"  a step in mode {i} is {16 * d} bytes" for i, d in steps if d]
     broken: list[Diagnostic] = []
     if isinstance(thing, ComposedLayout) and isinstance(thing.offset, SmemPtrFlag):
         broken += check_units(thing, thing.offset.bits)
@@ -260,7 +288,7 @@ def _reading(text: str, begin: int, end: int, after: int, thing: Parsed, label: 
     lines += [f"  {line}" for line in values]
     if stated := _SIZE.search(rest[:200]):
         held = thing.layout if isinstance(thing, Tensor) else thing
-        if isinstance(held, Layout) and _known(layout := held):
+        if isinstance(held, Layout) and is_known(layout := held):
             same = "as" if int(size(layout)) == int(stated[1]) else "not as"
             lines.append(f"  size {int(size(layout))}, {same} the text says")
             if 0 < int(size(layout)) <= MOST_ELEMENTS and 0 not in leaves(layout.stride) and not is_injective(layout):
@@ -276,6 +304,10 @@ def _reading(text: str, begin: int, end: int, after: int, thing: Parsed, label: 
 def _values(rest: str, thing: Parsed) -> list[str]:
     """The numbers that print_tensor writes below the layout."""
     rows: list[list[str]] = []
+    if grid := [m[1] for line in rest.split("\n")[1:MOST_LINES] if (m := _GRID.match(line))]:
+        first = ", ".join(cell.strip() for cell in grid[0].split("|")[:4])
+        columns = grid[0].count("|") + 1
+        return [f"print_layout shows its offsets: {counted(len(grid), 'row')} of {columns}, the first begins {first}"]
     for line in rest.split("\n")[1:MOST_LINES]:
         cells = line.split()
         if not cells or not all(
@@ -295,6 +327,10 @@ def _values(rest: str, thing: Parsed) -> list[str]:
             f"{', '.join(f'{n:g}' for n in numbers[:4])}"
         )
     return lines
+
+
+_GRID: Final = re.compile(r"^\s*[0-9]+\s*\|((?:[^|\n]{1,24}\|)*[^|\n]{1,24})\|\s*$")
+"""A row of print_layout: its index, then the offsets between bars."""
 
 
 def _is_float(text: str) -> bool:
@@ -327,110 +363,6 @@ def _lost_swizzles(prints: Sequence[_Print]) -> Iterator[Reading]:
             yield Reading(
                 "One buffer, two layouts", plain[0], plain[0], (), (Diagnostic("lost swizzle", text=text),), (change,)
             )
-
-
-# ---- tiled operations ----------------------------------------------------------------------------------------------
-
-
-def _tiled_operations(text: str) -> Iterator[Reading]:
-    end = 0
-    for match in some(_TILED.finditer(text), 16):
-        if match.start() < end:
-            continue
-        lines, end = [match[0].strip()], match.end()
-        for line in text[match.end() + 1 :].split("\n")[:40]:
-            if not _TILED_FIELD.match(line) or (line.strip() in ("TiledMMA", "TiledCopy")):
-                break
-            lines.append(line)
-            end += len(line) + 1
-        fields = {m[1]: m[2].strip() for line in lines if (m := _TILED_FIELD.match(line)) and m[1]}
-        facts, missing = _operation_facts(match[1], fields)
-        yield Reading(f"{match[1]}, as CuTe prints it", match.start(), end, tuple(facts), missing=tuple(missing))
-
-
-def _field(fields: dict[str, str], name: str) -> Layout | None:
-    try:
-        thing = parse(fields.get(name, "")) if name in fields else None
-    except CuteError:
-        return None
-    return thing if isinstance(thing, Layout) and _known(thing) else None
-
-
-def _tuple(fields: dict[str, str], name: str) -> list[int]:
-    """The sizes of a printed tiler or shape."""
-    try:
-        thing = parse(fields[name]) if name in fields else ()
-    except CuteError:
-        return []
-    items = thing if isinstance(thing, tuple) else (thing,)
-    sizes = [int(size(item)) if isinstance(item, Layout) else _number(item) for item in items]
-    return [n for n in sizes if n is not None] if None not in sizes else []
-
-
-def _operation_facts(kind: str, fields: dict[str, str]) -> tuple[list[str], list[str]]:
-    if "Copy" in kind:
-        return _copy_facts(fields)
-    lines: list[str] = []
-    shape = _tuple(fields, "Shape_MNK")
-    shape = shape if len(shape) == 3 else []
-    threads = _field(fields, "ThrLayoutVMNK")
-    own = _field(fields, "ThrID")
-    if own is not None and shape:
-        lines.append(
-            f"one operation is {'x'.join(map(str, shape))} (M x N x K), by {counted(int(size(own)), 'thread')}"
-        )
-    for letter, sides in (("A", (0, 2)), ("B", (1, 2)), ("C", (0, 1))):
-        held = _field(fields, f"Layout{letter}_TV")
-        if held is not None and shape:
-            values = int(product_each(held.shape)[1]) if int(rank(held)) > 1 else 1
-            m, n = (shape[i] for i in sides)
-            lines.append(f"{letter}: {m}x{n}, {counted(values, 'value')} a thread ({held})")
-    if threads is not None and shape:
-        counts = [int(n) for n in product_each(threads.shape)]
-        lines.append(f"{int(size(threads))} threads in all")
-        if len(counts) == 4:
-            lines.append(f"{counts[1]} x {counts[2]} x {counts[3]} atoms along M, N, K, {counts[0]} threads each")
-            tile = [a * s for a, s in zip(counts[1:], shape, strict=False)]
-            spread = _tuple(fields, "PermutationMNK")
-            tile = [max(p, t) for p, t in zip(spread, tile, strict=True)] if len(spread) == len(tile) else tile
-            lines.append(f"a tile of {'x'.join(map(str, tile))} (M x N x K)")
-    missing = [] if shape else ["Shape_MNK"]
-    return lines, missing
-
-
-def _copy_facts(fields: dict[str, str]) -> tuple[list[str], list[str]]:
-    lines: list[str] = []
-    bits = next(iter(re.findall(r"([0-9]{1,4})b", fields.get("ValueType", ""))), None)
-    tile = _tuple(fields, "Tiler_MN")
-    held = _field(fields, "TiledLayout_TV")
-    if held is not None and int(rank(held)) == 2:
-        threads, values = (int(n) for n in product_each(held.shape))
-        lines += [f"{threads} threads, {values} values each: {threads * values} elements"]
-        if bits:
-            lines.append(f"{values} values of {bits} bits: {values * int(bits) / 8:g} bytes a thread")
-        if tile:
-            area = math.prod(tile)
-            lines.append(f"a tile of {'x'.join(map(str, tile))}, {area} elements")
-            if area != threads * values:
-                lines.append(
-                    f"threads x values = {threads * values} is not the tile's {area}: elements are repeated or left out"
-                )
-        steps = leaves(held.stride[1]) if isinstance(held.stride, tuple) else []
-        first = _number(steps[0]) if steps else None
-        if first is not None and tile:
-            along = "mode 0 (M)" if first < tile[0] else "mode 1 (N)"
-            lines.append(
-                f"the values of a thread follow each other {first} apart in the tile, counted along M first: {along}"
-            )
-    for name in ("ValLayoutSrc", "ValLayoutDst"):
-        one = _field(fields, name)
-        if one is not None and int(rank(one)) == 2:
-            threads, values = (int(n) for n in product_each(one.shape))
-            width = f" of {bits} bits = {values * int(bits)} bits" if bits else ""
-            lines.append(
-                f"{name[9:]}: one operation moves {counted(values, 'value')}{width}, by {counted(threads, 'thread')}"
-            )
-    return lines, [] if lines else ["TiledLayout_TV and Tiler_MN"]
 
 
 # ---- spellings of other programs -----------------------------------------------------------------------------------

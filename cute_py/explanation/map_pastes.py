@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Final, TypeAlias
 
@@ -198,7 +199,8 @@ def _map_of(piece: str) -> bytes | None:
 
 def read_arguments(text: str) -> list[Reading]:
     """Every set of arguments of cuTensorMapEncodeTiled or -Im2col in a text."""
-    return [*_deep_gemm(text), *_calls(text), *_by_name(text)]
+    found = [*_deep_gemm(text), *_calls(text), *_by_name(text)]
+    return found or [*_by_short_name(text)]
 
 
 def _deep_gemm(text: str) -> Iterator[Reading]:
@@ -385,6 +387,32 @@ def _by_name(text: str) -> Iterator[Reading]:
         if not heads:
             kind = "Arguments of cuTensorMapEncodeTiled"
         yield from _judged(kind[0].upper() + kind[1:], span, fields, notes)
+
+
+_SHORT_NAMES: Final[tuple[tuple[str, str], ...]] = (
+    (r"\b(?:g?dims?|sizes?|shape|gmem_shape)(?=\W{1,6}[0-9])", "globalDim"),
+    (r"\b(?:g?strides?)(?=\W{1,6}[0-9])", "globalStrides"),
+    (r"\b(?:box|smem_shape)(?=\W{1,6}[0-9])", "boxDim"),
+    (r"\bestrides?\b", "elementStrides"),
+    (r"\b(?:ptr|gaddr)\b", "gmem_address"),
+    (r"\bswz\b", "swizzle"),
+    (r"\btype(?=\W{1,3}\w)", "format"),
+    (r"\belem_?size\W{1,3}1\b", "format=UINT8"),
+    (r"\belem_?size\W{1,3}2\b", "format=FLOAT16"),
+    (r"\belem_?size\W{1,3}4\b", "format=FLOAT32"),
+)
+"""Short names of a program's own print of a map, beside a box -> the names that are read."""
+_SHORT_BOX: Final = re.compile(r"\b(?:box|smem_shape)\W{0,6}[\[({]\s*[0-9]")
+
+
+def _by_short_name(text: str) -> Iterator[Reading]:
+    if _SHORT_BOX.search(text) is None:
+        return
+    spelled = text
+    for pattern, name in _SHORT_NAMES:
+        spelled = re.sub(pattern, name, spelled)
+    for reading in _by_name(spelled):
+        yield replace(reading, begin=0, end=len(text))
 
 
 def _named(match: re.Match[str]) -> tuple[str, Value]:

@@ -319,6 +319,41 @@ logical_product: Too many modes in tiler. = logical_product: Too many modes | A 
     mode of the layout.
     -> Drop the entries at the end, or give the block more modes of size 1.
     <- cute/layout.hpp, logical_product
+zipped_divide: Too many modes in tiler. = zipped_divide: Too many modes | A tiler has at most one entry for each mode
+    of the layout.
+    -> Drop the entries at the end, or group modes of the tiler into one entry.
+    <- cute/layout.hpp, zipped_divide
+Non-injective Layout detected in complement. = Non-injective Layout | The complement reaches what the layout does not.
+    A layout that reaches an offset twice, by overlapping modes, has none.
+    -> Let each stride be a multiple of what the smaller ones cover; filter(layout) takes out modes of stride 0.
+    <- cute/layout.hpp, complement
+TiledCopy uses too few thrs for selected CopyAtom = TiledCopy uses too few thrs | One operation is by so many threads
+    together (ldmatrix: 32); the layout of threads has fewer, or no multiple of them.
+    -> Take a layout of a multiple of those threads, or an operation of one thread (UniversalCopy, cp.async).
+    <- cute/atom/copy_atom.hpp, TiledCopy
+TiledCopy uses too few vals for selected CopyAtom = TiledCopy uses too few vals | One operation moves so many values of
+    each thread (uint128_t of half_t: 8); the layout of values has fewer, or no multiple of them.
+    -> Take more values a thread, or a narrower operation.
+    <- cute/atom/copy_atom.hpp, TiledCopy
+CopyAtom: Src/Dst partitioning does not match the instruction requirement. = CopyAtom: Src/Dst partitioning | The first
+    mode of a partition is what one operation moves; these tensors have another number of values there.
+    -> Partition source and destination with the tiled copy of this atom; bring a fragment of an MMA into its shape with
+    retile_S or retile_D.
+    <- cute/atom/copy_atom.hpp, Copy_Atom::call
+Rank of tensor to be partitioned too small. = Rank of tensor to be partitioned | A tiled copy divides one mode of the
+    tensor for each mode of its tile.
+    -> Slice fewer modes off, or append modes of size 1.
+    <- cute/atom/copy_atom.hpp, TiledCopy
+Not a canonical = Not a canonical | wgmma and tcgen05 find an operand through a descriptor, which has an offset and two
+    strides; only
+    canonical layouts have that form.
+    -> Make the layout with tile_to_shape of gmma_layout(...) or umma_layout(...), or make_smem_layout; its major must
+    be that of the operation.
+    <- cute/atom/mma_traits_sm90_gmma.hpp, mma_traits_sm100.hpp
+Expected SMEM Tensor to construct a = Expected SMEM Tensor | The operation reads this operand from shared memory through
+    a descriptor, and the tensor is not known to lie there.
+    -> Make the tensor with make_smem_ptr(...), or take the form whose A comes from registers (_RS).
+    <- cute/atom/mma_traits_sm90_gmma.hpp, make_gmma_desc
 Unknown TMA Format! | The engine moves elements of the formats of a tensor map only.
     -> Move the bits as a type of the same width: internal_dtype='uint16' for any 16-bit type.
     <- cute/arch/copy_sm90_desc.hpp, to_CUtensorMapDataType

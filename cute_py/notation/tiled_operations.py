@@ -168,7 +168,7 @@ def _parsed_copy_atom(text: str, dtype: DType | None, unsigned: Callable[[int], 
     raise _failure(text, fields["ThrID"][1], f"no copy atom of CuTe has these layouts of {element.bits}-bit values")
 
 
-def _cpp_text(text: str, dtype: DType | None, named: Callable[[str], DType]) -> tuple[str, DType | None]:
+def as_cpp(text: str, dtype: DType | None, named: Callable[[str], DType]) -> tuple[str, DType | None]:
     """A text of CuTe DSL as C++ prints it (numbers static, the extent `32:1` of a tile `_32`), and the values' type."""
     lines = []
     for line in text.strip().split("\n"):
@@ -199,7 +199,7 @@ def parse_operation(
     """
     head = text.strip().partition("\n")[0].strip()
     if head in _OF_DSL:
-        text, dtype = _cpp_text(text, dtype, named)
+        text, dtype = as_cpp(text, dtype, named)
         head = _OF_DSL[head]
     if head == "MMA_Atom":
         return _parsed_mma_atom(text, dtype)

@@ -65,11 +65,11 @@ HALVES: dict[str, str] = {
     "cute_py.cli.completion_command": "one file a command, all registered by main",
     "cute_py.cli.demo_command": "one file a command",
     "cute_py.cli.draw_command": "one file a command",
-    "cute_py.cli.explain_command": "one file a command",
     "cute_py.cli.print_command": "one file a command",
     "cute_py.cli.reshard_command": "one file a command",
     "cute_py.cli.tmem_command": "one file a command",
     "cute_py.cli.watch_command": "one file a command",
+    "cute_py.explanation.tiled_pastes": "one file a kind of text, all read by dispatch",
     "cute_py.gpu.barrier_timeout": "the one module of the executor that may import the emulator",
     "cute_py.ptx.forms_sync": "one table a family of instructions, all read by catalog",
 }

@@ -125,6 +125,16 @@ def arguments() -> list[Variant]:
         ("TVM's packed call, sound", packed, ("bfloat16", "(384,1000,6)", "(64,100,1)", "128b", SOUND)),
         ("a call with literals", literal, ("132 bytes", "multiple of 16", "128b")),
         ("a call with variables", named, ("128 bytes", "64b", "at most 64")),
+        (
+            "short names",
+            "create_desc: ptr=0x7f3000000000 dims=(4096, 4096) strides=(8192,) box=(64, 512) elem_size=2 swizzle=128B",
+            ("float16", "512 elements", "8192", "(64, 256)"),
+        ),
+        (
+            "short names, one a line",
+            "map: type FLOAT32 rank 2\n size   [768, 1000]\n stride [3072]\n box    [64, 100]\n swizzle 3",
+            ("float32", "256 bytes", "at most 128"),
+        ),
         ("keywords", keywords, (SOUND, "bfloat16", "0x1000010")),
         ("DeepGEMM, sound", deep, ("7168", "128b", SOUND)),
         (
@@ -189,7 +199,42 @@ Copy_Atom
         "gC: gmem_ptr[16b](0x7f2200000400) o (_2,_3):(_3,_1):\n  5.00e-01  1.00e+00  1.50e+00\n  2.00e+00  "
         "2.50e+00  7.25e+00\n"
     )
+    ldmatrix = "Copy_Atom\n  ThrID:        _32:_1\n  ValLayoutSrc: (_32,_8):(_8,_1)\n"
+    ldmatrix += (
+        "  ValLayoutDst: (_32,(_2,_4)):(_2,(_1,_64))\n  ValLayoutRef: (_32,(_2,_4)):(_2,(_1,_64))\n  ValueType:    16b"
+    )
+    of_dsl = cute.to_dsl(cute.make_tiled_mma("SM80_16x8x16_F32BF16BF16F32_TN", (2, 4, 1)))
+    copy_of_dsl = cute.to_dsl(
+        cute.make_tiled_copy(
+            cute.copy_atom("UniversalCopy<uint64_t>", "bfloat16"), cute.Layout((4, 8)), cute.Layout((4, 1))
+        )
+    )
+    descriptor = cute.make_gmma_desc(
+        "K", cute.make_tensor(cute.make_smem_ptr(4096, "half_t"), cute.gmma_layout("K_SW64", "half_t"))
+    )
+    grid = "(_3,_2):(_2,_1)\n      0    1 \n    +----+----+\n 0  |  0 |  1 |\n    +----+----+\n 1  |  2 |  3 |\n"
+    grid += "    +----+----+\n 2  |  4 |  5 |\n    +----+----+\n"
     return [
+        ("print_layout", grid, ("3 rows of 2", "6 elements")),
+        ("ldmatrix", ldmatrix, ("sm75_u32x4_ldsm_n", "8 values of 16 bits")),
+        ("CuTe DSL's tiled MMA", of_dsl, ("256 threads", "32x32x16", "sm80_16x8x16")),
+        (
+            "CuTe DSL's tiled copy",
+            copy_of_dsl,
+            ("32 threads", "4 values", "8 bytes a thread", "universalcopy<uint64_t>"),
+        ),
+        (
+            "a descriptor",
+            f"GmmaDescriptor: {descriptor}\n  start_addr :  0x0100\n  layout_type:  0x2 (B64)",
+            ("4096 bytes", "b64", "wgmma"),
+        ),
+        ("a descriptor of tcgen05", "smem desc = 0x4000404000010040", ("tcgen05", "1024 bytes", "b128")),
+        (
+            "descriptors of tiles",
+            "tCrA: GMMA::DescriptorIterator o (_1,_2,_4):(_0,_512,_2)",
+            ("8192 bytes", "32 bytes"),
+        ),
+        ("tensor memory", "tmem_[32b](0x0000.0040) o ((_128,_64),_1):((_65536,_1),_0)", ("128 lanes", "64 columns")),
         ("wgmma, two warpgroups", mma, ("256 threads", "128x256x16")),
         ("a tiled copy below a label", copy, ("128 threads", "64x32", "8 bytes")),
         ("a swizzle that was lost", lost, ("lost the swizzle", "64b")),
@@ -244,7 +289,30 @@ Assertion `(gmem_prob_stride[2] & 0b1111) == 0' failed."
     box = rank.replace("(gmem_prob_stride[2] & 0b1111) == 0", "smem_box_shape[0] <= (uint32_t(1) << 8)").replace(
         "= float]", "= float; TShape = cute::tuple<cute::C<300>, cute::C<8> >; int B = 0; int M = 4; int S = 3]"
     )
+    part = "cute::Layout<cute::tuple<cute::_{0}>, cute::tuple<cute::_1>>"
+    values = """copy_atom.hpp(193): error: static assertion failed with "TiledCopy uses too few vals for selected CopyAtom"
+            instantiation of "cute::TiledCopy<Copy_Atom, LayoutCopy_TV, ShapeTiler_MN>::TiledCopy() [with Copy_Atom=\
+cute::Copy_Atom<cute::Copy_Traits<cute::SM80_CP_ASYNC_CACHEALWAYS<cute::uint128_t, cute::uint128_t>>, float>, LayoutCopy_TV=\
+cute::Layout<cute::tuple<cute::tuple<cute::_16, cute::_8>, cute::_2>, cute::tuple<cute::tuple<cute::_2, cute::C<32>>, \
+cute::_1>>, ShapeTiler_MN=cute::tuple<cute::C<32>, cute::_8>]" at line 12 of a.cu"""
+    called = f"""copy_atom.hpp(103): error: static assertion failed with "CopyAtom: Src/Dst partitioning does not match \
+the instruction requirement."
+            instantiation of "void cute::Copy_Atom<cute::Copy_Traits<Args...>, CopyInternalType>::call(const \
+cute::Tensor<SEngine, SLayout> &, cute::Tensor<DEngine, DLayout> &) const [with Args=<cute::SM75_U32x4_LDSM_N>, \
+CopyInternalType=cutlass::half_t, SLayout={part.format(4)}, DLayout={part.format(4)}]" at line 20 of b.cu"""
+    multiplied = """gemm.hpp(310): error: static assertion failed
+    CUTE_STATIC_ASSERT_V(size<1>(A) == size<1>(C));  // AM == CM
+            instantiation of "void cute::gemm(const cute::MMA_Atom<MMA> &, const cute::Tensor<TA, ALayout> &, \
+cute::Tensor<TC, CLayout> &) [with ALayout=cute::Layout<cute::tuple<cute::_8, cute::_4>, cute::tuple<cute::_1, \
+cute::_8>>, CLayout=cute::Layout<cute::tuple<cute::_4, cute::_2>, cute::tuple<cute::_1, cute::_4>>]" at line 4 of g.cu"""
     return [
+        (
+            "a tiled copy of too few values",
+            values,
+            ("128 threads of 2 values", "4 values each", "<uint64_t>: 2 values"),
+        ),
+        ("an atom called on other sizes", called, ("reads 8 values", "the source has 4", "retile_d")),
+        ("gemm of other sizes", multiplied, ("size<1>(a) = 4", "size<1>(c) = 2")),
         ("g++, composition", gcc, ("shape divisibility", "(_10,_4):(_4,_1)", "_4:_5", "mine.cu")),
         ("nvcc, tile_to_shape", nvcc, ("128 does not divide 96", "attn.cu", "32")),
         ("nvcc, a tiler of three modes", tiler, ("3 modes, the layout 2", "(_64,_64)", "gemm.cu")),
@@ -268,8 +336,49 @@ mbarrier.arrive.expect_tx.shared.b64 _, [full], {bytes};   // thread 0
 cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [dst], [map, {{0, 0}}], [full];  // bfloat16, box {{{box}}}
 mbarrier.try_wait.parity.shared.b64 p, [full], {parity};
 -> hangs"""
+    load = (
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes{} [{}], [map, {{0, 0}}], [full]{};"
+    )
+    two = f"""mbarrier.init.shared.b64 [full], 1;
+mbarrier.arrive.expect_tx.shared.b64 _, [full], 16384;
+{load.format("", "a", "")}  // bfloat16, box {{64, 128}}
+{load.format("", "b", "")}  // bfloat16, box {{64, 64}}
+mbarrier.try_wait.parity.shared.b64 p, [full], 0;
+-> the wait never ends"""
+    cluster = f"""// cluster of 2, mask 0x3
+mbarrier.init.shared.b64 [full], 1;   // in both CTAs
+mbarrier.arrive.expect_tx.shared.b64 _, [full], 8192;  // CTA 0 only
+{load.format(".multicast::cluster", "a", ", 3")}  // float16, box {{64, 64}}
+mbarrier.try_wait.parity.shared.b64 p, [full], 0;
+-> CTA 1 hangs"""
+    rounds = """mbarrier.init.shared.b64 [full], 1;
+for (int k = 0; k < 4; ++k) {
+  mbarrier.arrive.expect_tx.shared.b64 _, [full], 8192;
+  cp.async.bulk.tensor.2d... [a], [map, {0, k}], [full];  // float16, box {64, 64}
+  mbarrier.try_wait.parity.shared.b64 p, [full], 0;
+}
+the second tile is stale"""
+    written = """========= Invalid __shared__ write of size 16 bytes
+=========     at kernel(CUtensorMap)+0x2b0 in k.cu:33
+=========     Address 0x408 is misaligned"""
     return [
+        ("two loads, bytes of one", two, ("24576", "16384", "8192 bytes more")),
+        ("multicast, one barrier armed", cluster, ("full of cta 1", "every cta of the mask (0, 1)")),
+        ("one parity in a loop", rounds, ("parity in every round", "0, 1, 0, 1")),
+        ("a write that is misaligned", written, ("address 0x408 is misaligned", "8 bytes beyond", "is not aligned")),
+        ("cuda-gdb", "received signal CUDA_EXCEPTION_4, Warp Illegal Instruction.", ("715", "never encoded")),
+        ("a bulk copy of 1000 bytes", "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [d], [s], 1000, "
+        "[b];\nsync 716", ("1000 is not a multiple of 16",)),
+        ("dynamic shared memory", "k<<<dim3(8), 128, 65536>>>: invalid argument", ("49152", "cudafuncsetattribute")),
+        ("no context", "cuTensorMapEncodeTiled: CUDA_ERROR_NOT_INITIALIZED", ("cuinit(0)",)),
+        ("ptxas, below sm_90", "ptxas error   : Feature '.multicast::cluster' requires .target sm_90 or higher",
+        ("-arch=sm_90,",)),
+        ("ptxas, sm_90 for wgmma", "ptxas k.ptx, line 4; error   : Instruction 'wgmma.fence' cannot be compiled for "
+        "architecture 'sm_90'", ("-arch=sm_90a",)),
         ("Triton, 8 bytes", triton, ("8 bytes", "8 elements x 2 bytes")),
+        ("Triton, rank", "AssertionError: tensor descriptor rank must be between 1 and 5", ("1 to 5 modes",)),
+        ("Triton, before 3.4", "AttributeError: module 'triton.language' has no attribute 'make_tensor_descriptor'", (
+        "3.4",)),
         ("Triton, base", "AssertionError: base must be 16-byte aligned\n", ("16", "view")),
         ("Triton, strides", "  File x.py, line 4\nAssertionError: strides must be 16-byte aligned", ("multiple of 16",)),
         ("Triton, gather", "AssertionError: descriptor gather of fp8e4nv must have at least 32 columns, but got "

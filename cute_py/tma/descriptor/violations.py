@@ -89,14 +89,16 @@ def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> list
 def refuse_request(request: TensorMap, found: Sequence[Diagnostic], arch: str) -> NoReturn:
     """Raise one TmaLimitError that lists all of `found`."""
     function = FUNCTIONS[request.KIND]
+    works = next((text for text, changed in find_changes(request) if not violations(changed, arch=arch)), None)
+    hint = f"this breaks no rule: {works}" if works is not None else None
     if len(found) == 1:
         only = found[0]
         facts: dict[str, object] = {"call": f"{function}, {arch}", "rule": only.rule, "source": only.source}
         if only.mode is not None:
             facts = {"mode": f"TMA mode {only.mode} (0 is innermost)", **facts}
-        raise TmaLimitError(only.message, facts, violations=found)
+        raise TmaLimitError(only.message, facts, hint, found)
     facts = {str(i + 1): v.message for i, v in enumerate(found)}
-    raise TmaLimitError(f"{function}: {len(found)} rules of {arch} are broken", facts, violations=found)
+    raise TmaLimitError(f"{function}: {len(found)} rules of {arch} are broken", facts, hint, found)
 
 
 def _check_form(request: TensorMap, gpu: Architecture, found: list[Diagnostic]) -> None:

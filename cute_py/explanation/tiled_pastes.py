@@ -1,0 +1,190 @@
+"""Printed tiled operations, atoms and descriptors of shared memory, as CuTe C++ and CuTe DSL write them.
+
+A print has no name of the operation; the first one of CuTe with the printed layouts is named. A descriptor's fields
+are decoded from its 64 bits.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from cute_py.atom.copy_atom import CopyAtom
+from cute_py.atom.mma_atom import MmaAtom
+from cute_py.atom.smem_descriptor import DescriptorKind, SmemDescriptor
+from cute_py.atom.tiled_copy import TiledCopy
+from cute_py.atom.tiled_mma import TiledMma
+from cute_py.errors import CuteError, counted
+from cute_py.explanation.layout_pastes import is_known, known_number
+from cute_py.explanation.readings import Reading, some
+from cute_py.layout.int_tuple import product_each, rank, size
+from cute_py.layout.layout import Layout
+from cute_py.layout.trees import leaves
+from cute_py.notation.parse import dsl_type, parse
+from cute_py.notation.tiled_operations import as_cpp
+
+_TILED: Final = re.compile(r"^[ \t]*(Tiled ?MMA|Tiled ?Copy|MMA[_ ]Atom|Copy[_ ]Atom)[ \t]*$", re.MULTILINE)
+_TILED_FIELD: Final = re.compile(
+    r"^[ \t]+(\w[\w ]*):[ \t]*(\S[^\n]*)$|^[ \t]*(MMA[_ ]Atom|Copy[_ ]Atom|Tiled ?MMA|Tiled ?Copy)[ \t]*$"
+)
+
+
+def read_tiled(text: str) -> list[Reading]:
+    """Every tiled operation, atom and descriptor of shared memory that was printed in a text."""
+    return [*_tiled_operations(text), *_descriptors(text)]
+
+
+def _tiled_operations(text: str) -> Iterator[Reading]:
+    end = 0
+    for match in some(_TILED.finditer(text), 16):
+        if match.start() < end:
+            continue
+        lines, end = [match[0].strip()], match.end()
+        for line in text[match.end() + 1 :].split("\n")[:40]:
+            if not _TILED_FIELD.match(line) or (line.strip().replace(" ", "") in ("TiledMMA", "TiledCopy")):
+                break
+            lines.append(line)
+            end += len(line) + 1
+        dsl = " " in match[1]
+        try:
+            cpp = as_cpp("\n".join(lines), None, dsl_type)[0] if dsl else "\n".join(lines)
+        except CuteError:  # a type without a name here
+            cpp = "\n".join(lines)
+        kind = match[1].replace(" Atom", "_Atom").replace(" ", "")
+        fields = {m[1]: m[2].strip() for line in cpp.split("\n") if (m := _TILED_FIELD.match(line)) and m[1]}
+        facts, missing = _operation_facts(kind, fields)
+        facts += _named("\n".join(lines))
+        yield Reading(
+            f"{kind}, as {'CuTe DSL' if dsl else 'CuTe'} prints it",
+            match.start(),
+            end,
+            tuple(facts),
+            missing=tuple(missing),
+        )
+
+
+def _named(text: str) -> list[str]:
+    """The operation that has the printed layouts."""
+    try:
+        thing = parse(text)
+    except CuteError:
+        return []
+    atom = thing.atom if isinstance(thing, (TiledMma, TiledCopy)) else thing
+    if not isinstance(atom, (MmaAtom, CopyAtom)):
+        return []
+    return [f"these are the layouts of {atom.name} (the first operation of CuTe that has them)"]
+
+
+def _field(fields: dict[str, str], name: str) -> Layout | None:
+    try:
+        thing = parse(fields.get(name, "")) if name in fields else None
+    except CuteError:
+        return None
+    return thing if isinstance(thing, Layout) and is_known(thing) else None
+
+
+def _tuple(fields: dict[str, str], name: str) -> list[int]:
+    """The sizes of a printed tiler or shape."""
+    try:
+        thing = parse(fields[name]) if name in fields else ()
+    except CuteError:
+        return []
+    items = thing if isinstance(thing, tuple) else (thing,)
+    sizes = [int(size(item)) if isinstance(item, Layout) else known_number(item) for item in items]
+    return [n for n in sizes if n is not None] if None not in sizes else []
+
+
+def _operation_facts(kind: str, fields: dict[str, str]) -> tuple[list[str], list[str]]:
+    if "Copy" in kind:
+        return _copy_facts(fields)
+    lines: list[str] = []
+    shape = _tuple(fields, "Shape_MNK")
+    shape = shape if len(shape) == 3 else []
+    threads = _field(fields, "ThrLayoutVMNK")
+    own = _field(fields, "ThrID")
+    if own is not None and shape:
+        lines.append(
+            f"one operation is {'x'.join(map(str, shape))} (M x N x K), by {counted(int(size(own)), 'thread')}"
+        )
+    for letter, sides in (("A", (0, 2)), ("B", (1, 2)), ("C", (0, 1))):
+        held = _field(fields, f"Layout{letter}_TV")
+        if held is not None and shape:
+            values = int(product_each(held.shape)[1]) if int(rank(held)) > 1 else 1
+            m, n = (shape[i] for i in sides)
+            lines.append(f"{letter}: {m}x{n}, {counted(values, 'value')} a thread ({held})")
+    if threads is not None and shape:
+        counts = [int(n) for n in product_each(threads.shape)]
+        lines.append(f"{int(size(threads))} threads in all")
+        if len(counts) == 4:
+            lines.append(f"{counts[1]} x {counts[2]} x {counts[3]} atoms along M, N, K, {counts[0]} threads each")
+            tile = [a * s for a, s in zip(counts[1:], shape, strict=False)]
+            spread = _tuple(fields, "PermutationMNK")
+            tile = [max(p, t) for p, t in zip(spread, tile, strict=True)] if len(spread) == len(tile) else tile
+            lines.append(f"a tile of {'x'.join(map(str, tile))} (M x N x K)")
+    missing = [] if shape else ["Shape_MNK"]
+    return lines, missing
+
+
+def _copy_facts(fields: dict[str, str]) -> tuple[list[str], list[str]]:
+    lines: list[str] = []
+    bits = next(iter(re.findall(r"([0-9]{1,4})b", fields.get("ValueType", ""))), None)
+    tile = _tuple(fields, "Tiler_MN")
+    held = _field(fields, "TiledLayout_TV")
+    if held is not None and int(rank(held)) == 2:
+        threads, values = (int(n) for n in product_each(held.shape))
+        lines += [f"{threads} threads, {values} values each: {threads * values} elements"]
+        if bits:
+            lines.append(f"{values} values of {bits} bits: {values * int(bits) / 8:g} bytes a thread")
+        if tile:
+            area = math.prod(tile)
+            lines.append(f"a tile of {'x'.join(map(str, tile))}, {area} elements")
+            if area != threads * values:
+                lines.append(
+                    f"threads x values = {threads * values} is not the tile's {area}: elements are repeated or left out"
+                )
+        steps = leaves(held.stride[1]) if isinstance(held.stride, tuple) else []
+        first = known_number(steps[0]) if steps else None
+        if first is not None and tile:
+            along = "mode 0 (M)" if first < tile[0] else "mode 1 (N)"
+            lines.append(
+                f"the values of a thread follow each other {first} apart in the tile, counted along M first: {along}"
+            )
+    for name in ("ValLayoutSrc", "ValLayoutDst"):
+        one = _field(fields, name)
+        if one is not None and int(rank(one)) == 2:
+            threads, values = (int(n) for n in product_each(one.shape))
+            width = f" of {bits} bits = {values * int(bits)} bits" if bits else ""
+            lines.append(
+                f"{name[9:]}: one operation moves {counted(values, 'value')}{width}, by {counted(threads, 'thread')}"
+            )
+    return lines, [] if lines else ["TiledLayout_TV and Tiler_MN"]
+
+
+# ---- descriptors of shared memory ----------------------------------------------------------------------------------
+
+_DESCRIPTOR: Final = re.compile(
+    r"(?<![A-Za-z0-9])(?:(?P<kind>gmma|umma|wgmma|tcgen05|smem|matrix)[ _-]?)?desc(?:riptor)?"
+    r"(?:[ _-]?[ab])?\s{0,9}[:=]\s{0,9}"
+    r"(?P<value>0x[0-9a-f]{9,16})\b"
+    r"(?:\n[ \t]+(?:start_addr|leading_off|stride_off|base_offset|layout_type|version|lbo_mode)[^\n]{0,80}){0,9}",
+    re.IGNORECASE,
+)
+_VERSION: Final = 0b111 << 46
+"""Bits that are 0b001 in descriptors of tcgen05, and 0 in those of wgmma."""
+
+
+def _descriptors(text: str) -> Iterator[Reading]:
+    for match in some(_DESCRIPTOR.finditer(text), 16):
+        value = int(match["value"], 16)
+        newer = value & _VERSION == 1 << 46 or (match["kind"] or "").lower() in ("umma", "tcgen05")
+        kind = DescriptorKind.TCGEN05 if newer else DescriptorKind.WGMMA
+        try:
+            found = SmemDescriptor.decode(value, kind)
+        except CuteError:
+            continue
+        head, *lines = found.explain().split("\n")
+        wrong = tuple(found.check())
+        lines.append("LBO and SBO: of a K-major operand with a swizzle LBO is not used; explain('LBO') has the table")
+        yield Reading(head, *match.span(), tuple(line.strip() for line in lines), wrong)
