@@ -5,25 +5,21 @@ imported on first use, and numpy and sympy only where an operation needs them. I
 themselves as pictures.
 """
 
-from __future__ import annotations
-
 import importlib
-from typing import TYPE_CHECKING
+import typing
 
 from cute_py.arith_tuple import *  # noqa: F403
-from cute_py.arith_tuple import __all__ as _arith_tuple
-from cute_py.errors import CuteError
+from cute_py.errors import CuteError as CuteError
 from cute_py.layout import *  # noqa: F403
-from cute_py.layout import __all__ as _layout
+from cute_py.layout import _ as _underscore
+from cute_py.moved import export_public
 from cute_py.notation import *  # noqa: F403
-from cute_py.notation import __all__ as _notation
 from cute_py.notebook import register as _register
 from cute_py.notebook import register_where_running as _register_where_running
 from cute_py.notebook import unregister as _unregister
 from cute_py.tensor import *  # noqa: F403
-from cute_py.tensor import __all__ as _tensor
 
-if TYPE_CHECKING:
+if typing.TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from cute_py import atom as atom
@@ -147,22 +143,23 @@ _LATER = {
 
 _HOME = {name: module for module, names in _LATER.items() for name in names.split()}
 
-__all__ = ["CuteError", "__version__", *_layout, *_arith_tuple, *_tensor, *_notation, *_HOME]
+_ = _underscore
+_PUBLIC = export_public(__name__, "_", "__version__", *_HOME)
 
 _register_where_running()
 
 
-def load_ipython_extension(shell: InteractiveShell) -> None:
+def load_ipython_extension(shell: "InteractiveShell") -> None:
     """`%load_ext cute_py`: objects show themselves as pictures; an import in a notebook does the same."""
     _register(shell)
 
 
-def unload_ipython_extension(shell: InteractiveShell) -> None:
+def unload_ipython_extension(shell: "InteractiveShell") -> None:
     """`%unload_ext cute_py`: objects show themselves as text again."""
     _unregister(shell)
 
 
-if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is an error
+if not typing.TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is an error
 
     def __getattr__(name):
         if name in _ON_FIRST_USE:
@@ -177,4 +174,4 @@ if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is 
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_ON_FIRST_USE, "explain", "load_ipython_extension", "unload_ipython_extension"])
+    return sorted([*_PUBLIC, *_ON_FIRST_USE, "explain", "load_ipython_extension", "unload_ipython_extension"])

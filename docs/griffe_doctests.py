@@ -1,10 +1,13 @@
-"""A griffe extension: the doctests of a docstring become fenced blocks, so that the site shows them as code."""
+"""A griffe extension: doctests become fenced blocks, which the site shows as code; packages show their exports."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import griffe
+
+PLUMBING = {"export_public", "forward", "renamed", "annotations"}
+"""What a package imports for itself, from `cute_py.moved`."""
 
 
 def fenced(text: str) -> str:
@@ -32,3 +35,9 @@ class FenceDoctests(griffe.Extension):
         """Called for every module, class, function and attribute."""
         if obj.docstring is not None:
             obj.docstring.value = fenced(obj.docstring.value)
+
+    def on_module_members(self, *, mod: griffe.Module, **_: Any) -> None:
+        """Called for every module: a package's names are those that it imports under their own names."""
+        if mod.is_init_module and mod.exports is None:
+            imported = {name for name, path in mod.imports.items() if path.endswith(f".{name}")}
+            mod.exports = sorted(name for name in imported & set(mod.members) if name not in PLUMBING)
