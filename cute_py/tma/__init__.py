@@ -33,19 +33,7 @@ if TYPE_CHECKING:
     from cute_py.targets import Targets as Targets
     from cute_py.tma.atom import *  # noqa: F403
     from cute_py.tma.descriptor import *  # noqa: F403
-    from cute_py.tma.dialect.copy_shape import *  # noqa: F403
-    from cute_py.tma.dialect.descriptors import *  # noqa: F403
-    from cute_py.tma.dialect.exec_atom import *  # noqa: F403
-    from cute_py.tma.dialect.legacy_copy import *  # noqa: F403
-    from cute_py.tma.dialect.lowering import *  # noqa: F403
-    from cute_py.tma.dialect.mlir_text import *  # noqa: F403
-    from cute_py.tma.dialect.modes import *  # noqa: F403
-    from cute_py.tma.dialect.non_exec_atom import *  # noqa: F403
-    from cute_py.tma.dialect.phases import *  # noqa: F403
-    from cute_py.tma.dialect.rebind import *  # noqa: F403
-    from cute_py.tma.dialect.record import *  # noqa: F403
-    from cute_py.tma.dialect.verifier import *  # noqa: F403
-    from cute_py.tma.dialect.verifier_operands import *  # noqa: F403
+    from cute_py.tma.dialect import *  # noqa: F403
     from cute_py.tma.emulator import *  # noqa: F403
     from cute_py.tma.exports import *  # noqa: F403
     from cute_py.tma.simulate import *  # noqa: F403

@@ -6,14 +6,7 @@ import struct
 from typing import Any, Final
 
 from cute_py.tma.descriptor import fields as f
-from cute_py.tma.descriptor.formats import (
-    CODE_TO_FORMAT,
-    FORMATS,
-    Interleave,
-    L2Promotion,
-    OobFill,
-    TensorMapSwizzle,
-)
+from cute_py.tma.descriptor.formats import CODE_TO_FORMAT, FORMATS, Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.read import MapSource, read_map
 from cute_py.tma.descriptor.request import Residue, TensorMapIm2col, TensorMapTiled, normal_request
 from cute_py.tma.descriptor.violations import violations

@@ -24,12 +24,7 @@ from cute_py.tma.descriptor.formats import (
     TensorMapDataType,
     TensorMapSwizzle,
 )
-from cute_py.tma.descriptor.request import (
-    TensorMap,
-    TensorMapIm2col,
-    TensorMapIm2colWide,
-    TensorMapTiled,
-)
+from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 from cute_py.tma.descriptor.violations import FUNCTIONS
 from cute_py.tma.dialect.copy_shape import (
     Copyable,
