@@ -28,26 +28,6 @@ if typing.TYPE_CHECKING:
     from cute_py import testing as testing
     from cute_py import tma as tma
     from cute_py import tmem as tmem
-    from cute_py.arith_tuple.tuple_functions import colex_less as colex_less
-    from cute_py.arith_tuple.tuple_functions import compact_order as compact_order
-    from cute_py.arith_tuple.tuple_functions import elem_geq as elem_geq
-    from cute_py.arith_tuple.tuple_functions import elem_gtr as elem_gtr
-    from cute_py.arith_tuple.tuple_functions import elem_leq as elem_leq
-    from cute_py.arith_tuple.tuple_functions import fold as fold
-    from cute_py.arith_tuple.tuple_functions import gcd as gcd
-    from cute_py.arith_tuple.tuple_functions import hier_unzip as hier_unzip
-    from cute_py.arith_tuple.tuple_functions import lex_less as lex_less
-    from cute_py.arith_tuple.tuple_functions import make_coord_iterator as make_coord_iterator
-    from cute_py.arith_tuple.tuple_functions import prefix_product as prefix_product
-    from cute_py.arith_tuple.tuple_functions import product_like as product_like
-    from cute_py.arith_tuple.tuple_functions import shape_mod as shape_mod
-    from cute_py.arith_tuple.tuple_functions import suffix_product as suffix_product
-    from cute_py.arith_tuple.tuple_functions import sum_ as sum_
-    from cute_py.arith_tuple.tuple_functions import tile_unzip as tile_unzip
-    from cute_py.arith_tuple.tuple_functions import transform_layout as transform_layout
-    from cute_py.arith_tuple.tuple_functions import transform_leaf as transform_leaf
-    from cute_py.arith_tuple.tuple_functions import tuple_max as tuple_max
-    from cute_py.arith_tuple.tuple_functions import zip_ as zip_
     from cute_py.atom import COPY_ATOMS as COPY_ATOMS
     from cute_py.atom import MMA_ATOMS as MMA_ATOMS
     from cute_py.atom import CopyAtom as CopyAtom
@@ -93,11 +73,6 @@ if typing.TYPE_CHECKING:
     from cute_py.explanation import explain as explain
     from cute_py.explanation.element_trace import ElementTrace as ElementTrace
     from cute_py.explanation.element_trace import trace as trace
-    from cute_py.layout.analysis import contiguity as contiguity
-    from cute_py.layout.analysis import cycles as cycles
-    from cute_py.layout.analysis import is_contiguous as is_contiguous
-    from cute_py.layout.analysis import is_surjective as is_surjective
-    from cute_py.layout.analysis import order as order
     from cute_py.notation.dsl import from_dsl as from_dsl
     from cute_py.notation.dsl import to_dsl as to_dsl
     from cute_py.notation.triton import TritonLayout as TritonLayout
@@ -132,12 +107,6 @@ _LATER = {
         "SwizzledSharedEncoding parse_triton_encoding"
     ),
     "cute_py.explanation.element_trace": "ElementTrace trace",
-    "cute_py.layout.analysis": "contiguity cycles is_contiguous is_surjective order",
-    "cute_py.arith_tuple.tuple_functions": (
-        "colex_less compact_order elem_geq elem_gtr elem_leq fold gcd hier_unzip lex_less make_coord_iterator "
-        "prefix_product product_like shape_mod suffix_product sum_ tile_unzip transform_layout transform_leaf "
-        "tuple_max zip_"
-    ),
 }
 """Module -> public names of it; the module is imported when one of them is first used."""
 

@@ -5,9 +5,14 @@ from cute_py.layout.analysis import Coalescing as Coalescing
 from cute_py.layout.analysis import Footprint as Footprint
 from cute_py.layout.analysis import bank_conflicts as bank_conflicts
 from cute_py.layout.analysis import coalescing as coalescing
+from cute_py.layout.analysis import contiguity as contiguity
+from cute_py.layout.analysis import cycles as cycles
 from cute_py.layout.analysis import footprint as footprint
 from cute_py.layout.analysis import is_bijective as is_bijective
+from cute_py.layout.analysis import is_contiguous as is_contiguous
 from cute_py.layout.analysis import is_injective as is_injective
+from cute_py.layout.analysis import is_surjective as is_surjective
+from cute_py.layout.analysis import order as order
 from cute_py.layout.analysis import overlaps as overlaps
 from cute_py.layout.arguments import underscore as _underscore
 from cute_py.layout.coalesce import coalesce as coalesce
