@@ -8,16 +8,16 @@ themselves as pictures.
 import importlib
 import typing
 
-from cute_py.arith_tuple import *  # noqa: F403
+from cute_py.arith_tuple import *
 from cute_py.errors import CuteError as CuteError
-from cute_py.layout import *  # noqa: F403
+from cute_py.layout import *
 from cute_py.layout import _ as _underscore
 from cute_py.moved import export_public
-from cute_py.notation import *  # noqa: F403
+from cute_py.notation import *
 from cute_py.notebook import register as _register
 from cute_py.notebook import register_where_running as _register_where_running
 from cute_py.notebook import unregister as _unregister
-from cute_py.tensor import *  # noqa: F403
+from cute_py.tensor import *
 
 if typing.TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell

@@ -41,13 +41,7 @@ from cute_py.tmem.axes import wid_in_wg as wid_in_wg
 from cute_py.tmem.convert import from_cute as from_cute
 from cute_py.tmem.convert import from_cute_tmem as from_cute_tmem
 from cute_py.tmem.convert import to_cute as to_cute
-from cute_py.tmem.copy_plan import CopyPlan as CopyPlan
-from cute_py.tmem.copy_plan import MiddleLoop as MiddleLoop
-from cute_py.tmem.copy_plan import Refusal as Refusal
-from cute_py.tmem.copy_plan import Tile as Tile
-from cute_py.tmem.copy_plan import alloc_columns as alloc_columns
-from cute_py.tmem.copy_plan import check_columns as check_columns
-from cute_py.tmem.copy_plan import why_not_columns as why_not_columns
+from cute_py.tmem.copy_plan import *
 from cute_py.tmem.copy_request import DISPATCHES as DISPATCHES
 from cute_py.tmem.copy_request import Buffer as Buffer
 from cute_py.tmem.copy_request import BufferRegion as BufferRegion
@@ -58,40 +52,17 @@ from cute_py.tmem.copy_request import TmemAllocation as TmemAllocation
 from cute_py.tmem.copy_request import check_copy as check_copy
 from cute_py.tmem.copy_request import copy_async as copy_async
 from cute_py.tmem.copy_request import why_not as why_not
-from cute_py.tmem.cp_forms import COLUMNS as COLUMNS
-from cute_py.tmem.cp_forms import FORMS as FORMS
-from cute_py.tmem.cp_forms import LANES as LANES
-from cute_py.tmem.cp_forms import CpForm as CpForm
-from cute_py.tmem.cp_forms import cp_form as cp_form
-from cute_py.tmem.demonstration import Demonstration as Demonstration
-from cute_py.tmem.demonstration import demonstrate as demonstrate
-from cute_py.tmem.demonstration import demonstration_copy as demonstration_copy
-from cute_py.tmem.demonstration import dynamic_shared_bytes as dynamic_shared_bytes
-from cute_py.tmem.demonstration import emit_kernel as emit_kernel
-from cute_py.tmem.emit import device_functions as device_functions
-from cute_py.tmem.emit import emit_cuda as emit_cuda
-from cute_py.tmem.emit import emit_tirx as emit_tirx
-from cute_py.tmem.emit import ptx_line as ptx_line
-from cute_py.tmem.execute import S2TDescriptorView as S2TDescriptorView
-from cute_py.tmem.execute import expected_tmem as expected_tmem
-from cute_py.tmem.execute import get_copy_s2t_smem_desc as get_copy_s2t_smem_desc
-from cute_py.tmem.execute import read_back as read_back
-from cute_py.tmem.execute import run as run
-from cute_py.tmem.execute import run_pair as run_pair
+from cute_py.tmem.cp_forms import *
+from cute_py.tmem.demonstration import *
+from cute_py.tmem.emit import *
+from cute_py.tmem.execute import *
 from cute_py.tmem.iters import Iter as Iter
 from cute_py.tmem.memory_picture import picture as picture
 from cute_py.tmem.planner import COMPATS as COMPATS
 from cute_py.tmem.planner import Side as Side
 from cute_py.tmem.planner import plan_form as plan_form
-from cute_py.tmem.swizzled_layout import DATAPATHS as DATAPATHS
-from cute_py.tmem.swizzled_layout import ComposeLayout as ComposeLayout
-from cute_py.tmem.swizzled_layout import mma_atom_layout as mma_atom_layout
-from cute_py.tmem.swizzled_layout import mma_shared_layout as mma_shared_layout
-from cute_py.tmem.swizzled_layout import tmem_datapath_layout as tmem_datapath_layout
-from cute_py.tmem.tensor_memory import TensorMemory as TensorMemory
-from cute_py.tmem.tensor_memory import decompress as decompress
-from cute_py.tmem.tensor_memory import image as image
-from cute_py.tmem.tensor_memory import source_addresses as source_addresses
+from cute_py.tmem.swizzled_layout import *
+from cute_py.tmem.tensor_memory import *
 from cute_py.tmem.tile_layout import R as R
 from cute_py.tmem.tile_layout import S as S
 from cute_py.tmem.tile_layout import TileLayout as TileLayout

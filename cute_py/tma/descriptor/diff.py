@@ -11,6 +11,8 @@ from cute_py.tma.descriptor.formats import CODE_TO_FORMAT
 from cute_py.tma.descriptor.read import MapSource, read_map
 from cute_py.tma.descriptor.request import ENUM_OF, TensorMap
 
+__all__ = ["FieldDifference", "FieldValue", "MapDifference", "diff", "field_table"]
+
 
 @record
 class FieldValue:

@@ -26,6 +26,8 @@ from cute_py.tma.descriptor.request import (
 )
 from cute_py.tma.descriptor.violations import refuse_request, violations
 
+__all__ = ["QUIRKS", "Quirk", "encode", "note_box_bytes", "payload"]
+
 _LAST_KNOWN_SWIZZLE: Final = TensorMapSwizzle.B128
 _LAST_KNOWN_FORMAT: Final = TensorMapDataType.TFLOAT32_FTZ
 
