@@ -5,26 +5,22 @@ imported on first use, and numpy and sympy only where an operation needs them. I
 themselves as pictures.
 """
 
-from __future__ import annotations
-
 import difflib
 import importlib
-from typing import TYPE_CHECKING
+import typing
 
-from cute_py.arith_tuple import *  # noqa: F403
-from cute_py.arith_tuple import __all__ as _arith_tuple
-from cute_py.errors import CuteError
-from cute_py.layout import *  # noqa: F403
-from cute_py.layout import __all__ as _layout
-from cute_py.notation import *  # noqa: F403
-from cute_py.notation import __all__ as _notation
+from cute_py.arith_tuple import *
+from cute_py.errors import CuteError as CuteError
+from cute_py.layout import *
+from cute_py.layout import _ as _underscore
+from cute_py.moved import export_public
+from cute_py.notation import *
 from cute_py.notebook import register as _register
 from cute_py.notebook import register_where_running as _register_where_running
 from cute_py.notebook import unregister as _unregister
-from cute_py.tensor import *  # noqa: F403
-from cute_py.tensor import __all__ as _tensor
+from cute_py.tensor import *
 
-if TYPE_CHECKING:
+if typing.TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from cute_py import atom as atom
@@ -33,26 +29,6 @@ if TYPE_CHECKING:
     from cute_py import testing as testing
     from cute_py import tma as tma
     from cute_py import tmem as tmem
-    from cute_py.arith_tuple.tuple_functions import colex_less as colex_less
-    from cute_py.arith_tuple.tuple_functions import compact_order as compact_order
-    from cute_py.arith_tuple.tuple_functions import elem_geq as elem_geq
-    from cute_py.arith_tuple.tuple_functions import elem_gtr as elem_gtr
-    from cute_py.arith_tuple.tuple_functions import elem_leq as elem_leq
-    from cute_py.arith_tuple.tuple_functions import fold as fold
-    from cute_py.arith_tuple.tuple_functions import gcd as gcd
-    from cute_py.arith_tuple.tuple_functions import hier_unzip as hier_unzip
-    from cute_py.arith_tuple.tuple_functions import lex_less as lex_less
-    from cute_py.arith_tuple.tuple_functions import make_coord_iterator as make_coord_iterator
-    from cute_py.arith_tuple.tuple_functions import prefix_product as prefix_product
-    from cute_py.arith_tuple.tuple_functions import product_like as product_like
-    from cute_py.arith_tuple.tuple_functions import shape_mod as shape_mod
-    from cute_py.arith_tuple.tuple_functions import suffix_product as suffix_product
-    from cute_py.arith_tuple.tuple_functions import sum_ as sum_
-    from cute_py.arith_tuple.tuple_functions import tile_unzip as tile_unzip
-    from cute_py.arith_tuple.tuple_functions import transform_layout as transform_layout
-    from cute_py.arith_tuple.tuple_functions import transform_leaf as transform_leaf
-    from cute_py.arith_tuple.tuple_functions import tuple_max as tuple_max
-    from cute_py.arith_tuple.tuple_functions import zip_ as zip_
     from cute_py.atom import COPY_ATOMS as COPY_ATOMS
     from cute_py.atom import MMA_ATOMS as MMA_ATOMS
     from cute_py.atom import CopyAtom as CopyAtom
@@ -102,11 +78,6 @@ if TYPE_CHECKING:
     from cute_py.explanation import explain as explain
     from cute_py.explanation.element_trace import ElementTrace as ElementTrace
     from cute_py.explanation.element_trace import trace as trace
-    from cute_py.layout.analysis import contiguity as contiguity
-    from cute_py.layout.analysis import cycles as cycles
-    from cute_py.layout.analysis import is_contiguous as is_contiguous
-    from cute_py.layout.analysis import is_surjective as is_surjective
-    from cute_py.layout.analysis import order as order
     from cute_py.notation.dsl import from_dsl as from_dsl
     from cute_py.notation.dsl import to_dsl as to_dsl
     from cute_py.notation.triton import TritonLayout as TritonLayout
@@ -145,33 +116,28 @@ _LATER = {
     "cute_py.copies.plan": "plan_copy",
     "cute_py.copies.prepared": "prepare_copy",
     "cute_py.copies.shared_layout": "find_smem_layout",
-    "cute_py.layout.analysis": "contiguity cycles is_contiguous is_surjective order",
-    "cute_py.arith_tuple.tuple_functions": (
-        "colex_less compact_order elem_geq elem_gtr elem_leq fold gcd hier_unzip lex_less make_coord_iterator "
-        "prefix_product product_like shape_mod suffix_product sum_ tile_unzip transform_layout transform_leaf "
-        "tuple_max zip_"
-    ),
 }
 """Module -> public names of it; the module is imported when one of them is first used."""
 
 _HOME = {name: module for module, names in _LATER.items() for name in names.split()}
 
-__all__ = ["CuteError", "__version__", *_layout, *_arith_tuple, *_tensor, *_notation, *_HOME]
+_ = _underscore
+_PUBLIC = export_public(__name__, "_", "__version__", *_HOME)
 
 _register_where_running()
 
 
-def load_ipython_extension(shell: InteractiveShell) -> None:
+def load_ipython_extension(shell: "InteractiveShell") -> None:
     """`%load_ext cute_py`: objects show themselves as pictures; an import in a notebook does the same."""
     _register(shell)
 
 
-def unload_ipython_extension(shell: InteractiveShell) -> None:
+def unload_ipython_extension(shell: "InteractiveShell") -> None:
     """`%unload_ext cute_py`: objects show themselves as text again."""
     _unregister(shell)
 
 
-if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is an error
+if not typing.TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is an error
 
     def __getattr__(name):
         if name in _ON_FIRST_USE:
@@ -188,4 +154,4 @@ if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is 
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_ON_FIRST_USE, "explain", "load_ipython_extension", "unload_ipython_extension"])
+    return sorted([*_PUBLIC, *_ON_FIRST_USE, "explain", "load_ipython_extension", "unload_ipython_extension"])

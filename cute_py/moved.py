@@ -1,10 +1,32 @@
-"""Import paths and names of earlier versions: they still work, with a warning, for one release."""
+"""The names that a package gives: its public ones, and those of earlier versions, which warn for one release."""
 
 from __future__ import annotations
 
 import importlib
+import sys
 import warnings
 from collections.abc import Callable, Mapping
+from types import ModuleType
+
+
+def export_public(package: str, *others: str) -> list[str]:
+    """List in `__all__` what a package has bound so far, but modules and names with an underscore; and `others`.
+
+    A package writes `from module import name as name` for each of its names: this is the form that type checkers take
+    as an export without an `__all__`, so that every name is written once.
+
+    >>> import cute_py.tma.emulator
+    >>> cute_py.tma.emulator.__all__
+    ['Emulator', 'GlobalMemory', 'Mbarrier', 'SharedMemory', 'init_barrier']
+    """
+    bound = vars(sys.modules[package])
+    names = {
+        name
+        for name, value in bound.items()
+        if not (name.startswith("_") or isinstance(value, ModuleType) or getattr(value, "__module__", "") == __name__)
+    }
+    bound["__all__"] = listed = sorted(names.union(others))
+    return listed
 
 
 def forward(old: str, public: str) -> Callable[[str], object]:

@@ -1,10 +1,23 @@
-"""A griffe extension: the doctests of a docstring become fenced blocks, so that the site shows them as code."""
+"""A griffe extension: doctests become fenced blocks, which the site shows as code; packages show their exports."""
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
 from typing import Any
 
 import griffe
+
+PLUMBING = {"export_public", "forward", "renamed", "annotations"}
+"""What a package imports for itself, from `cute_py.moved`."""
+
+
+def listed(file: Path) -> set[str]:
+    """The names that a module lists in `__all__`."""
+    for node in ast.parse(file.read_text()).body if file.exists() else []:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            return set(ast.literal_eval(node.value))
+    return set()
 
 
 def fenced(text: str) -> str:
@@ -32,3 +45,13 @@ class FenceDoctests(griffe.Extension):
         """Called for every module, class, function and attribute."""
         if obj.docstring is not None:
             obj.docstring.value = fenced(obj.docstring.value)
+
+    def on_module_members(self, *, mod: griffe.Module, **_: Any) -> None:
+        """Called for every module: a package gives what it imports under its own name, or with a star."""
+        if mod.is_init_module and mod.exports is None:
+            found = {name for name, path in mod.imports.items() if path.endswith(f".{name}")}
+            found = (found & set(mod.members)) - PLUMBING
+            for path in mod.imports.values():
+                if path.startswith(f"{mod.path}.") and path.endswith(".*"):
+                    found |= listed(Path(str(mod.filepath)).parent / f"{path.split('.')[-2]}.py")
+            mod.exports = sorted(found)

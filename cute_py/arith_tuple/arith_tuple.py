@@ -42,6 +42,8 @@ from cute_py.layout.trees import at, check_depth
 if TYPE_CHECKING:
     import sympy
 
+__all__ = ["ArithTuple", "E", "ScaledBasis", "as_arith_tuple", "basis_get", "basis_value", "make_basis_like"]
+
 
 _ZERO = Int(0)
 

@@ -17,6 +17,8 @@ from cute_py.errors import InvalidTypeError, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.leaf import Int, internal_leaf, is_symbolic, leaf_text, to_public
 
+__all__ = ["ArithTupleIterator", "CountingIterator", "counting_iterator", "make_inttuple_iter"]
+
 
 class CountingIterator:
     """The numbers from `value` on, of an element type; integers wrap around at its width, as they do in C++.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from cute_py.draw.picture import Picture
 from cute_py.draw.render_svg import CHARACTER
 from cute_py.draw.table import TONES, Cell, Legend, Table, hatch_legend
+from cute_py.tma.descriptor.decode import signed_corners
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.fields import CORNER_WIDTH, MAX_RANK, PAYLOAD_BYTES, BitField, field, live_fields
 from cute_py.tma.descriptor.formats import CODE_TO_FORMAT
@@ -96,10 +97,7 @@ def _meaning(row: BitField, bits: int) -> str:
         found = CODE_TO_FORMAT.get((value, field("tf32_round").read(bits)))
         return "" if found is None else f": {found.name}"
     if row.name.startswith("pixel_box") and rank in CORNER_WIDTH:
-        width = CORNER_WIDTH[rank]
-        parts = [value >> (width * i) & ((1 << width) - 1) for i in range(rank - 2)]
-        signed = [part - (1 << width) if part >> (width - 1) else part for part in parts]
-        return f": ({', '.join(map(str, signed))}), W first"
+        return f": ({', '.join(map(str, signed_corners(value, rank)))}), W first"
     return ""
 
 

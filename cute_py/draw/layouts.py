@@ -20,18 +20,7 @@ from cute_py.argument_checks import expect, expect_choice, expect_integer, expec
 from cute_py.arith_tuple.arith_tuple import ArithTuple, ScaledBasis
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator
 from cute_py.draw.picture import Picture
-from cute_py.draw.table import (
-    TONES,
-    Cell,
-    Legend,
-    Table,
-    axis_limit,
-    brackets,
-    cut_note,
-    grid,
-    shown,
-    tone_legend,
-)
+from cute_py.draw.table import TONES, Cell, Legend, Table, axis_limit, brackets, cut_note, grid, shown, tone_legend
 from cute_py.dtypes import DTypeLike, as_dtype, is_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout.arguments import Tree

@@ -1,193 +1,116 @@
 """Layout algebra: CuTe's, value for value and text for text. Read `leaf`, `layout`, `coalesce`, `composition` first."""
 
-from __future__ import annotations
-
-from cute_py.layout.analysis import (
-    BankConflicts,
-    Coalescing,
-    Footprint,
-    bank_conflicts,
-    coalescing,
-    footprint,
-    is_bijective,
-    is_injective,
-    overlaps,
-)
-from cute_py.layout.arguments import underscore as _
-from cute_py.layout.coalesce import coalesce, filter, filter_zeros, make_layout_like
-from cute_py.layout.complement import complement
-from cute_py.layout.composed import ComposedLayout, make_composed_layout
-from cute_py.layout.composition import composition
-from cute_py.layout.coordinate import crd2crd, crd2idx, dice, domain_offset, idx2crd, slice_, slice_and_offset
-from cute_py.layout.int_tuple import (
-    compatible,
-    congruent,
-    depth,
-    elem_less,
-    elem_scale,
-    evenly_divides,
-    inner_product,
-    is_static,
-    product,
-    product_each,
-    rank,
-    round_up,
-    shape,
-    shape_div,
-    size,
-    stride,
-    weakly_compatible,
-    weakly_congruent,
-)
-from cute_py.layout.inverse import left_inverse, max_common_layout, max_common_vector, nullspace, right_inverse
-from cute_py.layout.layout import (
-    Layout,
-    LayoutLeft,
-    LayoutRight,
-    coprofile,
-    coshape,
-    cosize,
-    make_layout,
-    make_ordered_layout,
-    static,
-)
-from cute_py.layout.leaf import Int, IntegerModule
-from cute_py.layout.linear import LinearLayout, linear, same_function
-from cute_py.layout.modes import append, flatten, group, group_modes, prepend, replace, select, take, unflatten
-from cute_py.layout.offsets import coordinates, offsets
-from cute_py.layout.recast import (
-    SmemPtrFlag,
-    as_position_independent_swizzle_layout,
-    byte_swizzle,
-    downcast,
-    element_swizzle,
-    max_alignment,
-    recast_layout,
-    smem_ptr_flag,
-    upcast,
-)
-from cute_py.layout.steps import Step, explained, steps
-from cute_py.layout.swizzle import Swizzle, get_nonswizzle_portion, get_swizzle_portion, make_swizzle
-from cute_py.layout.tiling import (
-    blocked_product,
-    ceil_div,
-    domain_distribute,
-    flat_divide,
-    flat_product,
-    logical_divide,
-    logical_product,
-    raked_product,
-    tile_to_shape,
-    tiled_divide,
-    tiled_product,
-    zipped_divide,
-    zipped_product,
-)
-from cute_py.moved import forward
+from cute_py.layout.analysis import BankConflicts as BankConflicts
+from cute_py.layout.analysis import Coalescing as Coalescing
+from cute_py.layout.analysis import Footprint as Footprint
+from cute_py.layout.analysis import bank_conflicts as bank_conflicts
+from cute_py.layout.analysis import coalescing as coalescing
+from cute_py.layout.analysis import contiguity as contiguity
+from cute_py.layout.analysis import cycles as cycles
+from cute_py.layout.analysis import footprint as footprint
+from cute_py.layout.analysis import is_bijective as is_bijective
+from cute_py.layout.analysis import is_contiguous as is_contiguous
+from cute_py.layout.analysis import is_injective as is_injective
+from cute_py.layout.analysis import is_surjective as is_surjective
+from cute_py.layout.analysis import order as order
+from cute_py.layout.analysis import overlaps as overlaps
+from cute_py.layout.arguments import underscore as _underscore
+from cute_py.layout.coalesce import coalesce as coalesce
+from cute_py.layout.coalesce import filter as filter
+from cute_py.layout.coalesce import filter_zeros as filter_zeros
+from cute_py.layout.coalesce import make_layout_like as make_layout_like
+from cute_py.layout.complement import complement as complement
+from cute_py.layout.composed import ComposedLayout as ComposedLayout
+from cute_py.layout.composed import make_composed_layout as make_composed_layout
+from cute_py.layout.composition import composition as composition
+from cute_py.layout.coordinate import crd2crd as crd2crd
+from cute_py.layout.coordinate import crd2idx as crd2idx
+from cute_py.layout.coordinate import dice as dice
+from cute_py.layout.coordinate import domain_offset as domain_offset
+from cute_py.layout.coordinate import idx2crd as idx2crd
+from cute_py.layout.coordinate import slice_ as slice_
+from cute_py.layout.coordinate import slice_and_offset as slice_and_offset
+from cute_py.layout.int_tuple import compatible as compatible
+from cute_py.layout.int_tuple import congruent as congruent
+from cute_py.layout.int_tuple import depth as depth
+from cute_py.layout.int_tuple import elem_less as elem_less
+from cute_py.layout.int_tuple import elem_scale as elem_scale
+from cute_py.layout.int_tuple import evenly_divides as evenly_divides
+from cute_py.layout.int_tuple import inner_product as inner_product
+from cute_py.layout.int_tuple import is_static as is_static
+from cute_py.layout.int_tuple import product as product
+from cute_py.layout.int_tuple import product_each as product_each
+from cute_py.layout.int_tuple import rank as rank
+from cute_py.layout.int_tuple import round_up as round_up
+from cute_py.layout.int_tuple import shape as shape
+from cute_py.layout.int_tuple import shape_div as shape_div
+from cute_py.layout.int_tuple import size as size
+from cute_py.layout.int_tuple import stride as stride
+from cute_py.layout.int_tuple import weakly_compatible as weakly_compatible
+from cute_py.layout.int_tuple import weakly_congruent as weakly_congruent
+from cute_py.layout.inverse import left_inverse as left_inverse
+from cute_py.layout.inverse import max_common_layout as max_common_layout
+from cute_py.layout.inverse import max_common_vector as max_common_vector
+from cute_py.layout.inverse import nullspace as nullspace
+from cute_py.layout.inverse import right_inverse as right_inverse
+from cute_py.layout.layout import Layout as Layout
+from cute_py.layout.layout import LayoutLeft as LayoutLeft
+from cute_py.layout.layout import LayoutRight as LayoutRight
+from cute_py.layout.layout import coprofile as coprofile
+from cute_py.layout.layout import coshape as coshape
+from cute_py.layout.layout import cosize as cosize
+from cute_py.layout.layout import make_layout as make_layout
+from cute_py.layout.layout import make_ordered_layout as make_ordered_layout
+from cute_py.layout.layout import static as static
+from cute_py.layout.leaf import Int as Int
+from cute_py.layout.leaf import IntegerModule as IntegerModule
+from cute_py.layout.linear import LinearLayout as LinearLayout
+from cute_py.layout.linear import linear as linear
+from cute_py.layout.linear import same_function as same_function
+from cute_py.layout.modes import append as append
+from cute_py.layout.modes import flatten as flatten
+from cute_py.layout.modes import group as group
+from cute_py.layout.modes import group_modes as group_modes
+from cute_py.layout.modes import prepend as prepend
+from cute_py.layout.modes import replace as replace
+from cute_py.layout.modes import select as select
+from cute_py.layout.modes import take as take
+from cute_py.layout.modes import unflatten as unflatten
+from cute_py.layout.offsets import coordinates as coordinates
+from cute_py.layout.offsets import offsets as offsets
+from cute_py.layout.recast import SmemPtrFlag as SmemPtrFlag
+from cute_py.layout.recast import as_position_independent_swizzle_layout as as_position_independent_swizzle_layout
+from cute_py.layout.recast import byte_swizzle as byte_swizzle
+from cute_py.layout.recast import downcast as downcast
+from cute_py.layout.recast import element_swizzle as element_swizzle
+from cute_py.layout.recast import max_alignment as max_alignment
+from cute_py.layout.recast import recast_layout as recast_layout
+from cute_py.layout.recast import smem_ptr_flag as smem_ptr_flag
+from cute_py.layout.recast import upcast as upcast
+from cute_py.layout.steps import Step as Step
+from cute_py.layout.steps import explained as explained
+from cute_py.layout.steps import steps as steps
+from cute_py.layout.swizzle import Swizzle as Swizzle
+from cute_py.layout.swizzle import get_nonswizzle_portion as get_nonswizzle_portion
+from cute_py.layout.swizzle import get_swizzle_portion as get_swizzle_portion
+from cute_py.layout.swizzle import make_swizzle as make_swizzle
+from cute_py.layout.tiling import blocked_product as blocked_product
+from cute_py.layout.tiling import ceil_div as ceil_div
+from cute_py.layout.tiling import domain_distribute as domain_distribute
+from cute_py.layout.tiling import flat_divide as flat_divide
+from cute_py.layout.tiling import flat_product as flat_product
+from cute_py.layout.tiling import logical_divide as logical_divide
+from cute_py.layout.tiling import logical_product as logical_product
+from cute_py.layout.tiling import raked_product as raked_product
+from cute_py.layout.tiling import tile_to_shape as tile_to_shape
+from cute_py.layout.tiling import tiled_divide as tiled_divide
+from cute_py.layout.tiling import tiled_product as tiled_product
+from cute_py.layout.tiling import zipped_divide as zipped_divide
+from cute_py.layout.tiling import zipped_product as zipped_product
+from cute_py.moved import export_public, forward
 
 __getattr__ = forward(__name__, "cute_py")
 
-__all__ = [
-    "BankConflicts",
-    "Coalescing",
-    "ComposedLayout",
-    "Footprint",
-    "Int",
-    "IntegerModule",
-    "Layout",
-    "LayoutLeft",
-    "LayoutRight",
-    "LinearLayout",
-    "SmemPtrFlag",
-    "Step",
-    "Swizzle",
-    "_",
-    "append",
-    "as_position_independent_swizzle_layout",
-    "bank_conflicts",
-    "blocked_product",
-    "byte_swizzle",
-    "ceil_div",
-    "coalesce",
-    "coalescing",
-    "compatible",
-    "complement",
-    "composition",
-    "congruent",
-    "coordinates",
-    "coprofile",
-    "coshape",
-    "cosize",
-    "crd2crd",
-    "crd2idx",
-    "depth",
-    "dice",
-    "domain_distribute",
-    "domain_offset",
-    "downcast",
-    "elem_less",
-    "elem_scale",
-    "element_swizzle",
-    "evenly_divides",
-    "explained",
-    "filter",
-    "filter_zeros",
-    "flat_divide",
-    "flat_product",
-    "flatten",
-    "footprint",
-    "get_nonswizzle_portion",
-    "get_swizzle_portion",
-    "group",
-    "group_modes",
-    "idx2crd",
-    "inner_product",
-    "is_bijective",
-    "is_injective",
-    "is_static",
-    "left_inverse",
-    "linear",
-    "logical_divide",
-    "logical_product",
-    "make_composed_layout",
-    "make_layout",
-    "make_layout_like",
-    "make_ordered_layout",
-    "make_swizzle",
-    "max_alignment",
-    "max_common_layout",
-    "max_common_vector",
-    "nullspace",
-    "offsets",
-    "overlaps",
-    "prepend",
-    "product",
-    "product_each",
-    "raked_product",
-    "rank",
-    "recast_layout",
-    "replace",
-    "right_inverse",
-    "round_up",
-    "same_function",
-    "select",
-    "shape",
-    "shape_div",
-    "size",
-    "slice_",
-    "slice_and_offset",
-    "smem_ptr_flag",
-    "static",
-    "steps",
-    "stride",
-    "take",
-    "tile_to_shape",
-    "tiled_divide",
-    "tiled_product",
-    "unflatten",
-    "upcast",
-    "weakly_compatible",
-    "weakly_congruent",
-    "zipped_divide",
-    "zipped_product",
-]
+_ = _underscore
+
+export_public(__name__, "_")

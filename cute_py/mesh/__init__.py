@@ -1,37 +1,20 @@
 """Tensors over many devices: who holds what, and the copies that lead from one distribution to another."""
 
-from __future__ import annotations
+from cute_py.mesh.frameworks import from_dtensor as from_dtensor
+from cute_py.mesh.frameworks import from_partition_spec as from_partition_spec
+from cute_py.mesh.placements import BlockCyclic as BlockCyclic
+from cute_py.mesh.placements import Partial as Partial
+from cute_py.mesh.placements import Placement as Placement
+from cute_py.mesh.placements import Replicate as Replicate
+from cute_py.mesh.placements import SectionedShard as SectionedShard
+from cute_py.mesh.placements import Shard as Shard
+from cute_py.mesh.placements import StridedShard as StridedShard
+from cute_py.mesh.placements import Zigzag as Zigzag
+from cute_py.mesh.redistribution import Redistribution as Redistribution
+from cute_py.mesh.redistribution import redistribute as redistribute
+from cute_py.mesh.sharded_layout import ShardedLayout as ShardedLayout
+from cute_py.mesh.sharded_layout import distribute as distribute
+from cute_py.mesh.transfer import Transfer as Transfer
+from cute_py.moved import export_public
 
-from cute_py.mesh.frameworks import from_dtensor, from_partition_spec
-from cute_py.mesh.placements import (
-    BlockCyclic,
-    Partial,
-    Replicate,
-    SectionedShard,
-    Shard,
-    StridedShard,
-    Zigzag,
-)
-from cute_py.mesh.placements import (
-    Placement as Placement,
-)
-from cute_py.mesh.redistribution import Redistribution, redistribute
-from cute_py.mesh.sharded_layout import ShardedLayout, distribute
-from cute_py.mesh.transfer import Transfer
-
-__all__ = [
-    "BlockCyclic",
-    "Partial",
-    "Redistribution",
-    "Replicate",
-    "SectionedShard",
-    "Shard",
-    "ShardedLayout",
-    "StridedShard",
-    "Transfer",
-    "Zigzag",
-    "distribute",
-    "from_dtensor",
-    "from_partition_spec",
-    "redistribute",
-]
+export_public(__name__)

@@ -1,9 +1,6 @@
 """Reading texts: what C++, CuTe DSL, Python and this library print, as objects."""
 
-from __future__ import annotations
+from cute_py.moved import export_public
+from cute_py.notation.parse import parse as parse
 
-from cute_py.notation.parse import parse
-
-__all__ = [
-    "parse",
-]
+export_public(__name__)

@@ -41,6 +41,8 @@ from cute_py.ptx.parse import (
 )
 from cute_py.targets import ARCHITECTURES, NEWEST_VERSION, Targets, Version, architecture, expect_version, version_text
 
+__all__ = ["ParsedInstruction", "Verdict", "examine", "verdict"]
+
 # Negative widths are those of floating-point registers.
 _WIDTHS = {
     OperandClass.B16: 16,

@@ -21,6 +21,8 @@ from cute_py.ptx.check import examine
 from cute_py.ptx.instruction import coordinate_count, offset_count
 from cute_py.ptx.render import Modifier, ptx
 
+__all__ = ["InlineAsm", "ch_opnum", "inline_asm", "mcast_opnum"]
+
 
 def mcast_opnum(rank: int, im2col_count: int) -> int:
     """Operand number of the multicast mask of a load: rank + 3 + im2col_count.

@@ -22,6 +22,8 @@ from cute_py.ptx.instruction import InstructionForm
 from cute_py.ptx.render import Modifier, Value, check_modifiers, complete, ptx
 from cute_py.targets import ARCHITECTURES, NEWEST_VERSION, Version, architecture, version_text
 
+__all__ = ["CAPABILITIES", "Capability", "VARIANTS", "Variant", "capability", "check_target", "why_not"]
+
 
 @record
 class Variant:

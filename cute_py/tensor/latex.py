@@ -33,6 +33,8 @@ from cute_py.layout.recast import as_position_independent_swizzle_layout
 from cute_py.layout.trees import leaves, modes
 from cute_py.tensor.tensor import Tensor, make_identity_layout
 
+__all__ = ["format_latex", "format_latex_tv", "format_layout", "print_latex", "print_latex_tv", "print_layout"]
+
 _TILE_HINT: Final = "print a tile of it: local_tile(layout, tiler, coordinate)"
 MAX_CELLS = 1 << 20
 """Cells of a printed table; more would be hundreds of megabytes of text."""

@@ -30,6 +30,8 @@ from cute_py.layout.recast import is_flagged, slice_flagged
 from cute_py.layout.tiling import raked_product, zipped_divide
 from cute_py.layout.trees import check_depth, modes, wholes
 
+__all__ = ["inner_partition", "local_partition", "local_tile", "make_layout_tv", "outer_partition"]
+
 
 def _sliced(tiled: Thing, coord: Coordinate, half: int) -> Thing:
     """The slice of one half (tile or rest) of a divided layout at `coord`, whole in the other half. A layout whose

@@ -20,6 +20,8 @@ from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidValueError, TensorAccessError, given
 from cute_py.layout.swizzle import Swizzle
 
+__all__ = ["Pointer", "TmemPointer", "make_gmem_ptr", "make_ptr", "make_rmem_ptr", "make_smem_ptr", "make_tmem_ptr"]
+
 SPACES: Final = ("gmem", "smem", "rmem", "generic")
 """Memory spaces of a `Pointer`."""
 _MAX_ADDRESS: Final = 2**64 - 1

@@ -30,6 +30,8 @@ from cute_py.layout.trees import has_underscore, leaves
 from cute_py.tensor.arrays import ArrayEngine, engine_and_layout
 from cute_py.tensor.pointers import Pointer, TmemPointer, make_smem_ptr
 
+__all__ = ["Tensor", "make_coord_tensor", "make_identity_layout", "make_identity_tensor", "make_tensor", "recast"]
+
 
 class Engine(Protocol):
     """What elements come from: a pointer, an array or an iterator."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from cute_py.moved import renamed
 
 if TYPE_CHECKING:
-    from cute_py.copies import *  # noqa: F403
+    from cute_py.copies import *
     from cute_py.errors import EmissionError as EmissionError
     from cute_py.errors import GBasisError as GBasisError
     from cute_py.errors import RaceError as RaceError
@@ -27,27 +27,16 @@ if TYPE_CHECKING:
     from cute_py.errors import TmaVerifyError as TmaVerifyError
     from cute_py.errors import UnknownFactError as UnknownFactError
     from cute_py.errors import WouldHangError as WouldHangError
-    from cute_py.gpu import *  # noqa: F403
-    from cute_py.ptx import *  # noqa: F403
+    from cute_py.gpu import *
+    from cute_py.ptx import *
     from cute_py.targets import NEWEST_VERSION as NEWEST_VERSION
     from cute_py.targets import Targets as Targets
-    from cute_py.tma.atom import *  # noqa: F403
-    from cute_py.tma.descriptor import *  # noqa: F403
-    from cute_py.tma.dialect.descriptors import *  # noqa: F403
-    from cute_py.tma.dialect.exec_atom import *  # noqa: F403
-    from cute_py.tma.dialect.legacy_copy import *  # noqa: F403
-    from cute_py.tma.dialect.lowering import *  # noqa: F403
-    from cute_py.tma.dialect.mlir_text import *  # noqa: F403
-    from cute_py.tma.dialect.modes import *  # noqa: F403
-    from cute_py.tma.dialect.non_exec_atom import *  # noqa: F403
-    from cute_py.tma.dialect.phases import *  # noqa: F403
-    from cute_py.tma.dialect.rebind import *  # noqa: F403
-    from cute_py.tma.dialect.record import *  # noqa: F403
-    from cute_py.tma.dialect.verifier import *  # noqa: F403
-    from cute_py.tma.dialect.verifier_operands import *  # noqa: F403
-    from cute_py.tma.emulator import *  # noqa: F403
-    from cute_py.tma.exports import *  # noqa: F403
-    from cute_py.tma.simulate import *  # noqa: F403
+    from cute_py.tma.atom import *
+    from cute_py.tma.descriptor import *
+    from cute_py.tma.dialect import *
+    from cute_py.tma.emulator import *
+    from cute_py.tma.exports import *
+    from cute_py.tma.simulate import *
 
 _TABLE: Final = {
     "cute_py.copies": """

@@ -18,6 +18,8 @@ from cute_py.errors import TmemError, counted, given, integer_text
 from cute_py.ptx.forms_tcgen05 import ALLOCATIONS
 from cute_py.tmem.cp_forms import COLUMNS, LANES, CpForm
 
+__all__ = ["CopyPlan", "MiddleLoop", "Refusal", "Tile", "alloc_columns", "check_columns", "why_not_columns"]
+
 LANE_SHIFT = 16
 
 

@@ -24,6 +24,8 @@ from cute_py.argument_checks import expect, expect_fields
 from cute_py.errors import TmemError, given, integer_text
 from cute_py.tmem.iters import Iter, Row
 
+__all__ = ["COLUMNS", "CpForm", "FORMS", "LANES", "cp_form"]
+
 LANES = 128
 """Lanes of tensor memory."""
 COLUMNS = 512

@@ -37,6 +37,8 @@ from cute_py.tmem.memory_picture import picture
 from cute_py.tmem.tensor_memory import TensorMemory
 from cute_py.tmem.tile_layout import R, S
 
+__all__ = ["Demonstration", "demonstrate", "demonstration_copy", "dynamic_shared_bytes", "emit_kernel"]
+
 THREADS = 128
 CHUNK = 32
 """Columns that one tcgen05.ld reads."""

@@ -16,6 +16,8 @@ from cute_py.errors import InvalidValueError, given
 from cute_py.ptx.render import mnemonic
 from cute_py.tmem.copy_request import CopyAsync
 
+__all__ = ["device_functions", "emit_cuda", "emit_tirx", "ptx_line"]
+
 DESCRIPTOR = "cp_desc"
 
 SHARED_ADDRESS = """\

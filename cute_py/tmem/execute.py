@@ -27,6 +27,8 @@ from cute_py.tmem.swizzled_layout import ComposeLayout
 from cute_py.tmem.tensor_memory import NOT_A_SOURCE, SLAB, TensorMemory
 from cute_py.tmem.tile_layout import TileLayout
 
+__all__ = ["S2TDescriptorView", "expected_tmem", "get_copy_s2t_smem_desc", "read_back", "run", "run_pair"]
+
 READ_COLUMNS = 32
 """Columns that one tcgen05.ld of `read_back` reads."""
 

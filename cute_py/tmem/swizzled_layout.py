@@ -36,6 +36,8 @@ from cute_py.tmem.tile_layout import Region, S, TileLayout
 if TYPE_CHECKING:
     from cute_py.atom.smem_descriptor import Place
 
+__all__ = ["ComposeLayout", "DATAPATHS", "mma_atom_layout", "mma_shared_layout", "tmem_datapath_layout"]
+
 MAX_BITS = 20
 """Of each of the three counts, so that places stay within 64 bits; the hardware's are at most 5."""
 

@@ -50,6 +50,8 @@ from cute_py.tmem.copy_plan import check_columns
 from cute_py.tmem.cp_forms import COLUMNS, LANES, CpForm, cp_form
 from cute_py.tmem.iters import walk
 
+__all__ = ["TensorMemory", "decompress", "image", "source_addresses"]
+
 STATUS = "documented, bit position unverified"
 """What is known of the result."""
 

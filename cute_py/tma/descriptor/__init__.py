@@ -4,110 +4,40 @@ A request has the arguments of a map, `violations` and `hazards` list what is wr
 the bytes, `decode` the request back. Modes are innermost first, strides in bytes. Nothing here needs a driver or a GPU.
 """
 
-from cute_py.diagnostics import Diagnostic
-from cute_py.tma.descriptor.batch import encode_many
-from cute_py.tma.descriptor.decode import decode
-from cute_py.tma.descriptor.describe import SLOTS, LogicalSlot, describe, logical_slots, seed_fields
-from cute_py.tma.descriptor.diff import FieldDifference, FieldValue, MapDifference, diff, field_table
-from cute_py.tma.descriptor.encode import QUIRKS, Quirk, encode, note_box_bytes, payload
-from cute_py.tma.descriptor.fields import FIELDS, BitField
-from cute_py.tma.descriptor.formats import (
-    FORMATS,
-    FormatRow,
-    Im2ColWideMode,
-    Interleave,
-    L2Promotion,
-    OobFill,
-    TensorMapDataType,
-    TensorMapSwizzle,
-    format_of,
-    format_row,
-)
-from cute_py.tma.descriptor.hazards import HAZARDS, Hazard, Warned, hazards
-from cute_py.tma.descriptor.limits import ADDITIONS, ARCHITECTURES, RULES, Addition, Architecture, Rule, architecture
-from cute_py.tma.descriptor.plain_data import from_json, request_of_array, request_of_npy, to_json
-from cute_py.tma.descriptor.read import read_map
-from cute_py.tma.descriptor.replace import (
-    REPLACE_FIELDS,
-    RebindStep,
-    ReplaceField,
-    rebind,
-    rebind_steps,
-    repaired,
-    replace,
-    update_tma_descriptor,
-)
-from cute_py.tma.descriptor.request import (
-    Residue,
-    TensorMap,
-    TensorMapIm2col,
-    TensorMapIm2colWide,
-    TensorMapTiled,
-)
-from cute_py.tma.descriptor.transfer import transaction_bytes
-from cute_py.tma.descriptor.violations import Violation, violations
+from cute_py.diagnostics import Diagnostic as Diagnostic
+from cute_py.moved import export_public
+from cute_py.tma.descriptor.batch import encode_many as encode_many
+from cute_py.tma.descriptor.decode import decode as decode
+from cute_py.tma.descriptor.describe import *
+from cute_py.tma.descriptor.diff import *
+from cute_py.tma.descriptor.encode import *
+from cute_py.tma.descriptor.fields import FIELDS as FIELDS
+from cute_py.tma.descriptor.fields import BitField as BitField
+from cute_py.tma.descriptor.formats import FORMATS as FORMATS
+from cute_py.tma.descriptor.formats import FormatRow as FormatRow
+from cute_py.tma.descriptor.formats import Im2ColWideMode as Im2ColWideMode
+from cute_py.tma.descriptor.formats import Interleave as Interleave
+from cute_py.tma.descriptor.formats import L2Promotion as L2Promotion
+from cute_py.tma.descriptor.formats import OobFill as OobFill
+from cute_py.tma.descriptor.formats import TensorMapDataType as TensorMapDataType
+from cute_py.tma.descriptor.formats import TensorMapSwizzle as TensorMapSwizzle
+from cute_py.tma.descriptor.formats import format_of as format_of
+from cute_py.tma.descriptor.formats import format_row as format_row
+from cute_py.tma.descriptor.hazards import *
+from cute_py.tma.descriptor.limits import *
+from cute_py.tma.descriptor.plain_data import *
+from cute_py.tma.descriptor.read import read_map as read_map
+from cute_py.tma.descriptor.replace import REPLACE_FIELDS as REPLACE_FIELDS
+from cute_py.tma.descriptor.replace import RebindStep as RebindStep
+from cute_py.tma.descriptor.replace import ReplaceField as ReplaceField
+from cute_py.tma.descriptor.replace import rebind as rebind
+from cute_py.tma.descriptor.replace import rebind_steps as rebind_steps
+from cute_py.tma.descriptor.replace import repaired as repaired
+from cute_py.tma.descriptor.replace import replace as replace
+from cute_py.tma.descriptor.replace import update_tma_descriptor as update_tma_descriptor
+from cute_py.tma.descriptor.request import *
+from cute_py.tma.descriptor.transfer import transaction_bytes as transaction_bytes
+from cute_py.tma.descriptor.violations import Violation as Violation
+from cute_py.tma.descriptor.violations import violations as violations
 
-__all__ = [
-    "ADDITIONS",
-    "ARCHITECTURES",
-    "FIELDS",
-    "FORMATS",
-    "HAZARDS",
-    "QUIRKS",
-    "REPLACE_FIELDS",
-    "RULES",
-    "SLOTS",
-    "Addition",
-    "Architecture",
-    "BitField",
-    "FieldDifference",
-    "FieldValue",
-    "FormatRow",
-    "Hazard",
-    "Im2ColWideMode",
-    "Interleave",
-    "L2Promotion",
-    "LogicalSlot",
-    "MapDifference",
-    "OobFill",
-    "Quirk",
-    "RebindStep",
-    "ReplaceField",
-    "Residue",
-    "Rule",
-    "TensorMap",
-    "TensorMapDataType",
-    "TensorMapIm2col",
-    "TensorMapIm2colWide",
-    "TensorMapSwizzle",
-    "TensorMapTiled",
-    "Diagnostic",
-    "Violation",
-    "Warned",
-    "architecture",
-    "decode",
-    "describe",
-    "diff",
-    "encode",
-    "encode_many",
-    "field_table",
-    "format_of",
-    "format_row",
-    "from_json",
-    "hazards",
-    "logical_slots",
-    "note_box_bytes",
-    "payload",
-    "read_map",
-    "rebind",
-    "rebind_steps",
-    "repaired",
-    "replace",
-    "request_of_array",
-    "request_of_npy",
-    "seed_fields",
-    "to_json",
-    "transaction_bytes",
-    "update_tma_descriptor",
-    "violations",
-]
+export_public(__name__)

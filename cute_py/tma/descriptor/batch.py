@@ -27,13 +27,7 @@ from cute_py.tma.descriptor.limits import (
     unknown_addition,
 )
 from cute_py.tma.descriptor.plain_data import expected_kind
-from cute_py.tma.descriptor.request import (
-    ENUM_OF,
-    TensorMap,
-    TensorMapIm2col,
-    TensorMapTiled,
-    as_member,
-)
+from cute_py.tma.descriptor.request import ENUM_OF, TensorMap, TensorMapIm2col, TensorMapTiled, as_member
 from cute_py.tma.descriptor.violations import violations
 
 if TYPE_CHECKING:

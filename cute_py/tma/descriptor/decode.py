@@ -6,14 +6,7 @@ import struct
 from typing import Any, Final
 
 from cute_py.tma.descriptor import fields as f
-from cute_py.tma.descriptor.formats import (
-    CODE_TO_FORMAT,
-    FORMATS,
-    Interleave,
-    L2Promotion,
-    OobFill,
-    TensorMapSwizzle,
-)
+from cute_py.tma.descriptor.formats import CODE_TO_FORMAT, FORMATS, Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.read import MapSource, read_map
 from cute_py.tma.descriptor.request import Residue, TensorMapIm2col, TensorMapTiled, normal_request
 from cute_py.tma.descriptor.violations import violations
@@ -25,8 +18,12 @@ _L2: Final = tuple(L2Promotion)
 _OOB: Final = tuple(OobFill)
 
 
-def _corners(bits: int, rank: int) -> tuple[int, ...]:
-    """The signed corners in the low 16 bits, W lowest."""
+def signed_corners(bits: int, rank: int) -> tuple[int, ...]:
+    """The corners of a map of this rank, as its low 16 bits hold them: two's complement, W lowest.
+
+    >>> signed_corners(0xFEFF, 4)
+    (-1, -2)
+    """
     if rank == f.MAX_RANK:
         return (bits & 31 ^ 16) - 16, (bits >> 5 & 31 ^ 16) - 16, (bits >> 10 & 31 ^ 16) - 16
     if rank == 4:
@@ -98,8 +95,8 @@ def decode(data: MapSource) -> TensorMapTiled | TensorMapIm2col:
     kind: Any
     if w1 & 1:
         pixels = (w7 >> 32 & 0x3FF) + 1
-        lower = _corners(w7, rank)
-        upper = _corners(w7 >> 16, rank)
+        lower = signed_corners(w7, rank)
+        upper = signed_corners(w7 >> 16, rank)
         note = size * inner * pixels
         kind = TensorMapIm2col
         values = (

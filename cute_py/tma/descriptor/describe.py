@@ -42,6 +42,8 @@ from cute_py.tma.descriptor.transfer import (
 )
 from cute_py.tma.descriptor.violations import violations
 
+__all__ = ["LogicalSlot", "SLOTS", "describe", "logical_slots", "seed_fields"]
+
 
 def strided_text(shape: tuple[int, ...], sizes: tuple[int, ...], width: int) -> str:
     """A layout of run-time numbers in CuTe's notation, innermost mode first and as a row-major shape has it.

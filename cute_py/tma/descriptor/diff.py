@@ -6,10 +6,13 @@ from collections.abc import Sequence
 
 from cute_py.argument_checks import record
 from cute_py.tma.descriptor import fields as f
+from cute_py.tma.descriptor.decode import signed_corners
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import CODE_TO_FORMAT
 from cute_py.tma.descriptor.read import MapSource, read_map
 from cute_py.tma.descriptor.request import ENUM_OF, TensorMap
+
+__all__ = ["FieldDifference", "FieldValue", "MapDifference", "diff", "field_table"]
 
 
 @record
@@ -73,10 +76,7 @@ def _meaning(row: f.BitField, raw: int, bits: int, rank: int) -> tuple[int, str]
         high = f.field("global_stride_high", row.mode).read(bits)
         return raw, f"stride {(raw | high << 32) << 4} bytes"
     if row.name.startswith("pixel_box"):
-        width = f.CORNER_WIDTH[rank]
-        parts = [raw >> (width * i) & ((1 << width) - 1) for i in range(rank - 2)]
-        signed = [part - (1 << width) if part >> (width - 1) else part for part in parts]
-        return raw, ", ".join(map(str, signed))
+        return raw, ", ".join(map(str, signed_corners(raw, rank)))
     if row.encoding.endswith(" - 1"):
         return raw + 1, ""
     return raw, ""

@@ -26,6 +26,8 @@ from cute_py.tma.descriptor.request import (
 )
 from cute_py.tma.descriptor.violations import refuse_request, violations
 
+__all__ = ["QUIRKS", "Quirk", "encode", "note_box_bytes", "payload"]
+
 _LAST_KNOWN_SWIZZLE: Final = TensorMapSwizzle.B128
 _LAST_KNOWN_FORMAT: Final = TensorMapDataType.TFLOAT32_FTZ
 
@@ -95,12 +97,8 @@ def pack(request: TensorMap) -> int:
 def _im2col_bits(request: TensorMapIm2col | TensorMapIm2colWide, rank: int) -> int:
     width = f.CORNER_WIDTH.get(rank, 0)
     mask = (1 << width) - 1
-    lower, upper = corners_of(request)
-    low = high = 0
-    for value in reversed(lower):  # two's complement, W lowest
-        low = low << width | value & mask
-    for value in reversed(upper):
-        high = high << width | value & mask
+    # two's complement, W lowest
+    low, high = (sum((n & mask) << width * i for i, n in enumerate(corner)) for corner in corners_of(request))
     return (
         1 << f.P_LOAD_MODE
         | request.channels_per_pixel - 1 << f.P_CHANNELS

@@ -19,6 +19,8 @@ from cute_py.tma.descriptor.read import MapSource
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 from cute_py.tma.descriptor.transfer import is_sound, measured_width, shared_row_bytes, transaction_bytes
 
+__all__ = ["HAZARDS", "Hazard", "Warned", "hazards"]
+
 
 @record
 class Hazard:

@@ -17,6 +17,8 @@ from cute_py.targets import RESERVED_SHARED_BYTES, SHARED_MEMORY_BYTES
 from cute_py.tma.descriptor.formats import CUDA_H, MEASURED, TensorMapDataType, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMap
 
+__all__ = ["ADDITIONS", "ARCHITECTURES", "Addition", "Architecture", "RULES", "Rule", "architecture"]
+
 PTXAS: Final = "ptxas 13.0.88"
 _GUIDE: Final = "CUDA 13.0 programming guide, compute capabilities; not measured"
 _BOTH: Final = f"{CUDA_H}; {MEASURED}"

@@ -20,13 +20,9 @@ from cute_py.tma.descriptor.encode import pack
 from cute_py.tma.descriptor.fields import MAP_BYTES
 from cute_py.tma.descriptor.formats import format_of
 from cute_py.tma.descriptor.read import read_map
-from cute_py.tma.descriptor.request import (
-    KINDS,
-    TensorMap,
-    TensorMapIm2col,
-    TensorMapIm2colWide,
-    TensorMapTiled,
-)
+from cute_py.tma.descriptor.request import KINDS, TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+
+__all__ = ["from_json", "request_of_array", "request_of_npy", "to_json"]
 
 _OPTIONAL: Final = frozenset(("element_strides", "interleave", "swizzle", "l2_promotion", "oob_fill", "mode"))
 

@@ -35,6 +35,8 @@ from cute_py.tma.descriptor.formats import (
     format_of,
 )
 
+__all__ = ["Residue", "TensorMap", "TensorMapIm2col", "TensorMapIm2colWide", "TensorMapTiled"]
+
 ENUM_OF: Final[dict[str, type[IntEnum]]] = {
     "data_type": TensorMapDataType,
     "interleave": Interleave,

@@ -1,16 +1,12 @@
 """A copy as text for another program: CUDA C++, PTX, the driver call, CuTe C++, Triton."""
 
-from __future__ import annotations
+from cute_py.moved import export_public
+from cute_py.tma.exports.export import cute_cpp as cute_cpp
+from cute_py.tma.exports.export import encode_call as encode_call
+from cute_py.tma.exports.export import export as export
+from cute_py.tma.exports.export import triton as triton
+from cute_py.tma.exports.export import write_export as write_export
+from cute_py.tma.exports.single_tile import cuda_kernel as cuda_kernel
+from cute_py.tma.exports.single_tile import single_tile_ptx as single_tile_ptx
 
-from cute_py.tma.exports.export import cute_cpp, encode_call, export, triton, write_export
-from cute_py.tma.exports.single_tile import cuda_kernel, single_tile_ptx
-
-__all__ = [
-    "cuda_kernel",
-    "cute_cpp",
-    "encode_call",
-    "export",
-    "single_tile_ptx",
-    "triton",
-    "write_export",
-]
+export_public(__name__)

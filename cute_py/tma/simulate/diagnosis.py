@@ -23,14 +23,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypedDict, Unpack
 
-from cute_py.argument_checks import (
-    expect,
-    expect_function,
-    expect_having,
-    expect_integer,
-    expect_integers,
-    record,
-)
+from cute_py.argument_checks import expect, expect_function, expect_having, expect_integer, expect_integers, record
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import InvalidTypeError, InvalidValueError, RaceError, TmaTrap, WouldHangError, counted
 from cute_py.tma.emulator.emulator import Emulator
