@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import cute_py as cute
-from cute_py.cli.arguments import Commands, file_of, json_option, report
+from cute_py.cli.arguments import file_of, json_option, report
 from cute_py.cli.files import SUFFIXES, Array, check_output, read_array, write_array
 from cute_py.cli.terminal import progress_bar
 from cute_py.copies.copy import copy
@@ -220,14 +220,12 @@ def _working(bits: Array, dtype: DType, tile: tuple[int, ...], swizzle: str, ord
     return works
 
 
-def register(commands: Commands) -> None:
+def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    p = commands.add_parser(
-        "copy",
-        help="copy a tensor from a file tile by tile through an emulated (or real) TMA engine",
-        description="Reads a tensor, builds its layout, a shared-memory tile, the TMA atom and its descriptor, copies "
+    p.description = (
+        "Reads a tensor, builds its layout, a shared-memory tile, the TMA atom and its descriptor, copies "
         "the whole tensor tile by tile, and compares. Exit status 0 only if the copy equals the input, 2 if it is "
-        "refused.",
+        "refused."
     )
     p.add_argument("input", help=".npy, .npz or .safetensors file; - reads standard input")
     p.add_argument("--tile", required=True, help="tile, such as 128x64; a shorter one is for the last dimensions")

@@ -7,21 +7,19 @@ import json
 from pathlib import Path
 
 import cute_py as cute
-from cute_py.cli.arguments import MAX_TEXT, STANDARD_INPUT, Commands, json_option, text_of
+from cute_py.cli.arguments import MAX_TEXT, STANDARD_INPUT, json_option, text_of
 from cute_py.cli.terminal import print_report
 from cute_py.errors import FileFormatError
 from cute_py.explanation.dispatch import readings_of
 
 
-def register(commands: Commands) -> None:
+def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    p = commands.add_parser(
-        "explain",
-        help="what a text means, what is wrong with it, and the change that works",
-        description="Takes what a program printed: CUTLASS's TMA descriptor, a printed layout or tensor, a compiler's "
+    p.description = (
+        "Takes what a program printed: CUTLASS's TMA descriptor, a printed layout or tensor, a compiler's "
         "output with a failed assertion, an error of CUDA, Triton or TileLang, the arguments or the bytes of a tensor "
         "map in any form; or a name or a term, such as zipped_divide or LBO. Without TEXT, or with -, it reads "
-        "standard input.",
+        "standard input."
     )
     p.add_argument(
         "text", nargs="?", default=STANDARD_INPUT, metavar="TEXT|FILE", help="the text, or a file that has it"

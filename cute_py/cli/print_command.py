@@ -8,7 +8,7 @@ import os
 from typing import Any
 
 import cute_py as cute
-from cute_py.cli.arguments import Commands, json_option, text_of
+from cute_py.cli.arguments import json_option, text_of
 from cute_py.cli.terminal import print_report
 from cute_py.errors import FileFormatError, InvalidValueError, ParseError, TensorAccessError
 from cute_py.layout.composed import ComposedLayout
@@ -22,14 +22,12 @@ SHOWN_ELEMENTS = 1 << 16
 """Of a layout with more elements only the text and the size are printed; a tensor or picture with more is refused."""
 
 
-def register(commands: Commands) -> None:
+def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    p = commands.add_parser(
-        "print",
-        help="a layout or tensor as CuTe prints it: table or elements",
-        description="Takes the text of a layout or tensor, such as '(4,8):(8,1)' or "
+    p.description = (
+        "Takes the text of a layout or tensor, such as '(4,8):(8,1)' or "
         "'ArithTuple(0,0) o (4,5):(_1@0,_1@1)', and prints all of it, as wide as it is; - reads standard input. "
-        "`cute-py draw` shows less of a large one.",
+        "`cute-py draw` shows less of a large one."
     )
     p.add_argument("text", help="what CuTe printed")
     p.add_argument("--latex", action="store_true", help="a TikZ picture of a layout")

@@ -1,14 +1,23 @@
-"""Copies of whole tensors: through an atom or between arrays, emulated or on a GPU."""
+"""Copies of whole tensors: through an atom or between arrays, emulated or on a GPU.
+
+What needs a GPU is imported when it is first used: the kernels and the instruction table take longer to load than a
+small emulated copy takes.
+"""
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING
+
 from cute_py.copies.compare_tile import TileComparison, compare_tile
 from cute_py.copies.copy import copy, execute
-from cute_py.copies.device_copy import copy_array
 from cute_py.copies.emulated_copy import CopyResult, TileResult, first_difference
-from cute_py.copies.prepared import PreparedCopy, prepare_copy
-from cute_py.copies.report import CopyReport, kernel_texts, measure_copy
-from cute_py.copies.tune import tuned_copy
+
+if TYPE_CHECKING:
+    from cute_py.copies.device_copy import copy_array
+    from cute_py.copies.prepared import PreparedCopy, prepare_copy
+    from cute_py.copies.report import CopyReport, kernel_texts, measure_copy
+    from cute_py.copies.tune import tuned_copy
 
 __all__ = [
     "CopyReport",
@@ -26,3 +35,18 @@ __all__ = [
     "prepare_copy",
     "tuned_copy",
 ]
+
+_ON_FIRST_USE = {
+    **dict.fromkeys(("CopyReport", "kernel_texts", "measure_copy"), "report"),
+    **dict.fromkeys(("PreparedCopy", "prepare_copy"), "prepared"),
+    "copy_array": "device_copy",
+    "tuned_copy": "tune",
+}
+"""Public name -> the module here that has it."""
+
+if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is an error
+
+    def __getattr__(name):
+        if name not in _ON_FIRST_USE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"{__name__}.{_ON_FIRST_USE[name]}"), name)
