@@ -144,6 +144,6 @@ def _small_float_order(old: Words, new: Words, op: str, infinity: int) -> Words:
         return ordered
 
     chosen = (np.minimum if op == "min" else np.maximum)(key(old), key(new))
-    out = (chosen ^ (chosen >> 15 & 0x7FFF)).view(np.uint16)
+    out: Words = (chosen ^ (chosen >> 15 & 0x7FFF)).view(np.uint16)
     out[chosen == behind] = _NAN[2]
     return out
