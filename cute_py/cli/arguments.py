@@ -13,10 +13,10 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final, TypeAlias
+from typing import Final
 
 from cute_py.argument_checks import check_magnitude
-from cute_py.cli.files import MAX_SAFETENSORS_HEADER
+from cute_py.array_files import MAX_SAFETENSORS_HEADER
 from cute_py.cli.terminal import print_report
 from cute_py.errors import FileFormatError, InvalidValueError, given, shortened
 
@@ -25,8 +25,6 @@ MAX_TEXT: Final = 1 << 20
 _INTEGER: Final = re.compile(
     r"[-+]?(?:0[xX][0-9a-fA-F]{1,5000}|0[oO][0-7]{1,5000}|0[bB][01]{1,5000}|[1-9][0-9]{0,4000}|0+)"
 )
-Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
-"""What a command registers itself with."""
 STANDARD_INPUT: Final = "-"
 HEAD_BYTES: Final = 1 << 20
 MAGIC: Final = ((b"\x93NUMPY", ".npy"), (b"PK\x03\x04", ".npz"), (b"PK\x05\x06", ".npz"))

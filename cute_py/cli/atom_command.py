@@ -13,7 +13,7 @@ from cute_py.atom.element_types import type_text
 from cute_py.atom.mma_atom import MmaAtom
 from cute_py.atom.mma_atoms import MMA_ATOMS, find_mma_atoms
 from cute_py.atom.tiled_mma import make_tiled_mma
-from cute_py.cli.arguments import Commands, integer, json_option, report, text_of
+from cute_py.cli.arguments import integer, json_option, report, text_of
 from cute_py.draw.threads import draw_copy, draw_mma
 from cute_py.errors import InvalidValueError
 from cute_py.explanation.atoms import atom_data, atom_of, atom_text
@@ -22,13 +22,9 @@ from cute_py.tensor.latex import format_latex
 Row = dict[str, Any]
 
 
-def register(commands: Commands) -> None:
+def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    p = commands.add_parser(
-        "atom",
-        help="MMA and copy atoms: list, find, show which thread holds what",
-        description="The MMA and copy operations of CuTe C++, by C++'s names. Every action takes --json.",
-    )
+    p.description = "The MMA and copy operations of CuTe C++, by C++'s names. Every action takes --json."
     actions = p.add_subparsers(dest="action", metavar="ACTION", required=True)
     listed = actions.add_parser("list", help="all operations, or those of a family or architecture")
     listed.add_argument("--kind", choices=("mma", "copy"), help="only these")

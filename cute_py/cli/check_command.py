@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from cute_py.cli.arguments import STANDARD_INPUT, Commands, json_option, report, standard_bytes
+from cute_py.cli.arguments import STANDARD_INPUT, json_option, report, standard_bytes
 from cute_py.errors import DeviceError, FileFormatError, counted, shortened
 from cute_py.targets import architecture
 
@@ -24,14 +24,12 @@ _CUDA_MACHINE: Final = 190
 """e_machine of an ELF file of GPU code."""
 
 
-def register(commands: Commands) -> None:
+def register(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    command = commands.add_parser(
-        "check",
-        help="judge the TMA and barrier instructions of a PTX, CUDA or cubin file",
-        description="Judges each TMA, bulk, mbarrier, fence, tensormap and cluster instruction of a PTX module: form "
-        "and architecture, bytes expected, fences, commits, waits, multicast. A .cu file is compiled to PTX first. "
-        "Of a cubin the instructions are listed, and no rule is judged.",
+    command.description = (
+        "Judges each TMA, bulk, mbarrier, fence, tensormap and cluster instruction of a PTX module: form and "
+        "architecture, bytes expected, fences, commits, waits, multicast. A .cu file is compiled to PTX first. Of a "
+        "cubin the instructions are listed, and no rule is judged."
     )
     command.add_argument(
         "file", metavar="FILE", help="a .ptx, .cu or .cubin file, or - for standard input (PTX, cubin)"
@@ -46,7 +44,7 @@ def register(commands: Commands) -> None:
     command.add_argument(
         "-I", dest="include", action="append", default=[], metavar="DIR", help="a folder of headers (.cu)"
     )
-    json_option(command, run_check)
+    json_option(command, run)
 
 
 def _content(name: str) -> bytes:
@@ -127,7 +125,7 @@ def _list_cubin(options: argparse.Namespace, data: bytes) -> int:
     return 0
 
 
-def run_check(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Print what is broken; 1 if a rule is."""
     from cute_py.ptx.order import check_program
 

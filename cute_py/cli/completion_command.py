@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from cute_py.cli.arguments import Commands, json_option
+from cute_py.cli.arguments import json_option
 from cute_py.cli.tma_command import VIEWS
 from cute_py.errors import MissingPackageError
 
@@ -36,14 +36,11 @@ INSTALL: Final = {
 """Shell -> where its script belongs."""
 
 
-def register(commands: Commands) -> None:
+def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    p = commands.add_parser(
-        "completion",
-        help="a script that completes these commands in a shell",
-        description="Prints a script for a shell, made from this program's arguments. "
-        + "; ".join(f"{shell}: {line}" for shell, line in INSTALL.items()).replace("%", "%%"),
-    )
+    p.description = "Prints a script for a shell, made from this program's arguments. " + "; ".join(
+        f"{shell}: {line}" for shell, line in INSTALL.items()
+    ).replace("%", "%%")
     p.add_argument("shell", choices=SHELLS, help="the shell that is to complete")
     json_option(p, run, "the script as JSON")
 
@@ -82,7 +79,7 @@ def _commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.A
 
 def run(options: argparse.Namespace) -> int:
     """Print the script."""
-    text = script(options.parser, options.shell)
+    text = script(options.parser(), options.shell)
     data = {"shell": options.shell, "script": text, "install": INSTALL[options.shell]}
     print(json.dumps(data, indent=2) if options.json else text.rstrip("\n"))
     return 0

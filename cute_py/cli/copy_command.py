@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import cute_py as cute
-from cute_py.cli.arguments import Commands, file_of, json_option, report
-from cute_py.cli.files import SUFFIXES, Array, check_output, read_array, write_array
+from cute_py.array_files import SUFFIXES, Array, check_output, read_array, write_array
+from cute_py.cli.arguments import file_of, json_option, report
 from cute_py.cli.terminal import progress_bar
 from cute_py.copies.copy import copy
 from cute_py.copies.emulated_copy import CopyResult, HostArray
@@ -225,15 +225,12 @@ def _working(bits: Array, dtype: DType, tile: tuple[int, ...], swizzle: str, ord
     return works
 
 
-def register(commands: Commands) -> None:
+def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    p = commands.add_parser(
-        "copy",
-        help="copy a tensor from a file, tile by tile through an emulated (or real) TMA engine, or into another layout",
-        description="With --tile: reads a tensor, builds its layout, a shared-memory tile, the TMA atom and its "
-        "descriptor, copies the whole tensor tile by tile, and compares. With --permute or --layout: copies the whole "
-        "tensor into that order or layout, and reports the plan. Exit status 0 only if the copy equals the input, 2 if "
-        "it is refused.",
+    p.description = (
+        "With --tile: reads a tensor, builds its layout, a shared-memory tile, the TMA atom and its descriptor, copies "
+        "the whole tensor tile by tile, and compares. With --permute or --layout: copies the whole tensor into that "
+        "order or layout, and reports the plan. Exit status 0 only if the copy equals the input, 2 if it is refused."
     )
     p.add_argument("input", help=".npy, .npz or .safetensors file; - reads standard input")
     p.add_argument("--permute", help="order of the dimensions in the copy, such as 0,2,1,3; row-major")

@@ -7,9 +7,9 @@ import json
 from textwrap import indent
 
 import cute_py as cute
-from cute_py.cli.arguments import Commands, file_of, json_option
+from cute_py.array_files import Array, read_array
+from cute_py.cli.arguments import file_of, json_option
 from cute_py.cli.copy_command import SWIZZLES, make_copy, parse_tile, report_data, swizzle_option
-from cute_py.cli.files import Array, read_array
 from cute_py.cli.terminal import print_report, progress_bar
 from cute_py.copies.copy import copy, execute
 from cute_py.errors import counted
@@ -17,13 +17,9 @@ from cute_py.tensor.printing import format_tensor
 from cute_py.tma.descriptor.describe import describe
 
 
-def register(commands: Commands) -> None:
+def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    p = commands.add_parser(
-        "demo",
-        help="one copy on one screen: coordinate tensors, a TMA atom, its descriptor, a copy",
-        description="Coordinate tensors, then a copy of an array (its own, or yours) through an emulated TMA engine.",
-    )
+    p.description = "Coordinate tensors, then a copy of an array (its own, or yours) through an emulated TMA engine."
     p.add_argument("input", nargs="?", help="your own .npy, .npz or .safetensors file (- standard input)")
     p.add_argument("--key", help="name of the array in a .npz or .safetensors file")
     p.add_argument("--tile", help="tile, such as 64x64; default 64 by 128 bytes' worth of elements")

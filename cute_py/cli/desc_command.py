@@ -8,9 +8,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from cute_py.array_files import check_output, truncated
 from cute_py.cli.arguments import (
     MAX_TEXT,
-    Commands,
     driver_version,
     file_of,
     integer,
@@ -21,9 +21,7 @@ from cute_py.cli.arguments import (
     standard_input,
     standard_text,
 )
-from cute_py.cli.files import check_output, truncated
 from cute_py.cli.serve_workers import diagnostic_data
-from cute_py.draw.picture import write_whole
 from cute_py.errors import FileFormatError, InvalidValueError, ParseError, counted
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import describe, logical_slots
@@ -35,6 +33,7 @@ from cute_py.tma.descriptor.plain_data import from_json, request_of_npy, to_json
 from cute_py.tma.descriptor.read import read_map
 from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled, as_member
 from cute_py.tma.descriptor.violations import violations
+from cute_py.whole_file import write_whole
 
 MAP_HELP = (
     "a map: hex, words (0x...), what a debugger prints, a C or Python array, a DESC_TMA512 dump, "
@@ -42,9 +41,8 @@ MAP_HELP = (
 )
 
 
-def register(commands: Commands) -> None:
+def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    p = commands.add_parser("desc", help="encode, decode, compare and check tensor maps (CUtensorMap)")
     actions = p.add_subparsers(dest="action", metavar="ACTION", required=True)
 
     e = actions.add_parser("encode", help="the 128 bytes of a map, from sizes, a JSON request or a .npy header")

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import cute_py as cute
-from cute_py.cli.arguments import Commands, driver_version, json_option
+from cute_py.cli.arguments import driver_version, json_option
 from cute_py.cli.terminal import ERROR, HINT, painted, print_report, spinner, wants_colour
 from cute_py.errors import CuteError
 from cute_py.gpu.device import MIN_DRIVER, Device
@@ -419,13 +419,11 @@ def _issues_of(driver: int, device: Device | None) -> list[dict[str, str | bool]
     ]
 
 
-def register(commands: Commands) -> None:
+def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    p = commands.add_parser(
-        "doctor",
-        help="versions, driver, GPU, what works here, and known issues of the driver",
-        description="Tries what this library can do, and reports what does not work and why. Exit status 1 if the "
-        "emulator's copy is not equal, or the encoder and the driver disagree.",
+    p.description = (
+        "Tries what this library can do, and reports what does not work and why. Exit status 1 if the "
+        "emulator's copy is not equal, or the encoder and the driver disagree."
     )
     p.add_argument("--driver", type=driver_version, help="list the known issues of this driver version, such as 12080")
     json_option(p, run)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import cute_py as cute
-from cute_py.cli.arguments import Commands, integer, json_option, only_one, text_of
+from cute_py.cli.arguments import integer, json_option, only_one, text_of
 from cute_py.cli.desc_command import map_of
 from cute_py.cli.terminal import spinner
 from cute_py.draw.bit_map import draw_descriptor
@@ -19,7 +19,7 @@ from cute_py.draw.dispatch import draw
 from cute_py.draw.explorer import explorer_page
 from cute_py.draw.layouts import COLORS, Sizes, draw_compare, draw_layout
 from cute_py.draw.page import html_page
-from cute_py.draw.picture import SCALE, Picture, write_whole
+from cute_py.draw.picture import SCALE, Picture
 from cute_py.draw.shared_memory import draw_smem, draw_swizzle
 from cute_py.draw.tensor_memory import draw_tmem
 from cute_py.draw.threads import draw_tv
@@ -27,20 +27,19 @@ from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidValueError
 from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tmem.demonstration import demonstrate
+from cute_py.whole_file import write_whole
 
 OF_ATOM = ("boxes", "smem", "multicast", "descriptor")
 WHATS = ("layout", "tv", "compare", "swizzle", "tensor", *OF_ATOM, "tmem")
 
 
-def register(commands: Commands) -> None:
+def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    p = commands.add_parser(
-        "draw",
-        help="pictures of layouts, swizzles, TMA boxes, tiles in shared memory, descriptors",
-        description="Draws a layout, tensor or swizzle as CuTe prints it, such as '((2,2),4):((1,8),2)'; several "
+    p.description = (
+        "Draws a layout, tensor or swizzle as CuTe prints it, such as '((2,2),4):((1,8),2)'; several "
         "layouts side by side; with --smem the TMA copy of a tile of that global layout; - reads standard input. "
         "Prints the picture as text; --out writes it as SVG, PNG or HTML. --html without any text is the explorer: "
-        "one page, without network, on which layouts are typed and seen.",
+        "one page, without network, on which layouts are typed and seen."
     )
     p.add_argument("texts", nargs="*", metavar="TEXT", help="what CuTe printed, or a descriptor as `desc` takes it")
     p.add_argument("--what", choices=WHATS, help="which picture; default the one that fits the text")

@@ -3,49 +3,36 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import io
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NoReturn
 
-from cute_py.cli import (
-    atom_command,
-    check_command,
-    completion_command,
-    copy_command,
-    demo_command,
-    desc_command,
-    doctor_command,
-    draw_command,
-    print_command,
-    reshard_command,
-    serve_command,
-    tma_command,
-    tmem_command,
-    watch_command,
-)
-from cute_py.cli.serve_workers import Json, plain_error, refusal
 from cute_py.cli.terminal import ERROR, FACT, HINT, painted, wants_colour
 from cute_py.errors import CuteError, shortened
 
-COMMANDS = (
-    demo_command,
-    print_command,
-    copy_command,
-    tma_command,
-    desc_command,
-    check_command,
-    watch_command,
-    tmem_command,
-    atom_command,
-    draw_command,
-    reshard_command,
-    serve_command,
-    doctor_command,
-    completion_command,
-)
+COMMANDS = {
+    "demo": "one copy on one screen: coordinate tensors, a TMA atom, its descriptor, a copy",
+    "explain": "what a text means, what is wrong with it, and the change that works",
+    "print": "a layout or tensor as CuTe prints it: table or elements",
+    "copy": "copy a tensor from a file, tile by tile through an emulated (or real) TMA engine, or into another layout",
+    "tma": "which box a tile becomes, and why: G-basis, TMA tensor, partition, descriptor",
+    "desc": "encode, decode, compare and check tensor maps (CUtensorMap)",
+    "check": "judge the TMA and barrier instructions of a PTX, CUDA or cubin file",
+    "watch": "run a CUDA program and report the tensor maps that it encodes",
+    "tmem": "tcgen05.cp: shared memory to tensor memory, emulated (assembled for sm_100a, not executed)",
+    "atom": "MMA and copy atoms: list, find, show which thread holds what",
+    "draw": "pictures of layouts, swizzles, TMA boxes, tiles in shared memory, descriptors",
+    "reshard": "shards in files of one mesh into those of another",
+    "serve": "the explorer as a local web page, checked by the library",
+    "doctor": "versions, driver, GPU, what works here, and known issues of the driver",
+    "completion": "a script that completes these commands in a shell",
+}
+"""Command -> what `cute-py --help` says of it. The module `<command>_command` has its arguments; it is imported when
+the command runs, so that --help and each command load what they need and no more."""
 
 EPILOG = """\
 exit status:
@@ -75,14 +62,16 @@ class OneLineParser(argparse.ArgumentParser):
         """Exit with status 2."""
         text = shortened(" ".join(message.split()), 400)
         if OneLineParser.as_json:
+            from cute_py.cli.serve_workers import plain_error
+
             print(json.dumps(plain_error("UsageError", text), indent=2))
         coloured = wants_colour(sys.stderr)
         name, text = (painted("error:", f"bold {ERROR}"), painted(text, ERROR)) if coloured else ("error:", text)
         self.exit(2, f"{self.prog}: {name} {text} (see {self.prog} --help)\n")
 
 
-def parser() -> argparse.ArgumentParser:
-    """The argument parser of all commands."""
+def parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+    """The argument parser of all commands; only `commands` have their arguments."""
     import cute_py
 
     top = OneLineParser(
@@ -92,9 +81,11 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"cute-py {cute_py.__version__}")
-    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in COMMANDS:
-        module.register(commands)
+    choices = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, what in COMMANDS.items():
+        command = choices.add_parser(name, help=what)
+        if name in commands:
+            importlib.import_module(f"cute_py.cli.{name}_command").register(command)
     return top
 
 
@@ -125,15 +116,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may hold what the terminal can't show
-    made = parser()
-    OneLineParser.as_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
-    options = made.parse_args(arguments)
-    options.parser = made
+    given = sys.argv[1:] if arguments is None else arguments
+    OneLineParser.as_json = "--json" in given
+    named = [argument for argument in given if argument in COMMANDS]  # the first is the command, or there is none
+    options = parser(named[:1]).parse_args(arguments)
+    options.parser = parser
     try:
         status: int = options.run(options)
         sys.stdout.flush()
         return status
     except CuteError as error:
+        from cute_py.cli.serve_workers import refusal
+
         coloured = wants_colour(sys.stderr)
         name = painted("error:", f"bold {ERROR}") if coloured else "error:"
         return _refuse(options, f"{name} {refusal_text(error, coloured)}", refusal(error))
@@ -153,9 +147,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _refuse(options: argparse.Namespace, text: str, data: dict[str, Json] | None = None) -> int:
+def _refuse(options: argparse.Namespace, text: str, data: Mapping[str, object] | None = None) -> int:
     """A refusal as text on standard error, and with --json as data on standard output."""
     if options.json:
+        from cute_py.cli.serve_workers import plain_error
+
         print(json.dumps(data or plain_error("Error", text.removeprefix("error: ")), indent=2))
     _report_error(f"cute-py: {text}")
     return 2

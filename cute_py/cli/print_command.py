@@ -1,19 +1,16 @@
-"""What a text is: `cute-py print`, the table and elements of a printed layout or tensor, as C++ prints them; `cute-py
-explain`, what a text means that a program printed, or that names something: errors, maps, layouts."""
+"""`cute-py print`: what a printed layout or tensor is: its table, its elements, as C++ prints them."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 import cute_py as cute
-from cute_py.cli.arguments import MAX_TEXT, STANDARD_INPUT, Commands, json_option, text_of
+from cute_py.cli.arguments import json_option, text_of
 from cute_py.cli.terminal import print_report
 from cute_py.errors import FileFormatError, InvalidValueError, ParseError, TensorAccessError
-from cute_py.explanation.dispatch import readings_of
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
 from cute_py.layout.trees import modes
@@ -25,79 +22,17 @@ SHOWN_ELEMENTS = 1 << 16
 """Of a layout with more elements only the text and the size are printed; a tensor or picture with more is refused."""
 
 
-def register(commands: Commands) -> None:
-    """Add the arguments of both commands."""
-    p = commands.add_parser(
-        "print",
-        help="a layout or tensor as CuTe prints it: table or elements",
-        description="Takes the text of a layout or tensor, such as '(4,8):(8,1)' or "
+def register(p: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    p.description = (
+        "Takes the text of a layout or tensor, such as '(4,8):(8,1)' or "
         "'ArithTuple(0,0) o (4,5):(_1@0,_1@1)', and prints all of it, as wide as it is; - reads standard input. "
-        "`cute-py draw` shows less of a large one.",
+        "`cute-py draw` shows less of a large one."
     )
     p.add_argument("text", help="what CuTe printed")
     p.add_argument("--latex", action="store_true", help="a TikZ picture of a layout")
     p.add_argument("--explain", action="store_true", help="explain it, in place of its elements")
     json_option(p, run)
-    _register_explain(commands)
-
-
-def _register_explain(commands: Commands) -> None:
-    p = commands.add_parser(
-        "explain",
-        help="what a text means, what is wrong with it, and the change that works",
-        description="Takes what a program printed: CUTLASS's TMA descriptor, a printed layout or tensor, a compiler's "
-        "output with a failed assertion, an error of CUDA, Triton or TileLang, the arguments or the bytes of a tensor "
-        "map in any form; or a name or a term, such as zipped_divide or LBO. Without TEXT, or with -, it reads "
-        "standard input.",
-    )
-    p.add_argument(
-        "text", nargs="?", default=STANDARD_INPUT, metavar="TEXT|FILE", help="the text, or a file that has it"
-    )
-    json_option(p, _explain, "the answer as JSON: its text, and each part with its rules")
-
-
-def _explain(options: argparse.Namespace) -> int:
-    """Print the answer."""
-    text = _pasted(options.text)
-    answer = cute.explain(text)
-    if not options.json:
-        print_report(answer)
-        return 0
-    parts = [
-        {
-            "kind": reading.kind,
-            "meaning": list(reading.meaning),
-            "broken": [{"rule": d.rule, "severity": d.severity, "message": d.message} for d in reading.broken],
-            "changes": list(reading.changes),
-            "missing": list(reading.missing),
-        }
-        for reading in readings_of(text)
-    ]
-    print(json.dumps({"explain": str(answer), "parts": parts}, indent=2))
-    return 0
-
-
-def _pasted(argument: str) -> str:
-    """The text that is given, or that of a file or of standard input.
-
-    Raises:
-        FileFormatError: a file that can't be read, or of more than 1 MiB.
-    """
-    try:
-        path = Path(argument) if "\n" not in argument and len(argument) < 4096 else None
-        is_file = path is not None and argument != STANDARD_INPUT and path.is_file()
-    except (OSError, ValueError):  # a name that no file can have
-        is_file = False
-    if not is_file:
-        return text_of(argument)
-    try:
-        with open(argument, "rb") as file:
-            raw = file.read(MAX_TEXT + 1)
-    except OSError as error:
-        raise FileFormatError(f"can't read {argument}: {error.strerror}") from None
-    if len(raw) > MAX_TEXT:
-        raise FileFormatError(f"{argument} has more than {MAX_TEXT} bytes; paste the part with the error")
-    return raw.decode("utf-8", "replace")
 
 
 def _print_layout(layout: Layout | ComposedLayout) -> None:

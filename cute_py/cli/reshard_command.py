@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import argparse
 
-from cute_py.cli.arguments import Commands, json_option, report
+from cute_py.cli.arguments import json_option, report
 from cute_py.cli.terminal import progress_bar
 from cute_py.errors import counted
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
-def register(commands: Commands) -> None:
+def register(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    command = commands.add_parser(
-        "reshard",
-        help="shards in files of one mesh into those of another",
-        description="""Reads the .safetensors files of one mesh and writes those of another. The plan is TOML:
+    command.formatter_class = argparse.RawDescriptionHelpFormatter
+    command.description = """Reads the .safetensors files of one mesh and writes those of another. The plan is TOML:
 
   [source]
   mesh = [8]
@@ -31,9 +29,7 @@ def register(commands: Commands) -> None:
   "*.o_proj.weight" = "row-parallel"
   "*.weight" = "column-parallel"
   "*" = "replicate"
-""",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+"""
     command.add_argument("plan", metavar="PLAN.toml", help="meshes, files and placements")
     command.add_argument(
         "--memory",

@@ -27,7 +27,7 @@ from typing import Final, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 from cute_py.argument_checks import expect, expect_integer
-from cute_py.cli.arguments import Commands, integer, json_option
+from cute_py.cli.arguments import integer, json_option
 from cute_py.cli.serve_workers import ANSWER_SECONDS, Json, NoAnswer, Workers, plain_error, refusal
 from cute_py.draw.explorer import explorer_page
 from cute_py.errors import CuteError, InvalidValueError, given
@@ -305,14 +305,12 @@ def make_server(
         raise InvalidValueError(f"can't listen at {given(name)[1:-1]} port {port}: {reason}", hint=hint) from None
 
 
-def register(commands: Commands) -> None:
+def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    p = commands.add_parser(
-        "serve",
-        help="the explorer as a local web page, checked by the library",
-        description="Serves the page of 'cute-py draw --html' and, beside it, the library's own answer to what is "
+    p.description = (
+        "Serves the page of 'cute-py draw --html' and, beside it, the library's own answer to what is "
         "typed; the page says whether the two agree. It answers requests that name it as it was started and that come "
-        "from its own page. Stop with Ctrl-C.",
+        "from its own page. Stop with Ctrl-C."
     )
     p.add_argument("--port", type=integer, default=PORT, help="0 takes a free one; default %(default)s")
     p.add_argument("--host", default=HOST, help="address to listen at, such as ::1; default %(default)s, this machine")

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 import cute_py as cute
-from cute_py.cli.arguments import Commands, integer, json_option, only_one, text_of
+from cute_py.cli.arguments import integer, json_option, only_one, text_of
 from cute_py.cli.serve_workers import diagnostic_data
 from cute_py.cli.terminal import print_report
 from cute_py.diagnostics import Diagnostic
@@ -39,16 +39,14 @@ REPORTS = ("explain", "box", "partition", "check")
 """Views that are reports, not the text of a program."""
 
 
-def register(commands: Commands) -> None:
+def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    p = commands.add_parser(
-        "tma",
-        help="which box a tile becomes, and why: G-basis, TMA tensor, partition, descriptor",
-        usage=USAGE,
-        description="GMEM is the layout of the global tensor, in elements; SMEM that of the tile in shared memory; "
+    p.usage = USAGE
+    p.description = (
+        "GMEM is the layout of the global tensor, in elements; SMEM that of the tile in shared memory; "
         "TILE the tile, by default the shape of SMEM. They are written as CuTe prints them: '(1024,512):(512,_1)', "
         "'Sw<3,4,3> o smem_ptr[16b](unset) o (_128,_64):(_64,_1)', '(_128,_64)'; one of them may be -, standard "
-        "input. Exit status 1 if `check` finds a broken rule.",
+        "input. Exit status 1 if `check` finds a broken rule."
     )
     p.add_argument("operands", nargs="+", metavar="[VIEW] GMEM SMEM [TILE]", help="see above; VIEW as --show")
     p.add_argument("--dtype", default="float16", help="element type")

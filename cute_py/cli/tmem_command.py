@@ -6,7 +6,7 @@ import argparse
 import json
 
 from cute_py.atom.smem_descriptor import DescriptorKind, SmemDescriptor
-from cute_py.cli.arguments import Commands, integer, json_option, report, text_of
+from cute_py.cli.arguments import integer, json_option, report, text_of
 from cute_py.errors import InvalidValueError
 from cute_py.tmem.cp_forms import FORMS
 from cute_py.tmem.demonstration import demonstrate
@@ -14,13 +14,9 @@ from cute_py.tmem.demonstration import demonstrate
 VIEWS = ("all", "plan", "trace", "ptx", "cuda", "kernel", "picture")
 
 
-def register(commands: Commands) -> None:
+def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    p = commands.add_parser(
-        "tmem",
-        help="tcgen05.cp: shared memory to tensor memory, emulated (assembled for sm_100a, not executed)",
-        description="Nothing of this runs on a GPU here: it is planned, emitted as text, and emulated.",
-    )
+    p.description = "Nothing of this runs on a GPU here: it is planned, emitted as text, and emulated."
     actions = p.add_subparsers(dest="action", metavar="ACTION", required=True)
 
     d = actions.add_parser("demo", help="a 32 x 16 tile of bytes to all four warps' lanes, and back")

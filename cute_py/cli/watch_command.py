@@ -7,35 +7,33 @@ import json
 import sys
 from typing import Final
 
-from cute_py.cli.arguments import Commands, json_option
-from cute_py.cli.files import check_output
-from cute_py.draw.picture import write_whole
+from cute_py.array_files import check_output
+from cute_py.cli.arguments import json_option
 from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.targets import architecture
+from cute_py.whole_file import write_whole
 
 STATUS: Final = {"not found": 127, "not run": 126}
 """Rule of a refusal -> exit status, as a shell has it."""
 
 
-def register(commands: Commands) -> None:
+def register(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
-    command = commands.add_parser(
-        "watch",
-        help="run a CUDA program and report the tensor maps that it encodes",
-        description="Runs COMMAND with its own input and output, records every cuTensorMapEncode* call through CUPTI, "
-        "and reports on standard error: each distinct map, refused ones with the rule and the fix, harmful ones, maps "
-        "that are encoded again and again, and which kernel takes which. The exit status is the program's.",
-        epilog="Example: cute-py watch --dump maps -- python train.py",
+    command.description = (
+        "Runs COMMAND with its own input and output, records every cuTensorMapEncode* call through CUPTI, and reports "
+        "on standard error: each distinct map, refused ones with the rule and the fix, harmful ones, maps that are "
+        "encoded again and again, and which kernel takes which. The exit status is the program's."
     )
+    command.epilog = "Example: cute-py watch --dump maps -- python train.py"
     command.add_argument("--live", action="store_true", help="one line for each distinct map when it is first encoded")
     command.add_argument("--dump", metavar="DIR", help="write the 128 bytes of each map to this folder")
     command.add_argument("--report", metavar="FILE", help="write the report to this file, not to standard error")
     command.add_argument("--arch", default="sm_90a", help="the architecture whose rules hold")
     command.add_argument("program", nargs=argparse.REMAINDER, metavar="COMMAND", help="-- and the program to run")
-    json_option(command, run_watch, "the report as JSON")
+    json_option(command, run, "the report as JSON")
 
 
-def run_watch(options: argparse.Namespace) -> int:
+def run(options: argparse.Namespace) -> int:
     """Run the program; its exit status."""
     from cute_py.watch.program import watch
     from cute_py.watch.records import WatchedMap

@@ -1,19 +1,52 @@
-"""Copies of whole tensors: through an atom or between arrays, emulated or on a GPU."""
+"""Copies of whole tensors: through an atom or between arrays, emulated or on a GPU.
 
-from cute_py.copies.compare_tile import TileComparison as TileComparison
-from cute_py.copies.compare_tile import compare_tile as compare_tile
-from cute_py.copies.copy import copy as copy
-from cute_py.copies.copy import execute as execute
-from cute_py.copies.device_copy import copy_array as copy_array
-from cute_py.copies.emulated_copy import CopyResult as CopyResult
-from cute_py.copies.emulated_copy import TileResult as TileResult
-from cute_py.copies.emulated_copy import first_difference as first_difference
-from cute_py.copies.prepared import PreparedCopy as PreparedCopy
-from cute_py.copies.prepared import prepare_copy as prepare_copy
-from cute_py.copies.report import CopyReport as CopyReport
-from cute_py.copies.report import kernel_texts as kernel_texts
-from cute_py.copies.report import measure_copy as measure_copy
-from cute_py.copies.tune import tuned_copy as tuned_copy
-from cute_py.moved import export_public
+What needs a GPU is imported when it is first used: the kernels and the instruction table take longer to load than a
+small emulated copy takes.
+"""
 
-export_public(__name__)
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from cute_py.copies.compare_tile import TileComparison, compare_tile
+from cute_py.copies.copy import copy, execute
+from cute_py.copies.emulated_copy import CopyResult, TileResult, first_difference
+
+if TYPE_CHECKING:
+    from cute_py.copies.device_copy import copy_array
+    from cute_py.copies.prepared import PreparedCopy, prepare_copy
+    from cute_py.copies.report import CopyReport, kernel_texts, measure_copy
+    from cute_py.copies.tune import tuned_copy
+
+__all__ = [
+    "CopyReport",
+    "CopyResult",
+    "PreparedCopy",
+    "TileComparison",
+    "TileResult",
+    "compare_tile",
+    "copy",
+    "copy_array",
+    "execute",
+    "first_difference",
+    "kernel_texts",
+    "measure_copy",
+    "prepare_copy",
+    "tuned_copy",
+]
+
+_ON_FIRST_USE = {
+    **dict.fromkeys(("CopyReport", "kernel_texts", "measure_copy"), "report"),
+    **dict.fromkeys(("PreparedCopy", "prepare_copy"), "prepared"),
+    "copy_array": "device_copy",
+    "tuned_copy": "tune",
+}
+"""Public name -> the module here that has it."""
+
+if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is an error
+
+    def __getattr__(name):
+        if name not in _ON_FIRST_USE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(f"{__name__}.{_ON_FIRST_USE[name]}"), name)

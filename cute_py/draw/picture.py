@@ -5,10 +5,6 @@ A picture is a value: tables and notes. Its SVG carries its own style sheet and 
 A PNG is made of the SVG through resvg: no browser, no system library, no network. resvg knows no media queries, so that
 a picture is light on it; the dark rules of the style sheet are applied on request. Text needs a font of
 the system: a picture without a usable font, which would have no text at all, is refused.
-
-Files appear whole or not at all: they are written beside their name, then renamed. Writing to a symbolic link
-writes the file that it points to, which may not exist yet, and keeps the link. A link that leads back to itself is
-refused, never replaced.
 """
 
 from __future__ import annotations
@@ -18,13 +14,10 @@ import importlib
 import math
 import os
 import re
-import stat
-import tempfile
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import IO, Final
+from typing import Final
 
 from cute_py.argument_checks import expect, expect_items
 from cute_py.draw.page import html_page
@@ -32,7 +25,6 @@ from cute_py.draw.render_svg import FONT, render
 from cute_py.draw.table import SVG_BYTES, Cell, Table
 from cute_py.draw.text_renderer import text_of_picture
 from cute_py.errors import (
-    FileFormatError,
     InvalidTypeError,
     InvalidValueError,
     MissingPackageError,
@@ -40,6 +32,7 @@ from cute_py.errors import (
     given,
     shortened,
 )
+from cute_py.whole_file import write_whole
 
 SCALE: Final = 2.0
 """Pixels of the PNG for one of the SVG, each way, if nothing else is said: sharp on screens of high density."""
@@ -249,64 +242,3 @@ def png(svg: str, scale: float = SCALE, dark: bool = False) -> bytes:
         return bytes(_resvg().svg_to_bytes(svg_string=opened(svg) if dark else svg, **options))
     except ValueError as error:
         raise InvalidValueError(f"the picture can't be drawn as .png: {error}") from None
-
-
-def unwritable_reason(path: str | os.PathLike[str]) -> str | None:
-    """Why no file can be written under this name, or None: no such folder, no plain file, a link to itself.
-
-    >>> unwritable_reason("/"), unwritable_reason("no such folder/file")
-    ('Is a directory', 'No such file or directory')
-    """
-    try:
-        target = os.path.realpath(path)
-        if os.path.islink(target):
-            return "a symbolic link that leads back to itself"
-        os.stat(os.path.dirname(target) or ".")
-        mode = os.stat(target).st_mode if os.path.exists(target) else stat.S_IFREG
-    except (OSError, ValueError) as error:
-        return getattr(error, "strerror", None) or str(error)
-    if not os.fspath(path) or not stat.S_ISREG(mode):
-        return "Is a directory" if not os.fspath(path) or stat.S_ISDIR(mode) else "not a plain file"
-    return None
-
-
-def write_whole(path: str | os.PathLike[str], content: str | bytes | Callable[[IO[bytes]], None]) -> Path:
-    """Write a file; returns its name. A file that was there keeps its permissions.
-
-    Args:
-        path: the name; of a symbolic link what it points to is written.
-        content: a text, bytes, or what writes them into an open file.
-    Raises:
-        FileFormatError: it can't be written there. InvalidTypeError: the name is neither a text nor a path.
-    """
-    if not isinstance(path, (str, os.PathLike)):
-        raise InvalidTypeError(f"path must be a text or a path, got {type(path).__name__} {given(path)}")
-    shown = os.fspath(path) if os.fspath(path).isprintable() else given(os.fspath(path))
-    reason = unwritable_reason(path)
-    if reason is not None:
-        raise FileFormatError(f"{shown or '(empty name)'}: can't be written: {reason}")
-    target = os.path.realpath(path)
-    temporary = ""
-    try:
-        mode = stat.S_IMODE(os.stat(target).st_mode) if os.path.exists(target) else 0o666 & ~_umask()
-        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".")
-        with os.fdopen(handle, "wb") as file:
-            if callable(content):
-                content(file)
-            else:
-                file.write(content.encode() if isinstance(content, str) else content)
-        os.chmod(temporary, mode)
-        os.replace(temporary, target)
-    except BaseException as error:
-        if temporary and os.path.exists(temporary):
-            os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise FileFormatError(f"{shown}: can't be written: {error.strerror or error}") from None
-        raise
-    return Path(path)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

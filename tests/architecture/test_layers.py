@@ -28,6 +28,8 @@ LAYERS: dict[str, float] = {
     "cute_py.argument_checks": 0,
     "cute_py.diagnostics": 0,
     "cute_py.moved": 0,
+    "cute_py.whole_file": 0.5,
+    "cute_py.array_files": 8,
     "cute_py.tma.run": 8,
     "cute_py.tma.copy_atom": 8,
     "cute_py.tma.gbasis": 8,
@@ -59,16 +61,10 @@ LAYERS: dict[str, float] = {
 
 
 HALVES: dict[str, str] = {
-    "cute_py.cli.atom_command": "one file a command",
     "cute_py.atom.mma_warpgroup_atoms": "one table a family of operations, all read by mma_atoms",
-    "cute_py.cli.check_command": "one file a command",
-    "cute_py.cli.completion_command": "one file a command, all registered by main",
-    "cute_py.cli.demo_command": "one file a command",
-    "cute_py.cli.draw_command": "one file a command",
-    "cute_py.cli.print_command": "one file a command",
-    "cute_py.cli.reshard_command": "one file a command",
-    "cute_py.cli.tmem_command": "one file a command",
-    "cute_py.cli.watch_command": "one file a command",
+    "cute_py.cli.copy_command": "one file a command; main imports them by name",
+    "cute_py.cli.desc_command": "one file a command; main imports them by name",
+    "cute_py.cli.tma_command": "one file a command; main imports them by name",
     "cute_py.explanation.tiled_pastes": "one file a kind of text, all read by dispatch",
     "cute_py.gpu.barrier_timeout": "the one module of the executor that may import the emulator",
     "cute_py.ptx.forms_sync": "one table a family of instructions, all read by catalog",

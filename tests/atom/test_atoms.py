@@ -9,7 +9,6 @@ import os
 import pickle
 import subprocess
 import sys
-import time
 from typing import Any
 
 import pytest
@@ -191,14 +190,3 @@ def test_rows_are_made_when_asked_for() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
     assert float(done.stdout) < 2
-
-
-def test_a_look_up_is_quick() -> None:
-    mma_atom(GMMA)
-    best = float("inf")
-    for _ in range(5):
-        begin = time.perf_counter()
-        for _ in range(200):
-            mma_atom(GMMA)
-        best = min(best, (time.perf_counter() - begin) / 200)
-    assert best < 50e-6

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import random
-import time
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from cute_py.atom import (
     make_tiled_copy_C,
     make_tiled_copy_S,
     make_tiled_mma,
-    mma_atom,
 )
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError
 
@@ -166,18 +164,6 @@ def test_what_cannot_be_tiled_is_refused(call: Any, error: type[Exception], said
     with pytest.raises(error) as caught:
         call()
     assert said in str(caught.value)
-
-
-def test_a_tiled_mma_with_a_partition_is_quick() -> None:
-    """Generous: a busy machine."""
-    at = make_identity_tensor((128, 128))
-    atom = mma_atom(MMA)
-    best = float("inf")
-    for _ in range(20):
-        begin = time.perf_counter()
-        make_tiled_mma(atom, (2, 2, 1), (Int(32), Int(32), Int(16))).get_slice(3).partition_C(at)
-        best = min(best, time.perf_counter() - begin)
-    assert best < 2e-3
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from cute_py.cli.files import write_array
+from cute_py.array_files import write_array
 from cute_py.cli.main import main
 from tests.refusals import is_refusal
 
@@ -41,7 +41,7 @@ def test_bfloat16_matrix_with_swizzle(tmp_path: Path, capsys: pytest.CaptureFixt
     assert data["tma_tensor"] == "ArithTuple(_0,_0) o (1024,512):(_1@1,_1@0)"
     assert (data["tiles"], data["instructions"], data["transaction_bytes"]) == (64, 64, 16384)
     assert data["descriptor"]["box_dim"] == [64, 128]
-    from cute_py.cli.files import read_array
+    from cute_py.array_files import read_array
 
     assert (read_array(out, "w").view(np.uint16) == x.view(np.uint16)).all()
 

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from cute_py.cli.files import write_array
+from cute_py.array_files import write_array
 from cute_py.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cute_py.cli.files import read_array, write_array
+from cute_py.array_files import read_array, write_array
 from cute_py.dtypes import SAFETENSORS_TYPES, as_dtype
 
 pytest.importorskip("safetensors")

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cute_py.cli.files import write_array
+from cute_py.array_files import write_array
 from tests.cli.test_bad_input import refused, stdin
 from tests.cli.test_commands import shell
 

@@ -9,7 +9,6 @@ import pkgutil
 import rlcompleter
 import subprocess
 import sys
-import time
 from collections import defaultdict
 from pathlib import Path
 
@@ -89,10 +88,6 @@ def test_a_misspelled_name_lists_the_nearest_and_imports_nothing() -> None:
         "assert not hasattr(tma, 'emulater') and not (set(sys.modules) - before), set(sys.modules) - before\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
-    start = time.perf_counter()
-    for _ in range(100):
-        hasattr(tma, "x")
-    assert time.perf_counter() - start < 0.1
     with pytest.raises(AttributeError, match="has no attribute 'emulater'; did you mean Emulator"):
         tma.emulater  # noqa: B018
 

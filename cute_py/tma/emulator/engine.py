@@ -121,7 +121,7 @@ class Batch:
         for windows in self.windows:
             windows.check()
         # Rows of one box that share bytes are written in order, which a strided copy does not promise.
-        tile = self.geometry.mode == "tile" and self.op is None
+        tile = self.geometry.mode == "tile" and (self.op is None or _apart(self.geometry, self.coords))
         if tile and not (self.writing and _box(self.geometry).rows_overlap):
             self._blocks, held = find_blocks(self.geometry, self.memory, self.coords)
             if self._blocks is not None:
@@ -213,6 +213,11 @@ class Batch:
         for chosen, rows in self._general_pieces(start, stop):
             self._store_rows(rows, windows.get(chosen, self._buffer(len(rows.first))))
         for chosen, view in self._block_pieces(start, stop):
+            if self.op is not None:
+                new = np.ascontiguousarray(windows.get(chosen, self._buffer(len(view))))
+                old = np.ascontiguousarray(view).reshape(new.shape)
+                view[...] = reduced(old, new, self.op, self.geometry.data_type).reshape(view.shape)
+                continue
             axes = _address_order(view)
             found = None if axes is None else windows.side_by_side(chosen)
             if axes is None or found is None:
@@ -451,6 +456,29 @@ def find_blocks(geometry: Geometry, memory: GlobalMemory, coords: Integers) -> t
         return None, np.zeros_like(held)
     held &= (low >= entry.address) & (low + box.reach <= entry.end)
     return (_Blocks(geometry, entry, low[held] - entry.address) if held.any() else None), held
+
+
+def _apart(geometry: Geometry, coords: Integers) -> bool:
+    """Whether no two of the boxes share bytes, as is found without a look at any row: the tensor has no byte twice, and
+    the boxes are different ones of a regular tiling. Reductions of bytes that are shared come one after the other."""
+    reach = geometry.dims[0] * geometry.bits // 8
+    for extent, stride in sorted(zip(geometry.dims[1:], geometry.strides[1:], strict=True), key=operator.itemgetter(1)):
+        if stride < reach:
+            return False
+        reach += (extent - 1) * stride
+    if geometry.interleaved or not len(coords):
+        return False
+    inner = max(1, geometry.row_bytes * 8 // geometry.bits)
+    box = np.array([inner, *map(operator.mul, geometry.counts[1:], geometry.steps[1:])])
+    place, left = np.divmod(coords - coords[0], box)
+    if left.any():
+        return False
+    place -= place.min(axis=0)
+    weights = np.cumprod([1, *(place.max(axis=0)[:-1] + 1).tolist()], dtype=object)
+    if weights[-1] * (int(place[:, -1].max()) + 1) >= 1 << 62:
+        return False
+    numbers = np.sort(place @ weights.astype(np.int64))
+    return bool((numbers[1:] != numbers[:-1]).all())
 
 
 def _address_order(view: Bytes) -> tuple[int, ...] | None:

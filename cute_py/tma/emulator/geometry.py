@@ -159,7 +159,7 @@ _PACKING: Final[dict[int, Packing]] = {
 """Sixteen elements are one group. Source: PTX ISA 9.0, Sub-byte Types. Not measured."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # what is cached by geometry is found without hashing twenty fields
 class Geometry:
     """A descriptor in one mode, as rows. Modes innermost first; sizes in bytes unless the name has another unit."""
 

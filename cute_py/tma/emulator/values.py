@@ -116,7 +116,8 @@ def reduced(old: Bytes, new: Bytes, op: str, data_type: TensorMapDataType) -> By
 def _flushed(values: Floats) -> Floats:
     """float32 with denormals as zeros of their sign."""
     bits = values.view(np.uint32)
-    return np.where(bits & 0x7F800000, bits, bits & np.uint32(0x80000000)).view(np.float32)
+    small = (bits & 0x7F800000) == 0
+    return np.where(small, bits & np.uint32(0x80000000), bits).view(np.float32) if small.any() else values
 
 
 def _float_sum(old: Floats, new: Floats) -> Floats:
@@ -124,22 +125,25 @@ def _float_sum(old: Floats, new: Floats) -> Floats:
         total = old + new
     kind = f"u{total.itemsize}"
     bits: Words = total.view(kind)
-    bits[np.isnan(total)] = _NAN[total.itemsize]
-    if total.dtype == np.float64:
-        for operand in (old, new):
+    nan = np.isnan(total)
+    if nan.any():
+        bits[nan] = _NAN[total.itemsize]
+        for operand in (old, new) if total.dtype == np.float64 else ():
             bits[np.isnan(operand)] = operand.view(kind)[np.isnan(operand)]
     return bits.view(total.dtype)
 
 
 def _small_float_order(old: Words, new: Words, op: str, infinity: int) -> Words:
-    """min or max of floats of 16 bits, which order as their bits do."""
+    """min or max of floats of 16 bits, which order as their bits do: -0 is below +0, and a NaN behind every number."""
+    behind = 0x7FFF if op == "min" else -0x8000
 
-    def key(bits: Words) -> NDArray[np.int32]:
-        magnitude = (bits & 0x7FFF).astype(np.int32)
-        return np.where(bits & 0x8000, -magnitude - 1, magnitude)  # -0 is below +0
+    def key(bits: Words) -> NDArray[np.int16]:
+        signed = bits.view(np.int16)
+        ordered = signed ^ (signed >> 15 & 0x7FFF)
+        ordered[bits & 0x7FFF > infinity] = behind
+        return ordered
 
-    old_nan, new_nan = (old & 0x7FFF) > infinity, (new & 0x7FFF) > infinity
-    first = key(old) <= key(new) if op == "min" else key(old) >= key(new)
-    out = np.where((first & ~old_nan) | new_nan, old, new)
-    out[old_nan & new_nan] = _NAN[2]
+    chosen = (np.minimum if op == "min" else np.maximum)(key(old), key(new))
+    out: Words = (chosen ^ (chosen >> 15 & 0x7FFF)).view(np.uint16)
+    out[chosen == behind] = _NAN[2]
     return out

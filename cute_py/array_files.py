@@ -20,10 +20,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, TYPE_CHECKING, TypeAlias
 
-from cute_py.draw.picture import unwritable_reason, write_whole
 from cute_py.dtypes import SAFETENSORS_TYPES, as_dtype
 from cute_py.errors import FileFormatError, MissingPackageError, counted, integer_text, shortened
 from cute_py.tma.descriptor.fields import MAX_RANK
+from cute_py.whole_file import unwritable_reason, write_whole
 
 if TYPE_CHECKING:
     import numpy

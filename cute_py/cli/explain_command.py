@@ -1,0 +1,71 @@
+"""`cute-py explain`: what a text means that a program printed, or that names something: errors, maps, layouts."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import cute_py as cute
+from cute_py.cli.arguments import MAX_TEXT, STANDARD_INPUT, json_option, text_of
+from cute_py.cli.terminal import print_report
+from cute_py.errors import FileFormatError
+from cute_py.explanation.dispatch import readings_of
+
+
+def register(p: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    p.description = (
+        "Takes what a program printed: CUTLASS's TMA descriptor, a printed layout or tensor, a compiler's "
+        "output with a failed assertion, an error of CUDA, Triton or TileLang, the arguments or the bytes of a tensor "
+        "map in any form; or a name or a term, such as zipped_divide or LBO. Without TEXT, or with -, it reads "
+        "standard input."
+    )
+    p.add_argument(
+        "text", nargs="?", default=STANDARD_INPUT, metavar="TEXT|FILE", help="the text, or a file that has it"
+    )
+    json_option(p, run, "the answer as JSON: its text, and each part with its rules")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the answer."""
+    text = _text(options.text)
+    answer = cute.explain(text)
+    if not options.json:
+        print_report(answer)
+        return 0
+    parts = [
+        {
+            "kind": reading.kind,
+            "meaning": list(reading.meaning),
+            "broken": [{"rule": d.rule, "severity": d.severity, "message": d.message} for d in reading.broken],
+            "changes": list(reading.changes),
+            "missing": list(reading.missing),
+        }
+        for reading in readings_of(text)
+    ]
+    print(json.dumps({"explain": str(answer), "parts": parts}, indent=2))
+    return 0
+
+
+def _text(argument: str) -> str:
+    """The text that is given, or that of a file or of standard input.
+
+    Raises:
+        FileFormatError: a file that can't be read, or of more than 1 MiB.
+    """
+    try:
+        path = Path(argument) if "\n" not in argument and len(argument) < 4096 else None
+        is_file = path is not None and argument != STANDARD_INPUT and path.is_file()
+    except (OSError, ValueError):  # a name that no file can have
+        is_file = False
+    if not is_file:
+        return text_of(argument)
+    try:
+        with open(argument, "rb") as file:
+            raw = file.read(MAX_TEXT + 1)
+    except OSError as error:
+        raise FileFormatError(f"can't read {argument}: {error.strerror}") from None
+    if len(raw) > MAX_TEXT:
+        raise FileFormatError(f"{argument} has more than {MAX_TEXT} bytes; paste the part with the error")
+    return raw.decode("utf-8", "replace")

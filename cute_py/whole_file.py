@@ -1,0 +1,77 @@
+"""Files that appear whole or not at all: they are written beside their name, then renamed.
+
+Writing to a symbolic link writes the file that it points to, which may not exist yet, and keeps the link. A link that
+leads back to itself is refused, never replaced.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from cute_py.errors import FileFormatError, InvalidTypeError, given
+
+
+def unwritable_reason(path: str | os.PathLike[str]) -> str | None:
+    """Why no file can be written under this name, or None: no such folder, no plain file, a link to itself.
+
+    >>> unwritable_reason("/"), unwritable_reason("no such folder/file")
+    ('Is a directory', 'No such file or directory')
+    """
+    try:
+        target = os.path.realpath(path)
+        if os.path.islink(target):
+            return "a symbolic link that leads back to itself"
+        os.stat(os.path.dirname(target) or ".")
+        mode = os.stat(target).st_mode if os.path.exists(target) else stat.S_IFREG
+    except (OSError, ValueError) as error:
+        return getattr(error, "strerror", None) or str(error)
+    if not os.fspath(path) or not stat.S_ISREG(mode):
+        return "Is a directory" if not os.fspath(path) or stat.S_ISDIR(mode) else "not a plain file"
+    return None
+
+
+def write_whole(path: str | os.PathLike[str], content: str | bytes | Callable[[IO[bytes]], None]) -> Path:
+    """Write a file; returns its name. A file that was there keeps its permissions.
+
+    Args:
+        path: the name; of a symbolic link what it points to is written.
+        content: a text, bytes, or what writes them into an open file.
+    Raises:
+        FileFormatError: it can't be written there. InvalidTypeError: the name is neither a text nor a path.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidTypeError(f"path must be a text or a path, got {type(path).__name__} {given(path)}")
+    shown = os.fspath(path) if os.fspath(path).isprintable() else given(os.fspath(path))
+    reason = unwritable_reason(path)
+    if reason is not None:
+        raise FileFormatError(f"{shown or '(empty name)'}: can't be written: {reason}")
+    target = os.path.realpath(path)
+    temporary = ""
+    try:
+        mode = stat.S_IMODE(os.stat(target).st_mode) if os.path.exists(target) else 0o666 & ~_umask()
+        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".")
+        with os.fdopen(handle, "wb") as file:
+            if callable(content):
+                content(file)
+            else:
+                file.write(content.encode() if isinstance(content, str) else content)
+        os.chmod(temporary, mode)
+        os.replace(temporary, target)
+    except BaseException as error:
+        if temporary and os.path.exists(temporary):
+            os.unlink(temporary)
+        if isinstance(error, OSError):
+            raise FileFormatError(f"{shown}: can't be written: {error.strerror or error}") from None
+        raise
+    return Path(path)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,203 @@
+"""How much work fixed operations are: calls of Python functions, bytes that numpy allocates, modules imported.
+
+The counts are the same on every machine, however busy it is; a time is not. A bound lies a tenth above the count of the
+day it was set. Lower it with the count; a change that needs more has to say what for.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cute_py as cute
+from cute_py import E, Int, Layout, static
+
+ROW = static(Layout((64, 32), (32, 1)))
+PLAIN = Layout((64, 32), (32, 1))
+NESTED = static(Layout(((2, 4, 8), (2, 4, 8), (2, 4, 8)), ((4096, 8192, 32768), (64, 128, 512), (1, 2, 8))))
+EIGHT = static(Layout((2,) * 8, (128, 64, 32, 16, 8, 4, 2, 1)))
+TILE = static(Layout((2, 2), (1, 4)))
+SWIZZLED = cute.composition(cute.Swizzle(3, 3, 3), static(Layout((8, 64), (64, 1))))
+BASIS = Layout((8, 8), (E(0), E(1)))
+IDENTITY = cute.make_identity_tensor((64, 64))
+INDEX = np.arange(4096) % 32
+REQUEST = cute.tma.TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)
+MAP = cute.tma.encode(REQUEST)
+MANY = {
+    "data_type": 6,
+    "global_address": np.arange(1, 1001) * 4096,
+    "global_dim": (512, 1024),
+    "global_strides": (1024,),
+    "box_dim": (64, 8),
+}
+HALVES = np.zeros((256, 256), np.float16)
+BYTES = np.zeros(512 * 1024, np.uint8)
+SMEM = cute.tma.make_smem_layout("K", "128B", "float16", (64, 64))
+WINDOW = np.zeros(64 * 128, np.uint8)
+EMULATED = cute.tma.encode(cute.tma.TensorMapTiled(6, 0, (256, 256), (512,), (64, 64), swizzle=3))
+GMMA = "SM90_64x128x16_F32BF16BF16_SS"
+MMA = "SM80_16x8x16_F32F16F16F32_TN"
+ENGINE = cute.tma.Emulator()
+
+CALLS: dict[str, tuple[Callable[[], Any], int]] = {
+    "Layout(rank 2)": (lambda: Layout((Int(4), Int(8)), (Int(8), Int(1))), 15),
+    "Layout(ints)": (lambda: Layout((4, 8), (8, 1)), 11),
+    "Layout(compact)": (lambda: Layout((4, 8)), 12),
+    "Layout(3x3)": (lambda: Layout(NESTED.shape, NESTED.stride), 22),
+    "Layout(8 modes)": (lambda: Layout(EIGHT.shape, EIGHT.stride), 9),
+    "Swizzle": (lambda: cute.Swizzle(3, 4, 3), 7),
+    "Swizzle, call": (lambda: cute.Swizzle(3, 4, 3)(100), 10),
+    "call with a tuple": (lambda: ROW(3, 2), 4),
+    "call with an int": (lambda: ROW(37), 5),
+    "call with zeros": (lambda: ROW(0, 0), 5),
+    "call with Int": (lambda: ROW(Int(3), Int(2)), 30),
+    "call, ints": (lambda: PLAIN(3, 2), 6),
+    "call, 3x3": (lambda: NESTED((1, 1, 0), (1, 0, 1), (0, 1, 1)), 7),
+    "call with an int, 3x3": (lambda: NESTED(37), 12),
+    "call, swizzled": (lambda: SWIZZLED(3, 2), 20),
+    "call, basis strides": (lambda: BASIS(3, 2), 67),
+    "slice": (lambda: ROW(3, None), 31),
+    "mode": (lambda: ROW[1], 8),
+    "==": (lambda: Layout((4, 8)) == Layout((4, 8)), 30),
+    "hash": (lambda: hash(NESTED), 19),
+    "str": (lambda: str(NESTED), 59),
+    "repr": (lambda: repr(NESTED), 24),
+    "size": (lambda: cute.size(NESTED), 12),
+    "cosize": (lambda: cute.cosize(NESTED), 39),
+    "crd2idx": (lambda: cute.crd2idx((3, 2), (4, 8), (8, 1)), 30),
+    "idx2crd": (lambda: cute.idx2crd(37, (64, 32)), 25),
+    "coalesce": (lambda: cute.coalesce(NESTED), 15),
+    "coalesce, 8 modes": (lambda: cute.coalesce(EIGHT), 9),
+    "composition": (lambda: cute.composition(ROW, TILE), 36),
+    "composition, ints": (lambda: cute.composition(PLAIN, Layout((2, 2), (1, 4))), 82),
+    "composition, 3x3": (lambda: cute.composition(NESTED, TILE), 42),
+    "composition, swizzle": (lambda: cute.composition(cute.Swizzle(3, 3, 3), ROW), 17),
+    "complement": (lambda: cute.complement(ROW, Int(8192)), 16),
+    "complement, 3x3": (lambda: cute.complement(NESTED, Int(1 << 20)), 23),
+    "logical_divide": (lambda: cute.logical_divide(ROW, TILE), 113),
+    "zipped_divide": (lambda: cute.zipped_divide(ROW, (Int(8), Int(4))), 180),
+    "logical_product": (lambda: cute.logical_product(TILE, ROW), 79),
+    "blocked_product": (lambda: cute.blocked_product(TILE, TILE), 141),
+    "right_inverse": (lambda: cute.right_inverse(ROW), 25),
+    "left_inverse": (lambda: cute.left_inverse(ROW), 35),
+    "right_inverse, 8 modes": (lambda: cute.right_inverse(EIGHT), 25),
+    "recast_layout": (lambda: cute.recast_layout(16, 8, ROW), 30),
+    "parse": (lambda: cute.parse("(_4,(_2,_3)):(_6,(_3,_1))"), 400),
+    "explain a layout": (lambda: str(cute.explain(ROW)), 447),
+    "offsets": (lambda: cute.offsets(ROW), 72),
+    "offsets, 3x3": (lambda: cute.offsets(NESTED), 159),
+    "offsets, swizzled": (lambda: cute.offsets(SWIZZLED), 79),
+    "offsets at coordinates": (lambda: cute.offsets(ROW, (INDEX, INDEX)), 100),
+    "offsets, identity": (lambda: cute.offsets(IDENTITY), 160),
+    "coordinates": (lambda: cute.coordinates(ROW, INDEX), 99),
+    "make_identity_tensor": (lambda: cute.make_identity_tensor((64, 64)), 69),
+    "print 64 x 64 coordinates": (lambda: cute.format_tensor(IDENTITY), 771),
+    "the same as a stream does": (lambda: cute.format_tensor(IDENTITY, style="ostream"), 790),
+    "draw_layout, 16 x 16": (lambda: cute.draw.draw_layout(Layout((16, 16))).svg, 22533),
+    "TensorMapTiled": (lambda: cute.tma.TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128)), 6),
+    "encode": (lambda: cute.tma.encode(REQUEST), 18),
+    "decode": (lambda: cute.tma.decode(MAP), 15),
+    "encode_many, 1 map": (lambda: cute.tma.encode_many({**MANY, "global_address": 4096}), 58),
+    "encode_many, 1000 maps": (lambda: cute.tma.encode_many(MANY), 189),
+    "make_tma_copy": (lambda: cute.tma.make_tma_copy("SM90_TMA_LOAD", HALVES, SMEM), 1186),
+    "emulated load": (lambda: ENGINE.load(EMULATED, BYTES, (64, 64), WINDOW), 99),
+    "emulated reduction": (lambda: ENGINE.reduce("add", EMULATED, BYTES, (64, 64), WINDOW), 125),
+    "mma_atom": (lambda: cute.mma_atom(GMMA), 8),
+    "a tiled MMA and a partition": (
+        lambda: cute.make_tiled_mma(cute.mma_atom(MMA), (2, 2, 1)).get_slice(3).partition_C(IDENTITY),
+        719,
+    ),
+    "a name that cute.tma lacks": (lambda: hasattr(cute.tma, "x"), 833),
+}
+"""Operation -> what it is, and the most calls of Python functions."""
+
+
+def calls_of(action: Callable[[], Any]) -> int:
+    """Calls of Python functions of one run, after two that fill what is kept."""
+    found = 0
+
+    def count(_frame: object, event: str, _argument: object) -> None:
+        nonlocal found
+        found += event == "call"
+
+    action()
+    action()
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        action()
+    finally:
+        sys.setprofile(before)
+    return found
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_of_python_functions(name: str) -> None:
+    action, bound = CALLS[name]
+    assert calls_of(action) <= bound
+
+
+def test_there_are_sixty_and_a_count_can_exceed_its_bound() -> None:
+    assert len(CALLS) >= 60
+    assert calls_of(lambda: [Layout((4, 8)) for _ in range(100)]) > CALLS["Layout(compact)"][1]
+
+
+SQUARE = static(Layout((1024, 1024), (1024, 1)))
+ALLOCATED: dict[str, tuple[Callable[[], Any], float]] = {
+    "offsets": (lambda: cute.offsets(SQUARE), 1.1),
+    "offsets, swizzled": (lambda: cute.offsets(cute.composition(cute.Swizzle(3, 3, 3), SQUARE)), 1.1),
+    "offsets, identity": (lambda: cute.offsets(cute.make_identity_tensor((1024, 1024))), 3.1),
+    "offsets at coordinates": (lambda: cute.offsets(SQUARE, (np.arange(1024)[:, None], np.arange(1024))), 2.1),
+}
+"""Operation on 2**20 elements -> the most bytes at a time, in arrays of 2**20 numbers of 64 bits."""
+
+
+@pytest.mark.parametrize("name", ALLOCATED)
+def test_bytes_allocated(name: str) -> None:
+    action, bound = ALLOCATED[name]
+    action()
+    tracemalloc.start()
+    try:
+        action()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak / (8 << 20) <= bound
+
+
+IMPORTED: dict[str, int] = {
+    "--help": 48,
+    "print (4,8)": 73,
+    "desc --help": 74,
+    "doctor --help": 78,
+    "reshard --help": 73,
+    "tma --help": 106,
+    "copy --help": 126,
+    "tmem --help": 136,
+    "draw --help": 184,
+    "explain --help": 195,
+}
+"""Command -> the most modules of this package that it imports."""
+_RUN = """
+import contextlib, io, sys
+from cute_py.cli.main import main
+with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+    main(sys.argv[1:])
+print(sum(name.partition(".")[0] == "cute_py" for name in sys.modules), "numpy" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("command", IMPORTED)
+def test_modules_imported(command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _RUN, *command.split()], capture_output=True, text=True, check=True, timeout=60
+    )
+    count, with_numpy = done.stdout.split()
+    assert int(count) <= IMPORTED[command]
+    assert command != "--help" or with_numpy == "False"
