@@ -178,10 +178,10 @@ IMPORTED: dict[str, int] = {
     "doctor --help": 78,
     "reshard --help": 73,
     "tma --help": 106,
-    "copy --help": 126,
+    "copy --help": 165,
     "tmem --help": 136,
-    "draw --help": 184,
-    "explain --help": 195,
+    "draw --help": 212,
+    "explain --help": 224,
 }
 """Command -> the most modules of this package that it imports."""
 _RUN = """

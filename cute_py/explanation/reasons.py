@@ -411,6 +411,8 @@ TmemError | A tcgen05.cp moves fixed shapes to fixed lanes; not every pair of la
     -> The headline names the requirement; FORMS has the shapes, plan_form finds the one for a tile.
 DeviceError | Something that only a machine has is missing, or failed: GPU, driver, compiler, a launch.
     -> `cute-py doctor` lists what is installed and what works; everything but the run itself works without.
+RankError | The processes of a redistribution need each other; one that is lost leaves the others waiting for its data.
+    -> Look at the log of the rank that is named; make a new process group, or restart; `into=` keeps the old data.
 FileFormatError | A file can't be read as the tensor, or written as the picture, that was asked for.
     -> Check name, ending and shape; the headline names the one at fault.
 MissingPackageError | The core needs only numpy and sympy; other packages are for single features.

@@ -7,7 +7,7 @@ import tempfile
 
 from tests.calls import surface
 from tests.calls.described import normalised
-from tests.calls.objects import command, saved
+from tests.calls.objects import command, saved, saved_ptx, saved_shards
 from tests.characterisation import kernels
 
 GMEM = "(1024,512):(512,_1)"
@@ -32,11 +32,13 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("show", "SM75_U32x4_LDSM_N", "--dtype", "float16"),
     ],
     "draw": [("(4,8):(8,1)",), (GMEM, "--smem", SMEM), ("Sw<3,4,3>",)],
+    "check": [("kernel.ptx",)],
+    "reshard": [("plan.toml",)],
     "completion": [(shell,) for shell in ("bash", "zsh", "fish")],
 }
 """Command -> arguments. The other commands do not end, or say what is installed here."""
 
-NOT_PRINTED = {"cute-py serve", "cute-py doctor"}
+NOT_PRINTED = {"cute-py serve", "cute-py doctor", "cute-py watch"}
 
 
 def command_texts() -> dict[str, str]:
@@ -49,6 +51,8 @@ def command_texts() -> dict[str, str]:
         os.chdir(folder)
         try:
             saved((64, 64), "float16", "copied.npy")
+            saved_ptx()
+            saved_shards()
             for name, lines in COMMANDS.items():
                 for line in lines:
                     said = repr(command(name, *line, "--json"))
