@@ -136,7 +136,10 @@ def copy_tiled(tiled_copy: TiledCopy, src: ArrayLike, dst: Array | None = None) 
     import numpy as np
 
     copy = expect(tiled_copy, TiledCopy, "the tiled copy")
-    source = np.asarray(src)
+    try:
+        source = np.asarray(src)
+    except Exception:  # rows of several lengths, or whatever a foreign __array__ raises
+        raise InvalidTypeError(f"src is an array, got {given(src)}") from None
     target = np.zeros_like(source) if dst is None else dst
     if not isinstance(target, np.ndarray) or target.shape != source.shape:
         raise InvalidTypeError(f"dst is an array of the shape {source.shape}, got {given(dst)}")

@@ -17,6 +17,7 @@ ROOT = Path(cute_py.__file__).parent
 REASONS: dict[str, str] = {
     "BitField": "a run of bits of a tensor map; of a 64-bit matrix descriptor, in its module alone",
     "CopyPlan": "of a copy between whole arrays; of a copy to tensor memory, in `cute.tmem`",
+    "Event": "of a register's contents; of a timeline",
     "Instruction": "what an atom of either kind is, as a protocol; a PTX instruction that was read",
     "Major": "of an operand of an MMA; the order of strides that are left out",
     "Side": "one operand of a copy; one mesh and its files; the source or destination of a plan of tcgen05.cp",
@@ -37,6 +38,7 @@ REASONS: dict[str, str] = {
     "merged": "modes of a copy that continue each other; with their strides on two devices",
     "names_of": "the public names of a package; those of the values of a stage",
     "offset_bounds": "of modes; of a layout",
+    "prepare": "of a redistribution, by who runs it",
     "product_like": "C++'s, over shapes; over arithmetic tuples",
     "refuse": "raise what a check found; the same, with the texts of the reference pages",
     "register": "of every command of the shell, and of the notebook",
