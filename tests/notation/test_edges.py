@@ -1,0 +1,65 @@
+"""Bounds and refusals at their edges: what the encodings of Triton take, and the last number that a text may have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import cute_py as cute
+from cute_py import (
+    BlockedEncoding,
+    DotOperandEncoding,
+    Layout,
+    NvidiaMmaEncoding,
+    SwizzledSharedEncoding,
+    TritonLayout,
+    static,
+    to_triton,
+)
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
+from cute_py.layout import LayoutLeft, LayoutRight
+
+MMA = NvidiaMmaEncoding(2, 0, (1, 1), (16, 8))
+SHARED = to_triton(static(Layout((2, 4), (4, 1))))
+
+
+@pytest.mark.parametrize(
+    ("made", "error"),
+    [
+        (lambda: BlockedEncoding((1, 4), (4, 8), (2, 1), "10"), InvalidTypeError),  # type: ignore[arg-type]
+        (lambda: BlockedEncoding((1, 4), (4, 8), (2,), (1, 0)), InvalidValueError),
+        (lambda: NvidiaMmaEncoding(2, 0, (1, 1, 1), (16, 8)), InvalidValueError),
+        (lambda: NvidiaMmaEncoding(2, 0, (3, 1), (16, 8)), InvalidValueError),
+        (lambda: NvidiaMmaEncoding(2, 0, (1, 1), (12, 8)), InvalidValueError),
+        (lambda: NvidiaMmaEncoding("2", 0, (1, 1), (16, 8)), InvalidTypeError),  # type: ignore[arg-type]
+        (lambda: SwizzledSharedEncoding(8, 1, 8, (1, 0, 2), ((0, 1),)), InvalidValueError),
+        (lambda: DotOperandEncoding(1, MMA, 128).linear((64, 64)), CuteError),
+        (lambda: TritonLayout((("lane", "ab"),), (("dim0", 2),)), InvalidTypeError),  # type: ignore[arg-type]
+        (lambda: to_triton(static(Layout((4, 2))), (4, 2), lanes=0), InvalidValueError),
+        (lambda: to_triton(static(Layout((4, 2))), (4, 2), lanes=2048), InvalidValueError),
+        (lambda: SHARED.attribute(0), InvalidValueError),
+        (lambda: SHARED.attribute((1 << 20) + 1), InvalidValueError),
+    ],
+)
+def test_encodings_are_refused(made: Callable[[], object], error: type[CuteError]) -> None:
+    with pytest.raises(error):
+        made()
+
+
+def test_the_least_and_the_largest_alignment_are_taken() -> None:
+    assert SHARED.attribute(1).replace("= 1>", "= 1048576>") == SHARED.attribute(1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("text", "major"),
+    [
+        ("LayoutRight", LayoutRight),
+        ("LayoutLeft", LayoutLeft),
+        ("GenRowMajor", LayoutRight),
+        ("GenColMajor", LayoutLeft),
+    ],
+)
+def test_the_orders_of_strides_are_read(text: str, major: object) -> None:
+    shape = (4, 8)
+    assert str(cute.parse(f"(4,8):{text}{{}}")) == str(Layout(shape, major))  # type: ignore[arg-type]
