@@ -111,6 +111,7 @@ _LATER = {
         "BlockedEncoding DotOperandEncoding NvidiaMmaEncoding NvmmaSharedEncoding SliceEncoding "
         "SwizzledSharedEncoding parse_triton_encoding"
     ),
+    "cute_py.explanation": "explain",
     "cute_py.explanation.element_trace": "ElementTrace trace",
     "cute_py.copies.layout_copy": "copy",
     "cute_py.copies.plan": "plan_copy",
@@ -142,8 +143,6 @@ if not typing.TYPE_CHECKING:  # where a checker sees the imports, a misspelled n
     def __getattr__(name):
         if name in _ON_FIRST_USE:
             return importlib.import_module(f"cute_py.{name}")
-        if name == "explain":
-            return importlib.import_module("cute_py.explanation").explain
         if name in ("thread_value_view", "thread_view"):  # former names; they warn when they are called
             return getattr(importlib.import_module("cute_py.tensor.partition"), name)
         if name in _HOME:
@@ -154,4 +153,4 @@ if not typing.TYPE_CHECKING:  # where a checker sees the imports, a misspelled n
 
 
 def __dir__() -> list[str]:
-    return sorted([*_PUBLIC, *_ON_FIRST_USE, "explain", "load_ipython_extension", "unload_ipython_extension"])
+    return sorted([*_PUBLIC, *_ON_FIRST_USE, "load_ipython_extension", "unload_ipython_extension"])
