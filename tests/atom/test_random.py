@@ -10,7 +10,19 @@ from cute_py.errors import StaticAssertError
 from tests.oracle.records import rows, tally
 
 NAMES: dict[str, Any] = {
-    **{name: getattr(cute, name) for name in ("Int", "parse", "make_identity_tensor")},
+    **{
+        name: getattr(cute, name)
+        for name in (
+            "Int",
+            "parse",
+            "make_identity_tensor",
+            "make_tensor",
+            "make_gmem_ptr",
+            "make_smem_ptr",
+            "Swizzle",
+            "composition",
+        )
+    },
     **vars(atom),
 }
 
