@@ -36,6 +36,7 @@ from cute_py.targets import MAX_CLUSTER
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.im2col import Im2colAtom
+from cute_py.tma.atom.tiles import SMEM_ALIGNMENT, check_smem_address
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMap
 from cute_py.tma.dialect import modes
@@ -188,22 +189,15 @@ class BulkTensorCopy:
     """One cp.async.bulk.tensor, or its reduction, with what it takes.
 
     Attributes:
-        coord: innermost first; smem_offset: elements from the tile's start; nbytes: of this CTA's box.
-        cache_hint: the L2 policy; multicast: the mask of the CTAs that receive.
-        atom: the non-exec atom, which has the descriptor. smem: address in shared memory, bytes; None: not known.
-        barrier: that counts the bytes of a load. im2col_offsets: of an im2col load, W first.
+        exec_atom: the bound atom, which has descriptor, barrier, cache policy and multicast mask.
+        coord: innermost first; smem_offset: elements from the tile's start. smem: address in shared memory, bytes;
+            None: not known. im2col_offsets: of an im2col load, W first.
     """
 
-    kind: str
+    exec_atom: ExecTmaAtom = field(repr=False)
     coord: tuple[Number, ...]
     smem_offset: int
-    nbytes: int
-    cache_hint: int | None = None
-    multicast: int | None = None
-    reduce_kind: TmaReduceKind | None = None
-    atom: NonExecTmaAtom | None = field(default=None, compare=False, repr=False)
     smem: int | None = field(default=None, compare=False)
-    barrier: Place | TransactionBarrier | None = field(default=None, compare=False, repr=False)
     im2col_offsets: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -213,18 +207,54 @@ class BulkTensorCopy:
                 raise InvalidTypeError(f"a coordinate is a number or an expression, got {given(c)}")
 
     @property
-    def _atom(self) -> NonExecTmaAtom:
-        return expect(self.atom, NonExecTmaAtom, "the atom of a copy that is emitted or run,")
+    def atom(self) -> NonExecTmaAtom:
+        """The non-exec atom."""
+        return self.exec_atom.atom
+
+    @property
+    def kind(self) -> str:
+        """'load', 'store' or 'reduce'."""
+        return self.atom.kind
+
+    @property
+    def nbytes(self) -> int:
+        """Of this CTA's box."""
+        return self.atom.bytes_per_instruction
+
+    @property
+    def cache_hint(self) -> int | None:
+        """The L2 policy operand, or None."""
+        return self.exec_atom.cache_hint
+
+    @property
+    def multicast(self) -> int | None:
+        """The mask of the CTAs that receive, or None."""
+        return self.exec_atom.multicast
+
+    @property
+    def reduce_kind(self) -> TmaReduceKind | None:
+        """Of a reduction."""
+        return self.atom.reduce_kind
+
+    @property
+    def barrier(self) -> Place | TransactionBarrier | None:
+        """What counts the bytes of a load."""
+        return self.exec_atom.barrier if self.kind == "load" else None
 
     @property
     def descriptor(self) -> TmaDescriptorTiled | TmaDescriptorIm2col | None:
         """The descriptor that the copy goes through."""
-        return None if self.atom is None else self.atom.descriptor
+        return self.atom.descriptor
 
     @property
     def request(self) -> TensorMap:
         """The request of its tensor map."""
-        return self._atom.request
+        return self.exec_atom.request
+
+    @property
+    def smem_bytes(self) -> int:
+        """Bytes from the tile's start in shared memory."""
+        return self.smem_offset * self.atom.element_bits // 8
 
     def ptx(self, arch: str | None = None) -> str:
         """The instruction; %rd_desc, %r_smem and %r_mbar hold the addresses of map, tile and barrier.
@@ -232,12 +262,11 @@ class BulkTensorCopy:
         Raises:
             EmissionError: `arch` does not have it. TmaBuildError: numbers of the tensor are not known.
         """
-        atom, offset = self._atom, self.smem_offset * self._atom.element_bits // 8
-        is_load = self.kind == "load"
+        offset, is_load = self.smem_bytes, self.kind == "load"
         operands: dict[str, Value] = {"tensor": "%rd_desc", "coords": [*map(_shown, self.coord)]}
         operands["destination" if is_load else "source"] = f"%r_smem+{offset}" if offset else "%r_smem"
         operands |= {"barrier": "%r_mbar"} if is_load else {}
-        modifiers: dict[str, Any] = traits_modifiers(atom.known_traits)[1]
+        modifiers: dict[str, Any] = traits_modifiers(self.atom.known_traits)[1]
         # The mode gates the multicast, and a mask makes it one.
         if is_load:
             modifiers["multicast"] = self.multicast is not None
@@ -261,9 +290,8 @@ class BulkTensorCopy:
             TmaTrap: as the emulator. InvalidTypeError: a coordinate that is not a number.
         """
         expect(emulator, Emulator, "an emulator")
-        atom = self._atom
-        raw, coords = encode(atom, arch=emulator.arch), [expect_integer(c, "a coordinate") for c in self.coord]
-        place = self.smem_offset * atom.element_bits // 8 if self.smem is None else self.smem
+        raw, coords = encode(self, arch=emulator.arch), [expect_integer(c, "a coordinate") for c in self.coord]
+        place = self.smem_bytes if self.smem is None else self.smem
         operands = (raw, gmem, coords, smem)
         if self.reduce_kind is not None:
             return int(emulator.reduce(self.reduce_kind.ptx, *operands, smem_offset=place, gmem_base=gmem_base))
@@ -277,7 +305,7 @@ class BulkTensorCopy:
                 im2col_offsets=self.im2col_offsets,
                 barrier=counter,
                 multicast_mask=self.multicast,
-                cta_group=2 if atom.load_mode is TmaLoadMode.TWO_CTA else 1,
+                cta_group=self.atom.operation.row.ctas,
                 gmem_base=gmem_base,
             )
         )
@@ -366,12 +394,19 @@ def make_exec_tma(
 
 
 def check_copy(exec_atom: ExecTmaAtom, tile: Place, coord: Sequence[Number]) -> list[Diagnostic]:
-    """What one copy needs beside its atom: a tile in shared memory, a coordinate of the descriptor's rank."""
+    """What one copy needs beside its atom: a tile in shared memory, where its atom's may be; a coordinate of the
+    descriptor's rank."""
     if not isinstance(coord, (tuple, list)):
         raise InvalidTypeError(f"the coordinate of a copy is a tuple, got {type(coord).__name__} {given(coord)}")
-    space, rank = memory_space_of(tile), exec_atom.atom.rank
-    text = f"coordinate of {len(coord)} numbers; must be the descriptor's rank {rank}"
-    return broken((space != "smem", "not_shared", space or "no memory space"), (len(coord) != rank, "coordinate", text))
+    atom, space, address = exec_atom.atom, memory_space_of(tile), address_of(tile)
+    rank = f"coordinate of {len(coord)} numbers; must be the descriptor's rank {atom.rank}"
+    return [
+        *broken(
+            (space != "smem", "not_shared", space or "no memory space"),
+            (len(coord) != atom.rank, "coordinate", rank),
+        ),
+        *(check_smem_address(atom.traits, address) if atom.traits is not None and address is not None else []),
+    ]
 
 
 def check_load(atom: NonExecTmaAtom) -> list[Diagnostic]:
@@ -387,14 +422,14 @@ def _copies(
     start: Any = to_public(coordinate(tuple(coord)))
     if any(isinstance(c, tuple) for c in start):
         raise InvalidTypeError(f"a coordinate of a tile has one number a mode, got {given(start)}")
-    state = (atom.bytes_per_instruction, exec_atom.cache_hint, exec_atom.multicast, atom.reduce_kind, atom)
-    barrier = exec_atom.barrier if atom.kind == "load" else None
     out = []
     for index in range(atom.instructions):
         offset = atom.instruction(index, cta).smem_offset
         smem = None if address is None else address + offset * atom.element_bits // 8
-        place = atom.place(start, index, cta)
-        out.append(BulkTensorCopy(atom.kind, place, offset, *state, smem, barrier, im2col_offsets))
+        out.append(BulkTensorCopy(exec_atom, atom.place(start, index, cta), offset, smem, im2col_offsets))
+    wrong = next((copy.smem_bytes for copy in out if copy.smem_bytes % SMEM_ALIGNMENT), 0)
+    text = f"an instruction writes shared memory at byte {wrong}; must be a multiple of {SMEM_ALIGNMENT}"
+    refuse(broken((wrong, "instruction_place", text)))
     return out
 
 

@@ -9,25 +9,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cute_py.argument_checks import expect_fields, expect_integer
-from cute_py.arith_tuple.arith_tuple import ScaledBasis, as_arith_tuple
+from cute_py.arith_tuple.arith_tuple import ArithTuple, as_arith_tuple
 from cute_py.errors import TmaBuildError, counted
 from cute_py.layout.arguments import Tree
 from cute_py.layout.int_tuple import size
-from cute_py.layout.layout import Layout, axis_paths, domain_of
-from cute_py.layout.leaf import coordinate, is_symbolic, to_public, value_of
-from cute_py.layout.trees import leaves
+from cute_py.layout.layout import Layout, domain_of
+from cute_py.layout.leaf import Int, to_public
+from cute_py.layout.trees import leaves, rank_of
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.im2col import Im2colAtom
+from cute_py.tma.atom.op import Op
 from cute_py.tma.atom.partition import tile_layout, tma_tensor
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, corners_of
 from cute_py.tma.dialect.descriptors import SharedLayout, TmaDescriptorIm2col, TmaDescriptorTiled
 from cute_py.tma.dialect.diagnostics import short_repr
 from cute_py.tma.dialect.mlir_text import layout_text, tree_text, type_text
-from cute_py.tma.dialect.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode, bounded_along_w
+from cute_py.tma.dialect.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode, bounded_along_w, operation_of
 from cute_py.tmem.execute import S2TDescriptorView
 
 __all__ = ["NonExecTmaAtom", "TmaTensorType"]
@@ -111,6 +112,12 @@ class NonExecTmaAtom:
     def __post_init__(self) -> None:
         expect_fields(self)
         expect_integer(self.num_multicast, "NonExecTmaAtom.num_multicast", 1, unit="CTAs")
+
+    @property
+    def operation(self) -> Op:
+        """CuTe's operation of this kind and mode."""
+        is_im2col = isinstance(self.descriptor, TmaDescriptorIm2col)
+        return operation_of(self.load_mode, self.store_mode, self.reduce_kind, is_im2col)
 
     @property
     def known_traits(self) -> TmaAtom | Im2colAtom:
@@ -203,14 +210,12 @@ class NonExecTmaAtom:
 
     def tma_coord(self, coord: Tree) -> tuple[Number, ...]:
         """The instruction's coordinates of a coordinate of the global tensor, innermost first."""
-        tree = to_public(coordinate(as_arith_tuple(coord)))  # type: ignore[arg-type]
-        out: list[Number] = [0] * self.rank
-        strides = self.tensor_type.layout.stride
-        for path, stride in zip(axis_paths(strides), leaves(strides), strict=True):
-            if isinstance(stride, ScaledBasis):
-                step = stride.value if is_symbolic(stride.value) else int(stride.value)
-                out[stride.modes[0]] += step * _at(tree, path)
-        return tuple(out)
+        tensor = self.tensor_type.tensor
+        given = as_arith_tuple(coord)
+        given = given if isinstance(given, ArithTuple) else ArithTuple(given)  # an integer is that of mode 0
+        every = given + ArithTuple(*[Int(0)] * rank_of(tensor.shape))  # what a shorter coordinate leaves out is 0
+        found: Any = tensor(every.as_tuple() if type(tensor.shape) is tuple else every.as_tuple()[0])
+        return tuple([int(c) if isinstance(c, int) else c for c in leaves(to_public(found.as_tuple()))])
 
     def __str__(self) -> str:
         mode = next(m for m in (self.reduce_kind, self.store_mode, self.load_mode) if m is not None)
@@ -238,16 +243,3 @@ def _next_pixel(request: TensorMapIm2col | TensorMapIm2colWide, start: list[int]
         out[i], left = low + left % extent * step, left // extent
     out[-1] += left * request.element_strides[-1]
     return out
-
-
-def _at(tree: Tree, path: tuple[int, ...]) -> int:
-    """The number at a path; what a shorter coordinate leaves out is 0, and an integer is its own mode 0."""
-    for i in path:
-        if type(tree) is not tuple:
-            return expect_integer(tree, "a coordinate") if i == 0 else 0
-        if i >= len(tree):
-            return 0
-        tree = tree[i]
-    while type(tree) is tuple:
-        tree = tree[0] if tree else 0
-    return expect_integer(value_of(tree), "a coordinate")

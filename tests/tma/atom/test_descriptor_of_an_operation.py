@@ -43,7 +43,11 @@ OF_ANOTHER_COPY: list[tuple[int, Any, str]] = [
     (9, lambda: non_exec_tiled_tma_load(build_tma_descriptor(gmem(), SMEM, num_multicast=4), SMEM), "for 4 CTAs"),
     (1, lambda: non_exec_tiled_tma_load(build_tma_descriptor(gmem(), SMEM, store_mode=0), SMEM), "for TILED"),
     (1, lambda: non_exec_tiled_tma_store(build_tma_descriptor(gmem(), SMEM), SMEM), "for NO_MULTICAST"),
-    (1, lambda: non_exec_tiled_tma_load(build_tma_descriptor(gmem(), SMEM, mode=1), SMEM, load_mode=0), "for TWO_CTA"),
+    (
+        1,
+        lambda: non_exec_tiled_tma_load(build_tma_descriptor(gmem(), SMEM, mode=1, arch="sm_100a"), SMEM, load_mode=0),
+        "for TWO_CTA",
+    ),
     (
         11,
         lambda: non_exec_tiled_tma_load(
