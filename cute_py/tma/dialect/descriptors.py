@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import ClassVar, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integers, expect_items, record
 from cute_py.arith_tuple.arith_tuple import E, ScaledBasis
@@ -422,9 +422,9 @@ def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
         number = update.value if of_dim else update.value * 8 // descriptor.element_bits
         trees[not of_dim] = _with_leaf(trees[not of_dim], path, number)
     field, place = ("global_dim", axis) if of_dim else ("global_strides", axis - 1)
-    numbers = expect_integers(_with_leaf(getattr(request, field), (place,), update.value), field)
-    changed = replace(request, **{field: numbers})
-    return replace(descriptor, tensor=Tensor(descriptor.tensor.engine, Layout(*trees)), request=changed)
+    changed: dict[str, Any] = {field: _with_leaf(getattr(request, field), (place,), update.value)}
+    tensor = Tensor(descriptor.tensor.engine, Layout(*trees))
+    return replace(descriptor, tensor=tensor, request=replace(request, **changed))
 
 
 def _with_leaf(tree: Tree, path: tuple[int, ...], value: int) -> Tree:
@@ -578,8 +578,9 @@ def build_tma_descriptor(
     except CuteError as error:
         found += diagnostics.broken((True, "smem_not_compatible", f"{layout}: {error.headline}"))
     else:
-        numbers = (movable_format(dtype), int(tensor.engine.address), plan.dims, plan.strides, plan.box)
-        request = TensorMapTiled(*numbers, swizzle=code, l2_promotion=L2Promotion.B128)
+        place = (movable_format(dtype), int(tensor.engine.address))
+        shape = (plan.dims, plan.strides, plan.box)
+        request = TensorMapTiled(*place, *shape, swizzle=code, l2_promotion=L2Promotion.B128)
         everything = (tensor, plan.gbasis, request, load, store, num_multicast, paddings)
         made = TmaDescriptorTiled(*everything, alignment=alignment, operand_segment_sizes=sizes)
         found += check_request(check_map(plan, request, tensor.layout, rules_of(arch)))

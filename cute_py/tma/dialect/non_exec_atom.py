@@ -211,10 +211,10 @@ class NonExecTmaAtom:
     def tma_coord(self, coord: Tree) -> tuple[Number, ...]:
         """The instruction's coordinates of a coordinate of the global tensor, innermost first."""
         tensor = self.tensor_type.tensor
-        given = as_arith_tuple(coord)
+        given: Any = as_arith_tuple(coord)  # type: ignore[arg-type]
         given = given if isinstance(given, ArithTuple) else ArithTuple(given)  # an integer is that of mode 0
-        every = given + ArithTuple(*[Int(0)] * rank_of(tensor.shape))  # what a shorter coordinate leaves out is 0
-        found: Any = tensor(every.as_tuple() if type(tensor.shape) is tuple else every.as_tuple()[0])
+        every = (given + ArithTuple(*[Int(0)] * rank_of(tensor.shape))).as_tuple()  # what is left out is 0
+        found: Any = tensor(every if type(tensor.shape) is tuple else every[0])
         return tuple([int(c) if isinstance(c, int) else c for c in leaves(to_public(found.as_tuple()))])
 
     def __str__(self) -> str:
