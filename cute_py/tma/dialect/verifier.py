@@ -331,7 +331,8 @@ def partition(
         num_multicast: CTAs that share the load; None where there is no such operand. Stores and reductions take none:
             it is not looked at.
         metadata: of a sparse tile; refused. s2t: the descriptor view of the copy of this tile on to tensor memory, from
-            `cute_py.tmem.get_copy_s2t_smem_desc`; the atom holds it, and its flag is set.
+            `cute_py.tmem.get_copy_s2t_smem_desc`, with the tile's swizzle and no more than its bytes; the atom holds
+            it, and its flag is set.
         arch: the architecture; multicast and im2col need sm_90, a two-CTA load sm_100.
         dialect: 'seed' for the reference page's order and texts, 'dsl' for those of CuTe DSL 4.8.1.
     Raises:

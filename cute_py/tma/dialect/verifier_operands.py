@@ -22,7 +22,7 @@ from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.layout import Layout, has_numbers, static
+from cute_py.layout.layout import Layout, cosize, has_numbers, static
 from cute_py.layout.recast import smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle, get_swizzle_portion
 from cute_py.layout.trees import leaves, rank_of
@@ -374,7 +374,7 @@ class PartitionOperands:
         if self.uncollapsed_rank > MAX_RANK:
             text = f"{self.uncollapsed_rank} modes before any collapse; must be at most {MAX_RANK}"
             found.append(Diagnostic("uncollapsed_rank", text=text))
-        return [*found, *self._contradictions]
+        return [*found, *self._contradictions, *self._unreadable]
 
     @property
     def described(self) -> TmaDescriptorTiled | TmaDescriptorIm2col | None:
@@ -405,6 +405,18 @@ class PartitionOperands:
         pairs = zip(ours.FIELDS, theirs.field_values(), ours.field_values(), strict=True)
         texts = ((a != b, f"the descriptor's {name} = {a}; the tile makes {b}") for name, a, b in pairs)
         return broken(*((differs, "descriptor", text) for differs, text in texts))
+
+    @property
+    def _unreadable(self) -> list[Diagnostic]:
+        """Where the view for tensor memory does not read what the copy leaves in shared memory."""
+        if self.s2t is None or self.plain_smem is None:
+            return []
+        plan, held = self.s2t.plan, int(cosize(self.plain_smem)) * self.dtype.bits // 8
+        swizzles = f"s2t reads with swizzle {int(plan.swizzle)}; the tile has {self.cu_swizzle}"
+        return broken(
+            (int(plan.swizzle) != self.cu_swizzle, "s2t", swizzles),
+            (plan.smem_bytes > held, "s2t", f"s2t reads {plan.smem_bytes} bytes; the tile has {held}"),
+        )
 
     @property
     def other_transfer(self) -> list[Diagnostic]:
