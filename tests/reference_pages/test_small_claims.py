@@ -75,7 +75,7 @@ def test_the_flags_of_im2col_copies_and_of_pairs() -> None:
 def test_a_view_for_tensor_memory_reads_the_tile() -> None:
     view = tmem.get_copy_s2t_smem_desc(demonstration_copy(32, 1), 1024)
     [record] = Operands().partition(s2t=view)
-    assert record.body.s2t is view and tma.TmaFlags.S2T_DESCRIPTOR in record.flags
+    assert record.body.s2t == view and tma.TmaFlags.S2T_DESCRIPTOR in record.flags
     small = Operands(smem=Layout(ints(16, 8), LayoutRight), tile=(16, 8))
     for operands, fact in (
         (Operands(smem=SWIZZLED), "s2t reads with swizzle 0; the tile has 3"),

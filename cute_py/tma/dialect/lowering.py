@@ -79,15 +79,14 @@ def stage6_text(copy: TracedCopy, arch: str | None = None) -> str:
     title = f"reduce ({copy.reduce_kind})" if copy.direction == "reduce" else copy.direction
     lines = [f"{_rebind_text(copy, made)} // {made.step.role}" for made in texts.rebind_of(copy)]
     if is_load:
+        expected: dict[str, Value] = {"state": "_", "barrier": "[%rd_mbar]", "bytes": copy.transaction_bytes}
         lines += [
             f"// ---- mbarrier publishes the {copy.transaction_bytes}-byte expectation",
-            f"mbarrier.arrive.expect_tx.shared.b64 _, [%rd_mbar], {copy.transaction_bytes};",
+            ptx("mbarrier.arrive.expect_tx", spaces="shared", operands=expected),
         ]
     else:
-        lines += [
-            "// ---- writes of the tile become visible to the asynchronous proxy",
-            "fence.proxy.async.shared::cta;",
-        ]
+        fence = ptx("fence.proxy.async", spaces="shared::cta")
+        lines += ["// ---- writes of the tile become visible to the asynchronous proxy", fence]
     for box in range(copy.num_boxes):
         held = box_operands(copy, box)
         for name, base, start in held.changed(f"_{box}"):
@@ -99,7 +98,7 @@ def stage6_text(copy: TracedCopy, arch: str | None = None) -> str:
         coords = [f"%r_{name[1:]}" for name in held.coords]
         lines += [f"// ---- TMA bulk-tensor {copy.rank}D {title}{which}", _instruction(copy, coords, address, arch)]
     if not is_load:
-        lines += ["cp.async.bulk.commit_group;", "cp.async.bulk.wait_group.read 0;"]
+        lines += [ptx("bulk.commit_group"), ptx("bulk.wait_group", read=True, operands={"groups": 0})]
     return "\n".join(lines)
 
 

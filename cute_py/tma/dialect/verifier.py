@@ -34,6 +34,7 @@ from cute_py.tma.atom.op import cta_count as counted_ctas
 from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.limits import BY_NAME, GPUS
 from cute_py.tma.dialect import modes
+from cute_py.tma.dialect.atoms import NonExecTmaAtom, TmaTensorType
 from cute_py.tma.dialect.descriptors import (
     SharedLayout,
     SupportsDLPack,
@@ -47,7 +48,6 @@ from cute_py.tma.dialect.descriptors import (
 from cute_py.tma.dialect.diagnostics import broken, short_repr
 from cute_py.tma.dialect.mlir_text import tile_text, type_text
 from cute_py.tma.dialect.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode
-from cute_py.tma.dialect.non_exec_atom import NonExecTmaAtom, TmaTensorType
 from cute_py.tma.dialect.record import SWIZZLE_MODE_OF, TmaFlags, TmaPartitionResult, interned_objects
 from cute_py.tma.dialect.verifier_operands import (
     Dialect,

@@ -12,12 +12,10 @@ import cute_py as cute
 from cute_py import Layout, LayoutRight
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaBuildError, TmaVerifyError
 from cute_py.tma.dialect import exec_atom
+from cute_py.tma.dialect.atoms import BulkTensorCopy, ExpectTx, PrefetchDescriptor
 from cute_py.tma.dialect.descriptors import build_tma_descriptor
 from cute_py.tma.dialect.exec_atom import (
     ATOM_FAMILY,
-    BulkTensorCopy,
-    ExpectTx,
-    PrefetchDescriptor,
     lower_tma_load,
     lower_tma_store,
     make_exec_tma,
