@@ -485,7 +485,7 @@ add(
     ),
 )
 add("tma.ExecTmaAtom", "non_exec()", "tma.Mbarrier(1)", "tma.CacheMode.CG")
-add("tma.BulkTensorCopy", "'load'", "(0, 0)", "0", "128", named={"cache_hint": "5", "multicast": "3"})
+add("tma.BulkTensorCopy", "exec_load()", "(0, 0)", "0", "1024")
 add("tma.ExpectTx", "128")
 add("tma.PrefetchDescriptor", "request()")
 add("tma.TmaOperation", "'tma_load'", "exec_load()", STILE, "(0, 0)", "()")
@@ -505,27 +505,13 @@ for kind, fields in {
     "TmaDescriptorTiled": (
         "tensor",
         "layout",
-        "base",
-        "element_bits",
-        "shape",
-        "strides",
-        "box",
-        "swizzle",
+        "request",
         "mode",
         "store_mode",
     ),
     "TmaDescriptorIm2col": (
         "tensor",
-        "base",
-        "element_bits",
-        "shape",
-        "strides",
-        "lower_corner",
-        "upper_corner",
-        "channels_per_pixel",
-        "pixels_per_column",
-        "element_strides",
-        "swizzle",
+        "request",
     ),
 }.items():
     add(f"tma.{kind}", *(f"{INSTANCES[f'tma.{kind}']}.{f}" for f in fields), weight=0.6)

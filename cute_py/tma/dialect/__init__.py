@@ -1,13 +1,13 @@
 """The surface of the TMA reference pages: operations, verifier, record, stages. Each module lists its public names."""
 
 from cute_py.moved import export_public
+from cute_py.tma.dialect.atoms import *
 from cute_py.tma.dialect.descriptors import *
 from cute_py.tma.dialect.exec_atom import *
 from cute_py.tma.dialect.legacy_copy import *
 from cute_py.tma.dialect.lowering import *
 from cute_py.tma.dialect.mlir_text import *
 from cute_py.tma.dialect.modes import *
-from cute_py.tma.dialect.non_exec_atom import *
 from cute_py.tma.dialect.phases import *
 from cute_py.tma.dialect.rebind import *
 from cute_py.tma.dialect.record import *

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integers, expect_items, record
 from cute_py.arith_tuple.arith_tuple import E, ScaledBasis
@@ -39,7 +39,8 @@ from cute_py.tma.atom.im2col import Im2colAtom, make_im2col_tma_copy
 from cute_py.tma.atom.make import check_map, make_tma_atom
 from cute_py.tma.atom.op import (
     SWIZZLE_MODES,
-    architecture_number,
+    Op,
+    check_op,
     movable_type,
     swizzle_row,
     tensor_map_format,
@@ -50,7 +51,13 @@ from cute_py.tma.descriptor.describe import describe
 from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.formats import L2Promotion, TensorMapDataType
 from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, GPUS, bounds
-from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapTiled
+from cute_py.tma.descriptor.request import (
+    TensorMap,
+    TensorMapIm2col,
+    TensorMapIm2colWide,
+    TensorMapTiled,
+    corners_of,
+)
 from cute_py.tma.descriptor.violations import violations
 from cute_py.tma.dialect import diagnostics, modes
 from cute_py.tma.dialect.modes import CacheMode, TmaLoadMode, TmaStoreMode
@@ -168,6 +175,57 @@ def movable_format(dtype: DType) -> TensorMapDataType | None:
         return None
 
 
+class _Descriptor:
+    """What both descriptors read off the tensor and the request of their tensor map."""
+
+    __slots__ = ()
+    mnemonic: ClassVar[str]
+    tensor: Tensor
+    request: TensorMap
+
+    @property
+    def base(self) -> int:
+        """Address, bytes."""
+        return self.request.global_address
+
+    @property
+    def element_bits(self) -> int:
+        """Width of an element, bits."""
+        return as_dtype(self.tensor.element_type).bits
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Elements per axis."""
+        return self.request.global_dim
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes of axes 1 and up."""
+        return self.request.global_strides
+
+    @property
+    def element_strides(self) -> tuple[int, ...]:
+        """Steps per axis."""
+        return self.request.element_strides
+
+    @property
+    def swizzle(self) -> int:
+        """The driver's code."""
+        return self.request.swizzle
+
+    @property
+    def rank(self) -> int:
+        """Axes."""
+        return self.request.rank
+
+    def explain(self) -> str:
+        """The map, field by field."""
+        return f"{self}\n{describe(self.request)}"
+
+    def __str__(self) -> str:
+        return self.mnemonic
+
+
 def repr_of_descriptor(descriptor: TmaDescriptorTiled | TmaDescriptorIm2col) -> str:
     """Box, tensor and swizzle of a descriptor in one line."""
     d, kind = descriptor, type(descriptor).__name__
@@ -175,26 +233,20 @@ def repr_of_descriptor(descriptor: TmaDescriptorTiled | TmaDescriptorIm2col) -> 
 
 
 @record
-class TmaDescriptorTiled:
+class TmaDescriptorTiled(_Descriptor):
     """A descriptor of tiled movement.
 
     Attributes:
         tensor: the global tensor; layout: the box over global modes (the G-basis).
-        base: address in bytes; shape: elements per axis; strides: bytes of axes 1 and up; box: elements per axis, of
-            one CTA.
-        swizzle: the driver's code; paddings: fill values, as given; cache_policy: the default one.
+        request: the arguments of cuTensorMapEncodeTiled, of which address, shape, strides, box and swizzle are read.
+        num_multicast: CTAs that the box is cut for. paddings: fill values, as given; cache_policy: the default one.
         alignment: of the descriptor itself, in bytes.
         operand_segment_sizes: operands of the building operation: tensor, layout, shapes, strides, paddings.
     """
 
     tensor: Tensor
     layout: Layout
-    base: int
-    element_bits: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    box: tuple[int, ...]
-    swizzle: int
+    request: TensorMapTiled
     mode: TmaLoadMode | None
     store_mode: TmaStoreMode | None
     num_multicast: int = 1
@@ -206,9 +258,9 @@ class TmaDescriptorTiled:
     mnemonic = "!cute_nvgpu.tma_descriptor_tiled"
 
     @property
-    def rank(self) -> int:
-        """Axes."""
-        return len(self.shape)
+    def box(self) -> tuple[int, ...]:
+        """Elements per axis, of one CTA."""
+        return self.request.box_dim
 
     @property
     def traits(self) -> TmaAtom:
@@ -230,48 +282,25 @@ class TmaDescriptorTiled:
         return make_tma_atom(name, self.tensor, smem, None, self.num_multicast, movable_type(dtype))
 
     @property
-    def request(self) -> TensorMapTiled:
-        """The arguments of cuTensorMapEncodeTiled."""
-        data_type = movable_format(as_dtype(self.tensor.element_type))
-        numbers = (data_type, self.base, self.shape, self.strides, self.box)
-        return TensorMapTiled(*numbers, swizzle=self.swizzle, l2_promotion=L2Promotion.B128)
-
-    @property
     def attributes(self) -> dict[str, TmaLoadMode | TmaStoreMode | int | None]:
         """As the building operation prints them."""
         mode = self.mode if self.store_mode is None else self.store_mode
         return {"mode": mode, "elementBitWidth": self.element_bits, "num_multicast": self.num_multicast}
 
-    def explain(self) -> str:
-        """The map, field by field."""
-        return f"{self}\n{describe(self)}"
-
-    def __str__(self) -> str:
-        return self.mnemonic
-
     __repr__ = repr_of_descriptor
 
 
 @record
-class TmaDescriptorIm2col:
+class TmaDescriptorIm2col(_Descriptor):
     """A descriptor of im2col movement over axes C, W, (H, (D,)) N.
 
     Attributes:
-        lower_corner, upper_corner: of the pixel box, elements of W, H, D; channels_per_pixel, pixels_per_column: the
-            box; element_strides: per axis. The rest is as in `TmaDescriptorTiled`.
+        request: the arguments of cuTensorMapEncodeIm2col, or of cuTensorMapEncodeIm2colWide of a store along W. The
+            rest is as in `TmaDescriptorTiled`.
     """
 
     tensor: Tensor
-    base: int
-    element_bits: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    lower_corner: tuple[int, ...]
-    upper_corner: tuple[int, ...]
-    channels_per_pixel: int
-    pixels_per_column: int
-    element_strides: tuple[int, ...]
-    swizzle: int
+    request: TensorMapIm2col | TensorMapIm2colWide
     store_mode: TmaStoreMode | None = None
     paddings: tuple[int | float, ...] = ()
     cache_policy: CacheMode = CacheMode.CG
@@ -280,47 +309,30 @@ class TmaDescriptorIm2col:
     mnemonic = "!cute_nvgpu.tma_descriptor_im2col"
 
     @property
-    def traits(self) -> Im2colAtom:
-        """CuTe's atom of a copy of one box: its pixels by its channels, at the first filter position."""
-        dtype = as_dtype(self.tensor.element_type)
-        plain = Layout(
-            (Int(self.pixels_per_column), Int(self.channels_per_pixel)), (Int(self.channels_per_pixel), Int(1))
-        )
-        name = modes.operation_of(None, self.store_mode, None, True)
-        image = Tensor(self.tensor.engine, expect(image_of(self.tensor.layout), Layout, "the layout of an image"))
-        corners = (self.lower_corner, self.upper_corner, self.lower_corner, self.upper_corner)
-        smem, steps = swizzled(plain, self.swizzle, dtype), self.element_strides[1:-1]
-        return make_im2col_tma_copy(name, image, smem, None, 1, *corners, steps)
-
-    @property
-    def request(self) -> TensorMap:
-        """The arguments of cuTensorMapEncodeIm2col; of a store along W those of cuTensorMapEncodeIm2colWide."""
-        data_type = movable_format(as_dtype(self.tensor.element_type))
-        corners = (self.lower_corner, self.upper_corner)
-        numbers = (data_type, self.base, self.shape, self.strides, *corners, *self.box, self.element_strides)
-        return modes.bounded_along_w(TensorMapIm2col(*numbers, swizzle=self.swizzle), self.store_mode)
-
-    @property
-    def rank(self) -> int:
-        """Axes."""
-        return len(self.shape)
+    def corners(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The lower and the upper corner of the pixel box: elements of W, H, D."""
+        wide = isinstance(self.request, TensorMapIm2colWide)
+        return corners_of(self.request.as_im2col() if wide else self.request)  # type: ignore[union-attr]
 
     @property
     def box(self) -> tuple[int, int]:
         """(channels, pixels): the two modes that an im2col box keeps."""
-        return (self.channels_per_pixel, self.pixels_per_column)
+        return (self.request.channels_per_pixel, self.request.pixels_per_column)
+
+    @property
+    def traits(self) -> Im2colAtom:
+        """CuTe's atom of a copy of one box: its pixels by its channels, at the first filter position."""
+        dtype, (channels, pixels) = as_dtype(self.tensor.element_type), self.box
+        plain = Layout((Int(pixels), Int(channels)), (Int(channels), Int(1)))
+        name = modes.operation_of(None, self.store_mode, None, True)
+        image = Tensor(self.tensor.engine, expect(image_of(self.tensor.layout), Layout, "the layout of an image"))
+        smem, steps = swizzled(plain, self.swizzle, dtype), self.element_strides[1:-1]
+        return make_im2col_tma_copy(name, image, smem, None, 1, *self.corners, *self.corners, steps)
 
     @property
     def attributes(self) -> dict[str, str | int]:
         """As the building operation prints them."""
         return {"mode": "im2col", "elementBitWidth": self.element_bits}
-
-    def explain(self) -> str:
-        """The map, field by field."""
-        return f"{self}\n{describe(self)}"
-
-    def __str__(self) -> str:
-        return self.mnemonic
 
     __repr__ = repr_of_descriptor
 
@@ -392,10 +404,10 @@ def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
         raise InvalidValueError(f"{update.kind.name} to {update.value} {unit}; must be {low} to {high}")
     if unit == "bytes" and update.value % _GRAIN:
         raise InvalidValueError(f"{update.kind.name} to {update.value} bytes; must be a multiple of {_GRAIN}")
-    layout = descriptor.tensor.layout
+    layout, request = descriptor.tensor.layout, descriptor.request
     if update.kind is TmaUpdateKind.UPDATE_BASE_POINTER:
         moved = Tensor(make_gmem_ptr(update.value, descriptor.tensor.element_type), layout)
-        return replace(descriptor, base=update.value, tensor=moved)
+        return replace(descriptor, tensor=moved, request=replace(request, global_address=update.value))
     axis: int = update.axis
     if not 0 <= axis < descriptor.rank:
         raise InvalidValueError(f"axis {axis}; must be 0 to {descriptor.rank - 1}")
@@ -405,16 +417,14 @@ def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
         owners = leaves(tree_modes(descriptor.layout.stride)[axis])
     path = tuple(getattr(owners[0], "modes", ())) if len(owners) == 1 else None
     of_dim = update.kind is TmaUpdateKind.UPDATE_DIM
-    number = update.value if of_dim else update.value * 8 // descriptor.element_bits
     trees = [layout.shape, layout.stride]
     if path is not None:
+        number = update.value if of_dim else update.value * 8 // descriptor.element_bits
         trees[not of_dim] = _with_leaf(trees[not of_dim], path, number)
+    field, place = ("global_dim", axis) if of_dim else ("global_strides", axis - 1)
+    changed: dict[str, Any] = {field: _with_leaf(getattr(request, field), (place,), update.value)}
     tensor = Tensor(descriptor.tensor.engine, Layout(*trees))
-    if of_dim:
-        shape = (*descriptor.shape[:axis], update.value, *descriptor.shape[axis + 1 :])
-        return replace(descriptor, tensor=tensor, shape=shape)
-    strides = (*descriptor.strides[: axis - 1], update.value, *descriptor.strides[axis:])
-    return replace(descriptor, tensor=tensor, strides=strides)
+    return replace(descriptor, tensor=tensor, request=replace(request, **changed))
 
 
 def _with_leaf(tree: Tree, path: tuple[int, ...], value: int) -> Tree:
@@ -461,10 +471,9 @@ def _reshaped(tensor: Tensor, shapes: tuple[int, ...], strides: tuple[int, ...])
     return Tensor(tensor.engine, Layout(shapes or tuple(leaves(layout.shape)), new))
 
 
-def _check_form(alignment: int, bits: int | None, dtype: DType, gates: list[modes.Gate], arch: str) -> list[Diagnostic]:
+def _check_form(op: Op, count: int, arch: str, alignment: int, bits: int | None, dtype: DType) -> list[Diagnostic]:
     """What both builders check before the box: the architecture, the descriptor's place, the width of an element."""
-    found = modes.check_gates(architecture_number(arch), *gates)
-    found += diagnostics.check_pointer(expect_integer(alignment, "alignment", unit="bytes"))
+    found = check_op(op, arch, count) + diagnostics.check_pointer(expect_integer(alignment, "alignment", unit="bytes"))
     text = f"elementBitWidth = {bits} bits; must be the {dtype.bits} of {dtype.name}"
     wrong = bits is not None and expect_integer(bits, "elementBitWidth") != dtype.bits
     return found + diagnostics.broken((wrong, "width", text))
@@ -557,8 +566,8 @@ def build_tma_descriptor(
     store = None if store_mode is None else modes.as_store_mode(store_mode)
     default = "tiled" if num_multicast == 1 else TmaLoadMode.W_MULTICAST
     load = None if store is not None else modes.as_load_mode(default if mode is None else mode)
-    gates = [modes.TMA_GATE, modes.MULTICAST_GATE][: 1 + (num_multicast > 1)]
-    found = _check_form(alignment, elementBitWidth, dtype, gates, arch)
+    op = modes.operation_of(load, store, None, False)
+    found = _check_form(op, num_multicast, arch, alignment, elementBitWidth, dtype)
     code, refused = byte_swizzle(swizzle)
     found += refused
     sizes = (1, 1, len(shapes), len(strides), len(paddings))
@@ -569,10 +578,12 @@ def build_tma_descriptor(
     except CuteError as error:
         found += diagnostics.broken((True, "smem_not_compatible", f"{layout}: {error.headline}"))
     else:
-        tiled = (int(tensor.engine.address), dtype.bits, plan.dims, plan.strides, plan.box, code)
-        everything = (tensor, plan.gbasis, *tiled, load, store, num_multicast, paddings)
+        place = (movable_format(dtype), int(tensor.engine.address))
+        shape = (plan.dims, plan.strides, plan.box)
+        request = TensorMapTiled(*place, *shape, swizzle=code, l2_promotion=L2Promotion.B128)
+        everything = (tensor, plan.gbasis, request, load, store, num_multicast, paddings)
         made = TmaDescriptorTiled(*everything, alignment=alignment, operand_segment_sizes=sizes)
-        found += check_request(check_map(plan, made.request, tensor.layout, rules_of(arch)))
+        found += check_request(check_map(plan, request, tensor.layout, rules_of(arch)))
     diagnostics.refuse(found + diagnostics.check_padding(paddings, store is not None))
     return expect(made, TmaDescriptorTiled, "the descriptor")
 
@@ -613,21 +624,21 @@ def build_tma_descriptor_im2col(
     pixels_per_column = expect_integer(pixels_per_column, "pixels_per_column")
     steps = (1,) * rank if element_strides is None else expect_integers(element_strides, "element_strides")
     paddings = expect_items(paddings, "paddings")
+    store = None if store_mode is None else modes.as_store_mode(store_mode)
+    op = modes.operation_of(None, store, None, True)
+    found = _check_form(op, 1, arch, alignment, elementBitWidth, dtype)
     text = f"rank of an im2col tensor = {rank} modes; must be 3 to 5"
-    found = modes.check_gates(architecture_number(arch), modes.IM2COL_GATE)
-    diagnostics.refuse(found + diagnostics.broken((rank not in CORNER_BOUNDS, "rank", text)))
-    found = _check_form(alignment, elementBitWidth, dtype, [], arch)
+    if wrong := diagnostics.broken((rank not in CORNER_BOUNDS, "rank", text)):
+        diagnostics.refuse([*found, *wrong])
     code, refused = byte_swizzle(swizzle)
     text = f"stride of mode 0 = {strides[0]} elements; channels must be contiguous"
     found += refused + diagnostics.broken((strides[0] != 1, "stride", text))
     address, byte_strides = int(tensor.engine.address), tuple(-(-d * bits // 8) for d in strides[1:])
     box = (lower_corner, upper_corner, channels_per_pixel, pixels_per_column)
-    store = None if store_mode is None else modes.as_store_mode(store_mode)
-    numbers = (tensor, address, bits, shape, byte_strides, *box, steps, code)
-    made = TmaDescriptorIm2col(*numbers, store, paddings, alignment=alignment)
-    found += check_request(violations(made, arch=rules_of(arch)))
+    request = TensorMapIm2col(movable_format(dtype), address, shape, byte_strides, *box, steps, swizzle=code)
+    found += check_request(violations(request, arch=rules_of(arch)))
     diagnostics.refuse(found + diagnostics.check_padding(paddings, store is not None))
-    return made
+    return TmaDescriptorIm2col(tensor, modes.bounded_along_w(request, store), store, paddings, alignment=alignment)
 
 
 def _flat_numbers(layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -1,4 +1,4 @@
-"""The executable atom, the operations around it, and what a copy lowers to.
+"""The operations around the atoms: what makes them, binds them, and lowers a copy.
 
     desc = tma_descriptor_tiled(tensor, layout, paddings=(), mode="tiled", elementBitWidth=16)
     atom = non_exec_tiled_tma_load(desc, tile, cta_map, num_multicast=1)
@@ -19,46 +19,51 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from enum import Enum
-from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
 
-from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integers, is_integer, record
+from cute_py.argument_checks import expect, expect_integer, expect_integers, is_integer, record
 from cute_py.arith_tuple.arith_tuple import ArithTuple, ScaledBasis
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidTypeError, TmaBuildError, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Dynamic, coordinate, internal_leaf, to_public
+from cute_py.layout.leaf import coordinate, to_public
 from cute_py.layout.trees import leaves
-from cute_py.ptx.render import Value, ptx, traits_modifiers
+from cute_py.ptx.render import ptx
 from cute_py.targets import MAX_CLUSTER
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.im2col import Im2colAtom
-from cute_py.tma.descriptor.encode import encode
+from cute_py.tma.atom.tiles import SMEM_ALIGNMENT, check_smem_address
 from cute_py.tma.descriptor.request import TensorMap
 from cute_py.tma.dialect import modes
+from cute_py.tma.dialect.atoms import (
+    BulkTensorCopy,
+    Coordinates,
+    ExecTmaAtom,
+    ExpectTx,
+    NonExecTmaAtom,
+    Number,
+    Place,
+    PrefetchDescriptor,
+    TransactionBarrier,
+    address_of,
+    memory_space_of,
+)
 from cute_py.tma.dialect.descriptors import SharedLayout, SupportsDLPack, TmaDescriptorIm2col, TmaDescriptorTiled
 from cute_py.tma.dialect.descriptors import build_tma_descriptor as tma_descriptor_tiled
 from cute_py.tma.dialect.descriptors import build_tma_descriptor_im2col as tma_descriptor_im2col
 from cute_py.tma.dialect.diagnostics import TEXTS, broken, check_atom, refuse, short_repr
 from cute_py.tma.dialect.modes import CacheMode, TmaLoadMode, TmaReduceKind, TmaStoreMode, as_cache_mode
-from cute_py.tma.dialect.non_exec_atom import NonExecTmaAtom, Number
 from cute_py.tma.dialect.record import TmaPartitionResult
 from cute_py.tma.dialect.verifier import record_of, verify_partition
 from cute_py.tma.emulator.emulator import Emulator
-from cute_py.tma.emulator.mbarrier import Mbarrier
 from cute_py.tma.emulator.memory import Memory, Window
 
 __all__ = [
     "ATOM_FAMILY",
-    "BulkTensorCopy",
-    "ExecTmaAtom",
-    "ExpectTx",
-    "PrefetchDescriptor",
     "TmaOperation",
-    "TransactionBarrier",
     "lower_tma_load",
     "lower_tma_store",
     "make_exec_tma",
@@ -97,220 +102,6 @@ ATOM_FAMILY: Final[tuple[FamilyRow, ...]] = (
     FamilyRow("tma_descriptor_im2col", "tma_descriptor_im2col", "descriptor type of im2col movement"),
     FamilyRow("atom.make_exec_tma", "make_exec_tma", "bind an atom to barrier, multicast and cache mode"),
 )
-
-
-@runtime_checkable
-class TransactionBarrier(Protocol):
-    """What a barrier must do: expect more bytes in its current phase."""
-
-    def expect_tx(self, nbytes: int, /) -> None: ...
-
-
-@runtime_checkable
-class HasSpace(Protocol):
-    """A pointer, or what else names its memory space so."""
-
-    @property
-    def space(self) -> str | Enum: ...
-
-
-@runtime_checkable
-class HasMemorySpace(Protocol):
-    """An object that names its memory space as CuTe DSL does."""
-
-    @property
-    def memory_space(self) -> str | Enum: ...
-
-
-Place: TypeAlias = Tensor | HasSpace | HasMemorySpace
-Coordinates: TypeAlias = Sequence[Number] | ArithTuple
-
-
-@record
-class ExecTmaAtom:
-    """A verified atom with its run-time state. `multicast` is the mask of the CTAs that receive, or None."""
-
-    atom: NonExecTmaAtom
-    barrier: Place | TransactionBarrier | None
-    cache_mode: CacheMode
-    multicast: int | None = None
-
-    @property
-    def cache_hint(self) -> int | None:
-        """The L2 policy operand, or None."""
-        return self.cache_mode.cache_hint
-
-    @property
-    def traits(self) -> TmaAtom | Im2colAtom | None:
-        """CuTe's atom of the same copy."""
-        return self.atom.traits
-
-    @property
-    def request(self) -> TensorMap:
-        """The request of the tensor map."""
-        return self.atom.request
-
-    def explain(self) -> str:
-        """The atom, and what it is bound to."""
-        mask = "" if self.multicast is None else f", multicast mask {self.multicast:#06x}"
-        return f"{self.atom.explain()}\n\nbound to\n  cache mode {self.cache_mode.value}{mask}"
-
-    def __str__(self) -> str:
-        return f"executable {self.atom}"
-
-    __repr__ = short_repr
-
-
-@dataclass(frozen=True, slots=True)
-class PrefetchDescriptor:
-    """Bring a descriptor into the descriptor cache before it is used."""
-
-    descriptor: TmaDescriptorTiled | TmaDescriptorIm2col | None
-
-    def __str__(self) -> str:
-        return "prefetch_tma_desc"
-
-    __repr__ = short_repr
-
-
-@record
-class ExpectTx:
-    """Raise a barrier's transaction count."""
-
-    nbytes: int
-
-    def __str__(self) -> str:
-        return f"expect_tx {self.nbytes} bytes"
-
-
-@dataclass(frozen=True, slots=True)
-class BulkTensorCopy:
-    """One cp.async.bulk.tensor, or its reduction, with what it takes.
-
-    Attributes:
-        coord: innermost first; smem_offset: elements from the tile's start; nbytes: of this CTA's box.
-        cache_hint: the L2 policy; multicast: the mask of the CTAs that receive.
-        atom: the non-exec atom, which has the descriptor. smem: address in shared memory, bytes; None: not known.
-        barrier: that counts the bytes of a load. im2col_offsets: of an im2col load, W first.
-    """
-
-    kind: str
-    coord: tuple[Number, ...]
-    smem_offset: int
-    nbytes: int
-    cache_hint: int | None = None
-    multicast: int | None = None
-    reduce_kind: TmaReduceKind | None = None
-    atom: NonExecTmaAtom | None = field(default=None, compare=False, repr=False)
-    smem: int | None = field(default=None, compare=False)
-    barrier: Place | TransactionBarrier | None = field(default=None, compare=False, repr=False)
-    im2col_offsets: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
-        for c in self.coord:
-            if type(internal_leaf(c)) not in (int, Dynamic):
-                raise InvalidTypeError(f"a coordinate is a number or an expression, got {given(c)}")
-
-    @property
-    def _atom(self) -> NonExecTmaAtom:
-        return expect(self.atom, NonExecTmaAtom, "the atom of a copy that is emitted or run,")
-
-    @property
-    def descriptor(self) -> TmaDescriptorTiled | TmaDescriptorIm2col | None:
-        """The descriptor that the copy goes through."""
-        return None if self.atom is None else self.atom.descriptor
-
-    @property
-    def request(self) -> TensorMap:
-        """The request of its tensor map."""
-        return self._atom.request
-
-    def ptx(self, arch: str | None = None) -> str:
-        """The instruction; %rd_desc, %r_smem and %r_mbar hold the addresses of map, tile and barrier.
-
-        Raises:
-            EmissionError: `arch` does not have it. TmaBuildError: numbers of the tensor are not known.
-        """
-        atom, offset = self._atom, self.smem_offset * self._atom.element_bits // 8
-        is_load = self.kind == "load"
-        operands: dict[str, Value] = {"tensor": "%rd_desc", "coords": [*map(_shown, self.coord)]}
-        operands["destination" if is_load else "source"] = f"%r_smem+{offset}" if offset else "%r_smem"
-        operands |= {"barrier": "%r_mbar"} if is_load else {}
-        modifiers: dict[str, Any] = traits_modifiers(atom.known_traits)[1]
-        # The mode gates the multicast, and a mask makes it one.
-        if is_load:
-            modifiers["multicast"] = self.multicast is not None
-        if self.multicast is not None:
-            operands["mask"] = self.multicast
-        if self.reduce_kind is not None:
-            modifiers["op"] = self.reduce_kind.ptx
-        if self.im2col_offsets:
-            operands["offsets"] = self.im2col_offsets
-        if self.cache_hint is not None:
-            operands["policy"], modifiers["cache_hint"] = self.cache_hint, True
-        return ptx(self.kind, operands=operands, arch=arch, **modifiers)
-
-    def run(self, emulator: Emulator, gmem: Memory, smem: Window, *, gmem_base: int = 0) -> int:
-        """Run it on the emulator with the bytes of its tensor map; the transaction bytes.
-
-        Args:
-            gmem, smem, gmem_base: as `Emulator.load` takes them. The place in shared memory is that of this copy, from
-                the start of `smem` where its address is not known.
-        Raises:
-            TmaTrap: as the emulator. InvalidTypeError: a coordinate that is not a number.
-        """
-        expect(emulator, Emulator, "an emulator")
-        atom = self._atom
-        raw, coords = encode(atom, arch=emulator.arch), [expect_integer(c, "a coordinate") for c in self.coord]
-        place = self.smem_offset * atom.element_bits // 8 if self.smem is None else self.smem
-        operands = (raw, gmem, coords, smem)
-        if self.reduce_kind is not None:
-            return int(emulator.reduce(self.reduce_kind.ptx, *operands, smem_offset=place, gmem_base=gmem_base))
-        if self.kind == "store":
-            return int(emulator.store(*operands, smem_offset=place, gmem_base=gmem_base))
-        counter = self.barrier if isinstance(self.barrier, Mbarrier) else address_of(self.barrier)
-        return int(
-            emulator.load(
-                *operands,
-                smem_offset=place,
-                im2col_offsets=self.im2col_offsets,
-                barrier=counter,
-                multicast_mask=self.multicast,
-                cta_group=2 if atom.load_mode is TmaLoadMode.TWO_CTA else 1,
-                gmem_base=gmem_base,
-            )
-        )
-
-    def __str__(self) -> str:
-        name = self.kind if self.reduce_kind is None else f"reduce.{self.reduce_kind.ptx}"
-        coord = ", ".join(map(_shown, self.coord))
-        return f"cp.async.bulk.tensor {name} ({coord}), element {self.smem_offset}, {self.nbytes} bytes"
-
-
-def _shown(number: Number) -> str:
-    return str(int(number)) if isinstance(number, int) else str(number)
-
-
-def address_of(place: Place | TransactionBarrier | None) -> int | None:
-    """The address of a place in shared memory, bytes; None where it is not known."""
-    found = getattr(place.engine if isinstance(place, Tensor) else place, "address", None)
-    return None if found is None or not is_integer(found) else int(found)
-
-
-def memory_space_of(value: object) -> str | None:
-    """'smem', 'gmem', ... of a pointer, a tensor, or an object with `memory_space` or `space`; None without either.
-
-    >>> from cute_py.tensor.pointers import make_smem_ptr
-    >>> memory_space_of(make_smem_ptr(0, "float16"))
-    'smem'
-    """
-    found = value.engine if isinstance(value, Tensor) else value
-    space = getattr(found, "memory_space", getattr(found, "space", None))
-    text = getattr(space, "name", space)
-    if not isinstance(text, str):
-        return None
-    return "smem" if text.lower() in ("smem", "shared", "shared_memory") else text
 
 
 def check_barrier(barrier: Place | TransactionBarrier | None) -> list[Diagnostic]:
@@ -366,12 +157,19 @@ def make_exec_tma(
 
 
 def check_copy(exec_atom: ExecTmaAtom, tile: Place, coord: Sequence[Number]) -> list[Diagnostic]:
-    """What one copy needs beside its atom: a tile in shared memory, a coordinate of the descriptor's rank."""
+    """What one copy needs beside its atom: a tile in shared memory, where its atom's may be; a coordinate of the
+    descriptor's rank."""
     if not isinstance(coord, (tuple, list)):
         raise InvalidTypeError(f"the coordinate of a copy is a tuple, got {type(coord).__name__} {given(coord)}")
-    space, rank = memory_space_of(tile), exec_atom.atom.rank
-    text = f"coordinate of {len(coord)} numbers; must be the descriptor's rank {rank}"
-    return broken((space != "smem", "not_shared", space or "no memory space"), (len(coord) != rank, "coordinate", text))
+    atom, space, address = exec_atom.atom, memory_space_of(tile), address_of(tile)
+    rank = f"coordinate of {len(coord)} numbers; must be the descriptor's rank {atom.rank}"
+    return [
+        *broken(
+            (space != "smem", "not_shared", space or "no memory space"),
+            (len(coord) != atom.rank, "coordinate", rank),
+        ),
+        *(check_smem_address(atom.traits, address) if atom.traits is not None and address is not None else []),
+    ]
 
 
 def check_load(atom: NonExecTmaAtom) -> list[Diagnostic]:
@@ -387,14 +185,14 @@ def _copies(
     start: Any = to_public(coordinate(tuple(coord)))
     if any(isinstance(c, tuple) for c in start):
         raise InvalidTypeError(f"a coordinate of a tile has one number a mode, got {given(start)}")
-    state = (atom.bytes_per_instruction, exec_atom.cache_hint, exec_atom.multicast, atom.reduce_kind, atom)
-    barrier = exec_atom.barrier if atom.kind == "load" else None
     out = []
     for index in range(atom.instructions):
         offset = atom.instruction(index, cta).smem_offset
         smem = None if address is None else address + offset * atom.element_bits // 8
-        place = atom.place(start, index, cta)
-        out.append(BulkTensorCopy(atom.kind, place, offset, *state, smem, barrier, im2col_offsets))
+        out.append(BulkTensorCopy(exec_atom, atom.place(start, index, cta), offset, smem, im2col_offsets))
+    wrong = next((copy.smem_bytes for copy in out if copy.smem_bytes % SMEM_ALIGNMENT), 0)
+    text = f"an instruction writes shared memory at byte {wrong}; must be a multiple of {SMEM_ALIGNMENT}"
+    refuse(broken((wrong, "instruction_place", text)))
     return out
 
 
@@ -492,15 +290,9 @@ class TmaOperation:
         Raises:
             EmissionError: `arch` does not have an instruction.
         """
-        lines = []
-        for one in self.operations:
-            if isinstance(one, BulkTensorCopy):
-                lines.append(one.ptx(arch))
-            elif isinstance(one, ExpectTx):
-                lines.append(f"mbarrier.arrive.expect_tx.shared.b64 _, [%r_mbar], {one.nbytes};")
-            else:
-                lines.append("prefetch.tensormap [%rd_desc];")
-        return "\n".join([*lines, *([] if self.exec_atom.atom.kind == "load" else ["cp.async.bulk.commit_group;"])])
+        lines = [one.ptx(arch) for one in self.operations]
+        is_load = self.exec_atom.atom.kind == "load"
+        return "\n".join(lines if is_load else [*lines, ptx("bulk.commit_group", arch=arch)])
 
     def run(self, emulator: Emulator, gmem: Memory, smem: Window, *, gmem_base: int = 0) -> int:
         """Run the copies on the emulator; the bytes of all. Arguments and errors as `BulkTensorCopy.run`."""

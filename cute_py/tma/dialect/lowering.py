@@ -79,15 +79,14 @@ def stage6_text(copy: TracedCopy, arch: str | None = None) -> str:
     title = f"reduce ({copy.reduce_kind})" if copy.direction == "reduce" else copy.direction
     lines = [f"{_rebind_text(copy, made)} // {made.step.role}" for made in texts.rebind_of(copy)]
     if is_load:
+        expected: dict[str, Value] = {"state": "_", "barrier": "[%rd_mbar]", "bytes": copy.transaction_bytes}
         lines += [
             f"// ---- mbarrier publishes the {copy.transaction_bytes}-byte expectation",
-            f"mbarrier.arrive.expect_tx.shared.b64 _, [%rd_mbar], {copy.transaction_bytes};",
+            ptx("mbarrier.arrive.expect_tx", spaces="shared", operands=expected),
         ]
     else:
-        lines += [
-            "// ---- writes of the tile become visible to the asynchronous proxy",
-            "fence.proxy.async.shared::cta;",
-        ]
+        fence = ptx("fence.proxy.async", spaces="shared::cta")
+        lines += ["// ---- writes of the tile become visible to the asynchronous proxy", fence]
     for box in range(copy.num_boxes):
         held = box_operands(copy, box)
         for name, base, start in held.changed(f"_{box}"):
@@ -99,7 +98,7 @@ def stage6_text(copy: TracedCopy, arch: str | None = None) -> str:
         coords = [f"%r_{name[1:]}" for name in held.coords]
         lines += [f"// ---- TMA bulk-tensor {copy.rank}D {title}{which}", _instruction(copy, coords, address, arch)]
     if not is_load:
-        lines += ["cp.async.bulk.commit_group;", "cp.async.bulk.wait_group.read 0;"]
+        lines += [ptx("bulk.commit_group"), ptx("bulk.wait_group", read=True, operands={"groups": 0})]
     return "\n".join(lines)
 
 
@@ -328,15 +327,8 @@ def _tma_stages(copy: TracedCopy, arch: str, checked: dict[str, tuple[str, ...]]
     """Stages 3 to 7."""
     n = names_of(copy)
     outer, inner = (n.outer_list, texts.OUTER_FIRST), (n.inner_list, texts.INNER_FIRST)
-    count = copy.transaction_bytes
-    carriers = (
-        f"tx_count = {count} : i32",
-        f"llvm.nvvm.mbarrier.arrive.expect_tx.shared, {count}",
-        f"MBARRIER_ARRIVE_EXPECT_TX_SHARED, {count}",
-        f"mbarrier.arrive.expect_tx.shared.b64, {count}",
-    )
-    forms = [row.form for row in texts.transaction_flow(copy)[2:]]
-    held = list(zip(forms, carriers, strict=True)) if forms else [("none: completion by bulk group", "")] * 4
+    flow = [(row.form, row.carrier) for row in texts.transaction_flow(copy)[2:]]
+    held = flow or [("none: completion by bulk group", "")] * 4
     notes = [_boxes_note(copy)] if copy.num_boxes > 1 else []
     if copy.multicast > 1:
         first = f"the boxes are the slice of the first of {copy.multicast} CTAs"
@@ -451,14 +443,17 @@ def lower(
     witness, reasons = texts.witness_of(copy, arch, allow_tma)
     checked = texts.check_stages(copy)
     order = (names_of(copy).outer_list, texts.OUTER_FIRST)
-    implicit = ("implicit", "tile shape and element type") if copy.direction == "load" else ("", "")
+    implicit = [(row.form, row.carrier) for row in texts.transaction_flow(copy)[:2]] or [("", "")] * 2
     traces = (
         ("1", "cuda_tile", texts.stage1_text(copy)),
         ("2", "nv_tileaa", texts.stage2_text(copy, witness)),
         ("3a", "nv_tileas before the rewrite", texts.tiled_copy_text(copy, witness, "nv_tileas")),
     )
     notes = (f"the tensor: {copy.view.values}",) if copy.view.values else ()
-    walked = [Stage(*trace, *order, *implicit, notes if trace[0] == "1" else (), checked[trace[0]]) for trace in traces]
+    walked = [
+        Stage(*trace, *order, *held, notes if trace[0] == "1" else (), checked[trace[0]])
+        for trace, held in zip(traces, (*implicit, implicit[1]), strict=True)
+    ]
     spaces = texts.address_spaces(copy)
     if not witness.startswith("sm90_"):
         found = (*checked["3b"], *checked["3c"]) if has_tma and allow_tma else ()

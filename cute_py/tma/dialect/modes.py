@@ -22,9 +22,10 @@ from cute_py.argument_checks import record
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.gpu.kernels.copy_op import CACHE_POLICY
 from cute_py.tma.atom.op import Op
 from cute_py.tma.descriptor.formats import Im2ColWideMode
-from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col
+from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide
 
 __all__ = [
     "CACHE_MODES",
@@ -223,10 +224,7 @@ class L2Policy:
     value: int
 
 
-EVICT_NORMAL: Final = L2Policy("L2::evict_normal", 0x1000000000000000)
-EVICT_FIRST: Final = L2Policy("L2::evict_first", 0x12F0000000000000)
-EVICT_LAST: Final = L2Policy("L2::evict_last", 0x14F0000000000000)
-"""Values: cute/arch/copy_sm90_desc.hpp, TMA::CacheHintSm90."""
+EVICT_NORMAL, EVICT_FIRST, EVICT_LAST = [L2Policy(f"L2::{name}", value) for name, value in CACHE_POLICY.items()]
 
 
 class CacheMode(Enum):
@@ -329,7 +327,10 @@ def operation_of(
     return Op[f"SM90_TMA_REDUCE_{reduce.name}"]
 
 
-def bounded_along_w(request: TensorMap, mode: TmaStoreMode | None) -> TensorMap:
+_Map = TypeVar("_Map", bound=TensorMap)
+
+
+def bounded_along_w(request: _Map, mode: TmaStoreMode | None) -> _Map | TensorMapIm2colWide:
     """The map of an im2col walk: of the modes W and W128 one whose bounding box has corners along W alone.
 
     Raises:
@@ -338,55 +339,3 @@ def bounded_along_w(request: TensorMap, mode: TmaStoreMode | None) -> TensorMap:
     wide = {TmaStoreMode.IM2COL_W: Im2ColWideMode.W, TmaStoreMode.IM2COL_W128: Im2ColWideMode.W128}
     found = None if mode is None else wide.get(mode)
     return request if found is None or not isinstance(request, TensorMapIm2col) else request.as_wide(found)
-
-
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """A feature that not every architecture has. `first` and `before` are architecture numbers, 90 of sm_90a."""
-
-    feature: str
-    first: int
-    before: int | None
-    source: str
-
-
-PTX_TENSOR: Final = "PTX ISA 9.0, cp.async.bulk.tensor, Target ISA Notes"
-TMA_GATE: Final = Gate("TMA", 90, None, PTX_TENSOR)
-MULTICAST_GATE: Final = Gate("multicast", 90, None, PTX_TENSOR)
-IM2COL_GATE: Final = Gate("im2col", 90, None, PTX_TENSOR)
-TWO_CTA_GATE: Final = Gate("a two-CTA load", 100, 120, f"{PTX_TENSOR}, .cta_group")
-CHUNKED_SWIZZLE_GATE: Final = Gate("a swizzle of 32- or 64-byte chunks", 100, None, "CUDA 13.0 driver API")
-
-
-def check_gates(number: int, *gates: Gate) -> list[Diagnostic]:
-    """The features that an architecture lacks.
-
-    >>> print(*check_gates(90, TMA_GATE, TWO_CTA_GATE))
-    a two-CTA load needs sm_100 or newer, not sm_90
-    """
-    found = []
-    for gate in gates:
-        if number < gate.first:
-            text = f"{gate.feature} needs sm_{gate.first} or newer, not sm_{number}"
-        elif gate.before is not None and number >= gate.before:
-            text = f"sm_{number} has no pairs of CTAs for {gate.feature}"
-        else:
-            continue
-        found.append(Diagnostic("architecture", text=text, source=gate.source))
-    return found
-
-
-def check_modes(load: TmaLoadMode | None, store: TmaStoreMode | None, number: int) -> list[Diagnostic]:
-    """What these modes need and an architecture lacks.
-
-    >>> [d.text for d in check_modes(TmaLoadMode.W_MULTICAST, None, 89)]
-    ['multicast needs sm_90 or newer, not sm_89', 'TMA needs sm_90 or newer, not sm_89']
-    """
-    gates = []
-    if load is not None and load.is_multicast:
-        gates.append(MULTICAST_GATE)
-    if load is TmaLoadMode.TWO_CTA:
-        gates.append(TWO_CTA_GATE)
-    if store is not None and store.is_im2col:
-        gates.append(IM2COL_GATE)
-    return check_gates(number, *gates, TMA_GATE)

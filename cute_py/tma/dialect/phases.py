@@ -30,9 +30,9 @@ from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import counted
 from cute_py.tma.atom.tile_atom import ExecutableCopy, TileAtom
+from cute_py.tma.dialect.atoms import ExecTmaAtom, NonExecTmaAtom
 from cute_py.tma.dialect.diagnostics import DESCRIPTOR_BYTES, broken, short_repr
-from cute_py.tma.dialect.exec_atom import ExecTmaAtom, TmaOperation
-from cute_py.tma.dialect.non_exec_atom import NonExecTmaAtom
+from cute_py.tma.dialect.exec_atom import TmaOperation
 from cute_py.tma.dialect.stages import check_stages, names_of, rebind_of, witness_of
 from cute_py.tma.dialect.traced_copy import TracedCopy, trace_copy
 

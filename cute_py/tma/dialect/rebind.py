@@ -74,7 +74,7 @@ class RebindSequence:
 
 def check_host_only(copy: TracedCopy | TensorMap) -> list[Diagnostic]:
     """Why the map of this copy (or this request) can only be made on the host; nothing if a device may rebind it."""
-    request, pair = request_of(copy), getattr(getattr(copy, "row", None), "ctas", 1) == 2
+    request, pair = request_of(copy), getattr(getattr(copy, "instruction", None), "ctas", 1) == 2
     im2col = request.KIND != "tiled"
     return broken(
         (im2col, "host_only", "im2col descriptors are made on the host only: no mutator writes the im2col fields"),

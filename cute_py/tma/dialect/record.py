@@ -34,7 +34,7 @@ from typing import Final
 
 from cute_py.argument_checks import expect, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
-from cute_py.tma.dialect.non_exec_atom import NonExecTmaAtom, TmaTensorType
+from cute_py.tma.dialect.atoms import NonExecTmaAtom, TmaTensorType
 
 __all__ = ["FLAG_ROWS", "TmaFlags", "TmaPartitionResult"]
 

@@ -23,16 +23,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer, expect_items
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CoordinateError, InvalidValueError, TmaBuildError, counted
 from cute_py.layout.trees import at, leaves, modes
+from cute_py.ptx.render import traits_modifiers
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.op import as_op
 from cute_py.tma.atom.tile_atom import ExecutableCopy, TileAtom, expect_fits
 from cute_py.tma.atom.tiles import first_tile, tile_number, tile_start, tile_steps
+from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapSwizzle
 from cute_py.tma.descriptor.limits import SWIZZLE_SPAN
 from cute_py.tma.descriptor.request import HasTraits, OpRow, TensorMap, TensorMapTiled, TmaCopyTraits, request_of
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
 MEM_SEMANTICS: Final = ("weak", "relaxed", "acquire", "release", "acq_rel")
 AXIS_NAMES: Final = ("N", "MK", "LMK", "NHWC", "NDHWC")
 """Names of the axes in traces, outermost first, by rank."""
-_PTX_MODES: Final = {"gather4": "tile::gather4", "scatter4": "tile::scatter4"}
+_ROWS_BY_INDEX: Final = ("gather4", "scatter4")
 
 Places: TypeAlias = tuple[tuple[int, ...], ...]
 
@@ -76,22 +78,11 @@ class TensorView:
         return tuple([texts[mode] for mode in self.dim_map])
 
 
-class Modifiers(TypedDict, total=False):
-    """Of the instruction of a copy, as `ptx` takes them."""
-
-    dim: int
-    mode: str
-    op: str
-    multicast: bool
-    cache_hint: bool
-    cta_group: int
-
-
 @dataclass(frozen=True, eq=False)
 class TracedCopy:
     """A copy, from its atom.
 
-    row: what its instruction does. request: of its tensor map. dtype: of the elements that it moves. multicast: CTAs
+    instruction: what it does. request: of its tensor map. dtype: of the elements that it moves. multicast: CTAs
     that share the tile. tile: extents, outermost first; of a multicast what all CTAs move together. origins, offsets:
     of each box that the first CTA issues, where it begins in the tile (elements, outermost first) and in shared memory
     (bytes). transaction_bytes: that one CTA receives.
@@ -103,7 +94,7 @@ class TracedCopy:
     innermost first; None if no tile is named. coordinate_type: of its coordinates.
     """
 
-    row: OpRow
+    instruction: OpRow
     request: TensorMap
     dtype: DType
     multicast: int
@@ -127,19 +118,24 @@ class TracedCopy:
     coordinate_type: str = "index"
 
     @property
+    def descriptor(self) -> bytes:
+        """The 128 bytes of the tensor map."""
+        return encode(self.request)
+
+    @property
     def direction(self) -> str:
         """load, store or reduce."""
-        return self.row.direction
+        return self.instruction.direction
 
     @property
     def mode(self) -> str:
         """Of the instruction, as PTX writes it."""
-        return ptx_mode(self.row)
+        return str(self.modifiers["mode"])
 
     @property
     def reduce_kind(self) -> str:
         """add, min, ..."""
-        return self.row.reduction or "add"
+        return self.instruction.reduction or "add"
 
     @property
     def rank(self) -> int:
@@ -149,7 +145,7 @@ class TracedCopy:
     @property
     def rows_by_index(self) -> bool:
         """gather4 and scatter4: one column coordinate and four row coordinates."""
-        return self.row.mode in _PTX_MODES
+        return self.instruction.mode in _ROWS_BY_INDEX
 
     @property
     def swizzle(self) -> TensorMapSwizzle:
@@ -159,7 +155,7 @@ class TracedCopy:
     @property
     def box(self) -> tuple[int, ...]:
         """What one instruction moves, outermost first."""
-        return box_of(self.row, self.request)
+        return box_of(self.instruction, self.request)
 
     @property
     def num_boxes(self) -> int:
@@ -207,13 +203,10 @@ class TracedCopy:
         return self.origins == laid(self.tile, self.box) and list(self.offsets) == list(behind)
 
     @property
-    def modifiers(self) -> Modifiers:
+    def modifiers(self) -> dict[str, Any]:
         """Of the instruction that moves one box."""
-        found: Modifiers = {"dim": self.rank, "mode": self.mode}
-        found |= {"op": self.row.reduction} if self.row.reduction else {}
-        found |= {"cache_hint": True} if self.cache_hint else {}
-        found |= {"multicast": True} if self.multicast > 1 else {}
-        return found | ({"cta_group": 2} if self.row.ctas == 2 else {})
+        own = {"multicast": self.multicast > 1, "cache_hint": self.cache_hint}
+        return {name: choice for name, choice in traits_modifiers(self, own)[1].items() if choice}
 
     @property
     def swizzle_name(self) -> str:
@@ -238,23 +231,13 @@ class TracedCopy:
     __repr__ = short_repr
 
 
-def ptx_mode(row: OpRow) -> str:
-    """The mode of an instruction, as PTX writes it.
-
-    >>> ptx_mode(OpRow("load", "gather4")), ptx_mode(OpRow("store", "im2col"))
-    ('tile::gather4', 'im2col_no_offs')
-    """
-    no_offsets = row.mode == "im2col" and row.direction != "load"
-    return "im2col_no_offs" if no_offsets else _PTX_MODES.get(row.mode, row.mode)
-
-
 def box_of(row: OpRow, request: TensorMap) -> tuple[int, ...]:
     """Extents that one instruction moves, outermost first: the box over the element strides, or pixels x channels."""
     if not isinstance(request, TensorMapTiled):
         return (*(1,) * (request.rank - 2), request.pixels_per_column, request.channels_per_pixel)
     pairs = zip(request.box_dim, request.element_strides, strict=True)
     box = tuple([-(-extent // stride) for extent, stride in pairs])[::-1]
-    return (4, box[-1]) if row.mode in _PTX_MODES else box
+    return (4, box[-1]) if row.mode in _ROWS_BY_INDEX else box
 
 
 def laid(tile: tuple[int, ...], box: tuple[int, ...]) -> Places:
@@ -357,7 +340,7 @@ def _is_inside(
     row: OpRow, request: TensorMap, tile: tuple[int, ...], start: tuple[int, ...] | None
 ) -> tuple[bool, ...]:
     """Whether the tile lies inside the tensor, by mode, outermost first; without a start, whether every tile does."""
-    if not isinstance(request, TensorMapTiled) or row.mode in _PTX_MODES:
+    if not isinstance(request, TensorMapTiled) or row.mode in _ROWS_BY_INDEX:
         return (True,) * len(tile)
     sizes = request.global_dim[::-1]
     if start is None:

@@ -27,26 +27,27 @@ from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, is_symbolic
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, rank_of
-from cute_py.targets import MAX_CLUSTER
 from cute_py.tensor.pointers import Pointer
 from cute_py.tensor.tensor import Tensor
-from cute_py.tma.atom.op import architecture_number, why_not_swizzle
+from cute_py.tma.atom.op import architecture_number, check_op
 from cute_py.tma.atom.op import cta_count as counted_ctas
 from cute_py.tma.descriptor.fields import MAX_RANK
-from cute_py.tma.descriptor.limits import BY_NAME
+from cute_py.tma.descriptor.limits import BY_NAME, GPUS
 from cute_py.tma.dialect import modes
+from cute_py.tma.dialect.atoms import NonExecTmaAtom, TmaTensorType
 from cute_py.tma.dialect.descriptors import (
     SharedLayout,
     SupportsDLPack,
     TmaDescriptorIm2col,
     TmaDescriptorTiled,
+    byte_swizzle,
     mode_sizes,
+    rules_of,
     static_layout,
 )
 from cute_py.tma.dialect.diagnostics import broken, short_repr
 from cute_py.tma.dialect.mlir_text import tile_text, type_text
 from cute_py.tma.dialect.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode
-from cute_py.tma.dialect.non_exec_atom import NonExecTmaAtom, TmaTensorType
 from cute_py.tma.dialect.record import SWIZZLE_MODE_OF, TmaFlags, TmaPartitionResult, interned_objects
 from cute_py.tma.dialect.verifier_operands import (
     Dialect,
@@ -137,8 +138,8 @@ def swizzled(op: PartitionOperands) -> bool:
         return False
     if not op.dialect.limits:
         return True
-    has_chunks = op.swizzle.base == 4 or not modes.check_gates(architecture_number(op.arch), modes.CHUNKED_SWIZZLE_GATE)
-    return has_chunks and why_not_swizzle(op.swizzle) is None
+    code, refused = byte_swizzle(op.swizzle)
+    return not refused and (op.swizzle.base == 4 or code in GPUS[rules_of(op.arch)].swizzles)
 
 
 def both_static(op: PartitionOperands) -> bool:
@@ -298,12 +299,8 @@ def record_of(walk: PartitionWalk, arch: str) -> TmaPartitionResult:
     if walk.failed is not None:
         raise TmaVerifyError(walk.failed, walk.text, {str(i): d.message for i, d in enumerate(walk.broken, 1)})
     [found] = walk.results
-    atom = found.body
-    too_many = f"num_multicast = {atom.num_multicast} CTAs; must be at most {MAX_CLUSTER}, the largest cluster"
-    rules = modes.check_modes(atom.load_mode, atom.store_mode, architecture_number(arch))
-    rules += broken((atom.num_multicast > MAX_CLUSTER, "cluster", too_many))
-    if rules:
-        raise InvalidValueError(rules[0].text, {"architecture": arch})
+    if rules := check_op(found.body.operation, arch, found.body.num_multicast):
+        raise InvalidValueError(rules[0].message, {"architecture": arch})
     return found
 
 
@@ -334,7 +331,8 @@ def partition(
         num_multicast: CTAs that share the load; None where there is no such operand. Stores and reductions take none:
             it is not looked at.
         metadata: of a sparse tile; refused. s2t: the descriptor view of the copy of this tile on to tensor memory, from
-            `cute_py.tmem.get_copy_s2t_smem_desc`; the atom holds it, and its flag is set.
+            `cute_py.tmem.get_copy_s2t_smem_desc`, with the tile's swizzle and no more than its bytes; the atom holds
+            it, and its flag is set.
         arch: the architecture; multicast and im2col need sm_90, a two-CTA load sm_100.
         dialect: 'seed' for the reference page's order and texts, 'dsl' for those of CuTe DSL 4.8.1.
     Raises:

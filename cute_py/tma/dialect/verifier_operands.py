@@ -22,7 +22,7 @@ from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.layout import Layout, has_numbers, static
+from cute_py.layout.layout import Layout, cosize, has_numbers, static
 from cute_py.layout.recast import smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle, get_swizzle_portion
 from cute_py.layout.trees import leaves, rank_of
@@ -34,11 +34,11 @@ from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.gbasis import GBasis, construct_tma_gbasis, make_cta_v_map
 from cute_py.tma.atom.im2col import Im2colAtom, Im2colBasis, im2col_basis, make_im2col_tma_copy
 from cute_py.tma.atom.make import check_map, make_tma_atom
-from cute_py.tma.atom.op import Op, architecture_number, movable_type, swizzle_row, why_not_swizzle
+from cute_py.tma.atom.op import Op, check_op, movable_type
 from cute_py.tma.atom.partition import tma_tensor
 from cute_py.tma.atom.tile_atom import multicast_box, shape_and_stride, tma_strides
 from cute_py.tma.descriptor.fields import MAX_RANK
-from cute_py.tma.descriptor.request import TensorMapTiled, corners_of
+from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.descriptor.violations import violations
 from cute_py.tma.dialect import modes
 from cute_py.tma.dialect.descriptors import (
@@ -46,6 +46,7 @@ from cute_py.tma.dialect.descriptors import (
     SupportsDLPack,
     TmaDescriptorIm2col,
     TmaDescriptorTiled,
+    byte_swizzle,
     half_of_pair,
     image_of,
     in_global_memory,
@@ -241,7 +242,7 @@ class PartitionOperands:
     @property
     def cu_swizzle(self) -> int:
         """The driver's swizzle code; 0 for one that TMA does not have (a dialect without limits takes it)."""
-        return swizzle_row(self.swizzle).code if why_not_swizzle(self.swizzle) is None else 0
+        return byte_swizzle(self.swizzle)[0]
 
     @cached_property
     def cta_v_map(self) -> Layout | None:
@@ -319,8 +320,7 @@ class PartitionOperands:
     @cached_property
     def made(self) -> TmaAtom | Im2colAtom | CuteError:
         """The atom of C++ that these operands make, whatever its tensor map breaks, or why there is none."""
-        number = architecture_number(self.arch)
-        arch = None if modes.check_modes(self.load_mode, self.store_mode, number) else rules_of(self.arch)
+        arch = None if check_op(self.operation, self.arch) else rules_of(self.arch)
         smem, gmem, v_map = self.smem_layout, self.gmem, self.cta_v_map
         if gmem is None or v_map is None:
             return InvalidValueError("no atom without a global tensor and a V-map")
@@ -332,8 +332,8 @@ class PartitionOperands:
             if self.is_im2col:
                 corners: dict[str, Any] = {}
                 if isinstance(self.descriptor, TmaDescriptorIm2col):
-                    for name in ("lower", "upper"):  # of one filter position: its offsets are the instruction's
-                        corner = getattr(self.descriptor, f"{name}_corner")
+                    # Of one filter position: its offsets are the instruction's.
+                    for name, corner in zip(("lower", "upper"), self.descriptor.corners, strict=True):
                         corners |= {f"{name}_corner_whd": corner, f"{name}_padding_whd": corner}
                     corners["stride_whd"] = self.descriptor.element_strides[1:-1]
                 shared = (tiler, self.multicast)
@@ -374,7 +374,7 @@ class PartitionOperands:
         if self.uncollapsed_rank > MAX_RANK:
             text = f"{self.uncollapsed_rank} modes before any collapse; must be at most {MAX_RANK}"
             found.append(Diagnostic("uncollapsed_rank", text=text))
-        return [*found, *self._contradictions]
+        return [*found, *self._contradictions, *self._unreadable]
 
     @property
     def described(self) -> TmaDescriptorTiled | TmaDescriptorIm2col | None:
@@ -382,16 +382,11 @@ class PartitionOperands:
         made = self.made
         if isinstance(made, CuteError):
             return self.descriptor
-        tensor, base, bits = made.gtensor, int(made.request.global_address), self.dtype.bits
         if isinstance(made, TmaAtom):
-            plan, state = made.plan, (self.cu_swizzle, self.load_mode, self.store_mode, self.multicast)
-            numbers = (plan.gbasis, base, bits, plan.dims, plan.strides, plan.box)
-            return TmaDescriptorTiled(tensor, *numbers, *state)
-        request = made.request
-        box = (*corners_of(request), request.channels_per_pixel, request.pixels_per_column, request.element_strides)
-        sizes = (base, bits, request.global_dim, request.global_strides)
-        everything = (tensor, *sizes, *box, self.cu_swizzle, self.store_mode)
-        return TmaDescriptorIm2col(*everything)
+            state = (self.load_mode, self.store_mode, self.multicast)
+            return TmaDescriptorTiled(made.gtensor, made.plan.gbasis, made.request, *state)
+        request = modes.bounded_along_w(made.request, self.store_mode)
+        return TmaDescriptorIm2col(made.gtensor, request, self.store_mode)
 
     @property
     def is_unknown(self) -> bool:
@@ -410,6 +405,18 @@ class PartitionOperands:
         pairs = zip(ours.FIELDS, theirs.field_values(), ours.field_values(), strict=True)
         texts = ((a != b, f"the descriptor's {name} = {a}; the tile makes {b}") for name, a, b in pairs)
         return broken(*((differs, "descriptor", text) for differs, text in texts))
+
+    @property
+    def _unreadable(self) -> list[Diagnostic]:
+        """Where the view for tensor memory does not read what the copy leaves in shared memory."""
+        if self.s2t is None or self.plain_smem is None:
+            return []
+        plan, held = self.s2t.plan, int(cosize(self.plain_smem)) * self.dtype.bits // 8
+        swizzles = f"s2t reads with swizzle {int(plan.swizzle)}; the tile has {self.cu_swizzle}"
+        return broken(
+            (int(plan.swizzle) != self.cu_swizzle, "s2t", swizzles),
+            (plan.smem_bytes > held, "s2t", f"s2t reads {plan.smem_bytes} bytes; the tile has {held}"),
+        )
 
     @property
     def other_transfer(self) -> list[Diagnostic]:

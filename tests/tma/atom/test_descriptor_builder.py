@@ -94,7 +94,7 @@ REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("rank(tensor) = 6 modes; must be 1 to 5", (gmem(SIX, SIX_STRIDES), SMEM), {}),
     ("a TMA descriptor takes a plain static layout, not a composed one", (gmem(), SWIZZLED), {}),
     ("the layout of a TMA descriptor must be static", (gmem(), Layout((128, 64), (64, 1))), {}),
-    ("TMA needs sm_90 or newer, not sm_80", (gmem(), SMEM), {"arch": "sm_80"}),
+    ("SM90_TMA_LOAD needs sm_90 or newer, not sm_80", (gmem(), SMEM), {"arch": "sm_80"}),
     (
         "expected tma descriptor pointer to have alignment at least 128",
         (gmem(), SMEM),
@@ -181,7 +181,7 @@ GOOD: dict[str, Any] = {
     "pixels_per_column": 128,
 }
 IM2COL_REFUSED: list[tuple[str, Any, dict[str, Any]]] = [
-    ("im2col needs sm_90 or newer, not sm_80", NHWC, {"arch": "sm_80"}),
+    ("SM90_TMA_LOAD_IM2COL needs sm_90 or newer, not sm_80", NHWC, {"arch": "sm_80"}),
     ("rank of an im2col tensor = 2 modes; must be 3 to 5", gmem((64, 8), (Int(1), 64)), {}),
     ("the tensor of a TMA descriptor must be in global memory", IDENTITY, {}),
     ("len(pixelBoxLowerCorner) = 1 entries; must be 2 for this rank", NHWC, {"lower_corner": (0,)}),

@@ -12,12 +12,10 @@ import cute_py as cute
 from cute_py import Layout, LayoutRight
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaBuildError, TmaVerifyError
 from cute_py.tma.dialect import exec_atom
+from cute_py.tma.dialect.atoms import BulkTensorCopy, ExpectTx, PrefetchDescriptor
 from cute_py.tma.dialect.descriptors import build_tma_descriptor
 from cute_py.tma.dialect.exec_atom import (
     ATOM_FAMILY,
-    BulkTensorCopy,
-    ExpectTx,
-    PrefetchDescriptor,
     lower_tma_load,
     lower_tma_store,
     make_exec_tma,
@@ -114,10 +112,10 @@ def test_a_load_raises_its_barrier_by_its_bytes() -> None:
     bound = make_exec_tma(LOAD, barrier, "cs")
     operations = lower_tma_load(bound, TILE_IN_SMEM, (64, 128))
     assert barrier.expected == 128 * 64 * 2
-    assert operations == (
-        ExpectTx(16384),
-        BulkTensorCopy("load", (64, 128), 0, 16384, 0x12F0000000000000),
-    )
+    assert operations == (ExpectTx(16384), BulkTensorCopy(bound, (64, 128), 0))
+    [copy] = operations[1:]
+    assert isinstance(copy, BulkTensorCopy)
+    assert (copy.kind, copy.nbytes, copy.cache_hint, copy.barrier) == ("load", 16384, 0x12F0000000000000, barrier)
     lower_tma_load(bound, TILE_IN_SMEM, (0, 0))
     assert barrier.expected == 2 * 16384
 
@@ -148,12 +146,11 @@ def test_prefetch_comes_first_if_requested() -> None:
 
 def test_a_tile_of_two_instructions() -> None:
     barrier = Barrier()
-    operations = lower_tma_load(make_exec_tma(WIDE, barrier), TILE_IN_SMEM, (128, 256))
-    assert operations == (
-        ExpectTx(32768),
-        BulkTensorCopy("load", (128, 256), 0, 16384),
-        BulkTensorCopy("load", (192, 256), 8192, 16384),
-    )
+    bound = make_exec_tma(WIDE, barrier)
+    operations = lower_tma_load(bound, TILE_IN_SMEM, (128, 256))
+    first, second = BulkTensorCopy(bound, (128, 256), 0), BulkTensorCopy(bound, (192, 256), 8192)
+    assert operations == (ExpectTx(32768), first, second)
+    assert (first.nbytes, second.nbytes, second.smem_bytes) == (16384, 16384, 16384)
     assert barrier.expected == 32768
 
 
@@ -173,9 +170,10 @@ def test_each_cta_of_a_multicast_issues_its_part_and_expects_all() -> None:
 
 def test_stores_and_reductions_raise_no_barrier() -> None:
     barrier = Barrier()
-    assert lower_tma_store(make_exec_tma(STORE, barrier), TILE_IN_SMEM, (0, 0)) == (
-        BulkTensorCopy("store", (0, 0), 0, 16384),
-    )
+    bound = make_exec_tma(STORE, barrier)
+    [store] = lower_tma_store(bound, TILE_IN_SMEM, (0, 0))
+    assert store == BulkTensorCopy(bound, (0, 0), 0)
+    assert (store.kind, store.barrier) == ("store", None)  # type: ignore[union-attr]
     [operation] = lower_tma_store(make_exec_tma(REDUCE, Barrier()), TILE_IN_SMEM, (0, 0))
     assert isinstance(operation, BulkTensorCopy)
     assert operation.reduce_kind is TmaReduceKind.MAX
@@ -233,6 +231,30 @@ def test_small_boxes_are_not_shared() -> None:
         else:
             text = "mcast is not supported for TMA load with less than 128bytes per atom"
             assert headline(lambda bound=bound: tma_load(bound, TILE_IN_SMEM, (0, 0))) == text
+
+
+PADDED_ROWS = Operands(smem=Layout(ints(8, 8), ints(16, 1)), tile=(8, 8))
+
+
+def test_an_instruction_between_two_multiples_of_128_bytes_traps_and_is_refused() -> None:
+    """The steps take rows 32 bytes apart, which are an instruction each; no instruction may write there."""
+    text = "an instruction writes shared memory at byte 32; must be a multiple of 128"
+    [load], [store] = PADDED_ROWS.partition(), PADDED_ROWS.partition(store_mode=0)
+    assert load.body.instructions == 8
+    assert headline(lambda: tma_load(make_exec_tma(load.body, Barrier()), TILE_IN_SMEM, (0, 0))) == text
+    assert headline(lambda: tma_store(make_exec_tma(store.body, Barrier()), TILE_IN_SMEM, (0, 0))) == text
+    with pytest.raises(InvalidValueError, match=text):
+        cute.tma.lower(load.body)
+    swizzled = make_exec_tma(Operands(smem=SWIZZLED).partition()[0].body, Barrier())
+    for address, refused in ((1024, False), (128, True), (16, True)):
+        place = cute.make_smem_ptr(address, "float16")
+        if refused:
+            text = (
+                f"shared-memory address = {address} bytes; must be a multiple of 1024, where the 128B swizzle repeats"
+            )
+            assert headline(lambda place=place: tma_load(swizzled, place, (0, 0))) == text
+        else:
+            assert tma_load(swizzled, place, (0, 0)).copies[0].smem == address
 
 
 def test_the_family_has_ten_members() -> None:

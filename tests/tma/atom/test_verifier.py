@@ -224,14 +224,14 @@ def test_the_tile_defaults_to_the_shared_shape_and_ints_are_static() -> None:
 
 GATES = [
     ("NO_MULTICAST", "sm_90", None),
-    ("NO_MULTICAST", "sm_89", "TMA needs sm_90 or newer, not sm_89"),
+    ("NO_MULTICAST", "sm_89", "SM90_TMA_LOAD needs sm_90 or newer, not sm_89"),
     ("W_MULTICAST", "sm_90a", None),
-    ("W_MULTICAST", "sm_80", "multicast needs sm_90 or newer, not sm_80"),
-    ("W128_MULTICAST", "sm_80", "multicast needs sm_90 or newer, not sm_80"),
-    ("TWO_CTA", "sm_90a", "a two-CTA load needs sm_100 or newer, not sm_90"),
+    ("W_MULTICAST", "sm_80", "SM90_TMA_LOAD_MULTICAST needs sm_90 or newer, not sm_80"),
+    ("W128_MULTICAST", "sm_80", "SM90_TMA_LOAD_MULTICAST needs sm_90 or newer, not sm_80"),
+    ("TWO_CTA", "sm_90a", "SM100_TMA_2SM_LOAD needs sm_100 or newer, not sm_90a"),
     ("TWO_CTA", "sm_100a", None),
     ("TWO_CTA", "sm_103f", None),
-    ("TWO_CTA", "sm_120a", "sm_120 has no pairs of CTAs for a two-CTA load"),
+    ("TWO_CTA", "sm_120a", "SM100_TMA_2SM_LOAD pairs two CTAs, which sm_120a does not have"),
 ]
 
 
@@ -249,7 +249,7 @@ def test_architecture_gates(mode: str, arch: str, reason: str | None) -> None:
 def test_im2col_needs_sm_90(store_mode: TmaStoreMode) -> None:
     operands = PATCHES if store_mode else Operands()
     assert operands.partition(store_mode=store_mode, arch="sm_90a")
-    name = "im2col" if store_mode else "TMA"
+    name = "SM90_TMA_STORE_IM2COL" if store_mode else "SM90_TMA_STORE"
     with pytest.raises(InvalidValueError, match=f"{name} needs sm_90"):
         operands.partition(store_mode=store_mode, arch="sm_86")
 

@@ -1,0 +1,511 @@
+"""The atom of the reference pages before and after it is bound to run-time state, and what a copy of it is lowered to.
+
+A verified partition makes the non-exec atom: everything about one TMA copy of a tile that is known before a barrier and
+a cache policy are. It knows the box of one instruction, how many instructions one CTA issues for a tile, and for each
+where it lands in shared memory and at which coordinates it starts. The executable atom is that and its run-time state;
+prefetch, expectation and bulk tensor copies are read off it, as PTX and on the emulator.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+
+from cute_py.argument_checks import expect, expect_fields, expect_integer, is_integer, record
+from cute_py.arith_tuple.arith_tuple import ArithTuple, as_arith_tuple
+from cute_py.errors import InvalidTypeError, TmaBuildError, counted, given
+from cute_py.layout.arguments import Tree
+from cute_py.layout.int_tuple import size
+from cute_py.layout.layout import Layout, domain_of
+from cute_py.layout.leaf import Dynamic, Int, internal_leaf, to_public
+from cute_py.layout.trees import leaves, rank_of
+from cute_py.ptx.render import Value, ptx, traits_modifiers
+from cute_py.tensor.tensor import Tensor
+from cute_py.tma.atom.atom import TmaAtom
+from cute_py.tma.atom.im2col import Im2colAtom
+from cute_py.tma.atom.op import Op
+from cute_py.tma.atom.partition import tile_layout, tma_tensor
+from cute_py.tma.descriptor.encode import encode
+from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, corners_of
+from cute_py.tma.dialect.descriptors import SharedLayout, TmaDescriptorIm2col, TmaDescriptorTiled
+from cute_py.tma.dialect.diagnostics import short_repr
+from cute_py.tma.dialect.mlir_text import layout_text, tree_text, type_text
+from cute_py.tma.dialect.modes import CacheMode, TmaLoadMode, TmaReduceKind, TmaStoreMode, bounded_along_w, operation_of
+from cute_py.tma.emulator.emulator import Emulator
+from cute_py.tma.emulator.mbarrier import Mbarrier
+from cute_py.tma.emulator.memory import Memory, Window
+from cute_py.tmem.execute import S2TDescriptorView
+
+__all__ = [
+    "BulkTensorCopy",
+    "ExecTmaAtom",
+    "ExpectTx",
+    "NonExecTmaAtom",
+    "PrefetchDescriptor",
+    "TmaTensorType",
+    "TransactionBarrier",
+]
+
+if TYPE_CHECKING:
+    import sympy
+
+    Number: TypeAlias = int | sympy.Expr
+else:
+    Number = object
+"""A coordinate, or an expression of symbols."""
+
+
+@dataclass(frozen=True, slots=True)
+class TmaTensorType:
+    """The type of the coordinate tensor: the global shape with strides along the descriptor's modes.
+
+    `kind` is 'load', 'store' or 'reduce'; `rank` the descriptor's.
+    """
+
+    kind: str
+    dtype: str
+    layout: Layout
+    rank: int
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+        expect_integer(self.rank, "TmaTensorType.rank", 1, 5, "modes")
+
+    @property
+    def tensor(self) -> Tensor:
+        """The coordinate tensor, from the static origin."""
+        return tma_tensor(self.layout.shape, self.layout.stride, self.rank)
+
+    def __str__(self) -> str:
+        return type_text(self.tensor)
+
+
+@dataclass(frozen=True, slots=True)
+class TileInstruction:
+    """One TMA instruction of a tile: where it lands (elements from the tile's start), and its coordinates relative to
+    the tile's, innermost first; numbers, or expressions where a stride is not known."""
+
+    smem_offset: int
+    coord: tuple[Number, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NonExecTmaAtom:
+    """A TMA copy without its run-time state.
+
+    Attributes:
+        kind: 'load', 'store' or 'reduce'; load_mode, store_mode, reduce_kind: the mode of each, None where it has none.
+        smem_layout: the tile in shared memory, with its swizzle; gmem_layout: the global tensor's, in elements.
+        gbasis: box : global modes, before a multicast cuts it; box: of one CTA, elements, innermost first.
+        cu_swizzle: the driver's swizzle code. verified: has the partition verifier accepted it?
+        descriptor: the one that the operation carries, or that of its tensor map; None of numbers that are not known.
+        traits: CuTe's atom of the same copy, which has the request, the bytes and the instruction; None likewise.
+        s2t: the descriptor view of the tile's copy on to tensor memory, if there is one.
+    """
+
+    kind: str
+    load_mode: TmaLoadMode | None
+    store_mode: TmaStoreMode | None
+    reduce_kind: TmaReduceKind | None
+    dtype: str
+    element_bits: int
+    smem_layout: SharedLayout
+    gmem_layout: Layout
+    cta_v_map: Layout
+    gbasis: Layout
+    box: tuple[int, ...]
+    num_multicast: int
+    cu_swizzle: int
+    tensor_type: TmaTensorType
+    verified: bool = False
+    descriptor: TmaDescriptorTiled | TmaDescriptorIm2col | None = None
+    traits: TmaAtom | Im2colAtom | None = field(default=None, compare=False, repr=False)
+    s2t: S2TDescriptorView | None = None
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+        expect_integer(self.num_multicast, "NonExecTmaAtom.num_multicast", 1, unit="CTAs")
+
+    @property
+    def operation(self) -> Op:
+        """CuTe's operation of this kind and mode."""
+        is_im2col = isinstance(self.descriptor, TmaDescriptorIm2col)
+        return operation_of(self.load_mode, self.store_mode, self.reduce_kind, is_im2col)
+
+    @property
+    def known_traits(self) -> TmaAtom | Im2colAtom:
+        """CuTe's atom.
+
+        Raises:
+            TmaBuildError: numbers of the tensor are not known.
+        """
+        if self.traits is None:
+            raise TmaBuildError("no tensor map of numbers that are not known", {"atom": self}, "use .subs() first")
+        return self.traits
+
+    @property
+    def request(self) -> TensorMap:
+        """The request of the tensor map. Errors as `known_traits`."""
+        return bounded_along_w(self.known_traits.request, self.store_mode)
+
+    @property
+    def rank(self) -> int:
+        """The descriptor's rank."""
+        return self.tensor_type.rank
+
+    @property
+    def no_offsets(self) -> tuple[int, ...]:
+        """The offsets of an im2col load at the first filter position; none of a tiled one."""
+        return (0,) * (self.rank - 2 if isinstance(self.descriptor, TmaDescriptorIm2col) else 0)
+
+    @property
+    def tile_elements(self) -> int:
+        """Elements of the tile."""
+        return int(size(domain_of(self.smem_layout)))
+
+    @property
+    def slot_elements(self) -> int:
+        """Elements of one instruction slot: what all CTAs of a multicast deliver together with one instruction each."""
+        if self.traits is not None:
+            return self.traits.num_val_src
+        return math.prod(expect_integer(s, "a size of the G-basis") for s in leaves(self.gbasis.shape))
+
+    @property
+    def instructions(self) -> int:
+        """Instructions that one CTA issues for a tile."""
+        return -(-self.tile_elements // self.slot_elements)
+
+    @property
+    def bytes_per_instruction(self) -> int:
+        """Bytes of the box that one CTA issues; out-of-bounds elements are filled, and count."""
+        return math.prod(self.box) * self.element_bits // 8
+
+    @property
+    def transaction_bytes(self) -> int:
+        """Bytes that a receiving CTA's barrier must expect for one tile: the full slot of each instruction, whichever
+        CTA issues its part; of a load without multicast that is divided among CTAs, the CTA's own slice."""
+        alone = self.kind == "load" and self.load_mode is TmaLoadMode.NO_MULTICAST
+        return self.instructions * self.slot_elements * self.element_bits // 8 // (self.num_multicast if alone else 1)
+
+    def instruction(self, index: int, cta: int = 0) -> TileInstruction:
+        """Instruction `index` of CTA number `cta` of a multicast.
+
+        Raises:
+            InvalidValueError: no such instruction, or no such CTA.
+        """
+        for name, value, count in (("instruction", index, self.instructions), ("CTA", cta, self.num_multicast)):
+            expect_integer(value, f"the number of the {name}", 0, count - 1)
+        smem = domain_of(self.smem_layout)
+        slots = tile_layout(smem, self.slot_elements)
+        element = int(slots((cta * (self.slot_elements // self.num_multicast), index)))
+        return TileInstruction(int(smem(element)), self.tma_coord(self.cta_v_map(element)))
+
+    def place(self, start: Sequence[Number], index: int, cta: int = 0) -> tuple[Number, ...]:
+        """The coordinates of instruction `index` of CTA `cta` for a tile that starts at `start`, innermost first.
+
+        Of an im2col tile `start` is its first pixel, and pixels follow each other in the bounding box, W first.
+
+        Raises:
+            InvalidValueError: an im2col instruction starts at another pixel than the tile, whose place is not known.
+        """
+        part = self.instruction(index, cta).coord
+        request = self.request if isinstance(self.traits, Im2colAtom) else None
+        first = start
+        if isinstance(request, (TensorMapIm2col, TensorMapIm2colWide)) and part[1]:
+            numbers = [expect_integer(c, "a coordinate of an im2col tile") for c in start]
+            first = _next_pixel(request, numbers, expect_integer(part[1], "a pixel"))
+            part = (part[0], *(0,) * (self.rank - 1))
+        return tuple(int(c) + d if isinstance(c, int) else c + d for c, d in zip(first, part, strict=True))
+
+    def explain(self) -> str:
+        """The atom below, and the mode."""
+        return str(self) if self.traits is None else f"{self}\n\n{self.traits.explain()}"
+
+    def tma_coord(self, coord: Tree) -> tuple[Number, ...]:
+        """The instruction's coordinates of a coordinate of the global tensor, innermost first."""
+        tensor = self.tensor_type.tensor
+        given: Any = as_arith_tuple(coord)  # type: ignore[arg-type]
+        given = given if isinstance(given, ArithTuple) else ArithTuple(given)  # an integer is that of mode 0
+        every = (given + ArithTuple(*[Int(0)] * rank_of(tensor.shape))).as_tuple()  # what is left out is 0
+        found: Any = tensor(every if type(tensor.shape) is tuple else every[0])
+        return tuple([int(c) if isinstance(c, int) else c for c in leaves(to_public(found.as_tuple()))])
+
+    def __str__(self) -> str:
+        mode = next(m for m in (self.reduce_kind, self.store_mode, self.load_mode) if m is not None)
+        moved = f"{counted(self.instructions, 'instruction')}, {self.transaction_bytes} bytes a tile"
+        box = f"box {tree_text(self.box)} of {self.dtype} by {layout_text(self.gbasis)}"
+        return f"non-exec TMA {self.kind}, {mode.name}: {box}, {moved}"
+
+    __repr__ = short_repr
+
+
+def _next_pixel(request: TensorMapIm2col | TensorMapIm2colWide, start: list[int], count: int) -> list[int]:
+    """The pixel `count` places on in the walk of the bounding box.
+
+    >>> image = TensorMapIm2col(6, 4096, (64, 4, 3, 2), (128, 512, 1536), (-1, 0), (0, 0), 64, 16)
+    >>> _next_pixel(image, [0, 2, 0, 0], 3)
+    [0, 0, 1, 0]
+    """
+    lower, upper = corners_of(request)
+    corners = [*zip(lower, upper, strict=True), *[(0, 0)] * (len(start) - 2 - len(lower))]
+    out, left = list(start), count
+    for i, (low, high) in enumerate(corners, 1):
+        step = request.element_strides[i]
+        extent = (request.global_dim[i] - 1 + high - low) // step + 1
+        left += (start[i] - low) // step
+        out[i], left = low + left % extent * step, left // extent
+    out[-1] += left * request.element_strides[-1]
+    return out
+
+
+@runtime_checkable
+class TransactionBarrier(Protocol):
+    """What a barrier must do: expect more bytes in its current phase."""
+
+    def expect_tx(self, nbytes: int, /) -> None: ...
+
+
+@runtime_checkable
+class HasSpace(Protocol):
+    """A pointer, or what else names its memory space so."""
+
+    @property
+    def space(self) -> str | Enum: ...
+
+
+@runtime_checkable
+class HasMemorySpace(Protocol):
+    """An object that names its memory space as CuTe DSL does."""
+
+    @property
+    def memory_space(self) -> str | Enum: ...
+
+
+Place: TypeAlias = Tensor | HasSpace | HasMemorySpace
+Coordinates: TypeAlias = Sequence[Number] | ArithTuple
+
+
+@record
+class ExecTmaAtom:
+    """A verified atom with its run-time state. `multicast` is the mask of the CTAs that receive, or None."""
+
+    atom: NonExecTmaAtom
+    barrier: Place | TransactionBarrier | None
+    cache_mode: CacheMode
+    multicast: int | None = None
+
+    @property
+    def cache_hint(self) -> int | None:
+        """The L2 policy operand, or None."""
+        return self.cache_mode.cache_hint
+
+    @property
+    def traits(self) -> TmaAtom | Im2colAtom | None:
+        """CuTe's atom of the same copy."""
+        return self.atom.traits
+
+    @property
+    def request(self) -> TensorMap:
+        """The request of the tensor map."""
+        return self.atom.request
+
+    def explain(self) -> str:
+        """The atom, and what it is bound to."""
+        mask = "" if self.multicast is None else f", multicast mask {self.multicast:#06x}"
+        return f"{self.atom.explain()}\n\nbound to\n  cache mode {self.cache_mode.value}{mask}"
+
+    def __str__(self) -> str:
+        return f"executable {self.atom}"
+
+    __repr__ = short_repr
+
+
+@dataclass(frozen=True, slots=True)
+class PrefetchDescriptor:
+    """Bring a descriptor into the descriptor cache before it is used."""
+
+    descriptor: TmaDescriptorTiled | TmaDescriptorIm2col | None
+
+    def ptx(self, arch: str | None = None) -> str:
+        """The instruction; %rd_desc holds the address of the map."""
+        return ptx("prefetch.tensormap", operands={"map": "[%rd_desc]"}, arch=arch)
+
+    def __str__(self) -> str:
+        return "prefetch_tma_desc"
+
+    __repr__ = short_repr
+
+
+@record
+class ExpectTx:
+    """Raise a barrier's transaction count."""
+
+    nbytes: int
+
+    def ptx(self, arch: str | None = None) -> str:
+        """The instruction; %r_mbar holds the address of the barrier."""
+        operands: dict[str, Value] = {"state": "_", "barrier": "[%r_mbar]", "bytes": self.nbytes}
+        return ptx("mbarrier.arrive.expect_tx", spaces="shared", operands=operands, arch=arch)
+
+    def __str__(self) -> str:
+        return f"expect_tx {self.nbytes} bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class BulkTensorCopy:
+    """One cp.async.bulk.tensor, or its reduction, with what it takes.
+
+    Attributes:
+        exec_atom: the bound atom, which has descriptor, barrier, cache policy and multicast mask.
+        coord: innermost first; smem_offset: elements from the tile's start. smem: address in shared memory, bytes;
+            None: not known. im2col_offsets: of an im2col load, W first.
+    """
+
+    exec_atom: ExecTmaAtom = field(repr=False)
+    coord: tuple[Number, ...]
+    smem_offset: int
+    smem: int | None = field(default=None, compare=False)
+    im2col_offsets: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+        for c in self.coord:
+            if type(internal_leaf(c)) not in (int, Dynamic):
+                raise InvalidTypeError(f"a coordinate is a number or an expression, got {given(c)}")
+
+    @property
+    def atom(self) -> NonExecTmaAtom:
+        """The non-exec atom."""
+        return self.exec_atom.atom
+
+    @property
+    def kind(self) -> str:
+        """'load', 'store' or 'reduce'."""
+        return self.atom.kind
+
+    @property
+    def nbytes(self) -> int:
+        """Of this CTA's box."""
+        return self.atom.bytes_per_instruction
+
+    @property
+    def cache_hint(self) -> int | None:
+        """The L2 policy operand, or None."""
+        return self.exec_atom.cache_hint
+
+    @property
+    def multicast(self) -> int | None:
+        """The mask of the CTAs that receive, or None."""
+        return self.exec_atom.multicast
+
+    @property
+    def reduce_kind(self) -> TmaReduceKind | None:
+        """Of a reduction."""
+        return self.atom.reduce_kind
+
+    @property
+    def barrier(self) -> Place | TransactionBarrier | None:
+        """What counts the bytes of a load."""
+        return self.exec_atom.barrier if self.kind == "load" else None
+
+    @property
+    def descriptor(self) -> TmaDescriptorTiled | TmaDescriptorIm2col | None:
+        """The descriptor that the copy goes through."""
+        return self.atom.descriptor
+
+    @property
+    def request(self) -> TensorMap:
+        """The request of its tensor map."""
+        return self.exec_atom.request
+
+    @property
+    def smem_bytes(self) -> int:
+        """Bytes from the tile's start in shared memory."""
+        return self.smem_offset * self.atom.element_bits // 8
+
+    def ptx(self, arch: str | None = None) -> str:
+        """The instruction; %rd_desc, %r_smem and %r_mbar hold the addresses of map, tile and barrier.
+
+        Raises:
+            EmissionError: `arch` does not have it. TmaBuildError: numbers of the tensor are not known.
+        """
+        offset, is_load = self.smem_bytes, self.kind == "load"
+        operands: dict[str, Value] = {"tensor": "%rd_desc", "coords": [*map(_shown, self.coord)]}
+        operands["destination" if is_load else "source"] = f"%r_smem+{offset}" if offset else "%r_smem"
+        operands |= {"barrier": "%r_mbar"} if is_load else {}
+        modifiers: dict[str, Any] = traits_modifiers(self.atom.known_traits)[1]
+        # The mode gates the multicast, and a mask makes it one.
+        if is_load:
+            modifiers["multicast"] = self.multicast is not None
+        if self.multicast is not None:
+            operands["mask"] = self.multicast
+        if self.reduce_kind is not None:
+            modifiers["op"] = self.reduce_kind.ptx
+        if self.im2col_offsets:
+            operands["offsets"] = self.im2col_offsets
+        if self.cache_hint is not None:
+            operands["policy"], modifiers["cache_hint"] = self.cache_hint, True
+        return ptx(self.kind, operands=operands, arch=arch, **modifiers)
+
+    def run(self, emulator: Emulator, gmem: Memory, smem: Window, *, gmem_base: int = 0) -> int:
+        """Run it on the emulator with the bytes of its tensor map; the transaction bytes.
+
+        Args:
+            gmem, smem, gmem_base: as `Emulator.load` takes them. The place in shared memory is that of this copy, from
+                the start of `smem` where its address is not known.
+        Raises:
+            TmaTrap: as the emulator. InvalidTypeError: a coordinate that is not a number.
+        """
+        expect(emulator, Emulator, "an emulator")
+        raw, coords = encode(self, arch=emulator.arch), [expect_integer(c, "a coordinate") for c in self.coord]
+        place = self.smem_bytes if self.smem is None else self.smem
+        operands = (raw, gmem, coords, smem)
+        if self.reduce_kind is not None:
+            return int(emulator.reduce(self.reduce_kind.ptx, *operands, smem_offset=place, gmem_base=gmem_base))
+        if self.kind == "store":
+            return int(emulator.store(*operands, smem_offset=place, gmem_base=gmem_base))
+        counter = self.barrier if isinstance(self.barrier, Mbarrier) else address_of(self.barrier)
+        return int(
+            emulator.load(
+                *operands,
+                smem_offset=place,
+                im2col_offsets=self.im2col_offsets,
+                barrier=counter,
+                multicast_mask=self.multicast,
+                cta_group=self.atom.operation.row.ctas,
+                gmem_base=gmem_base,
+            )
+        )
+
+    def __str__(self) -> str:
+        name = self.kind if self.reduce_kind is None else f"reduce.{self.reduce_kind.ptx}"
+        coord = ", ".join(map(_shown, self.coord))
+        return f"cp.async.bulk.tensor {name} ({coord}), element {self.smem_offset}, {self.nbytes} bytes"
+
+
+def _shown(number: Number) -> str:
+    return str(int(number)) if isinstance(number, int) else str(number)
+
+
+def address_of(place: Place | TransactionBarrier | None) -> int | None:
+    """The address of a place in shared memory, bytes; None where it is not known."""
+    found = getattr(place.engine if isinstance(place, Tensor) else place, "address", None)
+    return None if found is None or not is_integer(found) else int(found)
+
+
+def memory_space_of(value: object) -> str | None:
+    """'smem', 'gmem', ... of a pointer, a tensor, or an object with `memory_space` or `space`; None without either.
+
+    >>> from cute_py.tensor.pointers import make_smem_ptr
+    >>> memory_space_of(make_smem_ptr(0, "float16"))
+    'smem'
+    """
+    found = value.engine if isinstance(value, Tensor) else value
+    space = getattr(found, "memory_space", getattr(found, "space", None))
+    text = getattr(space, "name", space)
+    if not isinstance(text, str):
+        return None
+    return "smem" if text.lower() in ("smem", "shared", "shared_memory") else text
