@@ -81,6 +81,14 @@ def test_the_library_is_kept(fake: Injector, tmp_path: Path, monkeypatch: pytest
 
 
 @needs_compiler
+def test_no_warnings(tmp_path: Path) -> None:
+    """A warning of some compiler stops no user; here it stops us."""
+    strict = ("-Wall", "-Wextra", "-Werror", "-D_FORTIFY_SOURCE=2")
+    made = ["-o", str(tmp_path / "strict.so"), "-ldl", "-lpthread"]
+    subprocess.run(["cc", *injector_module.FLAGS, *strict, str(injector_module.SOURCE), *made], check=True)
+
+
+@needs_compiler
 def test_the_declarations_are_those_of_cupti(tmp_path: Path) -> None:
     """The library declares what it uses of CUPTI's headers; where the headers are, the compiler compares."""
     include = next((path for path in INCLUDES if (path / "cupti_callbacks.h").is_file()), None)
