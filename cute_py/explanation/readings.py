@@ -125,6 +125,25 @@ def some(found: Iterator[re.Match[str]], most: int = 64) -> list[re.Match[str]]:
     return list(islice(found, most))
 
 
+def closing(text: str, begin: int, most: int = 4000) -> int:
+    """Where the bracket that is open at `begin` closes, or the end of the text; quotes count as one character.
+
+    >>> closing("f(a[1], (2)) + 1", 2)
+    11
+    """
+    depth, quoted = 1, False
+    end = min(len(text), begin + most)
+    for i in range(begin, end):
+        c = text[i]
+        if c == '"':
+            quoted = not quoted
+        elif not quoted:
+            depth += (c in "([{<") - (c in ")]}" or (c == ">" and text[i - 1] not in "-="))
+        if depth == 0:
+            return i
+    return end
+
+
 def split_at_commas(text: str) -> list[str]:
     """The parts between commas outside of brackets."""
     parts, depth, begin = [], 0, 0
