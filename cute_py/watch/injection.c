@@ -260,14 +260,18 @@ static void encoded(uint32_t id, const void *arguments, int result, uint64_t spe
   put(&l);
 }
 
-/* Where a kernel's parameters of a map's size or more are; asked once for each kernel. */
+/* Where a kernel's parameters are; asked once for each kernel. The runtime launches a CUkernel, which has to be turned
+ * into the function that it is in this context; the driver's own programs launch a CUfunction. */
 static kernel_row *kernel(void *function) {
   typedef int (*info_call)(void *, size_t, size_t *, size_t *);
   typedef int (*attribute_call)(int *, int, void *);
+  typedef int (*function_call)(void **, void *);
   static info_call info = NULL;
   static attribute_call attribute = NULL;
+  static function_call function_of = NULL;
   static int asked = 0;
   kernel_row *row = &kernels[((uintptr_t)function >> 4) % KERNELS];
+  void *known = function;
   if (row->function == function) return row;
   if (!asked) {
     void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -275,15 +279,18 @@ static kernel_row *kernel(void *function) {
     if (driver) {
       *(void **)&info = dlsym(driver, "cuFuncGetParamInfo");
       *(void **)&attribute = dlsym(driver, "cuFuncGetAttribute");
+      *(void **)&function_of = dlsym(driver, "cuKernelGetFunction");
     }
   }
   row->function = function;
   row->count = 0;
   row->shared = 0;
+  if (attribute && attribute(&row->shared, SHARED_SIZE_BYTES, known) != 0 &&
+      (!function_of || function_of(&known, function) != 0 || attribute(&row->shared, SHARED_SIZE_BYTES, known) != 0))
+    return row;
   if (info)
-    while (row->count < PARAMETERS && info(function, (size_t)row->count, &row->offset[row->count], &row->size[row->count]) == 0)
+    while (row->count < PARAMETERS && info(known, (size_t)row->count, &row->offset[row->count], &row->size[row->count]) == 0)
       row->count++;
-  if (attribute) attribute(&row->shared, SHARED_SIZE_BYTES, function);
   return row;
 }
 
