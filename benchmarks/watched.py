@@ -176,7 +176,8 @@ def overhead(folder: Path, repeat: int) -> dict[str, Any]:
     path = folder / "encodes.py"
     path.write_text(ENCODES)
     command = [sys.executable, str(path), str(CALLS)]
-    plain, held, report = [], [], {}
+    report: dict[str, Any] = {}
+    plain, held = [], []
     for _ in range(repeat):
         plain.append(ran(command).split())
         printed, report = watched(folder, command)

@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 
 from cute_py.atom.copy_atom import CopyAtom
 from cute_py.atom.copy_atoms import COPY_ATOMS, copy_atom
+from cute_py.atom.smem_layouts import gmma_layout
 from cute_py.atom.tiled_copy import TiledCopy
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted
@@ -207,7 +208,7 @@ def _calls(text: str) -> list[_Call]:
     found: list[_Call] = []
     for match in some(_INSTANCE.finditer(text), 60):
         head = match["name"].partition("[with ")[0]
-        names = re.findall(r"cute::(?:\w+::)*(\w+)\s*(?:<[^()]*>)?\s*\(", head)
+        names = re.findall(r"\bcut(?:e|lass)::(?:\w+::)*(\w+)\s*(?:<[^()]*>)?\s*\(", head)
         types = {name: type_text(value) for name, value in _bindings(match["name"]).items()}
         if names and "lambda" not in names[0]:
             found.append(_Call(names[0], types))
@@ -481,7 +482,7 @@ def read_compiler(text: str) -> list[Reading]:
         _static(text, match, statics[i + 1].start() if i + 1 < len(statics) else len(text))
         for i, match in enumerate(statics)
     ]
-    found += [_run_time(text, match) for match in some(_RUN_TIME.finditer(text), 8)]
+    found += [_run_time(text, match) for match in some(_RUN_TIME.finditer(text), 8) if match["condition"].strip()]
     return found or [*_other_errors(text)]
 
 
@@ -507,7 +508,8 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
         more, changes = outcome[1]
         lines += more
     else:
-        lines += _compared(condition, calls)
+        more, changes = _multiples(condition, calls)
+        lines += [*_compared(condition, calls), *more]
     chain = list(dict.fromkeys(call.name for call in calls))
     if chain:
         lines.append(f"in {' < '.join(chain[:8])} (the innermost first)")
@@ -551,6 +553,24 @@ def _compared(condition: str, calls: Sequence[_Call]) -> list[str]:
             known = [f"{f}({name}) = {int(_FUNCTIONS[match['f' + side]](part))}" for f, name, part, side in sides]
             lines.append(f"{' and '.join(known)}; they must be equal")
     return lines
+
+
+_MULTIPLE: Final = re.compile(
+    r"(?P<name>BLK_[A-Z]+)0? must be a multiple of size<(?P<mode>[01])>"
+    r"\(GMMA::Layout_(?P<atom>\w+?)_Atom<(?P<type>\w+)>"
+)
+
+
+def _multiples(condition: str, calls: Sequence[_Call]) -> tuple[list[str], list[str]]:
+    """A block of shared memory that no layout atom of wgmma divides: (both numbers, the change)."""
+    for match, call in itertools.product(some(_MULTIPLE.finditer(condition), 1), calls):
+        have, bits = call.types.get(match["name"], "").removeprefix("_"), _bits(call.types.get(match["type"], ""))
+        if have.isdecimal() and bits in (8, 16, 32, 64):
+            atom = gmma_layout(match["atom"], f"uint{bits}")
+            unit = int(size(domain_of(atom)[int(match["mode"])]))
+            more = f"{match['name']} = {have}, and the narrowest atom, {atom}, has {unit} elements of {bits} bits there"
+            return [more], [f"{match['name']} = {-(-int(have) // unit) * unit}, or another multiple of {unit}"]
+    return [], []
 
 
 def _layout_named(name: str, calls: Sequence[_Call]) -> Layout | None:
@@ -679,6 +699,8 @@ def _bits(name: str) -> int:
     width = names.get(name.rpartition("::")[2])
     if width is not None:
         return width
+    if re.search(r"e[45]m[23]", name):
+        return 8
     try:
         return {0: 8, 1: 16}.get(int(format_of(name)), 32)
     except CuteError:

@@ -27,6 +27,7 @@ _ROWS: Final = """
 1 | INVALID_VALUE | InvalidValue | invalid argument
 2 | OUT_OF_MEMORY | MemoryAllocation | out of memory
 3 | NOT_INITIALIZED | InitializationError | initialization error
+4 | DEINITIALIZED | CudartUnloading | driver shutting down
 100 | NO_DEVICE | NoDevice | no CUDA-capable device is detected
 201 | INVALID_CONTEXT | DeviceUninitialized | invalid device context
 209 | NO_BINARY_FOR_GPU | NoKernelImageForDevice | no kernel image is available
@@ -128,14 +129,50 @@ _WITHOUT_ATTRIBUTE: Final = (
 )
 
 
+_REFUSED: Final = re.compile(
+    r"(?:initiali[sz]e|encode|creat\w*)[^\n]{0,30}?(?:TMA desc|tensor ?map)\w*|TMA descriptor creation", re.IGNORECASE
+)
+"""What programs say where cuTensorMapEncode* gave an error."""
+_REFUSED_CODE: Final = re.compile(rf"(?:{_REFUSED.pattern})\D{{0,20}}([0-9]{{1,4}})\b", re.IGNORECASE)
+_EARLIER: Final = (700, 702, 715, 716, 717, 719)
+_WHY_REFUSED: Final[dict[int, str]] = {
+    0: "the driver accepted it",
+    1: "an argument breaks a rule, the driver does not say which: address and strides are multiples of 16 bytes, "
+    "strides below 2**40, sizes 1 to 2**32, a box 1 to 256 elements along each mode, its rows multiples of 16 bytes "
+    "within the swizzle's span",
+    3: "cuInit has not run, so the arguments were never looked at",
+    4: "the process is shutting down",
+    100: "there is no GPU, so the arguments were never looked at",
+    201: "no context is current on this thread",
+    801: "this GPU has no TMA (before sm_90)",
+    999: "the driver or the virtual machine, not these arguments",
+    **dict.fromkeys(_EARLIER, "an earlier kernel failed, and it is reported here; the map is not the cause"),
+}
+
+
+def refused_why(text: str) -> list[str]:
+    """What the result of cuTensorMapEncode* in a text means, by its number or its message."""
+    if (refused := _REFUSED.search(text)) is None:
+        return []
+    code = _REFUSED_CODE.search(text)
+    said = [row for row in ERRORS if row.message in text[refused.end() : refused.end() + 200].lower()]
+    number = int(code[1]) if code is not None else said[0].number if said else -1
+    name = next((f"CUDA_ERROR_{row.driver}" for row in ERRORS if row.number == number), "CUDA_SUCCESS")
+    why = _WHY_REFUSED.get(number)
+    return [f"the driver's result {number} is {name}: {why}"] if why else []
+
+
 def read_errors(text: str) -> list[Reading]:
     """Every CUDA error in a text, with what can have caused it in a program with TMA; then the sanitizer's reports."""
     sanitizer = [*_sanitizer(text)]
     if sanitizer:
         return sanitizer
     found: list[Reading] = [*_assembler(text)]
+    refused = _REFUSED_CODE.search(text)
     for row in ERRORS:
         match = re.search(row.pattern, text, re.IGNORECASE)
+        if match is None and refused is not None and int(refused[1]) == row.number:
+            match = refused
         if match is not None:
             found.append(_error(text, match.span(), row))
     return found
@@ -143,7 +180,7 @@ def read_errors(text: str) -> list[Reading]:
 
 def _error(text: str, span: tuple[int, int], row: CudaError) -> Reading:
     name = f"CUDA_ERROR_{row.driver}"
-    lines = [f"{row.number}, cudaError{row.runtime}: {row.message}"]
+    lines = [f"{row.number}, cudaError{row.runtime}: {row.message}", *refused_why(text)]
     term = TERMS.get(name)
     if term is not None:
         lines += [term.why, f"to do: {term.fix}"]

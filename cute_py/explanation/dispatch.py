@@ -33,7 +33,7 @@ from cute_py.explanation.definitions import (
     module_text,
     picture_text,
 )
-from cute_py.explanation.layout_pastes import facts_of, read_printed, read_spelled
+from cute_py.explanation.layout_pastes import facts_of, read_dsl_tensors, read_printed, read_spelled
 from cute_py.explanation.layouts import (
     any_layout,
     basis_text,
@@ -154,6 +154,7 @@ _RECOGNISERS: Final[tuple[Callable[[str], list[Reading]], ...]] = (
     read_waits,
     read_errors,
     read_tiled,
+    read_dsl_tensors,
     read_printed,
     read_spelled,
 )

@@ -171,8 +171,79 @@ MESSAGES: Final[tuple[Message, ...]] = (
             "device-side descriptors are written to global memory that the host allocates",
             lambda _: "triton.set_allocator(lambda size, align, stream: torch.empty(size, dtype=torch.int8, "
             "device='cuda'))"),
+    Message(r"CUtensorMap must be aligned to ([0-9]+)B?, but got [^\n]{0,20}mod [0-9]+ = ([0-9]+)", "map alignment",
+            "the map lies {1} bytes beyond a multiple of {0}: 64 bytes until CUDA 12, 128 since CUDA 13",
+            lambda n: f"alignas({n[0]}) CUtensorMap, also where a launcher packs it among parameters; a newer Triton"),
+    Message(r"block offset start must be 16-byte aligned", "inner coordinate",
+            "the innermost coordinate, in bytes, is not a multiple of 16; the other coordinates are free",
+            lambda _: "a first column that is a multiple of 16 bytes, or a descriptor that begins at that column"),
+    Message(r"isinstance\(base\.dtype, tl\.pointer_type\)", "pointer",
+            "make_tensor_descriptor takes a pointer; a descriptor of the host, or a tensor of values, was given",
+            lambda _: "use a descriptor that the host made as it is, or give the kernel the pointer"),
+    Message(r"descriptor block and tensor types must match(?:[^\n]*\n){0,3}?[^\n]*?tensordesc<(?:tensor<)?"
+            r"([0-9x]+)x(\w+)[^\n]*?[ (]tensor<([0-9x]+)x(\w+)", "block type",
+            "the descriptor's block is {0} of {1}, the value {2} of {3}: both must have the same shape and type",
+            lambda _: "block_shape as the value has it, or a cast and a reshape of the value"),
+    Message(r"descriptor block and tensor types must match", "block type",
+            "the value has another shape or type than the descriptor's block: both must have the same shape and type",
+            lambda _: "block_shape as the value has it, or a cast and a reshape of the value"),
+    Message(r"Illegal shared layout; expected shape to be at least \[([0-9]+), ([0-9]+)\], "
+            r"shape: \[([0-9]+), ([0-9]+)\]", "inner_span",
+            "the swizzle's pattern has {0} rows of {1} elements, the tile {2} rows of {3}",
+            lambda n: f"a block of at least {n[0]} x {n[1]}, or a narrower swizzle"),
+    Message(r"out of resource: tensor memory, Required: ([0-9]+), Hardware limit: ([0-9]+)", "tensor memory",
+            "{0} columns of tensor memory are asked for, a multiprocessor has {1} columns of 128 lanes",
+            lambda n: f"accumulators of {n[1]} columns at most in all: smaller blocks, or fewer of them at once"),
+    Message(r"Layout has rank ([0-9]+), but the tensor it's attached to has rank ([0-9]+)", "encoding rank",
+            "an encoding of rank {0} on a tensor of rank {1}: each dimension of the tensor needs one of the encoding",
+            lambda n: f"a slice of it (#ttg.slice) for rank {n[1]}, or a tensor of rank {n[0]}"),
+    Message(r"cute_nvgpu\.make_[gu]mma_smem_desc' that was explicitly marked illegal", "canonical layout",
+            "the shared layout is none of the canonical ones of wgmma and tcgen05, so that no descriptor holds it",
+            lambda _: "tile_to_shape of a layout atom (SmemLayoutAtomKind.K_SW128, ...); make_smem_layout has them"),
+    Message(r"unable to partition input tensors for TMA", "tma_partition",
+            "mode 0 of the shared and of the global tensor must be the atom's whole tile, of one size and in one order",
+            lambda _: "group_modes(x, 0, 2) of both, tiled by the tile that the atom was made with: explain(print)"),
+    Message(r"Arch conditional MMA instruction used without targeting ?[^\n]{0,40}|"
+            r"(?:Trying|Attempting) to use [^\n]{1,80}? without CUTE_ARCH_\w+_ENABLED", "target",
+            "the kernel was compiled for a target that lacks its instructions: it stops there and writes nothing",
+            lambda _: "the GPU's own target: -arch=sm_90a (sm_100a, sm_103a, sm_120a), not sm_90 or an older PTX"),
+    Message(r"undefined (?:reference to|symbol:?) ?[`'\"]?(cu[A-Z]\w+)", "link",
+            "{0} is a function of the driver's own library, libcuda, and was not linked",
+            lambda _: "link with -lcuda, or ask for it at run time: cudaGetDriverEntryPointByVersion(name, &f, 12000, "
+            "cudaEnableDefault, &found), which needs no link"),
+    Message(r"Barrier must be located in local shared memory", "barrier",
+            "the cuda::barrier is not in the shared memory of this block",
+            lambda _: "__shared__ cuda::barrier<cuda::thread_scope_block> bar;"),
+    Message(r"(dest|src) must point to (shared|global) memory", "address space",
+            "{0} is not an address of {1} memory: a bulk copy of CCCL goes from global to shared memory"),
+    Message(r"(Transaction|Arrival) count update cannot exceed 2\^20 - 1", "tx_count",
+            "{0} count: one update of a barrier is at most 1048575 (of bytes: 1 MiB less 1)",
+            lambda _: "several updates, one for each copy"),
+    Message(r"(?:memcpy|mempcy)_async_tx expects arguments to be at least 16 byte aligned", "address_alignment",
+            "both addresses and the size of a bulk copy are multiples of 16 bytes, and its type must say so",
+            lambda _: "cuda::aligned_size_t<16>(bytes), and alignas(16) or more of the shared array"),
+    Message(r"\bError Misaligned Operand\b", "stride_alignment",
+            "CUTLASS's kMisalignedOperand: an operand's address or leading dimension is no multiple of its alignment, "
+            "which is 16 bytes for TMA",
+            lambda _: "leading dimensions of a multiple of 8 elements of 16 bits, 16 of 8 bits; or another kernel"),
+    Message(r"(?:error: )?\bError Internal\b[^\n]{0,80}", "initialize",
+            "CUTLASS's kErrorInternal: initialize() or the launch failed: a TMA descriptor was refused (its arguments "
+            "are printed before), or the kernel asks for more shared memory than a block has"),
+    Message(r"\bError (?:Invalid Problem|Not Supported)\b", "can_implement",
+            "can_implement() is false: a shape, an alignment or a mode that this kernel was not made for"),
+    Message(r"\bError (?:Arch Mismatch|Insufficient Driver)\b", "target",
+            "the kernel is for another architecture, or the driver is older than its toolkit"),
+    Message(r"trailing dimension of (mat[12]) to be divisible by ([0-9]+) but got mat[12] shape: \(([0-9]+)x([0-9]+)\)",
+            "stride_alignment",
+            "{0} has rows of {3} elements of 8 bits; a row must be a multiple of {1} elements, 16 bytes",
+            lambda n: f"pad the row to {-(-n[3] // n[1]) * n[1]} elements" if n[1] else ""),
+    Message(r"mn % ([0-9]+) == 0", "stride_alignment",
+            "scale factors of 32 bits go through a tensor map: their extent MN, its stride, must be a multiple of {0}, "
+            "16 bytes", lambda n: f"pad MN to a multiple of {n[0]}"),
+    Message(r"must have contiguous last dimension", "contiguous mode",
+            "the last stride is not 1; TMA's innermost mode has stride 1", lambda _: "x.contiguous()"),
 )  # fmt: skip
-"""Messages of Triton and TileLang, the more specific ones first."""
+"""Messages of the programs, the more specific ones first."""
 
 _GENERAL: Final[tuple[tuple[str, str, str], ...]] = (
     (r"power[- ]of[- ](?:2|two)", "power of 2", "a size must be a power of 2"),
@@ -201,37 +272,64 @@ _ABOUT_TMA: Final = re.compile(
 )
 
 
+_WRAPPED: Final = re.compile(
+    r"static[ _]assert(?:ion)? failed (?:with )?[\"'][^\"\n]{1,300}[\"']|Assertion [`'\"][^\n]{1,400}?['`\"] failed",
+    re.IGNORECASE,
+)
+"""An assertion, whose text may be a message of the table; the whole of it is the message then."""
+
+
 def read_messages(text: str) -> list[Reading]:
     """Every message of Triton, TileLang or another front end on TMA in a text."""
     found: list[Reading] = []
+    wrapped = some(_WRAPPED.finditer(text), 32)
     for row in MESSAGES:
         for match in some(re.finditer(row.pattern, text, re.IGNORECASE), 8):
             if not any(r.begin <= match.start() < r.end for r in found):
-                found.append(_message(text, match, row))
+                whole = next((w for w in wrapped if w.start() <= match.start() < w.end()), match)
+                span = min(whole.start(), match.start()), max(whole.end(), match.end())
+                found.append(_message(text, match, row, span))
     return found
 
 
-def _message(text: str, match: re.Match[str], row: Message) -> Reading:
+def _message(text: str, match: re.Match[str], row: Message, span: tuple[int, int]) -> Reading:
     numbers = [int(group) if group and re.fullmatch(r"-?[0-9]{1,18}", group) else 0 for group in match.groups()]
-    meaning = row.text.format(*numbers)
+    meaning = row.text.format(*[group or "" for group in match.groups()])
     change = row.change(numbers) if row.change is not None and all(abs(n) < 1 << 60 for n in numbers) else ""
     rule = BY_NAME.get(row.rule)
-    broken = Diagnostic(row.rule, text=meaning, source=rule.source if rule else _TRITON)
-    return Reading(
-        _program(text), match.start(), match.end(), tuple(_context(text, match)), (broken,), (change,) if change else ()
-    )
+    broken = Diagnostic(row.rule, text=meaning, source=rule.source if rule else _SOURCES.get(_named(text), ""))
+    return Reading(_program(text), *span, tuple(_context(text, match)), (broken,), (change,) if change else ())
+
+
+_PROGRAMS: Final = (
+    ("tvm_tensormap", "TileLang"),
+    ("tilelang", "TileLang"),
+    ("triton", "Triton"),
+    ("tt.descriptor", "Triton"),
+    ("deep_gemm", "DeepGEMM"),
+    ("smxx_layout", "DeepGEMM"),
+    ("cute_nvgpu", "CuTe DSL"),
+    ("dslruntimeerror", "CuTe DSL"),
+    ("input tensors for tma", "CuTe DSL"),
+    ("arch conditional", "CUTLASS"),
+    ("cute_arch_", "CUTLASS"),
+    ("cutlass", "CUTLASS or CuTe DSL"),
+    ("count update", "CCCL"),
+    ("async_tx", "CCCL"),
+    ("in local shared memory", "CCCL"),
+    ("ttng.", "Triton"),
+    ("undefined ", "the linker"),
+)
+"""(what a text of a program has, the program), the first that fits."""
+_SOURCES: Final = {"Triton": "Triton, tensor descriptors", "CCCL": "libcu++, cuda::barrier", "": _TRITON}
+
+
+def _named(text: str) -> str:
+    return next((name for mark, name in _PROGRAMS if mark in text.lower()), "")
 
 
 def _program(text: str) -> str:
-    for mark, name in (
-        ("tvm_tensormap", "TileLang"),
-        ("tilelang", "TileLang"),
-        ("triton", "Triton"),
-        ("cutlass", "CuTe DSL"),
-    ):
-        if mark in text.lower():
-            return f"An error of {name}"
-    return "An error of Triton or another front end, on a tensor descriptor"
+    return f"An error of {_named(text) or 'a front end'}, on a tensor map or a copy"
 
 
 def _context(text: str, match: re.Match[str]) -> list[str]:

@@ -186,7 +186,9 @@ def _tensor_memory(shown: str) -> list[str]:
 
 def _padded(shown: str) -> list[str]:
     """Of shared memory with gaps: after how many elements come how many more."""
-    pairs = re.findall(r"\[\s*([0-9]{1,9})\s*(?::\s*\+|,)\s*([0-9]{1,9})\s*\]", shown.split("offset_bases")[0])
+    pairs = re.findall(r"([0-9]{1,9}):\+([0-9]{1,9})", shown)
+    if not pairs and (listed := re.search(r"\[\s*(?:\[\s*[0-9]{1,9}\s*,\s*[0-9]{1,9}\s*\][\s,]*)+\]", shown)):
+        pairs = re.findall(r"([0-9]{1,9})\s*,\s*([0-9]{1,9})\s*\]", listed[0])
     lines = [
         f"after each {interval} elements {pad} are left free: {interval} take the place of {int(interval) + int(pad)}"
         for interval, pad in pairs[:4]

@@ -118,7 +118,8 @@ class _Reader:
 
     def _values(self, names: dict[str, str], end: str) -> dict[str, Any]:
         """Field -> value, up to the end mark; classes may leave out the keys."""
-        order, values = iter(list(names.values())), {}
+        order = iter(list(names.values()))
+        values: dict[str, Any] = {}
         names = names | {key: _OTHER_NAMES.get(key, key) for key in (*_OTHER_NAMES, *_ONE_CTA) if "cta" in key.lower()}
         while not self.taken(end):
             if values:

@@ -14,6 +14,7 @@ from cute_py.errors import CuteError, InvalidTypeError
 from cute_py.explanation.dispatch import readings_of
 from cute_py.tma import TensorMapTiled, violations
 from cute_py.tma.descriptor.violations import find_changes
+from tests.explanation.threads import SEEN, Seen
 from tests.explanation.variants import SOUND, Variant, cutlass, variants
 from tests.oracle.records import rows
 
@@ -40,6 +41,21 @@ def test_an_answer_is_no_echo(row: dict[str, str]) -> None:
 def test_a_further_paste_is_answered(name: str, text: str, says: tuple[str, ...]) -> None:
     said = cute.explain(text).lower()
     assert [part for part in says if part.lower() not in said] == []
+
+
+@pytest.mark.parametrize("row", SEEN, ids=[row.thread for row in SEEN])
+def test_a_text_of_a_public_thread_is_answered(row: Seen) -> None:
+    answer = cute.explain(row.text)
+    assert [part for part in row.says if part.lower() not in answer.lower()] == []
+    assert any(part.lower() not in row.text.lower() for part in row.says)  # it is no echo
+    if row.broken is not None:
+        assert ("\nWrong" in answer) == row.broken
+
+
+def test_a_message_in_an_assertion_is_answered_once() -> None:
+    for row in SEEN:
+        if "ssert" in row.text and row.thread.startswith(("cccl", "copy_sm90")):
+            assert len(readings_of(row.text)) == 1
 
 
 def test_there_are_sixty_further_pastes() -> None:
