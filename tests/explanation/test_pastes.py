@@ -20,6 +20,7 @@ from tests.oracle.records import rows
 
 PASTES = rows("pastes")
 VARIANTS = variants()
+TEXTS = [*[row["text"] for row in PASTES], *[row.text for row in SEEN]]
 
 
 @pytest.mark.parametrize("row", PASTES, ids=[row["id"] for row in PASTES])
@@ -123,7 +124,7 @@ def mutated(rng: random.Random) -> str:
     kind = rng.random()
     if kind < 0.25:
         return "".join(chr(rng.randrange(256)) for _ in range(rng.randrange(200)))
-    text = list(rng.choice(PASTES)["text"])
+    text = list(rng.choice(TEXTS))
     if kind < 0.5:
         return "".join(text[rng.randrange(len(text)) :][: rng.randrange(600)])
     for _ in range(rng.choice((1, 4, 16))):
