@@ -82,8 +82,10 @@ def without_conflicts() -> bool:
 
 
 def another_gpu() -> bool:
-    """The plan is run between two halves in host memory, and `backend="peer"` takes arrays on GPUs alone; on two devices
-    it is run by tests/gpu/test_mesh_peer.py."""
+    """The plan runs between two halves in host memory, `backend="peer"` takes arrays on GPUs alone.
+
+    On two devices it is run by tests/gpu/test_mesh_peer.py.
+    """
     rows, columns = (cute.mesh.distribute((8, 8), 2, [cute.mesh.Shard(mode)]) for mode in (0, 1))
     plan = cute.mesh.redistribute(rows, columns, "float32")
     x = np.arange(64, dtype=np.float32).reshape(8, 8)

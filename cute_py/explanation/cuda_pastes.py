@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cute_py.diagnostics import Diagnostic
-from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, counted
-from cute_py.explanation.readings import Reading, some
+from cute_py.explanation.readings import TYPE_NAME, Reading, bits_of, some
 from cute_py.explanation.reasons import TERMS, TRAP_REASONS
 from cute_py.targets import MAX_CLUSTER
 from cute_py.tma.descriptor.limits import GPUS, STORE_UNIT
@@ -155,11 +154,19 @@ def refused_why(text: str) -> list[str]:
     if (refused := _REFUSED.search(text)) is None:
         return []
     code = _REFUSED_CODE.search(text)
-    said = [row for row in ERRORS if row.message in text[refused.end() : refused.end() + 200].lower()]
+    said = [row for row in ERRORS if row.message.lower() in text[refused.end() : refused.end() + 200].lower()]
     number = int(code[1]) if code is not None else said[0].number if said else -1
+    return [f"the driver's result {number} is {why}"] if (why := result_of_encode(number)) else []
+
+
+def result_of_encode(number: int) -> str:
+    """The name of a result of cuTensorMapEncode* and what it means there; nothing for one that is not known.
+
+    >>> result_of_encode(201)
+    'CUDA_ERROR_INVALID_CONTEXT: no context is current on this thread'
+    """
     name = next((f"CUDA_ERROR_{row.driver}" for row in ERRORS if row.number == number), "CUDA_SUCCESS")
-    why = _WHY_REFUSED.get(number)
-    return [f"the driver's result {number} is {name}: {why}"] if why else []
+    return f"{name}: {_WHY_REFUSED[number]}" if number in _WHY_REFUSED else ""
 
 
 def read_errors(text: str) -> list[Reading]:
@@ -373,21 +380,9 @@ _HANG: Final = re.compile(
     r"never (?:ends|completes|returns)|hangs?\b|dead ?lock|stuck|timed? ?out|infinite|forever", re.IGNORECASE
 )
 _BOX: Final = re.compile(r"box\s*[{(\[]\s*(?P<box>[0-9, x]{1,60})[})\]]", re.IGNORECASE)
-_DTYPE: Final = re.compile(
-    r"\b(float16|bfloat16|half|float32|float|float64|double|u?int8|u?int16|u?int32|u?int64|float8\w*|fp8|fp16|bf16|fp32)\b"
-)
 _CTA: Final = re.compile(r"\b(?:CTA|block|rank)\s*([0-9]{1,2})\b", re.IGNORECASE)
 _MASK: Final = re.compile(r"\bmask\W{0,4}(0x[0-9a-f]{1,4}|[0-9]{1,5})\b", re.IGNORECASE)
 _ROUND: Final = re.compile(r"^\W*(?:for|while|do|loop)\b", re.MULTILINE)
-_ALIASES: Final = {
-    "half": "float16",
-    "float": "float32",
-    "double": "float64",
-    "fp8": "uint8",
-    "fp16": "float16",
-    "bf16": "bfloat16",
-    "fp32": "float32",
-}
 
 
 @dataclass(slots=True)
@@ -542,12 +537,12 @@ def _load(
     count = 0
     if ".tensor" in op:
         box = _BOX.search(note) or _BOX.search(text)
-        kind = _DTYPE.search(note) or _DTYPE.search(text)
+        kind = TYPE_NAME.search(note) or TYPE_NAME.search(text)
         if box is None or kind is None:
             unknown.append(f"the box and the element type of {op.split('.mbarrier')[0]}: its bytes are not in the text")
             return
         sizes = [int(n) for n in re.findall(r"[0-9]{1,9}", box["box"])]
-        bits = as_dtype(_ALIASES.get(kind[1], kind[1] if not kind[1].startswith("float8") else "uint8")).bits
+        bits = bits_of(kind[1])
         count = math.prod(sizes) * bits // 8
         lines.append(f"the copy moves a box of {' x '.join(map(str, sizes))} elements of {bits} bits: {count} bytes")
     else:

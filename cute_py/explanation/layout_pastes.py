@@ -16,10 +16,9 @@ from typing import Final
 
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.diagnostics import Diagnostic
-from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, counted, shortened
 from cute_py.explanation.layouts import facts_of_layout, is_basis_layout
-from cute_py.explanation.readings import Reading, closing, some, split_at_commas
+from cute_py.explanation.readings import TYPE_NAME, Reading, bits_of, closing, some, split_at_commas
 from cute_py.layout.analysis import is_injective
 from cute_py.layout.arguments import Leaf
 from cute_py.layout.coalesce import coalesce
@@ -384,10 +383,6 @@ _PAIR: Final = re.compile(
     r"]{1,80}[\])])\s{0,9}\)?\s{0,9}$"
 )
 _TILE: Final = re.compile(r"(?<![\w.])([1-9][0-9]{0,6}(?:x[1-9][0-9]{0,6}){1,4})(?![\w.])")
-_TYPE: Final = re.compile(
-    r"\b(?:torch\.)?(float8_e4m3fn|float8_e5m2|float16|bfloat16|float32|float64|int8|uint8|int16|int32|int64|half|bf16|fp16|fp32|fp8)\b"
-)
-_TYPES: Final = {"half": "float16", "bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp8": "float8_e4m3fn"}
 
 
 def read_spelled(text: str) -> list[Reading]:
@@ -533,12 +528,12 @@ def _torch(text: str) -> Iterator[Reading]:
                 "Shape and stride of an array", *match.span(), broken=(Diagnostic("layout", text=error.headline),)
             )
             continue
-        named = _TYPE.search(text)
-        yield _array_reading(match.span(), shape, stride, lines, _TYPES.get(named[1], named[1]) if named else None)
+        named = TYPE_NAME.search(text)
+        yield _array_reading(match.span(), shape, stride, lines, named[1] if named else "")
 
 
 def _array_reading(
-    span: tuple[int, int], shape: tuple[int, ...], stride: tuple[int, ...], lines: list[str], dtype: str | None
+    span: tuple[int, int], shape: tuple[int, ...], stride: tuple[int, ...], lines: list[str], dtype: str
 ) -> Reading:
     """Whether TMA can copy an array of this shape and stride, and what to pad."""
     broken: list[Diagnostic] = []
@@ -552,7 +547,7 @@ def _array_reading(
         changes.append("copy it once: x.contiguous()")
     elif order:
         lines.append(f"mode {order[0]} is contiguous; TMA's modes, innermost first: {', '.join(map(str, order))}")
-    for bits in (as_dtype(dtype).bits,) if dtype else ():
+    for bits in (bits_of(dtype),) if dtype else ():
         unit = max(1, 128 // bits)
         for i in order[1:]:
             if stride[i] * bits % 128:

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError
 from cute_py.explanation.cuda_pastes import refused_why
-from cute_py.explanation.readings import Reading, closing, some, split_at_commas
+from cute_py.explanation.readings import Reading, bits_of, closing, some, split_at_commas
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import describe
 from cute_py.tma.descriptor.formats import FORMATS
@@ -73,7 +73,6 @@ _KERNELS: Final = re.compile(
     r"tileStrides: (?P<steps>[0-9 ]+)\s+swizzleType: (?P<swizzle>[0-9])"
 )
 """What kernels of TensorRT-LLM print: five numbers of each kind, whatever the rank."""
-_SIZES: Final[dict[str, int]] = {"half": 2, "bfloat": 2, "bf16": 2, "float16": 2, "float": 4, "double": 8, "char": 1}
 _CUTLASS_PRINT: Final = "what CUTLASS prints when cuTensorMapEncodeTiled fails"
 _TILELANG_PRINT: Final = "what TileLang prints of the arguments of cuTensorMapEncode*"
 
@@ -314,10 +313,8 @@ def _number(item: str) -> int | None:
     for factor in item.split("*"):
         factor = factor.strip().strip("()").strip()
         if sized := re.fullmatch(r"sizeof\s*\(?\s*([\w:]+)\s*", factor):
-            width = next((w for name, w in _SIZES.items() if name in sized[1].lower()), None)
-            digits = re.search(r"int([0-9]+)|fp?8|e[45]m", sized[1])
-            width = int(digits[1]) // 8 if digits and digits[1] else width
-            if width is None:
+            width = bits_of(sized[1]) // 8
+            if not width:
                 return None
             total *= width
         elif re.fullmatch(r"-?(?:0[xX][0-9a-fA-F]+|[0-9]+)[uUlL]{0,3}", factor) and len(factor) <= _LONGEST_NUMBER:

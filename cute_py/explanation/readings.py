@@ -14,7 +14,8 @@ from itertools import islice
 from typing import Final
 
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import shortened
+from cute_py.dtypes import as_dtype
+from cute_py.errors import CuteError, shortened
 from cute_py.explanation.definitions import filled
 from cute_py.explanation.reasons import CONDITION_REASONS, GBASIS_REASONS, MAP_REASONS, TRAP_REASONS, Reason
 
@@ -118,6 +119,25 @@ def without(text: str, readings: Sequence[Reading]) -> str:
         inside = text[reading.begin : reading.end]
         text = text[: reading.begin] + re.sub(r"[^\n]", " ", inside) + text[reading.end :]
     return text
+
+
+TYPE_NAME: Final = re.compile(
+    r"\b(?:torch\.)?(float(?:8_?\w*|16|32|64)?|bfloat16|half|double|u?int(?:8|16|32|64)|fp(?:8|16|32|64)|bf16)\b"
+)
+"""An element type among other words."""
+_LOOSE: Final = (("fp8", 8), ("float8", 8), ("char", 8), ("byte", 8), ("bfloat", 16), ("half", 16), ("unsigned", 32))
+
+
+def bits_of(name: str) -> int:
+    """Bits of an element type in any spelling; 0 where it is none that is known.
+
+    >>> bits_of("cutlass::float_e4m3_t"), bits_of("unsigned char"), bits_of("fp8"), bits_of("void")
+    (8, 8, 8, 0)
+    """
+    try:
+        return as_dtype(name.strip()).bits
+    except CuteError:
+        return next((bits for part, bits in _LOOSE if part in name.lower()), 0)
 
 
 def some(found: Iterator[re.Match[str]], most: int = 64) -> list[re.Match[str]]:
