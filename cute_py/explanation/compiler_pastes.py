@@ -22,7 +22,7 @@ from cute_py.atom.smem_layouts import gmma_layout
 from cute_py.atom.tiled_copy import TiledCopy
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted
-from cute_py.explanation.readings import Reading, bits_of, reason_of, some
+from cute_py.explanation.readings import Reading, reason_of, some, type_bits
 from cute_py.layout.arguments import Tree
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.complement import complement
@@ -549,7 +549,7 @@ _MULTIPLE: Final = re.compile(
 def _multiples(condition: str, calls: Sequence[_Call]) -> tuple[list[str], list[str]]:
     """A block of shared memory that no layout atom of wgmma divides: (both numbers, the change)."""
     for match, call in itertools.product(some(_MULTIPLE.finditer(condition), 1), calls):
-        have, bits = call.types.get(match["name"], "").removeprefix("_"), bits_of(call.types.get(match["type"], ""))
+        have, bits = call.types.get(match["name"], "").removeprefix("_"), type_bits(call.types.get(match["type"], ""))
         if have.isdecimal() and bits in (8, 16, 32, 64):
             atom = gmma_layout(match["atom"], f"uint{bits}")
             unit = int(size(domain_of(atom)[int(match["mode"])]))
@@ -674,7 +674,7 @@ def _advice(broken: Diagnostic, types: dict[str, str]) -> list[str]:
         part = next(n for n in range(bounds("box")[1], 0, -1) if broken.value % n == 0)
         return [f"a box of {part} along mode {broken.mode}, {broken.value // part} instructions a tile"]
     if broken.rule == "stride_alignment":
-        bits = bits_of(types.get("TmaInternalType", ""))
+        bits = type_bits(types.get("TmaInternalType", ""))
         return [f"pad the row to a multiple of {128 // bits} elements of {bits} bits = 16 bytes"] if bits else []
     return []
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted
-from cute_py.explanation.readings import TYPE_NAME, Reading, bits_of, some
+from cute_py.explanation.readings import TYPE_NAME, Reading, some, type_bits
 from cute_py.explanation.reasons import TERMS, TRAP_REASONS
 from cute_py.targets import MAX_CLUSTER
 from cute_py.tma.descriptor.limits import GPUS, STORE_UNIT
@@ -131,7 +131,7 @@ _WITHOUT_ATTRIBUTE: Final = (
 _REFUSED: Final = re.compile(
     r"(?:initiali[sz]e|encode|creat\w*)[^\n]{0,30}?(?:TMA desc|tensor ?map)\w*|TMA descriptor creation", re.IGNORECASE
 )
-"""What programs say where cuTensorMapEncode* gave an error."""
+"""What programs print where cuTensorMapEncode* fails."""
 _REFUSED_CODE: Final = re.compile(rf"(?:{_REFUSED.pattern})\D{{0,20}}([0-9]{{1,4}})\b", re.IGNORECASE)
 _EARLIER: Final = (700, 702, 715, 716, 717, 719)
 _WHY_REFUSED: Final[dict[int, str]] = {
@@ -542,7 +542,7 @@ def _load(
             unknown.append(f"the box and the element type of {op.split('.mbarrier')[0]}: its bytes are not in the text")
             return
         sizes = [int(n) for n in re.findall(r"[0-9]{1,9}", box["box"])]
-        bits = bits_of(kind[1])
+        bits = type_bits(kind[1])
         count = math.prod(sizes) * bits // 8
         lines.append(f"the copy moves a box of {' x '.join(map(str, sizes))} elements of {bits} bits: {count} bytes")
     else:

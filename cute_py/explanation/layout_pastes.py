@@ -18,7 +18,7 @@ from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted, shortened
 from cute_py.explanation.layouts import facts_of_layout, is_basis_layout
-from cute_py.explanation.readings import TYPE_NAME, Reading, bits_of, closing, some, split_at_commas
+from cute_py.explanation.readings import TYPE_NAME, Reading, closing, some, split_at_commas, type_bits
 from cute_py.layout.analysis import is_injective
 from cute_py.layout.arguments import Leaf
 from cute_py.layout.coalesce import coalesce
@@ -547,7 +547,7 @@ def _array_reading(
         changes.append("copy it once: x.contiguous()")
     elif order:
         lines.append(f"mode {order[0]} is contiguous; TMA's modes, innermost first: {', '.join(map(str, order))}")
-    for bits in (bits_of(dtype),) if dtype else ():
+    for bits in (type_bits(dtype),) if dtype else ():
         unit = max(1, 128 // bits)
         for i in order[1:]:
             if stride[i] * bits % 128:

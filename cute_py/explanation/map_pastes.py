@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError
 from cute_py.explanation.cuda_pastes import refused_why
-from cute_py.explanation.readings import Reading, bits_of, closing, some, split_at_commas
+from cute_py.explanation.readings import Reading, closing, some, split_at_commas, type_bits
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import describe
 from cute_py.tma.descriptor.formats import FORMATS
@@ -313,7 +313,7 @@ def _number(item: str) -> int | None:
     for factor in item.split("*"):
         factor = factor.strip().strip("()").strip()
         if sized := re.fullmatch(r"sizeof\s*\(?\s*([\w:]+)\s*", factor):
-            width = bits_of(sized[1]) // 8
+            width = type_bits(sized[1]) // 8
             if not width:
                 return None
             total *= width

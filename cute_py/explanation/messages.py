@@ -223,8 +223,8 @@ MESSAGES: Final[tuple[Message, ...]] = (
             "both addresses and the size of a bulk copy are multiples of 16 bytes, and its type must say so",
             lambda _: "cuda::aligned_size_t<16>(bytes), and alignas(16) or more of the shared array"),
     Message(r"\bError Misaligned Operand\b", "stride_alignment",
-            "CUTLASS's kMisalignedOperand: an operand's address or leading dimension is no multiple of its alignment, "
-            "which is 16 bytes for TMA",
+            "CUTLASS's kMisalignedOperand: an operand's address or leading dimension is not a multiple of its "
+            "alignment, which is 16 bytes for TMA",
             lambda _: "leading dimensions of a multiple of 8 elements of 16 bits, 16 of 8 bits; or another kernel"),
     Message(r"(?:error: )?\bError Internal\b[^\n]{0,80}", "initialize",
             "CUTLASS's kErrorInternal: initialize() or the launch failed: a TMA descriptor was refused (its arguments "

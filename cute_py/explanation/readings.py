@@ -128,10 +128,10 @@ TYPE_NAME: Final = re.compile(
 _LOOSE: Final = (("fp8", 8), ("float8", 8), ("char", 8), ("byte", 8), ("bfloat", 16), ("half", 16), ("unsigned", 32))
 
 
-def bits_of(name: str) -> int:
-    """Bits of an element type in any spelling; 0 where it is none that is known.
+def type_bits(name: str) -> int:
+    """Bits of an element type in any spelling; 0 of an unknown name.
 
-    >>> bits_of("cutlass::float_e4m3_t"), bits_of("unsigned char"), bits_of("fp8"), bits_of("void")
+    >>> type_bits("cutlass::float_e4m3_t"), type_bits("unsigned char"), type_bits("fp8"), type_bits("void")
     (8, 8, 8, 0)
     """
     try:

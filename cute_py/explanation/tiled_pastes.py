@@ -127,8 +127,8 @@ def _operation_facts(kind: str, fields: dict[str, str]) -> tuple[list[str], list
     return lines, missing
 
 
-_MOST_OF_A_THREAD: Final = 256
-"""Bits that one thread moves with an operation that is no bulk copy."""
+_WIDEST_ACCESS: Final = 32
+"""Bytes that one thread moves with a load or store; a bulk copy moves more."""
 
 
 def _copy_facts(fields: dict[str, str]) -> tuple[list[str], list[str]]:
@@ -137,7 +137,7 @@ def _copy_facts(fields: dict[str, str]) -> tuple[list[str], list[str]]:
     tile = _tuple(fields, "Tiler_MN")
     held, one = _field(fields, "TiledLayout_TV"), _field(fields, "ValLayoutSrc")
     moved = [int(n) for n in product_each(one.shape)] if one is not None and int(rank(one)) == 2 else []
-    bulk = bool(bits) and moved[:1] == [1] and moved[1] * int(bits or 0) > _MOST_OF_A_THREAD
+    bulk = bool(bits) and moved[:1] == [1] and moved[1] * int(bits or 0) > 8 * _WIDEST_ACCESS
     if held is not None and int(rank(held)) == 2 and bulk:
         sharing = int(product_each(held.shape)[0])
         lines.append("a TMA copy: one thread issues it, and the engine moves the box")
