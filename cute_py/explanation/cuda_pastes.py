@@ -159,6 +159,11 @@ def refused_why(text: str) -> list[str]:
     return [f"the driver's result {number} is {why}"] if (why := result_of_encode(number)) else []
 
 
+def refused_at(text: str) -> list[tuple[int, int]]:
+    """Where a text has results of cuTensorMapEncode*, with their numbers."""
+    return [match.span() for match in some(_REFUSED_CODE.finditer(text))]
+
+
 def result_of_encode(number: int) -> str:
     """The name of a result of cuTensorMapEncode* and what it means there; nothing for one that is not known.
 

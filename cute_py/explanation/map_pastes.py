@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError
-from cute_py.explanation.cuda_pastes import refused_why
+from cute_py.explanation.cuda_pastes import refused_at, refused_why
 from cute_py.explanation.readings import Reading, closing, some, split_at_commas, type_bits
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import describe
@@ -392,7 +392,9 @@ def _by_name(text: str) -> Iterator[Reading]:
         kind = _TILELANG_PRINT if "cudaGlobalStrides" in text or "globalStridesRaw" in text else _CUTLASS_PRINT
         if not heads:
             kind = "Arguments of cuTensorMapEncodeTiled"
-        yield from _judged(kind[0].upper() + kind[1:], span, fields, notes)
+        results = [end for begin, end in refused_at(text) if begin >= span[0]]  # each print ends with its result
+        until = results[-1] if len(groups) == 1 and results else min([e for e in results if e >= span[1]], default=0)
+        yield from _judged(kind[0].upper() + kind[1:], (span[0], max(span[1], until)), fields, notes)
 
 
 _SHORT_NAMES: Final[tuple[tuple[str, str], ...]] = (

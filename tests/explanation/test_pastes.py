@@ -10,7 +10,7 @@ import time
 import pytest
 
 import cute_py as cute
-from cute_py.errors import CuteError, InvalidTypeError
+from cute_py.errors import CuteError, InvalidTypeError, ParseError
 from cute_py.explanation.dispatch import readings_of
 from cute_py.tma import TensorMapTiled, violations
 from cute_py.tma.descriptor.violations import find_changes
@@ -51,6 +51,14 @@ def test_a_text_of_a_public_thread_is_answered(row: Seen) -> None:
     assert any(part.lower() not in row.text.lower() for part in row.says)  # it is no echo
     if row.broken is not None:
         assert ("\nWrong" in answer) == row.broken
+
+
+def test_a_print_and_its_result_are_one_answer() -> None:
+    twice = cutlass(9, [512, 64], [2, 1024], [64, 32]) + "\n" + cutlass(9, [500, 64], [2, 1000], [64, 32])
+    garbled = next(row["text"] for row in PASTES if row["id"] == "a-garbled")
+    assert [len(readings_of(text)) for text in (twice, twice.split("\nTMA")[0], garbled)] == [2, 1, 1]
+    (alone,) = readings_of("Error: Failed to initialize the TMA descriptor 999")
+    assert "the driver or the virtual machine, not these arguments" in str(alone)
 
 
 def test_a_message_in_an_assertion_is_answered_once() -> None:
@@ -109,6 +117,16 @@ def test_a_change_is_in_the_answer() -> None:
     text = cutlass(6, [1001, 512], [2, 2002], [64, 64])
     shown = re.search(r"A change that works\n  ([^\n]*)", cute.explain(text))
     assert shown is not None and shown[1] == "globalStrides (2002,) -> (2016,) bytes: pad each row to 1008 elements"
+
+
+@pytest.mark.parametrize(("tiler", "layout"), [("Atom", "(_256,_4):(_4,_1)"), ("(_128,_8)", "(n,_4):(_4,_1)")])
+def test_a_tiled_copy_of_names_is_a_paste(tiler: str, layout: str) -> None:
+    """`parse` takes numbers alone there; the rest of the print is answered all the same."""
+    atom = next(row["text"] for row in PASTES if row["id"] == "b-1545c").partition("Copy_Atom")[2]
+    text = f"TiledCopy\n  Tiler_MN:       {tiler}\n  TiledLayout_TV: {layout}\nCopy_Atom{atom}"
+    with pytest.raises(ParseError, match="of numbers"):
+        cute.parse(text)
+    assert cute.explain(text).startswith("TiledCopy, as CuTe prints it")
 
 
 def test_an_unknown_text_says_what_is_missing() -> None:
