@@ -217,8 +217,9 @@ def parse_operation(
     fields = _fields(text)
     tiler = _needed(text, fields, "Tiler_MN")
     parts = tuple(read(part) for part in _split(tiler)) if tiler.startswith("(") else (read(tiler),)
-    if not all(_is_number(n) for part in parts for n in leaves(part.shape if isinstance(part, Layout) else part)):
-        raise _failure(text, fields["Tiler_MN"][1], "expected a tiler of numbers")
+    extents = [n for part in parts for n in leaves(part.shape if isinstance(part, Layout) else part)]
+    if not all(_is_number(n) and n > 0 for n in extents):
+        raise _failure(text, fields["Tiler_MN"][1], "expected a tiler of numbers, 1 or more")
     layout = read(_needed(text, fields, "TiledLayout_TV"))
     if not isinstance(layout, Layout) or not all(map(_is_number, (*leaves(layout.shape), *leaves(layout.stride)))):
         raise _failure(text, fields["TiledLayout_TV"][1], "expected a layout of numbers")

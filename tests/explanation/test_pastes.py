@@ -119,9 +119,12 @@ def test_a_change_is_in_the_answer() -> None:
     assert shown is not None and shown[1] == "globalStrides (2002,) -> (2016,) bytes: pad each row to 1008 elements"
 
 
-@pytest.mark.parametrize(("tiler", "layout"), [("Atom", "(_256,_4):(_4,_1)"), ("(_128,_8)", "(n,_4):(_4,_1)")])
+@pytest.mark.parametrize(
+    ("tiler", "layout"),
+    [("Atom", "(_256,_4):(_4,_1)"), ("(_0,_1)", "(_256,_4):(_4,_1)"), ("(_128,_8)", "(n,_4):(_4,_1)")],
+)
 def test_a_tiled_copy_of_names_is_a_paste(tiler: str, layout: str) -> None:
-    """`parse` takes numbers alone there; the rest of the print is answered all the same."""
+    """`parse` takes numbers alone there, and a tile that is not empty; the print is answered all the same."""
     atom = next(row["text"] for row in PASTES if row["id"] == "b-1545c").partition("Copy_Atom")[2]
     text = f"TiledCopy\n  Tiler_MN:       {tiler}\n  TiledLayout_TV: {layout}\nCopy_Atom{atom}"
     with pytest.raises(ParseError, match="of numbers"):
