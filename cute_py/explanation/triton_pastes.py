@@ -7,6 +7,7 @@ parameters are explained here.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -17,7 +18,7 @@ from cute_py.errors import CuteError
 from cute_py.explanation.readings import Reading, closing, some
 from cute_py.notation.triton import TritonLayout, parse_triton
 from cute_py.notation.triton_encodings import TritonEncoding
-from cute_py.notation.triton_texts import parse_any
+from cute_py.notation.triton_texts import NAMES, parse_any
 
 _LINE: Final = re.compile(
     r"^[ \t]*(?:- )?(?:\w+=[0-9]{1,9} -> \([-0-9, ]{0,60}\)|\w+ is a size 1 dimension)[ \t]*$", re.MULTILINE
@@ -83,8 +84,12 @@ def _named(
     try:
         thing: TritonLayout | TritonEncoding = parse_any(spelled)
     except CuteError as error:
-        meaning = f"{kind}: not an encoding that is known here, or not with these parameters"
-        yield Reading(head, *span, (meaning,), (Diagnostic("encoding", text=error.headline),))
+        if kind not in NAMES:
+            meaning = f"{kind}: an encoding of other GPUs, or one that is not known here"
+            yield Reading(head, *span, (meaning,), missing=("its bases: print the linear layout of the tile",))
+        else:
+            found = Diagnostic("encoding", text=error.headline)
+            yield Reading(head, *span, (f"{kind}, with parameters that fit no such encoding",), (found,))
         return
     if isinstance(thing, TritonLayout):
         yield _linear_reading(head, thing, span)
@@ -94,10 +99,12 @@ def _named(
         tile = sizes[-thing.rank :] if place == "memdesc" else sizes  # buffers of a pipeline come first
         named = " x ".join(map(str, tile))
         try:
-            lines.append(f"of a tile of {named}, as CuTe writes it: {thing.linear(tile).to_layout()}")
+            layout = thing.linear(tile)
         except CuteError as error:
-            if error.headline.startswith(("the tile", "another rank")):
-                broken.append(Diagnostic("tile", text=f"a tile of {named}: {error.headline}"))
+            broken.append(Diagnostic("tile", text=f"a tile of {named}: {error.headline}"))
+            continue
+        with contextlib.suppress(CuteError):  # CuTe has no layout of these bases
+            lines.append(f"of a tile of {named}, as CuTe writes it: {layout.to_layout()}")
     yield Reading(head, *span, tuple(lines), tuple(broken))
 
 

@@ -50,6 +50,8 @@ _CLASSES: Final[dict[str, tuple[Any, str]]] = {
     ),
 }
 """Gluon's class -> the encoding, its parameters in their order."""
+NAMES: Final = frozenset((*_KINDS, *_CLASSES, "shared"))
+"""Encodings that are read, as attributes and as classes name them."""
 _OTHER_NAMES: Final = {
     "operand_index": "op_idx",
     "swizzle_byte_width": "swizzling_byte_width",

@@ -132,6 +132,16 @@ def test_a_tiled_copy_of_names_is_a_paste(tiler: str, layout: str) -> None:
     assert cute.explain(text).startswith("TiledCopy, as CuTe prints it")
 
 
+def test_encodings_of_other_gpus_and_tiles_that_do_not_fit() -> None:
+    other = cute.explain("#mma = #ttg.amd_mfma<{version = 3, warpsPerCTA = [4, 1], instrShape = [32, 32]}>")
+    assert "an encoding of other GPUs" in other and "\nWrong" not in other
+    shared = "#s = #ttg.nvmma_shared<{swizzlingByteWidth = 128, transposed = false, elementBitWidth = 16}>\n"
+    small = cute.explain(f"{shared}%0 = ttg.local_alloc : () -> !ttg.memdesc<3x4x64xf16, #s, #smem, mutable>")
+    assert "Wrong\n  a tile of 4 x 64: the tile has 4 rows; the swizzle needs 8" in small
+    fitting = cute.explain(f"{shared}%0 = ttg.local_alloc : () -> !ttg.memdesc<3x8x64xf16, #s, #smem, mutable>")
+    assert "of a tile of 8 x 64, as CuTe writes it: Sw<3,3,3> o _0 o (_8,_64):(_64,_1)" in fitting
+
+
 def test_an_unknown_text_says_what_is_missing() -> None:
     answer = cute.explain("the multicast load of my kernel is slow, the tensor map is fine")
     assert answer.startswith("Recognised in this text: tensor map, multicast\n")
@@ -165,10 +175,10 @@ def test_any_text_has_an_answer_or_a_refusal_of_ours(seed: int) -> None:
     rng = random.Random(seed)
     for _ in range(600):
         text = mutated(rng)
-        begin = time.perf_counter()
+        begin = time.process_time()
         with contextlib.suppress(CuteError):
             cute.explain(text)
-        assert time.perf_counter() - begin < 2, repr(text)
+        assert time.process_time() - begin < 2, repr(text)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +202,7 @@ def test_any_text_has_an_answer_or_a_refusal_of_ours(seed: int) -> None:
 )
 def test_long_repetitions_are_quick(unit: str) -> None:
     text = unit * (100_000 // len(unit))
-    begin = time.perf_counter()
+    begin = time.process_time()
     with contextlib.suppress(CuteError):
         cute.explain(text)
-    assert time.perf_counter() - begin < 2
+    assert time.process_time() - begin < 2
