@@ -90,7 +90,7 @@ if typing.TYPE_CHECKING:
     from cute_py.notation.triton_encodings import NvmmaSharedEncoding as NvmmaSharedEncoding
     from cute_py.notation.triton_encodings import SliceEncoding as SliceEncoding
     from cute_py.notation.triton_encodings import SwizzledSharedEncoding as SwizzledSharedEncoding
-    from cute_py.notation.triton_encodings import parse_triton_encoding as parse_triton_encoding
+    from cute_py.notation.triton_texts import parse_triton_encoding as parse_triton_encoding
 
 __version__ = "0.1.0"
 
@@ -108,10 +108,10 @@ _LATER = {
     "cute_py.notation.dsl": "from_dsl to_dsl",
     "cute_py.notation.triton": "TritonLayout from_triton parse_triton to_triton",
     "cute_py.notation.triton_encodings": (
-        "BlockedEncoding DotOperandEncoding NvidiaMmaEncoding NvmmaSharedEncoding SliceEncoding "
-        "SwizzledSharedEncoding parse_triton_encoding"
+        "BlockedEncoding DotOperandEncoding NvidiaMmaEncoding NvmmaSharedEncoding SliceEncoding SwizzledSharedEncoding"
     ),
     "cute_py.explanation": "explain",
+    "cute_py.notation.triton_texts": "parse_triton_encoding",
     "cute_py.explanation.element_trace": "ElementTrace trace",
     "cute_py.copies.layout_copy": "copy",
     "cute_py.copies.plan": "plan_copy",

@@ -1,4 +1,4 @@
-"""The table of threads: every row is run, or says why it is not; open rows fail until they are answered."""
+"""The table of threads: every row is run, or says why it is not; none is open."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import cute_py as cute
 from cute_py import Int, Layout, LayoutRight
 from cute_py.errors import CuteError, StaticAssertError, UnknownFactError
 from cute_py.tma import TensorMapTiled
+from tests.explanation.threads import SEEN
 from tests.explanation.variants import cutlass
 from tests.oracle.records import rows
 
@@ -80,6 +81,23 @@ def without_conflicts() -> bool:
     return str(cute.find_smem_layout(rows, columns, "float32")).startswith("Sw<")
 
 
+def another_gpu() -> bool:
+    """The plan runs between two halves in host memory, `backend="peer"` takes arrays on GPUs alone.
+
+    On two devices it is run by tests/gpu/test_mesh_peer.py.
+    """
+    rows, columns = (cute.mesh.distribute((8, 8), 2, [cute.mesh.Shard(mode)]) for mode in (0, 1))
+    plan = cute.mesh.redistribute(rows, columns, "float32")
+    x = np.arange(64, dtype=np.float32).reshape(8, 8)
+    halves = {0: x[:4].copy(), 1: x[4:].copy()}
+    moved = plan.run(halves, backend="host")
+    if not all(np.array_equal(moved[d], x[:, 4 * d : 4 * d + 4]) for d in (0, 1)):
+        return False
+    with pytest.raises(CuteError, match="on the GPU"):
+        plan.run(halves, backend="peer")
+    return True
+
+
 ANSWERS = {
     "cutlass 2345": lambda: callable(cute.tma.tma_partition),
     "cutlass 1744": lambda: "1 in mode 1 of a coordinate" in said("1@1"),
@@ -106,6 +124,7 @@ ANSWERS = {
     "recsys-examples 86": lambda: "break no rule" in said(PASTES["a-garbled"]),
     "cutlass 3236": unknown_format,
     "cutlass 3658": outside_the_cluster,
+    "cutlass 1943": another_gpu,
     "cutlass 2944": lambda: cute.tma.coverage(atom(), [*range(8), 8]).outside == (8,),
     "helion 2555": larger_box,
     "cutlass 1272": lambda: "256 threads, 8 values each" in said(PASTES["b-1545c"]),
@@ -118,8 +137,6 @@ ANSWERS = {
 }
 """First thread of a row -> whether the answer is what the page says."""
 OUTSIDE = ("quack, note on ragged TMA", "sglang 40278")
-OPEN = {"cutlass 1943": "copy_peer"}
-"""First thread of a row -> the public name that will answer it."""
 
 
 def first_thread(cell: str) -> str:
@@ -133,22 +150,24 @@ def first_thread(cell: str) -> str:
     return found[0] if found else plain
 
 
-def test_every_row_is_an_answer_outside_or_open() -> None:
+def test_every_row_is_an_answer_or_outside() -> None:
     named = [first_thread(row[0]) for row in table()]
-    assert sorted(named) == sorted([*ANSWERS, *OUTSIDE, *OPEN])
+    assert sorted(named) == sorted([*ANSWERS, *OUTSIDE])
     for row in table():
         assert len(row) == 4, row
         first = first_thread(row[0])
-        assert (row[3] == "open") == (first in OPEN), row
         assert row[3].startswith("outside") == (first in OUTSIDE), row
+
+
+def test_the_page_counts_its_rows() -> None:
+    counted = [(max(1, len(re.findall(r"\b[0-9]{2,6}\b", row[0]))), first_thread(row[0]) in OUTSIDE) for row in table()]
+    whole, outside = sum(n for n, _ in counted), sum(n for n, out in counted if out)
+    said = (
+        f"{whole} threads in {len(counted)} rows: {whole - outside} are answered, {outside} are outside, none is open"
+    )
+    assert f"{said}. Texts of the forms that {len(SEEN)} more" in PAGE.read_text()
 
 
 @pytest.mark.parametrize("thread", ANSWERS)
 def test_an_answer_is_what_the_page_says(thread: str) -> None:
     assert ANSWERS[thread]()
-
-
-@pytest.mark.parametrize("thread", OPEN)
-@pytest.mark.xfail(strict=True, reason="open: not answered yet", raises=AttributeError)
-def test_an_open_thread_is_answered(thread: str) -> None:
-    assert callable(getattr(cute, OPEN[thread]))

@@ -239,7 +239,7 @@ def _tiled_copy(copy: TiledCopy) -> str:
         "Thread-value layouts, (thread, value) -> index in the tile",
         *_rows({"source": copy.get_layoutS_TV(), "destination": copy.get_layoutD_TV()}),
     ]
-    if len(tile) == 2:
+    if len(tile) == 2 and all(tile):
         for side, layout in (("reads", copy.get_layoutS_TV()), ("writes", copy.get_layoutD_TV())):
             lines += ["", f"Who {side} element (m,n)", *_holding(layout, (tile[0], tile[1]), "")]
     return "\n".join([*lines, "", f"The atom: explain({copy.atom!r})"])

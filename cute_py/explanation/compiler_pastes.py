@@ -15,12 +15,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from cute_py.arith_tuple import text as shown
 from cute_py.atom.copy_atom import CopyAtom
 from cute_py.atom.copy_atoms import COPY_ATOMS, copy_atom
+from cute_py.atom.smem_layouts import gmma_layout
 from cute_py.atom.tiled_copy import TiledCopy
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted
-from cute_py.explanation.readings import Reading, reason_of, some
+from cute_py.explanation.readings import Reading, reason_of, some, type_bits
 from cute_py.layout.arguments import Tree
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.complement import complement
@@ -30,9 +32,8 @@ from cute_py.layout.int_tuple import rank, size
 from cute_py.layout.layout import Layout, cosize, domain_of
 from cute_py.layout.recast import upcast
 from cute_py.layout.tiling import logical_divide, logical_product, tile_to_shape, zipped_divide
-from cute_py.layout.trees import modes
+from cute_py.layout.trees import leaves, modes
 from cute_py.notation.parse import Parsed, parse
-from cute_py.tma.descriptor.formats import format_of
 from cute_py.tma.descriptor.limits import BY_NAME, bounds
 
 MOST_TYPES: Final = 4000
@@ -207,7 +208,7 @@ def _calls(text: str) -> list[_Call]:
     found: list[_Call] = []
     for match in some(_INSTANCE.finditer(text), 60):
         head = match["name"].partition("[with ")[0]
-        names = re.findall(r"cute::(?:\w+::)*(\w+)\s*(?:<[^()]*>)?\s*\(", head)
+        names = re.findall(r"\bcut(?:e|lass)::(?:\w+::)*(\w+)\s*(?:<[^()]*>)?\s*\(", head)
         types = {name: type_text(value) for name, value in _bindings(match["name"]).items()}
         if names and "lambda" not in names[0]:
             found.append(_Call(names[0], types))
@@ -284,7 +285,7 @@ def _run_composition(call: _Call) -> _Outcome | None:
         steps = _flat(b.stride)
         for other in sorted(range(max(1, n - 128), n + 129), key=lambda m: (abs(m - n), m))[:256]:
             made = (*sizes[:i], other, *sizes[i + 1 :])
-            new = parse(f"{_sized(made) if isinstance(b.shape, tuple) else f'_{other}'}:{_text(b.stride)}")
+            new = parse(f"{_sized(made) if isinstance(b.shape, tuple) else f'_{other}'}:{shown(b.stride)}")
             if (
                 isinstance(new, Layout)
                 and other > 1
@@ -296,14 +297,6 @@ def _run_composition(call: _Call) -> _Outcome | None:
     if whole != a and _works(lambda: composition(whole, b)):
         changes.append(f"coalesce A first: {whole} takes {b}")
     return lines, changes
-
-
-def _text(tree: Tree) -> str:
-    return str(tree).replace("Int(", "_").replace(")", ")") if not isinstance(tree, tuple) else _tuple_text(tree)
-
-
-def _tuple_text(tree: tuple[Parsed | Tree, ...]) -> str:
-    return f"({','.join(_tuple_text(t) if isinstance(t, tuple) else str(t) for t in tree)})"
 
 
 def _run_tile_to_shape(call: _Call) -> _Outcome | None:
@@ -336,15 +329,13 @@ def _run_divide(call: _Call) -> _Outcome | None:
     if not isinstance(layout, Layout) or tiler is None:
         return None
     count, held = len(tiler) if isinstance(tiler, tuple) else 1, len(modes(layout.shape))
-    lines = [f"dividing {layout} by the tiler {_tuple_text(tiler) if isinstance(tiler, tuple) else tiler}"]
+    lines = [f"dividing {layout} by the tiler {shown(tiler)}"]
     changes = []
     if count > held:
         lines.append(f"the tiler has {count} modes, the layout {held}")
         shorter = tiler[:held] if isinstance(tiler, tuple) else tiler
         if _works(lambda: zipped_divide(layout, shorter)):
-            changes.append(
-                f"the tiler {_tuple_text(shorter) if isinstance(shorter, tuple) else shorter}, of {held} modes"
-            )
+            changes.append(f"the tiler {shown(shorter)}, of {held} modes")
         return lines, changes
     lines.append(_refusal(lambda: logical_divide(layout, tiler)))
     sizes, extents = _numbers(tiler), _numbers(layout.shape)
@@ -371,13 +362,8 @@ def _run_upcast(call: _Call) -> _Outcome | None:
     return lines, changes + [f"or pad: stride {padded[0]} in place of {bad[0][1]}" for _ in padded]
 
 
-def _flat(tree: Tree | Parsed) -> tuple[int, ...]:
-    items = tree if isinstance(tree, tuple) else (tree,)
-    return tuple(
-        n
-        for item in items
-        for n in (_flat(item) if isinstance(item, tuple) else (int(item),) if isinstance(item, int) else ())
-    )
+def _flat(tree: Tree) -> tuple[int, ...]:
+    return tuple([int(n) for n in leaves(tree) if isinstance(n, int)])
 
 
 def _run_product(call: _Call) -> _Outcome | None:
@@ -481,7 +467,7 @@ def read_compiler(text: str) -> list[Reading]:
         _static(text, match, statics[i + 1].start() if i + 1 < len(statics) else len(text))
         for i, match in enumerate(statics)
     ]
-    found += [_run_time(text, match) for match in some(_RUN_TIME.finditer(text), 8)]
+    found += [_run_time(text, match) for match in some(_RUN_TIME.finditer(text), 8) if match["condition"].strip()]
     return found or [*_other_errors(text)]
 
 
@@ -507,7 +493,8 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
         more, changes = outcome[1]
         lines += more
     else:
-        lines += _compared(condition, calls)
+        more, changes = _multiples(condition, calls)
+        lines += [*_compared(condition, calls), *more]
     chain = list(dict.fromkeys(call.name for call in calls))
     if chain:
         lines.append(f"in {' < '.join(chain[:8])} (the innermost first)")
@@ -553,6 +540,24 @@ def _compared(condition: str, calls: Sequence[_Call]) -> list[str]:
     return lines
 
 
+_MULTIPLE: Final = re.compile(
+    r"(?P<name>BLK_[A-Z]+)0? must be a multiple of size<(?P<mode>[01])>"
+    r"\(GMMA::Layout_(?P<atom>\w+?)_Atom<(?P<type>\w+)>"
+)
+
+
+def _multiples(condition: str, calls: Sequence[_Call]) -> tuple[list[str], list[str]]:
+    """A block of shared memory that no layout atom of wgmma divides: (both numbers, the change)."""
+    for match, call in itertools.product(some(_MULTIPLE.finditer(condition), 1), calls):
+        have, bits = call.types.get(match["name"], "").removeprefix("_"), type_bits(call.types.get(match["type"], ""))
+        if have.isdecimal() and bits in (8, 16, 32, 64):
+            atom = gmma_layout(match["atom"], f"uint{bits}")
+            unit = int(size(domain_of(atom)[int(match["mode"])]))
+            more = f"{match['name']} = {have}, and the narrowest atom, {atom}, has {unit} elements of {bits} bits there"
+            return [more], [f"{match['name']} = {-(-int(have) // unit) * unit}, or another multiple of {unit}"]
+    return [], []
+
+
 def _layout_named(name: str, calls: Sequence[_Call]) -> Layout | None:
     """The layout of an operand, whose template argument is named after it: ALayout of A, SrcLayout of src."""
     for call in calls:
@@ -594,23 +599,23 @@ def _run_time(text: str, match: re.Match[str]) -> Reading:
     begin = max(0, text.rfind("\n", 0, match.start()) + 1)
     notes = text[begin : match.end()]
     types = _bindings(notes)
-    shown = {name: type_text(value) for name, value in types.items()}
+    named = {name: type_text(value) for name, value in types.items()}
     lines = [f"condition: {condition}"]
     lines += [f"asserted in {place}, when the program ran" for place in _place(text, match)]
     broken: Diagnostic | None = None
     for pattern, rule, argument in _MAP_CONDITIONS:
         if found := re.search(pattern, condition):
             broken = _map_rule(
-                rule, argument, int(found[1]) if found.groups() and (found[1] or "").isdecimal() else None, shown
+                rule, argument, int(found[1]) if found.groups() and (found[1] or "").isdecimal() else None, named
             )
             break
-    lines += _map_operands(shown)
+    lines += _map_operands(named)
     missing: tuple[str, ...] = ()
     changes: list[str] = []
     if broken is not None and broken.value is None:
         missing = (f"the run-time numbers: print the global tensor, whose {broken.argument} it is",)
     if broken is not None:
-        changes = _advice(broken, shown)
+        changes = _advice(broken, named)
     reason = reason_of(condition)
     made = broken or Diagnostic(condition if reason else "assert", text=condition, source="CuTe C++")
     return Reading(
@@ -669,20 +674,9 @@ def _advice(broken: Diagnostic, types: dict[str, str]) -> list[str]:
         part = next(n for n in range(bounds("box")[1], 0, -1) if broken.value % n == 0)
         return [f"a box of {part} along mode {broken.mode}, {broken.value // part} instructions a tile"]
     if broken.rule == "stride_alignment":
-        bits = _bits(types.get("TmaInternalType", ""))
+        bits = type_bits(types.get("TmaInternalType", ""))
         return [f"pad the row to a multiple of {128 // bits} elements of {bits} bits = 16 bytes"] if bits else []
     return []
-
-
-def _bits(name: str) -> int:
-    names = {"half_t": 16, "bfloat16_t": 16, "float": 32, "double": 64, "int8_t": 8, "uint8_t": 8, "char": 8}
-    width = names.get(name.rpartition("::")[2])
-    if width is not None:
-        return width
-    try:
-        return {0: 8, 1: 16}.get(int(format_of(name)), 32)
-    except CuteError:
-        return 0
 
 
 def _other_errors(text: str) -> Iterator[Reading]:

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cute_py.diagnostics import Diagnostic
-from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, counted
-from cute_py.explanation.readings import Reading, some
+from cute_py.explanation.readings import TYPE_NAME, Reading, some, type_bits
 from cute_py.explanation.reasons import TERMS, TRAP_REASONS
 from cute_py.targets import MAX_CLUSTER
 from cute_py.tma.descriptor.limits import GPUS, STORE_UNIT
@@ -27,6 +26,7 @@ _ROWS: Final = """
 1 | INVALID_VALUE | InvalidValue | invalid argument
 2 | OUT_OF_MEMORY | MemoryAllocation | out of memory
 3 | NOT_INITIALIZED | InitializationError | initialization error
+4 | DEINITIALIZED | CudartUnloading | driver shutting down
 100 | NO_DEVICE | NoDevice | no CUDA-capable device is detected
 201 | INVALID_CONTEXT | DeviceUninitialized | invalid device context
 209 | NO_BINARY_FOR_GPU | NoKernelImageForDevice | no kernel image is available
@@ -128,14 +128,63 @@ _WITHOUT_ATTRIBUTE: Final = (
 )
 
 
+_REFUSED: Final = re.compile(
+    r"(?:initiali[sz]e|encode|creat\w*)[^\n]{0,30}?(?:TMA desc|tensor ?map)\w*|TMA descriptor creation", re.IGNORECASE
+)
+"""What programs print where cuTensorMapEncode* fails."""
+_REFUSED_CODE: Final = re.compile(rf"(?:{_REFUSED.pattern})\D{{0,20}}([0-9]{{1,4}})\b", re.IGNORECASE)
+_EARLIER: Final = (700, 702, 715, 716, 717, 719)
+_WHY_REFUSED: Final[dict[int, str]] = {
+    0: "the driver accepted it",
+    1: "an argument breaks a rule, the driver does not say which: address and strides are multiples of 16 bytes, "
+    "strides below 2**40, sizes 1 to 2**32, a box 1 to 256 elements along each mode, its rows multiples of 16 bytes "
+    "within the swizzle's span",
+    3: "cuInit has not run, so the arguments were never looked at",
+    4: "the process is shutting down",
+    100: "there is no GPU, so the arguments were never looked at",
+    201: "no context is current on this thread",
+    801: "this GPU has no TMA (before sm_90)",
+    999: "the driver or the virtual machine, not these arguments",
+    **dict.fromkeys(_EARLIER, "an earlier kernel failed, and it is reported here; the map is not the cause"),
+}
+
+
+def refused_why(text: str) -> list[str]:
+    """What the result of cuTensorMapEncode* in a text means, by its number or its message."""
+    if (refused := _REFUSED.search(text)) is None:
+        return []
+    code = _REFUSED_CODE.search(text)
+    said = [row for row in ERRORS if row.message.lower() in text[refused.end() : refused.end() + 200].lower()]
+    number = int(code[1]) if code is not None else said[0].number if said else -1
+    return [f"the driver's result {number} is {why}"] if (why := result_of_encode(number)) else []
+
+
+def refused_at(text: str) -> list[tuple[int, int]]:
+    """Where a text has results of cuTensorMapEncode*, with their numbers."""
+    return [match.span() for match in some(_REFUSED_CODE.finditer(text))]
+
+
+def result_of_encode(number: int) -> str:
+    """The name of a result of cuTensorMapEncode* and what it means there; nothing for one that is not known.
+
+    >>> result_of_encode(201)
+    'CUDA_ERROR_INVALID_CONTEXT: no context is current on this thread'
+    """
+    name = next((f"CUDA_ERROR_{row.driver}" for row in ERRORS if row.number == number), "CUDA_SUCCESS")
+    return f"{name}: {_WHY_REFUSED[number]}" if number in _WHY_REFUSED else ""
+
+
 def read_errors(text: str) -> list[Reading]:
     """Every CUDA error in a text, with what can have caused it in a program with TMA; then the sanitizer's reports."""
     sanitizer = [*_sanitizer(text)]
     if sanitizer:
         return sanitizer
     found: list[Reading] = [*_assembler(text)]
+    refused = _REFUSED_CODE.search(text)
     for row in ERRORS:
         match = re.search(row.pattern, text, re.IGNORECASE)
+        if match is None and refused is not None and int(refused[1]) == row.number:
+            match = refused
         if match is not None:
             found.append(_error(text, match.span(), row))
     return found
@@ -143,7 +192,7 @@ def read_errors(text: str) -> list[Reading]:
 
 def _error(text: str, span: tuple[int, int], row: CudaError) -> Reading:
     name = f"CUDA_ERROR_{row.driver}"
-    lines = [f"{row.number}, cudaError{row.runtime}: {row.message}"]
+    lines = [f"{row.number}, cudaError{row.runtime}: {row.message}", *refused_why(text)]
     term = TERMS.get(name)
     if term is not None:
         lines += [term.why, f"to do: {term.fix}"]
@@ -336,21 +385,9 @@ _HANG: Final = re.compile(
     r"never (?:ends|completes|returns)|hangs?\b|dead ?lock|stuck|timed? ?out|infinite|forever", re.IGNORECASE
 )
 _BOX: Final = re.compile(r"box\s*[{(\[]\s*(?P<box>[0-9, x]{1,60})[})\]]", re.IGNORECASE)
-_DTYPE: Final = re.compile(
-    r"\b(float16|bfloat16|half|float32|float|float64|double|u?int8|u?int16|u?int32|u?int64|float8\w*|fp8|fp16|bf16|fp32)\b"
-)
 _CTA: Final = re.compile(r"\b(?:CTA|block|rank)\s*([0-9]{1,2})\b", re.IGNORECASE)
 _MASK: Final = re.compile(r"\bmask\W{0,4}(0x[0-9a-f]{1,4}|[0-9]{1,5})\b", re.IGNORECASE)
 _ROUND: Final = re.compile(r"^\W*(?:for|while|do|loop)\b", re.MULTILINE)
-_ALIASES: Final = {
-    "half": "float16",
-    "float": "float32",
-    "double": "float64",
-    "fp8": "uint8",
-    "fp16": "float16",
-    "bf16": "bfloat16",
-    "fp32": "float32",
-}
 
 
 @dataclass(slots=True)
@@ -505,12 +542,12 @@ def _load(
     count = 0
     if ".tensor" in op:
         box = _BOX.search(note) or _BOX.search(text)
-        kind = _DTYPE.search(note) or _DTYPE.search(text)
+        kind = TYPE_NAME.search(note) or TYPE_NAME.search(text)
         if box is None or kind is None:
             unknown.append(f"the box and the element type of {op.split('.mbarrier')[0]}: its bytes are not in the text")
             return
         sizes = [int(n) for n in re.findall(r"[0-9]{1,9}", box["box"])]
-        bits = as_dtype(_ALIASES.get(kind[1], kind[1] if not kind[1].startswith("float8") else "uint8")).bits
+        bits = type_bits(kind[1])
         count = math.prod(sizes) * bits // 8
         lines.append(f"the copy moves a box of {' x '.join(map(str, sizes))} elements of {bits} bits: {count} bytes")
     else:

@@ -33,7 +33,7 @@ from cute_py.explanation.definitions import (
     module_text,
     picture_text,
 )
-from cute_py.explanation.layout_pastes import facts_of, read_printed, read_spelled
+from cute_py.explanation.layout_pastes import facts_of, read_dsl_tensors, read_printed, read_spelled
 from cute_py.explanation.layouts import (
     any_layout,
     basis_text,
@@ -46,10 +46,11 @@ from cute_py.explanation.layouts import (
     swizzle_text,
 )
 from cute_py.explanation.map_pastes import read_maps
+from cute_py.explanation.messages import read_demands, read_messages
 from cute_py.explanation.readings import Reading, answer, without
 from cute_py.explanation.reasons import TERMS, error_class_text, error_text, nearest, term_text
 from cute_py.explanation.tiled_pastes import read_tiled
-from cute_py.explanation.triton_pastes import read_demands, read_messages, read_triton_layouts
+from cute_py.explanation.triton_pastes import read_triton_layouts
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
 from cute_py.layout.steps import explained, steps
@@ -146,13 +147,14 @@ def _of_text(text: str) -> Explanation:
 MOST_TEXT: Final = 1 << 18
 """Characters of a text that are read; of a longer one the first half of them and the last."""
 _RECOGNISERS: Final[tuple[Callable[[str], list[Reading]], ...]] = (
+    read_triton_layouts,
     read_maps,
+    read_messages,
     read_compiler,
     read_waits,
-    read_triton_layouts,
-    read_messages,
     read_errors,
     read_tiled,
+    read_dsl_tensors,
     read_printed,
     read_spelled,
 )

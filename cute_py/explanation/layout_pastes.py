@@ -16,10 +16,9 @@ from typing import Final
 
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.diagnostics import Diagnostic
-from cute_py.dtypes import as_dtype
-from cute_py.errors import CuteError, counted
+from cute_py.errors import CuteError, counted, shortened
 from cute_py.explanation.layouts import facts_of_layout, is_basis_layout
-from cute_py.explanation.readings import Reading, some, split_at_commas
+from cute_py.explanation.readings import TYPE_NAME, Reading, closing, some, split_at_commas, type_bits
 from cute_py.layout.analysis import is_injective
 from cute_py.layout.arguments import Leaf
 from cute_py.layout.coalesce import coalesce
@@ -105,14 +104,18 @@ def swizzle_facts(swizzle: Swizzle, bits: int | None, on_bytes: bool) -> list[st
     return lines
 
 
-def composed_facts(layout: ComposedLayout) -> list[str]:
-    """A swizzled layout: the swizzle's name, the major mode, bytes."""
+def composed_facts(layout: ComposedLayout, width: int | None = None) -> list[str]:
+    """A swizzled layout: the swizzle's name, the major mode, bytes.
+
+    width: bits of an element, where a pointer says it; CuTe DSL prints the swizzle of such a tensor on bytes.
+    """
     inner = domain_of(layout)
     lines = layout_facts(inner)
     if not isinstance(layout.outer, Swizzle):
         return lines
-    on_bytes = isinstance(layout.offset, SmemPtrFlag)
-    bits = layout.offset.bits if isinstance(layout.offset, SmemPtrFlag) else None
+    flagged = isinstance(layout.offset, SmemPtrFlag)
+    on_bytes = flagged or (width is not None and (layout.outer.base, layout.outer.shift) == (4, 3))
+    bits = layout.offset.bits if isinstance(layout.offset, SmemPtrFlag) else width
     lines = [*swizzle_facts(layout.outer, bits, on_bytes), *lines]
     return [*lines, *_tile_facts(inner, bits, layout.outer.bits)]
 
@@ -165,8 +168,7 @@ def _tensor_facts(tensor: Tensor) -> list[str]:
     lines = [f"  {place}{address}, elements of {bits} bits"]
     swizzle = getattr(engine, "swizzle", None)
     if isinstance(tensor.layout, ComposedLayout):
-        lines += composed_facts(tensor.layout)
-        return lines
+        return [*lines, *composed_facts(tensor.layout, bits)]
     if isinstance(swizzle, Swizzle):
         lines += swizzle_facts(swizzle, bits, True)
     inner = domain_of(tensor.layout)
@@ -381,10 +383,6 @@ _PAIR: Final = re.compile(
     r"]{1,80}[\])])\s{0,9}\)?\s{0,9}$"
 )
 _TILE: Final = re.compile(r"(?<![\w.])([1-9][0-9]{0,6}(?:x[1-9][0-9]{0,6}){1,4})(?![\w.])")
-_TYPE: Final = re.compile(
-    r"\b(?:torch\.)?(float8_e4m3fn|float8_e5m2|float16|bfloat16|float32|float64|int8|uint8|int16|int32|int64|half|bf16|fp16|fp32|fp8)\b"
-)
-_TYPES: Final = {"half": "float16", "bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp8": "float8_e4m3fn"}
 
 
 def read_spelled(text: str) -> list[Reading]:
@@ -393,12 +391,49 @@ def read_spelled(text: str) -> list[Reading]:
     return found or [*_tile_sizes(text)]
 
 
+def read_dsl_tensors(text: str) -> list[Reading]:
+    """Every tensor that CuTe DSL printed: `tensor<ptr<f16, smem, align<1024>> o ...>`, `tensor(raw_ptr(...) o ...`."""
+    found: list[Reading] = []
+    for match in some(_DSL_TENSOR.finditer(text)):
+        end = closing(text, match.end())
+        inside = text[match.end() : end].partition(", data=")[0].strip()
+        start, _, layout = inside.partition(" o ")
+        pointer = _DSL_POINTER.fullmatch(start.strip())
+        spelled = _named_unknowns(layout)
+        try:
+            if pointer is not None:
+                thing = parse(f"tensor<ptr<{pointer['type']}, {pointer['space']}> o {spelled}>")
+            else:
+                thing = parse(spelled)
+        except CuteError:
+            continue
+        lines = [line.strip() for line in facts_of(thing)]
+        if pointer is None:
+            lines.insert(0, f"a tensor of coordinates, which starts at {start}: what a TMA copy is given")
+        else:
+            aligned = f", aligned to {pointer['align']} bytes" if pointer["align"] else ""
+            address = f" at {int(pointer['address'], 16):#x}" if pointer["address"] else ""
+            lines.insert(0, f"{pointer['type']} in {pointer['space']}{address}{aligned}")
+        if "?" in inside:
+            lines.append("each ? is a number that is known at run time only")
+        head = f"A tensor, as CuTe DSL prints it: {shortened(inside, 160)}"
+        found.append(Reading(head, match.start(), end + 1, tuple(lines)))
+    return found
+
+
+_DSL_TENSOR: Final = re.compile(r"\btensor[<(](?=raw_ptr\(|ptr<|\()")
+_DSL_POINTER: Final = re.compile(
+    r"(?:raw_ptr\(\s*(?P<address>0x[0-9a-fA-F]{1,16}):\s*|ptr<)(?P<type>\w+), (?P<space>\w+)"
+    r"(?:, align<(?P<align>[0-9]{1,9})>)?[>)]"
+)
+
+
 def _dsl_types(text: str) -> Iterator[Reading]:
     end = 0
     for match in some(_DSL.finditer(text)):
         if match.start() < end:
             continue
-        end = _angle(text, match.end())
+        end = closing(text, match.end())
         inside = text[match.end() : end]
         name, quoted = match[1], re.findall(r"\"([^\"\n]{1,2000})\"", inside)
         pieces = [_named_unknowns(piece) for piece in quoted or [inside]]
@@ -453,26 +488,9 @@ def _named_unknowns(text: str) -> str:
     return _UNKNOWN.sub(lambda _: f"n{next(names)}", text)
 
 
-def _angle(text: str, begin: int) -> int:
-    """Where the angle bracket that is open at `begin` closes; quotes count as one."""
-    depth, quoted = 1, False
-    for i in range(begin, min(len(text), begin + 4000)):
-        c = text[i]
-        if c == '"':
-            quoted = not quoted
-        elif not quoted:
-            depth += (c == "<") - (c == ">" and text[i - 1] != "-")
-        if depth == 0:
-            return i
-    return min(len(text), begin + 4000)
-
-
 def _layout_calls(text: str) -> Iterator[Reading]:
     for match in some(_CALL.finditer(text)):
-        depth, end = 1, match.end()
-        while end < min(len(text), match.end() + LONGEST) and depth:
-            depth += (text[end] in "([") - (text[end] in ")]")
-            end += 1
+        end = closing(text, match.end(), LONGEST) + 1
         body = text[match.end() : end - 1].replace("[", "(").replace("]", ")")
         body = re.sub(r"\b(?:shape|stride)\s*=\s*", "", body)
         thing = next((t for form in (f"make_layout({body})",) if (t := _parsed_call(form)) is not None), None)
@@ -510,12 +528,12 @@ def _torch(text: str) -> Iterator[Reading]:
                 "Shape and stride of an array", *match.span(), broken=(Diagnostic("layout", text=error.headline),)
             )
             continue
-        named = _TYPE.search(text)
-        yield _array_reading(match.span(), shape, stride, lines, _TYPES.get(named[1], named[1]) if named else None)
+        named = TYPE_NAME.search(text)
+        yield _array_reading(match.span(), shape, stride, lines, named[1] if named else "")
 
 
 def _array_reading(
-    span: tuple[int, int], shape: tuple[int, ...], stride: tuple[int, ...], lines: list[str], dtype: str | None
+    span: tuple[int, int], shape: tuple[int, ...], stride: tuple[int, ...], lines: list[str], dtype: str
 ) -> Reading:
     """Whether TMA can copy an array of this shape and stride, and what to pad."""
     broken: list[Diagnostic] = []
@@ -529,7 +547,7 @@ def _array_reading(
         changes.append("copy it once: x.contiguous()")
     elif order:
         lines.append(f"mode {order[0]} is contiguous; TMA's modes, innermost first: {', '.join(map(str, order))}")
-    for bits in (as_dtype(dtype).bits,) if dtype else ():
+    for bits in (type_bits(dtype),) if dtype else ():
         unit = max(1, 128 // bits)
         for i in order[1:]:
             if stride[i] * bits % 128:

@@ -15,7 +15,8 @@ from typing import Final, TypeAlias
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError
-from cute_py.explanation.readings import Reading, some, split_at_commas
+from cute_py.explanation.cuda_pastes import refused_at, refused_why
+from cute_py.explanation.readings import Reading, closing, some, split_at_commas, type_bits
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import describe
 from cute_py.tma.descriptor.formats import FORMATS
@@ -63,30 +64,24 @@ _CALL: Final = re.compile(
 _DEEP_GEMM: Final = re.compile(
     r"Making (?:[0-9]D )?TMA desc: global memory: (?P<dims>[0-9 ]+), shared memory: (?P<box>[0-9 ]+), "
     r"outer strides?: (?P<strides>[0-9 ]+), swizzle: (?P<swizzle>[0-9]+)[^\n]*?elem size: (?P<bytes>[0-9]+)"
+    r"(?:, pointer: (?P<address>[0-9]{1,20}))?"
 )
-_RESULT: Final = re.compile(r"initialize the TMA descriptor\D{0,20}([0-9]{1,4})\b")
-_SIZES: Final[dict[str, int]] = {"half": 2, "bfloat": 2, "bf16": 2, "float16": 2, "float": 4, "double": 8, "char": 1}
+_KERNELS: Final = re.compile(
+    r"(?P<why>[^\n]{0,200}TMA descriptor due to [^\n]{1,100}\s+)?"
+    r"tmaFormat: (?P<kind>[0-9]{1,3}) dim: (?P<rank>[1-5]) gmem: (?P<address>0x[0-9a-f]{1,16}|0)\s+"
+    r"Shape: (?P<dims>[0-9 ]+)\s+Stride: (?P<strides>[0-9 ]+)\s+tileShapes: (?P<box>[0-9 ]+)\s+"
+    r"tileStrides: (?P<steps>[0-9 ]+)\s+swizzleType: (?P<swizzle>[0-9])"
+)
+"""What kernels of TensorRT-LLM print: five numbers of each kind, whatever the rank."""
 _CUTLASS_PRINT: Final = "what CUTLASS prints when cuTensorMapEncodeTiled fails"
 _TILELANG_PRINT: Final = "what TileLang prints of the arguments of cuTensorMapEncode*"
 
+_NO_ADDRESS: Final = "the address is not in the text; the rules were checked with an aligned one"
 LOOK_ELSEWHERE: Final = (
     "If the driver refused it all the same, look elsewhere: the driver's version and the GPU (sm_90 or later), "
     "cuInit and a current context on this thread, the map's own address (a multiple of 64; of 128 since CUDA 13), an "
     "earlier asynchronous error that is only reported here, and whether these are the numbers of the call that failed."
 )
-_CODES: Final[dict[int, str]] = {
-    0: "0 is CUDA_SUCCESS: the driver accepted it",
-    1: "the driver's result 1 is CUDA_ERROR_INVALID_VALUE: an argument breaks a rule, the driver does not say which",
-    3: "the driver's result 3 is CUDA_ERROR_NOT_INITIALIZED: cuInit has not run, so the arguments were never looked at",
-    4: "the driver's result 4 is CUDA_ERROR_DEINITIALIZED: the process is shutting down",
-    100: "the driver's result 100 is CUDA_ERROR_NO_DEVICE: there is no GPU, so the arguments were never looked at",
-    201: "the driver's result 201 is CUDA_ERROR_INVALID_CONTEXT: no context is current on this thread",
-    700: "the driver's result 700 is CUDA_ERROR_ILLEGAL_ADDRESS: an earlier kernel failed, and it is reported here",
-    716: "the driver's result 716 is CUDA_ERROR_MISALIGNED_ADDRESS: an earlier kernel failed, and it is reported here",
-    719: "the driver's result 719 is CUDA_ERROR_LAUNCH_FAILED: an earlier kernel failed, and it is reported here",
-    801: "the driver's result 801 is CUDA_ERROR_NOT_SUPPORTED: this GPU has no TMA (before sm_90)",
-    999: "the driver's result 999 is CUDA_ERROR_UNKNOWN: the driver or the virtual machine, not these arguments",
-}
 
 
 # ---- the answer to a request ---------------------------------------------------------------------------------------
@@ -199,7 +194,7 @@ def _map_of(piece: str) -> bytes | None:
 
 def read_arguments(text: str) -> list[Reading]:
     """Every set of arguments of cuTensorMapEncodeTiled or -Im2col in a text."""
-    found = [*_deep_gemm(text), *_calls(text), *_by_name(text)]
+    found = [*_deep_gemm(text), *_kernels(text), *_calls(text), *_by_name(text)]
     return found or [*_by_short_name(text)]
 
 
@@ -211,16 +206,41 @@ def _deep_gemm(text: str) -> Iterator[Reading]:
         kind = {1: 0, 2: 9, 4: 7, 8: 8}.get(width)
         if kind is None or not dims:
             continue
-        request = _tiled(kind, 1 << 20, dims, tuple(step * width for step in steps), box, None, 0, mode, 3, 0)
+        request = _tiled(
+            kind,
+            int(match["address"] or 1 << 20),
+            dims,
+            tuple(step * width for step in steps),
+            box,
+            None,
+            0,
+            mode,
+            3,
+            0,
+        )
         if request is None:
             continue
         notes = [
             f"the type is not in the text: the rules are those of any type of {width} bytes",
             f"outer stride {' '.join(map(str, steps))} elements x {width} bytes = "
             f"{' '.join(str(step * width) for step in steps)} bytes",
-            "the address is not in the text; the rules were checked with an aligned one",
+            *([] if match["address"] else [_NO_ADDRESS]),
         ]
         yield map_reading("What DeepGEMM prints of a tensor map", match.span(), request, notes)
+
+
+def _kernels(text: str) -> Iterator[Reading]:
+    for match in some(_KERNELS.finditer(text)):
+        rank = int(match["rank"])
+        dims, strides, box, steps = (_integers(match[name].split()) for name in ("dims", "strides", "box", "steps"))
+        address = int(match["address"], 16)
+        lists = dims[:rank], strides[: rank - 1], box[:rank], steps[:rank]
+        request = _tiled(int(match["kind"]), address, *lists, 0, int(match["swizzle"]), 2, 0)
+        if request is None:
+            continue
+        why = refused_why(match["why"] or "")
+        notes = [*why, f"five numbers of each kind are printed; a map of rank {rank} has the first {rank} of them"]
+        yield map_reading("What kernels of TensorRT-LLM print of a tensor map", match.span(), request, notes)
 
 
 def _integers(parts: Sequence[str]) -> tuple[int, ...]:
@@ -237,7 +257,7 @@ def _tiled(*values: object) -> TensorMapTiled | None:
 
 def _calls(text: str) -> Iterator[Reading]:
     for match in some(_CALL.finditer(text), 16):
-        end = _closing(text, match.end())
+        end = closing(text, match.end())
         parts = [
             _argument(part, text)
             for part in split_at_commas(re.sub(r"/\*.*?\*/|//[^\n]*", " ", text[match.end() : end]))
@@ -249,17 +269,6 @@ def _calls(text: str) -> Iterator[Reading]:
             continue
         kind = f"Arguments of {'TVM’s ' if packed else ''}{match['name']}".replace("’", "'")
         yield from _judged(kind, (match.start(), min(end + 1, len(text))), fields, [])
-
-
-def _closing(text: str, begin: int) -> int:
-    """Where the bracket that is open at `begin` closes; the end of the text if it does not."""
-    depth = 1
-    for i in range(begin, min(len(text), begin + 4000)):
-        depth += text[i] in "([{"
-        depth -= text[i] in ")]}"
-        if depth == 0:
-            return i
-    return min(len(text), begin + 4000)
 
 
 def _argument(part: str, text: str) -> Value:
@@ -304,10 +313,8 @@ def _number(item: str) -> int | None:
     for factor in item.split("*"):
         factor = factor.strip().strip("()").strip()
         if sized := re.fullmatch(r"sizeof\s*\(?\s*([\w:]+)\s*", factor):
-            width = next((w for name, w in _SIZES.items() if name in sized[1].lower()), None)
-            digits = re.search(r"int([0-9]+)|fp?8|e[45]m", sized[1])
-            width = int(digits[1]) // 8 if digits and digits[1] else width
-            if width is None:
+            width = type_bits(sized[1]) // 8
+            if not width:
                 return None
             total *= width
         elif re.fullmatch(r"-?(?:0[xX][0-9a-fA-F]+|[0-9]+)[uUlL]{0,3}", factor) and len(factor) <= _LONGEST_NUMBER:
@@ -379,14 +386,15 @@ def _by_name(text: str) -> Iterator[Reading]:
     if "global_dim" not in names or not (heads or names & {"box_dim", "pixels_per_column"}):
         return
     groups = _grouped(found, heads)
-    codes = [int(code) for code in _RESULT.findall(text)[:1]]
     for fields, span, copies in groups:
         notes = [f"printed by {copies} threads at once; the lines of all of them agree"] if copies > 1 else []
-        notes += [_CODES[code] for code in codes if code in _CODES]
+        notes += refused_why(text)
         kind = _TILELANG_PRINT if "cudaGlobalStrides" in text or "globalStridesRaw" in text else _CUTLASS_PRINT
         if not heads:
             kind = "Arguments of cuTensorMapEncodeTiled"
-        yield from _judged(kind[0].upper() + kind[1:], span, fields, notes)
+        results = [end for begin, end in refused_at(text) if begin >= span[0]]  # each print ends with its result
+        until = results[-1] if len(groups) == 1 and results else min([e for e in results if e >= span[1]], default=0)
+        yield from _judged(kind[0].upper() + kind[1:], (span[0], max(span[1], until)), fields, notes)
 
 
 _SHORT_NAMES: Final[tuple[tuple[str, str], ...]] = (
@@ -488,11 +496,7 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
     values["global_address"] = address if isinstance(address, int) else 1 << 20
     notes = [
         *notes,
-        *(
-            []
-            if isinstance(address, int)
-            else ["the address is not in the text; the rules were checked with an aligned one"]
-        ),
+        *([] if isinstance(address, int) else [_NO_ADDRESS]),
     ]
     lacking = pointers or [name for name in ("global_dim", *(() if im2col else ("box_dim",))) if name not in fields]
     strides = fields.get("global_strides", () if rank == 1 else None)

@@ -14,7 +14,8 @@ from itertools import islice
 from typing import Final
 
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import shortened
+from cute_py.dtypes import as_dtype
+from cute_py.errors import CuteError, shortened
 from cute_py.explanation.definitions import filled
 from cute_py.explanation.reasons import CONDITION_REASONS, GBASIS_REASONS, MAP_REASONS, TRAP_REASONS, Reason
 
@@ -120,9 +121,47 @@ def without(text: str, readings: Sequence[Reading]) -> str:
     return text
 
 
+TYPE_NAME: Final = re.compile(
+    r"\b(?:torch\.)?(float(?:8_?\w*|16|32|64)?|bfloat16|half|double|u?int(?:8|16|32|64)|fp(?:8|16|32|64)|bf16)\b"
+)
+"""An element type among other words."""
+_LOOSE: Final = (("fp8", 8), ("float8", 8), ("char", 8), ("byte", 8), ("bfloat", 16), ("half", 16), ("unsigned", 32))
+
+
+def type_bits(name: str) -> int:
+    """Bits of an element type in any spelling; 0 of an unknown name.
+
+    >>> type_bits("cutlass::float_e4m3_t"), type_bits("unsigned char"), type_bits("fp8"), type_bits("void")
+    (8, 8, 8, 0)
+    """
+    try:
+        return as_dtype(name.strip()).bits
+    except CuteError:
+        return next((bits for part, bits in _LOOSE if part in name.lower()), 0)
+
+
 def some(found: Iterator[re.Match[str]], most: int = 64) -> list[re.Match[str]]:
     """The first matches of a pattern; a text may have as many as it has characters."""
     return list(islice(found, most))
+
+
+def closing(text: str, begin: int, most: int = 4000) -> int:
+    """Where the bracket that is open at `begin` closes, or the end of the text; quotes count as one character.
+
+    >>> closing("f(a[1], (2)) + 1", 2)
+    11
+    """
+    depth, quoted = 1, False
+    end = min(len(text), begin + most)
+    for i in range(begin, end):
+        c = text[i]
+        if c == '"':
+            quoted = not quoted
+        elif not quoted:
+            depth += (c in "([{<") - (c in ")]}" or (c == ">" and text[i - 1] not in "-="))
+        if depth == 0:
+            return i
+    return end
 
 
 def split_at_commas(text: str) -> list[str]:

@@ -127,12 +127,23 @@ def _operation_facts(kind: str, fields: dict[str, str]) -> tuple[list[str], list
     return lines, missing
 
 
+_WIDEST_ACCESS: Final = 32
+"""Bytes that one thread moves with a load or store; a bulk copy moves more."""
+
+
 def _copy_facts(fields: dict[str, str]) -> tuple[list[str], list[str]]:
     lines: list[str] = []
     bits = next(iter(re.findall(r"([0-9]{1,4})b", fields.get("ValueType", ""))), None)
     tile = _tuple(fields, "Tiler_MN")
-    held = _field(fields, "TiledLayout_TV")
-    if held is not None and int(rank(held)) == 2:
+    held, one = _field(fields, "TiledLayout_TV"), _field(fields, "ValLayoutSrc")
+    moved = [int(n) for n in product_each(one.shape)] if one is not None and int(rank(one)) == 2 else []
+    bulk = bool(bits) and moved[:1] == [1] and moved[1] * int(bits or 0) > 8 * _WIDEST_ACCESS
+    if held is not None and int(rank(held)) == 2 and bulk:
+        sharing = int(product_each(held.shape)[0])
+        lines.append("a TMA copy: one thread issues it, and the engine moves the box")
+        lines += [f"{sharing} CTAs share the tile by multicast"] if sharing > 1 else []
+        lines += [f"a tile of {'x'.join(map(str, tile))}, {counted(math.prod(tile), 'element')}"] if tile else []
+    elif held is not None and int(rank(held)) == 2:
         threads, values = (int(n) for n in product_each(held.shape))
         lines += [f"{threads} threads, {values} values each: {threads * values} elements"]
         if bits:
@@ -159,6 +170,8 @@ def _copy_facts(fields: dict[str, str]) -> tuple[list[str], list[str]]:
             lines.append(
                 f"{name[9:]}: one operation moves {counted(values, 'value')}{width}, by {counted(threads, 'thread')}"
             )
+            if bulk and bits and name == "ValLayoutSrc":
+                lines.append(f"one instruction moves {values * int(bits) // 8} bytes: a TMA copy")
     return lines, [] if lines else ["TiledLayout_TV and Tiler_MN"]
 
 

@@ -48,7 +48,8 @@ _SHOWN: Final = 40
 
 _OPERATION = re.compile(r"\s*(?:Tiled ?MMA|Tiled ?Copy|MMA[_ ]Atom|Copy[_ ]Atom)\s*\n")
 _TRITON = re.compile(
-    r"\s*(?:- \w+(?:=[0-9]+ ->| is a size 1)|#ttg\.|\(empty layout|(?:Distributed|Shared)LinearLayout\()"
+    r"\s*(?:- \w+(?:=[0-9]+ ->| is a size 1)|#ttg\.|\(empty layout|"
+    r"(?:(?:Distributed|Shared)Linear|Blocked|NVMMADistributed|DotOperand|Slice|SwizzledShared|NVMMAShared)Layout\()"
 )
 _STATIC = re.compile(r"_(-?[0-9]+)(?:\{\})?\Z")
 _CONSTANT = re.compile(r"(?:Int|C)(?:<\s*(-?[0-9]+)\s*>(?:\{\}|\(\))?|\(\s*(-?[0-9]+)\s*\))\Z")
@@ -250,7 +251,7 @@ def parse(text: str, *, dtype: DTypeLike | None = None, symbols: Symbols | None 
     kind = None if dtype is None else as_dtype(dtype)
     reader = _Reader(text, kind, known)
     if _TRITON.match(text):
-        from cute_py.notation.triton_encodings import parse_any
+        from cute_py.notation.triton_texts import parse_any
 
         return parse_any(text)  # type: ignore[return-value]
     if _OPERATION.match(text):  # the tables of atoms are imported when one is read

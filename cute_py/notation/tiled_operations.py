@@ -28,6 +28,7 @@ from cute_py.atom.tiled_mma import TiledMma
 from cute_py.dtypes import DType
 from cute_py.errors import CuteError, ParseError, shortened
 from cute_py.layout import Layout, coalesce, complement, composition, cosize, left_inverse, make_layout
+from cute_py.layout.trees import leaves
 
 HEADS: Final = ("TiledMMA", "TiledCopy", "MMA_Atom", "Copy_Atom")
 """First words of the texts that are read here."""
@@ -185,6 +186,10 @@ def as_cpp(text: str, dtype: DType | None, named: Callable[[str], DType]) -> tup
     return "\n".join(lines), dtype
 
 
+def _is_number(leaf: object) -> bool:
+    return isinstance(leaf, int)
+
+
 def parse_operation(
     text: str, dtype: DType | None, read: Read, named: Callable[[str], DType], unsigned: Callable[[int], DType]
 ) -> MmaAtom | CopyAtom | TiledMma | TiledCopy:
@@ -212,7 +217,10 @@ def parse_operation(
     fields = _fields(text)
     tiler = _needed(text, fields, "Tiler_MN")
     parts = tuple(read(part) for part in _split(tiler)) if tiler.startswith("(") else (read(tiler),)
+    extents = [n for part in parts for n in leaves(part.shape if isinstance(part, Layout) else part)]
+    if not all(_is_number(n) and n > 0 for n in extents):
+        raise _failure(text, fields["Tiler_MN"][1], "expected a tiler of numbers, 1 or more")
     layout = read(_needed(text, fields, "TiledLayout_TV"))
-    if not isinstance(layout, Layout):
-        raise _failure(text, fields["TiledLayout_TV"][1], "expected a layout")
+    if not isinstance(layout, Layout) or not all(map(_is_number, (*leaves(layout.shape), *leaves(layout.stride)))):
+        raise _failure(text, fields["TiledLayout_TV"][1], "expected a layout of numbers")
     return TiledCopy(_parsed_copy_atom(text, dtype, unsigned), layout, parts)

@@ -30,7 +30,7 @@ from math import prod
 from typing import Any, Final
 
 from cute_py.argument_checks import check_magnitude, expect, expect_fields, expect_integer, expect_integers
-from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, ParseError, given, shortened
+from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, ParseError, counted, given, shortened
 from cute_py.layout.arguments import Shape
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import product_each
@@ -42,6 +42,8 @@ Basis = tuple[int, ...]
 
 _DISTRIBUTED: Final = ("register", "lane", "warp", "block")
 _SHARED: Final = ("offset", "block")
+_NOUNS: Final = {"block": "CTA"}
+"""In dim -> what one index of it is, where that is another word."""
 LANES: Final = 32
 """Threads of a warp."""
 _MOST_BITS: Final = 32
@@ -202,6 +204,45 @@ class TritonLayout:
             lines.append(" - " + ("\n   ".join(rows) if rows else f"{name} is a size 1 dimension"))
         return "\n" + "\n".join(lines) + f"\nwhere out dims are: {out}"
 
+    @property
+    def reached(self) -> int:
+        """Elements of the tile that some index reaches, a power of two."""
+        pivots: list[int] = []
+        for column in self._columns(*self.sizes):
+            for pivot in pivots:
+                column = min(column, column ^ pivot)
+            pivots += [column] if column else []
+        return 1 << len(pivots)
+
+    def facts(self) -> list[str]:
+        """What is worth knowing of the bits: how often an element is held, by whom, what is contiguous, a swizzle."""
+        held, tile = prod(self.sizes.values()), prod(self.shape)
+        named = [counted(n, _NOUNS.get(name, name)) for name, n in self.sizes.items()]
+        lines = [f"{' x '.join(named)} = {held} places"] if named else []
+        lines.append(f"a tensor of {' x '.join(map(str, self.shape))} = {counted(tile, 'element')}")
+        for name, own in self.bases:
+            if zeros := [i for i, basis in enumerate(own) if not any(basis)]:
+                bits = " and ".join([f"{name} bit {i} (value {1 << i})" for i in zeros])
+                verb = "moves" if len(zeros) == 1 else "move"
+                lines.append(f"{bits} {verb} nowhere: {_NOUNS.get(name, name)}s that differ there hold copies")
+        if self.reached < held:
+            lines.append(f"each element is held {held // self.reached} times")
+        elif self.reached == tile:
+            lines.append("each element is held exactly once")
+        all_of = dict(self.bases)
+        if own := all_of.get("register", ()):
+            along = [i for i, basis in enumerate(own) if basis != (*[0] * (len(basis) - 1), 1 << i)]
+            count = 1 << (along[0] if along else len(own))
+            near = counted(count, "neighbouring element")
+            lines.append(f"{near} of the last dimension in the registers of one thread")
+        if own := all_of.get("offset", ()):
+            mixed = [basis for basis in own if sum(x > 0 for x in basis) > 1]
+            unit = min([basis[-1] for basis in mixed if basis[-1]], default=1)
+            rows = f"rows are permuted in units of {unit} elements over {1 << len(mixed)} rows"
+            plain = f"({len(own) - len(mixed)} bits are plain)"
+            lines.append(f"{rows} {plain}" if mixed else "no swizzle: every offset bit moves along one dimension")
+        return lines
+
     def explain(self) -> str:
         """What comes in and out, and the layout of CuTe, or why there is none."""
         into = ", ".join(f"{name} {size}" for name, size in self.sizes.items()) or "nothing"
@@ -210,8 +251,9 @@ class TritonLayout:
         except LayoutError as error:
             layout = f"none: {error.headline}"
         kind = "coordinate -> offset" if "offset" in self.sizes else "(thread, value) -> index in the tile"
-        lines = [f"Triton linear layout: {into} -> {' x '.join(map(str, self.shape))}", "", f"In CuTe ({kind})"]
-        return "\n".join([*lines, f"  {layout}", "", "Bases", *str(self).strip("\n").splitlines()])
+        lines = [f"Triton linear layout: {into} -> {' x '.join(map(str, self.shape))}"]
+        lines += [*[f"  {line}" for line in self.facts()], "", f"In CuTe ({kind})", f"  {layout}"]
+        return "\n".join([*lines, "", "Bases", *str(self).strip("\n").splitlines()])
 
 
 def of_columns(names: Mapping[str, int], columns: tuple[int, ...], tile: tuple[int, ...]) -> TritonLayout:

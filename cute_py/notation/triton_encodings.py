@@ -15,23 +15,20 @@ by more registers (offsets).
 from __future__ import annotations
 
 import abc
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from math import prod
 from typing import Any, ClassVar, Final
 
-from cute_py.argument_checks import check_magnitude, expect, expect_fields, expect_integers
-from cute_py.errors import InvalidValueError, LayoutError, ParseError, given, shortened
-from cute_py.notation.triton import TritonLayout, is_linear, parse_triton
+from cute_py.argument_checks import expect_fields, expect_integers
+from cute_py.errors import InvalidValueError, LayoutError, counted, given
+from cute_py.notation.triton import LANES, TritonLayout
 
 Numbers = tuple[int, ...]
 Ctas = tuple[tuple[int, ...], ...]
 
 _MOST_RANK: Final = 8
-_DEEPEST: Final = 8
-"""Encodings within encodings."""
-_LEFT_OUT: Final = ("cga_layout", "fp4_padded", "k_width", "rank")
+LEFT_OUT: Final = ("cga_layout", "fp4_padded", "k_width", "rank")
 """Parameters that are written only where they are not what is expected."""
 
 
@@ -85,6 +82,10 @@ class _Encoding(abc.ABC):
     def _cta(self, shape: list[int]) -> tuple[_Bases, list[int]]:
         """The bases of one CTA's part of this shape, before it is fitted, and the order in which it is repeated."""
 
+    @abc.abstractmethod
+    def facts(self) -> list[str]:
+        """What is worth knowing of the parameters, whatever the tile."""
+
     @property
     def _ctas(self) -> Ctas:
         """The basis of each bit of the CTA within its cluster."""
@@ -124,7 +125,7 @@ class _Encoding(abc.ABC):
         )
 
     @classmethod
-    def _keys(cls) -> dict[str, str]:
+    def parameter_keys(cls) -> dict[str, str]:
         """Field -> its key, in the order in which Triton writes them."""
         names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
         return {name: _key(name) for name in sorted(names, key=lambda name: name in ("instr_shape", "rank"))}
@@ -132,9 +133,9 @@ class _Encoding(abc.ABC):
     def _parameters(self) -> dict[str, str]:
         """Key -> value, those that Triton leaves out left out."""
         rows = {}
-        for name, key in self._keys().items():
+        for name, key in self.parameter_keys().items():
             value = getattr(self, name)
-            if name in _LEFT_OUT and (not value or (name == "rank" and (value == 2 or self._ctas))):
+            if name in LEFT_OUT and (not value or (name == "rank" and (value == 2 or self._ctas))):
                 continue
             rows[key] = _written(value)
         return rows
@@ -146,6 +147,7 @@ class _Encoding(abc.ABC):
         """What the encoding is, and its parameters."""
         what = (type(self).__doc__ or "").split("\n")[0]
         lines = [f"  {key:<18} {value}" for key, value in self._parameters().items()]
+        lines += ["", *[f"  {line}" for line in self.facts()]]
         end = "Of a tile: encoding.linear(shape), and .to_layout() of that for CuTe's layout."
         return "\n".join([str(self), "", what, "", *lines, "", end])
 
@@ -182,6 +184,10 @@ def _key(name: str) -> str:
     return "CGALayout" if name == "cga_layout" else key
 
 
+def _by(sizes: Sequence[int]) -> str:
+    return " x ".join(map(str, sizes))
+
+
 def _written(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
@@ -213,6 +219,18 @@ class BlockedEncoding(_Encoding):
     @property
     def rank(self) -> int:
         return len(self.order)
+
+    def facts(self) -> list[str]:
+        parts = (self.size_per_thread, self.threads_per_warp, self.warps_per_cta)
+        own, lanes, warps = [_by(part) for part in parts]
+        tile = _by([prod(sizes) for sizes in zip(*parts, strict=True)])
+        threads, fast = prod(self.threads_per_warp), self.order[0]
+        lines = [
+            f"{own} registers, {lanes} lanes, {warps} warps: a tile of {tile}",
+            f"{threads * prod(self.warps_per_cta)} threads, {counted(prod(self.size_per_thread), 'element')} each",
+            f"dimension {fast} is contiguous: {counted(self.size_per_thread[fast], 'neighbouring element')} a thread",
+        ]
+        return lines if threads == LANES else [*lines, f"{threads} threads a warp; a warp of NVIDIA has 32 lanes"]
 
     def _cta(self, shape: list[int]) -> tuple[_Bases, list[int]]:
         made = _Bases(self.rank, ("register", "lane", "warp"))
@@ -267,6 +285,18 @@ class NvidiaMmaEncoding(_Encoding):
     @property
     def rank(self) -> int:
         return len(self.warps_per_cta)
+
+    def facts(self) -> list[str]:
+        wgmma, count = self.version_major == 3, prod(self.warps_per_cta)
+        group = f", {counted(count // 4, 'warpgroup')}" if wgmma and count % 4 == 0 else ""
+        step = _by([a * b for a, b in zip(self._tile, self.warps_per_cta[-2:], strict=True)])
+        of_one = ": M is that of one warp, 4 warps make 64" if wgmma else ""
+        return [
+            f"version {self.version_major}: {'wgmma (sm_90)' if wgmma else 'mma.sync (sm_80)'}",
+            f"{_by(self.warps_per_cta)} warps{group}: {LANES * count} threads",
+            f"instruction {_by(self.instr_shape)} ({'M x N x K' if wgmma else 'M x N'}{of_one})",
+            f"one step of all warps covers {step} of the accumulator",
+        ]
 
     @property
     def _tile(self) -> Numbers:
@@ -323,6 +353,11 @@ class DotOperandEncoding(_Encoding):
     def rank(self) -> int:
         return self.parent.rank
 
+    def facts(self) -> list[str]:
+        name, other = ("A", "M x K") if self.op_idx == 0 else ("B", "K x N")
+        width = f", {counted(self.k_width, 'element')} along K side by side in a thread" if self.k_width else ""
+        return [f"operand {name} ({other}) in registers{width}; of its accumulator:", *self.parent.facts()]
+
     @property
     def _k(self) -> int:
         return self.rank - 1 if self.op_idx == 0 else self.rank - 2
@@ -368,6 +403,10 @@ class SliceEncoding(_Encoding):
     def rank(self) -> int:
         return self.parent.rank - 1
 
+    def facts(self) -> list[str]:
+        what = f"dimension {self.dim} of its parent is left out, as after a reduction along it"
+        return [f"{what}: threads that differ along it hold copies; of the parent:", *self.parent.facts()]
+
     def _cta(self, shape: list[int]) -> tuple[_Bases, list[int]]:
         raise LayoutError("a slice is taken of its parent's layout")
 
@@ -404,6 +443,22 @@ class SwizzledSharedEncoding(_Encoding):
     @property
     def rank(self) -> int:
         return len(self.order)
+
+    def facts(self) -> list[str]:
+        vec, phase, most = self.vec, self.per_phase, self.max_phase
+        if most == 1:
+            return [f"max phase 1: no swizzle, dimension {self.order[0]} is contiguous"]
+        step = f"every {phase} rows the unit is XORed with the next number, {most} numbers in all"
+        lines = [f"units of {vec} elements; {step}: the pattern repeats after {phase * most} rows"]
+        bits = 128 // vec
+        if bits in (8, 16, 32) and most in (2, 4, 8):
+            span = 16 * most
+            same = " as TMA and wgmma have it" if phase * span == 128 else ""
+            lines.append(
+                f"for elements of {bits} bits the units are 16 bytes, and the XOR is that of the {span}B swizzle{same} "
+                f"(rows of {128 // phase * 8 // bits} elements)"
+            )
+        return lines
 
     def _cta(self, shape: list[int]) -> tuple[_Bases, list[int]]:
         made = _Bases(self.rank, ("offset",))
@@ -449,6 +504,18 @@ class NvmmaSharedEncoding(_Encoding):
         if not 1 <= self.rank <= _MOST_RANK:
             raise InvalidValueError(f"rank = {self.rank}; must be 1 to {_MOST_RANK}")
         self._check_ctas()
+
+    def facts(self) -> list[str]:
+        span, bits = self.swizzling_byte_width, self.element_bit_width
+        lines = ["shared memory without a swizzle"]
+        if span:
+            name = f"Sw<{(span // 16).bit_length() - 1},4,3> on bytes"
+            lines = [
+                f"shared memory with the {span}B swizzle of TMA and wgmma, {name}; align to {8 * span} bytes",
+                f"a row of the atom has {span * 8 // bits} elements of {bits} bits; 8 rows are an atom",
+            ]
+        turned = "transposed: the other dimension is contiguous (MN-major)"
+        return [*lines, turned if self.transposed else "not transposed (K-major)"]
 
     def _box(self, shape: list[int]) -> list[int]:
         """What one TMA instruction moves: at most 256 in each dimension, the swizzle's width in the contiguous one."""
@@ -508,107 +575,6 @@ class NvmmaSharedEncoding(_Encoding):
         return flat
 
 
-_KINDS: Final[dict[str, Any]] = {
-    kind.NAME: kind
-    for kind in (
-        BlockedEncoding,
-        NvidiaMmaEncoding,
-        DotOperandEncoding,
-        SliceEncoding,
-        SwizzledSharedEncoding,
-        NvmmaSharedEncoding,
-    )
-}
-_OPEN: Final = re.compile(r"\s*#(?:ttg\.|triton_gpu\.)?(\w+)\s*<\{")
-_KEY: Final = re.compile(r"\s*(\w+)\s*=\s*")
-_WORD: Final = re.compile(r"\s*(true|false|\d{1,39})")
-
-
-class _Reader:
-    """An attribute of Triton's IR, read from left to right."""
-
-    def __init__(self, text: str) -> None:
-        self.text, self.at, self.depth = text, 0, 0
-
-    def failure(self, expected: str) -> ParseError:
-        return ParseError(
-            f"at position {self.at}: expected {expected}", {"text": shortened(self.text, 80)}, position=self.at
-        )
-
-    def found(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        match = pattern.match(self.text, self.at)
-        self.at = match.end() if match else self.at
-        return match
-
-    def taken(self, mark: str) -> bool:
-        rest = self.text[self.at :].lstrip()
-        if rest.startswith(mark):
-            self.at = len(self.text) - len(rest) + len(mark)
-            return True
-        return False
-
-    def need(self, mark: str) -> None:
-        if not self.taken(mark):
-            raise self.failure(repr(mark))
-
-    def encoding(self) -> Any:
-        """#ttg.name<{key = value, ...}>"""
-        self.depth += 1
-        head = self.found(_OPEN)
-        if head is None or self.depth > _DEEPEST:
-            raise self.failure("an encoding such as #ttg.blocked<{...}>")
-        kind = _KINDS.get(head[1])
-        if kind is None:
-            raise self.failure(f"one of {', '.join(_KINDS)}; {given(head[1])} is none")
-        names = {key: name for name, key in kind._keys().items()}
-        values: dict[str, Any] = {}
-        while not self.taken("}"):
-            if values:
-                self.need(",")
-            key = self.found(_KEY)
-            if key is None or key[1] not in names or names[key[1]] in values:
-                raise self.failure(f"each of {', '.join(names)} once")
-            values[names[key[1]]] = self.value()
-        self.need(">")
-        self.depth -= 1
-        needed = [
-            k for k, n in names.items() if n not in values and n not in ("cga_layout", "fp4_padded", "rank", "k_width")
-        ]
-        if needed:
-            raise self.failure(f"a value of {needed[0]}")
-        return kind(**values)
-
-    def value(self) -> Any:
-        if self.taken("["):
-            items: list[Any] = []
-            while not self.taken("]"):
-                if items:
-                    self.need(",")
-                items.append(self.value())
-            return tuple(items)
-        if word := self.found(_WORD):
-            return word[1] == "true" if word[1] in ("true", "false") else check_magnitude(int(word[1]), "a parameter")
-        return self.encoding()
-
-
-def parse_triton_encoding(text: str) -> TritonEncoding:
-    """The encoding of an attribute of Triton's IR, as its dumps have it.
-
-    Raises:
-        ParseError: no such attribute; InvalidValueError, InvalidTypeError: parameters that fit no encoding.
-
-    >>> encoding = parse_triton_encoding("#ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>")
-    >>> encoding.vec, print(encoding)
-    #ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>
-    (8, None)
-    """
-    reader = _Reader(expect(text, str, "the text of an encoding"))
-    found: TritonEncoding = reader.encoding()
-    if reader.text[reader.at :].strip():
-        raise reader.failure("the end of the text")
-    return found
-
-
 TritonEncoding = (
     BlockedEncoding
     | NvidiaMmaEncoding
@@ -618,8 +584,3 @@ TritonEncoding = (
     | NvmmaSharedEncoding
 )
 """An encoding of a tile."""
-
-
-def parse_any(text: str) -> TritonLayout | TritonEncoding:
-    """The linear layout or the encoding of a text."""
-    return parse_triton_encoding(text) if _OPEN.match(text) and not is_linear(text) else parse_triton(text)

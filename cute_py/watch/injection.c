@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -158,7 +159,7 @@ static void begin(line *l, const char *kind) {
   add(l, "{\"kind\":\"%s\",\"at\":%" PRIu64 ",\"thread\":%ld", kind, now(), (long)syscall(SYS_gettid));
 }
 
-/* The file of the first caller that is neither the driver, CUPTI, nor this library. */
+/* The file of the first caller that is neither the driver, CUPTI, this library, nor what ctypes calls through. */
 static const char *caller(void) {
   void *frames[FRAMES];
   Dl_info info, self;
@@ -167,7 +168,7 @@ static const char *caller(void) {
   for (int i = 0; i < count; i++) {
     if (!dladdr(frames[i], &info) || !info.dli_fname) continue;
     if (strcmp(info.dli_fname, self.dli_fname) == 0 || strstr(info.dli_fname, "libcuda.so") ||
-        strstr(info.dli_fname, "libcupti"))
+        strstr(info.dli_fname, "libcupti") || strstr(info.dli_fname, "libffi"))
       continue;
     return info.dli_fname;
   }
@@ -259,14 +260,18 @@ static void encoded(uint32_t id, const void *arguments, int result, uint64_t spe
   put(&l);
 }
 
-/* Where a kernel's parameters of a map's size or more are; asked once for each kernel. */
+/* Where a kernel's parameters are; asked once for each kernel. The runtime launches a CUkernel, which has to be turned
+ * into the function that it is in this context; the driver's own programs launch a CUfunction. */
 static kernel_row *kernel(void *function) {
   typedef int (*info_call)(void *, size_t, size_t *, size_t *);
   typedef int (*attribute_call)(int *, int, void *);
+  typedef int (*function_call)(void **, void *);
   static info_call info = NULL;
   static attribute_call attribute = NULL;
+  static function_call function_of = NULL;
   static int asked = 0;
   kernel_row *row = &kernels[((uintptr_t)function >> 4) % KERNELS];
+  void *known = function;
   if (row->function == function) return row;
   if (!asked) {
     void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
@@ -274,15 +279,18 @@ static kernel_row *kernel(void *function) {
     if (driver) {
       *(void **)&info = dlsym(driver, "cuFuncGetParamInfo");
       *(void **)&attribute = dlsym(driver, "cuFuncGetAttribute");
+      *(void **)&function_of = dlsym(driver, "cuKernelGetFunction");
     }
   }
   row->function = function;
   row->count = 0;
   row->shared = 0;
+  if (attribute && attribute(&row->shared, SHARED_SIZE_BYTES, known) != 0 &&
+      (!function_of || function_of(&known, function) != 0 || attribute(&row->shared, SHARED_SIZE_BYTES, known) != 0))
+    return row;
   if (info)
-    while (row->count < PARAMETERS && info(function, (size_t)row->count, &row->offset[row->count], &row->size[row->count]) == 0)
+    while (row->count < PARAMETERS && info(known, (size_t)row->count, &row->offset[row->count], &row->size[row->count]) == 0)
       row->count++;
-  if (attribute) attribute(&row->shared, SHARED_SIZE_BYTES, function);
   return row;
 }
 
@@ -322,6 +330,7 @@ static void launched(const char *name, void *function, unsigned shared, void **p
 
 static void called(void *data, int domain, uint32_t id, const void *given) {
   const callback_data *call = given;
+  int error = errno;
   (void)data;
   if (domain != DRIVER_API || !call->arguments) return;
   if (id == ID_LAUNCH || id == ID_LAUNCH_PTSZ ||
@@ -336,6 +345,7 @@ static void called(void *data, int domain, uint32_t id, const void *given) {
       launched(call->symbol, l->function, l->config ? l->config->shared : 0, l->parameters, l->extra);
     }
     pthread_mutex_unlock(&lock);
+    errno = error;
     return;
   }
   if (call->site == ENTER) { entered = now(); return; }
@@ -343,7 +353,11 @@ static void called(void *data, int domain, uint32_t id, const void *given) {
   pthread_mutex_lock(&lock);
   encoded(id, call->arguments, call->result ? *(const int *)call->result : 0, spent);
   pthread_mutex_unlock(&lock);
+  errno = error;
 }
+
+/* Another thread may have held the lock when the program forked. */
+static void forked(void) { pthread_mutex_init(&lock, NULL); }
 
 static void refused(const char *what, int code, const char *text) {
   line l;
@@ -388,6 +402,7 @@ __attribute__((visibility("default"))) int InitializeInjection(void) {
       refused("cuptiEnableCallback", status, text);
     }
   }
+  pthread_atfork(NULL, NULL, forked);
   begin(&l, "start");
   add(&l, ",\"pid\":%ld}", (long)getpid());
   put(&l);

@@ -17,7 +17,7 @@ from cute_py.errors import DeviceError, MissingPackageError, shortened
 
 SOURCE: Final = Path(__file__).with_name("injection.c")
 COMPILERS: Final = ("cc", "gcc", "clang")
-FLAGS: Final = ("-std=gnu11", "-O2", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror")
+FLAGS: Final = ("-std=gnu11", "-O2", "-fPIC", "-shared")
 BUILD_SECONDS: Final = 120
 INSTALL: Final = "pip install 'cute-py[watch]'"
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from cute_py.argument_checks import expect, record
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import FileFormatError, UnknownFactError, counted, shortened
+from cute_py.explanation.cuda_pastes import result_of_encode
 from cute_py.explanation.reasons import MAP_REASONS
 from cute_py.targets import architecture
 from cute_py.tma.descriptor.describe import describe
@@ -128,7 +129,7 @@ def _refusal(one: WatchedMap, arch: str) -> list[Diagnostic]:
                 fixes=("pass every array, and a rank of 1 to 5",),
             )
         ]
-    broken = violations(one.request, arch=arch)
+    broken = violations(one.request, arch=arch) if one.result == _INVALID_VALUE else []
     listed = [
         Diagnostic(
             b.rule, text=b.message, source=b.source, fixes=(MAP_REASONS[b.rule].fix,) if b.rule in MAP_REASONS else ()
@@ -137,8 +138,17 @@ def _refusal(one: WatchedMap, arch: str) -> list[Diagnostic]:
     ]
     if listed:
         return listed
-    text = f"the driver refused it (CUresult {one.result}); no known rule of {arch} is broken"
-    return [Diagnostic("refused", text=text, fixes=("see whether the driver and the device support tensor maps",))]
+    why = result_of_encode(one.result) if one.result != _INVALID_VALUE else f"no known rule of {arch} is broken"
+    fix = _FIXES.get(one.result, "see whether the driver and the device support tensor maps")
+    return [Diagnostic("refused", text=f"the driver refused it (CUresult {one.result}); {why}", fixes=(fix,))]
+
+
+_INVALID_VALUE: Final = 1
+"""CUresult of a broken rule; other results say nothing of the arguments."""
+_FIXES: Final = {
+    3: "cuInit(0), or any call of the runtime, before the first map is encoded",
+    201: "make a context current on this thread first: cudaFree(0), or cuCtxSetCurrent",
+}
 
 
 def _judge(one: WatchedMap, arch: str) -> tuple[Diagnostic, ...]:

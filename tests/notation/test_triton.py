@@ -19,8 +19,8 @@ from cute_py.notation.triton_encodings import (
     NvmmaSharedEncoding,
     SliceEncoding,
     SwizzledSharedEncoding,
-    parse_triton_encoding,
 )
+from cute_py.notation.triton_texts import parse_triton_encoding
 from tests.oracle.records import rows, tally
 
 MMA = NvidiaMmaEncoding(2, 0, (1, 1), (16, 8))
@@ -178,6 +178,32 @@ def test_attributes_and_gluon() -> None:
     shared = SwizzledSharedEncoding(8, 1, 8, (1, 0)).linear((8, 64))
     assert shared.attribute(128).endswith("}, alignment = 128>")
     assert parse_triton(shared.attribute()) == shared
+
+
+def test_gluons_classes_and_earlier_versions() -> None:
+    blocked = BlockedEncoding((1, 4), (8, 4), (4, 1), (1, 0))
+    text = "BlockedLayout(size_per_thread=[1, 4], threads_per_warp=[8, 4], warps_per_cta=[4, 1], order=[1, 0]"
+    for same in (
+        f"{text}, cga_layout=[])",
+        f"{text}, ctas_per_cga=None)",
+        "ttgl.BlockedLayout([1, 4], [8, 4], [4, 1], [1, 0])",
+    ):
+        assert parse_triton_encoding(same) == blocked
+    older = "#triton_gpu.blocked<{sizePerThread = [1, 4], threadsPerWarp = [8, 4], warpsPerCTA = [4, 1], order = [1, 0]"
+    assert parse_triton_encoding(f"{older}, CTAsPerCGA = [1, 1], CTASplitNum = [1, 1], CTAOrder = [1, 0]}}>") == blocked
+    with pytest.raises(ParseError, match="several CTAs"):
+        parse_triton_encoding(f"{older}, CTAsPerCGA = [2, 1]}}>")
+    assert parse_triton_encoding(f"SliceLayout(dim=0, parent={text}))") == SliceEncoding(0, blocked)
+    wgmma = "NVMMADistributedLayout(version=[3, 0], warps_per_cta=[4, 1], instr_shape=[16, 64, 16], cga_layout=[])"
+    assert parse_triton_encoding(wgmma) == NvidiaMmaEncoding(3, 0, (4, 1), (16, 64, 16))
+    operand = f"DotOperandLayout(operand_index=0, parent={wgmma}, k_width=2)"
+    assert parse_triton_encoding(operand) == DotOperandEncoding(0, NvidiaMmaEncoding(3, 0, (4, 1), (16, 64, 16)), 2)
+    shared = "NVMMASharedLayout(swizzle_byte_width=64, element_bitwidth=8, rank=2)"
+    assert parse_triton_encoding(shared) == NvmmaSharedEncoding(64, False, 8)
+    for span, phases in ((128, (1, 8)), (64, (2, 4)), (32, (4, 2))):
+        leading = f"vec = 8, perPhase = {phases[0]}, maxPhase = {phases[1]}, order = [0, 1], hasLeadingOffset"
+        assert parse_triton_encoding(f"#triton_gpu.shared<{{{leading} = true}}>") == NvmmaSharedEncoding(span, True, 16)
+        assert parse_triton_encoding(f"#triton_gpu.shared<{{{leading} = false}}>").max_phase == phases[1]
 
 
 def test_explain_and_parse_find_them() -> None:

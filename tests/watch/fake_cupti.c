@@ -59,3 +59,23 @@ void play(int count, const uint8_t *map) {
   call(307, "gemm", &launch, 0);
   call(307, "gemm", &launch, 0);
 }
+
+/* A launch as the runtime makes it: of a CUkernel, 2, whose function is 1; its second parameter is the map. */
+void play_runtime(const uint8_t *map) {
+  void *library = dlopen(getenv("CUDA_INJECTION64_PATH"), RTLD_NOW);
+  int (*start)(void), number = 7;
+  uint64_t dim[2] = {256, 128}, strides[1] = {512};
+  uint32_t box[2] = {64, 64}, steps[2] = {1, 1};
+  struct {
+    const void *map; int type; uint32_t rank; uint64_t address; uint64_t *dim, *strides; uint32_t *box, *steps;
+    int interleave, swizzle, l2, fill;
+  } tiled = {map, 6, 2, 4096, dim, strides, box, steps, 0, 3, 0, 0};
+  void *parameters[] = {&number, (void *)map};
+  struct { void *function; unsigned grid[3], block[3], shared; void *stream; void **parameters, **extra; } launch = {
+      (void *)2, {1, 1, 1}, {32, 1, 1}, 1024, NULL, parameters, NULL};
+  if (!library) exit(9);
+  *(void **)&start = dlsym(library, "InitializeInjection");
+  start();
+  call(697, NULL, &tiled, 0);
+  call(307, "tile", &launch, 0);
+}

@@ -35,7 +35,7 @@ def encoded(
         "module": "/x/libtorch.so",
         "rank": len(request.global_dim),
     }
-    return line("encode", **said, **values, **more)
+    return line("encode", **{**said, **values, **more})
 
 
 def folder(tmp_path: Path, *processes: list[str]) -> Path:
@@ -98,6 +98,16 @@ def test_damaged_lines_are_counted(junk: str, tmp_path: Path) -> None:
     got = read_records(folder(tmp_path, [line("start"), junk, encoded("a", "cuTensorMapEncodeTiled", TILED)]))
     assert (got.damaged, len(got.maps)) == (1, 1)
     assert "could not be read" in str(report_on(got))
+
+
+def test_a_result_that_says_nothing_of_the_arguments(tmp_path: Path) -> None:
+    """Encoded before there was a context: measured on an H200, the result is 201."""
+    text = encoded("a", "cuTensorMapEncodeTiled", TILED, result=201)
+    (found,) = report_on(read_records(folder(tmp_path, [line("start"), text]))).found
+    assert found.message == (
+        "the driver refused it (CUresult 201); CUDA_ERROR_INVALID_CONTEXT: no context is current on this thread"
+    )
+    assert "cudaFree(0)" in str(found.fixes[0])
 
 
 @pytest.mark.parametrize("rank", [0, 6, 1 << 40])

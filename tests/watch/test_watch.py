@@ -72,12 +72,36 @@ def test_a_recording(fake: Injector) -> None:
 
 
 @needs_compiler
+def test_a_kernel_that_the_runtime_launches(fake: Injector, tmp_path: Path) -> None:
+    driver = tmp_path / "libcuda.so.1"
+    source = str(SOURCE.with_name("fake_driver.c"))
+    subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", source, "-o", str(driver)], check=True)
+    script = f"import ctypes, os, sys; ctypes.CDLL({str(driver)!r}); " + PLAY.strip().split("\n")[1].replace(
+        "play(int(sys.argv[1]), ", "play_runtime("
+    ).replace("argv[2]", "argv[1]")
+    status, recording = watch([sys.executable, "-c", script, MAP.hex()], None, fake)
+    (found,) = recording.maps
+    assert status == 0
+    assert [(k.kernel, k.parameter, k.offset, k.shared_static, k.shared_dynamic) for k in found.kernels] == [
+        ("tile", 1, 64, 512, 1024)
+    ]
+
+
+@needs_compiler
 def test_the_library_is_kept(fake: Injector, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(injector_module, "find_cupti", lambda: fake.cupti)
     first = build_injector(tmp_path)
     changed = first.library.stat().st_mtime_ns
     assert build_injector(tmp_path).library.stat().st_mtime_ns == changed
     assert [path.name for path in tmp_path.iterdir()] == [first.library.name]
+
+
+@needs_compiler
+def test_no_warnings(tmp_path: Path) -> None:
+    """A warning of some compiler stops no user; here it stops us."""
+    strict = ("-Wall", "-Wextra", "-Werror", "-D_FORTIFY_SOURCE=2")
+    made = ["-o", str(tmp_path / "strict.so"), "-ldl", "-lpthread"]
+    subprocess.run(["cc", *injector_module.FLAGS, *strict, str(injector_module.SOURCE), *made], check=True)
 
 
 @needs_compiler

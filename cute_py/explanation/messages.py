@@ -1,0 +1,364 @@
+"""Error texts on TMA of Triton, TileLang, CuTe DSL, CUTLASS, CCCL, PyTorch and of the linker.
+
+A message states its rule and mostly its numbers; the table below has how each is recognised, the rule (one of tensor
+maps, or the program's own) and the change that follows from the numbers. A message that is not in the table is read
+by what it demands: an alignment, a power of two, a contiguous mode, a rank, a size of the box.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from cute_py.diagnostics import Diagnostic
+from cute_py.explanation.readings import Reading, some
+from cute_py.tma.descriptor.limits import BY_NAME
+
+_TRITON: Final = "Triton, tensor descriptors"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a program.
+
+    Attributes:
+        pattern: how it is recognised; groups are its numbers. rule: the rule of a tensor map, or a name of its own.
+        text: what it means, `{0}` its first group; change: (numbers) -> what works instead.
+    """
+
+    pattern: str
+    rule: str
+    text: str
+    change: Callable[[Sequence[int]], str] | None = None
+
+
+def _at_least(numbers: Sequence[int]) -> str:
+    width = numbers[1] if len(numbers) > 1 and numbers[1] else 1
+    least = -(-16 // width)
+    return f"a last block dimension of at least {least}: {least} elements x {width} bytes = {least * width} bytes"
+
+
+def _power(numbers: Sequence[int]) -> str:
+    return (
+        "powers of 2 for every block dimension (32, 64, 128, ...); let the descriptor fill what hangs over the tensor"
+    )
+
+
+def _box_row(numbers: Sequence[int]) -> str:
+    edge, bits = (*numbers, 0, 0)[:2]
+    if not bits or bits > 128:
+        return ""
+    unit = max(1, 128 // bits)
+    fitted = max(unit, -(-edge // unit) * unit)
+    return f"boxDim[0] = {fitted}: {fitted} x {bits} bits = {fitted * bits // 8} bytes"
+
+
+def _span(numbers: Sequence[int]) -> str:
+    span, _, bits = (*numbers, 0, 0, 0)[:3]
+    return f"boxDim[0] = {span * 8 // bits} elements = {span} bytes, or a wider swizzle" if bits else ""
+
+
+MESSAGES: Final[tuple[Message, ...]] = (
+    Message(
+        r"block shape must have at least 16 bytes in the last dimension, but got ([0-9]+) \* ([0-9]+) = ([0-9]+) bytes",
+        "inner_bytes",
+        "the innermost box is {0} elements x {1} bytes = {2} bytes, and must be at least 16",
+        _at_least,
+    ),
+    Message(
+        r"boxDim\[0\] \* elementSize must be a multiple of 16 bytes[^\n]*but got ([0-9]+) \* ([0-9]+) bits",
+        "inner_bytes",
+        "the innermost box is {0} x {1} bits; it must be a multiple of 16 bytes",
+        _box_row,
+    ),
+    Message(
+        r"boxDim\[0\] \* elementSize must be <= swizzle span \(([0-9]+) bytes\)[^\n]*but got ([0-9]+) \* ([0-9]+) bits",
+        "inner_span",
+        "a row of the box is {1} x {2} bits, and the swizzle permutes {0} bytes",
+        _span,
+    ),
+    Message(r"boxDim\[([0-9])\] must be <= 256, but got ([0-9]+)", "box", "boxDim[{0}] = {1}; at most 256 elements",
+            lambda n: f"boxDim[{n[0]}] = {next(k for k in range(256, 0, -1) if n[1] % k == 0)}, several copies a tile"),
+    Message(r"boxDim\[([0-9])\] must be non-zero", "box", "boxDim[{0}] = 0; at least 1 element"),
+    Message(r"elementStrides\[([0-9])\] must be in \[1, 8\], but got ([0-9]+)", "element_stride",
+            "elementStrides[{0}] = {1}; must be 1 to 8"),
+    Message(r"globalDim\[([0-9])\] must be non-zero", "size", "globalDim[{0}] = 0: an empty tensor has no map"),
+    Message(r"globalDim\[([0-9])\] must be <= 2\^32, but got ([0-9]+)", "size", "globalDim[{0}] = {1}; at most 2**32"),
+    Message(
+        r"globalStrides?\[([0-9])\][^\n]*?= ([0-9]+)\) must be a multiple of ([0-9]+) bytes",
+        "stride_alignment",
+        "globalStrides[{0}] = {1} bytes; must be a multiple of {2}",
+        lambda n: f"pad the row: {-(-n[1] // n[2]) * n[2]} bytes in place of {n[1]}",
+    ),
+    Message(r"globalStrides?\[([0-9])\][^\n]*?= ([0-9]+)\) must be < 2\^40", "stride_range",
+            "globalStrides[{0}] = {1} bytes; must be below 2**40 (a negative stride shows as a huge one)"),
+    Message(r"globalStrides?\[([0-9])\][^\n]*must be non-zero", "stride 0",
+            "globalStrides[{0}] = 0: the driver takes it (a broadcast), TileLang does not"),
+    Message(r"globalAddress must be ([0-9]+)-byte aligned, but mod[0-9]+=([0-9]+)", "address_alignment",
+            "the base address must be a multiple of {0} bytes and is {1} bytes beyond one",
+            lambda n: f"begin {n[1]} bytes earlier, or copy the view to memory of its own"),
+    Message(r"globalAddress must be non-null", "null address", "the base address is null: nothing was allocated"),
+    Message(r"tensorMap (?:address )?must be (?:64-byte aligned|non-null)", "map alignment",
+            "the map itself must lie at a multiple of 64 bytes (128 since CUDA 13): alignas(64) CUtensorMap"),
+    Message(r"tensorRank must be in \[1, 5\], but got ([0-9]+)", "rank", "a map has 1 to 5 modes, not {0}"),
+    Message(r"tensorRank must be >= 3 when interleave", "rank_interleave", "interleave needs 3 modes or more"),
+    Message(r"swizzle must be CU_TENSOR_MAP_SWIZZLE_32B when", "interleave 32B",
+            "interleave 32B is documented to go with swizzle 32B"),
+    Message(r"OOB_FILL_NAN\w* can only be used with floating", "nan_fill", "an integer type has no NaN to fill with"),
+    Message(r"(?:tensorDataType|data type)[^\n]{0,40}not (?:a )?supported", "data_type",
+            "tensor maps have no format for this element type: move the bits as an integer of its width"),
+    Message(r"(?:descriptor )?gather must have at least ([0-9]+) rows, but got \D*([0-9]+)", "gather rows",
+            "a gather takes at least {0} rows and {1} were given: two gather4 instructions or more",
+            lambda n: f"{n[0]} offsets or more; repeat the last one, or load {n[1]} rows without TMA"),
+    Message(r"(?:descriptor )?scatter must have at least ([0-9]+) rows, but got \D*([0-9]+)", "scatter rows",
+            "a scatter takes at least {0} rows and {1} were given", lambda n: f"{n[0]} offsets or more"),
+    Message(r"(?:gather|scatter) of (?:\S+) must have at least ([0-9]+) columns, but got ([0-9]+)", "gather columns",
+            "a row of a gather or scatter has at least 32 bytes: {0} columns of this type, not {1}",
+            lambda n: f"a block of [1, {n[0]}] or wider"),
+    Message(r"descriptor block must have (?:exactly )?1 row, but got \D*([0-9]+)", "gather block",
+            "the block of a gather or scatter is one row: the offsets name the rows",
+            lambda _: "block_shape=[1, columns]"),
+    Message(r"descriptor must be 2D, but got", "gather rank", "gather and scatter take maps of 2 modes"),
+    Message(r"x[ _]offsets must be 1D|x offsets must have dtype", "gather offsets",
+            "the rows of a gather are one vector of int16 or int32"),
+    Message(r"Shape element ([0-9]) must be a power of 2", "power of 2",
+            "block dimension {0} is not a power of 2: Triton's own rule, the hardware takes 1 to 256", _power),
+    Message(r"expected ([0-9]+) offsets?, but got ([0-9]+)", "offsets",
+            "the descriptor has {0} modes and {1} offsets were given: one for each mode, outermost first",
+            lambda n: f"{n[0]} offsets"),
+    Message(r"Expected (?:1 <= ndim <= 5|ndim in range \[1, 5\]) but got ([0-9]+)", "rank",
+            "a map has 1 to 5 modes, not {0}", lambda _: "merge modes that continue each other, or view fewer"),
+    Message(r"Expected ([0-9]+) strides but got ([0-9]+)", "length", "{0} modes need {0} strides, {1} were given",
+            lambda n: f"{n[0]} strides"),
+    Message(r"Expected block_shape to have ([0-9]+) dimensions but got ([0-9]+)", "length",
+            "{0} modes need a block of {0} dimensions, {1} were given", lambda n: f"a block of {n[0]} dimensions"),
+    Message(r"last dim(?: stride)? must be 1 but got (-?[0-9]+)", "contiguous mode",
+            "the last dimension has stride {0}; TMA's innermost mode has stride 1",
+            lambda _: "transpose the view so that the contiguous mode is last, or x.contiguous()"),
+    Message(r"Last dimension must be contiguous", "contiguous mode",
+            "the last stride is not 1; TMA's innermost mode has stride 1",
+            lambda _: "transpose the view so that the contiguous mode is last, or x.contiguous()"),
+    Message(r"strides must be 16-byte aligned", "stride_alignment",
+            "a stride but the last, in bytes, is not a multiple of 16",
+            lambda _: "pad the row: a multiple of 8 elements of 16 bits, 4 of 32 bits, 16 of 8 bits"),
+    Message(r"base must be 16-byte aligned", "address_alignment",
+            "the tensor begins at an address that is not a multiple of 16: a view at an odd offset",
+            lambda _: "begin the view at a multiple of 16 bytes, or clone() it; put the offset into the coordinates"),
+    Message(r"shape must be positive", "size", "a dimension is 0 (or negative): an empty tensor has no map; "
+    "sizes are 1 to 2**32",
+            lambda _: "launch nothing where a dimension is 0"),
+    Message(r"rank mismatch", "length", "shape, strides and block_shape have different lengths; one entry for "
+    "each mode"),
+    Message(r"swizzling_?Byte_?Width\W{0,3}([0-9]+) does not fit[^\n]{0,60}?([0-9]+) bytes", "inner_span",
+            "a row of {1} bytes holds no pattern of {0} bytes: the contiguous block is at least the swizzle's span",
+            lambda n: f"a contiguous block of {n[0]} bytes or more, or a swizzle of {n[1]} bytes"),
+    Message(r"has no attribute '(?:make_tensor_descriptor|_?experimental_make_tensor_descriptor)'", "version",
+            "this Triton is older than its tensor descriptors: tl.make_tensor_descriptor came with Triton 3.4",
+            lambda _: "Triton 3.4 or later; before it, tl._experimental_make_tensor_descriptor (3.3)"),
+    Message(r"rank must not be zero|rank cannot be more than 5|(?:rank|ndim) must be (?:between 1 and 5|<= ?5)",
+            "rank", "a map has 1 to 5 modes"),
+    Message(r"(?:Illegal value for padding|Padding option `?nan`? is (?:only supported|not supported))", "nan_fill",
+            "NaN padding needs a floating-point type; 'zero' works for all"),
+    Message(r"int1 type is not supported", "data_type", "there is no format of 1 bit; use 8-bit integers"),
+    Message(r"numel \(?([0-9]+)\)? exceeds triton maximum", "block size", "a block of {0} elements is above "
+    "Triton's limit"),
+    Message(r"out of resource: shared memory, Required: ([0-9]+), Hardware limit: ([0-9]+)", "box_bytes",
+            "{0} bytes of shared memory are asked for, a block has {1}",
+            lambda n: f"fewer stages or a smaller block: {n[0] - n[1]} bytes less"),
+    Message(r"Please set allocator|requires? a (?:global )?(?:memory )?allocator|no allocator was set", "allocator",
+            "device-side descriptors are written to global memory that the host allocates",
+            lambda _: "triton.set_allocator(lambda size, align, stream: torch.empty(size, dtype=torch.int8, "
+            "device='cuda'))"),
+    Message(r"CUtensorMap must be aligned to ([0-9]+)B?, but got [^\n]{0,20}mod [0-9]+ = ([0-9]+)", "map alignment",
+            "the map lies {1} bytes beyond a multiple of {0}: 64 bytes until CUDA 12, 128 since CUDA 13",
+            lambda n: f"alignas({n[0]}) CUtensorMap, also where a launcher packs it among parameters; a newer Triton"),
+    Message(r"block offset start must be 16-byte aligned", "inner coordinate",
+            "the innermost coordinate, in bytes, is not a multiple of 16; the other coordinates are free",
+            lambda _: "a first column that is a multiple of 16 bytes, or a descriptor that begins at that column"),
+    Message(r"isinstance\(base\.dtype, tl\.pointer_type\)", "pointer",
+            "make_tensor_descriptor takes a pointer; a descriptor of the host, or a tensor of values, was given",
+            lambda _: "use a descriptor that the host made as it is, or give the kernel the pointer"),
+    Message(r"descriptor block and tensor types must match(?:[^\n]*\n){0,3}?[^\n]*?tensordesc<(?:tensor<)?"
+            r"([0-9x]+)x(\w+)[^\n]*?[ (]tensor<([0-9x]+)x(\w+)", "block type",
+            "the descriptor's block is {0} of {1}, the value {2} of {3}: both must have the same shape and type",
+            lambda _: "block_shape as the value has it, or a cast and a reshape of the value"),
+    Message(r"descriptor block and tensor types must match", "block type",
+            "the value has another shape or type than the descriptor's block: both must have the same shape and type",
+            lambda _: "block_shape as the value has it, or a cast and a reshape of the value"),
+    Message(r"Illegal shared layout; expected shape to be at least \[([0-9]+), ([0-9]+)\], "
+            r"shape: \[([0-9]+), ([0-9]+)\]", "inner_span",
+            "the swizzle's pattern has {0} rows of {1} elements, the tile {2} rows of {3}",
+            lambda n: f"a block of at least {n[0]} x {n[1]}, or a narrower swizzle"),
+    Message(r"out of resource: tensor memory, Required: ([0-9]+), Hardware limit: ([0-9]+)", "tensor memory",
+            "{0} columns of tensor memory are asked for, a multiprocessor has {1} columns of 128 lanes",
+            lambda n: f"accumulators of {n[1]} columns at most in all: smaller blocks, or fewer of them at once"),
+    Message(r"Layout has rank ([0-9]+), but the tensor it's attached to has rank ([0-9]+)", "encoding rank",
+            "an encoding of rank {0} on a tensor of rank {1}: each dimension of the tensor needs one of the encoding",
+            lambda n: f"a slice of it (#ttg.slice) for rank {n[1]}, or a tensor of rank {n[0]}"),
+    Message(r"cute_nvgpu\.make_[gu]mma_smem_desc' that was explicitly marked illegal", "canonical layout",
+            "the shared layout is none of the canonical ones of wgmma and tcgen05, so that no descriptor holds it",
+            lambda _: "tile_to_shape of a layout atom (SmemLayoutAtomKind.K_SW128, ...); make_smem_layout has them"),
+    Message(r"unable to partition input tensors for TMA", "tma_partition",
+            "mode 0 of the shared and of the global tensor must be the atom's whole tile, of one size and in one order",
+            lambda _: "group_modes(x, 0, 2) of both, tiled by the tile that the atom was made with: explain(print)"),
+    Message(r"Arch conditional MMA instruction used without targeting ?[^\n]{0,40}|"
+            r"(?:Trying|Attempting) to use [^\n]{1,80}? without CUTE_ARCH_\w+_ENABLED", "target",
+            "the kernel was compiled for a target that lacks its instructions: it stops there and writes nothing",
+            lambda _: "the GPU's own target: -arch=sm_90a (sm_100a, sm_103a, sm_120a), not sm_90 or an older PTX"),
+    Message(r"undefined (?:reference to|symbol:?) ?[`'\"]?(cu[A-Z]\w+)", "link",
+            "{0} is a function of the driver's own library, libcuda, and was not linked",
+            lambda _: "link with -lcuda, or ask for it at run time: cudaGetDriverEntryPointByVersion(name, &f, 12000, "
+            "cudaEnableDefault, &found), which needs no link"),
+    Message(r"Barrier must be located in local shared memory", "barrier",
+            "the cuda::barrier is not in the shared memory of this block",
+            lambda _: "__shared__ cuda::barrier<cuda::thread_scope_block> bar;"),
+    Message(r"(dest|src) must point to (shared|global) memory", "address space",
+            "{0} is not an address of {1} memory: a bulk copy of CCCL goes from global to shared memory"),
+    Message(r"(Transaction|Arrival) count update cannot exceed 2\^20 - 1", "tx_count",
+            "{0} count: one update of a barrier is at most 1048575 (of bytes: 1 MiB less 1)",
+            lambda _: "several updates, one for each copy"),
+    Message(r"(?:memcpy|mempcy)_async_tx expects arguments to be at least 16 byte aligned", "address_alignment",
+            "both addresses and the size of a bulk copy are multiples of 16 bytes, and its type must say so",
+            lambda _: "cuda::aligned_size_t<16>(bytes), and alignas(16) or more of the shared array"),
+    Message(r"\bError Misaligned Operand\b", "stride_alignment",
+            "CUTLASS's kMisalignedOperand: an operand's address or leading dimension is not a multiple of its "
+            "alignment, which is 16 bytes for TMA",
+            lambda _: "leading dimensions of a multiple of 8 elements of 16 bits, 16 of 8 bits; or another kernel"),
+    Message(r"(?:error: )?\bError Internal\b[^\n]{0,80}", "initialize",
+            "CUTLASS's kErrorInternal: initialize() or the launch failed: a TMA descriptor was refused (its arguments "
+            "are printed before), or the kernel asks for more shared memory than a block has"),
+    Message(r"\bError (?:Invalid Problem|Not Supported)\b", "can_implement",
+            "can_implement() is false: a shape, an alignment or a mode that this kernel was not made for"),
+    Message(r"\bError (?:Arch Mismatch|Insufficient Driver)\b", "target",
+            "the kernel is for another architecture, or the driver is older than its toolkit"),
+    Message(r"trailing dimension of (mat[12]) to be divisible by ([0-9]+) but got mat[12] shape: \(([0-9]+)x([0-9]+)\)",
+            "stride_alignment",
+            "{0} has rows of {3} elements of 8 bits; a row must be a multiple of {1} elements, 16 bytes",
+            lambda n: f"pad the row to {-(-n[3] // n[1]) * n[1]} elements" if n[1] else ""),
+    Message(r"mn % ([0-9]+) == 0", "stride_alignment",
+            "scale factors of 32 bits go through a tensor map: their extent MN, its stride, must be a multiple of {0}, "
+            "16 bytes", lambda n: f"pad MN to a multiple of {n[0]}"),
+    Message(r"must have contiguous last dimension", "contiguous mode",
+            "the last stride is not 1; TMA's innermost mode has stride 1", lambda _: "x.contiguous()"),
+)  # fmt: skip
+"""Messages of the programs, the more specific ones first."""
+
+_GENERAL: Final[tuple[tuple[str, str, str], ...]] = (
+    (r"power[- ]of[- ](?:2|two)", "power of 2", "a size must be a power of 2"),
+    (r"(?:base|pointer|address|data_ptr)[^\n]{0,40}(?:align|multiple of (?:16|32))", "address_alignment",
+     "the base address must be aligned, to 16 bytes (32 with interleave 32B)"),
+    (r"stride[^\n]{0,60}(?:align|multiple of|divisible by) ?(?:16|32)?", "stride_alignment",
+     "strides in bytes, but that of the contiguous mode, must be a multiple of 16"),
+    (r"(?:last|inner(?:most)?|contiguous)[^\n]{0,30}(?:dim|mode|stride|axis)[^\n]{0,30}(?:contiguous|\b1\b|unit)",
+     "contiguous mode", "the innermost mode must have stride 1"),
+    (r"(?:inner(?:most)?|last)[^\n]{0,40}(?:16|32) ?bytes", "inner_bytes",
+     "the innermost box must be a multiple of 16 bytes"),
+    (r"box[^\n]{0,40}(?:256|<=|exceed|too large)", "box", "a box has 1 to 256 elements along each mode"),
+    (r"(?:rank|ndim|dimensions?)[^\n]{0,30}(?:<= ?5|at most 5|more than 5|in \[1, ?5\]|1 to 5)", "rank",
+     "a map has 1 to 5 modes"),
+    (r"swizzle[^\n]{0,60}(?:span|inner|<=|exceed|bytes)", "inner_span",
+     "a row of the box is at most the span of the swizzle: 32, 64 or 128 bytes"),
+    (r"(?:smem|shared memory|shared)[^\n]{0,40}(?:128|1024)[^\n]{0,12}align", "shared-memory address",
+     "shared memory must be aligned: 128 bytes, 1024 with the 128B swizzle"),
+)  # fmt: skip
+"""What a message demands, where the table does not have it: (pattern, rule, text)."""
+_IS_ERROR: Final = re.compile(
+    r"error|assert|must|expected|failed|invalid|illegal|require|cannot|can't|not supported|exception", re.IGNORECASE
+)
+_ABOUT_TMA: Final = re.compile(
+    r"tma|descriptor|tensor_?map|cp\.async\.bulk|stride|block_shape|boxDim|triton|tilelang|smem", re.IGNORECASE
+)
+
+
+_WRAPPED: Final = re.compile(
+    r"static[ _]assert(?:ion)? failed (?:with )?[\"'][^\"\n]{1,300}[\"']|Assertion [`'\"][^\n]{1,400}?['`\"] failed",
+    re.IGNORECASE,
+)
+"""An assertion, whose text may be a message of the table; the whole of it is the message then."""
+
+
+def read_messages(text: str) -> list[Reading]:
+    """Every message of Triton, TileLang or another front end on TMA in a text."""
+    found: list[Reading] = []
+    wrapped = some(_WRAPPED.finditer(text), 32)
+    for row in MESSAGES:
+        for match in some(re.finditer(row.pattern, text, re.IGNORECASE), 8):
+            if not any(r.begin <= match.start() < r.end for r in found):
+                whole = next((w for w in wrapped if w.start() <= match.start() < w.end()), match)
+                span = min(whole.start(), match.start()), max(whole.end(), match.end())
+                found.append(_message(text, match, row, span))
+    return found
+
+
+def _message(text: str, match: re.Match[str], row: Message, span: tuple[int, int]) -> Reading:
+    numbers = [int(group) if group and re.fullmatch(r"-?[0-9]{1,18}", group) else 0 for group in match.groups()]
+    meaning = row.text.format(*[group or "" for group in match.groups()])
+    change = row.change(numbers) if row.change is not None and all(abs(n) < 1 << 60 for n in numbers) else ""
+    rule = BY_NAME.get(row.rule)
+    broken = Diagnostic(row.rule, text=meaning, source=rule.source if rule else _SOURCES.get(_named(text), ""))
+    return Reading(_program(text), *span, tuple(_context(text, match)), (broken,), (change,) if change else ())
+
+
+_PROGRAMS: Final = (
+    ("tvm_tensormap", "TileLang"),
+    ("tilelang", "TileLang"),
+    ("triton", "Triton"),
+    ("tt.descriptor", "Triton"),
+    ("deep_gemm", "DeepGEMM"),
+    ("smxx_layout", "DeepGEMM"),
+    ("cute_nvgpu", "CuTe DSL"),
+    ("dslruntimeerror", "CuTe DSL"),
+    ("input tensors for tma", "CuTe DSL"),
+    ("arch conditional", "CUTLASS"),
+    ("cute_arch_", "CUTLASS"),
+    ("cutlass", "CUTLASS or CuTe DSL"),
+    ("count update", "CCCL"),
+    ("async_tx", "CCCL"),
+    ("in local shared memory", "CCCL"),
+    ("ttng.", "Triton"),
+    ("undefined ", "the linker"),
+)
+"""(what a text of a program has, the program), the first that fits."""
+_SOURCES: Final = {"Triton": "Triton, tensor descriptors", "CCCL": "libcu++, cuda::barrier", "": _TRITON}
+
+
+def _named(text: str) -> str:
+    return next((name for mark, name in _PROGRAMS if mark in text.lower()), "")
+
+
+def _program(text: str) -> str:
+    return f"An error of {_named(text) or 'a front end'}, on a tensor map or a copy"
+
+
+def _context(text: str, match: re.Match[str]) -> list[str]:
+    """The message, and what the source line in the text says of the descriptor."""
+    begin = text.rfind("\n", 0, match.start()) + 1
+    end = text.find("\n", match.end())
+    lines = [f"message: {text[begin : end if end >= 0 else len(text)].strip()[:300]}"]
+    for name in ("shape", "strides", "block_shape"):
+        if given := re.search(rf"\b{name}=(\[[^\]\n]{{0,80}}\])", text):
+            lines.append(f"{name} = {given[1]}, outermost first")
+    return lines
+
+
+def read_demands(text: str) -> list[Reading]:
+    """What the messages of a text demand, where the table has none of them."""
+    return [*_demands(text)]
+
+
+def _demands(text: str) -> Iterator[Reading]:
+    if not (_IS_ERROR.search(text) and _ABOUT_TMA.search(text)):
+        return
+    for line in some(re.finditer(r"[^\n]{8,500}", text), 200):
+        if not _IS_ERROR.search(line[0]):
+            continue
+        for pattern, rule, meaning in _GENERAL:
+            if re.search(pattern, line[0], re.IGNORECASE):
+                row = BY_NAME.get(rule)
+                broken = Diagnostic(rule, text=meaning, source=row.source if row else "")
+                yield Reading(
+                    _program(text), line.start(), line.end(), (f"message: {line[0].strip()[:300]}",), (broken,)
+                )
+                break
