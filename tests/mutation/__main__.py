@@ -131,14 +131,18 @@ class Runner:
         return self.local.folder  # type: ignore[no-any-return]
 
     def tests_of(self, file: str, line: int) -> list[int]:
-        """The tests that run a line, the quickest first; of a line that runs on import, those of the file."""
+        """The tests that run a line, the quickest first, then the others of its file, as time allows.
+
+        What runs on import is counted to the test that was the first to import it, and holds for all.
+        """
         rows = self.covered["lines"].get(file, {})
-        found = set(rows.get(str(line), ()))
-        if not found or line not in inside_functions(Path(file).read_text()):
-            found = {t for tests in rows.values() for t in tests}
+        every = {t for tests in rows.values() for t in tests} - self.unfit
+        found = set(rows.get(str(line), ())) - self.unfit
+        if line not in inside_functions(Path(file).read_text()):
+            found = every
         seconds = self.covered["seconds"]
         chosen, total = [], 0.0
-        for test in sorted(found - self.unfit, key=lambda t: seconds[t]):
+        for test in sorted(every, key=lambda t: (t not in found, seconds[t])):
             total += seconds[test]
             if total > MOST_SECONDS:
                 break
