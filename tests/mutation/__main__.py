@@ -2,12 +2,12 @@
 
     python -m tests.mutation map --jobs 2 --out map.json
     python -m tests.mutation run cute_py/layout cute_py/notation --jobs 2 --map map.json --out rows.jsonl
-    python -m tests.mutation again rows.jsonl --jobs 2 --map map.json --out rows-again.jsonl
+    python -m tests.mutation again rows.jsonl --jobs 2 --added tests/x/test_edges.py --out rows-again.jsonl
 
-`again` runs what survived once more, after tests were added: it finds a mutant by its file, line and change. A line
-that runs only while modules are imported has no test of its own: it gets the tests of its file. A mutant counts as
-killed where a test fails, or where the tests take three times as long as without it. One that survives and that
-`equivalent.txt` lists counts as equivalent.
+`again` runs what survived once more, against files of tests that were added: it finds a mutant by its file, line and
+change. A line that runs only while modules are imported has no test of its own: it gets the tests of its file. A mutant
+counts as killed where a test fails, or where the tests take three times as long as without it. One that survives and
+that `equivalent.txt` lists counts as equivalent.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
@@ -114,9 +115,11 @@ def inside_functions(source: str) -> frozenset[int]:
 class Runner:
     """Copies of the project, one for each thread, and the map."""
 
-    def __init__(self, covered: dict[str, Any], end: float) -> None:
+    def __init__(self, covered: dict[str, Any], end: float, added: Sequence[str] = ()) -> None:
         self.covered = covered
+        self.added = added
         self.end = end
+        self.seconds = dict(zip(covered["tests"], covered["seconds"], strict=True))
         self.unfit = {i for i, name in enumerate(covered["tests"]) if "\\" in name}
         self.local = threading.local()
 
@@ -149,12 +152,13 @@ class Runner:
             chosen.append(test)
         return chosen
 
-    def stages(self, tests: list[int]) -> list[list[int]]:
+    def stages(self, tests: list[int]) -> list[list[str]]:
         """A few files first, which load quickly and notice most; then the rest."""
         by_file = collections.Counter(self.covered["tests"][t].partition("::")[0] for t in tests)
         first_files = {name for name, _ in by_file.most_common(FIRST_FILES)}
         first = [t for t in tests if self.covered["tests"][t].partition("::")[0] in first_files]
-        return [stage for stage in (first, [t for t in tests if t not in set(first)]) if stage]
+        rest = [t for t in tests if t not in set(first)]
+        return [[self.covered["tests"][t] for t in stage] for stage in (first, rest) if stage]
 
     def run(self, package: str, file: str, number: int) -> dict[str, Any]:
         source = Path(file).read_text()
@@ -167,23 +171,24 @@ class Runner:
         }
         if time.monotonic() > self.end:
             return {**row, "result": "not run"}
-        tests = self.tests_of(file, mutant.line)
-        if not tests:
+        tests = [] if self.added else self.tests_of(file, mutant.line)
+        if not tests and not self.added:
             return {**row, "result": "not covered"}
         folder = self.folder()
         (folder / file).write_text(mutated(source, number))
         try:
-            by = next(filter(None, (self.noticed(folder, stage) for stage in self.stages(tests))), "")
+            stages = [self.added] if self.added else self.stages(tests)
+            by = next(filter(None, (self.noticed(folder, stage) for stage in stages)), "")
         finally:
             (folder / file).write_text(source)
         result = "killed" if by else "equivalent" if key(row) in equivalent() else "survived"
         return {**row, "result": result, "tests": len(tests), "by": by[:120]}
 
-    def noticed(self, folder: Path, tests: list[int]) -> str:
+    def noticed(self, folder: Path, tests: Sequence[str]) -> str:
         """The test that fails, or why they count as failed; '' if they pass."""
         names = folder / "names.txt"
-        names.write_text("\n".join(self.covered["tests"][t] for t in tests))
-        limit = 20 + 3 * sum(self.covered["seconds"][t] for t in tests)
+        names.write_text("\n".join(tests))
+        limit = 20 + 3 * sum(self.seconds.get(t, MOST_SECONDS) for t in tests)
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"@{names}"]
         own = os.environ | QUICK | {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
         try:
@@ -251,8 +256,9 @@ def main(arguments: list[str] | None = None) -> int:
     for command in (mapped, run, again):
         command.add_argument("--jobs", type=int, default=2)
         command.add_argument("--out", required=True)
+    run.add_argument("--map", required=True)
+    again.add_argument("--added", nargs="+", required=True, help="files of tests")
     for command in (run, again):
-        command.add_argument("--map", required=True)
         command.add_argument("--limit", type=float, default=1e9, help="seconds after which no mutant is begun")
     options = parser.parse_args(arguments)
     if options.command == "map":
@@ -262,7 +268,9 @@ def main(arguments: list[str] | None = None) -> int:
         chosen = [(p, *found) for p in options.packages for found in sample(p, options.count, options.seed)]
     else:
         chosen = survivors([json.loads(line) for line in Path(options.rows).read_text().splitlines()])
-    runner = Runner(json.loads(Path(options.map).read_text()), time.monotonic() + options.limit)
+    covered = json.loads(Path(options.map).read_text()) if options.command == "run" else {"tests": [], "seconds": []}
+    added = options.added if options.command == "again" else ()
+    runner = Runner(covered, time.monotonic() + options.limit, added)
     rows = []
     with ThreadPoolExecutor(options.jobs) as pool, Path(options.out).open("w") as out:
         for ended in as_completed([pool.submit(runner.run, *mutant) for mutant in chosen]):

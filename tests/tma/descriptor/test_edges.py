@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -96,7 +97,8 @@ def test_two_of_six_modes_become_one() -> None:
 
 def test_lengths_of_corners() -> None:
     for name, argument in (("lower", "pixelBoxLowerCorner"), ("upper", "pixelBoxUpperCorner")):
-        found = violations(replace(IM2COL, **{f"pixel_box_{name}_corner": (-1,)}))
+        short: dict[str, Any] = {f"pixel_box_{name}_corner": (-1,)}
+        found = violations(replace(IM2COL, **short))
         assert [d.argument for d in found] == [f"len({argument})"]
 
 
@@ -133,7 +135,9 @@ def test_a_bit_without_a_field() -> None:
         bit for bit in range(512) if RESERVED[0][2] >> bit & 1 and not RESERVED[1][4] >> bit & 1 and bit >= 128
     ]  # of tiled maps alone
     raw = with_bit(TILED, free[0])
-    changed = encode(replace(decode(raw), box_dim=(64, 64)))
+    read = decode(raw)
+    assert isinstance(read, TensorMapTiled)
+    changed = encode(replace(read, box_dim=(64, 64)))
     assert int.from_bytes(changed, "little") >> free[0] & 1
     (row,) = [row for row in field_table(raw) if row.label == "unknown"]
     assert (row.word, row.shift, row.width) == (free[0] // 64, 0, 64)
