@@ -204,13 +204,13 @@ class Runner:
 
 
 def key(row: dict[str, Any]) -> tuple[str, str, str]:
-    """How a mutant is found again in a file that has more lines now: file, text of the line, change."""
-    return row["file"], row["line"], row["mutant"].partition(": ")[2]
+    """How a mutant is found again in a file that has more lines now: file, text of the line, column and change."""
+    return row["file"], row["line"], row["mutant"].partition(":")[2]
 
 
 @functools.cache
 def equivalent() -> dict[tuple[str, str, str], str]:
-    """Mutants that compute the same, with the reason: file, line, change and reason, one a line, between tabs."""
+    """Mutants that compute the same, with the reason: file, line, column and change, reason; one a line, with tabs."""
     lines = (line.split("\t") for line in EQUIVALENT.read_text().splitlines() if line and not line.startswith("#"))
     return {(file, line, change): reason for file, line, change, reason in lines}
 
@@ -224,11 +224,14 @@ def survivors(rows: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
         source = Path(row["file"]).read_text()
         lines = source.splitlines()
         same = [
-            m.number
+            (m.line, m.number)
             for m in mutants(source)
             if key({"file": row["file"], "line": lines[m.line - 1].strip(), "mutant": m.text}) == key(row)
         ]
-        found += [(row["package"], row["file"], number) for number in same[:1]]
+        place = int(row["mutant"].partition(":")[0])
+        found += [
+            (row["package"], row["file"], number) for _, number in sorted((abs(n - place), m) for n, m in same)[:1]
+        ]
     return found
 
 
