@@ -45,9 +45,7 @@ def test_bytes_of_an_im2col_instruction() -> None:
 
 @pytest.mark.parametrize("count", [3, 5])
 def test_a_count_that_does_not_divide_the_innermost_mode(count: int) -> None:
-    with pytest.raises(
-        CuteError, match=rf"= {count} CTAs; must divide or be divided by boxDim\[0\] = 64"
-    ):
+    with pytest.raises(CuteError, match=rf"= {count} CTAs; must divide or be divided by boxDim\[0\] = 64"):
         atom("_64:_1", np.zeros(256, np.float16), "SM90_TMA_LOAD_MULTICAST", num_multicast=count)
 
 
