@@ -35,6 +35,7 @@ from tests.refusals import Refusal, assert_refused, refusals
 
 X = np.zeros((256, 128), np.float16)
 SMEM = make_smem_layout("K", "128B", "float16", (128, 64))
+MMA = cute.mma_atom("SM80_16x8x16_F32F16F16F32_TN")
 POINTER = cute.make_gmem_ptr(4096, "float16")
 
 
@@ -118,6 +119,7 @@ REFUSED: list[Refusal] = [
     ("a tile as layout", lambda: load(X, (128, 64)), InvalidTypeError, "a tile alone has no order in shared memory"),
     ("its text", lambda: load(X, "128x64"), InvalidTypeError, "a tile alone has no order in shared memory"),
     ("its sizes", lambda: load(X, "(128,64)"), InvalidTypeError, "a tile alone has no order in shared memory"),
+    ("no operands", lambda: dataclasses.replace(MMA, layouts={}), InvalidValueError, "without A, B, C; must have"),
     ("a text as layout", lambda: Layout("(4,8):(8,1)"), InvalidTypeError, "cute_py.parse(text) reads a layout"),
 ]  # fmt: skip
 
