@@ -4,19 +4,26 @@ VENV ?= .venv
 LOWEST_VENV ?= .venv-lowest
 BIN := $(VENV)/bin
 
+# Tests start many processes of the package: they find it compiled, whatever the shell says of byte code.
+unexport PYTHONDONTWRITEBYTECODE
+
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lowest check docs notebooks wheel clean
+.PHONY: demo test slow lowest check docs notebooks wheel clean
 
 demo: $(VENV)/installed
 	$(BIN)/cute-py demo
 
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -q -n auto --dist loadfile
+	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not slow"
+
+# What `make test` leaves out: type checkers, sweeps, and whole tables against other programs.
+slow: $(VENV)/installed-dev
+	$(BIN)/python -m pytest -q -n auto --dist load -m slow
 
 # The default tests once more, with the lowest versions that pyproject.toml promises.
 lowest: $(LOWEST_VENV)/installed
-	$(LOWEST_VENV)/bin/python -m pytest -q -n auto --dist loadfile
+	$(LOWEST_VENV)/bin/python -m pytest -q -n auto --dist loadfile -m "not slow"
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .

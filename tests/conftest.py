@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -11,6 +13,15 @@ settings.register_profile(
 )
 settings.register_profile("deep", max_examples=2_000, deadline=None, suppress_health_check=list(HealthCheck))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+DESELECTED = pytest.StashKey[list[str]]()
+"""Names of the tests that were collected and that `-m` or `-k` leaves out."""
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    for item in items:
+        item.config.stash.setdefault(DESELECTED, []).append(item.nodeid)
+
 
 collect_ignore = ["oracle/record/dsl_prints.py"]
 """It needs CuTe DSL, whose prints it records."""

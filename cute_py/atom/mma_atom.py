@@ -25,6 +25,7 @@ from cute_py.atom.element_types import ElementType, SparseElement, type_text
 from cute_py.atom.pictures import Colour, mma_latex, mma_svg
 from cute_py.atom.template_name import Arguments, Parameter
 from cute_py.dtypes import DType
+from cute_py.errors import InvalidValueError
 from cute_py.layout import Int, Layout, complement, composition, make_layout, right_inverse, size, static
 
 IntTuple: TypeAlias = Any
@@ -105,6 +106,10 @@ class MmaAtom:
 
     def __post_init__(self) -> None:
         expect_fields(self)
+        if missing := {"A", "B", "C"} - self.layouts.keys():
+            raise InvalidValueError(
+                f"layouts of an MMA atom without {', '.join(sorted(missing))}; must have A, B and C"
+            )
 
     @property
     def layoutA_TV(self) -> Layout:

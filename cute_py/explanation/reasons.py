@@ -22,6 +22,7 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DTYPES, as_dtype
 from cute_py.errors import CuteError, TmaTrap, TmaVerifyError
 from cute_py.explanation.definitions import filled, instance_text, listed, member_text, public_objects
+from cute_py.tma.atom.op import Op
 from cute_py.tma.descriptor.formats import (
     MEASURED,
     Interleave,
@@ -556,7 +557,7 @@ CUDA_ERROR_UNSUPPORTED_PTX_VERSION | NVRTC or nvcc is newer than the driver, and
     -> Compile to a cubin, as this library does, or update the driver; `cute-py doctor`.
 """)
 """Term -> what it is, where to find it, and who defines it."""
-ENUMS: Final[tuple[type[Enum], ...]] = (TensorMapSwizzle, TensorMapDataType, Interleave, L2Promotion, OobFill)
+ENUMS: Final[tuple[type[Enum], ...]] = (TensorMapSwizzle, TensorMapDataType, Interleave, L2Promotion, OobFill, Op)
 
 
 def _key(text: str) -> str:

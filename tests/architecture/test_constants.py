@@ -8,6 +8,7 @@ here. The emulator has its own copy on purpose: it checks the encoder, and share
 from __future__ import annotations
 
 import ast
+import functools
 from collections import Counter
 from pathlib import Path
 
@@ -102,6 +103,7 @@ def room(name: str) -> str:
     return ".".join(parts[: 2 if parts[:1] == ["tma"] else 1])
 
 
+@functools.cache
 def facts_of(root: Path) -> set[tuple[str, str]]:
     found = set()
     for path in sorted(root.rglob("*.py")):

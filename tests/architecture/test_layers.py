@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import functools
 from pathlib import Path
 
 import pytest
@@ -83,13 +84,18 @@ def modules(root: Path) -> dict[str, Path]:
     return found
 
 
+@functools.cache
+def import_nodes(text: str) -> list[ast.Import | ast.ImportFrom]:
+    return [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imports(path: Path, known: set[str]) -> set[str]:
     """The modules of this package that `path` imports, anywhere in it: for types only, too."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in import_nodes(path.read_text()):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names if alias.name in known)
-        elif isinstance(node, ast.ImportFrom) and node.module in known:
+        elif node.module in known:
             inner = {f"{node.module}.{alias.name}" for alias in node.names} & known
             outer = {node.module} if len(inner) < len(node.names) else set()
             found |= inner | outer
@@ -167,6 +173,7 @@ def assert_statements(root: Path) -> list[str]:
     return [
         f"{p}:{node.lineno}"
         for p in sorted(root.rglob("*.py"))
+        if "assert" in p.read_text()
         for node in ast.walk(ast.parse(p.read_text()))
         if isinstance(node, ast.Assert)
     ]

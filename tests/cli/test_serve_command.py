@@ -140,7 +140,7 @@ def test_a_failure_of_the_library_is_told() -> None:
 
 def test_a_frozen_worker_is_ended_and_others_are_served() -> None:
     """One that holds its processor, then all four at once: each is ended and replaced, and every other asker served."""
-    with serving(answer="tests.cli.served:freezing", seconds=3) as port, ThreadPoolExecutor(8) as threads:
+    with serving(answer="tests.cli.served:freezing", seconds=2) as port, ThreadPoolExecutor(8) as threads:
         pids = {data["pid"] for _, data in threads.map(lambda _: asked(port, {"gmem": "1"}), range(4))}
         start = time.monotonic()
         frozen = threads.submit(asked, port, {"gmem": "freeze"})
@@ -150,7 +150,7 @@ def test_a_frozen_worker_is_ended_and_others_are_served() -> None:
         assert not frozen.done(), time.monotonic() - start
         status, data = frozen.result()
         assert (status, data["error"]["type"]) == (504, "TimeoutError")
-        assert data["error"]["message"] == "no answer within 3 s; its worker was ended"
+        assert data["error"]["message"] == "no answer within 2 s; its worker was ended"
         assert time.monotonic() - start < 6
         assert len([pid for pid in pids if alive(pid)]) == len(pids) - 1
         all_four = [threads.submit(asked, port, {"gmem": "600"}) for _ in range(4)]

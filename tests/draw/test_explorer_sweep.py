@@ -153,6 +153,7 @@ def compared(forms: list[dict[str, str]], kinds: Counter[str] | None = None) -> 
     return same, wrong, left
 
 
+@pytest.mark.slow
 def test_recorded_copies() -> None:
     forms = recorded()
     own = [form for form in forms if covered(form)]
@@ -164,6 +165,7 @@ def test_recorded_copies() -> None:
     assert all(got["not_covered"] and got["plan"] is None for got in ask(others))
 
 
+@pytest.mark.slow
 def test_random_copies() -> None:
     forms, kinds = Forms(SEED), Counter[str]()
     same, wrong, left = compared([forms.form() for _ in range(RANDOM)], kinds)

@@ -1,10 +1,13 @@
-"""Run a seeded sample of mutants of one package, each against the tests that cover its line.
+"""Run a seeded sample of mutants of each package, each against the tests that cover its line.
 
     python -m tests.mutation map --jobs 2 --out map.json
-    python -m tests.mutation run cute_py/layout --count 400 --seed 1 --jobs 2 --map map.json --out layout.json
+    python -m tests.mutation run cute_py/layout cute_py/notation --jobs 2 --map map.json --out rows.jsonl
+    python -m tests.mutation again rows.jsonl --jobs 2 --added tests/x/test_edges.py --out rows-again.jsonl
 
-A line that runs only while modules are imported has no test of its own: it gets the tests of its file. A mutant counts
-as killed where a test fails, or where the tests take ten times as long as without it.
+`again` runs what survived once more, against files of tests that were added: it finds a mutant by its file, line and
+change. A line that runs only while modules are imported has no test of its own: it gets the tests of its file. A mutant
+counts as killed where a test fails, or where the tests take three times as long as without it. One that survives and
+that `equivalent.txt` lists counts as equivalent.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from __future__ import annotations
 import argparse
 import ast
 import collections
+import contextlib
 import functools
 import json
 import os
@@ -21,7 +25,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -33,24 +39,39 @@ FIRST_FILES = 5
 """Test files that are tried first, those with most tests of the line."""
 
 MOST_SECONDS = 30.0
-"""Of the tests of one mutant: the quickest first. Leaving tests out can only let a mutant survive."""
+"""Of the tests of one mutant, as long as they take while lines are traced: the quickest first. Leaving tests out can
+only let a mutant survive."""
+
+PACKAGES = ("cute_py/layout", "cute_py/notation", "cute_py/tma/atom", "cute_py/tma/descriptor", "cute_py/tma/emulator")
+
+EQUIVALENT = Path(__file__).with_name("equivalent.txt")
+
+QUICK = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+"""The environment of the tests: no plugins of pytest, which would take half of the time of a short run."""
 
 CARRIED = ("cute_py", "tests", "docs", "benchmarks", "pyproject.toml", "README.md", "CONTRIBUTING.md", "Makefile")
 
 
-def cover_map(jobs: int) -> dict[str, Any]:
-    """File -> line -> numbers of the tests that run it; the names and seconds of the tests that pass."""
+def cover_map(jobs: int, most_seconds: float) -> dict[str, Any]:
+    """File -> line -> numbers of the tests that run it; the names and seconds of the tests that pass.
+
+    A file of tests that takes longer than `most_seconds` is left out.
+    """
     import coverage
 
-    folder = Path(tempfile.mkdtemp(prefix="covered-"))
-    groups = [*sorted(Path("tests").rglob("test_*.py")), *sorted(p for p in Path("cute_py").iterdir() if p.is_dir())]
+    folder, sources = Path(tempfile.mkdtemp(prefix="covered-")), f"--source={','.join(PACKAGES)}"
+    files = sorted(Path("tests").rglob("test_*.py"), key=lambda p: -p.stat().st_size)
+    groups = [*sorted(p for p in Path("cute_py").iterdir() if p.is_dir()), *files]
 
     def covered(i: int) -> None:
         data = f"--data-file={folder / str(i)}"
-        command = [sys.executable, "-m", "coverage", "run", data, "--source=cute_py", "-m", "pytest", "-q"]
+        command = [sys.executable, "-m", "coverage", "run", data, sources, "-m", "pytest", "-q"]
         options = ["-p", "no:cacheprovider", "-p", "tests.mutation.plugin", "-m", "not gpu", str(groups[i])]
-        places = {"DURATIONS": str(folder / f"{i}.json"), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-        subprocess.run([*command, *options], env=os.environ | places, capture_output=True, timeout=900, check=False)
+        places = QUICK | {"DURATIONS": str(folder / f"{i}.json")}
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            subprocess.run(
+                [*command, *options], env=os.environ | places, capture_output=True, timeout=most_seconds, check=False
+            )
 
     with ThreadPoolExecutor(jobs) as pool:
         list(pool.map(covered, range(len(groups))))
@@ -94,8 +115,11 @@ def inside_functions(source: str) -> frozenset[int]:
 class Runner:
     """Copies of the project, one for each thread, and the map."""
 
-    def __init__(self, covered: dict[str, Any]) -> None:
+    def __init__(self, covered: dict[str, Any], end: float, added: Sequence[str] = ()) -> None:
         self.covered = covered
+        self.added = added
+        self.end = end
+        self.seconds = dict(zip(covered["tests"], covered["seconds"], strict=True))
         self.unfit = {i for i, name in enumerate(covered["tests"]) if "\\" in name}
         self.local = threading.local()
 
@@ -104,62 +128,72 @@ class Runner:
             self.local.folder = Path(tempfile.mkdtemp(prefix="mutants-"))
             for name in CARRIED:
                 if Path(name).is_dir():
-                    shutil.copytree(name, self.local.folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+                    shutil.copytree(name, self.local.folder / name)
                 elif Path(name).exists():
                     shutil.copy(name, self.local.folder / name)
         return self.local.folder  # type: ignore[no-any-return]
 
     def tests_of(self, file: str, line: int) -> list[int]:
-        """The tests that run a line, the quickest first; of a line that runs on import, those of the file."""
+        """The tests that run a line, the quickest first, then the others of its file, as time allows.
+
+        What runs on import is counted to the test that was the first to import it, and holds for all.
+        """
         rows = self.covered["lines"].get(file, {})
-        found = set(rows.get(str(line), ()))
-        if not found or line not in inside_functions(Path(file).read_text()):
-            found = {t for tests in rows.values() for t in tests}
+        every = {t for tests in rows.values() for t in tests} - self.unfit
+        found = set(rows.get(str(line), ())) - self.unfit
+        if line not in inside_functions(Path(file).read_text()):
+            found = every
         seconds = self.covered["seconds"]
         chosen, total = [], 0.0
-        for test in sorted(found - self.unfit, key=lambda t: seconds[t]):
+        for test in sorted(every, key=lambda t: (t not in found, seconds[t])):
             total += seconds[test]
             if total > MOST_SECONDS:
                 break
             chosen.append(test)
         return chosen
 
-    def stages(self, tests: list[int]) -> list[list[int]]:
+    def stages(self, tests: list[int]) -> list[list[str]]:
         """A few files first, which load quickly and notice most; then the rest."""
         by_file = collections.Counter(self.covered["tests"][t].partition("::")[0] for t in tests)
         first_files = {name for name, _ in by_file.most_common(FIRST_FILES)}
         first = [t for t in tests if self.covered["tests"][t].partition("::")[0] in first_files]
-        return [stage for stage in (first, [t for t in tests if t not in set(first)]) if stage]
+        rest = [t for t in tests if t not in set(first)]
+        return [[self.covered["tests"][t] for t in stage] for stage in (first, rest) if stage]
 
-    def run(self, file: str, number: int) -> dict[str, Any]:
+    def run(self, package: str, file: str, number: int) -> dict[str, Any]:
         source = Path(file).read_text()
         mutant = mutants(source)[number]
         row: dict[str, Any] = {
+            "package": package,
             "file": file,
             "mutant": mutant.text,
             "line": source.splitlines()[mutant.line - 1].strip(),
         }
-        tests = self.tests_of(file, mutant.line)
-        if not tests:
+        if time.monotonic() > self.end:
+            return {**row, "result": "not run"}
+        tests = [] if self.added else self.tests_of(file, mutant.line)
+        if not tests and not self.added:
             return {**row, "result": "not covered"}
         folder = self.folder()
         (folder / file).write_text(mutated(source, number))
         try:
-            by = next(filter(None, (self.noticed(folder, stage) for stage in self.stages(tests))), "")
+            stages = [self.added] if self.added else self.stages(tests)
+            by = next(filter(None, (self.noticed(folder, stage) for stage in stages)), "")
         finally:
             (folder / file).write_text(source)
-        return {**row, "result": "killed" if by else "survived", "tests": len(tests), "by": by[:120]}
+        result = "killed" if by else "equivalent" if key(row) in equivalent() else "survived"
+        return {**row, "result": result, "tests": len(tests), "by": by[:120]}
 
-    def noticed(self, folder: Path, tests: list[int]) -> str:
+    def noticed(self, folder: Path, tests: Sequence[str]) -> str:
         """The test that fails, or why they count as failed; '' if they pass."""
         names = folder / "names.txt"
-        names.write_text("\n".join(self.covered["tests"][t] for t in tests))
-        limit = 30 + 10 * sum(self.covered["seconds"][t] for t in tests)
+        names.write_text("\n".join(tests))
+        limit = 20 + 3 * sum(self.seconds.get(t, MOST_SECONDS) for t in tests)
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"@{names}"]
-        few = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        own = os.environ | QUICK | {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
         try:
             done = subprocess.run(
-                command, cwd=folder, env=few, capture_output=True, text=True, timeout=limit, check=False
+                command, cwd=folder, env=own, capture_output=True, text=True, timeout=limit, check=False
             )
         except subprocess.TimeoutExpired:
             return "time"
@@ -169,30 +203,83 @@ class Runner:
         return next(failed, f"exit status {done.returncode}") if done.returncode else ""
 
 
+def key(row: dict[str, Any]) -> tuple[str, str, str]:
+    """How a mutant is found again in a file that has more lines now: file, text of the line, column and change."""
+    return row["file"], row["line"], row["mutant"].partition(":")[2]
+
+
+@functools.cache
+def equivalent() -> dict[tuple[str, str, str], str]:
+    """Mutants that compute the same, with the reason: file, line, column and change, reason; one a line, with tabs."""
+    lines = (line.split("\t") for line in EQUIVALENT.read_text().splitlines() if line and not line.startswith("#"))
+    return {(file, line, change): reason for file, line, change, reason in lines}
+
+
+def survivors(rows: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
+    """(package, file, number of the mutant) of the rows that survived, in the files as they are now."""
+    found = []
+    for row in rows:
+        if row["result"] in ("killed", "not run") or not Path(row["file"]).exists():
+            continue
+        source = Path(row["file"]).read_text()
+        lines = source.splitlines()
+        same = [
+            (m.line, m.number)
+            for m in mutants(source)
+            if key({"file": row["file"], "line": lines[m.line - 1].strip(), "mutant": m.text}) == key(row)
+        ]
+        place = int(row["mutant"].partition(":")[0])
+        found += [
+            (row["package"], row["file"], number) for _, number in sorted((abs(n - place), m) for n, m in same)[:1]
+        ]
+    return found
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """One line a package: mutants, killed, equivalent, survived."""
+    lines = []
+    for package in dict.fromkeys(row["package"] for row in rows):
+        counts = collections.Counter(row["result"] for row in rows if row["package"] == package)
+        total = counts.total() - counts["not run"]
+        lines.append(f"{package}: {total} mutants, {dict(counts)}, {counts['killed'] / max(1, total):.1%} killed")
+    return "\n".join(lines)
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__.split("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     mapped = commands.add_parser("map")
-    mapped.add_argument("--jobs", type=int, default=2)
-    mapped.add_argument("--out", required=True)
+    mapped.add_argument("--most-seconds", type=float, default=900, help="the longest that a file of tests may take")
     run = commands.add_parser("run")
-    run.add_argument("package")
+    run.add_argument("packages", nargs="*", default=PACKAGES)
     run.add_argument("--count", type=int, default=400)
     run.add_argument("--seed", type=int, default=1)
-    run.add_argument("--jobs", type=int, default=2)
+    again = commands.add_parser("again")
+    again.add_argument("rows")
+    for command in (mapped, run, again):
+        command.add_argument("--jobs", type=int, default=2)
+        command.add_argument("--out", required=True)
     run.add_argument("--map", required=True)
-    run.add_argument("--out", required=True)
+    again.add_argument("--added", nargs="+", required=True, help="files of tests")
+    for command in (run, again):
+        command.add_argument("--limit", type=float, default=1e9, help="seconds after which no mutant is begun")
     options = parser.parse_args(arguments)
     if options.command == "map":
-        Path(options.out).write_text(json.dumps(cover_map(options.jobs)))
+        Path(options.out).write_text(json.dumps(cover_map(options.jobs, options.most_seconds)))
         return 0
-    runner = Runner(json.loads(Path(options.map).read_text()))
-    chosen = sample(options.package, options.count, options.seed)
-    with ThreadPoolExecutor(options.jobs) as pool:
-        rows = list(pool.map(lambda x: runner.run(*x), chosen))
-    Path(options.out).write_text(json.dumps(rows, indent=1))
-    counts = collections.Counter(row["result"] for row in rows)
-    print(f"{options.package}: {len(rows)} mutants, {dict(counts)}, {counts['killed'] / max(1, len(rows)):.1%} killed")
+    if options.command == "run":
+        chosen = [(p, *found) for p in options.packages for found in sample(p, options.count, options.seed)]
+    else:
+        chosen = survivors([json.loads(line) for line in Path(options.rows).read_text().splitlines()])
+    covered = json.loads(Path(options.map).read_text()) if options.command == "run" else {"tests": [], "seconds": []}
+    added = options.added if options.command == "again" else ()
+    runner = Runner(covered, time.monotonic() + options.limit, added)
+    rows = []
+    with ThreadPoolExecutor(options.jobs) as pool, Path(options.out).open("w") as out:
+        for ended in as_completed([pool.submit(runner.run, *mutant) for mutant in chosen]):
+            rows.append(ended.result())
+            print(json.dumps(rows[-1]), file=out, flush=True)
+    print(table(rows))
     return 0
 
 

@@ -14,10 +14,12 @@ from cute_py import (
     NvidiaMmaEncoding,
     SwizzledSharedEncoding,
     TritonLayout,
+    parse_triton,
+    parse_triton_encoding,
     static,
     to_triton,
 )
-from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, ParseError
 from cute_py.layout import LayoutLeft, LayoutRight
 
 MMA = NvidiaMmaEncoding(2, 0, (1, 1), (16, 8))
@@ -34,6 +36,20 @@ SHARED = to_triton(static(Layout((2, 4), (4, 1))))
         (lambda: NvidiaMmaEncoding(2, 0, (1, 1), (12, 8)), InvalidValueError),
         (lambda: NvidiaMmaEncoding("2", 0, (1, 1), (16, 8)), InvalidTypeError),  # type: ignore[arg-type]
         (lambda: SwizzledSharedEncoding(8, 1, 8, (1, 0, 2), ((0, 1),)), InvalidValueError),
+        (lambda: NvidiaMmaEncoding(2, 0, (1, 1), (16, 8), ((0, 1, 0),)), InvalidValueError),
+        (lambda: NvidiaMmaEncoding(3, 0, (4, 1, 1), (16, 8, 16)), InvalidValueError),
+        (lambda: BlockedEncoding((1 << 31,), (1,), (1,), (0,)), InvalidValueError),
+        (lambda: BlockedEncoding((1,), (32,), (1,), (0,), ((-1,),)), InvalidValueError),
+        (lambda: BlockedEncoding((1,), (32,), (1,), (0,), ((3,),)), InvalidValueError),
+        (lambda: BlockedEncoding((1,), (32,), (1,), (0,), ((16,),)), InvalidValueError),
+        (lambda: SwizzledSharedEncoding("8", 1, 8, (1, 0)), InvalidTypeError),  # type: ignore[arg-type]
+        (lambda: SwizzledSharedEncoding(8, 1, 8, (0, 0)), InvalidValueError),
+        (lambda: TritonLayout((("lane", ((1,),)),), (("dim0", 0),)), InvalidValueError),
+        (lambda: TritonLayout((("lane", ((1,),)),), (("dim0", 1 << 33),)), InvalidValueError),
+        (lambda: parse_triton("#ttg.linear<{block = []}>"), ParseError),
+        (lambda: parse_triton_encoding("#ttg.swizzled_shared<{vec = 8, colour = 1}>"), ParseError),
+        (lambda: parse_triton_encoding("#ttg.swizzled_shared<{vec = 8, vec = 8}>"), ParseError),
+        (lambda: parse_triton_encoding("#ttg.swizzled_shared<{vec = 8, = 8}>"), ParseError),
         (lambda: DotOperandEncoding(1, MMA, 128).linear((64, 64)), CuteError),
         (lambda: TritonLayout((("lane", "ab"),), (("dim0", 2),)), InvalidTypeError),  # type: ignore[arg-type]
         (lambda: to_triton(static(Layout((4, 2))), (4, 2), lanes=0), InvalidValueError),

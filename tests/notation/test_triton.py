@@ -102,6 +102,7 @@ def _random_layout(random_: random.Random) -> tuple[Layout | ComposedLayout, tup
     return layout, None if shared else tuple(1 << n for n in logs)
 
 
+@pytest.mark.slow
 def test_ten_thousand_random_layouts_come_back() -> None:
     random_ = random.Random(20261122)
     for _ in range(10_000):

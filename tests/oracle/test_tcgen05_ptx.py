@@ -60,6 +60,7 @@ def test_every_matrix_instruction() -> None:
     assert sum("block_scale" in row["text"] and bool(row["from"]) for row in table) > 100
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_ptxas() is None, reason="there is no ptxas to ask")
 @pytest.mark.parametrize(("arch", "version"), [("sm_100a", (8, 6)), ("sm_100f", (9, 0)), ("sm_110a", (9, 0))])
 def test_ptxas_says_so_today(arch: str, version: tuple[int, int]) -> None:

@@ -5,6 +5,7 @@ The dumps are made without the code that names the causes: by atoms of another s
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +21,7 @@ TYPES = {"uint8": np.uint8, "uint16": np.uint16, "float32": np.uint32}
 Case = tuple[Any, Any, tuple[int, int], str, int, int, str]
 
 
+@functools.cache
 def case(seed: int) -> Case:
     """(atom, array, tiles, dtype, rows, columns, swizzle) of a random K-major atom with at least 3x4 tiles."""
     rng = random.Random(seed)

@@ -19,12 +19,14 @@ def output(command: list[str]) -> str:
     return run.stdout + run.stderr
 
 
+@pytest.mark.slow
 def test_mypy_strict() -> None:
     pytest.importorskip("mypy")
     found = output(["mypy", "--strict", "--no-error-summary"])
     assert [int(n) for n in re.findall(r"sample\.py:(\d+): error", found)] == EXPECTED, found
 
 
+@pytest.mark.slow
 def test_basedpyright() -> None:
     pytest.importorskip("basedpyright")
     found = output(["basedpyright", "--outputjson", "--level", "error", "--pythonpath", sys.executable])

@@ -180,12 +180,22 @@ def as_tiler(tiler: Tiler | str) -> Tiler:
 def as_shared_layout(layout: Layout | ComposedLayout | Tensor | str) -> Layout | ComposedLayout | Tensor:
     """The layout of a tile in shared memory, or its text, whose numbers are taken as static.
 
+    Raises:
+        InvalidTypeError: sizes without strides.
+
     >>> print(as_shared_layout("Sw<3,4,3> o smem_ptr[16b](unset) o (8,64):(64,1)"))
     Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)
     """
+    tile = isinstance(layout, str) and _SIZES.fullmatch(layout) is not None
+    found = layout if tile or not isinstance(layout, str) else parse(layout)
+    if tile or isinstance(found, tuple | int):
+        raise InvalidTypeError(
+            "a tile alone has no order in shared memory; expected its layout",
+            {"got": found},
+            "make_smem_layout('K', '128B', dtype, tile), or Layout(tile, LayoutRight)",
+        )
     if not isinstance(layout, str):
         return layout
-    found = parse(layout)
     return static(found) if isinstance(found, Layout) else apply_to_inner(static, found)
 
 

@@ -162,13 +162,25 @@ def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: in
 
 
 def as_global_tensor(gtensor: Any) -> Tensor:
-    """A tensor over global memory: a tensor of a pointer, or an array.
+    """A tensor over global memory: a tensor of a pointer, its text, an array, or (pointer or array, layout).
 
     Raises:
-        InvalidTypeError: coordinates, shared memory, or a composed layout.
+        InvalidTypeError: coordinates, shared memory, a composed layout, or a layout without memory.
+
+    >>> print(as_global_tensor((make_gmem_ptr(4096, "float16"), "(64,128):(128,_1)")))
+    gmem_ptr[16b](0x1000) o (64,128):(128,_1)
     """
+    if isinstance(gtensor, tuple) and len(gtensor) == 2 and not isinstance(gtensor[0], tuple | int):
+        engine, layout = gtensor
+        gtensor = make_tensor(engine, parse(layout) if isinstance(layout, str) else layout)
     if isinstance(gtensor, str):
         gtensor = parse(gtensor)
+    if isinstance(gtensor, Layout | ComposedLayout | tuple):
+        raise InvalidTypeError(
+            "a TMA atom is made of a tensor in global memory; a layout has no address and no element type",
+            {"got": gtensor},
+            "make_tensor(make_gmem_ptr(address, 'float16'), layout), or a text: gmem_ptr[16b](0x1000) o (8,64):(64,1)",
+        )
     tensor = gtensor if isinstance(gtensor, Tensor) else make_tensor(gtensor)
     if not isinstance(tensor.engine, (Pointer, ArrayEngine)) or getattr(tensor.engine, "space", "gmem") != "gmem":
         raise InvalidTypeError(
@@ -232,7 +244,8 @@ def make_tma_atom(
 
     Args:
         op: an `Op` or its name.
-        gtensor: the global tensor (a tensor of `make_gmem_ptr`, its text, or an array), elements of its type.
+        gtensor: the global tensor (a tensor of `make_gmem_ptr`, its text, an array, or a pair of a pointer or array
+            and a layout), elements of its type.
         smem_layout: layout of one tile in shared memory, static, or its text; composed with a swizzle for a swizzled
             tile.
         cta_tiler: the tile, by mode: static sizes or layouts, or a text ('128x64', '(_128,_64)'); modes beyond it are

@@ -67,6 +67,10 @@ class Op(Enum):
     def __str__(self) -> str:
         return self.value
 
+    @classmethod
+    def _missing_(cls, value: str) -> Op:  # type: ignore[override]
+        return as_op(value)
+
     @property
     def row(self) -> OpRow:
         return OPS[self]

@@ -164,13 +164,14 @@ def bank_conflict_passes(layout: Layout | ComposedLayout, bits: int, major: str)
     fast = 1 if major == "K" else 0
     units = max(1, UNIT * 8 // bits)
     sizes = [int(n) for n in product_each(plain.shape)[:2]]
+    rest = (0,) * (len(modes(plain.shape)) - 2)  # modes beyond the matrix, such as the stages of a pipeline
     worst = 1
     for column in range(0, min(sizes[fast], 8 * units), units):
         for first in range(0, min(sizes[1 - fast], 4 * ROWS), ROWS):
             groups: dict[int, int] = {}
             for r in range(first, min(first + ROWS, sizes[1 - fast])):
                 coord = (r, column) if fast == 1 else (column, r)
-                address = int(plain(*coord)) * bits // 8
+                address = int(plain(*coord, *rest)) * bits // 8
                 group = swizzle.of(address) // UNIT % BANKS
                 groups[group] = groups.get(group, 0) + 1
             worst = max(worst, *groups.values())

@@ -7,12 +7,13 @@ share a code with float32 and float32_ftz and set one more bit.
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
-from typing import Final
+from typing import Final, Self, TypeVar
 
-from cute_py.argument_checks import expect_integer, record
-from cute_py.dtypes import DTypeLike, as_dtype
-from cute_py.errors import InvalidValueError
+from cute_py.argument_checks import expect_integer, is_integer, record
+from cute_py.dtypes import DTypeLike, as_dtype, is_dtype
+from cute_py.errors import InvalidValueError, given
 
 MEASURED: Final = "measured on NVIDIA H200, driver 580.159.04"
 CUDA_H: Final = "CUDA 13.0 driver API, Tensor Map Object Management"
@@ -23,6 +24,19 @@ class _Named(IntEnum):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}.{self.name}"
+
+    @classmethod
+    def _missing_(cls, value: DTypeLike) -> Self:  # type: ignore[override]
+        """A member by any of its names, as the fields of a request take them.
+
+        >>> TensorMapSwizzle("128B"), TensorMapDataType("bf16")
+        (TensorMapSwizzle.B128, TensorMapDataType.BFLOAT16)
+        """
+        found = None if is_integer(value) else member_named(cls, value)
+        if found is None:
+            known = ", ".join(f"{member.name} = {member.value}" for member in cls)
+            raise InvalidValueError(f"{given(value)} is no {cls.__name__}", {"known": known})
+        return found
 
 
 class TensorMapDataType(_Named):
@@ -186,3 +200,25 @@ def format_of(dtype: DTypeLike) -> TensorMapDataType:
             f"no tensor map format for elements of type {row.name}", {"known": ", ".join(sorted(_NATURAL))}
         )
     return found
+
+
+_E = TypeVar("_E", bound=IntEnum)
+
+_PREFIX: Final = re.compile(
+    r"(CU_TENSOR_MAP_)?((DATA_TYPE|INTERLEAVE|SWIZZLE|L2_PROMOTION(_L2)?|L2|(FLOAT_)?OOB_FILL|IM2COL_WIDE_MODE)_)?"
+)
+"""What the driver and CuTe write before the name of a member."""
+
+
+def member_named(kind: type[_E], value: DTypeLike) -> _E | None:
+    """The member of an enum by any of its names, a format by an element type too; None where it is no such name.
+
+    >>> member_named(TensorMapSwizzle, "SWIZZLE_128B"), member_named(TensorMapDataType, "bf16")
+    (TensorMapSwizzle.B128, TensorMapDataType.BFLOAT16)
+    """
+    if isinstance(value, str):
+        plain = _PREFIX.sub("", value.strip().upper(), count=1)
+        for name in (plain, re.sub("^([0-9]+)B?", r"B\1", plain), f"PACKED_{plain}"):
+            if name in kind.__members__:
+                return kind[name]
+    return kind(format_of(value)) if kind is TensorMapDataType and is_dtype(value) else None

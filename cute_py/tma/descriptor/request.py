@@ -14,7 +14,6 @@ has in common: layers below the atom read a copy through it, and know no class a
 from __future__ import annotations
 
 import operator
-import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -22,7 +21,6 @@ from enum import IntEnum
 from typing import Any, ClassVar, Final, Literal, Protocol, Self, TypeAlias, TypeVar
 
 from cute_py.argument_checks import expect, expect_integer, expect_integers, is_integer, record
-from cute_py.dtypes import is_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.tma.descriptor.formats import (
     FORMATS,
@@ -32,7 +30,7 @@ from cute_py.tma.descriptor.formats import (
     OobFill,
     TensorMapDataType,
     TensorMapSwizzle,
-    format_of,
+    member_named,
 )
 
 __all__ = ["Residue", "TensorMap", "TensorMapIm2col", "TensorMapIm2colWide", "TensorMapTiled"]
@@ -69,11 +67,6 @@ def _fit(numbers: list[int]) -> bool:
 
 _E = TypeVar("_E", bound=IntEnum)
 
-_PREFIX: Final = re.compile(
-    r"(CU_TENSOR_MAP_)?((DATA_TYPE|INTERLEAVE|SWIZZLE|L2_PROMOTION(_L2)?|L2|(FLOAT_)?OOB_FILL|IM2COL_WIDE_MODE)_)?"
-)
-"""What the driver and CuTe write before the name of a member."""
-
 
 def as_member(kind: type[_E], value: object, what: str) -> _E | int:
     """The member of an enum, from the member, its number, or its name: 'B128', '128B', 'CU_TENSOR_MAP_SWIZZLE_128B'.
@@ -88,20 +81,14 @@ def as_member(kind: type[_E], value: object, what: str) -> _E | int:
     >>> as_member(TensorMapDataType, "bf16", "data_type"), as_member(L2Promotion, 9, "l2_promotion")
     (TensorMapDataType.BFLOAT16, 9)
     """
-    if isinstance(value, str):
-        plain = _PREFIX.sub("", value.strip().upper(), count=1)
-        for name in (plain, re.sub("^([0-9]+)B?", r"B\1", plain), f"PACKED_{plain}"):
-            if name in kind.__members__:
-                return kind[name]
-    if kind is TensorMapDataType and not is_integer(value) and is_dtype(value):
-        return kind(format_of(value))
-    if isinstance(value, str):
-        raise InvalidValueError(f"{what} = {given(value)}; no such name", {"known": ", ".join(kind.__members__)})
+    if not is_integer(value):
+        found = member_named(kind, value)  # type: ignore[arg-type]
+        if found is not None:
+            return found
+        if isinstance(value, str):
+            raise InvalidValueError(f"{what} = {given(value)}; no such name", {"known": ", ".join(kind.__members__)})
     number = expect_integer(value, what)
-    try:
-        return kind(number)
-    except ValueError:
-        return number
+    return kind(number) if number in kind._value2member_map_ else number
 
 
 def format_bits(data_type: int | None) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -106,12 +105,14 @@ def instructions_of(atom: Any) -> Any:
         raise
 
 
-def colexicographic(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
-    return [tuple(reversed(c)) for c in itertools.product(*[range(n) for n in reversed(shape)])]
+def colexicographic(shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+    """(size, rank): the coordinates, the first mode fastest."""
+    return np.stack(np.unravel_index(np.arange(math.prod(shape)), shape, order="F"), axis=-1)
 
 
-def places(layout: Layout, tile: tuple[int, ...]) -> dict[tuple[int, ...], int]:
-    return {c: int(layout(c if len(c) > 1 else c[0])) for c in colexicographic(tile)}
+def places(layout: Layout) -> np.ndarray[Any, Any]:
+    """(size,): the offset of each coordinate, in the same order."""
+    return cute.offsets(layout).ravel(order="F")
 
 
 @given(copies())
@@ -122,23 +123,21 @@ def test_boxes_cover_each_element_once(copy: Copy) -> None:
     work = instructions_of(atom)
     request = atom.request
     byte_strides = np.array([copy.itemsize, *request.global_strides], np.int64)
-    box = np.array(colexicographic(request.box_dim), np.int64)
-    counts = [n // t for n, t in zip(copy.sizes, copy.tile, strict=True)]
+    box = colexicographic(request.box_dim)
+    counts = tuple(n // t for n, t in zip(copy.sizes, copy.tile, strict=True))
     assert work.tiles == math.prod(counts)
-    shared = places(copy.shared, copy.tile)
-    strides = np.array(copy.strides, np.int64)
-    for number, corner in enumerate(colexicographic(tuple(counts))):
-        start = np.array(corner) * np.array(copy.tile)
-        want = {int((start + c) @ strides) * copy.itemsize: place * copy.itemsize for c, place in shared.items()}
-        got: dict[int, int] = {}
-        arrived = 0
-        for k in range(work.per_tile):
-            coords = work.coords[number * work.per_tile + k] + box
-            for j, address in enumerate((coords @ byte_strides).tolist()):
-                got[address] = int(work.smem_offsets[k]) + j * copy.itemsize
-                arrived += 1
-        assert arrived == len(got) == math.prod(copy.tile)
-        assert got == want
+    to = places(copy.shared) * copy.itemsize
+    within = colexicographic(copy.tile)
+    count = math.prod(copy.tile)
+    for number, corner in enumerate(colexicographic(counts)):
+        want = np.stack([(corner * copy.tile + within) @ np.array(copy.strides) * copy.itemsize, to])
+        mine = slice(number * work.per_tile, (number + 1) * work.per_tile)
+        addresses = (work.coords[mine, None, :] + box) @ byte_strides
+        arrived = work.smem_offsets[: work.per_tile, None] + np.arange(len(box)) * copy.itemsize
+        got = np.stack([addresses.ravel(), arrived.ravel()])
+        assert got.shape == want.shape == (2, count)
+        assert len(np.unique(got[0])) == count
+        np.testing.assert_array_equal(got[:, np.argsort(got[0])], want[:, np.argsort(want[0])])
 
 
 @given(copies(), st.integers(0, 10**6), st.booleans())
@@ -164,8 +163,7 @@ def test_each_element_lands_where_the_layout_says(copy: Copy, pick: int, overhan
     corners = colexicographic(counts)
     number = pick % len(corners)
     image = cute.tma.execute(atom, array, number, poison=0xCD).smem
-    for coord, place in places(copy.shared, copy.tile).items():
-        source = tuple(w * t + c for w, t, c in zip(corners[number], copy.tile, coord, strict=True))
-        inside = all(s < n for s, n in zip(source, copy.sizes, strict=True))
-        got = int.from_bytes(image[place * copy.itemsize : (place + 1) * copy.itemsize].tobytes(), "little")
-        assert got == (int(array[source]) if inside else 0), (coord, source)
+    sources = corners[number] * copy.tile + colexicographic(copy.tile)
+    inside = (sources < copy.sizes).all(axis=1)
+    want = np.where(inside, array[tuple(np.minimum(sources, np.array(copy.sizes) - 1).T)], 0)
+    np.testing.assert_array_equal(image.view(f"u{copy.itemsize}")[places(copy.shared)], want)

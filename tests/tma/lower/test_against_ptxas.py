@@ -62,11 +62,13 @@ def test_the_refusals_cover_every_form() -> None:
     assert {form.name for form in FORMS} == {name for name, _ in REFUSALS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", RANDOM_TARGETS)
 def test_random_texts(arch: str) -> None:
     assert differences(random_texts(1200, seed=7), arch) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", ("sm_80", "sm_90a", "sm_100a"))
 def test_the_first_version_of_each_variant(arch: str) -> None:
     """Taken from its first version on, and not with the one before."""
