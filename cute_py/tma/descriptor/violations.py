@@ -341,10 +341,13 @@ def _pad_strides(request: TensorMap, found: Diagnostic, choice: int) -> _Repaire
         padded = max(_up(stride, grain), reach) if stride else 0
         strides.append(padded)
         reach = padded * size if stride and padded != stride else 0
-    if tuple(strides) == request.global_strides or not bits:
+    changed = [i for i, padded in enumerate(strides) if padded != request.global_strides[i]]
+    if not changed or not bits:
         return None
-    rows = f"pad each row to {strides[0] * 8 // bits} elements" if strides else ""
-    text = f"globalStrides {request.global_strides} -> {tuple(strides)} bytes: {rows}"
+    first = changed[0]
+    what = f"round the stride of dimension {first + 1} up" if first else "pad each row"
+    elements = strides[first] * 8 // bits
+    text = f"globalStrides {request.global_strides} -> {tuple(strides)} bytes: {what} to {elements} elements"
     return text, replace(request, global_strides=tuple(strides), residue=None)
 
 
