@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from typing import TypeVar, overload
 
-from cute_py.argument_checks import wrong_type
+from cute_py.argument_checks import MAX_INTEGER, wrong_type
 from cute_py.errors import CoordinateError, InvalidTypeError, StaticAssertError, given
 from cute_py.layout.arguments import Coordinate, IntCoordinate, IntTuple, LayoutLike, Shape, Shaped, Tree
 from cute_py.layout.composed import ComposedLayout, Sliced, slice_parts
 from cute_py.layout.int_tuple import crd2idx_horner, crd2idx_of, idx2crd_colex, idx2crd_strided
-from cute_py.layout.layout import Layout, Thing, make
+from cute_py.layout.layout import Layout, Thing, are_numbers, make, offset_of_int, offset_of_tuple
 from cute_py.layout.leaf import Int, coordinate, to_internal, to_public, tree_text
 from cute_py.layout.trees import check_depth, congruent_trees, dice_tree, has_underscore, modes, slice_tree
 
@@ -35,6 +35,14 @@ def crd2idx(coord: IntCoordinate, shape: Shaped, stride: Tree | None = None) -> 
         return shape(coord)
     if stride is None:
         return to_public(crd2idx_horner(coordinate(coord), to_internal(shape)))
+    if type(coord) is int and are_numbers(shape, stride):  # without a leaf object
+        offset = offset_of_int(coord, shape, stride)
+        if offset and -MAX_INTEGER <= offset <= MAX_INTEGER:
+            return offset
+    elif type(coord) is tuple and are_numbers(shape, stride):
+        found = offset_of_tuple(coord, shape, stride)
+        if found is not None and found[0] and -MAX_INTEGER <= found[0] <= MAX_INTEGER:
+            return Int(found[0]) if found[1] else found[0]
     sizes, steps = to_internal(shape), to_internal(stride)
     if not congruent_trees(sizes, steps):
         raise CoordinateError("Mismatched Ranks", {"shape": tree_text(sizes), "stride": tree_text(steps)})

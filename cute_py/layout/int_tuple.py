@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterable
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from cute_py.argument_checks import MAX_INTEGER
 from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, StaticAssertError, given
 from cute_py.layout.arguments import IntTuple, LayoutLike, Leaf, Shape, Shaped, Tree
 from cute_py.layout.leaf import (
+    MAX_DEPTH,
     Dynamic,
     Int,
     coordinate,
@@ -272,12 +274,37 @@ def depth(thing: Shaped, *mode: int) -> Int:
     return Int(depth_of(at(_shape_of(thing), mode)))
 
 
+def _known_product(tree: tuple[Any, ...], depth: int = 0) -> tuple[int, bool] | None:
+    """(product, is it static?) of a public tree; None where only a closer look gives it: it has anything but `Int` and
+    int, a 0 (a static one decides the product, a run-time one does not), or numbers beyond the range."""
+    number, static = 1, True
+    for x in tree:
+        if type(x) is int:
+            number *= x
+            static = False
+        elif type(x) is Int:
+            number *= x.real
+        else:
+            part = _known_product(x, depth + 1) if type(x) is tuple and depth < MAX_DEPTH else None
+            if part is None:
+                return None
+            number *= part[0]
+            static = static and part[1]
+    return (number, static) if 0 < abs(number) <= MAX_INTEGER else None
+
+
 def size(thing: Shaped, *mode: int) -> Int | int:
     """The product of the shape, or of one of its modes.
 
     >>> print(size((Int(4), (Int(2), Int(3)))), size(Layout((4, 8)), 1))
     _24 8
     """
+    seen = getattr(thing, "_public", None)
+    whole = seen[0] if type(seen) is tuple else thing
+    if type(whole) is tuple and not mode:
+        known = _known_product(whole)
+        if known is not None:
+            return int.__new__(Int, known[0]) if known[1] else known[0]
     return to_public(product_of(at(_shape_of(thing), mode)))
 
 
@@ -287,7 +314,7 @@ def product(tree: Shaped) -> Int | int:
     >>> print(product((2, (3, 4))), product((Int(2), Int(3))))
     24 _6
     """
-    return to_public(product_of(_shape_of(tree)))
+    return size(tree)
 
 
 def product_each(tree: Shaped) -> tuple[Int | int, ...]:

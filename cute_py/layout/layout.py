@@ -10,10 +10,10 @@ integer module (see `leaf.IntegerModule`), so that offsets can be coordinates.
 Guarantee: `layout(i) == layout(idx2crd(i, layout.shape))` for every integer i, also beyond the size.
 
 Two functions compute an offset. `int_tuple.crd2idx_of` takes any coordinate and any stride, as internal leaves.
-`offset_of_int` and `offset_of_tuple` handle the common case, plain ints in a layout of known integers, without leaf
-objects; they return the same number as an int, or None for a symbol, a basis stride, a static coordinate or a
-coordinate that does not fit. A run-time coordinate gives a run-time offset, except that an offset of 0 may be static:
-`is_run_time_zero` decides which.
+`offset_of_int` and `offset_of_tuple` handle the common case, integers in a layout of known numbers, without leaf
+objects; they return the same number, or None for a symbol, a basis stride or a coordinate that does not fit. A
+run-time coordinate gives a run-time offset, except that an offset of 0 may be static: `is_run_time_zero` decides
+which.
 
 A composed layout `outer o offset o inner` and a tensor `engine o layout` take their coordinates from a layout inside
 them. Coalescing, grouping, dividing and tiling change only that layout; the method `with_domain` of these classes
@@ -30,12 +30,13 @@ element is any stride with `modes` (its path) and `value`; its method `at(path, 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 from cute_py.argument_checks import MAX_INTEGER, expect, expect_integer, is_integer, wrong_type
-from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given, integer_text
 from cute_py.layout.arguments import (
     Coordinate,
     IntCoordinate,
@@ -50,14 +51,14 @@ from cute_py.layout.arguments import (
 )
 from cute_py.layout.int_tuple import compact_left, compact_order, crd2idx_of, product_of
 from cute_py.layout.leaf import (
+    MAX_DEPTH,
     Dynamic,
     Int,
     check_results,
     coordinate,
-    equal_values,
-    hashable,
     internal_leaf,
     is_symbolic,
+    public_text,
     substituted,
     times,
     to_internal,
@@ -80,84 +81,111 @@ if TYPE_CHECKING:
     import sympy
 
 
-def offset_of_tuple(coord: tuple[Coordinate, ...], shape: Tree, stride: Tree) -> int | None:
-    """The offset of a tuple of ints and tuples."""
+def offset_of_tuple(coord: tuple[Coordinate, ...], shape: IntTuple, stride: Tree) -> tuple[int, bool] | None:
+    """(offset, is it static?) of a tuple of integers and tuples: a term is run-time if one factor is, and neither is a
+    static 0."""
     if type(shape) is not tuple or len(coord) != len(shape):
         return None
-    total = 0
+    total, static = 0, True
     for i, c in enumerate(coord):
         d = stride[i]  # type: ignore[index]
-        if type(c) is int:
-            if type(d) is int:
-                total += c * d
-                continue
-            part = offset_of_int(c, shape[i], d)
-        elif type(c) is tuple:
-            part = offset_of_tuple(c, shape[i], d)
+        kind = type(c)
+        if kind is tuple:
+            found = offset_of_tuple(c, shape[i], d)  # type: ignore[arg-type]
+            if found is None:
+                return None
+            total += found[0]
+            static = static and found[1]
+            continue
+        known = kind is Int
+        if kind is not int:
+            if not known and (isinstance(c, (bool, Int)) or not isinstance(c, Integral)):
+                return None
+            c = c.real if known else operator.index(c)  # type: ignore[union-attr, arg-type]
+        if type(d) is int:
+            total += c * d  # type: ignore[operator]
+            static = static and known and c == 0
+        elif type(d) is Int:
+            step = d.real
+            total += c * step  # type: ignore[operator]
+            static = static and (known or step == 0)
         else:
-            return None
-        if part is None:
-            return None
-        total += part
-    return total
+            part = None if known else offset_of_int(c, shape[i], d)  # type: ignore[arg-type]
+            if part is None or (part == 0 and not is_run_time_zero(c, d)):  # type: ignore[arg-type]
+                return None
+            total += part
+            static = False
+    return total, static
 
 
-def offset_of_int(coord: int, shape: Tree, stride: Tree) -> int | None:
-    """The offset of one int: split over the modes, the last takes the rest; division rounds toward zero."""
-    if type(stride) is not tuple:
-        if type(stride) is Dynamic and type(stride.value) is int:
-            return coord * stride.value
-        return coord * stride if type(stride) is int else None
-    if not stride:
+def offset_of_int(coord: int, shape: IntTuple, stride: Tree) -> int | None:
+    """The offset of one int: split over the leaves, the last takes the rest; division rounds toward zero."""
+    flat: tuple[Any, ...] | list[Any]
+    steps: tuple[Any, ...] | list[Any]
+    if type(shape) is not tuple:
+        flat, steps = (shape,), (stride,)
+    elif tuple in map(type, shape):
+        flat, steps = leaves(shape), leaves(stride)
+    else:
+        flat, steps = shape, stride  # type: ignore[assignment]
+    if not steps:
         return 0
-    total = 0
-    last = len(stride) - 1
-    for i in range(last):
-        s, d = shape[i], stride[i]  # type: ignore[index]
-        size = s if type(s) is int else _size(s)
-        if size is None:
-            return None
-        if size == 0:
-            raise LayoutError("a coordinate can't be split over a mode of size 0", {"mode": i})
-        rest = coord // size if coord >= 0 else -(-coord // size)
-        part = coord - rest * size
+    rest, total, last = abs(coord), 0, len(flat) - 1
+    for i, d in enumerate(steps):
+        part = rest
+        if i < last:
+            size = flat[i]
+            if type(size) is not int:
+                if type(size) is not Int:
+                    return None
+                size = size.real
+            if size == 0:
+                raise LayoutError("a coordinate can't be split over a mode of size 0", {"mode": _empty_mode(shape)})
+            rest, part = divmod(rest, size)
         if type(d) is int:
             total += part * d
+        elif type(d) is Int:
+            total += part * d.real
         else:
-            inner = offset_of_int(part, s, d)
-            if inner is None:
-                return None
-            total += inner
-        coord = rest
-    inner = offset_of_int(coord, shape[last], stride[last])  # type: ignore[index]
-    return None if inner is None else total + inner
-
-
-def _size(shape: Tree) -> int | None:
-    """The number of elements as a bare int; None if a symbol is among the sizes."""
-    if type(shape) is not tuple:
-        value = shape.value if type(shape) is Dynamic else shape
-        return value if type(value) is int else None
-    n = 1
-    for s in shape:
-        size = s if type(s) is int else _size(s)
-        if size is None:
             return None
-        n *= size
-    return n
+    return total if coord >= 0 else -total
 
 
-def is_run_time_zero(coord: int | tuple[Coordinate, ...], stride: Tree) -> bool:
-    """Whether an offset of 0 is surely a run-time 0: a run-time coordinate meets a stride that is no static 0 without
-    a modulo before it, as the last mode does of those that one integer is split over."""
-    if type(coord) is tuple:
-        for c, d in zip(coord, stride, strict=True):  # type: ignore[arg-type]
-            if type(c) is int and type(d) is not tuple and (type(d) is not int or d != 0):
-                return -MAX_INTEGER <= c <= MAX_INTEGER
-        return False
+def _empty_mode(shape: IntTuple) -> int:
+    """The first mode but the last that is empty, of the innermost tuple that ends the shape and has one."""
+    while True:
+        for i, mode in enumerate(shape[:-1]):  # type: ignore[index]
+            if 0 in leaves(mode):
+                return i
+        shape = shape[-1]  # type: ignore[index]
+
+
+def is_run_time_zero(coord: int, stride: Tree) -> bool:
+    """Whether the offset 0 of an int is surely a run-time 0: it meets a last stride that is no static 0, without a
+    modulo before it."""
     while type(stride) is tuple and stride:
         stride = stride[-1]
-    return stride not in (0, ()) and -MAX_INTEGER <= coord <= MAX_INTEGER  # type: ignore[operator]
+    return stride != () and not (type(stride) is Int and stride == 0) and -MAX_INTEGER <= coord <= MAX_INTEGER
+
+
+_KNOWN: Final = (int, Int)
+
+
+def are_numbers(shape: Any, stride: Any, depth: int = 0) -> bool:
+    """Are two public trees a shape and a stride of known numbers, of one profile and in their ranges? It is False too
+    for trees that only a closer look can judge."""
+    if type(shape) is not tuple:
+        return type(shape) in _KNOWN and type(stride) in _KNOWN and 0 <= shape <= MAX_INTEGER >= stride >= -MAX_INTEGER
+    if type(stride) is not tuple or len(shape) != len(stride) or depth > MAX_DEPTH:
+        return False
+    for i, s in enumerate(shape):
+        d = stride[i]
+        if type(s) is tuple:
+            if not are_numbers(s, d, depth + 1):
+                return False
+        elif not (type(s) in _KNOWN and type(d) in _KNOWN and 0 <= s <= MAX_INTEGER >= d >= -MAX_INTEGER):
+            return False
+    return True
 
 
 class Major:
@@ -201,31 +229,36 @@ class Layout:
     (11, 9, Layout((4,), (6,)))
     """
 
-    __slots__ = ("_assumptions", "_public", "_shape", "_stride")
+    __slots__ = ("_assumptions", "_inner", "_public")
 
-    _shape: Tree
-    _stride: Tree
+    _inner: tuple[Tree, Tree] | None
+    """Shape and stride as internal trees, for the algebra: made at first use where the constructor was given public
+    ones."""
     _public: tuple[IntTuple, Tree] | None
+    """Shape and stride as users see them, for users and for offsets: made at first use of a result of the algebra."""
     _assumptions: Assumptions
 
     def __init__(self, shape: Shape, stride: Stride = None) -> None:
-        changed: list[Tree] = []
-        self._shape = _checked_shape(to_internal(shape, 0, changed))
-        self._public = None
         self._assumptions = ()
+        if are_numbers(shape, stride):  # as nearly always: nothing to refuse, and nothing to convert yet
+            self._public = (shape, stride)  # type: ignore[assignment]
+            self._inner = None
+            return
+        changed: list[Tree] = []
+        sizes = _checked_shape(to_internal(shape, 0, changed))
+        self._public = None
         if stride is None or stride is LayoutLeft:
-            self._stride = compact_left(self._shape)[0]
+            self._inner = (sizes, compact_left(sizes)[0])
         elif stride is LayoutRight:
-            self._stride = compact_left(self._shape, order=-1)[0]
+            self._inner = (sizes, compact_left(sizes, order=-1)[0])
         else:
-            self._stride = to_internal(stride, 0, changed)
+            steps = to_internal(stride, 0, changed)
+            if not congruent_trees(sizes, steps):
+                facts = {"shape": tree_text(sizes), "stride": tree_text(steps)}
+                raise LayoutError("shape and stride must be congruent", facts)
+            self._inner = (sizes, steps)
             if not changed:
                 self._public = (shape, stride)  # type: ignore[assignment]
-            if not congruent_trees(self._shape, self._stride):
-                raise LayoutError(
-                    "shape and stride must be congruent",
-                    {"shape": tree_text(self._shape), "stride": tree_text(self._stride)},
-                )
 
     @property
     def shape(self) -> IntTuple:
@@ -235,10 +268,26 @@ class Layout:
     def stride(self) -> Tree:
         return (self._public or self._seen())[1]
 
+    @property
+    def _shape(self) -> Tree:
+        return (self._inner or self._trees())[0]
+
+    @property
+    def _stride(self) -> Tree:
+        return (self._inner or self._trees())[1]
+
     def _seen(self) -> tuple[IntTuple, Tree]:
-        """(shape, stride) as users see them: the constructor's own, or made from the internal trees at first use."""
-        self._public = (to_public(self._shape), to_public(self._stride))
+        """(shape, stride) as users see them."""
+        if self._public is None:
+            self._public = (to_public(self._shape), to_public(self._stride))
         return self._public
+
+    def _trees(self) -> tuple[Tree, Tree]:
+        """(shape, stride) as internal trees."""
+        if self._inner is None:
+            shape, stride = self._public  # type: ignore[misc]
+            self._inner = (to_internal(shape), to_internal(stride))
+        return self._inner
 
     @property
     def assumptions(self) -> Assumptions:
@@ -252,17 +301,18 @@ class Layout:
     def __call__(self, *coord: Coordinate) -> int | Layout:
         """The offset at a coordinate, or the sublayout that a coordinate with `_` (or None) keeps."""
         c: Any = coord[0] if len(coord) == 1 else coord
-        kind = type(c)
-        if kind is tuple:
-            offset = offset_of_tuple(c, self._shape, self._stride)
-        elif kind is int:
-            offset = offset_of_int(c, self._shape, self._stride)
-        else:
-            return self._general_call(c)
-        if offset and -MAX_INTEGER <= offset <= MAX_INTEGER:
-            return offset
-        if offset == 0 and is_run_time_zero(c, self._stride):
-            return 0
+        if type(c) is tuple:
+            found = offset_of_tuple(c, *(self._public or self._seen()))
+            if found is not None:
+                offset, static = found
+                if -MAX_INTEGER <= offset <= MAX_INTEGER and (offset or max(map(abs, leaves(c)), default=0) <= MAX_INTEGER):
+                    return int.__new__(Int, offset) if static else offset
+        elif type(c) is int:
+            shape, stride = self._public or self._seen()
+            found_int = offset_of_int(c, shape, stride)
+            if found_int is not None and -MAX_INTEGER <= found_int <= MAX_INTEGER:
+                if found_int or is_run_time_zero(c, stride):
+                    return found_int
         return self._general_call(c)
 
     def _general_call(self, coord: Coordinate) -> int | Layout:
@@ -274,32 +324,36 @@ class Layout:
 
     def __getitem__(self, mode: int) -> Layout:
         """Mode `mode` as a layout; a layout of an integer shape is its own only mode."""
-        mode = expect_integer(mode, "a mode number, layout[i],", hint="layout(coord) evaluates")
-        if type(self._shape) is not tuple:
+        shape, stride = self._public or self._seen()
+        if type(mode) is not int:
+            mode = expect_integer(mode, "a mode number, layout[i],", hint="layout(coord) evaluates")
+        if type(shape) is not tuple:
             if mode not in (0, -1):
                 raise InvalidValueError(f"layout[{mode}]: {self} has 1 mode")
             return self
-        if not -len(self._shape) <= mode < len(self._shape):
-            raise InvalidValueError(f"layout[{mode}]: {self} has {len(self._shape)} modes")
-        return make(self._shape[mode], self._stride[mode], self._assumptions)  # type: ignore[index]
+        if not -len(shape) <= mode < len(shape):
+            raise InvalidValueError(f"layout[{integer_text(mode)}]: {self} has {len(shape)} modes")
+        part = _new(Layout)
+        part._public, part._inner, part._assumptions = (shape[mode], stride[mode]), None, self._assumptions  # type: ignore[index]
+        return part
 
     __iter__ = None
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Layout):
+        if type(other) is not Layout:
             return NotImplemented
-        if self._shape == other._shape and self._stride == other._stride:  # static numbers, compared in C
-            return True
-        return equal_values(self._shape, other._shape) and equal_values(self._stride, other._stride)
+        return (self._public or self._seen()) == (other._public or other._seen())
 
     def __hash__(self) -> int:
-        return hash((hashable(self._shape), hashable(self._stride)))
+        return hash(self._public or self._seen())
 
     def __str__(self) -> str:
-        return f"{tree_text(self._shape)}:{tree_text(self._stride)}"
+        shape, stride = self._public or self._seen()
+        return f"{public_text(shape)}:{public_text(stride)}"
 
     def __repr__(self) -> str:
-        return f"Layout({self.shape!r}, {self.stride!r})"
+        shape, stride = self._public or self._seen()
+        return f"Layout({shape!r}, {stride!r})"
 
     def __reduce__(self) -> tuple[type[Layout], tuple[IntTuple, Tree]]:
         return (Layout, (self.shape, self.stride))
@@ -367,8 +421,7 @@ def make(shape: Tree, stride: Tree, assumptions: Assumptions = ()) -> Layout:
     check_results(shape)
     check_results(stride)
     layout = _new(Layout)
-    layout._shape = shape
-    layout._stride = stride
+    layout._inner = (shape, stride)
     layout._public = None
     layout._assumptions = assumptions
     return layout
@@ -617,4 +670,23 @@ def cosize(layout: LayoutLike, *mode: int) -> Int | int:
     >>> print(cosize(Layout((Int(4), Int(8)), (Int(8), Int(1)))))
     _32
     """
+    if type(layout) is Layout and not mode:
+        known = _known_extent(*(layout._public or layout._seen()))
+        if known is not None:
+            return int.__new__(Int, known[0]) if known[1] else known[0]
     return to_public(product_of(to_internal(coshape(layout, *mode))))
+
+
+def _known_extent(shape: Tree, stride: Tree) -> tuple[int, bool] | None:
+    """(1 + the largest offset, is it static?) of public trees; None where a leaf is neither `Int` nor int."""
+    total, static = 1, True
+    for s, d in zip(leaves(shape), leaves(stride), strict=True):
+        if type(s) not in _KNOWN or type(d) not in _KNOWN:
+            return None
+        reach, step = s.real - 1, d.real
+        total += reach * abs(step)
+        if type(s) is int:
+            static = static and type(d) is Int and step == 0
+        elif type(d) is int:
+            static = static and reach == 0
+    return (total, static) if total <= MAX_INTEGER else None
