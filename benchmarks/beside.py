@@ -1,7 +1,7 @@
 """Figures beside those of another program, each with its bound: measured in turns, printed as a table, kept as JSON.
 
-A time is the median of several runs. Those that are compared take turns, so that a busy machine is busy for all of
-them; a ratio therefore holds on a shared machine, where a time does not.
+A time is the median of several runs, in processor time, which other work on the machine does not count in. Those that
+are compared take turns, so that what other work does to the caches and the clock meets all of them.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ def medians_of(turns: int, *work: tuple[Callable[[], Sequence[tuple[Any, ...]]],
         for found, (prepare, call) in zip(taken, work, strict=True):
             fresh = prepare()
             gc.disable()
-            start = time.perf_counter()
+            start = time.thread_time()
             for arguments in fresh:
                 call(*arguments)
-            found.append((time.perf_counter() - start) / len(fresh))
+            found.append((time.thread_time() - start) / len(fresh))
             gc.enable()
     return list(map(statistics.median, taken))
 

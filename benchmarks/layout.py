@@ -120,9 +120,6 @@ class Side:
     def tile(self) -> Any:
         return self.layout(self.case.tile)
 
-    def composition(self, *operands: Any) -> Any:
-        return getattr(self.library, "composition", None) or self.library.compose
-
 
 Operation = tuple[Callable[[Any], Callable[..., Any]], Callable[[Side, Pair], tuple[Any, ...]]]
 """(library -> what is called, (side, layout) -> fresh arguments)."""
@@ -156,6 +153,10 @@ def and_tiler(side: Side, pair: Pair) -> tuple[Any, ...]:
 
 def and_target(side: Side, pair: Pair) -> tuple[Any, ...]:
     return side.layout(pair), side.number(4 * math.prod(flat(pair[0])))
+
+
+def with_swizzle(side: Side, pair: Pair) -> tuple[Any, ...]:
+    return side.library.Swizzle(2, 0, 3), side.layout(pair)
 
 
 def at(coordinate: Callable[[Side], Any]) -> Callable[[Side, Pair], tuple[Any, ...]]:
@@ -196,10 +197,7 @@ ALGEBRA: dict[str, Operation] = {
     "raked_product": (named("raked_product"), tile_first),
     "flat_divide, tiler": (named("flat_divide"), and_tiler),
     "nullspace": (named("nullspace"), one),
-    "composition(swizzle, L)": (
-        named("composition", "compose", "ComposedLayout"),
-        lambda side, pair: (side.library.Swizzle(2, 0, 3), side.layout(pair)),
-    ),
+    "composition(swizzle, L)": (named("composition", "compose", "ComposedLayout"), with_swizzle),
 }
 ACCESSORS: dict[str, Operation] = {
     "==": (python(operator.eq), lambda side, pair: (side.layout(pair), side.layout(pair))),
@@ -231,12 +229,11 @@ ACCESSORS: dict[str, Operation] = {
     "swizzled(tuple)": (
         python(operator.call),
         lambda side, pair: (
-            named("composition", "compose", "ComposedLayout")(side.library)(*ALGEBRA["composition(swizzle, L)"][1](side, pair)),
+            named("composition", "compose", "ComposedLayout")(side.library)(*with_swizzle(side, pair)),
             side.case.coord,
         ),
     ),
 }
-_TEXTS = ("str", "repr")
 
 
 def values(result: Any) -> Any:
@@ -262,7 +259,7 @@ def outcome(operation: Operation, side: Side, pair: Pair) -> Any:
 
 
 def beside_peers(
-    name: str, operation: Operation, case: Case, static: bool, libraries: dict[str, Any], group: str
+    name: str, operation: Operation, case: Case, static: bool, libraries: dict[str, Any]
 ) -> list[Row]:
     """The row of an operation on a case, or none where no peer computes the same."""
     ours, call = Side(cute, case, static), operation[0]
@@ -302,7 +299,7 @@ def algebra(libraries: dict[str, Any]) -> list[Row]:
         for name, operation in operations.items():
             for case in CASES:
                 for static in (True, False):
-                    mine += beside_peers(name, operation, case, static, libraries, group)
+                    mine += beside_peers(name, operation, case, static, libraries)
         compared = [row.figure for row in mine if row.theirs and not row.what.startswith("Layout(")]
         rows += mine
         if compared:

@@ -305,21 +305,23 @@ class Layout:
             found = offset_of_tuple(c, *(self._public or self._seen()))
             if found is not None:
                 offset, static = found
-                if -MAX_INTEGER <= offset <= MAX_INTEGER and (offset or max(map(abs, leaves(c)), default=0) <= MAX_INTEGER):
+                fits = offset or max(map(abs, leaves(c)), default=0) <= MAX_INTEGER
+                if fits and -MAX_INTEGER <= offset <= MAX_INTEGER:
                     return int.__new__(Int, offset) if static else offset
         elif type(c) is int:
             shape, stride = self._public or self._seen()
             found_int = offset_of_int(c, shape, stride)
-            if found_int is not None and -MAX_INTEGER <= found_int <= MAX_INTEGER:
-                if found_int or is_run_time_zero(c, stride):
-                    return found_int
+            if found_int and -MAX_INTEGER <= found_int <= MAX_INTEGER:
+                return found_int
+            if found_int == 0 and is_run_time_zero(c, stride):
+                return 0
         return self._general_call(c)
 
     def _general_call(self, coord: Coordinate) -> int | Layout:
         """Any coordinate, any strides, and the static results that the fast path does not distinguish."""
         check_depth(coord)
         if has_underscore(coord):
-            return make(slice_tree(coord, self._shape), slice_tree(coord, self._stride), self._assumptions)
+            return rearranged(slice_tree(coord, self._shape), slice_tree(coord, self._stride), self._assumptions)
         return to_public(crd2idx_of(coordinate(coord), self._shape, self._stride))
 
     def __getitem__(self, mode: int) -> Layout:
@@ -420,6 +422,11 @@ def make(shape: Tree, stride: Tree, assumptions: Assumptions = ()) -> Layout:
     """A layout of internal trees, unchecked: for the algebra, whose results are congruent by construction."""
     check_results(shape)
     check_results(stride)
+    return rearranged(shape, stride, assumptions)
+
+
+def rearranged(shape: Tree, stride: Tree, assumptions: Assumptions = ()) -> Layout:
+    """As `make`, of numbers that other layouts have already."""
     layout = _new(Layout)
     layout._inner = (shape, stride)
     layout._public = None
@@ -449,9 +456,20 @@ def make_layout(*parts: Shape | Tree | Major | Layout, stride: Stride = None) ->
 
 def joined(parts: Iterable[Layout]) -> Layout:
     """One layout whose modes are the given layouts."""
-    parts = tuple(parts)
-    notes = tuple(a for p in parts for a in p._assumptions)
-    return make(tuple([p._shape for p in parts]), tuple([p._stride for p in parts]), notes)
+    trees, notes = [], ()
+    for p in parts:
+        trees.append(p._inner or p._trees())
+        notes += p._assumptions
+    return rearranged(*zip(*trees, strict=True), notes) if trees else rearranged((), ())
+
+
+def modes_of(layout: Layout) -> list[Layout]:
+    """The modes as layouts; a layout of an integer shape is its own only mode."""
+    shape, stride = layout._inner or layout._trees()
+    if type(shape) is not tuple:
+        return [layout]
+    notes = layout._assumptions
+    return [rearranged(s, d, notes) for s, d in zip(shape, stride, strict=True)]  # type: ignore[arg-type]
 
 
 def make_ordered_layout(shape: Shape, order: Tree | Major) -> Layout:

@@ -278,13 +278,14 @@ def check_results(tree: Tree) -> None:
     x: Any
     for x in tree if type(tree) is tuple else (tree,):
         kind = type(x)
-        if kind is int:
-            if not -MAX_RESULT <= x <= MAX_RESULT:
-                check_result(x)
-        elif kind is tuple:
+        if kind is tuple:
             check_results(x)
-        elif kind is Dynamic and type(x.value) is int:
-            check_result(x.value)
+            continue
+        if kind is Dynamic:
+            x = x.value
+            kind = type(x)
+        if kind is int and not -MAX_RESULT <= x <= MAX_RESULT:
+            check_result(x)
 
 
 def _combine(op: Callable[[int, int], int], left: int, right: int) -> int:
@@ -576,7 +577,6 @@ def public_text(tree: Tree) -> str:
     """
     if type(tree) is not tuple:
         return str(tree)
-    x: Any
     parts = [_static_text(x) if type(x) is Int else f"{x}" if type(x) is int else public_text(x) for x in tree]
     return f"({','.join(parts)})"
 

@@ -36,6 +36,7 @@ from cute_py.layout.layout import (
     domain_of,
     joined,
     make,
+    modes_of,
     of_layouts,
     shape_of,
 )
@@ -51,12 +52,11 @@ def guide_of(tiler: Tiler) -> Tree:
 
 def _by_mode(operation: Callable[[Layout, Tiler], Layout], layout: Layout, tiler: tuple[Tiler, ...]) -> Layout:
     """The operation on each mode that the tiler has; the others stay."""
-    rank = len(modes(layout._shape))
-    if len(tiler) > rank:
+    parts = modes_of(layout)
+    if len(tiler) > len(parts):
         raise StaticAssertError(
             f"{operation.__name__}: Too many modes in tiler.", {"tiler": tiler_text(tiler), "layout": layout}
         )
-    parts = [layout[i] for i in range(rank)]
     return joined([operation(p, t) for p, t in zip(parts, tiler, strict=False)] + parts[len(tiler) :])
 
 
