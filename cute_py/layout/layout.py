@@ -56,6 +56,7 @@ from cute_py.layout.leaf import (
     Int,
     check_results,
     coordinate,
+    inner_tree,
     internal_leaf,
     is_symbolic,
     public_text,
@@ -286,7 +287,7 @@ class Layout:
         """(shape, stride) as internal trees."""
         if self._inner is None:
             shape, stride = self._public  # type: ignore[misc]
-            self._inner = (to_internal(shape), to_internal(stride))
+            self._inner = (inner_tree(shape), inner_tree(stride))
         return self._inner
 
     @property

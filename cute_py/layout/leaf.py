@@ -520,6 +520,13 @@ def to_internal(tree: Shaped | Tree, depth: int = 0, changed: list[Tree] | None 
     return leaf
 
 
+def inner_tree(tree: Tree) -> Tree:
+    """A public tree that was checked before -> internal."""
+    if type(tree) is tuple:
+        return tuple([x.real if type(x) is Int else Dynamic(x) if type(x) is int else inner_tree(x) for x in tree])  # type: ignore[attr-defined]
+    return internal_leaf(tree)  # type: ignore[no-any-return]
+
+
 def coordinate(tree: Shaped | Coordinate) -> Tree:
     """A public coordinate -> internal, as `to_internal`; an element of a coordinate tensor (anything with `as_tuple`)
     is the tuple of its numbers, at any depth."""

@@ -212,7 +212,7 @@ def _interleaved(block: Layout, tiler: LayoutLike, first: int) -> Layout:
     tiler = domain_of(tiler)
     rank = max(len(modes(block._shape)), len(modes(tiler._shape)))
     result = logical_product(append(block, None, rank), append(tiler, None, rank))
-    a, b = result[first], result[1 - first]
+    a, b = modes_of(result)[:: 1 - 2 * first]
     return make(zip_pairs(a._shape, b._shape), zip_pairs(a._stride, b._stride), a._assumptions + b._assumptions)
 
 
