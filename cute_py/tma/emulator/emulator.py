@@ -23,6 +23,7 @@ from cute_py.tma.emulator.engine import Batch, TransactionBytes, require_apart
 from cute_py.tma.emulator.geometry import Descriptor, Geometry, geometry
 from cute_py.tma.emulator.mbarrier import Mbarrier, signalled
 from cute_py.tma.emulator.memory import IntegersLike, Memory, Window, as_global, as_shared
+from cute_py.tma.emulator.tile import load_inside
 
 
 class Emulator:
@@ -88,6 +89,11 @@ class Emulator:
             EmissionError: the form does not exist on this architecture.
             UnknownFactError: bits without a known meaning; or, when strict, what was not measured.
         """
+        plain = barrier is None and multicast_mask is None and type(im2col_offsets) is tuple and not im2col_offsets
+        if plain and mode is None and type(cta_group) is int and cta_group == 1:
+            done = load_inside(self.geometry(descriptor_bytes), gmem, gmem_base, coords, smem, smem_offset)
+            if done is not None:
+                return done
         if expect_integer(cta_group, "cta_group", 1, 2) != 1:
             operands.require_form(self.arch, f"cta_group::{cta_group}", "load")
         one = descriptor_bytes, gmem, [coords], smem, mode, smem_offset, gmem_base, im2col_offsets
