@@ -48,6 +48,8 @@ Spans: TypeAlias = tuple[Integers, Integers]
 """First and one past the last host address of ranges of bytes."""
 
 PIECE_BYTES: Final = 1 << 21
+KEPT_ROWS: Final = 1 << 18
+"""Rows of instructions that are walked once, and not once to check them and once to move them: some megabytes."""
 
 
 class TransactionBytes(int):
@@ -103,7 +105,8 @@ class Batch:
         """Indices of the instructions that go as blocks; None if all do."""
         self._general = np.arange(len(coords))
         """Indices of the others."""
-        self._kept: Rows | None = None
+        self._kept: dict[tuple[int, int], Rows] = {}
+        """The rows of the pieces that were checked, as far as they are few."""
         self._scratch = np.empty(0, np.uint8)
 
     def walk(self, chosen: Chosen) -> Rows:
@@ -129,11 +132,13 @@ class Batch:
                 self._general = np.nonzero(~held)[0]
                 self._blocked = np.nonzero(held)[0] if len(self._general) else None
         for start in range(0, len(self._general), self.limit):
-            rows = self.walk(self._general[start : start + self.limit])
+            stop = min(start + self.limit, len(self._general))
+            rows = self.walk(self._general[start:stop])
+            if stop * self.rows <= KEPT_ROWS:
+                self._kept[start, stop] = rows
             for low, high, which in _groups(rows.first, rows.last):
                 address = rows.address[which][rows.inside[which]]
                 require_rows(self.memory, address + low, high - low, writing=self.writing)
-            self._kept = rows if len(self.coords) == 1 else None
 
     # ---- pieces ------------------------------------------------------------------------------------------------
 
@@ -143,8 +148,9 @@ class Batch:
             return
         low, high = np.searchsorted(self._general, (start, stop)).tolist()
         for first in range(low, high, self.limit):
-            chosen = self._general[first : min(first + self.limit, high)]
-            yield chosen, self._kept or self.walk(chosen)
+            last = min(first + self.limit, high)
+            chosen = self._general[first:last]
+            yield chosen, self._kept.get((first, last)) or self.walk(chosen)
 
     def _block_pieces(self, start: int, stop: int) -> Iterator[tuple[Chosen, Bytes]]:
         """(which instructions, view of global memory) in [start, stop) of those that go as blocks."""

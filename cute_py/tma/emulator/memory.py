@@ -269,13 +269,14 @@ def _held(
 
 def read_rows(memory: GlobalMemory, address: Integers, size: int) -> Bytes:
     """(m, size) bytes at (m,) addresses that some range holds; what lies behind the end of its range reads as 0."""
-    out = np.zeros((len(address), size), np.uint8)
+    out = None
     for chosen, kept, start, held in _held(memory, address, size):
         rows = kept[start].view(np.uint8).reshape(-1, held)
-        if len(rows) == len(out) and held == size:
+        if len(rows) == len(address) and held == size:
             return rows
+        out = np.zeros((len(address), size), np.uint8) if out is None else out
         out[chosen, :held] = rows
-    return out
+    return np.zeros((len(address), size), np.uint8) if out is None else out
 
 
 def write_rows(memory: GlobalMemory, address: Integers, rows: Bytes) -> None:
