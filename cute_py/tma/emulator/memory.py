@@ -196,6 +196,24 @@ def as_global(gmem: Memory, gmem_base: int, *, writable: bool) -> GlobalMemory:
     return memory
 
 
+def unequal_bits(found: NDArray[np.generic], expected: NDArray[np.generic]) -> tuple[int, int] | None:
+    """(index, in row-major order, of the first element whose bits differ, how many differ); None if none does.
+
+    Args:
+        found, expected: arrays of one shape and type.
+    """
+    if found.flags.c_contiguous and expected.flags.c_contiguous and found.nbytes % 8 == 0 and found.ndim:
+        # They are equal nearly always, which is seen eight bytes at a time.
+        if np.array_equal(found.reshape(-1).view(np.uint64), expected.reshape(-1).view(np.uint64)):
+            return None
+    size = found.dtype.itemsize
+    if size in (1, 2, 4, 8):  # as integers: a NaN equals itself there, and 0 is not -0
+        found, expected = found.view(f"u{size}"), expected.view(f"u{size}")
+    differ = np.asarray(found != expected)
+    count = int(np.count_nonzero(differ))
+    return (int(differ.argmax()), count) if count else None
+
+
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
 
