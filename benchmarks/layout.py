@@ -258,9 +258,7 @@ def outcome(operation: Operation, side: Side, pair: Pair) -> Any:
         return None
 
 
-def beside_peers(
-    name: str, operation: Operation, case: Case, static: bool, libraries: dict[str, Any]
-) -> list[Row]:
+def beside_peers(name: str, operation: Operation, case: Case, static: bool, libraries: dict[str, Any]) -> list[Row]:
     """The row of an operation on a case, or none where no peer computes the same."""
     ours, call = Side(cute, case, static), operation[0]
     pairs = [(pair, want) for pair in case.pairs if (want := outcome(operation, ours, pair)) is not None]

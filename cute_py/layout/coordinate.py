@@ -87,7 +87,7 @@ def _digits(idx: int, shape: tuple[Any, ...], depth: int = 0) -> IntTuple | None
                 return None
             out.append(inner)
             continue
-        if type(s) is not int and (type(s) is not Int or s == 1) or not 0 < s <= MAX_INTEGER:
+        if (type(s) is not int and (type(s) is not Int or s == 1)) or not 0 < s <= MAX_INTEGER:
             return None
         if i < last:
             idx, part = divmod(idx, s.real)

@@ -18,8 +18,6 @@ from cute_py.tma.descriptor.limits import refuse_unknown, unknown_addition
 from cute_py.tma.descriptor.request import (
     HasRequest,
     TensorMap,
-    TensorMapIm2col,
-    TensorMapIm2colWide,
     TensorMapTiled,
     corners_of,
     format_bits,

@@ -2,8 +2,8 @@
 
 A batch holds n instructions in arrays. Of one instruction each array holds one number, and to check them takes sixty
 microseconds, where the sixteen kilobytes of a tile are copied in five. Here the same conditions are tests of plain
-integers. They are only those under which nothing is refused, filled or rounded: everything else goes to the batch, which
-has the rules and their texts. A test compares the two.
+integers. They are only those under which nothing is refused, filled or rounded: everything else goes to the batch,
+which has the rules and their texts. A test compares the two.
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_choice, expect_function, expect_integer, expect_integers
 from cute_py.errors import InvalidValueError, counted
