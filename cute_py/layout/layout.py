@@ -82,7 +82,7 @@ if TYPE_CHECKING:
     import sympy
 
 
-def offset_of_tuple(coord: tuple[Coordinate, ...], shape: IntTuple, stride: Tree) -> tuple[int, bool] | None:
+def offset_of_tuple(coord: tuple[Coordinate, ...], shape: Any, stride: Tree) -> tuple[int, bool] | None:
     """(offset, is it static?) of a tuple of integers and tuples: a term is run-time if one factor is, and neither is a
     static 0."""
     if type(shape) is not tuple or len(coord) != len(shape):
@@ -119,7 +119,7 @@ def offset_of_tuple(coord: tuple[Coordinate, ...], shape: IntTuple, stride: Tree
     return total, static
 
 
-def offset_of_int(coord: int, shape: IntTuple, stride: Tree) -> int | None:
+def offset_of_int(coord: int, shape: Any, stride: Tree) -> int | None:
     """The offset of one int: split over the leaves, the last takes the rest; division rounds toward zero."""
     flat: tuple[Any, ...] | list[Any]
     steps: tuple[Any, ...] | list[Any]
@@ -457,11 +457,9 @@ def make_layout(*parts: Shape | Tree | Major | Layout, stride: Stride = None) ->
 
 def joined(parts: Iterable[Layout]) -> Layout:
     """One layout whose modes are the given layouts."""
-    trees, notes = [], ()
-    for p in parts:
-        trees.append(p._inner or p._trees())
-        notes += p._assumptions
-    return rearranged(*zip(*trees, strict=True), notes) if trees else rearranged((), ())
+    parts = tuple(parts)
+    notes = tuple([a for p in parts for a in p._assumptions])
+    return rearranged(tuple([p._shape for p in parts]), tuple([p._stride for p in parts]), notes)
 
 
 def modes_of(layout: Layout) -> list[Layout]:

@@ -523,7 +523,7 @@ def to_internal(tree: Shaped | Tree, depth: int = 0, changed: list[Tree] | None 
 def inner_tree(tree: Tree) -> Tree:
     """A public tree that was checked before -> internal."""
     if type(tree) is tuple:
-        return tuple([x.real if type(x) is Int else Dynamic(x) if type(x) is int else inner_tree(x) for x in tree])  # type: ignore[attr-defined]
+        return tuple([x.real if type(x) is Int else Dynamic(x) if type(x) is int else inner_tree(x) for x in tree])
     return internal_leaf(tree)  # type: ignore[no-any-return]
 
 

@@ -108,7 +108,7 @@ def index_arrays(coord: Arrays, shape: Tree, stride: Tree, signed: bool = True) 
             total += part
         else:
             total, owned = total + part, True
-    return np.zeros((), np.int64) if total is None else total if owned else total + 0  # type: ignore[no-any-return]
+    return np.zeros((), np.int64) if total is None else total if owned else total + 0
 
 
 def _terms(coord: Arrays, shape: Tree, stride: Tree, signed: bool) -> Iterator[tuple[Offsets, int]]:

@@ -275,7 +275,8 @@ def encode_many(arrays: Mapping[str, Any] | Iterable[TensorMap], *, arch: str = 
 def _alone(arrays: Mapping[str, Any]) -> TensorMap | None:
     """The request of a mapping of plain integers and tuples of them, or arrays of one row: one map, for which columns
     take three times as long."""
-    kind, fields = expected_kind(arrays, "names of fields", arrays.keys()), {}
+    kind = expected_kind(arrays, "names of fields", arrays.keys())
+    fields: dict[str, Any] = {}
     for name, value in arrays.items():
         if getattr(value, "ndim", 0) and value.size <= f.MAX_RANK:
             value = value[0].tolist() if len(value) == 1 else value.tolist()

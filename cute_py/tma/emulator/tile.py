@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -91,7 +91,9 @@ def load_inside(
         first += c * step
     if coords[0] % tile.grain or type(gmem_base) is not int or not 0 <= gmem_base < _PLAIN:
         return None
-    source, target, base = gmem, smem, 0
+    source: Any = gmem
+    target: Any = smem
+    base = 0
     if type(gmem) is GlobalMemory:
         entry = gmem.find(first) if first >= 0 else None
         if entry is None:
