@@ -99,8 +99,7 @@ def coalesce(layout: Layout | Shape, profile: Tiler = None) -> Layout | IntTuple
     """
     if type(layout) is Layout:
         if profile is None or type(profile) is not tuple:
-            shape, stride = coalesced(layout._shape, layout._stride)
-            return make(shape, stride, layout._assumptions)
+            return make(*coalesced(*(layout._inner or layout._trees())), layout._assumptions)
         return _by_profile(coalesce, layout, profile)
     if isinstance(layout, (int, tuple)):
         return to_public(coalesced_shape(to_internal(layout)))

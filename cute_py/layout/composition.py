@@ -190,9 +190,10 @@ def _note(condition: sympy.Basic, notes: Notes, name: str) -> None:
 
 def compose_layouts(lhs: Layout, rhs: Layout, record: Recorder | None = None) -> Layout:
     """A o B for two plain layouts, as C++ computes it."""
-    flat = coalesce_x_by(coprofile_of(rhs._stride), lhs._shape, lhs._stride)
+    shape, stride = rhs._inner or rhs._trees()
+    flat = coalesce_x_by(coprofile_of(stride), *(lhs._inner or lhs._trees()))
     notes = dict.fromkeys((*lhs._assumptions, *rhs._assumptions))
-    shape, stride = compose_trees(*flat, rhs._shape, rhs._stride, notes, record)
+    shape, stride = compose_trees(*flat, shape, stride, notes, record)
     return make(shape, stride, tuple(notes))
 
 
@@ -223,7 +224,7 @@ def compose_tiler(lhs: Layout, tiler: Tiler) -> Layout:
     if type(size) not in (int, Dynamic):
         raise InvalidTypeError(f"a tiler holds sizes, layouts and `_`, got {given(tiler)}", {"layout": lhs})
     notes = dict.fromkeys(lhs._assumptions)
-    shape, stride = compose_trees(*coalesced(lhs._shape, lhs._stride, True), size, 1, notes)
+    shape, stride = compose_trees(*coalesced(*(lhs._inner or lhs._trees()), True), size, 1, notes)
     return make(shape, stride, tuple(notes))
 
 

@@ -18,8 +18,16 @@ from cute_py.argument_checks import MAX_INTEGER, wrong_type
 from cute_py.errors import CoordinateError, InvalidTypeError, StaticAssertError, given
 from cute_py.layout.arguments import Coordinate, IntCoordinate, IntTuple, LayoutLike, Shape, Shaped, Tree
 from cute_py.layout.composed import ComposedLayout, Sliced, slice_parts
-from cute_py.layout.int_tuple import crd2idx_horner, crd2idx_of, idx2crd_colex, idx2crd_strided
-from cute_py.layout.layout import Layout, Thing, are_numbers, make, offset_of_int, offset_of_tuple
+from cute_py.layout.int_tuple import (
+    are_numbers,
+    crd2idx_horner,
+    crd2idx_of,
+    idx2crd_colex,
+    idx2crd_strided,
+    offset_of_int,
+    offset_of_tuple,
+)
+from cute_py.layout.layout import Layout, Thing, make
 from cute_py.layout.leaf import MAX_DEPTH, Int, coordinate, to_internal, to_public, tree_text
 from cute_py.layout.trees import check_depth, congruent_trees, dice_tree, has_underscore, leaves, modes, slice_tree
 

@@ -9,11 +9,10 @@ integer module (see `leaf.IntegerModule`), so that offsets can be coordinates.
 
 Guarantee: `layout(i) == layout(idx2crd(i, layout.shape))` for every integer i, also beyond the size.
 
-Two functions compute an offset. `int_tuple.crd2idx_of` takes any coordinate and any stride, as internal leaves.
-`offset_of_int` and `offset_of_tuple` handle the common case, integers in a layout of known numbers, without leaf
-objects; they return the same number, or None for a symbol, a basis stride or a coordinate that does not fit. A
-run-time coordinate gives a run-time offset, except that an offset of 0 may be static: `is_run_time_zero` decides
-which.
+`int_tuple` computes offsets. `crd2idx_of` takes any coordinate and any stride, as internal leaves. `offset_of_int` and
+`offset_of_tuple` handle the common case, integers in a layout of known numbers, without leaf objects; they return the
+same number, or None for a symbol, a basis stride or a coordinate that does not fit. A run-time coordinate gives a
+run-time offset, except that an offset of 0 may be static: `is_run_time_zero` decides which.
 
 A composed layout `outer o offset o inner` and a tensor `engine o layout` take their coordinates from a layout inside
 them. Coalescing, grouping, dividing and tiling change only that layout; the method `with_domain` of these classes
@@ -30,7 +29,6 @@ element is any stride with `modes` (its path) and `value`; its method `at(path, 
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeAlias, TypeVar, overload
@@ -49,9 +47,19 @@ from cute_py.layout.arguments import (
     Tree,
     Value,
 )
-from cute_py.layout.int_tuple import compact_left, compact_order, crd2idx_of, product_of
+from cute_py.layout.int_tuple import (
+    KNOWN,
+    are_numbers,
+    compact_left,
+    compact_numbers,
+    compact_order,
+    crd2idx_of,
+    is_run_time_zero,
+    offset_of_int,
+    offset_of_tuple,
+    product_of,
+)
 from cute_py.layout.leaf import (
-    MAX_DEPTH,
     Dynamic,
     Int,
     check_results,
@@ -80,113 +88,6 @@ from cute_py.layout.trees import (
 
 if TYPE_CHECKING:
     import sympy
-
-
-def offset_of_tuple(coord: tuple[Coordinate, ...], shape: Any, stride: Tree) -> tuple[int, bool] | None:
-    """(offset, is it static?) of a tuple of integers and tuples: a term is run-time if one factor is, and neither is a
-    static 0."""
-    if type(shape) is not tuple or len(coord) != len(shape):
-        return None
-    total, static = 0, True
-    for i, c in enumerate(coord):
-        d = stride[i]  # type: ignore[index]
-        kind = type(c)
-        if kind is tuple:
-            found = offset_of_tuple(c, shape[i], d)  # type: ignore[arg-type]
-            if found is None:
-                return None
-            total += found[0]
-            static = static and found[1]
-            continue
-        known = kind is Int
-        if kind is not int:
-            if not known and (isinstance(c, (bool, Int)) or not isinstance(c, Integral)):
-                return None
-            c = c.real if known else operator.index(c)  # type: ignore[union-attr, arg-type]
-        if type(d) is int:
-            total += c * d  # type: ignore[operator]
-            static = static and known and c == 0
-        elif type(d) is Int:
-            step = d.real
-            total += c * step  # type: ignore[operator]
-            static = static and (known or step == 0)
-        else:
-            part = None if known else offset_of_int(c, shape[i], d)  # type: ignore[arg-type]
-            if part is None or (part == 0 and not is_run_time_zero(c, d)):  # type: ignore[arg-type]
-                return None
-            total += part
-            static = False
-    return total, static
-
-
-def offset_of_int(coord: int, shape: Any, stride: Tree) -> int | None:
-    """The offset of one int: split over the leaves, the last takes the rest; division rounds toward zero."""
-    flat: tuple[Any, ...] | list[Any]
-    steps: tuple[Any, ...] | list[Any]
-    if type(shape) is not tuple:
-        flat, steps = (shape,), (stride,)
-    elif tuple in map(type, shape):
-        flat, steps = leaves(shape), leaves(stride)
-    else:
-        flat, steps = shape, stride  # type: ignore[assignment]
-    if not steps:
-        return 0
-    rest, total, last = abs(coord), 0, len(flat) - 1
-    for i, d in enumerate(steps):
-        part = rest
-        if i < last:
-            size = flat[i]
-            if type(size) is not int:
-                if type(size) is not Int:
-                    return None
-                size = size.real
-            if size == 0:
-                raise LayoutError("a coordinate can't be split over a mode of size 0", {"mode": _empty_mode(shape)})
-            rest, part = divmod(rest, size)
-        if type(d) is int:
-            total += part * d
-        elif type(d) is Int:
-            total += part * d.real
-        else:
-            return None
-    return total if coord >= 0 else -total
-
-
-def _empty_mode(shape: IntTuple) -> int:
-    """The first mode but the last that is empty, of the innermost tuple that ends the shape and has one."""
-    while True:
-        for i, mode in enumerate(shape[:-1]):  # type: ignore[index]
-            if 0 in leaves(mode):
-                return i
-        shape = shape[-1]  # type: ignore[index]
-
-
-def is_run_time_zero(coord: int, stride: Tree) -> bool:
-    """Whether the offset 0 of an int is surely a run-time 0: it meets a last stride that is no static 0, without a
-    modulo before it."""
-    while type(stride) is tuple and stride:
-        stride = stride[-1]
-    return stride != () and not (type(stride) is Int and stride == 0) and -MAX_INTEGER <= coord <= MAX_INTEGER
-
-
-_KNOWN: Final = (int, Int)
-
-
-def are_numbers(shape: Any, stride: Any, depth: int = 0) -> bool:
-    """Are two public trees a shape and a stride of known numbers, of one profile and in their ranges? It is False too
-    for trees that only a closer look can judge."""
-    if type(shape) is not tuple:
-        return type(shape) in _KNOWN and type(stride) in _KNOWN and 0 <= shape <= MAX_INTEGER >= stride >= -MAX_INTEGER
-    if type(stride) is not tuple or len(shape) != len(stride) or depth > MAX_DEPTH:
-        return False
-    for i, s in enumerate(shape):
-        d = stride[i]
-        if type(s) is tuple:
-            if not are_numbers(s, d, depth + 1):
-                return False
-        elif not (type(s) in _KNOWN and type(d) in _KNOWN and 0 <= s <= MAX_INTEGER >= d >= -MAX_INTEGER):
-            return False
-    return True
 
 
 class Major:
@@ -241,9 +142,12 @@ class Layout:
 
     def __init__(self, shape: Shape, stride: Stride = None) -> None:
         self._assumptions = ()
+        self._inner = None
         if are_numbers(shape, stride):  # as nearly always: nothing to refuse, and nothing to convert yet
             self._public = (shape, stride)  # type: ignore[assignment]
-            self._inner = None
+            return
+        if (stride is None or stride is LayoutLeft) and (found := compact_numbers(shape)) is not None:
+            self._public = (shape, found[0])  # type: ignore[assignment]
             return
         changed: list[Tree] = []
         sizes = _checked_shape(to_internal(shape, 0, changed))
@@ -698,7 +602,7 @@ def _known_extent(shape: Tree, stride: Tree) -> tuple[int, bool] | None:
     """(1 + the largest offset, is it static?) of public trees; None where a leaf is neither `Int` nor int."""
     total, static = 1, True
     for s, d in zip(leaves(shape), leaves(stride), strict=True):
-        if type(s) not in _KNOWN or type(d) not in _KNOWN:
+        if type(s) not in KNOWN or type(d) not in KNOWN:
             return None
         reach, step = s.real - 1, d.real
         total += reach * abs(step)

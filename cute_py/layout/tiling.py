@@ -71,7 +71,7 @@ def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
         return apply_to_inner(logical_divide, layout, tiler)
     check_depth(tiler)
     if isinstance(tiler, Layout):
-        whole = coalesced(layout._shape, layout._stride)[0]
+        whole = coalesced(*(layout._inner or layout._trees()))[0]
         return compose_layouts(layout, joined([tiler, complement_of(tiler, whole)]))
     if type(tiler) is tuple:
         return _by_mode(logical_divide, layout, tiler)
