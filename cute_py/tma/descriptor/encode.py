@@ -64,7 +64,7 @@ def note_box_bytes(request: TensorMap) -> int:
     return size * request.channels_per_pixel * request.pixels_per_column
 
 
-def packed(request: TensorMap) -> bytes:
+def map_bytes(request: TensorMap) -> bytes:
     """The fields of a request as the 128 bytes of a map; its values must fit their fields.
 
     No rule is checked here, and no residue is added.
@@ -116,8 +116,8 @@ def packed(request: TensorMap) -> bytes:
 
 
 def pack(request: TensorMap) -> int:
-    """`packed` as one 1024-bit number, bit 0 first."""
-    return int.from_bytes(packed(request), "little")
+    """`map_bytes` as one 1024-bit number, bit 0 first."""
+    return int.from_bytes(map_bytes(request), "little")
 
 
 def extent_bytes(request: TensorMap) -> int:
@@ -219,7 +219,7 @@ def encode(request: TensorMap | HasRequest, *, driver: int | None = None, arch: 
         if residue is not None:  # bits that no field has: those that are packed are 0 there
             more = residue.bits & f.RESERVED[not isinstance(request, TensorMapTiled)][request.rank]
     if driver is None and not more:
-        return packed(request)
+        return map_bytes(request)
     bits = pack(request) ^ more
     if driver is not None:
         bits &= ~clear_mask(request, driver)

@@ -125,7 +125,7 @@ class Batch:
             windows.check()
         # Rows of one box that share bytes are written in order, which a strided copy does not promise.
         tile = self.geometry.mode == "tile" and (self.op is None or _apart(self.geometry, self.coords))
-        if tile and not (self.writing and box_of(self.geometry).rows_overlap):
+        if tile and not (self.writing and block_of(self.geometry).rows_overlap):
             self._blocks, held = find_blocks(self.geometry, self.memory, self.coords)
             if self._blocks is not None:
                 require_writable(self._blocks.entry, self.writing)
@@ -380,7 +380,7 @@ class Box:
 
 
 @functools.lru_cache(maxsize=256)
-def box_of(geometry: Geometry) -> Box:
+def block_of(geometry: Geometry) -> Box:
     modes = [(geometry.counts[m], geometry.steps[m] * geometry.strides[m]) for m in row_modes(geometry)]
     modes = [(count, stride) for count, stride in reversed(modes) if count > 1]
     last = [(count - 1) * step for count, step in zip(geometry.counts, geometry.steps, strict=True)]
@@ -407,7 +407,7 @@ class _Blocks:
     """
 
     def __init__(self, geometry: Geometry, entry: Range, low: Integers) -> None:
-        self.entry, self._low, self._row_bytes, self._box = entry, low, geometry.row_bytes, box_of(geometry)
+        self.entry, self._low, self._row_bytes, self._box = entry, low, geometry.row_bytes, block_of(geometry)
         self._edges = [0]
         """Where a run of boxes that step by a constant begins, and the end of the last."""
         step = low[1:] - low[:-1]
@@ -443,7 +443,7 @@ def find_blocks(geometry: Geometry, memory: GlobalMemory, coords: Integers) -> t
     Returns:
         these boxes (None if there are none), and (n,) which they are.
     """
-    box = box_of(geometry)
+    box = block_of(geometry)
     if len(coords) == 1:  # in plain integers: an array of one costs more than the arithmetic
         coord = coords[0].tolist()
         first = geometry.address + coord[0] * geometry.inner_bits // 8

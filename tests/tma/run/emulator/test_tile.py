@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from cute_py.tma.descriptor import TensorMapTiled, encode
 from cute_py.tma.emulator import Emulator, GlobalMemory, SharedMemory
+from cute_py.tma.emulator.emulator import load_inside
 from cute_py.tma.emulator.geometry import geometry
-from cute_py.tma.emulator.tile import load_inside
 
 BITS = {0: 8, 1: 16, 7: 32, 8: 64, 9: 16}
 SOURCE = np.random.default_rng(0).integers(0, 256, 1 << 16, np.uint8)
