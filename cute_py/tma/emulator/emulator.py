@@ -361,7 +361,7 @@ def _stored(batch: Batch) -> TransactionBytes:
 
 # ---- one tile inside its tensor --------------------------------------------------------------------------------------
 #
-# A `Batch` holds n instructions in arrays. Of one instruction each array holds one number, and to check them takes sixty
+# A `Batch` holds n instructions in arrays. Of one instruction each array holds one number, and to check them takes 60
 # microseconds, where the sixteen kilobytes of a tile are copied in five. Here the same conditions are tests of plain
 # integers. They are only those under which nothing is refused, filled or rounded: everything else goes to the batch,
 # which has the rules and their texts. A test compares the two.
