@@ -1,24 +1,18 @@
 """How long tensor maps take: one encode, one decode, many at once; beside the driver's own call if there is one.
 
-    python benchmarks/descriptor.py [result.json]
-
-Prints the numbers and writes them as JSON. Each time is the best of several repeats on one core. Goals: one encode and
-one decode at most 10 us, `encode_many` at least 3,000,000 maps a second.
+python -m benchmarks.descriptor [result.json]
 """
 
 from __future__ import annotations
 
-import json
-import os
-import platform
+import functools
 import sys
-import timeit
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-import numpy
+import numpy as np
 
+import cute_py as cute
+from benchmarks.beside import Row, medians_of, report, time_of
 from cute_py.errors import CuteError
 from cute_py.tma.descriptor import TensorMap, TensorMapIm2col, TensorMapTiled, decode, encode, encode_many, violations
 
@@ -32,17 +26,17 @@ REQUESTS: dict[str, TensorMap] = {
     ),
 }
 MAPS = 100_000
-GOALS = {"encode_us": 10.0, "decode_us": 10.0, "maps_per_second": 3_000_000.0}
+TURNS = 15
 
 
-def best_us(action: Callable[[], object], number: int = 2_000, repeats: int = 9) -> float:
-    """Microseconds of one call: the best of `repeats` runs of `number` calls."""
-    return min(timeit.repeat(action, number=number, repeat=repeats)) / number * 1e6
+def seconds(calls: int, *actions: Any) -> list[float]:
+    """Seconds of one call of each action: medians of runs of so many calls, in turns."""
+    return medians_of(TURNS, *[(lambda: [()] * calls, action) for action in actions])
 
 
 def grouped(rank: int) -> dict[str, Any]:
     """Fields of many maps as a grouped GEMM has them: addresses, sizes and strides differ, boxes do not."""
-    generator = numpy.random.default_rng(rank)
+    generator = np.random.default_rng(rank)
     return {
         "data_type": 6,
         "global_address": generator.integers(1, 1 << 50, MAPS) * 16,
@@ -53,77 +47,66 @@ def grouped(rank: int) -> dict[str, Any]:
     }
 
 
-def single() -> dict[str, dict[str, float]]:
-    found = {}
+def single() -> list[Row]:
+    rows = []
     for name, request in REQUESTS.items():
-        raw = encode(request)
-        fields = {field: getattr(request, field) for field in request.FIELDS}
-        kind = type(request)
-        found[name] = {
-            "encode_us": best_us(lambda request=request: encode(request)),  # type: ignore[misc]
-            "decode_us": best_us(lambda raw=raw: decode(raw)),  # type: ignore[misc]
-            "violations_us": best_us(lambda request=request: violations(request)),  # type: ignore[misc]
-            "construct_us": best_us(lambda kind=kind, fields=fields: kind(**fields)),  # type: ignore[misc]
-        }
-    return found
+        raw, fields, kind = encode(request), {f: getattr(request, f) for f in request.FIELDS}, type(request)
+        encoded, decoded, judged, made = seconds(
+            500,
+            functools.partial(encode, request),
+            functools.partial(decode, raw),
+            functools.partial(violations, request),
+            functools.partial(kind, **fields),
+        )
+        rows += [time_of(f"encode, {name}", encoded, 5.0), time_of(f"decode, {name}", decoded, 6.0)]
+        rows += [time_of(f"violations, {name}", judged, None), time_of(f"construct, {name}", made, None)]
+    return rows
 
 
-def batches() -> dict[str, float]:
-    found = {}
-    for rank in (1, 2, 3, 5):
-        arrays = grouped(rank)
-        found[f"rank {rank}"] = MAPS / (best_us(lambda arrays=arrays: encode_many(arrays), 1, 7) / 1e6)  # type: ignore[misc]
-    return found
+def batches() -> list[Row]:
+    rows = []
+    for rank in (2, 5):
+        whole = grouped(rank)
+        plain = {name: value[0].tolist() if hasattr(value, "shape") else value for name, value in whole.items()}
+        plain |= {name: tuple(value) for name, value in plain.items() if isinstance(value, list)}
+        (taken,) = seconds(500, functools.partial(encode_many, plain))
+        rows.append(time_of(f"encode_many, rank {rank}, 1 map, a map", taken, 10.0))
+        for count, bound in ((1, 10.0), (10, None), (1_000, None), (10_000, 0.15), (MAPS, 0.15)):
+            some = {name: value[:count] if hasattr(value, "shape") else value for name, value in whole.items()}
+            (taken,) = seconds(max(1, 500 // count), functools.partial(encode_many, some))
+            name = f"encode_many, rank {rank}, arrays of {count}, a map"
+            rows.append(time_of(name, taken / count, bound))
+    return rows
 
 
-def of_the_driver() -> dict[str, float] | str:
-    """Microseconds of the driver's call, arguments made beforehand; or why there is none."""
+def atoms() -> Row:
+    array = np.zeros((256, 256), np.float16)
+    smem = cute.tma.make_smem_layout("K", "128B", "float16", (64, 64))
+    (taken,) = seconds(20, functools.partial(cute.tma.make_tma_copy, "SM90_TMA_LOAD", array, smem))
+    return time_of("make_tma_copy", taken, 400.0)
+
+
+def of_the_driver() -> list[Row]:
+    """The driver's call, arguments made beforehand; no row where there is no driver."""
     from cute_py.gpu.device import open_device
     from cute_py.gpu.driver import _arguments
 
+    rows = []
     try:
         open_device().make_current()
-        found = {}
         for name, request in REQUESTS.items():
             function, arguments = _arguments(request)
-            found[name] = best_us(lambda function=function, arguments=arguments: function(*arguments))  # type: ignore[misc]
-        return found
+            (taken,) = seconds(500, functools.partial(function, *arguments))
+            rows.append(time_of(f"the driver's encode, {name}", taken, None))
     except CuteError as problem:
-        return problem.headline
-
-
-def measure() -> dict[str, Any]:
-    ours, many, drivers = single(), batches(), of_the_driver()
-    result: dict[str, Any] = {
-        "benchmark": "descriptor",
-        "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()},
-        "python": platform.python_version(),
-        "numpy": numpy.__version__,
-        "maps_in_a_batch": MAPS,
-        "goals": GOALS,
-        "single": ours,
-        "encode_many_maps_per_second": many,
-        "driver_us": drivers,
-    }
-    if isinstance(drivers, dict):
-        result["encode_over_driver"] = {name: ours[name]["encode_us"] / drivers[name] for name in drivers}
-        slowest = min(many.values())
-        result["driver_over_encode_many"] = {name: time * slowest / 1e6 for name, time in drivers.items()}
-    result["goals_met"] = {
-        "encode_us": max(row["encode_us"] for row in ours.values()) <= GOALS["encode_us"],
-        "decode_us": max(row["decode_us"] for row in ours.values()) <= GOALS["decode_us"],
-        "maps_per_second": min(many.values()) >= GOALS["maps_per_second"],
-    }
-    return result
+        print(f"no driver: {problem.headline}")
+    return rows
 
 
 def main(arguments: list[str]) -> int:
-    path = Path(arguments[0]) if arguments else Path(__file__).with_name("descriptor.json")
-    result = measure()
-    text = json.dumps(result, indent=2)
-    path.write_text(text + "\n")
-    print(text)
-    return 0 if all(result["goals_met"].values()) else 1
+    rows = [*single(), *batches(), atoms(), *of_the_driver()]
+    path = arguments[0] if arguments else None
+    return report("Tensor maps: time of one and of many", "python -m benchmarks.descriptor", rows, path)
 
 
 if __name__ == "__main__":

@@ -1,42 +1,39 @@
-"""Speed of the layout algebra beside two Python peers, and of bulk evaluation beside hand-written numpy.
+"""Speed of the layout algebra beside two Python peers, of bulk evaluation beside hand-written numpy, and of symbols.
 
-    python benchmarks/layout.py [result.json]
+    python -m benchmarks.layout [result.json]
 
 Peers: pycute (part of the package nvidia-cutlass; another, unrelated package bears the name pycute) and
 tensor-layouts 0.3.2, in an environment made for the benchmark only:
 
     python -m venv bench && bench/bin/pip install nvidia-cutlass==4.2.0.0 tensor-layouts==0.3.2 -e .
 
-Every operation runs once on each of `COUNT` distinct layouts, so that no cache answers; before it is timed, its result
-is compared with the peers' as a function, element by element, and layouts on which a peer refuses or differs are left
-out and counted. A time is the best of `REPEATS` runs, in microseconds of one operation. Bounds: our time / the faster
-peer's at most 1.0; `offsets` at most 1.5 x hand-written numpy, and at least 1000 x (swizzled: 250 x) the faster
-peer's element loop; `import cute_py` at most 1.6 x `import numpy`. Exits with 1 if a bound does not hold.
+Every operation runs once on each of `COUNT` distinct layouts, made anew before each turn, so that nothing that an
+object keeps answers. Before it is timed its result is compared with the peers' as a function; layouts on which a peer
+refuses or differs are left out, and a peer that is left with fewer than `LEAST` of them is left out of the row.
+
+Bounds, of our time / the faster peer's: 1.0; constructing a layout, which checks here and not in pycute, has its own,
+and so have `==`, str and repr. `offsets` is bounded by numpy written by hand, `import cute_py` by `import numpy`.
 """
 
 from __future__ import annotations
 
 import functools
-import gc
-import json
 import math
-import os
-import platform
+import operator
 import random
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import cute_py as cute
+from benchmarks.beside import MILLISECONDS, Row, medians, medians_of, ratio, report, time_of
 
-COUNT, REPEATS = 300, 15
-PEER_BOUND, NUMPY_BOUND, IMPORT_BOUND, LOOP_BOUND, SWIZZLED_LOOP_BOUND = 1.0, 1.5, 1.6, 1000.0, 250.0
+COUNT, LEAST, TURNS = 60, 20, 15
 Pair = tuple[Any, Any]
 """(shape, stride) as plain ints."""
 
@@ -49,241 +46,380 @@ def filled(tree: Any, items: Any) -> Any:
     return tuple(filled(t, items) for t in tree) if isinstance(tree, tuple) else next(items)
 
 
-def compact(profile: Any, sizes: list[int], order: list[int]) -> Pair:
-    steps, end = [0] * len(sizes), 1
-    for i in order:
-        steps[i] = end
-        end *= sizes[i]
-    return filled(profile, iter(sizes)), filled(profile, iter(steps))
-
-
 def distinct(profile: Any, pool: list[int], seed: int) -> list[Pair]:
     """`COUNT` different compact layouts of a profile, modes in every order."""
     generator = random.Random(seed)
-    count = len(flat(profile))
     found: dict[Pair, None] = {}
     while len(found) < COUNT:
-        order = generator.sample(range(count), count)
-        found[compact(profile, [generator.choice(pool) for _ in range(count)], order)] = None
+        count = len(flat(profile))
+        sizes, steps, end = [generator.choice(pool) for _ in range(count)], [0] * count, 1
+        for i in generator.sample(range(count), count):
+            steps[i], end = end, end * sizes[i]
+        found[filled(profile, iter(sizes)), filled(profile, iter(steps))] = None
     return list(found)
 
 
-CASES: dict[str, tuple[list[Pair], Pair, Any]] = {
-    "rank 2": (distinct((0, 0), list(range(8, 65, 2)), 1), ((2, 2), (1, 4)), (3, 2)),
-    "nested 3x3": (
+@dataclass(frozen=True)
+class Case:
+    """Layouts of one profile, and what goes with them."""
+
+    name: str
+    pairs: list[Pair]
+    tile: Pair
+    coord: Any
+    construct: float
+    """The bound of constructing one, as a multiple of pycute's time."""
+
+
+CASES = (
+    Case("rank 2", distinct((0, 0), list(range(8, 65, 2)), 1), ((2, 2), (1, 4)), (3, 2), 5.0),
+    Case(
+        "3x3",
         distinct(((0, 0, 0), (0, 0, 0), (0, 0, 0)), [2, 4, 8], 2),
         ((2, (2, 2)), (1, (2, 4))),
         ((1, 1, 0), (1, 0, 1), (0, 1, 1)),
+        18.0,
     ),
-}
+    Case("8 modes", distinct((0,) * 8, [2, 4, 8], 3), ((2, 2), (1, 2)), (1, 0, 1, 1, 0, 1, 0, 1), 18.0),
+)
 
 
 def peers() -> dict[str, Any]:
-    """The importable peers, by name."""
+    """The importable peers, by name and version."""
     found = {}
     try:
         import pycute
 
         if hasattr(pycute, "right_inverse"):
-            found["pycute"] = pycute
+            found["pycute 4.2"] = pycute
     except ImportError:
         pass
     try:
         import tensor_layouts
 
-        found["tensor-layouts"] = tensor_layouts
+        found[f"tensor-layouts {tensor_layouts.__version__}"] = tensor_layouts
     except ImportError:
         pass
     return found
 
 
-def function_of(library: Any, name: str) -> Callable[..., Any]:
-    if name.startswith("evaluate"):
-        return lambda layout, coord: layout(coord)
-    if name == "composition" and not hasattr(library, "composition"):
-        return library.compose  # type: ignore[no-any-return]
-    return getattr(library, name)  # type: ignore[no-any-return]
+class Side:
+    """What one library makes of a case: `static` is whether our numbers are `Int`."""
+
+    def __init__(self, library: Any, case: Case, static: bool) -> None:
+        self.library, self.case = library, case
+        self.number: Callable[[int], int] = cute.Int if library is cute and static else int
+
+    def tree(self, tree: Any) -> Any:
+        return tuple([self.tree(t) for t in tree]) if isinstance(tree, tuple) else self.number(tree)
+
+    def layout(self, pair: Pair) -> Any:
+        return self.library.Layout(self.tree(pair[0]), self.tree(pair[1]))
+
+    @property
+    def tile(self) -> Any:
+        return self.layout(self.case.tile)
 
 
-def made(library: Any, pair: Pair, static: bool) -> Any:
-    if library is cute and static:
-        return cute.static(cute.Layout(*pair))
-    return library.Layout(*pair)
+Operation = tuple[Callable[[Any], Callable[..., Any]], Callable[[Side, Pair], tuple[Any, ...]]]
+"""(library -> what is called, (side, layout) -> fresh arguments)."""
 
 
-def operands(library: Any, name: str, pair: Pair, tile: Pair, coord: Any, static: bool) -> tuple[Any, ...]:
-    layout = made(library, pair, static)
-    if name in ("composition", "logical_divide"):
-        return layout, made(library, tile, static)
-    if name == "complement":
-        target = 4 * math.prod(flat(pair[0]))
-        return layout, cute.Int(target) if library is cute and static else target
-    if name == "evaluate a tuple":
-        return layout, coord
-    if name == "evaluate an int":
-        return layout, 37
-    return (layout,)
+def named(*names: str) -> Callable[[Any], Callable[..., Any]]:
+    """The function that a library has under the first of these names."""
+    return lambda library: next(getattr(library, name) for name in names if hasattr(library, name))
 
 
-def values(result: Any) -> list[int]:
-    """A result as a function: its first 4096 values."""
-    if isinstance(result, int):
-        return [int(result)]
-    size = result.size() if callable(getattr(result, "size", None)) else None
-    if size is None:
-        size = math.prod(flat(result.shape))
-    return [int(result(i)) for i in range(min(int(size), 4096))] + [int(size)]
+def python(call: Callable[..., Any]) -> Callable[[Any], Callable[..., Any]]:
+    """The same built-in function for every library."""
+    return lambda _: call
 
 
-def agreeing(
-    name: str, pairs: list[Pair], tile: Pair, coord: Any, static: bool, libraries: dict[str, Any]
-) -> list[Pair]:
-    """The layouts on which all give the same function."""
-    out = []
-    for pair in pairs:
-        seen = []
-        for library in libraries.values():
-            try:
-                seen.append(values(function_of(library, name)(*operands(library, name, pair, tile, coord, static))))
-            except (cute.errors.CuteError, AssertionError, ValueError, TypeError):
-                seen.append([])
-        if seen[0] and all(s == seen[0] for s in seen):
-            out.append(pair)
-    return out
+def one(side: Side, pair: Pair) -> tuple[Any, ...]:
+    return (side.layout(pair),)
 
 
-def microseconds(turns: dict[str, tuple[Callable[..., Any], Callable[[], list[tuple[Any, ...]]]]]) -> dict[str, float]:
-    """Of one call for each library: the best of several runs over fresh operands. The libraries take turns, so that
-    a busy machine is busy for all of them."""
-    best = dict.fromkeys(turns, math.inf)
-    for _ in range(REPEATS):
-        for label, (call, prepare) in turns.items():
-            fresh = prepare()
-            gc.disable()
-            start = time.perf_counter()
-            for args in fresh:
-                call(*args)
-            best[label] = min(best[label], (time.perf_counter() - start) / len(fresh))
-            gc.enable()
-    return {label: seconds * 1e6 for label, seconds in best.items()}
+def and_tile(side: Side, pair: Pair) -> tuple[Any, ...]:
+    return side.layout(pair), side.tile
 
 
-def algebra(libraries: dict[str, Any]) -> list[dict[str, Any]]:
-    names = ["composition", "complement", "logical_divide", "right_inverse", "left_inverse", "coalesce"]
+def tile_first(side: Side, pair: Pair) -> tuple[Any, ...]:
+    return side.tile, side.layout(pair)
+
+
+def and_tiler(side: Side, pair: Pair) -> tuple[Any, ...]:
+    return side.layout(pair), tuple([side.library.Layout(side.number(2), side.number(1)) for _ in pair[0]])
+
+
+def and_target(side: Side, pair: Pair) -> tuple[Any, ...]:
+    return side.layout(pair), side.number(4 * math.prod(flat(pair[0])))
+
+
+def with_swizzle(side: Side, pair: Pair) -> tuple[Any, ...]:
+    return side.library.Swizzle(2, 0, 3), side.layout(pair)
+
+
+def at(coordinate: Callable[[Side], Any]) -> Callable[[Side, Pair], tuple[Any, ...]]:
+    return lambda side, pair: (side.layout(pair), coordinate(side))
+
+
+def static_coordinate(side: Side) -> Any:
+    """Ours as `Int`."""
+    return Side(side.library, side.case, True).tree(side.case.coord)
+
+
+def numpy_coordinate(side: Side) -> Any:
+    def numbers(tree: Any) -> Any:
+        return tuple([numbers(t) for t in tree]) if isinstance(tree, tuple) else np.int64(tree)
+
+    return numbers(side.case.coord)
+
+
+def trees(side: Side, pair: Pair) -> tuple[Any, ...]:
+    return side.tree(pair[0]), side.tree(pair[1])
+
+
+ALGEBRA: dict[str, Operation] = {
+    "composition": (named("composition", "compose"), and_tile),
+    "composition, tiler": (named("composition", "compose"), and_tiler),
+    "coalesce": (named("coalesce"), one),
+    "filter": (named("filter"), one),
+    "complement": (named("complement"), and_target),
+    "right_inverse": (named("right_inverse"), one),
+    "left_inverse": (named("left_inverse"), one),
+    "logical_divide": (named("logical_divide"), and_tile),
+    "logical_divide, tiler": (named("logical_divide"), and_tiler),
+    "zipped_divide, tiler": (named("zipped_divide"), and_tiler),
+    "tiled_divide, tiler": (named("tiled_divide"), and_tiler),
+    "logical_product": (named("logical_product"), tile_first),
+    "zipped_product": (named("zipped_product"), tile_first),
+    "blocked_product": (named("blocked_product"), tile_first),
+    "raked_product": (named("raked_product"), tile_first),
+    "flat_divide, tiler": (named("flat_divide"), and_tiler),
+    "nullspace": (named("nullspace"), one),
+    "composition(swizzle, L)": (named("composition", "compose", "ComposedLayout"), with_swizzle),
+}
+ACCESSORS: dict[str, Operation] = {
+    "==": (python(operator.eq), lambda side, pair: (side.layout(pair), side.layout(pair))),
+    "!=": (python(operator.ne), lambda side, pair: (side.layout(pair), side.tile)),
+    "hash": (python(hash), one),
+    "str": (python(str), one),
+    "repr": (python(repr), one),
+    "shape": (python(operator.attrgetter("shape")), one),
+    "stride": (python(operator.attrgetter("stride")), one),
+    "size": (named("size"), one),
+    "cosize": (named("cosize"), one),
+    "L(tuple)": (python(operator.call), at(lambda side: side.case.coord)),
+    "L(int)": (python(operator.call), at(lambda _: 37)),
+    "L(0)": (python(operator.call), at(lambda _: 0)),
+    "L(zeros)": (python(operator.call), at(lambda side: filled(side.case.coord, iter(lambda: 0, 1)))),
+    "L(Int...)": (python(operator.call), at(static_coordinate)),
+    "L(numpy...)": (python(operator.call), at(numpy_coordinate)),
+    "L[1]": (python(operator.getitem), lambda side, pair: (side.layout(pair), 1)),
+    "L(None, 0..)": (python(operator.call), at(lambda side: (None, *[0] * (len(side.case.coord) - 1)))),
+    "crd2idx": (named("crd2idx"), lambda side, pair: (side.case.coord, *trees(side, pair))),
+    "crd2idx of an int": (named("crd2idx"), lambda side, pair: (37, *trees(side, pair))),
+    "idx2crd": (named("idx2crd"), lambda side, pair: (37, side.tree(pair[0]))),
+    "product": (named("product"), lambda side, pair: (side.tree(pair[0]),)),
+    "inner_product": (named("inner_product"), trees),
+    "Layout(shape, stride)": (named("Layout"), trees),
+    "Layout(shape)": (named("Layout"), lambda side, pair: (side.tree(pair[0]),)),
+    "Swizzle(3,3,3)": (named("Swizzle"), lambda side, pair: (3, 3, 3)),
+    "swizzle(offset)": (python(operator.call), lambda side, pair: (side.library.Swizzle(3, 3, 3), pair[1][0])),
+    "swizzled(tuple)": (
+        python(operator.call),
+        lambda side, pair: (
+            named("composition", "compose", "ComposedLayout")(side.library)(*with_swizzle(side, pair)),
+            side.case.coord,
+        ),
+    ),
+}
+
+
+def values(result: Any) -> Any:
+    """A result as what can be compared: a layout as its first 512 values and its size, a number as an int."""
+    if isinstance(result, (str, bool)) or result is None:
+        return result if isinstance(result, bool) else ""
+    if isinstance(result, (int, np.integer)):
+        return int(result)
+    if isinstance(result, tuple):
+        return tuple(map(values, result))
+    if not callable(result) or not hasattr(result, "shape"):
+        return type(result).__name__
+    size = math.prod(flat(result.shape))
+    return [int(result(i)) for i in range(min(int(size), 512))] + [int(size)]
+
+
+def outcome(operation: Operation, side: Side, pair: Pair) -> Any:
+    call, arguments = operation
+    try:
+        return values(call(side.library)(*arguments(side, pair)))
+    except (cute.errors.CuteError, AssertionError, ValueError, TypeError, StopIteration, AttributeError, IndexError):
+        return None
+
+
+def beside_peers(name: str, operation: Operation, case: Case, static: bool, libraries: dict[str, Any]) -> list[Row]:
+    """The row of an operation on a case, or none where no peer computes the same."""
+    ours, call = Side(cute, case, static), operation[0]
+    pairs = [(pair, want) for pair in case.pairs if (want := outcome(operation, ours, pair)) is not None]
+    sides = {"cute_py": ours}
+    for label, library in libraries.items():
+        side = Side(library, case, False)
+        same = [(pair, want) for pair, want in pairs if name == "hash" or outcome(operation, side, pair) == want]
+        unhashable = name == "hash" and library.Layout.__hash__ is None
+        if len(same) >= LEAST and not unhashable:
+            pairs, sides[label] = same, side
+    if len(sides) == 1:
+        return []
+    work = [
+        (lambda side=side: [operation[1](side, pair) for pair, _ in pairs], call(side.library))
+        for side in sides.values()
+    ]
+    ours_s, *theirs = medians_of(TURNS, *work)  # type: ignore[arg-type]
+    others = dict(zip(list(sides)[1:], theirs, strict=True))
+    label = f"{name}, {case.name} {'Int' if static else 'int'}"
     rows = []
-    for case, (pairs, tile, coord) in CASES.items():
-        for static in (True, False):
-            for name in [*names, "evaluate a tuple", "evaluate an int"]:
-                same = agreeing(name, pairs, tile, coord, static, libraries)
-                row: dict[str, Any] = {"operation": name, "layouts": case, "numbers": "Int" if static else "int"}
-                row |= {"compared": len(pairs), "agreeing": len(same)}
-                if len(same) >= 20:
-                    times = microseconds({k: _turn(v, same, name, tile, coord, static) for k, v in libraries.items()})
-                    row |= {label: round(t, 3) for label, t in times.items()}
-                    others = [row[label] for label in libraries if label != "cute_py"]
-                    row["ratio"] = round(row["cute_py"] / min(others), 3) if others else None
-                rows.append(row)
+    if name == "Layout(shape, stride)":
+        for peer, taken in others.items():
+            rows.append(ratio(label, ours_s, {peer: taken}, case.construct if "pycute" in peer else 0.5))
+        return rows
+    bound = {"Swizzle(3,3,3)": 2.0, "str": 1.5, "repr": 1.5, "==": None}.get(name, 1.0)
+    rows.append(ratio(label, ours_s, others, bound))
+    if name == "==" and case.name == "rank 2":
+        rows.append(time_of(f"{label}, alone", ours_s, 0.3))
     return rows
 
 
-def _turn(library: Any, pairs: list[Pair], name: str, tile: Pair, coord: Any, static: bool) -> Any:
-    def prepare() -> list[tuple[Any, ...]]:
-        return [operands(library, name, pair, tile, coord, static) for pair in pairs]
+def algebra(libraries: dict[str, Any]) -> list[Row]:
+    rows = []
+    for group, operations, bound in (("algebra", ALGEBRA, 0.35), ("accessors", ACCESSORS, 0.9)):
+        mine: list[Row] = []
+        for name, operation in operations.items():
+            for case in CASES:
+                for static in (True, False):
+                    mine += beside_peers(name, operation, case, static, libraries)
+        compared = [row.figure for row in mine if row.theirs and not row.what.startswith("Layout(")]
+        rows += mine
+        if compared:
+            mean = math.exp(math.fsum(map(math.log, compared)) / len(compared))
+            rows.append(Row(f"geometric mean of {len(compared)} rows: {group}", 0.0, {"peers": 0.0}, mean, bound))
+    return rows
 
-    return function_of(library, name), prepare
+
+# ---- offsets ---------------------------------------------------------------------------------------------------------
 
 
-def _best(call: Callable[[], Any], times: int = 25) -> float:
-    """Microseconds of the fastest of several calls."""
-    best = math.inf
-    for _ in range(times):
-        start = time.perf_counter()
-        call()
-        best = min(best, time.perf_counter() - start)
-    return best * 1e6
-
-
-def by_hand() -> dict[str, tuple[Any, Callable[[], Any]]]:
-    """1024 x 1024 layouts and the numpy that a person would write for each."""
-    i = np.arange(1024)
-    row = cute.Layout((1024, 1024), (1024, 1))
-    nested = cute.Layout(((8, 128), (8, 128)), ((1, 64), (8, 8192)))
+def by_hand(n: int) -> dict[str, tuple[Any, Callable[[], Any], float]]:
+    """n x n layouts, the numpy that a person would write for each, and the bound."""
+    i = np.arange(n)
+    row = cute.Layout((n, n), (n, 1))
+    nested = cute.Layout(((8, n // 8), (8, n // 8)), ((1, 64), (8, 8 * n)))
 
     def plain() -> Any:
-        return i[:, None] * 1024 + i[None, :]
+        return i[:, None] * n + i[None, :]
 
     def folded() -> Any:
-        m = (np.arange(128)[:, None] * 64 + np.arange(8)[None, :]).reshape(-1)
-        n = (np.arange(128)[:, None] * 8192 + np.arange(8)[None, :] * 8).reshape(-1)
-        return m[:, None] + n[None, :]
+        m = (np.arange(n // 8)[:, None] * 64 + np.arange(8)[None, :]).reshape(-1)
+        k = (np.arange(n // 8)[:, None] * (8 * n) + np.arange(8)[None, :] * 8).reshape(-1)
+        return m[:, None] + k[None, :]
 
     def swizzled() -> Any:
         x = plain()
         return x ^ ((x & (7 << 6)) >> 3)
 
+    def stacked() -> Any:
+        table = np.empty((n, n, 2), np.int64)
+        table[..., 0], table[..., 1] = i[:, None], i
+        return table
+
+    small = 3.0 if n < 1024 else None
     return {
-        "row-major": (row, plain),
-        "nested": (nested, folded),
-        "swizzled": (cute.composition(cute.Swizzle(3, 3, 3), row), swizzled),
+        "row-major": (row, plain, small or 1.15),
+        "nested": (nested, folded, small or 1.15),
+        "swizzled": (cute.composition(cute.Swizzle(3, 3, 3), row), swizzled, small or 1.15),
+        "identity": (cute.make_identity_tensor((n, n)), stacked, small or 1.3),
     }
 
 
-def bulk(libraries: dict[str, Any]) -> list[dict[str, Any]]:
+def bulk() -> list[Row]:
     rows = []
-    for name, (layout, hand) in by_hand().items():
-        whole = functools.partial(cute.offsets, layout)
-        if not np.array_equal(cute.offsets(layout), hand()):
-            raise SystemExit(f"offsets of {layout} are not what the hand-written numpy gives")
-        row: dict[str, Any] = {
-            "layout": f"{name} 1024x1024",
-            "offsets_us": round(_best(whole), 1),
-        }
-        row["numpy_us"] = round(_best(hand), 1)
-        row["ratio"] = round(row["offsets_us"] / row["numpy_us"], 3)
-        inner = layout if name != "swizzled" else layout.inner
-        loops = {}
-        for label, library in libraries.items():
-            if label != "cute_py":
-                peer = library.Layout(_ints(inner.shape), _ints(inner.stride))
-                sw = library.Swizzle(3, 3, 3) if name == "swizzled" and hasattr(library, "Swizzle") else None
-                loops[label] = _loop(peer, sw, cute.offsets(layout))
-        row["loops_us"] = {label: round(t) for label, t in loops.items()}
-        if loops:
-            row["times_faster"] = round(min(loops.values()) / row["offsets_us"])
-        rows.append(row)
+    for n in (64, 1024, 2048):
+        for name, (layout, hand, bound) in by_hand(n).items():
+            if not np.array_equal(cute.offsets(layout), hand()):
+                raise SystemExit(f"offsets of {layout} are not what the hand-written numpy gives")
+            ours, theirs = medians(301 if n < 1024 else 31, functools.partial(cute.offsets, layout), hand)
+            rows.append(ratio(f"offsets, {name} {n} x {n}", ours, {"numpy": theirs}, bound))
+    row, nested = cute.Layout((1024, 1024), (1024, 1)), cute.Layout(((8, 128), (8, 128)), ((1, 64), (8, 8192)))
+    i, j = np.random.default_rng(0).integers(0, 1024, (2, 1 << 20))
+
+    def plain() -> Any:
+        return i * 1024 + j
+
+    def folded() -> Any:
+        return i % 8 + i // 8 * 64 + j % 8 * 8 + j // 8 * 8192
+
+    for name, layout, hand in (("row-major", row, plain), ("nested", nested, folded)):
+        if not np.array_equal(cute.offsets(layout, (i, j)), hand()):
+            raise SystemExit(f"offsets of {layout} at coordinates are not what the hand-written numpy gives")
+        ours, theirs = medians(31, functools.partial(cute.offsets, layout, (i, j)), hand)
+        rows.append(ratio(f"offsets at 2**20 coordinates, {name}", ours, {"numpy": theirs}, 1.5))
     return rows
 
 
-def _ints(tree: Any) -> Any:
-    return tuple(_ints(t) for t in tree) if isinstance(tree, tuple) else int(tree)
+def deep() -> Row:
+    """The exponent of the time of a call by an int over the depth of the layout."""
+
+    def layout(depth: int) -> Any:
+        shape: Any = 2
+        stride: Any = 1
+        for k in range(1, depth):
+            shape, stride = (shape, 2), (stride, 1 << k)
+        return cute.static(cute.Layout(shape, stride))
+
+    depths = (8, 32)
+    calls = [functools.partial(layout(depth), 5) for depth in depths]
+    short, long = medians(301, *calls)
+    grown = math.log(long / short) / math.log(depths[1] / depths[0])
+    return Row(f"exponent of L(int) over depths {depths}", long * 1e6, {"depth 8": short * 1e6}, grown, 1.1)
 
 
-def _loop(layout: Any, swizzle: Any, want: Any) -> float:
-    """Microseconds of a peer's element loop over the whole layout: one eighth of it is run and compared."""
-    count = want.size // 8
-    start = time.perf_counter()
-    if swizzle is None:
-        got = [layout(i) for i in range(count)]
-    else:
-        got = [swizzle(layout(i)) for i in range(count)]
-    took = time.perf_counter() - start
-    if got != want.ravel(order="F")[:count].tolist():
-        raise SystemExit(f"a peer's offsets of {layout} differ")
-    return took * 8e6
+# ---- symbols, texts and pictures -------------------------------------------------------------------------------------
 
 
-def processor() -> str:
-    """The processor's name where the system says it."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+def symbols(libraries: dict[str, Any]) -> list[Row]:
+    import sympy
+
+    sizes, steps = sympy.symbols("a b c d", positive=True, integer=True), sympy.symbols("p q r s", integer=True)
+    rows = []
+    for label, library in libraries.items():
+        if "pycute" in label:
+            call = [functools.partial(lib.Layout, sizes[:2], steps[:2]) for lib in (cute, library)]
+            ours, theirs = medians(301, *call)
+            rows.append(ratio("Layout of symbols, rank 2", ours, {label: theirs}, 2.0))
+    left = cute.Layout(sizes, steps)
+    right = cute.Layout(cute.Int(4), cute.Int(2))
+    number = iter(range(10_000))
+
+    def fresh() -> list[tuple[Any, ...]]:  # sympy keeps what it has simplified: new symbols each time
+        k = next(number)
+        names = sympy.symbols(" ".join(f"{c}{k}" for c in "abcd"), positive=True, integer=True)
+        return [(cute.Layout(names, steps), right)]
+
+    cute.composition(left, right)
+    (taken,) = medians_of(TURNS, (fresh, cute.composition))
+    rows.append(time_of("flat composition of 4 symbolic modes", taken, 5.0, MILLISECONDS))
+    return rows
 
 
-def imports() -> dict[str, float]:
-    """Seconds of a fresh interpreter's import, less an empty one's: best of several."""
+def texts() -> list[Row]:
+    tensor, square = cute.make_identity_tensor((512, 512)), cute.Layout((64, 64), (64, 1))
+    printed, drawn = medians(5, lambda: cute.format_tensor(tensor), lambda: cute.draw.draw_layout(square).svg)
+    rows = [time_of("format_tensor of 512 x 512 coordinates, a cell", printed / (1 << 18), 2.0)]
+    return [*rows, time_of("draw_layout of 64 x 64 as SVG", drawn, 100.0, MILLISECONDS)]
+
+
+def imports() -> Row:
+    """A fresh interpreter's import, less an empty one's: the best of several."""
 
     def seconds(statement: str) -> float:
         best = math.inf
@@ -295,78 +431,14 @@ def imports() -> dict[str, float]:
 
     empty = seconds("pass")
     ours, theirs = seconds("import cute_py") - empty, seconds("import numpy") - empty
-    return {"cute_py_s": round(ours, 4), "numpy_s": round(theirs, 4), "ratio": round(ours / theirs, 3)}
-
-
-def broken(report: dict[str, Any]) -> list[str]:
-    out = [
-        f"{r['operation']} ({r['layouts']}, {r['numbers']}): {r['ratio']} > {PEER_BOUND}"
-        for r in report["algebra"]
-        if r.get("ratio") is not None and r["ratio"] > PEER_BOUND
-    ]
-    for r in report["bulk"]:
-        if r["ratio"] > NUMPY_BOUND:
-            out.append(f"offsets {r['layout']}: {r['ratio']} x numpy > {NUMPY_BOUND}")
-        bound = SWIZZLED_LOOP_BOUND if "swizzled" in r["layout"] else LOOP_BOUND
-        if r.get("times_faster", bound) < bound:
-            out.append(f"offsets {r['layout']}: {r['times_faster']} x the peers' loops < {bound}")
-    if report["imports"]["ratio"] > IMPORT_BOUND:
-        out.append(f"import: {report['imports']['ratio']} > {IMPORT_BOUND}")
-    return out
-
-
-def table(report: dict[str, Any]) -> str:
-    """The report as Markdown."""
-    names = [n for n in report["libraries"] if n != "cute_py"]
-    head = [
-        "operation",
-        "layouts",
-        "numbers",
-        "same results",
-        "cute_py us",
-        *[f"{n} us" for n in names],
-        "ours / faster peer",
-    ]
-    lines = [f"Machine: {report['machine']}; Python {report['python']}; {report['date']}.", ""]
-    lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for r in report["algebra"]:
-        cells = [r["operation"], r["layouts"], r["numbers"], f"{r['agreeing']} of {r['compared']}"]
-        cells += [str(r.get(n, "-")) for n in ["cute_py", *names]] + [str(r.get("ratio", "-"))]
-        lines.append("| " + " | ".join(cells) + " |")
-    lines += [
-        "",
-        "| 1024x1024 | offsets us | numpy by hand us | ratio | peers' loops | times faster |",
-        "|---|---|---|---|---|---|",
-    ]
-    for r in report["bulk"]:
-        loops = ", ".join(f"{k} {v / 1e6:.2f} s" for k, v in r["loops_us"].items()) or "-"
-        cells = [r["layout"], r["offsets_us"], r["numpy_us"], r["ratio"], loops, r.get("times_faster", "-")]
-        lines.append("| " + " | ".join(map(str, cells)) + " |")
-    i = report["imports"]
-    lines += ["", f"`import cute_py` {i['cute_py_s']} s, `import numpy` {i['numpy_s']} s: ratio {i['ratio']}."]
-    return "\n".join(lines)
+    return ratio("import cute_py", ours, {"import numpy": theirs}, 1.6, MILLISECONDS)
 
 
 def main() -> int:
-    libraries = {"cute_py": cute, **peers()}
-    report: dict[str, Any] = {
-        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "machine": f"{processor()}, {os.cpu_count()} cores",
-        "python": platform.python_version(),
-        "libraries": list(libraries),
-        "algebra": algebra(libraries),
-        "bulk": bulk(libraries),
-        "imports": imports(),
-    }
-    report["broken"] = broken(report)
-    print(table(report))
-    for line in report["broken"]:
-        print("BOUND BROKEN:", line)
-    if len(sys.argv) > 1:
-        target = Path(sys.argv[1])
-        target.write_text(json.dumps(report, indent=1) + "\n")
-        target.with_suffix(".md").write_text("# Layout algebra: time beside the peers\n\n" + table(report) + "\n")
-    return 1 if report["broken"] else 0
+    found = peers()
+    rows = [*algebra(found), *bulk(), deep(), *symbols(found), *texts(), imports()]
+    path = sys.argv[1] if len(sys.argv) > 1 else None
+    return report("Layout algebra: time beside the peers", "python -m benchmarks.layout", rows, path)
 
 
 if __name__ == "__main__":

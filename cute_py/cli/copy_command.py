@@ -19,7 +19,6 @@ from cute_py.cli.arguments import file_of, json_option, report
 from cute_py.cli.terminal import progress_bar
 from cute_py.copies.copy import copy
 from cute_py.copies.emulated_copy import CopyResult, HostArray
-from cute_py.copies.layout_copy import copy as copy_layouts
 from cute_py.copies.modes import offset_bounds, refine
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, GBasisError, InvalidValueError, TmaLimitError, counted, shortened
@@ -355,6 +354,8 @@ def _run_whole(options: argparse.Namespace) -> int:
         array = read_array(name, options.key, options.dtype)
     source = array if options.permute is None else array.transpose(parse_order(options.permute, array.ndim))
     made, destination = _new_memory(source, options.layout)
+    from cute_py.copies.layout_copy import copy as copy_layouts  # kernels: other copies need none
+
     result = copy_layouts(source, destination, backend=options.backend or "auto")
     plan = result.plan
     data: dict[str, Any] = {

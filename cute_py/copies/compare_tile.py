@@ -34,11 +34,11 @@ from cute_py.tma.atom.tiles import Instructions, instructions, known
 from cute_py.tma.descriptor.formats import TensorMapSwizzle
 from cute_py.tma.descriptor.limits import STORE_UNIT
 from cute_py.tma.emulator.memory import Bytes, Integers, as_bytes
-from cute_py.tma.simulate.trace import Difference, Trace
 
 if TYPE_CHECKING:
     from cute_py.gpu.arrays import ArrayLike
     from cute_py.tma.atom.atom import TmaAtom
+    from cute_py.tma.simulate.trace import Difference
 
 CAUSES: Final = (
     "other swizzle",
@@ -140,6 +140,8 @@ def compare_tile(
     if stages is not None:
         stages = expect_integer(stages, "stages", 1)
     found = np.where(written != 0, found[: len(expected)], expected)
+    from cute_py.tma.simulate.trace import Trace  # programs of copies: a single copy needs none
+
     difference = Trace(atom.descriptor, first.coords, first.smem_offsets).first_difference(found, expected)
     if difference is None:
         return TileComparison(True)

@@ -27,8 +27,7 @@ from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tma.atom.tiles import Instructions, instructions
 from cute_py.tma.descriptor.limits import STORE_UNIT
 from cute_py.tma.emulator.emulator import Emulator
-from cute_py.tma.emulator.memory import Bytes, Integers, as_bytes
-from cute_py.tma.simulate.trace import unequal_bits
+from cute_py.tma.emulator.memory import Bytes, Integers, as_bytes, unequal_bits
 
 if TYPE_CHECKING:
     from cute_py.gpu.arrays import ArrayLike, StreamLike

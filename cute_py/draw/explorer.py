@@ -159,7 +159,7 @@ def facts() -> dict[str, Any]:
         ],
         "names": {name: [member.name for member in kind] for name, kind in enums.items()},
         "l2_promotion": int(L2Promotion.B128),
-        "note_alignment": {str(code): n for code, n in fields.SMEM_ALIGNMENT.items()},
+        "note_alignment": {str(code): n for code, n in enumerate(fields.SMEM_ALIGNMENT)},
         "payload_bytes": fields.PAYLOAD_BYTES,
         "hazards": [_row(r, "name", "effect") for r in HAZARDS],
         "stages": _stage_reasons(),

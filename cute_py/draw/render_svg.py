@@ -9,11 +9,13 @@ differ in lightness too, every cell has a text, and what is outside is hatched, 
 from __future__ import annotations
 
 import colorsys
+import re
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-from xml.etree.ElementTree import Element, SubElement, tostring
+from typing import Any, Final
+from xml.etree.ElementTree import Element, SubElement
+from xml.sax.saxutils import escape
 
 from cute_py.draw.table import OUTSIDE, Bracket, Cell, Legend, Table
 
@@ -49,7 +51,7 @@ SWATCH = 11.0
 """Side of a swatch of a legend."""
 LEGEND_WIDTH = 900.0
 """Swatches go to the next line beyond this width, or that of the tables if it is larger."""
-SPACE = "{http://www.w3.org/XML/1998/namespace}space"
+SPACE = "xml:space"
 
 
 def _sheet(paper: str, ink: str, faint: str, line: str, tones: Mapping[int, str]) -> str:
@@ -339,4 +341,26 @@ def render(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
     root.extend(drawn)
     for i, line in enumerate(lines):
         _text(root, MARGIN, end + LINE * (i + 1), line, "faint")
-    return tostring(root, encoding="unicode")
+    return _markup(root)
+
+
+_UNSAFE: Final = re.compile('[&<>"\\r\\n\\t]')
+
+
+def _markup(node: Element) -> str:
+    """An element as `ElementTree.tostring` writes it, in half the time: no name here has a namespace to resolve."""
+    parts = [f"<{node.tag}"]
+    for name, value in node.items():
+        if _UNSAFE.search(value):
+            value = escape(value, {'"': "&quot;", "\r": "&#13;", "\n": "&#10;", "\t": "&#09;"})
+        parts.append(f' {name}="{value}"')
+    text = node.text
+    if not text and not len(node):
+        parts.append(" />")
+    else:
+        parts.append(">")
+        if text:
+            parts.append(escape(text) if _UNSAFE.search(text) else text)
+        parts += map(_markup, node)
+        parts.append(f"</{node.tag}>")
+    return "".join(parts)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from cute_py.errors import StaticAssertError
 from cute_py.layout.arguments import IntTuple, LayoutLike, Shape, Tiler, Tree
 from cute_py.layout.int_tuple import compact_order
-from cute_py.layout.layout import Layout, apply_to_inner, domain_of, joined, make, of_layouts, of_shapes
+from cute_py.layout.layout import Layout, apply_to_inner, domain_of, joined, make, modes_of, of_layouts, of_shapes
 from cute_py.layout.leaf import Recorder, is_static, same, times, to_internal, to_public, tree_text
 from cute_py.layout.trees import check_depth, leaves, map_leaves, modes, unflatten_leaves
 
@@ -78,7 +78,7 @@ def _by_profile(operation: Callable[[Layout], Layout], layout: Layout, profile: 
     check_depth(profile)
     if type(profile) is not tuple:
         return operation(layout)  # any leaf, `_` too: C++ tests only for a tuple
-    parts = [layout[i] for i in range(len(modes(layout._shape)))]
+    parts = modes_of(layout)
     if len(profile) > len(parts):
         raise StaticAssertError("tuple_size<IntTuple>::value <= rank", {"profile": profile, "layout": layout})
     return joined(
@@ -99,8 +99,7 @@ def coalesce(layout: Layout | Shape, profile: Tiler = None) -> Layout | IntTuple
     """
     if type(layout) is Layout:
         if profile is None or type(profile) is not tuple:
-            shape, stride = coalesced(layout._shape, layout._stride)
-            return make(shape, stride, layout._assumptions)
+            return make(*coalesced(*(layout._inner or layout._trees())), layout._assumptions)
         return _by_profile(coalesce, layout, profile)
     if isinstance(layout, (int, tuple)):
         return to_public(coalesced_shape(to_internal(layout)))

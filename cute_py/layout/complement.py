@@ -52,7 +52,7 @@ def _ascending(shape: Tree, stride: Tree) -> list[tuple[Leaf, Leaf]] | None:
 
 def complement_of(layout: Layout, target: Tree, record: Recorder | None = None) -> Layout:
     """The complement of a layout below an internal size, shape, or size for each codomain axis."""
-    moving = _ascending(layout._shape, layout._stride)
+    moving = _ascending(*(layout._inner or layout._trees()))
     if moving is None or type(target) is not int:
         profile = coprofile_of(layout._stride)
         if profile != 0:

@@ -57,11 +57,10 @@ class ComposedLayout(Immutable):
                 "ComposedLayout takes (outer, offset, inner); outer and inner must be functions of an offset",
                 {"outer": given(outer), "inner": given(inner)},
             )
-        put = object.__setattr__
-        put(self, "outer", outer)
-        put(self, "_offset", to_internal(offset))
-        put(self, "offset", offset)
-        put(self, "inner", inner)
+        _put_outer(self, outer)
+        _put_internal(self, to_internal(offset))
+        _put_offset(self, offset)
+        _put_inner(self, inner)
 
     @property
     def domain(self) -> Layout | ComposedLayout:
@@ -173,6 +172,12 @@ class ComposedLayout(Immutable):
 
     def __repr__(self) -> str:
         return f"ComposedLayout({self.outer!r}, {self.offset!r}, {self.inner!r})"
+
+
+_put_outer, _put_internal, _put_offset, _put_inner = [
+    getattr(ComposedLayout, name).__set__ for name in ("outer", "_offset", "offset", "inner")
+]
+"""What sets the slots of a new one, whose own `__setattr__` refuses it."""
 
 
 def make_composed_layout(outer: OffsetFunction, offset: Leaf, inner: OffsetFunction) -> ComposedLayout:

@@ -21,7 +21,7 @@ from cute_py.errors import CompositionMismatchError, InvalidTypeError, LayoutErr
 from cute_py.layout.arguments import LayoutLike, Leaf, Tiler, Tree, Value
 from cute_py.layout.coalesce import coalesce_x_by, coalesced
 from cute_py.layout.int_tuple import as_python_int, product_of
-from cute_py.layout.layout import Layout, Thing, apply_to_inner, coprofile_of, joined, make
+from cute_py.layout.layout import Layout, Thing, apply_to_inner, coprofile_of, joined, make, modes_of
 from cute_py.layout.leaf import (
     Dynamic,
     Int,
@@ -190,9 +190,10 @@ def _note(condition: sympy.Basic, notes: Notes, name: str) -> None:
 
 def compose_layouts(lhs: Layout, rhs: Layout, record: Recorder | None = None) -> Layout:
     """A o B for two plain layouts, as C++ computes it."""
-    flat = coalesce_x_by(coprofile_of(rhs._stride), lhs._shape, lhs._stride)
+    shape, stride = rhs._inner or rhs._trees()
+    flat = coalesce_x_by(coprofile_of(stride), *(lhs._inner or lhs._trees()))
     notes = dict.fromkeys((*lhs._assumptions, *rhs._assumptions))
-    shape, stride = compose_trees(*flat, rhs._shape, rhs._stride, notes, record)
+    shape, stride = compose_trees(*flat, shape, stride, notes, record)
     return make(shape, stride, tuple(notes))
 
 
@@ -213,17 +214,17 @@ def compose_tiler(lhs: Layout, tiler: Tiler) -> Layout:
     if isinstance(tiler, Layout):
         return compose_layouts(lhs, tiler)
     if type(tiler) is tuple:
-        rank = len(modes(lhs._shape))
-        if len(tiler) > rank:
+        parts = modes_of(lhs)
+        if len(tiler) > len(parts):
             raise StaticAssertError("tuple_size<Tiler>::value <= rank", {"tiler": tiler_text(tiler), "layout": lhs})
-        return joined([compose_tiler(lhs[i], t) for i, t in enumerate(tiler)])
+        return joined([compose_tiler(part, t) for part, t in zip(parts, tiler, strict=False)])
     if is_underscore(tiler):
         return lhs
     size = internal_leaf(tiler)
     if type(size) not in (int, Dynamic):
         raise InvalidTypeError(f"a tiler holds sizes, layouts and `_`, got {given(tiler)}", {"layout": lhs})
     notes = dict.fromkeys(lhs._assumptions)
-    shape, stride = compose_trees(*coalesced(lhs._shape, lhs._stride, True), size, 1, notes)
+    shape, stride = compose_trees(*coalesced(*(lhs._inner or lhs._trees()), True), size, 1, notes)
     return make(shape, stride, tuple(notes))
 
 
@@ -271,8 +272,10 @@ def composition(
     >>> print(composition(Layout((Int(4), Int(8))), (Int(2), None)))
     (_2,_8):(_1,_4)
     """
-    check_depth(rhs)
-    expect(strict, bool, "strict")
+    if type(rhs) is tuple:
+        check_depth(rhs)
+    if strict is not False:
+        expect(strict, bool, "strict")
     if inner:
         if len(inner) != 1 or not hasattr(lhs, "_compose_with"):
             raise InvalidTypeError(

@@ -10,13 +10,17 @@ strides, do the same with internal trees (see `leaf`), for the algebra.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Iterable
 from itertools import zip_longest
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from cute_py.argument_checks import MAX_INTEGER
 from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, StaticAssertError, given
-from cute_py.layout.arguments import IntTuple, LayoutLike, Leaf, Shape, Shaped, Tree
+from cute_py.layout.arguments import Coordinate, IntTuple, LayoutLike, Leaf, Shape, Shaped, Tree
 from cute_py.layout.leaf import (
+    MAX_DEPTH,
     Dynamic,
     Int,
     coordinate,
@@ -167,6 +171,142 @@ def crd2idx_of(coord: Tree, shape: Tree, stride: Tree) -> Leaf:
     return total
 
 
+def offset_of_tuple(coord: tuple[Coordinate, ...], shape: Any, stride: Tree) -> tuple[int, bool] | None:
+    """(offset, is it static?) of a tuple of integers and tuples: a term is run-time if one factor is, and neither is a
+    static 0."""
+    if type(shape) is not tuple or len(coord) != len(shape):
+        return None
+    total, static = 0, True
+    for i, c in enumerate(coord):
+        d = stride[i]  # type: ignore[index]
+        kind = type(c)
+        if kind is tuple:
+            found = offset_of_tuple(c, shape[i], d)  # type: ignore[arg-type]
+            if found is None:
+                return None
+            total += found[0]
+            static = static and found[1]
+            continue
+        known = kind is Int
+        if kind is not int:
+            if not known and (isinstance(c, (bool, Int)) or not isinstance(c, Integral)):
+                return None
+            c = c.real if known else operator.index(c)  # type: ignore[union-attr, arg-type]
+        if type(d) is int:
+            total += c * d  # type: ignore[operator]
+            static = static and known and c == 0
+        elif type(d) is Int:
+            step = d.real
+            total += c * step  # type: ignore[operator]
+            static = static and (known or step == 0)
+        else:
+            part = None if known else offset_of_int(c, shape[i], d)  # type: ignore[arg-type]
+            if part is None or (part == 0 and not is_run_time_zero(c, d)):  # type: ignore[arg-type]
+                return None
+            total += part
+            static = False
+    return total, static
+
+
+def offset_of_int(coord: int, shape: Any, stride: Tree) -> int | None:
+    """The offset of one int: split over the leaves, the last takes the rest; division rounds toward zero."""
+    flat: tuple[Any, ...] | list[Any]
+    steps: tuple[Any, ...] | list[Any]
+    if type(shape) is not tuple:
+        flat, steps = (shape,), (stride,)
+    elif tuple in map(type, shape):
+        flat, steps = leaves(shape), leaves(stride)
+    else:
+        flat, steps = shape, stride  # type: ignore[assignment]
+    if not steps:
+        return 0
+    rest, total, last = abs(coord), 0, len(flat) - 1
+    for i, d in enumerate(steps):
+        part = rest
+        if i < last:
+            size = flat[i]
+            if type(size) is not int:
+                if type(size) is not Int:
+                    return None
+                size = size.real
+            if size == 0:
+                raise LayoutError("a coordinate can't be split over a mode of size 0", {"mode": _empty_mode(shape)})
+            rest, part = divmod(rest, size)
+        if type(d) is int:
+            total += part * d
+        elif type(d) is Int:
+            total += part * d.real
+        else:
+            return None
+    return total if coord >= 0 else -total
+
+
+def _empty_mode(shape: IntTuple) -> int:
+    """The first mode but the last that is empty, of the innermost tuple that ends the shape and has one."""
+    while True:
+        for i, mode in enumerate(shape[:-1]):  # type: ignore[index]
+            if 0 in leaves(mode):
+                return i
+        shape = shape[-1]  # type: ignore[index]
+
+
+def is_run_time_zero(coord: int, stride: Tree) -> bool:
+    """Whether the offset 0 of an int is surely a run-time 0: it meets a last stride that is no static 0, without a
+    modulo before it."""
+    while type(stride) is tuple and stride:
+        stride = stride[-1]
+    return stride != () and not (type(stride) is Int and stride == 0) and -MAX_INTEGER <= coord <= MAX_INTEGER
+
+
+KNOWN: Final = (int, Int)
+
+
+def are_numbers(shape: Any, stride: Any, depth: int = 0) -> bool:
+    """Are two public trees a shape and a stride of known numbers, of one profile and in their ranges? It is False too
+    for trees that only a closer look can judge."""
+    if type(shape) is not tuple:
+        return type(shape) in KNOWN and type(stride) in KNOWN and 0 <= shape <= MAX_INTEGER >= stride >= -MAX_INTEGER
+    if type(stride) is not tuple or len(shape) != len(stride) or depth > MAX_DEPTH:
+        return False
+    for i, s in enumerate(shape):
+        d = stride[i]
+        if type(s) is tuple:
+            if not are_numbers(s, d, depth + 1):
+                return False
+        elif not (type(s) in KNOWN and type(d) in KNOWN and 0 <= s <= MAX_INTEGER >= d >= -MAX_INTEGER):
+            return False
+    return True
+
+
+def compact_numbers(shape: Any, number: int = 1, static: bool = True, depth: int = 0) -> tuple[Tree, int, bool] | None:
+    """`compact_left` of a public shape of known sizes, from the stride `number` on: (stride, next stride, is that one
+    static?); None where a size is 0 or needs a closer look."""
+    if type(shape) is not tuple or depth > MAX_DEPTH:
+        return None
+    out: list[Tree] = []
+    for s in shape:
+        kind = type(s)
+        if kind is tuple:
+            inner = compact_numbers(s, number, static, depth + 1)
+            if inner is None:
+                return None
+            stride, number, static = inner
+            out.append(stride)
+            continue
+        if kind not in KNOWN or s <= 0:
+            return None
+        if kind is Int and s == 1:
+            out.append(_STATIC_ZERO)
+            continue
+        out.append(int.__new__(Int, number) if static else number)
+        number *= s.real
+        static = static and kind is Int
+    return (tuple(out), number, static) if number <= MAX_INTEGER else None
+
+
+_STATIC_ZERO: Final = Int(0)
+
+
 def crd2idx_horner(coord: Tree, shape: Tree) -> Leaf:
     """The colexicographic index of a coordinate within a shape."""
     if type(coord) is not tuple:
@@ -272,12 +412,37 @@ def depth(thing: Shaped, *mode: int) -> Int:
     return Int(depth_of(at(_shape_of(thing), mode)))
 
 
+def _known_product(tree: tuple[Any, ...], depth: int = 0) -> tuple[int, bool] | None:
+    """(product, is it static?) of a public tree; None where only a closer look gives it: it has anything but `Int` and
+    int, a 0 (a static one decides the product, a run-time one does not), or numbers beyond the range."""
+    number, static = 1, True
+    for x in tree:
+        if type(x) is int:
+            number *= x
+            static = False
+        elif type(x) is Int:
+            number *= x.real
+        else:
+            part = _known_product(x, depth + 1) if type(x) is tuple and depth < MAX_DEPTH else None
+            if part is None:
+                return None
+            number *= part[0]
+            static = static and part[1]
+    return (number, static) if 0 < abs(number) <= MAX_INTEGER else None
+
+
 def size(thing: Shaped, *mode: int) -> Int | int:
     """The product of the shape, or of one of its modes.
 
     >>> print(size((Int(4), (Int(2), Int(3)))), size(Layout((4, 8)), 1))
     _24 8
     """
+    seen = getattr(thing, "_public", None)
+    whole = seen[0] if type(seen) is tuple else thing
+    if type(whole) is tuple and not mode:
+        known = _known_product(whole)
+        if known is not None:
+            return int.__new__(Int, known[0]) if known[1] else known[0]
     return to_public(product_of(at(_shape_of(thing), mode)))
 
 
@@ -287,7 +452,7 @@ def product(tree: Shaped) -> Int | int:
     >>> print(product((2, (3, 4))), product((Int(2), Int(3))))
     24 _6
     """
-    return to_public(product_of(_shape_of(tree)))
+    return size(tree)
 
 
 def product_each(tree: Shaped) -> tuple[Int | int, ...]:

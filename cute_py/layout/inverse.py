@@ -133,10 +133,10 @@ def _inverse(layout: LayoutLike, invert: Inversion, name: str) -> Layout:
         if not hasattr(other, name):
             raise wrong_type(f"{name} takes a layout", layout)
         return getattr(other, name)()  # type: ignore[no-any-return]
-    profile = coprofile_of(layout._stride)
+    shape, stride = layout._inner or layout._trees()
+    profile = coprofile_of(stride)
     if profile == 0:
-        shape, stride = invert(layout._shape, layout._stride)
-        return make(shape, stride, layout._assumptions)
+        return make(*invert(shape, stride), layout._assumptions)
     return _by_axis(invert, layout, profile)
 
 

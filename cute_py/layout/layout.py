@@ -9,11 +9,10 @@ integer module (see `leaf.IntegerModule`), so that offsets can be coordinates.
 
 Guarantee: `layout(i) == layout(idx2crd(i, layout.shape))` for every integer i, also beyond the size.
 
-Two functions compute an offset. `int_tuple.crd2idx_of` takes any coordinate and any stride, as internal leaves.
-`offset_of_int` and `offset_of_tuple` handle the common case, plain ints in a layout of known integers, without leaf
-objects; they return the same number as an int, or None for a symbol, a basis stride, a static coordinate or a
-coordinate that does not fit. A run-time coordinate gives a run-time offset, except that an offset of 0 may be static:
-`is_run_time_zero` decides which.
+`int_tuple` computes offsets. `crd2idx_of` takes any coordinate and any stride, as internal leaves. `offset_of_int` and
+`offset_of_tuple` handle the common case, integers in a layout of known numbers, without leaf objects; they return the
+same number, or None for a symbol, a basis stride or a coordinate that does not fit. A run-time coordinate gives a
+run-time offset, except that an offset of 0 may be static: `is_run_time_zero` decides which.
 
 A composed layout `outer o offset o inner` and a tensor `engine o layout` take their coordinates from a layout inside
 them. Coalescing, grouping, dividing and tiling change only that layout; the method `with_domain` of these classes
@@ -35,7 +34,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
 from cute_py.argument_checks import MAX_INTEGER, expect, expect_integer, is_integer, wrong_type
-from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given, integer_text
 from cute_py.layout.arguments import (
     Coordinate,
     IntCoordinate,
@@ -48,16 +47,27 @@ from cute_py.layout.arguments import (
     Tree,
     Value,
 )
-from cute_py.layout.int_tuple import compact_left, compact_order, crd2idx_of, product_of
+from cute_py.layout.int_tuple import (
+    KNOWN,
+    are_numbers,
+    compact_left,
+    compact_numbers,
+    compact_order,
+    crd2idx_of,
+    is_run_time_zero,
+    offset_of_int,
+    offset_of_tuple,
+    product_of,
+)
 from cute_py.layout.leaf import (
     Dynamic,
     Int,
     check_results,
     coordinate,
-    equal_values,
-    hashable,
+    inner_tree,
     internal_leaf,
     is_symbolic,
+    public_text,
     substituted,
     times,
     to_internal,
@@ -78,86 +88,6 @@ from cute_py.layout.trees import (
 
 if TYPE_CHECKING:
     import sympy
-
-
-def offset_of_tuple(coord: tuple[Coordinate, ...], shape: Tree, stride: Tree) -> int | None:
-    """The offset of a tuple of ints and tuples."""
-    if type(shape) is not tuple or len(coord) != len(shape):
-        return None
-    total = 0
-    for i, c in enumerate(coord):
-        d = stride[i]  # type: ignore[index]
-        if type(c) is int:
-            if type(d) is int:
-                total += c * d
-                continue
-            part = offset_of_int(c, shape[i], d)
-        elif type(c) is tuple:
-            part = offset_of_tuple(c, shape[i], d)
-        else:
-            return None
-        if part is None:
-            return None
-        total += part
-    return total
-
-
-def offset_of_int(coord: int, shape: Tree, stride: Tree) -> int | None:
-    """The offset of one int: split over the modes, the last takes the rest; division rounds toward zero."""
-    if type(stride) is not tuple:
-        if type(stride) is Dynamic and type(stride.value) is int:
-            return coord * stride.value
-        return coord * stride if type(stride) is int else None
-    if not stride:
-        return 0
-    total = 0
-    last = len(stride) - 1
-    for i in range(last):
-        s, d = shape[i], stride[i]  # type: ignore[index]
-        size = s if type(s) is int else _size(s)
-        if size is None:
-            return None
-        if size == 0:
-            raise LayoutError("a coordinate can't be split over a mode of size 0", {"mode": i})
-        rest = coord // size if coord >= 0 else -(-coord // size)
-        part = coord - rest * size
-        if type(d) is int:
-            total += part * d
-        else:
-            inner = offset_of_int(part, s, d)
-            if inner is None:
-                return None
-            total += inner
-        coord = rest
-    inner = offset_of_int(coord, shape[last], stride[last])  # type: ignore[index]
-    return None if inner is None else total + inner
-
-
-def _size(shape: Tree) -> int | None:
-    """The number of elements as a bare int; None if a symbol is among the sizes."""
-    if type(shape) is not tuple:
-        value = shape.value if type(shape) is Dynamic else shape
-        return value if type(value) is int else None
-    n = 1
-    for s in shape:
-        size = s if type(s) is int else _size(s)
-        if size is None:
-            return None
-        n *= size
-    return n
-
-
-def is_run_time_zero(coord: int | tuple[Coordinate, ...], stride: Tree) -> bool:
-    """Whether an offset of 0 is surely a run-time 0: a run-time coordinate meets a stride that is no static 0 without
-    a modulo before it, as the last mode does of those that one integer is split over."""
-    if type(coord) is tuple:
-        for c, d in zip(coord, stride, strict=True):  # type: ignore[arg-type]
-            if type(c) is int and type(d) is not tuple and (type(d) is not int or d != 0):
-                return -MAX_INTEGER <= c <= MAX_INTEGER
-        return False
-    while type(stride) is tuple and stride:
-        stride = stride[-1]
-    return stride not in (0, ()) and -MAX_INTEGER <= coord <= MAX_INTEGER  # type: ignore[operator]
 
 
 class Major:
@@ -201,31 +131,39 @@ class Layout:
     (11, 9, Layout((4,), (6,)))
     """
 
-    __slots__ = ("_assumptions", "_public", "_shape", "_stride")
+    __slots__ = ("_assumptions", "_inner", "_public")
 
-    _shape: Tree
-    _stride: Tree
+    _inner: tuple[Tree, Tree] | None
+    """Shape and stride as internal trees, for the algebra: made at first use where the constructor was given public
+    ones."""
     _public: tuple[IntTuple, Tree] | None
+    """Shape and stride as users see them, for users and for offsets: made at first use of a result of the algebra."""
     _assumptions: Assumptions
 
     def __init__(self, shape: Shape, stride: Stride = None) -> None:
-        changed: list[Tree] = []
-        self._shape = _checked_shape(to_internal(shape, 0, changed))
-        self._public = None
         self._assumptions = ()
+        self._inner = None
+        if are_numbers(shape, stride):  # as nearly always: nothing to refuse, and nothing to convert yet
+            self._public = (shape, stride)  # type: ignore[assignment]
+            return
+        if (stride is None or stride is LayoutLeft) and (found := compact_numbers(shape)) is not None:
+            self._public = (shape, found[0])  # type: ignore[assignment]
+            return
+        changed: list[Tree] = []
+        sizes = _checked_shape(to_internal(shape, 0, changed))
+        self._public = None
         if stride is None or stride is LayoutLeft:
-            self._stride = compact_left(self._shape)[0]
+            self._inner = (sizes, compact_left(sizes)[0])
         elif stride is LayoutRight:
-            self._stride = compact_left(self._shape, order=-1)[0]
+            self._inner = (sizes, compact_left(sizes, order=-1)[0])
         else:
-            self._stride = to_internal(stride, 0, changed)
+            steps = to_internal(stride, 0, changed)
+            if not congruent_trees(sizes, steps):
+                facts = {"shape": tree_text(sizes), "stride": tree_text(steps)}
+                raise LayoutError("shape and stride must be congruent", facts)
+            self._inner = (sizes, steps)
             if not changed:
                 self._public = (shape, stride)  # type: ignore[assignment]
-            if not congruent_trees(self._shape, self._stride):
-                raise LayoutError(
-                    "shape and stride must be congruent",
-                    {"shape": tree_text(self._shape), "stride": tree_text(self._stride)},
-                )
 
     @property
     def shape(self) -> IntTuple:
@@ -235,10 +173,26 @@ class Layout:
     def stride(self) -> Tree:
         return (self._public or self._seen())[1]
 
+    @property
+    def _shape(self) -> Tree:
+        return (self._inner or self._trees())[0]
+
+    @property
+    def _stride(self) -> Tree:
+        return (self._inner or self._trees())[1]
+
     def _seen(self) -> tuple[IntTuple, Tree]:
-        """(shape, stride) as users see them: the constructor's own, or made from the internal trees at first use."""
-        self._public = (to_public(self._shape), to_public(self._stride))
+        """(shape, stride) as users see them."""
+        if self._public is None:
+            self._public = (to_public(self._shape), to_public(self._stride))
         return self._public
+
+    def _trees(self) -> tuple[Tree, Tree]:
+        """(shape, stride) as internal trees."""
+        if self._inner is None:
+            shape, stride = self._public  # type: ignore[misc]
+            self._inner = (inner_tree(shape), inner_tree(stride))
+        return self._inner
 
     @property
     def assumptions(self) -> Assumptions:
@@ -252,54 +206,61 @@ class Layout:
     def __call__(self, *coord: Coordinate) -> int | Layout:
         """The offset at a coordinate, or the sublayout that a coordinate with `_` (or None) keeps."""
         c: Any = coord[0] if len(coord) == 1 else coord
-        kind = type(c)
-        if kind is tuple:
-            offset = offset_of_tuple(c, self._shape, self._stride)
-        elif kind is int:
-            offset = offset_of_int(c, self._shape, self._stride)
-        else:
-            return self._general_call(c)
-        if offset and -MAX_INTEGER <= offset <= MAX_INTEGER:
-            return offset
-        if offset == 0 and is_run_time_zero(c, self._stride):
-            return 0
+        if type(c) is tuple:
+            found = offset_of_tuple(c, *(self._public or self._seen()))
+            if found is not None:
+                offset, static = found
+                fits = offset or max(map(abs, leaves(c)), default=0) <= MAX_INTEGER
+                if fits and -MAX_INTEGER <= offset <= MAX_INTEGER:
+                    return int.__new__(Int, offset) if static else offset
+        elif type(c) is int:
+            shape, stride = self._public or self._seen()
+            found_int = offset_of_int(c, shape, stride)
+            if found_int and -MAX_INTEGER <= found_int <= MAX_INTEGER:
+                return found_int
+            if found_int == 0 and is_run_time_zero(c, stride):
+                return 0
         return self._general_call(c)
 
     def _general_call(self, coord: Coordinate) -> int | Layout:
         """Any coordinate, any strides, and the static results that the fast path does not distinguish."""
         check_depth(coord)
         if has_underscore(coord):
-            return make(slice_tree(coord, self._shape), slice_tree(coord, self._stride), self._assumptions)
+            return rearranged(slice_tree(coord, self._shape), slice_tree(coord, self._stride), self._assumptions)
         return to_public(crd2idx_of(coordinate(coord), self._shape, self._stride))
 
     def __getitem__(self, mode: int) -> Layout:
         """Mode `mode` as a layout; a layout of an integer shape is its own only mode."""
-        mode = expect_integer(mode, "a mode number, layout[i],", hint="layout(coord) evaluates")
-        if type(self._shape) is not tuple:
+        shape, stride = self._public or self._seen()
+        if type(mode) is not int:
+            mode = expect_integer(mode, "a mode number, layout[i],", hint="layout(coord) evaluates")
+        if type(shape) is not tuple:
             if mode not in (0, -1):
                 raise InvalidValueError(f"layout[{mode}]: {self} has 1 mode")
             return self
-        if not -len(self._shape) <= mode < len(self._shape):
-            raise InvalidValueError(f"layout[{mode}]: {self} has {len(self._shape)} modes")
-        return make(self._shape[mode], self._stride[mode], self._assumptions)  # type: ignore[index]
+        if not -len(shape) <= mode < len(shape):
+            raise InvalidValueError(f"layout[{integer_text(mode)}]: {self} has {len(shape)} modes")
+        part = _new(Layout)
+        part._public, part._inner, part._assumptions = (shape[mode], stride[mode]), None, self._assumptions  # type: ignore[index]
+        return part
 
     __iter__ = None
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Layout):
+        if type(other) is not Layout:
             return NotImplemented
-        if self._shape == other._shape and self._stride == other._stride:  # static numbers, compared in C
-            return True
-        return equal_values(self._shape, other._shape) and equal_values(self._stride, other._stride)
+        return (self._public or self._seen()) == (other._public or other._seen())
 
     def __hash__(self) -> int:
-        return hash((hashable(self._shape), hashable(self._stride)))
+        return hash(self._public or self._seen())
 
     def __str__(self) -> str:
-        return f"{tree_text(self._shape)}:{tree_text(self._stride)}"
+        shape, stride = self._public or self._seen()
+        return f"{public_text(shape)}:{public_text(stride)}"
 
     def __repr__(self) -> str:
-        return f"Layout({self.shape!r}, {self.stride!r})"
+        shape, stride = self._public or self._seen()
+        return f"Layout({shape!r}, {stride!r})"
 
     def __reduce__(self) -> tuple[type[Layout], tuple[IntTuple, Tree]]:
         return (Layout, (self.shape, self.stride))
@@ -366,9 +327,13 @@ def make(shape: Tree, stride: Tree, assumptions: Assumptions = ()) -> Layout:
     """A layout of internal trees, unchecked: for the algebra, whose results are congruent by construction."""
     check_results(shape)
     check_results(stride)
+    return rearranged(shape, stride, assumptions)
+
+
+def rearranged(shape: Tree, stride: Tree, assumptions: Assumptions = ()) -> Layout:
+    """As `make`, of numbers that other layouts have already."""
     layout = _new(Layout)
-    layout._shape = shape
-    layout._stride = stride
+    layout._inner = (shape, stride)
     layout._public = None
     layout._assumptions = assumptions
     return layout
@@ -397,8 +362,17 @@ def make_layout(*parts: Shape | Tree | Major | Layout, stride: Stride = None) ->
 def joined(parts: Iterable[Layout]) -> Layout:
     """One layout whose modes are the given layouts."""
     parts = tuple(parts)
-    notes = tuple(a for p in parts for a in p._assumptions)
-    return make(tuple([p._shape for p in parts]), tuple([p._stride for p in parts]), notes)
+    notes = tuple([a for p in parts for a in p._assumptions])
+    return rearranged(tuple([p._shape for p in parts]), tuple([p._stride for p in parts]), notes)
+
+
+def modes_of(layout: Layout) -> list[Layout]:
+    """The modes as layouts; a layout of an integer shape is its own only mode."""
+    shape, stride = layout._inner or layout._trees()
+    if type(shape) is not tuple:
+        return [layout]
+    notes = layout._assumptions
+    return [rearranged(s, d, notes) for s, d in zip(shape, stride, strict=True)]  # type: ignore[arg-type]
 
 
 def make_ordered_layout(shape: Shape, order: Tree | Major) -> Layout:
@@ -617,4 +591,23 @@ def cosize(layout: LayoutLike, *mode: int) -> Int | int:
     >>> print(cosize(Layout((Int(4), Int(8)), (Int(8), Int(1)))))
     _32
     """
+    if type(layout) is Layout and not mode:
+        known = _known_extent(*(layout._public or layout._seen()))
+        if known is not None:
+            return int.__new__(Int, known[0]) if known[1] else known[0]
     return to_public(product_of(to_internal(coshape(layout, *mode))))
+
+
+def _known_extent(shape: Tree, stride: Tree) -> tuple[int, bool] | None:
+    """(1 + the largest offset, is it static?) of public trees; None where a leaf is neither `Int` nor int."""
+    total, static = 1, True
+    for s, d in zip(leaves(shape), leaves(stride), strict=True):
+        if type(s) not in KNOWN or type(d) not in KNOWN:
+            return None
+        reach, step = s.real - 1, d.real
+        total += reach * abs(step)
+        if type(s) is int:
+            static = static and type(d) is Int and step == 0
+        elif type(d) is int:
+            static = static and reach == 0
+    return (total, static) if total <= MAX_INTEGER else None

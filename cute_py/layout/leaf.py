@@ -216,10 +216,10 @@ class Int(int):
         return int.__new__(cls, check_magnitude(number, "a static integer"))
 
     def __repr__(self) -> str:
-        return f"Int({int(self)})"
+        return f"Int({self.real})"
 
     def __str__(self) -> str:
-        return f"_{int(self)}"
+        return f"_{self.real}"
 
     def __format__(self, spec: str) -> str:
         return format(int(self), spec) if spec[-1:] in tuple("bcdoxXneEfFgG%") else format(str(self), spec)
@@ -278,13 +278,14 @@ def check_results(tree: Tree) -> None:
     x: Any
     for x in tree if type(tree) is tuple else (tree,):
         kind = type(x)
-        if kind is int:
-            if not -MAX_RESULT <= x <= MAX_RESULT:
-                check_result(x)
-        elif kind is tuple:
+        if kind is tuple:
             check_results(x)
-        elif kind is Dynamic and type(x.value) is int:
-            check_result(x.value)
+            continue
+        if kind is Dynamic:
+            x = x.value
+            kind = type(x)
+        if kind is int and not -MAX_RESULT <= x <= MAX_RESULT:
+            check_result(x)
 
 
 def _combine(op: Callable[[int, int], int], left: int, right: int) -> int:
@@ -519,6 +520,13 @@ def to_internal(tree: Shaped | Tree, depth: int = 0, changed: list[Tree] | None 
     return leaf
 
 
+def inner_tree(tree: Tree) -> Tree:
+    """A public tree that was checked before -> internal."""
+    if type(tree) is tuple:
+        return tuple([x.real if type(x) is Int else Dynamic(x) if type(x) is int else inner_tree(x) for x in tree])
+    return internal_leaf(tree)  # type: ignore[no-any-return]
+
+
 def coordinate(tree: Shaped | Coordinate) -> Tree:
     """A public coordinate -> internal, as `to_internal`; an element of a coordinate tensor (anything with `as_tuple`)
     is the tuple of its numbers, at any depth."""
@@ -544,27 +552,6 @@ def to_public(tree: Tree) -> Tree:
     return tree
 
 
-def equal_values(a: Tree, b: Tree) -> bool:
-    """Same profile, same values? Of internal trees; static and run-time numbers count alike, as `Int(4) == 4`."""
-    if type(a) is tuple:
-        if type(b) is not tuple or len(a) != len(b):
-            return False
-        for x, y in zip(a, b, strict=True):
-            if x is not y and not (x == y if type(x) is int and type(y) is int else equal_values(x, y)):
-                return False
-        return True
-    x = a.value if type(a) is Dynamic else a
-    y = b.value if type(b) is Dynamic else b
-    return bool(x == y)
-
-
-def hashable(tree: Tree) -> Tree:
-    """An internal tree without the difference that `equal_values` does not make."""
-    if type(tree) is tuple:
-        return tuple([x if type(x) is int else hashable(x) for x in tree])
-    return tree.value if type(tree) is Dynamic else tree
-
-
 def leaf_text(leaf: Leaf) -> str:
     """An internal leaf as C++ prints it."""
     if type(leaf) is int:
@@ -583,6 +570,22 @@ def tree_text(tree: Tree) -> str:
     if type(tree) is tuple:
         return "(" + ",".join([tree_text(x) for x in tree]) + ")"
     return leaf_text(tree)
+
+
+_static_text = lru_cache(maxsize=4096)(Int.__str__)
+"""Of a few numbers again and again: they are looked up in a quarter of the time that it takes to write them."""
+
+
+def public_text(tree: Tree) -> str:
+    """A public tree as C++ prints it.
+
+    >>> public_text((4, (Int(2), Int(1))))
+    '(4,(_2,_1))'
+    """
+    if type(tree) is not tuple:
+        return str(tree)
+    parts = [_static_text(x) if type(x) is Int else f"{x}" if type(x) is int else public_text(x) for x in tree]
+    return f"({','.join(parts)})"
 
 
 def mode_text(shape: Tree, stride: Tree) -> str:

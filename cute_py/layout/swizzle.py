@@ -18,10 +18,9 @@ and run-time bits, which C++ prints as `M_0|(8&8)=8`, is a plain int here.
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING, SupportsIndex, overload
 
-from cute_py.argument_checks import Immutable, check_magnitude, expect_integer, is_integer, wrong_type
+from cute_py.argument_checks import MAX_INTEGER, check_magnitude, expect_integer, is_integer, wrong_type
 from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError
 from cute_py.layout.arguments import Coordinate, LayoutLike, Leaf, Tiler, Tree
 from cute_py.layout.composed import ComposedLayout, Sliced, slice_parts
@@ -140,12 +139,23 @@ MAX_BITS = 128
 """Bits of the largest offset that is taken (`argument_checks.MAX_INTEGER`): no swizzle reaches beyond them."""
 
 
-def _checked_bits(name: str, value: SupportsIndex) -> int:
-    return expect_integer(value, f"Swizzle {name}", -MAX_BITS, MAX_BITS, "bits")
+def _checked_swizzle(bits: SupportsIndex, base: SupportsIndex, shift: SupportsIndex) -> tuple[int, int, int]:
+    b, m, s = (
+        expect_integer(value, f"Swizzle {name}", -MAX_BITS, MAX_BITS, "bits")
+        for name, value in (("bits", bits), ("base", base), ("shift", shift))
+    )
+    if m < 0:
+        raise StaticAssertError("MBase must be positive.", {"swizzle": f"Sw<{b},{m},{s}>", "MBase": m})
+    if b < 0:
+        raise StaticAssertError("BBits must be positive.", {"swizzle": f"Sw<{b},{m},{s}>", "BBits": b})
+    if abs(s) < b:
+        facts = {"swizzle": f"Sw<{b},{m},{s}>", "abs(SShift)": abs(s), "BBits": b}
+        raise StaticAssertError("abs(SShift) must be more than BBits.", facts)
+    return b, m, s
 
 
-class Swizzle(Immutable):
-    """The functor Sw<bits,base,shift>: call it with an int, an `Int`, a numpy array or a layout.
+class Swizzle:
+    """The functor Sw<bits,base,shift>: call it with an int, an `Int`, a numpy array or a layout. Immutable, hashable.
 
     Args:
         bits: B, how many bits are XORed; 0 is the identity.
@@ -159,33 +169,42 @@ class Swizzle(Immutable):
     Sw<2,0,3> 8 _8
     """
 
-    __slots__ = ("base", "bits", "shift", "yyy_mask", "zzz_mask")
-    _state = operator.attrgetter("bits", "base", "shift")
-
-    bits: int
-    base: int
-    shift: int
-    yyy_mask: int
-    """The bits that are read."""
-    zzz_mask: int
-    """The bits that are changed."""
+    __slots__ = ("_base", "_bits", "_shift", "_yyy", "_zzz")
 
     def __init__(self, bits: int, base: int, shift: int | None = None) -> None:
-        numbers = (bits, base, bits if shift is None else shift)
-        b, m, s = (
-            value if type(value) is int and -MAX_BITS <= value <= MAX_BITS else _checked_bits(name, value)
-            for name, value in zip(("bits", "base", "shift"), numbers, strict=True)
-        )
-        if m < 0:
-            raise StaticAssertError("MBase must be positive.", {"swizzle": f"Sw<{b},{m},{s}>", "MBase": m})
-        if b < 0:
-            raise StaticAssertError("BBits must be positive.", {"swizzle": f"Sw<{b},{m},{s}>", "BBits": b})
-        if abs(s) < b:
-            facts = {"swizzle": f"Sw<{b},{m},{s}>", "abs(SShift)": abs(s), "BBits": b}
-            raise StaticAssertError("abs(SShift) must be more than BBits.", facts)
-        mask = (1 << b) - 1
-        for put, number in zip(_SLOTS, (b, m, s, mask << m + max(0, s), mask << m - min(0, s)), strict=True):
-            put(self, number)
+        if shift is None:
+            shift = bits
+        if not (
+            type(bits) is type(base) is type(shift) is int
+            and 0 <= bits <= abs(shift) <= MAX_BITS
+            and 0 <= base <= MAX_BITS
+        ):
+            bits, base, shift = _checked_swizzle(bits, base, shift)
+        self._bits, self._base, self._shift = bits, base, shift
+        mask = (1 << bits) - 1 << base
+        self._yyy, self._zzz = (mask << shift, mask) if shift > 0 else (mask, mask << -shift)
+
+    @property
+    def bits(self) -> int:
+        return self._bits
+
+    @property
+    def base(self) -> int:
+        return self._base
+
+    @property
+    def shift(self) -> int:
+        return self._shift
+
+    @property
+    def yyy_mask(self) -> int:
+        """The bits that are read."""
+        return self._yyy
+
+    @property
+    def zzz_mask(self) -> int:
+        """The bits that are changed."""
+        return self._zzz
 
     num_bits = property(lambda self: self.bits)
     num_base = property(lambda self: self.base)
@@ -200,6 +219,9 @@ class Swizzle(Immutable):
     def __call__(
         self, offset: SupportsIndex | NDArray[numpy.int64] | LayoutLike
     ) -> int | NDArray[numpy.int64] | LayoutLike:
+        if type(offset) is int and -MAX_INTEGER <= offset <= MAX_INTEGER:
+            y = offset & self._yyy
+            return offset ^ (y >> self._shift if self._shift >= 0 else y << -self._shift)
         if isinstance(offset, int) and not isinstance(offset, bool):
             swizzled = self.of(check_magnitude(int(offset), "an offset"))
             return Int(swizzled) if isinstance(offset, Int) else swizzled
@@ -215,8 +237,8 @@ class Swizzle(Immutable):
         """The swizzled offset of a plain int."""
         if type(offset) is not int:
             offset = expect_integer(offset, f"an offset under {self}")
-        y = offset & self.yyy_mask
-        return offset ^ (y >> self.shift if self.shift >= 0 else y << -self.shift)
+        y = offset & self._yyy
+        return offset ^ (y >> self._shift if self._shift >= 0 else y << -self._shift)
 
     def _of_array(self, offsets: NDArray[numpy.int64]) -> NDArray[numpy.int64]:
         if offsets.dtype.kind not in "iuO" or (offsets.dtype.kind == "O" and not all(map(is_integer, offsets.flat))):
@@ -295,23 +317,22 @@ class Swizzle(Immutable):
         """In units n times as small."""
         return Swizzle(self.bits, self.base + _log2(n), self.shift)
 
-    def __eq__(self, other: object) -> bool:  # faster than through `_state`
+    def __eq__(self, other: object) -> bool:
         if type(other) is not Swizzle:
             return NotImplemented
-        return self.bits == other.bits and self.base == other.base and self.shift == other.shift
+        return self._bits == other._bits and self._base == other._base and self._shift == other._shift
 
     def __hash__(self) -> int:
-        return hash((self.bits, self.base, self.shift))
+        return hash((self._bits, self._base, self._shift))
+
+    def __reduce__(self) -> tuple[type[Swizzle], tuple[int, int, int]]:
+        return (Swizzle, (self._bits, self._base, self._shift))
 
     def __str__(self) -> str:
         return f"Sw<{self.bits},{self.base},{self.shift}>"
 
     def __repr__(self) -> str:
         return f"Swizzle({self.bits}, {self.base}, {self.shift})"
-
-
-_SLOTS = [getattr(Swizzle, name).__set__ for name in ("bits", "base", "shift", "yyy_mask", "zzz_mask")]
-"""Writes the slots of an immutable swizzle once, faster than object.__setattr__."""
 
 
 def _log2(factor: SupportsIndex) -> int:

@@ -36,6 +36,7 @@ from cute_py.layout.layout import (
     domain_of,
     joined,
     make,
+    modes_of,
     of_layouts,
     shape_of,
 )
@@ -51,12 +52,11 @@ def guide_of(tiler: Tiler) -> Tree:
 
 def _by_mode(operation: Callable[[Layout, Tiler], Layout], layout: Layout, tiler: tuple[Tiler, ...]) -> Layout:
     """The operation on each mode that the tiler has; the others stay."""
-    rank = len(modes(layout._shape))
-    if len(tiler) > rank:
+    parts = modes_of(layout)
+    if len(tiler) > len(parts):
         raise StaticAssertError(
             f"{operation.__name__}: Too many modes in tiler.", {"tiler": tiler_text(tiler), "layout": layout}
         )
-    parts = [layout[i] for i in range(rank)]
     return joined([operation(p, t) for p, t in zip(parts, tiler, strict=False)] + parts[len(tiler) :])
 
 
@@ -71,7 +71,7 @@ def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
         return apply_to_inner(logical_divide, layout, tiler)
     check_depth(tiler)
     if isinstance(tiler, Layout):
-        whole = coalesced(layout._shape, layout._stride)[0]
+        whole = coalesced(*(layout._inner or layout._trees()))[0]
         return compose_layouts(layout, joined([tiler, complement_of(tiler, whole)]))
     if type(tiler) is tuple:
         return _by_mode(logical_divide, layout, tiler)
@@ -212,7 +212,7 @@ def _interleaved(block: Layout, tiler: LayoutLike, first: int) -> Layout:
     tiler = domain_of(tiler)
     rank = max(len(modes(block._shape)), len(modes(tiler._shape)))
     result = logical_product(append(block, None, rank), append(tiler, None, rank))
-    a, b = result[first], result[1 - first]
+    a, b = modes_of(result)[:: 1 - 2 * first]
     return make(zip_pairs(a._shape, b._shape), zip_pairs(a._stride, b._stride), a._assumptions + b._assumptions)
 
 

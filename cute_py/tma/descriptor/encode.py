@@ -7,6 +7,7 @@ driver wrote.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from typing import Final
 
@@ -17,8 +18,6 @@ from cute_py.tma.descriptor.limits import refuse_unknown, unknown_addition
 from cute_py.tma.descriptor.request import (
     HasRequest,
     TensorMap,
-    TensorMapIm2col,
-    TensorMapIm2colWide,
     TensorMapTiled,
     corners_of,
     format_bits,
@@ -28,13 +27,17 @@ from cute_py.tma.descriptor.violations import refuse_request, violations
 
 __all__ = ["QUIRKS", "Quirk", "encode", "note_box_bytes", "payload"]
 
-_LAST_KNOWN_SWIZZLE: Final = TensorMapSwizzle.B128
-_LAST_KNOWN_FORMAT: Final = TensorMapDataType.TFLOAT32_FTZ
+_LAST_KNOWN_SWIZZLE: Final = int(TensorMapSwizzle.B128)
+_LAST_KNOWN_FORMAT: Final = int(TensorMapDataType.TFLOAT32_FTZ)
 
-_FORMAT_BITS: Final = tuple((row.code or 0) << f.P_FORMAT | row.tf32_round << f.P_TF32 for row in FORMATS)
-"""Format code and tf32 bit in place, by the driver's number."""
-_STRIDES: Final = tuple(zip(f.P_STRIDE_LOW, f.P_STRIDE_HIGH, strict=True))
-_ALIGNMENT_BITS: Final = tuple(f.SMEM_ALIGNMENT[swizzle] << f.P_NOTE_ALIGNMENT for swizzle in range(4))
+_FORMAT_BITS: Final = tuple(
+    ((row.code or 0) << f.P_FORMAT % 64 | row.tf32_round << f.P_TF32 % 64, row.bits >> 3) for row in FORMATS
+)
+"""(format code and tf32 bit in place in word 1, bytes of an element), by the driver's number."""
+_WORDS: Final = struct.Struct("<10Q48x")
+_ONES: Final = tuple((1,) * (f.MAX_RANK - rank) for rank in range(f.MAX_RANK + 1))
+_ZEROS: Final = tuple((0,) * (f.MAX_RANK - max(rank, 1)) for rank in range(f.MAX_RANK + 1))
+"""Sizes and strides of the modes that a map of a rank does not have."""
 
 
 def note_box_bytes(request: TensorMap) -> int:
@@ -61,51 +64,60 @@ def note_box_bytes(request: TensorMap) -> int:
     return size * request.channels_per_pixel * request.pixels_per_column
 
 
-def pack(request: TensorMap) -> int:
-    """The fields of a request as one 1024-bit number, bit 0 first; its values must fit their fields.
+def map_bytes(request: TensorMap) -> bytes:
+    """The fields of a request as the 128 bytes of a map; its values must fit their fields.
 
     No rule is checked here, and no residue is added.
     """
+    # The rows of fields.FIELDS, written out word by word for speed; a test holds the two together.
     rank = len(request.global_dim)
-    bits = (
-        request.global_address
-        | (rank - 1) << f.P_RANK
-        | request.interleave << f.P_INTERLEAVE
-        | request.swizzle << f.P_SWIZZLE
-        | request.oob_fill << f.P_OOB
-        | request.l2_promotion << f.P_L2
+    d0, d1, d2, d3, d4 = (*request.global_dim, *_ONES[rank])
+    s0, s1, s2, s3 = (*request.global_strides, *_ZEROS[rank])
+    e0, e1, e2, e3, e4 = (*request.element_strides, *_ONES[rank])
+    w1 = (
+        rank - 1 << 4
+        | request.interleave << 11
+        | request.swizzle << 13
+        | request.oob_fill << 15
+        | request.l2_promotion << 17
+        | (s0 >> 4 & 0xFFFFFFFF) << 32
     )
+    size = 0
     if request.data_type is not None:
-        bits |= _FORMAT_BITS[request.data_type]
-    for size, position in zip(request.global_dim, f.P_DIM, strict=False):
-        bits |= size - 1 << position
-    for stride, (low, high) in zip(request.global_strides, _STRIDES, strict=False):
-        if stride >> 36:
-            bits |= stride >> 36 << high
-        bits |= (stride >> 4 & 0xFFFFFFFF) << low
-    for step, position in zip(request.element_strides, f.P_ELEMENT_STRIDE, strict=False):
-        if step != 1:
-            bits |= step - 1 << position
+        bits, size = _FORMAT_BITS[request.data_type]
+        w1 |= bits
+    w6 = d4 - 1 | e0 - 1 << 32 | e1 - 1 << 35 | e2 - 1 << 38 | e3 - 1 << 41 | e4 - 1 << 44
     if isinstance(request, TensorMapTiled):
-        for edge, position in zip(request.box_dim, f.P_BOX, strict=False):
-            bits |= edge - 1 << position
+        b0, b1, b2, b3, b4 = (*request.box_dim, *_ONES[rank])
+        w6 |= b0 - 1 << 56
+        w7 = b1 - 1 | b2 - 1 << 8 | b3 - 1 << 16 | b4 - 1 << 24
+        note = size * (b0 // e0) * (b1 // e1) * (b2 // e2) * (b3 // e3) * (b4 // e4)
     else:
-        bits |= _im2col_bits(request, rank)
-    return bits | note_box_bytes(request) << f.P_NOTE_BYTES | _ALIGNMENT_BITS[request.swizzle]
-
-
-def _im2col_bits(request: TensorMapIm2col | TensorMapIm2colWide, rank: int) -> int:
-    width = f.CORNER_WIDTH.get(rank, 0)
-    mask = (1 << width) - 1
-    # two's complement, W lowest
-    low, high = (sum((n & mask) << width * i for i, n in enumerate(corner)) for corner in corners_of(request))
-    return (
-        1 << f.P_LOAD_MODE
-        | request.channels_per_pixel - 1 << f.P_CHANNELS
-        | low << f.P_LOWER
-        | high << f.P_UPPER
-        | request.pixels_per_column - 1 << f.P_PIXELS
+        width = f.CORNER_WIDTH.get(rank, 0)
+        mask = (1 << width) - 1
+        # two's complement, W lowest
+        low, high = (sum([(n & mask) << width * i for i, n in enumerate(corner)]) for corner in corners_of(request))
+        w1 |= 1
+        w6 |= request.channels_per_pixel - 1 << 56
+        w7 = low | high << 16 | request.pixels_per_column - 1 << 32
+        note = size * request.channels_per_pixel * request.pixels_per_column
+    return _WORDS.pack(
+        request.global_address,
+        w1,
+        s1 >> 4 & 0xFFFFFFFF | (s2 >> 4 & 0xFFFFFFFF) << 32,
+        s3 >> 4 & 0xFFFFFFFF | s0 >> 36 << 32 | s1 >> 36 << 36 | s2 >> 36 << 40 | s3 >> 36 << 44,
+        d0 - 1 | d1 - 1 << 32,
+        d2 - 1 | d3 - 1 << 32,
+        w6,
+        w7,
+        note,
+        f.SMEM_ALIGNMENT[request.swizzle],
     )
+
+
+def pack(request: TensorMap) -> int:
+    """`map_bytes` as one 1024-bit number, bit 0 first."""
+    return int.from_bytes(map_bytes(request), "little")
 
 
 def extent_bytes(request: TensorMap) -> int:
@@ -193,8 +205,9 @@ def encode(request: TensorMap | HasRequest, *, driver: int | None = None, arch: 
     """
     request = request_of(request)
     residue = request.residue
+    more = 0
     if residue is not None and residue.fields == request.field_values():
-        bits = pack(request) ^ residue.bits
+        more = residue.bits
     else:
         found = violations(request, arch=arch)
         if found:
@@ -203,9 +216,11 @@ def encode(request: TensorMap | HasRequest, *, driver: int | None = None, arch: 
             row = unknown_addition(request)
             if row is not None:
                 raise refuse_unknown(row)
-        bits = pack(request)
-        if residue is not None:
-            bits |= residue.bits & f.RESERVED[not isinstance(request, TensorMapTiled)][request.rank]
+        if residue is not None:  # bits that no field has: those that are packed are 0 there
+            more = residue.bits & f.RESERVED[not isinstance(request, TensorMapTiled)][request.rank]
+    if driver is None and not more:
+        return map_bytes(request)
+    bits = pack(request) ^ more
     if driver is not None:
         bits &= ~clear_mask(request, driver)
     return bits.to_bytes(f.MAP_BYTES, "little")

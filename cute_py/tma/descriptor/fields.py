@@ -123,8 +123,8 @@ FIELDS: Final[tuple[BitField, ...]] = (
 CORNER_WIDTH: Final = {3: 16, 4: 8, 5: 5}
 """Rank -> bits of one corner. The rank - 2 corners follow each other, W lowest; rank 5 leaves bit 15 unused."""
 
-SMEM_ALIGNMENT: Final = {0: 16, 1: 256, 2: 512, 3: 1024}
-"""Swizzle -> the driver's note of the alignment in shared memory, bytes."""
+SMEM_ALIGNMENT: Final = (16, 256, 512, 1024)
+"""By swizzle, the driver's note of the alignment in shared memory, bytes."""
 
 _BY_NAME: Final = {(row.name, row.mode): row for row in FIELDS}
 

@@ -27,6 +27,10 @@ __all__ = ["from_json", "request_of_array", "request_of_npy", "to_json"]
 _OPTIONAL: Final = frozenset(("element_strides", "interleave", "swizzle", "l2_promotion", "oob_fill", "mode"))
 
 
+_KEYS: Final = {kind: frozenset((*kind.FIELDS, "kind")) for kind in KINDS.values()}
+_REQUIRED: Final = {kind: frozenset(kind.FIELDS) - _OPTIONAL for kind in KINDS.values()}
+
+
 def to_json(request: TensorMap) -> dict[str, Any]:
     """A request as a dict that json.dumps takes: names of enum members, lists of integers.
 
@@ -88,8 +92,9 @@ def expected_kind(data: Mapping[str, Any], what: str, present: Set[Any], *more: 
     kind = KINDS.get(name)
     if kind is None:
         raise InvalidValueError(f"unknown kind {given(data.get('kind'))}", {"known": ", ".join(KINDS)})
-    unknown = sorted(set(map(str, data)) - {*kind.FIELDS, "kind", *more})
-    missing = [name for name in kind.FIELDS if name not in present and name not in _OPTIONAL]
+    known = _KEYS[kind]
+    unknown = sorted([str(name) for name in data if name not in known and name not in more])
+    missing = sorted(_REQUIRED[kind].difference(present), key=kind.FIELDS.index)
     if unknown or missing:
         facts = {"unknown": ", ".join(unknown) or "none", "missing": ", ".join(missing) or "none"}
         raise InvalidValueError(f"{what} of kind {kind.KIND!r} do not match", facts)

@@ -48,6 +48,8 @@ Spans: TypeAlias = tuple[Integers, Integers]
 """First and one past the last host address of ranges of bytes."""
 
 PIECE_BYTES: Final = 1 << 21
+KEPT_ROWS: Final = 1 << 18
+"""Rows of instructions that are walked once, and not once to check them and once to move them: some megabytes."""
 
 
 class TransactionBytes(int):
@@ -103,7 +105,8 @@ class Batch:
         """Indices of the instructions that go as blocks; None if all do."""
         self._general = np.arange(len(coords))
         """Indices of the others."""
-        self._kept: Rows | None = None
+        self._kept: dict[tuple[int, int], Rows] = {}
+        """The rows of the pieces that were checked, as far as they are few."""
         self._scratch = np.empty(0, np.uint8)
 
     def walk(self, chosen: Chosen) -> Rows:
@@ -122,18 +125,20 @@ class Batch:
             windows.check()
         # Rows of one box that share bytes are written in order, which a strided copy does not promise.
         tile = self.geometry.mode == "tile" and (self.op is None or _apart(self.geometry, self.coords))
-        if tile and not (self.writing and _box(self.geometry).rows_overlap):
+        if tile and not (self.writing and block_of(self.geometry).rows_overlap):
             self._blocks, held = find_blocks(self.geometry, self.memory, self.coords)
             if self._blocks is not None:
                 require_writable(self._blocks.entry, self.writing)
                 self._general = np.nonzero(~held)[0]
                 self._blocked = np.nonzero(held)[0] if len(self._general) else None
         for start in range(0, len(self._general), self.limit):
-            rows = self.walk(self._general[start : start + self.limit])
+            stop = min(start + self.limit, len(self._general))
+            rows = self.walk(self._general[start:stop])
+            if stop * self.rows <= KEPT_ROWS:
+                self._kept[start, stop] = rows
             for low, high, which in _groups(rows.first, rows.last):
                 address = rows.address[which][rows.inside[which]]
                 require_rows(self.memory, address + low, high - low, writing=self.writing)
-            self._kept = rows if len(self.coords) == 1 else None
 
     # ---- pieces ------------------------------------------------------------------------------------------------
 
@@ -143,8 +148,9 @@ class Batch:
             return
         low, high = np.searchsorted(self._general, (start, stop)).tolist()
         for first in range(low, high, self.limit):
-            chosen = self._general[first : min(first + self.limit, high)]
-            yield chosen, self._kept or self.walk(chosen)
+            last = min(first + self.limit, high)
+            chosen = self._general[first:last]
+            yield chosen, self._kept.get((first, last)) or self.walk(chosen)
 
     def _block_pieces(self, start: int, stop: int) -> Iterator[tuple[Chosen, Bytes]]:
         """(which instructions, view of global memory) in [start, stop) of those that go as blocks."""
@@ -358,7 +364,7 @@ def _overrun(end: int, smem: SharedMemory) -> TmaTrap:
 
 
 @dataclass(frozen=True, slots=True)
-class _Box:
+class Box:
     """A tile's box as a block of bytes."""
 
     counts: tuple[int, ...]
@@ -374,7 +380,7 @@ class _Box:
 
 
 @functools.lru_cache(maxsize=256)
-def _box(geometry: Geometry) -> _Box:
+def block_of(geometry: Geometry) -> Box:
     modes = [(geometry.counts[m], geometry.steps[m] * geometry.strides[m]) for m in row_modes(geometry)]
     modes = [(count, stride) for count, stride in reversed(modes) if count > 1]
     last = [(count - 1) * step for count, step in zip(geometry.counts, geometry.steps, strict=True)]
@@ -384,7 +390,7 @@ def _box(geometry: Geometry) -> _Box:
     for count, stride in sorted(modes, key=lambda mode: mode[1]):
         overlap = overlap or stride < reach
         reach += (count - 1) * stride
-    return _Box(
+    return Box(
         tuple([count for count, _ in modes]),
         tuple([stride for _, stride in modes]),
         tuple([extent - to for extent, to in zip(geometry.dims, last, strict=True)]),
@@ -401,7 +407,7 @@ class _Blocks:
     """
 
     def __init__(self, geometry: Geometry, entry: Range, low: Integers) -> None:
-        self.entry, self._low, self._row_bytes, self._box = entry, low, geometry.row_bytes, _box(geometry)
+        self.entry, self._low, self._row_bytes, self._box = entry, low, geometry.row_bytes, block_of(geometry)
         self._edges = [0]
         """Where a run of boxes that step by a constant begins, and the end of the last."""
         step = low[1:] - low[:-1]
@@ -437,7 +443,7 @@ def find_blocks(geometry: Geometry, memory: GlobalMemory, coords: Integers) -> t
     Returns:
         these boxes (None if there are none), and (n,) which they are.
     """
-    box = _box(geometry)
+    box = block_of(geometry)
     if len(coords) == 1:  # in plain integers: an array of one costs more than the arithmetic
         coord = coords[0].tolist()
         first = geometry.address + coord[0] * geometry.inner_bits // 8

@@ -196,6 +196,24 @@ def as_global(gmem: Memory, gmem_base: int, *, writable: bool) -> GlobalMemory:
     return memory
 
 
+def unequal_bits(found: NDArray[np.generic], expected: NDArray[np.generic]) -> tuple[int, int] | None:
+    """(index, in row-major order, of the first element whose bits differ, how many differ); None if none does.
+
+    Args:
+        found, expected: arrays of one shape and type.
+    """
+    whole = found.flags.c_contiguous and expected.flags.c_contiguous and found.nbytes % 8 == 0
+    # They are equal nearly always, which is seen eight bytes at a time.
+    if whole and np.array_equal(found.reshape(-1).view(np.uint64), expected.reshape(-1).view(np.uint64)):
+        return None
+    size = found.dtype.itemsize
+    if size in (1, 2, 4, 8):  # as integers: a NaN equals itself there, and 0 is not -0
+        found, expected = found.view(f"u{size}"), expected.view(f"u{size}")
+    differ = np.asarray(found != expected)
+    count = int(np.count_nonzero(differ))
+    return (int(differ.argmax()), count) if count else None
+
+
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
 
@@ -269,13 +287,14 @@ def _held(
 
 def read_rows(memory: GlobalMemory, address: Integers, size: int) -> Bytes:
     """(m, size) bytes at (m,) addresses that some range holds; what lies behind the end of its range reads as 0."""
-    out = np.zeros((len(address), size), np.uint8)
+    out = None
     for chosen, kept, start, held in _held(memory, address, size):
         rows = kept[start].view(np.uint8).reshape(-1, held)
-        if len(rows) == len(out) and held == size:
+        if len(rows) == len(address) and held == size:
             return rows
+        out = np.zeros((len(address), size), np.uint8) if out is None else out
         out[chosen, :held] = rows
-    return out
+    return np.zeros((len(address), size), np.uint8) if out is None else out
 
 
 def write_rows(memory: GlobalMemory, address: Integers, rows: Bytes) -> None:

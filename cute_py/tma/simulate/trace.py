@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_choice, expect_function, expect_integer, expect_integers
 from cute_py.errors import InvalidValueError, counted
@@ -27,6 +26,7 @@ from cute_py.tma.emulator.memory import (
     IntegersLike,
     SharedMemory,
     as_bytes,
+    unequal_bits,
 )
 from cute_py.tma.emulator.walk import Rows, row_coordinates, walk_rows
 
@@ -83,20 +83,6 @@ class Difference:
     def headline(self) -> str:
         """The two bytes, without the step."""
         return f"byte {self.byte}: 0x{self.found:02x}, expected 0x{self.expected:02x} ({self.count} differ)"
-
-
-def unequal_bits(found: NDArray[np.generic], expected: NDArray[np.generic]) -> tuple[int, int] | None:
-    """(index, in row-major order, of the first element whose bits differ, how many differ); None if none does.
-
-    Args:
-        found, expected: arrays of one shape and type.
-    """
-    size = found.dtype.itemsize
-    if size in (1, 2, 4, 8):  # as integers: a NaN equals itself there, and 0 is not -0
-        found, expected = found.view(f"u{size}"), expected.view(f"u{size}")
-    differ = np.asarray(found != expected)
-    count = int(np.count_nonzero(differ))
-    return (int(differ.argmax()), count) if count else None
 
 
 def byte_difference(found: Bytes, expected: Bytes) -> Difference | None:
