@@ -212,12 +212,12 @@ class WaitRecord:
     def address(self) -> int:
         return self._buffer.address
 
-    def check(self, kernel: str, stream: int = 0, load_map: bytes | None = None, loads: int = 1) -> None:
+    def check(self, kernel: str, stream: int = 0, loads: Sequence[tuple[bytes, int]] = ()) -> None:
         """Wait for the stream; raise if a wait timed out, and clear the record.
 
         Args:
-            kernel: its name. load_map: the map that it loads through, if it has one; for the text of the error alone.
-            loads: how many of them one barrier waits for.
+            kernel: its name. loads: the maps that it loads through, each with how many of its loads one barrier waits
+                for; for the text of the error alone.
 
         Raises:
             DeviceError: a barrier did not complete within its bound; it names barrier, phase, the bytes that it
@@ -230,10 +230,10 @@ class WaitRecord:
             return
         self._buffer.fill(0)
         facts: dict[str, object] = {}
-        if load_map is not None:
+        if loads:
             from cute_py.gpu.barrier_timeout import emulated_arrival  # Nothing but a driver_failure needs it.
 
-            facts["emulator"] = emulated_arrival(load_map, loads)
+            facts["emulator"] = emulated_arrival(loads)
         raise DeviceError(
             f"{kernel}: a barrier was not complete after {cycles} clock cycles",
             {

@@ -1,0 +1,335 @@
+"""One GEMM kernel of `cute.tma.gemm_kernel` on a device: right on every kind of operand, and its rate beside cuBLAS.
+
+    PYTHONPATH=. python3 -m benchmarks.gemm [--check] [--sweep] [--rounds 15] [--out DIRECTORY]
+
+--check: sizes that no tile divides, K- and MN-major operands, bfloat16, float16, float8, clusters: products of small
+integers, exactly, and of random numbers against torch in float64. --sweep: tiles, stages and clusters beside each
+other. Without either: the rates, medians of CUDA events, kernels in turn. Needs PyTorch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import cute_py as cute
+from cute_py import Int, Layout
+from cute_py.dtypes import as_dtype
+from cute_py.errors import CuteError
+from cute_py.gpu.arrays import ArrayView, array_view
+from cute_py.tma.gemm.kernel import GemmKernel, gemm_kernel
+
+LETTERS: Final = {"bfloat16": "BF16", "float16": "F16", "float8_e4m3fn": "E4M3", "float8_e5m2": "E5M2"}
+BITS: Final = {"bfloat16": 16, "float16": 16, "float8_e4m3fn": 8, "float8_e5m2": 8}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One GEMM: sizes, element type, majors of A and B, and what is chosen for it."""
+
+    m: int
+    n: int
+    k: int
+    dtype: str = "bfloat16"
+    majors: str = "KK"
+    tile: tuple[int, int] = (128, 256)
+    warpgroups: int = 2
+    cluster: str = ""
+    c_dtype: str = "bfloat16"
+    c_columns: int = 64
+    span: str = "128B"
+    stages: int | None = None
+    staging: int = 2
+    group: int = 8
+    epilogue: str = "x"
+
+    def __str__(self) -> str:
+        cluster = f" cluster {self.cluster}" if self.cluster else ""
+        return (
+            f"{self.m}x{self.n}x{self.k} {self.dtype} {self.majors} {self.tile[0]}x{self.tile[1]}{cluster} "
+            f"s{self.stages or '*'} b{self.staging}x{self.c_columns} g{self.group} {self.span} {self.c_dtype}"
+        )
+
+
+def padded(count: int, bits: int) -> int:
+    """Elements of a row whose bytes are a multiple of 16."""
+    return -(-count * bits // 128) * 128 // bits
+
+
+def view(x: Any) -> ArrayView:
+    """A torch tensor as it lies; of types that it does not export, too."""
+    try:
+        return array_view(x)
+    except CuteError:
+        kind = as_dtype(str(x.dtype).removeprefix("torch."))
+        return ArrayView(x.data_ptr(), tuple(x.shape), tuple(x.stride()), kind, x.device.index, owner=x)
+
+
+def kernel_of(case: Case, **options: Any) -> GemmKernel:
+    """The kernel of a case, made of a tiled MMA and three TMA atoms."""
+    bits = BITS[case.dtype]
+    depth = int(case.span.rstrip("B")) * 8 // bits
+
+    def operand(rows: int, tile: int, major: str, shared: bool) -> Any:
+        strides = (padded(case.k, bits), Int(1)) if major == "K" else (Int(1), padded(rows, bits))
+        x = cute.make_tensor(cute.make_gmem_ptr(1 << 40, case.dtype), Layout((rows, case.k), strides))
+        order = (Int(1), Int(2)) if major == "K" else (Int(2), Int(1))
+        smem = cute.tma.make_smem_layout("MN" if major == "M" else "K", case.span, case.dtype, (tile, depth), order)
+        op = "SM90_TMA_LOAD_MULTICAST" if shared else "SM90_TMA_LOAD"
+        return cute.tma.make_tma_copy(op, x, smem, num_multicast=2 if shared else 1)
+
+    a = operand(case.m, case.tile[0], case.majors[0], case.cluster == "N")
+    b = operand(case.n, case.tile[1], case.majors[1], case.cluster == "M")
+    strides = (padded(case.n, 16), Int(1))
+    x = cute.make_tensor(cute.make_gmem_ptr(1 << 40, case.c_dtype), Layout((case.m, case.n), strides))
+    smem = cute.tma.make_smem_layout("K", "64B" if case.c_columns == 32 else "128B", case.c_dtype, (64, case.c_columns))
+    c = cute.tma.make_tma_copy("SM90_TMA_STORE", x, smem)
+    form = f"SS<{case.majors[0]}{'N' * (case.majors[0] == 'M')},{case.majors[1]}{'N' * (case.majors[1] == 'M')}>"
+    letters = LETTERS[case.dtype]
+    name = f"SM90_64x{case.tile[1]}x{256 // bits}_F32{letters}{letters}_{form if bits == 16 else 'SS_TN'}"
+    mma = cute.make_tiled_mma(name, (case.warpgroups, 1, 1))
+    return gemm_kernel(
+        mma, a, b, c, case.stages, case.epilogue, staging=case.staging, group=case.group, **options
+    )
+
+
+CHECKS: Final[tuple[Case, ...]] = (
+    Case(128, 256, 64),
+    Case(128, 256, 512),
+    Case(256, 512, 128, tile=(128, 256)),
+    Case(1024, 1024, 1024),
+    Case(1000, 1000, 1000),
+    Case(77, 264, 200),
+    Case(129, 257, 65),
+    Case(513, 1001, 77),
+    Case(2048, 1536, 40),
+    Case(640, 512, 256, majors="MK"),
+    Case(640, 512, 256, majors="KM"),
+    Case(640, 512, 256, majors="MM"),
+    Case(200, 328, 120, majors="MM"),
+    Case(1000, 1000, 1000, dtype="float16", c_dtype="float16"),
+    Case(512, 512, 512, dtype="float8_e4m3fn"),
+    Case(400, 520, 208, dtype="float8_e4m3fn"),
+    Case(400, 520, 208, dtype="float8_e5m2", c_dtype="float16"),
+    Case(512, 512, 512, tile=(256, 128)),
+    Case(600, 520, 328, tile=(256, 128)),
+    Case(600, 520, 328, tile=(256, 128), majors="MM"),
+    Case(512, 512, 512, tile=(128, 128)),
+    Case(512, 512, 512, tile=(64, 256), warpgroups=1),
+    Case(600, 520, 328, tile=(128, 64), c_columns=32, span="64B"),
+    Case(600, 520, 328, tile=(128, 192), c_columns=64, span="32B"),
+    Case(600, 520, 328, c_columns=128),
+    Case(600, 520, 328, staging=4, stages=3),
+    Case(600, 520, 328, staging=1),
+    Case(600, 520, 328, epilogue="x > 0.f ? x : 0.f"),
+)
+CLUSTERED: Final[tuple[Case, ...]] = (
+    Case(256, 256, 64, cluster="M"),
+    Case(1024, 1024, 1024, cluster="M"),
+    Case(1000, 1000, 1000, cluster="M"),
+    Case(129, 257, 65, cluster="M"),
+    Case(1000, 1000, 1000, cluster="N"),
+    Case(129, 257, 65, cluster="N"),
+    Case(600, 520, 328, cluster="M", majors="MM"),
+    Case(600, 520, 328, cluster="N", majors="MM"),
+    Case(600, 520, 328, cluster="N", tile=(256, 128)),
+    Case(600, 520, 328, cluster="N", dtype="float8_e4m3fn"),
+    Case(600, 520, 328, cluster="M", dtype="float8_e4m3fn"),
+    Case(4096, 4096, 512, cluster="M"),
+)
+
+
+class Bench:
+    """PyTorch, and arrays for cases."""
+
+    def __init__(self, rounds: int) -> None:
+        import torch
+
+        self.torch: Any = torch
+        self.rounds = rounds
+        torch.manual_seed(7)
+
+    def matrix(self, rows: int, columns: int, major: str, dtype: str, integers: bool) -> Any:
+        """(rows, columns) on the device, with 16-byte rows of the contiguous mode."""
+        torch = self.torch
+        kind = getattr(torch, dtype)
+        outer, inner = (rows, columns) if major == "K" else (columns, rows)
+        wide = padded(inner, BITS[dtype])
+        values = torch.randn((outer, wide), device="cuda") * 0.5
+        if integers:
+            values = torch.randint(-1, 2, (outer, wide), device="cuda").float()
+        made = values.to(kind)[:, :inner]
+        return made if major == "K" else made.t()
+
+    def arrays(self, case: Case, integers: bool = False) -> tuple[Any, Any, Any]:
+        torch = self.torch
+        a = self.matrix(case.m, case.k, case.majors[0], case.dtype, integers)
+        b = self.matrix(case.n, case.k, case.majors[1], case.dtype, integers)
+        whole = torch.full((case.m, padded(case.n, 16)), float("nan"), device="cuda", dtype=getattr(torch, case.c_dtype))
+        return a, b, whole[:, : case.n]
+
+    def check(self, case: Case) -> str:
+        """What differs, or nothing."""
+        torch = self.torch
+        kernel = kernel_of(case, wait_cycles=400_000_000)
+        for integers in (True, False):
+            a, b, c = self.arrays(case, integers)
+            kernel.run(*(view(x) for x in (a, b, c)))
+            wanted = a.double() @ b.double().t()
+            if "0.f" in case.epilogue:
+                wanted = wanted.clamp(min=0)
+            if integers:
+                clear = wanted.abs() <= 256
+                wrong = (c.double() != wanted) & clear
+                if int(wrong.sum()) or c.isnan().any():
+                    at = (wrong | c.isnan()).nonzero()
+                    rows, columns = at[:, 0].unique(), at[:, 1].unique()
+                    return (
+                        f"{len(at)} of {c.numel()} wrong, rows {rows[:6].tolist()}..{int(rows[-1])} ({len(rows)}), columns "
+                        f"{columns[:6].tolist()}..{int(columns[-1])} ({len(columns)})"
+                    )
+            else:
+                error = float((c.double() - wanted).norm() / wanted.norm())
+                if not error < 4e-3:
+                    return f"relative error {error:.2e}"
+        return ""
+
+    def time(self, works: dict[str, Callable[[], object]]) -> dict[str, float]:
+        """Microseconds of one launch of each, the median; they take turns."""
+        torch = self.torch
+        samples: dict[str, list[float]] = {name: [] for name in works}
+        for work in works.values():
+            work()
+            work()
+        for _ in range(self.rounds):
+            for name, work in works.items():
+                start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                start.record()
+                for _ in range(3):
+                    work()
+                end.record()
+                end.synchronize()
+                samples[name].append(start.elapsed_time(end) * 1000 / 3)
+        return {name: statistics.median(found) for name, found in samples.items()}
+
+    def peer(self, case: Case, a: Any, b: Any) -> tuple[str, Callable[[], object]]:
+        """cuBLAS by torch on the same operands."""
+        torch = self.torch
+        if BITS[case.dtype] == 16:
+            out = torch.empty((case.m, case.n), device="cuda", dtype=getattr(torch, case.c_dtype))
+            return "torch.matmul", lambda: torch.matmul(a, b.t(), out=out)
+        one = torch.ones((), device="cuda")
+        kind = getattr(torch, case.c_dtype)
+        return "torch._scaled_mm", lambda: torch._scaled_mm(
+            a, b.t(), scale_a=one, scale_b=one, out_dtype=kind, use_fast_accum=True
+        )
+
+    def rates(self, cases: list[Case], prints: bool = True) -> list[dict[str, Any]]:
+        """Rates of cases of one problem, and of its peer, measured in turn."""
+        a, b, c = self.arrays(cases[0])
+        name, peer = self.peer(cases[0], a, b)
+        works: dict[str, Callable[[], object]] = {name: peer}
+        rows: list[dict[str, Any]] = []
+        prepared = {}
+        for case in cases:
+            kernel = kernel_of(case)
+            try:
+                began = time.perf_counter()
+                prepared[str(case)] = kernel.prepare(view(a), view(b), view(c))
+                seconds = time.perf_counter() - began
+                prepared[str(case)].launch()
+                prepared[str(case)].check()
+                works[str(case)] = prepared[str(case)].launch
+                rows.append({"case": str(case), "prepare_ms": round(seconds * 1000, 1)})
+            except Exception as problem:
+                print("FAILED", case, str(problem)[:400])
+        times = self.time(works)
+        work = 2 * cases[0].m * cases[0].n * cases[0].k
+        for row in rows:
+            row |= {
+                "us": times[row["case"]],
+                "tflops": work / times[row["case"]] / 1e6,
+                "peer": name,
+                "peer_tflops": work / times[name] / 1e6,
+                "of_peer": times[name] / times[row["case"]],
+            }
+            if prints:
+                print(f"{row['case']:70} {row['us']:9.1f} us {row['tflops']:7.1f} TF/s {row['of_peer']:6.1%} of {name} "
+                      f"{row['peer_tflops']:.1f}  ({row['prepare_ms']} ms)", flush=True)  # fmt: skip
+        for one in prepared.values():
+            one.check()
+        return rows
+
+
+def power() -> str:
+    """Clocks and power of the device as they are."""
+    asked = "name,driver_version,clocks.sm,clocks.mem,power.draw,power.limit,clocks_event_reasons.active"
+    command = ["nvidia-smi", f"--query-gpu={asked}", "--format=csv,noheader"]
+    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False).stdout.strip()
+
+
+def sweep(bench: Bench) -> list[dict[str, Any]]:
+    found = []
+    for size in (8192, 4096):
+        for dtype in ("bfloat16", "float8_e4m3fn"):
+            base = Case(size, size, size, dtype)
+            cases = [
+                base,
+                replace(base, cluster="M"),
+                replace(base, cluster="N"),
+                replace(base, tile=(256, 128)),
+                replace(base, tile=(256, 128), cluster="N"),
+                replace(base, tile=(256, 128), cluster="M"),
+                replace(base, group=4),
+                replace(base, group=16),
+                replace(base, cluster="M", group=4),
+                replace(base, cluster="M", group=16),
+                replace(base, stages=3, staging=4),
+                replace(base, cluster="M", stages=3, staging=4),
+                replace(base, cluster="M", staging=1, c_columns=128),
+                replace(base, tile=(128, 128)),
+                replace(base, tile=(128, 192)),
+            ]
+            if dtype == "bfloat16" and size == 8192:
+                cases += [replace(base, majors=x) for x in ()]
+            found += bench.rates(cases)
+            print(power(), flush=True)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--clusters", action="store_true")
+    parser.add_argument("--sweep", action="store_true")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--out", type=Path)
+    given = parser.parse_args()
+    bench = Bench(given.rounds)
+    print(power())
+    if given.check:
+        wrong = 0
+        for case in CLUSTERED if given.clusters else CHECKS:
+            try:
+                found = bench.check(case)
+            except Exception as problem:
+                found = f"{type(problem).__name__}: {str(problem)[:500]}"
+            wrong += bool(found)
+            print(f"{'WRONG' if found else 'right'} {case}{': ' + found if found else ''}", flush=True)
+        print(f"{wrong} wrong")
+        return
+    rows = sweep(bench)
+    if given.out:
+        given.out.mkdir(parents=True, exist_ok=True)
+        (given.out / "gemm.json").write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()
