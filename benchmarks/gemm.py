@@ -95,9 +95,7 @@ def kernel_of(case: Case, **options: Any) -> GemmKernel:
     letters = LETTERS[case.dtype]
     name = f"SM90_64x{case.tile[1]}x{256 // bits}_F32{letters}{letters}_{form if bits == 16 else 'SS_TN'}"
     mma = cute.make_tiled_mma(name, (case.warpgroups, 1, 1))
-    return gemm_kernel(
-        mma, a, b, c, case.stages, case.epilogue, staging=case.staging, group=case.group, **options
-    )
+    return gemm_kernel(mma, a, b, c, case.stages, case.epilogue, staging=case.staging, group=case.group, **options)
 
 
 CHECKS: Final[tuple[Case, ...]] = (
@@ -140,6 +138,8 @@ CLUSTERED: Final[tuple[Case, ...]] = (
     Case(600, 520, 328, cluster="M", majors="MM"),
     Case(600, 520, 328, cluster="N", majors="MM"),
     Case(600, 520, 328, cluster="N", tile=(256, 128)),
+    Case(1200, 1544, 776, cluster="M", majors="MM"),
+    Case(1200, 1544, 776, cluster="N", majors="KM"),
     Case(600, 520, 328, cluster="N", dtype="float8_e4m3fn"),
     Case(600, 520, 328, cluster="M", dtype="float8_e4m3fn"),
     Case(4096, 4096, 512, cluster="M"),
@@ -172,12 +172,13 @@ class Bench:
         torch = self.torch
         a = self.matrix(case.m, case.k, case.majors[0], case.dtype, integers)
         b = self.matrix(case.n, case.k, case.majors[1], case.dtype, integers)
-        whole = torch.full((case.m, padded(case.n, 16)), float("nan"), device="cuda", dtype=getattr(torch, case.c_dtype))
+        whole = torch.full(
+            (case.m, padded(case.n, 16)), float("nan"), device="cuda", dtype=getattr(torch, case.c_dtype)
+        )
         return a, b, whole[:, : case.n]
 
     def check(self, case: Case) -> str:
         """What differs, or nothing."""
-        torch = self.torch
         kernel = kernel_of(case, wait_cycles=400_000_000)
         for integers in (True, False):
             a, b, c = self.arrays(case, integers)
@@ -192,8 +193,8 @@ class Bench:
                     at = (wrong | c.isnan()).nonzero()
                     rows, columns = at[:, 0].unique(), at[:, 1].unique()
                     return (
-                        f"{len(at)} of {c.numel()} wrong, rows {rows[:6].tolist()}..{int(rows[-1])} ({len(rows)}), columns "
-                        f"{columns[:6].tolist()}..{int(columns[-1])} ({len(columns)})"
+                        f"{len(at)} of {c.numel()} wrong, rows {rows[:6].tolist()}..{int(rows[-1])} ({len(rows)}), "
+                        f"columns {columns[:6].tolist()}..{int(columns[-1])} ({len(columns)})"
                     )
             else:
                 error = float((c.double() - wanted).norm() / wanted.norm())

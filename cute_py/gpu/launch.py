@@ -201,6 +201,45 @@ class PreparedLaunch:
             raise driver_failure(code, f"launching {self.kernel.source.name!r} with {counted(self.blocks, 'block')}")
 
 
+@dataclass(frozen=True, slots=True)
+class WaitTimeout:
+    """A wait that did not end within its bound, as the kernel recorded it.
+
+    barrier: its shared address. phase: the parity that was waited for. expected: bytes. cycles: waited.
+    """
+
+    barrier: int
+    phase: int
+    expected: int
+    block: tuple[int, int]
+    thread: int
+    stage: int
+    cycles: int
+
+    def error(self, kernel: str, loads: Sequence[tuple[bytes, int]] = (), **facts: object) -> DeviceError:
+        """The error of a kernel of this name.
+
+        Args:
+            loads: the maps that it loads through, each with how many of its loads one barrier waits for: the emulator
+                counts the bytes that they bring. facts: what else is known.
+        """
+        arrival: dict[str, object] = {}
+        if loads:
+            from cute_py.gpu.barrier_timeout import emulated_arrival  # Nothing but an error needs it.
+
+            arrival["emulator"] = emulated_arrival(loads)
+        return DeviceError(
+            f"{kernel}: a barrier was not complete after {self.cycles} clock cycles",
+            {
+                "barrier": f"shared address {self.barrier:#x}, stage {self.stage}, phase {self.phase}",
+                "expected": f"{self.expected} bytes",
+                **arrival,
+                "block": f"({self.block[0]}, {self.block[1]}), thread {self.thread}",
+                **facts,
+            },
+        ).of_rule("never completes phase")
+
+
 class WaitRecord:
     """Where a kernel records that a wait on a barrier timed out; `check` reads it."""
 
@@ -212,34 +251,23 @@ class WaitRecord:
     def address(self) -> int:
         return self._buffer.address
 
-    def check(self, kernel: str, stream: int = 0, loads: Sequence[tuple[bytes, int]] = ()) -> None:
-        """Wait for the stream; raise if a wait timed out, and clear the record.
+    def read(self, stream: int = 0) -> WaitTimeout | None:
+        """Wait for the stream; the first wait that timed out, if one did. The record is cleared."""
+        state, barrier, phase, expected, x, y, thread, stage, cycles = ERROR_RECORD.unpack(
+            bytes(self._buffer.read(ERROR_RECORD.size, stream=stream))
+        )
+        if not state:
+            return None
+        self._buffer.fill(0)
+        return WaitTimeout(barrier, phase, expected, (x, y), thread, stage, cycles)
 
-        Args:
-            kernel: its name. loads: the maps that it loads through, each with how many of its loads one barrier waits
-                for; for the text of the error alone.
+    def check(self, kernel: str, stream: int = 0, loads: Sequence[tuple[bytes, int]] = ()) -> None:
+        """Wait for the stream; raise if a wait timed out, and clear the record. Args as `WaitTimeout.error`.
 
         Raises:
             DeviceError: a barrier did not complete within its bound; it names barrier, phase, the bytes that it
                 expected, and the bytes that its loads bring in the emulator.
         """
-        state, barrier, phase, expected, x, y, thread, stage, cycles = ERROR_RECORD.unpack(
-            bytes(self._buffer.read(ERROR_RECORD.size, stream=stream))
-        )
-        if not state:
-            return
-        self._buffer.fill(0)
-        facts: dict[str, object] = {}
-        if loads:
-            from cute_py.gpu.barrier_timeout import emulated_arrival  # Nothing but a driver_failure needs it.
-
-            facts["emulator"] = emulated_arrival(loads)
-        raise DeviceError(
-            f"{kernel}: a barrier was not complete after {cycles} clock cycles",
-            {
-                "barrier": f"shared address {barrier:#x}, stage {stage}, phase {phase}",
-                "expected": f"{expected} bytes",
-                **facts,
-                "block": f"({x}, {y}), thread {thread}",
-            },
-        ).of_rule("never completes phase")
+        found = self.read(stream)
+        if found is not None:
+            raise found.error(kernel, loads)

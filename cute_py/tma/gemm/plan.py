@@ -31,9 +31,9 @@ from cute_py.tma.atom.tiles import first_tile, tile_start
 
 STAGE_ALIGNMENT: Final = 1024
 """Bytes: where the pattern of the 128-byte swizzle repeats."""
-BARRIER_ROOM: Final = 256
-"""Bytes of shared memory for the barriers: 8 for each of two barriers of at most 16 stages."""
 MAX_STAGES: Final = 16
+BARRIER_ROOM: Final = 2 * 8 * MAX_STAGES
+"""Bytes of shared memory for the barriers: 8 for each of two of a stage."""
 WARPGROUP_ROWS: Final = 64
 """Rows of one wgmma. PTX ISA, wgmma.mma_async."""
 _STORED: Final = ("bfloat16", "float16")
@@ -49,7 +49,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class TileWalk:
+class TileBoxes:
     """How a tile's coordinates are found: coordinates = sum of index * step over the two tile modes, plus a box's.
 
     boxes: those that one CTA issues. steps: of each tile mode, in TMA order. shift: what a CTA of a cluster that shares
@@ -61,12 +61,24 @@ class TileWalk:
     shift: Box
     bytes: int
 
+    def of_all(self, ctas: int) -> list[Box]:
+        """The boxes of all CTAs that share the tile, in the order of their ranks."""
+        return [
+            Box(
+                tuple(c + rank * s for c, s in zip(box.coords, self.shift.coords, strict=True)),
+                box.place + rank * self.shift.place,
+            )
+            for rank in range(ctas)
+            for box in self.boxes
+        ]
+
 
 @dataclass(frozen=True, slots=True)
 class GemmOperand:
     """An operand of wgmma in shared memory: its descriptor without an address, and how far the others lie.
 
-    units: of 16 bytes, as a descriptor counts: from one 64 rows (A) to the next, and from one instruction's K to the next.
+    row_units, k_units: of 16 bytes, as a descriptor counts: from 64 rows of A to the next 64, and from the K of one
+    instruction to the next.
     """
 
     major: str
@@ -88,7 +100,7 @@ class GemmPlan:
     staging: int
     group: int
     operands: dict[str, GemmOperand] = field(hash=False)
-    walks: dict[str, TileWalk] = field(hash=False)
+    walks: dict[str, TileBoxes] = field(hash=False)
 
     @property
     def cluster(self) -> int:
@@ -214,7 +226,7 @@ def _check_tensors(mma: TiledMma, atoms: dict[str, TmaAtom]) -> Iterator[Diagnos
         if extents[first][mode] != extents[second][mode]:
             yield Diagnostic(
                 "extents",
-                text=f"{mode} is {extents[first][mode]} in {first} and {extents[second][mode]} in {second}; must be equal",
+                text=f"{mode} is {extents[first][mode]} in {first}, {extents[second][mode]} in {second}; must be equal",
             )
     (rows, depth), (columns, depth_b) = _tile(atoms["A"]), _tile(atoms["B"])
     m, n, k = mma.tile_shape()
@@ -230,13 +242,15 @@ def _check_tensors(mma: TiledMma, atoms: dict[str, TmaAtom]) -> Iterator[Diagnos
         yield Diagnostic("tile", "tile of B along K", depth_b, "elements", f"be {depth}, as A's")
     if rows * columns // (128 * int(m) // WARPGROUP_ROWS) > 128:
         yield Diagnostic(
-            "tile", "accumulators", rows * columns // (128 * int(m) // WARPGROUP_ROWS), "registers a thread", "be at most 128"
+            "tile",
+            "accumulators",
+            rows * columns // (128 * int(m) // WARPGROUP_ROWS),
+            "registers a thread",
+            "be at most 128",
         )
 
 
-def _check_memory(
-    mma: TiledMma, atoms: dict[str, TmaAtom], stages: int | None, staging: int
-) -> list[Diagnostic]:
+def _check_memory(mma: TiledMma, atoms: dict[str, TmaAtom], stages: int | None, staging: int) -> list[Diagnostic]:
     found = []
     for name in "AB":
         try:
@@ -300,8 +314,8 @@ def _check_staging(atom: TmaAtom, columns: int) -> list[Diagnostic]:
     return [
         Diagnostic(
             "staging_tile",
-            text=f"a tile of C of {rows} x {width} elements in {atom.smem_layout}; must be 64 rows, K-major, a divisor of "
-            f"the MMA's {columns} columns",
+            text=f"a tile of C of {rows} x {width} elements in {atom.smem_layout}; must be 64 rows, K-major, a divisor"
+            f" of the {columns} columns of the MMA",
             fixes=(f"make_smem_layout('K', '128B', '{atom.dtype.name}', (64, 64))",),
         )
     ]
@@ -314,7 +328,7 @@ def _k_major(atom: TmaAtom, rows: int, width: int) -> object:
     return domain_of(make_smem_layout("K", span, atom.dtype, (Int(rows), Int(width))))
 
 
-def _walk(atom: TmaAtom) -> TileWalk:
+def _walk(atom: TmaAtom) -> TileBoxes:
     """The instructions of one CTA, and the steps from tile to tile."""
     work = first_tile(atom)
     rank, per_cta = atom.plan.rank, work.per_tile // atom.num_multicast
@@ -336,7 +350,7 @@ def _walk(atom: TmaAtom) -> TileWalk:
             steps.append(tuple(tile_start(work, (0, 1) if mode else (1, 0), rank)))
         else:
             steps.append((0,) * rank)
-    return TileWalk(boxes, (steps[0], steps[1]), shift, atom.transaction_bytes)
+    return TileBoxes(boxes, (steps[0], steps[1]), shift, atom.transaction_bytes)
 
 
 def _operand(mma: TiledMma, name: str, atom: TmaAtom) -> GemmOperand:
@@ -363,7 +377,9 @@ def _operand(mma: TiledMma, name: str, atom: TmaAtom) -> GemmOperand:
             one = at(i, j)
             same = (one.leading, one.stride, one.swizzle) == (first.leading, first.stride, first.swizzle)
             if not same or one.start != first.start + i * row_units + j * k_units:
-                raise InvalidValueError(f"the descriptor of rows {i * extent} and K {j * k} does not follow from the first")
+                raise InvalidValueError(
+                    f"the descriptor of rows {i * extent} and K {j * k} does not follow from the first"
+                )
     return GemmOperand(major, first, row_units, k_units)
 
 

@@ -13,21 +13,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from cute_py.arith_tuple import text
+from cute_py.atom.copy_atoms import copy_atom
+from cute_py.atom.smem_descriptor import ADDRESS_MASK, UNIT_BYTES
+from cute_py.errors import counted
 from cute_py.gpu.kernels.copy_op import CopyOp, copy_functions
-from cute_py.gpu.kernels.source import PRELUDE, KernelSource, enum_constants
+from cute_py.gpu.kernels.source import BARRIERS, GROUPS, KernelSource
 from cute_py.layout import Int, Layout
 from cute_py.tma.atom.partition import create_tma_multicast_mask
-from cute_py.tma.gemm.plan import GemmPlan, TileWalk
+from cute_py.tma.gemm.plan import GemmPlan, TileBoxes
 
 NAME: Final = "gemm"
 PARAMETERS: Final = ("map_a", "map_b", "map_c", "record")
+DUMP_HERE: Final = "        const u64 a = first_a + stage"
+"""The beginning of the line before which a warpgroup may look at the stage that it has waited for."""
 PRODUCER_REGISTERS: Final = {1: 40, 2: 40}
 CONSUMER_REGISTERS: Final = {1: 232, 2: 232}
-"""Warpgroups that multiply -> registers of a thread: 40 * 128 + 232 * 256 of the 65,536 of an SM. PTX ISA, setmaxnreg."""
+"""Warpgroups that multiply -> registers of a thread; 40 * 128 + 232 * 256 are below the 65,536 of an SM."""
 
 _FUNCTIONS: Final = r"""
-// Waits until the phase of this parity is complete. Bounded: what takes longer is reported, and gives up all waiting.
+// Waits until the phase of this parity is complete. Bounded: a wait that takes too long is reported, and is the last.
 __device__ __forceinline__ void await(u32 barrier, u32 parity, u32 stage, u32 bytes, bool& lost, ErrorRecord* record) {
   if (try_wait(barrier, parity) || lost) return;
   const u64 start = clock64();
@@ -56,7 +60,7 @@ __device__ __forceinline__ void arrive_at(u32 barrier, u32 cta) {  // the same b
   asm volatile("{\n\t.reg .b32 there;\n\tmapa.shared::cluster.u32 there, %0, %1;\n\t"
                "mbarrier.arrive.shared::cluster.b64 _, [there];\n\t}" ::"r"(barrier), "r"(cta) : "memory");
 }
-__device__ __forceinline__ void warpgroup_sync(u32 number) { asm volatile("bar.sync %0, 128;" ::"r"(number) : "memory"); }
+__device__ __forceinline__ void warpgroup_sync(u32 id) { asm volatile("bar.sync %0, 128;" ::"r"(id) : "memory"); }
 __device__ __forceinline__ void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 __device__ __forceinline__ void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int left> __device__ __forceinline__ void wgmma_wait() {
@@ -85,7 +89,7 @@ __device__ __forceinline__ void tile_of(u32 number, u32 rank, int& m, int& n) { 
   n = at / rows * CLUSTER_N@RANK_N@;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) gemm(
+extern "C" __global__ void @CLUSTER_DIMS@__launch_bounds__(THREADS, 1) gemm(
     const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
     const __grid_constant__ TensorMap map_c, ErrorRecord* record) {
   extern __shared__ __align__(1024) u8 shared[];
@@ -113,7 +117,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) gemm(
         for (int k = 0; k < TILES_K; ++k) {
           await(empty + 8 * stage, phase ^ 1, stage, 0, lost, record);
           const u32 at = base + stage * STAGE_BYTES, barrier = full + 8 * stage;
-          expect_bytes(barrier, STAGE_BYTES);
+          expect_bytes(barrier, LOADED_BYTES);
 @LOADS@
           if (++stage == STAGES) stage = 0, phase ^= 1;
         }
@@ -122,10 +126,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) gemm(
   } else {  // a warpgroup that multiplies
     asm volatile("setmaxnreg.inc.sync.aligned.u32 @CONSUMER_REGISTERS@;");
     const u32 thread = threadIdx.x % 128, lane = thread % 32, own = warpgroup - 1;
-    const u64 first_a = DESCRIPTOR_A + (base >> 4) + own * ROWS_A;
-    const u64 first_b = DESCRIPTOR_B + ((base + A_BYTES) >> 4);
-    // The row and the 16 bytes of it that this lane addresses for stmatrix, and what the swizzle flips in them.
-    const u32 row = thread / 32 * 16 + lane % 16, place = row * SPAN + lane / 16 * 16, flip = ((place >> 7) & FLIP) << 4;
+    // A descriptor has 14 bits for an address. Above them base has the rank in the cluster, which would change LBO.
+    const u64 first_a = DESCRIPTOR_A + ((base & ADDRESS_MASK) >> 4) + own * ROWS_A;
+    const u64 first_b = DESCRIPTOR_B + (((base & ADDRESS_MASK) + A_BYTES) >> 4);
+    // The 16 bytes of its row that this lane addresses for stmatrix, and what the swizzle flips in their address.
+    const u32 place = (thread / 32 * 16 + lane % 16) * SPAN + lane / 16 * 16, flip = ((place >> 7) & FLIP) << 4;
     const u32 buffers = staging + own * BUFFERS * C_BYTES;
     u32 buffer = 0;
     float d[ROW_STEPS][VALUES] = {};
@@ -134,7 +139,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) gemm(
       tile_of(number, rank, m, n);
       u32 before = 0;
       for (int k = 0; k < TILES_K; ++k) {
-        await(full + 8 * stage, phase, stage, STAGE_BYTES, lost, record);
+        await(full + 8 * stage, phase, stage, LOADED_BYTES, lost, record);
         const u64 a = first_a + stage * (STAGE_BYTES >> 4), b = first_b + stage * (STAGE_BYTES >> 4);
         wgmma_fence();
 #pragma unroll
@@ -183,15 +188,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) gemm(
 """
 
 
-def _wrapped(parts: Iterable[str], indent: str, width: int = 118) -> str:
-    """Parts of an operand list on lines of at most `width` characters."""
-    lines, line = [], indent
+def _wrapped(parts: Iterable[str], width: int) -> list[str]:
+    """Parts of a list on lines of at most `width` characters."""
+    lines, line = [], ""
     for part in parts:
-        if len(line) + len(part) > width:
-            lines.append(line.rstrip())
-            line = indent
-        line += part + " "
-    return "\n".join([*lines, line.rstrip()])
+        if line and len(line) + 1 + len(part) > width:
+            lines.append(line)
+            line = ""
+        line = f"{line} {part}" if line else part
+    return [*lines, line]
 
 
 def multiply_function(plan: GemmPlan) -> str:
@@ -200,16 +205,18 @@ def multiply_function(plan: GemmPlan) -> str:
     count = atom.registers["C"][0]
     scales = [1 if atom.template_args.get(f"scale{x}", "One") == "One" else -1 for x in "AB"]
     majors = [int(plan.operands[x].major == "MN") for x in "AB"] if "tnspA" in atom.template_args else []
-    registers = _wrapped((f"%{i}{',' if i + 1 < count else ''}" for i in range(count)), "    ", 112).split("\n")
-    listed = "\n".join(f'               "{line.strip()}"' for line in registers)
-    outputs = _wrapped((f'"+f"(d[{i}]){"," if i + 1 < count else ""}' for i in range(count)), "                 ")
+    names = _wrapped((f"%{i}{',' if i + 1 < count else ''}" for i in range(count)), 102)
+    listed = "\n".join(f'               "{line}"' for line in names)
+    fours = _wrapped((f"FOUR({i}){',' if i + 4 < count else ''}" for i in range(0, count, 4)), 102)
+    outputs = "\n                 ".join(fours)
     tail = ", ".join(map(str, [*scales, *majors]))
     return (
+        '#define FOUR(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3])\n'
         f"__device__ __forceinline__ void multiply(float (&d)[{count}], u64 a, u64 b, u32 accumulate) {{\n"
         f'  asm volatile("{{\\n\\t.reg .pred p;\\n\\tsetp.ne.b32 p, %{count + 2}, 0;\\n\\t"\n'
         f'               "{atom.ptx} {{"\n{listed}\n'
         f'               "}}, %{count}, %{count + 1}, p, {tail};\\n\\t}}"\n'
-        f"               :{outputs[16:]}\n"
+        f"               : {outputs}\n"
         f'               : "l"(a), "l"(b), "r"(accumulate));\n}}\n'
     )
 
@@ -222,7 +229,7 @@ def _term(name: str, step: int) -> str:
     return "" if not step else name if step == 1 else f"{name} * {step}"
 
 
-def _coordinates(walk: TileWalk, index: int, first: str, second: str, rank: str) -> str:
+def _coordinates(walk: TileBoxes, index: int, first: str, second: str, rank: str) -> str:
     box, parts = walk.boxes[index], []
     for mode, start in enumerate(box.coords):
         parts.append(
@@ -287,7 +294,9 @@ def gemm_constants(plan: GemmPlan) -> dict[str, int]:
         "GROUP": plan.group,
         "STAGES": plan.stages,
         "STAGE_BYTES": plan.stage_bytes,
+        "LOADED_BYTES": plan.stage_bytes,
         "A_BYTES": plan.walks["A"].bytes,
+        "ADDRESS_MASK": ADDRESS_MASK,
         "DESCRIPTOR_A": int(a.descriptor),
         "DESCRIPTOR_B": int(b.descriptor),
         "ROWS_A": a.row_units,
@@ -310,33 +319,43 @@ def gemm_constants(plan: GemmPlan) -> dict[str, int]:
 
 def _header(plan: GemmPlan) -> str:
     m, n, k = plan.shape
-    tile = " x ".join(map(str, plan.tile))
-    a, b, c = (plan.atoms[x] for x in "ABC")
     mma = plan.tiled_mma
     lines = [
-        f"C (M,N) = A (M,K) * B (N,K), M {m}, N {n}, K {k}; a CTA has {tile} of M, N, K, {plan.stages} stages.",
-        "Written by cute_py; every number below is read off these objects.",
-        "",
+        f"C (M,N) = A (M,K) * B (N,K): M {m}, N {n}, K {k}; a CTA has {' x '.join(map(str, plan.tile))} of M, N, K.",
+        "Written by cute_py. What stands below is read off these objects:",
     ]
-    for name, atom in (("A", a), ("B", b), ("C", c)):
+    for name, atom in plan.atoms.items():
+        walk = plan.walks[name]
         lines += [
-            f"{name}  global  {atom.gtensor}",
-            f"   shared  {atom.smem_layout}",
-            f"   TMA     box {atom.plan.box} of {atom.internal_dtype}, swizzle {atom.swizzle_row.name}, "
-            f"{len(plan.walks[name].boxes)} a CTA, {plan.walks[name].bytes} bytes, basis {atom.gbasis}",
+            f"{name}  {atom.gtensor}",
+            f"   shared {atom.smem_layout}",
+            f"   TMA    box {atom.plan.box} of {atom.internal_dtype}, swizzle {atom.swizzle_row.name}, "
+            f"basis {atom.gbasis}; {counted(len(walk.boxes), 'instruction')}, {walk.bytes} bytes",
         ]
         if name in plan.operands:
             one = plan.operands[name]
+            fields = one.descriptor
             lines.append(
-                f"   wgmma   {one.major}-major, descriptor {one.descriptor}: LBO {one.descriptor.leading * 16}, SBO "
-                f"{one.descriptor.stride * 16}, swizzle {one.descriptor.swizzle.name}, next K {one.k_units * 16} bytes"
+                f"   wgmma  {one.major}-major, descriptor {fields}: LBO {fields.leading * UNIT_BYTES}, SBO "
+                f"{fields.stride * UNIT_BYTES}, {fields.swizzle.name}; K moves by {one.k_units * UNIT_BYTES} bytes"
             )
+    matrices = copy_atom("SM90_U32x4_STSM_N", plan.atoms["C"].dtype)
     lines += [
-        f"MMA {mma.atom.name}",
-        f"    threads (V,M,N,K) {mma.thr_layout_vmnk}, tile {text(mma.tile_shape())}",
-        f"    C (thread, value) -> m + {int(mma.tile_size(0))}*n  {mma.get_layoutC_TV()}",
+        f"MMA  {mma.atom.name}",
+        f"   threads (V,M,N,K) {mma.thr_layout_vmnk}",
+        f"   C (thread,value) -> m + {int(mma.tile_size(0))}*n {mma.get_layoutC_TV()}",
+        f"stmatrix (lane,value) {matrices.layout_src_TV} -> (row,column) {matrices.layout_dst_TV}",
     ]
-    return "".join(f"// {line}".rstrip() + "\n" for line in lines)
+    return "".join(f"// {line}\n" for line in lines)
+
+
+def _constants_text(constants: dict[str, int]) -> str:
+    """All constants of 32 bits in one enumeration, the descriptors in another."""
+    small = {name: value for name, value in constants.items() if not name.startswith("DESCRIPTOR")}
+    large = {name: value for name, value in constants.items() if name not in small}
+    listed = _wrapped((f"{name} = {value}u," for name, value in small.items()), 116)
+    wide = "".join(f"constexpr u64 {name} = {value:#018x}ull;\n" for name, value in large.items())
+    return "enum : u32 {\n" + "".join(f"  {line}\n" for line in listed) + f"}};\n{wide}"
 
 
 def gemm_source(plan: GemmPlan, epilogue: str, wait_cycles: int) -> KernelSource:
@@ -356,20 +375,23 @@ def gemm_source(plan: GemmPlan, epilogue: str, wait_cycles: int) -> KernelSource
         "RANK_N": " + rank" * (plan.shared_by == "N"),
         "RANK": "cta_rank()" if clustered else "0",
         "SYNC": "cluster_sync();" if clustered else "__syncthreads();",
-        "SYNC_LAST": "cluster_sync();  // no CTA ends while another may still reach its shared memory" if clustered else "",
+        "SYNC_LAST": "cluster_sync();  // no CTA ends while another may still reach its shared memory"
+        if clustered
+        else "",
         "RELEASE": "arrive_at" if clustered else "arrive",
         "RELEASE_CTA": ", thread" * clustered,
         "PRODUCER_REGISTERS": str(PRODUCER_REGISTERS[plan.warpgroups]),
         "CONSUMER_REGISTERS": str(CONSUMER_REGISTERS[plan.warpgroups]),
+        "CLUSTER_DIMS": "__cluster_dims__(CLUSTER, 1, 1) " * clustered,
         "LOADS": "\n".join(loads),
         "STORES": "\n".join(stores),
     }
-    body = _FUNCTIONS + _PACK + multiply_function(plan) + _BODY
+    body = _FUNCTIONS.lstrip() + _PACK.lstrip() + multiply_function(plan) + _BODY.lstrip()
     for name, value in put.items():
         body = body.replace(f"@{name}@", value)
     listed = (
-        f"{_header(plan)}#define WAIT_CYCLES {wait_cycles}ull\n{PRELUDE.strip()}\n{copy_functions(*load_ops, store_op)}"
-        f"{enum_constants(constants)}{body.strip()}\n"
+        f"{_header(plan)}#define WAIT_CYCLES {wait_cycles}ull\n{BARRIERS.strip()}\n"
+        f"{GROUPS.strip()}\n{_constants_text(constants)}{copy_functions(*load_ops, store_op)}{body.strip()}\n"
     )
     return KernelSource(
         NAME,
