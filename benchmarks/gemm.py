@@ -1,18 +1,22 @@
 """One GEMM kernel of `cute.tma.gemm_kernel` on a device: right on every kind of operand, and its rate beside cuBLAS.
 
-    PYTHONPATH=. python3 -m benchmarks.gemm [--check] [--sweep] [--rounds 15] [--out DIRECTORY]
+    PYTHONPATH=. python3 -m benchmarks.gemm [--check | --sweep | --small | --compile] [--rounds 15] [--out DIRECTORY]
 
 --check: sizes that no tile divides, K- and MN-major operands, bfloat16, float16, float8, clusters: products of small
 integers, exactly, and of random numbers against torch in float64. --sweep: tiles, stages and clusters beside each
-other. Without either: the rates, medians of CUDA events, kernels in turn. Needs PyTorch.
+other. --small: three small ones without PyTorch. --compile: how long that takes. Without any: the rates, medians of
+CUDA events, the kernel and its peer in turn. The kernel is `gemm_kernel`'s default but for what a row says.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -277,59 +281,104 @@ def power() -> str:
 
 
 def sweep(bench: Bench) -> list[dict[str, Any]]:
+    """Tiles, clusters, stages and orders of tiles beside each other."""
     found = []
     for size in (8192, 4096):
         for dtype in ("bfloat16", "float8_e4m3fn"):
             base = Case(size, size, size, dtype)
-            cases = [
-                base,
-                replace(base, cluster="M"),
-                replace(base, cluster="N"),
-                replace(base, tile=(256, 128)),
-                replace(base, tile=(256, 128), cluster="N"),
-                replace(base, tile=(256, 128), cluster="M"),
-                replace(base, group=4),
-                replace(base, group=16),
-                replace(base, cluster="M", group=4),
-                replace(base, cluster="M", group=16),
-                replace(base, stages=3, staging=4),
-                replace(base, cluster="M", stages=3, staging=4),
-                replace(base, cluster="M", staging=1, c_columns=128),
-                replace(base, tile=(128, 128)),
-                replace(base, tile=(128, 192)),
-            ]
-            if dtype == "bfloat16" and size == 8192:
-                cases += [replace(base, majors=x) for x in ()]
+            cases = [replace(base, tile=tile) for tile in ((128, 256), (256, 128), (128, 128), (128, 192))]
+            cases += [replace(base, cluster=x, tile=tile) for x in "MN" for tile in ((128, 256), (256, 128))]
+            cases += [replace(base, group=group) for group in (4, 16, 32)]
+            cases += [replace(base, stages=3, staging=4), replace(base, staging=1, c_columns=128)]
             found += bench.rates(cases)
-            print(power(), flush=True)
     return found
+
+
+def tables(bench: Bench) -> list[dict[str, Any]]:
+    """The kernel as `gemm_kernel` makes it, on divided sizes, on others, on other majors, and with a multicast."""
+    found = []
+    for dtype in ("bfloat16", "float8_e4m3fn"):
+        for size in (8192, 4096):
+            base = Case(size, size, size, dtype)
+            found += bench.rates([base, replace(base, cluster="M")])
+            if dtype == "bfloat16":
+                for majors in ("MK", "KM", "MM"):
+                    found += bench.rates([replace(base, majors=majors)])
+    for dtype, k in (("bfloat16", 8), ("float8_e4m3fn", 16)):
+        for m, n, depth in (
+            (8136, 8104, 8192 - k),
+            (8200, 8200, 8192 + k),
+            (4040, 4072, 4096 - k),
+            (4097, 3848, 4096 + k),
+        ):
+            found += bench.rates([Case(m, n, depth, dtype)])
+    return found
+
+
+def compile_times() -> str:
+    """Milliseconds until the kernel of a new text is there: from NVRTC, and from the cache on disk. In processes of
+    their own, the packages imported before."""
+    code = (
+        "import time; from benchmarks.gemm import Case, kernel_of; import cute_py.gpu.nvrtc as n; n.core(); n.nvrtc();"
+        "began = time.perf_counter(); kernel = kernel_of(Case(4096, 4096, 4096)); written = time.perf_counter();"
+        "made = kernel.compile(); print(made.origin, round((written - began) * 1e3, 1), 'to write,', "
+        "round((time.perf_counter() - written) * 1e3, 1), 'ms to compile')"
+    )
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(4):
+            done = subprocess.run(
+                [sys.executable, "-c", code],
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+                env={**os.environ, "CUTE_PY_CACHE_DIR": folder},
+            )
+            lines.append((done.stdout + done.stderr).strip()[-200:])
+    return "; ".join(lines)
+
+
+def small() -> None:
+    """A few GEMMs of numpy arrays, for tools that slow a kernel down: PyTorch is not needed, and waits are long."""
+    from tests.tma.gemm.problem import arrays, output, product
+
+    for case in (Case(200, 264, 328), Case(264, 520, 200, majors="MM"), Case(264, 520, 200, cluster="M")):
+        a, b = arrays(case)
+        c = output(case)
+        kernel_of(case, wait_cycles=100_000_000_000).run(a, b, c)
+        print("right" if (c == product(case, a, b)).all() else "WRONG", case, flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true")
-    parser.add_argument("--clusters", action="store_true")
-    parser.add_argument("--sweep", action="store_true")
+    for name in ("check", "sweep", "small", "compile"):
+        parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
+    if given.small:
+        small()
+        return
+    if given.compile:
+        print(compile_times())
+        return
     bench = Bench(given.rounds)
     print(power())
     if given.check:
         wrong = 0
-        for case in CLUSTERED if given.clusters else CHECKS:
-            try:
-                found = bench.check(case)
-            except Exception as problem:
-                found = f"{type(problem).__name__}: {str(problem)[:500]}"
+        for case in (*CHECKS, *CLUSTERED):
+            found = bench.check(case)
             wrong += bool(found)
             print(f"{'WRONG' if found else 'right'} {case}{': ' + found if found else ''}", flush=True)
         print(f"{wrong} wrong")
         return
-    rows = sweep(bench)
+    rows = sweep(bench) if given.sweep else tables(bench)
+    print(power())
     if given.out:
         given.out.mkdir(parents=True, exist_ok=True)
-        (given.out / "gemm.json").write_text(json.dumps(rows, indent=1))
+        device = bench.torch.cuda.get_device_name().lower().replace(" ", "-")
+        (given.out / f"gemm-{'sweep-' * given.sweep}{device}.json").write_text(json.dumps(rows, indent=1) + "\n")
 
 
 if __name__ == "__main__":

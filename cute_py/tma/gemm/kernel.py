@@ -198,7 +198,8 @@ class GemmKernel:
         import numpy as np
 
         walk, atom = self.plan.walks[name], self.plan.atoms[name]
-        content = np.frombuffer(host_bytes(array_view(host_copy(view))), np.uint8)
+        image = host_copy(view)
+        content = np.frombuffer(host_bytes(array_view(image)), np.uint8)
         smem = np.zeros(walk.bytes, np.uint8)
         for box in walk.of_all(atom.num_multicast):
             coords = [index * m + k * s + c for m, s, c in zip(*walk.steps, box.coords, strict=True)]

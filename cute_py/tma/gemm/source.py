@@ -114,6 +114,7 @@ extern "C" __global__ void @CLUSTER_DIMS@__launch_bounds__(THREADS, 1) gemm(
       prefetch_map(&map_b);
       for (u32 number = blockIdx.x / CLUSTER; number < CLUSTER_TILES; number += clusters) {
         tile_of(number, rank, m, n);
+#pragma unroll 1
         for (int k = 0; k < TILES_K; ++k) {
           await(empty + 8 * stage, phase ^ 1, stage, 0, lost, record);
           const u32 at = base + stage * STAGE_BYTES, barrier = full + 8 * stage;
@@ -138,6 +139,7 @@ extern "C" __global__ void @CLUSTER_DIMS@__launch_bounds__(THREADS, 1) gemm(
     for (u32 number = blockIdx.x / CLUSTER; number < CLUSTER_TILES; number += clusters) {
       tile_of(number, rank, m, n);
       u32 before = 0;
+#pragma unroll 1
       for (int k = 0; k < TILES_K; ++k) {
         await(full + 8 * stage, phase, stage, LOADED_BYTES, lost, record);
         const u64 a = first_a + stage * (STAGE_BYTES >> 4), b = first_b + stage * (STAGE_BYTES >> 4);
