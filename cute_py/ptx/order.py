@@ -502,7 +502,7 @@ def _known_of(event: Event, symbols: Mapping[str, str]) -> tuple[_Known, ParsedI
 
 
 def check_program(
-    text: str, arch: str | None = None, *, maps: Mapping[int, TensorMap | HasRequest] | None = None
+    text: str, arch: str | None = None, *, maps: dict[int, TensorMap | HasRequest] | None = None
 ) -> ProgramReport:
     """Judge the TMA, bulk, mbarrier, fence, tensormap and cluster instructions of a PTX module.
 
@@ -526,7 +526,7 @@ def check_program(
     ['proxy_fence', 'wait']
     """
     program = parse_program(text)
-    given_maps = {} if maps is None else expect(maps, Mapping, "the maps of a kernel")
+    given_maps = {} if maps is None else expect(maps, dict, "the maps of a kernel")
     made = {expect_integer(i, "the number of a parameter", 0): request_of(one) for i, one in given_maps.items()}
     target = architecture(program.target if arch is None else arch).name
     found: list[Diagnostic] = []

@@ -88,7 +88,7 @@ _TABLE: Final = {
     "cute_py.tma.exports": """
         cuda_kernel cute_cpp encode_call export single_tile_ptx triton write_export
     """,
-    "cute_py.tma.gemm": "GemmKernel GemmOperand GemmPlan PreparedGemm check_gemm gemm_kernel",
+    "cute_py.tma.gemm": "GemmKernel GemmPlan PreparedGemm check_gemm gemm_kernel",
     "cute_py.tma.simulate": """
         Agent Cluster Outcome Ring RingLoad RingStore Run TensormapProxy Trace bulk_load bulk_store bulk_to_cta
         diagnose

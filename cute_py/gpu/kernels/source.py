@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from cute_py.errors import counted
 from cute_py.tma.descriptor.limits import architecture
 
 WAIT_CYCLES: Final = 4_000_000_000
@@ -112,7 +113,7 @@ __device__ __forceinline__ void acquire_map(const TensorMap* map) {
 """All of these, and the acquire of a tensor map: what kernels of copies start with."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class KernelSource:
     """One kernel as text: what NVRTC compiles and how it is to be launched.
 
@@ -123,7 +124,7 @@ class KernelSource:
     """
 
     name: str
-    text: str = field(repr=False)
+    text: str
     threads: int
     shared_bytes: int
     cluster: int = 1
@@ -131,6 +132,10 @@ class KernelSource:
     parameters: tuple[str, ...] = ()
     facts: Mapping[str, object] = field(default_factory=dict, hash=False)
     loads: int = 1
+
+    def __repr__(self) -> str:
+        lines = counted(len(self.text.splitlines()), "line")
+        return f"<kernel {self.name!r}, {lines}, {self.threads} threads, {self.shared_bytes} bytes of shared memory>"
 
     @property
     def digest(self) -> str:

@@ -6,9 +6,9 @@ no GEMM library: one kind of epilogue, one schedule, nothing is searched.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from cute_py.argument_checks import expect, expect_choice, expect_expression, expect_integer
+from cute_py.argument_checks import expect, expect_choice, expect_expression, expect_integer, record
 from cute_py.atom.tiled_mma import TiledMma
 from cute_py.copies.device_copy import host_bytes, host_copy, moved_to_device
 from cute_py.copies.emulated_copy import check_tensor
@@ -50,7 +50,9 @@ class PreparedGemm:
         others: tuple[int, ...] = (),
         keep: tuple[object, ...] = (),
     ) -> None:
-        self.device = device
+        expect(kernel, GemmKernel, "a GEMM kernel")
+        self.device = expect(device, Device, "device")
+        expect(views, dict, "the views of A, B and C")
         self.kernel = load_kernel(kernel.kernel, device)
         self.plan = plan = kernel.plan
         self._maps = [
@@ -98,7 +100,7 @@ def cause_of(plan: GemmPlan, found: WaitTimeout) -> str:
     return "the loads complete on another barrier, or were not issued: their bytes are those that it expects"
 
 
-@dataclass(frozen=True)
+@record
 class GemmKernel:
     """A GEMM kernel: C (M,N) = epilogue(A (M,K) * B (N,K)).
 
@@ -107,6 +109,10 @@ class GemmKernel:
 
     plan: GemmPlan
     kernel: KernelSource
+
+    def __repr__(self) -> str:
+        m, n, k = self.plan.shape
+        return f"<GEMM of {m} x {n} x {k} by {self.plan.tiled_mma.atom.op}, {self.plan.stages} stages>"
 
     @property
     def source(self) -> str:

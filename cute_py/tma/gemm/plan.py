@@ -10,18 +10,18 @@ once or several times. One step of the main loop is one tile of K: `k_steps` ins
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import field
 from typing import Final
 
-from cute_py.argument_checks import expect, expect_integer
+from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.atom.element_types import type_text
 from cute_py.atom.smem_descriptor import SmemDescriptor
 from cute_py.atom.smem_layouts import make_gmma_desc
 from cute_py.atom.tiled_mma import TiledMma
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.dtypes import DType
-from cute_py.errors import CuteError, InvalidValueError
+from cute_py.errors import CuteError, InvalidValueError, counted
 from cute_py.gpu.kernels.source import MAX_SHARED_BYTES
 from cute_py.layout import Int, product_each
 from cute_py.layout.layout import domain_of
@@ -40,7 +40,7 @@ _STORED: Final = ("bfloat16", "float16")
 _NAMES: Final = {"A": ("M", "K"), "B": ("N", "K"), "C": ("M", "N")}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Box:
     """One TMA instruction of a tile: its first coordinates relative to the tile, and its byte in shared memory."""
 
@@ -48,7 +48,7 @@ class Box:
     place: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TileBoxes:
     """How a tile's coordinates are found: coordinates = sum of index * step over the two tile modes, plus a box's.
 
@@ -73,7 +73,7 @@ class TileBoxes:
         ]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GemmOperand:
     """An operand of wgmma in shared memory: its descriptor without an address, and how far the others lie.
 
@@ -87,20 +87,24 @@ class GemmOperand:
     k_units: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GemmPlan:
     """The numbers of one GEMM kernel. Sizes in elements unless a name says bytes."""
 
     tiled_mma: TiledMma
-    atoms: dict[str, TmaAtom] = field(hash=False)
+    atoms: Mapping[str, TmaAtom] = field(hash=False)
     shape: tuple[int, int, int]
     tile: tuple[int, int, int]
     warpgroups: int
     stages: int
     staging: int
     group: int
-    operands: dict[str, GemmOperand] = field(hash=False)
-    walks: dict[str, TileBoxes] = field(hash=False)
+    operands: Mapping[str, GemmOperand] = field(hash=False)
+    walks: Mapping[str, TileBoxes] = field(hash=False)
+
+    def __repr__(self) -> str:
+        tile, stages = " x ".join(map(str, self.tile)), counted(self.stages, "stage")
+        return f"<plan of a GEMM, {tile} a tile, {stages}, {counted(self.cluster, 'CTA')} a cluster>"
 
     @property
     def cluster(self) -> int:
