@@ -53,12 +53,13 @@ class Case:
     staging: int = 2
     group: int = 8
     epilogue: str = "x"
+    promotion: str = "128B"
 
     def __str__(self) -> str:
         cluster = f" cluster {self.cluster}" if self.cluster else ""
         return (
             f"{self.m}x{self.n}x{self.k} {self.dtype} {self.majors} {self.tile[0]}x{self.tile[1]}{cluster} "
-            f"s{self.stages or '*'} b{self.staging}x{self.c_columns} g{self.group} {self.span} {self.c_dtype}"
+            f"s{self.stages or '*'} b{self.staging}x{self.c_columns} g{self.group} {self.span} {self.c_dtype} p{self.promotion}"
         )
 
 
@@ -87,7 +88,7 @@ def kernel_of(case: Case, **options: Any) -> GemmKernel:
         order = (Int(1), Int(2)) if major == "K" else (Int(2), Int(1))
         smem = cute.tma.make_smem_layout("MN" if major == "M" else "K", case.span, case.dtype, (tile, depth), order)
         op = "SM90_TMA_LOAD_MULTICAST" if shared else "SM90_TMA_LOAD"
-        return cute.tma.make_tma_copy(op, x, smem, num_multicast=2 if shared else 1)
+        return cute.tma.make_tma_copy(op, x, smem, num_multicast=2 if shared else 1, l2_promotion=case.promotion)
 
     a = operand(case.m, case.tile[0], case.majors[0], case.cluster == "N")
     b = operand(case.n, case.tile[1], case.majors[1], case.cluster == "M")
@@ -148,6 +149,10 @@ CLUSTERED: Final[tuple[Case, ...]] = (
     Case(600, 520, 328, cluster="M", dtype="float8_e4m3fn"),
     Case(4096, 4096, 512, cluster="M"),
 )
+
+
+ODD: Final = ((8136, 8112, 8176), (8200, 8208, 8208), (8136, 8112, 8192), (4040, 4080, 4080), (4040, 4080, 4096))
+"""Sizes that no tile divides. torch._scaled_mm needs N and K to be multiples of 16."""
 
 
 class Bench:
@@ -283,6 +288,16 @@ def power() -> str:
 def sweep(bench: Bench) -> list[dict[str, Any]]:
     """Tiles, clusters, stages and orders of tiles beside each other."""
     found = []
+    for m, n, k in ODD:
+        base = Case(m, n, k)
+        cases = [
+            replace(base, cluster=x, tile=tile) for x in ("", "M", "N") for tile in ((128, 256), (256, 128), (128, 192))
+        ]
+        cases += [replace(base, cluster="M", group=16), replace(base, cluster="M", group=4)]
+        cases += [replace(base, promotion=p, cluster=x) for p in ("256B", "none", "64B") for x in ("", "M")]
+        found += bench.rates(cases)
+    return found
+    found = []
     for size in (8192, 4096):
         for dtype in ("bfloat16", "float8_e4m3fn"):
             base = Case(size, size, size, dtype)
@@ -304,14 +319,10 @@ def tables(bench: Bench) -> list[dict[str, Any]]:
             if dtype == "bfloat16":
                 for majors in ("MK", "KM", "MM"):
                     found += bench.rates([replace(base, majors=majors)])
-    for dtype, k in (("bfloat16", 8), ("float8_e4m3fn", 16)):
-        for m, n, depth in (
-            (8136, 8104, 8192 - k),
-            (8200, 8200, 8192 + k),
-            (4040, 4072, 4096 - k),
-            (4097, 3848, 4096 + k),
-        ):
-            found += bench.rates([Case(m, n, depth, dtype)])
+    for dtype in ("bfloat16", "float8_e4m3fn"):
+        for m, n, k in ODD:
+            base = Case(m, n, k, dtype)
+            found += bench.rates([base, replace(base, cluster="M")])
     return found
 
 

@@ -241,25 +241,30 @@ class WaitTimeout:
 
 
 class WaitRecord:
-    """Where a kernel records that a wait on a barrier timed out; `check` reads it."""
+    """Where a kernel records that a wait on a barrier timed out; `check` reads it.
 
-    def __init__(self, device: Device) -> None:
-        self._buffer = DeviceBuffer(device, ERROR_RECORD_BYTES)
+    Args:
+        kinds: of waits, each with a record of its own.
+    """
+
+    def __init__(self, device: Device, kinds: int = 1) -> None:
+        self._buffer = DeviceBuffer(device, ERROR_RECORD_BYTES * kinds)
         self._buffer.fill(0)
 
     @property
     def address(self) -> int:
         return self._buffer.address
 
-    def read(self, stream: int = 0) -> WaitTimeout | None:
-        """Wait for the stream; the first wait that timed out, if one did. The record is cleared."""
-        state, barrier, phase, expected, x, y, thread, stage, cycles = ERROR_RECORD.unpack(
-            bytes(self._buffer.read(ERROR_RECORD.size, stream=stream))
-        )
-        if not state:
-            return None
-        self._buffer.fill(0)
-        return WaitTimeout(barrier, phase, expected, (x, y), thread, stage, cycles)
+    def read(self, stream: int = 0) -> list[WaitTimeout | None]:
+        """Wait for the stream; of each kind the first wait that timed out, if one did. The records are cleared."""
+        content = bytes(self._buffer.read(stream=stream))
+        found: list[WaitTimeout | None] = []
+        for at in range(0, len(content), ERROR_RECORD_BYTES):
+            state, barrier, phase, expected, x, y, thread, stage, cycles = ERROR_RECORD.unpack_from(content, at)
+            found.append(WaitTimeout(barrier, phase, expected, (x, y), thread, stage, cycles) if state else None)
+        if any(found):
+            self._buffer.fill(0)
+        return found
 
     def check(self, kernel: str, stream: int = 0, loads: Sequence[tuple[bytes, int]] = ()) -> None:
         """Wait for the stream; raise if a wait timed out, and clear the record. Args as `WaitTimeout.error`.
@@ -268,6 +273,6 @@ class WaitRecord:
             DeviceError: a barrier did not complete within its bound; it names barrier, phase, the bytes that it
                 expected, and the bytes that its loads bring in the emulator.
         """
-        found = self.read(stream)
-        if found is not None:
-            raise found.error(kernel, loads)
+        for found in self.read(stream):
+            if found is not None:
+                raise found.error(kernel, loads)

@@ -30,7 +30,7 @@ from cute_py.tma.descriptor.limits import STORE_UNIT
 from cute_py.tma.descriptor.replace import replace as replace_field
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.memory import Bytes
-from cute_py.tma.gemm.plan import STAGE_ALIGNMENT, GemmPlan, plan_gemm
+from cute_py.tma.gemm.plan import GemmPlan, plan_gemm
 from cute_py.tma.gemm.source import CONSUMER_REGISTERS, DUMP_HERE, PRODUCER_REGISTERS, gemm_source
 
 
@@ -58,7 +58,7 @@ class PreparedGemm:
         self._maps = [
             bytes(replace_field(plan.atoms[name].descriptor, "global_address", views[name].address)) for name in "ABC"
         ]
-        self._record = WaitRecord(device)
+        self._record = WaitRecord(device, 2)
         tiles = plan.tiles[0] * plan.tiles[1]
         self.blocks = min(device.multiprocessors // plan.cluster * plan.cluster, tiles)
         self._parameters = Parameters([*self._maps, self._record.address, *others])
@@ -74,26 +74,31 @@ class PreparedGemm:
 
     def check(self, stream: StreamLike = None) -> None:
         """Wait for the stream, and raise DeviceError if a barrier did not complete or the kernel trapped."""
-        found = self._record.read(stream_handle(stream))
+        full, empty = self._record.read(stream_handle(stream))
+        found = full or empty
         if found is not None:
             counts = [len(self.plan.walks[name].boxes) * self.plan.atoms[name].num_multicast for name in "AB"]
             loads = list(zip(self._maps[:2], counts, strict=True))
-            raise found.error(self.kernel.source.name, loads, cause=cause_of(self.plan, found))
+            found = replace(found, stage=found.stage % self.plan.stages)
+            raise found.error(self.kernel.source.name, loads, cause=cause_of(self.plan, full, empty))
 
 
-def cause_of(plan: GemmPlan, found: WaitTimeout) -> str:
-    """What keeps a barrier of a GEMM kernel from completing, as far as the record shows it.
+def cause_of(plan: GemmPlan, full: WaitTimeout | None, empty: WaitTimeout | None) -> str:
+    """What keeps a barrier of a GEMM kernel from completing, as far as two records show it.
 
-    The stages begin at a multiple of 1,024 bytes, and so do the barriers behind them: full ones, then empty ones.
+    Args:
+        full, empty: the first wait of each kind that timed out; the stage of a record counts all waits of its thread.
     """
-    if found.barrier % STAGE_ALIGNMENT // 8 >= plan.stages:
-        arrivals = plan.cluster * plan.warpgroups
+    if empty is not None and empty.stage < plan.stages:
         return (
-            f"flipped parity, or a missing arrival: the empty barrier takes {counted(arrivals, 'arrival')} a phase; "
-            "before the first one a wait for parity 1 passes, and one for parity 0 does not"
+            f"flipped parity: the producer waits for phase {empty.phase} of a barrier that is new; a wait for parity 1 "
+            "passes then, one for parity 0 does not"
         )
-    if found.expected != plan.stage_bytes:
-        return f"wrong expect_tx: the full barrier expects {found.expected} bytes, and {plan.stage_bytes} are loaded"
+    if full is None:
+        arrivals = counted(plan.cluster * plan.warpgroups, "arrival")
+        return f"missing arrivals: an empty barrier takes {arrivals} a phase"
+    if full.expected != plan.stage_bytes:
+        return f"wrong expect_tx: a full barrier expects {full.expected} bytes, and {plan.stage_bytes} are loaded"
     if plan.cluster > 1:
         mask = (1 << plan.cluster) - 1
         return f"wrong mask, as the bytes are right: each CTA's part must go to all {plan.cluster}, mask {mask:#x}"

@@ -4,8 +4,9 @@ Warpgroup 0 gives its registers away; one thread of it walks the tiles and keeps
 wait for a stage, issue its wgmma, and free the stage before it, so that one stage's instructions are always in flight.
 A tile's sums go through stmatrix into staging buffers, and by TMA stores to C while the next tile is multiplied.
 
-A wait that times out is reported once, and its thread waits for nothing from then on: the kernel runs to its end on
-whatever the stages hold, so that threads that meet at a barrier always do.
+A wait that times out is reported, and its thread waits for nothing from then on: warpgroups go through the rest of
+their tiles on whatever the stages hold, so that threads that meet at a barrier always do, but free no stage any more,
+so that the producer gives up too. Then every load that was issued has long arrived, and no block ends before its loads.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ CONSUMER_REGISTERS: Final = {1: 232, 2: 232}
 
 _FUNCTIONS: Final = r"""
 // Waits until the phase of this parity is complete. Bounded: a wait that takes too long is reported, and is the last.
-__device__ __forceinline__ void await(u32 barrier, u32 parity, u32 stage, u32 bytes, bool& lost, ErrorRecord* record) {
+__device__ __forceinline__ void await(u32 barrier, u32 parity, u32 turn, u32 bytes, bool& lost, ErrorRecord* record) {
   if (try_wait(barrier, parity) || lost) return;
   const u64 start = clock64();
   while (!try_wait(barrier, parity)) {
@@ -40,7 +41,7 @@ __device__ __forceinline__ void await(u32 barrier, u32 parity, u32 stage, u32 by
     if (waited <= WAIT_CYCLES) continue;
     lost = true;
     if (atomicCAS(&record->state, 0u, 2u) == 0u) {
-      record->barrier = barrier; record->phase = parity; record->expected = bytes; record->stage = stage;
+      record->barrier = barrier; record->phase = parity; record->expected = bytes; record->stage = turn;
       record->block_x = blockIdx.x; record->block_y = 0; record->thread = threadIdx.x; record->cycles = waited;
       __threadfence();
       record->state = 1u;
@@ -104,7 +105,7 @@ extern "C" __global__ void @CLUSTER_DIMS@__launch_bounds__(THREADS, 1) gemm(
     barrier_init_done();
   }
   @SYNC@
-  u32 stage = 0, phase = 0;
+  u32 stage = 0, phase = 0, turn = 0;
   bool lost = false;
   int m, n;
   if (warpgroup == 0) {  // the producer
@@ -112,11 +113,12 @@ extern "C" __global__ void @CLUSTER_DIMS@__launch_bounds__(THREADS, 1) gemm(
     if (threadIdx.x == 0) {
       prefetch_map(&map_a);
       prefetch_map(&map_b);
-      for (u32 number = blockIdx.x / CLUSTER; number < CLUSTER_TILES; number += clusters) {
+      for (u32 number = blockIdx.x / CLUSTER; number < CLUSTER_TILES && !lost; number += clusters) {
         tile_of(number, rank, m, n);
 #pragma unroll 1
         for (int k = 0; k < TILES_K; ++k) {
-          await(empty + 8 * stage, phase ^ 1, stage, 0, lost, record);
+          await(empty + 8 * stage, phase ^ 1, turn++, 0, lost, record + 1);
+          if (lost) break;
           const u32 at = base + stage * STAGE_BYTES, barrier = full + 8 * stage;
           expect_bytes(barrier, LOADED_BYTES);
 @LOADS@
@@ -141,7 +143,7 @@ extern "C" __global__ void @CLUSTER_DIMS@__launch_bounds__(THREADS, 1) gemm(
       u32 before = 0;
 #pragma unroll 1
       for (int k = 0; k < TILES_K; ++k) {
-        await(full + 8 * stage, phase, stage, LOADED_BYTES, lost, record);
+        await(full + 8 * stage, phase, turn++, LOADED_BYTES, lost, record);
         const u64 a = first_a + stage * (STAGE_BYTES >> 4), b = first_b + stage * (STAGE_BYTES >> 4);
         wgmma_fence();
 #pragma unroll
@@ -151,12 +153,12 @@ extern "C" __global__ void @CLUSTER_DIMS@__launch_bounds__(THREADS, 1) gemm(
             multiply(d[i], a + i * WARPGROUPS * ROWS_A + step * STEP_A, b + step * STEP_B, k | step);
         wgmma_commit();
         wgmma_wait<1>();  // what was read of the stage before is read: every CTA that loads into it may do so
-        if (k > 0 && thread < CLUSTER) @RELEASE@(empty + 8 * before@RELEASE_CTA@);
+        if (k > 0 && thread < CLUSTER && !lost) @RELEASE@(empty + 8 * before@RELEASE_CTA@);
         before = stage;
         if (++stage == STAGES) stage = 0, phase ^= 1;
       }
       wgmma_wait<0>();
-      if (thread < CLUSTER) @RELEASE@(empty + 8 * before@RELEASE_CTA@);
+      if (thread < CLUSTER && !lost) @RELEASE@(empty + 8 * before@RELEASE_CTA@);
 #pragma unroll
       for (u32 i = 0; i < ROW_STEPS; ++i) {
 #pragma unroll

@@ -12,7 +12,9 @@ import cute_py as cute
 from benchmarks.gemm import CHECKS, CLUSTERED, Case, kernel_of
 from cute_py import Int, Layout, offsets
 from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.gpu.launch import WaitTimeout
 from cute_py.tma import check_gemm, compare_tile
+from cute_py.tma.gemm.kernel import cause_of
 from cute_py.tma.gemm.source import gemm_constants
 from tests.tma.gemm.problem import arrays, product
 
@@ -157,3 +159,20 @@ def test_the_explanation_has_the_numbers_of_the_plan() -> None:
     text = kernel_of(replace(SQUARE, cluster="M", majors="MM")).explain()
     for part in ("128 x 256 of C a CTA", "2 CTAs along M share B", "4 x 49152: A 16384, B 32768", "leading-dimension"):
         assert part in text
+
+
+def timeout(stage: int, phase: int = 0, expected: int = 49152) -> WaitTimeout:
+    return WaitTimeout(230_400, phase, expected, (0, 0), 128, stage, 1000)
+
+
+def test_the_cause_of_a_wait_that_does_not_end() -> None:
+    """The producer's first waits are on new barriers; later ones follow from the waits of the warpgroups."""
+    plan, shared = kernel_of(SQUARE).plan, kernel_of(replace(SQUARE, cluster="M")).plan
+    later = timeout(plan.stages, 1, 0)
+    assert cause_of(plan, timeout(0), timeout(0, 0, 0)).startswith("flipped parity")
+    assert cause_of(plan, None, later).startswith("missing arrivals: an empty barrier takes 2 arrivals")
+    assert cause_of(plan, timeout(0, 0, 32768), later) == (
+        "wrong expect_tx: a full barrier expects 32768 bytes, and 49152 are loaded"
+    )
+    assert cause_of(shared, timeout(0), later).endswith("each CTA's part must go to all 2, mask 0x3")
+    assert cause_of(plan, timeout(0), later).startswith("the loads complete on another barrier")
