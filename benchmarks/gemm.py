@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -56,11 +56,12 @@ class Case:
     promotion: str = "128B"
 
     def __str__(self) -> str:
-        cluster = f" cluster {self.cluster}" if self.cluster else ""
-        return (
-            f"{self.m}x{self.n}x{self.k} {self.dtype} {self.majors} {self.tile[0]}x{self.tile[1]}{cluster} "
-            f"s{self.stages or '*'} b{self.staging}x{self.c_columns} g{self.group} {self.span} {self.c_dtype} p{self.promotion}"
-        )
+        usual = Case(0, 0, 0)
+        chosen = {
+            x.name: getattr(self, x.name) for x in fields(self) if getattr(self, x.name) != getattr(usual, x.name)
+        }
+        shape = "x".join(str(chosen.pop(name)) for name in "mnk")
+        return " ".join([shape, *(f"{name}={value}" for name, value in chosen.items())]).replace("'", "")
 
 
 def padded(count: int, bits: int) -> int:

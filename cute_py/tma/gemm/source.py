@@ -326,7 +326,7 @@ def _header(plan: GemmPlan) -> str:
     mma = plan.tiled_mma
     lines = [
         f"C (M,N) = A (M,K) * B (N,K): M {m}, N {n}, K {k}; a CTA has {' x '.join(map(str, plan.tile))} of M, N, K.",
-        "Written by cute_py. What stands below is read off these objects:",
+        "Written by cute_py. All numbers are read off these objects:",
     ]
     for name, atom in plan.atoms.items():
         walk = plan.walks[name]
