@@ -15,6 +15,7 @@ from dataclasses import field
 from typing import Final
 
 from cute_py.argument_checks import expect, expect_integer, record
+from cute_py.arith_tuple import ScaledBasis
 from cute_py.atom.element_types import type_text
 from cute_py.atom.smem_descriptor import SmemDescriptor
 from cute_py.atom.smem_layouts import make_gmma_desc
@@ -25,9 +26,10 @@ from cute_py.errors import CuteError, InvalidValueError, counted
 from cute_py.gpu.kernels.source import MAX_SHARED_BYTES
 from cute_py.layout import Int, product_each
 from cute_py.layout.layout import domain_of
+from cute_py.layout.trees import leaves
 from cute_py.tensor import local_tile, make_smem_ptr, make_tensor
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.tma.atom.tiles import first_tile, tile_start
+from cute_py.tma.atom.tiles import first_tile
 
 STAGE_ALIGNMENT: Final = 1024
 """Bytes: where the pattern of the 128-byte swizzle repeats."""
@@ -347,13 +349,13 @@ def _walk(atom: TmaAtom) -> TileBoxes:
             moved = Box(tuple(a + s for a, s in zip(coords[i], shift.coords, strict=True)), places[i] + shift.place)
             if second != moved:
                 raise InvalidValueError("the second CTA's boxes do not follow from the first one's")
-    counts = [int(n) for n in product_each(work.tile_shape)]
     steps = []
-    for mode in (0, 1):
-        if counts[mode] > 1:
-            steps.append(tuple(tile_start(work, (0, 1) if mode else (1, 0), rank)))
-        else:
-            steps.append((0,) * rank)
+    for extent, basis in zip(_tile(atom), leaves(atom.g_stride), strict=True):
+        if not isinstance(basis, ScaledBasis):
+            raise InvalidValueError("a mode that is statically of size 1 has no coordinate", {"tensor": atom.gtensor})
+        coordinate = basis.as_arith_tuple().as_tuple()
+        numbers = [int(c) * extent for c in leaves(coordinate)]
+        steps.append(tuple((numbers + [0] * rank)[:rank]))
     return TileBoxes(boxes, (steps[0], steps[1]), shift, atom.transaction_bytes)
 
 
