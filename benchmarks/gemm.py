@@ -53,7 +53,6 @@ class Case:
     staging: int = 2
     group: int = 8
     epilogue: str = "x"
-    promotion: str = "128B"
 
     def __str__(self) -> str:
         usual = Case(0, 0, 0)
@@ -89,7 +88,7 @@ def kernel_of(case: Case, **options: Any) -> GemmKernel:
         order = (Int(1), Int(2)) if major == "K" else (Int(2), Int(1))
         smem = cute.tma.make_smem_layout("MN" if major == "M" else "K", case.span, case.dtype, (tile, depth), order)
         op = "SM90_TMA_LOAD_MULTICAST" if shared else "SM90_TMA_LOAD"
-        return cute.tma.make_tma_copy(op, x, smem, num_multicast=2 if shared else 1, l2_promotion=case.promotion)
+        return cute.tma.make_tma_copy(op, x, smem, num_multicast=2 if shared else 1)
 
     a = operand(case.m, case.tile[0], case.majors[0], case.cluster == "N")
     b = operand(case.n, case.tile[1], case.majors[1], case.cluster == "M")
@@ -158,6 +157,11 @@ CLUSTERED: Final[tuple[Case, ...]] = (
 
 ODD: Final = ((8136, 8112, 8176), (8200, 8208, 8208), (8136, 8112, 8192), (4040, 4080, 4080), (4040, 4080, 4096))
 """Sizes that no tile divides. torch._scaled_mm needs N and K to be multiples of 16."""
+SPLIT: Final = ((8136, 8112, 8184), (8200, 8208, 8200), (4040, 4080, 4088))
+"""The same with K an odd multiple of 8: every other row of 2-byte elements begins within a sector of 32 bytes."""
+
+
+TILES: Final = ((128, 256), (256, 128), (128, 128), (128, 192))
 
 
 class Bench:
@@ -217,7 +221,7 @@ class Bench:
         return ""
 
     def time(self, works: dict[str, Callable[[], object]]) -> dict[str, float]:
-        """Microseconds of one launch of each, the median; they take turns."""
+        """Microseconds of one launch of each, the median of rounds of three; they take turns."""
         torch = self.torch
         samples: dict[str, list[float]] = {name: [] for name in works}
         for work in works.values():
@@ -226,6 +230,7 @@ class Bench:
         for _ in range(self.rounds):
             for name, work in works.items():
                 start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                work()  # while it runs the others are enqueued: what a launch costs the host is not measured
                 start.record()
                 for _ in range(3):
                     work()
@@ -293,24 +298,13 @@ def power() -> str:
 def sweep(bench: Bench) -> list[dict[str, Any]]:
     """Tiles, clusters, stages and orders of tiles beside each other."""
     found = []
-    for m, n, k in ODD:
-        base = Case(m, n, k)
-        cases = [
-            replace(base, cluster=x, tile=tile) for x in ("", "M", "N") for tile in ((128, 256), (256, 128), (128, 192))
-        ]
-        cases += [replace(base, cluster="M", group=16), replace(base, cluster="M", group=4)]
-        cases += [replace(base, promotion=p, cluster=x) for p in ("256B", "none", "64B") for x in ("", "M")]
+    sizes = [(8192, 8192, 8192), (4096, 4096, 4096), *SPLIT]
+    for dtype, (m, n, k) in [("bfloat16", size) for size in sizes] + [("float8_e4m3fn", size) for size in sizes[:2]]:
+        base = Case(m, n, k, dtype)
+        cases = [replace(base, cluster=x, tile=tile) for x in ("", "M", "N") for tile in TILES]
+        cases += [replace(base, group=group) for group in (4, 16)]
+        cases += [replace(base, stages=3, staging=4), replace(base, staging=1, c_columns=128)]
         found += bench.rates(cases)
-    return found
-    found = []
-    for size in (8192, 4096):
-        for dtype in ("bfloat16", "float8_e4m3fn"):
-            base = Case(size, size, size, dtype)
-            cases = [replace(base, tile=tile) for tile in ((128, 256), (256, 128), (128, 128), (128, 192))]
-            cases += [replace(base, cluster=x, tile=tile) for x in "MN" for tile in ((128, 256), (256, 128))]
-            cases += [replace(base, group=group) for group in (4, 16, 32)]
-            cases += [replace(base, stages=3, staging=4), replace(base, staging=1, c_columns=128)]
-            found += bench.rates(cases)
     return found
 
 
@@ -328,7 +322,23 @@ def tables(bench: Bench) -> list[dict[str, Any]]:
         for m, n, k in ODD:
             base = Case(m, n, k, dtype)
             found += bench.rates([base, replace(base, cluster="M")])
+    for m, n, k in SPLIT:
+        found += bench.rates([Case(m, n, k), Case(m, n, k, cluster="M"), Case(m, n, k, cluster="N")])
     return found
+
+
+def markdown(rows: list[dict[str, Any]]) -> str:
+    """The rates as a table."""
+    lines = [
+        "| M x N x K | us | TFLOP/s | percent of the peer | the peer's TFLOP/s | peer |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        lines.append(
+            f"| {row['case']} | {row['us']:.1f} | {row['tflops']:.0f} | {100 * row['of_peer']:.1f} | "
+            f"{row['peer_tflops']:.0f} | {row['peer']} |"
+        )
+    return "\n".join(lines) + "\n"
 
 
 def compile_times() -> str:
@@ -394,7 +404,9 @@ def main() -> None:
     if given.out:
         given.out.mkdir(parents=True, exist_ok=True)
         device = bench.torch.cuda.get_device_name().lower().replace(" ", "-")
-        (given.out / f"gemm-{'sweep-' * given.sweep}{device}.json").write_text(json.dumps(rows, indent=1) + "\n")
+        place = given.out / f"gemm-{'sweep-' * given.sweep}{device}"
+        place.with_suffix(".json").write_text(json.dumps(rows, indent=1) + "\n")
+        place.with_suffix(".md").write_text(markdown(rows))
 
 
 if __name__ == "__main__":
