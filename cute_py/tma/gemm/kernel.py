@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cute_py.argument_checks import expect, expect_choice, expect_expression, expect_integer, record
+from cute_py.argument_checks import expect, expect_choice, expect_expression, expect_integer, expect_integers, record
 from cute_py.atom.tiled_mma import TiledMma
 from cute_py.copies.device_copy import host_bytes, host_copy, moved_to_device
 from cute_py.copies.emulated_copy import check_tensor
@@ -25,6 +25,7 @@ from cute_py.gpu.device import Device, DeviceBuffer, as_device, common_device
 from cute_py.gpu.kernels.source import MAX_SHARED_BYTES, WAIT_CYCLES, KernelSource
 from cute_py.gpu.launch import Parameters, PreparedLaunch, WaitRecord, WaitTimeout, load_kernel
 from cute_py.gpu.nvrtc import CompiledKernel, compile_kernel
+from cute_py.targets import architecture
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.descriptor.limits import STORE_UNIT
 from cute_py.tma.descriptor.replace import replace as replace_field
@@ -140,8 +141,9 @@ class GemmKernel:
 
         Raises:
             MissingPackageError: no cuda-python. DeviceError: NVRTC is missing, or refuses the text.
+            InvalidValueError: no such architecture.
         """
-        return compile_kernel(self.kernel, arch)
+        return compile_kernel(self.kernel, None if arch is None else architecture(arch).name)
 
     def prepare(self, a: ArrayLike, b: ArrayLike, c: ArrayLike, device: Device | None = None) -> PreparedGemm:
         """Compile, load, and bind to arrays in device memory.
@@ -198,7 +200,10 @@ class GemmKernel:
         Raises:
             InvalidValueError: no such tile, step or backend; other arrays. TmaTrap, DeviceError: as the loads do.
         """
-        for what, one, count in zip(("tile M", "tile N", "k"), (*tile, k), self.plan.tiles, strict=True):
+        numbers = expect_integers(tile, "a tile of C", 0)
+        if len(numbers) != 2:
+            raise InvalidValueError(f"a tile of C is counted along M and N, got {given(tile)}")
+        for what, one, count in zip(("tile M", "tile N", "k"), (*numbers, k), self.plan.tiles, strict=True):
             expect_integer(one, what, 0, count - 1)
         views = {"A": self._view("A", a), "B": self._view("B", b)}
         if expect_choice(backend, ("emulator", "cuda"), "the backend") == "emulator":
@@ -266,7 +271,6 @@ class GemmKernel:
         m, n, k = plan.shape
         tiles_m, tiles_n, tiles_k = plan.tiles
         a, b, c = (plan.walks[name] for name in "ABC")
-        staged = plan.staging * plan.warpgroups * c.bytes
         loads = sum(
             len(walk.boxes) * plan.atoms[name].num_multicast for name, walk in plan.walks.items() if name != "C"
         )
@@ -285,7 +289,7 @@ class GemmKernel:
             "",
             f"shared memory, {plan.shared_bytes} of {MAX_SHARED_BYTES} bytes",
             f"  stages          {plan.stages} x {plan.stage_bytes}: A {a.bytes}, B {b.bytes}",
-            f"  staging of C    {staged}: {plan.warpgroups} x {plan.staging} x {c.bytes}",
+            f"  staging of C    {plan.staging_bytes}: {plan.warpgroups} x {plan.staging} x {c.bytes}",
             "",
             "barriers of a stage",
             f"  full            1 arrival and {plan.stage_bytes} bytes, which {counted(loads, 'load')} bring",

@@ -29,6 +29,7 @@ from cute_py.layout.layout import domain_of
 from cute_py.layout.trees import leaves
 from cute_py.tensor import local_tile, make_smem_ptr, make_tensor
 from cute_py.tma.atom.atom import TmaAtom
+from cute_py.tma.atom.smem_layout import make_smem_layout
 from cute_py.tma.atom.tiles import first_tile
 
 STAGE_ALIGNMENT: Final = 1024
@@ -150,16 +151,22 @@ class GemmPlan:
 
     @property
     def shared_bytes(self) -> int:
-        return shared_bytes(self.stage_bytes, self.stages, self.staging * self.warpgroups * self.walks["C"].bytes)
+        """Of a block: stages, staging of C, barriers."""
+        return self.stage_bytes * self.stages + self.staging_bytes + BARRIER_ROOM
+
+    @property
+    def staging_bytes(self) -> int:
+        """Of the buffers of all warpgroups."""
+        return self.staging * self.warpgroups * self.walks["C"].bytes
 
     @property
     def threads(self) -> int:
         return 128 * (1 + self.warpgroups)
 
 
-def shared_bytes(stage: int, stages: int, staging: int) -> int:
-    """Bytes of a block's shared memory: stages, staging of C, barriers, and what aligning the first stage may cost."""
-    return stage * stages + staging + BARRIER_ROOM
+def most_stages(stage: int, staging: int) -> int:
+    """How many stages of so many bytes fit into a block beside so many bytes of staging."""
+    return min((MAX_SHARED_BYTES - BARRIER_ROOM - staging) // stage, MAX_STAGES)
 
 
 def _extents(atom: TmaAtom) -> tuple[int, ...]:
@@ -177,11 +184,25 @@ def check_gemm(
 
     The rules: `mma` (a dense wgmma of shared operands with float32 sums), `warpgroups`, `operand_type`, `direction`,
     `extents`, `tile`, `no_descriptor`, `staging_tile`, `multicast`, `stages`.
+
+    Raises:
+        InvalidTypeError: no tiled MMA, no TMA atoms. InvalidValueError: stages or staging out of range.
     """
-    return [
-        *_check_mma(tiled_mma),
-        *_check_tensors(tiled_mma, {"A": tma_a, "B": tma_b, "C": tma_c}),
-    ] or _check_memory(tiled_mma, {"A": tma_a, "B": tma_b, "C": tma_c}, stages, staging)
+    atoms, stages, staging = _arguments(tiled_mma, tma_a, tma_b, tma_c, stages, staging)
+    found = [*_check_mma(tiled_mma), *_check_tensors(tiled_mma, atoms)]
+    return found or _check_memory(tiled_mma, atoms, stages, staging)
+
+
+def _arguments(
+    tiled_mma: TiledMma, tma_a: TmaAtom, tma_b: TmaAtom, tma_c: TmaAtom, stages: int | None, staging: int
+) -> tuple[dict[str, TmaAtom], int | None, int]:
+    """The atoms by operand, and the two numbers, if they are such."""
+    expect(tiled_mma, TiledMma, "the tiled MMA of a GEMM kernel")
+    given = {"A": tma_a, "B": tma_b, "C": tma_c}
+    atoms = {name: expect(atom, TmaAtom, f"the TMA atom of {name}") for name, atom in given.items()}
+    if stages is not None:
+        stages = expect_integer(stages, "stages", 2, MAX_STAGES)
+    return atoms, stages, expect_integer(staging, "staging", 1, 8)
 
 
 def _check_mma(mma: TiledMma) -> Iterator[Diagnostic]:
@@ -279,7 +300,7 @@ def _check_memory(mma: TiledMma, atoms: dict[str, TmaAtom], stages: int | None, 
     if not found:
         stage = sum(first_tile(atoms[name]).smem_bytes for name in "AB")
         room = _staging_bytes(atoms["C"]) * staging * int(product_each(mma.thr_layout_vmnk.shape)[1])
-        most = (MAX_SHARED_BYTES - BARRIER_ROOM - room) // stage
+        most = most_stages(stage, room)
         if most < 2 or (stages or 2) > most:
             found.append(
                 Diagnostic(
@@ -328,8 +349,6 @@ def _check_staging(atom: TmaAtom, columns: int) -> list[Diagnostic]:
 
 
 def _k_major(atom: TmaAtom, rows: int, width: int) -> object:
-    from cute_py.tma.atom.smem_layout import make_smem_layout
-
     span = {32: "32B", 64: "64B", 128: "128B"}[atom.plan.box[0] * 2]
     return domain_of(make_smem_layout("K", span, atom.dtype, (Int(rows), Int(width))))
 
@@ -399,19 +418,12 @@ def plan_gemm(
     group: int = 8,
 ) -> GemmPlan:
     """The numbers of a GEMM kernel of these objects. Args, errors: as `gemm_kernel`."""
-    expect(tiled_mma, TiledMma, "the tiled MMA of a GEMM kernel")
-    for name, atom in (("tma_a", tma_a), ("tma_b", tma_b), ("tma_c", tma_c)):
-        expect(atom, TmaAtom, name)
-    if stages is not None:
-        stages = expect_integer(stages, "stages", 2, MAX_STAGES)
-    staging = expect_integer(staging, "staging", 1, 8)
+    atoms, stages, staging = _arguments(tiled_mma, tma_a, tma_b, tma_c, stages, staging)
     group = expect_integer(group, "group", 1)
     refuse(InvalidValueError, check_gemm(tiled_mma, tma_a, tma_b, tma_c, stages, staging))
-    atoms = {"A": tma_a, "B": tma_b, "C": tma_c}
     warpgroups = int(product_each(tiled_mma.thr_layout_vmnk.shape)[1])
     walks = {name: _walk(atom) for name, atom in atoms.items()}
-    stage = walks["A"].bytes + walks["B"].bytes
-    most = (MAX_SHARED_BYTES - BARRIER_ROOM - staging * warpgroups * walks["C"].bytes) // stage
+    most = most_stages(walks["A"].bytes + walks["B"].bytes, staging * warpgroups * walks["C"].bytes)
     (m, k), (n, _) = _extents(tma_a), _extents(tma_b)
     (rows, depth), (columns, _) = _tile(tma_a), _tile(tma_b)
     return GemmPlan(
@@ -420,7 +432,7 @@ def plan_gemm(
         (m, n, k),
         (rows, columns, depth),
         warpgroups,
-        stages or min(most, MAX_STAGES),
+        stages or most,
         staging,
         group,
         {name: _operand(tiled_mma, name, atoms[name]) for name in "AB"},

@@ -310,7 +310,7 @@ def gemm_constants(plan: GemmPlan) -> dict[str, int]:
         "ROW_STEPS": plan.row_steps,
         "VALUES": plan.tiled_mma.atom.registers["C"][0],
         "BUFFERS": plan.staging,
-        "STAGING_BYTES": plan.staging * plan.warpgroups * plan.walks["C"].bytes,
+        "STAGING_BYTES": plan.staging_bytes,
         "C_BYTES": plan.walks["C"].bytes,
         "C_COLUMNS": columns,
         "C_ROWS_PER_TILE": plan.tile[0] // rows,
