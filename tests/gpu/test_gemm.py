@@ -55,3 +55,37 @@ def test_a_wrong_offset_in_a_descriptor_gives_wrong_products(device: Device) -> 
     a, b = arrays(MN_MAJOR)
     assert np.array_equal(right.run(a, b), product(MN_MAJOR, a, b))
     assert not np.array_equal(wrong.run(a, b), product(MN_MAJOR, a, b))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn"])
+def test_torch_tensors_where_they_lie_and_on_a_stream(device: Device, dtype: str) -> None:
+    torch = pytest.importorskip("torch")
+    case = Case(512, 768, 512, dtype)
+    a, b = (torch.randint(-1, 2, (rows, case.k), device="cuda").to(getattr(torch, dtype)) for rows in (case.m, case.n))
+    wanted = (a.float() @ b.float().t()).to(torch.bfloat16)
+    kernel = kernel_of(case)
+    found = kernel.run(a, b)
+    assert (type(found), found.dtype, found.device) == (type(a), torch.bfloat16, a.device)
+    assert torch.equal(found, wanted)
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    prepared = kernel.prepare(a, b, found.fill_(7))
+    stream.wait_stream(torch.cuda.current_stream())
+    for _ in range(3):
+        prepared.launch(stream)
+    prepared.check(stream)
+    assert torch.equal(found, wanted)
+
+
+def test_a_launch_is_a_node_of_a_graph(device: Device) -> None:
+    torch = pytest.importorskip("torch")
+    case = Case(512, 768, 512, cluster="M")
+    a, b = (torch.randint(-1, 2, (rows, case.k), device="cuda").bfloat16() for rows in (case.m, case.n))
+    c = torch.zeros(case.m, case.n, device="cuda", dtype=torch.bfloat16)
+    prepared, graph = kernel_of(case).prepare(a, b, c), torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        prepared.launch(torch.cuda.current_stream())
+    assert not c.any()
+    graph.replay()
+    torch.cuda.synchronize()
+    assert torch.equal(c, (a.float() @ b.float().t()).bfloat16())
