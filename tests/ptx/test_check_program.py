@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
 from cute_py.cli.main import main
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, ParseError
 from cute_py.ptx import check_program
-from cute_py.tma import TensorMapDataType, TensorMapTiled
+from cute_py.tma import TensorMapDataType, TensorMapTiled, encode
 
 HEAD = """.version 8.6
 .target {arch}
@@ -253,6 +254,23 @@ def test_the_command(text: str, status: int, tmp_path: object, capsys: pytest.Ca
     assert main(["check", path]) == status
     assert main(["check", path, "--json"]) == status
     capsys.readouterr()
+
+
+def test_the_command_takes_maps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Parameter 1 is a map whose box is 2048 bytes, as a file and as digits."""
+    tensor = f"cp.async.bulk.tensor.2d.shared::cluster.global.{TO_BARRIER} [%r1], [%rd3, {{%r3, %r4}}], [%r2];"
+    content = encode(TensorMapTiled(TensorMapDataType.FLOAT16, 4096, (128, 256), (256,), (64, 16)))
+    path, passed = tmp_path / "kernel.ptx", tmp_path / "map.bin"
+    passed.write_bytes(content)
+    for expected, status in ((2048, 0), (1024, 1)):
+        path.write_text(kernel(EXPECT.replace("2048", str(expected)), tensor))
+        assert main(["check", str(path)]) == 0
+        for given in (passed, content.hex()):
+            assert main(["check", str(path), "--map", f"1={given}"]) == status
+    assert "1 load on it bring 2048" in capsys.readouterr().out
+    for wrong in (str(passed), f"one={passed}", "1=", f"-1={passed}"):
+        assert main(["check", str(path), f"--map={wrong}"]) == 2
+    assert "must be N=MAP" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("data", [b"", b"\x7fELF" + bytes(60), b"\xff\xfe\x00", b"\x50\xed\x55\xba" + bytes(9)])
