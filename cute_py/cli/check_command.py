@@ -142,7 +142,7 @@ def _maps(given: Sequence[str]) -> dict[int, TensorMap]:
     from cute_py.cli.desc_command import map_of
     from cute_py.tma.descriptor.decode import decode
 
-    found = {}
+    found: dict[int, TensorMap] = {}
     for text in given:
         number, sign, source = text.partition("=")
         if not sign or not number.isascii() or not number.isdigit() or len(number) > 4:

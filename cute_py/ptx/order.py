@@ -20,9 +20,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from cute_py.argument_checks import expect, expect_integer, record
+from cute_py.argument_checks import expect_integer, record
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import ParseError, UnknownFactError, counted, shortened
+from cute_py.errors import InvalidTypeError, ParseError, UnknownFactError, counted, given, shortened
 from cute_py.ptx.check import ParsedInstruction, examine
 from cute_py.ptx.program import Function, Program, Statement, parse_program
 from cute_py.ptx.values import Event, Key, Value, Values
@@ -502,7 +502,7 @@ def _known_of(event: Event, symbols: Mapping[str, str]) -> tuple[_Known, ParsedI
 
 
 def check_program(
-    text: str, arch: str | None = None, *, maps: dict[int, TensorMap | HasRequest] | None = None
+    text: str, arch: str | None = None, *, maps: Mapping[int, TensorMap | HasRequest] | None = None
 ) -> ProgramReport:
     """Judge the TMA, bulk, mbarrier, fence, tensormap and cluster instructions of a PTX module.
 
@@ -526,8 +526,9 @@ def check_program(
     ['proxy_fence', 'wait']
     """
     program = parse_program(text)
-    given_maps = {} if maps is None else expect(maps, dict, "the maps of a kernel")
-    made = {expect_integer(i, "the number of a parameter", 0): request_of(one) for i, one in given_maps.items()}
+    if not isinstance(maps, Mapping | None):
+        raise InvalidTypeError(f"maps are given by the number of their parameter, got {given(maps)}")
+    made = {expect_integer(i, "the number of a parameter", 0): request_of(one) for i, one in (maps or {}).items()}
     target = architecture(program.target if arch is None else arch).name
     found: list[Diagnostic] = []
     counts: collections.Counter[str] = collections.Counter()
