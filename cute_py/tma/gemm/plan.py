@@ -44,7 +44,7 @@ _NAMES: Final = {"A": ("M", "K"), "B": ("N", "K"), "C": ("M", "N")}
 
 
 @record
-class Box:
+class TileBox:
     """One TMA instruction of a tile: its first coordinates relative to the tile, and its byte in shared memory."""
 
     coords: tuple[int, ...]
@@ -59,15 +59,15 @@ class TileBoxes:
     the tile adds for its rank, and the bytes by which its part lies further.
     """
 
-    boxes: tuple[Box, ...]
+    boxes: tuple[TileBox, ...]
     steps: tuple[tuple[int, ...], tuple[int, ...]]
-    shift: Box
+    shift: TileBox
     bytes: int
 
-    def of_all(self, ctas: int) -> list[Box]:
+    def of_all(self, ctas: int) -> list[TileBox]:
         """The boxes of all CTAs that share the tile, in the order of their ranks."""
         return [
-            Box(
+            TileBox(
                 tuple(c + rank * s for c, s in zip(box.coords, self.shift.coords, strict=True)),
                 box.place + rank * self.shift.place,
             )
@@ -359,13 +359,15 @@ def _walk(atom: TmaAtom) -> TileBoxes:
     rank, per_cta = atom.plan.rank, work.per_tile // atom.num_multicast
     coords = [tuple(int(c) for c in row) for row in work.coords.tolist()]
     places = [int(p) for p in work.smem_offsets.tolist()]
-    boxes = tuple(Box(c, p) for c, p in zip(coords[:per_cta], places[:per_cta], strict=True))
-    shift = Box((0,) * rank, 0)
+    boxes = tuple(TileBox(c, p) for c, p in zip(coords[:per_cta], places[:per_cta], strict=True))
+    shift = TileBox((0,) * rank, 0)
     if atom.num_multicast > 1:
-        shift = Box(tuple(b - a for a, b in zip(coords[0], coords[per_cta], strict=True)), places[per_cta] - places[0])
+        shift = TileBox(
+            tuple(b - a for a, b in zip(coords[0], coords[per_cta], strict=True)), places[per_cta] - places[0]
+        )
         for i in range(per_cta):
-            second = Box(coords[per_cta + i], places[per_cta + i])
-            moved = Box(tuple(a + s for a, s in zip(coords[i], shift.coords, strict=True)), places[i] + shift.place)
+            second = TileBox(coords[per_cta + i], places[per_cta + i])
+            moved = TileBox(tuple(a + s for a, s in zip(coords[i], shift.coords, strict=True)), places[i] + shift.place)
             if second != moved:
                 raise InvalidValueError("the second CTA's boxes do not follow from the first one's")
     steps = []
