@@ -44,6 +44,7 @@ def test_these_are_the_notebooks() -> None:
     assert [path.stem for path in NOTEBOOKS] == [
         "emulation-and-gpu",
         "layouts-and-coordinates",
+        "one-gemm-tile",
         "one-tma-load",
         "tensors-over-devices",
         "who-holds-what",

@@ -92,7 +92,7 @@ class PreparedGroups:
 
     def check(self, stream: Any = None) -> None:
         """Wait for the stream, and raise DeviceError if a barrier did not complete or the kernel trapped."""
-        self._record.check(self.kernel.source.name, stream_handle(stream), self._values[0])
+        self._record.check(self.kernel.source.name, stream_handle(stream), [(self._values[0], 1)])
 
 
 def prepare_groups(

@@ -291,6 +291,31 @@ class SmemDescriptor:
         residue = value & ~_held(kind)
         return cls(**raw, swizzle=names[code], kind=kind, leading_is_address=is_address, residue=residue)
 
+    def diff(self, other: SmemDescriptor | int, major: Major | str | None = None) -> list[Diagnostic]:
+        """Where a kernel's descriptor is not this one; the rule of each is the name of the field.
+
+        Args:
+            other: what the kernel has, or its 64 bits; its address is its own. major: for what LBO and SBO step over.
+
+        >>> right = SmemDescriptor(0, 512, 64, SmemSwizzle.B128, "wgmma")
+        >>> [str(found) for found in right.diff(right.encode() ^ 513 << 16, "MN")]
+        ['leading = 16 bytes; must be 8192 bytes from one width of the swizzle along M|N to the next']
+        """
+        if not isinstance(other, SmemDescriptor):
+            other = SmemDescriptor.decode(other, self.kind)
+        meanings = {} if major is None else _meanings(as_major(major), self.swizzle is SmemSwizzle.NONE)
+        found = []
+        for name in ("leading", "stride"):
+            have, want = getattr(other, name) * UNIT_BYTES, getattr(self, name) * UNIT_BYTES
+            if have != want:
+                found.append(Diagnostic(name, name, have, "bytes", f"be {want} bytes{meanings.get(name, '')}"))
+        if other.swizzle is not self.swizzle:
+            text = f"swizzle {other.swizzle.name}; must be {self.swizzle.name}"
+            found.append(Diagnostic("swizzle", text=text))
+        if other.base_offset != self.base_offset:
+            found.append(Diagnostic("base_offset", "base_offset", other.base_offset, "", f"be {self.base_offset}"))
+        return found
+
     def explain(self, major: Major | str | None = None) -> str:
         """One line for each field: its bits, its value, what it means; of a major mode, what LBO and SBO step over.
 

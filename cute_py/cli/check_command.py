@@ -8,11 +8,14 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from cute_py.cli.arguments import STANDARD_INPUT, json_option, report, standard_bytes
-from cute_py.errors import DeviceError, FileFormatError, counted, shortened
+from cute_py.errors import DeviceError, FileFormatError, InvalidValueError, counted, shortened
 from cute_py.targets import architecture
+
+if TYPE_CHECKING:
+    from cute_py.tma.descriptor.request import TensorMap
 
 DEFAULT_ARCH: Final = "sm_90a"
 COMPILE_SECONDS: Final = 600
@@ -43,6 +46,15 @@ def register(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "-I", dest="include", action="append", default=[], metavar="DIR", help="a folder of headers (.cu)"
+    )
+    command.add_argument(
+        "--map",
+        dest="maps",
+        action="append",
+        default=[],
+        metavar="N=MAP",
+        help="the tensor map that parameter N (from 0) of the kernel gets, as `desc decode` takes it: loads through it "
+        "are counted in the bytes that barriers expect",
     )
     json_option(command, run)
 
@@ -125,6 +137,20 @@ def _list_cubin(options: argparse.Namespace, data: bytes) -> int:
     return 0
 
 
+def _maps(given: Sequence[str]) -> dict[int, TensorMap]:
+    """Number of a parameter -> the map that it gets."""
+    from cute_py.cli.desc_command import map_of
+    from cute_py.tma.descriptor.decode import decode
+
+    found: dict[int, TensorMap] = {}
+    for text in given:
+        number, sign, source = text.partition("=")
+        if not sign or not number.isascii() or not number.isdigit() or len(number) > 4:
+            raise InvalidValueError(f"--map {shortened(text)}; must be N=MAP, the number of a parameter and its map")
+        found[int(number)] = decode(map_of(source))
+    return found
+
+
 def run(options: argparse.Namespace) -> int:
     """Print what is broken; 1 if a rule is."""
     from cute_py.ptx.order import check_program
@@ -133,7 +159,8 @@ def run(options: argparse.Namespace) -> int:
     if data.startswith((_ELF, _FATBIN)):
         return _list_cubin(options, data)
     is_source = options.file.endswith((".cu", ".cuh", ".cpp", ".cc"))
-    result = check_program(_compiled(options, data) if is_source else _text(options.file, data), options.arch)
+    text = _compiled(options, data) if is_source else _text(options.file, data)
+    result = check_program(text, options.arch, maps=_maps(options.maps))
     found = {
         "target": result.target,
         "found": [

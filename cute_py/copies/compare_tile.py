@@ -4,7 +4,8 @@
     else the first difference: coordinate, byte, bank; and the cause, if the dump is what one of these gives
 
         other swizzle, other major, other box order      the same elements at other places
-        shifted by one tile, stale phase                 elements of another tile, all of them or some
+        shifted by one tile, exchanged coordinates       elements of another tile
+        stale phase                                      elements of an earlier tile, all of them or some
         not yet arrived                                  places that no load has written
 
 A cause is named only if it gives every byte of the dump.
@@ -20,6 +21,7 @@ import numpy as np
 
 from cute_py.argument_checks import expect_having, expect_integer
 from cute_py.copies.copy import execute
+from cute_py.copies.emulated_copy import emulated_tile
 from cute_py.errors import CuteError, InvalidValueError, counted
 from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
@@ -45,6 +47,7 @@ CAUSES: Final = (
     "other major",
     "other box order",
     "shifted by one tile",
+    "exchanged coordinates",
     "stale phase",
     "not yet arrived",
 )
@@ -160,6 +163,7 @@ def _causes(tile: _Tile, stages: int | None) -> Iterator[tuple[str, str]]:
     yield from _other_major(tile)
     yield from _other_order(tile)
     yield from _shifted(tile)
+    yield from _exchanged(tile)
     yield from _stale(tile)
     yield from _not_arrived(tile)
 
@@ -274,6 +278,19 @@ def _neighbours(tile: _Tile) -> Iterator[tuple[int, int, int]]:
             if 0 <= index + step < size:
                 yield tile.number + step * stride, mode, step
         stride *= size
+
+
+def _exchanged(tile: _Tile) -> Iterator[tuple[str, str]]:
+    """The boxes at the same coordinates in the order of the array's modes, outermost first."""
+    first = tile.number * tile.work.per_tile
+    coords = tile.work.coords[first : first + tile.work.per_tile]
+    try:
+        candidate = emulated_tile(tile.atom, tile.source, coords[:, ::-1], tile.work, 0).smem
+    except CuteError:  # a coordinate that traps
+        return
+    if candidate.any() and tile.matches(candidate):  # zeros alone are as much a stage that nothing was loaded to
+        reversed_, meant = (", ".join(map(str, row)) for row in (coords[0, ::-1].tolist(), coords[0].tolist()))
+        yield "exchanged coordinates", f"the dump was loaded at ({reversed_}); TMA takes the innermost first, ({meant})"
 
 
 def _stale(tile: _Tile) -> Iterator[tuple[str, str]]:

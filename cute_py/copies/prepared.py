@@ -154,8 +154,8 @@ class PreparedCopy:
         """Wait for the stream, and raise DeviceError if a barrier of this copy did not complete or a kernel trapped."""
         handle = stream_handle(stream)
         for work, record in zip(self._work, self._records, strict=True):
-            load_map = work.maps[0] if work.maps else None
-            record.check(work.kernel.source.name, handle, load_map, work.kernel.source.loads)
+            loads = [(one, work.kernel.source.loads) for one in work.maps[:1]]
+            record.check(work.kernel.source.name, handle, loads)
 
 
 def prepare_copy(
@@ -421,6 +421,6 @@ def load_windows(
         fill = ctypes.c_uint32(poison * 0x01010101)
         values = (load_map, load_map, listed.address, windows.address, fill, record.address)
         PreparedLaunch(kernel, tiles, Parameters(values), handle).launch()
-        record.check(kernel.source.name, handle, load_map, kernel.source.loads)
+        record.check(kernel.source.name, handle, [(load_map, kernel.source.loads)])
         shown = bytes(windows.read(stream=handle))
     return [shown[i * pitch : i * pitch + window_bytes] for i in range(tiles)]

@@ -6,22 +6,30 @@ bytes that one load of this map brings to its barrier.
 
 from __future__ import annotations
 
-from cute_py.errors import CuteError
+from collections.abc import Sequence
+
+from cute_py.errors import CuteError, counted
 from cute_py.tma.emulator.geometry import geometry
 
 
-def emulated_arrival(load_map: bytes, loads: int = 1) -> str:
-    """The bytes that `loads` loads of a map, of 128 bytes, bring to the barrier; or why the emulator can't count them.
+def emulated_arrival(loads: Sequence[tuple[bytes, int]]) -> str:
+    """The bytes that loads bring to one barrier, or why the emulator can't count them.
+
+    Args:
+        loads: the maps, of 128 bytes, each with the number of its loads.
 
     >>> import cute_py as cute
     >>> request = cute.tma.TensorMapTiled(cute.tma.TensorMapDataType.FLOAT16, 4096, (128, 256), (256,), (64, 16))
-    >>> emulated_arrival(cute.tma.encode(request))
+    >>> emulated_arrival([(cute.tma.encode(request), 1)])
     '2048 bytes'
-    >>> emulated_arrival(cute.tma.encode(request), 4)
-    '8192 bytes, 4 loads of 2048'
+    >>> emulated_arrival([(cute.tma.encode(request), 4), (cute.tma.encode(request), 1)])
+    '10240 bytes, 4 loads of 2048 and 1 load of 2048'
     """
     try:
-        one = geometry(load_map).transaction_bytes
+        sizes = [(geometry(one).transaction_bytes, count) for one, count in loads]
     except CuteError as reason:
         return f"unknown: {reason.headline}"
-    return f"{one} bytes" if loads == 1 else f"{loads * one} bytes, {loads} loads of {one}"
+    total = sum(one * count for one, count in sizes)
+    if [count for _, count in sizes] == [1]:
+        return f"{total} bytes"
+    return f"{total} bytes, " + " and ".join(f"{counted(count, 'load')} of {one}" for one, count in sizes)

@@ -201,45 +201,78 @@ class PreparedLaunch:
             raise driver_failure(code, f"launching {self.kernel.source.name!r} with {counted(self.blocks, 'block')}")
 
 
-class WaitRecord:
-    """Where a kernel records that a wait on a barrier timed out; `check` reads it."""
+@dataclass(frozen=True, slots=True)
+class WaitTimeout:
+    """A wait that did not end within its bound, as the kernel recorded it.
 
-    def __init__(self, device: Device) -> None:
-        self._buffer = DeviceBuffer(device, ERROR_RECORD_BYTES)
+    barrier: its shared address. phase: the parity that was waited for. expected: bytes. cycles: waited.
+    """
+
+    barrier: int
+    phase: int
+    expected: int
+    block: tuple[int, int]
+    thread: int
+    stage: int
+    cycles: int
+
+    def error(self, kernel: str, loads: Sequence[tuple[bytes, int]] = (), **facts: object) -> DeviceError:
+        """The error of a kernel of this name.
+
+        Args:
+            loads: the maps that it loads through, each with how many of its loads one barrier waits for: the emulator
+                counts the bytes that they bring. facts: what else is known.
+        """
+        arrival: dict[str, object] = {}
+        if loads:
+            from cute_py.gpu.barrier_timeout import emulated_arrival  # Nothing but an error needs it.
+
+            arrival["emulator"] = emulated_arrival(loads)
+        return DeviceError(
+            f"{kernel}: a barrier was not complete after {self.cycles} clock cycles",
+            {
+                "barrier": f"shared address {self.barrier:#x}, stage {self.stage}, phase {self.phase}",
+                "expected": f"{self.expected} bytes",
+                **arrival,
+                "block": f"({self.block[0]}, {self.block[1]}), thread {self.thread}",
+                **facts,
+            },
+        ).of_rule("never completes phase")
+
+
+class WaitRecord:
+    """Where a kernel records that a wait on a barrier timed out; `check` reads it.
+
+    Args:
+        kinds: of waits, each with a record of its own.
+    """
+
+    def __init__(self, device: Device, kinds: int = 1) -> None:
+        self._buffer = DeviceBuffer(device, ERROR_RECORD_BYTES * kinds)
         self._buffer.fill(0)
 
     @property
     def address(self) -> int:
         return self._buffer.address
 
-    def check(self, kernel: str, stream: int = 0, load_map: bytes | None = None, loads: int = 1) -> None:
-        """Wait for the stream; raise if a wait timed out, and clear the record.
+    def read(self, stream: int = 0) -> list[WaitTimeout | None]:
+        """Wait for the stream; of each kind the first wait that timed out, if one did. The records are cleared."""
+        content = bytes(self._buffer.read(stream=stream))
+        found: list[WaitTimeout | None] = []
+        for at in range(0, len(content), ERROR_RECORD_BYTES):
+            state, barrier, phase, expected, x, y, thread, stage, cycles = ERROR_RECORD.unpack_from(content, at)
+            found.append(WaitTimeout(barrier, phase, expected, (x, y), thread, stage, cycles) if state else None)
+        if any(found):
+            self._buffer.fill(0)
+        return found
 
-        Args:
-            kernel: its name. load_map: the map that it loads through, if it has one; for the text of the error alone.
-            loads: how many of them one barrier waits for.
+    def check(self, kernel: str, stream: int = 0, loads: Sequence[tuple[bytes, int]] = ()) -> None:
+        """Wait for the stream; raise if a wait timed out, and clear the record. Args as `WaitTimeout.error`.
 
         Raises:
             DeviceError: a barrier did not complete within its bound; it names barrier, phase, the bytes that it
                 expected, and the bytes that its loads bring in the emulator.
         """
-        state, barrier, phase, expected, x, y, thread, stage, cycles = ERROR_RECORD.unpack(
-            bytes(self._buffer.read(ERROR_RECORD.size, stream=stream))
-        )
-        if not state:
-            return
-        self._buffer.fill(0)
-        facts: dict[str, object] = {}
-        if load_map is not None:
-            from cute_py.gpu.barrier_timeout import emulated_arrival  # Nothing but a driver_failure needs it.
-
-            facts["emulator"] = emulated_arrival(load_map, loads)
-        raise DeviceError(
-            f"{kernel}: a barrier was not complete after {cycles} clock cycles",
-            {
-                "barrier": f"shared address {barrier:#x}, stage {stage}, phase {phase}",
-                "expected": f"{expected} bytes",
-                **facts,
-                "block": f"({x}, {y}), thread {thread}",
-            },
-        ).of_rule("never completes phase")
+        for found in self.read(stream):
+            if found is not None:
+                raise found.error(kernel, loads)

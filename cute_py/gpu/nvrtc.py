@@ -14,14 +14,13 @@ import functools
 import hashlib
 import os
 import time
-import warnings
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from cute_py.errors import DeviceError
-from cute_py.gpu.bindings import call, core, not_loaded, nvrtc
+from cute_py.gpu.bindings import call, core, nvrtc
 from cute_py.gpu.kernels.source import KernelSource
 
 OPTIONS: Final = {"std": "c++17", "minimal": True, "diag_suppress": [177, 186]}
@@ -73,22 +72,28 @@ def run_nvrtc(text: str, name: str, arch: str, want: str) -> bytes:
         MissingPackageError: no cuda-python, or no cuda-core.
         DeviceError: NVRTC is missing, or refuses the text; its log is in the error.
     """
-    nvrtc()  # names the package that is missing, before cuda-core fails on it
-    options = core().ProgramOptions(name=f"{name}.cu", arch=arch, **OPTIONS)
+    api = nvrtc()
+    listed = core().ProgramOptions(name=f"{name}.cu", arch=arch, **OPTIONS).as_bytes("nvrtc")
+    program = call("creating a program", api.nvrtcCreateProgram, text.encode(), f"{name}.cu".encode(), 0, [], [])
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # PTX of an NVRTC newer than the driver: it is shown, and never loaded
-            content: bytes = core().Program(text, "c++", options).compile(want).code
-    except RuntimeError as problem:
-        raise not_loaded("creating a program", "nvrtcCreateProgram", problem) from None
-    except Exception as problem:  # cuda-core's NVRTCError, which is not among its public names: 'number: name, log'
-        code, _, log = str(problem).partition(", compilation log:")
-        listed = " ".join(option.decode() for option in options.as_bytes("nvrtc"))
-        raise DeviceError(
-            f"NVRTC refused the kernel {name!r}: {code.partition(': ')[2] or code}",
-            {"options": listed, "log": log.rstrip("\0").strip()},
-        ) from None
-    return content
+        code = api.nvrtcCompileProgram(program, len(listed), listed)[0]
+        if int(code):
+            log = bytearray(call("reading the log", api.nvrtcGetProgramLogSize, program))
+            call("reading the log", api.nvrtcGetProgramLog, program, log)
+            options = " ".join(option.decode() for option in listed)
+            raise DeviceError(
+                f"NVRTC refused the kernel {name!r}: {code.name}",
+                {"options": options, "log": log.decode(errors="replace").rstrip("\0").strip()},
+            )
+        size, read = {
+            "cubin": (api.nvrtcGetCUBINSize, api.nvrtcGetCUBIN),
+            "ptx": (api.nvrtcGetPTXSize, api.nvrtcGetPTX),
+        }[want]
+        content = bytearray(call("reading what NVRTC made", size, program))
+        call("reading what NVRTC made", read, program, content)
+    finally:
+        api.nvrtcDestroyProgram(program)
+    return bytes(content)
 
 
 class KernelCompiler:

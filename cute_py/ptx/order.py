@@ -2,7 +2,8 @@
 
 The rules that need more than one instruction hold on every path through the blocks of one function:
 
-- transaction bytes that a barrier expects are those of the bulk copies that complete on it, where all are constants;
+- transaction bytes that a barrier expects are those of the copies that complete on it, where all are constants (those
+  of a tensor copy are in its map, which may be given);
 - shared memory written by this thread is fenced (fence.proxy.async) before a bulk store reads it;
 - a bulk store is committed to a group and waited for before the kernel ends;
 - a barrier that a multicast load of another CTA completes on is initialised for the whole cluster;
@@ -19,14 +20,16 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from cute_py.argument_checks import record
+from cute_py.argument_checks import expect_integer, record
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import ParseError, UnknownFactError, counted, shortened
+from cute_py.errors import InvalidTypeError, ParseError, UnknownFactError, counted, given, shortened
 from cute_py.ptx.check import ParsedInstruction, examine
 from cute_py.ptx.program import Function, Program, Statement, parse_program
 from cute_py.ptx.values import Event, Key, Value, Values
 from cute_py.targets import MAX_CLUSTER, Version, architecture
 from cute_py.tma.descriptor.limits import MAX_TRANSACTION_BYTES, STORE_UNIT
+from cute_py.tma.descriptor.request import HasRequest, TensorMap, request_of
+from cute_py.tma.descriptor.transfer import transaction_bytes
 
 JUDGED: Final = (
     "cp.async.bulk",
@@ -173,7 +176,19 @@ class _Flow:
         )
 
 
-def _expected_bytes(flow: _Flow, notes: collections.Counter[str]) -> Iterator[Diagnostic]:
+def _bytes_of_load(flow: _Flow, one: _Known, maps: Mapping[int, TensorMap]) -> int | None:
+    """What one load brings: a constant of the instruction, or of the map that it loads through, if that is known."""
+    if one.row == "bulk.load":
+        return one.constant("size")
+    tensor = one.value("tensor")
+    names = frozenset() if tensor is None else flow.values.symbols(tensor)
+    known = {name: maps[i] for i, name in enumerate(flow.function.parameters) if i in maps}
+    return transaction_bytes(known[next(iter(names))]) if len(names) == 1 and names <= known.keys() else None
+
+
+def _expected_bytes(
+    flow: _Flow, maps: Mapping[int, TensorMap], notes: collections.Counter[str]
+) -> Iterator[Diagnostic]:
     """A barrier that waits for more or fewer bytes than the copies bring, and one that can't count them."""
     expects, loads = flow.of(*_EXPECTS), flow.of(*_LOADS)
     others = flow.of(*_COMPLETES)
@@ -204,7 +219,7 @@ def _expected_bytes(flow: _Flow, notes: collections.Counter[str]) -> Iterator[Di
         if None in said or not alone or any("multicast" in one.chosen for one in arriving):
             continue
         total = sum(count for count in said if count is not None)
-        brought = [one.constant("size") if one.row == "bulk.load" else None for one in arriving]
+        brought = [_bytes_of_load(flow, one, maps) for one in arriving]
         if None not in brought:
             real = sum(count for count in brought if count is not None)
             if real != total:
@@ -486,14 +501,17 @@ def _known_of(event: Event, symbols: Mapping[str, str]) -> tuple[_Known, ParsedI
     return _Known(event, examined.form.name, examined.chosen, _names(examined, statement)), examined
 
 
-def check_program(text: str, arch: str | None = None) -> ProgramReport:
+def check_program(
+    text: str, arch: str | None = None, *, maps: Mapping[int, TensorMap | HasRequest] | None = None
+) -> ProgramReport:
     """Judge the TMA, bulk, mbarrier, fence, tensormap and cluster instructions of a PTX module.
 
     Args:
         text: the module. arch: the architecture to judge for; None: the one of its `.target`.
+        maps: number of a kernel's parameter -> the tensor map (or atom) that is passed there, for the bytes of loads.
     Raises:
         ParseError: not a PTX module.
-        InvalidValueError: no such architecture.
+        InvalidValueError: no such architecture. InvalidTypeError: no numbers, or no maps.
 
     >>> report = check_program('''.version 8.0
     ... .target sm_90a
@@ -508,12 +526,15 @@ def check_program(text: str, arch: str | None = None) -> ProgramReport:
     ['proxy_fence', 'wait']
     """
     program = parse_program(text)
+    if not isinstance(maps, Mapping | None):
+        raise InvalidTypeError(f"maps are given by the number of their parameter, got {given(maps)}")
+    made = {expect_integer(i, "the number of a parameter", 0): request_of(one) for i, one in (maps or {}).items()}
     target = architecture(program.target if arch is None else arch).name
     found: list[Diagnostic] = []
     counts: collections.Counter[str] = collections.Counter()
     notes: collections.Counter[str] = collections.Counter()
     for function in program.functions:
-        found += _check_function(function, program, target, counts, notes)
+        found += _check_function(function, program, target, made, counts, notes)
     listed = tuple(f"{count} x {note}" for note, count in sorted(notes.items()))
     always = "what other threads and CTAs do between two instructions of a thread"
     return ProgramReport(target, program.version, tuple(found), dict(counts), (*listed, always))
@@ -523,6 +544,7 @@ def _check_function(
     function: Function,
     program: Program,
     target: str,
+    maps: Mapping[int, TensorMap],
     counts: collections.Counter[str],
     notes: collections.Counter[str],
 ) -> list[Diagnostic]:
@@ -547,12 +569,12 @@ def _check_function(
         for broken in examined.check_target(target, program.version):
             text = f"{statement.opcode}: {broken.message}"
             found.append(flow.broken(broken.rule, one, text, str(examined.form and examined.form.section)))
-        if one.row in ("load", "store", "reduce", "prefetch"):
+        if one.row in ("load", "store", "reduce", "prefetch") and not maps:
             notes["tensor copies: their bytes and their box are in the map, which is made at run time"] += 1
     flow.calls = calls
     if calls:
         notes["functions that call others: what needs the whole function is not judged in them"] += 1
-    found += _expected_bytes(flow, notes)
+    found += _expected_bytes(flow, maps, notes)
     found += _proxy_fences(flow, program.symbols, notes)
     found += _groups(flow, notes)
     found += _multicast(flow, notes)

@@ -2,7 +2,7 @@
 
 `descriptor` holds the bytes of a tensor map and its rules, `atom` leads from layouts to it, `dialect` has the
 operations of the reference pages, `emulator` and `simulate` run copies without a GPU, `exports` writes them for other
-programs.
+programs, `gemm` makes one kernel of all of it.
 
 A name is imported from its package when it is first used. Type checkers read the imports below.
 """
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from cute_py.tma.dialect import *
     from cute_py.tma.emulator import *
     from cute_py.tma.exports import *
+    from cute_py.tma.gemm import *
     from cute_py.tma.simulate import *
 
 _TABLE: Final = {
@@ -87,6 +88,7 @@ _TABLE: Final = {
     "cute_py.tma.exports": """
         cuda_kernel cute_cpp encode_call export single_tile_ptx triton write_export
     """,
+    "cute_py.tma.gemm": "GemmKernel GemmPlan PreparedGemm check_gemm gemm_kernel",
     "cute_py.tma.simulate": """
         Agent Cluster Outcome Ring RingLoad RingStore Run TensormapProxy Trace bulk_load bulk_store bulk_to_cta
         diagnose
@@ -94,7 +96,7 @@ _TABLE: Final = {
 }
 """Package -> its names that are given here."""
 
-_PACKAGES: Final = ("atom", "descriptor", "dialect", "emulator", "exports", "simulate")
+_PACKAGES: Final = ("atom", "descriptor", "dialect", "emulator", "exports", "gemm", "simulate")
 
 _RENAMED: Final = {
     "Examination": "ParsedInstruction",

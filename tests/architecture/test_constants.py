@@ -61,6 +61,7 @@ REASONS: dict[tuple[str, str], str] = {
     ("tma.descriptor", "len(digits) == 16"): "hexadecimal digits of a word",
     ("tma.descriptor", "base == 16"): "the base of a number in a text",
     ("tma.dialect", "granule == 16"): "bytes of one vector load of threads",
+    ("tma.gemm", "MAX_STAGES = 16"): "stages of a ring",
     ("tma.simulate", "UNIT = 16"): "the unit of a bulk copy in bytes, beside the emulator",
     ("tmem", "align < 16"): "the alignment of a buffer in bytes",
     ("tmem", "LANE_SHIFT = 16"): "bits below the lane of an address of tensor memory",

@@ -31,6 +31,10 @@ __all__ = [
     "dtensor",
     "exec_load",
     "exec_store",
+    "gemm_arrays",
+    "gemm_atom",
+    "gemm_kernel",
+    "gemm_mma",
     "global_memory",
     "gmem_bytes",
     "ldmatrix",
@@ -315,6 +319,27 @@ def tiled_mma() -> cute.atom.TiledMma:
 
 def ldmatrix() -> cute.atom.TiledCopy:
     return cute.make_tiled_copy_A(cute.copy_atom("SM75_U32x4_LDSM_N", "half"), tiled_mma())
+
+
+def gemm_mma() -> cute.atom.TiledMma:
+    return cute.make_tiled_mma("SM90_64x64x16_F32BF16BF16_SS", (2, 1, 1))
+
+
+def gemm_atom(name: str) -> Any:
+    """The load of A (256,128) or B (128,128), or the store of C (256,128), in tiles of 128 x 64 x 64."""
+    rows, columns, tile = {"A": (256, 128, 128), "B": (128, 128, 64), "C": (256, 128, 64)}[name]
+    memory = cute.make_gmem_ptr(1 << 40, "bfloat16")
+    matrix = cute.make_tensor(memory, Layout((rows, columns), (columns, Int(1))))
+    op = "SM90_TMA_STORE" if name == "C" else "SM90_TMA_LOAD"
+    return tma.make_tma_copy(op, matrix, tma.make_smem_layout("K", "128B", "bfloat16", (tile, 64)))
+
+
+def gemm_kernel() -> Any:
+    return tma.gemm_kernel(gemm_mma(), *(gemm_atom(name) for name in "ABC"), stages=3)
+
+
+def gemm_arrays(name: str) -> Any:
+    return array({"A": (256, 128), "B": (128, 128), "C": (256, 128)}[name], "bfloat16")
 
 
 # ---- the command line

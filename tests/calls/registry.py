@@ -36,6 +36,7 @@ EXCEPTIONS: dict[str, str] = {
     "tma.TransactionBarrier": PROTOCOL,
     "tma.TransactionBarrier.expect_tx": PROTOCOL,
     **{f"tma.PreparedCopy.{name}": ON_A_GPU for name in ("blocks", "check", "kernels", "launch", "prepare")},
+    **{f"tma.PreparedGemm.{name}": ON_A_GPU for name in ("check", "launch")},
     **{f"tma.Device.{name}": ON_A_GPU for name in ("make_current", "synchronize")},
 }
 """Public names without a call, each with its reason."""

@@ -360,6 +360,35 @@ add("find_smem_layout", "Layout((32, 2), (2, 1))", "Layout((32, 2), (1, 32))", "
 # ---- a GPU, or its absence
 
 ARRAYS = ("array((64, 64))", "array((64, 64))")
+GEMM = ("gemm_mma()", "gemm_atom('A')", "gemm_atom('B')", "gemm_atom('C')")
+INSTANCES.update({"tma.GemmKernel": "gemm_kernel()", "tma.GemmPlan": "gemm_kernel().plan"})
+add(
+    "tma.gemm_kernel",
+    *GEMM,
+    named={"stages": "2", "epilogue": "'x * 2.f'", "staging": "1", "group": "4", "wait_cycles": "1000"},
+)
+add("tma.check_gemm", *GEMM, named={"stages": lambda m: m.one_of("2", "16", "None"), "staging": "1"})
+add("tma.GemmKernel", "gemm_kernel().plan", "gemm_kernel().kernel")
+add(
+    "tma.GemmPlan",
+    "gemm_mma()",
+    "gemm_kernel().plan.atoms",
+    "(256, 128, 128)",
+    "(128, 64, 64)",
+    *("2", "3", "2", "8"),
+    "gemm_kernel().plan.operands",
+    "gemm_kernel().plan.walks",
+)
+GEMM_ARRAYS = ("gemm_arrays('A')", "gemm_arrays('B')")
+method("tma.GemmKernel.edited", "gemm_kernel()", "'GROUP = 8u'", "'GROUP = 4u'")
+method("tma.GemmKernel.stage", "gemm_kernel()", *GEMM_ARRAYS, "(1, 0)", "1", named={"backend": "'emulator'"})
+method("tma.GemmKernel.compile", "gemm_kernel()", named={"arch": "'sm_90a'"}, device=True)
+method(
+    "tma.GemmKernel.prepare", "gemm_kernel()", *GEMM_ARRAYS, "gemm_arrays('C')", named={"device": "None"}, device=True
+)
+method("tma.GemmKernel.run", "gemm_kernel()", *GEMM_ARRAYS, "gemm_arrays('C')", named={"stream": "None"}, device=True)
+add("tma.PreparedGemm", "gemm_kernel()", "{}", "None", named={"others": "()", "keep": "()"}, device=True)
+
 add("tma.device_available", device=True, weight=0.1)
 add("tma.open_device", "None", device=True, weight=0.3)
 add("tma.prepare_copy", *ARRAYS, named={"hints": "True", "tuning": "None", "device": "None"}, device=True)

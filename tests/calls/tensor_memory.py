@@ -322,6 +322,12 @@ method(
 )
 for name in ("restrictions", "check"):
     method(f"SmemDescriptor.{name}", INSTANCES["SmemDescriptor"], "'sm_100a'")
+method(
+    "SmemDescriptor.diff",
+    INSTANCES["SmemDescriptor"],
+    lambda m: m.one_of("SmemDescriptor(start=0, leading=1, stride=8)", "0x400000100000"),
+    named={"major": "'MN'"},
+)
 add("tmem.encode_matrix_descriptor", "1024", "16", "8", lambda m: str(m.integer(0, 3)))
 add("tmem.replace_start_address", "0x400800100000", "2048")
 add("tmem.smem_desc_add_16B_offset", "0x400800100000", "32")

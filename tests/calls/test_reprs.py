@@ -18,7 +18,7 @@ from tests.calls.registry import registry
 MOST = 300
 DRAWS = 4
 """Calls of each name."""
-ROOMS = ("tma.descriptor", "tma.atom", "tma.dialect", "tma.exports", "tma.emulator", "tma.simulate")
+ROOMS = ("tma.descriptor", "tma.atom", "tma.dialect", "tma.exports", "tma.gemm", "tma.emulator", "tma.simulate")
 ROOMS += ("ptx", "gpu", "tmem", "draw")
 
 

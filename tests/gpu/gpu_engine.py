@@ -74,7 +74,7 @@ class GpuEngine:
                 {
                     "barrier": "the instruction's own, phase 0",
                     "expected": f"{transaction_bytes} bytes",
-                    "emulator": emulated_arrival(bytes(descriptor)),
+                    "emulator": emulated_arrival([(bytes(descriptor), 1)]),
                     "instruction": f"load {mode}, coordinates {tuple(coords)}",
                 },
             )

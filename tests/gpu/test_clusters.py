@@ -173,6 +173,6 @@ def test_a_barrier_that_expects_too_much_is_reported(device: Device) -> None:
         values = (tensor_map, tensor_map, 0, 0, record.address)
         PreparedLaunch(kernel, 1, Parameters(values)).launch()
         with pytest.raises(DeviceError, match="4112 bytes") as caught:
-            record.check("copy_once", load_map=tensor_map)
+            record.check("copy_once", loads=[(tensor_map, 1)])
         assert caught.value.facts["emulator"] == "4096 bytes"
         record.check("copy_once")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
 from cute_py.cli.main import main
-from cute_py.errors import CuteError, InvalidValueError, ParseError
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, ParseError
 from cute_py.ptx import check_program
+from cute_py.tma import TensorMapDataType, TensorMapTiled, encode
 
 HEAD = """.version 8.6
 .target {arch}
@@ -85,6 +87,27 @@ def test_bytes_that_no_barrier_counts() -> None:
     tensor = f"cp.async.bulk.tensor.2d.shared::cluster.global.{TO_BARRIER} [%r1], [%rd3, {{%r3, %r4}}], [%r2];"
     assert rules(kernel(EXPECT, tensor)) == []
     assert rules(kernel(EXPECT.replace("2048", "2040"), tensor)) == ["expect_tx"]
+
+
+def test_bytes_of_tensor_copies_are_those_of_the_maps_that_are_given() -> None:
+    """The map is the second parameter; its box is 64 x 16 elements of 2 bytes."""
+    tensor = f"cp.async.bulk.tensor.2d.shared::cluster.global.{TO_BARRIER} [%r1], [%rd3, {{%r3, %r4}}], [%r2];"
+    passed = TensorMapTiled(TensorMapDataType.FLOAT16, 4096, (128, 256), (256,), (64, 16))
+
+    def found(*body: str, number: int = 1) -> list[str]:
+        return [one.rule for one in check_program(kernel(*body), maps={number: passed}).found]
+
+    assert found(EXPECT, tensor) == []
+    assert found(EXPECT.replace("2048", "1024"), tensor) == ["expect_tx"]
+    assert found(EXPECT, tensor, tensor) == ["expect_tx"]
+    assert found(EXPECT.replace("2048", "4096"), tensor, LOAD) == []
+    assert found(EXPECT.replace("2048", "1024"), tensor, number=0) == []  # another parameter's map
+    text = kernel(EXPECT, tensor)
+    assert any("in the map" in line for line in check_program(text).not_analysed)
+    assert not any("in the map" in line for line in check_program(text, maps={1: passed}).not_analysed)
+    for wrong in ({"map": passed}, {1: b"bytes"}, [passed]):
+        with pytest.raises(InvalidTypeError):
+            check_program(text, maps=wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("write", ["st.shared.b32 [smem], 1;", "st.shared.v4.b32 [%r1+2032], {%r3, %r3, %r3, %r3};"])
@@ -231,6 +254,23 @@ def test_the_command(text: str, status: int, tmp_path: object, capsys: pytest.Ca
     assert main(["check", path]) == status
     assert main(["check", path, "--json"]) == status
     capsys.readouterr()
+
+
+def test_the_command_takes_maps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Parameter 1 is a map whose box is 2048 bytes, as a file and as digits."""
+    tensor = f"cp.async.bulk.tensor.2d.shared::cluster.global.{TO_BARRIER} [%r1], [%rd3, {{%r3, %r4}}], [%r2];"
+    content = encode(TensorMapTiled(TensorMapDataType.FLOAT16, 4096, (128, 256), (256,), (64, 16)))
+    path, passed = tmp_path / "kernel.ptx", tmp_path / "map.bin"
+    passed.write_bytes(content)
+    for expected, status in ((2048, 0), (1024, 1)):
+        path.write_text(kernel(EXPECT.replace("2048", str(expected)), tensor))
+        assert main(["check", str(path)]) == 0
+        for given in (passed, content.hex()):
+            assert main(["check", str(path), "--map", f"1={given}"]) == status
+    assert "1 load on it bring 2048" in capsys.readouterr().out
+    for wrong in (str(passed), f"one={passed}", "1=", f"-1={passed}"):
+        assert main(["check", str(path), f"--map={wrong}"]) == 2
+    assert "must be N=MAP" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("data", [b"", b"\x7fELF" + bytes(60), b"\xff\xfe\x00", b"\x50\xed\x55\xba" + bytes(9)])

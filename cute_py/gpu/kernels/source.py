@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from cute_py.errors import counted
 from cute_py.tma.descriptor.limits import architecture
 
 WAIT_CYCLES: Final = 4_000_000_000
@@ -29,7 +30,7 @@ ERROR_RECORD_BYTES: Final = 64
 MAX_SHARED_BYTES: Final = architecture("sm_90").block_shared_memory_bytes
 """Dynamic and static shared memory of one block on sm_90 and sm_100: 227 KiB."""
 
-PRELUDE: Final = r"""
+BARRIERS: Final = r"""
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
@@ -56,6 +57,10 @@ __device__ __forceinline__ u32 try_wait(u32 barrier, u32 parity) {
                : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
   return done;
 }
+"""
+"""Types, shared addresses, and the instructions of a barrier."""
+
+WAITS: Final = r"""
 __device__ __noinline__ bool wait_slowly(u32 barrier, u32 parity, u32 stage, u32 expected, ErrorRecord* record) {
   const u64 start = clock64();
   while (!try_wait(barrier, parity)) {
@@ -77,6 +82,10 @@ __device__ __noinline__ bool wait_slowly(u32 barrier, u32 parity, u32 stage, u32
 __device__ __forceinline__ bool wait(u32 barrier, u32 parity, u32 stage, u32 expected, ErrorRecord* record) {
   return try_wait(barrier, parity) ? true : wait_slowly(barrier, parity, stage, expected, record);
 }
+"""
+"""The wait of kernels that end where it times out. It is a function of its own: a kernel with wgmma can't call one."""
+
+GROUPS: Final = r"""
 __device__ __forceinline__ void fence_async_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 __device__ __forceinline__ void commit_group() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 template <int left> __device__ __forceinline__ void wait_group_read() {
@@ -88,13 +97,23 @@ template <int left> __device__ __forceinline__ void wait_group() {
 __device__ __forceinline__ void prefetch_map(const TensorMap* map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
+"""
+"""Fences and groups of bulk stores, and the prefetch of a tensor map."""
+
+PRELUDE: Final = (
+    BARRIERS
+    + WAITS.lstrip()
+    + GROUPS.lstrip()
+    + r"""
 __device__ __forceinline__ void acquire_map(const TensorMap* map) {
   asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
 }
-"""
+""".lstrip()
+)
+"""All of these, and the acquire of a tensor map: what kernels of copies start with."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class KernelSource:
     """One kernel as text: what NVRTC compiles and how it is to be launched.
 
@@ -105,7 +124,7 @@ class KernelSource:
     """
 
     name: str
-    text: str = field(repr=False)
+    text: str
     threads: int
     shared_bytes: int
     cluster: int = 1
@@ -113,6 +132,10 @@ class KernelSource:
     parameters: tuple[str, ...] = ()
     facts: Mapping[str, object] = field(default_factory=dict, hash=False)
     loads: int = 1
+
+    def __repr__(self) -> str:
+        lines = counted(len(self.text.splitlines()), "line")
+        return f"<kernel {self.name!r}, {lines}, {self.threads} threads, {self.shared_bytes} bytes of shared memory>"
 
     @property
     def digest(self) -> str:

@@ -21,12 +21,12 @@ def test_it_is_what_the_emulator_counts(request_: TensorMapTiled | TensorMapIm2c
 
     made, gmem, smem = encode(request_), np.zeros(1 << 14, np.uint8), np.zeros(1 << 14, np.uint8)
     count = int(Emulator().load(made, gmem, (0,) * len(request_.global_dim), smem, gmem_base=4096))
-    assert emulated_arrival(made) == f"{count} bytes"
-    assert emulated_arrival(made, 3) == f"{3 * count} bytes, 3 loads of {count}"
+    assert emulated_arrival([(made, 1)]) == f"{count} bytes"
+    assert emulated_arrival([(made, 3)]) == f"{3 * count} bytes, 3 loads of {count}"
 
 
 def test_a_map_that_the_emulator_can_not_read() -> None:
-    assert emulated_arrival(b"\xff" * 128).startswith("unknown: ")
+    assert emulated_arrival([(b"\xff" * 128, 1)]).startswith("unknown: ")
 
 
 def test_kernels_know_how_many_loads_a_barrier_waits_for() -> None:

@@ -1,0 +1,376 @@
+"""gemm_kernel: from a tiled MMA and three TMA atoms to a kernel that can be read, compiled, run and explained.
+
+It shows every part of this library in the place where it is needed, and runs at the speed that these parts allow. It is
+no GEMM library: one kind of epilogue, one schedule, nothing is searched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cute_py.argument_checks import expect, expect_choice, expect_expression, expect_integer, expect_integers, record
+from cute_py.atom.tiled_mma import TiledMma
+from cute_py.copies.device_copy import host_bytes, host_copy, moved_to_device
+from cute_py.copies.emulated_copy import check_tensor
+from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given
+from cute_py.gpu.arrays import (
+    ArrayLike,
+    ArrayView,
+    StreamLike,
+    array_view,
+    require_place,
+    stream_handle,
+)
+from cute_py.gpu.device import Device, DeviceBuffer, as_device, common_device
+from cute_py.gpu.kernels.source import MAX_SHARED_BYTES, WAIT_CYCLES, KernelSource
+from cute_py.gpu.launch import Parameters, PreparedLaunch, WaitRecord, WaitTimeout, load_kernel
+from cute_py.gpu.nvrtc import CompiledKernel, compile_kernel
+from cute_py.targets import architecture
+from cute_py.tma.atom.atom import TmaAtom
+from cute_py.tma.descriptor.limits import STORE_UNIT
+from cute_py.tma.descriptor.replace import replace as replace_field
+from cute_py.tma.emulator.emulator import Emulator
+from cute_py.tma.emulator.memory import Bytes
+from cute_py.tma.gemm.plan import GemmPlan, plan_gemm
+from cute_py.tma.gemm.source import CONSUMER_REGISTERS, DUMP_HERE, PRODUCER_REGISTERS, gemm_source
+
+
+class PreparedGemm:
+    """A GEMM of three arrays on a device, ready to launch. Launches on one stream at a time.
+
+    Args:
+        views: of A, B and C. others: values of parameters beyond those of the text of `gemm_kernel`. keep: what must
+            outlive the launches.
+    """
+
+    def __init__(
+        self,
+        kernel: GemmKernel,
+        views: dict[str, ArrayView],
+        device: Device,
+        others: tuple[int, ...] = (),
+        keep: tuple[object, ...] = (),
+    ) -> None:
+        expect(kernel, GemmKernel, "a GEMM kernel")
+        self.device = expect(device, Device, "device")
+        expect(views, dict, "the views of A, B and C")
+        self.kernel = load_kernel(kernel.kernel, device)
+        self.plan = plan = kernel.plan
+        self._maps = [
+            bytes(replace_field(plan.atoms[name].descriptor, "global_address", views[name].address)) for name in "ABC"
+        ]
+        self._record = WaitRecord(device, 2)
+        tiles = plan.tiles[0] * plan.tiles[1]
+        self.blocks = min(device.multiprocessors // plan.cluster * plan.cluster, tiles)
+        self._parameters = Parameters([*self._maps, self._record.address, *others])
+        self._launches: dict[int, PreparedLaunch] = {}
+        self._keep = (views, keep)
+
+    def launch(self, stream: StreamLike = None) -> None:
+        """Enqueue the GEMM. Raises DeviceError if the driver refuses it."""
+        handle = stream_handle(stream)
+        if handle not in self._launches:
+            self._launches[handle] = PreparedLaunch(self.kernel, self.blocks, self._parameters, handle)
+        self._launches[handle].launch()
+
+    def check(self, stream: StreamLike = None) -> None:
+        """Wait for the stream, and raise DeviceError if a barrier did not complete or the kernel trapped."""
+        full, empty = self._record.read(stream_handle(stream))
+        found = full or empty
+        if found is not None:
+            counts = [len(self.plan.walks[name].boxes) * self.plan.atoms[name].num_multicast for name in "AB"]
+            loads = list(zip(self._maps[:2], counts, strict=True))
+            found = replace(found, stage=found.stage % self.plan.stages)
+            raise found.error(self.kernel.source.name, loads, cause=cause_of(self.plan, full, empty))
+
+
+def cause_of(plan: GemmPlan, full: WaitTimeout | None, empty: WaitTimeout | None) -> str:
+    """What keeps a barrier of a GEMM kernel from completing, as far as two records show it.
+
+    Args:
+        full, empty: the first wait of each kind that timed out; the stage of a record counts all waits of its thread.
+    """
+    if empty is not None and empty.stage < plan.stages:
+        return (
+            f"flipped parity: the producer waits for phase {empty.phase} of a barrier that is new; a wait for parity 1 "
+            "passes then, one for parity 0 does not"
+        )
+    if full is None:
+        arrivals = counted(plan.cluster * plan.warpgroups, "arrival")
+        return f"missing arrivals: an empty barrier takes {arrivals} a phase"
+    if full.expected != plan.stage_bytes:
+        return f"wrong expect_tx: a full barrier expects {full.expected} bytes, and {plan.stage_bytes} are loaded"
+    if plan.cluster > 1:
+        mask = (1 << plan.cluster) - 1
+        return f"wrong mask, as the bytes are right: each CTA's part must go to all {plan.cluster}, mask {mask:#x}"
+    return "the loads complete on another barrier, or were not issued: their bytes are those that it expects"
+
+
+@record
+class GemmKernel:
+    """A GEMM kernel: C (M,N) = epilogue(A (M,K) * B (N,K)).
+
+    plan: its numbers. kernel: its text with how it is launched.
+    """
+
+    plan: GemmPlan
+    kernel: KernelSource
+
+    def __repr__(self) -> str:
+        m, n, k = self.plan.shape
+        return f"<GEMM of {m} x {n} x {k} by {self.plan.tiled_mma.atom.op}, {self.plan.stages} stages>"
+
+    @property
+    def source(self) -> str:
+        """The whole CUDA C++ file. It includes nothing."""
+        return self.kernel.text
+
+    def edited(self, old: str, new: str) -> GemmKernel:
+        """The kernel with another text: every `old` is `new`. What it then computes is the editor's business.
+
+        Raises:
+            InvalidValueError: the text has no `old`.
+        """
+        if expect(old, str, "the old text") not in self.source:
+            raise InvalidValueError(f"the source has no {given(old)}")
+        text = self.source.replace(old, expect(new, str, "the new text"))
+        return replace(self, kernel=replace(self.kernel, text=text))
+
+    def compile(self, arch: str | None = None) -> CompiledKernel:
+        """The machine code, from the cache or from NVRTC.
+
+        Raises:
+            MissingPackageError: no cuda-python. DeviceError: NVRTC is missing, or refuses the text.
+            InvalidValueError: no such architecture.
+        """
+        return compile_kernel(self.kernel, None if arch is None else architecture(arch).name)
+
+    def prepare(self, a: ArrayLike, b: ArrayLike, c: ArrayLike, device: Device | None = None) -> PreparedGemm:
+        """Compile, load, and bind to arrays in device memory.
+
+        Args:
+            a, b, c: (M,K), (N,K), (M,N), with the strides and types of the atoms' tensors.
+        Raises:
+            InvalidValueError, InvalidTypeError: other arrays than the atoms were made for. DeviceError: no device.
+        """
+        views = {name: self._view(name, array) for name, array in zip("ABC", (a, b, c), strict=True)}
+        device = as_device(device, common_device({name: view.device for name, view in views.items()}))
+        require_place(views, device.ordinal)
+        if views["C"].readonly:
+            raise InvalidValueError("C is read-only")
+        return PreparedGemm(self, views, device)
+
+    def run(self, a: ArrayLike, b: ArrayLike, c: ArrayLike | None = None, *, stream: StreamLike = None) -> ArrayLike:
+        """C = epilogue(A * B) on a device.
+
+        Args:
+            a, b: (M,K) and (N,K), arrays on a device, or of numpy, which are moved there and back.
+            c: (M,N); by default a new array beside a.
+            stream: of device arrays: the GEMM is enqueued there, and neither waited for nor checked.
+        Returns:
+            c.
+        Raises:
+            InvalidValueError, InvalidTypeError: other arrays than the atoms were made for.
+            DeviceError: no device, or a barrier did not complete; its text has the bytes expected and brought.
+        """
+        arrays = {"A": a, "B": b, "C": self._new(a) if c is None else c}
+        views = {name: self._view(name, array) for name, array in arrays.items()}
+        device = as_device(None, common_device({name: view.device for name, view in views.items()}))
+        if views["C"].readonly:
+            raise InvalidValueError("C is read-only")
+        there, buffers = _on_device(arrays, views, device)
+        prepared = PreparedGemm(self, there, device, keep=tuple(buffers))
+        prepared.launch(stream)
+        if stream is None or buffers:
+            prepared.check(stream)
+        if views["C"].device is None:
+            import numpy as np
+
+            np.asarray(arrays["C"])[...] = host_copy(there["C"])
+        return arrays["C"]
+
+    def stage(
+        self, a: ArrayLike, b: ArrayLike, tile: tuple[int, int] = (0, 0), k: int = 0, *, backend: str = "emulator"
+    ) -> dict[str, Bytes]:
+        """What one stage holds when a warpgroup is about to read it: the bytes of A's tile, and of B's.
+
+        Args:
+            tile: of C, counted in tiles of a CTA along M and N. k: the step of the main loop.
+            backend: 'emulator', for arrays of numpy; 'cuda': the kernel itself runs, and this stage is copied out.
+        Raises:
+            InvalidValueError: no such tile, step or backend; other arrays. TmaTrap, DeviceError: as the loads do.
+        """
+        numbers = expect_integers(tile, "a tile of C", 0)
+        if len(numbers) != 2:
+            raise InvalidValueError(f"a tile of C is counted along M and N, got {given(tile)}")
+        for what, one, count in zip(("tile M", "tile N", "k"), (*numbers, k), self.plan.tiles, strict=True):
+            expect_integer(one, what, 0, count - 1)
+        views = {"A": self._view("A", a), "B": self._view("B", b)}
+        if expect_choice(backend, ("emulator", "cuda"), "the backend") == "emulator":
+            return {name: self._emulated(name, views[name], tile[i], k) for i, name in enumerate("AB")}
+        return self._dumped({"A": a, "B": b}, tile, k)
+
+    def _emulated(self, name: str, view: ArrayView, index: int, k: int) -> Bytes:
+        import numpy as np
+
+        walk, atom = self.plan.walks[name], self.plan.atoms[name]
+        image = host_copy(view)
+        content = np.frombuffer(host_bytes(array_view(image)), np.uint8)
+        smem = np.zeros(walk.bytes, np.uint8)
+        for box in walk.of_all(atom.num_multicast):
+            coords = [index * m + k * s + c for m, s, c in zip(*walk.steps, box.coords, strict=True)]
+            base = atom.request.global_address
+            Emulator(atom.arch).load(atom.descriptor, content, coords, smem, smem_offset=box.place, gmem_base=base)
+        return smem
+
+    def _dumped(self, arrays: dict[str, ArrayLike], tile: tuple[int, int], k: int) -> dict[str, Bytes]:
+        import numpy as np
+
+        dumping = self.edited("ErrorRecord* record) {\n  extern", "ErrorRecord* record, u8* dump) {\n  extern").edited(
+            DUMP_HERE,
+            f"        if (own == 0 && m == {tile[0]} && n == {tile[1]} && k == {k})\n"
+            f"          for (u32 i = thread; i < STAGE_BYTES; i += 128) dump[i] = shared[stage * STAGE_BYTES + i];\n"
+            f"{DUMP_HERE}",
+        )
+        arrays["C"] = self._new(arrays["A"])
+        views = {name: self._view(name, array) for name, array in arrays.items()}
+        device = as_device(None, common_device({name: view.device for name, view in views.items()}))
+        there, buffers = _on_device(arrays, views, device)
+        with DeviceBuffer(device, self.plan.stage_bytes) as dump:
+            prepared = PreparedGemm(dumping, there, device, (dump.address,), tuple(buffers))
+            prepared.launch()
+            prepared.check()
+            content = np.frombuffer(bytes(dump.read()), np.uint8)
+        first = self.plan.walks["A"].bytes
+        return {"A": content[:first].copy(), "B": content[first:].copy()}
+
+    def _view(self, name: str, array: ArrayLike) -> ArrayView:
+        view, atom = array_view(array), self.plan.atoms[name]
+        check_tensor(atom, view.shape, view.strides, view.dtype.bits, name)
+        if view.dtype.name != atom.dtype.name:
+            raise InvalidTypeError(f"{name} has elements of {view.dtype}, its atom of {atom.dtype}")
+        return view
+
+    def _new(self, like: ArrayLike) -> ArrayLike:
+        m, n, _ = self.plan.shape
+        name, library = self.plan.atoms["C"].dtype.name, type(like).__module__.partition(".")[0]
+        if library == "torch":
+            import torch
+
+            made: ArrayLike = torch.empty((m, n), dtype=getattr(torch, name), device=like.device)  # type: ignore[union-attr]
+            return made
+        if library == "numpy":
+            import numpy as np
+
+            return np.zeros((m, n), self.plan.atoms["C"].dtype.numpy)
+        raise InvalidTypeError(f"no C given, and none can be made beside {type(like).__name__}")
+
+    def explain(self) -> str:
+        """Tiles, shared memory, barriers, registers and descriptors, with what follows from them."""
+        plan = self.plan
+        m, n, k = plan.shape
+        tiles_m, tiles_n, tiles_k = plan.tiles
+        a, b, c = (plan.walks[name] for name in "ABC")
+        loads = sum(
+            len(walk.boxes) * plan.atoms[name].num_multicast for name, walk in plan.walks.items() if name != "C"
+        )
+        shared = f"; {plan.cluster} CTAs along {plan.shared_by} share {'B' if plan.shared_by == 'M' else 'A'}"
+        shared *= bool(plan.shared_by)
+        registers = PRODUCER_REGISTERS[plan.warpgroups], CONSUMER_REGISTERS[plan.warpgroups]
+        lines = [
+            f"C (M,N) = A (M,K) * B (N,K), M {m}, N {n}, K {k}: {2 * m * n * k / 1e9:.6g} GFLOP",
+            f"  by {plan.tiled_mma.atom.ptx}",
+            "",
+            "work",
+            f"  tile            {plan.tile[0]} x {plan.tile[1]} of C a CTA, K in steps of {plan.tile[2]}{shared}",
+            f"  tiles           {tiles_m} x {tiles_n}, {counted(tiles_k, 'step')} each; {plan.group} rows go together",
+            f"  hang over       {tiles_m * plan.tile[0] - m} rows, {tiles_n * plan.tile[1] - n} columns, "
+            f"{tiles_k * plan.tile[2] - k} of K: filled with zeros, and not stored",
+            "",
+            f"shared memory, {plan.shared_bytes} of {MAX_SHARED_BYTES} bytes",
+            f"  stages          {plan.stages} x {plan.stage_bytes}: A {a.bytes}, B {b.bytes}",
+            f"  staging of C    {plan.staging_bytes}: {plan.warpgroups} x {plan.staging} x {c.bytes}",
+            "",
+            "barriers of a stage",
+            f"  full            1 arrival and {plan.stage_bytes} bytes, which {counted(loads, 'load')} bring",
+            f"  empty           {counted(plan.cluster * plan.warpgroups, 'arrival')}: of each warpgroup that reads it",
+            "",
+            f"threads, {plan.threads}",
+            f"  warpgroup 0     one thread loads; {registers[0]} registers",
+            f"  {'the others':<15} {plan.k_steps * plan.row_steps} wgmma a stage, sums in "
+            f"{plan.row_steps * plan.tiled_mma.atom.registers['C'][0]} of {registers[1]} registers",
+        ]
+        for name, operand in plan.operands.items():
+            lines += ["", f"{name}, {operand.major}-major: {plan.atoms[name].smem_layout}"]
+            lines += [f"  {line}" for line in operand.descriptor.explain(operand.major).splitlines()]
+        return "\n".join(lines)
+
+
+def _on_device(
+    arrays: dict[str, ArrayLike], views: dict[str, ArrayView], device: Device
+) -> tuple[dict[str, ArrayView], list[DeviceBuffer]]:
+    """The arrays on the device, and the buffers of those that were on the host."""
+    there: dict[str, ArrayView] = {}
+    buffers = []
+    for name, array in arrays.items():
+        there[name], buffer = moved_to_device(array, views[name], device, STORE_UNIT)
+        buffers += [] if buffer is None else [buffer]
+    return there, buffers
+
+
+def gemm_kernel(
+    tiled_mma: TiledMma,
+    tma_a: TmaAtom,
+    tma_b: TmaAtom,
+    tma_c: TmaAtom,
+    stages: int | None = None,
+    epilogue: str = "x",
+    *,
+    staging: int = 2,
+    group: int = 8,
+    wait_cycles: int = WAIT_CYCLES,
+) -> GemmKernel:
+    """One kernel for C (M,N) = epilogue(A (M,K) * B (N,K)), written from these objects.
+
+    Persistent and warp-specialised: TMA loads into a ring of stages, wgmma through descriptors, stmatrix, TMA stores.
+    Tiles that hang over are filled with zeros by the loads and clipped by the stores.
+
+    Args:
+        tiled_mma: a dense wgmma with A and B in shared memory and float32 sums; 1 or 2 warpgroups along M.
+        tma_a, tma_b: loads of A (M,K) and B (N,K), their shared layouts one stage, canonical for wgmma. A multicast
+            to 2 of one of them makes clusters of two CTAs that share it.
+        tma_c: the store of C (M,N), its shared layout 64 rows, K-major, of bfloat16 or float16.
+        stages: of the ring, 2 to 16; by default as many as fit.
+        epilogue: an expression of CUDA C++ of `x`, a sum (float).
+        staging: buffers of C's tile for each warpgroup, 1 to 8.
+        group: rows of tiles that are computed together, so that they find B in L2.
+        wait_cycles: bound of one wait on a barrier, in SM clock cycles.
+    Raises:
+        InvalidValueError: what `check_gemm` lists, before anything is compiled.
+        InvalidTypeError: no tiled MMA, no TMA atom.
+    Source:
+        PTX ISA 9.0, "Asynchronous Warpgroup Level Matrix Instructions", cp.async.bulk.tensor, stmatrix, setmaxnreg.
+
+    >>> def matrix(rows, columns):
+    ...     return make_tensor(make_gmem_ptr(4096, "bfloat16"), Layout((rows, columns), (columns, Int(1))))
+    >>> def stage(rows):
+    ...     return cute.tma.make_smem_layout("K", "128B", "bfloat16", (rows, 64))
+    >>> mma = cute.make_tiled_mma("SM90_64x256x16_F32BF16BF16_SS", (2, 1, 1))
+    >>> a = cute.tma.make_tma_copy("SM90_TMA_LOAD", matrix(4096, 1024), stage(128))
+    >>> b = cute.tma.make_tma_copy("SM90_TMA_LOAD", matrix(8192, 1024), stage(256))
+    >>> c = cute.tma.make_tma_copy("SM90_TMA_STORE", matrix(4096, 8192), stage(64))
+    >>> kernel = cute.tma.gemm_kernel(mma, a, b, c)
+    >>> kernel.plan.stages, kernel.plan.tiles, len(kernel.source.splitlines()) < 250
+    (4, (32, 32, 16), True)
+    >>> cute.tma.gemm_kernel(mma, a, b, c, stages=5)
+    Traceback (most recent call last):
+    cute_py.errors.InvalidValueError: stages = 5; must be at most 4
+      a stage      : 49152 bytes of A and B
+      staging of C : 32768 bytes
+      a block      : 232448 bytes of shared memory
+      hint         : stages=4
+    """
+    plan = plan_gemm(tiled_mma, tma_a, tma_b, tma_c, stages, staging, group)
+    expression = expect_expression(epilogue, "the epilogue")
+    cycles = expect_integer(wait_cycles, "wait_cycles", 1)
+    return GemmKernel(plan, gemm_source(plan, expression, cycles))

@@ -1,0 +1,178 @@
+"""A GEMM kernel without a GPU: what its plan reads off its objects, what it refuses, which bytes it addresses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cute_py as cute
+from benchmarks.gemm import CHECKS, CLUSTERED, Case, kernel_of
+from cute_py import Int, Layout, offsets
+from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.gpu.launch import WaitTimeout
+from cute_py.tma import check_gemm, compare_tile
+from cute_py.tma.gemm.kernel import cause_of
+from cute_py.tma.gemm.source import gemm_constants
+from tests.tma.gemm.problem import arrays, product
+
+SQUARE = Case(512, 768, 512)
+
+
+def objects(case: Case = SQUARE) -> dict[str, Any]:
+    plan = kernel_of(case).plan
+    return {"tiled_mma": plan.tiled_mma, **{f"tma_{name.lower()}": atom for name, atom in plan.atoms.items()}}
+
+
+@pytest.mark.parametrize("case", [*CHECKS, *CLUSTERED], ids=str)
+def test_the_text_is_short_and_every_stage_holds_the_tiles_of_its_arrays(case: Case) -> None:
+    kernel = kernel_of(case)
+    assert len(kernel.source.splitlines()) < 250
+    assert "@" not in kernel.source.partition("WAIT_CYCLES")[2]
+    for atom in kernel.plan.atoms.values():
+        assert f"{atom.gtensor}" in kernel.source and f"{atom.smem_layout}" in kernel.source
+    a, b = arrays(case)
+    tiles = kernel.plan.tiles
+    last = -(-case.m // kernel.plan.tile[0]) - 1, -(-case.n // kernel.plan.tile[1]) - 1
+    for at in ((0, 0), last):
+        stage = kernel.stage(a, b, at, tiles[2] - 1)
+        for i, (name, array) in enumerate((("A", a), ("B", b))):
+            assert compare_tile(kernel.plan.atoms[name], array, (at[i], tiles[2] - 1), stage[name]).equal
+
+
+@pytest.mark.parametrize("case", [SQUARE, replace(SQUARE, majors="MM"), replace(SQUARE, tile=(256, 128))], ids=str)
+def test_a_tile_of_c_from_stages_by_the_layouts_alone(case: Case) -> None:
+    """The stages, read by their shared layouts and multiplied through the registers of the tiled MMA, are C's tile."""
+    kernel = kernel_of(case)
+    a, b = arrays(case)
+    plan, at = kernel.plan, (1, 1)
+    total = np.zeros(plan.tile[:2], np.float32)
+    for k in range(plan.tiles[2]):
+        stage = kernel.stage(a, b, at, k)
+        parts = []
+        for name in "AB":
+            memory = stage[name].view(a.dtype)
+            parts.append(memory[offsets(plan.atoms[name].smem_layout).reshape(-1, plan.tile[2], order="F")])
+        total += cute.gemm(plan.tiled_mma, *parts).astype(np.float32)
+    rows, columns = plan.tile[0], plan.tile[1]
+    assert np.array_equal(total, product(case, a, b).astype(np.float32)[rows : 2 * rows, columns : 2 * columns])
+
+
+@pytest.mark.parametrize("columns", (32, 64, 128))
+def test_stmatrix_puts_each_sum_where_the_layout_of_c_has_it(columns: int) -> None:
+    """The addresses of the kernel's text, and what stmatrix does with them, against the thread-value layout of C."""
+    plan = kernel_of(replace(SQUARE, c_columns=columns)).plan
+    at, n = gemm_constants(plan), plan.tile[1]
+    held = np.asarray(offsets(plan.tiled_mma.atom.layoutC_TV)).reshape(128, -1, order="F")  # (thread, value) -> m + 64n
+    memory = np.full(plan.walks["C"].bytes // 2, -1, np.int64)
+    layout = np.asarray(offsets(plan.atoms["C"].smem_layout)).reshape(64, columns, order="F")
+    for chunk in range(n // columns):
+        for j in range(columns // 16):
+            for warp in range(4):
+                lanes = np.arange(32)
+                thread = warp * 32 + lanes
+                place = (warp * 16 + lanes % 16) * at["SPAN"] + lanes // 16 * 16
+                flip = (place >> 7 & at["FLIP"]) << 4
+                address = j // at["SPAN_STEPS"] * 64 * at["SPAN"] + ((place + j % at["SPAN_STEPS"] * 32) ^ flip)
+                first = chunk * columns // 2 + 8 * j
+                for matrix in range(4):
+                    for row in range(8):
+                        start = address[matrix * 8 + row] // 2  # of 8 elements, two in each of 4 lanes
+                        for column in range(8):
+                            holder = thread[row * 4 + column // 2]
+                            memory[start + column] = held[holder, first + 2 * matrix + column % 2]
+        m, columns_of = np.divmod(memory[layout], 64)[::-1]
+        assert np.array_equal(m, np.broadcast_to(np.arange(64)[:, None], m.shape))
+        assert np.array_equal(columns_of, np.broadcast_to(chunk * columns + np.arange(columns), m.shape))
+
+
+def refused(**changed: Any) -> list[str]:
+    return [found.rule for found in check_gemm(**{**objects(), **changed})]
+
+
+def global_tensor(rows: int, columns: int, dtype: str = "bfloat16") -> Any:
+    return cute.make_tensor(cute.make_gmem_ptr(1 << 40, dtype), Layout((rows, columns), (columns, Int(1))))
+
+
+def load(rows: int, depth: int, tile: int, dtype: str = "bfloat16", swizzle: str = "128B", **options: Any) -> Any:
+    smem = cute.tma.make_smem_layout("K", swizzle, dtype, (tile, 64))
+    return cute.tma.make_tma_copy("SM90_TMA_LOAD", global_tensor(rows, depth, dtype), smem, **options)
+
+
+def test_the_right_objects_break_no_rule() -> None:
+    assert refused() == []
+
+
+def test_what_is_broken_is_a_diagnostic_before_anything_is_compiled() -> None:
+    a = objects()["tma_a"]
+    plain = cute.make_tiled_mma("SM80_16x8x16_F32BF16BF16F32_TN", (2, 1, 1))
+    assert "mma" in refused(tiled_mma=plain)
+    assert refused(tiled_mma=cute.make_tiled_mma("SM90_64x256x16_F16F16F16_SS", (2, 1, 1)))[0] == "mma"
+    assert "mma" in refused(tiled_mma=cute.make_tiled_mma("SM90_64x256x16_F32BF16BF16_RS", (2, 1, 1)))
+    assert "warpgroups" in refused(tiled_mma=cute.make_tiled_mma("SM90_64x256x16_F32BF16BF16_SS", (1, 2, 1)))
+    assert refused(tma_a=load(512, 512, 128, "float16")) == ["operand_type"]
+    assert "direction" in refused(tma_a=objects()["tma_c"])
+    assert refused(tma_a=load(512, 576, 128)) == ["extents"]
+    assert refused(tma_a=load(576, 512, 128)) == ["extents"]
+    assert refused(tma_a=load(512, 512, 64)) == ["tile"]
+    assert refused(tma_b=load(768, 512, 128)) == ["tile"]
+    bare = cute.tma.make_tma_copy("SM90_TMA_LOAD", a.gtensor, Layout((Int(128), Int(64)), (Int(64), Int(1))))
+    assert refused(tma_a=bare) == ["no_descriptor"]
+    assert refused(stages=5) == ["stages"]
+    assert refused(stages=2) == []
+    assert refused(tma_c=objects(replace(SQUARE, c_columns=128))["tma_c"], staging=8) == ["stages"]
+    wide = cute.tma.make_smem_layout("K", "128B", "bfloat16", (128, 64))
+    assert refused(tma_c=cute.tma.make_tma_copy("SM90_TMA_STORE", global_tensor(512, 768), wide)) == ["staging_tile"]
+    both = {
+        f"tma_{x.lower()}": kernel_of(replace(SQUARE, cluster=y)).plan.atoms[x] for x, y in (("A", "N"), ("B", "M"))
+    }
+    assert refused(**both) == ["multicast"]
+
+
+def test_refusals_are_errors_of_gemm_kernel() -> None:
+    given = objects()
+    with pytest.raises(InvalidValueError, match="stages = 5; must be at most 4"):
+        cute.tma.gemm_kernel(**given, stages=5)
+    with pytest.raises(InvalidTypeError):
+        cute.tma.gemm_kernel(**{**given, "tma_a": 3})
+    with pytest.raises(InvalidValueError, match="must be an expression"):
+        cute.tma.gemm_kernel(**given, epilogue="x; trap()")
+    for wrong in ({"stages": 1}, {"stages": 17}, {"staging": 0}, {"group": 0}, {"wait_cycles": 0}):
+        with pytest.raises(InvalidValueError):
+            cute.tma.gemm_kernel(**given, **wrong)
+
+
+def test_other_arrays_than_the_atoms_are_refused() -> None:
+    kernel = kernel_of(SQUARE)
+    a, b = arrays(SQUARE)
+    with pytest.raises(InvalidValueError, match="is not the tensor of the atom"):
+        kernel.stage(b, b)
+    with pytest.raises(InvalidTypeError, match="A has elements of float16, its atom of bfloat16"):
+        kernel.stage(a.astype(np.float16), b)
+    with pytest.raises(InvalidValueError, match="tile M"):
+        kernel.stage(a, b, (4, 0))
+
+
+def test_the_explanation_has_the_numbers_of_the_plan() -> None:
+    text = kernel_of(replace(SQUARE, cluster="M", majors="MM")).explain()
+    for part in ("128 x 256 of C a CTA", "2 CTAs along M share B", "4 x 49152: A 16384, B 32768", "leading-dimension"):
+        assert part in text
+
+
+def timeout(stage: int, phase: int = 0, expected: int = 49152) -> WaitTimeout:
+    return WaitTimeout(230_400, phase, expected, (0, 0), 128, stage, 1000)
+
+
+def test_the_cause_of_a_wait_that_does_not_end() -> None:
+    """The producer's first waits are on new barriers; later ones follow from the waits of the warpgroups."""
+    plan, shared = kernel_of(SQUARE).plan, kernel_of(replace(SQUARE, cluster="M")).plan
+    later = timeout(plan.stages, 1, 0)
+    assert cause_of(plan, timeout(0), timeout(0, 0, 0)).startswith("flipped parity")
+    assert cause_of(plan, None, later).startswith("missing arrivals: an empty barrier takes 2 arrivals")
+    assert cause_of(plan, timeout(0, 0, 32768), later) == (
+        "wrong expect_tx: a full barrier expects 32768 bytes, and 49152 are loaded"
+    )
+    assert cause_of(shared, timeout(0), later).endswith("each CTA's part must go to all 2, mask 0x3")
+    assert cause_of(plan, timeout(0), later).startswith("the loads complete on another barrier")
