@@ -1,13 +1,17 @@
 """A redistribution between the GPUs of one process, over peer access.
 
-    pull      the kernel runs on the receiving device and reads the other's memory: where the source is aligned
-    push      it runs on the sending device and writes the other's memory: where the source is not aligned to 128 bytes
+    push      the kernel runs on the sending device and writes the other's memory
+    local     what a device keeps, on as many multiprocessors as take as long as the links
     threads   layouts that no TMA box moves: threads copy tiles or vectors
     staged    no peer access, sums or swizzled parts: through host memory
 
-Kernels are those of `copies`. Each device has a stream for what it keeps and one for each device that it exchanges data
-with, so that links and memory are busy at once. A launch begins after what the devices' default streams hold, or the
-given stream, and these wait for its end: nothing waits on the host, except where a transfer is staged.
+Kernels are those of `copies`. A device pushes, since reading a peer's memory is slower where both directions are busy
+(333 GB/s each way, pushed 364) or a row is no multiple of 128 bytes (238, pushed 369; two NVIDIA H200, driver
+580.159.04). What a device keeps and what it sends run beside each other, so that links and memory are busy at once.
+
+All of it is one graph over all devices, so that a launch is one call of the driver and few to order streams. It begins
+after what the devices' default streams hold, or the given streams, and these wait for its end: nothing waits on the
+host, except where a transfer is staged.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
@@ -27,18 +31,14 @@ from cute_py.copies.prepared import PreparedCopy, prepare_between
 from cute_py.diagnostics import refuse
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError
 from cute_py.gpu.arrays import ArrayView, StreamLike, array_view, device_of_array, stream_handle
-from cute_py.gpu.bindings import call, driver
+from cute_py.gpu.bindings import call, driver, driver_failure
 from cute_py.gpu.device import DEFAULT_STREAMS, Device, open_device, read_memory
 from cute_py.mesh.host import Described, HostRedistribution, NumpyElements, check_memory, elements_of
 from cute_py.mesh.transfer import Plan, Transfer
 from cute_py.tensor.arrays import row_major
 
-PULL_ALIGNMENT = 128
-"""Bytes: a kernel that reads a peer's memory from another address gets 238 GB/s, where writing gets 369. Measured on
-two NVIDIA H200, driver 580.159."""
-
 RING_FROM = 4 << 20
-"""Bytes from which a copy between devices runs on `sms` multiprocessors; below, it has a block a tile."""
+"""Bytes from which a copy runs on a share of the multiprocessors; below, it has a block a tile."""
 
 
 def on_device(array: Any) -> bool:
@@ -73,7 +73,7 @@ class GpuElements(NumpyElements):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How one transfer runs: "pull", "push", "threads", "local" or "staged", and why, where it is staged or threads."""
+    """How one transfer runs: "push", "local", "threads" or "staged", and why, where it is staged or threads."""
 
     source_device: int
     destination_device: int
@@ -99,8 +99,29 @@ def has_peer_access(device: Device, other: Device) -> bool:
     return code.name in ("CUDA_SUCCESS", "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED")
 
 
+Call = tuple[Any, ...]
+"""A function of the driver, and its arguments."""
+
+
+class _Order(NamedTuple):
+    """A launch as the driver's calls, between streams of the devices: nothing is left to decide when it is made."""
+
+    lead: int
+    stream: int
+    before: list[Call]
+    launch: list[Call]
+    after: list[Call]
+
+
+def _make(calls: list[Call]) -> None:
+    for function, *arguments in calls:
+        (code,) = function(*arguments)
+        if code:
+            raise driver_failure(code, "launching a redistribution")
+
+
 class PeerRedistribution:
-    """Kernels for each transfer, on the streams of their devices; what is staged goes through host memory.
+    """Kernels for each transfer, in one graph over all devices; what is staged goes through host memory.
 
     Attributes: `destinations`; `routes`, how each transfer runs and why.
     """
@@ -121,6 +142,7 @@ class PeerRedistribution:
         self._access: dict[tuple[int, int], bool] = {}
         self._copies: dict[tuple[int, int], list[PreparedCopy]] = {}
         staged: list[list[Transfer]] = []
+        moved: list[tuple[Transfer, ArrayView, ArrayView]] = []
         for group in plan.groups():
             a, b = sources[group[0].source_device], written[group[0].destination_device]
             why = self._why_staged(group, a, b)
@@ -129,14 +151,25 @@ class PeerRedistribution:
                 size = sum(t.elements for t in group) * a.element_bytes
                 self.routes += [Route(t.source_device, t.destination_device, "staged", size, why) for t in group]
             else:
-                self._prepare(group[0], a, b, sms)
+                moved.append((group[0], a, b))
+        sent = {n: sum(t.elements for t, a, b in moved if n == a.device != b.device) for n in self._devices}
+        kept = {n: sum(t.elements for t, a, b in moved if n == a.device == b.device) for n in self._devices}
+        for t, a, b in moved:
+            device = self._devices[int(a.device or 0)]
+            share = sms
+            if a.device == b.device:  # as long as the links are busy, or with all there is
+                share = -(-sms * kept[device.ordinal] // (sent[device.ordinal] or 1))
+            self._prepare(t, a, b, device, min(share, device.multiprocessors))
         self._staged = _Staged(plan, staged, sources, written, self._devices) if staged else None
         self._streams = {key: self._new_stream(key[0]) for key in self._copies}
         for key, copies in self._copies.items():
             for one in copies:
                 one.prepare(self._streams[key])
-        self._begun = {n: self._new_event(n) for n in self._devices}
+        self._begun, self._forked, self._joined = [{n: self._new_event(n) for n in self._devices} for _ in range(3)]
         self._ended = {key: self._new_event(key[0]) for key in self._copies}
+        self._graph = self._captured() if self._copies else None
+        self._default = dict.fromkeys(self._devices, 0)
+        self._orders: dict[tuple[int, ...], _Order] = {}
 
     def _why_staged(self, group: list[Transfer], source: ArrayView, destination: ArrayView) -> str:
         t = group[0]
@@ -148,34 +181,23 @@ class PeerRedistribution:
             return "a negative stride"
         pair = (int(source.device or 0), int(destination.device or 0))
         if pair not in self._access:
-            one, other = (self._devices[n] for n in pair)
-            self._access[pair] = has_peer_access(one, other) and has_peer_access(other, one)
+            self._access[pair] = has_peer_access(*[self._devices[n] for n in pair])
         return "" if self._access[pair] else f"no peer access between devices {pair[0]} and {pair[1]}"
 
-    def _prepare(self, t: Transfer, source: ArrayView, destination: ArrayView, sms: int) -> None:
+    def _prepare(self, t: Transfer, source: ArrayView, destination: ArrayView, device: Device, sms: int) -> None:
         width = source.element_bytes
         shape = tuple([mode.size for mode in t.modes])
         a = _moved(source, shape, tuple([mode.source for mode in t.modes]), t.source * width)
         b = _moved(destination, shape, tuple([mode.destination for mode in t.modes]), t.destination * width)
-        here, there = int(destination.device or 0), int(source.device or 0)
-        steps = [mode.source * width for mode in t.modes if mode.source > 1]
-        aligned = a.address % PULL_ALIGNMENT == 0 and all(step % PULL_ALIGNMENT == 0 for step in steps)
-        how = "local" if here == there else "pull" if aligned else "push"
-        runner, other = (there, here) if how == "push" else (here, there)
-        device = self._devices[runner]
-        size, why = t.elements * width, ""
-        if how == "local":
-            tuning, multiprocessors = Tuning(), device.multiprocessors
-        else:
-            tuning, multiprocessors = Tuning(form="ring" if size >= RING_FROM else "once"), sms
-        ends = side(a, "source"), side(b, "destination")
+        how, why, size = "local" if source.device == destination.device else "push", "", t.elements * width
+        ends, tuning = (side(a, "source"), side(b, "destination")), Tuning("ring" if size >= RING_FROM else "once")
         try:
-            prepared = prepare_between(*ends, device, tuning, multiprocessors)
+            prepared = prepare_between(*ends, device, tuning, sms)
         except TmaLimitError as problem:
             prepared, how, why = prepare_between(*ends, device), "threads", problem.headline
         if prepared.plan is not None and prepared.plan.form != "affine":
             how, why = "threads", prepared.plan.why
-        self._copies.setdefault((runner, other), []).append(prepared)
+        self._copies.setdefault((device.ordinal, int(destination.device or 0)), []).append(prepared)
         self.routes.append(Route(t.source_device, t.destination_device, how, size, why))
 
     def _new_stream(self, ordinal: int) -> int:
@@ -186,47 +208,105 @@ class PeerRedistribution:
         with self._devices[ordinal].current():
             return call("making an event", driver().cuEventCreate, 2)  # CU_EVENT_DISABLE_TIMING
 
+    def _captured(self) -> Any:
+        """All copies as one graph: what is left for a launch does not grow with their number."""
+        api = driver()
+        doing = "making a graph"
+        ((ordinal, _), lead), *_ = self._streams.items()
+        stream = api.CUstream(lead)
+        with self._devices[ordinal].current():
+            call(doing, api.cuStreamBeginCapture, stream, api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
+            try:
+                self._enqueue(ordinal, lead)
+            except BaseException:
+                api.cuStreamEndCapture(stream)
+                raise
+            graph = call(doing, api.cuStreamEndCapture, stream)
+            try:
+                return call(doing, api.cuGraphInstantiate, graph, 0)
+            finally:
+                api.cuGraphDestroy(graph)
+
+    def _enqueue(self, ordinal: int, lead: int) -> None:
+        """All copies after what the stream `lead` of a device holds, and before what it gets next."""
+        api = driver()
+        with self._devices[ordinal].current():
+            call("recording an event", api.cuEventRecord, self._forked[ordinal], lead)
+        for key, copies in self._copies.items():
+            stream = self._streams[key]
+            with self._devices[key[0]].current():
+                if stream != lead:
+                    call("ordering streams", api.cuStreamWaitEvent, stream, self._forked[ordinal], 0)
+                for one in copies:
+                    one.launch(stream)
+                call("recording an event", api.cuEventRecord, self._ended[key], stream)
+        with self._devices[ordinal].current():
+            for key, stream in self._streams.items():
+                if stream != lead:
+                    call("ordering streams", api.cuStreamWaitEvent, lead, self._ended[key], 0)
+
     def launch(self, stream: StreamLike | Mapping[int, StreamLike] = None) -> None:
         """Enqueue all copies, and return; with staged ones wait for them.
 
         Args:
             stream: after which data are read and written, and which waits for all of it: of one device, or number of
-                the device -> stream. Of other devices it is the default stream.
+                the device -> stream. Of other devices it is the default stream. Streams that are being captured into
+                a graph get the copies as nodes of it.
         """
-        api = driver()
-        handles = self._handles(stream)
-        for n, event in self._begun.items():
-            with self._devices[n].current():
-                call("recording an event", api.cuEventRecord, event, handles[n])
-        for key, copies in self._copies.items():
-            with self._devices[key[0]].current():
-                for n in set(key):
-                    call("ordering streams", api.cuStreamWaitEvent, self._streams[key], self._begun[n], 0)
-                for one in copies:
-                    one.launch(self._streams[key])
-                call("recording an event", api.cuEventRecord, self._ended[key], self._streams[key])
-        for key, event in self._ended.items():
-            for n in set(key):
-                with self._devices[n].current():
-                    call("ordering streams", api.cuStreamWaitEvent, handles[n], event, 0)
+        handles = self._default if stream is None else self._handles(stream)
+        if self._graph is not None:
+            order = self._orders.get(tuple(handles.values())) or self._ordered(handles)
+            api = driver()
+            _, context = api.cuCtxGetCurrent()
+            try:
+                _make(order.before)
+                if order.stream not in DEFAULT_STREAMS and api.cuStreamIsCapturing(order.stream)[1]:
+                    self._enqueue(order.lead, order.stream)
+                else:
+                    _make(order.launch)
+                _make(order.after)
+            finally:
+                if int(context):
+                    api.cuCtxSetCurrent(context)
         if self._staged is not None:
             self._staged.launch(handles)
 
+    def _ordered(self, handles: dict[int, int]) -> _Order:
+        """The driver's calls of a launch between these streams: the lead's waits for the others', and they for it."""
+        api = driver()
+        streams = {n: api.CUstream(handle) for n, handle in handles.items()}
+        lead = next((n for n, handle in handles.items() if handle not in DEFAULT_STREAMS), min(handles))
+        others = [n for n in handles if n != lead]
+
+        def on(n: int, *calls: Call) -> list[Call]:
+            """Default streams are those of the current device."""
+            return [(api.cuCtxSetCurrent, self._devices[n].context), *calls]
+
+        before = [one for n in others for one in on(n, (api.cuEventRecord, self._begun[n], streams[n]))]
+        before += on(lead, *[(api.cuStreamWaitEvent, streams[lead], self._begun[n], 0) for n in others])
+        after: list[Call] = [(api.cuEventRecord, self._joined[lead], streams[lead])]
+        for n in others:
+            after += on(n, (api.cuStreamWaitEvent, streams[n], self._joined[lead], 0))
+        order = _Order(lead, handles[lead], before, [(api.cuGraphLaunch, self._graph, streams[lead])], after)
+        self._orders[tuple(handles.values())] = order
+        return order
+
     def _handles(self, stream: StreamLike | Mapping[int, StreamLike]) -> dict[int, int]:
-        handles = dict.fromkeys(self._devices, 0)
         if isinstance(stream, Mapping):
-            return handles | {n: stream_handle(one) for n, one in stream.items() if n in handles}
+            return self._default | {n: stream_handle(one) for n, one in stream.items() if n in self._default}
         handle = stream_handle(stream)
         if handle in DEFAULT_STREAMS:
-            return dict.fromkeys(handles, handle)
+            return dict.fromkeys(self._default, handle)
         context = call("asking for the device of a stream", driver().cuStreamGetCtx, handle)
         owners = [n for n, device in self._devices.items() if int(device.context) == int(context)]
         if not owners:
-            raise InvalidValueError("the stream is of no device of this redistribution", {"devices": [*handles]})
-        return handles | {owners[0]: handle}
+            raise InvalidValueError("the stream is of no device of this redistribution", {"devices": [*self._default]})
+        return self._default | {owners[0]: handle}
 
     def check(self) -> None:
-        """Wait for all copies; DeviceError if a kernel failed or a barrier did not complete."""
+        """Wait for the devices; DeviceError if a kernel failed or a barrier did not complete."""
+        for device in self._devices.values():
+            device.synchronize()
         for key, copies in self._copies.items():
             for one in copies:
                 one.check(self._streams[key])
@@ -238,9 +318,11 @@ class PeerRedistribution:
     def __del__(self) -> None:
         with contextlib.suppress(Exception):  # at interpreter exit the bindings may be gone
             api = driver()
+            if self._graph is not None:
+                api.cuGraphExecDestroy(self._graph)
             for one in self._streams.values():
                 api.cuStreamDestroy(one)
-            for event in (*self._begun.values(), *self._ended.values()):
+            for event in (*self._begun.values(), *self._joined.values(), *self._forked.values(), *self._ended.values()):
                 api.cuEventDestroy(event)
 
 
