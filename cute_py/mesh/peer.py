@@ -5,13 +5,8 @@
     threads   layouts that no TMA box moves: threads copy tiles or vectors
     staged    no peer access, sums or swizzled parts: through host memory
 
-Kernels are those of `copies`. A device pushes, since reading a peer's memory is slower where both directions are busy
-(333 GB/s each way, pushed 364) or a row is no multiple of 128 bytes (238, pushed 369; two NVIDIA H200, driver
-580.159.04). What a device keeps and what it sends run beside each other, so that links and memory are busy at once.
-
-All of it is one graph over all devices, so that a launch is one call of the driver and few to order streams. It begins
-after what the devices' default streams hold, or the given streams, and these wait for its end: nothing waits on the
-host, except where a transfer is staged.
+A launch begins after what the devices' default streams hold, or the given streams, and these wait for its end: nothing
+waits on the host, except where a transfer is staged.
 """
 
 from __future__ import annotations
@@ -20,25 +15,19 @@ import contextlib
 import math
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy
 
-from cute_py.copies.boxes import Tuning
-from cute_py.copies.operands import side
-from cute_py.copies.prepared import PreparedCopy, prepare_between
 from cute_py.diagnostics import refuse
-from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError
-from cute_py.gpu.arrays import ArrayView, StreamLike, array_view, device_of_array, stream_handle
-from cute_py.gpu.bindings import call, driver, driver_failure
-from cute_py.gpu.device import DEFAULT_STREAMS, Device, open_device, read_memory
+from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.gpu.arrays import ArrayView, StreamLike, array_view, device_of_array
+from cute_py.gpu.bindings import call, driver
+from cute_py.gpu.device import Device, open_device, read_memory
 from cute_py.mesh.host import Described, HostRedistribution, NumpyElements, check_memory, elements_of
+from cute_py.mesh.pushes import Push, Pushes, Route, why_no_kernel
 from cute_py.mesh.transfer import Plan, Transfer
 from cute_py.tensor.arrays import row_major
-
-RING_FROM = 4 << 20
-"""Bytes from which a copy runs on a share of the multiprocessors; below, it has a block a tile."""
 
 
 def on_device(array: Any) -> bool:
@@ -66,24 +55,10 @@ class GpuElements(NumpyElements):
         if view.device is None:
             raise InvalidTypeError(f"{what} must be {self.kind}; it is in host memory")
         self.views[what] = view
-        compact = all(n == 1 or a == b for n, a, b in zip(view.shape, view.strides, row_major(view.shape), strict=True))
+        steps = zip(view.shape, view.strides, row_major(view.shape), strict=True)
+        compact = not view.count or all(n == 1 or a == b for n, a, b in steps)
         same = view.dtype == self.dtype
         return Described(view.dtype.name, same, view.shape, compact, not view.readonly, *view.extent())
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """How one transfer runs: "push", "local", "threads" or "staged", and why, where it is staged or threads."""
-
-    source_device: int
-    destination_device: int
-    how: str
-    bytes: int
-    why: str = ""
-
-    def __str__(self) -> str:
-        why = f" ({self.why})" if self.why else ""
-        return f"{self.source_device} -> {self.destination_device}: {self.how}, {self.bytes} bytes{why}"
 
 
 def has_peer_access(device: Device, other: Device) -> bool:
@@ -97,27 +72,6 @@ def has_peer_access(device: Device, other: Device) -> bool:
     with device.current():
         (code,) = api.cuCtxEnablePeerAccess(other.context, 0)
     return code.name in ("CUDA_SUCCESS", "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED")
-
-
-Call = tuple[Any, ...]
-"""A function of the driver, and its arguments."""
-
-
-class _Order(NamedTuple):
-    """A launch as the driver's calls, between streams of the devices: nothing is left to decide when it is made."""
-
-    lead: int
-    stream: int
-    before: list[Call]
-    launch: list[Call]
-    after: list[Call]
-
-
-def _make(calls: list[Call]) -> None:
-    for function, *arguments in calls:
-        (code,) = function(*arguments)
-        if code:
-            raise driver_failure(code, "launching a redistribution")
 
 
 class PeerRedistribution:
@@ -135,195 +89,45 @@ class PeerRedistribution:
         sms: int,
     ) -> None:
         self.destinations = destinations
-        self.routes: list[Route] = []
-        self._keep = (sources, written)
         views = (*sources.values(), *written.values())
         self._devices = {n: open_device(n) for n in sorted({v.device for v in views if v.device is not None})}
         self._access: dict[tuple[int, int], bool] = {}
-        self._copies: dict[tuple[int, int], list[PreparedCopy]] = {}
         staged: list[list[Transfer]] = []
-        moved: list[tuple[Transfer, ArrayView, ArrayView]] = []
+        pushes: list[Push] = []
+        routes: list[Route] = []
         for group in plan.groups():
-            a, b = sources[group[0].source_device], written[group[0].destination_device]
-            why = self._why_staged(group, a, b)
+            t = group[0]
+            a, b = sources[t.source_device], written[t.destination_device]
+            here, there = int(a.device or 0), int(b.device or 0)
+            why = why_no_kernel(group) or self._why_no_access(here, there)
             if why:
                 staged.append(group)
                 size = sum(t.elements for t in group) * a.element_bytes
-                self.routes += [Route(t.source_device, t.destination_device, "staged", size, why) for t in group]
+                routes += [Route(t.source_device, t.destination_device, "staged", size, why) for t in group]
             else:
-                moved.append((group[0], a, b))
-        sent = {n: sum(t.elements for t, a, b in moved if n == a.device != b.device) for n in self._devices}
-        kept = {n: sum(t.elements for t, a, b in moved if n == a.device == b.device) for n in self._devices}
-        for t, a, b in moved:
-            device = self._devices[int(a.device or 0)]
-            share = sms
-            if a.device == b.device:  # as long as the links are busy, or with all there is
-                share = -(-sms * kept[device.ordinal] // (sent[device.ordinal] or 1))
-            self._prepare(t, a, b, device, min(share, device.multiprocessors))
+                pushes.append(Push(t, a, b, self._devices[here], there))
+        self.pushes = Pushes(pushes, self._devices, sms)
+        self.routes = [*routes, *self.pushes.routes]
         self._staged = _Staged(plan, staged, sources, written, self._devices) if staged else None
-        self._streams = {key: self._new_stream(key[0]) for key in self._copies}
-        for key, copies in self._copies.items():
-            for one in copies:
-                one.prepare(self._streams[key])
-        self._begun, self._forked, self._joined = [{n: self._new_event(n) for n in self._devices} for _ in range(3)]
-        self._ended = {key: self._new_event(key[0]) for key in self._copies}
-        self._graph = self._captured() if self._copies else None
-        self._default = dict.fromkeys(self._devices, 0)
-        self._orders: dict[tuple[int, ...], _Order] = {}
 
-    def _why_staged(self, group: list[Transfer], source: ArrayView, destination: ArrayView) -> str:
-        t = group[0]
-        if len(group) > 1:
-            return "a sum of several devices"
-        if t.source_swizzle or t.destination_swizzle:
-            return "a swizzled part"
-        if min((min(m.source, m.destination) for m in t.modes), default=0) < 0:
-            return "a negative stride"
-        pair = (int(source.device or 0), int(destination.device or 0))
-        if pair not in self._access:
-            self._access[pair] = has_peer_access(*[self._devices[n] for n in pair])
-        return "" if self._access[pair] else f"no peer access between devices {pair[0]} and {pair[1]}"
-
-    def _prepare(self, t: Transfer, source: ArrayView, destination: ArrayView, device: Device, sms: int) -> None:
-        width = source.element_bytes
-        shape = tuple([mode.size for mode in t.modes])
-        a = _moved(source, shape, tuple([mode.source for mode in t.modes]), t.source * width)
-        b = _moved(destination, shape, tuple([mode.destination for mode in t.modes]), t.destination * width)
-        how, why, size = "local" if source.device == destination.device else "push", "", t.elements * width
-        ends, tuning = (side(a, "source"), side(b, "destination")), Tuning("ring" if size >= RING_FROM else "once")
-        try:
-            prepared = prepare_between(*ends, device, tuning, sms)
-        except TmaLimitError as problem:
-            prepared, how, why = prepare_between(*ends, device), "threads", problem.headline
-        if prepared.plan is not None and prepared.plan.form != "affine":
-            how, why = "threads", prepared.plan.why
-        self._copies.setdefault((device.ordinal, int(destination.device or 0)), []).append(prepared)
-        self.routes.append(Route(t.source_device, t.destination_device, how, size, why))
-
-    def _new_stream(self, ordinal: int) -> int:
-        with self._devices[ordinal].current():
-            return int(call("making a stream", driver().cuStreamCreate, 1))  # CU_STREAM_NON_BLOCKING
-
-    def _new_event(self, ordinal: int) -> Any:
-        with self._devices[ordinal].current():
-            return call("making an event", driver().cuEventCreate, 2)  # CU_EVENT_DISABLE_TIMING
-
-    def _captured(self) -> Any:
-        """All copies as one graph: what is left for a launch does not grow with their number."""
-        api = driver()
-        doing = "making a graph"
-        ((ordinal, _), lead), *_ = self._streams.items()
-        stream = api.CUstream(lead)
-        with self._devices[ordinal].current():
-            call(doing, api.cuStreamBeginCapture, stream, api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
-            try:
-                self._enqueue(ordinal, lead)
-            except BaseException:
-                api.cuStreamEndCapture(stream)
-                raise
-            graph = call(doing, api.cuStreamEndCapture, stream)
-            try:
-                return call(doing, api.cuGraphInstantiate, graph, 0)
-            finally:
-                api.cuGraphDestroy(graph)
-
-    def _enqueue(self, ordinal: int, lead: int) -> None:
-        """All copies after what the stream `lead` of a device holds, and before what it gets next."""
-        api = driver()
-        with self._devices[ordinal].current():
-            call("recording an event", api.cuEventRecord, self._forked[ordinal], lead)
-        for key, copies in self._copies.items():
-            stream = self._streams[key]
-            with self._devices[key[0]].current():
-                if stream != lead:
-                    call("ordering streams", api.cuStreamWaitEvent, stream, self._forked[ordinal], 0)
-                for one in copies:
-                    one.launch(stream)
-                call("recording an event", api.cuEventRecord, self._ended[key], stream)
-        with self._devices[ordinal].current():
-            for key, stream in self._streams.items():
-                if stream != lead:
-                    call("ordering streams", api.cuStreamWaitEvent, lead, self._ended[key], 0)
+    def _why_no_access(self, here: int, there: int) -> str:
+        if (here, there) not in self._access:
+            self._access[here, there] = has_peer_access(self._devices[here], self._devices[there])
+        return "" if self._access[here, there] else f"no peer access between devices {here} and {there}"
 
     def launch(self, stream: StreamLike | Mapping[int, StreamLike] = None) -> None:
-        """Enqueue all copies, and return; with staged ones wait for them.
-
-        Args:
-            stream: after which data are read and written, and which waits for all of it: of one device, or number of
-                the device -> stream. Of other devices it is the default stream. Streams that are being captured into
-                a graph get the copies as nodes of it.
-        """
-        handles = self._default if stream is None else self._handles(stream)
-        if self._graph is not None:
-            order = self._orders.get(tuple(handles.values())) or self._ordered(handles)
-            api = driver()
-            _, context = api.cuCtxGetCurrent()
-            try:
-                _make(order.before)
-                if order.stream not in DEFAULT_STREAMS and api.cuStreamIsCapturing(order.stream)[1]:
-                    self._enqueue(order.lead, order.stream)
-                else:
-                    _make(order.launch)
-                _make(order.after)
-            finally:
-                if int(context):
-                    api.cuCtxSetCurrent(context)
+        """Enqueue all copies, and return; with staged ones wait for them. The streams are those of `Pushes.launch`."""
+        self.pushes.launch(stream)
         if self._staged is not None:
-            self._staged.launch(handles)
-
-    def _ordered(self, handles: dict[int, int]) -> _Order:
-        """The driver's calls of a launch between these streams: the lead's waits for the others', and they for it."""
-        api = driver()
-        streams = {n: api.CUstream(handle) for n, handle in handles.items()}
-        lead = next((n for n, handle in handles.items() if handle not in DEFAULT_STREAMS), min(handles))
-        others = [n for n in handles if n != lead]
-
-        def on(n: int, *calls: Call) -> list[Call]:
-            """Default streams are those of the current device."""
-            return [(api.cuCtxSetCurrent, self._devices[n].context), *calls]
-
-        before = [one for n in others for one in on(n, (api.cuEventRecord, self._begun[n], streams[n]))]
-        before += on(lead, *[(api.cuStreamWaitEvent, streams[lead], self._begun[n], 0) for n in others])
-        after: list[Call] = [(api.cuEventRecord, self._joined[lead], streams[lead])]
-        for n in others:
-            after += on(n, (api.cuStreamWaitEvent, streams[n], self._joined[lead], 0))
-        order = _Order(lead, handles[lead], before, [(api.cuGraphLaunch, self._graph, streams[lead])], after)
-        self._orders[tuple(handles.values())] = order
-        return order
-
-    def _handles(self, stream: StreamLike | Mapping[int, StreamLike]) -> dict[int, int]:
-        if isinstance(stream, Mapping):
-            return self._default | {n: stream_handle(one) for n, one in stream.items() if n in self._default}
-        handle = stream_handle(stream)
-        if handle in DEFAULT_STREAMS:
-            return dict.fromkeys(self._default, handle)
-        context = call("asking for the device of a stream", driver().cuStreamGetCtx, handle)
-        owners = [n for n, device in self._devices.items() if int(device.context) == int(context)]
-        if not owners:
-            raise InvalidValueError("the stream is of no device of this redistribution", {"devices": [*self._default]})
-        return self._default | {owners[0]: handle}
+            self._staged.launch(self.pushes.handles(stream))
 
     def check(self) -> None:
         """Wait for the devices; DeviceError if a kernel failed or a barrier did not complete."""
-        for device in self._devices.values():
-            device.synchronize()
-        for key, copies in self._copies.items():
-            for one in copies:
-                one.check(self._streams[key])
+        self.pushes.check()
 
     def report(self) -> str:
         """How each transfer runs, one a line."""
         return "\n".join(map(str, self.routes))
-
-    def __del__(self) -> None:
-        with contextlib.suppress(Exception):  # at interpreter exit the bindings may be gone
-            api = driver()
-            if self._graph is not None:
-                api.cuGraphExecDestroy(self._graph)
-            for one in self._streams.values():
-                api.cuStreamDestroy(one)
-            for event in (*self._begun.values(), *self._joined.values(), *self._forked.values(), *self._ended.values()):
-                api.cuEventDestroy(event)
 
 
 class _Staged:
@@ -418,7 +222,3 @@ def _new_part(plan: Plan, sources: Mapping[int, Any], device: int) -> Any:
         )
     with device_of_array(like, array_view(like).device):
         return like.new_zeros(extents) if library == "torch" else sys.modules[library].zeros(extents, like.dtype)
-
-
-def _moved(view: ArrayView, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> ArrayView:
-    return ArrayView(view.address + offset, shape, strides, view.dtype, view.device, view.readonly, view.owner)

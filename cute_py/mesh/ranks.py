@@ -1,7 +1,9 @@
 """A redistribution with one process for each device: each packs, sends, receives and unpacks its own part.
 
 check      every rank checks its memory; all learn what any of them found, and raise it together
+map        ranks of one host that reach each other's GPU map its memory (`mapped`)
 here?      a launch begins when all ranks have come to it
+push       mapped: each rank writes to the others; else
 rounds     pack, send and receive messages of bounded size, copy what stays meanwhile, unpack
 arrived?   when all has arrived everywhere, scratch memory goes to the destinations
 """
@@ -17,6 +19,7 @@ from typing import Any
 from cute_py.diagnostics import Diagnostic, diagnostics_of, refuse
 from cute_py.errors import CuteError, InvalidValueError, shortened
 from cute_py.mesh.host import Elements, Part, check_memory, destination_part, new_parts, source_part, write_sum
+from cute_py.mesh.mapped import map_ranks
 from cute_py.mesh.transfer import Plan, Transfer
 from cute_py.mesh.transport import Transport
 from cute_py.mesh.watch import Watch
@@ -57,12 +60,15 @@ class RankRedistribution:
         sources: Mapping[int, Any],
         destinations: Mapping[int, Any],
         into: Mapping[int, Any] | None,
+        sms: int,
     ) -> None:
         self.destinations = destinations
         self._watch = watch
         self._elements = watch.transport.elements(plan.dtype)
         self._into = into
-        self._rounds = _rounds(plan, watch, self._elements, sources, destinations if into is None else into)
+        written = destinations if into is None else into
+        self._pushes, self._why_messages = map_ranks(plan, watch, sources, written, sms)
+        self._rounds = _rounds(plan, watch, self._elements, sources, written) if self._why_messages else []
         self._messages = [
             {peer: self._elements.empty(count) for peer, count in _largest(self._rounds, name).items()}
             for name in ("sent", "received")
@@ -76,9 +82,15 @@ class RankRedistribution:
         """
         with self._watch.together():
             self._watch.outcome = "the destinations are as they were"
+            if not self._why_messages:
+                self._elements.settle()  # others write here as soon as they have come
             self._watch.gather()
             if self._into is None:
                 self._watch.outcome = "the contents of the destinations are undefined"
+            if self._pushes is not None:
+                self._pushes.launch()
+                self._watch.until(self._pushes.is_done, frozenset)
+                self._pushes.check()
             for one in self._rounds:
                 self._run(one)
             self._elements.settle()
@@ -87,6 +99,12 @@ class RankRedistribution:
                 self._watch.outcome = "the contents of the destinations are undefined"
                 self._elements.flat(self.destinations[device])[...] = self._elements.flat(array)
             self._elements.settle()
+
+    def report(self) -> str:
+        """How this rank's data go, one transfer a line, or why all ranks use messages."""
+        if self._why_messages:
+            return f"messages ({self._why_messages})"
+        return "\n".join(map(str, self._pushes.routes if self._pushes else ()))
 
     def _run(self, one: _Round) -> None:
         outgoing, incoming = [
@@ -116,6 +134,7 @@ def prepare(
     sources: Mapping[int, Any],
     destinations: Mapping[int, Any] | None,
     into: Mapping[int, Any] | None,
+    sms: int,
     seconds: float,
 ) -> RankRedistribution:
     """Check on all ranks, and make the messages of this one; see `Redistribution.run`."""
@@ -143,7 +162,7 @@ def prepare(
     ]
     refuse(InvalidValueError, of_all, f"{len(of_all)} problems on {transport.ranks} ranks; nothing was moved")
     with watch.together():
-        return RankRedistribution(plan, watch, sources, destinations or {}, into)
+        return RankRedistribution(plan, watch, sources, destinations or {}, into, sms)
 
 
 def _check_ranks(plan: Plan, transport: Transport) -> list[Diagnostic]:

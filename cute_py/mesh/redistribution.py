@@ -199,7 +199,7 @@ class Redistribution:
         if chosen == "peer":
             return peer.prepare(self, sources, destinations, into, sms)
         transport = chosen if isinstance(chosen, Transport) else TorchTransport()
-        return ranks.prepare(self, transport, sources, destinations, into, seconds)
+        return ranks.prepare(self, transport, sources, destinations, into, sms, seconds)
 
     def run(
         self,
@@ -217,12 +217,13 @@ class Redistribution:
             sources: device -> its part, in the order of its local layout.
             destinations: device -> memory for its part, or None for new arrays.
             backend: "host": numpy arrays in one process. "peer": arrays on several GPUs in one process. "torch": one
-                process for each device, all of which call this with their own part, by its rank. "auto": "torch" for
+                process for each device, all of which call this with their own part, by its rank; GPUs of one host
+                write into each other's memory, others exchange messages. "auto": "torch" for
                 PyTorch's tensors where torch.distributed is initialised, "peer" for other arrays on GPUs, else "host".
                 A `Transport`: as "torch", over that.
             into: device -> memory for its part, which is written first: the destinations keep what they hold until
                 all of it is there.
-            sms: "peer": multiprocessors that a copy between two devices may use; 16 fill the links of an H200.
+            sms: multiprocessors of a GPU for what it sends; 16 fill the links of an H200.
             seconds: one process for each device: the bound within which a rank that ends or stalls is found.
         Returns:
             The destinations.

@@ -21,6 +21,7 @@ from cute_py.mesh import (
     Zigzag,
     distribute,
     peer,
+    pushes,
     redistribute,
 )
 from cute_py.mesh.peer import PeerRedistribution
@@ -109,7 +110,7 @@ def test_multiprocessors_reach_the_ring(torch: Any, gpus: list[str]) -> None:
     rows, columns = distribute((4096, 8192), 2, [Shard(0)]), distribute((4096, 8192), 2, [Shard(1)])
     made = both(torch, gpus, rows, columns, sms=5)
     assert isinstance(made, PeerRedistribution)
-    blocks = [n for copies in made._copies.values() for one in copies for n in one.blocks]
+    blocks = [n for copies in made.pushes._copies.values() for one in copies for n in one.blocks]
     assert blocks == [5, 5, 5, 5]
 
 
@@ -179,8 +180,17 @@ def test_few_long_rows(torch: Any, gpus: list[str], source: Any, columns: int) -
     """Runs of megabytes, a few of them: cut into rows that a tile has many of."""
     shape = (4096, columns)
     made = both(torch, gpus, distribute(shape, 2, [source]), distribute(shape, 2, [Shard(0)]))
-    tiles = [one.kernels[0].source.facts["TILE_BYTES"] for copies in made._copies.values() for one in copies]
+    tiles = [one.kernels[0].source.facts["TILE_BYTES"] for copies in made.pushes._copies.values() for one in copies]
     assert min(map(int, tiles)) >= 2048, made.report()
+
+
+def test_the_copy_engine(torch: Any, gpus: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs, rows, and several of rows, with bounds so low that it moves small ones."""
+    monkeypatch.setattr(pushes, "ENGINE_FROM", 1)
+    monkeypatch.setattr(pushes, "ENGINE_ROW", 16)
+    for source, destination in ((Shard(0), Shard(1)), (Shard(0), Zigzag(0)), (Zigzag(0), Shard(1))):
+        made = both(torch, gpus, distribute((512, 256), 2, [source]), distribute((512, 256), 2, [destination]))
+        assert {route.how for route in made.routes} == {"local", "engine"}, made.report()
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
@@ -188,7 +198,7 @@ def test_transposed_by_blocks_that_stay(
     torch: Any, gpus: list[str], dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of every width, so large that blocks move several tiles, at edges that no tile fits."""
-    monkeypatch.setattr(peer, "RING_FROM", 1)
+    monkeypatch.setattr(pushes, "RING_FROM", 1)
     shape = (2080, 4128)
     source, destination = distribute(shape, 2, [Shard(0)]), distribute(shape, 2, [Shard(1)], local="column")
     kind = getattr(torch, dtype)

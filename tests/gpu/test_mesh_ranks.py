@@ -1,4 +1,4 @@
-"""A process for each GPU: NCCL and gloo over both, one of them ended or stopped in the middle."""
+"""A process for each GPU, or two for one: memory that is mapped, NCCL, gloo, and a rank that ends in the middle."""
 
 from __future__ import annotations
 
@@ -14,27 +14,44 @@ def jobs(device: Device) -> Any:
     torch = pytest.importorskip("torch")
     if not torch.distributed.is_available() or not torch.distributed.is_nccl_available():
         pytest.skip("PyTorch without NCCL")
-    if device_count() < 2:
-        pytest.skip("needs two GPUs")
     from tests.mesh import torch_jobs
 
     return torch_jobs
 
 
-@pytest.mark.parametrize("backend", ["nccl", "gloo"])
-def test_data_arrive(jobs: Any, backend: str) -> None:
-    assert jobs.run_torch(jobs.data_arrive, 2, backend=backend) == [[], []]
+@pytest.mark.parametrize(
+    ("backend", "maps"),
+    [("nccl gpus", True), ("nccl gpus", False), ("gloo gpus", True), ("gloo gpu", True), ("gloo gpu", False)],
+)
+def test_data_arrive(jobs: Any, backend: str, maps: bool) -> None:
+    if "gpus" in backend and device_count() < 2:
+        pytest.skip("needs two GPUs")
+    first, second = jobs.run_torch(jobs.data_arrive, 2, maps, backend=backend)
+    assert first[0] == second[0] == []
+    allowed = {"", "push", "local", "threads"} if maps else {"messages (rank 0: the transport maps no memory)"}
+    assert first[1] | second[1] <= allowed
 
 
 def test_other_types_layouts_and_groups(jobs: Any) -> None:
-    assert all(all(one) for one in jobs.run_torch(jobs.other_types_and_layouts, 2, backend="nccl"))
+    if device_count() < 2:
+        pytest.skip("needs two GPUs")
+    assert all(all(one) for one in jobs.run_torch(jobs.other_types_and_layouts, 2, backend="nccl gpus"))
 
 
 @pytest.mark.parametrize(
-    ("backend", "how", "lost"), [("nccl", "killed", 1), ("nccl", "stopped", 0), ("gloo", "killed", 0)]
+    ("backend", "how", "lost", "maps"),
+    [
+        ("nccl gpus", "killed", 1, False),
+        ("nccl gpus", "stopped", 0, False),
+        ("gloo gpus", "killed", 0, False),
+        ("nccl gpus", "killed", 0, True),
+        ("gloo gpu", "stopped", 1, True),
+    ],
 )
-def test_a_lost_rank_is_found(jobs: Any, backend: str, how: str, lost: int) -> None:
-    one = jobs.run_torch(jobs.failing, 2, how, lost, backend=backend, lost=lost)[1 - lost]
+def test_a_lost_rank_is_found(jobs: Any, backend: str, how: str, lost: int, maps: bool) -> None:
+    if "gpus" in backend and device_count() < 2:
+        pytest.skip("needs two GPUs")
+    one = jobs.run_torch(jobs.failing, 2, how, lost, maps, backend=backend, lost=lost)[1 - lost]
     assert one["rank"] == lost, one
     assert one["kept"]
     assert one["seconds"] < jobs.BOUND + 1

@@ -15,12 +15,13 @@ from cute_py.gpu import arrays, device, launch
 from cute_py.gpu.arrays import ArrayView
 from cute_py.gpu.launch import LoadedKernel
 from cute_py.gpu.nvrtc import CompiledKernel
-from cute_py.mesh import Placement, SectionedShard, Shard, StridedShard, distribute, peer, redistribute
+from cute_py.mesh import Placement, SectionedShard, Shard, StridedShard, Zigzag, distribute, peer, pushes, redistribute
 from cute_py.mesh.peer import PeerRedistribution
+from cute_py.mesh.pushes import Pushes
 from cute_py.tensor.arrays import row_major
 from tests.tma.run.test_current_device import CONTEXTS, Code, TwoDevices, made_up_core
 
-SHAPE = (32768, 16384)
+SHAPE, LARGE = (8192, 8192), (32768, 16384)
 
 
 class Driver(TwoDevices):
@@ -33,6 +34,9 @@ class Driver(TwoDevices):
         self.capturing: set[int] = set()
         self.calls: list[tuple[Any, ...]] = []
         self.fails = ""
+        self.CUcontext = int
+        self.CUmemorytype = SimpleNamespace(CU_MEMORYTYPE_UNIFIED=4)
+        self.CUDA_MEMCPY2D = SimpleNamespace
         self.CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2)
 
     def __getattr__(self, name: str) -> Any:
@@ -61,7 +65,7 @@ class Driver(TwoDevices):
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
     made = Driver()
-    for module in (device, arrays, launch, peer):
+    for module in (device, arrays, launch, peer, pushes):
         monkeypatch.setattr(module, "driver", lambda: made)
     monkeypatch.setattr(device, "core", made_up_core)
     monkeypatch.setattr(launch.WaitRecord, "check", lambda *arguments: None)
@@ -75,8 +79,10 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
     device._open.cache_clear()
 
 
-def ready(source: Placement, destination: Placement, local: Any = "row", sms: int = 16) -> PeerRedistribution:
-    sides = distribute(SHAPE, 2, [source]), distribute(SHAPE, 2, [destination], local=local)
+def ready(
+    source: Placement, destination: Placement, local: Any = "row", sms: int = 16, shape: tuple[int, ...] = SHAPE
+) -> Pushes:
+    sides = distribute(shape, 2, [source]), distribute(shape, 2, [destination], local=local)
     views = []
     for number, one in enumerate(sides):
         shapes = {d: one.local_shape(d) for d in (0, 1)}
@@ -88,7 +94,7 @@ def ready(source: Placement, destination: Placement, local: Any = "row", sms: in
         )
     made = redistribute(*sides, "bf16").prepare(*views, backend="peer", sms=sms)
     assert isinstance(made, PeerRedistribution)
-    return made
+    return made.pushes
 
 
 def test_a_launch_is_few_calls_whatever_it_moves(api: Driver) -> None:
@@ -98,14 +104,20 @@ def test_a_launch_is_few_calls_whatever_it_moves(api: Driver) -> None:
         del api.calls[:]
         made.launch()
         assert api.names() == [
-            "cuEventRecord",  # of device 1's stream
+            "cuEventRecord",  # of device 0's stream, which is current
             "cuStreamWaitEvent",
             "cuGraphLaunch",
             "cuEventRecord",
             "cuStreamWaitEvent",
         ]
-        assert [current for _, current, *_ in api.calls] == [CONTEXTS[n] for n in (1, 0, 0, 0, 1)]
+        assert [current for _, current, *_ in api.calls] == [CONTEXTS[n] for n in (0, 1, 1, 1, 0)]
         assert api.current == CONTEXTS[0]
+        api.current = 555
+        made.launch()
+        assert api.current == 555
+        api.current = 0
+        made.launch()
+        assert api.current == CONTEXTS[0], "where there was none"
 
 
 def test_all_kernels_are_in_the_graph_after_one_event_and_before_its_end(api: Driver) -> None:
@@ -138,22 +150,35 @@ def test_a_stream_that_is_captured_gets_the_kernels(api: Driver) -> None:
 
 
 def test_what_stays_takes_as_many_multiprocessors_as_take_as_long_as_the_links(api: Driver) -> None:
-    def blocks(made: PeerRedistribution) -> dict[tuple[int, int], list[int]]:
+    def blocks(made: Pushes) -> dict[tuple[int, int], list[int]]:
         return {key: [n for one in copies for n in one.blocks] for key, copies in made._copies.items()}
 
     pushed = {(0, 1): [16], (1, 0): [16]}
     assert blocks(ready(Shard(0), Shard(1))) == {(0, 0): [16], (1, 1): [16], **pushed}
     assert blocks(ready(Shard(0), Shard(0))) == {(0, 0): [132], (1, 1): [132]}
-    quarter = blocks(ready(Shard(0), SectionedShard(0, (24576, 8192))))  # device 1 keeps two parts, one after the other
+    quarter = blocks(ready(Shard(0), SectionedShard(0, (6144, 2048))))  # device 1 keeps two parts, one after the other
     assert quarter == {(0, 0): [48], (1, 1): [48, 48], **pushed}
     turned = blocks(ready(Shard(0), Shard(1), local="column", sms=8))
     assert turned == {key: [24] for key in ((0, 0), (0, 1), (1, 0), (1, 1))}, "three blocks fit on one"
 
 
-@pytest.mark.parametrize("source", [SectionedShard(0, (16384, 8192, 8192)), StridedShard(0, 4)])
+@pytest.mark.parametrize("source", [SectionedShard(0, (4096, 2048, 2048)), StridedShard(0, 4)])
 def test_long_rows_move_in_whole_tiles(api: Driver, source: Placement) -> None:
     for copies in ready(source, Shard(0))._copies.values():
         assert {one.kernels[0].source.facts["TILE_BYTES"] for one in copies} == {1 << 14}
+
+
+def test_the_copy_engine_moves_much_of_long_rows(api: Driver) -> None:
+    made = ready(Zigzag(0), Shard(1), shape=LARGE)
+    assert {route.how for route in made.routes} == {"local", "engine"}
+    copies = [arguments[0] for name, _, *arguments in api.calls if name == "cuMemcpy2DAsync"]
+    assert {(one.WidthInBytes, one.srcPitch, one.dstPitch) for one in copies} == {(16384, 32768, 16384)}
+    assert sum(one.WidthInBytes * one.Height for one in copies) == 2 * 2 * 8192 * 16384
+    first = made._keep[1 if made._keep[0].to == 0 else 0]
+    assert first.transfer.source_device != first.transfer.destination_device
+    whole = ready(Shard(0), Zigzag(0), shape=LARGE)
+    assert {route.how for route in whole.routes} == {"local", "engine"}
+    assert {route.how for route in ready(Shard(0), Shard(1), "column", shape=LARGE).routes} == {"local", "push"}
 
 
 @pytest.mark.parametrize("fails", ["cuEventRecord", "cuGraphLaunch", "cuStreamWaitEvent"])

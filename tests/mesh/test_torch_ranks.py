@@ -16,7 +16,7 @@ from tests.mesh.torch_jobs import BOUND, data_arrive, failing, other_types_and_l
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_data_arrive(ranks: int) -> None:
-    assert run_torch(data_arrive, ranks) == [[]] * ranks
+    assert run_torch(data_arrive, ranks) == [([], {"messages (rank 0: its memory is the host's)"})] * ranks
 
 
 @pytest.mark.parametrize("ranks", [2, 4])

@@ -15,6 +15,7 @@ import torch
 from cute_py import ComposedLayout, Layout, Swizzle
 from cute_py.errors import RankError
 from cute_py.mesh import Partial, Replicate, Shard, distribute, redistribute
+from cute_py.mesh.pushes import Pushes
 from cute_py.mesh.torch_transport import TorchTransport
 from tests.mesh.places import scattered
 from tests.mesh.rank_jobs import part_of, plan_of, random_pair, small_messages
@@ -26,9 +27,10 @@ BOUND = 3.0
 def child(job: Any, backend: str, rank: int, ranks: int, port: int, arguments: tuple[Any, ...], answer: Any) -> None:
     faulthandler.dump_traceback_later(40, exit=True)
     torch.set_num_threads(1)
-    if backend == "nccl":
+    backend, *memory = backend.split()
+    if memory:
         os.environ.update(NCCL_NVLS_ENABLE="0", TORCH_SYMM_MEM_DISABLE_MULTICAST="1")  # no NVLink multicast
-        torch.cuda.set_device(rank)
+        torch.cuda.set_device(rank if memory == ["gpus"] else 0)
         torch.set_default_device("cuda")
     store = torch.distributed.TCPStore("127.0.0.1", port, is_master=False)
     torch.distributed.init_process_group(backend, store=store, rank=rank, world_size=ranks)
@@ -40,7 +42,8 @@ def run_torch(
 ) -> list[Any]:
     """What a job returns on each rank. The store is this process's, as torchrun's is its agent's.
 
-    With "nccl" new tensors of a job are on its rank's GPU.
+    Args:
+        backend: "gloo", or with what new tensors of a job are on: "nccl gpus" for a GPU each, "gloo gpu" for one.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -79,17 +82,23 @@ def tensor_of(array: np.ndarray) -> Any:
     return torch.from_numpy(array).to(torch.get_default_device())
 
 
-def data_arrive(rank: int, ranks: int) -> list[str]:
-    wrong = []
+def data_arrive(rank: int, ranks: int, maps: bool = True) -> tuple[list[str], set[str]]:
+    """Seeds whose data are not where they belong, and how data went."""
+    wrong, how = [], set()
     for seed in range(12):
         small_messages(64 << seed % 6, ranks)
         source, destination = random_pair(seed, ranks)
         values = np.random.default_rng(seed).integers(0, 1 << 15, source.shape).astype(np.int16)
         parts, goal = scattered(source, values), scattered(destination, values)
         tensors = {d: tensor_of(array) for d, array in part_of(parts, rank).items()}
-        got = redistribute(source, destination, "int16").run(tensors, backend="torch")
-        wrong += [f"{seed}" for d, array in got.items() if not np.array_equal(array.cpu().numpy().ravel(), goal[d])]
-    return wrong
+        goals = {d: tensor_of(np.zeros_like(array)) for d, array in part_of(goal, rank).items()}
+        plan = redistribute(source, destination, "int16")
+        prepared = plan.prepare(tensors, goals, backend=TorchTransport(maps=maps))
+        for _ in range(2):
+            prepared.launch()
+        how |= {line.split(",")[0].rpartition(": ")[2] for line in prepared.report().split("\n")}  # type: ignore[attr-defined]
+        wrong += [f"{seed}" for d, array in goals.items() if not np.array_equal(array.cpu().numpy(), goal[d])]
+    return wrong, how
 
 
 def other_types_and_layouts(rank: int, ranks: int) -> list[bool]:
@@ -130,25 +139,36 @@ def other_types_and_layouts(rank: int, ranks: int) -> list[bool]:
     return same
 
 
-def failing(rank: int, ranks: int, how: str, lost: int) -> dict[str, Any]:
+def failing(rank: int, ranks: int, how: str, lost: int, maps: bool = True) -> dict[str, Any]:
+    """What a rank sees of the loss of another one, in the third exchange or, mapped, the second launch."""
     small_messages(8, ranks)
     plan, values = plan_of(ranks)
     tensor = tensor_of(scattered(plan.source, values)[rank])
     goal = torch.full(plan.destination.local_shape(rank), -1, dtype=torch.int32)
-    began, calls, start = 0.0, 0, TorchTransport.start
+    began, calls = 0.0, 0
 
-    def counted(self: TorchTransport, *arguments: Any) -> Any:
-        nonlocal began, calls
-        calls += 1
-        if calls == 3:
-            began = time.monotonic()
-            if rank == lost:
-                stop(how)
-        return start(self, *arguments)
+    def ended_in(kind: Any, name: str, when: int) -> None:
+        called = getattr(kind, name)
 
-    TorchTransport.start = counted  # type: ignore[method-assign]
+        def counted(*arguments: Any) -> Any:
+            nonlocal began, calls
+            calls += 1
+            if calls == when:
+                began = time.monotonic()
+                if rank == lost:
+                    stop(how)
+            return called(*arguments)
+
+        setattr(kind, name, counted)
+
+    ended_in(TorchTransport, "start", 3)
+    ended_in(Pushes, "launch", 2)
+    scratch, transport = {rank: torch.zeros_like(goal)}, TorchTransport(maps=maps)
+    prepared = plan.prepare({rank: tensor}, {rank: goal}, backend=transport, into=scratch, seconds=BOUND)
     try:
-        plan.run({rank: tensor}, {rank: goal}, backend="torch", into={rank: torch.zeros_like(goal)}, seconds=BOUND)
+        for _ in range(2):
+            goal.fill_(-1)
+            prepared.launch()
     except RankError as problem:
         seconds = time.monotonic() - began
         return {"rank": problem.rank, "seconds": seconds, "kept": bool((goal == -1).all()), "text": str(problem)}
