@@ -356,10 +356,10 @@ PAGE = 4096
 def _touched(transfer: Transfer, itemsize: int) -> int:
     """Bytes of the pages that a transfer touches on both sides, at most."""
     total = 0
-    for side in (1, 2):
+    for side in ("source", "destination"):
         runs, run = transfer.elements, 1
         for mode in transfer.modes:
-            if mode[side] == run:
+            if getattr(mode, side) == run:
                 run, runs = run * mode.size, runs // mode.size
         total += runs * (run * itemsize + 2 * PAGE)
     return total

@@ -248,14 +248,13 @@ class Redistribution:
 
     def _to(self, device: int, source: int | None = None) -> Iterator[list[Transfer]]:
         summands = self.source.partial_devices
-        destination_swizzle = self.destination._swizzle(device)
         for box in self.destination._boxes_of(device):
-            mine = self.destination._memory_runs(device, box)
+            mine, destination_swizzle = self.destination._memory(box)
             for parts, taken in self._taken(device, box):
                 if source is not None and source - taken not in summands:
                     continue
-                theirs = self.source._memory_runs(taken, parts)
-                ends = (self.source._swizzle(taken), destination_swizzle)
+                theirs, source_swizzle = self.source._memory(parts)
+                ends = (source_swizzle, destination_swizzle)
                 for chosen in itertools.product(*map(segments, theirs, mine)):
                     # the devices of the other summands hold the same parts, at the same offsets
                     yield [transfer_of(taken + other, device, chosen, ends, other > 0) for other in summands]

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
-if not torch.distributed.is_available():
-    pytest.skip("PyTorch without torch.distributed", allow_module_level=True)
 
 from cute_py.errors import CuteError  # noqa: E402
 from tests.mesh.rank_jobs import plan_of  # noqa: E402

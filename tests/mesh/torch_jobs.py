@@ -10,16 +10,20 @@ import time
 from typing import Any
 
 import numpy as np
-import torch
+import pytest
 
-from cute_py import ComposedLayout, Layout, Swizzle
-from cute_py.errors import RankError
-from cute_py.mesh import Partial, Replicate, Shard, distribute, redistribute
-from cute_py.mesh.pushes import Pushes
-from cute_py.mesh.torch_transport import TorchTransport
-from tests.mesh.places import scattered
-from tests.mesh.rank_jobs import part_of, plan_of, random_pair, small_messages
-from tests.mesh.shared_memory import stop
+torch = pytest.importorskip("torch")
+if not torch.distributed.is_available():
+    pytest.skip("PyTorch without torch.distributed", allow_module_level=True)
+
+from cute_py import ComposedLayout, Layout, Swizzle  # noqa: E402
+from cute_py.errors import RankError  # noqa: E402
+from cute_py.mesh import Partial, Replicate, Shard, distribute, redistribute  # noqa: E402
+from cute_py.mesh.pushes import Pushes  # noqa: E402
+from cute_py.mesh.torch_transport import TorchTransport  # noqa: E402
+from tests.mesh.places import scattered  # noqa: E402
+from tests.mesh.rank_jobs import part_of, plan_of, random_pair, small_messages  # noqa: E402
+from tests.mesh.shared_memory import stop  # noqa: E402
 
 BOUND = 3.0
 
