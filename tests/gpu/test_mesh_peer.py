@@ -21,7 +21,6 @@ from cute_py.mesh import (
     Zigzag,
     distribute,
     peer,
-    pushes,
     redistribute,
 )
 from cute_py.mesh.peer import PeerRedistribution
@@ -186,8 +185,8 @@ def test_few_long_rows(torch: Any, gpus: list[str], source: Any, columns: int) -
 
 def test_the_copy_engine(torch: Any, gpus: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs, rows, and several of rows, with bounds so low that it moves small ones."""
-    monkeypatch.setattr(pushes, "ENGINE_FROM", 1)
-    monkeypatch.setattr(pushes, "ENGINE_ROW", 16)
+    monkeypatch.setattr(peer, "ENGINE_FROM", 1)
+    monkeypatch.setattr(peer, "ENGINE_ROW", 16)
     for source, destination in ((Shard(0), Shard(1)), (Shard(0), Zigzag(0)), (Zigzag(0), Shard(1))):
         made = both(torch, gpus, distribute((512, 256), 2, [source]), distribute((512, 256), 2, [destination]))
         assert {route.how for route in made.routes} == {"local", "engine"}, made.report()
@@ -198,7 +197,7 @@ def test_transposed_by_blocks_that_stay(
     torch: Any, gpus: list[str], dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of every width, so large that blocks move several tiles, at edges that no tile fits."""
-    monkeypatch.setattr(pushes, "RING_FROM", 1)
+    monkeypatch.setattr(peer, "RING_FROM", 1)
     shape = (2080, 4128)
     source, destination = distribute(shape, 2, [Shard(0)]), distribute(shape, 2, [Shard(1)], local="column")
     kind = getattr(torch, dtype)

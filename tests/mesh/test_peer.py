@@ -15,9 +15,8 @@ from cute_py.gpu import arrays, device, launch
 from cute_py.gpu.arrays import ArrayView
 from cute_py.gpu.launch import LoadedKernel
 from cute_py.gpu.nvrtc import CompiledKernel
-from cute_py.mesh import Placement, SectionedShard, Shard, StridedShard, Zigzag, distribute, peer, pushes, redistribute
-from cute_py.mesh.peer import PeerRedistribution
-from cute_py.mesh.pushes import Pushes
+from cute_py.mesh import Placement, SectionedShard, Shard, StridedShard, Zigzag, distribute, peer, redistribute
+from cute_py.mesh.peer import PeerRedistribution, Pushes
 from cute_py.tensor.arrays import row_major
 from tests.tma.run.test_current_device import CONTEXTS, Code, TwoDevices, made_up_core
 
@@ -65,7 +64,7 @@ class Driver(TwoDevices):
 @pytest.fixture
 def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
     made = Driver()
-    for module in (device, arrays, launch, peer, pushes):
+    for module in (device, arrays, launch, peer):
         monkeypatch.setattr(module, "driver", lambda: made)
     monkeypatch.setattr(device, "core", made_up_core)
     monkeypatch.setattr(launch.WaitRecord, "check", lambda *arguments: None)

@@ -19,7 +19,7 @@ if not torch.distributed.is_available():
 from cute_py import ComposedLayout, Layout, Swizzle  # noqa: E402
 from cute_py.errors import RankError  # noqa: E402
 from cute_py.mesh import Partial, Replicate, Shard, distribute, redistribute  # noqa: E402
-from cute_py.mesh.pushes import Pushes  # noqa: E402
+from cute_py.mesh.peer import Pushes  # noqa: E402
 from cute_py.mesh.torch_transport import TorchTransport  # noqa: E402
 from tests.mesh.places import scattered  # noqa: E402
 from tests.mesh.rank_jobs import part_of, plan_of, random_pair, small_messages  # noqa: E402
