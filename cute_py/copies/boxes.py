@@ -350,7 +350,8 @@ def _folded(modes: tuple[CopyMode, ...], form: str, rows: int, tuning: Tuning) -
     """The modes, the first of them cut into rows where the others have too few to fill a tile of `rows`."""
     run = WORD * modes[0].size
     row = max((size for size in range(16, tuning.row_bytes + 1, 16) if run % size == 0), default=run)
-    if len(modes) == bounds("rank")[1] or row < FOLDED_ROW or math.prod(mode.size for mode in modes[1:]) >= min(rows, run // row):
+    enough = math.prod(mode.size for mode in modes[1:]) >= min(rows, run // row)
+    if enough or row < FOLDED_ROW or len(modes) == bounds("rank")[1]:
         return modes
     if form == "ring":
         return (*_apart(row, run // row, tuning), *modes[1:])

@@ -6,9 +6,9 @@
     threads   layouts that no TMA box moves: threads copy tiles or vectors
     staged    no peer access, sums or swizzled parts: through host memory
 
-Kernels are those of `copies`. A device pushes, since reading a peer's memory is slower where both directions are busy
-(333 GB/s each way, pushed 364) or a row is no multiple of 128 bytes (238, pushed 369; two NVIDIA H200, driver
-580.159.04). What a device keeps and what it sends run beside each other, so that links and memory are busy at once.
+Kernels are those of `copies`. A device pushes, since it reads a peer's memory at 333 GB/s each way where both
+directions are busy, and writes it at 364; where rows are not multiples of 128 bytes, at 238 and 369 (two NVIDIA H200,
+driver 580.159.04). What a device keeps and what it sends run beside each other: links and memory are busy at once.
 
 All of it is one graph over all devices, so that a launch is one call of the driver and few to order streams. It begins
 after what the devices' default streams hold, or the given streams, and these wait for its end: nothing waits on the
@@ -21,7 +21,7 @@ import contextlib
 import itertools
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -43,12 +43,12 @@ RING_FROM = 4 << 20
 """Bytes from which a copy runs on a share of the multiprocessors; below, it has a block a tile."""
 
 
-ENGINE_FROM = 1 << 27
-"""Bytes from which the copy engine moves what is contiguous, or rows of `ENGINE_ROW`, between devices: 383 to 392 GB/s
-where kernels get 355 to 368; below, a kernel starts sooner. Measured on two NVIDIA H200, driver 580.159.04."""
+ENGINE_FROM = 1 << 25
+"""Bytes from which the copy engine moves rows of `ENGINE_ROW` or longer between devices: 372 GB/s each way where
+kernels get 351, and it takes no multiprocessor. At 16 MiB a kernel is as fast. Two NVIDIA H200, driver 580.159.04."""
 
-ENGINE_ROW = 4096
-"""Bytes."""
+ENGINE_ROW = 512
+"""Bytes; as fast as a run of any length, measured there."""
 
 ENGINE_COPIES = 8
 """Of two modes each, that a transfer of more modes is at most."""
@@ -120,7 +120,7 @@ def why_no_kernel(group: list[Transfer]) -> str:
     return "a negative stride" if min((min(m.source, m.destination) for m in t.modes), default=0) < 0 else ""
 
 
-Call = tuple[Any, ...]
+Call = tuple[Callable[..., Any], tuple[Any, ...]]
 """A function of the driver, and its arguments."""
 
 
@@ -138,7 +138,7 @@ class EngineCopy:
                 setattr(flat, f"{end}Device", one.address + steps * width)
                 setattr(flat, f"{end}Pitch", (*one.strides, run, run)[1] * width)
             flat.WidthInBytes, flat.Height = run * width, rows
-            self._calls.append((api.cuMemcpy2DAsync, flat))
+            self._calls.append((api.cuMemcpy2DAsync, (flat,)))
 
     @staticmethod
     def serves(source: ArrayView, destination: ArrayView) -> bool:
@@ -154,8 +154,8 @@ class EngineCopy:
 
     def launch(self, stream: int) -> None:
         """Enqueue it; the device's context is current."""
-        for copy in self._calls:
-            call("copying between devices", *copy, stream)
+        for function, arguments in self._calls:
+            call("copying between devices", function, *arguments, stream)
 
     def check(self, stream: int) -> None:
         """It has no barriers that could fail."""
@@ -167,13 +167,15 @@ class _Order(NamedTuple):
     lead: int
     stream: int
     before: list[Call]
-    launch: list[Call]
+    launch: Call
     after: list[Call]
+    every: list[Call]
+    """These three, one after the other."""
 
 
 def _make(calls: list[Call]) -> None:
-    for function, *arguments in calls:
-        (code,) = function(*arguments)
+    for function, arguments in calls:
+        code = function(*arguments)[0]
         if code:
             raise driver_failure(code, "launching a redistribution")
 
@@ -209,7 +211,7 @@ class Pushes:
         self._ended = {key: self._new_event(key[0]) for key in self._copies}
         self._graph = self._captured() if self._copies else None
         self._default = dict.fromkeys(self._devices, 0)
-        self._orders: dict[tuple[int, ...], _Order] = {}
+        self._orders: dict[tuple[int, tuple[int, ...]], _Order] = {}
 
     def _prepare(self, one: Push, sms: int) -> None:
         t, device, width = one.transfer, one.device, one.source.element_bytes
@@ -290,14 +292,14 @@ class Pushes:
         api = driver()
         key = () if stream is None else tuple(self.handles(stream).values())
         _, context = api.cuCtxGetCurrent()
-        order = self._orders.get((int(context), *key)) or self._ordered(int(context), key)
+        order = self._orders.get((int(context), key)) or self._ordered(int(context), key)
         try:
-            _make(order.before)
-            if order.stream not in DEFAULT_STREAMS and api.cuStreamIsCapturing(order.stream)[1]:
-                self._enqueue(order.lead, order.stream)
+            if order.stream in DEFAULT_STREAMS or not api.cuStreamIsCapturing(order.stream)[1]:
+                _make(order.every)
             else:
-                _make(order.launch)
-            _make(order.after)
+                _make(order.before)
+                self._enqueue(order.lead, order.stream)
+                _make(order.after)
         except BaseException:
             api.cuCtxSetCurrent(context)
             raise
@@ -308,28 +310,34 @@ class Pushes:
         api = driver()
         handles = dict(zip(self._devices, key, strict=True)) if key else self._default
         streams = {n: api.CUstream(handle) for n, handle in handles.items()}
-        lead = next((n for n, handle in handles.items() if handle not in DEFAULT_STREAMS), max(handles))
+        # the graph is launched sooner to a device that has a part of it
+        lead = next((n for n in handles if handles[n] not in DEFAULT_STREAMS), max(n for n, _ in self._copies))
         others = [n for n in handles if n != lead]
         current = context
 
-        def on(n: int, *calls: Call) -> list[Call]:
-            """Calls with a device's stream; the default streams are those of the current device."""
+        def on(n: int, function: Callable[..., Any], *arguments: Any) -> list[Call]:
+            """A call with a device's stream; the default streams are those of the current device."""
             nonlocal current
             there = int(self._devices[n].context)
             if there == current or (current and handles[n] not in DEFAULT_STREAMS):
-                return [*calls]
+                return [(function, arguments)]
             current = there
-            return [(api.cuCtxSetCurrent, self._devices[n].context), *calls]
+            return [(api.cuCtxSetCurrent, (self._devices[n].context,)), (function, arguments)]
 
-        before = [one for n in others for one in on(n, (api.cuEventRecord, self._begun[n], streams[n]))]
-        before += on(lead, *[(api.cuStreamWaitEvent, streams[lead], self._begun[n], 0) for n in others])
-        after: list[Call] = [(api.cuEventRecord, self._joined[lead], streams[lead])]
+        before: list[Call] = []
+        for n in others:
+            before += on(n, api.cuEventRecord, self._begun[n], streams[n])
+        for n in others:
+            before += on(lead, api.cuStreamWaitEvent, streams[lead], self._begun[n], 0)
+        *switch, launch = on(lead, api.cuGraphLaunch, self._graph, streams[lead])
+        before += switch
+        after = on(lead, api.cuEventRecord, self._joined[lead], streams[lead])
         for n in reversed(others):
-            after += on(n, (api.cuStreamWaitEvent, streams[n], self._joined[lead], 0))
+            after += on(n, api.cuStreamWaitEvent, streams[n], self._joined[lead], 0)
         if context and current != context:
-            after.append((api.cuCtxSetCurrent, api.CUcontext(context)))
-        order = _Order(lead, handles[lead], before, [(api.cuGraphLaunch, self._graph, streams[lead])], after)
-        self._orders[context, *key] = order
+            after.append((api.cuCtxSetCurrent, (api.CUcontext(context),)))
+        order = _Order(lead, handles[lead], before, launch, after, [*before, launch, *after])
+        self._orders[context, key] = order
         return order
 
     def handles(self, stream: StreamLike | Mapping[int, StreamLike]) -> dict[int, int]:
@@ -349,7 +357,7 @@ class Pushes:
         """Has the last launch on default streams ended? Returns at once; DeviceError if a kernel failed."""
         if self._graph is None:
             return True
-        (code,) = driver().cuEventQuery(self._joined[max(self._devices)])
+        (code,) = driver().cuEventQuery(self._joined[max(n for n, _ in self._copies)])
         if code and code.name != "CUDA_ERROR_NOT_READY":
             raise driver_failure(code, "moving data between devices")
         return not code

@@ -20,7 +20,7 @@ from cute_py.mesh.peer import PeerRedistribution, Pushes
 from cute_py.tensor.arrays import row_major
 from tests.tma.run.test_current_device import CONTEXTS, Code, TwoDevices, made_up_core
 
-SHAPE, LARGE = (8192, 8192), (32768, 16384)
+SHAPE, LARGE = (4096, 8192), (32768, 16384)
 
 
 class Driver(TwoDevices):
@@ -155,13 +155,13 @@ def test_what_stays_takes_as_many_multiprocessors_as_take_as_long_as_the_links(a
     pushed = {(0, 1): [16], (1, 0): [16]}
     assert blocks(ready(Shard(0), Shard(1))) == {(0, 0): [16], (1, 1): [16], **pushed}
     assert blocks(ready(Shard(0), Shard(0))) == {(0, 0): [132], (1, 1): [132]}
-    quarter = blocks(ready(Shard(0), SectionedShard(0, (6144, 2048))))  # device 1 keeps two parts, one after the other
+    quarter = blocks(ready(Shard(0), SectionedShard(0, (3072, 1024))))  # device 1 keeps two parts, one after the other
     assert quarter == {(0, 0): [48], (1, 1): [48, 48], **pushed}
     turned = blocks(ready(Shard(0), Shard(1), local="column", sms=8))
     assert turned == {key: [24] for key in ((0, 0), (0, 1), (1, 0), (1, 1))}, "three blocks fit on one"
 
 
-@pytest.mark.parametrize("source", [SectionedShard(0, (4096, 2048, 2048)), StridedShard(0, 4)])
+@pytest.mark.parametrize("source", [SectionedShard(0, (2048, 1024, 1024)), StridedShard(0, 4)])
 def test_long_rows_move_in_whole_tiles(api: Driver, source: Placement) -> None:
     for copies in ready(source, Shard(0))._copies.values():
         assert {one.kernels[0].source.facts["TILE_BYTES"] for one in copies} == {1 << 14}

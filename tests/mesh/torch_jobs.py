@@ -100,7 +100,7 @@ def data_arrive(rank: int, ranks: int, maps: bool = True) -> tuple[list[str], se
         prepared = plan.prepare(tensors, goals, backend=TorchTransport(maps=maps))
         for _ in range(2):
             prepared.launch()
-        how |= {line.split(",")[0].rpartition(": ")[2] for line in prepared.report().split("\n")}  # type: ignore[attr-defined]
+        how |= {line.partition(" (")[0].partition(",")[0].rpartition(": ")[2] for line in prepared.report().split("\n")}  # type: ignore[attr-defined]
         wrong += [f"{seed}" for d, array in goals.items() if not np.array_equal(array.cpu().numpy(), goal[d])]
     return wrong, how
 
