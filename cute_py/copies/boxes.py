@@ -33,7 +33,7 @@ from cute_py.gpu.kernels.edges import EDGE_THREADS, copy_edges
 from cute_py.gpu.kernels.realign import copy_realigned
 from cute_py.gpu.kernels.ring import copy_ring
 from cute_py.gpu.kernels.source import KernelSource
-from cute_py.gpu.kernels.transpose import ROW_BYTES, TILES, copy_transposed, fitting_blocks
+from cute_py.gpu.kernels.transpose import ROW_BYTES, STAYING_TILES, TILES, copy_transposed, fitting_blocks
 from cute_py.gpu.kernels.walk import cover
 from cute_py.tma.descriptor.formats import L2Promotion, TensorMapSwizzle
 from cute_py.tma.descriptor.limits import STORE_UNIT, bounds
@@ -169,12 +169,19 @@ def plan_transposed(
     rows, columns = modes[0], modes[inner]
     others = [mode for index, mode in enumerate(modes) if index not in (0, inner)]
     batches = others[0].size if others else 1
-    (height, across), line = TILES[width], ROW_BYTES // width
+    stays = tuning.form == "ring"
+    tile, line = (STAYING_TILES if stays else TILES)[width], ROW_BYTES // width
+    height, across = tile
     paired = tuning.paired and rows.size % line == 0 and columns.size % line == 0
     blocks = ceil_div(rows.size, height) * ceil_div(columns.size, across) * batches
-    stay = min(blocks, multiprocessors * fitting_blocks(width)) if tuning.form == "ring" else None
+    stay = min(blocks, multiprocessors * fitting_blocks(tile, width)) if stays else None
     kernel = copy_transposed(
-        rows.size, columns.size, width, batches=batches, paired=paired, stay=stay, **hint_arguments(tuning.hints)
+        *(rows.size, columns.size, width),
+        batches=batches,
+        tile=tile,
+        paired=paired,
+        stay=stay,
+        **hint_arguments(tuning.hints),
     )
 
     def side(role: str, address: int, inner: CopyMode, outer: CopyMode, box: tuple[int, int]) -> TensorMapTiled:

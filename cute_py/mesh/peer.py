@@ -353,15 +353,6 @@ class Pushes:
             raise InvalidValueError("the stream is of no device of this redistribution", {"devices": [*self._default]})
         return self._default | {owners[0]: handle}
 
-    def is_done(self) -> bool:
-        """Has the last launch on default streams ended? Returns at once; DeviceError if a kernel failed."""
-        if self._graph is None:
-            return True
-        (code,) = driver().cuEventQuery(self._joined[max(n for n, _ in self._copies)])
-        if code and code.name != "CUDA_ERROR_NOT_READY":
-            raise driver_failure(code, "moving data between devices")
-        return not code
-
     def check(self) -> None:
         """Wait for the devices; DeviceError if a kernel failed or a barrier did not complete."""
         for device in self._devices.values():

@@ -158,7 +158,7 @@ def test_what_stays_takes_as_many_multiprocessors_as_take_as_long_as_the_links(a
     quarter = blocks(ready(Shard(0), SectionedShard(0, (3072, 1024))))  # device 1 keeps two parts, one after the other
     assert quarter == {(0, 0): [48], (1, 1): [48, 48], **pushed}
     turned = blocks(ready(Shard(0), Shard(1), local="column", sms=8))
-    assert turned == {key: [24] for key in ((0, 0), (0, 1), (1, 0), (1, 1))}, "three blocks fit on one"
+    assert turned == {key: [8 * 13] for key in ((0, 0), (0, 1), (1, 0), (1, 1))}, "13 blocks fit on one"
 
 
 @pytest.mark.parametrize("source", [SectionedShard(0, (2048, 1024, 1024)), StridedShard(0, 4)])

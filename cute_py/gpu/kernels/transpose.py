@@ -33,6 +33,13 @@ ROW_BYTES: Final = 128
 TILES: Final[dict[int, tuple[int, int]]] = {1: (128, 128), 2: (128, 128), 4: (64, 64), 8: (64, 64)}
 """Element bytes -> rows and columns of a source tile, in elements; multiples of a box row and of eight chunks."""
 
+STAYING_TILES: Final = {**TILES, 2: (64, 64)}
+"""The same for blocks that stay: of 2 bytes, 13 small tiles on an SM move more than 3 large ones between two devices
+(0.78 ms and 0.87 for 268 MB each way by 16 SMs; two NVIDIA H200, driver 580.159.04)."""
+
+RESERVED_BYTES: Final = 1024
+"""Shared memory of a block that the system takes. CUDA programming guide, compute capability 9.0."""
+
 _LINES: Final = r"""
 // Lines of 128 bytes: of one row side by side (paired), or of one box below each other.
 __device__ __forceinline__ u32 load_line(u32 row, u32 box) {
@@ -170,14 +177,15 @@ _PAIRED: Final = (
 _ELEMENT: Final = {1: "u8", 4: "u32", 8: "u64"}
 
 
-def fitting_blocks(element_bytes: int) -> int:
-    """Blocks of an element's tile whose shared memory fits on one SM.
+def fitting_blocks(tile: tuple[int, int], element_bytes: int) -> int:
+    """Blocks of a tile whose shared memory fits on one SM.
 
-    >>> fitting_blocks(2)
-    3
+    >>> fitting_blocks((128, 128), 2), fitting_blocks((64, 64), 2)
+    (3, 13)
     """
-    height, across = TILES[element_bytes]
-    return MAX_SHARED_BYTES // (2 * height * across * element_bytes + BARRIER_BYTES)
+    height, across = tile
+    shared = 2 * height * across * element_bytes + BARRIER_BYTES
+    return (MAX_SHARED_BYTES + RESERVED_BYTES) // (shared + RESERVED_BYTES)
 
 
 def copy_transposed(
@@ -209,7 +217,7 @@ def copy_transposed(
         in_place: put the transposed tile where the tile was, through registers (elements of 2 bytes).
         pad_shared: shared memory to ask for beyond the need, in bytes, to have fewer blocks on an SM.
         stay: so many blocks, each of which moves every so manyth tile; None: one tile a block.
-        threads: of a block, a multiple of 32; by default 512 for elements of 2 bytes (the best
+        threads: of a block, a multiple of 32; by default one for 32 elements of 2 bytes (512 for 128 x 128, the best
             measured), else one for each block of elements, at most 256.
     Returns:
         the kernel; its maps have boxes of 128-byte rows, swizzled 128B: as many rows as a source tile has (source),
@@ -229,7 +237,7 @@ def copy_transposed(
             f"tile = {height} x {across} elements, band = {band}; edges must be multiples of {unit} and at most 256"
         )
     blocks = height * across * element_bytes**2 // 256
-    threads = threads or (512 if element_bytes == 2 else min(256, blocks))
+    threads = threads or (height * across // 32 if element_bytes == 2 else min(256, blocks))
     box_elements = ROW_BYTES // element_bytes
     if paired and (rows % box_elements or columns % box_elements):
         raise InvalidValueError(f"{rows} x {columns} elements; paired lines need multiples of {box_elements}")
