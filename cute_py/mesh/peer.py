@@ -53,6 +53,9 @@ ENGINE_ROW = 512
 ENGINE_COPIES = 8
 """Of two modes each, that a transfer of more modes is at most."""
 
+MOST_PITCH = (1 << 31) - 1
+"""Bytes from one row to the next. CUDA driver API, CU_DEVICE_ATTRIBUTE_MAX_PITCH of an H200."""
+
 
 def on_device(array: Any) -> bool:
     """Is it an array in the memory of a GPU? Its memory is not asked for."""
@@ -128,16 +131,18 @@ class EngineCopy:
     """Rows of one length, moved by the copy engine, which takes no multiprocessor."""
 
     def __init__(self, source: ArrayView, destination: ArrayView) -> None:
-        api, width = driver(), source.element_bytes
-        (run, rows, *others), self._calls = (*source.shape, 1, 1)[: max(2, len(source.shape))], list[Call]()
-        for index in itertools.product(*map(range, others)):
+        api, width, self._calls = driver(), source.element_bytes, list[Call]()
+        run, *rows = source.shape
+        if not rows:
+            self._calls.append((api.cuMemcpyAsync, (destination.address, source.address, run * width)))
+        for index in itertools.product(*map(range, rows[1:])) if rows else ():
             flat = api.CUDA_MEMCPY2D()
             flat.dstMemoryType = flat.srcMemoryType = api.CUmemorytype.CU_MEMORYTYPE_UNIFIED
             for end, one in (("src", source), ("dst", destination)):
                 steps = sum(i * step for i, step in zip(index, one.strides[2:], strict=True))
                 setattr(flat, f"{end}Device", one.address + steps * width)
-                setattr(flat, f"{end}Pitch", (*one.strides, run, run)[1] * width)
-            flat.WidthInBytes, flat.Height = run * width, rows
+                setattr(flat, f"{end}Pitch", one.strides[1] * width)
+            flat.WidthInBytes, flat.Height = run * width, rows[0]
             self._calls.append((api.cuMemcpy2DAsync, (flat,)))
 
     @staticmethod
@@ -146,7 +151,7 @@ class EngineCopy:
         width, (run, *rows) = source.element_bytes, source.shape or (1,)
         pitches = [pitch * width for one in (source, destination) for pitch in one.strides[1:2]]
         long = run * width >= ENGINE_ROW and run * width <= min(pitches, default=run * width)
-        together = source.strides[:1] == destination.strides[:1] == (1,) and max(pitches, default=0) < 1 << 31
+        together = source.strides[:1] == destination.strides[:1] == (1,) and max(pitches, default=0) <= MOST_PITCH
         return long and together and math.prod(rows[1:]) <= ENGINE_COPIES and source.count * width >= ENGINE_FROM
 
     def prepare(self, stream: int) -> None:

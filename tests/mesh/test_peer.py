@@ -175,7 +175,9 @@ def test_the_copy_engine_moves_much_of_long_rows(api: Driver) -> None:
     assert sum(one.WidthInBytes * one.Height for one in copies) == 2 * 2 * 8192 * 16384
     first = made._keep[1 if made._keep[0].to == 0 else 0]
     assert first.transfer.source_device != first.transfer.destination_device
+    del api.calls[:]
     whole = ready(Shard(0), Zigzag(0), shape=LARGE)
+    assert [arguments[2] for name, _, *arguments in api.calls if name == "cuMemcpyAsync"] == [1 << 28, 1 << 28]
     assert {route.how for route in whole.routes} == {"local", "engine"}
     assert {route.how for route in ready(Shard(0), Shard(1), "column", shape=LARGE).routes} == {"local", "push"}
 
