@@ -94,8 +94,7 @@ class Redistribution:
         """
         if device is not None:
             expect_integer(device, "device", 0, self.destination.devices - 1)
-        for group in self.groups(device):
-            yield from group
+        return itertools.chain.from_iterable(self.groups(device))
 
     def groups(self, device: int | None = None, source: int | None = None) -> Iterator[list[Transfer]]:
         """The transfers, those together whose elements are added: one list for each sum, in the order of devices.
