@@ -1,20 +1,26 @@
-"""Redistribution between the GPUs of one host, beside DTensor, JAX, NCCL's all_to_all and memcpyPeer, in one run.
+"""Redistribution between two GPUs of one host, beside memcpyPeer, JAX, DTensor and NCCL's all_to_all, in one run.
 
-    python -m benchmarks.mesh                                  ours, memcpyPeer, and JAX where it is installed
-    torchrun --nproc-per-node 2 -m benchmarks.mesh --ranks     DTensor, all_to_all_single with pack, ours over NCCL
+    python -m benchmarks.mesh               one process for both: ours, memcpyPeer, and JAX where it is installed
+    python -m benchmarks.mesh --ranks       one process for each: DTensor, all_to_all_single with pack, ours over NCCL
 
 A peer that is not installed, or a machine with one GPU, is a row that says 'not run'. Times are medians of --repeat
-runs, each from an idle device to an idle device.
+runs, each from an idle device to an idle device; of short copies the device's time of one of many that follow each
+other. memcpyPeer moves what crosses, in the same directions at once, and nothing that a device keeps.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import os
+import socket
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
+
+import numpy
 
 from cute_py.errors import CuteError
 from cute_py.gpu.bindings import call, driver
@@ -30,8 +36,9 @@ from cute_py.mesh import (
     distribute,
     redistribute,
 )
+from cute_py.mesh.sharded_layout import Local
 
-CASES: dict[str, tuple[Placement, Placement, str]] = {
+CASES: dict[str, tuple[Placement, Placement, Local]] = {
     "Shard(0) -> Shard(1)": (Shard(0), Shard(1), "row"),
     "Shard(1) -> Shard(0)": (Shard(1), Shard(0), "row"),
     "Shard(0) -> Shard(1), transposed": (Shard(0), Shard(1), "column"),
@@ -45,6 +52,21 @@ CASES: dict[str, tuple[Placement, Placement, str]] = {
 }
 SHAPE = (32768, 16384)
 DTENSOR = {"Shard(0) -> Shard(1)", "Shard(1) -> Shard(0)", "Shard(0) -> Replicate", "Shard(1) -> Replicate"}
+SHORT = [1 << n for n in (12, 14, 16, 18, 20)]
+BURST = 50
+"""Short copies that follow each other."""
+GPUS = ("cuda:0", "cuda:1")
+
+
+@dataclass(frozen=True)
+class Alone:
+    """All of a dimension on one device."""
+
+    dim: int
+    device: int
+
+    def pieces(self, size: int, parts: int, part: int) -> Any:
+        return numpy.array([[0, size if part == self.device else 0]])
 
 
 def median_of(run: Callable[[], object], wait: Callable[[], object], repeat: int) -> float:
@@ -63,47 +85,92 @@ def median_of(run: Callable[[], object], wait: Callable[[], object], repeat: int
 
 def row(case: str, who: str, seconds: float | None, moved: int, note: str = "") -> None:
     if seconds is None:
-        print(f"{case:36} {who:28} not run: {note}")
+        print(f"{case:34} {who:26} not run: {note}")
     else:
-        print(f"{case:36} {who:28} {seconds * 1e3:8.3f} ms {moved / seconds / 1e9:8.1f} GB/s {note}")
+        print(f"{case:34} {who:26} {seconds * 1e3:8.4f} ms {moved / seconds / 1e9:7.1f} GB/s {note}", flush=True)
 
 
-def ours(torch: Any, case: str, repeat: int, sms: int) -> None:
-    """In one process: a prepared redistribution, and the same bytes by memcpyPeer."""
-    before, after, local = CASES[case]
-    source, goal = distribute(SHAPE, 2, [before]), distribute(SHAPE, 2, [after], local=local)
-    plan = redistribute(source, goal, "bf16")
-    gpus = [f"cuda:{d}" for d in (0, 1)]
-    a, b = [
-        {d: torch.zeros(side.local_shape(d), dtype=torch.bfloat16, device=gpus[d]) for d in (0, 1)}
-        for side in (source, goal)
-    ]
+class Pair:
+    """A prepared redistribution between two GPUs of this process, and copies by memcpyPeer of as many bytes."""
 
-    def wait() -> None:
-        torch.cuda.synchronize(0)
-        torch.cuda.synchronize(1)
+    def __init__(
+        self, torch: Any, before: Placement, after: Placement, shape: tuple[int, ...], local: Any = "row", sms: int = 16
+    ) -> None:
+        source, goal = distribute(shape, 2, [before]), distribute(shape, 2, [after], local=local)
+        plan = redistribute(source, goal, "bf16")
+        self.torch = torch
+        self.source, self.goal = [
+            {d: torch.zeros(side.local_shape(d), dtype=torch.bfloat16, device=GPUS[d]) for d in (0, 1)}
+            for side in (source, goal)
+        ]
+        self.wait()
+        self.prepared = plan.prepare(self.source, self.goal, backend="peer", sms=sms)
+        self.launch = self.prepared.launch
+        self.each = {0: 0, 1: 0}
+        """Bytes that leave each device."""
+        for t in plan.transfers():
+            if t.source_device != t.destination_device:
+                self.each[t.source_device] += 2 * t.elements
+        self._contexts = [open_device(d).context for d in (0, 1)]
+        self._streams = [torch.cuda.Stream(gpu) for gpu in GPUS]
 
-    wait()
-    prepared = plan.prepare(a, b, backend="peer", sms=sms)
-    each_way = plan.bytes_moved // 2
-    row(case, "cute_py", median_of(prepared.launch, wait, repeat), each_way)
-    begin = time.perf_counter()
-    prepared.launch()
-    print(f"{'':36} {'host time of a launch':28} {(time.perf_counter() - begin) * 1e6:8.1f} us")
-    wait()
-    if not each_way:
-        return
-    api = driver()
-    contexts = [open_device(d).context for d in (0, 1)]
-    streams = [torch.cuda.Stream(gpu) for gpu in gpus]
-    size = min(each_way, a[0].nbytes, b[1].nbytes)
+    def wait(self) -> None:
+        self.torch.cuda.synchronize(0)
+        self.torch.cuda.synchronize(1)
 
-    def copies() -> None:
-        for d in (0, 1):
-            where = (b[1 - d].data_ptr(), contexts[1 - d], a[d].data_ptr(), contexts[d])
-            call("memcpyPeer", api.cuMemcpyPeerAsync, *where, size, streams[d].cuda_stream)
+    def copy(self) -> None:
+        for d, size in self.each.items():
+            if size:
+                ends = (self.goal[1 - d].data_ptr(), self._contexts[1 - d], self.source[d].data_ptr())
+                where = (*ends, self._contexts[d], min(size, self.source[d].nbytes, self.goal[1 - d].nbytes))
+                call("memcpyPeer", driver().cuMemcpyPeerAsync, *where, self._streams[d].cuda_stream)
 
-    row(case, "memcpyPeer, both ways", median_of(copies, wait, repeat), size)
+    def host_time(self, repeat: int) -> float:
+        """Seconds until a launch returns."""
+        taken = []
+        for _ in range(repeat):
+            self.wait()
+            start = time.perf_counter()
+            self.launch()
+            taken.append(time.perf_counter() - start)
+        self.wait()
+        return statistics.median(taken)
+
+    def burst(self, run: Callable[[], object], stream: Any) -> float:
+        """Seconds of the device for one of many that follow each other."""
+        torch, taken = self.torch, []
+        with torch.cuda.device(0):
+            for _ in range(5):
+                start, end = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
+                self.wait()
+                start.record(stream)
+                for _ in range(BURST):
+                    run()
+                end.record(stream)
+                self.wait()
+                taken.append(start.elapsed_time(end) / BURST / 1e3)
+        return float(min(taken))
+
+
+def one_process(torch: Any, repeat: int, sms: int) -> None:
+    """Ours and memcpyPeer: the cases, one way, short ones, and what a launch costs the host."""
+    for case, (before, after, local) in CASES.items():
+        pair = Pair(torch, before, after, SHAPE, local, sms)
+        most = max(pair.each.values())
+        row(case, "cute_py", median_of(pair.launch, pair.wait, repeat), most, f"host {pair.host_time(9) * 1e6:.1f} us")
+        row(case, "memcpyPeer", median_of(pair.copy, pair.wait, repeat), most)
+        del pair
+    for n in (16, 132):
+        pair = Pair(torch, Alone(0, 0), Alone(0, 1), (1 << 28,), sms=n)
+        row("one way, 512 MiB", f"cute_py, {n} SMs", median_of(pair.launch, pair.wait, repeat), pair.each[0])
+    row("one way, 512 MiB", "memcpyPeer", median_of(pair.copy, pair.wait, repeat), pair.each[0])
+    for size in SHORT:
+        pair = Pair(torch, Alone(0, 0), Alone(0, 1), (size // 2,))
+        stream = torch.cuda.default_stream(GPUS[0])
+        row(f"one way, {size} bytes", "cute_py", pair.burst(pair.launch, stream), size)
+        row(f"one way, {size} bytes", "memcpyPeer", pair.burst(pair.copy, pair._streams[0]), size)
+    pair = Pair(torch, Shard(0), Shard(1), (1024, 1024))
+    print(f"{'a launch, 1024 x 1024':34} {'host time':26} {pair.host_time(200) * 1e6:8.1f} us")
 
 
 def jax_rows(repeat: int) -> None:
@@ -126,44 +193,45 @@ def jax_rows(repeat: int) -> None:
     row(case, "JAX jit reshard", seconds, x.nbytes // 4)
 
 
-def ranks(torch: Any, case: str, repeat: int) -> None:
-    """Under torchrun: DTensor, all_to_all_single with pack and unpack, and ours over the process group."""
+def one_rank(rank: int, world: int, port: int, repeat: int) -> None:
+    """A process for each device: DTensor, all_to_all_single with pack and unpack, and ours over the process group."""
+    os.environ.update(NCCL_NVLS_ENABLE="0", TORCH_SYMM_MEM_DISABLE_MULTICAST="1")  # no NVLink multicast
+    import torch
     import torch.distributed as dist
     from torch.distributed import tensor as dtensor
 
-    rank, world = dist.get_rank(), dist.get_world_size()
-    before, after, local = CASES[case]
-    source, goal = distribute(SHAPE, world, [before]), distribute(SHAPE, world, [after], local=local)
-    plan = redistribute(source, goal, "bf16")
-    part = torch.zeros(source.local_shape(rank), dtype=torch.bfloat16, device="cuda")
-    each_way = plan.bytes_moved // world
+    torch.cuda.set_device(rank)
+    dist.init_process_group("nccl", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=world)
+    mesh = dist.init_device_mesh("cuda", (world,))
 
-    def show(who: str, run: Callable[[], object]) -> None:
-        seconds = median_of(run, torch.cuda.synchronize, repeat)
-        if rank == 0:
-            row(case, who, seconds, each_way)
+    def exchange(part: Any) -> Any:
+        packed = part.reshape(-1, world, SHAPE[1] // world).transpose(0, 1).contiguous()
+        out = torch.empty_like(packed)
+        dist.all_to_all_single(out, packed)
+        return out.reshape(-1, SHAPE[1] // world)
 
-    show("cute_py over the group", plan.prepare({rank: part}, backend="torch").launch)
-    if case in DTENSOR:
-        kinds = {Shard(0): dtensor.Shard(0), Shard(1): dtensor.Shard(1), Replicate(): dtensor.Replicate()}
-        mesh = dist.init_device_mesh("cuda", (world,))
-        whole = dtensor.DTensor.from_local(part, mesh, [kinds[before]])
-        show("DTensor.redistribute", lambda: whole.redistribute(mesh, [kinds[after]]))
-    if case == "Shard(0) -> Shard(1)":
-        columns = SHAPE[1] // world
+    kinds = {Shard(0): dtensor.Shard(0), Shard(1): dtensor.Shard(1), Replicate(): dtensor.Replicate()}
 
-        def exchange() -> Any:
-            packed = part.reshape(-1, world, columns).transpose(0, 1).contiguous()
-            out = torch.empty_like(packed)
-            dist.all_to_all_single(out, packed)
-            return out.reshape(-1, columns)
-
-        show("all_to_all_single with pack", exchange)
+    for case, (before, after, local) in CASES.items():
+        source, goal = distribute(SHAPE, world, [before]), distribute(SHAPE, world, [after], local=local)
+        plan = redistribute(source, goal, "bf16")
+        part = torch.zeros(source.local_shape(rank), dtype=torch.bfloat16, device="cuda")
+        runs = {"cute_py over the group": plan.prepare({rank: part}, backend="torch").launch}
+        if case in DTENSOR:
+            whole = dtensor.DTensor.from_local(part, mesh, [kinds[before]])
+            runs["DTensor"] = functools.partial(whole.redistribute, mesh, [kinds[after]])
+        if case == "Shard(0) -> Shard(1)":
+            runs["all_to_all_single, packed"] = functools.partial(exchange, part)
+        for who, run in runs.items():
+            seconds = median_of(run, torch.cuda.synchronize, repeat)
+            if rank == 0:
+                row(case, who, seconds, plan.bytes_moved // world)
+    dist.destroy_process_group()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ranks", action="store_true", help="under torchrun: the rows of one process for each GPU")
+    parser.add_argument("--ranks", action="store_true", help="the rows of one process for each GPU")
     parser.add_argument("--repeat", type=int, default=30)
     parser.add_argument("--sms", type=int, default=16)
     options = parser.parse_args()
@@ -172,13 +240,6 @@ def main() -> None:
     except ImportError:
         row("all", "cute_py", None, 0, "torch is not installed, whose memory is used")
         return
-    if options.ranks:
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-        torch.distributed.init_process_group("nccl")
-        for case in CASES:
-            ranks(torch, case, options.repeat)
-        torch.distributed.destroy_process_group()
-        return
     try:
         count = device_count() if open_device() else 0
     except CuteError as problem:
@@ -186,10 +247,14 @@ def main() -> None:
         return
     if count < 2:
         row("all", "cute_py", None, 0, "one GPU")
-        return
-    for case in CASES:
-        ours(torch, case, options.repeat, options.sms)
-    jax_rows(options.repeat)
+    elif options.ranks:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        torch.multiprocessing.spawn(one_rank, (2, port, options.repeat), nprocs=2)
+    else:
+        one_process(torch, options.repeat, options.sms)
+        jax_rows(options.repeat)
 
 
 if __name__ == "__main__":

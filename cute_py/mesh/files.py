@@ -7,6 +7,7 @@ import fnmatch
 import json
 import math
 import os
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,9 +38,12 @@ PRESETS: Mapping[str, Callable[[tuple[int, ...]], Placement]] = {
     "column-parallel": lambda shape: Shard(0),
     "row-parallel": lambda shape: Shard(len(shape) - 1),
     "embedding": lambda shape: Shard(0),
-    "gate-up": lambda shape: SectionedShard(0, (shape[0] // 2, shape[0] - shape[0] // 2)),
+    "gate-up": lambda shape: SectionedShard(0, (_rows(shape) // 2, _rows(shape) - _rows(shape) // 2)),
 }
 """Name -> placement of a weight of that shape, (outputs, inputs) as PyTorch's Linear holds it."""
+
+_FUSED_QKV = re.compile(r"fused-qkv\((\d{1,6}), *(\d{1,6})\)")
+"""Heads of queries, and of keys and values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +164,8 @@ def read_plan(path: str | os.PathLike[str]) -> ReshardPlan:
     `[source]` and `[destination]` have `mesh`, extents of the mesh, and `files`, a list or a text with `{device}`;
     `[placements]` has lines `pattern = placements`, for both sides, or each side has its own. Placements are one text
     or a list with one for each mode of the mesh: "Shard(0)", "BlockCyclic(0, 64)", "Replicate()",
-    "SectionedShard(0, (4096, 1024, 1024))", or a name of `PRESETS`.
+    "SectionedShard(0, (4096, 1024, 1024))", a name of `PRESETS`, or "fused-qkv(32, 8)" for a weight whose rows are
+    of 32 heads of queries, 8 of keys and 8 of values.
 
     Raises:
         FileFormatError: no TOML, a key that is missing or unknown.
@@ -212,8 +217,16 @@ def _side(table: dict[str, Any], name: str, folder: Path, path: str) -> Side:
     return Side(shape, tuple([folder / file for file in files]), tuple(placements))
 
 
+def _rows(shape: tuple[int, ...]) -> int:
+    return shape[0] if shape else 0
+
+
 def _placement(text: str, shape: tuple[int, ...], what: str) -> Placement:
-    made = PRESETS.get(text)
+    made, fused = PRESETS.get(text), _FUSED_QKV.fullmatch(text)
+    if fused is not None:
+        heads, others = map(int, fused.groups())
+        rows = _rows(shape) // max(1, heads + 2 * others)
+        return SectionedShard(0, (heads * rows, others * rows, others * rows))
     return made(shape) if made is not None else parse_placement(text, what)
 
 
@@ -356,10 +369,10 @@ PAGE = 4096
 def _touched(transfer: Transfer, itemsize: int) -> int:
     """Bytes of the pages that a transfer touches on both sides, at most."""
     total = 0
-    for side in (1, 2):
+    for side in ("source", "destination"):
         runs, run = transfer.elements, 1
         for mode in transfer.modes:
-            if mode[side] == run:
+            if getattr(mode, side) == run:
                 run, runs = run * mode.size, runs // mode.size
         total += runs * (run * itemsize + 2 * PAGE)
     return total

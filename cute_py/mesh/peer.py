@@ -1,23 +1,29 @@
-"""A redistribution between the GPUs of one process, over peer access.
+"""A redistribution between the GPUs that a process reaches.
 
-    pull      the kernel runs on the receiving device and reads the other's memory: where the source is aligned
-    push      it runs on the sending device and writes the other's memory: where the source is not aligned to 128 bytes
+    push      the kernel runs on the sending device and writes the other's memory
+    engine    the copy engine of the sending device does: much of long rows
+    local     what a device keeps, on as many multiprocessors as take as long as the links
     threads   layouts that no TMA box moves: threads copy tiles or vectors
     staged    no peer access, sums or swizzled parts: through host memory
 
-Kernels are those of `copies`. Each device has a stream for what it keeps and one for each device that it exchanges data
-with, so that links and memory are busy at once. A launch begins after what the devices' default streams hold, or the
-given stream, and these wait for its end: nothing waits on the host, except where a transfer is staged.
+Kernels are those of `copies`. A device pushes, since it reads a peer's memory at 333 GB/s each way where both
+directions are busy, and writes it at 364; where rows are not multiples of 128 bytes, at 238 and 369 (two NVIDIA H200,
+driver 580.159.04). What a device keeps and what it sends run beside each other: links and memory are busy at once.
+
+All of it is one graph over all devices, so that a launch is one call of the driver and few to order streams. It begins
+after what the devices' default streams hold, or the given streams, and these wait for its end: nothing waits on the
+host, except where a transfer is staged.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 
@@ -27,18 +33,28 @@ from cute_py.copies.prepared import PreparedCopy, prepare_between
 from cute_py.diagnostics import refuse
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError
 from cute_py.gpu.arrays import ArrayView, StreamLike, array_view, device_of_array, stream_handle
-from cute_py.gpu.bindings import call, driver
+from cute_py.gpu.bindings import call, driver, driver_failure
 from cute_py.gpu.device import DEFAULT_STREAMS, Device, open_device, read_memory
 from cute_py.mesh.host import Described, HostRedistribution, NumpyElements, check_memory, elements_of
 from cute_py.mesh.transfer import Plan, Transfer
 from cute_py.tensor.arrays import row_major
 
-PULL_ALIGNMENT = 128
-"""Bytes: a kernel that reads a peer's memory from another address gets 238 GB/s, where writing gets 369. Measured on
-two NVIDIA H200, driver 580.159."""
-
 RING_FROM = 4 << 20
-"""Bytes from which a copy between devices runs on `sms` multiprocessors; below, it has a block a tile."""
+"""Bytes from which a copy runs on a share of the multiprocessors; below, it has a block a tile."""
+
+
+ENGINE_FROM = 1 << 25
+"""Bytes from which the copy engine moves rows of `ENGINE_ROW` or longer between devices: 372 GB/s each way where
+kernels get 351, and it takes no multiprocessor. At 16 MiB a kernel is as fast. Two NVIDIA H200, driver 580.159.04."""
+
+ENGINE_ROW = 512
+"""Bytes; as fast as a run of any length, measured there."""
+
+ENGINE_COPIES = 8
+"""Of two modes each, that a transfer of more modes is at most."""
+
+MOST_PITCH = (1 << 31) - 1
+"""Bytes from one row to the next. CUDA driver API, CU_DEVICE_ATTRIBUTE_MAX_PITCH of an H200."""
 
 
 def on_device(array: Any) -> bool:
@@ -66,14 +82,15 @@ class GpuElements(NumpyElements):
         if view.device is None:
             raise InvalidTypeError(f"{what} must be {self.kind}; it is in host memory")
         self.views[what] = view
-        compact = all(n == 1 or a == b for n, a, b in zip(view.shape, view.strides, row_major(view.shape), strict=True))
+        steps = zip(view.shape, view.strides, row_major(view.shape), strict=True)
+        compact = not view.count or all(n == 1 or a == b for n, a, b in steps)
         same = view.dtype == self.dtype
         return Described(view.dtype.name, same, view.shape, compact, not view.readonly, *view.extent())
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How one transfer runs: "pull", "push", "threads", "local" or "staged", and why, where it is staged or threads."""
+    """How one transfer runs: "push", "engine", "local", "threads" or "staged", and why, of the last two."""
 
     source_device: int
     destination_device: int
@@ -84,6 +101,284 @@ class Route:
     def __str__(self) -> str:
         why = f" ({self.why})" if self.why else ""
         return f"{self.source_device} -> {self.destination_device}: {self.how}, {self.bytes} bytes{why}"
+
+
+class Push(NamedTuple):
+    """A transfer, the memory on both sides, the device that runs it, and the number of the one that it writes to."""
+
+    transfer: Transfer
+    source: ArrayView
+    destination: ArrayView
+    device: Device
+    to: int
+
+
+def why_no_kernel(group: list[Transfer]) -> str:
+    """Why no kernel moves these, whose elements are added; empty where one does."""
+    t = group[0]
+    if len(group) > 1:
+        return "a sum of several devices"
+    if t.source_swizzle or t.destination_swizzle:
+        return "a swizzled part"
+    return "a negative stride" if min((min(m.source, m.destination) for m in t.modes), default=0) < 0 else ""
+
+
+Call = tuple[Callable[..., Any], tuple[Any, ...]]
+"""A function of the driver, and its arguments."""
+
+
+class EngineCopy:
+    """Rows of one length, moved by the copy engine, which takes no multiprocessor."""
+
+    def __init__(self, source: ArrayView, destination: ArrayView) -> None:
+        api, width, self._calls = driver(), source.element_bytes, list[Call]()
+        run, *rows = source.shape
+        if not rows:
+            self._calls.append((api.cuMemcpyAsync, (destination.address, source.address, run * width)))
+        for index in itertools.product(*map(range, rows[1:])) if rows else ():
+            flat = api.CUDA_MEMCPY2D()
+            flat.dstMemoryType = flat.srcMemoryType = api.CUmemorytype.CU_MEMORYTYPE_UNIFIED
+            for end, one in (("src", source), ("dst", destination)):
+                steps = sum(i * step for i, step in zip(index, one.strides[2:], strict=True))
+                setattr(flat, f"{end}Device", one.address + steps * width)
+                setattr(flat, f"{end}Pitch", one.strides[1] * width)
+            flat.WidthInBytes, flat.Height = run * width, rows[0]
+            self._calls.append((api.cuMemcpy2DAsync, (flat,)))
+
+    @staticmethod
+    def serves(source: ArrayView, destination: ArrayView) -> bool:
+        """Is it faster than a kernel?"""
+        width, (run, *rows) = source.element_bytes, source.shape or (1,)
+        pitches = [pitch * width for one in (source, destination) for pitch in one.strides[1:2]]
+        long = run * width >= ENGINE_ROW and run * width <= min(pitches, default=run * width)
+        together = source.strides[:1] == destination.strides[:1] == (1,) and max(pitches, default=0) <= MOST_PITCH
+        return long and together and math.prod(rows[1:]) <= ENGINE_COPIES and source.count * width >= ENGINE_FROM
+
+    def prepare(self, stream: int) -> None:
+        """Nothing is made for a stream."""
+
+    def launch(self, stream: int) -> None:
+        """Enqueue it; the device's context is current."""
+        for function, arguments in self._calls:
+            call("copying between devices", function, *arguments, stream)
+
+    def check(self, stream: int) -> None:
+        """It has no barriers that could fail."""
+
+
+class _Order(NamedTuple):
+    """A launch as the driver's calls, between streams of the devices: nothing is left to decide when it is made."""
+
+    lead: int
+    stream: int
+    before: list[Call]
+    launch: Call
+    after: list[Call]
+    every: list[Call]
+    """These three, one after the other."""
+
+
+def _make(calls: list[Call]) -> None:
+    for function, arguments in calls:
+        code = function(*arguments)[0]
+        if code:
+            raise driver_failure(code, "launching a redistribution")
+
+
+class Pushes:
+    """Transfers as kernels of the devices that send, ready to launch.
+
+    Args:
+        pushes: what to move. devices: those that run kernels, and those whose streams wait for them.
+        sms: multiprocessors that what a device sends may use.
+
+    Attributes: `routes`, how each transfer runs and why.
+    """
+
+    def __init__(self, pushes: Sequence[Push], devices: Mapping[int, Device], sms: int) -> None:
+        self.routes: list[Route] = []
+        self._keep = pushes
+        self._devices = devices
+        self._copies: dict[tuple[int, int], list[PreparedCopy | EngineCopy]] = {}
+        sent, kept = dict.fromkeys(devices, 0), dict.fromkeys(devices, 0)
+        for one in pushes:
+            (kept if one.to == one.device.ordinal else sent)[one.device.ordinal] += one.transfer.elements
+        for one in pushes:
+            share, n = sms, one.device.ordinal
+            if one.to == n:  # for as long as the links are busy, or all there are
+                share = -(-sms * kept[n] // (sent[n] or 1))
+            self._prepare(one, min(share, one.device.multiprocessors))
+        self._streams = {key: self._new_stream(key[0]) for key in self._copies}
+        for key, copies in self._copies.items():
+            for copy in copies:
+                copy.prepare(self._streams[key])
+        self._begun, self._forked, self._joined = [{n: self._new_event(n) for n in self._devices} for _ in range(3)]
+        self._ended = {key: self._new_event(key[0]) for key in self._copies}
+        self._graph = self._captured() if self._copies else None
+        self._default = dict.fromkeys(self._devices, 0)
+        self._orders: dict[tuple[int, tuple[int, ...]], _Order] = {}
+
+    def _prepare(self, one: Push, sms: int) -> None:
+        t, device, width = one.transfer, one.device, one.source.element_bytes
+        shape = tuple([mode.size for mode in t.modes])
+        a = _moved(one.source, shape, tuple([mode.source for mode in t.modes]), t.source * width)
+        b = _moved(one.destination, shape, tuple([mode.destination for mode in t.modes]), t.destination * width)
+        how, why, size = "local" if one.to == device.ordinal else "push", "", t.elements * width
+        key = device.ordinal, one.to
+        if how == "push" and EngineCopy.serves(a, b):
+            self._copies.setdefault(key, []).append(EngineCopy(a, b))
+            self.routes.append(Route(t.source_device, t.destination_device, "engine", size))
+            return
+        ends, tuning = (side(a, "source"), side(b, "destination")), Tuning("ring" if size >= RING_FROM else "once")
+        try:
+            prepared = prepare_between(*ends, device, tuning, sms)
+        except TmaLimitError as problem:
+            prepared, how, why = prepare_between(*ends, device), "threads", problem.headline
+        if prepared.plan is not None and prepared.plan.form != "affine":
+            how, why = "threads", prepared.plan.why
+        self._copies.setdefault(key, []).append(prepared)
+        self.routes.append(Route(t.source_device, t.destination_device, how, size, why))
+
+    def _new_stream(self, ordinal: int) -> int:
+        with self._devices[ordinal].current():
+            return int(call("making a stream", driver().cuStreamCreate, 1))  # CU_STREAM_NON_BLOCKING
+
+    def _new_event(self, ordinal: int) -> Any:
+        with self._devices[ordinal].current():
+            return call("making an event", driver().cuEventCreate, 2)  # CU_EVENT_DISABLE_TIMING
+
+    def _captured(self) -> Any:
+        """All copies as one graph: what is left for a launch does not grow with their number."""
+        api = driver()
+        doing = "making a graph"
+        ((ordinal, _), lead), *_ = self._streams.items()
+        stream = api.CUstream(lead)
+        with self._devices[ordinal].current():
+            call(doing, api.cuStreamBeginCapture, stream, api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
+            try:
+                self._enqueue(ordinal, lead)
+            except BaseException:
+                api.cuStreamEndCapture(stream)
+                raise
+            graph = call(doing, api.cuStreamEndCapture, stream)
+            try:
+                return call(doing, api.cuGraphInstantiate, graph, 0)
+            finally:
+                api.cuGraphDestroy(graph)
+
+    def _enqueue(self, ordinal: int, lead: int) -> None:
+        """All copies after what the stream `lead` of a device holds, and before what it gets next."""
+        api = driver()
+        with self._devices[ordinal].current():
+            call("recording an event", api.cuEventRecord, self._forked[ordinal], lead)
+        for key, copies in self._copies.items():
+            stream = self._streams[key]
+            with self._devices[key[0]].current():
+                if stream != lead:
+                    call("ordering streams", api.cuStreamWaitEvent, stream, self._forked[ordinal], 0)
+                for one in copies:
+                    one.launch(stream)
+                call("recording an event", api.cuEventRecord, self._ended[key], stream)
+        with self._devices[ordinal].current():
+            for key, stream in self._streams.items():
+                if stream != lead:
+                    call("ordering streams", api.cuStreamWaitEvent, lead, self._ended[key], 0)
+
+    def launch(self, stream: StreamLike | Mapping[int, StreamLike] = None) -> None:
+        """Enqueue all copies, and return.
+
+        Args:
+            stream: after which data are read and written, and which waits for all of it: of one device, or number of
+                the device -> stream. Of other devices it is the default stream. Streams that are being captured into
+                a graph get the copies as nodes of it.
+        """
+        if self._graph is None:
+            return
+        api = driver()
+        key = () if stream is None else tuple(self.handles(stream).values())
+        _, context = api.cuCtxGetCurrent()
+        order = self._orders.get((int(context), key)) or self._ordered(int(context), key)
+        try:
+            if order.stream in DEFAULT_STREAMS or not api.cuStreamIsCapturing(order.stream)[1]:
+                _make(order.every)
+            else:
+                _make(order.before)
+                self._enqueue(order.lead, order.stream)
+                _make(order.after)
+        except BaseException:
+            api.cuCtxSetCurrent(context)
+            raise
+
+    def _ordered(self, context: int, key: tuple[int, ...]) -> _Order:
+        """The driver's calls of a launch between these streams, while a context is current: the lead's stream waits for
+        the others', and they for it."""
+        api = driver()
+        handles = dict(zip(self._devices, key, strict=True)) if key else self._default
+        streams = {n: api.CUstream(handle) for n, handle in handles.items()}
+        # the graph is launched sooner to a device that has a part of it
+        lead = next((n for n in handles if handles[n] not in DEFAULT_STREAMS), max(n for n, _ in self._copies))
+        others = [n for n in handles if n != lead]
+        current = context
+
+        def on(n: int, function: Callable[..., Any], *arguments: Any) -> list[Call]:
+            """A call with a device's stream; the default streams are those of the current device."""
+            nonlocal current
+            there = int(self._devices[n].context)
+            if there == current or (current and handles[n] not in DEFAULT_STREAMS):
+                return [(function, arguments)]
+            current = there
+            return [(api.cuCtxSetCurrent, (self._devices[n].context,)), (function, arguments)]
+
+        before: list[Call] = []
+        for n in others:
+            before += on(n, api.cuEventRecord, self._begun[n], streams[n])
+        for n in others:
+            before += on(lead, api.cuStreamWaitEvent, streams[lead], self._begun[n], 0)
+        *switch, launch = on(lead, api.cuGraphLaunch, self._graph, streams[lead])
+        before += switch
+        after = on(lead, api.cuEventRecord, self._joined[lead], streams[lead])
+        for n in reversed(others):
+            after += on(n, api.cuStreamWaitEvent, streams[n], self._joined[lead], 0)
+        if context and current != context:
+            after.append((api.cuCtxSetCurrent, (api.CUcontext(context),)))
+        order = _Order(lead, handles[lead], before, launch, after, [*before, launch, *after])
+        self._orders[context, key] = order
+        return order
+
+    def handles(self, stream: StreamLike | Mapping[int, StreamLike]) -> dict[int, int]:
+        """The stream of each device. InvalidValueError: one of another device."""
+        if isinstance(stream, Mapping):
+            return self._default | {n: stream_handle(one) for n, one in stream.items() if n in self._default}
+        handle = stream_handle(stream)
+        if handle in DEFAULT_STREAMS:
+            return dict.fromkeys(self._default, handle)
+        context = call("asking for the device of a stream", driver().cuStreamGetCtx, handle)
+        owners = [n for n, device in self._devices.items() if int(device.context) == int(context)]
+        if not owners:
+            raise InvalidValueError("the stream is of no device of this redistribution", {"devices": [*self._default]})
+        return self._default | {owners[0]: handle}
+
+    def check(self) -> None:
+        """Wait for the devices; DeviceError if a kernel failed or a barrier did not complete."""
+        for device in self._devices.values():
+            device.synchronize()
+        for key, copies in self._copies.items():
+            for one in copies:
+                one.check(self._streams[key])
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # at interpreter exit the bindings may be gone
+            api = driver()
+            if self._graph is not None:
+                api.cuGraphExecDestroy(self._graph)
+            for one in self._streams.values():
+                api.cuStreamDestroy(one)
+            for event in (*self._begun.values(), *self._joined.values(), *self._forked.values(), *self._ended.values()):
+                api.cuEventDestroy(event)
+
+
+def _moved(view: ArrayView, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> ArrayView:
+    return ArrayView(view.address + offset, shape, strides, view.dtype, view.device, view.readonly, view.owner)
 
 
 def has_peer_access(device: Device, other: Device) -> bool:
@@ -100,7 +395,7 @@ def has_peer_access(device: Device, other: Device) -> bool:
 
 
 class PeerRedistribution:
-    """Kernels for each transfer, on the streams of their devices; what is staged goes through host memory.
+    """Kernels for each transfer, in one graph over all devices; what is staged goes through host memory.
 
     Attributes: `destinations`; `routes`, how each transfer runs and why.
     """
@@ -114,134 +409,45 @@ class PeerRedistribution:
         sms: int,
     ) -> None:
         self.destinations = destinations
-        self.routes: list[Route] = []
-        self._keep = (sources, written)
         views = (*sources.values(), *written.values())
         self._devices = {n: open_device(n) for n in sorted({v.device for v in views if v.device is not None})}
         self._access: dict[tuple[int, int], bool] = {}
-        self._copies: dict[tuple[int, int], list[PreparedCopy]] = {}
         staged: list[list[Transfer]] = []
+        pushes: list[Push] = []
+        routes: list[Route] = []
         for group in plan.groups():
-            a, b = sources[group[0].source_device], written[group[0].destination_device]
-            why = self._why_staged(group, a, b)
+            t = group[0]
+            a, b = sources[t.source_device], written[t.destination_device]
+            here, there = int(a.device or 0), int(b.device or 0)
+            why = why_no_kernel(group) or self._why_no_access(here, there)
             if why:
                 staged.append(group)
                 size = sum(t.elements for t in group) * a.element_bytes
-                self.routes += [Route(t.source_device, t.destination_device, "staged", size, why) for t in group]
+                routes += [Route(t.source_device, t.destination_device, "staged", size, why) for t in group]
             else:
-                self._prepare(group[0], a, b, sms)
+                pushes.append(Push(t, a, b, self._devices[here], there))
+        self.pushes = Pushes(pushes, self._devices, sms)
+        self.routes = [*routes, *self.pushes.routes]
         self._staged = _Staged(plan, staged, sources, written, self._devices) if staged else None
-        self._streams = {key: self._new_stream(key[0]) for key in self._copies}
-        for key, copies in self._copies.items():
-            for one in copies:
-                one.prepare(self._streams[key])
-        self._begun = {n: self._new_event(n) for n in self._devices}
-        self._ended = {key: self._new_event(key[0]) for key in self._copies}
 
-    def _why_staged(self, group: list[Transfer], source: ArrayView, destination: ArrayView) -> str:
-        t = group[0]
-        if len(group) > 1:
-            return "a sum of several devices"
-        if t.source_swizzle or t.destination_swizzle:
-            return "a swizzled part"
-        if min((min(m.source, m.destination) for m in t.modes), default=0) < 0:
-            return "a negative stride"
-        pair = (int(source.device or 0), int(destination.device or 0))
-        if pair not in self._access:
-            one, other = (self._devices[n] for n in pair)
-            self._access[pair] = has_peer_access(one, other) and has_peer_access(other, one)
-        return "" if self._access[pair] else f"no peer access between devices {pair[0]} and {pair[1]}"
-
-    def _prepare(self, t: Transfer, source: ArrayView, destination: ArrayView, sms: int) -> None:
-        width = source.element_bytes
-        shape = tuple([mode.size for mode in t.modes])
-        a = _moved(source, shape, tuple([mode.source for mode in t.modes]), t.source * width)
-        b = _moved(destination, shape, tuple([mode.destination for mode in t.modes]), t.destination * width)
-        here, there = int(destination.device or 0), int(source.device or 0)
-        steps = [mode.source * width for mode in t.modes if mode.source > 1]
-        aligned = a.address % PULL_ALIGNMENT == 0 and all(step % PULL_ALIGNMENT == 0 for step in steps)
-        how = "local" if here == there else "pull" if aligned else "push"
-        runner, other = (there, here) if how == "push" else (here, there)
-        device = self._devices[runner]
-        size, why = t.elements * width, ""
-        if how == "local":
-            tuning, multiprocessors = Tuning(), device.multiprocessors
-        else:
-            tuning, multiprocessors = Tuning(form="ring" if size >= RING_FROM else "once"), sms
-        ends = side(a, "source"), side(b, "destination")
-        try:
-            prepared = prepare_between(*ends, device, tuning, multiprocessors)
-        except TmaLimitError as problem:
-            prepared, how, why = prepare_between(*ends, device), "threads", problem.headline
-        if prepared.plan is not None and prepared.plan.form != "affine":
-            how, why = "threads", prepared.plan.why
-        self._copies.setdefault((runner, other), []).append(prepared)
-        self.routes.append(Route(t.source_device, t.destination_device, how, size, why))
-
-    def _new_stream(self, ordinal: int) -> int:
-        with self._devices[ordinal].current():
-            return int(call("making a stream", driver().cuStreamCreate, 1))  # CU_STREAM_NON_BLOCKING
-
-    def _new_event(self, ordinal: int) -> Any:
-        with self._devices[ordinal].current():
-            return call("making an event", driver().cuEventCreate, 2)  # CU_EVENT_DISABLE_TIMING
+    def _why_no_access(self, here: int, there: int) -> str:
+        if (here, there) not in self._access:
+            self._access[here, there] = has_peer_access(self._devices[here], self._devices[there])
+        return "" if self._access[here, there] else f"no peer access between devices {here} and {there}"
 
     def launch(self, stream: StreamLike | Mapping[int, StreamLike] = None) -> None:
-        """Enqueue all copies, and return; with staged ones wait for them.
-
-        Args:
-            stream: after which data are read and written, and which waits for all of it: of one device, or number of
-                the device -> stream. Of other devices it is the default stream.
-        """
-        api = driver()
-        handles = self._handles(stream)
-        for n, event in self._begun.items():
-            with self._devices[n].current():
-                call("recording an event", api.cuEventRecord, event, handles[n])
-        for key, copies in self._copies.items():
-            with self._devices[key[0]].current():
-                for n in set(key):
-                    call("ordering streams", api.cuStreamWaitEvent, self._streams[key], self._begun[n], 0)
-                for one in copies:
-                    one.launch(self._streams[key])
-                call("recording an event", api.cuEventRecord, self._ended[key], self._streams[key])
-        for key, event in self._ended.items():
-            for n in set(key):
-                with self._devices[n].current():
-                    call("ordering streams", api.cuStreamWaitEvent, handles[n], event, 0)
+        """Enqueue all copies, and return; with staged ones wait for them. The streams are those of `Pushes.launch`."""
+        self.pushes.launch(stream)
         if self._staged is not None:
-            self._staged.launch(handles)
-
-    def _handles(self, stream: StreamLike | Mapping[int, StreamLike]) -> dict[int, int]:
-        handles = dict.fromkeys(self._devices, 0)
-        if isinstance(stream, Mapping):
-            return handles | {n: stream_handle(one) for n, one in stream.items() if n in handles}
-        handle = stream_handle(stream)
-        if handle in DEFAULT_STREAMS:
-            return dict.fromkeys(handles, handle)
-        context = call("asking for the device of a stream", driver().cuStreamGetCtx, handle)
-        owners = [n for n, device in self._devices.items() if int(device.context) == int(context)]
-        if not owners:
-            raise InvalidValueError("the stream is of no device of this redistribution", {"devices": [*handles]})
-        return handles | {owners[0]: handle}
+            self._staged.launch(self.pushes.handles(stream))
 
     def check(self) -> None:
-        """Wait for all copies; DeviceError if a kernel failed or a barrier did not complete."""
-        for key, copies in self._copies.items():
-            for one in copies:
-                one.check(self._streams[key])
+        """Wait for the devices; DeviceError if a kernel failed or a barrier did not complete."""
+        self.pushes.check()
 
     def report(self) -> str:
         """How each transfer runs, one a line."""
         return "\n".join(map(str, self.routes))
-
-    def __del__(self) -> None:
-        with contextlib.suppress(Exception):  # at interpreter exit the bindings may be gone
-            api = driver()
-            for one in self._streams.values():
-                api.cuStreamDestroy(one)
-            for event in (*self._begun.values(), *self._ended.values()):
-                api.cuEventDestroy(event)
 
 
 class _Staged:
@@ -336,7 +542,3 @@ def _new_part(plan: Plan, sources: Mapping[int, Any], device: int) -> Any:
         )
     with device_of_array(like, array_view(like).device):
         return like.new_zeros(extents) if library == "torch" else sys.modules[library].zeros(extents, like.dtype)
-
-
-def _moved(view: ArrayView, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> ArrayView:
-    return ArrayView(view.address + offset, shape, strides, view.dtype, view.device, view.readonly, view.owner)

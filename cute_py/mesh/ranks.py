@@ -1,22 +1,39 @@
 """A redistribution with one process for each device: each packs, sends, receives and unpacks its own part.
 
 check      every rank checks its memory; all learn what any of them found, and raise it together
+map        ranks of one host whose GPUs reach each other give out handles of the memory that they receive into, and open
+           those of the others; if one can't, all use messages, and know why
 here?      a launch begins when all ranks have come to it
-rounds     pack, send and receive messages of bounded size, copy what stays meanwhile, unpack
+push       mapped: each rank runs the kernels of what it sends, as one process does (`peer`); behind them it sets a flag
+           in the memory of each other one
+rounds     else: pack, send and receive messages of bounded size, copy what stays meanwhile, unpack
 arrived?   when all has arrived everywhere, scratch memory goes to the destinations
+
+A handle is of any memory that cudaMalloc made, as PyTorch's and CuPy's is. Source: CUDA driver API, cuIpcGetMemHandle,
+cuIpcOpenMemHandle.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import itertools
 import json
+import socket
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import numpy
+
 from cute_py.diagnostics import Diagnostic, diagnostics_of, refuse
-from cute_py.errors import CuteError, InvalidValueError, shortened
+from cute_py.errors import CuteError, DeviceError, InvalidValueError, shortened
+from cute_py.gpu.arrays import ArrayView, array_view
+from cute_py.gpu.bindings import call, driver
+from cute_py.gpu.device import Device, DeviceBuffer, open_device
 from cute_py.mesh.host import Elements, Part, check_memory, destination_part, new_parts, source_part, write_sum
+from cute_py.mesh.peer import Push, Pushes, Route, on_device, why_no_kernel
 from cute_py.mesh.transfer import Plan, Transfer
 from cute_py.mesh.transport import Transport
 from cute_py.mesh.watch import Watch
@@ -26,6 +43,15 @@ MESSAGES = 256 << 20
 
 MOST_MESSAGES = 200
 """Messages that `MESSAGES` is divided among; with more ranks it is so much more."""
+
+_BUS_ID = 20
+"""Characters of a device's address on the bus."""
+
+_HANDLE_BYTES = 64
+"""CU_IPC_HANDLE_SIZE."""
+
+FLAGS = 1 << 21
+"""Bytes of a rank's flags: what shares memory with other allocations is not given out."""
 
 
 @dataclass(slots=True)
@@ -57,12 +83,15 @@ class RankRedistribution:
         sources: Mapping[int, Any],
         destinations: Mapping[int, Any],
         into: Mapping[int, Any] | None,
+        sms: int,
     ) -> None:
         self.destinations = destinations
         self._watch = watch
         self._elements = watch.transport.elements(plan.dtype)
         self._into = into
-        self._rounds = _rounds(plan, watch, self._elements, sources, destinations if into is None else into)
+        written = destinations if into is None else into
+        self._mapped, self._why_messages = map_ranks(plan, watch, sources, written, sms)
+        self._rounds = _rounds(plan, watch, self._elements, sources, written) if self._mapped is None else []
         self._messages = [
             {peer: self._elements.empty(count) for peer, count in _largest(self._rounds, name).items()}
             for name in ("sent", "received")
@@ -76,17 +105,30 @@ class RankRedistribution:
         """
         with self._watch.together():
             self._watch.outcome = "the destinations are as they were"
-            self._watch.gather()
+            if self._mapped is None:
+                self._watch.gather()
+            else:
+                self._elements.settle()  # others write here as soon as they have come
+                self._mapped.meet()
             if self._into is None:
                 self._watch.outcome = "the contents of the destinations are undefined"
-            for one in self._rounds:
-                self._run(one)
-            self._elements.settle()
-            self._watch.gather()
+            if self._mapped is None:
+                for one in self._rounds:
+                    self._run(one)
+                self._elements.settle()
+                self._watch.gather()
+            else:
+                self._mapped.push()
             for device, array in (self._into or {}).items():
                 self._watch.outcome = "the contents of the destinations are undefined"
                 self._elements.flat(self.destinations[device])[...] = self._elements.flat(array)
             self._elements.settle()
+
+    def report(self) -> str:
+        """How this rank's data go, one transfer a line, or why all ranks use messages."""
+        if self._why_messages:
+            return f"messages ({self._why_messages})"
+        return "\n".join(map(str, self._mapped.routes if self._mapped else ()))
 
     def _run(self, one: _Round) -> None:
         outgoing, incoming = [
@@ -116,6 +158,7 @@ def prepare(
     sources: Mapping[int, Any],
     destinations: Mapping[int, Any] | None,
     into: Mapping[int, Any] | None,
+    sms: int,
     seconds: float,
 ) -> RankRedistribution:
     """Check on all ranks, and make the messages of this one; see `Redistribution.run`."""
@@ -143,7 +186,7 @@ def prepare(
     ]
     refuse(InvalidValueError, of_all, f"{len(of_all)} problems on {transport.ranks} ranks; nothing was moved")
     with watch.together():
-        return RankRedistribution(plan, watch, sources, destinations or {}, into)
+        return RankRedistribution(plan, watch, sources, destinations or {}, into, sms)
 
 
 def _check_ranks(plan: Plan, transport: Transport) -> list[Diagnostic]:
@@ -218,3 +261,186 @@ def _largest(rounds: list[_Round], name: str) -> dict[int, int]:
     for peer, count in itertools.chain.from_iterable(getattr(one, name).items() for one in rounds):
         found[peer] = max(found.get(peer, 0), count)
     return found
+
+
+class Opened:
+    """Memory of another process, mapped until this is dropped."""
+
+    def __init__(self, device: Device, handle: str, offset: int) -> None:
+        api = driver()
+        self._device = device
+        given = api.CUipcMemHandle()
+        ctypes.memmove(given.getPtr(), bytes.fromhex(handle), _HANDLE_BYTES)
+        with device.current():
+            lazy = api.CUipcMem_flags.CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS.value
+            self._base = int(call("opening another rank's memory", api.cuIpcOpenMemHandle, given, lazy))
+        self.address = self._base + offset
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception), self._device.current():  # not opened, or at interpreter exit
+            driver().cuIpcCloseMemHandle(self._base)
+
+
+def _handle(device: Device, address: int) -> tuple[str, int]:
+    """What another process opens an allocation with, and where an address is in it."""
+    api = driver()
+    with device.current():
+        base, _ = call("asking for an allocation", api.cuMemGetAddressRange, address)
+        handle = call("making a handle of memory", api.cuIpcGetMemHandle, base)
+    return ctypes.string_at(handle.getPtr(), _HANDLE_BYTES).hex(), address - int(base)
+
+
+class MappedRanks:
+    """What this rank writes into the memory of the others, and flags by which all of them meet.
+
+    The flags are counts in the memory of each rank's GPU, one for each rank, which that one sets.
+    """
+
+    def __init__(self, watch: Watch, device: Device | None) -> None:
+        self._watch = watch
+        self._device = open_device() if device is None else device
+        self._flags = DeviceBuffer(self._device, FLAGS)
+        self._flags.fill(0)
+        self._device.synchronize()
+        with self._device.current():
+            self._stream = int(call("making a stream", driver().cuStreamCreate, 1))  # CU_STREAM_NON_BLOCKING
+        self._others: list[int | Opened] = []
+        self._count = numpy.zeros(1, numpy.uint32)
+        self._pushes: Pushes | None = None
+
+    def offer(self) -> dict[str, Any]:
+        """What the other ranks need to set this one's flags."""
+        api = driver()
+        with self._device.current():
+            number = call("opening a device", api.cuDeviceGet, self._device.ordinal)
+            bus = call("asking for a device's address", api.cuDeviceGetPCIBusId, _BUS_ID, number)
+        return {"bus": bus.split(b"\0")[0].decode(), "flags": _handle(self._device, self._flags.address)}
+
+    def open(
+        self,
+        offers: list[dict[str, Any]],
+        transfers: list[Transfer],
+        source: ArrayView | None,
+        goal: ArrayView | None,
+        sms: int,
+    ) -> None:
+        """Map the flags of all ranks, and the memory that this one writes into; prepare its kernels."""
+        rank, device = self._watch.transport.rank, self._device
+        numbers = [self._number(r, one["bus"]) for r, one in enumerate(offers)]
+        self._others = [
+            self._flags.address if r == rank else Opened(device, *one["flags"]) for r, one in enumerate(offers)
+        ]
+        goals = {rank: goal} if goal is not None else {}
+        pushes = []
+        for t in transfers:
+            to = t.destination_device
+            if to not in goals and source is not None:
+                memory = Opened(device, *offers[to]["memory"])
+                goals[to] = ArrayView(memory.address, (1,), (1,), source.dtype, numbers[to], False, memory)
+            if source is not None:
+                pushes.append(Push(t, source, goals[to], device, numbers[to]))
+        self._pushes = Pushes(pushes, {device.ordinal: device}, sms)
+
+    def _number(self, rank: int, bus: str) -> int:
+        """Of a rank's device here. DeviceError: it can't be reached."""
+        api = driver()
+        here = call("opening a device", api.cuDeviceGet, self._device.ordinal)
+        there = call(f"finding the device of rank {rank}", api.cuDeviceGetByPCIBusId, bus.encode())
+        if int(here) != int(there) and not int(call("asking for peer access", api.cuDeviceCanAccessPeer, here, there)):
+            raise DeviceError(f"no peer access to rank {rank}")
+        return int(there)
+
+    @property
+    def routes(self) -> list[Route]:
+        """How this rank's transfers run."""
+        return self._pushes.routes if self._pushes is not None else []
+
+    def push(self) -> None:
+        """Write to the others, and return when all have written."""
+        if self._pushes is not None:
+            self._pushes.launch()
+        self.meet()
+        if self._pushes is not None:
+            self._pushes.check()
+
+    def meet(self) -> None:
+        """Wait for all ranks, each of which comes when what it launched has ended."""
+        rank, ranks, api = self._watch.transport.rank, self._watch.transport.ranks, driver()
+        self._count += 1
+        with self._device.current():
+            for one in self._others:
+                to = (one.address if isinstance(one, Opened) else one) + rank * self._count.itemsize
+                host = self._count.ctypes.data
+                call("setting a flag of another rank", api.cuMemcpyHtoDAsync, to, host, self._count.itemsize, 0)
+        missing = list(range(ranks))
+
+        def all_came() -> bool:
+            size = ranks * self._count.itemsize
+            seen = numpy.frombuffer(self._flags.read(size, stream=self._stream), numpy.uint32)
+            missing[:] = numpy.flatnonzero(seen < self._count).tolist()
+            return not missing
+
+        self._watch.until(all_came, lambda: [other for other in missing if other != rank])
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # at interpreter exit the bindings may be gone
+            driver().cuStreamDestroy(self._stream)
+
+
+def map_ranks(
+    plan: Plan, watch: Watch, sources: Mapping[int, Any], written: Mapping[int, Any], sms: int
+) -> tuple[MappedRanks | None, str]:
+    """What this rank writes into the others' memory, or None and why all of them use messages. All of them call it."""
+    rank = watch.transport.rank
+    transfers: list[Transfer] = []
+    mine: dict[str, Any] = {"why": "the transport maps no memory"}
+    mapped: MappedRanks | None = None
+    source: ArrayView | None = None
+    goal: ArrayView | None = None
+    try:
+        if watch.transport.maps:
+            mine = {"why": _why_messages(plan, watch, sources, written, transfers)}
+        if not mine["why"]:
+            source, goal = [array_view(one[rank]) if rank in one else None for one in (sources, written)]
+            one = source or goal
+            mapped = MappedRanks(watch, open_device(one.device) if one is not None else None)
+            boot = Path("/proc/sys/kernel/random/boot_id")
+            mine |= {"host": f"{socket.gethostname()} {boot.read_text() if boot.exists() else ''}", **mapped.offer()}
+            if goal is not None and goal.count:
+                mine |= {"memory": _handle(open_device(goal.device), goal.address)}
+    except CuteError as problem:
+        mine = {"why": problem.headline}
+    offers = [json.loads(text) for text in watch.gather(json.dumps(mine))]
+    why = next((f"rank {r}: {one['why']}" for r, one in enumerate(offers) if one["why"]), "")
+    if not why and len({one["host"] for one in offers}) > 1:
+        why = "the ranks are on several hosts"
+    if why or mapped is None:
+        return None, why
+    failed = ""
+    try:
+        mapped.open(offers, transfers, source, goal, sms)
+    except CuteError as problem:
+        failed = problem.headline
+    failures = watch.gather(failed)
+    why = next((f"rank {r}: {one}" for r, one in enumerate(failures) if one), "")
+    return (None, why) if why else (mapped, "")
+
+
+def _why_messages(
+    plan: Plan, watch: Watch, sources: Mapping[int, Any], written: Mapping[int, Any], transfers: list[Transfer]
+) -> str:
+    """Why this rank has to use messages; empty if it need not. `transfers` gets what it sends."""
+    rank = watch.transport.rank
+    arrays = [one[rank] for one in (sources, written) if rank in one]
+    if not all(map(on_device, arrays)):
+        return "its memory is the host's"
+    if len({array_view(one).device for one in arrays}) > 1:
+        return "its memory is on two devices"
+    for number in range(plan.destination.devices):
+        watch.step()
+        for group in plan.groups(number, rank) if rank < plan.source.devices else ():
+            why = why_no_kernel(group)
+            if why:
+                return why
+            transfers += group
+    return ""

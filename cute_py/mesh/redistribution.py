@@ -94,8 +94,7 @@ class Redistribution:
         """
         if device is not None:
             expect_integer(device, "device", 0, self.destination.devices - 1)
-        for group in self.groups(device):
-            yield from group
+        return itertools.chain.from_iterable(self.groups(device))
 
     def groups(self, device: int | None = None, source: int | None = None) -> Iterator[list[Transfer]]:
         """The transfers, those together whose elements are added: one list for each sum, in the order of devices.
@@ -199,7 +198,7 @@ class Redistribution:
         if chosen == "peer":
             return peer.prepare(self, sources, destinations, into, sms)
         transport = chosen if isinstance(chosen, Transport) else TorchTransport()
-        return ranks.prepare(self, transport, sources, destinations, into, seconds)
+        return ranks.prepare(self, transport, sources, destinations, into, sms, seconds)
 
     def run(
         self,
@@ -217,12 +216,13 @@ class Redistribution:
             sources: device -> its part, in the order of its local layout.
             destinations: device -> memory for its part, or None for new arrays.
             backend: "host": numpy arrays in one process. "peer": arrays on several GPUs in one process. "torch": one
-                process for each device, all of which call this with their own part, by its rank. "auto": "torch" for
+                process for each device, all of which call this with their own part, by its rank; GPUs of one host
+                write into each other's memory, others exchange messages. "auto": "torch" for
                 PyTorch's tensors where torch.distributed is initialised, "peer" for other arrays on GPUs, else "host".
                 A `Transport`: as "torch", over that.
             into: device -> memory for its part, which is written first: the destinations keep what they hold until
                 all of it is there.
-            sms: "peer": multiprocessors that a copy between two devices may use; 16 fill the links of an H200.
+            sms: multiprocessors of a GPU for what it sends; 16 fill the links of an H200.
             seconds: one process for each device: the bound within which a rank that ends or stalls is found.
         Returns:
             The destinations.
@@ -247,14 +247,13 @@ class Redistribution:
 
     def _to(self, device: int, source: int | None = None) -> Iterator[list[Transfer]]:
         summands = self.source.partial_devices
-        destination_swizzle = self.destination._swizzle(device)
         for box in self.destination._boxes_of(device):
-            mine = self.destination._memory_runs(device, box)
+            mine, destination_swizzle = self.destination._memory(box)
             for parts, taken in self._taken(device, box):
                 if source is not None and source - taken not in summands:
                     continue
-                theirs = self.source._memory_runs(taken, parts)
-                ends = (self.source._swizzle(taken), destination_swizzle)
+                theirs, source_swizzle = self.source._memory(parts)
+                ends = (source_swizzle, destination_swizzle)
                 for chosen in itertools.product(*map(segments, theirs, mine)):
                     # the devices of the other summands hold the same parts, at the same offsets
                     yield [transfer_of(taken + other, device, chosen, ends, other > 0) for other in summands]

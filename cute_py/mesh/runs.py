@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy
 from numpy.typing import NDArray
 
+from cute_py.copies.modes import CopyMode
+
 Column = NDArray[numpy.int64]
 
 LONGEST_PERIOD = 64
@@ -72,6 +74,8 @@ class Runs:
 
     def scaled(self, stride: int) -> Runs:
         """The same indices where local index i lies at i * stride."""
+        if stride == 1:
+            return self
         return Runs(self.start, self.length, self.offset * stride, self.step * stride)
 
 
@@ -103,20 +107,12 @@ def _overlap(a: Column, a_length: Column, b: Column, b_length: Column) -> tuple[
     return left, right, low, numpy.minimum(a[left] + a_length[left], b[right] + b_length[right]) - low
 
 
-class Mode(NamedTuple):
-    """One mode of a copy: extent, and the stride on each side."""
-
-    size: int
-    source: int
-    destination: int
-
-
 class Segment(NamedTuple):
     """Indices that both sides hold, as modes from an offset on each side."""
 
     source: int
     destination: int
-    modes: tuple[Mode, ...]
+    modes: tuple[CopyMode, ...]
 
 
 def shared(source: Runs, destination: Runs) -> int:
@@ -151,11 +147,13 @@ def _both(source: tuple[int, int, int, int], destination: tuple[int, int, int, i
     """Where two runs (start, length, offset, step) meet."""
     (a, n, p, u), (b, m, q, v) = source, destination
     low, high = max(a, b), min(a + n, b + m)
-    modes = (Mode(high - low, u, v),) if high - low > 1 else ()
+    modes = (CopyMode(high - low, u, v),) if high - low > 1 else ()
     return [Segment(p + (low - a) * u, q + (low - b) * v, modes)] if high > low else []
 
 
 def _by_index(runs: Runs) -> Runs:
+    if (runs.start[1:] > runs.start[:-1]).all():
+        return runs
     order = numpy.argsort(runs.start)
     return Runs(runs.start[order], runs.length[order], runs.offset[order], runs.step[order])
 
@@ -186,17 +184,5 @@ def _repetition(rows: Column) -> tuple[int, int]:
 
 def _segment(row: Column, count: int, apart: Column) -> Segment:
     length, source_step, destination_step, source, destination = row.tolist()
-    modes = [Mode(length, source_step, destination_step), Mode(count, int(apart[3]), int(apart[4]))]
+    modes = [CopyMode(length, source_step, destination_step), CopyMode(count, int(apart[3]), int(apart[4]))]
     return Segment(source, destination, tuple(mode for mode in modes if mode.size > 1))
-
-
-def merged(modes: list[Mode]) -> tuple[Mode, ...]:
-    """Modes by their stride at the destination, those joined that continue on both sides: the longest runs first."""
-    found: list[Mode] = []
-    for mode in sorted(modes, key=lambda mode: (abs(mode.destination), abs(mode.source))):
-        last = found[-1] if found else None
-        if last and (mode.source, mode.destination) == (last.size * last.source, last.size * last.destination):
-            found[-1] = last._replace(size=last.size * mode.size)
-        else:
-            found.append(mode)
-    return tuple(found)

@@ -29,12 +29,14 @@ class TorchTransport(Transport):
 
     Args:
         group: a process group; None: the default one, of all processes.
+        maps: ranks of one host may map each other's GPU memory; False: messages alone.
     Raises:
         DeviceError: torch.distributed is not initialised, or this process is not of the group.
     """
 
-    def __init__(self, group: Any = None) -> None:
+    def __init__(self, group: Any = None, maps: bool = True) -> None:
         torch = _torch()
+        self.maps = maps
         self._torch, self._dist = torch, torch.distributed
         if not self._dist.is_available() or not self._dist.is_initialized():
             raise DeviceError(
@@ -149,8 +151,8 @@ class TorchElements:
         return values.to(self._torch.float32 if narrow else self._type, copy=True)
 
     def settle(self) -> None:
-        if self._device.type == "cuda":
-            self._torch.cuda.current_stream(self._device).synchronize()
+        if self._torch.cuda.is_initialized():
+            self._torch.cuda.current_stream().synchronize()
 
 
 def _is(kind: Any, dtype: DType) -> bool:

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from cute_py.argument_checks import expect, expect_integer, expect_integers, expect_items
+from cute_py.copies.modes import CopyMode, merged
 from cute_py.dtypes import DType
 from cute_py.layout import ComposedLayout, Layout
-from cute_py.mesh.runs import Mode, Segment, merged
-from cute_py.mesh.sharded_layout import ShardedLayout
+from cute_py.mesh.runs import Segment
+from cute_py.mesh.sharded_layout import ShardedLayout, at_offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class Transfer:
     elements: int
     source: int
     destination: int
-    modes: tuple[Mode, ...]
+    modes: tuple[CopyMode, ...]
     source_swizzle: ComposedLayout | None = None
     destination_swizzle: ComposedLayout | None = None
     adds: bool = False
@@ -42,9 +43,9 @@ class Transfer:
         for name in ("source_device", "destination_device", "elements", "source", "destination"):
             if type(getattr(self, name)) is not int:  # a plan makes many, of plain numbers
                 object.__setattr__(self, name, int(expect_integer(getattr(self, name), name)))
-        if type(self.modes) is not tuple or any(type(mode) is not Mode for mode in self.modes):
+        if type(self.modes) is not tuple or any(type(mode) is not CopyMode for mode in self.modes):
             modes = [expect_integers(mode, "a mode", count=3) for mode in expect_items(self.modes, "modes")]
-            object.__setattr__(self, "modes", tuple([Mode(*mode) for mode in modes]))
+            object.__setattr__(self, "modes", tuple([CopyMode(*mode) for mode in modes]))
         for swizzle in (self.source_swizzle, self.destination_swizzle):
             if swizzle is not None:
                 expect(swizzle, ComposedLayout, "a swizzled layout")
@@ -67,7 +68,7 @@ class Transfer:
         *before, last = self.modes
         half = last.size // 2
         for start, size in ((0, half), (half, last.size - half)):
-            modes = (*before, last._replace(size=size)) if size > 1 else tuple(before)
+            modes = (*before, dataclasses.replace(last, size=size)) if size > 1 else tuple(before)
             yield from dataclasses.replace(
                 self,
                 elements=self.elements // last.size * size,
@@ -88,7 +89,7 @@ def _placed(modes: list[tuple[int, int]], base: int, swizzled: ComposedLayout | 
     plain = Layout(*(tuple([mode[i] for mode in modes]) for i in (0, 1))) if modes else Layout(1, 0)
     if swizzled is not None:
         return ComposedLayout(swizzled.layout_a, swizzled.offset + base, plain)
-    return plain if base == 0 else ComposedLayout(Layout(1, 1), base, plain)
+    return at_offset(plain, base)
 
 
 def transfer_of(

@@ -17,11 +17,13 @@ class Transport(ABC):
     pair of ranks arrive in the order in which they are sent. `TorchTransport` is one over torch.distributed; a class of
     your own may be one over MPI, UCX or sockets. `put` and `get` are called from a thread of their own.
 
-    Attributes: `rank`, the number of this process, which is that of its device; `ranks`, how many there are.
+    Attributes: `rank`, the number of this process, which is that of its device; `ranks`, how many there are; `maps`,
+        whether ranks of one host may map each other's GPU memory: False for messages alone.
     """
 
     rank: int
     ranks: int
+    maps: bool = True
 
     @abstractmethod
     def put(self, key: str, value: str) -> None:

@@ -145,7 +145,7 @@ class Watch:
                     self._look(ranks(), began, seen)
                     next_look = time.monotonic() + self._every
                 time.sleep(pause)
-                pause = min(1.5 * pause, LONGEST_PAUSE, self._every)
+                pause = min(1.1 * pause, LONGEST_PAUSE, self._every)
         finally:
             self._state.waits = False
             self._state.step += 1

@@ -73,7 +73,7 @@ def fresh(count: int, seed: int = 1) -> NDArray[np.uint8]:
 def test_contiguous_runs(device: Device, size: int, hints: bool) -> None:
     a, b = Place(device, fresh(size)), Place(device, np.full(size, POISON, np.uint8))
     form = run(device, (a, a.view("uint8", (size,))), (b, b.view("uint8", (size,))), hints=hints)
-    assert form in ("once", "runs")
+    assert form in ("once", "runs", "tile"), "what is shorter than a line is not the copy engine's"
 
 
 @pytest.mark.parametrize(

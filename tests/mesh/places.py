@@ -74,12 +74,11 @@ def random_distribution(random: Random, shape: tuple[int, ...]) -> ShardedLayout
     return distribute(shape, mesh, [random_placement(random, len(shape)) for _ in mesh])
 
 
+def part_of(sharded: ShardedLayout, values: np.ndarray, device: int) -> np.ndarray:
+    """What a device holds of an array, in the order of its memory."""
+    return values[np.ix_(*indices_of(sharded, device))].ravel()
+
+
 def scattered(sharded: ShardedLayout, values: np.ndarray) -> dict[int, np.ndarray]:
     """The parts of an array, as each device holds its own, flat."""
-    found = {}
-    for device in range(sharded.devices):
-        at = places(sharded, device)
-        found[device] = np.zeros(len(at), values.dtype)
-        for coordinate, place in at.items():
-            found[device][place] = values[coordinate]
-    return found
+    return {device: part_of(sharded, values, device) for device in range(sharded.devices)}

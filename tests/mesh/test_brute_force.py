@@ -3,7 +3,7 @@
 Each element has its number in the whole tensor as its value. A device's part must hold the numbers that its placements
 give it; the bytes that must cross are the elements that a device needs and does not hold.
 
-    python -m tests.mesh.test_brute_force       all 3,000 pairs; the suite has the first 60
+    python -m pytest -m slow tests/mesh/test_brute_force.py       all 3,000 pairs; otherwise the first 60
 """
 
 from __future__ import annotations
@@ -14,16 +14,10 @@ import numpy as np
 import pytest
 
 from cute_py.mesh import Placement, Replicate, ShardedLayout, distribute, redistribute
-from tests.mesh.places import indices_of, random_placement, random_shape
+from tests.mesh.places import part_of, random_placement, random_shape, scattered
 
-QUICK, PAIRS, MOST_DEVICES, DEAREST = 60, 3000, 64, 1 << 17
+QUICK, PAIRS, STEP, MOST_DEVICES, DEAREST = 60, 3000, 210, 64, 1 << 17
 """DEAREST: elements of all devices together that a pair may have."""
-
-
-def numbers(sharded: ShardedLayout, device: int) -> np.ndarray:
-    """The number in the whole tensor of each element that a device holds, in the order of its memory."""
-    whole = np.arange(int(np.prod(sharded.shape))).reshape(sharded.shape)
-    return whole[np.ix_(*indices_of(sharded, device))].ravel()
 
 
 def random_side(random: Random, shape: tuple[int, ...]) -> ShardedLayout:
@@ -41,12 +35,13 @@ def check(seed: int) -> None:
     random = Random(seed)
     shape = random_shape(random)
     source, destination = random_side(random, shape), random_side(random, shape)
-    held = {d: numbers(source, d).astype(np.uint32) for d in range(source.devices)}
+    whole = np.arange(np.prod(shape), dtype=np.uint32).reshape(shape)
+    held = scattered(source, whole)
     plan = redistribute(source, destination, "uint32", devices_per_host=random.choice((None, 1, 4)))
     got = plan.run(held, backend="host")
     needed = 0
     for device in range(destination.devices):
-        wanted = numbers(destination, device)
+        wanted = part_of(destination, whole, device)
         assert np.array_equal(got[device].ravel(), wanted), (seed, plan, device)
         needed += len(np.setdiff1d(wanted, held.get(device, ()), assume_unique=True))
     assert plan.bytes_moved == plan.minimum_bytes == 4 * needed, (seed, plan)
@@ -57,7 +52,8 @@ def test_a_sample(seed: int) -> None:
     check(seed)
 
 
-if __name__ == "__main__":
-    for number in range(PAIRS):
-        check(number)
-    print(f"{PAIRS} pairs: every element at its place, and the fewest bytes")
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(QUICK, PAIRS, STEP))
+def test_all_others(first: int) -> None:
+    for seed in range(first, min(first + STEP, PAIRS)):
+        check(seed)

@@ -150,6 +150,20 @@ def test_replicas_that_differ(plan: Path) -> None:
     assert not list(plan.parent.glob(".*"))
 
 
+def test_presets_are_their_placements(plan: Path) -> None:
+    written = plan.read_text()
+    shapes = {"a.qkv": (16, 6), "a.down": (6, 10), "a.up": (12, 6)}
+    other = written.replace("SectionedShard(0, (8, 4, 4))", "fused-qkv(2, 1)").replace("row-parallel", "Shard(1)")
+    (plan.parent / "other.toml").write_text(other.replace('"column-parallel"', '"SectionedShard(0, (6, 6))"'))
+    one, two = read_plan(plan).source, read_plan(plan.parent / "other.toml").source
+    assert [one.layout(n, s).digest() == two.layout(n, s).digest() for n, s in shapes.items()] == [True, True, False]
+    plan.write_text(written.replace('"column-parallel"', '"gate-up"'))
+    assert read_plan(plan).source.layout("a.up", (12, 6)).digest() == two.layout("a.up", (12, 6)).digest()
+    plan.write_text(written.replace("SectionedShard(0, (8, 4, 4))", "fused-qkv(3, 1)"))
+    with pytest.raises(InvalidValueError, match="sections of 15 elements; the dimension has 16"):
+        reshard(read_plan(plan))
+
+
 def test_tensors_that_no_pattern_matches(plan: Path) -> None:
     plan.write_text(PLAN.replace('"*" = "replicate"', ""))
     with pytest.raises(InvalidValueError, match=r"no placement for '(norm|step)'"):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import cute_py as cute
-from cute_py import E, Layout, as_arith_tuple
+from cute_py import ArithTuple, E, Layout, as_arith_tuple
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, LayoutError
 from cute_py.mesh import (
     BlockCyclic,
@@ -26,6 +26,7 @@ from cute_py.mesh import (
     distribute,
     from_dtensor,
     from_partition_spec,
+    redistribute,
 )
 from tests.mesh.places import indices_of, places, random_distribution, random_shape
 
@@ -107,6 +108,31 @@ def test_a_layout_is_taken_as_it_is() -> None:
     assert str(skewed.local_layout(1)) == "1:1 o 4 o (1,1,4):(0,0,1)"
     with pytest.raises(LayoutError, match="has no placements"):
         skewed.to_placements()
+
+
+class Mirrored:
+    """Ring attention's order as a stride: chunk n lies on device n, the second half on the devices backwards."""
+
+    def __init__(self, devices: int, chunk: int) -> None:
+        self.devices, self.chunk = devices, chunk
+
+    def __rmul__(self, n: Any) -> ArithTuple:
+        return ArithTuple(min(int(n), 2 * self.devices - 1 - int(n)), self.chunk * (n >= self.devices))
+
+    def __add__(self, other: Any) -> Any:
+        return 1 * self + other
+
+    __radd__ = __add__
+
+
+def test_strides_of_ones_own() -> None:
+    ring = ShardedLayout(Layout(((2, 8), 3), ((E(1) * 3, Mirrored(4, 6)), E(1))), 4)
+    same = distribute((16, 3), 4, [Zigzag(0)])
+    for d in range(4):
+        assert (ring.local_shape(d), ring.local_offset(d)) == (same.local_shape(d), same.local_offset(d))
+    plan = redistribute(ring, same, "f32")
+    assert plan.bytes_moved == 0
+    assert [t.elements for t in plan.transfers()] == [12] * 4
 
 
 def test_a_device_may_hold_several_boxes() -> None:

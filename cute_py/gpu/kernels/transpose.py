@@ -24,7 +24,7 @@ from typing import Final
 from cute_py.errors import InvalidValueError
 from cute_py.gpu.kernels.copy import BARRIER_BYTES
 from cute_py.gpu.kernels.copy_op import CopyOp, copy_functions
-from cute_py.gpu.kernels.source import KernelSource, make_kernel
+from cute_py.gpu.kernels.source import MAX_SHARED_BYTES, KernelSource, make_kernel
 from cute_py.tma.descriptor.limits import bounds
 
 ROW_BYTES: Final = 128
@@ -32,6 +32,13 @@ ROW_BYTES: Final = 128
 
 TILES: Final[dict[int, tuple[int, int]]] = {1: (128, 128), 2: (128, 128), 4: (64, 64), 8: (64, 64)}
 """Element bytes -> rows and columns of a source tile, in elements; multiples of a box row and of eight chunks."""
+
+STAYING_TILES: Final = {**TILES, 2: (64, 64)}
+"""The same for blocks that stay: of 2 bytes, 13 small tiles on an SM move more than 3 large ones between two devices
+(0.78 ms and 0.87 for 268 MB each way by 16 SMs; two NVIDIA H200, driver 580.159.04)."""
+
+RESERVED_BYTES: Final = 1024
+"""Shared memory of a block that the system takes. CUDA programming guide, compute capability 9.0."""
 
 _LINES: Final = r"""
 // Lines of 128 bytes: of one row side by side (paired), or of one box below each other.
@@ -116,48 +123,69 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_transposed(
     const __grid_constant__ TensorMap source, const __grid_constant__ TensorMap destination, ErrorRecord* record) {
   extern __shared__ __align__(1024) u8 stages[];
   const u32 from = shared_address(stages), to = from + (IN_PLACE ? 0 : TILE_BYTES), barrier = to + TILE_BYTES;
-  const u32 tile = blockIdx.x %% (TILE_ROWS * TILE_COLUMNS);
-  const u32 band = tile / (TILE_ROWS * BAND), inside = tile %% (TILE_ROWS * BAND);
-  // The last band may be narrower than the others.
-  const u32 width = (band + 1) * BAND <= TILE_COLUMNS ? BAND : TILE_COLUMNS %% BAND;
-  const u32 tile_row = inside / width, tile_column = band * BAND + inside %% width;
-  const int batch = (int)(blockIdx.x / (TILE_ROWS * TILE_COLUMNS));
-  const int row = (int)(tile_row * TILE_HEIGHT), column = (int)(tile_column * TILE_WIDTH);
   if (threadIdx.x == 0) {
     barrier_init(barrier, 1);
     barrier_init_done();
-    expect_bytes(barrier, TILE_BYTES);
+  }
+  u32 number = blockIdx.x, phase = 0;
+  do {
+    const u32 tile = number %% (TILE_ROWS * TILE_COLUMNS);
+    const u32 band = tile / (TILE_ROWS * BAND), inside = tile %% (TILE_ROWS * BAND);
+    // The last band may be narrower than the others.
+    const u32 width = (band + 1) * BAND <= TILE_COLUMNS ? BAND : TILE_COLUMNS %% BAND;
+    const u32 tile_row = inside / width, tile_column = band * BAND + inside %% width;
+    const int batch = (int)(number / (TILE_ROWS * TILE_COLUMNS));
+    const int row = (int)(tile_row * TILE_HEIGHT), column = (int)(tile_column * TILE_WIDTH);
+    if (threadIdx.x == 0) {
+      if (IN_PLACE) wait_group_read<0>();
 %(loads)s
-    prefetch_map(&destination);
-  }
-  __syncthreads();
-  if (!wait(barrier, 0, 0, TILE_BYTES, record)) return;
-  transpose_tile(from, to);
-  fence_async_shared();
-  __syncthreads();
-  if (threadIdx.x == 0) {
+      if (number == blockIdx.x) prefetch_map(&destination);
+      // The tile counts as there when the one before has left, too.
+      wait_group_read<0>();
+      expect_bytes(barrier, TILE_BYTES);
+    }
+    __syncthreads();
+    if (!wait(barrier, phase, 0, TILE_BYTES, record)) return;
+    transpose_tile(from, to);
+    fence_async_shared();
+    __syncthreads();
+    if (threadIdx.x == 0) {
 %(stores)s
-    commit_group();
-    wait_group_read<0>();
-  }
+      commit_group();
+    }
+    number += BLOCKS;
+    phase ^= 1;
+  } while (STAY && number < TILES);
+  if (threadIdx.x == 0) wait_group_read<0>();
 }
 """
 
 _BOXES: Final = (
     r"""#pragma unroll
-    for (u32 b = 0; b < TILE_WIDTH / BOX_ELEMENTS; ++b)
-      %(load)s(from + b * LOAD_BYTES, &source, barrier, column + (int)(b * BOX_ELEMENTS), row%(batch)s);""",
+      for (u32 b = 0; b < TILE_WIDTH / BOX_ELEMENTS; ++b)
+        %(load)s(from + b * LOAD_BYTES, &source, barrier, column + (int)(b * BOX_ELEMENTS), row%(batch)s);""",
     r"""#pragma unroll
-    for (u32 b = 0; b < TILE_HEIGHT / BOX_ELEMENTS; ++b)
-      if (b == 0 || row + b * BOX_ELEMENTS < ROWS)
-        %(store)s(to + b * STORE_BYTES, &destination, row + (int)(b * BOX_ELEMENTS), column%(batch)s);""",
+      for (u32 b = 0; b < TILE_HEIGHT / BOX_ELEMENTS; ++b)
+        if (b == 0 || row + b * BOX_ELEMENTS < ROWS)
+          %(store)s(to + b * STORE_BYTES, &destination, row + (int)(b * BOX_ELEMENTS), column%(batch)s);""",
 )
 _PAIRED: Final = (
-    "    %(load)s(from, &source, barrier, 0, column / (int)BOX_ELEMENTS, row%(batch)s);",
-    "    %(store)s(to, &destination, 0, row / (int)BOX_ELEMENTS, column%(batch)s);",
+    "      %(load)s(from, &source, barrier, 0, column / (int)BOX_ELEMENTS, row%(batch)s);",
+    "      %(store)s(to, &destination, 0, row / (int)BOX_ELEMENTS, column%(batch)s);",
 )
 
 _ELEMENT: Final = {1: "u8", 4: "u32", 8: "u64"}
+
+
+def fitting_blocks(tile: tuple[int, int], element_bytes: int) -> int:
+    """Blocks of a tile whose shared memory fits on one SM.
+
+    >>> fitting_blocks((128, 128), 2), fitting_blocks((64, 64), 2)
+    (3, 13)
+    """
+    height, across = tile
+    shared = 2 * height * across * element_bytes + BARRIER_BYTES
+    return (MAX_SHARED_BYTES + RESERVED_BYTES) // (shared + RESERVED_BYTES)
 
 
 def copy_transposed(
@@ -172,10 +200,11 @@ def copy_transposed(
     paired: bool = False,
     in_place: bool = False,
     pad_shared: int = 0,
+    stay: int | None = None,
     load_hint: str | None = None,
     store_hint: str | None = None,
 ) -> KernelSource:
-    """destination[b][c][r] = source[b][r][c]; one tile a block.
+    """destination[b][c][r] = source[b][r][c]; one tile a block, or a few blocks that stay.
 
     Args:
         rows, columns: of one source matrix, in elements; columns are contiguous in the source.
@@ -187,12 +216,13 @@ def copy_transposed(
             once; needs rows and columns that are multiples of a line.
         in_place: put the transposed tile where the tile was, through registers (elements of 2 bytes).
         pad_shared: shared memory to ask for beyond the need, in bytes, to have fewer blocks on an SM.
-        threads: of a block, a multiple of 32; by default 512 for elements of 2 bytes (the best
+        stay: so many blocks, each of which moves every so manyth tile; None: one tile a block.
+        threads: of a block, a multiple of 32; by default one for 32 elements of 2 bytes (512 for 128 x 128, the best
             measured), else one for each block of elements, at most 256.
     Returns:
         the kernel; its maps have boxes of 128-byte rows, swizzled 128B: as many rows as a source tile has (source),
-        or columns (destination). Paired, a box has all lines of a tile's row as its second mode. Blocks = tiles of
-        the source x batches.
+        or columns (destination). Paired, a box has all lines of a tile's row as its second mode. Blocks = `stay`, or
+        tiles of the source x batches.
     Raises:
         InvalidValueError: an element width that is not in `TILES`, or a tile that boxes or blocks do not divide.
     """
@@ -207,14 +237,18 @@ def copy_transposed(
             f"tile = {height} x {across} elements, band = {band}; edges must be multiples of {unit} and at most 256"
         )
     blocks = height * across * element_bytes**2 // 256
-    threads = threads or (512 if element_bytes == 2 else min(256, blocks))
+    threads = threads or (height * across // 32 if element_bytes == 2 else min(256, blocks))
     box_elements = ROW_BYTES // element_bytes
     if paired and (rows % box_elements or columns % box_elements):
         raise InvalidValueError(f"{rows} x {columns} elements; paired lines need multiples of {box_elements}")
     rank = 2 + (batches > 1) + paired
     load, store = CopyOp("load", rank, hint=load_hint), CopyOp("store", rank, hint=store_hint)
+    tiles = -(-rows // height) * -(-columns // across) * batches
     constants = {
         "THREADS": threads,
+        "TILES": tiles,
+        "BLOCKS": stay or tiles,
+        "STAY": int(stay is not None),
         "ROWS": rows,
         "COLUMNS": columns,
         "TILE_HEIGHT": height,

@@ -64,7 +64,8 @@ CHANGES: dict[str, tuple[TensorMap, str]] = {
     ),
     "a stride below another": (
         TensorMapTiled(6, 0x1000, (64, 8, 4, 8), (8192, 100, 90000), (64, 1, 1, 1)),
-        "globalStrides (8192, 100, 90000) -> (8192, 112, 90000) bytes: round the stride of dimension 2 up to 56 elements",
+        "globalStrides (8192, 100, 90000) -> (8192, 112, 90000) bytes: round the stride of dimension 2 up "
+        "to 56 elements",
     ),
 }
 

@@ -1,0 +1,199 @@
+"""What a redistribution between GPUs asks of the driver, of which this one is made up: what runs is in tests/gpu."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from cute_py.copies import prepared
+from cute_py.dtypes import as_dtype
+from cute_py.errors import DeviceError
+from cute_py.gpu import arrays, device, launch
+from cute_py.gpu.arrays import ArrayView
+from cute_py.gpu.launch import LoadedKernel
+from cute_py.gpu.nvrtc import CompiledKernel
+from cute_py.mesh import Placement, SectionedShard, Shard, StridedShard, Zigzag, distribute, peer, redistribute
+from cute_py.mesh.peer import PeerRedistribution, Pushes
+from cute_py.tensor.arrays import row_major
+from tests.tma.run.test_current_device import CONTEXTS, Code, TwoDevices, made_up_core
+
+SHAPE, LARGE = (4096, 8192), (32768, 16384)
+
+
+class Driver(TwoDevices):
+    """Two devices that reach each other. Streams 1000 and more are the redistribution's own; of events and graphs it
+    has no notion but their numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made = 1000
+        self.capturing: set[int] = set()
+        self.calls: list[tuple[Any, ...]] = []
+        self.fails = ""
+        self.CUcontext = int
+        self.CUmemorytype = SimpleNamespace(CU_MEMORYTYPE_UNIFIED=4)
+        self.CUDA_MEMCPY2D = SimpleNamespace
+        self.CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2)
+
+    def __getattr__(self, name: str) -> Any:
+        anything = super().__getattr__(name)
+
+        def noted(*arguments: Any) -> tuple[Any, ...]:
+            self.calls.append((name, self.current, *arguments))
+            if name == self.fails:
+                return (SimpleNamespace(name="CUDA_ERROR_UNKNOWN"),)
+            if name in ("cuStreamCreate", "cuEventCreate"):
+                self.made += 1
+                self.streams[self.made] = self.current
+                return Code(0), self.made
+            if name == "cuStreamIsCapturing":
+                return Code(0), int(arguments[0] in self.capturing)
+            if name in ("cuStreamEndCapture", "cuGraphInstantiate", "cuDeviceCanAccessPeer"):
+                return Code(0), 1
+            return anything(*arguments)
+
+        return noted
+
+    def names(self) -> list[str]:
+        return [name for name, *_ in self.calls]
+
+
+@pytest.fixture
+def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
+    made = Driver()
+    for module in (device, arrays, launch, peer):
+        monkeypatch.setattr(module, "driver", lambda: made)
+    monkeypatch.setattr(device, "core", made_up_core)
+    monkeypatch.setattr(launch.WaitRecord, "check", lambda *arguments: None)
+
+    def load(source: Any, where: Any) -> LoadedKernel:
+        return LoadedKernel(where, CompiledKernel(source, "sm_90a", b"", "", "made up", 0.0), SimpleNamespace(handle=1))
+
+    monkeypatch.setattr(prepared, "load_kernel", load)
+    device._open.cache_clear()
+    yield made
+    device._open.cache_clear()
+
+
+def ready(
+    source: Placement, destination: Placement, local: Any = "row", sms: int = 16, shape: tuple[int, ...] = SHAPE
+) -> Pushes:
+    sides = distribute(shape, 2, [source]), distribute(shape, 2, [destination], local=local)
+    views = []
+    for number, one in enumerate(sides):
+        shapes = {d: one.local_shape(d) for d in (0, 1)}
+        views.append(
+            {
+                d: ArrayView((1 + 2 * number + d) << 36, n, row_major(n), as_dtype("bf16"), d, False, None)
+                for d, n in shapes.items()
+            }
+        )
+    made = redistribute(*sides, "bf16").prepare(*views, backend="peer", sms=sms)
+    assert isinstance(made, PeerRedistribution)
+    return made.pushes
+
+
+def test_a_launch_is_few_calls_whatever_it_moves(api: Driver) -> None:
+    for source in (Shard(0), StridedShard(0, 64)):
+        made = ready(source, Shard(1))
+        made.launch()
+        del api.calls[:]
+        made.launch()
+        assert api.names() == [
+            "cuEventRecord",  # of device 0's stream, which is current
+            "cuStreamWaitEvent",
+            "cuGraphLaunch",
+            "cuEventRecord",
+            "cuStreamWaitEvent",
+        ]
+        assert [current for _, current, *_ in api.calls] == [CONTEXTS[n] for n in (0, 1, 1, 1, 0)]
+        assert api.current == CONTEXTS[0]
+        api.current = 555
+        made.launch()
+        assert api.current == 555
+        api.current = 0
+        made.launch()
+        assert api.current == CONTEXTS[0], "where there was none"
+
+
+def test_all_kernels_are_in_the_graph_after_one_event_and_before_its_end(api: Driver) -> None:
+    made = ready(Shard(0), Shard(1))
+    begin, end = api.names().index("cuStreamBeginCapture"), api.names().index("cuStreamEndCapture")
+    inside = api.calls[begin + 1 : end]
+    lead = api.calls[begin][2]
+    assert [name for name, *_ in inside].count("cuLaunchKernelEx") == 4
+    launched = [(current, arguments[0].hStream) for name, current, *arguments in inside if name == "cuLaunchKernelEx"]
+    assert {stream for _, stream in launched} == set(made._streams.values())
+    assert all(api.streams[stream] == current for current, stream in launched)
+    forked = inside[0][2]
+    waits = [(stream, event) for name, _, stream, event, *_ in inside if name == "cuStreamWaitEvent"]
+    assert {stream for stream, event in waits if event == forked} == set(made._streams.values()) - {lead}
+    assert {event for stream, event in waits if stream == lead} == {
+        made._ended[key] for key, stream in made._streams.items() if stream != lead
+    }
+
+
+def test_a_stream_that_is_captured_gets_the_kernels(api: Driver) -> None:
+    made = ready(Shard(0), Shard(1))
+    api.capturing = {7}
+    del api.calls[:]
+    made.launch({0: 7, 1: 8})
+    assert "cuGraphLaunch" not in api.names()
+    assert api.names().count("cuLaunchKernelEx") == 4
+    api.capturing = set()
+    made.launch({0: 7, 1: 8})
+    assert api.names().count("cuGraphLaunch") == 1
+
+
+def test_what_stays_takes_as_many_multiprocessors_as_take_as_long_as_the_links(api: Driver) -> None:
+    def blocks(made: Pushes) -> dict[tuple[int, int], list[int]]:
+        return {key: [n for one in copies for n in one.blocks] for key, copies in made._copies.items()}
+
+    pushed = {(0, 1): [16], (1, 0): [16]}
+    assert blocks(ready(Shard(0), Shard(1))) == {(0, 0): [16], (1, 1): [16], **pushed}
+    assert blocks(ready(Shard(0), Shard(0))) == {(0, 0): [132], (1, 1): [132]}
+    quarter = blocks(ready(Shard(0), SectionedShard(0, (3072, 1024))))  # device 1 keeps two parts, one after the other
+    assert quarter == {(0, 0): [48], (1, 1): [48, 48], **pushed}
+    turned = blocks(ready(Shard(0), Shard(1), local="column", sms=8))
+    assert turned == {key: [8 * 13] for key in ((0, 0), (0, 1), (1, 0), (1, 1))}, "13 blocks fit on one"
+
+
+@pytest.mark.parametrize("source", [SectionedShard(0, (2048, 1024, 1024)), StridedShard(0, 4)])
+def test_long_rows_move_in_whole_tiles(api: Driver, source: Placement) -> None:
+    for copies in ready(source, Shard(0))._copies.values():
+        assert {one.kernels[0].source.facts["TILE_BYTES"] for one in copies} == {1 << 14}
+
+
+def test_the_copy_engine_moves_much_of_long_rows(api: Driver) -> None:
+    made = ready(Zigzag(0), Shard(1), shape=LARGE)
+    assert {route.how for route in made.routes} == {"local", "engine"}
+    copies = [arguments[0] for name, _, *arguments in api.calls if name == "cuMemcpy2DAsync"]
+    assert {(one.WidthInBytes, one.srcPitch, one.dstPitch) for one in copies} == {(16384, 32768, 16384)}
+    assert sum(one.WidthInBytes * one.Height for one in copies) == 2 * 2 * 8192 * 16384
+    first = made._keep[1 if made._keep[0].to == 0 else 0]
+    assert first.transfer.source_device != first.transfer.destination_device
+    del api.calls[:]
+    whole = ready(Shard(0), Zigzag(0), shape=LARGE)
+    assert [arguments[2] for name, _, *arguments in api.calls if name == "cuMemcpyAsync"] == [1 << 28, 1 << 28]
+    assert {route.how for route in whole.routes} == {"local", "engine"}
+    assert {route.how for route in ready(Shard(0), Shard(1), "column", shape=LARGE).routes} == {"local", "push"}
+
+
+@pytest.mark.parametrize("fails", ["cuEventRecord", "cuGraphLaunch", "cuStreamWaitEvent"])
+def test_a_call_that_fails_is_reported_and_the_context_is_back(api: Driver, fails: str) -> None:
+    made = ready(Shard(0), Shard(1))
+    api.fails = fails
+    with pytest.raises(DeviceError, match="launching a redistribution: CUDA_ERROR_UNKNOWN"):
+        made.launch()
+    assert api.current == CONTEXTS[0]
+
+
+def test_a_capture_that_fails_is_ended(api: Driver) -> None:
+    api.fails = "cuLaunchKernelEx"
+    with pytest.raises(DeviceError, match="CUDA_ERROR_UNKNOWN"):
+        ready(Shard(0), Shard(1))
+    assert "cuStreamEndCapture" in api.names()
+    assert "cuGraphInstantiate" not in api.names()
