@@ -3,12 +3,11 @@
 A descriptor of wgmma has a start, two offsets and a swizzle. Counted in bytes, with W the width of the swizzle (16
 without one) and U = W / 16:
 
-    K-major    row r, byte b of K         (r % 8) * W + (r / 8) * SBO + b                    b < W
+    K-major    row r, byte b of K         (r % 8) * W + (r / 8) * SBO + b % W + (b / W) * LBO
     MN-major   unit u of 16 bytes, k      (k % 8) * W + (u % U) * 16 + (u / U) * LBO + (k / 8) * SBO
 
-Without a swizzle, a K-major operand's next 16 bytes of K are LBO away, and LBO and SBO of an MN-major one change
-places. The swizzle then acts on the bits of the address: bits 7 to 9 are XORed onto bits 4 to 6, as many of them as
-the swizzle has.
+Without a swizzle LBO and SBO of an MN-major operand change places. The swizzle then acts on the bits of the address:
+bits 7 to 9 are XORed onto bits 4 to 6, as many of them as the swizzle has.
 Source: PTX ISA, "Shared Memory Matrix Layout" of wgmma; that each of these runs is measured (docs/measurements).
 """
 
@@ -75,7 +74,7 @@ def operand_bytes(memory: Array, descriptor: int, major: Major, extent: int, dep
     size = bits // 8
     row, k = np.arange(extent)[:, None], np.arange(depth)[None, :]
     if major is Major.K:
-        at = (row % 8) * width + (row // 8) * stride + (k * size) % width + (k * size) // width * (leading if plain else width)
+        at = (row % 8) * width + (row // 8) * stride + (k * size) % width + (k * size) // width * leading
     else:
         far, deep = (stride, leading) if plain else (leading, stride)
         unit = row * size // UNIT_BYTES

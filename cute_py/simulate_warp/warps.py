@@ -416,6 +416,7 @@ _ARITHMETIC: Final[Mapping[str, Callable[[list[Any], int, str], Any]]] = {
     "or": lambda v, bits, kind: v[0] | v[1],
     "xor": lambda v, bits, kind: v[0] ^ v[1],
     "not": lambda v, bits, kind: ~v[0],
+    "popc": lambda v, bits, kind: np.bitwise_count(v[0]),
     "shl": lambda v, bits, kind: np.where(v[1] < bits, v[0] << np.minimum(v[1], bits - 1).astype(v[0].dtype), 0),
     "shr": lambda v, bits, kind: np.where(v[1] < bits, v[0] >> np.minimum(v[1], bits - 1).astype(v[0].dtype), 0),
 }
