@@ -11,7 +11,7 @@ from benchmarks.silicon.build import build
 def main() -> None:
     """Build, or run a stage."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("action", choices=("build", "matrix", "mover", "group", "sparse", "random"))
+    parser.add_argument("action", choices=("build", "matrix", "mover", "group", "sparse", "random", "tiles", "conversions"))
     parser.add_argument("folder", type=Path, help="where the cubins are")
     parser.add_argument("out", type=Path, nargs="?", help="where results go")
     parser.add_argument("--seconds", type=float, default=90, help="bound of the stage group")
@@ -20,6 +20,7 @@ def main() -> None:
         print("\n".join(build(options.folder)))
         return
     from benchmarks.silicon import measure
+    from benchmarks.silicon.conversions import run_conversions
     from benchmarks.silicon.device import Runner
 
     runner = Runner(options.folder)
@@ -30,6 +31,8 @@ def main() -> None:
         "mover": measure.run_mover,
         "sparse": measure.run_sparse,
         "random": measure.run_random,
+        "tiles": measure.run_tiles,
+        "conversions": run_conversions,
     }
     if options.action == "group":
         measure.run_group(runner, options.out, options.seconds)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from benchmarks.silicon.conversions import build_conversions
 from benchmarks.silicon.forms import group_forms, matrix_forms, mover_forms
 from benchmarks.silicon.kernels import REDUCE, group_kernel, matrix_kernel, module, mover_kernel
 
@@ -46,4 +47,4 @@ def build(folder: Path) -> Sequence[str]:
         target = folder / "reduce.cubin"
         command = ["nvcc", "-gencode=arch=compute_90a,code=sm_90a", "-cubin", str(source), "-o", str(target)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
-    return [*said, f"reduce: {done.returncode} {done.stderr[:2000]}"]
+    return [*said, build_conversions(folder), f"reduce: {done.returncode} {done.stderr[:2000]}"]

@@ -86,4 +86,4 @@ class Runner:
         """Device and driver."""
         name = call("asking", self.api.cuDeviceGetName, 100, self.device)
         version = call("asking", self.api.cuDriverGetVersion)
-        return {"device": name.decode().strip("\0"), "cuda": f"{version // 1000}.{version % 1000 // 10}"}
+        return {"device": name.decode().partition("\0")[0].strip(), "cuda": f"{version // 1000}.{version % 1000 // 10}"}

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
 
-_FLOATS = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
+FLOATS = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 _ONE = {"e4m3": 0x38, "e5m2": 0x3C, "f16": 0x3C00, "bf16": 0x3F80, "tf32": 0x3F800000}
 
 
@@ -51,7 +51,7 @@ def results(kind: str, sums: str) -> Array:
     value = bits.astype(np.uint32).view(np.float32) if kind == "tf32" else None
     if value is None:
         width = np.uint8 if kind in ("e4m3", "e5m2") else np.uint16
-        value = bits.astype(width).view(_FLOATS[kind]).astype(np.float32)
+        value = bits.astype(width).view(FLOATS[kind]).astype(np.float32)
     if sums == "f32":
         return value.view(np.uint32).astype(np.uint64)
     return value.astype(np.float16).view(np.uint16).astype(np.uint64)

@@ -135,6 +135,5 @@ def mover_forms() -> list[MoverForm]:
     for mode, control in (("idx", 0x181F), ("up", 0x1800), ("down", 0x181F), ("bfly", 0x101F)):
         text = f"shfl.sync.{mode}.b32 %d0|%q0, %s1, %s2, {control}, 0xffffffff; selp.u32 %d1, 1, 0, %q0;"
         found.append(MoverForm(f"v{len(found)}", text, 3, 2, 512, f"shfl {mode} segments"))
-    for mode in ("", ".f4e", ".b4e", ".rc8", ".ecl", ".ecr", ".rc16"):
-        found.append(MoverForm(f"v{len(found)}", f"prmt.b32{mode} %d0, %s1, %s2, %s3;", 4, 1, 512, f"prmt{mode}"))
+    found.append(MoverForm(f"v{len(found)}", "prmt.b32 %d0, %s1, %s2, %s3;", 4, 1, 512, "prmt"))
     return found

@@ -9,13 +9,14 @@ from __future__ import annotations
 import functools
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.silicon.device import Array, Runner
-from benchmarks.silicon.encodings import digit, digit_count, one, pack, patterns, results
+from benchmarks.silicon.encodings import FLOATS, digit, digit_count, one, pack, patterns, results, unpack
 from benchmarks.silicon.forms import (
     BITS, CUTE_TYPES, SWIZZLES, MatrixForm, Operand, group_forms, matrix_forms, mover_forms,
 )  # fmt: skip
@@ -29,13 +30,13 @@ TIMES = 40
 
 
 def random_registers(kind: str, shape: tuple[int, ...], bits: int, rng: np.random.Generator, style: int) -> Array:
-    """Random words of an operand: any integers; floats that are normal (style 0), small integers (1), or of exponents far
-    apart (2)."""
+    """Random words of an operand: any integers; floats that are normal (style 0), small integers (1), of exponents far
+    apart (2), or any bits at all (3)."""
     per = max(1, 32 // bits)
     full = (*shape[:-2], shape[-2] * per, shape[-1])
     if kind == "f64":
         return rng.standard_normal(shape).view(np.uint64)
-    if kind in ("s8", "u8", "s4", "u4", "b1", "s32"):
+    if style == 3 or kind in ("s8", "u8", "s4", "u4", "b1", "s32"):
         return rng.integers(0, 1 << 32, shape, dtype=np.uint32)
     value = rng.standard_normal(full)
     if style == 1:
@@ -47,13 +48,11 @@ def random_registers(kind: str, shape: tuple[int, ...], bits: int, rng: np.rando
 
 def words_of(kind: str, value: Array) -> Array:
     """Floats (.., element, lane) as words (.., register, lane)."""
-    from benchmarks.silicon.encodings import _FLOATS
-
     if kind in ("f32", "tf32"):
         raw = value.astype(np.float32).view(np.uint32)
         return raw & np.uint32(0xFFFFE000) if kind == "tf32" else raw
     with np.errstate(over="ignore"):
-        raw = value.astype(_FLOATS[kind]).view(np.uint8 if kind in ("e4m3", "e5m2") else np.uint16)
+        raw = value.astype(FLOATS[kind]).view(np.uint8 if kind in ("e4m3", "e5m2") else np.uint16)
     return np.moveaxis(pack(np.moveaxis(raw, -2, -1), BITS[kind]), -1, -2)
 
 
@@ -99,8 +98,6 @@ def run_matrix_kernel(runner: Runner, form: MatrixForm, inputs: Array) -> Array:
 
 def measured_products(form: MatrixForm, out: Array, elements: int, places: int, digits: int) -> Array:
     """(position of A, lane, value of D) -> position of B that it meets there, or -1."""
-    from benchmarks.silicon.encodings import unpack
-
     d = form.types[2]
     width = {"f16": 16}.get(d, form.form.words * 8)
     found = unpack(np.moveaxis(out, 1, 2), width)  # run, lane, value
@@ -138,7 +135,7 @@ def run_matrix(runner: Runner, out: Path) -> None:
         a, b, d = form.types
         counts = form.form.counts
         parts = []
-        for style in (0, 0, 0, 1, 2, 2, 2, 2):
+        for style in (0, 0, 1, 2, 2, 3, 3, 3):
             sums = ("s32" if a in ("s8", "u8", "s4", "u4", "b1") else d) if a != "f64" else "f64"
             words = [
                 random_registers(x, (1, c, 32), BITS[x], rng, style)
@@ -429,7 +426,7 @@ def run_random(runner: Runner, out: Path) -> None:
             continue
         key = f"{form.form.instruction} {'RS' if form.form.a_registers else 'SS'} {form.majors[0]} {form.majors[1]}"
         a, b, d = form.types
-        for style in (0, 2):
+        for style in (2, 3):
             turn += 1
             swizzle = next(s for s in SWIZZLES[turn % 4 :: -1] if placed(form, s) is not None)
             at = placed(form, swizzle)
@@ -455,3 +452,77 @@ def run_random(runner: Runner, out: Path) -> None:
                 report[key] = {"failed": f"{type(problem).__name__}: {problem}"[:300]}
     np.savez_compressed(out / "random.npz", **held)
     _finish(out, "random", report)
+
+
+# ---- wgmma, tiles of several instructions --------------------------------------------------------------------------
+
+
+def tile_cases() -> Iterator[tuple[Operand, int, str]]:
+    """(form, its number, swizzle): one form of each width and pair of majors, N = 64."""
+    wanted = {("f16", "f16", "f32"), ("tf32", "tf32", "f32"), ("s8", "s8", "s32")}
+    for number, form in enumerate(group_forms()):
+        plain = not form.form.a_registers and "satfinite" not in form.form.instruction
+        if form.shape[1] == 64 and form.types in wanted and plain:
+            for swizzle in SWIZZLES:
+                yield form, number, swizzle
+
+
+def tile_of(extents: tuple[int, int], kind: str, major: str, swizzle: str, start: int) -> tuple[Any, Array, int]:
+    """A tensor of a tile in shared memory, (row, k) -> element of its memory, and its bytes."""
+    layout = gmma_layout(f"{major}_{swizzle}", CUTE_TYPES[kind])
+    whole = tile_to_shape(layout, tuple(Int(x) for x in extents))
+    index = np.asarray(offsets(whole)).reshape(extents, order="F")
+    return make_tensor(make_smem_ptr(start, CUTE_TYPES[kind]), whole), index, int(np.prod(extents)) * BITS[kind] // 8
+
+
+def run_tiles(runner: Runner, out: Path) -> None:
+    """Descriptors of every instruction's part of larger tiles: 128 rows of A, 64 of B, two swizzles of K; small integers."""
+    report: dict[str, Any] = {}
+    for form, number, swizzle in tile_cases():
+        key = f"{form.types[0]} {form.majors[0]} {form.majors[1]} {swizzle}"
+        try:
+            a, b, d = form.types
+            k = form.shape[2]
+            depth = 2 * max(k, (128 << SWIZZLES.index(swizzle)) // BITS[a])
+            first, a_at, a_bytes = tile_of((128, depth), a, form.majors[0], swizzle, 0)
+            start = -(-a_bytes // 1024) * 1024
+            second, b_at, b_bytes = tile_of((64, depth), b, form.majors[1], swizzle, start)
+            rng = np.random.default_rng(5)
+            values = [rng.integers(-4, 5, x) for x in ((128, depth), (64, depth))]
+            image = np.zeros(start + b_bytes, np.uint8)
+            for value, at, offset, kind in ((values[0], a_at, 0, a), (values[1], b_at, start, b)):
+                flat = np.zeros(value.size)
+                flat[at.reshape(-1)] = value.reshape(-1)
+                raw = element_bits(kind, flat).view(np.uint8)
+                image[offset : offset + raw.size] = raw
+            table = np.asarray(offsets(MMA_ATOMS[form.operation].layoutC_TV)).reshape(128, -1, order="F")
+            right = total = 0
+            for row in range(2):
+                for block in range(depth // k):
+                    parts = [
+                        local_tile(x, (Int(64), Int(k)), (r, block)) for x, r in ((first, row), (second, 0))
+                    ]
+                    desc = [make_gmma_desc(m, x).encode() for m, x in zip(form.majors, parts, strict=True)]
+                    launch_group(runner, form, number, image, (desc[0], desc[1]), 1, (0, 0))
+                    raw = runner.get("out", (form.form.registers, 128), np.uint32)
+                    found = raw.view(np.float32 if d == "f32" else np.int32).T
+                    x = values[0][64 * row : 64 * row + 64, block * k : block * k + k]
+                    y = values[1][:, block * k : block * k + k]
+                    expected = (x @ y.T).reshape(-1, order="F")[table]
+                    right += bool((found == expected).all())
+                    total += 1
+            report[key] = {"right": right, "instructions": total}
+        except Exception as problem:
+            report[key] = {"failed": f"{type(problem).__name__}: {problem}"[:300]}
+    _finish(out, "tiles", report)
+    print("right", sum(x.get("right", 0) for x in report.values()), "of", sum(x.get("instructions", 0) for x in report.values()))
+
+
+def element_bits(kind: str, values: Array) -> Array:
+    """Numbers as the bits of an element type."""
+    if kind in ("s8", "u8"):
+        return values.astype(np.int64).astype(np.int8)
+    if kind == "tf32":
+        return values.astype(np.float32)
+    found: Array = values.astype(FLOATS[kind])
+    return found
