@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import random
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,42 +19,16 @@ import numpy as np
 from benchmarks.silicon.device import Array, Runner
 from benchmarks.silicon.encodings import FLOATS, digit, digit_count, one, pack, patterns, results, unpack
 from benchmarks.silicon.forms import (
-    BITS, CUTE_TYPES, SWIZZLES, MatrixForm, Operand, group_forms, matrix_forms, mover_forms,
+    BITS, CUTE_TYPES, SWIZZLES, MatrixForm, MoverForm, Operand, group_forms, matrix_forms, mover_forms,
 )  # fmt: skip
 from benchmarks.silicon.build import PER_MODULE
+from benchmarks.silicon.inputs import FIELDS, STYLES, digest, random_words, seed_of
 from cute_py.atom import MMA_ATOMS, gmma_layout, make_gmma_desc
 from cute_py.layout import Int, offsets, tile_to_shape
 from cute_py.tensor import local_tile, make_smem_ptr, make_tensor
 
 TIMES = 40
 """Random inputs of an instruction that moves bits: so many bits name each of them."""
-
-
-def random_registers(kind: str, shape: tuple[int, ...], bits: int, rng: np.random.Generator, style: int) -> Array:
-    """Random words of an operand: any integers; floats that are normal (style 0), small integers (1), of exponents far
-    apart (2), or any bits at all (3)."""
-    per = max(1, 32 // bits)
-    full = (*shape[:-2], shape[-2] * per, shape[-1])
-    if kind == "f64":
-        return rng.standard_normal(shape).view(np.uint64)
-    if style == 3 or kind in ("s8", "u8", "s4", "u4", "b1", "s32"):
-        return rng.integers(0, 1 << 32, shape, dtype=np.uint32)
-    value = rng.standard_normal(full)
-    if style == 1:
-        value = rng.integers(-8, 9, full).astype(float)
-    if style == 2:
-        value = value * np.exp2(rng.integers(-6, 7, full))
-    return words_of(kind, value.astype(np.float32))
-
-
-def words_of(kind: str, value: Array) -> Array:
-    """Floats (.., element, lane) as words (.., register, lane)."""
-    if kind in ("f32", "tf32"):
-        raw = value.astype(np.float32).view(np.uint32)
-        return raw & np.uint32(0xFFFFE000) if kind == "tf32" else raw
-    with np.errstate(over="ignore"):
-        raw = value.astype(FLOATS[kind]).view(np.uint8 if kind in ("e4m3", "e5m2") else np.uint16)
-    return np.moveaxis(pack(np.moveaxis(raw, -2, -1), BITS[kind]), -1, -2)
 
 
 # ---- mma.sync ------------------------------------------------------------------------------------------------------
@@ -117,6 +92,26 @@ def measured_products(form: MatrixForm, out: Array, elements: int, places: int, 
     return np.where(met.any(axis=0), code - 1, -1)[:-1]
 
 
+RUNS = 4
+"""Random runs of each style."""
+
+
+def sum_type(types: tuple[str, str, str]) -> str:
+    """Type of C and D."""
+    return "f64" if types[0] == "f64" else types[2]
+
+
+def random_matrix(form: MatrixForm, style: str, number: int) -> Array:
+    """(1, register, lane) words of A, B and C."""
+    a, b, _ = form.types
+    name = form.form.instruction
+    parts = [
+        random_words(kind, (1, count, 32), style, seed_of(name, style, number, operand))
+        for operand, kind, count in zip("ABC", (a, b, sum_type(form.types)), form.form.counts, strict=True)
+    ]
+    return np.concatenate(parts, axis=1)
+
+
 def run_matrix(runner: Runner, out: Path) -> None:
     """Every mma.sync: what meets what, and random operands."""
     held: dict[str, Array] = {}
@@ -131,21 +126,11 @@ def run_matrix(runner: Runner, out: Path) -> None:
             report[name] = {"places": int((products >= 0).sum())}
         except Exception as problem:
             report[name] = {"failed": f"{type(problem).__name__}: {problem}"[:300]}
-        rng = np.random.default_rng(7)
-        a, b, d = form.types
-        counts = form.form.counts
-        parts = []
-        for style in (0, 0, 1, 2, 2, 3, 3, 3):
-            sums = ("s32" if a in ("s8", "u8", "s4", "u4", "b1") else d) if a != "f64" else "f64"
-            words = [
-                random_registers(x, (1, c, 32), BITS[x], rng, style)
-                for x, c in zip((a, b, sums), counts, strict=True)
-            ]
-            parts.append(np.concatenate(words, axis=1))
         try:
-            inputs = np.concatenate(parts)
-            held[f"{name}:in"] = inputs
-            held[f"{name}:out"] = run_matrix_kernel(runner, form, inputs)
+            inputs = np.concatenate([random_matrix(form, style, number) for style in STYLES for number in range(RUNS)])
+            found = run_matrix_kernel(runner, form, inputs)
+            held[f"{name}:out"] = found
+            report[name]["digests"] = [digest(x, sum_type(form.types) if form.types[2] in FIELDS else "") for x in found]
         except Exception as problem:
             report[name]["random"] = f"{type(problem).__name__}: {problem}"[:300]
     np.savez_compressed(out / "matrix.npz", **held)
@@ -161,16 +146,22 @@ def _finish(out: Path, name: str, report: dict[str, Any]) -> None:
 # ---- ldmatrix, stmatrix, movmatrix, shfl ---------------------------------------------------------------------------
 
 
+def random_moves(form: MoverForm) -> tuple[Array, Array]:
+    """(run, register, lane) words, the first of an addressed form addresses of different rows; (run, byte) images."""
+    words = random_words("b32", (TIMES, form.sources, 32), "any", seed_of(form.instruction, "registers"))
+    image = random_words("b32", (TIMES, form.image // 4), "any", seed_of(form.instruction, "image")).view(np.uint8)
+    if form.addressed:
+        generator = random.Random(seed_of(form.instruction, "rows"))
+        words[:, 0] = [[16 * x for x in generator.sample(range(32), 32)] for _ in range(TIMES)]
+    return words, image
+
+
 def run_mover(runner: Runner, out: Path) -> None:
     """Random registers and images through every instruction that moves bits."""
     held: dict[str, Array] = {}
     report: dict[str, Any] = {}
     for form in mover_forms():
-        rng = np.random.default_rng(11)
-        words = rng.integers(0, 1 << 32, (TIMES, form.sources, 32), dtype=np.uint32)
-        image = rng.integers(0, 256, (TIMES, form.image), dtype=np.uint8)
-        if form.addressed:
-            words[:, 0] = np.stack([rng.permutation(32) for _ in range(TIMES)]) * 16
+        words, image = random_moves(form)
         try:
             parameters = [
                 (runner.put("in", words), "u64"),
@@ -182,7 +173,8 @@ def run_mover(runner: Runner, out: Path) -> None:
             held[f"{form.instruction}:in"], held[f"{form.instruction}:image"] = words, image
             held[f"{form.instruction}:out"] = runner.get("out", (TIMES, form.results, 32), np.uint32)
             held[f"{form.instruction}:after"] = runner.get("after", image.shape, np.uint8)
-            report[form.instruction] = {"operation": form.operation}
+            found = np.concatenate([held[f"{form.instruction}:{x}"].reshape(-1).view(np.uint8) for x in ("out", "after")])
+            report[form.instruction] = {"operation": form.operation, "digest": digest(found)}
         except Exception as problem:
             report[form.instruction] = {"failed": f"{type(problem).__name__}: {problem}"[:300]}
     np.savez_compressed(out / "mover.npz", **held)
@@ -416,6 +408,24 @@ def run_sparse(runner: Runner, out: Path) -> None:
 RANDOM_N = (16, 64)
 
 
+def random_group(form: Operand, style: str, turn: int) -> dict[str, Any]:
+    """Operands of one wgmma: the swizzle, the image, descriptors, registers of A (4, 128) and of C (n, 128)."""
+    a, b, d = form.types
+    swizzle = next(s for s in SWIZZLES[turn % 4 :: -1] if placed(form, s) is not None)
+    at = placed(form, swizzle)
+    assert at is not None
+    _, _, start, size, descriptors = at
+
+    def words(operand: str, kind: str, shape: tuple[int, ...]) -> Array:
+        return random_words(kind, shape, style, seed_of(form.form.instruction, style, turn, operand))
+
+    image = np.concatenate([words("A", a, (start // 4,)), words("B", b, (size // 4,))]).view(np.uint8)
+    return {
+        "swizzle": swizzle, "image": image, "descriptors": descriptors, "a": words("RA", a, (4, 128)),
+        "c": words("C", d, (form.form.registers, 128)),
+    }  # fmt: skip
+
+
 def run_random(runner: Runner, out: Path) -> None:
     """Random operands and sums through wgmma of every type, A from both places; the swizzles in turn."""
     held: dict[str, Array] = {}
@@ -425,31 +435,22 @@ def run_random(runner: Runner, out: Path) -> None:
         if form.shape[1] not in RANDOM_N:
             continue
         key = f"{form.form.instruction} {'RS' if form.form.a_registers else 'SS'} {form.majors[0]} {form.majors[1]}"
-        a, b, d = form.types
-        for style in (2, 3):
+        d = form.types[2]
+        for style in STYLES:
             turn += 1
-            swizzle = next(s for s in SWIZZLES[turn % 4 :: -1] if placed(form, s) is not None)
-            at = placed(form, swizzle)
-            assert at is not None
-            _, _, start, size, descriptors = at
-            rng = np.random.default_rng(turn)
+            case = random_group(form, style, turn)
+            swizzle = case["swizzle"]
+            name = f"{key} {swizzle} {style} {turn}"
             try:
-                registers = random_registers(a, (1, 4, 128), BITS[a], rng, style)
-                bytes_a = random_registers(a, (start // 128, 32), BITS[a], rng, style)
-                bytes_b = random_registers(b, (size // 128, 32), BITS[b], rng, style)
-                image = np.concatenate([bytes_a.view(np.uint8).ravel(), bytes_b.view(np.uint8).ravel()])
-                sums = random_registers(d, (1, form.form.registers, 128), BITS[d], rng, style)
-                where = runner.put("a", registers) if form.form.a_registers else 0
-                launch_group(runner, form, number, image, descriptors, 1, (0, 0), where, runner.put("c", sums))
-                name = f"{key} {swizzle} {style}"
-                held[f"{name}:d"] = runner.get("out", (form.form.registers, 128), np.uint32)
-                held[f"{name}:c"], held[f"{name}:image"] = sums[0], image
-                held[f"{name}:desc"] = np.array(descriptors, np.uint64)
-                if form.form.a_registers:
-                    held[f"{name}:a"] = registers[0]
-                report[name] = {}
+                where = runner.put("a", case["a"]) if form.form.a_registers else 0
+                launch_group(
+                    runner, form, number, case["image"], case["descriptors"], 1, (0, 0), where, runner.put("c", case["c"])
+                )
+                found = runner.get("out", (form.form.registers, 128), np.uint32)
+                held[name] = found
+                report[name] = {"digest": digest(found, d if d in FIELDS else "")}
             except Exception as problem:
-                report[key] = {"failed": f"{type(problem).__name__}: {problem}"[:300]}
+                report[name] = {"failed": f"{type(problem).__name__}: {problem}"[:300]}
     np.savez_compressed(out / "random.npz", **held)
     _finish(out, "random", report)
 
