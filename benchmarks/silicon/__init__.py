@@ -1,8 +1,9 @@
 """Atoms measured on a device: operands placed one-hot and read back, without the tables of this package.
 
-    python -m benchmarks.silicon build FOLDER        cubins of every form (ptxas, no GPU needed)
-    python -m benchmarks.silicon run FOLDER OUT      run them on a device and write what was measured
-    python -m benchmarks.silicon assemble OUT        forms of newer architectures through ptxas
+    python -m benchmarks.silicon build FOLDER         cubins of every form (ptxas and nvcc, no GPU needed)
+    python -m benchmarks.silicon STAGE FOLDER OUT     run one stage of them on a device, and write what was measured:
+                                                      matrix, mover, group, sparse, random, tiles, conversions
+    python -m benchmarks.silicon record OUT           compare with the tables, and write what is kept
 
-What the device returns is compared with the tables afterwards; see docs/measurements/atoms-h200.md.
+See docs/measurements/atoms-h200.md.
 """

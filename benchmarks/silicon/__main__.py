@@ -11,11 +11,18 @@ from benchmarks.silicon.build import build
 def main() -> None:
     """Build, or run a stage."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("action", choices=("build", "matrix", "mover", "group", "sparse", "random", "tiles", "conversions"))
-    parser.add_argument("folder", type=Path, help="where the cubins are")
+    parser.add_argument(
+        "action", choices=("build", "record", "matrix", "mover", "group", "sparse", "random", "tiles", "conversions")
+    )
+    parser.add_argument("folder", type=Path, help="where the cubins are; of record, what a run wrote")
     parser.add_argument("out", type=Path, nargs="?", help="where results go")
     parser.add_argument("--seconds", type=float, default=90, help="bound of the stage group")
     options = parser.parse_args()
+    if options.action == "record":
+        from benchmarks.silicon.record import record, summary
+
+        print(summary(record(options.folder)))
+        return
     if options.action == "build":
         print("\n".join(build(options.folder)))
         return

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.silicon.device import Runner
-from cute_py.copies.convert_tv import RegisterConversion, convert_layout_tv
+from cute_py.copies.registers.convert_tv import RegisterConversion, convert_layout_tv
 from cute_py.errors import InvalidValueError
 from cute_py.layout import Layout, offsets, size, static
 
@@ -100,7 +100,14 @@ def build_conversions(folder: Path) -> str:
     """The cubin of all cases."""
     path = folder / "convert.cu"
     path.write_text(source_text())
-    command = ["nvcc", "-gencode=arch=compute_90a,code=sm_90a", "-cubin", str(path), "-o", str(folder / "convert.cubin")]
+    command = [
+        "nvcc",
+        "-gencode=arch=compute_90a,code=sm_90a",
+        "-cubin",
+        str(path),
+        "-o",
+        str(folder / "convert.cubin"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
     path.unlink()
     return f"convert: {done.returncode} {done.stderr[:2000]}"
@@ -134,7 +141,14 @@ def run_conversions(runner: Runner, out: Path) -> None:
         if not same:
             report["different"].append(number)
         if timed:
-            report["times"].append({"number": number, "by": case.by, "cycles": case.cost.cycles, "ns": _timed(runner, kernel, case, parameters)})
+            report["times"].append(
+                {
+                    "number": number,
+                    "by": case.by,
+                    "cycles": case.cost.cycles,
+                    "ns": _timed(runner, kernel, case, parameters),
+                }
+            )
     (out / "conversions.json").write_text(json.dumps(report))
     print("equal", report["equal"], "different", report["different"][:20])
     for row in report["times"]:
@@ -148,8 +162,9 @@ def _timed(runner: Runner, kernel: Any, case: RegisterConversion, parameters: li
     for _ in range(3):
         runner.wait()
         start = time.perf_counter()
-        runner.launch(kernel, (blocks, 1), -(-case.threads // 32) * 32, case.cost.bytes + 16, [*parameters[:2], (REPEATS, "u32")])
+        runner.launch(
+            kernel, (blocks, 1), -(-case.threads // 32) * 32, case.cost.bytes + 16, [*parameters[:2], (REPEATS, "u32")]
+        )
         runner.wait()
         best = min(best, time.perf_counter() - start)
     return best / REPEATS / (blocks / 132) * 1e9
-

@@ -43,7 +43,8 @@ def matrix_kernel(form: Form) -> str:
     load = "f64" if form.words == 8 else "b32"
     total, step = a + b + c, 32 * form.words
     lines = [
-        f".visible .entry {form.entry}(.param .u64 p_in, .param .u64 p_out)", "{",
+        f".visible .entry {form.entry}(.param .u64 p_in, .param .u64 p_out)",
+        "{",
         f".reg .{plain} %a<{a}>; .reg .{plain} %b<{b}>; .reg .{kind} %c<{c}>; .reg .{kind} %d<{c}>;",
         ".reg .b64 %p<4>; .reg .b32 %r<4>;",
         "mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x;",
@@ -69,7 +70,8 @@ def mover_kernel(entry: str, instruction: str, sources: int, results: int, image
     """
     step = 128
     lines = [
-        f".visible .entry {entry}(.param .u64 p_in, .param .u64 p_image, .param .u64 p_out, .param .u64 p_after)", "{",
+        f".visible .entry {entry}(.param .u64 p_in, .param .u64 p_image, .param .u64 p_out, .param .u64 p_after)",
+        "{",
         f".reg .b32 %s<{max(1, sources)}>; .reg .b32 %d<{max(1, results)}>; .reg .b32 %at; .reg .b32 %v<4>;",
         ".reg .b64 %p<6>; .reg .b32 %r<6>; .reg .pred %q<2>;",
         "mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mov.u32 %r2, smem;",
@@ -89,8 +91,17 @@ def mover_kernel(entry: str, instruction: str, sources: int, results: int, image
 
 
 GROUP_PARAMETERS = (
-    ("u64", "p_out"), ("u64", "p_c"), ("u64", "p_image"), ("u64", "p_a"), ("u64", "p_meta"),
-    ("u64", "adesc"), ("u64", "bdesc"), ("u32", "units"), ("u32", "runs"), ("u32", "hot_bits"), ("u32", "hot"),
+    ("u64", "p_out"),
+    ("u64", "p_c"),
+    ("u64", "p_image"),
+    ("u64", "p_a"),
+    ("u64", "p_meta"),
+    ("u64", "adesc"),
+    ("u64", "bdesc"),
+    ("u32", "units"),
+    ("u32", "runs"),
+    ("u32", "hot_bits"),
+    ("u32", "hot"),
 )
 """Of a group kernel. units: of 16 bytes of the image. hot_bits: width of the one hot element, 0 for none. p_c: null for
 a product alone. p_a: registers of A (run, 4, 128), null for one-hot ones. p_meta: metadata (128), null without."""

@@ -130,7 +130,9 @@ def run_matrix(runner: Runner, out: Path) -> None:
             inputs = np.concatenate([random_matrix(form, style, number) for style in STYLES for number in range(RUNS)])
             found = run_matrix_kernel(runner, form, inputs)
             held[f"{name}:out"] = found
-            report[name]["digests"] = [digest(x, sum_type(form.types) if form.types[2] in FIELDS else "") for x in found]
+            report[name]["digests"] = [
+                digest(x, sum_type(form.types) if form.types[2] in FIELDS else "") for x in found
+            ]
         except Exception as problem:
             report[name]["random"] = f"{type(problem).__name__}: {problem}"[:300]
     np.savez_compressed(out / "matrix.npz", **held)
@@ -173,7 +175,9 @@ def run_mover(runner: Runner, out: Path) -> None:
             held[f"{form.instruction}:in"], held[f"{form.instruction}:image"] = words, image
             held[f"{form.instruction}:out"] = runner.get("out", (TIMES, form.results, 32), np.uint32)
             held[f"{form.instruction}:after"] = runner.get("after", image.shape, np.uint8)
-            found = np.concatenate([held[f"{form.instruction}:{x}"].reshape(-1).view(np.uint8) for x in ("out", "after")])
+            found = np.concatenate(
+                [held[f"{form.instruction}:{x}"].reshape(-1).view(np.uint8) for x in ("out", "after")]
+            )
             report[form.instruction] = {"operation": form.operation, "digest": digest(found)}
         except Exception as problem:
             report[form.instruction] = {"failed": f"{type(problem).__name__}: {problem}"[:300]}
@@ -282,12 +286,19 @@ def run_group(runner: Runner, out: Path, seconds: float) -> None:
     np.savez_compressed(out / "group.npz", **{k: v for k, v in list(firsts.items())[:400]})
     _finish(out, "group", report)
     different = {k: v["different"] for k, v in report.items() if v["different"]}
-    print("equal", sum(len(v["equal"]) for v in report.values()), "different", len(different), list(different.items())[:6])
+    print(
+        "equal", sum(len(v["equal"]) for v in report.values()), "different", len(different), list(different.items())[:6]
+    )
     print(f"{time.monotonic() - started:.1f} s")
 
 
 def one_group(
-    runner: Runner, form: Operand, number: int, at: tuple[Array, Array, int, int, tuple[int, int]], reduce: Any, predict: Any
+    runner: Runner,
+    form: Operand,
+    number: int,
+    at: tuple[Array, Array, int, int, tuple[int, int]],
+    reduce: Any,
+    predict: Any,
 ) -> tuple[bool, Array]:
     """Whether one form and swizzle reads its operands as the table says; and the firsts of its last digit."""
     a_run, b_at, start, size, descriptors = at
@@ -391,9 +402,9 @@ def run_sparse(runner: Runner, out: Path) -> None:
                         runner.launch(by_run, (runs, 1), 128, 0, parameters)
                         found = runner.get("first", (runs,), np.uint64)
                         held[f"{key} {swizzle} {meta_number} {place}"] = found
-                        held[f"{key} {swizzle} {meta_number} {place} n"] = runner.get("count", (runs,), np.uint32).astype(
-                            np.uint8
-                        )
+                        held[f"{key} {swizzle} {meta_number} {place} n"] = runner.get(
+                            "count", (runs,), np.uint32
+                        ).astype(np.uint8)
                 row["swizzles"].append(swizzle)
             except Exception as problem:
                 row["failed"] = f"{swizzle} {type(problem).__name__}: {problem}"[:300]
@@ -444,7 +455,15 @@ def run_random(runner: Runner, out: Path) -> None:
             try:
                 where = runner.put("a", case["a"]) if form.form.a_registers else 0
                 launch_group(
-                    runner, form, number, case["image"], case["descriptors"], 1, (0, 0), where, runner.put("c", case["c"])
+                    runner,
+                    form,
+                    number,
+                    case["image"],
+                    case["descriptors"],
+                    1,
+                    (0, 0),
+                    where,
+                    runner.put("c", case["c"]),
                 )
                 found = runner.get("out", (form.form.registers, 128), np.uint32)
                 held[name] = found
@@ -500,9 +519,7 @@ def run_tiles(runner: Runner, out: Path) -> None:
             right = total = 0
             for row in range(2):
                 for block in range(depth // k):
-                    parts = [
-                        local_tile(x, (Int(64), Int(k)), (r, block)) for x, r in ((first, row), (second, 0))
-                    ]
+                    parts = [local_tile(x, (Int(64), Int(k)), (r, block)) for x, r in ((first, row), (second, 0))]
                     desc = [make_gmma_desc(m, x).encode() for m, x in zip(form.majors, parts, strict=True)]
                     launch_group(runner, form, number, image, (desc[0], desc[1]), 1, (0, 0))
                     raw = runner.get("out", (form.form.registers, 128), np.uint32)
@@ -516,7 +533,12 @@ def run_tiles(runner: Runner, out: Path) -> None:
         except Exception as problem:
             report[key] = {"failed": f"{type(problem).__name__}: {problem}"[:300]}
     _finish(out, "tiles", report)
-    print("right", sum(x.get("right", 0) for x in report.values()), "of", sum(x.get("instructions", 0) for x in report.values()))
+    print(
+        "right",
+        sum(x.get("right", 0) for x in report.values()),
+        "of",
+        sum(x.get("instructions", 0) for x in report.values()),
+    )
 
 
 def element_bits(kind: str, values: Array) -> Array:

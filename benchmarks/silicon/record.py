@@ -2,13 +2,16 @@
 
     python -m benchmarks.silicon record OUT
 
-OUT is a folder with matrix.npz, mover.npz, sparse.npz, group.json, tiles.json and conversions.json of a run.
+OUT is a folder with matrix, mover and sparse .npz, and all .json of a run. Digests of what random operands gave go to
+the tests' records: `digests`.
 """
 
 from __future__ import annotations
 
 import json
+import lzma
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,7 @@ from cute_py.layout import Layout, offsets, size
 ROOT = Path(__file__).resolve().parents[2]
 EVIDENCE = ROOT / "cute_py" / "atom" / "evidence.txt"
 MEASURED = ROOT / "docs" / "measurements" / "atoms-h200.json"
+DIGESTS = ROOT / "tests" / "oracle" / "data" / "h200_warps.jsonl.xz"
 HEAD = "NVIDIA H200, driver 580.159.04, 2026-11-22"
 
 
@@ -91,7 +95,9 @@ def moved_bits(form: MoverForm, held: Any) -> tuple[Array, Array]:
     load, store = name.startswith("ldmatrix"), name.startswith("stmatrix")
     image = held[f"{name}:after" if store else f"{name}:image"]
     addresses = words[:, :, 0].astype(np.int64)
-    rows = np.take_along_axis(image[:, None, :], addresses[:, :, None] + np.arange(16), axis=2) if load or store else None
+    rows = (
+        np.take_along_axis(image[:, None, :], addresses[:, :, None] + np.arange(16), axis=2) if load or store else None
+    )
     registers = words[:, :, 1:] if store else words[:, :, 1:2]
     source = np.unpackbits(rows, axis=2, bitorder="little") if load and rows is not None else _bits(registers)
     if store and rows is not None:
@@ -147,9 +153,17 @@ def record(out: Path) -> dict[str, Any]:
         "assembled": {k: v["target"] for k, v in assembled.items() if "refused" not in v},
         "refused": {k: v for k, v in assembled.items() if "refused" in v},
     }
+    DIGESTS.write_bytes(lzma.compress("".join(json.dumps(x) + "\n" for x in digests(out)).encode(), preset=9))
     MEASURED.write_text(json.dumps(result, indent=None, separators=(",", ":")) + "\n")
     EVIDENCE.write_text(evidence_text(result))
     return result
+
+
+def digests(out: Path) -> Iterator[dict[str, Any]]:
+    """A row for every instruction whose result of random operands is kept as a digest; operands as in `measure`."""
+    for kind in ("matrix", "mover", "random"):
+        for name, row in json.loads((out / f"{kind}.json").read_text()).items():
+            yield {"kind": kind, "name": name, "digests": row.get("digests", [row.get("digest")])}
 
 
 def evidence_text(result: dict[str, Any]) -> str:
@@ -158,7 +172,9 @@ def evidence_text(result: dict[str, Any]) -> str:
     for row in result["mma.sync"]:
         for name in row["operations"]:
             several = MMA_ATOMS[name].ptx[0].isdigit()
-            verdicts.setdefault(name, []).append("differs" if not row["equal"] else "instruction" if several else "executed")
+            verdicts.setdefault(name, []).append(
+                "differs" if not row["equal"] else "instruction" if several else "executed"
+            )
     for row in result["moves"]:
         verdicts.setdefault(row["operation"], []).append("executed" if row["equal"] else "differs")
     for part in ("wgmma", "wgmma.sp"):

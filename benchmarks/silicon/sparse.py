@@ -84,10 +84,7 @@ def analyse(held: Any) -> dict[str, dict[str, Any]]:
         group = 2 if form.types[0] == "tf32" else 4
         first = np.arange(form.shape[2] // 2) // (group // 2) * group
         fields = np.stack(
-            [
-                unpack(random_metadata(form.types[0], np.random.default_rng(100 + x))[:, None], 2)
-                for x in range(16)
-            ]
+            [unpack(random_metadata(form.types[0], np.random.default_rng(100 + x))[:, None], 2) for x in range(16)]
         ).reshape(16, -1)
         table = metadata_place(form)
         for swizzle in SWIZZLES:

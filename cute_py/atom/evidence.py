@@ -1,6 +1,6 @@
 """What is known of each operation's row: measured on a device, assembled, or the same as C++'s and no more.
 
-`evidence.txt` beside this has a line for each operation with more than C++'s word for it; `python -m benchmarks.silicon
+`evidence.txt` beside this has a line for each operation of which more is known than C++ says; `python -m benchmarks.silicon
 record` writes it, docs/measurements/atoms-h200.md says how it was found.
 """
 
@@ -25,10 +25,10 @@ _SENTENCES: Final[Mapping[str, str]] = {
 
 @functools.cache
 def _lines() -> tuple[str, Mapping[str, str]]:
-    """(where it was measured, operation -> word)."""
+    """(where it was measured, operation -> what is known)."""
     first, *lines = resources.files("cute_py.atom").joinpath("evidence.txt").read_text().splitlines()
-    words = (line.partition(" ") for line in lines)
-    return first.lstrip("# "), {name: word for word, _, name in words}
+    pairs = (line.partition(" ") for line in lines)
+    return first.lstrip("# "), {operation: verdict for verdict, _, operation in pairs}
 
 
 def evidence_of(atom: MmaAtom | CopyAtom | CopyTraits) -> str:

@@ -1,4 +1,7 @@
-"""What tensor cores compute: sums of products, in the order and with the precision that were measured.
+"""What tensor cores compute: elements of registers as numbers, and sums of products as they were measured.
+
+The first element of a register lies in its lowest bits. Floats become float64, which holds every product of two of them
+exactly; integers become int64.
 
 Products of two elements are exact. A tensor core adds those of a group and the accumulator as integers: each term is
 cut towards zero to `kept` bits below the leading bit of the largest, whose exponent is the sum of its factors' exponents
@@ -26,10 +29,105 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
+from cute_py.dtypes import as_dtype
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Array: TypeAlias = NDArray[Any]
+
+
+# ---- elements --------------------------------------------------------------------------------------------------------
+
+TYPES: Final[Mapping[str, str]] = {
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "tf32": "tfloat32",
+    "f32": "float32",
+    "f64": "float64",
+    "e4m3": "float8_e4m3fn",
+    "e5m2": "float8_e5m2",
+    "s8": "int8",
+    "u8": "uint8",
+    "s4": "int4",
+    "u4": "uint4",
+    "b1": "uint1",
+    "s32": "int32",
+}
+"""Element types as PTX abbreviates them."""
+
+
+def element_width(kind: str) -> int:
+    """Width of an element of a type as PTX abbreviates it.
+
+    >>> element_width("bf16"), element_width("b1")
+    (16, 1)
+    """
+    return as_dtype(TYPES[kind]).bits
+
+
+def as_elements(words: Array, bits: int) -> Array:
+    """Unsigned words (.., n) as elements (.., n * word // bits), the first in the low bits.
+
+    >>> as_elements(np.array([0x87654321], np.uint32), 8)
+    array([ 33,  67, 101, 135], dtype=uint32)
+    """
+    kind = words.dtype.type
+    per = words.dtype.itemsize * 8 // bits
+    if per == 1:
+        return words
+    shifts = np.arange(per, dtype=words.dtype) * kind(bits)
+    return ((words[..., None] >> shifts) & kind((1 << bits) - 1)).reshape(*words.shape[:-1], -1)
+
+
+def as_words(elements: Array, bits: int, kind: Any = np.uint32) -> Array:
+    """The reverse of `as_elements`: elements (.., n) as words of a type.
+
+    >>> as_words(np.array([1, 2, 3, 4]), 16)
+    array([131073, 262147], dtype=uint32)
+    """
+    per = np.dtype(kind).itemsize * 8 // bits
+    parts = elements.astype(kind).reshape(*elements.shape[:-1], -1, per)
+    shifts = np.arange(per, dtype=kind) * np.dtype(kind).type(bits)
+    return np.bitwise_or.reduce(parts << shifts, axis=-1)
+
+
+def numbers_of(raw: Array, kind: str) -> Array:
+    """The numbers of element bits: float64, or int64 of an integer type; tf32 has no more than its 19 upper bits.
+
+    >>> numbers_of(np.array([0x3F80, 0xC000], np.uint32), "bf16"), numbers_of(np.array([15, 7], np.uint32), "s4")
+    (array([ 1., -2.]), array([-1,  7]))
+    """
+    row = as_dtype(TYPES[kind])
+    if row.kind in ("int", "uint"):
+        found = raw.astype(np.int64)
+        return np.where(found >> row.bits - 1 != 0, found - (1 << row.bits), found) if row.kind == "int" else found
+    if kind == "tf32":
+        with np.errstate(invalid="ignore"):
+            return (raw.astype(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        unsigned = np.dtype(f"uint{row.bits}")
+        return raw.astype(unsigned).view(row.numpy).astype(np.float64)
+
+
+def bits_of_numbers(numbers: Array, kind: str) -> Array:
+    """Element bits, unsigned, of numbers that the type holds; others are rounded to nearest, ties to even.
+
+    A NaN has all of its lower bits set, as those that tensor cores give.
+
+    >>> hex(bits_of_numbers(np.array([np.nan]), "f16")[0])
+    '0x7fff'
+    """
+    row = as_dtype(TYPES[kind])
+    with np.errstate(over="ignore", invalid="ignore"):
+        if row.kind in ("int", "uint"):
+            return (numbers.astype(np.int64) & ((1 << row.bits) - 1)).astype(np.uint32)
+        found: Array = numbers.astype(row.numpy).view(f"uint{row.bits}")
+    missing = np.isnan(numbers)
+    return np.where(missing, found.dtype.type((1 << row.bits - 1) - 1), found) if missing.any() else found
+
+
+# ---- sums ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +148,10 @@ ORDERS: Final[Mapping[tuple[str, int], Order]] = {
 """(Instruction, bits of an element of A) -> how it sums, where that is not `WIDE`."""
 
 
-def truncated(numbers: Array, bits: int) -> Array:
+def cut_bits(numbers: Array, bits: int) -> Array:
     """float64 cut towards zero to so many significant bits.
 
-    >>> truncated(np.array([1.0 + 2**-24, -(1.0 + 2**-22)]), 24)
+    >>> cut_bits(np.array([1.0 + 2**-24, -(1.0 + 2**-22)]), 24)
     array([ 1.        , -1.00000024])
     """
     mantissa, exponent = np.frexp(numbers)
@@ -61,7 +159,7 @@ def truncated(numbers: Array, bits: int) -> Array:
     return found
 
 
-def nearest(numbers: Array, kind: Any) -> Array:
+def rounded_to(numbers: Array, kind: Any) -> Array:
     """float64 rounded to a narrower float, to nearest."""
     with np.errstate(over="ignore", invalid="ignore"):
         found: Array = numbers.astype(kind).astype(np.float64)
@@ -82,7 +180,8 @@ def sum_floats(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
     first = np.arange(a.shape[1]) % 4 < 2
     found = _group(a[:, first], b[:, first], np.zeros_like(c), order, half)
     found = _group(a[:, ~first], b[:, ~first], found, order, half)
-    return nearest(c + found, np.float16 if half else np.float32)
+    with np.errstate(invalid="ignore"):
+        return rounded_to(c + found, np.float16 if half else np.float32)
 
 
 def _group(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
@@ -101,7 +200,7 @@ def _group(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
         finite = np.isfinite(terms).all(axis=2)
         whole = np.trunc(np.ldexp(np.where(finite[..., None], terms, 0), -unit[..., None])).sum(axis=2)
         exact = np.ldexp(whole, unit)
-        found = nearest(exact, np.float16) if half else truncated(exact, order.cut)
+        found = rounded_to(exact, np.float16) if half else cut_bits(exact, order.cut)
         return np.where(finite, found, terms.sum(axis=2))
 
 
@@ -115,16 +214,19 @@ def _exponent(numbers: Array) -> Array:
 
 def sum_by_multiply_adds(a: Array, b: Array, c: Array, half: bool) -> Array:
     """C + A * B of K = 4 as float32 multiply-adds: a chain and then C, or two pairs of products added to C (`half`)."""
-    products = a[:, None] * b[None, :]
+    with np.errstate(invalid="ignore"):
+        return _multiply_adds(a[:, None] * b[None, :], c, half)
 
+
+def _multiply_adds(products: Array, c: Array, half: bool) -> Array:
     def single(numbers: Array) -> Array:
-        return nearest(numbers, np.float32)
+        return rounded_to(numbers, np.float32)
 
     if half:
         first, second = (single(products[..., k + 1] + single(products[..., k])) for k in (0, 2))
-        return nearest(single(single(c + first) + second), np.float16)
+        return rounded_to(single(single(c + first) + second), np.float16)
     found = single(products[..., 0])
-    for k in range(1, a.shape[1]):
+    for k in range(1, products.shape[-1]):
         found = single(found + products[..., k])
     return single(c + found)
 

@@ -22,13 +22,17 @@ from cute_py.layout import offsets, size
 from cute_py.simulate_warp.arithmetic import (
     ORDERS,
     WIDE,
+    bits_of_numbers,
     count_bits,
+    element_width,
+    as_words,
+    numbers_of,
+    as_elements,
     sum_by_multiply_adds,
     sum_doubles,
     sum_floats,
     sum_integers,
 )
-from cute_py.simulate_warp.elements import bits_of, bits_of_numbers, join_words, numbers_of, split_words
 from cute_py.simulate_warp.memory import operand_bytes
 
 if TYPE_CHECKING:
@@ -76,7 +80,9 @@ def matrix_instruction(opcode: str, a_in_registers: bool = True) -> MatrixInstru
     'SM80_16x8x8_F32TF32TF32F32_TN'
     """
     atom = _rows().get(opcode + (" RS" if opcode.startswith("wgmma") and a_in_registers else ""))
-    types = _TYPES.search(opcode.removesuffix(".satfinite").removesuffix(".popc").removesuffix(".and").removesuffix(".xor"))
+    types = _TYPES.search(
+        opcode.removesuffix(".satfinite").removesuffix(".popc").removesuffix(".and").removesuffix(".xor")
+    )
     if atom is None or types is None:
         raise InvalidValueError(
             f"{given(opcode)} is no matrix instruction that is emulated",
@@ -104,7 +110,7 @@ def scattered(atom: MmaAtom, matrix: Array) -> Array:
     return found
 
 
-def product(found: MatrixInstruction, a: Array, b: Array, c: Array) -> Array:
+def multiplied(found: MatrixInstruction, a: Array, b: Array, c: Array) -> Array:
     """Element bits of D = A * B + C, of element bits (m, k), (n, k) and (m, n)."""
     x, y, z = numbers_of(a, found.a), numbers_of(b, found.b), numbers_of(c, found.d)
     if found.a == "f64":
@@ -115,7 +121,7 @@ def product(found: MatrixInstruction, a: Array, b: Array, c: Array) -> Array:
         return bits_of_numbers(sum_integers(x, y, z, found.saturates), "s32")
     if found.atom.family == "sm70":
         return bits_of_numbers(sum_by_multiply_adds(x, y, z, found.d == "f16"), found.d)
-    order = ORDERS.get((found.atom.ptx.split(".")[0], bits_of(found.a)), WIDE)
+    order = ORDERS.get((found.atom.ptx.split(".")[0], element_width(found.a)), WIDE)
     return bits_of_numbers(sum_floats(x, y, z, order, found.d == "f16"), found.d)
 
 
@@ -128,31 +134,37 @@ def run_mma(found: MatrixInstruction, a: Array, b: Array, c: Array) -> Array:
         groups = [np.r_[4 * q : 4 * q + 4, 16 + 4 * q : 20 + 4 * q] for q in range(QUAD_PAIRS)]
     for lanes in groups:
         matrices = [
-            gathered(found.atom, x, split_words(words[lanes], bits_of(kind)), extents)
+            gathered(found.atom, x, as_elements(words[lanes], element_width(kind)), extents)
             for x, words, kind, extents in (
                 ("A", a, found.a, (m, k)),
                 ("B", b, found.b, (n, k)),
                 ("C", c, found.d, (m, n)),
             )
         ]
-        raw = product(found, *matrices)
-        d[lanes] = join_words(scattered(found.atom, raw), bits_of(found.d), c.dtype)
+        raw = multiplied(found, *matrices)
+        d[lanes] = as_words(scattered(found.atom, raw), element_width(found.d), c.dtype)
     return d
 
 
 def run_wgmma(
-    found: MatrixInstruction, memory: Array, a: Array | int, b: int, c: Array, majors: tuple[Major, Major], negated: tuple[bool, bool]
+    found: MatrixInstruction,
+    memory: Array,
+    a: Array | int,
+    b: int,
+    c: Array,
+    majors: tuple[Major, Major],
+    negated: tuple[bool, bool],
 ) -> Array:
     """One warpgroup's wgmma: A as words (thread, register) or a descriptor, B a descriptor, C words -> words of D."""
     m, n, k = (int(x) for x in found.atom.shape_mnk)
-    width = bits_of(found.a)
+    width = element_width(found.a)
     if isinstance(a, int):
         first = operand_bytes(memory, a, majors[0], m, k, width)
     else:
-        first = gathered(found.atom, "A", split_words(a, width), (m, k))
+        first = gathered(found.atom, "A", as_elements(a, width), (m, k))
     second = operand_bytes(memory, b, majors[1], n, k, width)
-    sums = gathered(found.atom, "C", split_words(c, bits_of(found.d)), (m, n))
+    sums = gathered(found.atom, "C", as_elements(c, element_width(found.d)), (m, n))
     sign = 1 << width - 1
     first = first ^ first.dtype.type(sign) if negated[0] else first
     second = second ^ second.dtype.type(sign) if negated[1] else second
-    return join_words(scattered(found.atom, product(found, first, second, sums)), bits_of(found.d))
+    return as_words(scattered(found.atom, multiplied(found, first, second, sums)), element_width(found.d))

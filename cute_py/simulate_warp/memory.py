@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Array: TypeAlias = NDArray[Any]
 
 
-def read_bytes(memory: Array, addresses: Array, width: int, what: str) -> Array:
+def bytes_at(memory: Array, addresses: Array, width: int, what: str) -> Array:
     """`width` bytes behind each address: uint8 (*addresses.shape, width).
 
     Raises:
@@ -37,8 +37,8 @@ def read_bytes(memory: Array, addresses: Array, width: int, what: str) -> Array:
     return found
 
 
-def write_bytes(memory: Array, addresses: Array, content: Array, what: str) -> None:
-    """The reverse of `read_bytes`; of two writes to one place the later row wins, as on no device is promised."""
+def put_bytes(memory: Array, addresses: Array, content: Array, what: str) -> None:
+    """The reverse of `bytes_at`; of two writes to one place the later row wins, as on no device is promised."""
     _check(memory, addresses, content.shape[-1], what)
     memory[addresses[..., None] + np.arange(content.shape[-1])] = content
 
@@ -83,6 +83,6 @@ def operand_bytes(memory: Array, descriptor: int, major: Major, extent: int, dep
         at = at + row * size % UNIT_BYTES
     address = at + fields.start * UNIT_BYTES
     moved = address ^ ((address >> 3) & (0x70 & ((1 << 4 + int(fields.swizzle)) - 1)))
-    raw = read_bytes(memory, moved, size, "an operand of wgmma")
+    raw = bytes_at(memory, moved, size, "an operand of wgmma")
     found: Array = raw.view(f"uint{bits}")[..., 0]
     return found

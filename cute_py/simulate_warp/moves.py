@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from cute_py.simulate_warp.memory import read_bytes, write_bytes
+from cute_py.atom.smem_descriptor import UNIT_BYTES
+from cute_py.simulate_warp.memory import bytes_at, put_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     Array: TypeAlias = NDArray[Any]
 
 _LANES: Final = np.arange(32)
-ROW_BYTES: Final = 16
 
 
 def shuffle(mode: str, value: Array, source: Array, control: Array) -> tuple[Array, Array]:
@@ -51,7 +51,7 @@ def shuffle(mode: str, value: Array, source: Array, control: Array) -> tuple[Arr
 
 def load_matrix(memory: Array, addresses: Array, matrices: int, transposed: bool) -> Array:
     """ldmatrix of one warp: addresses (32,) -> words (32, matrices)."""
-    rows = read_bytes(memory, addresses[: 8 * matrices].astype(np.int64), ROW_BYTES, "a row of ldmatrix")
+    rows = bytes_at(memory, addresses[: 8 * matrices].astype(np.int64), UNIT_BYTES, "a row of ldmatrix")
     return _fragments(rows.view(np.uint16).reshape(matrices, 8, 8), transposed)
 
 
@@ -68,7 +68,7 @@ def store_matrix(memory: Array, addresses: Array, words: Array, transposed: bool
     elements = np.ascontiguousarray(words.T).view(np.uint16).reshape(matrices, 8, 8)
     elements = elements.swapaxes(1, 2) if transposed else elements
     rows = np.ascontiguousarray(elements).reshape(8 * matrices, 8).view(np.uint8)
-    write_bytes(memory, addresses[: 8 * matrices].astype(np.int64), rows, "a row of stmatrix")
+    put_bytes(memory, addresses[: 8 * matrices].astype(np.int64), rows, "a row of stmatrix")
 
 
 def transpose_matrix(words: Array) -> Array:

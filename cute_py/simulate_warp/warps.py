@@ -1,9 +1,9 @@
 """Warps: the registers of a block's threads, its shared memory, and PTX that runs on them.
 
     warps = Warps(1, shared=1024)                registers by name, one number a thread
-    warps["%a"] = words                          (32, n) uint32: %a0, %a1, ...
+    warps.write("%a", words                          (32, n) uint32: %a0, %a1, ...)
     warps.run("mma.sync... {%d0, ...}, {%a0, ...}, {%b0, %b1}, {%c0, ...};")
-    warps["%d", 4]                               (32, 4) uint32
+    warps.read("%d", 4)                               (32, 4) uint32
 
 Threads run in step, one instruction after another, so that a barrier, a fence or a wait changes nothing; what differs
 between threads is their predicates. Matrix instructions are collective: a warp's, or a warpgroup's.
@@ -27,7 +27,7 @@ from cute_py.atom.smem_descriptor import Major
 from cute_py.errors import InvalidTypeError, InvalidValueError, ParseError, given
 from cute_py.ptx.parse import float_immediate, immediate, split_operands
 from cute_py.simulate_warp.matrix import matrix_instruction, run_mma, run_wgmma
-from cute_py.simulate_warp.memory import read_bytes, write_bytes
+from cute_py.simulate_warp.memory import bytes_at, put_bytes
 from cute_py.simulate_warp.moves import load_matrix, shuffle, store_matrix, transpose_matrix
 
 if TYPE_CHECKING:
@@ -43,7 +43,16 @@ MAX_SHARED: Final = 256 << 10
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _STATEMENT: Final = re.compile(r"(?:@(!?)([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
 _ADDRESS: Final = re.compile(r"\[\s*([%\w$]+)\s*(?:\+\s*(-?\w+)\s*)?\]")
-_NOTHING: Final = ("bar.", "barrier.", "fence.", "membar.", "wgmma.fence", "wgmma.commit_group", "wgmma.wait_group", "ret")
+_NOTHING: Final = (
+    "bar.",
+    "barrier.",
+    "fence.",
+    "membar.",
+    "wgmma.fence",
+    "wgmma.commit_group",
+    "wgmma.wait_group",
+    "ret",
+)
 """What changes nothing where all threads run in step."""
 _COMPARED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
@@ -67,7 +76,9 @@ def _statements(text: str) -> tuple[_Statement, ...]:
     found = []
     for piece in _COMMENT.sub(" ", text).split(";"):
         body = piece.strip()
-        while body.startswith("{") and (body[1:].lstrip()[:1] in ("", ".", "@", "{") or body[1:].lstrip()[:1].islower()):
+        while body.startswith("{") and (
+            body[1:].lstrip()[:1] in ("", ".", "@", "{") or body[1:].lstrip()[:1].islower()
+        ):
             body = body[1:].lstrip()
         while body.startswith("}"):
             body = body[1:].lstrip()
@@ -95,9 +106,9 @@ class Warps:
         shared: bytes of shared memory, at address 0 and up: how many, or what they hold.
 
     >>> warps = Warps(1)
-    >>> warps["%s"] = np.arange(32)
+    >>> warps.write("%s", np.arange(32))
     >>> warps.run("shfl.sync.bfly.b32 %d0, %s0, 1, 31, 0xffffffff;")
-    >>> warps["%d", 1][:4, 0].tolist()
+    >>> warps.read("%d", 1)[:4, 0].tolist()
     [1, 0, 3, 2]
     """
 
@@ -124,8 +135,15 @@ class Warps:
 
     # ---- registers --------------------------------------------------------------------------------------------------
 
-    def __setitem__(self, name: str, words: ArrayLike) -> None:
-        """Write registers: (threads,) or (threads, n) of 32 or 64 bits to `name`0, `name`1, ...; others become 32 bits."""
+    def write(self, name: str, words: ArrayLike) -> None:
+        """Write registers `name`0, `name`1, ... of every thread.
+
+        Args:
+            words: (threads,) or (threads, n), of 32 or 64 bits; integers of other widths become 32 bits.
+        Raises:
+            InvalidTypeError: another shape, or no numbers.
+        """
+        prefix = expect(name, str, "the name of registers")
         held = np.asarray(words)
         if held.dtype.kind not in "iuf" or held.shape[:1] != (self.threads,) or held.ndim > 2:
             raise InvalidTypeError(
@@ -134,14 +152,16 @@ class Warps:
         wide = np.uint64 if held.dtype in (np.dtype(np.uint64), np.dtype(np.float64)) else np.uint32
         raw = held.view(wide) if held.dtype.kind == "f" and held.dtype.itemsize >= 4 else held.astype(wide)
         for number, column in enumerate(raw.reshape(self.threads, -1).T):
-            self._registers[f"{expect(name, str, 'the name of registers')}{number}"] = column.copy()
+            self._registers[f"{prefix}{number}"] = column.copy()
 
-    def __getitem__(self, wanted: tuple[str, int]) -> Array:
-        """`warps["%d", 4]`: the registers %d0 to %d3 as (threads, 4) words."""
-        if not isinstance(wanted, tuple) or len(wanted) != 2:
-            raise InvalidTypeError("registers are read by their name and how many: warps['%d', 4]")
-        name, count = wanted
-        columns = [self._register(f"{name}{n}") for n in range(expect_integer(count, "registers", 1, 256))]
+    def read(self, name: str, count: int) -> Array:
+        """The registers `name`0, `name`1, ... as (threads, count) words.
+
+        Raises:
+            InvalidValueError: a register that was never written.
+        """
+        prefix = expect(name, str, "the name of registers")
+        columns = [self._register(f"{prefix}{n}") for n in range(expect_integer(count, "registers", 1, 256))]
         return np.stack(columns, axis=1)
 
     def _register(self, name: str) -> Array:
@@ -290,7 +310,7 @@ class Warps:
         width, names = _access(one.opcode, one.operands[0])
         active = np.ones(self.threads, bool) if active is None else active
         raw = np.zeros((self.threads, width * len(names)), np.uint8)
-        raw[active] = read_bytes(self.shared, self._addresses(one.operands[1])[active], raw.shape[1], "a load")
+        raw[active] = bytes_at(self.shared, self._addresses(one.operands[1])[active], raw.shape[1], "a load")
         for number, name in enumerate(names):
             part = np.ascontiguousarray(raw[:, number * width : (number + 1) * width])
             value = part.view(f"uint{8 * width}")[:, 0].astype(np.uint64 if width == 8 else np.uint32)
@@ -308,7 +328,7 @@ class Warps:
         )
         addresses = self._addresses(one.operands[0])
         active = np.ones(self.threads, bool) if active is None else active
-        write_bytes(self.shared, addresses[active], raw[active], "a store")
+        put_bytes(self.shared, addresses[active], raw[active], "a store")
 
     def _matrices(self, one: _Statement, active: Array | None) -> None:
         """ldmatrix, stmatrix, movmatrix, of every warp."""
@@ -371,7 +391,9 @@ class Warps:
             part = slice(start, start + GROUP)
             for x in (right, *(() if in_registers else (left,))):
                 if (x[part] != x[start]).any():
-                    raise InvalidValueError("the threads of a warpgroup have different descriptors", {"instruction": one.text})
+                    raise InvalidValueError(
+                        "the threads of a warpgroup have different descriptors", {"instruction": one.text}
+                    )
             operand = left[part] if in_registers else int(left[start])
             words[part] = run_wgmma(
                 found, self.shared, operand, int(right[start]), words[part], (first, second), negated

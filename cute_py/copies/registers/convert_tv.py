@@ -21,14 +21,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cute_py.argument_checks import expect_choice
-from cute_py.copies.convert_lanes import LanePlan, Sides, plan_lanes
-from cute_py.copies.convert_shared import WORD, Side, best_sides, counted_side
-from cute_py.copies.convert_text import (
+from cute_py.copies.registers.lanes import LanePlan, Sides, plan_lanes
+from cute_py.copies.registers.shared import WORD, Side, best_sides, counted_side
+from cute_py.copies.registers.steps import (
     LANES,
     ConversionCost,
     ConversionStep,
     ConversionText,
-    renamed,
+    in_order,
     shuffled,
     through_memory,
 )
@@ -56,11 +56,10 @@ _NAMES: Final = re.compile(r"%%[a-z]+\d*\b(?!\.)")
 class RegisterConversion:
     """How registers get from one thread-value layout to another. `str` is `explain()`.
 
-    >>> from cute_py.layout import static
-    >>> rows, columns = Layout(static((32, 2)), static((2, 1))), Layout(static((32, 2)), static((1, 32)))
-    >>> found = convert_layout_tv(rows, columns)
-    >>> found.by, found.cost.shuffles
-    ('shuffles', 2)
+    >>> held, wanted = Layout(((2, 16), 2), ((1, 4), 2)), Layout(((2, 16), 2), ((2, 4), 1))
+    >>> found = convert_layout_tv(held, wanted)
+    >>> found.by, found.cost.shuffles, found.cost.selects
+    ('shuffles', 1, 4)
     """
 
     source: Layout | ComposedLayout
@@ -99,10 +98,9 @@ class RegisterConversion:
         Raises:
             InvalidTypeError: values of another shape or type.
 
-        >>> from cute_py.layout import static
         >>> import numpy
-        >>> rows, columns = Layout(static((32, 2)), static((2, 1))), Layout(static((32, 2)), static((1, 32)))
-        >>> convert_layout_tv(rows, columns).run(numpy.arange(64.0, dtype=numpy.float32).reshape(32, 2))[3].tolist()
+        >>> found = convert_layout_tv(Layout((32, 2), (2, 1)), Layout((32, 2), (1, 32)))
+        >>> found.run(numpy.arange(64, dtype=numpy.float32).reshape(32, 2))[3].tolist()
         [3.0, 35.0]
         """
         import numpy as np
@@ -119,10 +117,10 @@ class RegisterConversion:
         given_bytes = np.ascontiguousarray(held).view(np.uint8).reshape(self.threads, -1)
         raw[: self.threads, : given_bytes.shape[1]] = given_bytes
         machine = Warps(warps, shared=self.cost.bytes)
-        machine["%s"] = raw.view(np.uint32)
-        machine["%base"] = np.zeros(warps * LANES, np.uint32)
+        machine.write("%s", raw.view(np.uint32))
+        machine.write("%base", np.zeros(warps * LANES, np.uint32))
         machine.run(self.ptx.replace("%base", "%base0"))
-        found = np.ascontiguousarray(machine["%d", second][: self.threads]).view(np.uint8)
+        found = np.ascontiguousarray(machine.read("%d", second)[: self.threads]).view(np.uint8)
         count = int(size(self.destination[1]))
         found = np.ascontiguousarray(found[:, : count * self.dtype.bits // 8])
         result: Array = found.view(self.dtype.numpy).reshape(self.threads, count)
@@ -170,7 +168,6 @@ class RegisterConversion:
         return self.explain()
 
 
-
 # ---- planning -------------------------------------------------------------------------------------------------------
 
 
@@ -196,13 +193,20 @@ def convert_layout_tv(
         InvalidTypeError: no layouts of (thread, value).
 
     >>> from cute_py.atom import mma_atom
-    >>> c, a = mma_atom("SM80_16x8x16_F32F16F16F32_TN").layoutC_TV, mma_atom("SM80_16x8x8_F32F16F16F32_TN").layoutA_TV
-    >>> print(convert_layout_tv(c, a, "float16"))
+    >>> print(convert_layout_tv(mma_atom("SM80_16x8x16_F32F16F16F32_TN").layoutC_TV, Layout((32, 4), (4, 1)), "half"))
+    float16 in registers of 32 threads, by shared memory
+      from  ((_4,_8),(_2,_2)):((_32,_1),(_16,_8))
+      to    (32,4):(4,1)
+      cost  18 moves, 1 store, 1 load, 4 wavefronts, 256 bytes, 13 cycles
+      tile  Sw<1,3,3> o _0 o _128:_1
+      1. store   1 x stmatrix.x2.trans, 8 bytes a thread; 2 wavefronts
+      2. wait    for the warp
+      3. load    1 x ld.shared, 8 bytes a thread; 2 wavefronts
     """
     kind = as_dtype(dtype)
     if kind.bits not in (8, 16, 32, 64):
         raise InvalidValueError(f"an element of {kind.bits} bits; must be 8, 16, 32 or 64")
-    by = None if by is None else expect_choice(by, BY, "the way of a conversion")
+    by = None if by is None else expect_choice(by, BY, "how a conversion is made")
     first, second = _table(source, "source", kind), _table(destination, "destination", kind)
     if first.shape[0] != second.shape[0]:
         raise InvalidValueError(
@@ -218,7 +222,7 @@ def convert_layout_tv(
 
     moved = _moves(first, second) if by in (None, "moves") else None
     if moved is not None:
-        made("moves", renamed(moved, kind.bits))
+        made("moves", in_order(moved, kind.bits))
         return found[0]
     if by == "moves":
         raise InvalidValueError("elements change the thread, or each thread has another move of its values")
@@ -245,9 +249,13 @@ def _table(layout: Layout | ComposedLayout, what: str, kind: DType) -> Array:
     import numpy as np
 
     if not isinstance(layout, (Layout, ComposedLayout)):
-        raise InvalidTypeError(f"the {what} is a layout of (thread, value), got {type(layout).__name__} {given(layout)}")
+        raise InvalidTypeError(
+            f"the {what} is a layout of (thread, value), got {type(layout).__name__} {given(layout)}"
+        )
     if int(rank(layout)) != 2:
-        raise InvalidTypeError(f"the {what} has {int(rank(layout))} modes; must be two, thread and value", {what: layout})
+        raise InvalidTypeError(
+            f"the {what} has {int(rank(layout))} modes; must be two, thread and value", {what: layout}
+        )
     threads, values = int(size(layout[0])), int(size(layout[1]))
     if not 1 <= threads <= MAX_THREADS:
         raise InvalidValueError(f"the {what} has {threads} threads; must be within 1..{MAX_THREADS}")
@@ -325,15 +333,15 @@ def _memory(
             tile = ComposedLayout(swizzle.upcast(element), Int(0), tile)
     else:
         store, load = (_counted(layout, table, element) for layout, table in ((source, first), (destination, second)))
-    warp = all(
-        set(second[w : w + LANES].flat) <= set(first[w : w + LANES].flat) for w in range(0, threads, LANES)
-    )
+    warp = all(set(second[w : w + LANES].flat) <= set(first[w : w + LANES].flat) for w in range(0, threads, LANES))
     return through_memory(store, load, kind.bits, threads, count, warp and threads % LANES == 0), tile
 
 
 def _counted(layout: Layout | ComposedLayout, table: Array, element: int) -> Side:
     if not isinstance(layout, Layout):
-        raise InvalidValueError("a swizzled layout that is not linear over F2 has no addresses by modes", {"layout": layout})
+        raise InvalidValueError(
+            "a swizzled layout that is not linear over F2 has no addresses by modes", {"layout": layout}
+        )
     flat = flatten(coalesce(layout[0]))
     shape, stride = (x if isinstance(x, tuple) else (x,) for x in (flat.shape, flat.stride))
     modes = tuple((int(s), int(d) * element) for s, d in zip(shape, stride, strict=True))

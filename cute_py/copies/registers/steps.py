@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from cute_py.copies.convert_lanes import LanePlan, stages
-from cute_py.copies.convert_shared import WORD, Access, Side
+from cute_py.copies.registers.lanes import LanePlan, stages
+from cute_py.copies.registers.shared import WORD, ThreadAccess, Side
 from cute_py.errors import counted
 
 LANES: Final = 32
@@ -49,9 +49,8 @@ class ConversionCost:
     cycles: float = 0.0
 
     def __str__(self) -> str:
-        parts = [f"{getattr(self, name):g} {name}" for name in self.__slots__ if getattr(self, name)]
-        return ", ".join(parts) or "nothing"
-
+        counts = [counted(getattr(self, name), name[:-1]) for name in self.__slots__[:-1] if getattr(self, name)]
+        return ", ".join([*counts, f"{self.cycles:g} cycles"]) if counts else "nothing"
 
 
 class ConversionText:
@@ -133,7 +132,7 @@ class ConversionText:
         names = list(dict.fromkeys(name for name, _ in bytes_of))
         if len(names) == 1 and [b for _, b in bytes_of] == list(range(len(bytes_of))):
             return names[0]
-        held: str | None = None
+        held = ""
         done: set[str] = set()
         for first in range(0, len(names), 2):
             pair = names[first : first + 2]
@@ -144,7 +143,7 @@ class ConversionText:
                     selector |= (byte if name == left else byte + 4) << 4 * k
             found = self.new()
             self.emit(f"prmt.b32 {found}, {left}, {right}, {selector:#06x};")
-            if held is None:
+            if not held:
                 held = found
             else:
                 selector = sum((k if name in done else k + 4) << 4 * k for k, (name, _) in enumerate(bytes_of))
@@ -152,14 +151,13 @@ class ConversionText:
                 self.emit(f"prmt.b32 {both}, {held}, {found}, {selector:#06x};")
                 held = both
             done.update(pair)
-        assert held is not None
         return held
 
 
 # ---- moves and shuffles ---------------------------------------------------------------------------------------------
 
 
-def renamed(table: Sequence[int], bits: int) -> ConversionText:
+def in_order(table: Sequence[int], bits: int) -> ConversionText:
     """Destination value -> source value, the same in all threads."""
     text, per = ConversionText(), max(1, 32 // bits)
     words = max(1, bits // 32)
@@ -305,7 +303,7 @@ def _xors(side: Side) -> bool:
     return side.columns is not None and any(access.offset & touched for access in side.accesses)
 
 
-def _address(text: ConversionText, side: Side, thread: str, access: Access) -> str:
+def _address(text: ConversionText, side: Side, thread: str, access: ThreadAccess) -> str:
     if not _xors(side):
         return f"[{thread}+{access.offset}]" if access.offset else f"[{thread}]"
     moved, whole = text.new(), text.new()
@@ -314,7 +312,7 @@ def _address(text: ConversionText, side: Side, thread: str, access: Access) -> s
     return f"[{whole}]"
 
 
-def _registers(access: Access, bits: int, prefix: str) -> list[str]:
+def _registers(access: ThreadAccess, bits: int, prefix: str) -> list[str]:
     """Whole registers that an access moves; none if it moves a part of one."""
     if access.values * bits < 32:
         return []
@@ -325,11 +323,11 @@ def _vector(count: int, first: list[str]) -> tuple[str, str]:
     return (f".v{count}", "{" + ", ".join(first) + "}") if count > 1 else ("", first[0])
 
 
-def _matrix(access: Access) -> str:
+def _matrix(access: ThreadAccess) -> str:
     return f"matrix.sync.aligned.m8n8.x{access.matrices}{'.trans' if access.transposed else ''}.shared.b16"
 
 
-def _store(text: ConversionText, access: Access, address: str, bits: int, guard: str) -> None:
+def _store(text: ConversionText, access: ThreadAccess, address: str, bits: int, guard: str) -> None:
     names = _registers(access, bits, "%s")
     if access.matrices:
         text.emit(f"st{_matrix(access)} {address}, {{{', '.join(names)}}};", "stores")
@@ -345,7 +343,9 @@ def _store(text: ConversionText, access: Access, address: str, bits: int, guard:
         text.emit(f"{guard}st.shared.u{width} {address}, {name};", "stores")
 
 
-def _load(text: ConversionText, access: Access, address: str, bits: int, guard: str) -> dict[int, tuple[str, int]]:
+def _load(
+    text: ConversionText, access: ThreadAccess, address: str, bits: int, guard: str
+) -> dict[int, tuple[str, int]]:
     """Value -> (register, place in it); of more than 32 bits, word -> register."""
     names = [text.new() for _ in _registers(access, bits, "")]
     if access.matrices:

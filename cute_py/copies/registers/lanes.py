@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cute_py.copies.bit_spaces import (
+from cute_py.copies.registers.bit_spaces import (
     Vectors,
     combined,
     common_complement,
@@ -27,8 +27,9 @@ from cute_py.copies.bit_spaces import (
     intersection,
     kernel,
 )
+from cute_py.layout.analysis import WARP
 
-LANE_BITS = 5
+LANE_BITS = WARP.bit_length() - 1
 
 
 @dataclass(frozen=True)
@@ -103,9 +104,7 @@ def plan_lanes(sides: Sides, word_bits: int) -> LanePlan | None:
     return None
 
 
-def _with(
-    matrix: Vectors, shifts: Vectors, p: int, lane_bits: int, together: int, word_bits: int
-) -> LanePlan | None:
+def _with(matrix: Vectors, shifts: Vectors, p: int, lane_bits: int, together: int, word_bits: int) -> LanePlan | None:
     """The plan with 2**together elements in a word, if there is one; `matrix`: y -> x, `shifts`: of each warp bit."""
     axes = tuple(1 << k for k in range(p + lane_bits))
     values, lanes = axes[:p], axes[p:]
@@ -156,9 +155,7 @@ def _with(
         keep.append(combined(from_round, late))
         source_lanes.append(combined(steps, late) ^ lane(shift))
     count = 1 << len(own)
-    words = tuple(
-        tuple(combined(own, k) ^ combined(packed, i) for i in range(1 << together)) for k in range(count)
-    )
+    words = tuple(tuple(combined(own, k) ^ combined(packed, i) for i in range(1 << together)) for k in range(count))
     where: dict[int, tuple[int, int]] = {}
     for k in range(count):
         for i in range(1 << together):

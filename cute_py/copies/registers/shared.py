@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from cute_py.copies.bit_spaces import combined, independent
-from cute_py.copies.shared_layout import best_swizzle, counted_wavefronts, linear_wavefronts
-from cute_py.layout.analysis import BANKS
+from cute_py.copies.registers.bit_spaces import combined, independent
+from cute_py.copies.shared_layout import WIDEST, best_swizzle, counted_wavefronts, linear_wavefronts
+from cute_py.layout.analysis import BANKS, WARP
 from cute_py.layout.swizzle import Swizzle
 
 if TYPE_CHECKING:
@@ -26,13 +26,11 @@ if TYPE_CHECKING:
 
 WORD: Final = 4
 """Bytes of a register."""
-ROW: Final = 16
-"""Bytes of a row of a matrix."""
-LANE_BITS: Final = 5
+LANE_BITS: Final = WARP.bit_length() - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class ThreadAccess:
     """One instruction of every thread.
 
     first: number of its first value. values: how many. offset: bytes that they add to the thread's address. matrices:
@@ -51,7 +49,7 @@ class Side:
     """How one side meets the tile. columns: bytes that each bit of the thread adds to the address by XOR; None where it
     is not linear, and modes has (extent, stride in bytes) of the thread."""
 
-    accesses: tuple[Access, ...]
+    accesses: tuple[ThreadAccess, ...]
     columns: tuple[int, ...] | None
     wavefronts: int
     modes: tuple[tuple[int, int], ...] = ()
@@ -62,7 +60,7 @@ def _plain(threads: Sequence[int], values: Sequence[int], element: int) -> Side:
     rounds, width = linear_wavefronts(threads, values, element, Swizzle(0, 4, 3))
     together = width // element
     accesses = tuple(
-        Access(first, together, combined(values, first)) for first in range(0, 1 << len(values), together)
+        ThreadAccess(first, together, combined(values, first)) for first in range(0, 1 << len(values), together)
     )
     return Side(accesses, tuple(threads), rounds)
 
@@ -82,12 +80,12 @@ def _matrices(threads: Sequence[int], values: Sequence[int], element: int, trans
     else:
         rows = tuple(threads[2:5])
         fits = list(threads[:2]) == [4, 8] and list(values[:inside]) == [element << k for k in range(inside)]
-    if not fits or any(c % ROW for c in (*rows, *words, *threads[LANE_BITS:])):
+    if not fits or any(c % WIDEST for c in (*rows, *words, *threads[LANE_BITS:])):
         return None
     bits = min(2, len(words))
     count = 1 << bits
     accesses = tuple(
-        Access(first << inside, count << inside, combined(words, first), count, transposed)
+        ThreadAccess(first << inside, count << inside, combined(words, first), count, transposed)
         for first in range(0, 1 << len(words), count)
     )
     touched = [c >> 2 for c in (*rows, 4, 8)]
@@ -141,7 +139,7 @@ def counted_side(modes: tuple[tuple[int, int], ...], values: Array, element: int
     lanes = np.zeros(1, np.int64)
     for extent, stride in modes:
         lanes = (lanes + np.arange(extent)[:, None] * stride).reshape(-1)
-    accesses = tuple(Access(v, 1, offset) for v, offset in enumerate(values.tolist()))
+    accesses = tuple(ThreadAccess(v, 1, offset) for v, offset in enumerate(values.tolist()))
     padded = np.pad(lanes, (0, -len(lanes) % 32), mode="edge").reshape(-1, 32)
     every = (padded[None] + values.astype(np.int64)[:, None, None]).reshape(-1, 32)
     return Side(accesses, None, counted_wavefronts(every, element), modes)
