@@ -71,10 +71,10 @@ if typing.TYPE_CHECKING:
     from cute_py.atom import sm100_smem_selector as sm100_smem_selector
     from cute_py.atom import ss_smem_selector as ss_smem_selector
     from cute_py.atom import umma_layout as umma_layout
-    from cute_py.copies.registers.convert_tv import convert_layout_tv as convert_layout_tv
     from cute_py.copies.layout_copy import copy as copy
     from cute_py.copies.plan import plan_copy as plan_copy
     from cute_py.copies.prepared import prepare_copy as prepare_copy
+    from cute_py.copies.registers.convert_tv import convert_layout_tv as convert_layout_tv
     from cute_py.copies.shared_layout import find_smem_layout as find_smem_layout
     from cute_py.explanation import explain as explain
     from cute_py.explanation.element_trace import ElementTrace as ElementTrace

@@ -83,10 +83,11 @@ def source_text() -> str:
         first, second = case.registers
         threads = -(-case.threads // 32) * 32
         repeat = "for (int i = 0; i < times; ++i) { convert(x, y, tile);" if timed else "{ convert(x, y, tile);"
-        again = " for (int i = 0; i < %d; ++i) x[i] = y[i]; __syncthreads(); }" % first if timed else " }"
+        again = f" for (int i = 0; i < {first}; ++i) x[i] = y[i]; __syncthreads(); }}" if timed else " }"
         parts.append(
             f"namespace n{number} {{\n{case.cuda()}}}\n"
-            f'extern "C" __global__ void __launch_bounds__({threads}) k{number}(const unsigned* in, unsigned* out, int times) {{\n'
+            f'extern "C" __global__ void __launch_bounds__({threads})\n'
+            f"k{number}(const unsigned* in, unsigned* out, int times) {{\n"
             f"  using n{number}::convert; extern __shared__ __align__(1024) unsigned char smem[];\n"
             f"  const unsigned tile = (unsigned)__cvta_generic_to_shared(smem); unsigned x[{first}], y[{second}];\n"
             f"  for (int i = 0; i < {first}; ++i) x[i] = in[i * {threads} + threadIdx.x];\n"

@@ -30,7 +30,7 @@ def one(kind: str) -> int:
 
 @functools.cache
 def patterns(kind: str) -> Array:
-    """Bit patterns of the digits 0, 1, 2, ...: zero, and positive numbers that are no subnormals of 16 bits and more."""
+    """Bit patterns of the digits 0, 1, 2, ...: zero, and positive numbers that are no subnormals of 16 bits up."""
     if kind == "f64":
         return np.arange(4096, dtype=np.float64).view(np.uint64)
     last = {"e4m3": 0x7E, "e5m2": 0x7B, "s8": 127, "u8": 255, "s4": 7, "u4": 15, "b1": 1}.get(kind)

@@ -1,4 +1,4 @@
-"""Random operands that are the same everywhere: bits from Python's own generator, so that results can be kept as digests.
+"""Random operands that are the same everywhere: bits from Python's own generator, so that digests of results are kept.
 
 Styles: `spread`, floats of exponents up to 2**6 apart from 1 and any mantissa; `any`, any bits at all. Integers are any
 bits in both.

@@ -75,7 +75,8 @@ def mover_kernel(entry: str, instruction: str, sources: int, results: int, image
         f".reg .b32 %s<{max(1, sources)}>; .reg .b32 %d<{max(1, results)}>; .reg .b32 %at; .reg .b32 %v<4>;",
         ".reg .b64 %p<6>; .reg .b32 %r<6>; .reg .pred %q<2>;",
         "mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mov.u32 %r2, smem;",
-        "ld.param.u64 %p0, [p_in]; ld.param.u64 %p1, [p_out]; ld.param.u64 %p2, [p_image]; ld.param.u64 %p3, [p_after];",
+        "ld.param.u64 %p0, [p_in]; ld.param.u64 %p1, [p_out];",
+        "ld.param.u64 %p2, [p_image]; ld.param.u64 %p3, [p_after];",
         f"mul.wide.u32 %p4, %r1, {sources * step}; add.s64 %p0, %p0, %p4;",
         f"mul.wide.u32 %p4, %r1, {results * step}; add.s64 %p1, %p1, %p4;",
         f"mul.wide.u32 %p4, %r1, {image}; add.s64 %p2, %p2, %p4; add.s64 %p3, %p3, %p4;",
@@ -209,7 +210,8 @@ __device__ __forceinline__ u64 mix(u64 run, u64 bits) {
 }
 // words (run, place) -> for each element of `width` bits of a place: how many runs are not zero, the first of them and
 // its bits, and the sum of a hash of all of them.
-extern "C" __global__ void reduce(const u32* words, u32 places, u32 runs, u32 width, u32* count, u64* first, u64* hash) {
+extern "C" __global__ void reduce(const u32* words, u32 places, u32 runs, u32 width, u32* count, u64* first,
+                                  u64* hash) {
   const u32 place = blockIdx.x * blockDim.x + threadIdx.x;
   if (place >= places) return;
   const u32 parts = 32 / width, mask = width == 32 ? 0xffffffffu : (1u << width) - 1;
@@ -231,10 +233,10 @@ extern "C" __global__ void reduce(const u32* words, u32 places, u32 runs, u32 wi
     atomicAdd(count + at, n[part]); atomicMin(first + at, f[part]); atomicAdd(hash + at, h[part]);
   }
 }
-// What `reduce` finds if element `place` is row rows[place] and column columns[place] of a product, element (m,k) of A is
-// hot in run a[m * depth + k], and element (n,k) of B has the result's bits b[n * depth + k].
-extern "C" __global__ void predict(const u32* a, const u32* b, const u32* rows, const u32* columns, u32 depth, u32 places,
-                                   u32* count, u64* first, u64* hash) {
+// What `reduce` finds if element `place` is row rows[place] and column columns[place] of a product, element (m,k) of A
+// is hot in run a[m * depth + k], and element (n,k) of B has the result's bits b[n * depth + k].
+extern "C" __global__ void predict(const u32* a, const u32* b, const u32* rows, const u32* columns, u32 depth,
+                                   u32 places, u32* count, u64* first, u64* hash) {
   const u32 place = blockIdx.x * blockDim.x + threadIdx.x;
   if (place >= places) return;
   u32 n = 0; u64 f = ~0ull, h = 0;

@@ -16,12 +16,20 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.silicon.build import PER_MODULE
 from benchmarks.silicon.device import Array, Runner
 from benchmarks.silicon.encodings import FLOATS, digit, digit_count, one, pack, patterns, results, unpack
 from benchmarks.silicon.forms import (
-    BITS, CUTE_TYPES, SWIZZLES, MatrixForm, MoverForm, Operand, group_forms, matrix_forms, mover_forms,
+    BITS,
+    CUTE_TYPES,
+    SWIZZLES,
+    MatrixForm,
+    MoverForm,
+    Operand,
+    group_forms,
+    matrix_forms,
+    mover_forms,
 )  # fmt: skip
-from benchmarks.silicon.build import PER_MODULE
 from benchmarks.silicon.inputs import FIELDS, STYLES, digest, random_words, seed_of
 from cute_py.atom import MMA_ATOMS, gmma_layout, make_gmma_desc
 from cute_py.layout import Int, offsets, tile_to_shape
@@ -277,13 +285,13 @@ def run_group(runner: Runner, out: Path, seconds: float) -> None:
                     continue
                 same, first = one_group(runner, form, number, at, reduce, predict)
                 row["equal" if same else "different"].append(swizzle)
-                if swizzle == "INTER" and form.shape[1] in (8, 64) or not same:
+                if (swizzle == "INTER" and form.shape[1] in (8, 64)) or not same:
                     firsts[f"{key} {swizzle}"] = first
             except Exception as problem:
                 row["failed"] = f"{swizzle} {type(problem).__name__}: {problem}"[:300]
                 if "ILLEGAL" in str(problem) or "LAUNCH" in str(problem):
                     raise
-    np.savez_compressed(out / "group.npz", **{k: v for k, v in list(firsts.items())[:400]})
+    np.savez_compressed(out / "group.npz", **dict(list(firsts.items())[:400]))
     _finish(out, "group", report)
     different = {k: v["different"] for k, v in report.items() if v["different"]}
     print(
@@ -303,7 +311,7 @@ def one_group(
     """Whether one form and swizzle reads its operands as the table says; and the firsts of its last digit."""
     a_run, b_at, start, size, descriptors = at
     a, b, d = form.types
-    m, n, k = form.shape
+    k = form.shape[2]
     registers = form.form.a_registers
     runs = 64 * k if registers else start * 8 // BITS[a]
     words = form.form.registers * 128
@@ -496,7 +504,7 @@ def tile_of(extents: tuple[int, int], kind: str, major: str, swizzle: str, start
 
 
 def run_tiles(runner: Runner, out: Path) -> None:
-    """Descriptors of every instruction's part of larger tiles: 128 rows of A, 64 of B, two swizzles of K; small integers."""
+    """Descriptors of every instruction's part of larger tiles, 128 rows of A and 64 of B, two swizzles of K wide."""
     report: dict[str, Any] = {}
     for form, number, swizzle in tile_cases():
         key = f"{form.types[0]} {form.majors[0]} {form.majors[1]} {swizzle}"

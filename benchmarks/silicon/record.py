@@ -1,4 +1,4 @@
-"""What a device returned, compared with the tables: docs/measurements/atoms-h200.json and the package's list of evidence.
+"""What a device returned, compared with the tables: docs/measurements/atoms-h200.json and the list of evidence.
 
     python -m benchmarks.silicon record OUT
 
@@ -89,7 +89,7 @@ def _bits(words: Array) -> Array:
 
 
 def moved_bits(form: MoverForm, held: Any) -> tuple[Array, Array]:
-    """(run, thread, bit) of the source and of the destination: registers, or the row that a thread gives the address of."""
+    """(run, thread, bit) of the source and of the destination: registers, or the row that a thread addresses."""
     name = form.instruction
     words = held[f"{name}:in"].transpose(0, 2, 1)
     load, store = name.startswith("ldmatrix"), name.startswith("stmatrix")

@@ -61,7 +61,7 @@ def met(form: Operand, swizzle: str, meta: int, held: Any, key: str) -> Array | 
 
 
 def metadata_place(form: Operand) -> Array:
-    """(m, stored k) -> thread * 16 + field of two bits, by the table: the row's E layout; threads of one alias first."""
+    """(m, stored k) -> thread * 16 + field of two bits, by the row's E layout; of equal threads the first."""
     layout = MMA_ATOMS[form.operation].layouts["E"]
     table = np.asarray(offsets(layout)).reshape(128, -1, order="F")
     bits = 32 // table.shape[1]

@@ -1,7 +1,7 @@
 """What is known of each operation's row: measured on a device, assembled, or the same as C++'s and no more.
 
-`evidence.txt` beside this has a line for each operation of which more is known than C++ says; `python -m benchmarks.silicon
-record` writes it, docs/measurements/atoms-h200.md says how it was found.
+`evidence.txt` beside this has a line for each operation of which more is known than C++ says; `python -m
+benchmarks.silicon record` writes it, docs/measurements/atoms-h200.md says how it was found.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The registers of warps and their shared memory in numpy: PTX of matrix instructions and moves, run. Read `warps` first."""
+"""The registers of warps and their shared memory in numpy, and PTX that runs on them. Read `warps` first."""
 
 from cute_py.moved import export_public
 from cute_py.simulate_warp.warps import Warps as Warps

@@ -4,8 +4,8 @@ The first element of a register lies in its lowest bits. Floats become float64, 
 exactly; integers become int64.
 
 Products of two elements are exact. A tensor core adds those of a group and the accumulator as integers: each term is
-cut towards zero to `kept` bits below the leading bit of the largest, whose exponent is the sum of its factors' exponents
-(1.5 * 1.5 counts as 2**0, not as 2**1); the integers are added exactly, and the sum is rounded once.
+cut towards zero to `kept` bits below the leading bit of the largest, whose exponent is the sum of its factors'
+exponents (1.5 * 1.5 counts as 2**0, not as 2**1); the integers are added exactly, and the sum is rounded once.
 
     float16, bfloat16, tf32, whole K     25 bits, sum cut to 24 significant bits, or rounded to nearest as float16
     fp8 of wgmma, whole K                13 bits, sum cut to 14 significant bits, or rounded to nearest as float16
@@ -22,6 +22,7 @@ parts of the replaced instructions by ptxas 13.0's machine code.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -77,19 +78,21 @@ def as_elements(words: Array, bits: int) -> Array:
     if per == 1:
         return words
     shifts = np.arange(per, dtype=words.dtype) * kind(bits)
-    return ((words[..., None] >> shifts) & kind((1 << bits) - 1)).reshape(*words.shape[:-1], -1)
+    found: Array = (words[..., None] >> shifts) & kind((1 << bits) - 1)
+    return found.reshape(*words.shape[:-1], -1)
 
 
-def as_words(elements: Array, bits: int, kind: Any = np.uint32) -> Array:
+def in_registers(elements: Array, bits: int, kind: Any = np.uint32) -> Array:
     """The reverse of `as_elements`: elements (.., n) as words of a type.
 
-    >>> as_words(np.array([1, 2, 3, 4]), 16)
+    >>> in_registers(np.array([1, 2, 3, 4]), 16)
     array([131073, 262147], dtype=uint32)
     """
     per = np.dtype(kind).itemsize * 8 // bits
     parts = elements.astype(kind).reshape(*elements.shape[:-1], -1, per)
     shifts = np.arange(per, dtype=kind) * np.dtype(kind).type(bits)
-    return np.bitwise_or.reduce(parts << shifts, axis=-1)
+    found: Array = np.bitwise_or.reduce(parts << shifts, axis=-1)
+    return found
 
 
 def numbers_of(raw: Array, kind: str) -> Array:
@@ -247,18 +250,24 @@ def _fused(x: float, y: float, z: float) -> float:
     if not np.isfinite([x, y, z]).all():
         return x * y + z
     exact = Fraction(x) * Fraction(y) + Fraction(z)
-    return float(exact) if exact else x * y + z
+    try:
+        return float(exact) if exact else x * y + z
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
 
 
 def sum_integers(a: Array, b: Array, c: Array, saturate: bool) -> Array:
     """C + A * B of int64, modulo 2**32 or held within 32 bits."""
-    exact = a @ b.T + c
+    exact: Array = a @ b.T + c
     if saturate:
-        return np.clip(exact, -(1 << 31), (1 << 31) - 1)
-    return ((exact + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
+        return exact.clip(-(1 << 31), (1 << 31) - 1)
+    wrapped: Array = ((exact + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
+    return wrapped
 
 
 def count_bits(a: Array, b: Array, c: Array, either: bool) -> Array:
     """C + the number of bits set in A AND B, or in A XOR B (`either`), of one-bit elements."""
-    both = a @ b.T
-    return c + (a.sum(axis=1)[:, None] + b.sum(axis=1)[None, :] - 2 * both if either else both)
+    found: Array = a @ b.T
+    if either:
+        found = a.sum(axis=1)[:, None] + b.sum(axis=1)[None, :] - 2 * found
+    return c + found

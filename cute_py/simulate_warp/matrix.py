@@ -22,12 +22,12 @@ from cute_py.layout import offsets, size
 from cute_py.simulate_warp.arithmetic import (
     ORDERS,
     WIDE,
+    as_elements,
+    in_registers,
     bits_of_numbers,
     count_bits,
     element_width,
-    as_words,
     numbers_of,
-    as_elements,
     sum_by_multiply_adds,
     sum_doubles,
     sum_floats,
@@ -142,7 +142,7 @@ def run_mma(found: MatrixInstruction, a: Array, b: Array, c: Array) -> Array:
             )
         ]
         raw = multiplied(found, *matrices)
-        d[lanes] = as_words(scattered(found.atom, raw), element_width(found.d), c.dtype)
+        d[lanes] = in_registers(scattered(found.atom, raw), element_width(found.d), c.dtype)
     return d
 
 
@@ -167,4 +167,4 @@ def run_wgmma(
     sign = 1 << width - 1
     first = first ^ first.dtype.type(sign) if negated[0] else first
     second = second ^ second.dtype.type(sign) if negated[1] else second
-    return as_words(scattered(found.atom, multiplied(found, first, second, sums)), element_width(found.d))
+    return in_registers(scattered(found.atom, multiplied(found, first, second, sums)), element_width(found.d))

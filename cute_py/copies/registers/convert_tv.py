@@ -34,7 +34,7 @@ from cute_py.copies.registers.steps import (
 )
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, counted, given
-from cute_py.layout import ComposedLayout, Int, Layout, coalesce, flatten, offsets, rank, same_function, size
+from cute_py.layout import ComposedLayout, Int, Layout, coalesce, flatten, offsets, rank, size
 from cute_py.layout.linear import LinearLayout, linear
 from cute_py.simulate_warp.warps import Warps
 
@@ -146,8 +146,8 @@ class RegisterConversion:
         lines = "\n".join(f'      "{line}\\n\\t"' for line in text.split("\\n\\t") if line)
         return (
             f"// {self.source} -> {self.destination} of {self.dtype}: {self.cost}\n"
-            f"__device__ __forceinline__ void {name}(const unsigned (&source)[{first}], unsigned (&destination)[{second}],"
-            f" unsigned tile) {{\n  asm volatile(\n"
+            f"__device__ __forceinline__ void {name}(const unsigned (&source)[{first}],"
+            f" unsigned (&destination)[{second}], unsigned tile) {{\n  asm volatile(\n"
             f'      "{{ {declared}\\n\\t"\n{lines}\n      "}}"\n'
             f'      : {outs}\n      : {ins}\n      : "memory");\n}}\n'
         )

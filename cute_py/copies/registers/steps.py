@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from cute_py.copies.registers.lanes import LanePlan, stages
-from cute_py.copies.registers.shared import WORD, ThreadAccess, Side
+from cute_py.copies.registers.shared import Side, ThreadAccess
 from cute_py.errors import counted
 
 LANES: Final = 32
