@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import lzma
+import random
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -160,10 +161,20 @@ def record(out: Path) -> dict[str, Any]:
 
 
 def digests(out: Path) -> Iterator[dict[str, Any]]:
-    """A row for every instruction whose result of random operands is kept as a digest; operands as in `measure`."""
+    """A row for every instruction whose result of random operands is kept as a digest; operands as in `measure`.
+
+    Of a sparse one, what two hot elements of A met: the run, the first result and its bits, how many there were.
+    """
     for kind in ("matrix", "mover", "random"):
         for name, row in json.loads((out / f"{kind}.json").read_text()).items():
             yield {"kind": kind, "name": name, "digests": row.get("digests", [row.get("digest")])}
+    with np.load(out / "sparse.npz") as held:
+        for name in held.files:
+            if name.endswith(" 0 0"):
+                first, count = held[name], held[f"{name} n"]
+                runs = random.Random(name).sample(np.flatnonzero(count).tolist(), 2)
+                met = [[run, f"{int(first[run]):x}", int(count[run])] for run in runs]
+                yield {"kind": "sparse", "name": name.removesuffix(" 0 0"), "met": met}
 
 
 def evidence_text(result: dict[str, Any]) -> str:

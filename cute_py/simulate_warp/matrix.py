@@ -16,6 +16,7 @@ import numpy as np
 
 from cute_py.atom.mma_atom import MmaAtom
 from cute_py.atom.mma_atoms import MMA_ATOMS
+from cute_py.atom.mma_warpgroup_atoms import register_a_layout
 from cute_py.atom.smem_descriptor import Major
 from cute_py.errors import InvalidValueError, given
 from cute_py.layout import offsets, size
@@ -23,10 +24,10 @@ from cute_py.simulate_warp.arithmetic import (
     ORDERS,
     WIDE,
     as_elements,
-    in_registers,
     bits_of_numbers,
     count_bits,
     element_width,
+    in_registers,
     numbers_of,
     sum_by_multiply_adds,
     sum_doubles,
@@ -55,6 +56,10 @@ class MatrixInstruction:
     b: str
 
     @property
+    def sparse(self) -> bool:
+        return ".sp." in self.atom.ptx
+
+    @property
     def saturates(self) -> bool:
         return self.atom.ptx.endswith(".satfinite")
 
@@ -64,7 +69,7 @@ def _rows() -> Mapping[str, MmaAtom]:
     """Instruction, and `RS` where A of a wgmma is in registers -> its first row without complex elements."""
     found: dict[str, MmaAtom] = {}
     for atom in MMA_ATOMS.values():
-        if atom.ptx.startswith(("mma.sync.aligned.m", "wgmma.mma_async.sync")):
+        if atom.ptx.startswith(("mma.sync.aligned.m", "wgmma.mma_async.")):
             found.setdefault(atom.ptx + (" RS" if atom.registers["A"][0] == 4 and "wgmma" in atom.ptx else ""), atom)
     return found
 
@@ -86,7 +91,7 @@ def matrix_instruction(opcode: str, a_in_registers: bool = True) -> MatrixInstru
     if atom is None or types is None:
         raise InvalidValueError(
             f"{given(opcode)} is no matrix instruction that is emulated",
-            {"emulated": "dense mma.sync of sm_70 to sm_90, and wgmma.mma_async"},
+            {"emulated": "dense mma.sync of sm_70 to sm_90, and wgmma.mma_async, dense and sparse"},
         )
     return MatrixInstruction(atom, types[1], types[2], types[3])
 
@@ -95,6 +100,12 @@ def matrix_instruction(opcode: str, a_in_registers: bool = True) -> MatrixInstru
 def _places(atom: MmaAtom, operand: str) -> Array:
     """(thread, value) -> index in the operand's matrix, rows first."""
     return np.asarray(offsets(atom.layouts[operand])).reshape(int(size(atom.thr_id)), -1, order="F")
+
+
+@functools.lru_cache(maxsize=16)
+def _register_places(k: int) -> Array:
+    """(thread, value) -> m + 64 * k of a warpgroup's A in registers, of so many stored elements of K."""
+    return np.asarray(offsets(register_a_layout(k))).reshape(128, -1, order="F")
 
 
 def gathered(atom: MmaAtom, operand: str, raw: Array, extents: tuple[int, int]) -> Array:
@@ -146,6 +157,35 @@ def run_mma(found: MatrixInstruction, a: Array, b: Array, c: Array) -> Array:
     return d
 
 
+@functools.lru_cache(maxsize=64)
+def _metadata_places(atom: MmaAtom, group: int) -> tuple[Array, Array]:
+    """(m, stored k) -> thread and bit of the register of metadata that has the place of a stored element in its group.
+
+    Four bits are a group, two a stored element; threads that hold the same take part by the selector, the first for 0.
+    """
+    m, _, k = (int(x) for x in atom.shape_mnk)
+    table = np.asarray(offsets(atom.layouts["E"])).reshape(int(size(atom.thr_id)), -1, order="F")
+    thread, bit = np.zeros(m * k, np.int64), np.zeros(m * k, np.int64)
+    for number in reversed(range(len(table))):
+        thread[table[number]] = number
+        bit[table[number]] = np.arange(table.shape[1]) * 32 // table.shape[1]
+    stored = np.arange(k // 2)
+    logical = 2 * stored if group == 2 else 4 * (stored // 2) + 2 * (stored % 2)
+    index = np.arange(m)[:, None] + m * logical
+    return thread[index], bit[index]
+
+
+def spread_out(found: MatrixInstruction, stored: Array, metadata: Array) -> Array:
+    """A sparse A as a matrix (m, k): stored elements (m, k / 2) at the places that words (thread,) of metadata name."""
+    group = 2 if found.a == "tf32" else 4
+    thread, bit = _metadata_places(found.atom, group)
+    place = (metadata[thread].astype(np.int64) >> bit & 3) >> (1 if group == 2 else 0)
+    start = np.arange(stored.shape[1]) // (group // 2) * group
+    whole = np.zeros((stored.shape[0], 2 * stored.shape[1]), stored.dtype)
+    np.put_along_axis(whole, start + place, stored, axis=1)
+    return whole
+
+
 def run_wgmma(
     found: MatrixInstruction,
     memory: Array,
@@ -154,14 +194,23 @@ def run_wgmma(
     c: Array,
     majors: tuple[Major, Major],
     negated: tuple[bool, bool],
+    metadata: Array | None = None,
 ) -> Array:
-    """One warpgroup's wgmma: A as words (thread, register) or a descriptor, B a descriptor, C words -> words of D."""
+    """One warpgroup's wgmma: A as words (thread, register) or a descriptor, B a descriptor, C words -> words of D.
+
+    metadata: a word of each thread, of a sparse A.
+    """
     m, n, k = (int(x) for x in found.atom.shape_mnk)
     width = element_width(found.a)
+    held = k if metadata is None else k // 2
     if isinstance(a, int):
-        first = operand_bytes(memory, a, majors[0], m, k, width)
+        first = operand_bytes(memory, a, majors[0], m, held, width)
     else:
-        first = gathered(found.atom, "A", as_elements(a, width), (m, k))
+        first = np.zeros(m * held, np.uint32)
+        first[_register_places(held)] = as_elements(a, width)
+        first = first.reshape(m, held, order="F")
+    if metadata is not None:
+        first = spread_out(found, first, metadata)
     second = operand_bytes(memory, b, majors[1], n, k, width)
     sums = gathered(found.atom, "C", as_elements(c, element_width(found.d)), (m, n))
     sign = 1 << width - 1

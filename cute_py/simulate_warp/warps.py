@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from cute_py.argument_checks import expect, expect_integer
+from cute_py.argument_checks import expect, expect_choice, expect_integer
 from cute_py.atom.smem_descriptor import Major
-from cute_py.errors import InvalidTypeError, InvalidValueError, ParseError, given
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, ParseError, given
 from cute_py.ptx.parse import float_immediate, immediate, split_operands
+from cute_py.simulate_warp.arithmetic import element_width
 from cute_py.simulate_warp.matrix import matrix_instruction, run_mma, run_wgmma
 from cute_py.simulate_warp.memory import bytes_at, put_bytes
 from cute_py.simulate_warp.moves import load_matrix, shuffle, store_matrix, transpose_matrix
@@ -43,6 +44,9 @@ MAX_SHARED: Final = 256 << 10
 _COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _STATEMENT: Final = re.compile(r"(?:@(!?)([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
 _ADDRESS: Final = re.compile(r"\[\s*([%\w$]+)\s*(?:\+\s*(-?\w+)\s*)?\]")
+_INTEGERS: Final = ("b32", "u32", "s32", "b64", "u64", "s64")
+_OPERANDS: Final[Mapping[str, int]] = {"mov": 1, "not": 1, "popc": 1, "mad": 3}
+"""Sources of an operation, where they are not two."""
 _NOTHING: Final = (
     "bar.",
     "barrier.",
@@ -192,7 +196,12 @@ class Warps:
             active = self._register(name).astype(bool) ^ negated
         for start, run in _RUNS:
             if opcode.startswith(start):
-                run(self, one, active)
+                try:
+                    run(self, one, active)
+                except CuteError:
+                    raise
+                except (LookupError, ValueError, StopIteration) as problem:
+                    raise ParseError(f"{given(one.text)} has other operands than {start} takes") from problem
                 return
         raise InvalidValueError(
             f"{given(opcode)} is not emulated", {"instruction": one.text, "emulated": "see cute_py.simulate_warp.warps"}
@@ -240,9 +249,13 @@ class Warps:
         """Arithmetic and logic: the operation is the first word, the type the last."""
         parts = one.opcode.split(".")
         operation, kind = parts[0], parts[-1]
-        wide = kind
-        if operation in ("mul", "mad") and "wide" in parts:
-            wide = "u64"
+        multiplies = operation in ("mul", "mad")
+        known = kind in _INTEGERS or (operation == "mov" and kind in ("f32", "f64"))
+        if not known or len(parts) != 2 + multiplies or (multiplies and parts[1] not in ("lo", "wide")):
+            raise InvalidValueError(f"{given(one.opcode)} is not emulated", {"emulated": "32-bit and 64-bit integers"})
+        if len(one.operands) != 1 + _OPERANDS.get(operation, 2):
+            raise ParseError(f"{given(one.text)} has {len(one.operands)} operands")
+        wide = "u64" if multiplies and parts[1] == "wide" else kind
         signed = kind.startswith("s")
         values = []
         for place, text in enumerate(one.operands[1:]):
@@ -296,6 +309,8 @@ class Warps:
 
     def _shuffle(self, one: _Statement, active: Array | None) -> None:
         mode = one.opcode.split(".")[2]
+        if one.opcode != f"shfl.sync.{expect_choice(mode, ('up', 'down', 'bfly', 'idx'), 'a mode of shfl')}.b32":
+            raise InvalidValueError(f"{given(one.opcode)} is not emulated; shfl.sync of b32 is")
         name, _, inside_name = one.operands[0].partition("|")
         value, source, control = (self._value(x, "b32") for x in one.operands[1:4])
         shape = (self.warps, LANES)
@@ -371,9 +386,23 @@ class Warps:
         _expect_all(one, active)
         if self.warps % 4:
             raise InvalidValueError(f"wgmma runs on warpgroups of 4 warps; here are {self.warps}")
-        d, a, b, scale, *rest = one.operands
+        d, a, b, *rest = one.operands
         in_registers = a.startswith("{")
         found = matrix_instruction(one.opcode, in_registers)
+        metadata = None
+        if found.sparse:
+            metadata = self._value(rest[0], "b32")
+            if immediate(rest[1]) != 0:
+                raise InvalidValueError("a sparse wgmma of another selector than 0", {"instruction": one.text})
+            rest = rest[2:]
+        scale, *rest = rest
+        scales = 0 if found.d == "s32" else 2
+        count = scales + (2 - in_registers if element_width(found.a) == 16 else 0)
+        if len(rest) != count:
+            raise InvalidValueError(
+                f"wgmma of {found.a} has {count} immediates after the scale of D, got {len(rest)}",
+                {"instruction": one.text},
+            )
         words = self._list(d, "b32")
         _expect_count(one, "D", words, found.atom.registers["C"][0])
         numbers = [immediate(x) for x in rest]
@@ -396,7 +425,14 @@ class Warps:
                     )
             operand = left[part] if in_registers else int(left[start])
             words[part] = run_wgmma(
-                found, self.shared, operand, int(right[start]), words[part], (first, second), negated
+                found,
+                self.shared,
+                operand,
+                int(right[start]),
+                words[part],
+                (first, second),
+                negated,
+                None if metadata is None else metadata[part],
             )
         self._write_list(d, words)
 
@@ -409,9 +445,13 @@ def _names(text: str) -> list[str]:
 def _access(opcode: str, registers: str) -> tuple[int, list[str]]:
     """(bytes of one register, registers) of a load or store; `.v2` and `.v4` name a list."""
     parts = opcode.split(".")
-    if "shared" not in parts[1] and parts[1] != "shared":
-        raise InvalidValueError(f"{given(opcode)} is not emulated; loads and stores of shared memory are")
-    return int(parts[-1][1:]) // 8, _names(registers)
+    names = _names(registers)
+    vector = {1: [], 2: ["v2"], 4: ["v4"]}.get(len(names))
+    kind = parts[-1]
+    unsigned = kind in ("b32", "b64", "u8", "u16", "u32", "u64", "b8", "b16", "f32", "f64", "s32", "s64")
+    if parts[1] not in ("shared", "shared::cta") or parts[2:-1] != vector or not unsigned:
+        raise InvalidValueError(f"{given(opcode)} is not emulated; loads and stores of shared memory without signs are")
+    return int(kind[1:]) // 8, names
 
 
 def _expect_all(one: _Statement, active: Array | None) -> None:
@@ -446,7 +486,7 @@ _ARITHMETIC: Final[Mapping[str, Callable[[list[Any], int, str], Any]]] = {
 
 _RUNS: Final[tuple[tuple[str, Callable[[Warps, _Statement, Any], None]], ...]] = (
     ("mma.sync", Warps._mma),
-    ("wgmma.mma_async.sync", Warps._wgmma),
+    ("wgmma.mma_async.", Warps._wgmma),
     *((f"{x}matrix.sync.", Warps._matrices) for x in ("ld", "st", "mov")),
     ("shfl.sync.", Warps._shuffle),
     ("ld.shared", Warps._load),
