@@ -118,7 +118,7 @@ def test_sparse_wgmma() -> None:
 
 
 def hot_sparse(form: Operand, swizzle: str, run: int) -> tuple[int, int]:
-    """(first result that is not zero << 32 | its bits, how many there are) of a hot element of A and B's first digit."""
+    """(first result that is not zero << 32 | its bits, how many there are) of a hot element of A, B's first digit."""
     a, _, d = form.types
     bits, depth, registers = BITS[a], form.shape[2] // 2, np.zeros((128, 4), np.uint32)
     first = None if form.form.a_registers else tile(64, depth, a, form.majors[0], swizzle, 0)
