@@ -122,7 +122,7 @@ class Warps:
             count = expect_integer(shared, "bytes of shared memory", 0, MAX_SHARED)
             self.shared: Array = np.zeros(count, np.uint8)
         else:
-            held = np.frombuffer(shared, np.uint8) if isinstance(shared, bytes) else np.asarray(shared)
+            held = np.frombuffer(shared, np.uint8) if isinstance(shared, bytes) else as_array(shared, "shared memory")
             if held.dtype != np.uint8 or held.ndim != 1 or held.size > MAX_SHARED:
                 raise InvalidTypeError(
                     f"shared memory is a number of bytes, or bytes; got {held.dtype} of the shape {held.shape}"
@@ -148,7 +148,7 @@ class Warps:
             InvalidTypeError: another shape, or no numbers.
         """
         prefix = expect(name, str, "the name of registers")
-        held = np.asarray(words)
+        held = as_array(words, "what registers hold")
         if held.dtype.kind not in "iuf" or held.shape[:1] != (self.threads,) or held.ndim > 2:
             raise InvalidTypeError(
                 f"registers of {self.threads} threads are ({self.threads}, n) words, got {held.dtype} {held.shape}"
@@ -435,6 +435,18 @@ class Warps:
                 None if metadata is None else metadata[part],
             )
         self._write_list(d, words)
+
+
+def as_array(value: ArrayLike, what: str) -> Array:
+    """An array of anything that numpy takes for one.
+
+    Raises:
+        InvalidTypeError: numpy takes it for none.
+    """
+    try:
+        return np.asarray(value)
+    except (ValueError, TypeError):
+        raise InvalidTypeError(f"{what} is an array, got {given(value)}") from None
 
 
 def _names(text: str) -> list[str]:

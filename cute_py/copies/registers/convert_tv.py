@@ -36,7 +36,7 @@ from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, counted, given
 from cute_py.layout import ComposedLayout, Int, Layout, coalesce, flatten, offsets, rank, size
 from cute_py.layout.linear import LinearLayout, linear
-from cute_py.simulate_warp.warps import Warps
+from cute_py.simulate_warp.warps import Warps, as_array
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -105,7 +105,7 @@ class RegisterConversion:
         """
         import numpy as np
 
-        held = np.asarray(values)
+        held = as_array(values, "what threads hold")
         shape = (self.threads, int(size(self.source[1])))
         if held.shape != shape or held.dtype != self.dtype.numpy:
             raise InvalidTypeError(
@@ -263,7 +263,10 @@ def _table(layout: Layout | ComposedLayout, what: str, kind: DType) -> Array:
         raise InvalidValueError(
             f"the {what} has {values} values of {kind.bits} bits a thread; must fit {MAX_REGISTERS} registers"
         )
-    table = np.asarray(offsets(layout)).reshape(threads, values, order="F")
+    listed = np.asarray(offsets(layout))
+    if listed.size != threads * values:
+        raise InvalidTypeError(f"the {what} gives coordinates; must give numbers of elements", {what: layout})
+    table = listed.reshape(threads, values, order="F")
     if table.min() < 0:
         raise InvalidValueError(f"the {what} has the element {int(table.min())}; must be at least 0")
     return table.astype(np.int64)
