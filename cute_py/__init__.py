@@ -74,6 +74,7 @@ if typing.TYPE_CHECKING:
     from cute_py.copies.layout_copy import copy as copy
     from cute_py.copies.plan import plan_copy as plan_copy
     from cute_py.copies.prepared import prepare_copy as prepare_copy
+    from cute_py.copies.registers.convert_tv import convert_layout_tv as convert_layout_tv
     from cute_py.copies.shared_layout import find_smem_layout as find_smem_layout
     from cute_py.explanation import explain as explain
     from cute_py.explanation.element_trace import ElementTrace as ElementTrace
@@ -91,6 +92,7 @@ if typing.TYPE_CHECKING:
     from cute_py.notation.triton_encodings import SliceEncoding as SliceEncoding
     from cute_py.notation.triton_encodings import SwizzledSharedEncoding as SwizzledSharedEncoding
     from cute_py.notation.triton_texts import parse_triton_encoding as parse_triton_encoding
+    from cute_py.simulate_warp import Warps as Warps
 
 __version__ = "0.1.0"
 
@@ -113,10 +115,12 @@ _LATER = {
     "cute_py.explanation": "explain",
     "cute_py.notation.triton_texts": "parse_triton_encoding",
     "cute_py.explanation.element_trace": "ElementTrace trace",
+    "cute_py.copies.registers.convert_tv": "convert_layout_tv",
     "cute_py.copies.layout_copy": "copy",
     "cute_py.copies.plan": "plan_copy",
     "cute_py.copies.prepared": "prepare_copy",
     "cute_py.copies.shared_layout": "find_smem_layout",
+    "cute_py.simulate_warp": "Warps",
 }
 """Module -> public names of it; the module is imported when one of them is first used."""
 

@@ -9,6 +9,7 @@ from cute_py.arith_tuple import text
 from cute_py.atom.copy_atom import CopyAtom, in_values
 from cute_py.atom.copy_atoms import COPY_ATOMS, copy_atom
 from cute_py.atom.element_types import ElementType, type_text
+from cute_py.atom.evidence import evidence_of
 from cute_py.atom.mma_atom import OPERANDS, MmaAtom
 from cute_py.atom.mma_atoms import MMA_ATOMS, mma_atom
 from cute_py.atom.template_name import nearest_names
@@ -155,6 +156,7 @@ def _mma_atom(atom: MmaAtom) -> str:
         "Instruction",
     ]
     rows: dict[str, object] = {"PTX": atom.ptx, "since": atom.arch, "threads": atom.thr_id, "source": atom.source}
+    rows["evidence"] = evidence_of(atom)
     if atom.sf_vec_size is not None:
         rows["scale"] = f"one factor for {atom.sf_vec_size} elements of K"
     if atom.idesc is not None:
@@ -210,7 +212,15 @@ def _copy_atom(atom: CopyAtom) -> str:
         f"{counted(atom.num_val_src, 'value')} in the source and {atom.num_val_dst} in the destination.",
         "",
         "Instruction",
-        *_rows({"PTX": traits.ptx, "since": atom.arch, "threads": atom.thr_id, "source": traits.source}),
+        *_rows(
+            {
+                "PTX": traits.ptx,
+                "since": atom.arch,
+                "threads": atom.thr_id,
+                "source": traits.source,
+                "evidence": evidence_of(atom),
+            }
+        ),
         "",
         "Registers",
         *_rows({x: f"{count} of {kind}" if count else "none" for x, (count, kind) in traits.registers.items()}),
@@ -274,5 +284,6 @@ def atom_data(atom: MmaAtom | CopyAtom) -> dict[str, Any]:
         ptx, source, family = atom.traits.ptx, atom.traits.source, atom.traits.family
     kind = "mma" if isinstance(atom, MmaAtom) else "copy"
     head = {"name": atom.name, "op": atom.op, "kind": kind, "arch": atom.arch, "family": family}
-    end = {"layouts": {x: str(layout) for x, layout in layouts.items()}, "ptx": ptx, "source": source}
+    end: dict[str, Any] = {"layouts": {x: str(layout) for x, layout in layouts.items()}, "ptx": ptx, "source": source}
+    end["evidence"] = evidence_of(atom)
     return {**head, "thr_id": str(atom.thr_id), **more, **end}

@@ -66,6 +66,7 @@ __all__ = [
     "tmem_copy",
     "tile_trace",
     "window_operation",
+    "warps_that_ran",
 ]
 
 ROW_MAJOR_TILE = Layout((Int(128), Int(64)), LayoutRight)
@@ -213,6 +214,13 @@ def request(swizzle: int = 3) -> Any:
 def small_request(address: int = 4096) -> Any:
     """A map of 64 x 8 bytes, boxes of 32 x 4."""
     return tma.TensorMapTiled(0, address, (64, 8), (64,), (32, 4))
+
+
+def warps_that_ran() -> Any:
+    """A warp whose register %d0 is its lane."""
+    warps = cute.Warps(1)
+    warps.run("mov.u32 %d0, %laneid;")
+    return warps
 
 
 def im2col_request() -> Any:

@@ -356,6 +356,22 @@ add(
 )
 add("plan_copy", TURNED, "Layout((8, 4))", "'float32'", named={"alignment": "(16, 4)", "arch": "'sm_90a'"})
 add("find_smem_layout", "Layout((32, 2), (2, 1))", "Layout((32, 2), (1, 32))", "'float16'")
+add(
+    "convert_layout_tv",
+    "Layout((32, 4), (4, 1))",
+    lambda m: m.one_of("Layout((32, 4), (1, 32))", "Layout((32, 4), (4, 1))", "Layout((32, 2), (4, 1))"),
+    lambda m: repr(m.choice(("float32", "half", "int8"))),
+    named={"by": "'shared memory'"},
+)
+
+# ---- registers of warps
+
+INSTANCES["Warps"] = "Warps(1, shared=64)"
+add("Warps", "4", named={"shared": "256"})
+RAN = "warps_that_ran()"
+method("Warps.run", "Warps(1, shared=64)", "'mov.u32 %d0, %laneid; st.shared.u8 [%d0], %d0;'")
+method("Warps.write", "Warps(1)", "'%s'", lambda m: m.one_of("numpy.arange(32)", "numpy.zeros((32, 2), numpy.uint32)"))
+method("Warps.read", RAN, "'%d'", "1")
 
 # ---- a GPU, or its absence
 

@@ -1,0 +1,9 @@
+"""Registers from one thread-value layout to another. Read `convert_tv` first."""
+
+from cute_py.copies.registers.convert_tv import RegisterConversion as RegisterConversion
+from cute_py.copies.registers.convert_tv import convert_layout_tv as convert_layout_tv
+from cute_py.copies.registers.steps import ConversionCost as ConversionCost
+from cute_py.copies.registers.steps import ConversionStep as ConversionStep
+from cute_py.moved import export_public
+
+export_public(__name__)

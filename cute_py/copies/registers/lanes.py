@@ -1,0 +1,182 @@
+"""Registers of a warp from one linear thread-value layout to another by shuffles.
+
+An element has a place in the source, x = (lane, value) over F2, and one in the destination, y; one is a linear function
+of the other. A shuffle moves one word of every lane: a set of elements with one in each lane of the source and one in
+each lane of the destination. The cosets of a common complement W of the two spaces of values are such sets, so that
+2**p words of a lane take 2**p rounds, and no fewer could. In round r
+
+    lane l sends word    r ^ a(l)          a, b, f: linear in the bits of the thread
+    lane l gets it from  f(l) ^ g(r)
+    and keeps it as      r' ^ b(l)         r' the round's number in the destination
+
+Where W lies in the elements whose lane stays, rounds with g(r) = 0 move nothing between lanes and need no shuffle.
+Elements narrower than a word travel together where they are together in a lane on both sides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cute_py.copies.registers.bit_spaces import (
+    Vectors,
+    combined,
+    common_complement,
+    coordinates,
+    independent,
+    intersection,
+    kernel,
+)
+from cute_py.layout.analysis import WARP
+
+LANE_BITS = WARP.bit_length() - 1
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Offsets that the bits of thread and value step by, lowest bit first, in the source and in the destination."""
+
+    source_threads: Vectors
+    source_values: Vectors
+    target_threads: Vectors
+    target_values: Vectors
+
+
+@dataclass(frozen=True)
+class LanePlan:
+    """The rounds of a conversion within warps.
+
+    packed: for each word that is sent, the source's elements in it, low bits first. select, keep: for each bit of the
+    thread, what it adds to the number of the word that is sent, and of the one that is kept. lanes, steps: f for each
+    bit of the thread, g for each bit of r. kept: for each kept word's number the round of `keep` 0. unpacked: for each
+    element of the destination, (kept word, place in it).
+    """
+
+    packed: tuple[tuple[int, ...], ...]
+    select: Vectors
+    lanes: Vectors
+    steps: Vectors
+    rounds: tuple[int, ...]
+    keep: Vectors
+    unpacked: tuple[tuple[int, int], ...]
+
+    def step(self, number: int) -> int:
+        """g of a round."""
+        return combined(self.steps, number)
+
+    @property
+    def straight(self) -> bool:
+        """Whether each round's lanes are those of a butterfly: f is the lane itself."""
+        lane_bits = min(LANE_BITS, len(self.lanes))
+        own = tuple(1 << k if k < lane_bits else 0 for k in range(len(self.lanes)))
+        return self.lanes == own
+
+    @property
+    def shuffles(self) -> int:
+        """Rounds that move between lanes."""
+        return sum(1 for r in range(len(self.rounds)) if not self.straight or self.step(r))
+
+
+def plan_lanes(sides: Sides, word_bits: int) -> LanePlan | None:
+    """The rounds, or None where elements change the warp or have several places.
+
+    word_bits: log2 of the elements of a word.
+    """
+    threads = len(sides.source_threads)
+    lane_bits, p = min(LANE_BITS, threads), len(sides.source_values)
+    source = (*sides.source_values, *sides.source_threads[:lane_bits])
+    target = (*sides.target_values, *sides.target_threads[:lane_bits])
+    if len(independent(source)) != len(source) or len(target) != len(source) or len(sides.target_values) != p:
+        return None
+    columns = [coordinates(offset, source) for offset in target]
+    moved = [
+        coordinates(x ^ y, source)
+        for x, y in zip(sides.source_threads[lane_bits:], sides.target_threads[lane_bits:], strict=True)
+    ]
+    matrix = tuple(c for c in columns if c is not None)
+    shifts = tuple(c for c in moved if c is not None)
+    if len(matrix) != len(columns) or len(shifts) != len(moved) or len(independent(matrix)) != len(matrix):
+        return None
+    for together in range(min(word_bits, p), -1, -1):
+        found = _with(matrix, shifts, p, lane_bits, together, word_bits)
+        if found is not None:
+            return found
+    return None
+
+
+def _with(matrix: Vectors, shifts: Vectors, p: int, lane_bits: int, together: int, word_bits: int) -> LanePlan | None:
+    """The plan with 2**together elements in a word, if there is one; `matrix`: y -> x, `shifts`: of each warp bit."""
+    axes = tuple(1 << k for k in range(p + lane_bits))
+    values, lanes = axes[:p], axes[p:]
+    values_y, lanes_y = matrix[:p], matrix[p:]
+    # elements that travel in one word: in one lane on both sides, and their place in the word no matter of the lane
+    shared = intersection(values, values_y)
+    sums = independent((*lanes, *lanes_y))
+    likely = (*values[:word_bits], *values_y[:word_bits], *shared)
+    inside = [v for v in likely if coordinates(v, shared) is not None]
+    packed = independent(inside, sums)[:together]
+    if len(packed) < together:
+        return None
+    basis = (*packed, *sums, *independent(axes, (*packed, *sums)))
+    low = (1 << together) - 1
+
+    def place(x: int) -> int:
+        return (coordinates(x, basis) or 0) & low
+
+    if any(place(shift) for shift in shifts):
+        return None
+    own = independent(v ^ combined(packed, place(v)) for v in values)
+    own_y = independent(v ^ combined(packed, place(v)) for v in values_y)
+    space = basis[together:]
+
+    def lane(x: int) -> int:
+        return x >> p
+
+    stays = kernel(space, [lane(x) ^ (coordinates(x, matrix) or 0) >> p for x in space])
+    size = len(space)
+    if len(independent((*stays, *own))) == len(independent((*stays, *own_y))) == size:
+        across = common_complement(stays, intersection(stays, own), intersection(stays, own_y))
+    else:
+        across = common_complement((*lanes, *space), own, own_y)
+    cut = len(across)
+
+    def part(x: int, side: Vectors) -> int:
+        return (coordinates(x, (*across, *side)) or 0) >> cut
+
+    select = [part(x, own) for x in lanes]
+    keep = [part(x, own_y) for x in lanes_y]
+    to_round = [part(x, own) for x in own_y]
+    from_round = [coordinates(1 << k, to_round) or 0 for k in range(len(own))]
+    steps = tuple(lane(combined(own_y, from_round[k])) for k in range(len(own)))
+    source_lanes = [lane(x ^ combined(own_y, k)) for x, k in zip(lanes_y, keep, strict=True)]
+    for shift in shifts:
+        late = part(shift, own)
+        select.append(0)
+        keep.append(combined(from_round, late))
+        source_lanes.append(combined(steps, late) ^ lane(shift))
+    count = 1 << len(own)
+    words = tuple(tuple(combined(own, k) ^ combined(packed, i) for i in range(1 << together)) for k in range(count))
+    where: dict[int, tuple[int, int]] = {}
+    for k in range(count):
+        for i in range(1 << together):
+            where[coordinates(combined(own_y, k) ^ combined(packed, i), values_y) or 0] = (k, i)
+    return LanePlan(
+        packed=words,
+        select=tuple(select),
+        lanes=tuple(source_lanes),
+        steps=steps,
+        rounds=tuple(combined(to_round, k) for k in range(count)),
+        keep=tuple(keep),
+        unpacked=tuple(where[v] for v in range(1 << p)),
+    )
+
+
+def stages(columns: Sequence[int]) -> list[tuple[int, int]]:
+    """An XOR with a linear function of the thread as (mask of thread bits, what is added where their parity is odd).
+
+    >>> stages((1, 1, 2))
+    [(3, 1), (4, 2)]
+    """
+    basis = independent(columns)
+    parts = [coordinates(c, basis) or 0 for c in columns]
+    return [(sum(1 << k for k, c in enumerate(parts) if c >> j & 1), b) for j, b in enumerate(basis)]

@@ -1,0 +1,273 @@
+"""What tensor cores compute: elements of registers as numbers, and sums of products as they were measured.
+
+The first element of a register lies in its lowest bits. Floats become float64, which holds every product of two of them
+exactly; integers become int64.
+
+Products of two elements are exact. A tensor core adds those of a group and the accumulator as integers: each term is
+cut towards zero to `kept` bits below the leading bit of the largest, whose exponent is the sum of its factors'
+exponents (1.5 * 1.5 counts as 2**0, not as 2**1); the integers are added exactly, and the sum is rounded once.
+
+    float16, bfloat16, tf32, whole K     25 bits, sum cut to 24 significant bits, or rounded to nearest as float16
+    fp8 of wgmma, whole K                13 bits, sum cut to 14 significant bits, or rounded to nearest as float16
+
+sm_90 has no fp8 mma.sync and no m8n8k4 of float16; its compiler makes them of other instructions. The first becomes two
+float16 products of half of K each (elements 0 and 1 of every four, then 2 and 3) from zero, and an addition of C; the
+second float32 multiply-adds, products before C.
+
+Integers are exact, modulo 2**32 or saturated; one-bit operands count the set bits of AND or XOR; float64 is one fused
+multiply-add after another.
+Source: measured on NVIDIA H200, every bit of the results of random operands (docs/measurements/atoms-h200.md); the
+parts of the replaced instructions by ptxas 13.0's machine code.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from cute_py.dtypes import as_dtype
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array: TypeAlias = NDArray[Any]
+
+
+# ---- elements --------------------------------------------------------------------------------------------------------
+
+TYPES: Final[Mapping[str, str]] = {
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "tf32": "tfloat32",
+    "f32": "float32",
+    "f64": "float64",
+    "e4m3": "float8_e4m3fn",
+    "e5m2": "float8_e5m2",
+    "s8": "int8",
+    "u8": "uint8",
+    "s4": "int4",
+    "u4": "uint4",
+    "b1": "uint1",
+    "s32": "int32",
+}
+"""Element types as PTX abbreviates them."""
+
+
+def element_width(kind: str) -> int:
+    """Width of an element of a type as PTX abbreviates it.
+
+    >>> element_width("bf16"), element_width("b1")
+    (16, 1)
+    """
+    return as_dtype(TYPES[kind]).bits
+
+
+def as_elements(words: Array, bits: int) -> Array:
+    """Unsigned words (.., n) as elements (.., n * word // bits), the first in the low bits.
+
+    >>> as_elements(np.array([0x87654321], np.uint32), 8)
+    array([ 33,  67, 101, 135], dtype=uint32)
+    """
+    kind = words.dtype.type
+    per = words.dtype.itemsize * 8 // bits
+    if per == 1:
+        return words
+    shifts = np.arange(per, dtype=words.dtype) * kind(bits)
+    found: Array = (words[..., None] >> shifts) & kind((1 << bits) - 1)
+    return found.reshape(*words.shape[:-1], -1)
+
+
+def in_registers(elements: Array, bits: int, kind: Any = np.uint32) -> Array:
+    """The reverse of `as_elements`: elements (.., n) as words of a type.
+
+    >>> in_registers(np.array([1, 2, 3, 4]), 16)
+    array([131073, 262147], dtype=uint32)
+    """
+    per = np.dtype(kind).itemsize * 8 // bits
+    parts = elements.astype(kind).reshape(*elements.shape[:-1], -1, per)
+    shifts = np.arange(per, dtype=kind) * np.dtype(kind).type(bits)
+    found: Array = np.bitwise_or.reduce(parts << shifts, axis=-1)
+    return found
+
+
+def numbers_of(raw: Array, kind: str) -> Array:
+    """The numbers of element bits: float64, or int64 of an integer type; tf32 has no more than its 19 upper bits.
+
+    >>> numbers_of(np.array([0x3F80, 0xC000], np.uint32), "bf16"), numbers_of(np.array([15, 7], np.uint32), "s4")
+    (array([ 1., -2.]), array([-1,  7]))
+    """
+    row = as_dtype(TYPES[kind])
+    if row.kind in ("int", "uint"):
+        found = raw.astype(np.int64)
+        return np.where(found >> row.bits - 1 != 0, found - (1 << row.bits), found) if row.kind == "int" else found
+    if kind == "tf32":
+        with np.errstate(invalid="ignore"):
+            return (raw.astype(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        unsigned = np.dtype(f"uint{row.bits}")
+        return raw.astype(unsigned).view(row.numpy).astype(np.float64)
+
+
+def bits_of_numbers(numbers: Array, kind: str) -> Array:
+    """Element bits, unsigned, of numbers that the type holds; others are rounded to nearest, ties to even.
+
+    A NaN has all of its lower bits set, as those that tensor cores give.
+
+    >>> hex(bits_of_numbers(np.array([np.nan]), "f16")[0])
+    '0x7fff'
+    """
+    row = as_dtype(TYPES[kind])
+    with np.errstate(over="ignore", invalid="ignore"):
+        if row.kind in ("int", "uint"):
+            return (numbers.astype(np.int64) & ((1 << row.bits) - 1)).astype(np.uint32)
+        found: Array = numbers.astype(row.numpy).view(f"uint{row.bits}")
+    missing = np.isnan(numbers)
+    return np.where(missing, found.dtype.type((1 << row.bits - 1) - 1), found) if missing.any() else found
+
+
+# ---- sums ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """How floats are summed. kept: bits below the leading bit of the largest term. cut: significant bits of a float32
+    sum. halves: K in two parts, elements 0 and 1 of every four and then the others, and C added last."""
+
+    kept: int
+    cut: int = 24
+    halves: bool = False
+
+
+WIDE: Final = Order(25)
+ORDERS: Final[Mapping[tuple[str, int], Order]] = {
+    ("mma", 8): Order(25, halves=True),
+    ("wgmma", 8): Order(13, cut=14),
+}
+"""(Instruction, bits of an element of A) -> how it sums, where that is not `WIDE`."""
+
+
+def cut_bits(numbers: Array, bits: int) -> Array:
+    """float64 cut towards zero to so many significant bits.
+
+    >>> cut_bits(np.array([1.0 + 2**-24, -(1.0 + 2**-22)]), 24)
+    array([ 1.        , -1.00000024])
+    """
+    mantissa, exponent = np.frexp(numbers)
+    found: Array = np.ldexp(np.trunc(np.ldexp(mantissa, bits)), exponent - bits)
+    return found
+
+
+def rounded_to(numbers: Array, kind: Any) -> Array:
+    """float64 rounded to a narrower float, to nearest."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found: Array = numbers.astype(kind).astype(np.float64)
+    return found
+
+
+def sum_floats(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
+    """C + A * B of float64 (m, k), (n, k), (m, n), as a tensor core sums it to float32, or to float16 (`half`).
+
+    >>> one, tiny = np.array([[1.0, 2.0**-13]]), np.array([[1.0, 2.0**-13]])
+    >>> [float(sum_floats(one, tiny, np.zeros((1, 1)), Order(kept), False)[0, 0]) for kept in (25, 26)]
+    [1.0, 1.0]
+    >>> [float(sum_floats(one, tiny, -np.ones((1, 1)), Order(kept), False)[0, 0]) * 2**26 for kept in (25, 26)]
+    [0.0, 1.0]
+    """
+    if not order.halves:
+        return _group(a, b, c, order, half)
+    first = np.arange(a.shape[1]) % 4 < 2
+    found = _group(a[:, first], b[:, first], np.zeros_like(c), order, half)
+    found = _group(a[:, ~first], b[:, ~first], found, order, half)
+    with np.errstate(invalid="ignore"):
+        return rounded_to(c + found, np.float16 if half else np.float32)
+
+
+def _group(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
+    """The sum of all products and C."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        products = a[:, None] * b[None, :]
+        terms = np.concatenate([products, c[..., None]], axis=2)
+        exponents = np.concatenate(
+            [
+                np.where(products != 0, _exponent(a)[:, None] + _exponent(b)[None, :], _LEAST),
+                np.where(c != 0, _exponent(c), _LEAST)[..., None],
+            ],
+            axis=2,
+        )
+        unit = exponents.max(axis=2) - order.kept
+        finite = np.isfinite(terms).all(axis=2)
+        whole = np.trunc(np.ldexp(np.where(finite[..., None], terms, 0), -unit[..., None])).sum(axis=2)
+        exact = np.ldexp(whole, unit)
+        found = rounded_to(exact, np.float16) if half else cut_bits(exact, order.cut)
+        return np.where(finite, found, terms.sum(axis=2))
+
+
+_LEAST: Final = -2000
+"""Below every exponent."""
+
+
+def _exponent(numbers: Array) -> Array:
+    return np.frexp(np.where(np.isfinite(numbers), numbers, 1))[1] - 1
+
+
+def sum_by_multiply_adds(a: Array, b: Array, c: Array, half: bool) -> Array:
+    """C + A * B of K = 4 as float32 multiply-adds: a chain and then C, or two pairs of products added to C (`half`)."""
+    with np.errstate(invalid="ignore"):
+        return _multiply_adds(a[:, None] * b[None, :], c, half)
+
+
+def _multiply_adds(products: Array, c: Array, half: bool) -> Array:
+    def single(numbers: Array) -> Array:
+        return rounded_to(numbers, np.float32)
+
+    if half:
+        first, second = (single(products[..., k + 1] + single(products[..., k])) for k in (0, 2))
+        return rounded_to(single(single(c + first) + second), np.float16)
+    found = single(products[..., 0])
+    for k in range(1, products.shape[-1]):
+        found = single(found + products[..., k])
+    return single(c + found)
+
+
+def sum_doubles(a: Array, b: Array, c: Array) -> Array:
+    """C + A * B of float64, one fused multiply-add after another along K."""
+    found = np.array(c)
+    for row in range(a.shape[0]):
+        for column in range(b.shape[0]):
+            value = float(c[row, column])
+            for x, y in zip(a[row].tolist(), b[column].tolist(), strict=True):
+                value = _fused(x, y, value)
+            found[row, column] = value
+    return found
+
+
+def _fused(x: float, y: float, z: float) -> float:
+    if not np.isfinite([x, y, z]).all():
+        return x * y + z
+    exact = Fraction(x) * Fraction(y) + Fraction(z)
+    try:
+        return float(exact) if exact else x * y + z
+    except OverflowError:
+        return math.inf if exact > 0 else -math.inf
+
+
+def sum_integers(a: Array, b: Array, c: Array, saturate: bool) -> Array:
+    """C + A * B of int64, modulo 2**32 or held within 32 bits."""
+    exact: Array = a @ b.T + c
+    if saturate:
+        return exact.clip(-(1 << 31), (1 << 31) - 1)
+    wrapped: Array = ((exact + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
+    return wrapped
+
+
+def count_bits(a: Array, b: Array, c: Array, either: bool) -> Array:
+    """C + the number of bits set in A AND B, or in A XOR B (`either`), of one-bit elements."""
+    found: Array = a @ b.T
+    if either:
+        found = a.sum(axis=1)[:, None] + b.sum(axis=1)[None, :] - 2 * found
+    return c + found

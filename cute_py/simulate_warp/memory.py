@@ -1,0 +1,88 @@
+"""Shared memory as the matrix instructions read it: rows by address, and operands by descriptor.
+
+A descriptor of wgmma has a start, two offsets and a swizzle. Counted in bytes, with W the width of the swizzle (16
+without one) and U = W / 16:
+
+    K-major    row r, byte b of K         (r % 8) * W + (r / 8) * SBO + b % W + (b / W) * LBO
+    MN-major   unit u of 16 bytes, k      (k % 8) * W + (u % U) * 16 + (u / U) * LBO + (k / 8) * SBO
+
+Without a swizzle LBO and SBO of an MN-major operand change places. The swizzle then acts on the bits of the address:
+bits 7 to 9 are XORed onto bits 4 to 6, as many of them as the swizzle has.
+Source: PTX ISA, "Shared Memory Matrix Layout" of wgmma; that each of these runs is measured (docs/measurements).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from cute_py.atom.smem_descriptor import UNIT_BYTES, DescriptorKind, Major, SmemDescriptor
+from cute_py.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array: TypeAlias = NDArray[Any]
+
+
+def bytes_at(memory: Array, addresses: Array, width: int, what: str) -> Array:
+    """`width` bytes behind each address: uint8 (*addresses.shape, width).
+
+    Raises:
+        InvalidValueError: an address that is not a multiple of the width, or beyond the memory.
+    """
+    _check(memory, addresses, width, what)
+    found: Array = memory[addresses[..., None] + np.arange(width)]
+    return found
+
+
+def put_bytes(memory: Array, addresses: Array, content: Array, what: str) -> None:
+    """The reverse of `bytes_at`; of two writes to one place the later row wins, as on no device is promised."""
+    _check(memory, addresses, content.shape[-1], what)
+    memory[addresses[..., None] + np.arange(content.shape[-1])] = content
+
+
+def _check(memory: Array, addresses: Array, width: int, what: str) -> None:
+    if not addresses.size:
+        return
+    low, high = int(addresses.min()), int(addresses.max())
+    if low < 0 or high + width > len(memory):
+        wrong = low if low < 0 else high
+        raise InvalidValueError(
+            f"{what} at shared address {wrong}; must be within {len(memory)} bytes", {"bytes of the access": width}
+        )
+    if width & width - 1 == 0 and (addresses % width).any():
+        wrong = int(addresses[addresses % width != 0].flat[0])
+        raise InvalidValueError(f"{what} at shared address {wrong}; must be a multiple of {width} bytes")
+
+
+def operand_bytes(memory: Array, descriptor: int, major: Major, extent: int, depth: int, bits: int) -> Array:
+    """An operand of wgmma as its elements: unsigned (extent, depth).
+
+    Args:
+        descriptor: its 64 bits. extent: rows, M or N. depth: elements of K. bits: of one element, 8, 16 or 32.
+    Raises:
+        InvalidValueError: it reaches beyond the memory, or has a base offset, which is not emulated.
+    """
+    fields = SmemDescriptor.decode(descriptor, DescriptorKind.WGMMA)
+    if fields.base_offset:
+        raise InvalidValueError(f"a descriptor with the base offset {fields.base_offset}; only 0 is emulated")
+    plain = not fields.swizzle
+    width = UNIT_BYTES << int(fields.swizzle)
+    leading, stride = fields.leading * UNIT_BYTES, fields.stride * UNIT_BYTES
+    size = bits // 8
+    row, k = np.arange(extent)[:, None], np.arange(depth)[None, :]
+    if major is Major.K:
+        at = (row % 8) * width + (row // 8) * stride + (k * size) % width + (k * size) // width * leading
+    else:
+        far, deep = (stride, leading) if plain else (leading, stride)
+        unit = row * size // UNIT_BYTES
+        units = width // UNIT_BYTES
+        at = (k % 8) * width + (k // 8) * deep + (unit % units) * UNIT_BYTES + (unit // units) * far
+        at = at + row * size % UNIT_BYTES
+    address = at + fields.start * UNIT_BYTES
+    moved = address ^ ((address >> 3) & (0x70 & ((1 << 4 + int(fields.swizzle)) - 1)))
+    raw = bytes_at(memory, moved, size, "an operand of wgmma")
+    found: Array = raw.view(f"uint{bits}")[..., 0]
+    return found
