@@ -105,16 +105,20 @@ def _class(tile: Tile, combination: int, places: tuple[int, int, int]) -> bytes:
         rows, run = len(tile.rows(combination, side)[0]), tile.vectors_of(combination, side)
         lanes = tile.vectors_of(0, side) if tile.steady else run
         entries += [rows, run, lanes, row_magic(lanes), tile.threads // lanes, tile.threads % lanes, places[side]]
-    read, own = tile.held_extents(combination), tile.run(combination, 1)
-    held = read[tile.run_mode] if tile.run_mode >= 0 else own
-    return CLASS.pack(*entries, places[2], own, held, tile.run(combination, 0) * tile.element)
+    held = len(tile.along(combination)) if tile.shifts[1] else 0
+    return CLASS.pack(*entries, places[2], tile.run(combination, 1), held, tile.run(combination, 0) * tile.element)
+
+
+def block_order(tile: Tile) -> list[int]:
+    """The modes that blocks count through: those of the destination's smallest steps first."""
+    return [i for i, count in enumerate(tile.counts) if count > 1]
 
 
 def tile_launch(refinement: Refinement, tile: Tile) -> ThreadLaunch:
     """The launch of a copy by tiles."""
     element, swizzle = tile.element, tile.swizzle
     tables, places = tile_tables(tile)
-    digits, live = [], [i for i, count in enumerate(tile.counts) if count > 1]
+    digits, live = [], block_order(tile)
     bits = tile.bits
     for i in live:
         mode, t = tile.modes[i], tile.extents[i]

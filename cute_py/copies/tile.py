@@ -8,6 +8,7 @@ exactly its elements, and no thread asks whether it has work.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from cute_py.copies.modes import IDENTITY, CopyMode, Refinement
 from cute_py.copies.shared_layout import best_swizzle, counted_wavefronts
-from cute_py.gpu.kernels.relayout import MAX_CLASSES, WORD
+from cute_py.gpu.kernels.relayout import GRAIN, MAX_CLASSES, WORD
 from cute_py.layout.analysis import WARP
 from cute_py.layout.swizzle import Swizzle
 
@@ -31,6 +32,8 @@ TILE_BYTES: Final = {1: 16384, 2: 16384, 4: 16384, 8: 8192, 16: 8192}
 FILLED: Final = 8192
 """Bytes that a tile is filled up to, where the tensor has them."""
 VECTORS: Final = (16, 8, 4, 2, 1)
+IDLE: Final = 1 / 8
+"""Of a block's threads that may be left over where each stays in its column."""
 SMALL: Final = 65536
 """Bytes of a copy up to which vectors save nothing: it takes the kernel of single elements, as every other does."""
 
@@ -79,21 +82,28 @@ class Tile:
 
     @property
     def run_mode(self) -> int:
-        """The mode whose elements a word of the destination may take from the next tile; -1: there is none.
+        """The mode of which a word of the destination may take elements from the next tile; -1: there is none.
 
         Elements of the next tile must be rows of their own, or the end of a source row that is read in whole words.
         """
-        first = self.destination_order[0]
-        if not self.shifts[1] or self.destination_run > 1:
+        if not self.shifts[1]:
             return -1
-        if first not in self.source_order[: self.source_run]:
-            return first
-        return first if self.shifts[0] and first == self.source_order[self.source_run - 1] else -1
+        last = self.destination_order[self.destination_run - 1]
+        if last not in self.source_order[: self.source_run]:
+            return last
+        return last if self.shifts[0] and last == self.source_order[self.source_run - 1] else -1
 
     @property
     def halo(self) -> int:
         """Elements of that mode that a tile reads beyond its end."""
-        return WORD // self.element - 1 if self.run_mode >= 0 else 0
+        if self.run_mode < 0:
+            return 0
+        return -(-(GRAIN // self.element - 1) // self._before)
+
+    @property
+    def _before(self) -> int:
+        """Elements of a destination's run for one of its last mode."""
+        return math.prod(self.extents[m] for m in self.destination_order[: self.destination_run - 1])
 
     @property
     def bits(self) -> tuple[int, ...]:
@@ -130,7 +140,7 @@ class Tile:
     def steady(self) -> bool:
         """Whether a thread stays in one column of vectors on both sides."""
         size = math.prod(m.size for m in self.modes) * self.element
-        return size > SMALL and all(self.threads % self.vectors_of(0, side) == 0 for side in (0, 1))
+        return size > SMALL and all(self.threads % self.vectors_of(0, side) <= self.threads * IDLE for side in (0, 1))
 
     @property
     def affine(self) -> bool:
@@ -193,7 +203,7 @@ class Tile:
 
     def along(self, combination: int) -> Places:
         """Places of the units of a destination row, before the swizzle."""
-        extents = self.class_extents(combination)
+        extents = self.held_extents(combination)
         places = np.zeros(1, np.int64)
         for m in self.destination_order[: self.destination_run]:
             places = (self._places(m, extents[m])[:, None] + places).ravel()
@@ -204,7 +214,8 @@ class Tile:
         size, width = self.run(combination, side) * self.element, self.vectors[side]
         if not self.shifts[side]:
             return size // width
-        return (size + width - self.element + width - 1) // width
+        grain = GRAIN if side == 1 else width
+        return -(-(size + grain - self.element) // grain) * (grain // width)
 
     def swizzled(self, places: Places) -> Places:
         """Places behind the swizzle."""
@@ -215,7 +226,7 @@ class Tile:
         return self._counted(0), self._counted(1)
 
     def _counted(self, side: int) -> int:
-        _, places = self.rows(0, side)
+        offsets, places = self.rows(0, side)
         run = self.vectors_of(0, side)
         total = len(places) * run
         threads = np.arange(min(total, 2 * WARP))
@@ -229,7 +240,10 @@ class Tile:
             width = self.unit
             per = self.vectors[1] // width
             listed = self.along(0)
-            at = places[row] + listed[np.minimum(along * per + np.arange(per)[:, None], len(listed) - 1)]
+            number = along * per + np.arange(per)[:, None]
+            if self.shifts[1]:
+                number -= offsets[row] % GRAIN // self.element
+            at = places[row] + listed[np.clip(number, 0, len(listed) - 1)]
         return max(1, round(counted_wavefronts(self.swizzled(at), width) * total / max(len(threads), 1)))
 
 
@@ -339,51 +353,55 @@ def tiles(refinement: Refinement, element: int, limits: tuple[int, int]) -> Iter
         found = [element, element]
     plain = [not s.bits for s in refinement.swizzles]
     run_bytes = [math.prod(extents[m] for m in order[:run]) * element for order, run in zip(orders, runs, strict=True)]
-    shifts = [
-        width < WORD and refinement.count * element > SMALL and runs[i] > 0 and run_bytes[i] >= 32 and plain[i]
-        for i, width in enumerate(found)
-    ]
-    for i in (0, 1):
-        if shifts[i]:
-            found[i] = WORD
-    base = Tile(
-        element,
-        modes,
-        extents,
-        (0,) * len(modes),
-        tuple(orders[0]),
-        tuple(orders[1]),
-        runs[0],
-        runs[1],
-        (found[0], found[1]),
-        element,
-        element,
-        (shifts[0], shifts[1]),
-    )
-    at = base.run_mode
-    while at >= 0 and 0 < modes[at].size % base.extents[at] < base.halo:  # the last tile must hold what others borrow
-        base = replace(base, extents=tuple(t - (i == at) for i, t in enumerate(base.extents)))
-    extents = base.extents
-    if len(base.classes()) > MAX_CLASSES:
-        return
-    power = all(t & (t - 1) == 0 for t in extents) and not any(shifts)
-    widths = [w for w in widths_of(element) if w <= found[1] <= 4 * w] if not shifts[1] else [WORD]
-    for width in widths:
-        made = replace(base, vectors=(found[0], width))
+    words: list[list[tuple[bool, int]]] = []
+    for i, width in enumerate(found):
+        shifted = width < WORD and refinement.count * element > SMALL and runs[i] > 0 and run_bytes[i] >= 32 and plain[i]
+        words.append([(True, WORD)] if shifted else [(False, width)])
+        if shifted and i == 1:
+            words[i].append((width < 4, max(width, 4)))
+    for (first, width), (second, across) in itertools.product(*words):
+        base = Tile(
+            element,
+            modes,
+            extents,
+            (0,) * len(modes),
+            tuple(orders[0]),
+            tuple(orders[1]),
+            runs[0],
+            runs[1],
+            (width, across),
+            element,
+            element,
+            (first, second),
+        )
+        at = base.run_mode
+        while at >= 0 and 0 < modes[at].size % base.extents[at] < base.halo:  # the last tile must hold what others borrow
+            base = replace(base, extents=tuple(t - (i == at) for i, t in enumerate(base.extents)))
+        if len(base.classes()) <= MAX_CLASSES:
+            yield from _placed(base)
+
+
+def _placed(base: Tile) -> Iterator[Tile]:
+    """Tiles of several vectors of the destination and places in shared memory."""
+    element, extents, order, run = base.element, base.extents, base.source_order, base.source_run
+    power = all(t & (t - 1) == 0 for t in extents) and not any(base.shifts)
+    across = base.vectors[1]
+    for width in [w for w in widths_of(element) if w <= across <= 4 * w] if not base.shifts[1] else [across]:
+        made = replace(base, vectors=(base.vectors[0], width))
         if power:
             yield _with_swizzle(made)
             continue
-        first = orders[0][0]
-        if not any(shifts) and orders[1][0] in orders[0][runs[0] :]:
+        first = base.destination_order[0]
+        if not any(base.shifts) and first in order[run:]:
             per = width // element
-            if extents[orders[1][0]] % per == 0:
+            if extents[first] % per == 0:
                 for skew in sorted({max(element, 4), max(element, 16)}):
                     yield _with_places(replace(made, skew=skew), 0)
-        pads = {element * -(-pad // element) for pad in (0, 4, 8, 16, 32)}
+        pads = (0, 16, 32, 48) if base.shifts[0] else {element * -(-pad // element) for pad in (0, 4, 8, 16, 32)}
         for pad in sorted(pads):
             yield _with_places(made, pad)
-        if runs[0] > 1 and extents[first] * element % found[0] == 0:
-            for pad in sorted(pads - {0}):
+        if run > 1 and extents[order[0]] * element % base.vectors[0] == 0:
+            for pad in sorted(set(pads) - {0}):
                 yield _with_places(replace(made, source_run=1), pad)
 
 
@@ -465,14 +483,19 @@ def spread_of(tile: Tile) -> tuple[int, ...] | None:
     return None if found is None else tuple(int(v) for v in found)
 
 
+def tile_cost(tile: Tile) -> float:
+    """What a tile costs: its wavefronts, and its vectors of the destination by the warp."""
+    vectors = tile.elements * tile.element / tile.vectors[1] / WARP
+    return sum(tile.wavefronts()) + vectors * (2 if tile.listed else 1)
+
+
 def best_tile(refinement: Refinement, element: int, limits: tuple[int, int]) -> Tile | None:
     """The tile of the fewest wavefronts and accesses, or None: the copy has none."""
     best: tuple[float, Tile] | None = None
     for tile in tiles(refinement, element, limits):
         if tile.shared_bytes > 65536:
             continue
-        size = tile.elements * tile.element
-        cost = sum(tile.wavefronts()) + size / tile.vectors[1] / WARP * (2 if tile.listed else 1)
+        cost = tile_cost(tile)
         if best is None or cost < best[0]:
             best = cost, tile
     return None if best is None else best[1]

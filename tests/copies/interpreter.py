@@ -99,6 +99,7 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
         thread = np.arange(threads, dtype=np.int64)
         row = thread if lanes == 1 else thread * magic >> 32
         along = thread - row * lanes
+        row = np.where(row >= skip, count, row) if facts["STEADY"] else row
         found = []
         while (row < count).any():
             live = (row < count) & ((along < run) if facts["STEADY"] else True)
@@ -107,7 +108,6 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
             if not facts["STEADY"]:
                 along = along + ahead
                 row, along = row + (along >= lanes), np.where(along >= lanes, along - lanes, along)
-        assert not facts["STEADY"] or ahead == 0
         made = [np.concatenate(part) for part in zip(*found, strict=True)]
         assert len(set(zip(*(m.tolist() for m in made), strict=True))) == len(made[0]) == count * run
         return made[0], made[1]
@@ -175,8 +175,11 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
         numbers = numbers.astype(np.int64)
         if facts["DESTINATION_SHIFT"]:
             start = p["destination"] + b + offsets
-            index = along * per - start % vd // unit
-            keep = (index < own) & ((index >= 0) | first)
+            grain = facts["GRAIN"]
+            phase = start % grain // unit
+            index = along * per - phase
+            leading = along * vd // grain * (grain // unit) - phase
+            keep = (leading < own) & ((leading >= 0) | first)
             x, index, start = x[keep], index[keep], start[keep]
 
             def at(which: Any, number: Any, x: Any = x, numbers: Any = numbers) -> Any:

@@ -29,8 +29,12 @@ MAX_DIGITS: Final = 20
 MAX_CLASSES: Final = 16
 MAX_THREADS: Final = 512
 """Of a block of a tile; how many it has is a matter of the launch."""
-WORD: Final = 4
+WORD: Final = 16
 """Bytes of a word on a side whose rows start between two."""
+GRAIN: Final = 32
+"""Bytes that one tile writes of such a destination, if it writes any of them: a sector."""
+ASYNCHRONOUS: Final = 4
+"""Bytes from which a word goes to shared memory past the registers."""
 
 DIGIT: Final = struct.Struct("<IIIIqq")
 """size, magic, shift, bit of the class; byte steps of source and destination."""
@@ -70,7 +74,7 @@ struct Tile {
   Class classes[MAX_CLASSES];
 };
 struct Row { i64 offset; u32 place; };
-union Loaded { SOURCE_VECTOR whole; PIECE part[SOURCE_BYTES / PIECE_BYTES]; u8 byte[SOURCE_BYTES]; };
+union Loaded { SOURCE_VECTOR whole; PIECE part[SOURCE_BYTES / PIECE_BYTES]; };
 union Stored { DESTINATION_VECTOR whole; ELEMENT part[PER_VECTOR]; };
 union Places { u16 at[PER_VECTOR]; PLACES part[2 * PER_VECTOR / sizeof(PLACES)]; };
 // Places that share no bit behind the swizzle: their sum is their exclusive or, and the swizzle of it that of both.
@@ -90,19 +94,28 @@ __device__ __forceinline__ Row read_row(const u8* table, u32 row, int step, u32 
   }
   return found;
 }
-// A word that reaches beyond the source; called, since few are.
-__device__ __noinline__ u32 read_edge(const u8* at, const u8* low, const u8* high) {
-  u32 word = 0;
-  for (u32 b = 0; b < 4; ++b)
-    if (at + b >= low && at + b < high) word |= (u32)at[b] << 8 * b;
-  return word;
+// From global to shared memory past the registers.
+__device__ __forceinline__ void copy_async(u8* to, const u8* from) {
+  if (SOURCE_BYTES == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
+                 ::"r"(shared_address(to)), "l"(from), "n"(ASYNC ? SOURCE_BYTES : 4) : "memory");
+  }
 }
-// The rows of a tile are dealt out to threads; a steady thread stays in one column of vectors.
+// A word that reaches beyond the source; called, since few are.
+__device__ __noinline__ void copy_edge(u8* to, const u8* at, const u8* low, const u8* high) {
+  for (u32 b = 0; b < SOURCE_BYTES; ++b)
+    if (at + b >= low && at + b < high) to[b] = at[b];
+}
+// The rows of a tile are dealt out to threads; a steady thread stays in one column of vectors, and those that are left
+// over after whole rows have none.
 struct Walk {
   u32 row, along;
   __device__ __forceinline__ Walk(const Rows& r) {
     row = r.lanes == 1 ? threadIdx.x : __umulhi(threadIdx.x, r.magic);
     along = threadIdx.x - row * r.lanes;
+    if (STEADY && row >= r.skip) row = r.count;
   }
   __device__ __forceinline__ bool live(const Rows& r) const { return row < r.count && (!STEADY || along < r.run); }
   __device__ __forceinline__ void next(const Rows& r) {
@@ -134,39 +147,43 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_tile(const __grid_con
   const bool inside = SOURCE_SHIFT && base - SOURCE_BYTES >= p.low && base + p.reach + 2 * SOURCE_BYTES <= p.high;
   Walk walk(c.source);
   while (walk.row < c.source.count) {
+    Row rows[LOADS];
+    u32 along[LOADS], place[LOADS];
     Loaded held[LOADS];
-    u32 place[LOADS];
 #pragma unroll
     for (u32 u = 0; u < LOADS; ++u) {
-      place[u] = ~0u;
+      along[u] = ~0u;
       if (walk.live(c.source)) {
-        const u32 along = walk.along * SOURCE_BYTES;
-        const Row r = read_row(p.tables + c.source.table, walk.row, p.source_step, p.source_pitch, p);
-        if (SOURCE_SHIFT) {
-          const u8* start = base + r.offset;
-          const u32 before = (u32)(u64)start % SOURCE_BYTES;
-          if (along < c.source_bytes + before) {
-            const u8* at = start - before + along;
-            place[u] = (r.place + misplaced) / SOURCE_BYTES * SOURCE_BYTES + along;
-            if (inside || (at >= p.low && at + SOURCE_BYTES <= p.high)) {
-              held[u].whole = *(const SOURCE_VECTOR*)at;
-            } else {
-              const u32 word = read_edge(at, p.low, p.high);
-#pragma unroll
-              for (u32 b = 0; b < SOURCE_BYTES; ++b) held[u].byte[b] = (u8)(word >> 8 * b);
-            }
-          }
-        } else if (GLOBAL_SWIZZLED) {
-          const i64 offset = swizzled(from + r.offset + along, p.source_mask, p.source_swizzle);
-          held[u].whole = *(const SOURCE_VECTOR*)(p.source + offset);
-          place[u] = join(r.place, behind(along, p));
-        } else {
-          held[u].whole = *(const SOURCE_VECTOR*)(base + along + r.offset);
-          place[u] = join(r.place, behind(along, p));
-        }
+        along[u] = walk.along * SOURCE_BYTES;
+        rows[u] = read_row(p.tables + c.source.table, walk.row, p.source_step, p.source_pitch, p);
       }
       walk.next(c.source);
     }
+#pragma unroll
+    for (u32 u = 0; u < LOADS; ++u) {
+      place[u] = ~0u;
+      if (along[u] == ~0u) continue;
+      const u8* at;
+      if (SOURCE_SHIFT) {
+        const u8* start = base + rows[u].offset;
+        const u32 before = (u32)(u64)start % SOURCE_BYTES;
+        if (along[u] >= c.source_bytes + before) continue;
+        at = start - before + along[u];
+        place[u] = (rows[u].place + misplaced) / SOURCE_BYTES * SOURCE_BYTES + along[u];
+        if (!inside && (at < p.low || at + SOURCE_BYTES > p.high)) {
+          copy_edge(shared + place[u], at, p.low, p.high);
+          place[u] = ~0u;
+          continue;
+        }
+      } else {
+        place[u] = join(rows[u].place, behind(along[u], p));
+        const i64 offset = rows[u].offset + along[u];
+        at = GLOBAL_SWIZZLED ? p.source + swizzled(from + offset, p.source_mask, p.source_swizzle) : base + offset;
+      }
+      if (ASYNC) copy_async(shared + place[u], at);
+      else held[u].whole = *(const SOURCE_VECTOR*)at;
+    }
+    if (ASYNC) continue;
 #pragma unroll
     for (u32 u = 0; u < LOADS; ++u)
       if (place[u] != ~0u) {
@@ -175,6 +192,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_tile(const __grid_con
           *(PIECE*)(shared + join(place[u], p.pieces[i])) = held[u].part[i];
       }
   }
+  if (ASYNC) asm volatile("cp.async.wait_all;" ::: "memory");
   __syncthreads();
   u8* const target = p.destination + to;
   const u16* const list = (const u16*)(p.tables + c.list);
@@ -188,19 +206,27 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_tile(const __grid_con
     Stored out;
     if (DESTINATION_SHIFT) {
       u8* start = target + r.offset;
-      const int index = (int)(along * PER_VECTOR) - (int)((u32)(u64)start % DESTINATION_BYTES / ELEMENT_BYTES);
-      if (index >= (int)c.own || (index < 0 && !first)) continue;
-      if (!LISTED) x += index * p.pitch;
+      const int phase = (int)((u32)(u64)start % GRAIN / ELEMENT_BYTES), index = (int)(along * PER_VECTOR) - phase;
+      // All words of a grain belong to the tile that holds its first element.
+      const int grain = (int)(along * DESTINATION_BYTES / GRAIN * (GRAIN / ELEMENT_BYTES)) - phase;
+      if (grain >= (int)c.own || (grain < 0 && !first)) continue;
       if (index >= 0 && index + PER_VECTOR <= c.held) {
+        u32 place = LISTED ? list[index] : index * p.pitch;
+        const bool even = !LISTED || list[index + PER_VECTOR - 1] - place == (PER_VECTOR - 1) * p.pitch;
+        if (even) {
+          x += place;
 #pragma unroll
-        for (u32 v = 0; v < PER_VECTOR; ++v)
-          out.part[v] = *(const ELEMENT*)(shared + x + (LISTED ? list[index + v] : v * p.pitch));
+          for (u32 v = 0; v < PER_VECTOR; ++v) out.part[v] = *(const ELEMENT*)(shared + x + v * p.pitch);
+        } else {
+#pragma unroll
+          for (u32 v = 0; v < PER_VECTOR; ++v) out.part[v] = *(const ELEMENT*)(shared + x + list[index + v]);
+        }
         *(DESTINATION_VECTOR*)(start + index * (int)ELEMENT_BYTES) = out.whole;
       } else {
-        for (int v = 0; v < (int)PER_VECTOR; ++v)
-          if (index + v >= 0 && index + v < (int)c.own)
-            *(ELEMENT*)(start + (index + v) * (int)ELEMENT_BYTES) =
-                *(const ELEMENT*)(shared + x + (LISTED ? list[index + v] : v * p.pitch));
+        const int end = min(index + (int)PER_VECTOR, (int)c.own);
+        for (int i = max(index, 0); i < end; ++i)
+          *(ELEMENT*)(start + i * (int)ELEMENT_BYTES) =
+              *(const ELEMENT*)(shared + x + (LISTED ? list[i] : i * p.pitch));
       }
     } else {
       Places places;
@@ -321,9 +347,12 @@ def copy_tile(
     global_swizzled: the offsets of a side are. steady: threads stay in their column of vectors. affine: rows are one
     mode. listed: the places of a destination's vector have no fixed distances, and are listed one by one.
     """
+    asynchronous = piece_bytes == source_bytes >= ASYNCHRONOUS
     constants = {
         "THREADS": MAX_THREADS,
-        "LOADS": max(1, min(8 if shifts[0] else 16, 64 // source_bytes)),
+        "LOADS": 4 if asynchronous else max(1, min(8, 64 // source_bytes)),
+        "ASYNC": int(asynchronous),
+        "GRAIN": max(GRAIN, destination_bytes),
         "ELEMENT_BYTES": element_bytes,
         "SOURCE_BYTES": source_bytes,
         "DESTINATION_BYTES": destination_bytes,
