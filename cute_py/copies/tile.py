@@ -8,6 +8,7 @@ exactly its elements, and no thread asks whether it has work.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -38,7 +39,7 @@ SMALL: Final = 65536
 """Bytes of a copy up to which vectors save nothing: it takes the kernel of single elements, as every other does."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tile:
     """Attributes:
     modes: of the copy, in elements. extents: of a whole tile, for each mode. pitches: bytes in shared memory, for each
@@ -75,12 +76,12 @@ class Tile:
             found += digit // (self.vectors[1] // self.element) * self.skew
         return found
 
-    @property
+    @functools.cached_property
     def counts(self) -> tuple[int, ...]:
         """Tiles along each mode."""
         return tuple(-(-m.size // t) for m, t in zip(self.modes, self.extents, strict=True))
 
-    @property
+    @functools.cached_property
     def run_mode(self) -> int:
         """The mode of which a word of the destination may take elements from the next tile; -1: there is none.
 
@@ -93,7 +94,7 @@ class Tile:
             return last
         return last if self.shifts[0] and last == self.source_order[self.source_run - 1] else -1
 
-    @property
+    @functools.cached_property
     def halo(self) -> int:
         """Elements of that mode that a tile reads beyond its end."""
         if self.run_mode < 0:
@@ -105,7 +106,7 @@ class Tile:
         """Elements of a destination's run for one of its last mode."""
         return math.prod(self.extents[m] for m in self.destination_order[: self.destination_run - 1])
 
-    @property
+    @functools.cached_property
     def bits(self) -> tuple[int, ...]:
         """For each mode the bit of the class that its last tile has, 0 where that is like the others."""
         found, bit = [], 1
@@ -115,7 +116,7 @@ class Tile:
             bit <<= int(own)
         return tuple(found)
 
-    @property
+    @functools.cached_property
     def shared_bytes(self) -> int:
         """Of a block, a multiple of what the swizzle permutes."""
         reach = sum((self._held(m, self.extents[m]) - 1) * self.pitches[m] for m in self.source_order) + self.element
@@ -125,12 +126,12 @@ class Tile:
         grain = max(16, 1 << self.swizzle.bits + self.swizzle.base + self.swizzle.shift if self.swizzle.bits else 1)
         return -(-reach // grain) * grain
 
-    @property
+    @functools.cached_property
     def elements(self) -> int:
         """Of a whole tile."""
         return math.prod(self.extents)
 
-    @property
+    @functools.cached_property
     def threads(self) -> int:
         """Of a block."""
         work = self.elements * self.element // min(self.vectors)
