@@ -356,7 +356,9 @@ def tiles(refinement: Refinement, element: int, limits: tuple[int, int]) -> Iter
     run_bytes = [math.prod(extents[m] for m in order[:run]) * element for order, run in zip(orders, runs, strict=True)]
     words: list[list[tuple[bool, int]]] = []
     for i, width in enumerate(found):
-        shifted = width < WORD and refinement.count * element > SMALL and runs[i] > 0 and run_bytes[i] >= 32 and plain[i]
+        shifted = (
+            width < WORD and refinement.count * element > SMALL and runs[i] > 0 and run_bytes[i] >= 32 and plain[i]
+        )
         words.append([(True, WORD)] if shifted else [(False, width)])
         if shifted and i == 1:
             words[i].append((width < 4, max(width, 4)))
@@ -376,7 +378,9 @@ def tiles(refinement: Refinement, element: int, limits: tuple[int, int]) -> Iter
             (first, second),
         )
         at = base.run_mode
-        while at >= 0 and 0 < modes[at].size % base.extents[at] < base.halo:  # the last tile must hold what others borrow
+        while (
+            at >= 0 and 0 < modes[at].size % base.extents[at] < base.halo
+        ):  # the last tile must hold what others borrow
             base = replace(base, extents=tuple(t - (i == at) for i, t in enumerate(base.extents)))
         if len(base.classes()) <= MAX_CLASSES:
             yield from _placed(base)
