@@ -243,14 +243,14 @@ PREPARED: Final = """
 import sys, time
 import numpy
 from cute_py import Layout, plan_copy
-from cute_py.copies.plan import thread_launch
+from cute_py.copies.plan import thread_launches
 from cute_py.gpu.bindings import core
 from cute_py.gpu.nvrtc import compile_kernel
 core()
 began = time.perf_counter()
 plan = plan_copy(Layout((511, 509), (509, 1)), Layout((511, 509)), "float32")
 planned = time.perf_counter()
-launch = thread_launch(plan)
+launch = thread_launches(plan)[0]
 compiled = compile_kernel(launch.kernel, "sm_90a")
 print(1000 * (planned - began), 1000 * (time.perf_counter() - planned), compiled.origin)
 """

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cute_py.argument_checks import expect, expect_integers
+from cute_py.argument_checks import expect, expect_choice, expect_integers
 from cute_py.copies.boxes import LaunchPlan, Tuning, plan_boxes
-from cute_py.copies.modes import CopyMode, Refinement, refine
+from cute_py.copies.modes import CopyMode, Refinement, in_bytes, refine
 from cute_py.copies.shared_layout import WIDEST
-from cute_py.copies.thread_kernels import ThreadLaunch, runs_launch, tile_launch
+from cute_py.copies.thread_kernels import ThreadLaunch, nibble_launches, pairs_up, runs_launch, tile_launch
 from cute_py.copies.tile import VECTORS, Tile, best_tile
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given
@@ -30,6 +30,9 @@ from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
 
+NIBBLE = 4
+"""Bits of the narrowest elements."""
+NIBBLES = ("low", "low")
 LINE = 128
 SHARED_RUN = 128
 """Bytes of a run of both sides from which threads move it as it is."""
@@ -51,6 +54,8 @@ class CopyPlan:
         shared_layout: the same coordinates -> offset in shared memory in elements; None: no shared memory.
         sectors: of 32 bytes, that (source, destination) touch. wavefronts: of shared memory, by threads, of all tiles.
         expected: the time of a memcpy of as many bytes over that of this copy, as the model has it.
+        nibbles: of elements of 4 bits, where the first of a byte lies on (source, destination): 'low' or 'high' half.
+        bits: of what the refinement counts: an element, or a byte where elements of 4 bits are moved two by two.
         why: what decided the kernel.
     """
 
@@ -70,11 +75,18 @@ class CopyPlan:
     why: str
     refinement: Refinement | None = field(repr=False)
     threads_tile: Tile | None = field(repr=False, default=None)
+    nibbles: tuple[str, str] = NIBBLES
+    bits: int = 8
 
     @property
     def bytes(self) -> int:
         """Of the elements."""
-        return self.refinement.count * self.dtype.bits // 8 if self.refinement else 0
+        return -(-self.refinement.count * self.bits // 8) if self.refinement else 0
+
+    @property
+    def flips(self) -> tuple[int, int]:
+        """1 for a side on which the first element of a byte lies in its upper half."""
+        return int(self.nibbles[0] == "high"), int(self.nibbles[1] == "high")
 
     @property
     def orders(self) -> tuple[Layout, Layout]:
@@ -109,6 +121,8 @@ class CopyPlan:
 
     def __str__(self) -> str:
         head = f"{self.form} copy of {self.bytes} bytes ({self.dtype}): {self.kernel}, {self.launches} launch(es)"
+        if self.nibbles != NIBBLES:
+            head += f", first element of a byte in its {self.nibbles[0]} half, then in its {self.nibbles[1]} half"
         if self.refinement is None:
             return head
         modes = " ".join(f"{m.size}:({m.source},{m.destination})" for m in self.refinement.modes)
@@ -141,14 +155,17 @@ def plan_copy(
     *,
     alignment: tuple[int, int] = (16, 16),
     arch: str = "sm_90a",
+    nibbles: tuple[str, str] = NIBBLES,
 ) -> CopyPlan:
     """Plan the copy of one layout into another of the same size.
 
     Args:
         source_layout, destination_layout: coordinate -> offset in elements; plain, or behind one swizzle.
-        dtype: element type of 1, 2, 4, 8 or 16 bytes.
+        dtype: element type of 4 bits, or of 1, 2, 4, 8 or 16 bytes.
         alignment: bytes that the addresses of offset 0 of (source, destination) are multiples of, powers of two.
         arch: the architecture to plan for.
+        nibbles: of elements of 4 bits, the half of a byte that its first element is, on (source, destination): 'low'
+            (as CUDA packs them) or 'high'.
     Raises:
         InvalidValueError: sizes differ, the destination overlaps itself, an element of another width.
         InvalidTypeError: no layouts of known integers. LayoutError: a composition that is no swizzled layout.
@@ -166,8 +183,11 @@ def plan_copy(
     for role, layout in (("source", source_layout), ("destination", destination_layout)):
         if not isinstance(layout, (Layout, ComposedLayout)):
             raise InvalidTypeError(f"the {role} must be a layout, got {type(layout).__name__} {given(layout)}")
+    for order in expect(nibbles, tuple, "nibbles"):
+        expect_choice(expect(order, str, "an order of nibbles"), ("low", "high"), "an order of nibbles")
     layouts: Any = (source_layout, destination_layout)
-    return _planned(*layouts, kind, (min(pair[0], 16), min(pair[1], 16)), expect(arch, str, "arch"))
+    halves = (nibbles[0], nibbles[1]) if kind.bits == NIBBLE else NIBBLES
+    return _planned(*layouts, kind, (min(pair[0], 16), min(pair[1], 16)), expect(arch, str, "arch"), halves)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -177,11 +197,16 @@ def _planned(
     dtype: DType,
     alignment: tuple[int, int],
     arch: str,
+    nibbles: tuple[str, str] = NIBBLES,
 ) -> CopyPlan:
     refinement = refine(source, destination)
-    element = dtype.bits // 8
-    if dtype.bits % 8 or element not in VECTORS:
-        raise InvalidValueError(f"{dtype} has {dtype.bits} bits an element; a copy moves 1, 2, 4, 8 or 16 bytes")
+    bits = dtype.bits
+    if bits != NIBBLE and (bits % 8 or bits // 8 not in VECTORS):
+        raise InvalidValueError(f"{dtype} has {bits} bits an element; a copy moves 4 bits, or 1, 2, 4, 8 or 16 bytes")
+    if bits == NIBBLE and refinement is not None and nibbles[0] == nibbles[1]:
+        whole = in_bytes(refinement)
+        bits, refinement = (NIBBLE, refinement) if whole is None else (8, whole)
+    element = max(bits // 8, 1)
     if refinement is None:
         return CopyPlan(
             *(source, destination, dtype, "affine", "none", 0, element, element),
@@ -189,9 +214,15 @@ def _planned(
         )
 
     def made(kernel: str, launches: int, vectors: tuple[int, int], why: str, tile: Tile | None = None) -> CopyPlan:
-        return _costed(source, destination, dtype, refinement, kernel, launches, vectors, why, tile)
+        plan = _costed(source, destination, dtype, refinement, kernel, launches, vectors, why, tile, element)
+        return replace(plan, nibbles=nibbles, bits=bits)
 
-    boxes = _boxes(refinement, dtype, alignment)
+    if bits == NIBBLE:
+        paired = pairs_up(refinement)
+        why = "two elements of 4 bits are a byte of the destination" if paired else "elements of 4 bits, one by one"
+        return made("runs", 1 if paired else 2, (1, 1), why)
+
+    boxes = _boxes(refinement, element, alignment)
     if boxes is not None:
         rows = [plan.maps[0].box_dim[0] * 8 if plan.maps else 16 for plan in boxes[:1]]
         return made("boxes", len(boxes), (rows[0], rows[0]), boxes[0].why)
@@ -231,9 +262,8 @@ def shared_vector(refinement: Refinement, element: int, limit: int) -> int:
     return element * (per & -per)
 
 
-def _boxes(refinement: Refinement, dtype: DType, alignment: tuple[int, int]) -> tuple[LaunchPlan, ...] | None:
+def _boxes(refinement: Refinement, element: int, alignment: tuple[int, int]) -> tuple[LaunchPlan, ...] | None:
     """The launches by tensor maps, where these serve the copy well."""
-    element = dtype.bits // 8
     if refinement.form != "affine":
         return None
     modes = refinement.modes
@@ -247,7 +277,7 @@ def _boxes(refinement: Refinement, dtype: DType, alignment: tuple[int, int]) -> 
         for base, start, given in zip((SOURCE, DESTINATION), refinement.starts, alignment, strict=True)
     )
     try:
-        plans = box_launches(refinement, dtype, (addresses[0], addresses[1]), MULTIPROCESSORS)
+        plans = box_launches(refinement, element, (addresses[0], addresses[1]), MULTIPROCESSORS)
     except TmaLimitError:
         return None
     return plans if len(plans) <= 2 else None
@@ -255,29 +285,30 @@ def _boxes(refinement: Refinement, dtype: DType, alignment: tuple[int, int]) -> 
 
 def box_launches(
     refinement: Refinement,
-    dtype: DType,
+    width: int,
     addresses: tuple[int, int],
     multiprocessors: int,
     tuning: Tuning | None = None,
 ) -> tuple[LaunchPlan, ...]:
-    """The launches of an affine copy by tensor maps. Addresses are those of the first elements.
+    """The launches of an affine copy of elements of `width` bytes by tensor maps; addresses of the first elements.
 
     Raises:
         TmaLimitError: no tensor map describes a side.
     """
-    width = dtype.bits // 8
     modes = tuple(CopyMode(m.size, m.source * width, m.destination * width) for m in refinement.modes)
     return plan_boxes(*addresses, modes, width, multiprocessors=multiprocessors, tuning=tuning)
 
 
-def thread_launch(plan: CopyPlan) -> ThreadLaunch:
-    """The launch of a plan whose kernel is 'tile' or 'runs'."""
+def thread_launches(plan: CopyPlan) -> tuple[ThreadLaunch, ...]:
+    """The launches of a plan whose kernel is 'tile' or 'runs'."""
     refinement = plan.refinement
     if refinement is None:
         raise InvalidValueError("a plan of no elements launches nothing")
     if plan.threads_tile is not None:
-        return tile_launch(refinement, plan.threads_tile)
-    return runs_launch(refinement, plan.dtype.bits // 8, plan.source_vector)
+        return (tile_launch(refinement, plan.threads_tile),)
+    if plan.bits == NIBBLE:
+        return nibble_launches(refinement, plan.flips)
+    return (runs_launch(refinement, plan.bits // 8, plan.source_vector),)
 
 
 def _sectors(refinement: Refinement, element: int, side: str) -> int:
@@ -305,8 +336,9 @@ def _costed(
     vectors: tuple[int, int],
     why: str,
     tile: Tile | None,
+    element: int,
 ) -> CopyPlan:
-    element, size = dtype.bits // 8, refinement.count * (dtype.bits // 8)
+    size = refinement.count * element
     sectors = _sectors(refinement, element, "source"), _sectors(refinement, element, "destination")
     least = -(-size // SECTOR_BYTES)
     wavefronts, picture = 0, Layout(vectors[1] // element if kernel == "runs" else 1)

@@ -21,9 +21,10 @@ import numpy as np
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.copies.boxes import CROSSOVER, LaunchPlan, Tuning, hint_arguments
 from cute_py.copies.operands import Operand, Side, planned, side
-from cute_py.copies.plan import CopyPlan, box_launches, thread_launch
+from cute_py.copies.plan import NIBBLE, NIBBLES, CopyPlan, box_launches, thread_launches
 from cute_py.copies.shared_layout import WIDEST
 from cute_py.copies.thread_kernels import ThreadLaunch
+from cute_py.dtypes import DTypeLike
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, counted, given
 from cute_py.gpu.arrays import ArrayView, StreamLike, require_place, stream_handle
 from cute_py.gpu.device import Device, DeviceBuffer, as_device, common_device
@@ -168,7 +169,8 @@ class PreparedCopy:
         """
         if self.plan is None or self._places is None:
             raise InvalidValueError("a copy of given tiles stays where its maps point")
-        a, b = side(source, "source"), side(destination, "destination")
+        given_type = self.plan.dtype if self.plan.dtype.bits == NIBBLE else None
+        a, b = side(source, "source", given_type), side(destination, "destination", given_type)
         require_place({"source": a.view, "destination": b.view}, self.device.ordinal)
         for one, layout, place in zip((a, b), (self.plan.source, self.plan.destination), self._places, strict=True):
             if one.layout != layout or one.view.dtype != self.plan.dtype or (one.view.address - place) % WIDEST:
@@ -179,7 +181,7 @@ class PreparedCopy:
                         "given": f"{one.view.dtype} {one.layout}, {one.view.address % WIDEST} bytes beyond it",
                     },
                 )
-        planned(a, b)
+        planned(a, b, self.plan.nibbles)
         by = a.view.address - self._places[0], b.view.address - self._places[1]
         plans = tuple(_moved_plan(plan, by) for plan in self.plans)
         if plans:
@@ -220,6 +222,8 @@ def prepare_copy(
     hints: bool = False,
     tuning: Tuning | None = None,
     device: Device | None = None,
+    dtype: DTypeLike | None = None,
+    nibbles: tuple[str, str] = NIBBLES,
 ) -> PreparedCopy:
     """Prepare the copy between two layouts of equal size in device memory, of any order and strides.
 
@@ -229,16 +233,23 @@ def prepare_copy(
         hints: keep what is read and drop what is written in L2 first; faster for large copies by tensor maps, at the
             cost of the kernels that follow.
         tuning: fixes form and tiles of tensor maps; by default those measured best for the size, or threads.
+        dtype, nibbles: as of `copy`.
     Raises:
         DeviceError: no device, an array that is not on it, or arrays of two devices.
         InvalidValueError: sizes or dtypes differ, the arrays overlap, the destination is read-only, a layout leaves its
             memory. TmaLimitError: tensor maps can't do what `tuning` asks for.
     """
-    return prepare_sides(side(source, "source"), side(destination, "destination"), hints, tuning, device)
+    sides = side(source, "source", dtype), side(destination, "destination", dtype)
+    return prepare_sides(*sides, hints, tuning, device, nibbles)
 
 
 def prepare_sides(
-    a: Side, b: Side, hints: bool = False, tuning: Tuning | None = None, device: Device | None = None
+    a: Side,
+    b: Side,
+    hints: bool = False,
+    tuning: Tuning | None = None,
+    device: Device | None = None,
+    nibbles: tuple[str, str] = NIBBLES,
 ) -> PreparedCopy:
     """`prepare_copy` of sides."""
     device = as_device(device, common_device({"source": a.view.device, "destination": b.view.device}))
@@ -246,7 +257,7 @@ def prepare_sides(
     expect(hints, bool, "hints")
     if tuning is not None:
         expect(tuning, Tuning, "tuning")
-    return prepare_between(a, b, device, tuning, hints=hints)
+    return prepare_between(a, b, device, tuning, hints=hints, nibbles=nibbles)
 
 
 def prepare_between(
@@ -256,35 +267,38 @@ def prepare_between(
     tuning: Tuning | None = None,
     multiprocessors: int = 0,
     hints: bool = False,
+    nibbles: tuple[str, str] = NIBBLES,
 ) -> PreparedCopy:
     """Plan, compile and load a copy that runs on a device that reaches both sides.
 
     Args:
         tuning: of kernels by tensor maps, which it asks for where the layouts are affine.
-        multiprocessors: that they may use; 0: all. hints: as of `prepare_copy`.
+        multiprocessors: that they may use; 0: all. hints, nibbles: as of `prepare_copy`.
     """
-    plan = planned(a, b)
+    plan = planned(a, b, nibbles)
     kept: Kept = (a.view, b.view)
     refinement = plan.refinement
     if refinement is None:
         return PreparedCopy(device, [], 0, keep=kept, plan=plan)
     if plan.kernel == "boxes" or (tuning is not None and plan.form == "affine"):
-        element = plan.dtype.bits // 8
+        element = plan.bits // 8
         places = [one.view.address + start * element for one, start in zip((a, b), refinement.starts, strict=True)]
         boxes = box_launches(
             refinement,
-            plan.dtype,
+            element,
             (places[0], places[1]),
             multiprocessors or device.multiprocessors,
             tuning or Tuning(hints=hints),
         )
         work = [_box_work(load_kernel(one.kernel, device), one, device.arch) for one in boxes]
         return PreparedCopy(device, work, plan.bytes, boxes, kept, plan, _addresses(a, b))
-    launch = thread_launch(plan)
-    tables = DeviceBuffer(device, len(launch.tables))
-    tables.write(launch.tables)
-    threads = _thread_work(load_kernel(launch.kernel, device), launch, tables.address, a, b)
-    return PreparedCopy(device, [threads], plan.bytes, (), (*kept, tables), plan, _addresses(a, b))
+    threads = []
+    for launch in thread_launches(plan):
+        tables = DeviceBuffer(device, len(launch.tables))
+        tables.write(launch.tables)
+        kept = (*kept, tables)
+        threads.append(_thread_work(load_kernel(launch.kernel, device), launch, tables.address, a, b))
+    return PreparedCopy(device, threads, plan.bytes, (), kept, plan, _addresses(a, b))
 
 
 def _addresses(a: Side, b: Side) -> tuple[int, int]:

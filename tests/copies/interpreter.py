@@ -208,6 +208,7 @@ def run_runs(launch: ThreadLaunch, facts: dict[str, int], content: bytes, source
     values = RUNS.unpack_from(content)
     at, to, total, start, first, before, after, ours, theirs = values[:9]
     masks = (values[9], values[11]), (values[10], values[12])
+    flips, parity, step = values[13:15], values[15], values[17]
     digits = [DIGIT.unpack_from(content, RUNS.size + i * DIGIT.size) for i in range(before + after + ours + theirs)]
     assert len(content) == RUNS.size + 2 * MAX_DIGITS * DIGIT.size
     assert launch.blocks * facts["THREADS"] * facts["LOADS"] >= total
@@ -237,10 +238,26 @@ def run_runs(launch: ThreadLaunch, facts: dict[str, int], content: bytes, source
             b = b + value * digit[5]
         assert (one == other).all()
         common(digits[before : before + after], one)
+    following = a + step
     if facts["GLOBAL_SWIZZLED"]:
-        a = swizzled(a, *masks[0])
+        a, following = swizzled(a, *masks[0]), swizzled(following, *masks[0])
     if facts["GLOBAL_SWIZZLED"]:
         b = swizzled(b, *masks[1])
+    if facts["NIBBLES"]:
+
+        def half(number: Any) -> Any:
+            return source.read(at + (number >> 1), 1)[:, 0] >> 4 * ((number & 1) ^ flips[0]) & 15
+
+        if facts["PAIRED"]:
+            value = half(a) << 4 * flips[1] | half(following) << 4 * (1 - flips[1])
+            destination.write(to + (b >> 1), value.astype(np.uint8)[:, None])
+            return
+        mine = (b & 1) == parity
+        place, shift = to + (b[mine] >> 1), 4 * (parity ^ flips[1])
+        held = destination.content[place - destination.address]
+        value = held & (15 << 4 - shift) | half(a[mine]) << shift
+        destination.write(place, value.astype(np.uint8)[:, None])
+        return
     width = {"u8": 1, "u16": 2, "u32": 4, "uint2": 8, "uint4": 16}[
         launch.kernel.text.split(" SOURCE_VECTOR")[0].split()[-1]
     ]

@@ -10,7 +10,7 @@ import pytest
 import cute_py as cute
 from cute_py import Layout
 from cute_py.copies import tile as tile_module
-from cute_py.copies.plan import CopyPlan, _planned, thread_launch
+from cute_py.copies.plan import CopyPlan, _planned, thread_launches
 from cute_py.errors import MissingPackageError
 from cute_py.gpu.kernels.relayout import CLASS, DIGIT, MAX_CLASSES, MAX_DIGITS, RUNS, TILE, magic, row_magic
 from cute_py.gpu.nvrtc import compile_kernel
@@ -32,7 +32,8 @@ def carried_out(pair: Pair) -> CopyPlan:
     at = SOURCE + pair.shifts[0], DESTINATION + pair.shifts[1]
     source = Memory(at[0] + bytes_of[0][0], content)
     destination = Memory(at[1] + bytes_of[1][0], before.copy())
-    run(thread_launch(plan), source, destination, at)
+    for launch in thread_launches(plan):
+        run(launch, source, destination, at)
     inside = np.arange(pair.element)
     before[(second - bytes_of[1][0])[:, None] + inside] = content[(first - bytes_of[0][0])[:, None] + inside]
     assert np.array_equal(destination.content, before), plan
@@ -114,7 +115,7 @@ def test_one_kernel_serves_many_pairs() -> None:
         pair = random_pair(seed)
         plan = cute.plan_copy(pair.source, pair.destination, DTYPES[pair.element], alignment=pair.alignment())
         if plan.kernel in ("tile", "runs"):
-            found.add(thread_launch(plan).kernel.digest)
+            found |= {launch.kernel.digest for launch in thread_launches(plan)}
     assert len(found) <= 60
 
 
@@ -150,7 +151,7 @@ def test_kernels_compile(pair: Pair) -> None:
     plan = cute.plan_copy(pair.source, pair.destination, DTYPES[pair.element], alignment=pair.alignment())
     assert plan.kernel in ("tile", "runs")
     try:
-        compiled = compile_kernel(thread_launch(plan).kernel, "sm_90a")
+        compiled = compile_kernel(thread_launches(plan)[0].kernel, "sm_90a")
     except MissingPackageError as missing:
         pytest.skip(str(missing))
     assert compiled.cubin[:4] == b"\x7fELF"

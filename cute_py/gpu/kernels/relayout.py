@@ -3,7 +3,8 @@
     copy_tile   a block reads a tile in the source's order, in vectors, and writes it in the destination's; in between
                 it lies in shared memory, in rows of the source behind one swizzle
     copy_runs   a thread moves one vector of a run that is contiguous on both sides; copies without a common refinement
-                are runs of one element, or of the largest common run
+                are runs of one element, or of the largest common run. Elements of 4 bits are moved one by one, or two
+                that are one byte of the destination
 
 Sizes, strides and tables are parameters, so that one kernel serves every copy of its element size and vectors. What a
 row of a tile adds to an address is the same for every tile: `tables` on the device list it, once for each combination
@@ -46,7 +47,7 @@ in shared memory, bytes of a source row."""
 ROW: Final = struct.Struct("<qII")
 """Byte offset of a row, its place in shared memory."""
 TILE: Final = struct.Struct("<5Q3q2Q4i8I32I")
-RUNS: Final = struct.Struct("<3Q2q4I2Qii")
+RUNS: Final = struct.Struct("<3Q2q4I2Qii4Iq")
 
 _TYPES: Final = {1: "u8", 2: "u16", 4: "u32", 8: "uint2", 16: "uint4"}
 
@@ -254,8 +255,14 @@ struct Runs {
   i64 source_start, destination_start;
   u32 before, after, source_rest, destination_rest;
   u64 source_mask, destination_mask; int source_swizzle, destination_swizzle;
+  u32 source_flip, destination_flip, parity, spare;
+  i64 step;
   Digit digits[2 * MAX_DIGITS];
 };
+// An element of 4 bits by its number; flip: the first of a byte lies in its upper half.
+__device__ __forceinline__ u32 nibble(const u8* memory, i64 at, u32 flip) {
+  return memory[at >> 1] >> 4 * ((u32)(at & 1) ^ flip) & 15;
+}
 __device__ __forceinline__ u64 taken(u64& rest, const Digit& d) {
   const u64 quotient = WIDE ? rest / d.size : (u64)divided((u32)rest, d.magic, d.shift);
   const u64 digit = rest - quotient * d.size;
@@ -298,15 +305,35 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_runs(const __grid_con
           to += (i64)digit * p.digits[m].destination;
         }
       }
+      i64 next = from + p.step;
       if (GLOBAL_SWIZZLED) from = swizzled(from, p.source_mask, p.source_swizzle);
+      if (GLOBAL_SWIZZLED && PAIRED) next = swizzled(next, p.source_mask, p.source_swizzle);
       if (GLOBAL_SWIZZLED) to = swizzled(to, p.destination_mask, p.destination_swizzle);
-      held[u] = *(const SOURCE_VECTOR*)(p.source + from);
       place[u] = to;
+      if (PAIRED) {
+        const u32 one = nibble(p.source, from, p.source_flip), other = nibble(p.source, next, p.source_flip);
+        held[u] = (SOURCE_VECTOR)(one << 4 * p.destination_flip | other << 4 * (1 - p.destination_flip));
+        place[u] = to >> 1;
+      } else if (NIBBLES) {
+        held[u] = (SOURCE_VECTOR)nibble(p.source, from, p.source_flip);
+      } else {
+        held[u] = *(const SOURCE_VECTOR*)(p.source + from);
+      }
     }
   }
 #pragma unroll
-  for (u32 u = 0; u < LOADS; ++u)
-    if (begin + u * THREADS < p.total) *(SOURCE_VECTOR*)(p.destination + place[u]) = held[u];
+  for (u32 u = 0; u < LOADS; ++u) {
+    if (begin + u * THREADS >= p.total) continue;
+    if (NIBBLES && !PAIRED) {
+      // Of each byte one launch writes one half, the other launch the other.
+      if ((u32)(place[u] & 1) != p.parity) continue;
+      u8* const byte = p.destination + (place[u] >> 1);
+      const u32 at = 4 * (p.parity ^ p.destination_flip);
+      *byte = (u8)((*byte & ~(15u << at)) | (u32)held[u] << at);
+    } else {
+      *(SOURCE_VECTOR*)(p.destination + place[u]) = held[u];
+    }
+  }
 }
 """
 
@@ -378,14 +405,27 @@ def copy_tile(
     return replace(kernel, threads=threads)
 
 
-def copy_runs(vector_bytes: int, *, general: bool = False, wide: bool = False, swizzled: bool = False) -> KernelSource:
-    """The kernel of runs, in vectors of `vector_bytes`. wide: there are 2**31 vectors or more."""
+def copy_runs(
+    vector_bytes: int,
+    *,
+    general: bool = False,
+    wide: bool = False,
+    swizzled: bool = False,
+    nibbles: bool = False,
+    paired: bool = False,
+) -> KernelSource:
+    """The kernel of runs, in vectors of `vector_bytes`. wide: there are 2**31 vectors or more.
+
+    nibbles: elements are halves of bytes, and offsets count them. paired: two of them are a byte of the destination.
+    """
     constants = {
         "THREADS": 256,
         "LOADS": 4,
         "GENERAL": int(general),
         "WIDE": int(wide),
         "GLOBAL_SWIZZLED": int(swizzled),
+        "NIBBLES": int(nibbles),
+        "PAIRED": int(paired),
         "MAX_DIGITS": MAX_DIGITS,
     }
     body = _types(vector_bytes, vector_bytes, vector_bytes, vector_bytes) + _SHARED + _RUNS
