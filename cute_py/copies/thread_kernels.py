@@ -132,6 +132,7 @@ def tile_launch(refinement: Refinement, tile: Tile) -> ThreadLaunch:
     head = (
         *(start * element for start in refinement.starts),
         reach,
+        tile.modes[tile.source_order[0]].destination * element,
         *_masks(refinement.swizzles, element),
         *(tile.row_step(side) if affine else 0 for side in (0, 1)),
         *(tile.row_pitch(side) for side in (0, 1)),
@@ -156,6 +157,8 @@ def tile_launch(refinement: Refinement, tile: Tile) -> ThreadLaunch:
         listed=tile.listed,
         steady=tile.steady,
         affine=affine,
+        columns=tile.columns,
+        pitch=tile.folded_pitch,
     )
     return ThreadLaunch(kernel, math.prod(tile.counts), tables, head, body, source_reach(refinement, element))
 

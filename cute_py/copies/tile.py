@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from cute_py.copies.modes import IDENTITY, CopyMode, Refinement
 from cute_py.copies.shared_layout import best_swizzle, counted_wavefronts
-from cute_py.gpu.kernels.relayout import GRAIN, MAX_CLASSES, WORD
+from cute_py.gpu.kernels.relayout import ASYNCHRONOUS, GRAIN, MAX_CLASSES, WORD
 from cute_py.layout.analysis import WARP
 from cute_py.layout.swizzle import Swizzle
 
@@ -28,14 +28,23 @@ Places = NDArray[np.int64]
 
 LINES: Final = (256, 128, 64, 32)
 """Bytes of a run of a tile that are tried, the first that leaves room for the other side."""
-TILE_BYTES: Final = {1: 16384, 2: 16384, 4: 16384, 8: 8192, 16: 8192}
-"""Element bytes -> most bytes of a tile."""
-FILLED: Final = 8192
+TILE_BYTES: Final = 32768
+"""Most bytes of a tile."""
+FILLED: Final = 16384
 """Bytes that a tile is filled up to, where the tensor has them."""
+MANY: Final = 8
+"""Tiles along a mode from which one that ends early costs little."""
+COLUMN_BYTES: Final = {1: 4, 2: 8, 4: 16, 8: 16}
+"""Element bytes -> bytes of a row in shared memory that a thread turns at once."""
 VECTORS: Final = (16, 8, 4, 2, 1)
+FOLDED: Final = 1 << 20
+"""Bytes of a copy from which a kernel of its own for a pitch pays."""
+LINE_BYTES: Final = 128
+MAX_SHARED: Final = 65536
+"""Bytes of shared memory of a block, at most."""
 IDLE: Final = 1 / 8
 """Of a block's threads that may be left over where each stays in its column."""
-SMALL: Final = 65536
+SMALL: Final = 131072
 """Bytes of a copy up to which vectors save nothing: it takes the kernel of single elements, as every other does."""
 
 
@@ -50,6 +59,7 @@ class Tile:
     shifts: sides whose rows may start between two words. swizzle: of byte places in shared memory.
     listed: the places of one destination vector have no fixed distances.
     skew: bytes that each vector's worth of the destination's first mode lies further on than its pitch says.
+    columns: elements of the source's first mode that a thread reads at once; it writes as many rows.
     """
 
     element: int
@@ -67,6 +77,7 @@ class Tile:
     swizzle: Swizzle = IDENTITY
     listed: bool = False
     skew: int = 0
+    columns: int = 1
 
     def _places(self, mode: int, extent: int) -> Places:
         """Places of the elements of one mode; with a skew, each vector of the destination's first one lies further."""
@@ -155,12 +166,23 @@ class Tile:
         """Bytes from one row of a side to the next, where rows are one mode."""
         order, run = ((self.source_order, self.source_run), (self.destination_order, self.destination_run))[side]
         mode = self.modes[order[run]] if len(order) > run else CopyMode(1, 0, 0)
-        return (mode.source, mode.destination)[side] * self.element
+        return (mode.source, mode.destination)[side] * self.element * (self.columns if side == 1 else 1)
 
     def row_pitch(self, side: int) -> int:
         """Bytes from one row to the next in shared memory, where rows are one mode."""
         order, run = ((self.source_order, self.source_run), (self.destination_order, self.destination_run))[side]
-        return self.pitches[order[run]] if len(order) > run else 0
+        return self.pitches[order[run]] * (self.columns if side == 1 else 1) if len(order) > run else 0
+
+    @property
+    def folded_pitch(self) -> int:
+        """Bytes between the elements of a destination's vector, where these are the same all over; else 0."""
+        pitch, per = self.pitches[self.destination_order[0]], self.vectors[1] // self.unit
+        size = math.prod(m.size for m in self.modes) * self.element
+        if per == 1 or self.swizzle.bits or size < FOLDED:
+            return 0
+        if self.shifts[1]:
+            return pitch
+        return pitch if not self.listed and spread_of(self) == tuple(pitch * v for v in range(per)) else 0
 
     def _held(self, mode: int, extent: int) -> int:
         return extent + (self.halo if mode == self.run_mode and extent < self.modes[mode].size else 0)
@@ -190,10 +212,11 @@ class Tile:
         order, run = ((self.source_order, self.source_run), (self.destination_order, self.destination_run))[side]
         offsets, places = np.zeros(1, np.int64), np.zeros(1, np.int64)
         for m in order[run:]:
-            count = np.arange(extents[m], dtype=np.int64)[:, None]
+            each = self.columns if side == 1 and m == self.source_order[0] else 1
+            count = np.arange(0, extents[m], each, dtype=np.int64)[:, None]
             step = (self.modes[m].source, self.modes[m].destination)[side] * self.element
             offsets = (count * step + offsets).ravel()
-            places = (self._places(m, extents[m])[:, None] + places).ravel()
+            places = (self._places(m, extents[m])[::each, None] + places).ravel()
         return offsets, places
 
     def run(self, combination: int, side: int) -> int:
@@ -238,8 +261,7 @@ class Tile:
             start = places[row] // width * width if self.shifts[0] else places[row]
             at = start + along * self.vectors[0] + inside
         else:
-            width = self.unit
-            per = self.vectors[1] // width
+            width, per = self.unit * self.columns, self.vectors[1] // self.unit
             listed = self.along(0)
             number = along * per + np.arange(per)[:, None]
             if self.shifts[1]:
@@ -258,20 +280,24 @@ def widths_of(element: int) -> tuple[int, ...]:
     """Bytes of a thread's access to a side, the widest first: few, since each pair of them is a kernel.
 
     >>> widths_of(1), widths_of(8)
-    ((16, 4, 1), (16, 8))
+    ((16, 8, 4, 1), (16, 8))
     """
-    return tuple(w for w in VECTORS if w in (16, 4, element) and w >= element)
+    return tuple(w for w in VECTORS if w in (16, 8, 4, element) and w >= element)
 
 
 def _even(size: int, wanted: int) -> int:
-    """An extent near `wanted`: the whole size where that is little more, else a power of two."""
+    """An extent near `wanted`: a power of two where few tiles or none end early, else one that makes tiles alike."""
     wanted = 1 << max(wanted - 1, 0).bit_length()
-    return size if size <= wanted * 5 // 4 else wanted
+    if size % wanted == 0 or size >= MANY * wanted:
+        return wanted
+    grain = min(size & -size, 32)
+    each = -(-size // max(1, round(size / wanted)))
+    return -(-each // grain) * grain
 
 
 def choose_extents(modes: Sequence[CopyMode], element: int) -> tuple[int, ...] | None:
     """Extents of a tile that give both sides runs of whole lines; None if no tile gives both a sector."""
-    most, orders = TILE_BYTES[element], (_order(modes, "destination"), _order(modes, "source"))
+    orders = _order(modes, "destination"), _order(modes, "source")
     for line in LINES:
         extents = [1] * len(modes)
         for order in orders:
@@ -281,14 +307,17 @@ def choose_extents(modes: Sequence[CopyMode], element: int) -> tuple[int, ...] |
                     break
                 extents[m] = max(extents[m], _even(modes[m].size, -(-line // run)))
                 run *= extents[m]
-        if math.prod(extents) * element <= most:
+        if math.prod(extents) * element <= TILE_BYTES:
             break
     else:
         return None
     for order in (*orders, *orders):
         for m in order:
-            while extents[m] < modes[m].size and 2 * math.prod(extents) * element <= FILLED:
-                extents[m] = min(2 * extents[m], modes[m].size)
+            while extents[m] < modes[m].size:
+                grown = _even(modes[m].size, 2 * extents[m])
+                if math.prod(extents) // extents[m] * grown * element > FILLED or grown <= extents[m]:
+                    break
+                extents[m] = grown
             if extents[m] < modes[m].size:
                 break
     return tuple(extents)
@@ -361,7 +390,11 @@ def tiles(refinement: Refinement, element: int, limits: tuple[int, int]) -> Iter
         )
         words.append([(True, WORD)] if shifted else [(False, width)])
         if shifted and i == 1:
+            words[i] += [(True, word) for word in (8, 4) if word > max(width, element)]
             words[i].append((width < 4, max(width, 4)))
+    inner = orders[0][0]
+    apart = [m.source * element for i, m in enumerate(modes) if i != inner] + [extents[inner] * element]
+    grain = math.gcd(limits[0], *apart) if modes[inner].source == 1 else element
     for (first, width), (second, across) in itertools.product(*words):
         base = Tile(
             element,
@@ -383,26 +416,48 @@ def tiles(refinement: Refinement, element: int, limits: tuple[int, int]) -> Iter
         ):  # the last tile must hold what others borrow
             base = replace(base, extents=tuple(t - (i == at) for i, t in enumerate(base.extents)))
         if len(base.classes()) <= MAX_CLASSES:
-            yield from _placed(base)
+            yield from _placed(base, grain)
 
 
-def _placed(base: Tile) -> Iterator[Tile]:
+def _columns(tile: Tile, grain: int) -> int:
+    """Elements that a thread may read at once along the source's first mode; all rows lie at multiples of `grain`."""
+    columns, inner = COLUMN_BYTES.get(tile.element, 0) // tile.element, tile.source_order[0]
+    if columns < 2 or any(tile.shifts[1:]) or inner in tile.destination_order[: max(tile.destination_run, 1)]:
+        return 1
+    whole = not any(n % columns for n in (tile.extents[inner], tile.modes[inner].size))
+    fits = whole and tile.source_run > 0 and grain % (columns * tile.element) == 0 and tile.vectors[1] >= 4
+    return columns if fits and math.prod(m.size for m in tile.modes) * tile.element > SMALL else 1
+
+
+def _placed(base: Tile, grain: int) -> Iterator[Tile]:
     """Tiles of several vectors of the destination and places in shared memory."""
+    for made in _spread_out(base, grain):
+        word = made.columns * made.element
+        others = [made.pitches[m] for m in made.source_order[1:]]
+        if made.columns == 1 or not (
+            any(n % word for n in (*others, made.skew)) or (made.swizzle.bits and 1 << made.swizzle.base < word)
+        ):
+            yield made
+
+
+def _spread_out(base: Tile, grain: int) -> Iterator[Tile]:
     element, extents, order, run = base.element, base.extents, base.source_order, base.source_run
     power = all(t & (t - 1) == 0 for t in extents) and not any(base.shifts)
-    across = base.vectors[1]
-    for width in [w for w in widths_of(element) if w <= across <= 4 * w] if not base.shifts[1] else [across]:
-        made = replace(base, vectors=(base.vectors[0], width))
+    across, columns = base.vectors[1], _columns(base, grain)
+    widths = [(across, columns)] if columns > 1 else []
+    widths += [(w, 1) for w in widths_of(element) if w <= across <= 4 * w] if not base.shifts[1] else [(across, 1)]
+    for width, columns in widths:
+        made = replace(base, vectors=(base.vectors[0], width), columns=columns)
         if power:
             yield _with_swizzle(made)
             continue
         first = base.destination_order[0]
-        if not any(base.shifts) and first in order[run:]:
+        if not base.shifts[1] and first in order[run:]:
             per = width // element
             if extents[first] % per == 0:
-                for skew in sorted({max(element, 4), max(element, 16)}):
+                for skew in sorted({WORD} if base.shifts[0] else {max(element, 4), max(element, 16)}):
                     yield _with_places(replace(made, skew=skew), 0)
-        pads = (0, 16, 32, 48) if base.shifts[0] else {element * -(-pad // element) for pad in (0, 4, 8, 16, 32)}
+        pads = (0, 16, 32) if base.shifts[0] else {element * -(-pad // element) for pad in (0, 4, 8, 16, 32)}
         for pad in sorted(pads):
             yield _with_places(made, pad)
         if run > 1 and extents[order[0]] * element % base.vectors[0] == 0:
@@ -417,12 +472,17 @@ def _with_swizzle(tile: Tile) -> Tile:
         pitches[m] = step
         step *= tile.extents[m]
 
-    def columns(order: Sequence[int], width: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def access(order: Sequence[int], width: int, columns: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         steps = [pitches[m] << k for m in order for k in range(tile.extents[m].bit_length() - 1)]
-        values = (width // tile.element).bit_length() - 1
+        across = [tile.element << k for k in range(columns.bit_length() - 1)]
+        steps = across + [step for step in steps if step not in across]
+        values = (width // tile.element).bit_length() - 1 + len(across)
         return tuple(steps[values:]), tuple(steps[:values])
 
-    sides = columns(tile.source_order, tile.vectors[0]), columns(tile.destination_order, tile.vectors[1])
+    sides = (
+        access(tile.source_order, tile.vectors[0], 1),
+        access(tile.destination_order, tile.vectors[1], tile.columns),
+    )
     swizzle, _, _ = best_swizzle(step.bit_length() - 1, tile.element, *sides, positive=True)
     return _finished(replace(tile, pitches=tuple(pitches), swizzle=swizzle))
 
@@ -456,6 +516,7 @@ def _finished(tile: Tile) -> Tile:
     sizes = (tile.extents[first], tile.modes[first].size)
     while (
         not any(tile.shifts)
+        and tile.columns == 1
         and 2 * unit <= min(tile.vectors[1], grain)
         and tile.pitches[first] == tile.element
         and not any(p % (2 * unit) for p in others)
@@ -489,18 +550,32 @@ def spread_of(tile: Tile) -> tuple[int, ...] | None:
 
 
 def tile_cost(tile: Tile) -> float:
-    """What a tile costs: its wavefronts, and its vectors of the destination by the warp."""
-    vectors = tile.elements * tile.element / tile.vectors[1] / WARP
-    return sum(tile.wavefronts()) + vectors * (2 if tile.listed else 1)
+    """What an element costs, in clock cycles of an SM: instructions at four a cycle, and wavefronts at one.
+
+    The larger counts whole and the smaller half, since both overlap; how many instructions a vector takes is counted
+    from machine code.
+    """
+    element, per = tile.element, tile.vectors[1] // tile.unit
+    chunks = tile.vectors_of(0, 0) * len(tile.rows(0, 0)[0]) / WARP
+    rows = len(tile.rows(0, 1)[0])
+    groups = tile.vectors_of(0, 1) * rows / WARP
+    lookup = 0 if tile.affine else 10
+    through = tile.piece == tile.vectors[0] >= ASYNCHRONOUS
+    loads = chunks * (20 + lookup + (0 if through else 6 + 2 * tile.vectors[0] / tile.piece))
+    if tile.columns > 1:
+        taken = per + {1: 2 * per, 2: per * tile.columns / 2}.get(element, 0) + 4 * tile.columns
+    else:
+        taken = per * (1 + {1: 0.75, 2: 0.5}.get(tile.unit, 0) + (0 if tile.folded_pitch or per == 1 else 1)) + 4
+        taken += per * tile.listed
+    stores = groups * (26 + lookup + taken)
+    if tile.shifts[1] and tile.run_mode < 0:  # words at both ends of a row are moved by the element
+        stores += min(groups, 2 * rows) * 6 * per
+    wavefronts = sum(tile.wavefronts()) + 2 * tile.elements * element / LINE_BYTES
+    issued = (loads + stores) / 4
+    return (max(issued, wavefronts) + min(issued, wavefronts) / 2) / tile.elements
 
 
 def best_tile(refinement: Refinement, element: int, limits: tuple[int, int]) -> Tile | None:
-    """The tile of the fewest wavefronts and accesses, or None: the copy has none."""
-    best: tuple[float, Tile] | None = None
-    for tile in tiles(refinement, element, limits):
-        if tile.shared_bytes > 65536:
-            continue
-        cost = tile_cost(tile)
-        if best is None or cost < best[0]:
-            best = cost, tile
-    return None if best is None else best[1]
+    """The tile that costs least, or None: the copy has none."""
+    found = [tile for tile in tiles(refinement, element, limits) if tile.shared_bytes <= MAX_SHARED]
+    return min(found, key=tile_cost, default=None)

@@ -63,6 +63,7 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
         "start",
         "first",
         "reach",
+        "column",
         "source_mask",
         "destination_mask",
         "source_swizzle",
@@ -85,7 +86,9 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
     classes_at = TILE.size + MAX_DIGITS * DIGIT.size
     assert len(content) == classes_at + MAX_CLASSES * CLASS.size
     vs, vd, piece, unit = (facts[n] for n in ("SOURCE_BYTES", "DESTINATION_BYTES", "PIECE_BYTES", "ELEMENT_BYTES"))
-    per, threads = vd // unit, launch.kernel.threads
+    per, threads, columns, folded = vd // unit, launch.kernel.threads, facts["COLUMNS"], facts["PITCH"]
+    assert folded in (0, p["pitch"])
+    assert not folded or facts["DESTINATION_SHIFT"] or list(spread[:per]) == [folded * v for v in range(per)]
 
     def join(a: Any, b: Any) -> Any:
         return a ^ b if facts["SWIZZLED"] else a + b
@@ -99,10 +102,10 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
         thread = np.arange(threads, dtype=np.int64)
         row = thread if lanes == 1 else thread * magic >> 32
         along = thread - row * lanes
-        row = np.where(row >= skip, count, row) if facts["STEADY"] else row
+        row = np.where((row >= skip) | (along >= run), count, row) if facts["STEADY"] else row
         found = []
         while (row < count).any():
-            live = (row < count) & ((along < run) if facts["STEADY"] else True)
+            live = row < count
             found.append((row[live], along[live]))
             row = row + skip
             if not facts["STEADY"]:
@@ -164,9 +167,9 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
         offsets, places = lookup(writes, row, "destination")
         x = places + misplaced
 
-        def taken(y: Any, shared: Any = shared) -> Any:
-            assert not (y % unit).any()
-            return shared[y[..., None] + np.arange(unit)].reshape(*y.shape[:-1], y.shape[-1] * unit)
+        def taken(y: Any, shared: Any = shared, width: int = unit) -> Any:
+            assert not (y % width).any()
+            return shared[y[..., None] + np.arange(width)].reshape(*y.shape[:-1], y.shape[-1] * width)
 
         size = held if facts["DESTINATION_SHIFT"] else writes[1] * (per if facts["LISTED"] else 1)
         numbers = np.frombuffer(
@@ -198,10 +201,12 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
             y = join(x[:, None], numbers[along[:, None] * per + np.arange(per)])
         else:
             y = join(join(x, numbers[along])[:, None], spread[:per])
-        offset = b + offsets + along * vd
-        if facts["GLOBAL_SWIZZLED"]:
-            offset = swizzled(offset, p["destination_mask"], p["destination_swizzle"])
-        destination.write(p["destination"] + offset, taken(y))
+        words = taken(y, width=columns * unit).reshape(len(y), per, columns, unit)
+        for j in range(columns):
+            offset = b + offsets + along * vd + j * p["column"]
+            if facts["GLOBAL_SWIZZLED"]:
+                offset = swizzled(offset, p["destination_mask"], p["destination_swizzle"])
+            destination.write(p["destination"] + offset, words[:, :, j].reshape(len(y), -1))
 
 
 def run_runs(launch: ThreadLaunch, facts: dict[str, int], content: bytes, source: Memory, destination: Memory) -> None:

@@ -51,6 +51,7 @@ def test_random_pairs_arrive(begin: int) -> None:
 def test_random_pairs_arrive_in_vectors(begin: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the rule that small copies take single elements."""
     monkeypatch.setattr(tile_module, "SMALL", 0)
+    monkeypatch.setattr(tile_module, "FOLDED", 0)
     _planned.cache_clear()
     try:
         for seed in range(begin, begin + 20):
@@ -98,6 +99,7 @@ def test_permutations_arrive(
 @pytest.mark.parametrize("begin", range(0, 60, 10))
 def test_odd_sizes_arrive_at_any_address(begin: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tile_module, "SMALL", 0)
+    monkeypatch.setattr(tile_module, "FOLDED", 0)
     _planned.cache_clear()
     for seed in range(begin, begin + 10):
         dice = random.Random(seed)

@@ -46,7 +46,7 @@ that a thread goes on by, place of the rows' table; place of the list of a desti
 in shared memory, bytes of a source row."""
 ROW: Final = struct.Struct("<qII")
 """Byte offset of a row, its place in shared memory."""
-TILE: Final = struct.Struct("<5Q3q2Q4i8I32I")
+TILE: Final = struct.Struct("<5Q4q2Q4i8I32I")
 RUNS: Final = struct.Struct("<3Q2q4I2Qii4Iq")
 
 _TYPES: Final = {1: "u8", 2: "u16", 4: "u32", 8: "uint2", 16: "uint4"}
@@ -66,7 +66,7 @@ struct Rows { u32 count, run, lanes, magic, skip, ahead, table; };
 struct Class { Rows source, destination; u32 list, own, held, source_bytes; };
 struct Tile {
   const u8* source; u8* destination; const u8* low; const u8* high; const u8* tables;
-  i64 source_start, destination_start, reach;
+  i64 source_start, destination_start, reach, column;
   u64 source_mask, destination_mask; int source_swizzle, destination_swizzle;
   int source_step, destination_step;
   u32 source_pitch, destination_pitch, rank, run_digit, mask, swizzle, pitch, spare;
@@ -77,7 +77,9 @@ struct Tile {
 struct Row { i64 offset; u32 place; };
 union Loaded { SOURCE_VECTOR whole; PIECE part[SOURCE_BYTES / PIECE_BYTES]; };
 union Stored { DESTINATION_VECTOR whole; ELEMENT part[PER_VECTOR]; };
+union Across { COLUMN_VECTOR whole; ELEMENT part[COLUMNS]; };
 union Places { u16 at[PER_VECTOR]; PLACES part[2 * PER_VECTOR / sizeof(PLACES)]; };
+extern __shared__ __align__(1024) u8 shared[];
 // Places that share no bit behind the swizzle: their sum is their exclusive or, and the swizzle of it that of both.
 __device__ __forceinline__ u32 join(u32 a, u32 b) { return SWIZZLED ? a ^ b : a + b; }
 __device__ __forceinline__ u32 behind(u32 x, const Tile& p) { return SWIZZLED ? x ^ (x >> p.swizzle & p.mask) : x; }
@@ -96,18 +98,22 @@ __device__ __forceinline__ Row read_row(const u8* table, u32 row, int step, u32 
   return found;
 }
 // From global to shared memory past the registers.
-__device__ __forceinline__ void copy_async(u8* to, const u8* from) {
+__device__ __forceinline__ void copy_async(u32 to, const u8* from) {
   if (SOURCE_BYTES == 16) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
   } else {
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
-                 ::"r"(shared_address(to)), "l"(from), "n"(ASYNC ? SOURCE_BYTES : 4) : "memory");
+                 ::"r"(to), "l"(from), "n"(ASYNC ? SOURCE_BYTES : 4) : "memory");
   }
 }
 // A word that reaches beyond the source; called, since few are.
-__device__ __noinline__ void copy_edge(u8* to, const u8* at, const u8* low, const u8* high) {
+__device__ __noinline__ void copy_edge(u32 to, const u8* at, const u8* low, const u8* high) {
   for (u32 b = 0; b < SOURCE_BYTES; ++b)
-    if (at + b >= low && at + b < high) to[b] = at[b];
+    if (at + b >= low && at + b < high) shared[to + b] = at[b];
+}
+// Bytes of four registers to one.
+__device__ __forceinline__ u32 gathered(u32 a, u32 b, u32 c, u32 d) {
+  return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
 }
 // The rows of a tile are dealt out to threads; a steady thread stays in one column of vectors, and those that are left
 // over after whole rows have none.
@@ -116,9 +122,8 @@ struct Walk {
   __device__ __forceinline__ Walk(const Rows& r) {
     row = r.lanes == 1 ? threadIdx.x : __umulhi(threadIdx.x, r.magic);
     along = threadIdx.x - row * r.lanes;
-    if (STEADY && row >= r.skip) row = r.count;
+    if (STEADY && (row >= r.skip || along >= r.run)) row = r.count;
   }
-  __device__ __forceinline__ bool live(const Rows& r) const { return row < r.count && (!STEADY || along < r.run); }
   __device__ __forceinline__ void next(const Rows& r) {
     row += r.skip;
     if (!STEADY) {
@@ -128,8 +133,163 @@ struct Walk {
   }
 };
 
+// The source's rows to shared memory. INSIDE: no word of the tile reaches beyond the source.
+template <bool INSIDE>
+__device__ __forceinline__ void load_rows(const Tile& p, const Class& c, i64 from, u32 misplaced) {
+  const u8* const base = p.source + from;
+  const u32 window = ASYNC ? shared_address(shared) : 0;
+  Walk walk(c.source);
+  while (walk.row < c.source.count) {
+    Row rows[LOADS];
+    u32 along[LOADS], place[LOADS];
+    Loaded held[LOADS];
+    bool live[LOADS];
+#pragma unroll
+    for (u32 u = 0; u < LOADS; ++u) {
+      along[u] = walk.along * SOURCE_BYTES;
+      live[u] = walk.row < c.source.count;
+      const u32 row = AFFINE ? walk.row : min(walk.row, c.source.count - 1);
+      rows[u] = read_row(p.tables + c.source.table, row, p.source_step, p.source_pitch, p);
+      walk.next(c.source);
+    }
+#pragma unroll
+    for (u32 u = 0; u < LOADS; ++u) {
+      const u8* at;
+      if (SOURCE_SHIFT) {
+        const u8* start = base + rows[u].offset;
+        const u32 before = (u32)(u64)start % SOURCE_BYTES;
+        live[u] = live[u] && along[u] < c.source_bytes + before;
+        at = start - before + along[u];
+        place[u] = (rows[u].place + misplaced) / SOURCE_BYTES * SOURCE_BYTES + along[u];
+        if (!INSIDE && live[u] && (at < p.low || at + SOURCE_BYTES > p.high)) {
+          copy_edge(place[u], at, p.low, p.high);
+          live[u] = false;
+        }
+      } else {
+        place[u] = join(rows[u].place, behind(along[u], p));
+        const i64 offset = rows[u].offset + along[u];
+        at = GLOBAL_SWIZZLED ? p.source + swizzled(from + offset, p.source_mask, p.source_swizzle) : base + offset;
+      }
+      if (live[u]) {
+        if (ASYNC) copy_async(window + place[u], at);
+        else held[u].whole = *(const SOURCE_VECTOR*)at;
+      }
+    }
+    if (ASYNC) continue;
+#pragma unroll
+    for (u32 u = 0; u < LOADS; ++u)
+      if (live[u]) {
+#pragma unroll
+        for (u32 i = 0; i < SOURCE_BYTES / PIECE_BYTES; ++i)
+          *(PIECE*)(shared + join(place[u], p.pieces[i])) = held[u].part[i];
+      }
+  }
+}
+
+// A vector of the destination, `at(v)` being the place of its element v.
+template <class At> __device__ __forceinline__ Stored gather(At at) {
+  Stored out;
+  if (ELEMENT_BYTES == 1 && PER_VECTOR >= 4) {
+#pragma unroll
+    for (u32 v = 0; v < PER_VECTOR; v += 4)
+      ((u32*)&out)[v / 4] = gathered(shared[at(v)], shared[at(v + 1)], shared[at(v + 2)], shared[at(v + 3)]);
+  } else {
+#pragma unroll
+    for (u32 v = 0; v < PER_VECTOR; ++v) out.part[v] = *(const ELEMENT*)(shared + at(v));
+  }
+  return out;
+}
+
+// Shared memory to a destination whose rows start between two words. INTERIOR: all words of the tile are whole.
+template <bool INTERIOR>
+__device__ __forceinline__ void store_words(const Tile& p, const Class& c, u8* target, bool first, u32 misplaced) {
+  const u32 pitch = PITCH ? PITCH : p.pitch;
+  const u16* const list = (const u16*)(p.tables + c.list);
+#pragma unroll 2
+  for (Walk walk(c.destination); walk.row < c.destination.count; walk.next(c.destination)) {
+    const Row r = read_row(p.tables + c.destination.table, walk.row, p.destination_step, p.destination_pitch, p);
+    u8* const start = target + r.offset;
+    const int phase = (int)((u32)(u64)start % GRAIN / ELEMENT_BYTES), index = (int)(walk.along * PER_VECTOR) - phase;
+    // All words of a grain belong to the tile that holds its first element.
+    const int grain = (int)(walk.along * DESTINATION_BYTES / GRAIN * (GRAIN / ELEMENT_BYTES)) - phase;
+    if (INTERIOR ? (u32)grain >= c.own : grain >= (int)c.own || (grain < 0 && !first)) continue;
+    const u32 x = r.place + misplaced;
+    if (INTERIOR || (index >= 0 && index + PER_VECTOR <= c.held)) {
+      const u32 begin = x + (LISTED ? list[index] : index * pitch);
+      Stored out;
+      if (!LISTED || x + list[index + PER_VECTOR - 1] - begin == (PER_VECTOR - 1) * pitch)
+        out = gather([=](u32 v) { return begin + v * pitch; });
+      else
+        out = gather([=](u32 v) { return x + list[index + v]; });
+      *(DESTINATION_VECTOR*)(start + index * (int)ELEMENT_BYTES) = out.whole;
+    } else {
+      const int end = min(index + (int)PER_VECTOR, (int)c.own);
+#pragma unroll 1
+      for (int i = max(index, 0); i < end; ++i)
+        *(ELEMENT*)(start + i * (int)ELEMENT_BYTES) = *(const ELEMENT*)(shared + x + (LISTED ? list[i] : i * pitch));
+    }
+  }
+}
+
+// One row of the destination for each element of `words`, which are so many columns of the source.
+__device__ __forceinline__ void turn(const Across (&words)[PER_VECTOR], Stored (&out)[COLUMNS]) {
+  if (ELEMENT_BYTES == 1) {
+#pragma unroll
+    for (u32 v = 0; v < PER_VECTOR; v += 4) {
+      const u32 a = *(const u32*)&words[v], b = *(const u32*)&words[v + 1], c = *(const u32*)&words[v + 2],
+                d = *(const u32*)&words[v + 3];
+      const u32 low = __byte_perm(a, b, 0x5140), high = __byte_perm(a, b, 0x7362);
+      const u32 other = __byte_perm(c, d, 0x5140), last = __byte_perm(c, d, 0x7362);
+      ((u32*)&out[0])[v / 4] = __byte_perm(low, other, 0x5410);
+      ((u32*)&out[1])[v / 4] = __byte_perm(low, other, 0x7632);
+      ((u32*)&out[2 % COLUMNS])[v / 4] = __byte_perm(high, last, 0x5410);
+      ((u32*)&out[3 % COLUMNS])[v / 4] = __byte_perm(high, last, 0x7632);
+    }
+  } else {
+#pragma unroll
+    for (u32 v = 0; v < PER_VECTOR; ++v)
+#pragma unroll
+      for (u32 j = 0; j < COLUMNS; ++j) out[j].part[v] = words[v].part[j];
+  }
+}
+
+// Shared memory to a destination in whole vectors.
+__device__ __forceinline__ void store_vectors(const Tile& p, const Class& c, i64 to, u32 misplaced) {
+  const u16* const list = (const u16*)(p.tables + c.list);
+  Walk walk(c.destination);
+  Places places;
+  const u32 steady = STEADY && !LISTED && walk.row < c.destination.count ? list[walk.along] : 0;
+#pragma unroll 2
+  for (; walk.row < c.destination.count; walk.next(c.destination)) {
+    const Row r = read_row(p.tables + c.destination.table, walk.row, p.destination_step, p.destination_pitch, p);
+    u32 x = r.place + misplaced;
+    if (LISTED) {
+#pragma unroll
+      for (u32 i = 0; i < 2 * PER_VECTOR / sizeof(PLACES); ++i)
+        places.part[i] = ((const PLACES*)(list + walk.along * PER_VECTOR))[i];
+    } else {
+      x = join(x, STEADY ? steady : list[walk.along]);
+    }
+    const auto at = [&](u32 v) { return join(x, LISTED ? places.at[v] : PITCH ? v * PITCH : p.spread[v]); };
+    Stored out[COLUMNS];
+    if (COLUMNS == 1) {
+      out[0] = gather(at);
+    } else {
+      Across words[PER_VECTOR];
+#pragma unroll
+      for (u32 v = 0; v < PER_VECTOR; ++v) words[v].whole = *(const COLUMN_VECTOR*)(shared + at(v));
+      turn(words, out);
+    }
+#pragma unroll
+    for (u32 j = 0; j < COLUMNS; ++j) {
+      i64 offset = to + r.offset + walk.along * DESTINATION_BYTES + j * p.column;
+      if (GLOBAL_SWIZZLED) offset = swizzled(offset, p.destination_mask, p.destination_swizzle);
+      *(DESTINATION_VECTOR*)(p.destination + offset) = out[j].whole;
+    }
+  }
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS) copy_tile(const __grid_constant__ Tile p) {
-  extern __shared__ __align__(1024) u8 shared[];
   u32 rest = blockIdx.x, combination = 0;
   i64 from = p.source_start, to = p.destination_start;
   bool first = true;
@@ -145,107 +305,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_tile(const __grid_con
   const Class& c = p.classes[combination];
   const u8* const base = p.source + from;
   const u32 misplaced = SOURCE_SHIFT ? (u32)(u64)base % SOURCE_BYTES : 0;
-  const bool inside = SOURCE_SHIFT && base - SOURCE_BYTES >= p.low && base + p.reach + 2 * SOURCE_BYTES <= p.high;
-  Walk walk(c.source);
-  while (walk.row < c.source.count) {
-    Row rows[LOADS];
-    u32 along[LOADS], place[LOADS];
-    Loaded held[LOADS];
-#pragma unroll
-    for (u32 u = 0; u < LOADS; ++u) {
-      along[u] = ~0u;
-      if (walk.live(c.source)) {
-        along[u] = walk.along * SOURCE_BYTES;
-        rows[u] = read_row(p.tables + c.source.table, walk.row, p.source_step, p.source_pitch, p);
-      }
-      walk.next(c.source);
-    }
-#pragma unroll
-    for (u32 u = 0; u < LOADS; ++u) {
-      place[u] = ~0u;
-      if (along[u] == ~0u) continue;
-      const u8* at;
-      if (SOURCE_SHIFT) {
-        const u8* start = base + rows[u].offset;
-        const u32 before = (u32)(u64)start % SOURCE_BYTES;
-        if (along[u] >= c.source_bytes + before) continue;
-        at = start - before + along[u];
-        place[u] = (rows[u].place + misplaced) / SOURCE_BYTES * SOURCE_BYTES + along[u];
-        if (!inside && (at < p.low || at + SOURCE_BYTES > p.high)) {
-          copy_edge(shared + place[u], at, p.low, p.high);
-          place[u] = ~0u;
-          continue;
-        }
-      } else {
-        place[u] = join(rows[u].place, behind(along[u], p));
-        const i64 offset = rows[u].offset + along[u];
-        at = GLOBAL_SWIZZLED ? p.source + swizzled(from + offset, p.source_mask, p.source_swizzle) : base + offset;
-      }
-      if (ASYNC) copy_async(shared + place[u], at);
-      else held[u].whole = *(const SOURCE_VECTOR*)at;
-    }
-    if (ASYNC) continue;
-#pragma unroll
-    for (u32 u = 0; u < LOADS; ++u)
-      if (place[u] != ~0u) {
-#pragma unroll
-        for (u32 i = 0; i < SOURCE_BYTES / PIECE_BYTES; ++i)
-          *(PIECE*)(shared + join(place[u], p.pieces[i])) = held[u].part[i];
-      }
-  }
+  if (!SOURCE_SHIFT || (base - SOURCE_BYTES >= p.low && base + p.reach + 2 * SOURCE_BYTES <= p.high))
+    load_rows<true>(p, c, from, misplaced);
+  else
+    load_rows<false>(p, c, from, misplaced);
   if (ASYNC) asm volatile("cp.async.wait_all;" ::: "memory");
   __syncthreads();
-  u8* const target = p.destination + to;
-  const u16* const list = (const u16*)(p.tables + c.list);
-  Walk out_walk(c.destination);
-#pragma unroll 4
-  for (; out_walk.row < c.destination.count; out_walk.next(c.destination)) {
-    if (!out_walk.live(c.destination)) continue;
-    const u32 along = out_walk.along;
-    const Row r = read_row(p.tables + c.destination.table, out_walk.row, p.destination_step, p.destination_pitch, p);
-    u32 x = r.place + misplaced;
-    Stored out;
-    if (DESTINATION_SHIFT) {
-      u8* start = target + r.offset;
-      const int phase = (int)((u32)(u64)start % GRAIN / ELEMENT_BYTES), index = (int)(along * PER_VECTOR) - phase;
-      // All words of a grain belong to the tile that holds its first element.
-      const int grain = (int)(along * DESTINATION_BYTES / GRAIN * (GRAIN / ELEMENT_BYTES)) - phase;
-      if (grain >= (int)c.own || (grain < 0 && !first)) continue;
-      if (index >= 0 && index + PER_VECTOR <= c.held) {
-        u32 place = LISTED ? list[index] : index * p.pitch;
-        const bool even = !LISTED || list[index + PER_VECTOR - 1] - place == (PER_VECTOR - 1) * p.pitch;
-        if (even) {
-          x += place;
-#pragma unroll
-          for (u32 v = 0; v < PER_VECTOR; ++v) out.part[v] = *(const ELEMENT*)(shared + x + v * p.pitch);
-        } else {
-#pragma unroll
-          for (u32 v = 0; v < PER_VECTOR; ++v) out.part[v] = *(const ELEMENT*)(shared + x + list[index + v]);
-        }
-        *(DESTINATION_VECTOR*)(start + index * (int)ELEMENT_BYTES) = out.whole;
-      } else {
-        const int end = min(index + (int)PER_VECTOR, (int)c.own);
-        for (int i = max(index, 0); i < end; ++i)
-          *(ELEMENT*)(start + i * (int)ELEMENT_BYTES) =
-              *(const ELEMENT*)(shared + x + (LISTED ? list[i] : i * p.pitch));
-      }
-    } else {
-      Places places;
-      if (LISTED) {
-#pragma unroll
-        for (u32 i = 0; i < 2 * PER_VECTOR / sizeof(PLACES); ++i)
-          places.part[i] = ((const PLACES*)(list + along * PER_VECTOR))[i];
-      } else {
-        x = join(x, list[along]);
-      }
-#pragma unroll
-      for (u32 v = 0; v < PER_VECTOR; ++v)
-        out.part[v] = *(const ELEMENT*)(shared + join(x, LISTED ? places.at[v] : p.spread[v]));
-      i64 offset = r.offset + along * DESTINATION_BYTES;
-      if (GLOBAL_SWIZZLED) offset = swizzled(to + offset, p.destination_mask, p.destination_swizzle) - to;
-      *(DESTINATION_VECTOR*)(target + offset) = out.whole;
-    }
-  }
+  if (!DESTINATION_SHIFT)
+    store_vectors(p, c, to, misplaced);
+  else if (!first && c.held - c.own >= GRAIN / ELEMENT_BYTES - 1)
+    store_words<true>(p, c, p.destination + to, first, misplaced);
+  else
+    store_words<false>(p, c, p.destination + to, first, misplaced);
 }
 """
 
@@ -367,12 +438,16 @@ def copy_tile(
     listed: bool = False,
     steady: bool = False,
     affine: bool = False,
+    columns: int = 1,
+    pitch: int = 0,
 ) -> KernelSource:
     """The kernel of tiles. Vectors of the two sides and pieces, in which a vector goes to shared memory, in bytes.
 
     shifts: the side's rows may start between two words. swizzled: shared memory is, and places share no bit.
     global_swizzled: the offsets of a side are. steady: threads stay in their column of vectors. affine: rows are one
-    mode. listed: the places of a destination's vector have no fixed distances, and are listed one by one.
+    mode. listed: the places of a destination's vector have no fixed distances, and are listed one by one. columns: of
+    the source, that a thread reads at once and writes to as many rows of the destination. pitch: bytes from one
+    element of a destination's vector to the next in shared memory, folded in; 0: a parameter.
     """
     asynchronous = piece_bytes == source_bytes >= ASYNCHRONOUS
     constants = {
@@ -392,12 +467,14 @@ def copy_tile(
         "STEADY": int(steady),
         "AFFINE": int(affine),
         "LISTED": int(listed),
+        "COLUMNS": columns,
+        "PITCH": pitch,
         "MAX_DIGITS": MAX_DIGITS,
         "MAX_CLASSES": MAX_CLASSES,
     }
     kernel = make_kernel(
         "copy_tile",
-        _types(element_bytes, source_bytes, destination_bytes, piece_bytes) + _SHARED + _TILE,
+        _types(element_bytes, source_bytes, destination_bytes, piece_bytes, columns) + _SHARED + _TILE,
         constants,
         shared_bytes,
         ("plan",),
@@ -432,12 +509,13 @@ def copy_runs(
     return make_kernel("copy_runs", body, constants, 0, ("plan",))
 
 
-def _types(element: int, source: int, destination: int, piece: int) -> str:
+def _types(element: int, source: int, destination: int, piece: int, columns: int = 1) -> str:
     names = {
         "ELEMENT": element,
         "SOURCE_VECTOR": source,
         "DESTINATION_VECTOR": destination,
         "PIECE": piece,
         "PLACES": min(16, 2 * destination // element),
+        "COLUMN_VECTOR": element * columns,
     }
     return "".join(f"typedef {_TYPES[size]} {name};\n" for name, size in names.items())
