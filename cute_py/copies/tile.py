@@ -206,6 +206,13 @@ class Tile:
             return own
         return tuple(e + self.halo * (i == at) for i, e in enumerate(own))
 
+    def row_count(self, side: int) -> int:
+        """Rows of a whole tile."""
+        if side == 0:
+            extents = self.held_extents(0)
+            return math.prod(extents[m] for m in self.source_order[self.source_run :])
+        return math.prod(self.extents[m] for m in self.destination_order[self.destination_run :]) // self.columns
+
     def rows(self, combination: int, side: int) -> tuple[Places, Places]:
         """(byte offsets, places in shared memory) of the rows of a tile: of the source (side 0) or destination."""
         extents = self.held_extents(combination) if side == 0 else self.class_extents(combination)
@@ -430,39 +437,38 @@ def _columns(tile: Tile, grain: int) -> int:
 
 
 def _placed(base: Tile, grain: int) -> Iterator[Tile]:
-    """Tiles of several vectors of the destination and places in shared memory."""
-    for made in _spread_out(base, grain):
-        word = made.columns * made.element
+    """Tiles of several vectors of the destination and places in shared memory; of several columns where these fit."""
+    across, columns, fitting = base.vectors[1], _columns(base, grain), False
+    word = columns * base.element
+    for made in _spread_out(replace(base, columns=columns)) if columns > 1 else ():
         others = [made.pitches[m] for m in made.source_order[1:]]
-        if made.columns == 1 or not (
-            any(n % word for n in (*others, made.skew)) or (made.swizzle.bits and 1 << made.swizzle.base < word)
+        if not any(n % word for n in (*others, made.skew)) and not (
+            made.swizzle.bits and 1 << made.swizzle.base < word
         ):
+            fitting = True
             yield made
+    if not fitting:
+        for width in widths_of(base.element) if not base.shifts[1] else (across,):
+            if width <= across <= 4 * width:
+                yield from _spread_out(replace(base, vectors=(base.vectors[0], width)))
 
 
-def _spread_out(base: Tile, grain: int) -> Iterator[Tile]:
-    element, extents, order, run = base.element, base.extents, base.source_order, base.source_run
-    power = all(t & (t - 1) == 0 for t in extents) and not any(base.shifts)
-    across, columns = base.vectors[1], _columns(base, grain)
-    widths = [(across, columns)] if columns > 1 else []
-    widths += [(w, 1) for w in widths_of(element) if w <= across <= 4 * w] if not base.shifts[1] else [(across, 1)]
-    for width, columns in widths:
-        made = replace(base, vectors=(base.vectors[0], width), columns=columns)
-        if power:
-            yield _with_swizzle(made)
-            continue
-        first = base.destination_order[0]
-        if not base.shifts[1] and first in order[run:]:
-            per = width // element
-            if extents[first] % per == 0:
-                for skew in sorted({WORD} if base.shifts[0] else {max(element, 4), max(element, 16)}):
-                    yield _with_places(replace(made, skew=skew), 0)
-        pads = (0, 16, 32) if base.shifts[0] else {element * -(-pad // element) for pad in (0, 4, 8, 16, 32)}
-        for pad in sorted(pads):
-            yield _with_places(made, pad)
-        if run > 1 and extents[order[0]] * element % base.vectors[0] == 0:
-            for pad in sorted(set(pads) - {0}):
-                yield _with_places(replace(made, source_run=1), pad)
+def _spread_out(made: Tile) -> Iterator[Tile]:
+    """A tile behind a swizzle, or with rows at several distances."""
+    element, extents, order, run = made.element, made.extents, made.source_order, made.source_run
+    if all(t & (t - 1) == 0 for t in extents) and not any(made.shifts):
+        yield _with_swizzle(made)
+        return
+    first = made.destination_order[0]
+    if not made.shifts[1] and first in order[run:] and extents[first] * element % made.vectors[1] == 0:
+        for skew in sorted({WORD} if made.shifts[0] else {max(element, 4), max(element, 16)}):
+            yield _with_places(replace(made, skew=skew), 0)
+    pads = (0, 16, 32) if made.shifts[0] else {element * -(-pad // element) for pad in (0, 4, 8, 16, 32)}
+    for pad in sorted(pads):
+        yield _with_places(made, pad)
+    if run > 1 and extents[order[0]] * element % made.vectors[0] == 0:
+        for pad in sorted(set(pads) - {0}):
+            yield _with_places(replace(made, source_run=1), pad)
 
 
 def _with_swizzle(tile: Tile) -> Tile:
@@ -536,7 +542,7 @@ def _finished(tile: Tile) -> Tile:
 def spread_of(tile: Tile) -> tuple[int, ...] | None:
     """How far the units of a destination vector lie from its first, where that is the same for all."""
     per = tile.vectors[1] // tile.unit
-    if tile.shifts[1]:
+    if tile.shifts[1] or (tile.destination_run == 1 and not tile.swizzle.bits and tile.unit == tile.element):
         return tuple(v * tile.pitches[tile.destination_order[0]] for v in range(per))
     found = None
     for combination in tile.classes():
@@ -549,15 +555,19 @@ def spread_of(tile: Tile) -> tuple[int, ...] | None:
     return None if found is None else tuple(int(v) for v in found)
 
 
-def tile_cost(tile: Tile) -> float:
+def _overlapped(issued: float, wavefronts: float) -> float:
+    return max(issued, wavefronts) + min(issued, wavefronts) / 2
+
+
+def tile_cost(tile: Tile, bound: float = math.inf) -> float:
     """What an element costs, in clock cycles of an SM: instructions at four a cycle, and wavefronts at one.
 
     The larger counts whole and the smaller half, since both overlap; how many instructions a vector takes is counted
-    from machine code.
+    from machine code. Where it costs more than `bound` whatever its wavefronts are, these are not counted.
     """
     element, per = tile.element, tile.vectors[1] // tile.unit
-    chunks = tile.vectors_of(0, 0) * len(tile.rows(0, 0)[0]) / WARP
-    rows = len(tile.rows(0, 1)[0])
+    chunks = tile.vectors_of(0, 0) * tile.row_count(0) / WARP
+    rows = tile.row_count(1)
     groups = tile.vectors_of(0, 1) * rows / WARP
     lookup = 0 if tile.affine else 10
     through = tile.piece == tile.vectors[0] >= ASYNCHRONOUS
@@ -570,12 +580,19 @@ def tile_cost(tile: Tile) -> float:
     stores = groups * (26 + lookup + taken)
     if tile.shifts[1] and tile.run_mode < 0:  # words at both ends of a row are moved by the element
         stores += min(groups, 2 * rows) * 6 * per
-    wavefronts = sum(tile.wavefronts()) + 2 * tile.elements * element / LINE_BYTES
-    issued = (loads + stores) / 4
-    return (max(issued, wavefronts) + min(issued, wavefronts) / 2) / tile.elements
+    lines, issued = tile.elements * element / LINE_BYTES, (loads + stores) / 4
+    if _overlapped(issued, 4 * lines) > bound * tile.elements:
+        return math.inf
+    return _overlapped(issued, sum(tile.wavefronts()) + 2 * lines) / tile.elements
 
 
 def best_tile(refinement: Refinement, element: int, limits: tuple[int, int]) -> Tile | None:
     """The tile that costs least, or None: the copy has none."""
-    found = [tile for tile in tiles(refinement, element, limits) if tile.shared_bytes <= MAX_SHARED]
-    return min(found, key=tile_cost, default=None)
+    best, least = None, math.inf
+    for tile in tiles(refinement, element, limits):
+        if tile.shared_bytes > MAX_SHARED:
+            continue
+        cost = tile_cost(tile, least)
+        if cost < least:
+            best, least = tile, cost
+    return best
