@@ -11,10 +11,13 @@ row of a tile adds to an address is the same for every tile: `tables` on the dev
 of modes that end inside a tile (a class of tiles). A division by a run-time size is a multiplication (Granlund and
 Montgomery, Division by Invariant Integers using Multiplication, figure 4.1).
 
-A side whose rows start between two words is read and written in whole words of 4 bytes all the same: shared memory
-holds the source's words as they are, in rows that lie as far from a word as the source's do; a word of the destination
-belongs to the tile that holds its first element, and that tile reads as many elements beyond its end. Words that reach
-beyond the tensor are moved by the element.
+A side whose rows start between two words is read and written in whole words of 16 bytes all the same: shared memory
+holds the source's words as they are, in rows that lie as far from a word as the source's do; a sector of the
+destination belongs to the tile that holds its first element, and that tile reads as many elements beyond its end. Words
+that reach beyond the tensor are moved by the element.
+
+Where both sides are whole words, a thread reads words of several rows, turns the block that they are in registers, and
+writes words of as many rows: an element costs a part of an instruction rather than two.
 """
 
 from __future__ import annotations
