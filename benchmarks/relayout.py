@@ -116,7 +116,7 @@ class Bench:
                 work()
             end.record()
             end.synchronize()
-            samples.append(start.elapsed_time(end) * 1000 / len(works))
+            samples.append(float(start.elapsed_time(end)) * 1000 / len(works))
         return statistics.median(samples)
 
     def case(
@@ -194,7 +194,7 @@ class Bench:
         except ImportError:
             return None
         rows, columns = shape[-2:]
-        works = [lambda x=x, y=y: transpose(x, y, rows, columns) for x, y in pairs]  # type: ignore[misc]
+        works = [lambda x=x, y=y: transpose(x, y, rows, columns) for x, y in pairs]
         return self.time(works, 3)
 
     def nodes(self, size: int, shape: tuple[int, ...], order: tuple[int, ...]) -> tuple[float, float]:
@@ -308,7 +308,8 @@ class Profiled:
     @staticmethod
     def cases(count: int) -> list[tuple[str, int, tuple[int, ...], tuple[int, ...]]]:
         """The named cases whose threads move bytes, and random ones, a few MiB each so that replays are short."""
-        dice, found = random.Random(1), []
+        found: list[tuple[str, int, tuple[int, ...], tuple[int, ...]]] = []
+        dice = random.Random(1)
         while len(found) < count:
             name, width, shape, order = random_case(dice)
             while math.prod(shape) * width > 32 * 2**20:

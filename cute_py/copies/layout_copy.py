@@ -96,10 +96,12 @@ def _image(one: Side, plan: CopyPlan, refinement: Refinement, which: int) -> Byt
 
 def _values(image: Bytes, offsets: NDArray[np.int64], bits: int, low: int, flip: int) -> Bytes:
     """(elements, bytes of one) at offsets in elements; of 4 bits one byte each. low: the image's first byte."""
+    found: Bytes
     if bits == NIBBLE:
-        found: Bytes = (image[(offsets >> 1) - low] >> 4 * ((offsets & 1) ^ flip).astype(np.uint8) & 15)[:, None]
+        found = (image[(offsets >> 1) - low] >> 4 * ((offsets & 1) ^ flip).astype(np.uint8) & 15)[:, None]
         return found
-    return image[offsets[:, None] * (bits // 8) - low + np.arange(bits // 8)]
+    found = image[offsets[:, None] * (bits // 8) - low + np.arange(bits // 8)]
+    return found
 
 
 def _first_difference(

@@ -136,8 +136,8 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
         shared = np.full(launch.kernel.shared_bytes, POISON, np.uint8)
         row, along = walk(reads)
         offsets, places = lookup(reads, row, "source")
-        base = p["source"] + a
-        misplaced = base % vs if facts["SOURCE_SHIFT"] else 0
+        base: Any = p["source"] + a
+        misplaced: Any = base % vs if facts["SOURCE_SHIFT"] else 0
         if facts["SOURCE_SHIFT"]:
             inside = base - vs >= p["low"] and base + p["reach"] + 2 * vs <= p["high"]
             start = base + offsets
@@ -158,10 +158,10 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
                 offset = swizzled(offset, p["source_mask"], p["source_swizzle"])
             data = source.read(p["source"] + offset, vs)
             x = join(places, behind(along * vs))
-        for i in range(vs // piece):
-            y = join(x, pieces[i])
+        for part in range(vs // piece):
+            y = join(x, pieces[part])
             assert not (y % piece).any()
-            shared[y[:, None] + np.arange(piece)] = data[:, i * piece : (i + 1) * piece]
+            shared[y[:, None] + np.arange(piece)] = data[:, part * piece : (part + 1) * piece]
 
         row, along = walk(writes)
         offsets, places = lookup(writes, row, "destination")

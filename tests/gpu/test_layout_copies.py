@@ -88,7 +88,7 @@ def test_elements_of_four_bits_arrive(device: Device, begin: int) -> None:
             assert cute.copy(*operands, dtype="uint4", nibbles=nibbles, backend="both").equal
 
 
-def filled(device: Device, content: np.ndarray) -> tuple[DeviceBuffer, ArrayView]:  # type: ignore[type-arg]
+def filled(device: Device, content: np.ndarray) -> tuple[DeviceBuffer, ArrayView]:
     buffer = DeviceBuffer(device, content.nbytes)
     buffer.write(content.tobytes())
     return buffer, ArrayView(buffer.address, content.shape, (1,), as_dtype(content.dtype.name), device.ordinal)
