@@ -1,15 +1,15 @@
 """Whole-array copies between two orders, against memcpy, PyTorch and Triton, in one run.
 
     PYTHONPATH=. python3 -m benchmarks.relayout [--rounds 10] [--random 200] [--seconds 300] [--out DIRECTORY]
-    PYTHONPATH=. python3 -m benchmarks.relayout --small | --prepare | --tiers | --counters 20
+    PYTHONPATH=. python3 -m benchmarks.relayout --small | --prepare | --tiers | --host | --counters 20
 
 Buffers rotate, everything is launched once before it is timed, every result is compared bit for bit. Percent of memory
 speed: the time that the bytes read and written, each distinct byte once, take at the rate of a memcpy of 1 GiB in the
 same run, over the time measured. Medians of CUDA events. Needs PyTorch. Writes relayout-<device>.json and .md.
 
 --small: nodes of a graph of 64, beside memcpy nodes of equal bytes. --prepare: plan, first compilation, cubin on disk.
---tiers: swizzled layouts and layouts without a common refinement. --counters: sectors and wavefronts of so many plans
-beside the profiler's counters; needs ncu.
+--host: copies in host memory, beside numpy. --tiers: swizzled layouts and layouts without a common refinement.
+--counters: sectors and wavefronts of so many plans beside the profiler's counters; needs ncu.
 """
 
 from __future__ import annotations
@@ -26,12 +26,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from cute_py import ComposedLayout, Int, Layout, Swizzle
+from cute_py.copies.layout_copy import host_copy_layouts
+from cute_py.copies.operands import planned, side
 from cute_py.copies.prepared import prepare_copy
 from cute_py.gpu.device import Device, open_device
 from cute_py.layout.int_tuple import size as cute_size
@@ -239,6 +242,40 @@ def small(bench: Bench) -> None:
             print(f"| {size} | {name} | {ours:.2f} | {memcpy:.2f} | {ours / memcpy:.2f} |", flush=True)
 
 
+HOSTED: Final = (
+    ("u2", (4096, 4096), (1, 0)),
+    ("u2", (3001, 4099), (1, 0)),
+    ("u2", (8, 1024, 2048), (0, 2, 1)),
+    ("u1", (4096, 4096), (1, 0)),
+    ("u4", (4096, 2048), (1, 0)),
+    ("u8", (2048, 2048), (1, 0)),
+    ("u2", (64, 64, 64, 64), (0, 2, 1, 3)),
+    ("u2", (16, 512, 512, 4), (0, 3, 1, 2)),
+    ("u2", (16, 4, 512, 512), (0, 2, 3, 1)),
+    ("u4", (128, 128, 256), (2, 1, 0)),
+    ("u1", (8, 3, 512, 512), (0, 2, 3, 1)),
+    ("u2", (16, 16, 16, 16, 32), (3, 1, 0, 4, 2)),
+)
+
+
+def hosted() -> None:
+    """Print copies in host memory beside numpy.copyto of the same views, the best of 11 in turns."""
+    print("| case | MiB | ms | numpy ms | times |\n|---|---|---|---|---|")
+    for kind, shape, order in HOSTED:
+        x = np.random.default_rng(0).integers(0, 100, shape).astype(kind).transpose(order)
+        y = np.empty(x.shape, kind)
+        plan, least = planned(side(x, "source"), side(y, "destination")), [math.inf, math.inf]
+        assert plan.refinement is not None
+        places = x.itemsize, x.__array_interface__["data"][0], y.__array_interface__["data"][0]
+        for _ in range(11):
+            for i, work in enumerate((partial(host_copy_layouts, plan.refinement, *places), partial(np.copyto, y, x))):
+                began = time.perf_counter()
+                work()
+                least[i] = min(least[i], 1000 * (time.perf_counter() - began))
+        name = f"{'x'.join(map(str, shape))} ({','.join(map(str, order))}) {kind}"
+        print(f"| {name} | {x.nbytes / 2**20:.0f} | {least[0]:.2f} | {least[1]:.2f} | {least[1] / least[0]:.2f} |")
+
+
 PREPARED: Final = """
 import sys, time
 import numpy
@@ -389,11 +426,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path())
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--prepare", action="store_true")
+    parser.add_argument("--host", action="store_true")
     parser.add_argument("--tiers", action="store_true")
     parser.add_argument("--counters", type=int, default=0)
     parser.add_argument("--launch-all", type=int, default=0, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.prepare:
+    if options.host:
+        hosted()
+    elif options.prepare:
         prepare_times()
     elif options.counters:
         Profiled.compare(options.counters)

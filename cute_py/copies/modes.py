@@ -158,7 +158,7 @@ def merged(modes: Sequence[CopyMode]) -> tuple[CopyMode, ...]:
     >>> merged([CopyMode(4, 8, 8), CopyMode(8, 1, 1), CopyMode(3, 5, 64)])
     (CopyMode(size=32, source=1, destination=1), CopyMode(size=3, source=5, destination=64))
     """
-    left = sorted(modes, key=lambda m: (m.destination, abs(m.source)))
+    left = sorted(modes, key=lambda m: (abs(m.destination), abs(m.source)))
     at = 0
     while at < len(left):
         mode = left[at]
