@@ -32,6 +32,10 @@ TILE_BYTES: Final = 32768
 """Most bytes of a tile."""
 FILLED: Final = 16384
 """Bytes that a tile is filled up to, where the tensor has them."""
+BLOCKS: Final = 132
+"""Tiles that a copy is cut into at least, so that every multiprocessor has work."""
+LEAST: Final = 1024
+"""Bytes of a tile below which it is not made smaller for that."""
 MANY: Final = 8
 """Tiles along a mode from which one that ends early costs little."""
 COLUMN_BYTES: Final = {1: 4, 2: 8, 4: 16, 8: 16}
@@ -305,6 +309,8 @@ def _even(size: int, wanted: int) -> int:
 def choose_extents(modes: Sequence[CopyMode], element: int) -> tuple[int, ...] | None:
     """Extents of a tile that give both sides runs of whole lines; None if no tile gives both a sector."""
     orders = _order(modes, "destination"), _order(modes, "source")
+    share = max(LEAST, math.prod(m.size for m in modes) * element // BLOCKS)
+    most, filled = min(TILE_BYTES, share), min(FILLED, share)
     for line in LINES:
         extents = [1] * len(modes)
         for order in orders:
@@ -314,7 +320,7 @@ def choose_extents(modes: Sequence[CopyMode], element: int) -> tuple[int, ...] |
                     break
                 extents[m] = max(extents[m], _even(modes[m].size, -(-line // run)))
                 run *= extents[m]
-        if math.prod(extents) * element <= TILE_BYTES:
+        if math.prod(extents) * element <= most:
             break
     else:
         return None
@@ -322,7 +328,7 @@ def choose_extents(modes: Sequence[CopyMode], element: int) -> tuple[int, ...] |
         for m in order:
             while extents[m] < modes[m].size:
                 grown = _even(modes[m].size, 2 * extents[m])
-                if math.prod(extents) // extents[m] * grown * element > FILLED or grown <= extents[m]:
+                if math.prod(extents) // extents[m] * grown * element > filled or grown <= extents[m]:
                     break
                 extents[m] = grown
             if extents[m] < modes[m].size:

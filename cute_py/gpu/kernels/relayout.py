@@ -386,10 +386,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_runs(const __grid_con
       place[u] = to;
       if (PAIRED) {
         const u32 one = nibble(p.source, from, p.source_flip), other = nibble(p.source, next, p.source_flip);
-        held[u] = (SOURCE_VECTOR)(one << 4 * p.destination_flip | other << 4 * (1 - p.destination_flip));
+        *(u8*)&held[u] = (u8)(one << 4 * p.destination_flip | other << 4 * (1 - p.destination_flip));
         place[u] = to >> 1;
       } else if (NIBBLES) {
-        held[u] = (SOURCE_VECTOR)nibble(p.source, from, p.source_flip);
+        *(u8*)&held[u] = (u8)nibble(p.source, from, p.source_flip);
       } else {
         held[u] = *(const SOURCE_VECTOR*)(p.source + from);
       }
@@ -403,7 +403,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_runs(const __grid_con
       if ((u32)(place[u] & 1) != p.parity) continue;
       u8* const byte = p.destination + (place[u] >> 1);
       const u32 at = 4 * (p.parity ^ p.destination_flip);
-      *byte = (u8)((*byte & ~(15u << at)) | (u32)held[u] << at);
+      *byte = (u8)((*byte & ~(15u << at)) | *(const u8*)&held[u] << at);
     } else {
       *(SOURCE_VECTOR*)(p.destination + place[u]) = held[u];
     }
