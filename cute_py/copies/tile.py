@@ -424,12 +424,26 @@ def tiles(refinement: Refinement, element: int, limits: tuple[int, int]) -> Iter
             (first, second),
         )
         at = base.run_mode
-        while (
-            at >= 0 and 0 < modes[at].size % base.extents[at] < base.halo
-        ):  # the last tile must hold what others borrow
-            base = replace(base, extents=tuple(t - (i == at) for i, t in enumerate(base.extents)))
+        if at >= 0:
+            own = _lending(modes[at].size, extents[at], base.halo)
+            if not own:
+                continue
+            base = replace(base, extents=tuple(own if i == at else t for i, t in enumerate(extents)))
         if len(base.classes()) <= MAX_CLASSES:
             yield from _placed(base, grain)
+
+
+def _lending(size: int, extent: int, halo: int) -> int:
+    """The largest extent up to this one whose last tile holds what the one before it borrows; 0: there is none.
+
+    >>> _lending(100, 32, 7), _lending(128, 32, 7), _lending(96, 16, 31)
+    (31, 32, 0)
+    """
+    while extent < size and (size - 1) % extent + 1 < halo:
+        extent -= 1
+        if extent < halo:
+            return 0
+    return extent
 
 
 def _columns(tile: Tile, grain: int) -> int:
