@@ -15,6 +15,7 @@ same run, over the time measured. Medians of CUDA events. Needs PyTorch. Writes 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import json
 import math
@@ -32,11 +33,16 @@ from typing import Any, Final
 
 import numpy as np
 
+from benchmarks.kernels.ceilings import shared_kernel, vector_kernel
 from cute_py import ComposedLayout, Int, Layout, Swizzle
+from cute_py.copies.boxes import Tuning
 from cute_py.copies.layout_copy import host_copy_layouts
+from cute_py.copies.modes import refine
 from cute_py.copies.operands import planned, side
 from cute_py.copies.prepared import prepare_copy
+from cute_py.errors import CuteError
 from cute_py.gpu.device import Device, open_device
+from cute_py.gpu.launch import Parameters, PreparedLaunch, load_kernel
 from cute_py.layout.int_tuple import size as cute_size
 from cute_py.layout.offsets import offsets
 
@@ -187,6 +193,42 @@ class Bench:
                 raise RuntimeError(f"{name}: wrong result by {plan}")
         us, moved = self.time([one.launch for one in prepared], self.rounds), 2 * count * width
         return {"case": f"{name} {dtype}", "kernel": plan.kernel, "us": us, "percent": 100 * moved / self.rate / us}
+
+    def ceiling(self, shape: tuple[int, ...], order: tuple[int, ...], width: int) -> tuple[float, str]:
+        """Microseconds of the best of three minimal kernels of this pattern, and its name; results are compared."""
+        torch = self.torch
+        count = math.prod(shape)
+        flat = [
+            self.pool.view(torch.uint8)[i * GIB : i * GIB + count * width].view(self.kinds[width]) for i in range(4)
+        ]
+        strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+        there = tuple(shape[i] for i in order)
+        rows = [math.prod(there[i + 1 :]) for i in range(len(there))]
+        refinement = refine(Layout(there, tuple(strides[i] for i in order)), Layout(there, tuple(rows)))
+        assert refinement is not None
+        found: list[tuple[float, str]] = []
+        for name, made in (
+            ("vector", vector_kernel(refinement.modes, width)),
+            ("shared", shared_kernel(refinement.modes, width)),
+        ):
+            if made is None:
+                continue
+            kernel, blocks = load_kernel(made[0], self.device), made[1]
+            launches = [
+                PreparedLaunch(kernel, blocks, Parameters((x.data_ptr(), y.data_ptr())))
+                for x, y in (flat[:2], flat[2:])
+            ]
+            found.append((self.time([one.launch for one in launches], 3), name))
+            if not torch.equal(
+                flat[0].view(shape).permute(order).contiguous().view(-1).view(torch.uint8), flat[1].view(torch.uint8)
+            ):
+                raise RuntimeError(f"the minimal kernel {name!r} copies {shape} {order} wrongly")
+        with contextlib.suppress(CuteError):
+            pairs = [(x.view(shape).permute(order), y.view(there)) for x, y in (flat[:2], flat[2:])]
+            maps = [prepare_copy(x, y, tuning=Tuning(), device=self.device) for x, y in pairs]
+            if maps[0].plans and len(maps[0].plans) <= 2:
+                found.append((self.time([one.launch for one in maps], 3), "maps"))
+        return min(found)
 
     def triton(self, shape: tuple[int, ...], order: tuple[int, ...], pairs: Sequence[tuple[Any, Any]]) -> float | None:
         """Microseconds of Triton's transposition of matrices, by tiles through `tl.trans`; None: no matrices."""
@@ -401,12 +443,14 @@ def markdown(rows: Sequence[dict[str, Any]], rate: float) -> str:
     lines = [
         f"memcpy of 1 GiB: {rate / 1000:.0f} GB/s read + written",
         "",
-        "| case | kernel | us | percent of memory speed | PyTorch us | times PyTorch | Triton us |",
+        "| case | kernel | us | percent of memory speed | PyTorch us | times PyTorch | others, us |",
         "|---|---|---|---|---|---|---|",
     ]
     for row in rows:
         torch_us = row.get("torch_us", math.nan)
-        triton = f"{row['triton_us']:.0f}" if "triton_us" in row else ""
+        triton = f"Triton {row['triton_us']:.0f}" if "triton_us" in row else ""
+        if "ceiling" in row:
+            triton += f" minimal kernel ({row['ceiling']}) {row['ceiling_us']:.0f}"
         lines.append(
             f"| {row['case']} | {row['kernel']} | {row['us']:.1f} | {row['percent']:.1f} | {torch_us:.0f} "
             f"| {torch_us / row['us']:.2f} | {triton} |"
@@ -424,6 +468,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=300.0, help="no random case is begun after so long")
     parser.add_argument("--out", type=Path, default=Path())
+    parser.add_argument("--floor", type=float, default=60.0, help="percent below which minimal kernels run as well")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--prepare", action="store_true")
     parser.add_argument("--host", action="store_true")
@@ -461,6 +506,9 @@ def measure(options: argparse.Namespace) -> None:
         if time.perf_counter() - began > options.seconds:
             break
         others.append(bench.case(*case))
+        if others[-1]["percent"] < options.floor:
+            us, name = bench.ceiling(case[2], case[3], case[1])
+            others[-1] |= {"ceiling_us": us, "ceiling": name}
     if others:
         print(markdown(others, bench.rate), flush=True)
     name = bench.device.name.replace(" ", "-").lower()
