@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_choice
-from cute_py.copies.modes import CopyMode, Refinement, offset_bounds, side_offsets, span
+from cute_py.copies.modes import CopyMode, Refinement, byte_span, offset_bounds, side_offsets
 from cute_py.copies.operands import Operand, Side, planned, side
 from cute_py.copies.plan import NIBBLE, NIBBLES, CopyPlan, box_launches
 from cute_py.copies.prepared import PreparedCopy, prepare_sides
@@ -88,7 +88,7 @@ def _host_bytes(address: int, size: int) -> memoryview:
 
 def _image(one: Side, plan: CopyPlan, refinement: Refinement, which: int) -> Bytes:
     """The bytes that a side spans, as they are now."""
-    low, size = span(refinement, which, plan.bits)
+    low, size = byte_span(refinement, which, plan.bits)
     if one.view.device is None:
         return np.frombuffer(_host_bytes(one.view.address + low, size), np.uint8)
     return np.frombuffer(read_memory(open_device(one.view.device), one.view.address + low, size), np.uint8)
@@ -113,7 +113,7 @@ def _first_difference(
     second: str,
     flips: tuple[int, int],
 ) -> str | None:
-    lows = [span(refinement, which, plan.bits)[0] for which in (0, 1)]
+    lows = [byte_span(refinement, which, plan.bits)[0] for which in (0, 1)]
     step = 1 << 20
     for begin in range(0, refinement.count, step):
         index = np.arange(begin, min(begin + step, refinement.count))
@@ -227,7 +227,7 @@ def _onto_itself(refinement: Refinement) -> Refinement:
 def _copied_by_host(a: Side, b: Side, plan: CopyPlan, refinement: Refinement) -> Bytes:
     """What the destination's bytes must be after the copy."""
     images = [_image(one, plan, refinement, which).copy() for which, one in enumerate((a, b))]
-    places = [int(image.ctypes.data) - span(refinement, which, plan.bits)[0] for which, image in enumerate(images)]
+    places = [int(image.ctypes.data) - byte_span(refinement, which, plan.bits)[0] for which, image in enumerate(images)]
     _on_host(refinement, plan, places[0], places[1])
     return images[1]
 
@@ -248,7 +248,7 @@ def _on_device(a: Side, b: Side, handle: int, wait: bool, report: bool, nibbles:
     if wait:
         prepared.check(handle)
     if here[1] is not None and plan.refinement is not None:
-        low, size = span(plan.refinement, 1, plan.bits)
+        low, size = byte_span(plan.refinement, 1, plan.bits)
         place = here[0].view.address + low - here[1].address
         _host_bytes(b.view.address + low, size)[:] = here[1].read(size, place, handle)
     return measure_copy(prepared, stream=handle) if report else None
@@ -264,7 +264,7 @@ def _moved(one: Side, which: int, plan: CopyPlan, device: Device) -> tuple[Side,
         )
     if plan.refinement is None:
         raise DeviceError(f"the {one.role} has no element")
-    low, size = span(plan.refinement, which, plan.bits)
+    low, size = byte_span(plan.refinement, which, plan.bits)
     offset = (one.view.address + low) % PLACE_UNIT
     buffer = DeviceBuffer(device, offset + size)
     buffer.write(_host_bytes(one.view.address + low, size), offset)
@@ -283,7 +283,7 @@ def _emulated(plan: CopyPlan, refinement: Refinement, source: int, destination: 
         address + start * element for address, start in zip((source, destination), refinement.starts, strict=True)
     ]
     launches = box_launches(refinement, element, (addresses[0], addresses[1]), 132)
-    spans = [span(refinement, which, plan.bits) for which in (0, 1)]
+    spans = [byte_span(refinement, which, plan.bits) for which in (0, 1)]
     memories = [
         np.frombuffer(_host_bytes(address + low, size), np.uint8)
         for address, (low, size) in zip((source, destination), spans, strict=True)
@@ -333,7 +333,7 @@ def host_copy_layouts(refinement: Refinement, element: int, source: int, destina
 
 def host_copy_nibbles(refinement: Refinement, source: int, destination: int, flips: tuple[int, int]) -> None:
     """As `host_copy_layouts`, of elements of 4 bits; flips: 1 where the first of a byte lies in its upper half."""
-    lows = [span(refinement, which, NIBBLE) for which in (0, 1)]
+    lows = [byte_span(refinement, which, NIBBLE) for which in (0, 1)]
     ours, theirs = (
         np.frombuffer(_host_bytes(address + low, size), np.uint8)
         for address, (low, size) in zip((source, destination), lows, strict=True)

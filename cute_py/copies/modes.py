@@ -280,10 +280,10 @@ def offset_bounds(refinement: Refinement, which: int) -> tuple[int, int]:
     return int(offsets.min()), int(offsets.max())
 
 
-def span(refinement: Refinement, which: int, bits: int) -> tuple[int, int]:
+def byte_span(refinement: Refinement, which: int, bits: int) -> tuple[int, int]:
     """First byte of a side, from the address of offset 0, and how many to its last; of elements of so many bits.
 
-    >>> span(Refinement((CopyMode(3, 1, -1),)), 1, 4), span(Refinement((CopyMode(3, 1, -1),)), 1, 32)
+    >>> byte_span(Refinement((CopyMode(3, 1, -1),)), 1, 4), byte_span(Refinement((CopyMode(3, 1, -1),)), 1, 32)
     ((-1, 2), (-8, 12))
     """
     low, high = offset_bounds(refinement, which)

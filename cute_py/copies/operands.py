@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from cute_py.copies.modes import offset_bounds, span
+from cute_py.copies.modes import byte_span, offset_bounds
 from cute_py.copies.plan import NIBBLES, CopyPlan, plan_copy
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.dtypes import DTypeLike, as_dtype
@@ -48,7 +48,7 @@ def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> Side:
 
     Raises:
         InvalidTypeError: no array, tensor or pair, a tensor of no memory, or a dtype for anything but a pair.
-        InvalidValueError: the array of a pair is not dense, or no whole number of elements of that type; an array of
+        InvalidValueError: the array of a pair is not dense, or ends within an element of that type; an array of
         elements narrower than a byte, which lie one in a byte there; what `array_view` refuses.
     """
     if dtype is not None and not isinstance(thing, tuple):
@@ -69,7 +69,9 @@ def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> Side:
             return Side(role, view, thing[1], (0, view.count))
         kind, bits = as_dtype(dtype), view.count * view.element_bytes * 8
         if bits % kind.bits:
-            raise InvalidValueError(f"the {role}'s memory of {bits // 8} bytes is no whole number of {kind}")
+            raise InvalidValueError(
+                f"the {role}'s memory = {bits // 8} bytes; must be a multiple of {kind.bits} bits, one {kind}"
+            )
         return Side(role, replace(view, dtype=kind), thing[1], (0, bits // kind.bits))
     if isinstance(thing, Tensor):
         engine = thing.engine
@@ -111,7 +113,7 @@ def planned(source: Side, destination: Side, nibbles: tuple[str, str] = NIBBLES)
         return plan
     reach = []
     for which, one in enumerate((source, destination)):
-        first, size = span(plan.refinement, which, plan.bits)
+        first, size = byte_span(plan.refinement, which, plan.bits)
         reach.append((one.view.address + first, one.view.address + first + size))
         low, high = (end * plan.bits // a.dtype.bits for end in offset_bounds(plan.refinement, which))
         high += plan.bits // a.dtype.bits - 1

@@ -205,7 +205,7 @@ template <class At> __device__ __forceinline__ Stored gather(At at) {
 
 // Shared memory to a destination whose rows start between two words. INTERIOR: all words of the tile are whole.
 template <bool INTERIOR>
-__device__ __forceinline__ void store_words(const Tile& p, const Class& c, u8* target, bool first, u32 misplaced) {
+__device__ __forceinline__ void store_shifted(const Tile& p, const Class& c, u8* target, bool first, u32 misplaced) {
   const u32 pitch = PITCH ? PITCH : p.pitch;
   const u16* const list = (const u16*)(p.tables + c.list);
 #pragma unroll 2
@@ -317,9 +317,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_tile(const __grid_con
   if (!DESTINATION_SHIFT)
     store_vectors(p, c, to, misplaced);
   else if (!first && c.held - c.own >= GRAIN / ELEMENT_BYTES - 1)
-    store_words<true>(p, c, p.destination + to, first, misplaced);
+    store_shifted<true>(p, c, p.destination + to, first, misplaced);
   else
-    store_words<false>(p, c, p.destination + to, first, misplaced);
+    store_shifted<false>(p, c, p.destination + to, first, misplaced);
 }
 """
 
