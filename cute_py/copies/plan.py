@@ -21,7 +21,7 @@ from cute_py.copies.boxes import LaunchPlan, Tuning, plan_boxes
 from cute_py.copies.modes import CopyMode, Refinement, in_bytes, refine
 from cute_py.copies.shared_layout import WIDEST
 from cute_py.copies.thread_kernels import ThreadLaunch, nibble_launches, pairs_up, runs_launch, tile_launch
-from cute_py.copies.tile import VECTORS, Tile, best_tile
+from cute_py.copies.tile import SMALL, VECTORS, Tile, best_tile, tile_cost
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given
 from cute_py.layout.analysis import SECTOR_BYTES
@@ -33,6 +33,12 @@ from cute_py.layout.leaf import Int
 NIBBLE = 4
 """Bits of the narrowest elements."""
 NIBBLES = ("low", "low")
+TURNED_BY_THREADS = 4 << 20
+"""Bytes up to which threads transpose sooner than the copy engine begins. Measured on NVIDIA H200."""
+COPIED = 9.07
+"""Bytes that memory lets a multiprocessor copy in a clock cycle."""
+PER_BYTE = 0.066
+"""Of a memcpy's rate, for each byte of a vector whose places a thread finds by division. Measured on NVIDIA H200."""
 LINE = 128
 SHARED_RUN = 128
 """Bytes of a run of both sides from which threads move it as it is."""
@@ -53,7 +59,8 @@ class CopyPlan:
         tile: (size of each mode in a tile) -> number of the element in the destination's order.
         shared_layout: the same coordinates -> offset in shared memory in elements; None: no shared memory.
         sectors: of 32 bytes, that (source, destination) touch. wavefronts: of shared memory, by threads, of all tiles.
-        expected: the time of a memcpy of as many bytes over that of this copy, as the model has it.
+        expected: the time of a memcpy of as many bytes over that of this copy, by a model that was fitted to measured
+            copies of 64 MiB and more (NVIDIA H200; half of them within 15 %).
         nibbles: of elements of 4 bits, where the first of a byte lies on (source, destination): 'low' or 'high' half.
         bits: of what the refinement counts: an element, or a byte where elements of 4 bits are moved two by two.
         why: what decided the kernel.
@@ -223,7 +230,8 @@ def _planned(
         return made("runs", 1 if paired else 2, (1, 1), why)
 
     boxes = _boxes(refinement, element, alignment)
-    if boxes is not None:
+    small = SMALL < refinement.count * element <= TURNED_BY_THREADS and boxes is not None
+    if boxes is not None and not (small and boxes[0].form == "transposed"):
         rows = [plan.maps[0].box_dim[0] * 8 if plan.maps else 16 for plan in boxes[:1]]
         return made("boxes", len(boxes), (rows[0], rows[0]), boxes[0].why)
     limits = _limits(refinement, element, alignment)
@@ -343,7 +351,7 @@ def _costed(
     least = -(-size // SECTOR_BYTES)
     wavefronts, picture = 0, Layout(vectors[1] // element if kernel == "runs" else 1)
     shared: Layout | ComposedLayout | None = None
-    expected = 0.95 if kernel == "boxes" else 0.9
+    expected = 0.95
     if tile is not None:
         tiles = refinement.count / tile.elements
         per_tile = sum(tile.wavefronts())
@@ -351,13 +359,15 @@ def _costed(
         inside = [i for i, t in enumerate(tile.extents) if t > 1]
         extents = tuple(tile.extents[i] for i in inside) or (1,)
         picture = Layout(extents)
-        places = Layout(extents, tuple(tile.pitches[i] // tile.element for i in inside) or (0,))
+        modes = [tile.shared_mode(i) for i in inside] or [(1, 0)]
+        places = Layout(tuple(n for n, _ in modes), tuple(d for _, d in modes))
         swizzle = tile.swizzle
         shared = ComposedLayout(swizzle.upcast(element), Int(0), places) if swizzle.bits else places
-        ideal = 2 * tile.elements * element / LINE
-        expected *= min(1.0, 8 * ideal / (per_tile + 4 * ideal))
-    if kernel == "runs" and refinement.modes and (refinement.form == "general" or vectors[0] < 4):
-        expected = 0.4
+        busy = tile_cost(tile) / element * COPIED
+        overfetch = sum(SECTOR_BYTES / (tile.run(0, side) * element) for side in (0, 1))
+        expected = 0.9 / (1 + busy**3) ** (1 / 3) / (1 + 0.3 * overfetch)
+    if kernel == "runs":
+        expected = min(0.9, vectors[0] * (PER_BYTE if refinement.form == "general" else 1.5 * PER_BYTE))
     return CopyPlan(
         *(source, destination, dtype, refinement.form, kernel, launches, vectors[0], vectors[1]),
         *(picture, shared, sectors, wavefronts, expected * min(1.0, 2 * least / max(sum(sectors), 1))),

@@ -159,6 +159,7 @@ def tile_launch(refinement: Refinement, tile: Tile) -> ThreadLaunch:
         affine=affine,
         columns=tile.columns,
         pitch=tile.folded_pitch,
+        skew=tile.skew if tile.shifts[1] else 0,
     )
     return ThreadLaunch(kernel, math.prod(tile.counts), tables, head, body, source_reach(refinement, element))
 

@@ -202,7 +202,8 @@ class PreparedLaunch:
         """
         api, config = driver(), self._config
         found = api.CUDA_KERNEL_NODE_PARAMS()
-        found.func, found.sharedMemBytes, found.kernelParams = self._handle, config.sharedMemBytes, self._pointers
+        found.kern, found.sharedMemBytes = api.CUkernel(int(self.kernel.kernel.handle)), config.sharedMemBytes
+        found.kernelParams = self._pointers
         found.gridDimX, found.gridDimY, found.gridDimZ = config.gridDimX, config.gridDimY, config.gridDimZ
         found.blockDimX, found.blockDimY, found.blockDimZ = config.blockDimX, config.blockDimY, config.blockDimZ
         places = api.CUgraphExec(graph), api.CUgraphNode(node)

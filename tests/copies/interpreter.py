@@ -186,7 +186,8 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
             x, index, start = x[keep], index[keep], start[keep]
 
             def at(which: Any, number: Any, x: Any = x, numbers: Any = numbers) -> Any:
-                return x[which, None] + (numbers[number] if facts["LISTED"] else number * p["pitch"])
+                along_row = number * p["pitch"] + number // per * facts["SKEW"]
+                return x[which, None] + (numbers[number] if facts["LISTED"] else along_row)
 
             whole = (index >= 0) & (index + per <= held)
             number = index[whole, None] + np.arange(per)

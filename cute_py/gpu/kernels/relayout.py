@@ -136,6 +136,25 @@ struct Walk {
   }
 };
 
+// The rows of the destination that a thread writes: the next one is looked up before the last one is written, and the
+// first one before the tile has arrived.
+struct Written {
+  Walk walk;
+  Row next;
+  __device__ __forceinline__ Written(const Tile& p, const Class& c) : walk(c.destination) { look(p, c); }
+  __device__ __forceinline__ void look(const Tile& p, const Class& c) {
+    const u32 row = AFFINE ? walk.row : min(walk.row, c.destination.count - 1);
+    next = read_row(p.tables + c.destination.table, row, p.destination_step, p.destination_pitch, p);
+  }
+  __device__ __forceinline__ bool more(const Class& c) const { return walk.row < c.destination.count; }
+  __device__ __forceinline__ Row take(const Tile& p, const Class& c) {
+    const Row found = next;
+    walk.next(c.destination);
+    look(p, c);
+    return found;
+  }
+};
+
 // The source's rows to shared memory. INSIDE: no word of the tile reaches beyond the source.
 template <bool INSIDE>
 __device__ __forceinline__ void load_rows(const Tile& p, const Class& c, i64 from, u32 misplaced) {
@@ -203,24 +222,31 @@ template <class At> __device__ __forceinline__ Stored gather(At at) {
   return out;
 }
 
+// The place of element i of a destination's row; of every vector's worth a part lies SKEW bytes further on.
+__device__ __forceinline__ u32 place_along(u32 i, u32 pitch) { return i * pitch + i / PER_VECTOR * SKEW; }
+
 // Shared memory to a destination whose rows start between two words. INTERIOR: all words of the tile are whole.
 template <bool INTERIOR>
-__device__ __forceinline__ void store_shifted(const Tile& p, const Class& c, u8* target, bool first, u32 misplaced) {
+__device__ __forceinline__ void store_shifted(
+    const Tile& p, const Class& c, u8* target, bool first, u32 misplaced, Written rows) {
   const u32 pitch = PITCH ? PITCH : p.pitch;
   const u16* const list = (const u16*)(p.tables + c.list);
 #pragma unroll 2
-  for (Walk walk(c.destination); walk.row < c.destination.count; walk.next(c.destination)) {
-    const Row r = read_row(p.tables + c.destination.table, walk.row, p.destination_step, p.destination_pitch, p);
+  while (rows.more(c)) {
+    const u32 along = rows.walk.along;
+    const Row r = rows.take(p, c);
     u8* const start = target + r.offset;
-    const int phase = (int)((u32)(u64)start % GRAIN / ELEMENT_BYTES), index = (int)(walk.along * PER_VECTOR) - phase;
+    const int phase = (int)((u32)(u64)start % GRAIN / ELEMENT_BYTES), index = (int)(along * PER_VECTOR) - phase;
     // All words of a grain belong to the tile that holds its first element.
-    const int grain = (int)(walk.along * DESTINATION_BYTES / GRAIN * (GRAIN / ELEMENT_BYTES)) - phase;
+    const int grain = (int)(along * DESTINATION_BYTES / GRAIN * (GRAIN / ELEMENT_BYTES)) - phase;
     if (INTERIOR ? (u32)grain >= c.own : grain >= (int)c.own || (grain < 0 && !first)) continue;
     const u32 x = r.place + misplaced;
     if (INTERIOR || (index >= 0 && index + PER_VECTOR <= c.held)) {
       const u32 begin = x + (LISTED ? list[index] : index * pitch);
       Stored out;
-      if (!LISTED || x + list[index + PER_VECTOR - 1] - begin == (PER_VECTOR - 1) * pitch)
+      if (SKEW && !LISTED)
+        out = gather([=](u32 v) { return x + place_along(index + v, pitch); });
+      else if (!LISTED || x + list[index + PER_VECTOR - 1] - begin == (PER_VECTOR - 1) * pitch)
         out = gather([=](u32 v) { return begin + v * pitch; });
       else
         out = gather([=](u32 v) { return x + list[index + v]; });
@@ -229,7 +255,8 @@ __device__ __forceinline__ void store_shifted(const Tile& p, const Class& c, u8*
       const int end = min(index + (int)PER_VECTOR, (int)c.own);
 #pragma unroll 1
       for (int i = max(index, 0); i < end; ++i)
-        *(ELEMENT*)(start + i * (int)ELEMENT_BYTES) = *(const ELEMENT*)(shared + x + (LISTED ? list[i] : i * pitch));
+        *(ELEMENT*)(start + i * (int)ELEMENT_BYTES) =
+            *(const ELEMENT*)(shared + x + (LISTED ? list[i] : place_along(i, pitch)));
     }
   }
 }
@@ -257,21 +284,21 @@ __device__ __forceinline__ void turn(const Across (&words)[PER_VECTOR], Stored (
 }
 
 // Shared memory to a destination in whole vectors.
-__device__ __forceinline__ void store_vectors(const Tile& p, const Class& c, i64 to, u32 misplaced) {
+__device__ __forceinline__ void store_vectors(
+    const Tile& p, const Class& c, i64 to, u32 misplaced, Written rows, u32 steady) {
   const u16* const list = (const u16*)(p.tables + c.list);
-  Walk walk(c.destination);
   Places places;
-  const u32 steady = STEADY && !LISTED && walk.row < c.destination.count ? list[walk.along] : 0;
 #pragma unroll 2
-  for (; walk.row < c.destination.count; walk.next(c.destination)) {
-    const Row r = read_row(p.tables + c.destination.table, walk.row, p.destination_step, p.destination_pitch, p);
+  while (rows.more(c)) {
+    const u32 along = rows.walk.along;
+    const Row r = rows.take(p, c);
     u32 x = r.place + misplaced;
     if (LISTED) {
 #pragma unroll
       for (u32 i = 0; i < 2 * PER_VECTOR / sizeof(PLACES); ++i)
-        places.part[i] = ((const PLACES*)(list + walk.along * PER_VECTOR))[i];
+        places.part[i] = ((const PLACES*)(list + along * PER_VECTOR))[i];
     } else {
-      x = join(x, STEADY ? steady : list[walk.along]);
+      x = join(x, STEADY ? steady : list[along]);
     }
     const auto at = [&](u32 v) { return join(x, LISTED ? places.at[v] : PITCH ? v * PITCH : p.spread[v]); };
     Stored out[COLUMNS];
@@ -285,7 +312,7 @@ __device__ __forceinline__ void store_vectors(const Tile& p, const Class& c, i64
     }
 #pragma unroll
     for (u32 j = 0; j < COLUMNS; ++j) {
-      i64 offset = to + r.offset + walk.along * DESTINATION_BYTES + j * p.column;
+      i64 offset = to + r.offset + along * DESTINATION_BYTES + j * p.column;
       if (GLOBAL_SWIZZLED) offset = swizzled(offset, p.destination_mask, p.destination_swizzle);
       *(DESTINATION_VECTOR*)(p.destination + offset) = out[j].whole;
     }
@@ -312,14 +339,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_tile(const __grid_con
     load_rows<true>(p, c, from, misplaced);
   else
     load_rows<false>(p, c, from, misplaced);
+  const Written rows(p, c);
+  const bool looked = STEADY && !LISTED && !DESTINATION_SHIFT && rows.more(c);
+  const u32 steady = looked ? ((const u16*)(p.tables + c.list))[rows.walk.along] : 0;
   if (ASYNC) asm volatile("cp.async.wait_all;" ::: "memory");
   __syncthreads();
   if (!DESTINATION_SHIFT)
-    store_vectors(p, c, to, misplaced);
+    store_vectors(p, c, to, misplaced, rows, steady);
   else if (!first && c.held - c.own >= GRAIN / ELEMENT_BYTES - 1)
-    store_shifted<true>(p, c, p.destination + to, first, misplaced);
+    store_shifted<true>(p, c, p.destination + to, first, misplaced, rows);
   else
-    store_shifted<false>(p, c, p.destination + to, first, misplaced);
+    store_shifted<false>(p, c, p.destination + to, first, misplaced, rows);
 }
 """
 
@@ -443,6 +473,7 @@ def copy_tile(
     affine: bool = False,
     columns: int = 1,
     pitch: int = 0,
+    skew: int = 0,
 ) -> KernelSource:
     """The kernel of tiles. Vectors of the two sides and pieces, in which a vector goes to shared memory, in bytes.
 
@@ -450,7 +481,8 @@ def copy_tile(
     global_swizzled: the offsets of a side are. steady: threads stay in their column of vectors. affine: rows are one
     mode. listed: the places of a destination's vector have no fixed distances, and are listed one by one. columns: of
     the source, that a thread reads at once and writes to as many rows of the destination. pitch: bytes from one
-    element of a destination's vector to the next in shared memory, folded in; 0: a parameter.
+    element of a destination's vector to the next in shared memory, folded in; 0: a parameter. skew: bytes that each
+    vector's worth of a destination's row that starts between two words lies further on.
     """
     asynchronous = piece_bytes == source_bytes >= ASYNCHRONOUS
     constants = {
@@ -472,6 +504,7 @@ def copy_tile(
         "LISTED": int(listed),
         "COLUMNS": columns,
         "PITCH": pitch,
+        "SKEW": skew,
         "MAX_DIGITS": MAX_DIGITS,
         "MAX_CLASSES": MAX_CLASSES,
     }
