@@ -160,7 +160,7 @@ def test_plans_tell_what_they_cost() -> None:
     assert plan.wavefronts > 0
     assert 0.5 < plan.expected <= 1
     told = str(cute.explain(plan))
-    assert "1024 read, 1024 written" in told
+    assert "16384 read, 16384 written" in told
     picture = str(cute.draw.draw(cute.plan_copy(Layout((4, 4), (4, 1)), Layout((4, 4)), "float32")))
     assert "source order" in picture
     assert "destination order" in picture
