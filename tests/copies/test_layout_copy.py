@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -164,6 +165,13 @@ def test_plans_tell_what_they_cost() -> None:
     picture = str(cute.draw.draw(cute.plan_copy(Layout((4, 4), (4, 1)), Layout((4, 4)), "float32")))
     assert "source order" in picture
     assert "destination order" in picture
+
+
+def test_the_howto_shows_what_is_drawn() -> None:
+    """Where this fails after a change that was meant, save it again: draw(plan).save(path)."""
+    plan = cute.plan_copy(Layout((8, 16), (16, 1)), Layout((8, 16)), "float32")
+    path = Path(__file__).resolve().parents[2] / "docs/howto/pictures/copy.svg"
+    assert path.read_text(encoding="utf-8") == cute.draw.draw(plan).svg + "\n"
 
 
 @pytest.mark.parametrize("name", ["BSHD->BHSD", "NCHW->NHWC"])
