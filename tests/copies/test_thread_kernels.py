@@ -9,6 +9,7 @@ import pytest
 
 import cute_py as cute
 from cute_py import Layout
+from cute_py.copies import plan as plan_module
 from cute_py.copies import tile as tile_module
 from cute_py.copies.plan import CopyPlan, _planned, thread_launches
 from cute_py.errors import MissingPackageError
@@ -108,6 +109,38 @@ def test_odd_sizes_arrive_at_any_address(begin: int, monkeypatch: pytest.MonkeyP
         shifts = dice.randrange(0, 16, element), dice.randrange(0, 16, element)
         carried_out(permuted(shape, tuple(dice.sample(range(rank), rank)), element, shifts))
     _planned.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("shape", "element", "fact"),
+    [
+        ((264, 144), 1, "COLUMNS"),
+        ((256, 384), 1, "COLUMNS"),
+        ((256, 280), 1, "COLUMNS"),
+        ((264, 144), 2, "COLUMNS"),
+        ((128, 96), 4, "COLUMNS"),
+        ((132, 100), 4, "COLUMNS"),
+        ((66, 130), 8, "COLUMNS"),
+        ((301, 304), 1, "SKEW"),
+        ((1151, 1144), 1, "SKEW"),
+        ((301, 200), 2, "SKEW"),
+    ],
+)
+def test_blocks_of_columns_and_skewed_rows_arrive(
+    shape: tuple[int, int], element: int, fact: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tiles as large copies have them."""
+    for name in ("SMALL", "FOLDED"):
+        monkeypatch.setattr(tile_module, name, 0)
+    monkeypatch.setattr(tile_module, "BLOCKS", 1)
+    monkeypatch.setattr(plan_module, "_boxes", lambda *_: None)
+    _planned.cache_clear()
+    try:
+        plan = carried_out(permuted(shape, (1, 0), element))
+        assert plan.kernel == "tile"
+        assert int(str(thread_launches(plan)[0].kernel.facts[fact])) > 1
+    finally:
+        _planned.cache_clear()
 
 
 def test_one_kernel_serves_many_pairs() -> None:
