@@ -19,11 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_choice
-from cute_py.copies.modes import CopyMode, Refinement, offset_bounds, side_offsets
+from cute_py.copies.modes import CopyMode, Refinement, byte_span, offset_bounds, side_offsets
 from cute_py.copies.operands import Operand, Side, planned, side
-from cute_py.copies.plan import CopyPlan, box_launches
+from cute_py.copies.plan import NIBBLE, NIBBLES, CopyPlan, box_launches
 from cute_py.copies.prepared import PreparedCopy, prepare_sides
 from cute_py.copies.report import CopyReport, measure_copy
+from cute_py.dtypes import DTypeLike
 from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.gpu.arrays import StreamLike, stream_handle
 from cute_py.gpu.device import Device, DeviceBuffer, common_device, open_device, read_memory
@@ -72,8 +73,8 @@ class LayoutCopyResult:
         refinement = self.plan.refinement
         if refinement is None:
             return None
-        images = [_image(one, refinement, which) for which, one in enumerate(self._sides)]
-        return _first_difference(self.plan, refinement, images[0], images[1], "source", "destination")
+        images = [_image(one, self.plan, refinement, which) for which, one in enumerate(self._sides)]
+        return _first_difference(self.plan, refinement, images[0], images[1], "source", "destination", self.plan.flips)
 
     @property
     def equal(self) -> bool:
@@ -81,40 +82,50 @@ class LayoutCopyResult:
         return self.difference is None
 
 
-def _span(refinement: Refinement, which: int, element: int) -> tuple[int, int]:
-    """First byte of a side, from the address of offset 0, and how many to its last."""
-    low, high = offset_bounds(refinement, which)
-    return low * element, (high - low + 1) * element
-
-
 def _host_bytes(address: int, size: int) -> memoryview:
     return memoryview((ctypes.c_char * size).from_address(address)).cast("B")
 
 
-def _image(one: Side, refinement: Refinement, which: int) -> Bytes:
+def _image(one: Side, plan: CopyPlan, refinement: Refinement, which: int) -> Bytes:
     """The bytes that a side spans, as they are now."""
-    element = one.view.dtype.bits // 8
-    low, size = _span(refinement, which, element)
+    low, size = byte_span(refinement, which, plan.bits)
     if one.view.device is None:
         return np.frombuffer(_host_bytes(one.view.address + low, size), np.uint8)
     return np.frombuffer(read_memory(open_device(one.view.device), one.view.address + low, size), np.uint8)
 
 
+def _values(image: Bytes, offsets: NDArray[np.int64], bits: int, low: int, flip: int) -> Bytes:
+    """(elements, bytes of one) at offsets in elements; of 4 bits one byte each. low: the image's first byte."""
+    found: Bytes
+    if bits == NIBBLE:
+        found = (image[(offsets >> 1) - low] >> 4 * ((offsets & 1) ^ flip).astype(np.uint8) & 15)[:, None]
+        return found
+    found = image[offsets[:, None] * (bits // 8) - low + np.arange(bits // 8)]
+    return found
+
+
 def _first_difference(
-    plan: CopyPlan, refinement: Refinement, source: Bytes, destination: Bytes, first: str, second: str
+    plan: CopyPlan,
+    refinement: Refinement,
+    source: Bytes,
+    destination: Bytes,
+    first: str,
+    second: str,
+    flips: tuple[int, int],
 ) -> str | None:
-    element = plan.dtype.bits // 8
-    lows = [_span(refinement, which, element)[0] for which in (0, 1)]
+    lows = [byte_span(refinement, which, plan.bits)[0] for which in (0, 1)]
     step = 1 << 20
     for begin in range(0, refinement.count, step):
         index = np.arange(begin, min(begin + step, refinement.count))
-        at = [side_offsets(refinement, which, index) * element - low for which, low in enumerate(lows)]
-        inside = np.arange(element)
-        a, b = source[at[0][:, None] + inside], destination[at[1][:, None] + inside]
+        at = [side_offsets(refinement, which, index) for which in (0, 1)]
+        a, b = (
+            _values(image, where, plan.bits, low, flip)
+            for image, where, low, flip in zip((source, destination), at, lows, flips, strict=True)
+        )
         wrong = np.flatnonzero((a != b).any(axis=1))
         if len(wrong):
             number = int(wrong[0])
-            offsets = [int(where[number] + low) // element for where, low in zip(at, lows, strict=True)]
+            offsets = [int(where[number]) * plan.bits // plan.dtype.bits for where in at]
             return (
                 f"{first} at offset {offsets[0]} has {bytes(a[number]).hex()}, {second} at offset {offsets[1]} "
                 f"{bytes(b[number]).hex()}{_coordinate(plan, offsets[1])}"
@@ -142,6 +153,8 @@ def copy(
     backend: str = "auto",
     stream: StreamLike = None,
     report: bool = False,
+    dtype: DTypeLike | None = None,
+    nibbles: tuple[str, str] = NIBBLES,
 ) -> LayoutCopyResult:
     """Copy every element of one layout to another of the same size.
 
@@ -153,6 +166,9 @@ def copy(
             bytes beside the host's); 'auto': 'host' where both are in host memory, else 'cuda'.
         stream: of the device copy; it is then enqueued there, and not waited for.
         report: measure the device copy against a memcpy.
+        dtype: of two pairs: the element type that the layouts count in, where it is not that of the memory.
+        nibbles: of elements of 4 bits, two in a byte: whether the first lies in its 'low' or in its 'high' half, on
+            (source, destination).
     Raises:
         InvalidValueError: sizes or element types differ, a layout leaves its memory, the destination is read-only or
         overlaps itself or the source, 'emulator' for a plan that needs threads. InvalidTypeError: no array, a layout of
@@ -169,7 +185,7 @@ def copy(
     expect_choice(backend, BACKENDS, "backend")
     expect(report, bool, "report")
     handle = stream_handle(stream)
-    a, b = side(source, "source"), side(destination, "destination")
+    a, b = side(source, "source", dtype), side(destination, "destination", dtype)
     on_host = a.view.device is None and b.view.device is None
     if backend == "auto":
         backend = "host" if on_host else "cuda"
@@ -177,7 +193,7 @@ def copy(
         raise InvalidValueError(f"backend {backend!r} copies host memory; an array is on a device")
     if report and backend in ("host", "emulator"):
         raise InvalidValueError(f"report=True measures a GPU; the backend is {backend!r}")
-    plan = planned(a, b)
+    plan = planned(a, b, nibbles)
     refinement = plan.refinement
     if refinement is None:
         return LayoutCopyResult(destination, 0, 0.0, backend, plan, None, (a, b))
@@ -185,17 +201,18 @@ def copy(
     measured: CopyReport | None = None
     start = time.perf_counter()
     if backend == "host":
-        host_copy_layouts(refinement, plan.dtype.bits // 8, a.view.address, b.view.address)
+        _on_host(refinement, plan, a.view.address, b.view.address)
     elif backend == "emulator":
         _emulated(plan, refinement, a.view.address, b.view.address)
     else:
-        measured = _on_device(a, b, handle, stream is None or on_host or expected is not None, report)
+        measured = _on_device(a, b, handle, stream is None or on_host or expected is not None, report, nibbles)
     seconds = time.perf_counter() - start
     result = LayoutCopyResult(destination, plan.bytes, seconds, backend, plan, measured, (a, b))
     if expected is not None:
-        got = _image(b, refinement, 1)
+        got = _image(b, plan, refinement, 1)
         if not np.array_equal(got, expected):
-            difference = _first_difference(plan, _onto_itself(refinement), expected, got, "host", "GPU")
+            twice = _onto_itself(refinement)
+            difference = _first_difference(plan, twice, expected, got, "host", "GPU", (plan.flips[1],) * 2)
             raise DeviceError(f"the GPU differs from the host: {difference}")
     return result
 
@@ -209,23 +226,29 @@ def _onto_itself(refinement: Refinement) -> Refinement:
 
 def _copied_by_host(a: Side, b: Side, plan: CopyPlan, refinement: Refinement) -> Bytes:
     """What the destination's bytes must be after the copy."""
-    element = plan.dtype.bits // 8
-    images = [_image(one, refinement, which).copy() for which, one in enumerate((a, b))]
-    places = [int(image.ctypes.data) - _span(refinement, which, element)[0] for which, image in enumerate(images)]
-    host_copy_layouts(refinement, element, places[0], places[1])
+    images = [_image(one, plan, refinement, which).copy() for which, one in enumerate((a, b))]
+    places = [int(image.ctypes.data) - byte_span(refinement, which, plan.bits)[0] for which, image in enumerate(images)]
+    _on_host(refinement, plan, places[0], places[1])
     return images[1]
 
 
-def _on_device(a: Side, b: Side, handle: int, wait: bool, report: bool) -> CopyReport | None:
+def _on_host(refinement: Refinement, plan: CopyPlan, source: int, destination: int) -> None:
+    if plan.bits == NIBBLE:
+        host_copy_nibbles(refinement, source, destination, plan.flips)
+    else:
+        host_copy_layouts(refinement, plan.bits // 8, source, destination)
+
+
+def _on_device(a: Side, b: Side, handle: int, wait: bool, report: bool, nibbles: tuple[str, str]) -> CopyReport | None:
     device = open_device(common_device({"source": a.view.device, "destination": b.view.device}))
-    plan = planned(a, b)
+    plan = planned(a, b, nibbles)
     there, here = (_moved(one, which, plan, device) for which, one in enumerate((a, b)))
-    prepared: PreparedCopy = prepare_sides(there[0], here[0], device=device)
+    prepared: PreparedCopy = prepare_sides(there[0], here[0], device=device, nibbles=nibbles)
     prepared.launch(handle)
     if wait:
         prepared.check(handle)
     if here[1] is not None and plan.refinement is not None:
-        low, size = _span(plan.refinement, 1, plan.dtype.bits // 8)
+        low, size = byte_span(plan.refinement, 1, plan.bits)
         place = here[0].view.address + low - here[1].address
         _host_bytes(b.view.address + low, size)[:] = here[1].read(size, place, handle)
     return measure_copy(prepared, stream=handle) if report else None
@@ -241,7 +264,7 @@ def _moved(one: Side, which: int, plan: CopyPlan, device: Device) -> tuple[Side,
         )
     if plan.refinement is None:
         raise DeviceError(f"the {one.role} has no element")
-    low, size = _span(plan.refinement, which, plan.dtype.bits // 8)
+    low, size = byte_span(plan.refinement, which, plan.bits)
     offset = (one.view.address + low) % PLACE_UNIT
     buffer = DeviceBuffer(device, offset + size)
     buffer.write(_host_bytes(one.view.address + low, size), offset)
@@ -251,7 +274,7 @@ def _moved(one: Side, which: int, plan: CopyPlan, device: Device) -> tuple[Side,
 
 def _emulated(plan: CopyPlan, refinement: Refinement, source: int, destination: int) -> None:
     """Run the tensor maps of a plan in numpy: every load and store of its walk."""
-    element = plan.dtype.bits // 8
+    element = plan.bits // 8
     if plan.kernel != "boxes":
         raise InvalidValueError(
             f"backend 'emulator' runs tensor maps; this copy is made by threads ({plan.kernel})", {"why": plan.why}
@@ -259,8 +282,8 @@ def _emulated(plan: CopyPlan, refinement: Refinement, source: int, destination: 
     addresses = [
         address + start * element for address, start in zip((source, destination), refinement.starts, strict=True)
     ]
-    launches = box_launches(refinement, plan.dtype, (addresses[0], addresses[1]), 132)
-    spans = [_span(refinement, which, element) for which in (0, 1)]
+    launches = box_launches(refinement, element, (addresses[0], addresses[1]), 132)
+    spans = [byte_span(refinement, which, plan.bits) for which in (0, 1)]
     memories = [
         np.frombuffer(_host_bytes(address + low, size), np.uint8)
         for address, (low, size) in zip((source, destination), spans, strict=True)
@@ -306,6 +329,23 @@ def host_copy_layouts(refinement: Refinement, element: int, source: int, destina
         index = np.arange(begin, min(begin + LISTED, refinement.count))
         ours, theirs = (side_offsets(refinement, which, index) - bounds[which][0] for which in (0, 1))
         words[1][theirs] = words[0][ours]
+
+
+def host_copy_nibbles(refinement: Refinement, source: int, destination: int, flips: tuple[int, int]) -> None:
+    """As `host_copy_layouts`, of elements of 4 bits; flips: 1 where the first of a byte lies in its upper half."""
+    lows = [byte_span(refinement, which, NIBBLE) for which in (0, 1)]
+    ours, theirs = (
+        np.frombuffer(_host_bytes(address + low, size), np.uint8)
+        for address, (low, size) in zip((source, destination), lows, strict=True)
+    )
+    for begin in range(0, refinement.count, LISTED):
+        index = np.arange(begin, min(begin + LISTED, refinement.count))
+        values = _values(ours, side_offsets(refinement, 0, index), NIBBLE, lows[0][0], flips[0])[:, 0]
+        offsets = side_offsets(refinement, 1, index)
+        for half in (0, 1):  # one element of a byte at a time
+            mine = (offsets & 1) == half
+            at, place = (offsets[mine] >> 1) - lows[1][0], 4 * (half ^ flips[1])
+            theirs[at] = theirs[at] & (15 << 4 - place) | values[mine] << place
 
 
 def _view(address: int, modes: list[CopyMode], name: str, element: int, writable: bool) -> Words:

@@ -216,6 +216,33 @@ def refine(source: LayoutLike, destination: LayoutLike) -> Refinement | None:
     return Refinement(found, (starts[0], starts[1]), (before, after), (tuple(one), tuple(other)))
 
 
+def in_bytes(refinement: Refinement) -> Refinement | None:
+    """The refinement of elements of 4 bits in bytes of two; None where a byte of either side is no byte of the other.
+
+    >>> in_bytes(Refinement((CopyMode(8, 1, 1), CopyMode(3, 16, 8)))).modes
+    (CopyMode(size=4, source=1, destination=1), CopyMode(size=3, source=8, destination=4))
+    """
+    if not refinement.modes or any(start % 2 for start in refinement.starts):
+        return None
+    first, *others = refinement.modes
+    steps = [d for m in others for d in (m.source, m.destination)]
+    steps += [d for side in refinement.rest for _, d in side]
+    if (first.source, first.destination, first.size % 2) != (1, 1, 0) or any(d % 2 for d in steps):
+        return None
+    if any(s.bits and (s.yyy_mask | s.zzz_mask) & 1 for s in refinement.swizzles):
+        return None
+    modes = [CopyMode(first.size // 2, 1, 1)] if first.size > 2 else []
+    modes += [CopyMode(m.size, m.source // 2, m.destination // 2) for m in others]
+    swizzles = [Swizzle(s.bits, s.base - 1, s.shift) if s.bits else s for s in refinement.swizzles]
+    rest = [tuple((n, d // 2) for n, d in side) for side in refinement.rest]
+    return Refinement(
+        tuple(modes),
+        (refinement.starts[0] // 2, refinement.starts[1] // 2),
+        (swizzles[0], swizzles[1]),
+        (rest[0], rest[1]),
+    )
+
+
 def side_offsets(refinement: Refinement, which: int, index: NDArray[numpy.int64] | None = None) -> NDArray[numpy.int64]:
     """Offsets of one side, in elements, of the elements with these numbers (default all), in the refinement's order."""
     import numpy as np
@@ -251,3 +278,14 @@ def offset_bounds(refinement: Refinement, which: int) -> tuple[int, int]:
         return low // block * block, high // block * block + block - 1
     offsets = side_offsets(refinement, which)
     return int(offsets.min()), int(offsets.max())
+
+
+def byte_span(refinement: Refinement, which: int, bits: int) -> tuple[int, int]:
+    """First byte of a side, from the address of offset 0, and how many to its last; of elements of so many bits.
+
+    >>> byte_span(Refinement((CopyMode(3, 1, -1),)), 1, 4), byte_span(Refinement((CopyMode(3, 1, -1),)), 1, 32)
+    ((-1, 2), (-8, 12))
+    """
+    low, high = offset_bounds(refinement, which)
+    first = low * bits // 8
+    return first, (high + 1) * bits // 8 + ((high + 1) * bits % 8 > 0) - first

@@ -5,12 +5,13 @@ Offset 0 of a pair's layout is the first element of its memory. The layout must 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from cute_py.copies.modes import offset_bounds
-from cute_py.copies.plan import CopyPlan, plan_copy
+from cute_py.copies.modes import byte_span, offset_bounds
+from cute_py.copies.plan import NIBBLES, CopyPlan, plan_copy
 from cute_py.diagnostics import Diagnostic, refuse
+from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.gpu.arrays import ArrayLike, ArrayView, array_view, device_at
 from cute_py.layout.arguments import LayoutLike
@@ -42,13 +43,16 @@ class Side:
         return min(16, self.view.address & -self.view.address) if self.view.address else 16
 
 
-def side(thing: Operand, role: str) -> Side:
-    """The memory and the layout of one side of a copy.
+def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> Side:
+    """The memory and the layout of one side of a copy. dtype: of what a pair's layout counts, instead of the memory's.
 
     Raises:
-        InvalidTypeError: no array, tensor or pair, or a tensor of no memory. InvalidValueError: the array of a pair is
-        not dense; what `array_view` refuses.
+        InvalidTypeError: no array, tensor or pair, a tensor of no memory, or a dtype for anything but a pair.
+        InvalidValueError: the array of a pair is not dense, or ends within an element of that type; an array of
+        elements narrower than a byte, which lie one in a byte there; what `array_view` refuses.
     """
+    if dtype is not None and not isinstance(thing, tuple):
+        raise InvalidTypeError(f"dtype is of a pair (memory, layout); the {role} is {given(thing)}")
     if isinstance(thing, tuple):
         if len(thing) != 2 or not isinstance(thing[1], (Layout, ComposedLayout)):
             raise InvalidTypeError(f"the {role} is a tuple, and no (array, layout): {given(thing)}")
@@ -60,7 +64,15 @@ def side(thing: Operand, role: str) -> Side:
                     f"the {role}'s memory is not dense", {"shape": view.shape, "strides": view.strides}
                 )
             step *= size
-        return Side(role, view, thing[1], (0, view.count))
+        if dtype is None:
+            _ = view.element_bytes
+            return Side(role, view, thing[1], (0, view.count))
+        kind, bits = as_dtype(dtype), view.count * view.element_bytes * 8
+        if bits % kind.bits:
+            raise InvalidValueError(
+                f"the {role}'s memory = {bits // 8} bytes; must be a multiple of {kind.bits} bits, one {kind}"
+            )
+        return Side(role, replace(view, dtype=kind), thing[1], (0, bits // kind.bits))
     if isinstance(thing, Tensor):
         engine = thing.engine
         if not hasattr(engine, "address") or not isinstance(thing.layout, (Layout, ComposedLayout)):
@@ -68,6 +80,7 @@ def side(thing: Operand, role: str) -> Side:
         address = int(engine.address)
         if isinstance(engine, ArrayEngine):
             view = array_view(engine.flat)
+            _ = view.element_bytes
             room = -engine.origin, len(engine.flat) - engine.origin
             view = ArrayView(address, view.shape, view.strides, engine.dtype, None, view.readonly, engine.flat)
             return Side(role, view, thing.layout, room)
@@ -75,11 +88,12 @@ def side(thing: Operand, role: str) -> Side:
             role, ArrayView(address, (), (), engine.dtype, device_at(address), False, engine), thing.layout, None
         )
     view = array_view(thing)
+    _ = view.element_bytes
     return Side(role, view, Layout(view.shape, view.strides), None)
 
 
-def planned(source: Side, destination: Side) -> CopyPlan:
-    """The plan of a copy between two sides, after every check that needs no device.
+def planned(source: Side, destination: Side, nibbles: tuple[str, str] = NIBBLES) -> CopyPlan:
+    """The plan of a copy between two sides, after every check that needs no device. nibbles: as of `plan_copy`.
 
     Raises:
         InvalidValueError: sizes or element types differ, a layout leaves its memory, the destination is read-only or
@@ -93,18 +107,21 @@ def planned(source: Side, destination: Side) -> CopyPlan:
     if b.readonly:
         found.append(Diagnostic("read_only", "destination", text="the destination is read-only"))
     refuse(InvalidValueError, found)
-    plan = plan_copy(source.layout, destination.layout, a.dtype, alignment=(source.alignment, destination.alignment))
+    aligned = source.alignment, destination.alignment
+    plan = plan_copy(source.layout, destination.layout, a.dtype, alignment=aligned, nibbles=nibbles)
     if plan.refinement is None:
         return plan
     reach = []
     for which, one in enumerate((source, destination)):
-        low, high = offset_bounds(plan.refinement, which)
-        width = a.dtype.bits // 8
-        reach.append((one.view.address + low * width, one.view.address + (high + 1) * width))
+        first, size = byte_span(plan.refinement, which, plan.bits)
+        reach.append((one.view.address + first, one.view.address + first + size))
+        low, high = (end * plan.bits // a.dtype.bits for end in offset_bounds(plan.refinement, which))
+        high += plan.bits // a.dtype.bits - 1
         if one.room is not None and (low < one.room[0] or high >= one.room[1]):
+            width = f"{a.dtype.bits // 8} bytes" if a.dtype.bits % 8 == 0 else f"{a.dtype.bits} bits"
             text = (
                 f"the {one.role} layout reaches offsets {low} to {high}; its memory at {one.view.address:#x} has "
-                f"{one.room[0]} to {one.room[1] - 1}, in elements of {width} bytes"
+                f"{one.room[0]} to {one.room[1] - 1}, in elements of {width}"
             )
             found.append(Diagnostic("extent", one.role, text=text))
     if reach[0][0] < reach[1][1] and reach[1][0] < reach[0][1]:

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cute_py.argument_checks import expect, expect_integers
+from cute_py.argument_checks import expect, expect_choice, expect_integers
 from cute_py.copies.boxes import LaunchPlan, Tuning, plan_boxes
-from cute_py.copies.modes import CopyMode, Refinement, refine
+from cute_py.copies.modes import CopyMode, Refinement, in_bytes, refine
 from cute_py.copies.shared_layout import WIDEST
-from cute_py.copies.thread_kernels import ThreadLaunch, runs_launch, tile_launch
-from cute_py.copies.tile import VECTORS, Tile, best_tile
+from cute_py.copies.thread_kernels import ThreadLaunch, nibble_launches, pairs_up, runs_launch, tile_launch
+from cute_py.copies.tile import SMALL, VECTORS, Tile, best_tile, tile_cost
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given
 from cute_py.layout.analysis import SECTOR_BYTES
@@ -30,6 +30,15 @@ from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
 
+NIBBLE = 4
+"""Bits of the narrowest elements."""
+NIBBLES = ("low", "low")
+TURNED_BY_THREADS = 4 << 20
+"""Bytes up to which threads transpose sooner than the copy engine begins. Measured on NVIDIA H200."""
+COPIED = 9.07
+"""Bytes that memory lets a multiprocessor copy in a clock cycle."""
+PER_BYTE = 0.066
+"""Of a memcpy's rate, for each byte of a vector whose places a thread finds by division. Measured on NVIDIA H200."""
 LINE = 128
 SHARED_RUN = 128
 """Bytes of a run of both sides from which threads move it as it is."""
@@ -50,7 +59,10 @@ class CopyPlan:
         tile: (size of each mode in a tile) -> number of the element in the destination's order.
         shared_layout: the same coordinates -> offset in shared memory in elements; None: no shared memory.
         sectors: of 32 bytes, that (source, destination) touch. wavefronts: of shared memory, by threads, of all tiles.
-        expected: the time of a memcpy of as many bytes over that of this copy, as the model has it.
+        expected: the time of a memcpy of as many bytes over that of this copy, by a model that was fitted to measured
+            copies of 64 MiB and more (NVIDIA H200; half of them within 15 %).
+        nibbles: of elements of 4 bits, where the first of a byte lies on (source, destination): 'low' or 'high' half.
+        bits: of what the refinement counts: an element, or a byte where elements of 4 bits are moved two by two.
         why: what decided the kernel.
     """
 
@@ -70,11 +82,18 @@ class CopyPlan:
     why: str
     refinement: Refinement | None = field(repr=False)
     threads_tile: Tile | None = field(repr=False, default=None)
+    nibbles: tuple[str, str] = NIBBLES
+    bits: int = 8
 
     @property
     def bytes(self) -> int:
         """Of the elements."""
-        return self.refinement.count * self.dtype.bits // 8 if self.refinement else 0
+        return -(-self.refinement.count * self.bits // 8) if self.refinement else 0
+
+    @property
+    def flips(self) -> tuple[int, int]:
+        """1 for a side on which the first element of a byte lies in its upper half."""
+        return int(self.nibbles[0] == "high"), int(self.nibbles[1] == "high")
 
     @property
     def orders(self) -> tuple[Layout, Layout]:
@@ -109,6 +128,8 @@ class CopyPlan:
 
     def __str__(self) -> str:
         head = f"{self.form} copy of {self.bytes} bytes ({self.dtype}): {self.kernel}, {self.launches} launch(es)"
+        if self.nibbles != NIBBLES:
+            head += f", first element of a byte in its {self.nibbles[0]} half, then in its {self.nibbles[1]} half"
         if self.refinement is None:
             return head
         modes = " ".join(f"{m.size}:({m.source},{m.destination})" for m in self.refinement.modes)
@@ -141,14 +162,17 @@ def plan_copy(
     *,
     alignment: tuple[int, int] = (16, 16),
     arch: str = "sm_90a",
+    nibbles: tuple[str, str] = NIBBLES,
 ) -> CopyPlan:
     """Plan the copy of one layout into another of the same size.
 
     Args:
         source_layout, destination_layout: coordinate -> offset in elements; plain, or behind one swizzle.
-        dtype: element type of 1, 2, 4, 8 or 16 bytes.
+        dtype: element type of 4 bits, or of 1, 2, 4, 8 or 16 bytes.
         alignment: bytes that the addresses of offset 0 of (source, destination) are multiples of, powers of two.
         arch: the architecture to plan for.
+        nibbles: of elements of 4 bits, the half of a byte that its first element is, on (source, destination): 'low'
+            (as CUDA packs them) or 'high'.
     Raises:
         InvalidValueError: sizes differ, the destination overlaps itself, an element of another width.
         InvalidTypeError: no layouts of known integers. LayoutError: a composition that is no swizzled layout.
@@ -166,8 +190,11 @@ def plan_copy(
     for role, layout in (("source", source_layout), ("destination", destination_layout)):
         if not isinstance(layout, (Layout, ComposedLayout)):
             raise InvalidTypeError(f"the {role} must be a layout, got {type(layout).__name__} {given(layout)}")
+    for order in expect(nibbles, tuple, "nibbles"):
+        expect_choice(expect(order, str, "an order of nibbles"), ("low", "high"), "an order of nibbles")
     layouts: Any = (source_layout, destination_layout)
-    return _planned(*layouts, kind, (min(pair[0], 16), min(pair[1], 16)), expect(arch, str, "arch"))
+    halves = (nibbles[0], nibbles[1]) if kind.bits == NIBBLE else NIBBLES
+    return _planned(*layouts, kind, (min(pair[0], 16), min(pair[1], 16)), expect(arch, str, "arch"), halves)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -177,11 +204,16 @@ def _planned(
     dtype: DType,
     alignment: tuple[int, int],
     arch: str,
+    nibbles: tuple[str, str] = NIBBLES,
 ) -> CopyPlan:
     refinement = refine(source, destination)
-    element = dtype.bits // 8
-    if dtype.bits % 8 or element not in VECTORS:
-        raise InvalidValueError(f"{dtype} has {dtype.bits} bits an element; a copy moves 1, 2, 4, 8 or 16 bytes")
+    bits = dtype.bits
+    if bits != NIBBLE and (bits % 8 or bits // 8 not in VECTORS):
+        raise InvalidValueError(f"{dtype} has {bits} bits an element; a copy moves 4 bits, or 1, 2, 4, 8 or 16 bytes")
+    if bits == NIBBLE and refinement is not None and nibbles[0] == nibbles[1]:
+        whole = in_bytes(refinement)
+        bits, refinement = (NIBBLE, refinement) if whole is None else (8, whole)
+    element = max(bits // 8, 1)
     if refinement is None:
         return CopyPlan(
             *(source, destination, dtype, "affine", "none", 0, element, element),
@@ -189,10 +221,17 @@ def _planned(
         )
 
     def made(kernel: str, launches: int, vectors: tuple[int, int], why: str, tile: Tile | None = None) -> CopyPlan:
-        return _costed(source, destination, dtype, refinement, kernel, launches, vectors, why, tile)
+        plan = _costed(source, destination, dtype, refinement, kernel, launches, vectors, why, tile, element)
+        return replace(plan, nibbles=nibbles, bits=bits)
 
-    boxes = _boxes(refinement, dtype, alignment)
-    if boxes is not None:
+    if bits == NIBBLE:
+        paired = pairs_up(refinement)
+        why = "two elements of 4 bits are a byte of the destination" if paired else "elements of 4 bits, one by one"
+        return made("runs", 1 if paired else 2, (1, 1), why)
+
+    boxes = _boxes(refinement, element, alignment)
+    small = SMALL < refinement.count * element <= TURNED_BY_THREADS and boxes is not None
+    if boxes is not None and not (small and boxes[0].form == "transposed"):
         rows = [plan.maps[0].box_dim[0] * 8 if plan.maps else 16 for plan in boxes[:1]]
         return made("boxes", len(boxes), (rows[0], rows[0]), boxes[0].why)
     limits = _limits(refinement, element, alignment)
@@ -231,9 +270,8 @@ def shared_vector(refinement: Refinement, element: int, limit: int) -> int:
     return element * (per & -per)
 
 
-def _boxes(refinement: Refinement, dtype: DType, alignment: tuple[int, int]) -> tuple[LaunchPlan, ...] | None:
+def _boxes(refinement: Refinement, element: int, alignment: tuple[int, int]) -> tuple[LaunchPlan, ...] | None:
     """The launches by tensor maps, where these serve the copy well."""
-    element = dtype.bits // 8
     if refinement.form != "affine":
         return None
     modes = refinement.modes
@@ -247,7 +285,7 @@ def _boxes(refinement: Refinement, dtype: DType, alignment: tuple[int, int]) -> 
         for base, start, given in zip((SOURCE, DESTINATION), refinement.starts, alignment, strict=True)
     )
     try:
-        plans = box_launches(refinement, dtype, (addresses[0], addresses[1]), MULTIPROCESSORS)
+        plans = box_launches(refinement, element, (addresses[0], addresses[1]), MULTIPROCESSORS)
     except TmaLimitError:
         return None
     return plans if len(plans) <= 2 else None
@@ -255,29 +293,30 @@ def _boxes(refinement: Refinement, dtype: DType, alignment: tuple[int, int]) -> 
 
 def box_launches(
     refinement: Refinement,
-    dtype: DType,
+    width: int,
     addresses: tuple[int, int],
     multiprocessors: int,
     tuning: Tuning | None = None,
 ) -> tuple[LaunchPlan, ...]:
-    """The launches of an affine copy by tensor maps. Addresses are those of the first elements.
+    """The launches of an affine copy of elements of `width` bytes by tensor maps; addresses of the first elements.
 
     Raises:
         TmaLimitError: no tensor map describes a side.
     """
-    width = dtype.bits // 8
     modes = tuple(CopyMode(m.size, m.source * width, m.destination * width) for m in refinement.modes)
     return plan_boxes(*addresses, modes, width, multiprocessors=multiprocessors, tuning=tuning)
 
 
-def thread_launch(plan: CopyPlan) -> ThreadLaunch:
-    """The launch of a plan whose kernel is 'tile' or 'runs'."""
+def thread_launches(plan: CopyPlan) -> tuple[ThreadLaunch, ...]:
+    """The launches of a plan whose kernel is 'tile' or 'runs'."""
     refinement = plan.refinement
     if refinement is None:
         raise InvalidValueError("a plan of no elements launches nothing")
     if plan.threads_tile is not None:
-        return tile_launch(refinement, plan.threads_tile)
-    return runs_launch(refinement, plan.dtype.bits // 8, plan.source_vector)
+        return (tile_launch(refinement, plan.threads_tile),)
+    if plan.bits == NIBBLE:
+        return nibble_launches(refinement, plan.flips)
+    return (runs_launch(refinement, plan.bits // 8, plan.source_vector),)
 
 
 def _sectors(refinement: Refinement, element: int, side: str) -> int:
@@ -305,13 +344,14 @@ def _costed(
     vectors: tuple[int, int],
     why: str,
     tile: Tile | None,
+    element: int,
 ) -> CopyPlan:
-    element, size = dtype.bits // 8, refinement.count * (dtype.bits // 8)
+    size = refinement.count * element
     sectors = _sectors(refinement, element, "source"), _sectors(refinement, element, "destination")
     least = -(-size // SECTOR_BYTES)
     wavefronts, picture = 0, Layout(vectors[1] // element if kernel == "runs" else 1)
     shared: Layout | ComposedLayout | None = None
-    expected = 0.95 if kernel == "boxes" else 0.9
+    expected = 0.95
     if tile is not None:
         tiles = refinement.count / tile.elements
         per_tile = sum(tile.wavefronts())
@@ -319,13 +359,15 @@ def _costed(
         inside = [i for i, t in enumerate(tile.extents) if t > 1]
         extents = tuple(tile.extents[i] for i in inside) or (1,)
         picture = Layout(extents)
-        places = Layout(extents, tuple(tile.pitches[i] // tile.element for i in inside) or (0,))
+        modes = [tile.shared_mode(i) for i in inside] or [(1, 0)]
+        places = Layout(tuple(n for n, _ in modes), tuple(d for _, d in modes))
         swizzle = tile.swizzle
         shared = ComposedLayout(swizzle.upcast(element), Int(0), places) if swizzle.bits else places
-        ideal = 2 * tile.elements * element / LINE
-        expected *= min(1.0, 8 * ideal / (per_tile + 4 * ideal))
-    if kernel == "runs" and refinement.modes and (refinement.form == "general" or vectors[0] < 4):
-        expected = 0.4
+        busy = tile_cost(tile) / element * COPIED
+        overfetch = sum(SECTOR_BYTES / (tile.run(0, side) * element) for side in (0, 1))
+        expected = 0.9 / (1 + busy**3) ** (1 / 3) / (1 + 0.3 * overfetch)
+    if kernel == "runs":
+        expected = min(0.9, vectors[0] * (PER_BYTE if refinement.form == "general" else 1.5 * PER_BYTE))
     return CopyPlan(
         *(source, destination, dtype, refinement.form, kernel, launches, vectors[0], vectors[1]),
         *(picture, shared, sectors, wavefronts, expected * min(1.0, 2 * least / max(sum(sectors), 1))),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -21,7 +21,10 @@ import numpy as np
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.copies.boxes import CROSSOVER, LaunchPlan, Tuning, hint_arguments
 from cute_py.copies.operands import Operand, Side, planned, side
-from cute_py.copies.plan import CopyPlan, box_launches, thread_launch
+from cute_py.copies.plan import NIBBLE, NIBBLES, CopyPlan, box_launches, thread_launches
+from cute_py.copies.shared_layout import WIDEST
+from cute_py.copies.thread_kernels import ThreadLaunch
+from cute_py.dtypes import DTypeLike
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, counted, given
 from cute_py.gpu.arrays import ArrayView, StreamLike, require_place, stream_handle
 from cute_py.gpu.device import Device, DeviceBuffer, as_device, common_device
@@ -42,13 +45,15 @@ Kept: TypeAlias = tuple[ArrayView | DeviceBuffer | None, ...]
 class Work:
     """One kernel of a copy: the maps of source and destination as 128 bytes each (none where threads move all of it),
     blocks, the tail that threads move one by one (source address, destination address, bytes), and the values of
-    parameters that its kernel alone has."""
+    parameters that its kernel alone has. threads: where threads move all of it, the launch that it is made of, and
+    where its tables lie."""
 
     kernel: LoadedKernel
     maps: tuple[bytes, ...]
     blocks: int
     tail: tuple[int, int, int] = (0, 0, 0)
     others: Mapping[str, ParameterValue] = field(default_factory=dict)
+    threads: tuple[ThreadLaunch, int] | None = None
 
 
 SPARE_STREAMS: Final = 16
@@ -58,8 +63,8 @@ SPARE_STREAMS: Final = 16
 class PreparedCopy:
     """A copy that can be launched many times, on any stream of its device, also while a graph is captured.
 
-    `bytes` are those of the elements copied; `plan` is how arrays are copied (None: given tiles).
-    `keep` holds what must outlive the launches. A stream that a copy is
+    `bytes` are those of the elements copied; `plan` is how arrays are copied (None: given tiles), `places` the
+    addresses of their offsets 0. `keep` holds what must outlive the launches. A stream that a copy is
     launched on gets parameters and a tile counter of its own at its first launch. Counters for `SPARE_STREAMS` streams
     are made at once, since a stream that is being captured can't allocate; `prepare` makes more.
     """
@@ -72,11 +77,13 @@ class PreparedCopy:
         plans: tuple[LaunchPlan, ...] = (),
         keep: Kept = (),
         plan: CopyPlan | None = None,
+        places: tuple[int, int] | None = None,
     ) -> None:
         self.device = expect(device, Device, "device")
         self.bytes = expect_integer(size, "size, of what is copied,", 0, unit="bytes")
         self.plans = tuple(expect(plan, LaunchPlan, "a plan") for plan in expect(plans, tuple, "plans"))
         self.plan = plan
+        self._places = places
         self._keep = keep
         if not isinstance(work, (list, tuple)):
             raise InvalidTypeError(f"work must be a list of Work, got {type(work).__name__} {given(work)}")
@@ -150,6 +157,56 @@ class PreparedCopy:
         for one in launches:
             one.launch()
 
+    def moved(self, source: Operand, destination: Operand) -> PreparedCopy:
+        """The same copy between other memory: nothing is planned, compiled or loaded.
+
+        Args:
+            source, destination: of this copy's layouts, element type and device, at addresses that lie a multiple of 16
+                bytes from those it was prepared for.
+        Raises:
+            InvalidValueError: another layout, element type or alignment, or a copy of given tiles; what `prepare_copy`
+            raises of its memory.
+        """
+        if self.plan is None or self._places is None:
+            raise InvalidValueError("a copy of given tiles stays where its maps point")
+        given_type = self.plan.dtype if self.plan.dtype.bits == NIBBLE else None
+        a, b = side(source, "source", given_type), side(destination, "destination", given_type)
+        require_place({"source": a.view, "destination": b.view}, self.device.ordinal)
+        for one, layout, place in zip((a, b), (self.plan.source, self.plan.destination), self._places, strict=True):
+            if one.layout != layout or one.view.dtype != self.plan.dtype or (one.view.address - place) % WIDEST:
+                raise InvalidValueError(
+                    f"the {one.role} is not like the one that was prepared",
+                    {
+                        "prepared": f"{self.plan.dtype} {layout}, {place % WIDEST} bytes beyond a multiple of {WIDEST}",
+                        "given": f"{one.view.dtype} {one.layout}, {one.view.address % WIDEST} bytes beyond it",
+                    },
+                )
+        planned(a, b, self.plan.nibbles)
+        by = a.view.address - self._places[0], b.view.address - self._places[1]
+        plans = tuple(_moved_plan(plan, by) for plan in self.plans)
+        if plans:
+            work = [_box_work(one.kernel, plan, self.device.arch) for one, plan in zip(self._work, plans, strict=True)]
+        else:
+            work = [_thread_work(one.kernel, *one.threads, a, b) for one in self._work if one.threads is not None]
+        tables = tuple(one for one in self._keep if isinstance(one, DeviceBuffer))
+        return PreparedCopy(
+            self.device, work, self.bytes, plans, (a.view, b.view, *tables), self.plan, _addresses(a, b)
+        )
+
+    def update_graph(self, graph: int, nodes: Sequence[int]) -> None:
+        """Make nodes of an instantiated graph the kernels of this copy; they run at the graph's next launch.
+
+        Args:
+            graph: CUgraphExec as a number. nodes: CUgraphNode of the kernels, in the order of `kernels`, in the graph
+                that it was instantiated from; those that a launch of a copy left there while it was captured.
+        Raises:
+            InvalidValueError: as many nodes as there are kernels are needed. DeviceError: the driver refuses one.
+        """
+        if len(nodes) != len(self._default):
+            raise InvalidValueError(f"{counted(len(nodes), 'node')} for {counted(len(self._default), 'kernel')}")
+        for one, node in zip(self._default, nodes, strict=True):
+            one.update_node(graph, node)
+
     def check(self, stream: StreamLike = None) -> None:
         """Wait for the stream, and raise DeviceError if a barrier of this copy did not complete or a kernel trapped."""
         handle = stream_handle(stream)
@@ -165,6 +222,8 @@ def prepare_copy(
     hints: bool = False,
     tuning: Tuning | None = None,
     device: Device | None = None,
+    dtype: DTypeLike | None = None,
+    nibbles: tuple[str, str] = NIBBLES,
 ) -> PreparedCopy:
     """Prepare the copy between two layouts of equal size in device memory, of any order and strides.
 
@@ -174,16 +233,23 @@ def prepare_copy(
         hints: keep what is read and drop what is written in L2 first; faster for large copies by tensor maps, at the
             cost of the kernels that follow.
         tuning: fixes form and tiles of tensor maps; by default those measured best for the size, or threads.
+        dtype, nibbles: as of `copy`.
     Raises:
         DeviceError: no device, an array that is not on it, or arrays of two devices.
         InvalidValueError: sizes or dtypes differ, the arrays overlap, the destination is read-only, a layout leaves its
             memory. TmaLimitError: tensor maps can't do what `tuning` asks for.
     """
-    return prepare_sides(side(source, "source"), side(destination, "destination"), hints, tuning, device)
+    sides = side(source, "source", dtype), side(destination, "destination", dtype)
+    return prepare_sides(*sides, hints, tuning, device, nibbles)
 
 
 def prepare_sides(
-    a: Side, b: Side, hints: bool = False, tuning: Tuning | None = None, device: Device | None = None
+    a: Side,
+    b: Side,
+    hints: bool = False,
+    tuning: Tuning | None = None,
+    device: Device | None = None,
+    nibbles: tuple[str, str] = NIBBLES,
 ) -> PreparedCopy:
     """`prepare_copy` of sides."""
     device = as_device(device, common_device({"source": a.view.device, "destination": b.view.device}))
@@ -191,7 +257,7 @@ def prepare_sides(
     expect(hints, bool, "hints")
     if tuning is not None:
         expect(tuning, Tuning, "tuning")
-    return prepare_between(a, b, device, tuning, hints=hints)
+    return prepare_between(a, b, device, tuning, hints=hints, nibbles=nibbles)
 
 
 def prepare_between(
@@ -201,45 +267,62 @@ def prepare_between(
     tuning: Tuning | None = None,
     multiprocessors: int = 0,
     hints: bool = False,
+    nibbles: tuple[str, str] = NIBBLES,
 ) -> PreparedCopy:
     """Plan, compile and load a copy that runs on a device that reaches both sides.
 
     Args:
         tuning: of kernels by tensor maps, which it asks for where the layouts are affine.
-        multiprocessors: that they may use; 0: all. hints: as of `prepare_copy`.
+        multiprocessors: that they may use; 0: all. hints, nibbles: as of `prepare_copy`.
     """
-    plan = planned(a, b)
+    plan = planned(a, b, nibbles)
     kept: Kept = (a.view, b.view)
     refinement = plan.refinement
     if refinement is None:
         return PreparedCopy(device, [], 0, keep=kept, plan=plan)
     if plan.kernel == "boxes" or (tuning is not None and plan.form == "affine"):
-        element = plan.dtype.bits // 8
+        element = plan.bits // 8
         places = [one.view.address + start * element for one, start in zip((a, b), refinement.starts, strict=True)]
         boxes = box_launches(
             refinement,
-            plan.dtype,
+            element,
             (places[0], places[1]),
             multiprocessors or device.multiprocessors,
             tuning or Tuning(hints=hints),
         )
-        work = [
-            Work(
-                load_kernel(one.kernel, device),
-                tuple(encode(m, arch=device.arch) for m in one.maps or ()),
-                one.blocks,
-                one.tail,
-            )
-            for one in boxes
-        ]
-        return PreparedCopy(device, work, plan.bytes, boxes, kept, plan)
-    launch = thread_launch(plan)
-    tables = DeviceBuffer(device, len(launch.tables))
-    tables.write(launch.tables)
-    content = launch.parameters(a.view.address, b.view.address, tables.address)
+        work = [_box_work(load_kernel(one.kernel, device), one, device.arch) for one in boxes]
+        return PreparedCopy(device, work, plan.bytes, boxes, kept, plan, _addresses(a, b))
+    threads = []
+    for launch in thread_launches(plan):
+        tables = DeviceBuffer(device, len(launch.tables))
+        tables.write(launch.tables)
+        kept = (*kept, tables)
+        threads.append(_thread_work(load_kernel(launch.kernel, device), launch, tables.address, a, b))
+    return PreparedCopy(device, threads, plan.bytes, (), kept, plan, _addresses(a, b))
+
+
+def _addresses(a: Side, b: Side) -> tuple[int, int]:
+    return a.view.address, b.view.address
+
+
+def _box_work(kernel: LoadedKernel, plan: LaunchPlan, arch: str) -> Work:
+    return Work(kernel, tuple(encode(m, arch=arch) for m in plan.maps or ()), plan.blocks, plan.tail)
+
+
+def _moved_plan(plan: LaunchPlan, by: tuple[int, int]) -> LaunchPlan:
+    """The launch with both sides so many bytes further."""
+    source, destination, size = plan.tail
+    tail = (source + by[0], destination + by[1], size) if size else plan.tail
+    if plan.maps is None:
+        return replace(plan, tail=tail)
+    first, second = (replace(m, global_address=m.global_address + d) for m, d in zip(plan.maps, by, strict=True))
+    return replace(plan, maps=(first, second), tail=tail)
+
+
+def _thread_work(kernel: LoadedKernel, launch: ThreadLaunch, tables: int, a: Side, b: Side) -> Work:
+    content = launch.parameters(*_addresses(a, b), tables)
     block = (ctypes.c_char * len(content)).from_buffer_copy(content)
-    threads = Work(load_kernel(launch.kernel, device), (), launch.blocks, others={"plan": block})
-    return PreparedCopy(device, [threads], plan.bytes, (), (*kept, tables), plan)
+    return Work(kernel, (), launch.blocks, others={"plan": block}, threads=(launch, tables))
 
 
 def prepare_tiles(

@@ -136,6 +136,38 @@ def _least(threads: Sequence[int], values: Sequence[int], element: int) -> int:
     return requests(width) * warps * (element << len(values)) // width
 
 
+class _Count:
+    """`linear_wavefronts` of one access under many swizzles.
+
+    A swizzle of bits above a thread's access leaves that as wide as it is and maps words one to one: only the rank of
+    the banks changes.
+    """
+
+    def __init__(self, threads: Sequence[int], values: Sequence[int], element: int) -> None:
+        self._access = threads, values, element
+        found, self._width = linear_wavefronts(threads, values, element, Swizzle(0, 4, 3))
+        together = (WARP // requests(self._width)).bit_length() - 1
+        inside = [1 << k for k in range(2, self._width.bit_length() - 1)]
+        self._touched = [*threads[:together], *inside]
+        self._conflictless = found << _rank([c >> 2 & BANKS - 1 for c in self._touched])
+
+    def of(self, swizzle: Swizzle) -> int:
+        """The wavefronts behind a swizzle."""
+        if swizzle.bits and 1 << swizzle.base < self._width:
+            return linear_wavefronts(*self._access, swizzle)[0]
+        mask, shift = (swizzle.yyy_mask, swizzle.shift) if swizzle.bits else (0, 0)
+        basis: list[int] = []
+        for c in self._touched:
+            picked = c & mask
+            c = (c ^ (picked >> shift if shift > 0 else picked << -shift)) >> 2 & BANKS - 1
+            for b in basis:
+                if c ^ b < c:
+                    c ^= b
+            if c:
+                basis.append(c)
+        return self._conflictless >> len(basis)
+
+
 @functools.lru_cache(maxsize=1024)
 def best_swizzle(
     bits: int,
@@ -150,17 +182,18 @@ def best_swizzle(
     """
     identity = Swizzle(0, 4, 3)
     bounds = [_least(*side, element) for side in (writer, reader)]
-    ours, theirs = (linear_wavefronts(*side, element, identity)[0] for side in (writer, reader))
+    counts = [_Count(*side, element) for side in (writer, reader)]
+    ours, theirs = (count.of(identity) for count in counts)
     found = ours + theirs, identity, ours, theirs
     for swizzle in swizzles(bits, element):
         if found[0] <= sum(bounds):
             break
         if positive and swizzle.shift < 0:
             continue
-        theirs = linear_wavefronts(*reader, element, swizzle)[0]
+        theirs = counts[1].of(swizzle)
         if theirs + bounds[0] >= found[0]:
             continue
-        ours = linear_wavefronts(*writer, element, swizzle)[0]
+        ours = counts[0].of(swizzle)
         if ours + theirs < found[0]:
             found = ours + theirs, swizzle, ours, theirs
     return found[1:]

@@ -7,7 +7,7 @@ what is packed here.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -105,16 +105,20 @@ def _class(tile: Tile, combination: int, places: tuple[int, int, int]) -> bytes:
         rows, run = len(tile.rows(combination, side)[0]), tile.vectors_of(combination, side)
         lanes = tile.vectors_of(0, side) if tile.steady else run
         entries += [rows, run, lanes, row_magic(lanes), tile.threads // lanes, tile.threads % lanes, places[side]]
-    read, own = tile.held_extents(combination), tile.run(combination, 1)
-    held = read[tile.run_mode] if tile.run_mode >= 0 else own
-    return CLASS.pack(*entries, places[2], own, held, tile.run(combination, 0) * tile.element)
+    held = len(tile.along(combination)) if tile.shifts[1] else 0
+    return CLASS.pack(*entries, places[2], tile.run(combination, 1), held, tile.run(combination, 0) * tile.element)
+
+
+def block_order(tile: Tile) -> list[int]:
+    """The modes that blocks count through: those of the destination's smallest steps first."""
+    return [i for i, count in enumerate(tile.counts) if count > 1]
 
 
 def tile_launch(refinement: Refinement, tile: Tile) -> ThreadLaunch:
     """The launch of a copy by tiles."""
     element, swizzle = tile.element, tile.swizzle
     tables, places = tile_tables(tile)
-    digits, live = [], [i for i, count in enumerate(tile.counts) if count > 1]
+    digits, live = [], block_order(tile)
     bits = tile.bits
     for i in live:
         mode, t = tile.modes[i], tile.extents[i]
@@ -128,6 +132,7 @@ def tile_launch(refinement: Refinement, tile: Tile) -> ThreadLaunch:
     head = (
         *(start * element for start in refinement.starts),
         reach,
+        tile.modes[tile.source_order[0]].destination * element,
         *_masks(refinement.swizzles, element),
         *(tile.row_step(side) if affine else 0 for side in (0, 1)),
         *(tile.row_pitch(side) for side in (0, 1)),
@@ -152,12 +157,44 @@ def tile_launch(refinement: Refinement, tile: Tile) -> ThreadLaunch:
         listed=tile.listed,
         steady=tile.steady,
         affine=affine,
+        columns=tile.columns,
+        pitch=tile.folded_pitch,
+        skew=tile.skew if tile.shifts[1] else 0,
     )
     return ThreadLaunch(kernel, math.prod(tile.counts), tables, head, body, source_reach(refinement, element))
 
 
+def pairs_up(refinement: Refinement) -> bool:
+    """Whether elements 2k and 2k + 1 of the destination follow each other in its first mode, wherever it lies."""
+    if not refinement.modes or refinement.starts[1] % 2:
+        return False
+    first, *others = refinement.modes
+    steps = [m.destination for m in others] + [d for _, d in refinement.rest[1]]
+    swizzle = refinement.swizzles[1]
+    kept = not swizzle.bits or not (swizzle.yyy_mask | swizzle.zzz_mask) & 1
+    return first.destination == 1 and first.size % 2 == 0 and not any(d % 2 for d in steps) and kept
+
+
+def nibble_launches(refinement: Refinement, flips: tuple[int, int]) -> tuple[ThreadLaunch, ...]:
+    """The launches of a copy of single elements of 4 bits: one for both elements of a byte, or one for each half.
+
+    flips: of (source, destination), 1 where the first element of a byte lies in its upper half.
+    """
+    if pairs_up(refinement):
+        first, *others = refinement.modes
+        halved = CopyMode(first.size // 2, 2 * first.source, 2)
+        return (_runs(replace(refinement, modes=(halved, *others)), 1, 1, (*flips, 0, 0, first.source), (True, True)),)
+    return tuple(_runs(refinement, 1, 1, (*flips, half, 0, 0), (True, False)) for half in (0, 1))
+
+
 def runs_launch(refinement: Refinement, element: int, vector: int) -> ThreadLaunch:
     """The launch of a copy by vectors of `vector` bytes, which are contiguous on both sides."""
+    return _runs(refinement, element, vector, (0, 0, 0, 0, 0), (False, False))
+
+
+def _runs(
+    refinement: Refinement, element: int, vector: int, halves: tuple[int, ...], nibbles: tuple[bool, bool]
+) -> ThreadLaunch:
     per = vector // element
     modes = list(refinement.modes)
     if per > 1:
@@ -170,13 +207,21 @@ def runs_launch(refinement: Refinement, element: int, vector: int) -> ThreadLaun
     digits = [_digit(m.size, m.source * element, m.destination * element) for m in (*before, *after)]
     digits += [_digit(n, d * element, 0) for n, d in refinement.rest[0]]
     digits += [_digit(n, 0, d * element) for n, d in refinement.rest[1]]
-    kernel = copy_runs(vector, general=bool(steps), wide=total >= 2**31, swizzled=_swizzled(refinement))
+    kernel = copy_runs(
+        vector,
+        general=bool(steps),
+        wide=total >= 2**31,
+        swizzled=_swizzled(refinement),
+        nibbles=nibbles[0],
+        paired=nibbles[1],
+    )
     threads = int(str(kernel.facts["THREADS"])) * int(str(kernel.facts["LOADS"]))
     head = (
         total,
         *(start * element for start in refinement.starts),
         *(len(before), len(after), len(refinement.rest[0]), len(refinement.rest[1])),
         *_masks(refinement.swizzles, element),
+        *halves,
     )
     body = b"".join(digits).ljust(2 * MAX_DIGITS * DIGIT.size, b"\0")
     return ThreadLaunch(kernel, -(-total // threads), b"", head, body, (0, 0))

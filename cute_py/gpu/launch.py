@@ -192,6 +192,23 @@ class PreparedLaunch:
         if code:
             self._again(code)
 
+    def update_node(self, graph: int, node: int) -> None:
+        """Make a kernel node of an instantiated graph this launch: its grid and parameters, at the graph's next launch.
+
+        Args:
+            graph: CUgraphExec as a number. node: CUgraphNode of the graph that it was instantiated from.
+        Raises:
+            DeviceError: the driver refuses it: no such node, or a kernel of another context.
+        """
+        api, config = driver(), self._config
+        found = api.CUDA_KERNEL_NODE_PARAMS()
+        found.kern, found.sharedMemBytes = api.CUkernel(int(self.kernel.kernel.handle)), config.sharedMemBytes
+        found.kernelParams = self._pointers
+        found.gridDimX, found.gridDimY, found.gridDimZ = config.gridDimX, config.gridDimY, config.gridDimZ
+        found.blockDimX, found.blockDimY, found.blockDimZ = config.blockDimX, config.blockDimY, config.blockDimZ
+        places = api.CUgraphExec(graph), api.CUgraphNode(node)
+        call("updating a node of a graph", api.cuGraphExecKernelNodeSetParams, *places, found)
+
     def _again(self, code: IntEnum) -> None:
         """A thread that never used the device has no context: give it one, and launch once more."""
         if code.name in ("CUDA_ERROR_INVALID_CONTEXT", "CUDA_ERROR_CONTEXT_IS_DESTROYED", "CUDA_ERROR_NOT_INITIALIZED"):

@@ -64,6 +64,8 @@ REASONS: dict[tuple[str, str], str] = {
     ("tma.dialect", "granule == 16"): "bytes of one vector load of threads",
     ("tma.gemm", "MAX_STAGES = 16"): "stages of a ring",
     ("tma.simulate", "UNIT = 16"): "the unit of a bulk copy in bytes, beside the emulator",
+    ("gpu", "WORD = 16"): "bytes of a vector access of threads",
+    ("copies", "FOLDED = 1 << 20"): "bytes of a copy, a threshold",
     ("tmem", "align < 16"): "the alignment of a buffer in bytes",
     ("tmem", "LANE_SHIFT = 16"): "bits below the lane of an address of tensor memory",
     ("atom", "UNIT_BYTES = 16"): "the unit of an offset in a matrix descriptor",

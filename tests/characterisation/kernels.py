@@ -109,7 +109,7 @@ def plans() -> Iterator[tuple[str, str]]:
         def made(a: Any = a, b: Any = b, chosen: Any = chosen) -> str:
             parts = []
             refinement = refine(*(cute_py.Layout(view.shape, view.strides) for view in (a, b)))
-            for plan in box_launches(refinement, a.dtype, (a.address, b.address), 132, chosen):
+            for plan in box_launches(refinement, a.element_bytes, (a.address, b.address), 132, chosen):
                 kernel = plan.kernel
                 parts.append(
                     f"{plan.form} {plan.blocks} blocks {plan.bytes} bytes {plan.tail} {plan.maps!r} {plan.why}"

@@ -63,6 +63,7 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
         "start",
         "first",
         "reach",
+        "column",
         "source_mask",
         "destination_mask",
         "source_swizzle",
@@ -85,7 +86,9 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
     classes_at = TILE.size + MAX_DIGITS * DIGIT.size
     assert len(content) == classes_at + MAX_CLASSES * CLASS.size
     vs, vd, piece, unit = (facts[n] for n in ("SOURCE_BYTES", "DESTINATION_BYTES", "PIECE_BYTES", "ELEMENT_BYTES"))
-    per, threads = vd // unit, launch.kernel.threads
+    per, threads, columns, folded = vd // unit, launch.kernel.threads, facts["COLUMNS"], facts["PITCH"]
+    assert folded in (0, p["pitch"])
+    assert not folded or facts["DESTINATION_SHIFT"] or list(spread[:per]) == [folded * v for v in range(per)]
 
     def join(a: Any, b: Any) -> Any:
         return a ^ b if facts["SWIZZLED"] else a + b
@@ -99,15 +102,15 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
         thread = np.arange(threads, dtype=np.int64)
         row = thread if lanes == 1 else thread * magic >> 32
         along = thread - row * lanes
+        row = np.where((row >= skip) | (along >= run), count, row) if facts["STEADY"] else row
         found = []
         while (row < count).any():
-            live = (row < count) & ((along < run) if facts["STEADY"] else True)
+            live = row < count
             found.append((row[live], along[live]))
             row = row + skip
             if not facts["STEADY"]:
                 along = along + ahead
                 row, along = row + (along >= lanes), np.where(along >= lanes, along - lanes, along)
-        assert not facts["STEADY"] or ahead == 0
         made = [np.concatenate(part) for part in zip(*found, strict=True)]
         assert len(set(zip(*(m.tolist() for m in made), strict=True))) == len(made[0]) == count * run
         return made[0], made[1]
@@ -133,8 +136,8 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
         shared = np.full(launch.kernel.shared_bytes, POISON, np.uint8)
         row, along = walk(reads)
         offsets, places = lookup(reads, row, "source")
-        base = p["source"] + a
-        misplaced = base % vs if facts["SOURCE_SHIFT"] else 0
+        base: Any = p["source"] + a
+        misplaced: Any = base % vs if facts["SOURCE_SHIFT"] else 0
         if facts["SOURCE_SHIFT"]:
             inside = base - vs >= p["low"] and base + p["reach"] + 2 * vs <= p["high"]
             start = base + offsets
@@ -155,18 +158,18 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
                 offset = swizzled(offset, p["source_mask"], p["source_swizzle"])
             data = source.read(p["source"] + offset, vs)
             x = join(places, behind(along * vs))
-        for i in range(vs // piece):
-            y = join(x, pieces[i])
+        for part in range(vs // piece):
+            y = join(x, pieces[part])
             assert not (y % piece).any()
-            shared[y[:, None] + np.arange(piece)] = data[:, i * piece : (i + 1) * piece]
+            shared[y[:, None] + np.arange(piece)] = data[:, part * piece : (part + 1) * piece]
 
         row, along = walk(writes)
         offsets, places = lookup(writes, row, "destination")
         x = places + misplaced
 
-        def taken(y: Any, shared: Any = shared) -> Any:
-            assert not (y % unit).any()
-            return shared[y[..., None] + np.arange(unit)].reshape(*y.shape[:-1], y.shape[-1] * unit)
+        def taken(y: Any, shared: Any = shared, width: int = unit) -> Any:
+            assert not (y % width).any()
+            return shared[y[..., None] + np.arange(width)].reshape(*y.shape[:-1], y.shape[-1] * width)
 
         size = held if facts["DESTINATION_SHIFT"] else writes[1] * (per if facts["LISTED"] else 1)
         numbers = np.frombuffer(
@@ -175,12 +178,16 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
         numbers = numbers.astype(np.int64)
         if facts["DESTINATION_SHIFT"]:
             start = p["destination"] + b + offsets
-            index = along * per - start % vd // unit
-            keep = (index < own) & ((index >= 0) | first)
+            grain = facts["GRAIN"]
+            phase = start % grain // unit
+            index = along * per - phase
+            leading = along * vd // grain * (grain // unit) - phase
+            keep = (leading < own) & ((leading >= 0) | first)
             x, index, start = x[keep], index[keep], start[keep]
 
             def at(which: Any, number: Any, x: Any = x, numbers: Any = numbers) -> Any:
-                return x[which, None] + (numbers[number] if facts["LISTED"] else number * p["pitch"])
+                along_row = number * p["pitch"] + number // per * facts["SKEW"]
+                return x[which, None] + (numbers[number] if facts["LISTED"] else along_row)
 
             whole = (index >= 0) & (index + per <= held)
             number = index[whole, None] + np.arange(per)
@@ -195,16 +202,19 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
             y = join(x[:, None], numbers[along[:, None] * per + np.arange(per)])
         else:
             y = join(join(x, numbers[along])[:, None], spread[:per])
-        offset = b + offsets + along * vd
-        if facts["GLOBAL_SWIZZLED"]:
-            offset = swizzled(offset, p["destination_mask"], p["destination_swizzle"])
-        destination.write(p["destination"] + offset, taken(y))
+        words = taken(y, width=columns * unit).reshape(len(y), per, columns, unit)
+        for j in range(columns):
+            offset = b + offsets + along * vd + j * p["column"]
+            if facts["GLOBAL_SWIZZLED"]:
+                offset = swizzled(offset, p["destination_mask"], p["destination_swizzle"])
+            destination.write(p["destination"] + offset, words[:, :, j].reshape(len(y), -1))
 
 
 def run_runs(launch: ThreadLaunch, facts: dict[str, int], content: bytes, source: Memory, destination: Memory) -> None:
     values = RUNS.unpack_from(content)
     at, to, total, start, first, before, after, ours, theirs = values[:9]
     masks = (values[9], values[11]), (values[10], values[12])
+    flips, parity, step = values[13:15], values[15], values[17]
     digits = [DIGIT.unpack_from(content, RUNS.size + i * DIGIT.size) for i in range(before + after + ours + theirs)]
     assert len(content) == RUNS.size + 2 * MAX_DIGITS * DIGIT.size
     assert launch.blocks * facts["THREADS"] * facts["LOADS"] >= total
@@ -234,10 +244,26 @@ def run_runs(launch: ThreadLaunch, facts: dict[str, int], content: bytes, source
             b = b + value * digit[5]
         assert (one == other).all()
         common(digits[before : before + after], one)
+    following = a + step
     if facts["GLOBAL_SWIZZLED"]:
-        a = swizzled(a, *masks[0])
+        a, following = swizzled(a, *masks[0]), swizzled(following, *masks[0])
     if facts["GLOBAL_SWIZZLED"]:
         b = swizzled(b, *masks[1])
+    if facts["NIBBLES"]:
+
+        def half(number: Any) -> Any:
+            return source.read(at + (number >> 1), 1)[:, 0] >> 4 * ((number & 1) ^ flips[0]) & 15
+
+        if facts["PAIRED"]:
+            value = half(a) << 4 * flips[1] | half(following) << 4 * (1 - flips[1])
+            destination.write(to + (b >> 1), value.astype(np.uint8)[:, None])
+            return
+        mine = (b & 1) == parity
+        place, shift = to + (b[mine] >> 1), 4 * (parity ^ flips[1])
+        held = destination.content[place - destination.address]
+        value = held & (15 << 4 - shift) | half(a[mine]) << shift
+        destination.write(place, value.astype(np.uint8)[:, None])
+        return
     width = {"u8": 1, "u16": 2, "u32": 4, "uint2": 8, "uint4": 16}[
         launch.kernel.text.split(" SOURCE_VECTOR")[0].split()[-1]
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -154,16 +155,23 @@ def test_a_composition_of_layouts_is_one() -> None:
 
 
 def test_plans_tell_what_they_cost() -> None:
-    plan = cute.plan_copy(Layout((4096, 4), (4, 1)), Layout((4096, 4)), "float16")
+    plan = cute.plan_copy(Layout((65536, 4), (4, 1)), Layout((65536, 4)), "float16")
     assert (plan.form, plan.kernel, plan.launches) == ("affine", "tile", 1)
-    assert plan.sectors == (1024, 1024)
+    assert plan.sectors == (16384, 16384)
     assert plan.wavefronts > 0
     assert 0.5 < plan.expected <= 1
     told = str(cute.explain(plan))
-    assert "1024 read, 1024 written" in told
+    assert "16384 read, 16384 written" in told
     picture = str(cute.draw.draw(cute.plan_copy(Layout((4, 4), (4, 1)), Layout((4, 4)), "float32")))
     assert "source order" in picture
     assert "destination order" in picture
+
+
+def test_the_howto_shows_what_is_drawn() -> None:
+    """Where this fails after a change that was meant, save it again: draw(plan).save(path)."""
+    plan = cute.plan_copy(Layout((8, 16), (16, 1)), Layout((8, 16)), "float32")
+    path = Path(__file__).resolve().parents[2] / "docs/howto/pictures/copy.svg"
+    assert path.read_text(encoding="utf-8") == cute.draw.draw(plan).svg + "\n"
 
 
 @pytest.mark.parametrize("name", ["BSHD->BHSD", "NCHW->NHWC"])

@@ -9,8 +9,9 @@ import pytest
 
 import cute_py as cute
 from cute_py import Layout
+from cute_py.copies import plan as plan_module
 from cute_py.copies import tile as tile_module
-from cute_py.copies.plan import CopyPlan, _planned, thread_launch
+from cute_py.copies.plan import CopyPlan, _planned, thread_launches
 from cute_py.errors import MissingPackageError
 from cute_py.gpu.kernels.relayout import CLASS, DIGIT, MAX_CLASSES, MAX_DIGITS, RUNS, TILE, magic, row_magic
 from cute_py.gpu.nvrtc import compile_kernel
@@ -32,7 +33,8 @@ def carried_out(pair: Pair) -> CopyPlan:
     at = SOURCE + pair.shifts[0], DESTINATION + pair.shifts[1]
     source = Memory(at[0] + bytes_of[0][0], content)
     destination = Memory(at[1] + bytes_of[1][0], before.copy())
-    run(thread_launch(plan), source, destination, at)
+    for launch in thread_launches(plan):
+        run(launch, source, destination, at)
     inside = np.arange(pair.element)
     before[(second - bytes_of[1][0])[:, None] + inside] = content[(first - bytes_of[0][0])[:, None] + inside]
     assert np.array_equal(destination.content, before), plan
@@ -50,6 +52,7 @@ def test_random_pairs_arrive(begin: int) -> None:
 def test_random_pairs_arrive_in_vectors(begin: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the rule that small copies take single elements."""
     monkeypatch.setattr(tile_module, "SMALL", 0)
+    monkeypatch.setattr(tile_module, "FOLDED", 0)
     _planned.cache_clear()
     try:
         for seed in range(begin, begin + 20):
@@ -97,6 +100,7 @@ def test_permutations_arrive(
 @pytest.mark.parametrize("begin", range(0, 60, 10))
 def test_odd_sizes_arrive_at_any_address(begin: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tile_module, "SMALL", 0)
+    monkeypatch.setattr(tile_module, "FOLDED", 0)
     _planned.cache_clear()
     for seed in range(begin, begin + 10):
         dice = random.Random(seed)
@@ -107,6 +111,38 @@ def test_odd_sizes_arrive_at_any_address(begin: int, monkeypatch: pytest.MonkeyP
     _planned.cache_clear()
 
 
+@pytest.mark.parametrize(
+    ("shape", "element", "fact"),
+    [
+        ((264, 144), 1, "COLUMNS"),
+        ((256, 384), 1, "COLUMNS"),
+        ((256, 280), 1, "COLUMNS"),
+        ((264, 144), 2, "COLUMNS"),
+        ((128, 96), 4, "COLUMNS"),
+        ((132, 100), 4, "COLUMNS"),
+        ((66, 130), 8, "COLUMNS"),
+        ((301, 304), 1, "SKEW"),
+        ((1151, 1144), 1, "SKEW"),
+        ((301, 200), 2, "SKEW"),
+    ],
+)
+def test_blocks_of_columns_and_skewed_rows_arrive(
+    shape: tuple[int, int], element: int, fact: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tiles as large copies have them."""
+    for name in ("SMALL", "FOLDED"):
+        monkeypatch.setattr(tile_module, name, 0)
+    monkeypatch.setattr(tile_module, "BLOCKS", 1)
+    monkeypatch.setattr(plan_module, "_boxes", lambda *_: None)
+    _planned.cache_clear()
+    try:
+        plan = carried_out(permuted(shape, (1, 0), element))
+        assert plan.kernel == "tile"
+        assert int(str(thread_launches(plan)[0].kernel.facts[fact])) > 1
+    finally:
+        _planned.cache_clear()
+
+
 def test_one_kernel_serves_many_pairs() -> None:
     """2,000 pairs are at most 60 texts; their sizes and strides are parameters."""
     found = set()
@@ -114,7 +150,7 @@ def test_one_kernel_serves_many_pairs() -> None:
         pair = random_pair(seed)
         plan = cute.plan_copy(pair.source, pair.destination, DTYPES[pair.element], alignment=pair.alignment())
         if plan.kernel in ("tile", "runs"):
-            found.add(thread_launch(plan).kernel.digest)
+            found |= {launch.kernel.digest for launch in thread_launches(plan)}
     assert len(found) <= 60
 
 
@@ -150,7 +186,7 @@ def test_kernels_compile(pair: Pair) -> None:
     plan = cute.plan_copy(pair.source, pair.destination, DTYPES[pair.element], alignment=pair.alignment())
     assert plan.kernel in ("tile", "runs")
     try:
-        compiled = compile_kernel(thread_launch(plan).kernel, "sm_90a")
+        compiled = compile_kernel(thread_launches(plan)[0].kernel, "sm_90a")
     except MissingPackageError as missing:
         pytest.skip(str(missing))
     assert compiled.cubin[:4] == b"\x7fELF"

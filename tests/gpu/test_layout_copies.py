@@ -7,12 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import cute_py as cute
+from cute_py import Layout
 from cute_py.copies.operands import Side
-from cute_py.copies.prepared import prepare_sides
+from cute_py.copies.prepared import prepare_copy, prepare_sides
 from cute_py.dtypes import as_dtype
 from cute_py.gpu.arrays import ArrayView
+from cute_py.gpu.bindings import call, driver
 from cute_py.gpu.device import Device, DeviceBuffer
+from cute_py.layout.offsets import offsets as layout_offsets
 from tests.copies.pairs import DTYPES, random_pair
+from tests.copies.test_nibbles import memories
 from tests.copies.test_thread_kernels import permuted
 
 GUARD = 256
@@ -69,3 +74,66 @@ def test_odd_and_even_sizes_arrive_in_vectors(device: Device, element: int, orde
         pair = permuted(shape, order, element)
         for shifts in ((0, 0), (element % 16, 3 * element % 16)):
             arrives(device, number, replace(pair, shifts=shifts))
+
+
+@pytest.mark.parametrize("begin", range(0, 60, 20))
+def test_elements_of_four_bits_arrive(device: Device, begin: int) -> None:
+    for seed in range(begin, begin + 20):
+        pair = random_pair(seed)
+        found = memories(pair, seed)
+        if found is None:
+            continue
+        for nibbles in (("low", "low"), ("low", "high"), ("high", "low")):
+            operands = (found[0], pair.source), (found[1].copy(), pair.destination)
+            assert cute.copy(*operands, dtype="uint4", nibbles=nibbles, backend="both").equal
+
+
+def filled(device: Device, content: np.ndarray) -> tuple[DeviceBuffer, ArrayView]:
+    buffer = DeviceBuffer(device, content.nbytes)
+    buffer.write(content.tobytes())
+    return buffer, ArrayView(buffer.address, content.shape, (1,), as_dtype(content.dtype.name), device.ordinal)
+
+
+MOVED = (
+    (Layout((1000, 999), (999, 1)), Layout((1000, 999))),
+    (Layout((1024, 512), (512, 1)), Layout((1024, 512))),
+    (Layout((60, 1000), (1000, 1)), Layout((40, 1500), (1500, 1))),
+)
+
+
+@pytest.mark.parametrize("layouts", MOVED)
+def test_a_copy_moves_to_other_memory(device: Device, layouts: tuple[Layout, Layout]) -> None:
+    """Without a plan, launched and as the node of a graph that was captured before."""
+    count, rng, api = int(cute.size(layouts[0])), np.random.default_rng(0), driver()
+    made = [filled(device, rng.random(count, dtype=np.float32)) for _ in range(4)]
+    sides = [(view, layouts[i % 2]) for i, (_, view) in enumerate(made)]
+    first = prepare_copy(sides[0], sides[1], device=device)
+    moved = first.moved(sides[2], sides[3])
+    wanted = {}
+    for source, destination in ((0, 1), (2, 3)):
+        content = np.frombuffer(bytes(made[source][0].read()), np.float32)
+        wanted[destination] = np.zeros(count, np.float32)
+        index = np.arange(count)
+        wanted[destination][layout_offsets(layouts[1], index)] = content[layout_offsets(layouts[0], index)]
+    for one, at in ((first, 1), (moved, 3)):
+        one.launch()
+        one.check()
+        assert np.array_equal(np.frombuffer(bytes(made[at][0].read()), np.float32), wanted[at])
+    made[1][0].fill(0)
+    made[3][0].fill(0)
+    with device.current():
+        stream = call("a stream", api.cuStreamCreate, 1)
+        mode = api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+        first.prepare(int(stream))
+        call("capturing", api.cuStreamBeginCapture, stream, mode)
+        first.launch(int(stream))
+        graph = call("captured", api.cuStreamEndCapture, stream)
+        nodes, _ = call("nodes", api.cuGraphGetNodes, graph, 8)
+        executable = call("instantiating", api.cuGraphInstantiate, graph, 0)
+        moved.update_graph(int(executable), [int(node) for node in nodes][: len(moved.kernels)])
+        call("launching", api.cuGraphLaunch, executable, stream)
+        call("waiting", api.cuStreamSynchronize, stream)
+        call("destroying", api.cuGraphExecDestroy, executable)
+        call("destroying", api.cuGraphDestroy, graph)
+    assert np.array_equal(np.frombuffer(bytes(made[3][0].read()), np.float32), wanted[3])
+    assert not np.frombuffer(bytes(made[1][0].read()), np.float32).any()

@@ -3,17 +3,21 @@
     copy_tile   a block reads a tile in the source's order, in vectors, and writes it in the destination's; in between
                 it lies in shared memory, in rows of the source behind one swizzle
     copy_runs   a thread moves one vector of a run that is contiguous on both sides; copies without a common refinement
-                are runs of one element, or of the largest common run
+                are runs of one element, or of the largest common run. Elements of 4 bits are moved one by one, or two
+                that are one byte of the destination
 
 Sizes, strides and tables are parameters, so that one kernel serves every copy of its element size and vectors. What a
 row of a tile adds to an address is the same for every tile: `tables` on the device list it, once for each combination
 of modes that end inside a tile (a class of tiles). A division by a run-time size is a multiplication (Granlund and
 Montgomery, Division by Invariant Integers using Multiplication, figure 4.1).
 
-A side whose rows start between two words is read and written in whole words of 4 bytes all the same: shared memory
-holds the source's words as they are, in rows that lie as far from a word as the source's do; a word of the destination
-belongs to the tile that holds its first element, and that tile reads as many elements beyond its end. Words that reach
-beyond the tensor are moved by the element.
+A side whose rows start between two words is read and written in whole words of 16 bytes all the same: shared memory
+holds the source's words as they are, in rows that lie as far from a word as the source's do; a sector of the
+destination belongs to the tile that holds its first element, and that tile reads as many elements beyond its end. Words
+that reach beyond the tensor are moved by the element.
+
+Where both sides are whole words, a thread reads words of several rows, turns the block that they are in registers, and
+writes words of as many rows: an element costs a part of an instruction rather than two.
 """
 
 from __future__ import annotations
@@ -29,8 +33,12 @@ MAX_DIGITS: Final = 20
 MAX_CLASSES: Final = 16
 MAX_THREADS: Final = 512
 """Of a block of a tile; how many it has is a matter of the launch."""
-WORD: Final = 4
+WORD: Final = 16
 """Bytes of a word on a side whose rows start between two."""
+GRAIN: Final = 32
+"""Bytes that one tile writes of such a destination, if it writes any of them: a sector."""
+ASYNCHRONOUS: Final = 4
+"""Bytes from which a word goes to shared memory past the registers."""
 
 DIGIT: Final = struct.Struct("<IIIIqq")
 """size, magic, shift, bit of the class; byte steps of source and destination."""
@@ -41,8 +49,8 @@ that a thread goes on by, place of the rows' table; place of the list of a desti
 in shared memory, bytes of a source row."""
 ROW: Final = struct.Struct("<qII")
 """Byte offset of a row, its place in shared memory."""
-TILE: Final = struct.Struct("<5Q3q2Q4i8I32I")
-RUNS: Final = struct.Struct("<3Q2q4I2Qii")
+TILE: Final = struct.Struct("<5Q4q2Q4i8I32I")
+RUNS: Final = struct.Struct("<3Q2q4I2Qii4Iq")
 
 _TYPES: Final = {1: "u8", 2: "u16", 4: "u32", 8: "uint2", 16: "uint4"}
 
@@ -61,7 +69,7 @@ struct Rows { u32 count, run, lanes, magic, skip, ahead, table; };
 struct Class { Rows source, destination; u32 list, own, held, source_bytes; };
 struct Tile {
   const u8* source; u8* destination; const u8* low; const u8* high; const u8* tables;
-  i64 source_start, destination_start, reach;
+  i64 source_start, destination_start, reach, column;
   u64 source_mask, destination_mask; int source_swizzle, destination_swizzle;
   int source_step, destination_step;
   u32 source_pitch, destination_pitch, rank, run_digit, mask, swizzle, pitch, spare;
@@ -70,9 +78,11 @@ struct Tile {
   Class classes[MAX_CLASSES];
 };
 struct Row { i64 offset; u32 place; };
-union Loaded { SOURCE_VECTOR whole; PIECE part[SOURCE_BYTES / PIECE_BYTES]; u8 byte[SOURCE_BYTES]; };
+union Loaded { SOURCE_VECTOR whole; PIECE part[SOURCE_BYTES / PIECE_BYTES]; };
 union Stored { DESTINATION_VECTOR whole; ELEMENT part[PER_VECTOR]; };
+union Across { COLUMN_VECTOR whole; ELEMENT part[COLUMNS]; };
 union Places { u16 at[PER_VECTOR]; PLACES part[2 * PER_VECTOR / sizeof(PLACES)]; };
+extern __shared__ __align__(1024) u8 shared[];
 // Places that share no bit behind the swizzle: their sum is their exclusive or, and the swizzle of it that of both.
 __device__ __forceinline__ u32 join(u32 a, u32 b) { return SWIZZLED ? a ^ b : a + b; }
 __device__ __forceinline__ u32 behind(u32 x, const Tile& p) { return SWIZZLED ? x ^ (x >> p.swizzle & p.mask) : x; }
@@ -90,21 +100,33 @@ __device__ __forceinline__ Row read_row(const u8* table, u32 row, int step, u32 
   }
   return found;
 }
-// A word that reaches beyond the source; called, since few are.
-__device__ __noinline__ u32 read_edge(const u8* at, const u8* low, const u8* high) {
-  u32 word = 0;
-  for (u32 b = 0; b < 4; ++b)
-    if (at + b >= low && at + b < high) word |= (u32)at[b] << 8 * b;
-  return word;
+// From global to shared memory past the registers.
+__device__ __forceinline__ void copy_async(u32 to, const u8* from) {
+  if (SOURCE_BYTES == 16) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+  } else {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
+                 ::"r"(to), "l"(from), "n"(ASYNC ? SOURCE_BYTES : 4) : "memory");
+  }
 }
-// The rows of a tile are dealt out to threads; a steady thread stays in one column of vectors.
+// A word that reaches beyond the source; called, since few are.
+__device__ __noinline__ void copy_edge(u32 to, const u8* at, const u8* low, const u8* high) {
+  for (u32 b = 0; b < SOURCE_BYTES; ++b)
+    if (at + b >= low && at + b < high) shared[to + b] = at[b];
+}
+// Bytes of four registers to one.
+__device__ __forceinline__ u32 gathered(u32 a, u32 b, u32 c, u32 d) {
+  return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
+}
+// The rows of a tile are dealt out to threads; a steady thread stays in one column of vectors, and those that are left
+// over after whole rows have none.
 struct Walk {
   u32 row, along;
   __device__ __forceinline__ Walk(const Rows& r) {
     row = r.lanes == 1 ? threadIdx.x : __umulhi(threadIdx.x, r.magic);
     along = threadIdx.x - row * r.lanes;
+    if (STEADY && (row >= r.skip || along >= r.run)) row = r.count;
   }
-  __device__ __forceinline__ bool live(const Rows& r) const { return row < r.count && (!STEADY || along < r.run); }
   __device__ __forceinline__ void next(const Rows& r) {
     row += r.skip;
     if (!STEADY) {
@@ -114,8 +136,190 @@ struct Walk {
   }
 };
 
+// The rows of the destination that a thread writes: the next one is looked up before the last one is written, and the
+// first one before the tile has arrived.
+struct Written {
+  Walk walk;
+  Row next;
+  __device__ __forceinline__ Written(const Tile& p, const Class& c) : walk(c.destination) { look(p, c); }
+  __device__ __forceinline__ void look(const Tile& p, const Class& c) {
+    const u32 row = AFFINE ? walk.row : min(walk.row, c.destination.count - 1);
+    next = read_row(p.tables + c.destination.table, row, p.destination_step, p.destination_pitch, p);
+  }
+  __device__ __forceinline__ bool more(const Class& c) const { return walk.row < c.destination.count; }
+  __device__ __forceinline__ Row take(const Tile& p, const Class& c) {
+    const Row found = next;
+    walk.next(c.destination);
+    look(p, c);
+    return found;
+  }
+};
+
+// The source's rows to shared memory. INSIDE: no word of the tile reaches beyond the source.
+template <bool INSIDE>
+__device__ __forceinline__ void load_rows(const Tile& p, const Class& c, i64 from, u32 misplaced) {
+  const u8* const base = p.source + from;
+  const u32 window = ASYNC ? shared_address(shared) : 0;
+  Walk walk(c.source);
+  while (walk.row < c.source.count) {
+    Row rows[LOADS];
+    u32 along[LOADS], place[LOADS];
+    Loaded held[LOADS];
+    bool live[LOADS];
+#pragma unroll
+    for (u32 u = 0; u < LOADS; ++u) {
+      along[u] = walk.along * SOURCE_BYTES;
+      live[u] = walk.row < c.source.count;
+      const u32 row = AFFINE ? walk.row : min(walk.row, c.source.count - 1);
+      rows[u] = read_row(p.tables + c.source.table, row, p.source_step, p.source_pitch, p);
+      walk.next(c.source);
+    }
+#pragma unroll
+    for (u32 u = 0; u < LOADS; ++u) {
+      const u8* at;
+      if (SOURCE_SHIFT) {
+        const u8* start = base + rows[u].offset;
+        const u32 before = (u32)(u64)start % SOURCE_BYTES;
+        live[u] = live[u] && along[u] < c.source_bytes + before;
+        at = start - before + along[u];
+        place[u] = (rows[u].place + misplaced) / SOURCE_BYTES * SOURCE_BYTES + along[u];
+        if (!INSIDE && live[u] && (at < p.low || at + SOURCE_BYTES > p.high)) {
+          copy_edge(place[u], at, p.low, p.high);
+          live[u] = false;
+        }
+      } else {
+        place[u] = join(rows[u].place, behind(along[u], p));
+        const i64 offset = rows[u].offset + along[u];
+        at = GLOBAL_SWIZZLED ? p.source + swizzled(from + offset, p.source_mask, p.source_swizzle) : base + offset;
+      }
+      if (live[u]) {
+        if (ASYNC) copy_async(window + place[u], at);
+        else held[u].whole = *(const SOURCE_VECTOR*)at;
+      }
+    }
+    if (ASYNC) continue;
+#pragma unroll
+    for (u32 u = 0; u < LOADS; ++u)
+      if (live[u]) {
+#pragma unroll
+        for (u32 i = 0; i < SOURCE_BYTES / PIECE_BYTES; ++i)
+          *(PIECE*)(shared + join(place[u], p.pieces[i])) = held[u].part[i];
+      }
+  }
+}
+
+// A vector of the destination, `at(v)` being the place of its element v.
+template <class At> __device__ __forceinline__ Stored gather(At at) {
+  Stored out;
+  if (ELEMENT_BYTES == 1 && PER_VECTOR >= 4) {
+#pragma unroll
+    for (u32 v = 0; v < PER_VECTOR; v += 4)
+      ((u32*)&out)[v / 4] = gathered(shared[at(v)], shared[at(v + 1)], shared[at(v + 2)], shared[at(v + 3)]);
+  } else {
+#pragma unroll
+    for (u32 v = 0; v < PER_VECTOR; ++v) out.part[v] = *(const ELEMENT*)(shared + at(v));
+  }
+  return out;
+}
+
+// The place of element i of a destination's row; of every vector's worth a part lies SKEW bytes further on.
+__device__ __forceinline__ u32 place_along(u32 i, u32 pitch) { return i * pitch + i / PER_VECTOR * SKEW; }
+
+// Shared memory to a destination whose rows start between two words. INTERIOR: all words of the tile are whole.
+template <bool INTERIOR>
+__device__ __forceinline__ void store_shifted(
+    const Tile& p, const Class& c, u8* target, bool first, u32 misplaced, Written rows) {
+  const u32 pitch = PITCH ? PITCH : p.pitch;
+  const u16* const list = (const u16*)(p.tables + c.list);
+#pragma unroll 2
+  while (rows.more(c)) {
+    const u32 along = rows.walk.along;
+    const Row r = rows.take(p, c);
+    u8* const start = target + r.offset;
+    const int phase = (int)((u32)(u64)start % GRAIN / ELEMENT_BYTES), index = (int)(along * PER_VECTOR) - phase;
+    // All words of a grain belong to the tile that holds its first element.
+    const int grain = (int)(along * DESTINATION_BYTES / GRAIN * (GRAIN / ELEMENT_BYTES)) - phase;
+    if (INTERIOR ? (u32)grain >= c.own : grain >= (int)c.own || (grain < 0 && !first)) continue;
+    const u32 x = r.place + misplaced;
+    if (INTERIOR || (index >= 0 && index + PER_VECTOR <= c.held)) {
+      const u32 begin = x + (LISTED ? list[index] : index * pitch);
+      Stored out;
+      if (SKEW && !LISTED)
+        out = gather([=](u32 v) { return x + place_along(index + v, pitch); });
+      else if (!LISTED || x + list[index + PER_VECTOR - 1] - begin == (PER_VECTOR - 1) * pitch)
+        out = gather([=](u32 v) { return begin + v * pitch; });
+      else
+        out = gather([=](u32 v) { return x + list[index + v]; });
+      *(DESTINATION_VECTOR*)(start + index * (int)ELEMENT_BYTES) = out.whole;
+    } else {
+      const int end = min(index + (int)PER_VECTOR, (int)c.own);
+#pragma unroll 1
+      for (int i = max(index, 0); i < end; ++i)
+        *(ELEMENT*)(start + i * (int)ELEMENT_BYTES) =
+            *(const ELEMENT*)(shared + x + (LISTED ? list[i] : place_along(i, pitch)));
+    }
+  }
+}
+
+// One row of the destination for each element of `words`, which are so many columns of the source.
+__device__ __forceinline__ void turn(const Across (&words)[PER_VECTOR], Stored (&out)[COLUMNS]) {
+  if (ELEMENT_BYTES == 1) {
+#pragma unroll
+    for (u32 v = 0; v < PER_VECTOR; v += 4) {
+      const u32 a = *(const u32*)&words[v], b = *(const u32*)&words[v + 1], c = *(const u32*)&words[v + 2],
+                d = *(const u32*)&words[v + 3];
+      const u32 low = __byte_perm(a, b, 0x5140), high = __byte_perm(a, b, 0x7362);
+      const u32 other = __byte_perm(c, d, 0x5140), last = __byte_perm(c, d, 0x7362);
+      ((u32*)&out[0])[v / 4] = __byte_perm(low, other, 0x5410);
+      ((u32*)&out[1])[v / 4] = __byte_perm(low, other, 0x7632);
+      ((u32*)&out[2 % COLUMNS])[v / 4] = __byte_perm(high, last, 0x5410);
+      ((u32*)&out[3 % COLUMNS])[v / 4] = __byte_perm(high, last, 0x7632);
+    }
+  } else {
+#pragma unroll
+    for (u32 v = 0; v < PER_VECTOR; ++v)
+#pragma unroll
+      for (u32 j = 0; j < COLUMNS; ++j) out[j].part[v] = words[v].part[j];
+  }
+}
+
+// Shared memory to a destination in whole vectors.
+__device__ __forceinline__ void store_vectors(
+    const Tile& p, const Class& c, i64 to, u32 misplaced, Written rows, u32 steady) {
+  const u16* const list = (const u16*)(p.tables + c.list);
+  Places places;
+#pragma unroll 2
+  while (rows.more(c)) {
+    const u32 along = rows.walk.along;
+    const Row r = rows.take(p, c);
+    u32 x = r.place + misplaced;
+    if (LISTED) {
+#pragma unroll
+      for (u32 i = 0; i < 2 * PER_VECTOR / sizeof(PLACES); ++i)
+        places.part[i] = ((const PLACES*)(list + along * PER_VECTOR))[i];
+    } else {
+      x = join(x, STEADY ? steady : list[along]);
+    }
+    const auto at = [&](u32 v) { return join(x, LISTED ? places.at[v] : PITCH ? v * PITCH : p.spread[v]); };
+    Stored out[COLUMNS];
+    if (COLUMNS == 1) {
+      out[0] = gather(at);
+    } else {
+      Across words[PER_VECTOR];
+#pragma unroll
+      for (u32 v = 0; v < PER_VECTOR; ++v) words[v].whole = *(const COLUMN_VECTOR*)(shared + at(v));
+      turn(words, out);
+    }
+#pragma unroll
+    for (u32 j = 0; j < COLUMNS; ++j) {
+      i64 offset = to + r.offset + along * DESTINATION_BYTES + j * p.column;
+      if (GLOBAL_SWIZZLED) offset = swizzled(offset, p.destination_mask, p.destination_swizzle);
+      *(DESTINATION_VECTOR*)(p.destination + offset) = out[j].whole;
+    }
+  }
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS) copy_tile(const __grid_constant__ Tile p) {
-  extern __shared__ __align__(1024) u8 shared[];
   u32 rest = blockIdx.x, combination = 0;
   i64 from = p.source_start, to = p.destination_start;
   bool first = true;
@@ -131,94 +335,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_tile(const __grid_con
   const Class& c = p.classes[combination];
   const u8* const base = p.source + from;
   const u32 misplaced = SOURCE_SHIFT ? (u32)(u64)base % SOURCE_BYTES : 0;
-  const bool inside = SOURCE_SHIFT && base - SOURCE_BYTES >= p.low && base + p.reach + 2 * SOURCE_BYTES <= p.high;
-  Walk walk(c.source);
-  while (walk.row < c.source.count) {
-    Loaded held[LOADS];
-    u32 place[LOADS];
-#pragma unroll
-    for (u32 u = 0; u < LOADS; ++u) {
-      place[u] = ~0u;
-      if (walk.live(c.source)) {
-        const u32 along = walk.along * SOURCE_BYTES;
-        const Row r = read_row(p.tables + c.source.table, walk.row, p.source_step, p.source_pitch, p);
-        if (SOURCE_SHIFT) {
-          const u8* start = base + r.offset;
-          const u32 before = (u32)(u64)start % SOURCE_BYTES;
-          if (along < c.source_bytes + before) {
-            const u8* at = start - before + along;
-            place[u] = (r.place + misplaced) / SOURCE_BYTES * SOURCE_BYTES + along;
-            if (inside || (at >= p.low && at + SOURCE_BYTES <= p.high)) {
-              held[u].whole = *(const SOURCE_VECTOR*)at;
-            } else {
-              const u32 word = read_edge(at, p.low, p.high);
-#pragma unroll
-              for (u32 b = 0; b < SOURCE_BYTES; ++b) held[u].byte[b] = (u8)(word >> 8 * b);
-            }
-          }
-        } else if (GLOBAL_SWIZZLED) {
-          const i64 offset = swizzled(from + r.offset + along, p.source_mask, p.source_swizzle);
-          held[u].whole = *(const SOURCE_VECTOR*)(p.source + offset);
-          place[u] = join(r.place, behind(along, p));
-        } else {
-          held[u].whole = *(const SOURCE_VECTOR*)(base + along + r.offset);
-          place[u] = join(r.place, behind(along, p));
-        }
-      }
-      walk.next(c.source);
-    }
-#pragma unroll
-    for (u32 u = 0; u < LOADS; ++u)
-      if (place[u] != ~0u) {
-#pragma unroll
-        for (u32 i = 0; i < SOURCE_BYTES / PIECE_BYTES; ++i)
-          *(PIECE*)(shared + join(place[u], p.pieces[i])) = held[u].part[i];
-      }
-  }
+  if (!SOURCE_SHIFT || (base - SOURCE_BYTES >= p.low && base + p.reach + 2 * SOURCE_BYTES <= p.high))
+    load_rows<true>(p, c, from, misplaced);
+  else
+    load_rows<false>(p, c, from, misplaced);
+  const Written rows(p, c);
+  const bool looked = STEADY && !LISTED && !DESTINATION_SHIFT && rows.more(c);
+  const u32 steady = looked ? ((const u16*)(p.tables + c.list))[rows.walk.along] : 0;
+  if (ASYNC) asm volatile("cp.async.wait_all;" ::: "memory");
   __syncthreads();
-  u8* const target = p.destination + to;
-  const u16* const list = (const u16*)(p.tables + c.list);
-  Walk out_walk(c.destination);
-#pragma unroll 4
-  for (; out_walk.row < c.destination.count; out_walk.next(c.destination)) {
-    if (!out_walk.live(c.destination)) continue;
-    const u32 along = out_walk.along;
-    const Row r = read_row(p.tables + c.destination.table, out_walk.row, p.destination_step, p.destination_pitch, p);
-    u32 x = r.place + misplaced;
-    Stored out;
-    if (DESTINATION_SHIFT) {
-      u8* start = target + r.offset;
-      const int index = (int)(along * PER_VECTOR) - (int)((u32)(u64)start % DESTINATION_BYTES / ELEMENT_BYTES);
-      if (index >= (int)c.own || (index < 0 && !first)) continue;
-      if (!LISTED) x += index * p.pitch;
-      if (index >= 0 && index + PER_VECTOR <= c.held) {
-#pragma unroll
-        for (u32 v = 0; v < PER_VECTOR; ++v)
-          out.part[v] = *(const ELEMENT*)(shared + x + (LISTED ? list[index + v] : v * p.pitch));
-        *(DESTINATION_VECTOR*)(start + index * (int)ELEMENT_BYTES) = out.whole;
-      } else {
-        for (int v = 0; v < (int)PER_VECTOR; ++v)
-          if (index + v >= 0 && index + v < (int)c.own)
-            *(ELEMENT*)(start + (index + v) * (int)ELEMENT_BYTES) =
-                *(const ELEMENT*)(shared + x + (LISTED ? list[index + v] : v * p.pitch));
-      }
-    } else {
-      Places places;
-      if (LISTED) {
-#pragma unroll
-        for (u32 i = 0; i < 2 * PER_VECTOR / sizeof(PLACES); ++i)
-          places.part[i] = ((const PLACES*)(list + along * PER_VECTOR))[i];
-      } else {
-        x = join(x, list[along]);
-      }
-#pragma unroll
-      for (u32 v = 0; v < PER_VECTOR; ++v)
-        out.part[v] = *(const ELEMENT*)(shared + join(x, LISTED ? places.at[v] : p.spread[v]));
-      i64 offset = r.offset + along * DESTINATION_BYTES;
-      if (GLOBAL_SWIZZLED) offset = swizzled(to + offset, p.destination_mask, p.destination_swizzle) - to;
-      *(DESTINATION_VECTOR*)(target + offset) = out.whole;
-    }
-  }
+  if (!DESTINATION_SHIFT)
+    store_vectors(p, c, to, misplaced, rows, steady);
+  else if (!first && c.held - c.own >= GRAIN / ELEMENT_BYTES - 1)
+    store_shifted<true>(p, c, p.destination + to, first, misplaced, rows);
+  else
+    store_shifted<false>(p, c, p.destination + to, first, misplaced, rows);
 }
 """
 
@@ -228,8 +359,14 @@ struct Runs {
   i64 source_start, destination_start;
   u32 before, after, source_rest, destination_rest;
   u64 source_mask, destination_mask; int source_swizzle, destination_swizzle;
+  u32 source_flip, destination_flip, parity, spare;
+  i64 step;
   Digit digits[2 * MAX_DIGITS];
 };
+// An element of 4 bits by its number; flip: the first of a byte lies in its upper half.
+__device__ __forceinline__ u32 nibble(const u8* memory, i64 at, u32 flip) {
+  return memory[at >> 1] >> 4 * ((u32)(at & 1) ^ flip) & 15;
+}
 __device__ __forceinline__ u64 taken(u64& rest, const Digit& d) {
   const u64 quotient = WIDE ? rest / d.size : (u64)divided((u32)rest, d.magic, d.shift);
   const u64 digit = rest - quotient * d.size;
@@ -272,15 +409,35 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_runs(const __grid_con
           to += (i64)digit * p.digits[m].destination;
         }
       }
+      i64 next = from + p.step;
       if (GLOBAL_SWIZZLED) from = swizzled(from, p.source_mask, p.source_swizzle);
+      if (GLOBAL_SWIZZLED && PAIRED) next = swizzled(next, p.source_mask, p.source_swizzle);
       if (GLOBAL_SWIZZLED) to = swizzled(to, p.destination_mask, p.destination_swizzle);
-      held[u] = *(const SOURCE_VECTOR*)(p.source + from);
       place[u] = to;
+      if (PAIRED) {
+        const u32 one = nibble(p.source, from, p.source_flip), other = nibble(p.source, next, p.source_flip);
+        *(u8*)&held[u] = (u8)(one << 4 * p.destination_flip | other << 4 * (1 - p.destination_flip));
+        place[u] = to >> 1;
+      } else if (NIBBLES) {
+        *(u8*)&held[u] = (u8)nibble(p.source, from, p.source_flip);
+      } else {
+        held[u] = *(const SOURCE_VECTOR*)(p.source + from);
+      }
     }
   }
 #pragma unroll
-  for (u32 u = 0; u < LOADS; ++u)
-    if (begin + u * THREADS < p.total) *(SOURCE_VECTOR*)(p.destination + place[u]) = held[u];
+  for (u32 u = 0; u < LOADS; ++u) {
+    if (begin + u * THREADS >= p.total) continue;
+    if (NIBBLES && !PAIRED) {
+      // Of each byte one launch writes one half, the other launch the other.
+      if ((u32)(place[u] & 1) != p.parity) continue;
+      u8* const byte = p.destination + (place[u] >> 1);
+      const u32 at = 4 * (p.parity ^ p.destination_flip);
+      *byte = (u8)((*byte & ~(15u << at)) | *(const u8*)&held[u] << at);
+    } else {
+      *(SOURCE_VECTOR*)(p.destination + place[u]) = held[u];
+    }
+  }
 }
 """
 
@@ -314,16 +471,25 @@ def copy_tile(
     listed: bool = False,
     steady: bool = False,
     affine: bool = False,
+    columns: int = 1,
+    pitch: int = 0,
+    skew: int = 0,
 ) -> KernelSource:
     """The kernel of tiles. Vectors of the two sides and pieces, in which a vector goes to shared memory, in bytes.
 
     shifts: the side's rows may start between two words. swizzled: shared memory is, and places share no bit.
     global_swizzled: the offsets of a side are. steady: threads stay in their column of vectors. affine: rows are one
-    mode. listed: the places of a destination's vector have no fixed distances, and are listed one by one.
+    mode. listed: the places of a destination's vector have no fixed distances, and are listed one by one. columns: of
+    the source, that a thread reads at once and writes to as many rows of the destination. pitch: bytes from one
+    element of a destination's vector to the next in shared memory, folded in; 0: a parameter. skew: bytes that each
+    vector's worth of a destination's row that starts between two words lies further on.
     """
+    asynchronous = piece_bytes == source_bytes >= ASYNCHRONOUS
     constants = {
         "THREADS": MAX_THREADS,
-        "LOADS": max(1, min(8 if shifts[0] else 16, 64 // source_bytes)),
+        "LOADS": 4 if asynchronous else max(1, min(8, 64 // source_bytes)),
+        "ASYNC": int(asynchronous),
+        "GRAIN": max(GRAIN, destination_bytes),
         "ELEMENT_BYTES": element_bytes,
         "SOURCE_BYTES": source_bytes,
         "DESTINATION_BYTES": destination_bytes,
@@ -336,12 +502,15 @@ def copy_tile(
         "STEADY": int(steady),
         "AFFINE": int(affine),
         "LISTED": int(listed),
+        "COLUMNS": columns,
+        "PITCH": pitch,
+        "SKEW": skew,
         "MAX_DIGITS": MAX_DIGITS,
         "MAX_CLASSES": MAX_CLASSES,
     }
     kernel = make_kernel(
         "copy_tile",
-        _types(element_bytes, source_bytes, destination_bytes, piece_bytes) + _SHARED + _TILE,
+        _types(element_bytes, source_bytes, destination_bytes, piece_bytes, columns) + _SHARED + _TILE,
         constants,
         shared_bytes,
         ("plan",),
@@ -349,26 +518,40 @@ def copy_tile(
     return replace(kernel, threads=threads)
 
 
-def copy_runs(vector_bytes: int, *, general: bool = False, wide: bool = False, swizzled: bool = False) -> KernelSource:
-    """The kernel of runs, in vectors of `vector_bytes`. wide: there are 2**31 vectors or more."""
+def copy_runs(
+    vector_bytes: int,
+    *,
+    general: bool = False,
+    wide: bool = False,
+    swizzled: bool = False,
+    nibbles: bool = False,
+    paired: bool = False,
+) -> KernelSource:
+    """The kernel of runs, in vectors of `vector_bytes`. wide: there are 2**31 vectors or more.
+
+    nibbles: elements are halves of bytes, and offsets count them. paired: two of them are a byte of the destination.
+    """
     constants = {
         "THREADS": 256,
         "LOADS": 4,
         "GENERAL": int(general),
         "WIDE": int(wide),
         "GLOBAL_SWIZZLED": int(swizzled),
+        "NIBBLES": int(nibbles),
+        "PAIRED": int(paired),
         "MAX_DIGITS": MAX_DIGITS,
     }
     body = _types(vector_bytes, vector_bytes, vector_bytes, vector_bytes) + _SHARED + _RUNS
     return make_kernel("copy_runs", body, constants, 0, ("plan",))
 
 
-def _types(element: int, source: int, destination: int, piece: int) -> str:
+def _types(element: int, source: int, destination: int, piece: int, columns: int = 1) -> str:
     names = {
         "ELEMENT": element,
         "SOURCE_VECTOR": source,
         "DESTINATION_VECTOR": destination,
         "PIECE": piece,
         "PLACES": min(16, 2 * destination // element),
+        "COLUMN_VECTOR": element * columns,
     }
     return "".join(f"typedef {_TYPES[size]} {name};\n" for name, size in names.items())

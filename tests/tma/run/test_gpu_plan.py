@@ -51,7 +51,7 @@ def planned(a: ArrayView, b: ArrayView, tuning: Tuning | None = None) -> tuple[L
     refinement = refine(Layout(a.shape, a.strides), Layout(b.shape, b.strides))
     assert refinement is not None
     starts = [start * a.element_bytes for start in refinement.starts]
-    return box_launches(refinement, a.dtype, (a.address + starts[0], b.address + starts[1]), 132, tuning)
+    return box_launches(refinement, a.element_bytes, (a.address + starts[0], b.address + starts[1]), 132, tuning)
 
 
 def carry_out(plan: LaunchPlan, source: NDArray[np.uint8], destination: NDArray[np.uint8]) -> None:
