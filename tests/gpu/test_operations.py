@@ -162,7 +162,7 @@ def emulated(operations: list[TmaOperation], gmem: np.ndarray[Any, Any], base: i
 def launched(source: KernelSource, device: Device, raw: bytes, images: DeviceBuffer, record: WaitRecord) -> None:
     kernel = load_kernel(source, device)
     PreparedLaunch(kernel, source.cluster, Parameters((raw, images.address, record.address))).launch()
-    record.check(source.name, load_map=raw)
+    record.check(source.name, loads=[(raw, 1)])
 
 
 @pytest.mark.parametrize("name", CASES)
