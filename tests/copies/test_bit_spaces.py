@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cute_py.copies.registers.bit_spaces import (
+    coefficients,
     combined,
     common_complement,
-    coordinates,
     independent,
     intersection,
     kernel,
@@ -33,9 +33,9 @@ def test_independent_vectors_span_what_all_span(candidates: tuple[int, ...], bes
 
 
 @given(vectors, st.integers(0, (1 << BITS) - 1))
-def test_coordinates_give_the_vector_back(candidates: tuple[int, ...], vector: int) -> None:
+def test_coefficients_give_the_vector_back(candidates: tuple[int, ...], vector: int) -> None:
     basis = independent(candidates)
-    found = coordinates(vector, basis)
+    found = coefficients(vector, basis)
     assert (found is None) == (vector not in span(basis))
     assert found is None or combined(basis, found) == vector
 
@@ -62,7 +62,7 @@ def test_the_kernel_goes_to_zero(images: tuple[int, ...]) -> None:
     basis = SPACE[: len(images)]
     found = kernel(basis, images)
     assert len(found) == len(images) - len(independent(images))
-    assert all(combined(images, coordinates(x, basis) or 0) == 0 for x in found)
+    assert all(combined(images, coefficients(x, basis) or 0) == 0 for x in found)
 
 
 @given(st.lists(st.integers(0, 63), max_size=7).map(tuple), st.integers(0, 127))

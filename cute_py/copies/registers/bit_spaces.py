@@ -1,4 +1,4 @@
-"""Subspaces of F2**n, their vectors as integers: bases, intersections, coordinates, common complements.
+"""Subspaces of F2**n, their vectors as integers: bases, intersections, coefficients, common complements.
 
 Two subspaces of the same dimension have a common complement: with I their intersection, s and d bases of the rest of
 each, and c whatever is in neither sum, the vectors s[i] ^ d[i] and c span one.
@@ -45,10 +45,10 @@ def independent(candidates: Iterable[int], besides: Iterable[int] = ()) -> Vecto
     return tuple(found)
 
 
-def coordinates(vector: int, basis: Sequence[int]) -> int | None:
+def coefficients(vector: int, basis: Sequence[int]) -> int | None:
     """Bits c with `combined(basis, c) == vector`, of independent vectors; None outside of their span.
 
-    >>> coordinates(6, (4, 1, 2)), coordinates(8, (4, 1, 2))
+    >>> coefficients(6, (4, 1, 2)), coefficients(8, (4, 1, 2))
     (5, None)
     """
     rows: list[tuple[int, int]] = []

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 from cute_py.copies.registers.bit_spaces import (
     Vectors,
+    coefficients,
     combined,
     common_complement,
-    coordinates,
     independent,
     intersection,
     kernel,
@@ -88,9 +88,9 @@ def plan_lanes(sides: Sides, word_bits: int) -> LanePlan | None:
     target = (*sides.target_values, *sides.target_threads[:lane_bits])
     if len(independent(source)) != len(source) or len(target) != len(source) or len(sides.target_values) != p:
         return None
-    columns = [coordinates(offset, source) for offset in target]
+    columns = [coefficients(offset, source) for offset in target]
     moved = [
-        coordinates(x ^ y, source)
+        coefficients(x ^ y, source)
         for x, y in zip(sides.source_threads[lane_bits:], sides.target_threads[lane_bits:], strict=True)
     ]
     matrix = tuple(c for c in columns if c is not None)
@@ -113,7 +113,7 @@ def _with(matrix: Vectors, shifts: Vectors, p: int, lane_bits: int, together: in
     shared = intersection(values, values_y)
     sums = independent((*lanes, *lanes_y))
     likely = (*values[:word_bits], *values_y[:word_bits], *shared)
-    inside = [v for v in likely if coordinates(v, shared) is not None]
+    inside = [v for v in likely if coefficients(v, shared) is not None]
     packed = independent(inside, sums)[:together]
     if len(packed) < together:
         return None
@@ -121,7 +121,7 @@ def _with(matrix: Vectors, shifts: Vectors, p: int, lane_bits: int, together: in
     low = (1 << together) - 1
 
     def place(x: int) -> int:
-        return (coordinates(x, basis) or 0) & low
+        return (coefficients(x, basis) or 0) & low
 
     if any(place(shift) for shift in shifts):
         return None
@@ -132,7 +132,7 @@ def _with(matrix: Vectors, shifts: Vectors, p: int, lane_bits: int, together: in
     def lane(x: int) -> int:
         return x >> p
 
-    stays = kernel(space, [lane(x) ^ (coordinates(x, matrix) or 0) >> p for x in space])
+    stays = kernel(space, [lane(x) ^ (coefficients(x, matrix) or 0) >> p for x in space])
     size = len(space)
     if len(independent((*stays, *own))) == len(independent((*stays, *own_y))) == size:
         across = common_complement(stays, intersection(stays, own), intersection(stays, own_y))
@@ -141,12 +141,12 @@ def _with(matrix: Vectors, shifts: Vectors, p: int, lane_bits: int, together: in
     cut = len(across)
 
     def part(x: int, side: Vectors) -> int:
-        return (coordinates(x, (*across, *side)) or 0) >> cut
+        return (coefficients(x, (*across, *side)) or 0) >> cut
 
     select = [part(x, own) for x in lanes]
     keep = [part(x, own_y) for x in lanes_y]
     to_round = [part(x, own) for x in own_y]
-    from_round = [coordinates(1 << k, to_round) or 0 for k in range(len(own))]
+    from_round = [coefficients(1 << k, to_round) or 0 for k in range(len(own))]
     steps = tuple(lane(combined(own_y, from_round[k])) for k in range(len(own)))
     source_lanes = [lane(x ^ combined(own_y, k)) for x, k in zip(lanes_y, keep, strict=True)]
     for shift in shifts:
@@ -159,7 +159,7 @@ def _with(matrix: Vectors, shifts: Vectors, p: int, lane_bits: int, together: in
     where: dict[int, tuple[int, int]] = {}
     for k in range(count):
         for i in range(1 << together):
-            where[coordinates(combined(own_y, k) ^ combined(packed, i), values_y) or 0] = (k, i)
+            where[coefficients(combined(own_y, k) ^ combined(packed, i), values_y) or 0] = (k, i)
     return LanePlan(
         packed=words,
         select=tuple(select),
@@ -178,5 +178,5 @@ def stages(columns: Sequence[int]) -> list[tuple[int, int]]:
     [(3, 1), (4, 2)]
     """
     basis = independent(columns)
-    parts = [coordinates(c, basis) or 0 for c in columns]
+    parts = [coefficients(c, basis) or 0 for c in columns]
     return [(sum(1 << k for k, c in enumerate(parts) if c >> j & 1), b) for j, b in enumerate(basis)]
