@@ -98,15 +98,14 @@ def _text(name: str) -> str:
     try:
         with open(name, "rb") as file:
             data = file.read(MAX_TEXT + 1)
-        if len(data) > MAX_TEXT:
-            raise FileFormatError(f"{name}: larger than {MAX_TEXT} bytes; no request is")
-        return data.decode()
-    except FileFormatError:
-        raise
-    except UnicodeDecodeError:
-        raise FileFormatError(f"{name}: not text (it is not UTF-8)") from None
     except (OSError, ValueError) as error:
         raise FileFormatError(f"{name}: can't be read: {getattr(error, 'strerror', None) or error}") from None
+    if len(data) > MAX_TEXT:
+        raise FileFormatError(f"{name}: larger than {MAX_TEXT} bytes; no request is")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise FileFormatError(f"{name}: not text (it is not UTF-8)") from None
 
 
 def _is_file(path: Path) -> bool:
@@ -147,11 +146,10 @@ def request_of(options: argparse.Namespace) -> TensorMap:
     """The request that the arguments describe."""
     only_one(options.request, options.npy)
     if options.request is not None:
+        text = _text(options.request)
         try:
-            parsed = json.loads(_text(options.request))
-        except (json.JSONDecodeError, RecursionError, ValueError) as error:
-            if isinstance(error, FileFormatError):
-                raise
+            parsed = json.loads(text)
+        except (RecursionError, ValueError) as error:
             name = "standard input" if options.request == "-" else options.request
             if isinstance(error, json.JSONDecodeError) and _at_the_end(error):
                 kept = len(error.doc)
