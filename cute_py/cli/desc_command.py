@@ -118,7 +118,8 @@ def _is_file(path: Path) -> bool:
 def map_of(source: str) -> bytes:
     """The bytes of a map given on the command line."""
     if source == "-":
-        return _from_standard_input()
+        data = standard_input()  # bytes, which every map has zeros in, or a text
+        return read_map(data if b"\0" in data else data.decode("utf-8", "replace"))
     path = Path(source)
     if _is_file(path):
         return read_map(path)
@@ -128,13 +129,6 @@ def map_of(source: str) -> bytes:
         if "\n" in source or not re.search(r"[./\\]", source[:200]):
             raise
         raise FileFormatError(f"{source[:200]}: no such file, and not the text of a tensor map") from None
-
-
-def _from_standard_input() -> bytes:
-    data = standard_input()
-    if b"\0" in data:  # bytes, which every map has zeros in, and no text
-        return read_map(data)
-    return read_map(data.decode("utf-8", "replace"))
 
 
 def _at_the_end(error: json.JSONDecodeError) -> bool:
