@@ -23,6 +23,7 @@ from cute_py.draw.picture import Picture
 from cute_py.draw.table import TONES, Cell, Legend, Table, axis_limit, brackets, cut_note, grid, shown, tone_legend
 from cute_py.dtypes import DTypeLike, as_dtype, is_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.layout.analysis import BANK_BYTES, BANKS
 from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coordinate import idx2crd
@@ -41,8 +42,6 @@ Value: TypeAlias = int | ArithTuple | ScaledBasis
 Sizes: TypeAlias = "int | tuple[Sizes, ...]"
 Color = Literal["value", "bank", "thread", "tile"]
 COLORS: tuple[Color, ...] = ("value", "bank", "thread", "tile")
-BANKS = 32
-BANK_BYTES = 4
 MOST_LAYOUTS = 16
 """Layouts that one picture compares."""
 MOST_FOUND = 4096

@@ -16,10 +16,8 @@ from cute_py.tmem.copy_request import CopyAsync
 from cute_py.tmem.demonstration import SMEM_ADDRESS, Demonstration
 from cute_py.tmem.execute import run
 from cute_py.tmem.memory_picture import cell_text, picture
-from cute_py.tmem.tensor_memory import NOT_A_SOURCE, TensorMemory
+from cute_py.tmem.tensor_memory import NOT_A_SOURCE, SLAB, TensorMemory
 
-SLAB = 32
-"""Lanes that one warp reads."""
 LANES_OF_A_SLAB = 9
 """Rows for the lanes of a warp, the one of the gap included."""
 MOST_COLUMNS = 16

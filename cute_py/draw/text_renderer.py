@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cute_py.draw.render_svg import wrapped
-from cute_py.draw.table import OUTSIDE, BracketRow, Cell, Table
+from cute_py.draw.table import GAP, OUTSIDE, BracketRow, Cell, Table
 
-GAP = "…"
 HATCHED = "/"
 WIDTH = 118
 """Characters of a line, as far as cells and words allow."""

@@ -17,10 +17,11 @@ from cute_py.atom.mma_atom import MmaAtom
 from cute_py.atom.mma_atoms import mma_atom
 from cute_py.atom.tiled_copy import Side, TiledCopy
 from cute_py.atom.tiled_mma import TiledMma, make_tiled_mma
-from cute_py.draw.layouts import BANK_BYTES, BANKS, Sizes, equals, expect_element_bits, plain, plane_of
+from cute_py.draw.layouts import Sizes, equals, expect_element_bits, plain, plane_of
 from cute_py.draw.picture import Picture
-from cute_py.draw.shared_memory import LINE, UNIT
+from cute_py.draw.shared_memory import UNIT, UNITS, line_grid, passes
 from cute_py.draw.table import (
+    GAP,
     TONES,
     Bracket,
     BracketRow,
@@ -36,6 +37,7 @@ from cute_py.draw.table import (
 )
 from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given
 from cute_py.layout import Layout, cosize, product_each, size, static
+from cute_py.layout.analysis import BANK_BYTES, BANKS, LINE_BYTES
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import coprofile, domain_of
 from cute_py.layout.recast import as_position_independent_swizzle_layout
@@ -214,7 +216,7 @@ def draw_mma(mma: TiledMma | MmaAtom | str) -> Picture:
         rows.append((*own, _BLANK, *(None if i is None or j is None else cell["C"](i, j) for j in wide)))
 
     def labels(axis: Sequence[int | None]) -> list[str]:
-        return ["…" if i is None else str(i) for i in axis]
+        return [GAP if i is None else str(i) for i in axis]
 
     start = len(deep) + 1
     across = (Bracket(0, len(deep), f"A: K {k}"), Bracket(start, start + len(wide), f"C, and B above: N {n}"))
@@ -309,12 +311,11 @@ def draw_ldmatrix(
     units: dict[int, list[int]] = {}
     for lane, offset in enumerate(lanes):
         units.setdefault(offset * width // 8 // UNIT, []).append(lane)
-    lines = sorted({unit * UNIT // LINE for unit in units})
-    per_line = LINE // UNIT
+    lines = sorted({unit // UNITS for unit in units})
 
     def cell(line: int, unit: int) -> Cell:
-        own = units.get(line * per_line + unit, [])
-        byte, bank = line * LINE + unit * UNIT, unit * UNIT // BANK_BYTES % BANKS
+        own = units.get(line * UNITS + unit, [])
+        byte, bank = line * LINE_BYTES + unit * UNIT, unit * UNIT // BANK_BYTES % BANKS
         if not own:
             return Cell("", f"byte {byte}, bank {bank}: no lane names it")
         places = ", ".join(f"lane {lane}" for lane in own)
@@ -322,21 +323,16 @@ def draw_ldmatrix(
         return Cell(",".join(f"L{lane}" for lane in own), title, own[0] // 8)
 
     matrices = sorted({lane // 8 for lane in range(len(lanes))})
-    table = grid(
+    table = line_grid(
         lines,
-        range(per_line),
         cell,
-        lambda line: f"{line * LINE}",
-        lambda unit: f"{4 * unit}-{4 * unit + 3}",
-        row_axis="shared byte (a line is 128 bytes; lines without an address are left out)",
-        column_axis="banks",
+        "a line is 128 bytes; lines without an address are left out",
         legends=(tone_legend("colour: the 8 x 8 matrix", [f"lanes {8 * i}-{8 * i + 7}" for i in matrices]),),
     )
     notes = []
     for i in matrices:
-        groups = [offset * width // 8 // UNIT for offset in dict.fromkeys(lanes[8 * i : 8 * i + 8])]
-        passes = max(sum(1 for g in groups if g % per_line == bank) for bank in range(per_line))
-        notes.append(f"matrix {i}: lanes {8 * i}-{8 * i + 7} in {counted(passes, 'pass')}")
+        count = passes(offset * width // 8 // UNIT for offset in dict.fromkeys(lanes[8 * i : 8 * i + 8]))
+        notes.append(f"matrix {i}: lanes {8 * i}-{8 * i + 7} in {counted(count, 'pass')}")
     verb = "stores to" if stored else "reads"
     return Picture(f"{copy.atom.name} {verb} {smem}, step {step} of warp {warp}", (table,), tuple(notes))
 
