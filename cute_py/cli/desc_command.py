@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -108,21 +109,13 @@ def _text(name: str) -> str:
         raise FileFormatError(f"{name}: not text (it is not UTF-8)") from None
 
 
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except (OSError, ValueError):  # The text of a map is too long for a file's name.
-        return False
-
-
 def map_of(source: str) -> bytes:
     """The bytes of a map given on the command line."""
     if source == "-":
         data = standard_input()  # bytes, which every map has zeros in, or a text
         return read_map(data if b"\0" in data else data.decode("utf-8", "replace"))
-    path = Path(source)
-    if _is_file(path):
-        return read_map(path)
+    if os.path.isfile(source):  # no error for the text of a map, which is too long for a file's name
+        return read_map(Path(source))
     try:
         return read_map(source)
     except ParseError:
@@ -161,7 +154,7 @@ def request_of(options: argparse.Namespace) -> TensorMap:
     if options.box is None:
         raise InvalidValueError("a request needs --box, and --npy or --dtype, --dims and --strides, or --request")
     if options.npy is not None:
-        if options.npy != "-" and Path(options.npy).exists() and not _is_file(Path(options.npy)):
+        if options.npy != "-" and Path(options.npy).exists() and not os.path.isfile(options.npy):
             raise FileFormatError(f"{options.npy or '(empty name)'}: not a file")
         with file_of(options.npy) as name:
             if lacking := truncated(name):

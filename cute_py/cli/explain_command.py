@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import os
 
 import cute_py as cute
 from cute_py.cli.arguments import MAX_TEXT, STANDARD_INPUT, json_option, report, text_of
@@ -50,12 +50,7 @@ def _text(argument: str) -> str:
     Raises:
         FileFormatError: a file that can't be read, or of more than 1 MiB.
     """
-    try:
-        path = Path(argument) if "\n" not in argument and len(argument) < 4096 else None
-        is_file = path is not None and argument != STANDARD_INPUT and path.is_file()
-    except (OSError, ValueError):  # a name that no file can have
-        is_file = False
-    if not is_file:
+    if argument == STANDARD_INPUT or "\n" in argument or not os.path.isfile(argument):
         return text_of(argument)
     try:
         with open(argument, "rb") as file:

@@ -167,13 +167,14 @@ def table_of(
     cell: Callable[[int, int, str, Value], Cell],
     tables: int = 1,
     legends: tuple[Legend, ...] = (),
+    begin: str = "",
 ) -> Table:
     """The table of a layout or tensor.
 
     Args:
         cell: (row, column, path, value) -> Cell; the path is the coordinate, and the sum that the strides make of it:
             '(1,6) -> 1*8 + 6*1'.
-        tables: how many the picture has; legends: of the colours.
+        tables: how many the picture has; legends: of the colours; begin: what the sum begins with, such as '5 + '.
     """
     down, across = plane.down, plane.across
     limit = axis_limit(down.size, across.size, tables)
@@ -181,7 +182,7 @@ def table_of(
     return grid(
         rows,
         columns,
-        lambda i, j: cell(i, j, f"{plane.coordinate(i, j)} -> {plane.sum_of(i, j)}", plane.value(i, j)),
+        lambda i, j: cell(i, j, f"{plane.coordinate(i, j)} -> {begin}{plane.sum_of(i, j)}", plane.value(i, j)),
         title=title,
         row_axis=str(down),
         column_axis=str(across),
@@ -468,10 +469,7 @@ def draw_tensor(tensor: Tensor) -> Picture:
     unit = unit_of([layout])
     legend = value_legend(unit, "element" if isinstance(start, int) else "mode 0 of the coordinate")
 
-    plane = plane_of(tensor)
-
     def cell(i: int, j: int, path: str, value: Value) -> Cell:
-        path = f"{plane.coordinate(i, j)} -> {begin}{plane.sum_of(i, j)}"
         return Cell(plain(value), equals(path, plain(value)), _first(value) // unit % TONES)
 
-    return Picture(str(tensor), (table_of("", plane, cell, legends=(legend,)),))
+    return Picture(str(tensor), (table_of("", plane_of(tensor), cell, legends=(legend,), begin=begin),))

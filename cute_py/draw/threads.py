@@ -8,6 +8,7 @@ is value 1 of thread 3. Each thread has its own colour.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, Final, TypeAlias
 
 from cute_py.argument_checks import expect, expect_integer, expect_integers
@@ -17,6 +18,7 @@ from cute_py.atom.mma_atom import MmaAtom
 from cute_py.atom.mma_atoms import mma_atom
 from cute_py.atom.tiled_copy import Side, TiledCopy
 from cute_py.atom.tiled_mma import TiledMma, make_tiled_mma
+from cute_py.draw.element_path import tuple_text
 from cute_py.draw.layouts import Sizes, equals, expect_element_bits, plain, plane_of
 from cute_py.draw.picture import Picture
 from cute_py.draw.shared_memory import UNIT, UNITS, line_grid, passes
@@ -96,18 +98,18 @@ def draw_tv(layout: Layout | Tensor, tile: Sizes) -> Picture:
         raise InvalidTypeError(f"tile = {given(tile)}; must be a shape of known sizes") from None
     if not 1 <= len(sizes) <= 2 or any(n < 1 for n in sizes):
         raise InvalidValueError(f"tile = {given(tile)}; must have one or two modes of size 1 or more")
-    rows, columns = sizes if len(sizes) == 2 else (1, sizes[0])
-    table = _tv_table("", layout, rows, columns, (len(sizes) == 2, f"mode {len(sizes) - 1} of the tile"))
-    size = "(" + ",".join(map(str, sizes)) + ")"
-    return Picture(
-        f"{layout} on a tile of {size}", (table,), _holder_notes(_holders(layout, rows, columns), rows * columns)
-    )
+    holders = _holders(layout, *_plane_sizes(sizes))
+    table = _tv_table("", layout, holders, sizes)
+    return Picture(f"{layout} on a tile of {tuple_text(sizes)}", (table,), _holder_notes(holders, prod(sizes)))
 
 
-def _tv_table(
-    title: str, layout: Layout | Tensor, rows: int, columns: int, axes: tuple[bool, str], tables: int = 1
-) -> Table:
-    holders = _holders(layout, rows, columns)
+def _plane_sizes(tile: Sequence[int]) -> tuple[int, int]:
+    """Rows and columns of a tile of one or two modes."""
+    return (tile[0], tile[1]) if len(tile) == 2 else (1, tile[0])
+
+
+def _tv_table(title: str, layout: Layout | Tensor, holders: Holders, tile: Sequence[int], tables: int = 1) -> Table:
+    rows, columns = _plane_sizes(tile)
     limit = axis_limit(rows, columns, tables)
     down, across = shown(rows, limit), shown(columns, limit)
     path = _path_of(layout)
@@ -116,8 +118,8 @@ def _tv_table(
         across,
         lambda i, j: _held((i, j), holders.get((i, j), []), path),
         title=title,
-        row_axis="mode 0 of the tile" if axes[0] else "",
-        column_axis=axes[1],
+        row_axis="mode 0 of the tile" if len(tile) == 2 else "",
+        column_axis=f"mode {len(tile) - 1} of the tile",
         notes=cut_note(rows, columns, down, across),
         legends=_legends(plane_of(layout).down.size),
     )
@@ -273,14 +275,12 @@ def draw_copy(copy: TiledCopy | CopyAtom) -> Picture:
         threads, atom = int(copy.size()), copy.atom
     else:
         raise InvalidTypeError(f"draw_copy takes a tiled copy or an atom, got {type(copy).__name__} {given(copy)}")
-    rows, columns = (1, tile[0]) if len(tile) == 1 else tile
-    axes = (len(tile) == 2, f"mode {len(tile) - 1} of the tile")
-    names = ("source", "destination")
-    tables = tuple(
-        [_tv_table(f"{name}: {side}", side, rows, columns, axes, 2) for name, side in zip(names, sides, strict=True)]
-    )
+    tables = [
+        _tv_table(f"{name}: {side}", side, _holders(side, *_plane_sizes(tile)), tile, 2)
+        for name, side in zip(("source", "destination"), sides, strict=True)
+    ]
     kind = "bits" if atom.dtype is None else atom.dtype.name
-    return Picture(f"{atom.name} of {kind}: {counted(threads, 'thread')}", tables)
+    return Picture(f"{atom.name} of {kind}: {counted(threads, 'thread')}", tuple(tables))
 
 
 def draw_ldmatrix(
