@@ -217,8 +217,7 @@ class Run:
         coords, offset = expect_integers(coords, "coordinates"), _offset(offset)
         expect(barrier, Mbarrier, "barrier")
         name = f"load {self._next()} at {coords}"
-        data = self._map(descriptor, name)
-        this = self._footprint(name, data, coords, offset, mode, im2col_offsets)
+        data, this = self._operands(name, descriptor, coords, offset, mode, im2col_offsets)
         self._check_conflict("two loads into the same bytes", self.flights, this)
         self._check_conflict("overwrites a stage that is still being read", self._reading, this)
         self._check_conflict("overwrites the source of a store before its group was read", self._unread(), this)
@@ -303,8 +302,7 @@ class Run:
         coords, offset = expect_integers(coords, "coordinates"), _offset(offset)
         kind = None if op is None else reduction(op)
         name = f"{kind or 'store'} {self._next()} at {coords}"
-        data = self._map(descriptor, name)
-        this = self._footprint(name, data, coords, offset, mode)
+        data, this = self._operands(name, descriptor, coords, offset, mode)
         self._check_conflict("store without fence.proxy.async after ordinary writes", self._ordinary, this)
         self._check_conflict("store before the load of its source was waited for", self.flights, this)
         self.groups[-1].append(this)
@@ -343,32 +341,28 @@ class Run:
         self._count += 1
         return self._count - 1
 
-    def _map(self, descriptor: Descriptor | int, name: str) -> Descriptor:
-        """The tensor map that the engine sees for an address; anything else is the map itself."""
-        if not isinstance(descriptor, int):
-            return descriptor
-        if self.maps is None:
-            raise InvalidTypeError(
-                f"{name} names its map by an address, {descriptor:#x}; without `maps` it must be bytes or a request"
-            )
-        data, ordering = self.maps.read(descriptor, agent=self.agent)
-        if not ordering.ordered:
-            self._note(Race(f"tensor map is {ordering}", 0, 0, f"the write of the map at 0x{descriptor:x}", name))
-        return data
-
-    def _footprint(
+    def _operands(
         self,
         name: str,
-        descriptor: Descriptor,
+        descriptor: Descriptor | int,
         coords: Sequence[int],
         offset: int,
         mode: str | None,
         offsets: Sequence[int] = (),
-    ) -> Access:
-        """Bytes of shared memory that a tensor copy touches."""
+    ) -> tuple[Descriptor, Access]:
+        """The tensor map that the engine sees, by its address or itself; the shared bytes that a copy touches."""
+        if isinstance(descriptor, int):
+            if self.maps is None:
+                raise InvalidTypeError(
+                    f"{name} names its map by an address, {descriptor:#x}; without `maps` it must be bytes or a request"
+                )
+            address = descriptor
+            descriptor, ordering = self.maps.read(address, agent=self.agent)
+            if not ordering.ordered:
+                self._note(Race(f"tensor map is {ordering}", 0, 0, f"the write of the map at 0x{address:x}", name))
         shape = self.engine.geometry(descriptor, mode)
         *_, rows = checked(shape, [coords], offsets)
-        return Access(name, offset, offset + row_image(shape, rows, self.smem.base + offset).extent)
+        return descriptor, Access(name, offset, offset + row_image(shape, rows, self.smem.base + offset).extent)
 
     def _access(self, offset: int, nbytes: int, who: str) -> Access:
         """Bytes of shared memory that an ordinary access touches."""
