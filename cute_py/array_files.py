@@ -141,21 +141,19 @@ def _npy_lacks(start: bytes, size: int) -> str | None:
     begin = 10 if start[6:7] == b"\1" else 12
     if not NPY_MAGIC.startswith(start[: len(NPY_MAGIC)]):
         return None
-    if size < begin:
-        return _no_length(size, begin)
-    length = int.from_bytes(start[8:begin], "little")
-    if begin + length > size:
-        return _short_header(length, size - begin)
+    if lacking := _header_lacks(int.from_bytes(start[8:begin], "little"), begin, size):
+        return lacking
     shape, dtype, at = _npy_header(start)
     return _short_elements(math.prod(shape) * dtype.itemsize, size - at)
 
 
-def _no_length(size: int, begin: int) -> str:
-    return f"truncated: {counted(size, 'byte')}; the first {begin} should hold the length of the header"
-
-
-def _short_header(length: int, there: int) -> str:
-    return f"truncated: its header has {length} bytes, there {counted_are(there)}"
+def _header_lacks(length: int, begin: int, size: int) -> str | None:
+    """What a file of `size` bytes lacks whose header of `length` bytes begins at `begin`, after its length; or None."""
+    if size < begin:
+        return f"truncated: {counted(size, 'byte')}; the first {begin} should hold the length of the header"
+    if begin + length > size:
+        return f"truncated: its header has {length} bytes, there {counted_are(size - begin)}"
+    return None
 
 
 def _short_elements(wanted: int, there: int) -> str | None:
@@ -262,12 +260,10 @@ def truncated(path: str) -> str | None:
             if Path(path).suffix.lower() != ".safetensors":
                 return _npy_lacks(start, size)
             length = int.from_bytes(start[:8], "little")
-            if size < 8:
-                return _no_length(size, 8)
-            if length > MAX_SAFETENSORS_HEADER:
+            if size >= 8 and length > MAX_SAFETENSORS_HEADER:
                 return None
-            if length > size - 8:
-                return _short_header(length, size - 8)
+            if lacking := _header_lacks(length, 8, size):
+                return lacking
             file.seek(8)
             header = json.loads(file.read(length))
         ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]

@@ -39,12 +39,17 @@ def json_option(
     parser.set_defaults(run=run)
 
 
-def report(options: argparse.Namespace, data: Callable[[], object], text: Callable[[], object]) -> None:
-    """Print what a command found: the data as JSON where --json asks for it, else the text."""
+def report(
+    options: argparse.Namespace,
+    data: Callable[[], object],
+    text: Callable[[], object],
+    say: Callable[[object], None] = print_report,
+) -> None:
+    """Print what a command found: the data as JSON where --json asks for it, else the text (`print` has no colour)."""
     if options.json:
         print(json.dumps(data(), indent=2))
     else:
-        print_report(text())
+        say(text())
 
 
 def integer(text: str) -> int:

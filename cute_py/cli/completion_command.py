@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 from collections.abc import Iterator
 from typing import Final
 
-from cute_py.cli.arguments import json_option
+from cute_py.cli.arguments import json_option, report
 from cute_py.cli.tma_command import VIEWS
 from cute_py.errors import MissingPackageError
 
@@ -81,5 +80,5 @@ def run(options: argparse.Namespace) -> int:
     """Print the script."""
     text = script(options.parser(), options.shell)
     data = {"shell": options.shell, "script": text, "install": INSTALL[options.shell]}
-    print(json.dumps(data, indent=2) if options.json else text.rstrip("\n"))
+    report(options, lambda: data, lambda: text.rstrip("\n"), print)
     return 0

@@ -10,8 +10,9 @@ from __future__ import annotations
 import argparse
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import cute_py as cute
 from cute_py.array_files import SUFFIXES, Array, check_output, read_array, write_array
@@ -35,6 +36,9 @@ from cute_py.tma.atom.tiles import instructions
 from cute_py.tma.descriptor.describe import describe
 from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.limits import architecture
+
+if TYPE_CHECKING:
+    from cute_py.copies.layout_copy import LayoutCopyResult
 
 SHOWN_ELEMENTS: Final = 64
 """A TMA tensor of at most so many elements is printed whole, of a larger one its first corner."""
@@ -295,13 +299,35 @@ def report_data(work: TensorCopy, result: CopyResult[HostArray], source: str) ->
         "instructions_per_tile": atom.instructions,
         "transaction_bytes": result.transaction_bytes,
         "smem_alignment": atom.alignment,
+        **_outcome(result, list(result.warnings)),
+    }
+
+
+def _outcome(result: CopyResult[HostArray] | LayoutCopyResult, warnings: list[str]) -> dict[str, Any]:
+    """What came of a copy, as data."""
+    return {
         "bytes": result.bytes,
         "seconds": round(result.seconds, 6),
         "backend": result.backend,
-        "warnings": list(result.warnings),
+        "warnings": warnings,
         "equal": result.equal,
         "difference": result.difference,
     }
+
+
+def _finish(options: argparse.Namespace, copied: Array, data: dict[str, Any], lines: Callable[[], list[str]]) -> int:
+    """Write the copy where --out says; report the data, or the lines and how it ended. Returns 0 if equal, else 1."""
+    if options.out is not None:
+        note = write_array(options.out, copied, options.key or "tensor")
+        data["out"] = options.out
+        data["warnings"] += [note] if note else []
+    end = [
+        *[f"warning      {w}" for w in data["warnings"]],
+        *([f"written      {data['out']}"] if "out" in data else []),
+        "equal" if data["equal"] else f"NOT EQUAL: {data['difference']}",
+    ]
+    report(options, lambda: data, lambda: "\n".join([*lines(), *end]))
+    return 0 if data["equal"] else 1
 
 
 def run(options: argparse.Namespace) -> int:
@@ -320,13 +346,7 @@ def run(options: argparse.Namespace) -> int:
     with progress_bar(array.nbytes) as progress:
         result = copy(work.atom, work.bits, backend=backend, progress=progress)
     data = report_data(work, result, options.input)
-    if options.out is not None:
-        note = write_array(options.out, result.destination.view(array.dtype), options.key or "tensor")
-        data["out"] = options.out
-        if note:
-            data["warnings"].append(note)
-    report(options, lambda: data, lambda: text_report(work, data))
-    return 0 if result.equal else 1
+    return _finish(options, result.destination.view(array.dtype), data, lambda: _lines(work, data))
 
 
 def parse_order(text: str, rank: int) -> tuple[int, ...]:
@@ -347,7 +367,7 @@ def parse_order(text: str, rank: int) -> tuple[int, ...]:
 
 
 def _run_whole(options: argparse.Namespace) -> int:
-    """Copy a whole tensor into another order or layout. Returns 0 if equal, else 1."""
+    """Copy a whole tensor into another order or layout."""
     if options.tile is not None:
         raise InvalidValueError("--tile is of a copy tile by tile; leave it out with --permute or --layout")
     with file_of(options.input) as name:
@@ -375,29 +395,15 @@ def _run_whole(options: argparse.Namespace) -> int:
             "expected": round(plan.expected, 4),
             "why": plan.why,
         },
-        "bytes": result.bytes,
-        "seconds": round(result.seconds, 6),
-        "backend": result.backend,
-        "warnings": [],
-        "equal": result.equal,
-        "difference": result.difference,
+        **_outcome(result, []),
     }
-    if options.out is not None:
-        note = write_array(options.out, made, options.key or "tensor")
-        data["out"] = options.out
-        if note:
-            data["warnings"].append(note)
     lines = [
         f"source       {data['source']}",
         f"destination  {data['destination']}",
         str(plan),
         f"copied       {data['bytes']} bytes in {data['seconds']:.3f} s ({data['backend']})",
-        *[f"warning      {w}" for w in data["warnings"]],
-        *([f"written      {data['out']}"] if "out" in data else []),
-        "equal" if data["equal"] else f"NOT EQUAL: {data['difference']}",
     ]
-    report(options, lambda: data, lambda: "\n".join(lines))
-    return 0 if data["equal"] else 1
+    return _finish(options, made, data, lambda: lines)
 
 
 def _new_memory(source: Array, text: str | None) -> tuple[Array, Any]:
@@ -420,11 +426,11 @@ def _new_memory(source: Array, text: str | None) -> tuple[Array, Any]:
     return made, (made, layout)
 
 
-def text_report(work: TensorCopy, data: dict[str, Any]) -> str:
-    """The report as text."""
+def _lines(work: TensorCopy, data: dict[str, Any]) -> list[str]:
+    """The report as text, up to how the copy ended."""
     atom = work.atom
     rate = data["bytes"] / max(data["seconds"], 1e-9) / 1e9
-    lines = [
+    return [
         f"tensor       {data['input']}: {data['dtype']} {atom.gtensor.layout}",
         f"shared tile  {atom.smem_layout}, aligned to {atom.alignment} bytes",
         f"G-basis      {atom.gbasis}",
@@ -442,8 +448,4 @@ def text_report(work: TensorCopy, data: dict[str, Any]) -> str:
         f"{counted(data['instructions'], 'load')}",
         f"barrier      expects {data['transaction_bytes']} bytes a tile",
         f"copied       {data['bytes']} bytes in {data['seconds']:.3f} s ({rate:.2f} GB/s, {data['backend']})",
-        *[f"warning      {w}" for w in data["warnings"]],
-        *([f"written      {data['out']}"] if "out" in data else []),
-        "equal" if data["equal"] else f"NOT EQUAL: {data['difference']}",
     ]
-    return "\n".join(lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -98,44 +99,29 @@ def _text(name: str) -> str:
     try:
         with open(name, "rb") as file:
             data = file.read(MAX_TEXT + 1)
-        if len(data) > MAX_TEXT:
-            raise FileFormatError(f"{name}: larger than {MAX_TEXT} bytes; no request is")
-        return data.decode()
-    except FileFormatError:
-        raise
-    except UnicodeDecodeError:
-        raise FileFormatError(f"{name}: not text (it is not UTF-8)") from None
     except (OSError, ValueError) as error:
         raise FileFormatError(f"{name}: can't be read: {getattr(error, 'strerror', None) or error}") from None
-
-
-def _is_file(path: Path) -> bool:
+    if len(data) > MAX_TEXT:
+        raise FileFormatError(f"{name}: larger than {MAX_TEXT} bytes; no request is")
     try:
-        return path.is_file()
-    except (OSError, ValueError):  # The text of a map is too long for a file's name.
-        return False
+        return data.decode()
+    except UnicodeDecodeError:
+        raise FileFormatError(f"{name}: not text (it is not UTF-8)") from None
 
 
 def map_of(source: str) -> bytes:
     """The bytes of a map given on the command line."""
     if source == "-":
-        return _from_standard_input()
-    path = Path(source)
-    if _is_file(path):
-        return read_map(path)
+        data = standard_input()  # bytes, which every map has zeros in, or a text
+        return read_map(data if b"\0" in data else data.decode("utf-8", "replace"))
+    if os.path.isfile(source):  # no error for the text of a map, which is too long for a file's name
+        return read_map(Path(source))
     try:
         return read_map(source)
     except ParseError:
         if "\n" in source or not re.search(r"[./\\]", source[:200]):
             raise
         raise FileFormatError(f"{source[:200]}: no such file, and not the text of a tensor map") from None
-
-
-def _from_standard_input() -> bytes:
-    data = standard_input()
-    if b"\0" in data:  # bytes, which every map has zeros in, and no text
-        return read_map(data)
-    return read_map(data.decode("utf-8", "replace"))
 
 
 def _at_the_end(error: json.JSONDecodeError) -> bool:
@@ -147,11 +133,10 @@ def request_of(options: argparse.Namespace) -> TensorMap:
     """The request that the arguments describe."""
     only_one(options.request, options.npy)
     if options.request is not None:
+        text = _text(options.request)
         try:
-            parsed = json.loads(_text(options.request))
-        except (json.JSONDecodeError, RecursionError, ValueError) as error:
-            if isinstance(error, FileFormatError):
-                raise
+            parsed = json.loads(text)
+        except (RecursionError, ValueError) as error:
             name = "standard input" if options.request == "-" else options.request
             if isinstance(error, json.JSONDecodeError) and _at_the_end(error):
                 kept = len(error.doc)
@@ -169,7 +154,7 @@ def request_of(options: argparse.Namespace) -> TensorMap:
     if options.box is None:
         raise InvalidValueError("a request needs --box, and --npy or --dtype, --dims and --strides, or --request")
     if options.npy is not None:
-        if options.npy != "-" and Path(options.npy).exists() and not _is_file(Path(options.npy)):
+        if options.npy != "-" and Path(options.npy).exists() and not os.path.isfile(options.npy):
             raise FileFormatError(f"{options.npy or '(empty name)'}: not a file")
         with file_of(options.npy) as name:
             if lacking := truncated(name):

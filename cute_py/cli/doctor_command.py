@@ -13,7 +13,6 @@ import importlib.util
 import json
 import platform
 import re
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import cute_py as cute
 from cute_py.cli.arguments import driver_version, json_option
-from cute_py.cli.terminal import ERROR, HINT, painted, print_report, spinner, wants_colour
+from cute_py.cli.terminal import print_report, spinner
 from cute_py.errors import CuteError
 from cute_py.gpu.device import MIN_DRIVER, Device
 from cute_py.tma.descriptor.encode import QUIRKS
@@ -474,14 +473,5 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps({**data, **older, "works": works}, indent=2, default=str))
     else:
         for line in report_lines(data):
-            _say(line)
+            print_report(line)
     return 0 if data["healthy"] else 1
-
-
-def _say(line: str) -> None:
-    """One line, with yes green and no red on a terminal."""
-    for word, style in (("yes", HINT), ("no", ERROR)):
-        if line.startswith(f"  {word} ") and wants_colour(sys.stdout):
-            print(f"  {painted(word, style)}{line[2 + len(word) :]}")
-            return
-    print_report(line)

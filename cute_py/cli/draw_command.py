@@ -74,8 +74,11 @@ def run(options: argparse.Namespace) -> int:
     pictures = pictures_of(options, texts, every=page)
     title = pictures[0].title or " | ".join(texts)
     html = html_page(title, [(picture.svg, picture.text) for picture in pictures]) + "\n" if page else ""
-    if options.out:
-        _write(options, pictures[0], html)
+    if options.out and page:
+        _write_page(options.out, html)
+    elif options.out:
+        with spinner("drawing") if options.out.lower().endswith(".png") else nullcontext():
+            pictures[0].save(options.out, scale=options.scale, dark=options.dark)
     if options.json:
         print(json.dumps([_data(picture, options.out) for picture in pictures], indent=2))
     elif options.out:
@@ -89,9 +92,7 @@ def _explorer(options: argparse.Namespace) -> int:
     """The page on which a person types layouts."""
     page = explorer_page()
     if options.out:
-        if not options.out.lower().endswith(".html"):
-            raise InvalidValueError(f"{options.out}: a page is written to a name that ends in .html")
-        write_whole(Path(options.out), page)
+        _write_page(options.out, page)
     if options.json:
         print(json.dumps([{"title": "TMA explorer", **({"file": options.out} if options.out else {"html": page})}]))
     else:
@@ -99,15 +100,10 @@ def _explorer(options: argparse.Namespace) -> int:
     return 0
 
 
-def _write(options: argparse.Namespace, picture: Picture, html: str) -> None:
-    out = options.out
-    if not html:
-        with spinner("drawing") if out.lower().endswith(".png") else nullcontext():
-            picture.save(out, scale=options.scale, dark=options.dark)
-    elif not out.lower().endswith(".html"):
+def _write_page(out: str, html: str) -> None:
+    if not out.lower().endswith(".html"):
         raise InvalidValueError(f"{out}: a page is written to a name that ends in .html")
-    else:
-        write_whole(Path(out), html)
+    write_whole(Path(out), html)
 
 
 def _data(picture: Picture, out: str | None) -> dict[str, Any]:
@@ -156,14 +152,8 @@ def _single(texts: list[str], what: str) -> str:
     return texts[0]
 
 
-def parsed(text: str) -> Any:
-    """What a text of an option says: sizes or a coordinate."""
-    return cute.parse(text)
-
-
 def _tile(options: argparse.Namespace) -> Sizes | None:
-    tile: Sizes | None = parsed(options.tile) if options.tile else None
-    return tile
+    return cute.parse(options.tile) if options.tile else None  # type: ignore[return-value]
 
 
 def _of_thing(options: argparse.Namespace, thing: Any) -> Picture:
@@ -187,7 +177,7 @@ def _of_atom(options: argparse.Namespace, text: str, every: bool) -> list[Pictur
     atom = make_tma_copy(options.op, gmem, smem, _tile(options), count, None, options.arch)  # type: ignore[arg-type]
     drawn: dict[str, Callable[[], Picture]] = {
         "boxes": lambda: draw_boxes(atom),
-        "smem": lambda: draw_smem(atom, _plain(parsed(options.at))),
+        "smem": lambda: draw_smem(atom, _plain(cute.parse(options.at))),
         "multicast": lambda: draw_multicast(atom),
         "descriptor": lambda: draw_descriptor(atom.descriptor),
     }
@@ -199,6 +189,6 @@ def _of_atom(options: argparse.Namespace, text: str, every: bool) -> list[Pictur
     return [drawn[what]()]
 
 
-def _plain(tree: Sizes) -> Sizes:
+def _plain(tree: Any) -> Any:
     """Plain tuples in place of the ones that parse made."""
     return tuple(map(_plain, tree)) if isinstance(tree, tuple) else tree

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
-from pathlib import Path
+import os
 
 import cute_py as cute
-from cute_py.cli.arguments import MAX_TEXT, STANDARD_INPUT, json_option, text_of
-from cute_py.cli.terminal import print_report
+from cute_py.cli.arguments import MAX_TEXT, STANDARD_INPUT, json_option, report, text_of
 from cute_py.errors import FileFormatError
 from cute_py.explanation.dispatch import readings_of
+from cute_py.explanation.readings import Reading
 
 
 def register(p: argparse.ArgumentParser) -> None:
@@ -31,21 +30,18 @@ def run(options: argparse.Namespace) -> int:
     """Print the answer."""
     text = _text(options.text)
     answer = cute.explain(text)
-    if not options.json:
-        print_report(answer)
-        return 0
-    parts = [
-        {
-            "kind": reading.kind,
-            "meaning": list(reading.meaning),
-            "broken": [{"rule": d.rule, "severity": d.severity, "message": d.message} for d in reading.broken],
-            "changes": list(reading.changes),
-            "missing": list(reading.missing),
-        }
-        for reading in readings_of(text)
-    ]
-    print(json.dumps({"explain": str(answer), "parts": parts}, indent=2))
+    report(options, lambda: {"explain": str(answer), "parts": list(map(_part, readings_of(text)))}, lambda: answer)
     return 0
+
+
+def _part(reading: Reading) -> dict[str, object]:
+    return {
+        "kind": reading.kind,
+        "meaning": list(reading.meaning),
+        "broken": [{"rule": d.rule, "severity": d.severity, "message": d.message} for d in reading.broken],
+        "changes": list(reading.changes),
+        "missing": list(reading.missing),
+    }
 
 
 def _text(argument: str) -> str:
@@ -54,12 +50,7 @@ def _text(argument: str) -> str:
     Raises:
         FileFormatError: a file that can't be read, or of more than 1 MiB.
     """
-    try:
-        path = Path(argument) if "\n" not in argument and len(argument) < 4096 else None
-        is_file = path is not None and argument != STANDARD_INPUT and path.is_file()
-    except (OSError, ValueError):  # a name that no file can have
-        is_file = False
-    if not is_file:
+    if argument == STANDARD_INPUT or "\n" in argument or not os.path.isfile(argument):
         return text_of(argument)
     try:
         with open(argument, "rb") as file:

@@ -33,6 +33,8 @@ LINES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(r"^(broken)\s"), ERROR),
     (re.compile(r"^(warning)\b"), "yellow"),
     (re.compile(r"^(?:  )?(trap)\s"), "yellow"),
+    (re.compile(r"^  (yes)  \S"), HINT),
+    (re.compile(r"^  (no)   \S"), ERROR),
     (re.compile(r"^\s+((?:hint|fix)\s+:.*)$"), HINT),
     (re.compile(r"^\s*([A-Za-z][\w -]*?) +: "), "cyan"),
     (re.compile(r"^([A-Za-z][\w',-]*(?: [\w',-]+){0,3})  +\S"), "cyan"),

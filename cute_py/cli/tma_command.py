@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from typing import Any
 
 import cute_py as cute
-from cute_py.cli.arguments import integer, json_option, only_one, text_of
+from cute_py.cli.arguments import integer, json_option, only_one, report, text_of
 from cute_py.cli.serve_workers import diagnostic_data
 from cute_py.cli.terminal import print_report
 from cute_py.diagnostics import Diagnostic
@@ -176,14 +175,23 @@ def run(options: argparse.Namespace) -> int:
     except GBasisError as error:
         raise GBasisError(error.condition, error.facts, _static_sizes(options) or error.hint) from None
     broken, warned = judged(atom, options.arch)
-    status = 1 if broken and options.show == "check" else 0
     text = view(atom, options.show, options.arch, options.at, options.device_descriptor, options.sass)
-    if not options.json:
-        say = print_report if options.show in REPORTS else print
-        say(text)
-        return status
+    found = {
+        "violations": list(map(str, broken)),
+        "warnings": list(map(str, warned)),
+        "diagnostics": [diagnostic_data(found) for found in (*broken, *warned)],
+        "show": options.show,
+        "text": text,
+    }
+    say = print_report if options.show in REPORTS else print
+    report(options, lambda: {**_data(atom), **found}, lambda: text, say)
+    return 1 if broken and options.show == "check" else 0
+
+
+def _data(atom: TmaAtom) -> dict[str, object]:
+    """What --json prints of an atom."""
     work = instructions(atom)
-    data = {
+    return {
         "g_basis": str(atom.gbasis),
         "stages": {name: str(value) for name, value, _ in atom.gbasis.trace.steps()},
         "tma_tensor": str(atom.get_tma_tensor()),
@@ -196,11 +204,4 @@ def run(options: argparse.Namespace) -> int:
         "tiles": work.tiles,
         "transaction_bytes": atom.transaction_bytes,
         "alignment": atom.alignment,
-        "violations": list(map(str, broken)),
-        "warnings": list(map(str, warned)),
-        "diagnostics": [diagnostic_data(found) for found in (*broken, *warned)],
-        "show": options.show,
-        "text": text,
     }
-    print(json.dumps(data, indent=2))
-    return status

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 
 from cute_py.atom.smem_descriptor import DescriptorKind, SmemDescriptor
 from cute_py.cli.arguments import integer, json_option, report, text_of
@@ -56,22 +55,17 @@ def run_demo(options: argparse.Namespace) -> int:
         "kernel": done.kernel,
         "picture": done.picture,
     }
-    if options.json:
-        print(json.dumps({**views, "readback": done.readback.tolist()}, indent=2))
-    else:
-        print(views.get(options.show) or done.explain())  # "all" of them
+    data = {**views, "readback": done.readback.tolist()}
+    report(options, lambda: data, lambda: views.get(options.show) or done.explain(), print)  # "all" of them
     return 0
 
 
 def run_forms(options: argparse.Namespace) -> int:
     """List the forms."""
     rows = [{"form": form.name, "rows": form.rows, "bits": form.bits, "columns": form.columns} for form in FORMS]
-    if options.json:
-        print(json.dumps(rows, indent=2))
-        return 0
-    print(f"{'form':<24}{'rows':>5}{'bits a row':>12}{'columns':>9}")
-    for row in rows:
-        print(f"{row['form']:<24}{row['rows']:>5}{row['bits']:>12}{row['columns']:>9}")
+    lines = [f"{'form':<24}{'rows':>5}{'bits a row':>12}{'columns':>9}"]
+    lines += [f"{row['form']:<24}{row['rows']:>5}{row['bits']:>12}{row['columns']:>9}" for row in rows]
+    report(options, lambda: rows, lambda: "\n".join(lines), print)
     return 0
 
 

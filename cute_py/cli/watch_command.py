@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import sys
 from typing import Final
@@ -45,14 +46,13 @@ def run(options: argparse.Namespace) -> int:
     architecture(options.arch)
     if options.report is not None:
         check_output(options.report)
-    count = 0
+    numbers = itertools.count()
 
     def live(one: WatchedMap) -> None:
-        nonlocal count
-        print(str(judged_map(count, one, options.arch)).split("\n")[0], file=sys.stderr, flush=True)
-        for found in judged_map(count, one, options.arch).found:
+        judged = judged_map(next(numbers), one, options.arch)
+        print(str(judged).split("\n")[0], file=sys.stderr, flush=True)
+        for found in judged.found:
             print(f"  {found.severity}: {found.message}", file=sys.stderr, flush=True)
-        count += 1
 
     try:
         status, recording = watch(command, live if options.live else None)

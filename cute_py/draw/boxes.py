@@ -47,21 +47,17 @@ class Start:
     tile: tuple[tuple[int, int], ...]
 
 
-def steps_along(work: Instructions, mode: int) -> list[tuple[int, int, int]]:
-    """(leaf of the tile modes, number of steps, distance) of the tiles along a TMA mode."""
-    out = []
-    for leaf, (n, d) in enumerate(zip(leaves(tile_steps(work)._shape), leaves(tile_steps(work)._stride), strict=True)):
-        if getattr(d, "modes", ())[:1] == (mode,) and int(value_of(n)) > 1 and int(d.value):
-            out.append((leaf, int(value_of(n)), int(d.value)))
-    return out
-
-
 def box_starts(work: Instructions, mode: int) -> tuple[list[Start | None], int]:
-    """(starts of the boxes along a TMA mode, ascending, with None for a gap; how many there are in all)."""
+    """(starts of the boxes along a TMA mode, ascending, with None for a gap; how many there are in all); of a mode that
+    the tensor lacks one start at 0."""
     first = sorted({int(c) for c in work.coords[:, mode]}) if mode < work.coords.shape[1] else [0]
     found = {at: Start(at, at, ()) for at in first}
     last, total = found[first[-1]], len(first)
-    for leaf, count, step in steps_along(work, mode):
+    steps = tile_steps(work)
+    for leaf, (n, d) in enumerate(zip(leaves(steps._shape), leaves(steps._stride), strict=True)):
+        if getattr(d, "modes", ())[:1] != (mode,) or int(value_of(n)) == 1 or not int(d.value):
+            continue  # the tiles do not step along this mode
+        count, step = int(value_of(n)), int(d.value)
         total *= count
         near = [i for i in shown(count, 2 * BOXES) if i is not None]
         moved = [Start(s.at + i * step, s.base, (*s.tile, (leaf, i))) for s in found.values() for i in near]
@@ -113,7 +109,7 @@ def draw_boxes(atom: TmaAtom) -> Picture:
     if atom.op.row.mode in ("gather4", "scatter4"):
         box = (box[0], 4)
     across, total_across = box_starts(work, 0)
-    down, total_down = box_starts(work, 1) if plan.rank > 1 else (list[Start | None]([Start(0, 0, ())]), 1)
+    down, total_down = box_starts(work, 1)
     elsewhere = tuple(int(c) for c in work.coords[0, 2:])
     logical, outside = logical_of(atom), OUTSIDE[atom.op.row.direction]
     slots = {tuple(int(c) for c in coords): i for i, coords in reversed(list(enumerate(work.coords)))}

@@ -23,6 +23,7 @@ from cute_py.draw.picture import Picture
 from cute_py.draw.table import TONES, Cell, Legend, Table, axis_limit, brackets, cut_note, grid, shown, tone_legend
 from cute_py.dtypes import DTypeLike, as_dtype, is_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.layout.analysis import BANK_BYTES, BANKS
 from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coordinate import idx2crd
@@ -41,8 +42,6 @@ Value: TypeAlias = int | ArithTuple | ScaledBasis
 Sizes: TypeAlias = "int | tuple[Sizes, ...]"
 Color = Literal["value", "bank", "thread", "tile"]
 COLORS: tuple[Color, ...] = ("value", "bank", "thread", "tile")
-BANKS = 32
-BANK_BYTES = 4
 MOST_LAYOUTS = 16
 """Layouts that one picture compares."""
 MOST_FOUND = 4096
@@ -168,13 +167,14 @@ def table_of(
     cell: Callable[[int, int, str, Value], Cell],
     tables: int = 1,
     legends: tuple[Legend, ...] = (),
+    begin: str = "",
 ) -> Table:
     """The table of a layout or tensor.
 
     Args:
         cell: (row, column, path, value) -> Cell; the path is the coordinate, and the sum that the strides make of it:
             '(1,6) -> 1*8 + 6*1'.
-        tables: how many the picture has; legends: of the colours.
+        tables: how many the picture has; legends: of the colours; begin: what the sum begins with, such as '5 + '.
     """
     down, across = plane.down, plane.across
     limit = axis_limit(down.size, across.size, tables)
@@ -182,7 +182,7 @@ def table_of(
     return grid(
         rows,
         columns,
-        lambda i, j: cell(i, j, f"{plane.coordinate(i, j)} -> {plane.sum_of(i, j)}", plane.value(i, j)),
+        lambda i, j: cell(i, j, f"{plane.coordinate(i, j)} -> {begin}{plane.sum_of(i, j)}", plane.value(i, j)),
         title=title,
         row_axis=str(down),
         column_axis=str(across),
@@ -469,10 +469,7 @@ def draw_tensor(tensor: Tensor) -> Picture:
     unit = unit_of([layout])
     legend = value_legend(unit, "element" if isinstance(start, int) else "mode 0 of the coordinate")
 
-    plane = plane_of(tensor)
-
     def cell(i: int, j: int, path: str, value: Value) -> Cell:
-        path = f"{plane.coordinate(i, j)} -> {begin}{plane.sum_of(i, j)}"
         return Cell(plain(value), equals(path, plain(value)), _first(value) // unit % TONES)
 
-    return Picture(str(tensor), (table_of("", plane, cell, legends=(legend,)),))
+    return Picture(str(tensor), (table_of("", plane_of(tensor), cell, legends=(legend,), begin=begin),))

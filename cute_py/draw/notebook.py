@@ -19,7 +19,7 @@ from typing import Final, TypeAlias
 
 from cute_py.draw.dispatch import Drawable, draw
 from cute_py.draw.picture import Picture
-from cute_py.draw.table import Bracket, BracketRow, Cell, Table, shown
+from cute_py.draw.table import GAP, Bracket, BracketRow, Cell, Table, shown
 from cute_py.errors import CuteError
 
 Shown: TypeAlias = Drawable | CuteError
@@ -27,7 +27,6 @@ CELLS: Final = 1024
 """Cells of a picture that is shown without being asked for; an SVG of about 150 kilobytes."""
 CHARACTERS: Final = 4000
 """Characters of a printed form or an explanation that are shown; the rest is counted."""
-GAP: Final = "…"
 CUT_NOTE: Final = "cut to fit the notebook; cute_py.draw.draw(...) shows more of it"
 _SAID: Final = re.compile(r"^(summarised: .* of which )\d+ x \d+( are drawn)$")
 """What `cut_note` says of a table."""

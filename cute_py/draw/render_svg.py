@@ -17,7 +17,7 @@ from typing import Any, Final
 from xml.etree.ElementTree import Element, SubElement
 from xml.sax.saxutils import escape
 
-from cute_py.draw.table import OUTSIDE, Bracket, Cell, Legend, Table
+from cute_py.draw.table import GAP, OUTSIDE, Bracket, Cell, Legend, Table
 
 FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 CHARACTER = 6.7
@@ -149,9 +149,9 @@ def _place(table: Table) -> _Place:
     top += BRACKET * len(table.column_brackets)
     columns, rows = [left], [top]
     for label in table.column_labels:
-        columns.append(columns[-1] + (GAP_CELL if label == "…" else wide))
+        columns.append(columns[-1] + (GAP_CELL if label == GAP else wide))
     for label in table.row_labels:
-        rows.append(rows[-1] + (GAP_CELL if label == "…" else high))
+        rows.append(rows[-1] + (GAP_CELL if label == GAP else high))
     notes = wrapped(table.notes)
     title, axes = (_wide("\n".join(heading(text))) for text in (table.title, _axes(table)))
     width = max([columns[-1], title * 1.2, axes, *(_wide(line) for line in notes)])
@@ -260,7 +260,7 @@ def _table(parent: Element, table: Table, place: _Place, x: float, y: float) -> 
             left = place.columns[column]
             column += 1 if cell is None else cell.span
             if cell is None:
-                _text(group, (left + place.columns[column]) / 2, (start + stop) / 2 + 3, "…", "mid faint")
+                _text(group, (left + place.columns[column]) / 2, (start + stop) / 2 + 3, GAP, "mid faint")
             elif not cell.blank:
                 _cell(group, cell, left, start, place.columns[column] - left, stop - start)
     for i, note in enumerate(wrapped(table.notes)):

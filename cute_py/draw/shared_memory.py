@@ -10,14 +10,15 @@ The title of each unit of a tile is the path of its first element: tensor coordi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 from cute_py.argument_checks import expect, expect_choice, is_integer
 from cute_py.arith_tuple.cells import known_integer
 from cute_py.draw.element_path import OUTSIDE, RAGGED, element_path, tile_trace, tuple_text
 from cute_py.draw.im2col_window import Im2col, im2col_trace
-from cute_py.draw.layouts import BANK_LEGEND, BANKS, bank_of, byte_text, equals, expect_element_bits, plane_of, table_of
+from cute_py.draw.layouts import BANK_LEGEND, bank_of, byte_text, equals, expect_element_bits, plane_of, table_of
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import (
     TONES,
@@ -34,6 +35,7 @@ from cute_py.draw.table import (
 )
 from cute_py.dtypes import DTypeLike
 from cute_py.errors import InvalidTypeError, InvalidValueError, counted
+from cute_py.layout.analysis import BANKS, LINE_BYTES
 from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, coprofile
@@ -48,10 +50,10 @@ from cute_py.tma.descriptor.formats import TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide
 from cute_py.tma.simulate.trace import Trace, TraceStep
 
-LINE = 128
-"""Bytes of one line: 32 banks of 4 bytes."""
 UNIT = 16
 """Bytes of a unit: what a swizzle moves as one, and what one lane reads at once."""
+UNITS = LINE_BYTES // UNIT
+"""Units of a line, which are groups of 4 banks."""
 ROWS = 8
 """Rows that are read together."""
 
@@ -153,18 +155,38 @@ def _passes(layout: Layout, bits: int, move: Callable[[int], int]) -> tuple[str,
         if axis.size < ROWS:
             continue
         offsets = [int(layout(i, 0) if mode == 0 else layout(0, i)) for i in range(ROWS)]
-        before, after = (_conflicts(offsets, bits, f) for f in (lambda offset: offset, move))
+        before, after = (passes({f(offset) * bits // 8 // UNIT for offset in offsets}) for f in (int, move))
         if before > 1 or after > 1 or mode == 0:
             what = "rows of column 0" if mode == 0 else "columns of row 0"
             out.append(f"16-byte reads of 8 {what} take {counted(before, 'pass')} before, {after} after")
     return tuple(out)
 
 
-def _conflicts(offsets: list[int], bits: int, move: Callable[[int], int]) -> int:
-    """The most different 16-byte units of one bank group among the offsets."""
-    units = {move(offset) * bits // 8 // UNIT for offset in offsets}
-    groups = [unit % (BANKS * 4 // UNIT) for unit in units]
-    return max(groups.count(group) for group in groups)
+def passes(units: Iterable[int]) -> int:
+    """Passes that a read of 16-byte units takes: the most units of one group of banks.
+
+    >>> passes([0, 9, 18]), passes([0, 8, 1])
+    (1, 2)
+    """
+    return max(Counter(unit % UNITS for unit in units).values())
+
+
+def line_grid(lines: Sequence[int | None], cell: Callable[[int, int], Cell], row_axis: str, **more: Any) -> Table:
+    """Lines of shared memory: a cell for each 16-byte unit.
+
+    Args:
+        lines: numbers of the lines. cell: (line, unit of the line) -> Cell. more: as for `grid`.
+    """
+    return grid(
+        lines,
+        range(UNITS),
+        cell,
+        lambda line: f"{line * LINE_BYTES}",
+        lambda unit: f"{4 * unit}-{4 * unit + 3}",
+        row_axis=f"shared byte ({row_axis})",
+        column_axis="banks",
+        **more,
+    )
 
 
 def draw_smem(atom: TmaAtom | Im2col, tile_coord: Tree = 0, offsets: Sequence[int] = ()) -> Picture:
@@ -197,27 +219,24 @@ def draw_smem(atom: TmaAtom | Im2col, tile_coord: Tree = 0, offsets: Sequence[in
 
 
 def _lines(trace: Trace, direction: str) -> Table:
-    lines = -(-_extent(trace) // LINE)
-    kept, units = shown(lines, axis_limit(lines, LINE // UNIT)), range(LINE // UNIT)
+    lines = -(-_extent(trace) // LINE_BYTES)
+    kept = shown(lines, axis_limit(lines, UNITS))
     per_unit = max(UNIT * 8 // trace.geometry.bits, 1)
     first = int(trace.coords[0, 0])
 
     def cell(line: int, unit: int) -> Cell:
-        step = trace.backward(line * LINE + unit * UNIT)
+        byte = line * LINE_BYTES + unit * UNIT
+        step = trace.backward(byte)
         if step is None:
-            return Cell("", f"shared byte {line * LINE + unit * UNIT}: nothing is written here")
+            return Cell("", f"shared byte {byte}: nothing is written here")
         return _unit(step, (step.tma_coord[0] - first) // per_unit % TONES, trace, direction)
 
-    return grid(
+    return line_grid(
         kept,
-        units,
         cell,
-        lambda line: f"{line * LINE}",
-        lambda unit: f"{4 * unit}-{4 * unit + 3}",
-        row_axis="shared byte (a line is 128 bytes)",
-        column_axis="banks",
+        "a line is 128 bytes",
         row_brackets=_by_instruction(trace, kept),
-        notes=cut_note(lines, len(units), kept, units),
+        notes=cut_note(lines, UNITS, kept, range(UNITS)),
         legends=(
             tone_legend("colour: 16-byte column of the box, from its start, modulo 8"),
             hatch_legend(OUTSIDE[direction]),
@@ -234,11 +253,11 @@ def _extent(trace: Trace) -> int:
 def _by_instruction(trace: Trace, lines: Sequence[int | None]) -> tuple[BracketRow, ...]:
     """Which instruction writes which lines, where there are several that write whole lines."""
     starts = sorted((int(start), i) for i, start in enumerate(trace.starts))
-    if len(starts) < 2 or any(start % LINE for start, _ in starts):
+    if len(starts) < 2 or any(start % LINE_BYTES for start, _ in starts):
         return ()
 
     def issuer(line: int) -> str:
-        return next((str(i) for start, i in reversed(starts) if start <= line * LINE), "")
+        return next((str(i) for start, i in reversed(starts) if start <= line * LINE_BYTES), "")
 
     return (BracketRow("instr", run_brackets([None if line is None else issuer(line) for line in lines])),)
 

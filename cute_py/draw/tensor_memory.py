@@ -16,10 +16,8 @@ from cute_py.tmem.copy_request import CopyAsync
 from cute_py.tmem.demonstration import SMEM_ADDRESS, Demonstration
 from cute_py.tmem.execute import run
 from cute_py.tmem.memory_picture import cell_text, picture
-from cute_py.tmem.tensor_memory import NOT_A_SOURCE, TensorMemory
+from cute_py.tmem.tensor_memory import NOT_A_SOURCE, SLAB, TensorMemory
 
-SLAB = 32
-"""Lanes that one warp reads."""
 LANES_OF_A_SLAB = 9
 """Rows for the lanes of a warp, the one of the gap included."""
 MOST_COLUMNS = 16
@@ -58,7 +56,9 @@ def draw_tmem(copy: CopyAsync | Demonstration | NDArray[numpy.integer]) -> Pictu
         for lane in shown(min(SLAB, len(held) - slab), LANES_OF_A_SLAB)
     ]
     lanes = [lane for _, lane in drawn]
-    notes = _left_out(lanes, columns, last - first + 1)
+    notes = ["of the 32 lanes of a warp 8 are drawn"] if None in lanes else []
+    if None in columns:
+        notes.append(f"summarised: {last - first + 1} columns, of which {len(columns) - 1} are drawn")
     table = grid(
         lanes,
         columns,
@@ -66,7 +66,7 @@ def draw_tmem(copy: CopyAsync | Demonstration | NDArray[numpy.integer]) -> Pictu
         row_axis="lanes, by warp",
         column_axis="columns of 4 bytes",
         row_brackets=(BracketRow("warp", run_brackets([warp for warp, _ in drawn])),),
-        notes=notes,
+        notes=tuple(notes),
         legends=(tone_legend("colour: shared bytes, modulo 128", [f"{b}-{b + 15}" for b in range(0, 128, 16)]),),
     )
     longest = max(len(cell.text) for cell in table.cells)
@@ -74,15 +74,8 @@ def draw_tmem(copy: CopyAsync | Demonstration | NDArray[numpy.integer]) -> Pictu
     return Picture(title, (table,), ("cells: shared bytes, counted from the buffer's start; . is not written",))
 
 
-def _left_out(lanes: list[int | None], columns: list[int | None], count: int) -> tuple[str, ...]:
-    notes = ["of the 32 lanes of a warp 8 are drawn"] if None in lanes else []
-    if None in columns:
-        notes.append(f"summarised: {count} columns, of which {len(columns) - 1} are drawn")
-    return tuple(notes)
-
-
 def _plain_text(
-    sources: NDArray[numpy.int64], base: int, columns: list[int | None], longest: int, notes: tuple[str, ...]
+    sources: NDArray[numpy.int64], base: int, columns: list[int | None], longest: int, notes: list[str]
 ) -> str:
     """The same columns as text, some side by side, slabs with the same contents once."""
     most = max((WIDTH - len("  0-127 | ")) // (longest + 2), 1)

@@ -7,11 +7,11 @@ parts one below the other; there are no colours.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from cute_py.draw.render_svg import wrapped
-from cute_py.draw.table import OUTSIDE, BracketRow, Cell, Table
+from cute_py.draw.table import GAP, OUTSIDE, BracketRow, Cell, Table
 
-GAP = "…"
 HATCHED = "/"
 WIDTH = 118
 """Characters of a line, as far as cells and words allow."""
@@ -45,26 +45,11 @@ def table_text(table: Table) -> str:
     return "\n".join([*lines, *(f"{HATCHED} {name}" for name in outside), *listed_legends])
 
 
-def _widths(table: Table, texts: Sequence[Sequence[str]]) -> list[int]:
-    """Of the columns; cells over several do not count."""
-    width = [len(label) for label in table.column_labels]
-    for row, line in zip(table.rows, texts, strict=True):
-        column = 0
-        for cell, text in zip(row, line, strict=True):
-            n = 1 if cell is None else cell.span
-            if n == 1 and column < len(width):
-                width[column] = max(width[column], len(text))
-            column += n
-    return width
-
-
 def _parts(table: Table, width: Sequence[int], margin: int) -> list[range]:
-    """The columns of each part; all of them where cells span several.
+    """The columns of each part.
 
     A part ends where a bracket does, else after a multiple of 8 columns, so that what belongs together stays together.
     """
-    if any(cell is not None and cell.span > 1 for row in table.rows for cell in row):
-        return [range(len(width))]
     borders = {bracket.start for row_of in table.column_brackets[:1] for bracket in row_of.brackets}
     parts, start = [], 0
     while start < len(width):
@@ -82,7 +67,8 @@ def _parts(table: Table, width: Sequence[int], margin: int) -> list[range]:
 
 def _grid(table: Table) -> list[str]:
     texts = [[_cell_text(cell) for cell in row] for row in table.rows]
-    width, heads = _widths(table, texts), _row_heads(table)
+    columns = list(zip_longest(table.column_labels, *texts, fillvalue=""))[: len(table.column_labels)]
+    width, heads = [max(map(len, column)) for column in columns], _row_heads(table)
     margin = max([len(head) for head in heads] + [len(b.name) + 1 for b in table.column_brackets], default=0)
     lines = []
     if table.row_axis or table.column_axis:
@@ -106,14 +92,8 @@ def _part(
     names = "  ".join(table.column_labels[i].rjust(width[i]) for i in part)
     lines.append(" " * margin + " | " + names)
     lines.append("-" * margin + "-+-" + "-" * (sum(width[i] for i in part) + 2 * max(len(part) - 1, 0)))
-    for head, row, line in zip(heads, table.rows, texts, strict=True):
-        cells, column = [], 0
-        for cell, text in zip(row, line, strict=True):
-            n = 1 if cell is None else cell.span
-            room = sum(width[column : column + n]) + 2 * (n - 1)
-            if column in part or n > 1:
-                cells.append(text.rjust(room) if n == 1 else text[:room].ljust(room))
-            column += n
+    for head, line in zip(heads, texts, strict=True):
+        cells = [text.rjust(width[i]) for i, text in enumerate(line) if i in part]
         lines.append(f"{head:>{margin}} | " + "  ".join(cells))
     return lines
 

@@ -8,6 +8,7 @@ is value 1 of thread 3. Each thread has its own colour.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, Final, TypeAlias
 
 from cute_py.argument_checks import expect, expect_integer, expect_integers
@@ -17,10 +18,12 @@ from cute_py.atom.mma_atom import MmaAtom
 from cute_py.atom.mma_atoms import mma_atom
 from cute_py.atom.tiled_copy import Side, TiledCopy
 from cute_py.atom.tiled_mma import TiledMma, make_tiled_mma
-from cute_py.draw.layouts import BANK_BYTES, BANKS, Sizes, equals, expect_element_bits, plain, plane_of
+from cute_py.draw.element_path import tuple_text
+from cute_py.draw.layouts import Sizes, equals, expect_element_bits, plain, plane_of
 from cute_py.draw.picture import Picture
-from cute_py.draw.shared_memory import LINE, UNIT
+from cute_py.draw.shared_memory import UNIT, UNITS, line_grid, passes
 from cute_py.draw.table import (
+    GAP,
     TONES,
     Bracket,
     BracketRow,
@@ -36,6 +39,7 @@ from cute_py.draw.table import (
 )
 from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given
 from cute_py.layout import Layout, cosize, product_each, size, static
+from cute_py.layout.analysis import BANK_BYTES, BANKS, LINE_BYTES
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import coprofile, domain_of
 from cute_py.layout.recast import as_position_independent_swizzle_layout
@@ -94,18 +98,18 @@ def draw_tv(layout: Layout | Tensor, tile: Sizes) -> Picture:
         raise InvalidTypeError(f"tile = {given(tile)}; must be a shape of known sizes") from None
     if not 1 <= len(sizes) <= 2 or any(n < 1 for n in sizes):
         raise InvalidValueError(f"tile = {given(tile)}; must have one or two modes of size 1 or more")
-    rows, columns = sizes if len(sizes) == 2 else (1, sizes[0])
-    table = _tv_table("", layout, rows, columns, (len(sizes) == 2, f"mode {len(sizes) - 1} of the tile"))
-    size = "(" + ",".join(map(str, sizes)) + ")"
-    return Picture(
-        f"{layout} on a tile of {size}", (table,), _holder_notes(_holders(layout, rows, columns), rows * columns)
-    )
+    holders = _holders(layout, *_plane_sizes(sizes))
+    table = _tv_table("", layout, holders, sizes)
+    return Picture(f"{layout} on a tile of {tuple_text(sizes)}", (table,), _holder_notes(holders, prod(sizes)))
 
 
-def _tv_table(
-    title: str, layout: Layout | Tensor, rows: int, columns: int, axes: tuple[bool, str], tables: int = 1
-) -> Table:
-    holders = _holders(layout, rows, columns)
+def _plane_sizes(tile: Sequence[int]) -> tuple[int, int]:
+    """Rows and columns of a tile of one or two modes."""
+    return (tile[0], tile[1]) if len(tile) == 2 else (1, tile[0])
+
+
+def _tv_table(title: str, layout: Layout | Tensor, holders: Holders, tile: Sequence[int], tables: int = 1) -> Table:
+    rows, columns = _plane_sizes(tile)
     limit = axis_limit(rows, columns, tables)
     down, across = shown(rows, limit), shown(columns, limit)
     path = _path_of(layout)
@@ -114,8 +118,8 @@ def _tv_table(
         across,
         lambda i, j: _held((i, j), holders.get((i, j), []), path),
         title=title,
-        row_axis="mode 0 of the tile" if axes[0] else "",
-        column_axis=axes[1],
+        row_axis="mode 0 of the tile" if len(tile) == 2 else "",
+        column_axis=f"mode {len(tile) - 1} of the tile",
         notes=cut_note(rows, columns, down, across),
         legends=_legends(plane_of(layout).down.size),
     )
@@ -214,7 +218,7 @@ def draw_mma(mma: TiledMma | MmaAtom | str) -> Picture:
         rows.append((*own, _BLANK, *(None if i is None or j is None else cell["C"](i, j) for j in wide)))
 
     def labels(axis: Sequence[int | None]) -> list[str]:
-        return ["…" if i is None else str(i) for i in axis]
+        return [GAP if i is None else str(i) for i in axis]
 
     start = len(deep) + 1
     across = (Bracket(0, len(deep), f"A: K {k}"), Bracket(start, start + len(wide), f"C, and B above: N {n}"))
@@ -271,14 +275,12 @@ def draw_copy(copy: TiledCopy | CopyAtom) -> Picture:
         threads, atom = int(copy.size()), copy.atom
     else:
         raise InvalidTypeError(f"draw_copy takes a tiled copy or an atom, got {type(copy).__name__} {given(copy)}")
-    rows, columns = (1, tile[0]) if len(tile) == 1 else tile
-    axes = (len(tile) == 2, f"mode {len(tile) - 1} of the tile")
-    names = ("source", "destination")
-    tables = tuple(
-        [_tv_table(f"{name}: {side}", side, rows, columns, axes, 2) for name, side in zip(names, sides, strict=True)]
-    )
+    tables = [
+        _tv_table(f"{name}: {side}", side, _holders(side, *_plane_sizes(tile)), tile, 2)
+        for name, side in zip(("source", "destination"), sides, strict=True)
+    ]
     kind = "bits" if atom.dtype is None else atom.dtype.name
-    return Picture(f"{atom.name} of {kind}: {counted(threads, 'thread')}", tables)
+    return Picture(f"{atom.name} of {kind}: {counted(threads, 'thread')}", tuple(tables))
 
 
 def draw_ldmatrix(
@@ -309,12 +311,11 @@ def draw_ldmatrix(
     units: dict[int, list[int]] = {}
     for lane, offset in enumerate(lanes):
         units.setdefault(offset * width // 8 // UNIT, []).append(lane)
-    lines = sorted({unit * UNIT // LINE for unit in units})
-    per_line = LINE // UNIT
+    lines = sorted({unit // UNITS for unit in units})
 
     def cell(line: int, unit: int) -> Cell:
-        own = units.get(line * per_line + unit, [])
-        byte, bank = line * LINE + unit * UNIT, unit * UNIT // BANK_BYTES % BANKS
+        own = units.get(line * UNITS + unit, [])
+        byte, bank = line * LINE_BYTES + unit * UNIT, unit * UNIT // BANK_BYTES % BANKS
         if not own:
             return Cell("", f"byte {byte}, bank {bank}: no lane names it")
         places = ", ".join(f"lane {lane}" for lane in own)
@@ -322,21 +323,16 @@ def draw_ldmatrix(
         return Cell(",".join(f"L{lane}" for lane in own), title, own[0] // 8)
 
     matrices = sorted({lane // 8 for lane in range(len(lanes))})
-    table = grid(
+    table = line_grid(
         lines,
-        range(per_line),
         cell,
-        lambda line: f"{line * LINE}",
-        lambda unit: f"{4 * unit}-{4 * unit + 3}",
-        row_axis="shared byte (a line is 128 bytes; lines without an address are left out)",
-        column_axis="banks",
+        "a line is 128 bytes; lines without an address are left out",
         legends=(tone_legend("colour: the 8 x 8 matrix", [f"lanes {8 * i}-{8 * i + 7}" for i in matrices]),),
     )
     notes = []
     for i in matrices:
-        groups = [offset * width // 8 // UNIT for offset in dict.fromkeys(lanes[8 * i : 8 * i + 8])]
-        passes = max(sum(1 for g in groups if g % per_line == bank) for bank in range(per_line))
-        notes.append(f"matrix {i}: lanes {8 * i}-{8 * i + 7} in {counted(passes, 'pass')}")
+        count = passes(offset * width // 8 // UNIT for offset in dict.fromkeys(lanes[8 * i : 8 * i + 8]))
+        notes.append(f"matrix {i}: lanes {8 * i}-{8 * i + 7} in {counted(count, 'pass')}")
     verb = "stores to" if stored else "reads"
     return Picture(f"{copy.atom.name} {verb} {smem}, step {step} of warp {warp}", (table,), tuple(notes))
 

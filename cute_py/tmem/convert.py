@@ -22,7 +22,7 @@ from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
 from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
-from cute_py.layout.trees import leaves
+from cute_py.layout.trees import leaves, modes
 from cute_py.tmem import iters
 from cute_py.tmem.iters import Iter, Row
 from cute_py.tmem.swizzled_layout import ComposeLayout
@@ -41,8 +41,7 @@ def mode_shape(layout: Layout | ComposedLayout) -> tuple[int, ...]:
     >>> mode_shape(Layout(((2, 4), 8)))
     (8, 8)
     """
-    modes = layout.shape if isinstance(layout.shape, tuple) else (layout.shape,)
-    return tuple(math.prod(_numbers(mode)) for mode in modes)
+    return tuple(math.prod(_numbers(mode)) for mode in modes(layout.shape))
 
 
 def from_cute(layout: Layout | ComposedLayout) -> TileLayout | ComposeLayout:
@@ -124,8 +123,8 @@ def to_cute(
         hint = "pass dtype= for a tensor-memory layout" if set(tile.axes) <= {"TLane", "TCol"} else None
         raise TmemError(f"axis {unknown[0]} does not exist in CuTe layouts", {"layout": tile}, hint)
     grouped, seps = tile.group(tile.extents if shape is None else shape)
-    modes = [_mode(run, scale) for run in iters.split(grouped.shard, seps)]
-    plain = Layout(tuple(mode[0] for mode in modes), tuple(mode[1] for mode in modes))
+    parts = [_mode(run, scale) for run in iters.split(grouped.shard, seps)]
+    plain = Layout(tuple(part[0] for part in parts), tuple(part[1] for part in parts))
     offset = sum(steps * scale[axis] for axis, steps in tile.offset.as_dict().items())
     if isinstance(layout, ComposeLayout):
         if not layout.swizzle_inner:
@@ -147,14 +146,8 @@ def _numbers(tree: Tree) -> list[int]:
 
 
 def _shards(layout: Layout) -> Row:
-    shape, stride = layout.shape, layout.stride
-    modes = (
-        list(zip(shape, stride, strict=True))
-        if isinstance(shape, tuple) and isinstance(stride, tuple)
-        else [(shape, stride)]
-    )
     out = []
-    for extents, strides in modes:
+    for extents, strides in zip(modes(layout.shape), modes(layout.stride), strict=True):
         pairs = list(zip(_numbers(extents), _numbers(strides), strict=True))
         out += [Iter(extent, step, "m") for extent, step in reversed(pairs)]
     return tuple(out)

@@ -128,13 +128,13 @@ def expected_tmem(smem: Side, tmem: Side, bits: int, smem_address: int) -> NDArr
     target = _cut(tmem)
     if isinstance(target, ComposeLayout):
         raise TmemError("a tensor-memory layout has no swizzle")
-    lanes = (target.positions("TLane")[:, None] + target.replica_positions("TLane")[None, :]).reshape(-1)
-    column_bits = (target.positions("TCol")[:, None] + target.replica_positions("TCol")[None, :]).reshape(-1) * bits
+    places = target.places(("TLane", "TCol"))
+    lanes, column_bits = places[..., 0].reshape(-1), places[..., 1].reshape(-1) * bits
     if len(source) != target.size():
         raise TmemError(f"{len(source)} shared elements, {target.size()} in tensor memory; must be equal")
     if lanes.min() < 0 or lanes.max() >= LANES or column_bits.min() < 0 or column_bits.max() + bits > COLUMNS * 32:
         raise TmemError(f"the layout leaves tensor memory; it has {LANES} lanes of {COLUMNS} columns")
-    source = numpy.repeat(source, len(target.replica_positions("TLane")))
+    source = numpy.repeat(source, places.shape[1])
     out = numpy.full(LANES * COLUMNS * 4, NOT_A_SOURCE, numpy.int64)
     for step in range(0, bits, 8):
         cell = lanes * COLUMNS * 4 + (column_bits + step) // 8

@@ -7,9 +7,8 @@ from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.errors import TmemError, given
-from cute_py.tmem.tensor_memory import NOT_A_SOURCE
+from cute_py.tmem.tensor_memory import NOT_A_SOURCE, SLAB
 
-SLAB = 32
 MAX_ADDRESS = 1 << 48
 
 Line = tuple[str, "list[str] | str"]

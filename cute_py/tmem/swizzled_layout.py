@@ -141,18 +141,16 @@ ATOM_ROWS = 8
 """Rows of one swizzle atom."""
 
 
-def _unit_elements(dtype: DTypeLike) -> int:
+def _atom_of(dtype: DTypeLike, swizzle: SmemSwizzle | int | str) -> tuple[int, SmemSwizzle, int]:
+    """log2 of the elements in 16 bytes, the swizzle, and the elements of a row of its atom."""
     row = as_dtype(dtype)
     if 128 % row.bits:
         raise LayoutError(f"{row.name} has {row.bits} bits; 16 bytes hold no power of two of them")
-    return 128 // row.bits
-
-
-def _mode(swizzle: SmemSwizzle | int | str) -> SmemSwizzle:
     mode = as_swizzle(swizzle) if isinstance(swizzle, str) else expect_integer(swizzle, "a swizzle mode")
     if not 0 <= mode <= SmemSwizzle.B128:
         raise LayoutError(f"swizzle mode {int(mode)}; must be 0 (none), 1 (32 bytes), 2 (64 bytes) or 3 (128 bytes)")
-    return SmemSwizzle(mode)
+    mode = SmemSwizzle(mode)
+    return (128 // row.bits).bit_length() - 1, mode, mode.row_bytes * 8 // row.bits
 
 
 def mma_atom_layout(dtype: DTypeLike, swizzle: SmemSwizzle | int | str) -> ComposeLayout:
@@ -161,9 +159,8 @@ def mma_atom_layout(dtype: DTypeLike, swizzle: SmemSwizzle | int | str) -> Compo
     >>> mma_atom_layout("bfloat16", 3)
     ComposeLayout(3, 3, 3, S[512 : 1])
     """
-    units, mode = _unit_elements(dtype), _mode(swizzle)
-    row = mode.row_bytes // 16 * units
-    return ComposeLayout(int(math.log2(units)), int(mode), 3, S[ATOM_ROWS * row : 1])
+    per_element, mode, width = _atom_of(dtype, swizzle)
+    return ComposeLayout(per_element, int(mode), 3, S[ATOM_ROWS * width : 1])
 
 
 def mma_shared_layout(dtype: DTypeLike, swizzle: SmemSwizzle | int | str, shape: Sequence[int]) -> Layout:
@@ -179,8 +176,7 @@ def mma_shared_layout(dtype: DTypeLike, swizzle: SmemSwizzle | int | str, shape:
     >>> mma_shared_layout("float32", 0, (128, 32))
     S[(128, 8, 4) : (4, 512, 1)]
     """
-    units, mode = _unit_elements(dtype), _mode(swizzle)
-    width = mode.row_bytes // 16 * units
+    per_element, mode, width = _atom_of(dtype, swizzle)
     extents = expect_integers(shape, "shape")
     if len(extents) < 2 or min(extents) < 1:
         raise LayoutError(f"shape {extents}; must be (..., rows, columns), each at least 1")
@@ -194,7 +190,7 @@ def mma_shared_layout(dtype: DTypeLike, swizzle: SmemSwizzle | int | str, shape:
         raise LayoutError(f"rows = {rows}; must be a multiple of {ATOM_ROWS}, the rows of a swizzle atom")
     blocks = columns // width
     tile = S[(math.prod(lead), rows, blocks, width) : (rows * columns, width, rows * width, 1)].canonicalize()
-    return ComposeLayout(int(math.log2(units)), int(mode), 3, tile) if mode else tile
+    return ComposeLayout(per_element, int(mode), 3, tile) if mode else tile
 
 
 _FULL, _SCATTERED, _HALVES, _QUARTERS = "full", "scattered", "halves", "quarters"

@@ -37,6 +37,7 @@ bits 5:0, as the text on kind::f8f6f4 operands has it. No Blackwell GPU was avai
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy
@@ -123,6 +124,15 @@ def check_transfer(shape: str, num: int) -> int:
 Cells = tuple[NDArray[numpy.int64], NDArray[numpy.int64]]
 """Lanes and columns, of one shape or broadcast against each other."""
 
+PLACES: dict[str, Callable[[NDArray[numpy.int64], NDArray[numpy.int64]], Cells]] = {
+    "32x32b": lambda t, r: (t, r),
+    "16x64b": lambda t, r: (t // 4 + 8 * (t % 2), t // 2 % 2 + 2 * r),
+    "16x128b": lambda t, r: (t // 4 + 8 * (r % 2), t % 4 + 4 * (r // 2)),
+    "16x256b": lambda t, r: (t // 4 + 8 * (r // 2 % 2), r % 2 + 2 * (t % 4) + 8 * (r // 4)),
+    "16x32bx2": lambda t, r: (t % 16, r),
+}
+"""Shape -> (thread, register) -> lane and column: the table above, without the half split."""
+
 
 def image(shape: str, num: int) -> Cells:
     """Lane and column, in steps from the address, of every register.
@@ -136,20 +146,8 @@ def image(shape: str, num: int) -> Cells:
 
 @functools.cache
 def _image(shape: str, count: int) -> Cells:
-    thread = numpy.arange(THREADS)[:, None]
-    register = numpy.arange(count)[None, :]
-    if shape == "32x32b":
-        lane, column = thread, register
-    elif shape == "16x64b":
-        lane, column = thread // 4 + 8 * (thread % 2), thread // 2 % 2 + 2 * register
-    elif shape == "16x128b":
-        lane, column = thread // 4 + 8 * (register % 2), thread % 4 + 4 * (register // 2)
-    elif shape == "16x256b":
-        lane = thread // 4 + 8 * (register // 2 % 2)
-        column = register % 2 + 2 * (thread % 4) + 8 * (register // 4)
-    else:
-        lane, column = thread % 16, register
-    lanes, columns = (numpy.broadcast_to(one, (THREADS, count)) for one in (lane, column))  # read-only
+    cells = PLACES[shape](numpy.arange(THREADS)[:, None], numpy.arange(count)[None, :])
+    lanes, columns = (numpy.broadcast_to(one, (THREADS, count)) for one in cells)  # read-only
     return lanes, columns
 
 

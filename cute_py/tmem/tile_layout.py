@@ -136,8 +136,7 @@ class TileLayout:
 
         The outermost digit takes what is left over, so an index past the end walks on along the first shard.
         """
-        point, extents = _arguments(coord, more, shape)
-        index = point if isinstance(point, int) else _flatten(point, self.extents if extents is None else extents)
+        index = _index(coord, more, shape, self.extents)
         place = {it.axis: 0 for it in self.shard}
         for position in range(len(self.shard) - 1, -1, -1):
             it = self.shard[position]
@@ -419,25 +418,24 @@ def as_ranges(region: Region) -> tuple[tuple[int, int], ...]:
     return tuple(ranges)
 
 
-def _arguments(
-    coord: Sequence[int] | int, more: tuple[Sequence[int] | int, ...], shape: Sequence[int] | None
-) -> tuple[tuple[int, ...] | int, tuple[int, ...] | None]:
-    """The coordinate and the shape, from the forms that `apply` takes."""
+def _index(
+    coord: Sequence[int] | int,
+    more: tuple[Sequence[int] | int, ...],
+    shape: Sequence[int] | None,
+    own: tuple[int, ...],
+) -> int:
+    """The flat row-major index, from the forms that `apply` takes; `own` are the extents where none are given."""
     if len(more) == 1 and isinstance(more[0], Sequence) and shape is None:
-        return _arguments(coord, (), more[0])
-    extents = None if shape is None else _shape(shape)
-    if more:
-        return expect_integers((coord, *more), "the coordinate"), extents
-    if is_integer(coord):
-        return expect_integer(coord, "the coordinate"), extents
-    return expect_integers(coord, "the coordinate"), extents
-
-
-def _flatten(coord: tuple[int, ...], shape: tuple[int, ...]) -> int:
-    if len(coord) != len(shape):
-        raise CoordinateError(f"coordinate {given(coord)} does not have the rank of the shape {shape}")
+        shape = more[0]
+        more = ()
+    extents = own if shape is None else _shape(shape)
+    if not more and is_integer(coord):
+        return expect_integer(coord, "the coordinate")
+    point = expect_integers((coord, *more) if more else coord, "the coordinate")
+    if len(point) != len(extents):
+        raise CoordinateError(f"coordinate {given(point)} does not have the rank of the shape {extents}")
     index = 0
-    for part, extent in zip(coord, shape, strict=True):
+    for part, extent in zip(point, extents, strict=True):
         index = index * extent + part
     return index
 

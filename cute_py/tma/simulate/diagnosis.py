@@ -19,7 +19,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import TypedDict, Unpack
 
@@ -41,63 +41,6 @@ class Access:
     name: str
     start: int
     stop: int
-
-
-@dataclass(slots=True)
-class BulkOperation(Access):
-    """One store or reduction: what it is, the bytes of shared memory that it reads, and how far it has come."""
-
-    read_done: bool = False
-    write_done: bool = False
-
-
-@dataclass(slots=True)
-class BulkGroups:
-    """The groups of one thread, oldest first.
-
-    >>> groups = BulkGroups()
-    >>> groups.issue(BulkOperation("store", 0, 1024)); groups.commit()
-    >>> groups.wait_read(0); [op.read_done for op in groups.operations()], groups.pending()
-    ([True], 1)
-    """
-
-    open: list[BulkOperation] = field(default_factory=list)
-    committed: list[list[BulkOperation]] = field(default_factory=list)
-
-    def issue(self, operation: BulkOperation) -> None:
-        """Add an operation to the group that is not committed yet."""
-        self.open.append(operation)
-
-    def commit(self) -> None:
-        """Close the group, which may be empty."""
-        self.committed.append(self.open)
-        self.open = []
-
-    def pending(self) -> int:
-        """Committed groups that are not done."""
-        return sum(any(not op.write_done for op in group) for group in self.committed)
-
-    def operations(self) -> list[BulkOperation]:
-        """All operations, committed or not, oldest first."""
-        return [*itertools.chain(*self.committed), *self.open]
-
-    def _older(self, newest: int) -> Iterator[BulkOperation]:
-        kept = len(self.committed) - expect_integer(newest, "wait_group", 0, unit="groups")
-        return itertools.chain(*self.committed[: max(kept, 0)])
-
-    def wait_read(self, newest: int) -> None:
-        """wait_group.read: all groups but the `newest` have read their sources."""
-        for op in self._older(newest):
-            op.read_done = True
-
-    def wait(self, newest: int) -> None:
-        """wait_group: all groups but the `newest` are done."""
-        for op in self._older(newest):
-            op.read_done = op.write_done = True
-
-    def unread(self) -> list[BulkOperation]:
-        """Operations that may still read their bytes."""
-        return [op for op in self.operations() if not op.read_done]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +162,8 @@ class Run:
         self.maps = None if maps is None else expect(maps, TensormapProxy, "maps")
         self.agent = Agent() if agent is None else expect(agent, Agent, "agent")
         self.races: list[Race] = []
-        self.groups = BulkGroups()
+        self.groups: list[list[Access]] = [[]]
+        """What stores read that were not waited for, by bulk group, oldest first; the last group is not committed."""
         self.flights: list[Flight] = []
         self._reading: list[Access] = []
         self._ordinary: list[Access] = []
@@ -273,11 +217,10 @@ class Run:
         coords, offset = expect_integers(coords, "coordinates"), _offset(offset)
         expect(barrier, Mbarrier, "barrier")
         name = f"load {self._next()} at {coords}"
-        data = self._map(descriptor, name)
-        this = self._footprint(name, data, coords, offset, mode, im2col_offsets)
+        data, this = self._operands(name, descriptor, coords, offset, mode, im2col_offsets)
         self._check_conflict("two loads into the same bytes", self.flights, this)
         self._check_conflict("overwrites a stage that is still being read", self._reading, this)
-        self._check_conflict("overwrites the source of a store before its group was read", self.groups.unread(), this)
+        self._check_conflict("overwrites the source of a store before its group was read", self._unread(), this)
         more: LoadOperands = {"mode": mode, "im2col_offsets": im2col_offsets, "multicast_mask": multicast_mask}
         more |= {"cta_group": cta_group, "gmem_base": gmem_base}
 
@@ -335,7 +278,7 @@ class Run:
         data = as_bytes(data, "data", writable=False)
         span = self._access(offset, len(data), who)
         self._check_conflict("written while a load is in flight", self.flights, span)
-        self._check_conflict("changes the source of a store before its group was read", self.groups.unread(), span)
+        self._check_conflict("changes the source of a store before its group was read", self._unread(), span)
         self.smem.array[span.start : span.stop] = data
         self._ordinary.append(span)
 
@@ -359,34 +302,38 @@ class Run:
         coords, offset = expect_integers(coords, "coordinates"), _offset(offset)
         kind = None if op is None else reduction(op)
         name = f"{kind or 'store'} {self._next()} at {coords}"
-        data = self._map(descriptor, name)
-        this = self._footprint(name, data, coords, offset, mode)
+        data, this = self._operands(name, descriptor, coords, offset, mode)
         self._check_conflict("store without fence.proxy.async after ordinary writes", self._ordinary, this)
         self._check_conflict("store before the load of its source was waited for", self.flights, this)
-        self.groups.issue(BulkOperation(name, this.start, this.stop))
+        self.groups[-1].append(this)
         one = data, self.gmem, coords, self.smem
         if kind is None:
             return self.engine.store(*one, mode=mode, smem_offset=offset, gmem_base=gmem_base)
         return self.engine.reduce(kind, *one, mode=mode, smem_offset=offset, gmem_base=gmem_base)
 
     def commit_group(self) -> None:
-        """cp.async.bulk.commit_group."""
-        self.groups.commit()
+        """cp.async.bulk.commit_group; the group may be empty."""
+        self.groups.append([])
 
     def wait_group_read(self, newest: int = 0) -> None:
-        """cp.async.bulk.wait_group.read N."""
-        self.groups.wait_read(newest)
+        """cp.async.bulk.wait_group.read N: all committed groups but the `newest` have read their sources."""
+        kept = len(self.groups) - 1 - expect_integer(newest, "wait_group", 0, unit="groups")
+        del self.groups[: max(kept, 0)]
 
     def wait_group(self, newest: int = 0) -> None:
-        """cp.async.bulk.wait_group N."""
-        self.groups.wait(newest)
+        """cp.async.bulk.wait_group N: as `wait_group_read` for races in shared memory; the emulator writes at once."""
+        self.wait_group_read(newest)
 
     def exit(self) -> None:
         """The CTA ends: its shared memory is released, so every store must have read it and every load have landed."""
-        for op in self.groups.unread():
+        for op in self._unread():
             self._note(Race("exit before the group was read", op.start, op.stop, op.name, "exit"))
         for flight in self.flights:
             self._note(Race("exit before the load was waited for", flight.start, flight.stop, flight.name, "exit"))
+
+    def _unread(self) -> list[Access]:
+        """Sources of stores that may still be read."""
+        return list(itertools.chain(*self.groups))
 
     # ---- common ------------------------------------------------------------------------------------------------
 
@@ -394,32 +341,28 @@ class Run:
         self._count += 1
         return self._count - 1
 
-    def _map(self, descriptor: Descriptor | int, name: str) -> Descriptor:
-        """The tensor map that the engine sees for an address; anything else is the map itself."""
-        if not isinstance(descriptor, int):
-            return descriptor
-        if self.maps is None:
-            raise InvalidTypeError(
-                f"{name} names its map by an address, {descriptor:#x}; without `maps` it must be bytes or a request"
-            )
-        data, ordering = self.maps.read(descriptor, agent=self.agent)
-        if not ordering.ordered:
-            self._note(Race(f"tensor map is {ordering}", 0, 0, f"the write of the map at 0x{descriptor:x}", name))
-        return data
-
-    def _footprint(
+    def _operands(
         self,
         name: str,
-        descriptor: Descriptor,
+        descriptor: Descriptor | int,
         coords: Sequence[int],
         offset: int,
         mode: str | None,
         offsets: Sequence[int] = (),
-    ) -> Access:
-        """Bytes of shared memory that a tensor copy touches."""
+    ) -> tuple[Descriptor, Access]:
+        """The tensor map that the engine sees, by its address or itself; the shared bytes that a copy touches."""
+        if isinstance(descriptor, int):
+            if self.maps is None:
+                raise InvalidTypeError(
+                    f"{name} names its map by an address, {descriptor:#x}; without `maps` it must be bytes or a request"
+                )
+            address = descriptor
+            descriptor, ordering = self.maps.read(address, agent=self.agent)
+            if not ordering.ordered:
+                self._note(Race(f"tensor map is {ordering}", 0, 0, f"the write of the map at 0x{address:x}", name))
         shape = self.engine.geometry(descriptor, mode)
         *_, rows = checked(shape, [coords], offsets)
-        return Access(name, offset, offset + row_image(shape, rows, self.smem.base + offset).extent)
+        return descriptor, Access(name, offset, offset + row_image(shape, rows, self.smem.base + offset).extent)
 
     def _access(self, offset: int, nbytes: int, who: str) -> Access:
         """Bytes of shared memory that an ordinary access touches."""

@@ -267,7 +267,10 @@ class _Simulation:
             if not stage.full.try_wait(parity):
                 return False
             ring.run.wait(stage.full, parity)
-            self._consume(i, stage)
+            self.note(i, "consume", CONSUMING)
+            if ring.consume is not None:
+                self._call(ring.consume, i, stage)
+            self.phase, self.busy_until = "consume", self.tick + self.consume_ticks
             return True
         if self.phase == "consume" and ring.store is not None:
             ring.run.store(ring.store.descriptor, ring.store.coords[i], stage.start + ring.store.offset)
@@ -282,17 +285,14 @@ class _Simulation:
         self.work()  # the next stage may be full already
         return True
 
-    def _consume(self, i: int, stage: _Stage) -> None:
-        ring = self.ring
-        self.note(i, "consume", CONSUMING)
-        if ring.consume is not None:
-            data = ring.run.read(stage.start, ring.stage_bytes, f"consumer of iteration {i}")
-            before = data.copy()
-            ring.consume(data, i)
-            if not np.array_equal(before, data):
-                ring.run.write(stage.start, data, f"consumer of iteration {i}")
-                ring.run.fence_proxy_async()
-        self.phase, self.busy_until = "consume", self.tick + self.consume_ticks
+    def _call(self, consume: Callable[[Bytes, int], object], i: int, stage: _Stage) -> None:
+        run, who = self.ring.run, f"consumer of iteration {i}"
+        data = run.read(stage.start, self.ring.stage_bytes, who)
+        before = data.copy()
+        consume(data, i)
+        if not np.array_equal(before, data):
+            run.write(stage.start, data, who)
+            run.fence_proxy_async()
 
     def run(self) -> Timeline:
         outcome: Outcome | None = None

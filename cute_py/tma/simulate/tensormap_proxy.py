@@ -159,16 +159,11 @@ class TensormapProxy:
         Returns:
             the newest map if it is ordered, else the newest one that is.
         """
-        self._latest(address)
-        expect(agent, Agent, "agent")
-        verdict = Ordering(True)
-        for version in reversed(self._versions[address]):
-            found = self._check_order(address, version, agent)
-            if not found:
-                return version.data, verdict
-            if verdict.ordered:
-                verdict = Ordering(False, found[0].message)
-        return bytes(MAP_BYTES), verdict
+        newest = self._latest(address)
+        found = self._check_order(address, newest, expect(agent, Agent, "agent"))
+        versions = reversed(self._versions[address])  # the oldest has no writer, and needs no order
+        seen = next(version for version in versions if not self._check_order(address, version, agent))
+        return seen.data, Ordering(not found, found[0].message if found else "")
 
     def _check_order(self, address: int, version: _Version, reader: Agent) -> list[Diagnostic]:
         """Why a read is not ordered after the write of a version."""

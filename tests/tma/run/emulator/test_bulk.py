@@ -7,10 +7,12 @@ import pytest
 
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap
 from cute_py.tma.descriptor.formats import TensorMapDataType
+from cute_py.tma.descriptor.request import TensorMapTiled
+from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.mbarrier import Mbarrier
 from cute_py.tma.emulator.memory import GlobalMemory, SharedMemory
 from cute_py.tma.simulate.bulk import Cluster, bulk_load, bulk_store, bulk_to_cta, check_bulk
-from cute_py.tma.simulate.diagnosis import BulkGroups, BulkOperation
+from cute_py.tma.simulate.diagnosis import Run
 
 
 def test_load_and_store() -> None:
@@ -63,22 +65,34 @@ def test_outside_of_memory() -> None:
 
 
 def test_groups_are_waited_for_oldest_first() -> None:
-    groups = BulkGroups()
-    stores = [BulkOperation(f"store {i}", 64 * i, 64 * i + 64) for i in range(3)]
-    for store in stores:
-        groups.issue(store)
-        groups.commit()
-    groups.wait_read(2)
-    assert [s.read_done for s in stores] == [True, False, False]
-    assert [s.name for s in groups.unread()] == ["store 1", "store 2"]
-    groups.wait(1)
-    assert [s.write_done for s in stores] == [True, True, False]
-    assert groups.pending() == 1
-    groups.issue(late := BulkOperation("late", 0, 64))
-    groups.wait(0)
-    assert stores[2].write_done and not late.read_done  # not committed, so not waited for
+    tile = TensorMapTiled(TensorMapDataType.UINT8, 4096, (1024,), (), (64,))
+    gmem = GlobalMemory()
+    gmem.add("A", np.zeros(1024, np.uint8), 4096)
+    run = Run(Emulator(), gmem, SharedMemory(1024))
+
+    def unread() -> list[int]:
+        """Places that a write races with a store: those of stores that may still read them."""
+        run.races.clear()
+        for i in range(4):
+            run.write(128 * i, np.zeros(64, np.uint8))
+        run.fence_proxy_async()
+        return [race.start // 128 for race in run.races]
+
+    for i in range(3):
+        run.store(tile, (64 * i,), 128 * i)
+        run.commit_group()
+    assert unread() == [0, 1, 2]
+    run.wait_group_read(7)
+    assert unread() == [0, 1, 2]
+    run.wait_group_read(2)
+    assert unread() == [1, 2]
+    run.wait_group(1)
+    assert unread() == [2]
+    run.store(tile, (192,), 384)
+    run.wait_group(0)
+    assert unread() == [3]  # not committed, so not waited for
     with pytest.raises(InvalidValueError):
-        groups.wait(-1)
+        run.wait_group(-1)
 
 
 def test_ranges() -> None:
