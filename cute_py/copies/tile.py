@@ -416,10 +416,12 @@ def tiles(refinement: Refinement, element: int, limits: tuple[int, int]) -> Iter
         shifted = (
             width < WORD and refinement.count * element > SMALL and runs[i] > 0 and run_bytes[i] >= 32 and plain[i]
         )
-        words.append([(True, WORD)] if shifted else [(False, width)])
-        if shifted and i == 1:
-            words[i] += [(True, word) for word in (8, 4) if word > max(width, element)]
-            words[i].append((width < 4, max(width, 4)))
+        if shifted and i == 1:  # the cheapest of many first, so that others are dropped before they are counted
+            cheap = width < 4, max(width, 4)
+            others = [(True, word) for word in (WORD, 8, 4) if word > max(width, element)]
+            words.append([cheap, *(other for other in others if other != cheap)])
+        else:
+            words.append([(True, WORD)] if shifted else [(False, width)])
     inner = orders[0][0]
     apart = [m.source * element for i, m in enumerate(modes) if i != inner] + [extents[inner] * element]
     grain = math.gcd(limits[0], *apart) if modes[inner].source == 1 else element
