@@ -232,7 +232,7 @@ class Bench:
 
     def triton(self, shape: tuple[int, ...], order: tuple[int, ...], pairs: Sequence[tuple[Any, Any]]) -> float | None:
         """Microseconds of Triton's transposition of matrices, by tiles through `tl.trans`; None: no matrices."""
-        if order not in ((1, 0), (0, 2, 1)):
+        if order not in ((1, 0), (0, 2, 1)) or pairs[0][0].is_complex():
             return None
         try:
             from benchmarks.kernels.triton_transpose import transpose

@@ -11,6 +11,7 @@ import cute_py as cute
 from cute_py import Layout
 from cute_py.copies import plan as plan_module
 from cute_py.copies import tile as tile_module
+from cute_py.copies.modes import refine
 from cute_py.copies.plan import CopyPlan, _planned, thread_launches
 from cute_py.errors import MissingPackageError
 from cute_py.gpu.kernels.relayout import CLASS, DIGIT, MAX_CLASSES, MAX_DIGITS, RUNS, TILE, magic, row_magic
@@ -190,3 +191,19 @@ def test_kernels_compile(pair: Pair) -> None:
     except MissingPackageError as missing:
         pytest.skip(str(missing))
     assert compiled.cubin[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize("size", [265, 280, 1029, 1053, 1055])
+def test_the_last_tile_holds_what_the_one_before_it_borrows(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every tile that is considered, also of those with rows inside a run of the source."""
+    monkeypatch.setattr(tile_module, "SMALL", 0)
+    pair = permuted((64, size, 32), (0, 2, 1), 1)
+    refinement = refine(pair.source, pair.destination)
+    assert refinement is not None
+    borrowing = 0
+    for tile in tile_module.tiles(refinement, 1, (16, 16)):
+        at = tile.run_mode
+        if at >= 0 and tile.counts[at] > 1:
+            borrowing += 1
+            assert (tile.modes[at].size - 1) % tile.extents[at] + 1 >= tile.halo
+    assert borrowing
