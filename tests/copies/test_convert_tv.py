@@ -33,13 +33,14 @@ def expect_moved(found: RegisterConversion, seed: int = 0) -> None:
     assert found.run(values[first]).tobytes() == values[second].tobytes(), str(found)
 
 
-def test_a_thousand_random_pairs() -> None:
+@pytest.mark.parametrize("pairs", [150, pytest.param(1000, marks=pytest.mark.slow)])
+def test_random_pairs(pairs: int) -> None:
     counts: Counter[str] = Counter()
-    for number, (source, destination, dtype) in enumerate(random_pairs(1000, 77)):
+    for number, (source, destination, dtype) in enumerate(random_pairs(pairs, 77)):
         found = cute.convert_layout_tv(source, destination, dtype)
         expect_moved(found, number)
         counts[found.by] += 1
-    assert min(counts["moves"], counts["shuffles"], counts["shared memory"]) >= 30, counts
+    assert min(counts["moves"], counts["shuffles"], counts["shared memory"]) >= 0.03 * pairs, counts
 
 
 @pytest.mark.parametrize("by", ["shuffles", "shared memory"])

@@ -111,7 +111,16 @@ def of_modes(n: int) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", of_modes(2))
+LONG = {
+    "composition with itself",
+    "composition with its reverse",
+    "logical_divide by a size",
+    "logical_divide by a mode",
+}
+"""Seconds each."""
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in of_modes(2)])
 def test_time_grows_no_faster_than_the_square_of_the_modes(name: str) -> None:
     """Counted in calls, which a loaded machine does not change. From 2 to 32 modes the exponent is 1.95 and less."""
     calls_of(of_modes(2)[name])  # imports
@@ -139,7 +148,7 @@ POWERS = st.sampled_from([1, 2, 4, 8, 16])
     known=st.sets(st.integers(0, 4)),
     right=st.booleans(),
 )
-@settings(max_examples=8)
+@settings(max_examples=4)
 def test_long_expressions_have_the_values_of_the_numbers(
     sizes: list[int], tile: int, step: int, known: set[int], right: bool
 ) -> None:
