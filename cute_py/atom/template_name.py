@@ -174,7 +174,7 @@ _SETS: Final[Mapping[str, Targets]] = {
 """Family -> architectures that have it, where those are not all from the first one on (PTX ISA, "Target ISA Notes")."""
 
 
-class Instruction(Protocol):
+class AtomRow(Protocol):
     """What an MMA atom and the traits of a copy have in common."""
 
     @property
@@ -187,7 +187,7 @@ class Instruction(Protocol):
     def ptx(self) -> str: ...
 
 
-def expect_target(row: Instruction, arch: str | None) -> None:
+def expect_target(row: AtomRow, arch: str | None) -> None:
     """Refuse an architecture that lacks an instruction.
 
     Args:

@@ -41,7 +41,6 @@ from cute_py.tmem.axes import wid_in_wg as wid_in_wg
 from cute_py.tmem.convert import from_cute as from_cute
 from cute_py.tmem.convert import from_cute_tmem as from_cute_tmem
 from cute_py.tmem.convert import to_cute as to_cute
-from cute_py.tmem.copy_plan import *
 from cute_py.tmem.copy_request import DISPATCHES as DISPATCHES
 from cute_py.tmem.copy_request import Buffer as Buffer
 from cute_py.tmem.copy_request import BufferRegion as BufferRegion
@@ -53,6 +52,7 @@ from cute_py.tmem.copy_request import check_copy as check_copy
 from cute_py.tmem.copy_request import copy_async as copy_async
 from cute_py.tmem.copy_request import why_not as why_not
 from cute_py.tmem.cp_forms import *
+from cute_py.tmem.cp_plan import *
 from cute_py.tmem.demonstration import *
 from cute_py.tmem.emit import *
 from cute_py.tmem.execute import *
@@ -71,6 +71,7 @@ __getattr__ = renamed(
     __name__,
     {
         "CanonicalOperand": "cute_py.atom.SmemOperand",
+        "CopyPlan": "CpPlan",
         "MatrixDescriptor": "cute_py.atom.SmemDescriptor",
         "canonical_operand": "cute_py.atom.find_smem_operand",
         "promised": "expected_tmem",

@@ -16,8 +16,8 @@ from cute_py.argument_checks import expect, expect_fields, expect_integer, expec
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, TmemError, given
-from cute_py.tmem.copy_plan import CopyPlan, as_compat, check_columns
 from cute_py.tmem.cp_forms import FORMS, CpForm, cp_form
+from cute_py.tmem.cp_plan import CpPlan, as_compat, check_columns
 from cute_py.tmem.planner import COMPATS, Side, candidates, plan_form
 from cute_py.tmem.swizzled_layout import ComposeLayout, Layout
 from cute_py.tmem.tile_layout import TileLayout
@@ -169,7 +169,7 @@ class CopyAsync:
     """A copy that was dispatched and planned. It issues the copy only; the caller commits and waits."""
 
     request: CopyRequest
-    plan: CopyPlan
+    plan: CpPlan
 
     @property
     def src(self) -> Buffer:
@@ -237,7 +237,7 @@ def check_copy(request: CopyRequest) -> list[Diagnostic]:
     return _planned(request)[1]
 
 
-def why_not(request: CopyRequest) -> list[Diagnostic] | CopyPlan:
+def why_not(request: CopyRequest) -> list[Diagnostic] | CpPlan:
     """The plan of a copy, or what `check_copy` finds against it: the earlier form of `copy_async` and `check_copy`.
 
     >>> from cute_py.tmem.demonstration import demonstration_copy
@@ -248,7 +248,7 @@ def why_not(request: CopyRequest) -> list[Diagnostic] | CopyPlan:
     return plan or found
 
 
-def _planned(request: CopyRequest) -> tuple[CopyPlan | None, list[Diagnostic]]:
+def _planned(request: CopyRequest) -> tuple[CpPlan | None, list[Diagnostic]]:
     expect(request, CopyRequest, "a request of a copy")
     found = _check_settings(request)
     if not found:
@@ -265,7 +265,7 @@ def _planned(request: CopyRequest) -> tuple[CopyPlan | None, list[Diagnostic]]:
     compat, cta_group, ldo = request.compat, request.cta_group, request.ldo
     for form in _forms(request):
         plan = plan_form(form, smem, tmem, src.dtype.bits, compat=compat, cta_group=cta_group, ldo=ldo)
-        if isinstance(plan, CopyPlan):
+        if isinstance(plan, CpPlan):
             found = plan.check_capacity(dst.allocated_addr.n_cols if dst.allocated_addr else 0)
             return (None if found else plan), found
         found.append(Diagnostic(form.name, text=plan.text))

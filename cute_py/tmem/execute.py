@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from cute_py.argument_checks import expect, expect_fields, expect_integer
 from cute_py.atom.smem_descriptor import SmemDescriptor, replace_start_address, smem_desc_add_16B_offset
 from cute_py.errors import CoordinateError, InvalidTypeError, TmemError, counted, given
-from cute_py.tmem.copy_plan import LANE_SHIFT, CopyPlan
 from cute_py.tmem.copy_request import CopyAsync
 from cute_py.tmem.cp_forms import COLUMNS, LANES
+from cute_py.tmem.cp_plan import LANE_SHIFT, CpPlan
 from cute_py.tmem.planner import Side
 from cute_py.tmem.swizzled_layout import ComposeLayout
 from cute_py.tmem.tensor_memory import NOT_A_SOURCE, SLAB, TensorMemory
@@ -33,7 +33,7 @@ READ_COLUMNS = 32
 """Columns that one tcgen05.ld of `read_back` reads."""
 
 
-def tile_descriptors(plan: CopyPlan, smem_address: int) -> list[int]:
+def tile_descriptors(plan: CpPlan, smem_address: int) -> list[int]:
     """The 64-bit descriptor of each instruction, for a buffer at `smem_address` (bytes).
 
     The older planner adds to the low 32 bits of the descriptor of the buffer; the newer one writes the start address
@@ -47,7 +47,7 @@ def tile_descriptors(plan: CopyPlan, smem_address: int) -> list[int]:
 
 
 def run(
-    plan: CopyPlan, tmem: TensorMemory, taddr: int, smem: NDArray[numpy.uint8], smem_address: int, smem_base: int = 0
+    plan: CpPlan, tmem: TensorMemory, taddr: int, smem: NDArray[numpy.uint8], smem_address: int, smem_base: int = 0
 ) -> None:
     """Issue every instruction of `plan` in the emulator; the caller commits.
 
@@ -58,7 +58,7 @@ def run(
     Raises:
         TmemError: the buffer is not aligned as the plan needs it.
     """
-    expect(plan, CopyPlan, "the plan of a copy")
+    expect(plan, CpPlan, "the plan of a copy")
     expect(tmem, TensorMemory, "tensor memory")
     smem_address = expect_integer(smem_address, "the address of the buffer")
     taddr = expect_integer(taddr, "the tensor-memory address")
@@ -152,7 +152,7 @@ def expected_tmem(smem: Side, tmem: Side, bits: int, smem_address: int) -> NDArr
 class S2TDescriptorView:
     """One descriptor for each instruction of a plan, for a shared buffer at `smem_address` (bytes)."""
 
-    plan: CopyPlan
+    plan: CpPlan
     smem_address: int = 0
 
     def __post_init__(self) -> None:
@@ -193,7 +193,7 @@ class S2TDescriptorView:
         return f"{fields}\n  {counted(len(self), 'instruction')}, offsets in 16-byte units: {listed}"
 
 
-def get_copy_s2t_smem_desc(copy: CopyAsync | CopyPlan, smem_address: int = 0) -> S2TDescriptorView:
+def get_copy_s2t_smem_desc(copy: CopyAsync | CpPlan, smem_address: int = 0) -> S2TDescriptorView:
     """The descriptor view of a planned copy.
 
     Args:

@@ -28,8 +28,8 @@ from cute_py.atom.smem_descriptor import ADDRESS_MASK, START_MASK, UNIT_BYTES, S
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import LayoutError
 from cute_py.tmem import iters
-from cute_py.tmem.copy_plan import LANE_SHIFT, MAX_INSTRUCTIONS, CopyPlan, MiddleLoop, Refusal, as_compat
 from cute_py.tmem.cp_forms import FORMS, LANES, WARPX4, CpForm
+from cute_py.tmem.cp_plan import LANE_SHIFT, MAX_INSTRUCTIONS, CpPlan, MiddleLoop, Refusal, as_compat
 from cute_py.tmem.iters import Iter, Row, canonicalize
 from cute_py.tmem.swizzled_layout import ComposeLayout, Layout
 from cute_py.tmem.tile_layout import Region, TileLayout, as_ranges
@@ -174,7 +174,7 @@ def plan_form(
     compat: str = "reference",
     cta_group: int = 1,
     ldo: int | None = None,
-) -> CopyPlan | Refusal:
+) -> CpPlan | Refusal:
     """The plan of one copy with one form of the instruction, or the rule that it breaks.
 
     Args:
@@ -195,7 +195,7 @@ def plan_form(
         return end.found
 
 
-def _planned(form: CpForm, smem: Side, tmem: Side, bits: int, compat: str, cta_group: int, ldo: int | None) -> CopyPlan:
+def _planned(form: CpForm, smem: Side, tmem: Side, bits: int, compat: str, cta_group: int, ldo: int | None) -> CpPlan:
     known = bits in (4, 8, 16, 32)
     _require(known, "element", f"elements of {bits} bits; must be 4, 8, 16 or 32 (a column holds 32 bits)")
     source, target, swizzled = _cut_regions(smem, tmem)
@@ -220,7 +220,7 @@ def _planned(form: CpForm, smem: Side, tmem: Side, bits: int, compat: str, cta_g
         text = f"ldo = {ldo}; must be {leading}, the {form.name} instruction reads it"
         _require(ldo == leading or form.bits == 128, "ldo", text)
     uneven = f"first column {column * bits // 32} is not a multiple of 4; apache-tvm 0.27.0 refuses it"
-    plan = CopyPlan(
+    plan = CpPlan(
         form=form,
         bits=bits,
         ldo=leading if ldo is None else ldo,
@@ -348,7 +348,7 @@ def _middle(sources: Row, targets: Row, bits: int) -> tuple[MiddleLoop, ...]:
     return tuple(loops)
 
 
-def _check_reach(plan: CopyPlan) -> None:
+def _check_reach(plan: CpPlan) -> None:
     """Addresses that do not exist, and cells that two instructions would write."""
     tiles = plan.tiles
     first = min(min(tile.smem_offset, tile.taddr_offset) for tile in tiles)

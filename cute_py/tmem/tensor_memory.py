@@ -47,8 +47,8 @@ from cute_py.argument_checks import expect, expect_having, expect_integer
 from cute_py.atom.smem_descriptor import ADDRESS_MASK, UNIT_BYTES, DescriptorKind, SmemDescriptor, SmemSwizzle, swizzled
 from cute_py.errors import RaceError, TmemError, UnknownFactError, WouldHangError, given
 from cute_py.ptx.forms_tcgen05 import COUNTS, DECOMPRESSIONS, MAX_REGISTERS, SHAPE_REGISTERS
-from cute_py.tmem.copy_plan import check_columns
 from cute_py.tmem.cp_forms import COLUMNS, LANES, CpForm, cp_form
+from cute_py.tmem.cp_plan import check_columns
 from cute_py.tmem.iters import walk
 
 __all__ = ["TensorMemory", "decompress", "image", "source_addresses"]

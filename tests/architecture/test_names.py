@@ -16,9 +16,7 @@ ROOT = Path(cute_py.__file__).parent
 
 REASONS: dict[str, str] = {
     "BitField": "a run of bits of a tensor map; of a 64-bit matrix descriptor, in its module alone",
-    "CopyPlan": "of a copy between whole arrays; of a copy to tensor memory, in `cute.tmem`",
     "Event": "of a register's contents; of a timeline",
-    "Instruction": "what an atom of either kind is, as a protocol; a PTX instruction that was read",
     "Major": "of an operand of an MMA; the order of strides that are left out",
     "Side": "one operand of a copy; one mesh and its files; the source or destination of a plan of tcgen05.cp",
     "Tile": "what a block of threads moves; what one tcgen05.cp moves",

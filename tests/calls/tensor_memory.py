@@ -49,7 +49,7 @@ INSTANCES.update(
         "SmemOperand": f"find_smem_operand({SWIZZLED}, 'bfloat16')",
         "tmem.ComposeLayout": COMPOSE,
         "tmem.CopyAsync": "tmem_copy()",
-        "tmem.CopyPlan": "tmem_copy().plan",
+        "tmem.CpPlan": "tmem_copy().plan",
         "tmem.CopyRequest": "copy_request()",
         "tmem.CpForm": form,
         "tmem.Demonstration": "tmem.demonstrate()",
@@ -266,7 +266,7 @@ operation("tmem.S2TDescriptorView.__getitem__", "getitem", VIEW, "0")
 add("tmem.S2TDescriptorView", "tmem_copy().plan", named={"smem_address": "1024"})
 add("tmem.CopyAsync", "copy_request()", "tmem_copy().plan")
 add(
-    "tmem.CopyPlan",
+    "tmem.CpPlan",
     *(
         f"tmem_copy().plan.{f}"
         for f in ("form", "bits", "ldo", "sdo", "swizzle", "row_bytes", "middle", "smem_offset", "taddr_offset")
@@ -274,8 +274,8 @@ add(
     named={"cta_group": "2", "notes": "()"},
 )
 for name in ("capacity_violations", "check_capacity"):
-    method(f"tmem.CopyPlan.{name}", "tmem_copy().plan", lambda m: m.one_of("512", "1"))
-method("tmem.CopyPlan.descriptor", "tmem_copy().plan", lambda m: m.one_of("0", "1024"))
+    method(f"tmem.CpPlan.{name}", "tmem_copy().plan", lambda m: m.one_of("512", "1"))
+method("tmem.CpPlan.descriptor", "tmem_copy().plan", lambda m: m.one_of("0", "1024"))
 add("tmem.MiddleLoop", "2", "1024", "4")
 add("tmem.Tile", "65536", "16")
 add("tmem.Refusal", "'a rule'", "'a text'")

@@ -11,8 +11,8 @@ import pytest
 from cute_py.errors import CuteError
 from cute_py.tmem import (
     Buffer,
-    CopyPlan,
     CopyRequest,
+    CpPlan,
     Refusal,
     Side,
     TensorMemory,
@@ -67,7 +67,7 @@ def sides(row: Row) -> tuple[Side, Side]:
     return smem, tmem
 
 
-def plan(row: Row, compat: str) -> CopyPlan | list[tuple[str, Refusal]]:
+def plan(row: Row, compat: str) -> CpPlan | list[tuple[str, Refusal]]:
     """The first plan of the forms that the row's settings name, or a refusal for each of them."""
     smem, tmem = sides(row)
     config = row["config"]
@@ -80,13 +80,13 @@ def plan(row: Row, compat: str) -> CopyPlan | list[tuple[str, Refusal]]:
     refusals = []
     for form in forms:
         found = plan_form(form, smem, tmem, row["bits"], compat=compat)
-        if isinstance(found, CopyPlan):
+        if isinstance(found, CpPlan):
             return found
         refusals.append((form.name, found))
     return refusals
 
 
-def requested(row: Row, compat: str) -> CopyPlan | list[Refusal]:
+def requested(row: Row, compat: str) -> CpPlan | list[Refusal]:
     """The same through the dispatch, predicates and capacity included."""
     smem, tmem = sides(row)
     columns = TmemAllocation(COLUMNS)
@@ -107,7 +107,7 @@ def newer_holds(row: Row) -> bool:
     """The plan of the newer planner, field for field, tile for tile, or a rejection by the same rules."""
     if row["status"] == "ok":
         found = plan(row, "tvm-0.27")
-        if not isinstance(found, CopyPlan):
+        if not isinstance(found, CpPlan):
             return False
         want = row["plan"]
         loops = [{"extent": m.extent, "smem_step_16B": m.smem_step, "taddr_step": m.taddr_step} for m in found.middle]
@@ -128,7 +128,7 @@ def newer_holds(row: Row) -> bool:
         recorded = [(t["taddr_off"], t["lane_off"], t["col_off"], t["smem_off_16B"]) for t in row["tiles"]]
         return bool(got == want and tiles == recorded and f"{found.descriptor():#018x}" == row["desc_base_hex"])
     try:
-        refused = not isinstance(requested(row, "tvm-0.27"), CopyPlan)
+        refused = not isinstance(requested(row, "tvm-0.27"), CpPlan)
     except CuteError:
         return True
     return refused and same_rules(row)
@@ -142,7 +142,7 @@ def same_rules(row: Row) -> bool:
         found = plan(row, "tvm-0.27")
     except CuteError:
         return True
-    if isinstance(found, CopyPlan):
+    if isinstance(found, CpPlan):
         return False
     lines = [line.strip() for line in row["error"].splitlines()]
     if len(lines) > 1:
@@ -165,18 +165,18 @@ def older_holds(row: Row) -> bool:
     want = row["seed_era"]
     found = plan(row, "reference")
     if want is None:
-        return not isinstance(requested(row, "reference"), CopyPlan)
+        return not isinstance(requested(row, "reference"), CpPlan)
     if want["status"] != "ok":
-        if isinstance(found, CopyPlan):
+        if isinstance(found, CpPlan):
             return False
         refusals = requested(row, "reference")
         if want["stage"] != "predicate":
-            return not isinstance(refusals, CopyPlan)
-        if isinstance(refusals, CopyPlan):
+            return not isinstance(refusals, CpPlan)
+        if isinstance(refusals, CpPlan):
             return False
         (said, found_there), (wanted, _) = (text.split("got ") for text in (refusals[0].text, want["error"]))
         return said == wanted and found_there == str(list(sides(row)[1].layout.replica))
-    if not isinstance(found, CopyPlan):
+    if not isinstance(found, CpPlan):
         # Only what the newer planner rejects as well, and not for the alignment of the first column.
         return row["status"] == "reject" and "TCol offset" not in row["error"]
     loops = [{"extent": m.extent, "smem_step_16B": m.smem_step, "tmem_col_step": m.taddr_step} for m in found.middle]
@@ -216,7 +216,7 @@ def test_every_plan_copies_what_its_layouts_say() -> None:
                 found = plan(row, compat)
             except CuteError:
                 continue
-            if not isinstance(found, CopyPlan):
+            if not isinstance(found, CpPlan):
                 continue
             if found.capacity_violations():
                 beyond.append(row["id"])
@@ -231,7 +231,7 @@ def test_every_plan_copies_what_its_layouts_say() -> None:
     for row in rows("tcgen05_plans"):
         if row["id"] in beyond:
             refusals = requested(row, "tvm-0.27")
-            assert not isinstance(refusals, CopyPlan)
+            assert not isinstance(refusals, CpPlan)
             assert refusals[0].rule == "capacity"
 
 

@@ -34,10 +34,10 @@ class Unprintable:
         raise RuntimeError("no repr")
 
 
-def loops(*extents: int) -> tmem.CopyPlan:
+def loops(*extents: int) -> tmem.CpPlan:
     """A plan with these loops, made by hand."""
     middle = tuple(tmem.MiddleLoop(extent, 1, 1) for extent in extents)
-    return tmem.CopyPlan(PLAN.form, 8, 0, 8, PLAN.swizzle, 16, middle, 0, 0)
+    return tmem.CpPlan(PLAN.form, 8, 0, 8, PLAN.swizzle, 16, middle, 0, 0)
 
 
 HUGE = Layout((Int(2**40), Int(2**30)))
@@ -90,16 +90,16 @@ REFUSED: list[Refusal] = [
     ("free", lambda: MEMORY.dealloc(None, 32), InvalidTypeError, "the tensor-memory address"),
     ("image", lambda: tmem.image([], 4), InvalidTypeError, "shape must be a str"),
     ("image count", lambda: tmem.image("32x32b", 100), TmemError, "count x100; must be one of"),
-    ("view", lambda: tmem.S2TDescriptorView(8), InvalidTypeError, "S2TDescriptorView.plan must be a CopyPlan"),
+    ("view", lambda: tmem.S2TDescriptorView(8), InvalidTypeError, "S2TDescriptorView.plan must be a CpPlan"),
     ("view address", lambda: tmem.S2TDescriptorView(PLAN, 8), TmemError, "must be a multiple of 16"),
-    ("view of none", lambda: tmem.get_copy_s2t_smem_desc(None), InvalidTypeError, "must be a CopyPlan"),
+    ("view of none", lambda: tmem.get_copy_s2t_smem_desc(None), InvalidTypeError, "must be a CpPlan"),
     ("instruction", lambda: VIEW[5], CoordinateError, "instruction 5; the copy has 1"),
     ("no instruction", lambda: VIEW["0"], InvalidTypeError, "the number of an instruction"),
     ("operand block", lambda: OPERAND.descriptor(0, 99), InvalidValueError, "block = 99; must be 0 to 3"),
     ("kind", lambda: find_smem_operand(ONE, "int8", kind=Unprintable()), InvalidTypeError, "kind is a Descr"),
     ("major", lambda: find_smem_operand(ONE, "int8", major=0), InvalidTypeError, "major must be a Major"),
     ("swizzle", lambda: find_smem_operand(ONE, "int8", swizzle=[]), TmemError, "swizzle []; must be 0"),
-    ("plan record", lambda: tmem.CopyPlan(*[None] * 9), InvalidTypeError, "CopyPlan.form must be a CpForm"),
+    ("plan record", lambda: tmem.CpPlan(*[None] * 9), InvalidTypeError, "CpPlan.form must be a CpForm"),
     ("loops", lambda: loops(2**30, 2**30), TmemError, "instructions; must be within 1..2048"),
     ("no loop", lambda: loops(0), TmemError, "a copy of 0 instructions"),
     ("form record", lambda: tmem.CpForm("a", "", 4, 128, (), ()), TmemError, "must be rows of 128 or 256 bits"),

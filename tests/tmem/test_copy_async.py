@@ -10,8 +10,8 @@ from cute_py.errors import InvalidTypeError, TmemError
 from cute_py.tmem import (
     DISPATCHES,
     Buffer,
-    CopyPlan,
     CopyRequest,
+    CpPlan,
     R,
     S,
     TCol,
@@ -78,7 +78,7 @@ def test_predicates(changes: dict[str, Any], words: str) -> None:
 def test_one_thread_issues(scope: str) -> None:
     tmem, smem = buffers()
     found = why_not(CopyRequest(tmem.whole(), smem.whole(), scope=scope))
-    assert not isinstance(found, CopyPlan)
+    assert not isinstance(found, CpPlan)
     assert found[0].text == f"expected thread exec_scope, got {scope}"
 
 

@@ -8,7 +8,8 @@ from cute_py import tma, tmem
 
 
 @pytest.mark.parametrize(
-    ("package", "former", "name"), [(tmem, "promised", "expected_tmem"), (tma, "Examination", "ParsedInstruction")]
+    ("package", "former", "name"),
+    [(tmem, "promised", "expected_tmem"), (tmem, "CopyPlan", "CpPlan"), (tma, "Examination", "ParsedInstruction")],
 )
 def test_a_former_name_warns_and_works(package: object, former: str, name: str) -> None:
     with pytest.warns(DeprecationWarning, match=rf"{former} is .*\.{name}; the old name ends with the next release"):

@@ -13,8 +13,8 @@ from cute_py.tmem import (
     COLUMNS,
     FORMS,
     ComposeLayout,
-    CopyPlan,
     CpForm,
+    CpPlan,
     Iter,
     Refusal,
     Side,
@@ -182,13 +182,13 @@ def test_the_leading_offset_can_be_chosen_only_where_it_is_not_read() -> None:
         assert isinstance(beyond, Refusal)
         assert beyond.rule == rule
     found = plan_form(WARPX4, *demo(), 8, ldo=5)
-    assert isinstance(found, CopyPlan)
+    assert isinstance(found, CpPlan)
     assert found.ldo == 5
     wide = FORMS[0]
     smem = Side(mma_shared_layout("uint8", 0, (128, 32)), (128, 32), [(0, 128), (0, 32)])
     tmem = Side(lanes_columns(wide, Iter(32, 1, "TCol")), (128, 32), smem.region)
     right = plan_form(wide, smem, tmem, 8, compat="tvm-0.27")
-    assert isinstance(right, CopyPlan)
+    assert isinstance(right, CpPlan)
     wrong = plan_form(wide, smem, tmem, 8, compat="tvm-0.27", ldo=right.ldo + 1)
     assert isinstance(wrong, Refusal)
     assert wrong.rule == "ldo"
@@ -198,7 +198,7 @@ def test_the_first_loop_runs_fastest() -> None:
     smem = Side(mma_shared_layout("bfloat16", 2, (128, 64)), (128, 64), [(0, 128), (0, 64)])
     tmem = Side(lanes_columns(FORMS[0], Iter(64, 1, "TCol")), (128, 64), smem.region)
     plan = plan_form(FORMS[0], smem, tmem, 16, compat="tvm-0.27")
-    assert isinstance(plan, CopyPlan)
+    assert isinstance(plan, CpPlan)
     assert [(t.column, t.smem_offset) for t in plan.tiles] == [(0, 0), (16, 512), (8, 2), (24, 514)]
     assert plan.columns == 32
 
@@ -220,5 +220,5 @@ def test_what_repeats_must_repeat_on_both_sides(shared: int, tensor: int, rule: 
     target = TileLayout([Iter(2, tensor, "TCol"), Iter(32, 1, "TLane"), Iter(16, 1, "TCol")], WARPX4.copies)
     found = plan_form(WARPX4, smem, Side(target, rows, smem.region), 8)
     assert (found.rule if isinstance(found, Refusal) else "planned") == rule
-    if isinstance(found, CopyPlan):
+    if isinstance(found, CpPlan):
         assert found.count == 1

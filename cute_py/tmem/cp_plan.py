@@ -1,4 +1,4 @@
-"""CopyPlan: everything that a shared-to-tensor-memory copy needs to be issued, and why a copy has none.
+"""CpPlan: everything that a shared-to-tensor-memory copy needs to be issued, and why a copy has none.
 
 A plan is one form of tcgen05.cp, the fields of the matrix descriptor, and nested middle loops whose steps move the
 shared address (in 16-byte units) and the tensor-memory address. A tensor-memory address is lane << 16 | column.
@@ -18,7 +18,7 @@ from cute_py.errors import TmemError, counted, given, integer_text
 from cute_py.ptx.forms_tcgen05 import ALLOCATIONS
 from cute_py.tmem.cp_forms import COLUMNS, LANES, CpForm
 
-__all__ = ["CopyPlan", "MiddleLoop", "Refusal", "Tile", "alloc_columns", "check_columns", "why_not_columns"]
+__all__ = ["CpPlan", "MiddleLoop", "Refusal", "Tile", "alloc_columns", "check_columns", "why_not_columns"]
 
 LANE_SHIFT = 16
 
@@ -65,7 +65,7 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True)
-class CopyPlan:
+class CpPlan:
     """One copy, planned.
 
     Args:
