@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 
 import numpy as np
@@ -201,10 +202,16 @@ def test_the_last_tile_holds_what_the_one_before_it_borrows(size: int, monkeypat
     pair = permuted((64, size, 32), (0, 2, 1), 1)
     refinement = refine(pair.source, pair.destination)
     assert refinement is not None
-    borrowing = 0
+    borrowing = refused = 0
     for tile in tile_module.tiles(refinement, 1, (16, 16)):
         at = tile.run_mode
         if at >= 0 and tile.counts[at] > 1:
             borrowing += 1
-            assert (tile.modes[at].size - 1) % tile.extents[at] + 1 >= tile.halo
-    assert borrowing
+            length = tile.modes[at].size
+            assert (length - 1) % tile.extents[at] + 1 >= tile.halo
+            for extent in range(tile.halo, tile.extents[at] + 1):
+                extents = tuple([extent if i == at else t for i, t in enumerate(tile.extents)])
+                if (length - 1) % extent + 1 < tile.halo:
+                    assert not tile_module._fits(dataclasses.replace(tile, extents=extents))
+                    refused += 1
+    assert borrowing and refused
