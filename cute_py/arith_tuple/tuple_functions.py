@@ -24,6 +24,7 @@ from cute_py.layout.arguments import Leaf, Shape, Tiler, Tree
 from cute_py.layout.int_tuple import elem_less, product, rank
 from cute_py.layout.layout import Layout, make_layout, make_ordered_layout
 from cute_py.layout.leaf import Int, is_symbolic, never_an_integer
+from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import check_depth, leaves
 
 Folded = TypeVar("Folded")
@@ -334,6 +335,8 @@ def transform_layout(first: Layout | Tree, *rest: Layout | Tree | Callable[..., 
     if not 1 <= len(rest) <= 2:
         raise InvalidTypeError("transform_layout takes one or two layouts and a function")
     f: Any = expect_function(rest[-1], "the function of the modes")
+    if isinstance(f, (Layout, Swizzle)):  # a call of these gives an offset, no layout
+        raise wrong_type("the function of the modes must give layouts", f)
     parts: list[list[Any]] = []
     for thing in (first, *rest[:-1]):
         if not isinstance(thing, (tuple, Layout)):

@@ -14,9 +14,17 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
-from cute_py.argument_checks import expect, expect_fields, expect_integer, is_integer, record
+from cute_py.argument_checks import (
+    expect,
+    expect_fields,
+    expect_having,
+    expect_integer,
+    expect_items,
+    is_integer,
+    record,
+)
 from cute_py.arith_tuple.arith_tuple import ArithTuple, as_arith_tuple
-from cute_py.errors import InvalidTypeError, TmaBuildError, counted, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError, counted, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout, domain_of
@@ -209,9 +217,15 @@ class NonExecTmaAtom:
         Of an im2col tile `start` is its first pixel, and pixels follow each other in the bounding box, W first.
 
         Raises:
-            InvalidValueError: an im2col instruction starts at another pixel than the tile, whose place is not known.
+            InvalidValueError: an im2col instruction starts at another pixel than the tile, whose place is not known; not
+            one coordinate for each mode. InvalidTypeError: a coordinate that is no number.
         """
         part = self.instruction(index, cta).coord
+        start = expect_items(start, "the start of a tile", "a sequence of coordinates")
+        if len(start) != self.rank:
+            raise InvalidValueError(f"{counted(len(start), 'coordinate')} of a tile's start; must be {self.rank}")
+        for number in start:
+            expect_having(number, ("__add__", "__mul__", "__neg__"), "a coordinate of a tile's start")
         request = self.request if isinstance(self.traits, Im2colAtom) else None
         first = start
         if isinstance(request, (TensorMapIm2col, TensorMapIm2colWide)) and part[1]:
