@@ -217,8 +217,8 @@ class NonExecTmaAtom:
         Of an im2col tile `start` is its first pixel, and pixels follow each other in the bounding box, W first.
 
         Raises:
-            InvalidValueError: an im2col instruction starts at another pixel than the tile, whose place is not known; not
-            one coordinate for each mode. InvalidTypeError: a coordinate that is no number.
+            InvalidValueError: an im2col instruction starts at another pixel than the tile, whose place is not known;
+            other than one coordinate for each mode. InvalidTypeError: a coordinate that is no number.
         """
         part = self.instruction(index, cta).coord
         start = expect_items(start, "the start of a tile", "a sequence of coordinates")
