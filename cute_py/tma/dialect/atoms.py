@@ -218,7 +218,7 @@ class NonExecTmaAtom:
 
         Raises:
             InvalidValueError: an im2col instruction starts at another pixel than the tile, whose place is not known;
-            other than one coordinate for each mode. InvalidTypeError: a coordinate that is no number.
+            not one coordinate for each mode. InvalidTypeError: not a number.
         """
         part = self.instruction(index, cta).coord
         start = expect_items(start, "the start of a tile", "a sequence of coordinates")
