@@ -6,6 +6,7 @@ day it was set. Lower it with the count; a change that needs more has to say wha
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import tracemalloc
@@ -129,11 +130,15 @@ def calls_of(action: Callable[[], Any]) -> int:
     action()
     action()
     before = sys.getprofile()
+    collects = gc.isenabled()
+    gc.disable()  # what others registered with the collector would be counted too
     sys.setprofile(count)
     try:
         action()
     finally:
         sys.setprofile(before)
+        if collects:
+            gc.enable()
     return found
 
 
@@ -141,6 +146,21 @@ def calls_of(action: Callable[[], Any]) -> int:
 def test_calls_of_python_functions(name: str) -> None:
     action, bound = CALLS[name]
     assert calls_of(action) <= bound
+
+
+def test_callbacks_of_the_collector_are_not_counted() -> None:
+    def watched(_phase: str, _found: dict[str, int]) -> None:
+        pass
+
+    gc.callbacks.append(watched)
+    before = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        assert calls_of(lambda: [[] for _ in range(1000)]) <= 2
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(watched)
+    assert gc.isenabled()
 
 
 def test_there_are_sixty_and_a_count_can_exceed_its_bound() -> None:
@@ -201,3 +221,9 @@ def test_modules_imported(command: str) -> None:
     count, with_numpy = done.stdout.split()
     assert int(count) <= IMPORTED[command]
     assert command != "--help" or with_numpy == "False"
+
+
+def test_variants_of_instructions_are_rendered_when_asked_for() -> None:
+    text = "import cute_py.ptx.reasons as r; print(r._by_name.cache_info().currsize, len(r.VARIANTS))"
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "0 209\n"

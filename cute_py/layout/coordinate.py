@@ -50,8 +50,8 @@ def crd2idx(coord: IntCoordinate, shape: Shaped, stride: Tree | None = None) -> 
             return offset
     elif type(coord) is tuple and are_numbers(shape, stride):
         found = offset_of_tuple(coord, shape, stride)
-        if found is not None and found[0] and -MAX_INTEGER <= found[0] <= MAX_INTEGER:
-            return Int(found[0]) if found[1] else found[0]
+        if found is not None and -MAX_INTEGER <= found[0] <= MAX_INTEGER:
+            return int.__new__(Int, found[0]) if found[1] else found[0]
     sizes, steps = to_internal(shape), to_internal(stride)
     if not congruent_trees(sizes, steps):
         raise CoordinateError("Mismatched Ranks", {"shape": tree_text(sizes), "stride": tree_text(steps)})

@@ -173,7 +173,7 @@ def crd2idx_of(coord: Tree, shape: Tree, stride: Tree) -> Leaf:
 
 def offset_of_tuple(coord: tuple[Coordinate, ...], shape: Any, stride: Tree) -> tuple[int, bool] | None:
     """(offset, is it static?) of a tuple of integers and tuples: a term is run-time if one factor is, and neither is a
-    static 0."""
+    static 0. None too where a coordinate is out of range."""
     if type(shape) is not tuple or len(coord) != len(shape):
         return None
     total, static = 0, True
@@ -192,6 +192,8 @@ def offset_of_tuple(coord: tuple[Coordinate, ...], shape: Any, stride: Tree) -> 
             if not known and (isinstance(c, (bool, Int)) or not isinstance(c, Integral)):
                 return None
             c = c.real if known else operator.index(c)  # type: ignore[union-attr, arg-type]
+        if not -MAX_INTEGER <= c <= MAX_INTEGER:  # type: ignore[operator]
+            return None
         if type(d) is int:
             total += c * d  # type: ignore[operator]
             static = static and known and c == 0
@@ -201,7 +203,7 @@ def offset_of_tuple(coord: tuple[Coordinate, ...], shape: Any, stride: Tree) -> 
             static = static and (known or step == 0)
         else:
             part = None if known else offset_of_int(c, shape[i], d)  # type: ignore[arg-type]
-            if part is None or (part == 0 and not is_run_time_zero(c, d)):  # type: ignore[arg-type]
+            if part is None or (part == 0 and not is_run_time_zero(d)):
                 return None
             total += part
             static = False
@@ -209,12 +211,17 @@ def offset_of_tuple(coord: tuple[Coordinate, ...], shape: Any, stride: Tree) -> 
 
 
 def offset_of_int(coord: int, shape: Any, stride: Tree) -> int | None:
-    """The offset of one int: split over the leaves, the last takes the rest; division rounds toward zero."""
+    """The offset of one int: split over the leaves, the last takes the rest; division rounds toward zero. None where
+    that is not all, as with an int out of range."""
+    if not -MAX_INTEGER <= coord <= MAX_INTEGER:
+        return None
     flat: tuple[Any, ...] | list[Any]
     steps: tuple[Any, ...] | list[Any]
     if type(shape) is not tuple:
         flat, steps = (shape,), (stride,)
     elif tuple in map(type, shape):
+        if _last_leaf(shape) == ():  # it takes the rest, and no leaf does
+            return None
         flat, steps = leaves(shape), leaves(stride)
     else:
         flat, steps = shape, stride  # type: ignore[assignment]
@@ -250,12 +257,18 @@ def _empty_mode(shape: IntTuple) -> int:
         shape = shape[-1]  # type: ignore[index]
 
 
-def is_run_time_zero(coord: int, stride: Tree) -> bool:
+def is_run_time_zero(stride: Tree) -> bool:
     """Whether the offset 0 of an int is surely a run-time 0: it meets a last stride that is no static 0, without a
     modulo before it."""
-    while type(stride) is tuple and stride:
-        stride = stride[-1]
-    return stride != () and not (type(stride) is Int and stride == 0) and -MAX_INTEGER <= coord <= MAX_INTEGER
+    last = _last_leaf(stride)
+    return last != () and not (type(last) is Int and last == 0)
+
+
+def _last_leaf(tree: Tree) -> Tree:
+    """What ends a tree: a leaf, or an empty tuple."""
+    while type(tree) is tuple and tree:
+        tree = tree[-1]
+    return tree
 
 
 KNOWN: Final = (int, Int)
@@ -471,15 +484,21 @@ def inner_product(a: Tree, b: Tree) -> Int | int:
     140
     """
 
-    def total(x: Tree, y: Tree) -> Leaf:
-        if type(x) is not tuple and type(y) is not tuple:
-            return times(x, y)
-        if type(x) is not tuple or type(y) is not tuple or len(x) != len(y):
-            raise StaticAssertError("Mismatched ranks", {"a": tree_text(x), "b": tree_text(y)})
-        zero: Leaf = 0
-        return functools.reduce(plus, map(total, x, y), zero)
+    if type(a) is tuple and are_numbers(a, b):  # without a leaf object
+        found = offset_of_tuple(a, a, b)  # type: ignore[arg-type]
+        if found is not None and -MAX_INTEGER <= found[0] <= MAX_INTEGER:
+            return int.__new__(Int, found[0]) if found[1] else found[0]
+    return to_public(inner_product_of(to_internal(a), to_internal(b)))
 
-    return to_public(total(to_internal(a), to_internal(b)))
+
+def inner_product_of(a: Tree, b: Tree) -> Leaf:
+    """The sum of products of corresponding leaves."""
+    if type(a) is not tuple and type(b) is not tuple:
+        return times(a, b)
+    if type(a) is not tuple or type(b) is not tuple or len(a) != len(b):
+        raise StaticAssertError("Mismatched ranks", {"a": tree_text(a), "b": tree_text(b)})
+    zero: Leaf = 0
+    return functools.reduce(plus, map(inner_product_of, a, b), zero)
 
 
 def shape_div(a: Shaped, b: Shaped) -> IntTuple:

@@ -210,15 +210,14 @@ class Layout:
             found = offset_of_tuple(c, *(self._public or self._seen()))
             if found is not None:
                 offset, static = found
-                fits = offset or max(map(abs, leaves(c)), default=0) <= MAX_INTEGER
-                if fits and -MAX_INTEGER <= offset <= MAX_INTEGER:
+                if -MAX_INTEGER <= offset <= MAX_INTEGER:
                     return int.__new__(Int, offset) if static else offset
         elif type(c) is int:
             shape, stride = self._public or self._seen()
             found_int = offset_of_int(c, shape, stride)
             if found_int and -MAX_INTEGER <= found_int <= MAX_INTEGER:
                 return found_int
-            if found_int == 0 and is_run_time_zero(c, stride):
+            if found_int == 0 and is_run_time_zero(stride):
                 return 0
         return self._general_call(c)
 
@@ -595,7 +594,8 @@ def cosize(layout: LayoutLike, *mode: int) -> Int | int:
         known = _known_extent(*(layout._public or layout._seen()))
         if known is not None:
             return int.__new__(Int, known[0]) if known[1] else known[0]
-    return to_public(product_of(to_internal(coshape(layout, *mode))))
+    inner = domain_of(layout)
+    return to_public(product_of(coshape_of(at(inner._shape, mode), at(inner._stride, mode))))
 
 
 def _known_extent(shape: Tree, stride: Tree) -> tuple[int, bool] | None:
