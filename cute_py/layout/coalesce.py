@@ -25,6 +25,10 @@ def coalesced(shape: Tree, stride: Tree, beyond: bool = False, record: Recorder 
         beyond: keep the function beyond the domain too; a trailing static 1 keeps its stride as the mode that goes on
             (CuTe's coalesce_x).
     """
+    if type(shape) is not tuple:
+        if type(shape) is not int or shape != 1:
+            return shape, stride
+        return (2, stride) if beyond else (1, 0)
     shapes, strides = leaves(shape), leaves(stride)
     if not shapes:
         return 1, 0

@@ -197,6 +197,6 @@ def slice_parts(coord: Coordinate, layout: Layout | ComposedLayout) -> Sliced:
     """(kept sublayout, public offset of the fixed modes) of a layout or composed layout."""
     if isinstance(layout, ComposedLayout):
         return layout.slice_and_offset(coord)
-    kept = make(slice_tree(coord, layout._shape), slice_tree(coord, layout._stride), layout._assumptions)
+    kept = layout._sliced(coord)
     fixed = map_leaves(lambda c: 0 if is_underscore(c) else internal_leaf(c), coord)  # type: ignore[arg-type]
     return kept, to_public(crd2idx_of(fixed, layout._shape, layout._stride))

@@ -192,7 +192,9 @@ def compose_layouts(lhs: Layout, rhs: Layout, record: Recorder | None = None) ->
     """A o B for two plain layouts, as C++ computes it."""
     shape, stride = rhs._inner or rhs._trees()
     flat = coalesce_x_by(coprofile_of(stride), *(lhs._inner or lhs._trees()))
-    notes = dict.fromkeys((*lhs._assumptions, *rhs._assumptions))
+    notes: Notes = {}
+    if lhs._assumptions or rhs._assumptions:
+        notes = dict.fromkeys((*lhs._assumptions, *rhs._assumptions))
     shape, stride = compose_trees(*flat, shape, stride, notes, record)
     return make(shape, stride, tuple(notes))
 

@@ -16,7 +16,7 @@ from itertools import zip_longest
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from cute_py.argument_checks import MAX_INTEGER
+from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER
 from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, StaticAssertError, given
 from cute_py.layout.arguments import Coordinate, IntTuple, LayoutLike, Leaf, Shape, Shaped, Tree
 from cute_py.layout.leaf import (
@@ -180,19 +180,21 @@ def offset_of_tuple(coord: tuple[Coordinate, ...], shape: Any, stride: Tree) -> 
     for i, c in enumerate(coord):
         d = stride[i]  # type: ignore[index]
         kind = type(c)
-        if kind is tuple:
+        known = kind is Int
+        if known:
+            c = c.real  # type: ignore[union-attr]
+        elif kind is tuple:
             found = offset_of_tuple(c, shape[i], d)  # type: ignore[arg-type]
             if found is None:
                 return None
             total += found[0]
             static = static and found[1]
             continue
-        known = kind is Int
-        if kind is not int:
-            if not known and (isinstance(c, (bool, Int)) or not isinstance(c, Integral)):
+        elif kind is not int:
+            if isinstance(c, (bool, Int)) or not isinstance(c, Integral):
                 return None
-            c = c.real if known else operator.index(c)  # type: ignore[union-attr, arg-type]
-        if not -MAX_INTEGER <= c <= MAX_INTEGER:  # type: ignore[operator]
+            c = operator.index(c)  # type: ignore[arg-type]
+        if not MIN_INTEGER <= c <= MAX_INTEGER:  # type: ignore[operator]
             return None
         if type(d) is int:
             total += c * d  # type: ignore[operator]
@@ -213,7 +215,7 @@ def offset_of_tuple(coord: tuple[Coordinate, ...], shape: Any, stride: Tree) -> 
 def offset_of_int(coord: int, shape: Any, stride: Tree) -> int | None:
     """The offset of one int: split over the leaves, the last takes the rest; division rounds toward zero. None where
     that is not all, as with an int out of range."""
-    if not -MAX_INTEGER <= coord <= MAX_INTEGER:
+    if not MIN_INTEGER <= coord <= MAX_INTEGER:
         return None
     flat: tuple[Any, ...] | list[Any]
     steps: tuple[Any, ...] | list[Any]
@@ -278,15 +280,16 @@ def are_numbers(shape: Any, stride: Any, depth: int = 0) -> bool:
     """Are two public trees a shape and a stride of known numbers, of one profile and in their ranges? It is False too
     for trees that only a closer look can judge."""
     if type(shape) is not tuple:
-        return type(shape) in KNOWN and type(stride) in KNOWN and 0 <= shape <= MAX_INTEGER >= stride >= -MAX_INTEGER
+        return type(shape) in KNOWN and type(stride) in KNOWN and 0 <= shape <= MAX_INTEGER >= stride >= MIN_INTEGER
     if type(stride) is not tuple or len(shape) != len(stride) or depth > MAX_DEPTH:
         return False
     for i, s in enumerate(shape):
         d = stride[i]
-        if type(s) is tuple:
-            if not are_numbers(s, d, depth + 1):
+        kind, other = type(s), type(d)
+        if kind is int or kind is Int:
+            if not (other is int or other is Int) or not 0 <= s <= MAX_INTEGER >= d >= MIN_INTEGER:
                 return False
-        elif not (type(s) in KNOWN and type(d) in KNOWN and 0 <= s <= MAX_INTEGER >= d >= -MAX_INTEGER):
+        elif kind is not tuple or not are_numbers(s, d, depth + 1):
             return False
     return True
 
@@ -294,7 +297,10 @@ def are_numbers(shape: Any, stride: Any, depth: int = 0) -> bool:
 def compact_numbers(shape: Any, number: int = 1, static: bool = True, depth: int = 0) -> tuple[Tree, int, bool] | None:
     """`compact_left` of a public shape of known sizes, from the stride `number` on: (stride, next stride, is that one
     static?); None where a size is 0 or needs a closer look."""
-    if type(shape) is not tuple or depth > MAX_DEPTH:
+    if type(shape) is not tuple:
+        found = compact_numbers((shape,))
+        return found and (found[0][0], found[1], found[2])  # type: ignore[index]
+    if depth > MAX_DEPTH:
         return None
     out: list[Tree] = []
     for s in shape:
@@ -306,7 +312,7 @@ def compact_numbers(shape: Any, number: int = 1, static: bool = True, depth: int
             stride, number, static = inner
             out.append(stride)
             continue
-        if kind not in KNOWN or s <= 0:
+        if (kind is not int and kind is not Int) or s <= 0:
             return None
         if kind is Int and s == 1:
             out.append(_STATIC_ZERO)
@@ -486,7 +492,7 @@ def inner_product(a: Tree, b: Tree) -> Int | int:
 
     if type(a) is tuple and are_numbers(a, b):  # without a leaf object
         found = offset_of_tuple(a, a, b)  # type: ignore[arg-type]
-        if found is not None and -MAX_INTEGER <= found[0] <= MAX_INTEGER:
+        if found is not None and MIN_INTEGER <= found[0] <= MAX_INTEGER:
             return int.__new__(Int, found[0]) if found[1] else found[0]
     return to_public(inner_product_of(to_internal(a), to_internal(b)))
 

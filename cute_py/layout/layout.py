@@ -29,11 +29,12 @@ element is any stride with `modes` (its path) and `value`; its method `at(path, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from itertools import repeat
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
-from cute_py.argument_checks import MAX_INTEGER, expect, expect_integer, is_integer, wrong_type
+from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, expect, expect_integer, is_integer, wrong_type
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given, integer_text
 from cute_py.layout.arguments import (
     Coordinate,
@@ -210,12 +211,12 @@ class Layout:
             found = offset_of_tuple(c, *(self._public or self._seen()))
             if found is not None:
                 offset, static = found
-                if -MAX_INTEGER <= offset <= MAX_INTEGER:
+                if MIN_INTEGER <= offset <= MAX_INTEGER:
                     return int.__new__(Int, offset) if static else offset
         elif type(c) is int:
             shape, stride = self._public or self._seen()
             found_int = offset_of_int(c, shape, stride)
-            if found_int and -MAX_INTEGER <= found_int <= MAX_INTEGER:
+            if found_int and MIN_INTEGER <= found_int <= MAX_INTEGER:
                 return found_int
             if found_int == 0 and is_run_time_zero(stride):
                 return 0
@@ -225,8 +226,16 @@ class Layout:
         """Any coordinate, any strides, and the static results that the fast path does not distinguish."""
         check_depth(coord)
         if has_underscore(coord):
-            return rearranged(slice_tree(coord, self._shape), slice_tree(coord, self._stride), self._assumptions)
+            return self._sliced(coord)
         return to_public(crd2idx_of(coordinate(coord), self._shape, self._stride))
+
+    def _sliced(self, coord: Coordinate) -> Layout:
+        """The modes that `coord` keeps, of the trees that there are already."""
+        shape, stride = self._public or self._inner  # type: ignore[misc]
+        kept = rearranged(slice_tree(coord, shape), slice_tree(coord, stride), self._assumptions)
+        if self._public is not None:
+            kept._public, kept._inner = kept._inner, None  # type: ignore[assignment]
+        return kept
 
     def __getitem__(self, mode: int) -> Layout:
         """Mode `mode` as a layout; a layout of an integer shape is its own only mode."""
@@ -358,11 +367,11 @@ def make_layout(*parts: Shape | Tree | Major | Layout, stride: Stride = None) ->
     return Layout(*parts)  # type: ignore[arg-type]
 
 
-def joined(parts: Iterable[Layout]) -> Layout:
+def joined(parts: Sequence[Layout]) -> Layout:
     """One layout whose modes are the given layouts."""
-    parts = tuple(parts)
     notes = tuple([a for p in parts for a in p._assumptions])
-    return rearranged(tuple([p._shape for p in parts]), tuple([p._stride for p in parts]), notes)
+    trees = [p._inner or p._trees() for p in parts]
+    return rearranged(tuple([t[0] for t in trees]), tuple([t[1] for t in trees]), notes)
 
 
 def modes_of(layout: Layout) -> list[Layout]:
@@ -370,8 +379,7 @@ def modes_of(layout: Layout) -> list[Layout]:
     shape, stride = layout._inner or layout._trees()
     if type(shape) is not tuple:
         return [layout]
-    notes = layout._assumptions
-    return [rearranged(s, d, notes) for s, d in zip(shape, stride, strict=True)]  # type: ignore[arg-type]
+    return list(map(rearranged, shape, stride, repeat(layout._assumptions)))  # type: ignore[arg-type]
 
 
 def make_ordered_layout(shape: Shape, order: Tree | Major) -> Layout:
@@ -514,6 +522,8 @@ _INTEGERS: Final = (int, Dynamic)
 
 def coprofile_of(stride: Tree) -> Tree:
     """Internal strides -> tree of zeros: the profile that the offsets have."""
+    if type(stride) is int:
+        return 0
     paths = [d.modes for d in leaves(stride) if type(d) not in _INTEGERS and getattr(d, "modes", None)]
     if not paths:
         return 0

@@ -32,7 +32,7 @@ from functools import lru_cache
 from numbers import Number
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias, TypeGuard, overload, runtime_checkable
 
-from cute_py.argument_checks import MAX_INTEGER, check_magnitude
+from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, check_magnitude
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given, integer_text
 from cute_py.layout.arguments import Coordinate, IntTuple, Leaf, Shaped, Tree, Value
 
@@ -178,6 +178,8 @@ def substituted(
 MAX_RESULT = 1 << 256
 """The largest magnitude of a number that an operation may come to; inputs end at `MAX_INTEGER`."""
 
+MIN_RESULT = -MAX_RESULT
+
 MAX_DEPTH = 64
 """Deepest nesting of tuples that is accepted; real layouts stay below 8."""
 
@@ -268,7 +270,7 @@ def check_result(number: int) -> int:
     Raises:
         LayoutError: it is beyond `MAX_RESULT`.
     """
-    if not -MAX_RESULT <= number <= MAX_RESULT:
+    if not MIN_RESULT <= number <= MAX_RESULT:
         raise LayoutError(f"a result is {integer_text(number)}; must be at most 2**256 in magnitude")
     return number
 
@@ -278,14 +280,14 @@ def check_results(tree: Tree) -> None:
     x: Any
     for x in tree if type(tree) is tuple else (tree,):
         kind = type(x)
-        if kind is tuple:
-            check_results(x)
-            continue
         if kind is Dynamic:
             x = x.value
             kind = type(x)
-        if kind is int and not -MAX_RESULT <= x <= MAX_RESULT:
-            check_result(x)
+        if kind is int:
+            if not MIN_RESULT <= x <= MAX_RESULT:
+                check_result(x)
+        elif kind is tuple:
+            check_results(x)
 
 
 def _combine(op: Callable[[int, int], int], left: int, right: int) -> int:
@@ -457,7 +459,7 @@ def internal_leaf(x: Any) -> Any:
     """One public leaf -> internal. Booleans, floats and strings are refused."""
     kind = type(x)
     if kind is Int or kind is int:
-        if not -MAX_INTEGER <= x <= MAX_INTEGER:
+        if not MIN_INTEGER <= x <= MAX_INTEGER:
             check_magnitude(int(x), "a size, stride or coordinate")
         return x.real if kind is Int else Dynamic(x)
     if kind is Dynamic:
@@ -504,9 +506,9 @@ def to_internal(tree: Shaped | Tree, depth: int = 0, changed: list[Tree] | None 
         x: Any
         for x in tree:
             kind = type(x)
-            if kind is Int and -MAX_INTEGER <= x <= MAX_INTEGER:
+            if kind is Int and MIN_INTEGER <= x <= MAX_INTEGER:
                 out.append(x.real)  # the plain int, without a call
-            elif kind is int and -MAX_INTEGER <= x <= MAX_INTEGER:
+            elif kind is int and MIN_INTEGER <= x <= MAX_INTEGER:
                 out.append(Dynamic(x))
             else:
                 out.append(to_internal(x, depth + 1, changed))
@@ -524,7 +526,7 @@ def inner_tree(tree: Tree) -> Tree:
     """A public tree that was checked before -> internal."""
     if type(tree) is tuple:
         return tuple([x.real if type(x) is Int else Dynamic(x) if type(x) is int else inner_tree(x) for x in tree])
-    return internal_leaf(tree)  # type: ignore[no-any-return]
+    return tree.real if type(tree) is Int else internal_leaf(tree)
 
 
 def coordinate(tree: Shaped | Coordinate) -> Tree:
@@ -546,7 +548,7 @@ def to_public(tree: Tree) -> Tree:
     if type(tree) is tuple:
         return tuple([to_public(x) for x in tree])
     if type(tree) is int:
-        return int.__new__(Int, tree if -MAX_RESULT <= tree <= MAX_RESULT else check_result(tree))
+        return int.__new__(Int, tree if MIN_RESULT <= tree <= MAX_RESULT else check_result(tree))
     if type(tree) is Dynamic:
         return check_result(tree.value) if type(tree.value) is int else tree.value
     return tree
@@ -555,7 +557,7 @@ def to_public(tree: Tree) -> Tree:
 def leaf_text(leaf: Leaf) -> str:
     """An internal leaf as C++ prints it."""
     if type(leaf) is int:
-        return f"_{leaf}" if -MAX_RESULT <= leaf <= MAX_RESULT else f"_{integer_text(leaf)}"
+        return f"_{leaf}" if MIN_RESULT <= leaf <= MAX_RESULT else f"_{integer_text(leaf)}"
     if type(leaf) is Dynamic:
         return integer_text(leaf.value) if type(leaf.value) is int else str(leaf.value)
     return str(leaf)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, SupportsIndex, overload
 
-from cute_py.argument_checks import MAX_INTEGER, check_magnitude, expect_integer, is_integer, wrong_type
+from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, check_magnitude, expect_integer, is_integer, wrong_type
 from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError
 from cute_py.layout.arguments import Coordinate, LayoutLike, Leaf, Tiler, Tree
 from cute_py.layout.composed import ComposedLayout, Sliced, slice_parts
@@ -219,7 +219,7 @@ class Swizzle:
     def __call__(
         self, offset: SupportsIndex | NDArray[numpy.int64] | LayoutLike
     ) -> int | NDArray[numpy.int64] | LayoutLike:
-        if type(offset) is int and -MAX_INTEGER <= offset <= MAX_INTEGER:
+        if type(offset) is int and MIN_INTEGER <= offset <= MAX_INTEGER:
             y = offset & self._yyy
             return offset ^ (y >> self._shift if self._shift >= 0 else y << -self._shift)
         if isinstance(offset, int) and not isinstance(offset, bool):
