@@ -58,7 +58,7 @@ class ComposedLayout(Immutable):
                 {"outer": given(outer), "inner": given(inner)},
             )
         _put_outer(self, outer)
-        _put_internal(self, to_internal(offset))
+        _put_internal(self, offset.real if type(offset) is Int else to_internal(offset))
         _put_offset(self, offset)
         _put_inner(self, inner)
 

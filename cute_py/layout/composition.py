@@ -54,9 +54,8 @@ def compose_trees(
 ) -> tuple[Tree, Tree]:
     """The composition of a flattened left side with shape:stride; conditions on symbols are appended to `notes`."""
     if type(shape) is tuple:  # C++: a tuple on the right; composition distributes over its modes
-        pairs = [
-            compose_trees(lhs_shape, lhs_stride, s, d, notes, record) for s, d in zip(shape, modes(stride), strict=True)
-        ]
+        steps = modes(stride)
+        pairs = [compose_trees(lhs_shape, lhs_stride, s, steps[i], notes, record) for i, s in enumerate(shape)]
         return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
     path = getattr(stride, "modes", None)
     if path is not None:  # C++: is_scaled_basis; compose with the mode of A that it points at

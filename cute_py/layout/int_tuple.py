@@ -25,6 +25,7 @@ from cute_py.layout.leaf import (
     Int,
     coordinate,
     is_symbolic,
+    is_symbolic_size,
     plus,
     times,
     to_internal,
@@ -53,8 +54,9 @@ def product_of(tree: Tree) -> Leaf:
 
 def ceil_div_leaf(a: Leaf, b: Leaf) -> Leaf:
     """(a + b - 1) / b, truncating, as C++ computes it."""
-    if type(a) is int and type(b) is int and a > 0 and b > 0:
-        return -(-a // b)
+    x, y = value_of(a), value_of(b)
+    if type(x) is int and type(y) is int and x > 0 and y > 0:
+        return -(-x // y) if type(a) is type(b) is int else Dynamic(-(-x // y))
     return trunc_div(a + b + -1, b)
 
 
@@ -277,21 +279,34 @@ KNOWN: Final = (int, Int)
 
 
 def are_numbers(shape: Any, stride: Any, depth: int = 0) -> bool:
-    """Are two public trees a shape and a stride of known numbers, of one profile and in their ranges? It is False too
-    for trees that only a closer look can judge."""
+    """Are two public trees a shape and a stride of numbers that the algebra takes as they are, of one profile and in
+    their ranges? It is False too for trees that only a closer look can judge."""
     if type(shape) is not tuple:
-        return type(shape) in KNOWN and type(stride) in KNOWN and 0 <= shape <= MAX_INTEGER >= stride >= MIN_INTEGER
+        if type(shape) in KNOWN and type(stride) in KNOWN:
+            return 0 <= shape <= MAX_INTEGER >= stride >= MIN_INTEGER  # type: ignore[no-any-return]
+        return _is_taken(shape) and _is_taken(stride)
     if type(stride) is not tuple or len(shape) != len(stride) or depth > MAX_DEPTH:
         return False
     for i, s in enumerate(shape):
         d = stride[i]
         kind, other = type(s), type(d)
-        if kind is int or kind is Int:
-            if not (other is int or other is Int) or not 0 <= s <= MAX_INTEGER >= d >= MIN_INTEGER:
+        if (kind is int or kind is Int) and (other is int or other is Int):
+            if not 0 <= s <= MAX_INTEGER >= d >= MIN_INTEGER:
                 return False
-        elif kind is not tuple or not are_numbers(s, d, depth + 1):
+        elif kind is tuple or other is tuple:
+            if not are_numbers(s, d, depth + 1):
+                return False
+        elif not (_is_taken(s) and _is_taken(d)):
             return False
     return True
+
+
+def _is_taken(leaf: Any) -> bool:
+    """Is a public leaf a symbol that the algebra takes as it is? (Or a known number, 0 or more.)"""
+    kind = type(leaf)
+    if kind is int or kind is Int:
+        return 0 <= leaf <= MAX_INTEGER  # type: ignore[no-any-return]
+    return is_symbolic_size(leaf)
 
 
 def compact_numbers(shape: Any, number: int = 1, static: bool = True, depth: int = 0) -> tuple[Tree, int, bool] | None:

@@ -611,7 +611,9 @@ def cosize(layout: LayoutLike, *mode: int) -> Int | int:
 def _known_extent(shape: Tree, stride: Tree) -> tuple[int, bool] | None:
     """(1 + the largest offset, is it static?) of public trees; None where a leaf is neither `Int` nor int."""
     total, static = 1, True
-    for s, d in zip(leaves(shape), leaves(stride), strict=True):
+    steps = leaves(stride)
+    for i, s in enumerate(leaves(shape)):
+        d = steps[i]
         if type(s) not in KNOWN or type(d) not in KNOWN:
             return None
         reach, step = s.real - 1, d.real

@@ -315,7 +315,31 @@ def _combine(op: Callable[[int, int], int], left: int, right: int) -> int:
 
 def is_symbolic(value: object) -> TypeGuard[sympy.Expr]:
     """A sympy expression? Does not import sympy."""
-    return type(value).__module__.partition(".")[0] == "sympy" and hasattr(value, "free_symbols")
+    return is_symbolic_kind(type(value))
+
+
+@lru_cache(maxsize=4096)
+def is_symbolic_kind(kind: type) -> bool:
+    """A class of sympy's expressions? Does not import sympy."""
+    return kind.__module__.partition(".")[0] == "sympy" and hasattr(kind, "free_symbols")
+
+
+def is_symbolic_size(x: object) -> bool:
+    """A sympy expression that is a size or stride as it is: an integer for all that is known, and no known one?
+
+    >>> import sympy
+    >>> is_symbolic_size(sympy.Symbol("n")), is_symbolic_size(sympy.Integer(4)), is_symbolic_size(sympy.Rational(1, 2))
+    (True, False, False)
+    """
+    kind = type(x)
+    return is_symbolic_kind(kind) and kind.__hash__ is not None and _is_size(x)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=4096)
+def _is_size(x: sympy.Basic) -> bool:
+    if getattr(x, "is_Integer", False) or never_an_integer(x):
+        return False
+    return all(MIN_INTEGER <= number <= MAX_INTEGER for number in largest_integers(x))
 
 
 class Dynamic:
@@ -471,6 +495,8 @@ def internal_leaf(x: Any) -> Any:
     if isinstance(x, bool) or kind.__name__ in ("bool_", "bool"):
         raise InvalidTypeError(f"a boolean is no size, stride or coordinate: {given(x)}")
     if is_symbolic(x):
+        if is_symbolic_size(x):
+            return Dynamic(x)
         if getattr(x, "is_Integer", False):
             return Dynamic(check_magnitude(int(x), "a size, stride or coordinate"))
         if never_an_integer(x):

@@ -18,7 +18,7 @@ and run-time bits, which C++ prints as `M_0|(8&8)=8`, is a plain int here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, SupportsIndex, overload
+from typing import TYPE_CHECKING, Final, SupportsIndex, overload
 
 from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, check_magnitude, expect_integer, is_integer, wrong_type
 from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError
@@ -135,6 +135,9 @@ def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Integer, inner: 
     return compose_layouts(plain, sliced), to_public(plus(moved, passed))
 
 
+_NOWHERE: Final = Int(0)
+"""The offset of a swizzled layout that has none."""
+
 MAX_BITS = 128
 """Bits of the largest offset that is taken (`argument_checks.MAX_INTEGER`): no swizzle reaches beyond them."""
 
@@ -176,13 +179,16 @@ class Swizzle:
             shift = bits
         if not (
             type(bits) is type(base) is type(shift) is int
-            and 0 <= bits <= abs(shift) <= MAX_BITS
+            and (0 <= bits <= shift <= MAX_BITS or 0 <= bits <= -shift <= MAX_BITS)
             and 0 <= base <= MAX_BITS
         ):
             bits, base, shift = _checked_swizzle(bits, base, shift)
         self._bits, self._base, self._shift = bits, base, shift
         mask = (1 << bits) - 1 << base
-        self._yyy, self._zzz = (mask << shift, mask) if shift > 0 else (mask, mask << -shift)
+        if shift > 0:
+            self._yyy, self._zzz = mask << shift, mask
+        else:
+            self._yyy, self._zzz = mask, mask << -shift
 
     @property
     def bits(self) -> int:
@@ -267,7 +273,7 @@ class Swizzle:
             if isinstance(other.outer, Swizzle) and other.offset == 0:
                 return self._merged(other.outer)._compose_with(other.inner, None)
             return ComposedLayout(self, Int(0), other)
-        start = Int(0) if offset is None else offset
+        start = _NOWHERE if offset is None else offset
         if self.bits == 0 and type(start) is Int and start == 0:
             return other  # type: ignore[return-value]
         return ComposedLayout(self, start, other)  # type: ignore[arg-type]
