@@ -21,7 +21,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, overload
 
-from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, Immutable, expect_integer, expect_integers, is_integer, wrong_type
+from cute_py.argument_checks import (
+    MAX_INTEGER,
+    MIN_INTEGER,
+    Immutable,
+    expect_integer,
+    expect_integers,
+    is_integer,
+    wrong_type,
+)
 from cute_py.arith_tuple.ratio import Ratio, may_know
 from cute_py.errors import (
     CoordinateError,

@@ -52,7 +52,8 @@ def coalesced(shape: Tree, stride: Tree, beyond: bool = False, record: Recorder 
         if static and s == 1:  # C++: is_constant<1> of the mode; it moves nothing
             if record:
                 record("drop", s, d)
-        elif type(front) is int and front == 1 and len(new_shapes) == 1:  # C++: is_constant<1, NewShape>; the result was trivial so far
+        elif len(new_shapes) == 1 and type(front) is int and front == 1:
+            # C++: is_constant<1, NewShape>; the result was trivial so far
             if record:
                 record("drop", front, new_strides[0])
             new_shapes[0], new_strides[0] = s, d

@@ -16,11 +16,11 @@ from cute_py.argument_checks import Immutable
 from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError, given
 from cute_py.layout.arguments import Coordinate, IntCoordinate, IntTuple, LayoutLike, Leaf, Tiler, Tree
 from cute_py.layout.composition import compose_tiler, composition
-from cute_py.layout.int_tuple import as_python_int, crd2idx_of, product_of
+from cute_py.layout.int_tuple import crd2idx_of, product_of
 from cute_py.layout.inverse import left_inverse, max_common_layout, max_common_vector, right_inverse
-from cute_py.layout.layout import Layout, cosize, make
-from cute_py.layout.leaf import Int, internal_leaf, to_internal, to_public
-from cute_py.layout.trees import all_underscore, check_depth, has_underscore, is_underscore, map_leaves, slice_tree
+from cute_py.layout.layout import Layout, cosize
+from cute_py.layout.leaf import Int, as_python_int, internal_leaf, to_internal, to_public
+from cute_py.layout.trees import all_underscore, check_depth, has_underscore, is_underscore, map_leaves
 
 
 class OffsetFunction(Protocol):

@@ -20,13 +20,14 @@ from cute_py.argument_checks import expect
 from cute_py.errors import CompositionMismatchError, InvalidTypeError, LayoutError, StaticAssertError, given
 from cute_py.layout.arguments import LayoutLike, Leaf, Tiler, Tree, Value
 from cute_py.layout.coalesce import coalesce_x_by, coalesced
-from cute_py.layout.int_tuple import as_python_int, product_of
+from cute_py.layout.int_tuple import product_of
 from cute_py.layout.layout import Layout, Thing, apply_to_inner, coprofile_of, joined, make, modes_of
 from cute_py.layout.leaf import (
     Dynamic,
     Int,
     Integer,
     Recorder,
+    as_python_int,
     divides,
     divides_or_exceeds,
     internal_leaf,

@@ -20,12 +20,14 @@ from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER
 from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, StaticAssertError, given
 from cute_py.layout.arguments import Coordinate, IntTuple, LayoutLike, Leaf, Shape, Shaped, Tree
 from cute_py.layout.leaf import (
+    KNOWN,
     MAX_DEPTH,
+    STATIC_ZERO,
     Dynamic,
     Int,
     coordinate,
     is_symbolic,
-    is_symbolic_size,
+    is_taken,
     plus,
     times,
     to_internal,
@@ -36,7 +38,17 @@ from cute_py.layout.leaf import (
     trunc_mod,
     value_of,
 )
-from cute_py.layout.trees import at, check_depth, congruent_trees, depth_of, leaves, modes, rank_of
+from cute_py.layout.trees import (
+    at,
+    check_depth,
+    congruent_trees,
+    depth_of,
+    empty_mode,
+    last_leaf,
+    leaves,
+    modes,
+    rank_of,
+)
 
 if TYPE_CHECKING:
     import sympy
@@ -195,7 +207,7 @@ def offset_of_tuple(coord: tuple[Coordinate, ...], shape: Any, stride: Tree) -> 
         elif kind is not int:
             if isinstance(c, (bool, Int)) or not isinstance(c, Integral):
                 return None
-            c = operator.index(c)  # type: ignore[arg-type]
+            c = operator.index(c)
         if not MIN_INTEGER <= c <= MAX_INTEGER:  # type: ignore[operator]
             return None
         if type(d) is int:
@@ -224,7 +236,7 @@ def offset_of_int(coord: int, shape: Any, stride: Tree) -> int | None:
     if type(shape) is not tuple:
         flat, steps = (shape,), (stride,)
     elif tuple in map(type, shape):
-        if _last_leaf(shape) == ():  # it takes the rest, and no leaf does
+        if last_leaf(shape) == ():  # it takes the rest, and no leaf does
             return None
         flat, steps = leaves(shape), leaves(stride)
     else:
@@ -241,7 +253,7 @@ def offset_of_int(coord: int, shape: Any, stride: Tree) -> int | None:
                     return None
                 size = size.real
             if size == 0:
-                raise LayoutError("a coordinate can't be split over a mode of size 0", {"mode": _empty_mode(shape)})
+                raise LayoutError("a coordinate can't be split over a mode of size 0", {"mode": empty_mode(shape)})
             rest, part = divmod(rest, size)
         if type(d) is int:
             total += part * d
@@ -252,30 +264,11 @@ def offset_of_int(coord: int, shape: Any, stride: Tree) -> int | None:
     return total if coord >= 0 else -total
 
 
-def _empty_mode(shape: IntTuple) -> int:
-    """The first mode but the last that is empty, of the innermost tuple that ends the shape and has one."""
-    while True:
-        for i, mode in enumerate(shape[:-1]):  # type: ignore[index]
-            if 0 in leaves(mode):
-                return i
-        shape = shape[-1]  # type: ignore[index]
-
-
 def is_run_time_zero(stride: Tree) -> bool:
     """Whether the offset 0 of an int is surely a run-time 0: it meets a last stride that is no static 0, without a
     modulo before it."""
-    last = _last_leaf(stride)
+    last = last_leaf(stride)
     return last != () and not (type(last) is Int and last == 0)
-
-
-def _last_leaf(tree: Tree) -> Tree:
-    """What ends a tree: a leaf, or an empty tuple."""
-    while type(tree) is tuple and tree:
-        tree = tree[-1]
-    return tree
-
-
-KNOWN: Final = (int, Int)
 
 
 def are_numbers(shape: Any, stride: Any, depth: int = 0) -> bool:
@@ -284,7 +277,7 @@ def are_numbers(shape: Any, stride: Any, depth: int = 0) -> bool:
     if type(shape) is not tuple:
         if type(shape) in KNOWN and type(stride) in KNOWN:
             return 0 <= shape <= MAX_INTEGER >= stride >= MIN_INTEGER  # type: ignore[no-any-return]
-        return _is_taken(shape) and _is_taken(stride)
+        return is_taken(shape) and is_taken(stride)
     if type(stride) is not tuple or len(shape) != len(stride) or depth > MAX_DEPTH:
         return False
     for i, s in enumerate(shape):
@@ -296,17 +289,9 @@ def are_numbers(shape: Any, stride: Any, depth: int = 0) -> bool:
         elif kind is tuple or other is tuple:
             if not are_numbers(s, d, depth + 1):
                 return False
-        elif not (_is_taken(s) and _is_taken(d)):
+        elif not (is_taken(s) and is_taken(d)):
             return False
     return True
-
-
-def _is_taken(leaf: Any) -> bool:
-    """Is a public leaf a symbol that the algebra takes as it is? (Or a known number, 0 or more.)"""
-    kind = type(leaf)
-    if kind is int or kind is Int:
-        return 0 <= leaf <= MAX_INTEGER  # type: ignore[no-any-return]
-    return is_symbolic_size(leaf)
 
 
 def compact_numbers(shape: Any, number: int = 1, static: bool = True, depth: int = 0) -> tuple[Tree, int, bool] | None:
@@ -330,15 +315,12 @@ def compact_numbers(shape: Any, number: int = 1, static: bool = True, depth: int
         if (kind is not int and kind is not Int) or s <= 0:
             return None
         if kind is Int and s == 1:
-            out.append(_STATIC_ZERO)
+            out.append(STATIC_ZERO)
             continue
         out.append(int.__new__(Int, number) if static else number)
         number *= s.real
         static = static and kind is Int
     return (tuple(out), number, static) if number <= MAX_INTEGER else None
-
-
-_STATIC_ZERO: Final = Int(0)
 
 
 def crd2idx_horner(coord: Tree, shape: Tree) -> Leaf:
@@ -385,14 +367,6 @@ def idx2crd_strided(idx: Tree, shape: Tree, stride: Tree) -> Tree:
     if type(shape) is int and shape == 1:
         return 0
     return trunc_mod(trunc_div(idx, stride), shape)
-
-
-def as_python_int(leaf: Leaf) -> int:
-    """The int in an internal leaf; symbolic leaves are refused."""
-    value = leaf.value if type(leaf) is Dynamic else leaf
-    if not isinstance(value, int):
-        raise CoordinateError(f"needs a known number, got {to_public(leaf)}")
-    return int(value)
 
 
 def _shape_of(thing: Shaped) -> Tree:
@@ -506,7 +480,7 @@ def inner_product(a: Tree, b: Tree) -> Int | int:
     """
 
     if type(a) is tuple and are_numbers(a, b):  # without a leaf object
-        found = offset_of_tuple(a, a, b)  # type: ignore[arg-type]
+        found = offset_of_tuple(a, a, b)
         if found is not None and MIN_INTEGER <= found[0] <= MAX_INTEGER:
             return int.__new__(Int, found[0]) if found[1] else found[0]
     return to_public(inner_product_of(to_internal(a), to_internal(b)))

@@ -49,7 +49,6 @@ from cute_py.layout.arguments import (
     Value,
 )
 from cute_py.layout.int_tuple import (
-    KNOWN,
     are_numbers,
     compact_left,
     compact_numbers,
@@ -61,6 +60,7 @@ from cute_py.layout.int_tuple import (
     product_of,
 )
 from cute_py.layout.leaf import (
+    KNOWN,
     Dynamic,
     Int,
     check_results,

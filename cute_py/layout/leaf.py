@@ -30,10 +30,10 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from numbers import Number
-from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias, TypeGuard, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, SupportsIndex, TypeAlias, TypeGuard, overload, runtime_checkable
 
 from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, check_magnitude
-from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given, integer_text
+from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError, given, integer_text
 from cute_py.layout.arguments import Coordinate, IntTuple, Leaf, Shaped, Tree, Value
 
 if TYPE_CHECKING:
@@ -264,6 +264,12 @@ class Int(int):
         return int.__new__(Int, abs(int(self)))
 
 
+STATIC_ZERO: Final = Int(0)
+
+KNOWN: Final = (int, Int)
+"""The types of known numbers, as users see them."""
+
+
 def check_result(number: int) -> int:
     """The number itself, if an operation may come to it.
 
@@ -315,7 +321,8 @@ def _combine(op: Callable[[int, int], int], left: int, right: int) -> int:
 
 def is_symbolic(value: object) -> TypeGuard[sympy.Expr]:
     """A sympy expression? Does not import sympy."""
-    return is_symbolic_kind(type(value))
+    kind: Any = type(value)
+    return is_symbolic_kind(kind)
 
 
 @lru_cache(maxsize=4096)
@@ -331,8 +338,8 @@ def is_symbolic_size(x: object) -> bool:
     >>> is_symbolic_size(sympy.Symbol("n")), is_symbolic_size(sympy.Integer(4)), is_symbolic_size(sympy.Rational(1, 2))
     (True, False, False)
     """
-    kind = type(x)
-    return is_symbolic_kind(kind) and kind.__hash__ is not None and _is_size(x)  # type: ignore[arg-type]
+    kind: Any = type(x)
+    return is_symbolic_kind(kind) and kind.__hash__ is not None and _is_size(x)
 
 
 @lru_cache(maxsize=4096)
@@ -340,6 +347,14 @@ def _is_size(x: sympy.Basic) -> bool:
     if getattr(x, "is_Integer", False) or never_an_integer(x):
         return False
     return all(MIN_INTEGER <= number <= MAX_INTEGER for number in largest_integers(x))
+
+
+def is_taken(leaf: Any) -> bool:
+    """Is a public leaf a symbol that the algebra takes as it is? (Or a known number, 0 or more.)"""
+    kind = type(leaf)
+    if kind is int or kind is Int:
+        return 0 <= leaf <= MAX_INTEGER  # type: ignore[no-any-return]
+    return is_symbolic_size(leaf)
 
 
 class Dynamic:
@@ -432,6 +447,14 @@ def quotient(x: Value, y: Value) -> Value:
 def value_of(leaf: Tree) -> Any:
     """The number in an internal leaf: int or sympy expression."""
     return leaf.value if type(leaf) is Dynamic else leaf
+
+
+def as_python_int(leaf: Leaf) -> int:
+    """The int in an internal leaf; symbolic leaves are refused."""
+    value = leaf.value if type(leaf) is Dynamic else leaf
+    if not isinstance(value, int):
+        raise CoordinateError(f"needs a known number, got {to_public(leaf)}")
+    return int(value)
 
 
 def is_static(leaf: Leaf) -> bool:

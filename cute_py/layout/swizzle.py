@@ -18,16 +18,27 @@ and run-time bits, which C++ prints as `M_0|(8&8)=8`, is a plain int here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, SupportsIndex, overload
+from typing import TYPE_CHECKING, SupportsIndex, overload
 
 from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, check_magnitude, expect_integer, is_integer, wrong_type
 from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError
 from cute_py.layout.arguments import Coordinate, LayoutLike, Leaf, Tiler, Tree
 from cute_py.layout.composed import ComposedLayout, Sliced, slice_parts
 from cute_py.layout.composition import compose_layouts
-from cute_py.layout.int_tuple import as_python_int, crd2idx_of, idx2crd_colex, product_of
+from cute_py.layout.int_tuple import crd2idx_of, idx2crd_colex, product_of
 from cute_py.layout.layout import Layout, domain_of, make
-from cute_py.layout.leaf import Dynamic, Int, Integer, internal_leaf, plus, to_internal, to_public, value_of
+from cute_py.layout.leaf import (
+    STATIC_ZERO,
+    Dynamic,
+    Int,
+    Integer,
+    as_python_int,
+    internal_leaf,
+    plus,
+    to_internal,
+    to_public,
+    value_of,
+)
 from cute_py.layout.tiling import logical_product
 from cute_py.layout.trees import dice_tree, leaves, map_leaves, slice_tree
 
@@ -134,9 +145,6 @@ def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Integer, inner: 
     moved = known(swizzle.of(value), ~0)
     return compose_layouts(plain, sliced), to_public(plus(moved, passed))
 
-
-_NOWHERE: Final = Int(0)
-"""The offset of a swizzled layout that has none."""
 
 MAX_BITS = 128
 """Bits of the largest offset that is taken (`argument_checks.MAX_INTEGER`): no swizzle reaches beyond them."""
@@ -273,7 +281,7 @@ class Swizzle:
             if isinstance(other.outer, Swizzle) and other.offset == 0:
                 return self._merged(other.outer)._compose_with(other.inner, None)
             return ComposedLayout(self, Int(0), other)
-        start = _NOWHERE if offset is None else offset
+        start = STATIC_ZERO if offset is None else offset
         if self.bits == 0 and type(start) is Int and start == 0:
             return other  # type: ignore[return-value]
         return ComposedLayout(self, start, other)  # type: ignore[arg-type]

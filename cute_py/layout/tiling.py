@@ -37,8 +37,8 @@ from cute_py.layout.layout import (
     joined,
     make,
     modes_of,
-    rearranged,
     of_layouts,
+    rearranged,
     shape_of,
 )
 from cute_py.layout.leaf import to_internal, to_public, tree_text, trunc_mod
