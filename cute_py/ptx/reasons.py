@@ -127,7 +127,7 @@ class _Variants(Sequence[Variant]):
         return len(_by_name())
 
     def __repr__(self) -> str:
-        return repr(tuple(self))
+        return f"<{len(self)} variants of instructions>"
 
 
 VARIANTS: Sequence[Variant] = _Variants()
