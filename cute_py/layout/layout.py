@@ -517,12 +517,12 @@ MOST_MODES: Final = 4096
 """Far more than a tuple of C++ has; a coordinate has an entry for every mode, so the number of a mode must be small."""
 
 
-_INTEGERS: Final = (int, Dynamic)
+_INTEGERS: Final = frozenset((int, Dynamic))
 
 
 def coprofile_of(stride: Tree) -> Tree:
     """Internal strides -> tree of zeros: the profile that the offsets have."""
-    if type(stride) is int:
+    if type(stride) is int or (type(stride) is tuple and _INTEGERS.issuperset(map(type, stride))):
         return 0
     paths = [d.modes for d in leaves(stride) if type(d) not in _INTEGERS and getattr(d, "modes", None)]
     if not paths:

@@ -12,7 +12,7 @@ from typing import Any, SupportsIndex
 from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, expect_integer
 from cute_py.errors import CoordinateError, InvalidValueError, StaticAssertError, integer_text
 from cute_py.layout.arguments import Coordinate, Tree, Underscore
-from cute_py.layout.leaf import MAX_DEPTH, Dynamic
+from cute_py.layout.leaf import KNOWN, MAX_DEPTH, Dynamic
 
 
 def check_depth(tree: object) -> None:
@@ -178,7 +178,7 @@ def _shown(tree: Tree | Coordinate, depth: int = 0) -> str:
     if tree is None:
         return "_"
     value = tree.value if type(tree) is Dynamic else tree
-    return integer_text(value) if isinstance(value, int) else str(value)
+    return integer_text(value) if type(value) in KNOWN else str(value)
 
 
 def _sliced(coord: Coordinate, tree: Tree, keep: Callable[[Coordinate], bool]) -> tuple[Tree, ...]:
