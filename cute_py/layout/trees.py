@@ -177,7 +177,7 @@ def _shown(tree: Tree | Coordinate, depth: int = 0) -> str:
         return "(" + ",".join([_shown(x, depth + 1) for x in tree]) + ")" if depth < MAX_DEPTH else "(...)"
     if tree is None:
         return "_"
-    value = tree.value if type(tree) is Dynamic else tree
+    value: Any = tree.value if type(tree) is Dynamic else tree
     return integer_text(value) if type(value) in KNOWN else str(value)
 
 

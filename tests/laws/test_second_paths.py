@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sympy
 
 import cute_py as cute
 from cute_py import Int, Layout
@@ -24,8 +25,9 @@ from cute_py.layout.int_tuple import (
     inner_product_of,
     product_of,
 )
-from cute_py.layout.layout import coshape_of
+from cute_py.layout.layout import _checked_shape, coshape_of
 from cute_py.layout.leaf import coordinate, to_internal, to_public
+from cute_py.layout.trees import map_leaves
 
 COUNT = 3000
 SIZES = (0, 1, 1, 2, 3, 4, 5, 8, 64, 1 << 64, MAX_INTEGER)
@@ -101,6 +103,41 @@ def test_what_counts_as_known_numbers_is_what_the_general_constructor_takes_as_i
             sizes, steps = to_internal(shape), to_internal(stride)
             assert repr((shape, stride)) == repr((to_public(sizes), to_public(steps)))
             assert cute.congruent(shape, stride)
+
+
+def test_symbols_are_taken_as_the_general_constructor_takes_them() -> None:
+    n, m = sympy.symbols("n m")
+    many = (n, n, m, 2 * m + 1, n * m, Int(4), 8, Int(1), 0, -3)
+    few = (
+        sympy.Integer(4),
+        n / 2,
+        sympy.Rational(1, 2),
+        sympy.oo,
+        n * (1 << 200),
+        sympy.Matrix([n]),
+        n < m,
+        sympy.Float(2),
+    )
+    dice = random.Random(11)
+
+    def leaf(_: Any) -> Any:
+        return dice.choice(few) if dice.random() < 0.1 else dice.choice(many)
+
+    kept = 0
+    for i in range(COUNT // 3):
+        profile = tree(dice, SMALL, i % 3)
+        shape, stride = map_leaves(leaf, profile), map_leaves(leaf, profile)
+
+        def general(shape: Any = shape, stride: Any = stride) -> Any:
+            return to_public(_checked_shape(to_internal(shape))), to_public(to_internal(stride))
+
+        def quick(shape: Any = shape, stride: Any = stride) -> Any:
+            layout = Layout(shape, stride)
+            return layout.shape, layout.stride
+
+        assert outcome(quick) == outcome(general)
+        kept += are_numbers(shape, stride)
+    assert 100 < kept < 700
 
 
 def test_size_and_product() -> None:
