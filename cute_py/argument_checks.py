@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 MAX_INTEGER: Final = 1 << 128
 """The largest magnitude of an integer that is taken as input."""
 
+MIN_INTEGER: Final = -MAX_INTEGER
+
 Kind = TypeVar("Kind")
 
 
@@ -90,7 +92,7 @@ def check_magnitude(number: int, what: str) -> int:
     ...
     cute_py.errors.InvalidValueError: a stride = 0x1000000000... (20001 bits); must be at most 2**128 in magnitude
     """
-    if not -MAX_INTEGER <= number <= MAX_INTEGER:
+    if not MIN_INTEGER <= number <= MAX_INTEGER:
         raise InvalidValueError(f"{what} = {integer_text(number)}; must be at most 2**128 in magnitude")
     return number
 

@@ -21,7 +21,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, overload
 
-from cute_py.argument_checks import MAX_INTEGER, Immutable, expect_integer, expect_integers, is_integer, wrong_type
+from cute_py.argument_checks import (
+    MAX_INTEGER,
+    MIN_INTEGER,
+    Immutable,
+    expect_integer,
+    expect_integers,
+    is_integer,
+    wrong_type,
+)
 from cute_py.arith_tuple.ratio import Ratio, may_know
 from cute_py.errors import (
     CoordinateError,
@@ -79,7 +87,7 @@ class ArithTuple(Immutable):
         depth = 1
         for x in items:
             kind = type(x)
-            if not ((kind is int or kind is Int) and -MAX_INTEGER <= x <= MAX_INTEGER):
+            if not ((kind is int or kind is Int) and MIN_INTEGER <= x <= MAX_INTEGER):
                 x = _element(x)
                 if type(x) is ArithTuple and x.depth >= depth:
                     depth = x.depth + 1
@@ -309,7 +317,7 @@ class ScaledBasis(Immutable):
 
     def with_value(self, value: Scale) -> ScaledBasis:
         """The same position, another scale."""
-        if (type(value) is Int or type(value) is int) and -MAX_INTEGER <= value <= MAX_INTEGER:
+        if (type(value) is Int or type(value) is int) and MIN_INTEGER <= value <= MAX_INTEGER:
             made = object.__new__(ScaledBasis)
             object.__setattr__(made, "value", value)
             object.__setattr__(made, "modes", self.modes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from cute_py.argument_checks import MAX_INTEGER, expect_integer, is_integer
+from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, expect_integer, is_integer
 from cute_py.arith_tuple.arith_tuple import ArithTuple, Element, Operand, ScaledBasis, as_arith_tuple
 from cute_py.arith_tuple.cells import element_text
 from cute_py.dtypes import DType, DTypeLike, as_dtype
@@ -49,7 +49,7 @@ class CountingIterator:
         return self.value
 
     def __add__(self, offset: int | float) -> CountingIterator:
-        small = type(offset) is int and -MAX_INTEGER <= offset <= MAX_INTEGER
+        small = type(offset) is int and MIN_INTEGER <= offset <= MAX_INTEGER
         step = offset if small else _integer_or_symbol(offset, f"a step of {self}")
         return CountingIterator(self.value + step, self.dtype)
 

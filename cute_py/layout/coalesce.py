@@ -13,8 +13,18 @@ from collections.abc import Callable
 from cute_py.errors import StaticAssertError
 from cute_py.layout.arguments import IntTuple, LayoutLike, Shape, Tiler, Tree
 from cute_py.layout.int_tuple import compact_order
-from cute_py.layout.layout import Layout, apply_to_inner, domain_of, joined, make, modes_of, of_layouts, of_shapes
-from cute_py.layout.leaf import Recorder, is_static, same, times, to_internal, to_public, tree_text
+from cute_py.layout.layout import (
+    Layout,
+    apply_to_inner,
+    domain_of,
+    joined,
+    make,
+    modes_of,
+    of_layouts,
+    of_shapes,
+    rearranged,
+)
+from cute_py.layout.leaf import Recorder, check_results, is_static, same, times, to_internal, to_public, tree_text
 from cute_py.layout.trees import check_depth, leaves, map_leaves, modes, unflatten_leaves
 
 
@@ -25,6 +35,10 @@ def coalesced(shape: Tree, stride: Tree, beyond: bool = False, record: Recorder 
         beyond: keep the function beyond the domain too; a trailing static 1 keeps its stride as the mode that goes on
             (CuTe's coalesce_x).
     """
+    if type(shape) is not tuple:
+        if type(shape) is not int or shape != 1:
+            return shape, stride
+        return (2, stride) if beyond else (1, 0)
     shapes, strides = leaves(shape), leaves(stride)
     if not shapes:
         return 1, 0
@@ -34,15 +48,17 @@ def coalesced(shape: Tree, stride: Tree, beyond: bool = False, record: Recorder 
         s = shapes[i]
         d = strides[i]
         front = new_shapes[-1]
-        if s == 1:  # C++: is_constant<1> of the mode; it moves nothing
+        static = type(s) is int
+        if static and s == 1:  # C++: is_constant<1> of the mode; it moves nothing
             if record:
                 record("drop", s, d)
-        elif front == 1 and len(new_shapes) == 1:  # C++: is_constant<1, NewShape>; the result was trivial so far
+        elif len(new_shapes) == 1 and type(front) is int and front == 1:
+            # C++: is_constant<1, NewShape>; the result was trivial so far
             if record:
                 record("drop", front, new_strides[0])
             new_shapes[0], new_strides[0] = s, d
         elif type(front) is int and (
-            s * d == new_strides[-1] if type(d) is int and type(s) is int else same(times(s, d), new_strides[-1])
+            s * d == new_strides[-1] if static and type(d) is int else same(times(s, d), new_strides[-1])
         ):  # C++: is_constant<true, old_shape * old_stride == new_stride>; they are one mode
             if record:
                 record("merge", s, d, front, new_strides[-1])
@@ -99,7 +115,9 @@ def coalesce(layout: Layout | Shape, profile: Tiler = None) -> Layout | IntTuple
     """
     if type(layout) is Layout:
         if profile is None or type(profile) is not tuple:
-            return make(*coalesced(*(layout._inner or layout._trees())), layout._assumptions)
+            shape, stride = coalesced(*(layout._inner or layout._trees()))
+            check_results(shape)  # the strides are the layout's own
+            return rearranged(shape, stride, layout._assumptions)
         return _by_profile(coalesce, layout, profile)
     if isinstance(layout, (int, tuple)):
         return to_public(coalesced_shape(to_internal(layout)))
@@ -140,8 +158,10 @@ def filter(layout: Layout, profile: Tiler = None) -> Layout:
     """
     if type(layout) is Layout:
         if profile is None or type(profile) is not tuple:
-            shape, stride = coalesced(filter_zeros_tree(layout._shape, layout._stride), layout._stride)
-            return make(shape, stride, layout._assumptions)
+            shape, stride = layout._inner or layout._trees()
+            shape, stride = coalesced(filter_zeros_tree(shape, stride), stride)
+            check_results(shape)  # as above
+            return rearranged(shape, stride, layout._assumptions)
         return _by_profile(filter, layout, profile)
     return apply_to_inner(filter, layout, profile)
 

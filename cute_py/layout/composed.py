@@ -16,11 +16,11 @@ from cute_py.argument_checks import Immutable
 from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError, given
 from cute_py.layout.arguments import Coordinate, IntCoordinate, IntTuple, LayoutLike, Leaf, Tiler, Tree
 from cute_py.layout.composition import compose_tiler, composition
-from cute_py.layout.int_tuple import as_python_int, crd2idx_of, product_of
+from cute_py.layout.int_tuple import crd2idx_of, product_of
 from cute_py.layout.inverse import left_inverse, max_common_layout, max_common_vector, right_inverse
-from cute_py.layout.layout import Layout, cosize, make
-from cute_py.layout.leaf import Int, internal_leaf, to_internal, to_public
-from cute_py.layout.trees import all_underscore, check_depth, has_underscore, is_underscore, map_leaves, slice_tree
+from cute_py.layout.layout import Layout, cosize
+from cute_py.layout.leaf import Int, as_python_int, internal_leaf, to_internal, to_public
+from cute_py.layout.trees import all_underscore, check_depth, has_underscore, is_underscore, map_leaves
 
 
 class OffsetFunction(Protocol):
@@ -58,7 +58,7 @@ class ComposedLayout(Immutable):
                 {"outer": given(outer), "inner": given(inner)},
             )
         _put_outer(self, outer)
-        _put_internal(self, to_internal(offset))
+        _put_internal(self, offset.real if type(offset) is Int else to_internal(offset))
         _put_offset(self, offset)
         _put_inner(self, inner)
 
@@ -197,6 +197,6 @@ def slice_parts(coord: Coordinate, layout: Layout | ComposedLayout) -> Sliced:
     """(kept sublayout, public offset of the fixed modes) of a layout or composed layout."""
     if isinstance(layout, ComposedLayout):
         return layout.slice_and_offset(coord)
-    kept = make(slice_tree(coord, layout._shape), slice_tree(coord, layout._stride), layout._assumptions)
+    kept = layout._sliced(coord)
     fixed = map_leaves(lambda c: 0 if is_underscore(c) else internal_leaf(c), coord)  # type: ignore[arg-type]
     return kept, to_public(crd2idx_of(fixed, layout._shape, layout._stride))

@@ -20,13 +20,14 @@ from cute_py.argument_checks import expect
 from cute_py.errors import CompositionMismatchError, InvalidTypeError, LayoutError, StaticAssertError, given
 from cute_py.layout.arguments import LayoutLike, Leaf, Tiler, Tree, Value
 from cute_py.layout.coalesce import coalesce_x_by, coalesced
-from cute_py.layout.int_tuple import as_python_int, product_of
+from cute_py.layout.int_tuple import product_of
 from cute_py.layout.layout import Layout, Thing, apply_to_inner, coprofile_of, joined, make, modes_of
 from cute_py.layout.leaf import (
     Dynamic,
     Int,
     Integer,
     Recorder,
+    as_python_int,
     divides,
     divides_or_exceeds,
     internal_leaf,
@@ -54,9 +55,8 @@ def compose_trees(
 ) -> tuple[Tree, Tree]:
     """The composition of a flattened left side with shape:stride; conditions on symbols are appended to `notes`."""
     if type(shape) is tuple:  # C++: a tuple on the right; composition distributes over its modes
-        pairs = [
-            compose_trees(lhs_shape, lhs_stride, s, d, notes, record) for s, d in zip(shape, modes(stride), strict=True)
-        ]
+        steps = modes(stride)
+        pairs = [compose_trees(lhs_shape, lhs_stride, s, steps[i], notes, record) for i, s in enumerate(shape)]
         return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
     path = getattr(stride, "modes", None)
     if path is not None:  # C++: is_scaled_basis; compose with the mode of A that it points at
@@ -192,7 +192,9 @@ def compose_layouts(lhs: Layout, rhs: Layout, record: Recorder | None = None) ->
     """A o B for two plain layouts, as C++ computes it."""
     shape, stride = rhs._inner or rhs._trees()
     flat = coalesce_x_by(coprofile_of(stride), *(lhs._inner or lhs._trees()))
-    notes = dict.fromkeys((*lhs._assumptions, *rhs._assumptions))
+    notes: Notes = {}
+    if lhs._assumptions or rhs._assumptions:
+        notes = dict.fromkeys((*lhs._assumptions, *rhs._assumptions))
     shape, stride = compose_trees(*flat, shape, stride, notes, record)
     return make(shape, stride, tuple(notes))
 

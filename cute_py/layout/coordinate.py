@@ -14,7 +14,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any, TypeVar, overload
 
-from cute_py.argument_checks import MAX_INTEGER, wrong_type
+from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, wrong_type
 from cute_py.errors import CoordinateError, InvalidTypeError, StaticAssertError, given
 from cute_py.layout.arguments import Coordinate, IntCoordinate, IntTuple, LayoutLike, Shape, Shaped, Tree
 from cute_py.layout.composed import ComposedLayout, Sliced, slice_parts
@@ -46,12 +46,12 @@ def crd2idx(coord: IntCoordinate, shape: Shaped, stride: Tree | None = None) -> 
         return to_public(crd2idx_horner(coordinate(coord), to_internal(shape)))
     if type(coord) is int and are_numbers(shape, stride):  # without a leaf object
         offset = offset_of_int(coord, shape, stride)
-        if offset and -MAX_INTEGER <= offset <= MAX_INTEGER:
+        if offset and MIN_INTEGER <= offset <= MAX_INTEGER:
             return offset
     elif type(coord) is tuple and are_numbers(shape, stride):
         found = offset_of_tuple(coord, shape, stride)
-        if found is not None and found[0] and -MAX_INTEGER <= found[0] <= MAX_INTEGER:
-            return Int(found[0]) if found[1] else found[0]
+        if found is not None and MIN_INTEGER <= found[0] <= MAX_INTEGER:
+            return int.__new__(Int, found[0]) if found[1] else found[0]
     sizes, steps = to_internal(shape), to_internal(stride)
     if not congruent_trees(sizes, steps):
         raise CoordinateError("Mismatched Ranks", {"shape": tree_text(sizes), "stride": tree_text(steps)})

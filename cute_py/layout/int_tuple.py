@@ -16,15 +16,18 @@ from itertools import zip_longest
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from cute_py.argument_checks import MAX_INTEGER
+from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER
 from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, StaticAssertError, given
 from cute_py.layout.arguments import Coordinate, IntTuple, LayoutLike, Leaf, Shape, Shaped, Tree
 from cute_py.layout.leaf import (
+    KNOWN,
     MAX_DEPTH,
+    STATIC_ZERO,
     Dynamic,
     Int,
     coordinate,
     is_symbolic,
+    is_taken,
     plus,
     times,
     to_internal,
@@ -35,7 +38,17 @@ from cute_py.layout.leaf import (
     trunc_mod,
     value_of,
 )
-from cute_py.layout.trees import at, check_depth, congruent_trees, depth_of, leaves, modes, rank_of
+from cute_py.layout.trees import (
+    at,
+    check_depth,
+    congruent_trees,
+    depth_of,
+    empty_mode,
+    last_leaf,
+    leaves,
+    modes,
+    rank_of,
+)
 
 if TYPE_CHECKING:
     import sympy
@@ -53,8 +66,9 @@ def product_of(tree: Tree) -> Leaf:
 
 def ceil_div_leaf(a: Leaf, b: Leaf) -> Leaf:
     """(a + b - 1) / b, truncating, as C++ computes it."""
-    if type(a) is int and type(b) is int and a > 0 and b > 0:
-        return -(-a // b)
+    x, y = value_of(a), value_of(b)
+    if type(x) is int and type(y) is int and x > 0 and y > 0:
+        return -(-x // y) if type(a) is type(b) is int else Dynamic(-(-x // y))
     return trunc_div(a + b + -1, b)
 
 
@@ -173,25 +187,29 @@ def crd2idx_of(coord: Tree, shape: Tree, stride: Tree) -> Leaf:
 
 def offset_of_tuple(coord: tuple[Coordinate, ...], shape: Any, stride: Tree) -> tuple[int, bool] | None:
     """(offset, is it static?) of a tuple of integers and tuples: a term is run-time if one factor is, and neither is a
-    static 0."""
+    static 0. None too where a coordinate is out of range."""
     if type(shape) is not tuple or len(coord) != len(shape):
         return None
     total, static = 0, True
     for i, c in enumerate(coord):
         d = stride[i]  # type: ignore[index]
         kind = type(c)
-        if kind is tuple:
+        known = kind is Int
+        if known:
+            c = c.real  # type: ignore[union-attr]
+        elif kind is tuple:
             found = offset_of_tuple(c, shape[i], d)  # type: ignore[arg-type]
             if found is None:
                 return None
             total += found[0]
             static = static and found[1]
             continue
-        known = kind is Int
-        if kind is not int:
-            if not known and (isinstance(c, (bool, Int)) or not isinstance(c, Integral)):
+        elif kind is not int:
+            if isinstance(c, (bool, Int)) or not isinstance(c, Integral):
                 return None
-            c = c.real if known else operator.index(c)  # type: ignore[union-attr, arg-type]
+            c = operator.index(c)
+        if not MIN_INTEGER <= c <= MAX_INTEGER:  # type: ignore[operator]
+            return None
         if type(d) is int:
             total += c * d  # type: ignore[operator]
             static = static and known and c == 0
@@ -201,7 +219,7 @@ def offset_of_tuple(coord: tuple[Coordinate, ...], shape: Any, stride: Tree) -> 
             static = static and (known or step == 0)
         else:
             part = None if known else offset_of_int(c, shape[i], d)  # type: ignore[arg-type]
-            if part is None or (part == 0 and not is_run_time_zero(c, d)):  # type: ignore[arg-type]
+            if part is None or (part == 0 and not is_run_time_zero(d)):
                 return None
             total += part
             static = False
@@ -209,12 +227,17 @@ def offset_of_tuple(coord: tuple[Coordinate, ...], shape: Any, stride: Tree) -> 
 
 
 def offset_of_int(coord: int, shape: Any, stride: Tree) -> int | None:
-    """The offset of one int: split over the leaves, the last takes the rest; division rounds toward zero."""
+    """The offset of one int: split over the leaves, the last takes the rest; division rounds toward zero. None where
+    that is not all, as with an int out of range."""
+    if not MIN_INTEGER <= coord <= MAX_INTEGER:
+        return None
     flat: tuple[Any, ...] | list[Any]
     steps: tuple[Any, ...] | list[Any]
     if type(shape) is not tuple:
         flat, steps = (shape,), (stride,)
     elif tuple in map(type, shape):
+        if last_leaf(shape) == ():  # it takes the rest, and no leaf does
+            return None
         flat, steps = leaves(shape), leaves(stride)
     else:
         flat, steps = shape, stride  # type: ignore[assignment]
@@ -230,7 +253,7 @@ def offset_of_int(coord: int, shape: Any, stride: Tree) -> int | None:
                     return None
                 size = size.real
             if size == 0:
-                raise LayoutError("a coordinate can't be split over a mode of size 0", {"mode": _empty_mode(shape)})
+                raise LayoutError("a coordinate can't be split over a mode of size 0", {"mode": empty_mode(shape)})
             rest, part = divmod(rest, size)
         if type(d) is int:
             total += part * d
@@ -241,39 +264,32 @@ def offset_of_int(coord: int, shape: Any, stride: Tree) -> int | None:
     return total if coord >= 0 else -total
 
 
-def _empty_mode(shape: IntTuple) -> int:
-    """The first mode but the last that is empty, of the innermost tuple that ends the shape and has one."""
-    while True:
-        for i, mode in enumerate(shape[:-1]):  # type: ignore[index]
-            if 0 in leaves(mode):
-                return i
-        shape = shape[-1]  # type: ignore[index]
-
-
-def is_run_time_zero(coord: int, stride: Tree) -> bool:
+def is_run_time_zero(stride: Tree) -> bool:
     """Whether the offset 0 of an int is surely a run-time 0: it meets a last stride that is no static 0, without a
     modulo before it."""
-    while type(stride) is tuple and stride:
-        stride = stride[-1]
-    return stride != () and not (type(stride) is Int and stride == 0) and -MAX_INTEGER <= coord <= MAX_INTEGER
-
-
-KNOWN: Final = (int, Int)
+    last = last_leaf(stride)
+    return last != () and not (type(last) is Int and last == 0)
 
 
 def are_numbers(shape: Any, stride: Any, depth: int = 0) -> bool:
-    """Are two public trees a shape and a stride of known numbers, of one profile and in their ranges? It is False too
-    for trees that only a closer look can judge."""
+    """Are two public trees a shape and a stride of numbers that the algebra takes as they are, of one profile and in
+    their ranges? It is False too for trees that only a closer look can judge."""
     if type(shape) is not tuple:
-        return type(shape) in KNOWN and type(stride) in KNOWN and 0 <= shape <= MAX_INTEGER >= stride >= -MAX_INTEGER
+        if type(shape) in KNOWN and type(stride) in KNOWN:
+            return 0 <= shape <= MAX_INTEGER >= stride >= MIN_INTEGER  # type: ignore[no-any-return]
+        return is_taken(shape) and is_taken(stride)
     if type(stride) is not tuple or len(shape) != len(stride) or depth > MAX_DEPTH:
         return False
     for i, s in enumerate(shape):
         d = stride[i]
-        if type(s) is tuple:
+        kind, other = type(s), type(d)
+        if (kind is int or kind is Int) and (other is int or other is Int):
+            if not 0 <= s <= MAX_INTEGER >= d >= MIN_INTEGER:
+                return False
+        elif kind is tuple or other is tuple:
             if not are_numbers(s, d, depth + 1):
                 return False
-        elif not (type(s) in KNOWN and type(d) in KNOWN and 0 <= s <= MAX_INTEGER >= d >= -MAX_INTEGER):
+        elif not (is_taken(s) and is_taken(d)):
             return False
     return True
 
@@ -281,7 +297,10 @@ def are_numbers(shape: Any, stride: Any, depth: int = 0) -> bool:
 def compact_numbers(shape: Any, number: int = 1, static: bool = True, depth: int = 0) -> tuple[Tree, int, bool] | None:
     """`compact_left` of a public shape of known sizes, from the stride `number` on: (stride, next stride, is that one
     static?); None where a size is 0 or needs a closer look."""
-    if type(shape) is not tuple or depth > MAX_DEPTH:
+    if type(shape) is not tuple:
+        found = compact_numbers((shape,))
+        return found and (found[0][0], found[1], found[2])  # type: ignore[index]
+    if depth > MAX_DEPTH:
         return None
     out: list[Tree] = []
     for s in shape:
@@ -293,18 +312,15 @@ def compact_numbers(shape: Any, number: int = 1, static: bool = True, depth: int
             stride, number, static = inner
             out.append(stride)
             continue
-        if kind not in KNOWN or s <= 0:
+        if (kind is not int and kind is not Int) or s <= 0:
             return None
         if kind is Int and s == 1:
-            out.append(_STATIC_ZERO)
+            out.append(STATIC_ZERO)
             continue
         out.append(int.__new__(Int, number) if static else number)
         number *= s.real
         static = static and kind is Int
     return (tuple(out), number, static) if number <= MAX_INTEGER else None
-
-
-_STATIC_ZERO: Final = Int(0)
 
 
 def crd2idx_horner(coord: Tree, shape: Tree) -> Leaf:
@@ -351,14 +367,6 @@ def idx2crd_strided(idx: Tree, shape: Tree, stride: Tree) -> Tree:
     if type(shape) is int and shape == 1:
         return 0
     return trunc_mod(trunc_div(idx, stride), shape)
-
-
-def as_python_int(leaf: Leaf) -> int:
-    """The int in an internal leaf; symbolic leaves are refused."""
-    value = leaf.value if type(leaf) is Dynamic else leaf
-    if not isinstance(value, int):
-        raise CoordinateError(f"needs a known number, got {to_public(leaf)}")
-    return int(value)
 
 
 def _shape_of(thing: Shaped) -> Tree:
@@ -471,15 +479,21 @@ def inner_product(a: Tree, b: Tree) -> Int | int:
     140
     """
 
-    def total(x: Tree, y: Tree) -> Leaf:
-        if type(x) is not tuple and type(y) is not tuple:
-            return times(x, y)
-        if type(x) is not tuple or type(y) is not tuple or len(x) != len(y):
-            raise StaticAssertError("Mismatched ranks", {"a": tree_text(x), "b": tree_text(y)})
-        zero: Leaf = 0
-        return functools.reduce(plus, map(total, x, y), zero)
+    if type(a) is tuple and are_numbers(a, b):  # without a leaf object
+        found = offset_of_tuple(a, a, b)
+        if found is not None and MIN_INTEGER <= found[0] <= MAX_INTEGER:
+            return int.__new__(Int, found[0]) if found[1] else found[0]
+    return to_public(inner_product_of(to_internal(a), to_internal(b)))
 
-    return to_public(total(to_internal(a), to_internal(b)))
+
+def inner_product_of(a: Tree, b: Tree) -> Leaf:
+    """The sum of products of corresponding leaves."""
+    if type(a) is not tuple and type(b) is not tuple:
+        return times(a, b)
+    if type(a) is not tuple or type(b) is not tuple or len(a) != len(b):
+        raise StaticAssertError("Mismatched ranks", {"a": tree_text(a), "b": tree_text(b)})
+    zero: Leaf = 0
+    return functools.reduce(plus, map(inner_product_of, a, b), zero)
 
 
 def shape_div(a: Shaped, b: Shaped) -> IntTuple:

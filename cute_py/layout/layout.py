@@ -29,11 +29,12 @@ element is any stride with `modes` (its path) and `value`; its method `at(path, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
+from itertools import repeat
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
-from cute_py.argument_checks import MAX_INTEGER, expect, expect_integer, is_integer, wrong_type
+from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, expect, expect_integer, is_integer, wrong_type
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given, integer_text
 from cute_py.layout.arguments import (
     Coordinate,
@@ -48,7 +49,6 @@ from cute_py.layout.arguments import (
     Value,
 )
 from cute_py.layout.int_tuple import (
-    KNOWN,
     are_numbers,
     compact_left,
     compact_numbers,
@@ -60,6 +60,7 @@ from cute_py.layout.int_tuple import (
     product_of,
 )
 from cute_py.layout.leaf import (
+    KNOWN,
     Dynamic,
     Int,
     check_results,
@@ -210,15 +211,14 @@ class Layout:
             found = offset_of_tuple(c, *(self._public or self._seen()))
             if found is not None:
                 offset, static = found
-                fits = offset or max(map(abs, leaves(c)), default=0) <= MAX_INTEGER
-                if fits and -MAX_INTEGER <= offset <= MAX_INTEGER:
+                if MIN_INTEGER <= offset <= MAX_INTEGER:
                     return int.__new__(Int, offset) if static else offset
         elif type(c) is int:
             shape, stride = self._public or self._seen()
             found_int = offset_of_int(c, shape, stride)
-            if found_int and -MAX_INTEGER <= found_int <= MAX_INTEGER:
+            if found_int and MIN_INTEGER <= found_int <= MAX_INTEGER:
                 return found_int
-            if found_int == 0 and is_run_time_zero(c, stride):
+            if found_int == 0 and is_run_time_zero(stride):
                 return 0
         return self._general_call(c)
 
@@ -226,8 +226,16 @@ class Layout:
         """Any coordinate, any strides, and the static results that the fast path does not distinguish."""
         check_depth(coord)
         if has_underscore(coord):
-            return rearranged(slice_tree(coord, self._shape), slice_tree(coord, self._stride), self._assumptions)
+            return self._sliced(coord)
         return to_public(crd2idx_of(coordinate(coord), self._shape, self._stride))
+
+    def _sliced(self, coord: Coordinate) -> Layout:
+        """The modes that `coord` keeps, of the trees that there are already."""
+        shape, stride = self._public or self._inner  # type: ignore[misc]
+        kept = rearranged(slice_tree(coord, shape), slice_tree(coord, stride), self._assumptions)
+        if self._public is not None:
+            kept._public, kept._inner = kept._inner, None  # type: ignore[assignment]
+        return kept
 
     def __getitem__(self, mode: int) -> Layout:
         """Mode `mode` as a layout; a layout of an integer shape is its own only mode."""
@@ -359,11 +367,11 @@ def make_layout(*parts: Shape | Tree | Major | Layout, stride: Stride = None) ->
     return Layout(*parts)  # type: ignore[arg-type]
 
 
-def joined(parts: Iterable[Layout]) -> Layout:
+def joined(parts: Sequence[Layout]) -> Layout:
     """One layout whose modes are the given layouts."""
-    parts = tuple(parts)
     notes = tuple([a for p in parts for a in p._assumptions])
-    return rearranged(tuple([p._shape for p in parts]), tuple([p._stride for p in parts]), notes)
+    trees = [p._inner or p._trees() for p in parts]
+    return rearranged(tuple([t[0] for t in trees]), tuple([t[1] for t in trees]), notes)
 
 
 def modes_of(layout: Layout) -> list[Layout]:
@@ -371,8 +379,7 @@ def modes_of(layout: Layout) -> list[Layout]:
     shape, stride = layout._inner or layout._trees()
     if type(shape) is not tuple:
         return [layout]
-    notes = layout._assumptions
-    return [rearranged(s, d, notes) for s, d in zip(shape, stride, strict=True)]  # type: ignore[arg-type]
+    return list(map(rearranged, shape, stride, repeat(layout._assumptions)))  # type: ignore[arg-type]
 
 
 def make_ordered_layout(shape: Shape, order: Tree | Major) -> Layout:
@@ -510,11 +517,13 @@ MOST_MODES: Final = 4096
 """Far more than a tuple of C++ has; a coordinate has an entry for every mode, so the number of a mode must be small."""
 
 
-_INTEGERS: Final = (int, Dynamic)
+_INTEGERS: Final = frozenset((int, Dynamic))
 
 
 def coprofile_of(stride: Tree) -> Tree:
     """Internal strides -> tree of zeros: the profile that the offsets have."""
+    if type(stride) is int or (type(stride) is tuple and _INTEGERS.issuperset(map(type, stride))):
+        return 0
     paths = [d.modes for d in leaves(stride) if type(d) not in _INTEGERS and getattr(d, "modes", None)]
     if not paths:
         return 0
@@ -595,13 +604,16 @@ def cosize(layout: LayoutLike, *mode: int) -> Int | int:
         known = _known_extent(*(layout._public or layout._seen()))
         if known is not None:
             return int.__new__(Int, known[0]) if known[1] else known[0]
-    return to_public(product_of(to_internal(coshape(layout, *mode))))
+    inner = domain_of(layout)
+    return to_public(product_of(coshape_of(at(inner._shape, mode), at(inner._stride, mode))))
 
 
 def _known_extent(shape: Tree, stride: Tree) -> tuple[int, bool] | None:
     """(1 + the largest offset, is it static?) of public trees; None where a leaf is neither `Int` nor int."""
     total, static = 1, True
-    for s, d in zip(leaves(shape), leaves(stride), strict=True):
+    steps = leaves(stride)
+    for i, s in enumerate(leaves(shape)):
+        d = steps[i]
         if type(s) not in KNOWN or type(d) not in KNOWN:
             return None
         reach, step = s.real - 1, d.real

@@ -30,10 +30,10 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from numbers import Number
-from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias, TypeGuard, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, SupportsIndex, TypeAlias, TypeGuard, overload, runtime_checkable
 
-from cute_py.argument_checks import MAX_INTEGER, check_magnitude
-from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given, integer_text
+from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, check_magnitude
+from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError, given, integer_text
 from cute_py.layout.arguments import Coordinate, IntTuple, Leaf, Shaped, Tree, Value
 
 if TYPE_CHECKING:
@@ -178,6 +178,8 @@ def substituted(
 MAX_RESULT = 1 << 256
 """The largest magnitude of a number that an operation may come to; inputs end at `MAX_INTEGER`."""
 
+MIN_RESULT = -MAX_RESULT
+
 MAX_DEPTH = 64
 """Deepest nesting of tuples that is accepted; real layouts stay below 8."""
 
@@ -262,13 +264,22 @@ class Int(int):
         return int.__new__(Int, abs(int(self)))
 
 
+Int.__repr__ = lru_cache(maxsize=4096)(Int.__repr__)  # type: ignore[method-assign]
+"""Of a few numbers again and again: texts are looked up in half of the time that it takes to write them."""
+
+STATIC_ZERO: Final = Int(0)
+
+KNOWN: Final = (int, Int)
+"""The types of known numbers, as users see them."""
+
+
 def check_result(number: int) -> int:
     """The number itself, if an operation may come to it.
 
     Raises:
         LayoutError: it is beyond `MAX_RESULT`.
     """
-    if not -MAX_RESULT <= number <= MAX_RESULT:
+    if not MIN_RESULT <= number <= MAX_RESULT:
         raise LayoutError(f"a result is {integer_text(number)}; must be at most 2**256 in magnitude")
     return number
 
@@ -278,14 +289,14 @@ def check_results(tree: Tree) -> None:
     x: Any
     for x in tree if type(tree) is tuple else (tree,):
         kind = type(x)
-        if kind is tuple:
-            check_results(x)
-            continue
         if kind is Dynamic:
             x = x.value
             kind = type(x)
-        if kind is int and not -MAX_RESULT <= x <= MAX_RESULT:
-            check_result(x)
+        if kind is int:
+            if not MIN_RESULT <= x <= MAX_RESULT:
+                check_result(x)
+        elif kind is tuple:
+            check_results(x)
 
 
 def _combine(op: Callable[[int, int], int], left: int, right: int) -> int:
@@ -313,7 +324,40 @@ def _combine(op: Callable[[int, int], int], left: int, right: int) -> int:
 
 def is_symbolic(value: object) -> TypeGuard[sympy.Expr]:
     """A sympy expression? Does not import sympy."""
-    return type(value).__module__.partition(".")[0] == "sympy" and hasattr(value, "free_symbols")
+    kind: Any = type(value)
+    return is_symbolic_kind(kind)
+
+
+@lru_cache(maxsize=4096)
+def is_symbolic_kind(kind: type) -> bool:
+    """A class of sympy's expressions? Does not import sympy."""
+    return kind.__module__.partition(".")[0] == "sympy" and hasattr(kind, "free_symbols")
+
+
+def is_symbolic_size(x: object) -> bool:
+    """A sympy expression that is a size or stride as it is: an integer for all that is known, and no known one?
+
+    >>> import sympy
+    >>> is_symbolic_size(sympy.Symbol("n")), is_symbolic_size(sympy.Integer(4)), is_symbolic_size(sympy.Rational(1, 2))
+    (True, False, False)
+    """
+    kind: Any = type(x)
+    return is_symbolic_kind(kind) and kind.__hash__ is not None and _is_size(x)
+
+
+@lru_cache(maxsize=4096)
+def _is_size(x: sympy.Basic) -> bool:
+    if getattr(x, "is_Integer", False) or never_an_integer(x):
+        return False
+    return all(MIN_INTEGER <= number <= MAX_INTEGER for number in largest_integers(x))
+
+
+def is_taken(leaf: Any) -> bool:
+    """Is a public leaf a symbol that the algebra takes as it is? (Or a known number, 0 or more.)"""
+    kind = type(leaf)
+    if kind is int or kind is Int:
+        return 0 <= leaf <= MAX_INTEGER  # type: ignore[no-any-return]
+    return is_symbolic_size(leaf)
 
 
 class Dynamic:
@@ -408,6 +452,14 @@ def value_of(leaf: Tree) -> Any:
     return leaf.value if type(leaf) is Dynamic else leaf
 
 
+def as_python_int(leaf: Leaf) -> int:
+    """The int in an internal leaf; symbolic leaves are refused."""
+    value = leaf.value if type(leaf) is Dynamic else leaf
+    if not isinstance(value, int):
+        raise CoordinateError(f"needs a known number, got {to_public(leaf)}")
+    return int(value)
+
+
 def is_static(leaf: Leaf) -> bool:
     """Known at compile time? (internal leaf)"""
     if type(leaf) is int:
@@ -457,7 +509,7 @@ def internal_leaf(x: Any) -> Any:
     """One public leaf -> internal. Booleans, floats and strings are refused."""
     kind = type(x)
     if kind is Int or kind is int:
-        if not -MAX_INTEGER <= x <= MAX_INTEGER:
+        if not MIN_INTEGER <= x <= MAX_INTEGER:
             check_magnitude(int(x), "a size, stride or coordinate")
         return x.real if kind is Int else Dynamic(x)
     if kind is Dynamic:
@@ -469,6 +521,8 @@ def internal_leaf(x: Any) -> Any:
     if isinstance(x, bool) or kind.__name__ in ("bool_", "bool"):
         raise InvalidTypeError(f"a boolean is no size, stride or coordinate: {given(x)}")
     if is_symbolic(x):
+        if is_symbolic_size(x):
+            return Dynamic(x)
         if getattr(x, "is_Integer", False):
             return Dynamic(check_magnitude(int(x), "a size, stride or coordinate"))
         if never_an_integer(x):
@@ -504,9 +558,9 @@ def to_internal(tree: Shaped | Tree, depth: int = 0, changed: list[Tree] | None 
         x: Any
         for x in tree:
             kind = type(x)
-            if kind is Int and -MAX_INTEGER <= x <= MAX_INTEGER:
+            if kind is Int and MIN_INTEGER <= x <= MAX_INTEGER:
                 out.append(x.real)  # the plain int, without a call
-            elif kind is int and -MAX_INTEGER <= x <= MAX_INTEGER:
+            elif kind is int and MIN_INTEGER <= x <= MAX_INTEGER:
                 out.append(Dynamic(x))
             else:
                 out.append(to_internal(x, depth + 1, changed))
@@ -524,7 +578,7 @@ def inner_tree(tree: Tree) -> Tree:
     """A public tree that was checked before -> internal."""
     if type(tree) is tuple:
         return tuple([x.real if type(x) is Int else Dynamic(x) if type(x) is int else inner_tree(x) for x in tree])
-    return internal_leaf(tree)  # type: ignore[no-any-return]
+    return tree.real if type(tree) is Int else internal_leaf(tree)
 
 
 def coordinate(tree: Shaped | Coordinate) -> Tree:
@@ -546,7 +600,7 @@ def to_public(tree: Tree) -> Tree:
     if type(tree) is tuple:
         return tuple([to_public(x) for x in tree])
     if type(tree) is int:
-        return int.__new__(Int, tree if -MAX_RESULT <= tree <= MAX_RESULT else check_result(tree))
+        return int.__new__(Int, tree if MIN_RESULT <= tree <= MAX_RESULT else check_result(tree))
     if type(tree) is Dynamic:
         return check_result(tree.value) if type(tree.value) is int else tree.value
     return tree
@@ -555,7 +609,7 @@ def to_public(tree: Tree) -> Tree:
 def leaf_text(leaf: Leaf) -> str:
     """An internal leaf as C++ prints it."""
     if type(leaf) is int:
-        return f"_{leaf}" if -MAX_RESULT <= leaf <= MAX_RESULT else f"_{integer_text(leaf)}"
+        return f"_{leaf}" if MIN_RESULT <= leaf <= MAX_RESULT else f"_{integer_text(leaf)}"
     if type(leaf) is Dynamic:
         return integer_text(leaf.value) if type(leaf.value) is int else str(leaf.value)
     return str(leaf)
@@ -573,7 +627,7 @@ def tree_text(tree: Tree) -> str:
 
 
 _static_text = lru_cache(maxsize=4096)(Int.__str__)
-"""Of a few numbers again and again: they are looked up in a quarter of the time that it takes to write them."""
+"""As the `repr` of an `Int`."""
 
 
 def public_text(tree: Tree) -> str:

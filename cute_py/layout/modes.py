@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.arguments import IntTuple, Shape, Tree
-from cute_py.layout.layout import Layout, apply_to_inner, make, of_shapes
+from cute_py.layout.layout import Layout, apply_to_inner, of_shapes, rearranged
 from cute_py.layout.trees import check_depth, check_mode, leaves, modes, unflatten_leaves
 
 MAX_RANK = 1 << 16
@@ -20,7 +20,7 @@ def _on_trees(f: Callable[[Tree], Tree], thing: Layout | Shape) -> Layout | IntT
     """Apply f to shape and stride of a layout alike, or to a bare tuple."""
     check_depth(thing)
     if type(thing) is Layout:
-        return make(f(thing._shape), f(thing._stride), thing._assumptions)
+        return rearranged(f(thing._shape), f(thing._stride), thing._assumptions)
     if isinstance(thing, (tuple, int)):
         return f(thing)  # type: ignore[return-value]
     return apply_to_inner(_on_inner_trees(f), thing)
@@ -140,11 +140,11 @@ def _extended(
     check_depth(thing)
     check_depth(x)
     if type(thing) is Layout:
-        extra = make(1, 0) if x is None else x
+        extra = rearranged(1, 0) if x is None else x
         if type(extra) is not Layout:
             raise InvalidTypeError(f"append and prepend to a layout take a layout, got {given(x)}")
         notes = thing._assumptions + extra._assumptions
-        return make(
+        return rearranged(
             _padded(thing._shape, extra._shape, up_to_rank, front),
             _padded(thing._stride, extra._stride, up_to_rank, front),
             notes,
@@ -194,7 +194,8 @@ def replace(thing: Layout | Shape, mode: int, x: Layout | Shape) -> Layout | Int
     if type(thing) is Layout:
         if type(x) is not Layout:
             raise InvalidTypeError(f"replace in a layout takes a layout, got {given(x)}")
-        return make(put(thing._shape, x._shape), put(thing._stride, x._stride), thing._assumptions + x._assumptions)
+        notes = thing._assumptions + x._assumptions
+        return rearranged(put(thing._shape, x._shape), put(thing._stride, x._stride), notes)
     if isinstance(thing, (tuple, int)):
         return put(thing, x)  # type: ignore[arg-type, return-value]
     return apply_to_inner(replace, thing, mode, x)

@@ -20,14 +20,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, SupportsIndex, overload
 
-from cute_py.argument_checks import MAX_INTEGER, check_magnitude, expect_integer, is_integer, wrong_type
+from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, check_magnitude, expect_integer, is_integer, wrong_type
 from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError
 from cute_py.layout.arguments import Coordinate, LayoutLike, Leaf, Tiler, Tree
 from cute_py.layout.composed import ComposedLayout, Sliced, slice_parts
 from cute_py.layout.composition import compose_layouts
-from cute_py.layout.int_tuple import as_python_int, crd2idx_of, idx2crd_colex, product_of
+from cute_py.layout.int_tuple import crd2idx_of, idx2crd_colex, product_of
 from cute_py.layout.layout import Layout, domain_of, make
-from cute_py.layout.leaf import Dynamic, Int, Integer, internal_leaf, plus, to_internal, to_public, value_of
+from cute_py.layout.leaf import (
+    STATIC_ZERO,
+    Dynamic,
+    Int,
+    Integer,
+    as_python_int,
+    internal_leaf,
+    plus,
+    to_internal,
+    to_public,
+    value_of,
+)
 from cute_py.layout.tiling import logical_product
 from cute_py.layout.trees import dice_tree, leaves, map_leaves, slice_tree
 
@@ -176,13 +187,16 @@ class Swizzle:
             shift = bits
         if not (
             type(bits) is type(base) is type(shift) is int
-            and 0 <= bits <= abs(shift) <= MAX_BITS
+            and (0 <= bits <= shift <= MAX_BITS or 0 <= bits <= -shift <= MAX_BITS)
             and 0 <= base <= MAX_BITS
         ):
             bits, base, shift = _checked_swizzle(bits, base, shift)
         self._bits, self._base, self._shift = bits, base, shift
         mask = (1 << bits) - 1 << base
-        self._yyy, self._zzz = (mask << shift, mask) if shift > 0 else (mask, mask << -shift)
+        if shift > 0:
+            self._yyy, self._zzz = mask << shift, mask
+        else:
+            self._yyy, self._zzz = mask, mask << -shift
 
     @property
     def bits(self) -> int:
@@ -219,7 +233,7 @@ class Swizzle:
     def __call__(
         self, offset: SupportsIndex | NDArray[numpy.int64] | LayoutLike
     ) -> int | NDArray[numpy.int64] | LayoutLike:
-        if type(offset) is int and -MAX_INTEGER <= offset <= MAX_INTEGER:
+        if type(offset) is int and MIN_INTEGER <= offset <= MAX_INTEGER:
             y = offset & self._yyy
             return offset ^ (y >> self._shift if self._shift >= 0 else y << -self._shift)
         if isinstance(offset, int) and not isinstance(offset, bool):
@@ -267,7 +281,7 @@ class Swizzle:
             if isinstance(other.outer, Swizzle) and other.offset == 0:
                 return self._merged(other.outer)._compose_with(other.inner, None)
             return ComposedLayout(self, Int(0), other)
-        start = Int(0) if offset is None else offset
+        start = STATIC_ZERO if offset is None else offset
         if self.bits == 0 and type(start) is Int and start == 0:
             return other  # type: ignore[return-value]
         return ComposedLayout(self, start, other)  # type: ignore[arg-type]

@@ -38,6 +38,7 @@ from cute_py.layout.layout import (
     make,
     modes_of,
     of_layouts,
+    rearranged,
     shape_of,
 )
 from cute_py.layout.leaf import to_internal, to_public, tree_text, trunc_mod
@@ -83,7 +84,8 @@ def zipped(layout: Layout, tiler: Tiler) -> Layout:
     if type(layout) is not Layout:  # a product with a composed tiler
         raise InvalidTypeError("modes of a composed layout are not zipped; use logical_product", {"layout": layout})
     guide = guide_of(tiler)
-    return make(zip2_by(layout._shape, guide), zip2_by(layout._stride, guide), layout._assumptions)
+    shape, stride = layout._inner or layout._trees()
+    return rearranged(zip2_by(shape, guide), zip2_by(stride, guide), layout._assumptions)
 
 
 @of_layouts
@@ -105,7 +107,8 @@ def unpacked(layout: Layout, first: bool, second: bool) -> Layout:
         a, b = modes(tree)
         return (*(a if first and rank_of(a) > 1 else (a,)), *(b if second and rank_of(b) > 1 else (b,)))
 
-    return make(spread(layout._shape), spread(layout._stride), layout._assumptions)
+    shape, stride = layout._inner or layout._trees()
+    return rearranged(spread(shape), spread(stride), layout._assumptions)
 
 
 @of_layouts
@@ -213,7 +216,7 @@ def _interleaved(block: Layout, tiler: LayoutLike, first: int) -> Layout:
     rank = max(len(modes(block._shape)), len(modes(tiler._shape)))
     result = logical_product(append(block, None, rank), append(tiler, None, rank))
     a, b = modes_of(result)[:: 1 - 2 * first]
-    return make(zip_pairs(a._shape, b._shape), zip_pairs(a._stride, b._stride), a._assumptions + b._assumptions)
+    return rearranged(zip_pairs(a._shape, b._shape), zip_pairs(a._stride, b._stride), a._assumptions + b._assumptions)
 
 
 @of_layouts

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, SupportsIndex
 
-from cute_py.argument_checks import MAX_INTEGER, expect_integer
+from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, expect_integer
 from cute_py.errors import CoordinateError, InvalidValueError, StaticAssertError, integer_text
 from cute_py.layout.arguments import Coordinate, Tree, Underscore
-from cute_py.layout.leaf import MAX_DEPTH, Dynamic
+from cute_py.layout.leaf import KNOWN, MAX_DEPTH, Dynamic
 
 
 def check_depth(tree: object) -> None:
@@ -21,7 +21,9 @@ def check_depth(tree: object) -> None:
     Raises:
         InvalidValueError: more than `MAX_DEPTH` levels.
     """
-    level = [tree]
+    if type(tree) is not tuple or tuple not in map(type, tree):
+        return
+    level: list[object] = [tree]
     for _ in range(MAX_DEPTH + 1):
         level = [x for t in level if type(t) is tuple for x in t if type(x) is tuple]
         if not level:
@@ -44,6 +46,22 @@ def leaves(tree: Tree) -> list[Any]:
         else:
             out.append(x)
     return out
+
+
+def last_leaf(tree: Tree) -> Tree:
+    """What ends a tree: a leaf, or an empty tuple."""
+    while type(tree) is tuple and tree:
+        tree = tree[-1]
+    return tree
+
+
+def empty_mode(shape: Tree) -> int:
+    """The first mode but the last that is empty, of the innermost tuple that ends the shape and has one."""
+    while True:
+        for i, mode in enumerate(shape[:-1]):  # type: ignore[index]
+            if 0 in leaves(mode):
+                return i
+        shape = shape[-1]  # type: ignore[index]
 
 
 def modes(tree: Tree) -> tuple[Any, ...]:
@@ -88,7 +106,7 @@ def congruent_trees(a: Tree, b: Tree) -> bool:
 
 def check_mode(mode: SupportsIndex) -> None:
     """Refuse what is no mode number."""
-    if type(mode) is not int or not -MAX_INTEGER <= mode <= MAX_INTEGER:
+    if type(mode) is not int or not MIN_INTEGER <= mode <= MAX_INTEGER:
         expect_integer(mode, "a mode")
 
 
@@ -139,7 +157,10 @@ def has_underscore(coord: Coordinate, depth: int = 0) -> bool:
     if type(coord) is tuple:
         if depth > MAX_DEPTH:
             raise InvalidValueError(f"nested deeper than {MAX_DEPTH} tuples")
-        return any(has_underscore(x, depth + 1) for x in coord)
+        for x in coord:
+            if x is None or (has_underscore(x, depth + 1) if type(x) is tuple else isinstance(x, Underscore)):
+                return True
+        return False
     return is_underscore(coord)
 
 
@@ -156,8 +177,8 @@ def _shown(tree: Tree | Coordinate, depth: int = 0) -> str:
         return "(" + ",".join([_shown(x, depth + 1) for x in tree]) + ")" if depth < MAX_DEPTH else "(...)"
     if tree is None:
         return "_"
-    value = tree.value if type(tree) is Dynamic else tree
-    return integer_text(value) if type(value) is int else str(value)
+    value: Any = tree.value if type(tree) is Dynamic else tree
+    return integer_text(value) if type(value) in KNOWN else str(value)
 
 
 def _sliced(coord: Coordinate, tree: Tree, keep: Callable[[Coordinate], bool]) -> tuple[Tree, ...]:
@@ -167,8 +188,11 @@ def _sliced(coord: Coordinate, tree: Tree, keep: Callable[[Coordinate], bool]) -
             facts = {"coordinate": _shown(coord), "rank of coordinate": len(coord), "addresses": _shown(tree)}
             raise CoordinateError("Mismatched Ranks", facts)
         out: list[Tree] = []
-        for c, t in zip(coord, tree, strict=True):
-            out += _sliced(c, t, keep)
+        for i, c in enumerate(coord):
+            if type(c) is tuple:
+                out += _sliced(c, tree[i], keep)
+            elif keep(c):
+                out.append(tree[i])
         return tuple(out)
     return (tree,) if keep(coord) else ()
 

@@ -7,9 +7,9 @@ the rows of the instruction table, as `examine` of the variant's text gives it; 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Final, overload
 
 from cute_py.argument_checks import expect, record
 from cute_py.diagnostics import Diagnostic
@@ -105,15 +105,38 @@ def _variants() -> Iterator[Variant]:
             yield _variant(form.name, form.name, **_first_choices(form, {}))
 
 
-VARIANTS: tuple[Variant, ...] = tuple(_variants())
-"""Every variant of the table, in the order of the catalogue."""
+@functools.cache
+def _by_name() -> Mapping[str, Variant]:
+    return {variant.name: variant for variant in _variants()}
 
-VARIANT_BY_NAME: Mapping[str, Variant] = MappingProxyType({variant.name: variant for variant in VARIANTS})
+
+class _Variants(Sequence[Variant]):
+    """The variants, rendered when one is first asked for: an import does not wait for 200 instructions."""
+
+    @overload
+    def __getitem__(self, index: int) -> Variant: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Variant, ...]: ...
+    def __getitem__(self, index: int | slice) -> Variant | tuple[Variant, ...]:
+        return tuple(_by_name().values())[index]
+
+    def __iter__(self) -> Iterator[Variant]:
+        return iter(_by_name().values())
+
+    def __len__(self) -> int:
+        return len(_by_name())
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} variants of instructions>"
+
+
+VARIANTS: Sequence[Variant] = _Variants()
+"""Every variant of the table, in the order of the catalogue."""
 
 
 @functools.cache
 def _capabilities(name: str) -> Mapping[str, Capability]:
-    examined = examine(VARIANT_BY_NAME[name].text)
+    examined = examine(_by_name()[name].text)
     rows = {}
     for target in ARCHITECTURES:
         version = examined.min_version(target.name)
@@ -129,10 +152,10 @@ class _Table(Mapping[str, Mapping[str, Capability]]):
         return _capabilities(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(VARIANT_BY_NAME)
+        return iter(_by_name())
 
     def __len__(self) -> int:
-        return len(VARIANT_BY_NAME)
+        return len(_by_name())
 
 
 CAPABILITIES: Mapping[str, Mapping[str, Capability]] = _Table()
@@ -203,7 +226,7 @@ def _text_of(form: str, modifiers: dict[str, Modifier]) -> str:
     """The instruction that a variant, mode, opcode, row or mnemonic means."""
     rows = forms_named(form)
     if not modifiers:
-        variant = VARIANT_BY_NAME.get(MODE_NAMES.get(form, form))
+        variant = _by_name().get(MODE_NAMES.get(form, form))
         if variant is None and rows and form == rows[0].opcode != rows[0].name:
             variant = next(one for one in VARIANTS if one.form == rows[0].name)
         if variant is not None:
