@@ -28,6 +28,14 @@ from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import check_depth, leaves
 
 Folded = TypeVar("Folded")
+Called = TypeVar("Called")
+
+
+def _expect_function(f: Called, what: str) -> Called:
+    """A function; layouts and swizzles can be called too, with a coordinate."""
+    if isinstance(f, (Layout, Swizzle)):
+        raise wrong_type(f"{what} must be a function", f)
+    return expect_function(f, what)
 
 
 def transform_leaf(f: Callable[..., Tree], t: Tree, *more: Tree) -> Tree:
@@ -39,7 +47,7 @@ def transform_leaf(f: Callable[..., Tree], t: Tree, *more: Tree) -> Tree:
     >>> transform_leaf(lambda x: x + 1, (1, (2, 3))), transform_leaf(lambda x, y: x * y, (1, (2, 3)), (4, (5, 6)))
     ((2, (3, 4)), (4, (10, 18)))
     """
-    expect_function(f, "the function of the leaves")
+    _expect_function(f, "the function of the leaves")
     for tree in (t, *more):
         _checked_leaves(tree, "transform_leaf")
     return _mapped(f, (t, *more))
@@ -334,9 +342,7 @@ def transform_layout(first: Layout | Tree, *rest: Layout | Tree | Callable[..., 
     """
     if not 1 <= len(rest) <= 2:
         raise InvalidTypeError("transform_layout takes one or two layouts and a function")
-    f: Any = expect_function(rest[-1], "the function of the modes")
-    if isinstance(f, (Layout, Swizzle)):  # a call of these gives an offset, no layout
-        raise wrong_type("the function of the modes must give layouts", f)
+    f: Any = _expect_function(rest[-1], "the function of the modes")
     parts: list[list[Any]] = []
     for thing in (first, *rest[:-1]):
         if not isinstance(thing, (tuple, Layout)):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, wrong_type
 from cute_py.atom.copy_atom import CopyAtom
 from cute_py.atom.tiled_copy import Side, TiledCopy
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
@@ -46,7 +46,10 @@ def copy_registers(atom: CopyAtom, registers: ArrayLike) -> Array:
     import numpy as np
 
     expect(atom, CopyAtom, "the copy atom")
-    values = np.asarray(registers)
+    try:
+        values = np.asarray(registers)
+    except (ValueError, TypeError, RecursionError):
+        raise wrong_type("the registers must be an array", registers) from None
     threads = int(size(atom.thr_id))
     if values.ndim < 2 or values.shape[:2] != (threads, atom.num_val_src):
         raise InvalidValueError(

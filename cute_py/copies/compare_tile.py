@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from cute_py.argument_checks import expect_having, expect_integer
+from cute_py.argument_checks import expect, expect_having, expect_integer
 from cute_py.copies.copy import execute
 from cute_py.copies.emulated_copy import emulated_tile
 from cute_py.errors import CuteError, InvalidValueError, counted
@@ -71,6 +71,13 @@ class TileComparison:
     difference: Difference | None = None
     cause: str = ""
     detail: str = ""
+
+    def __post_init__(self) -> None:
+        expect(self.equal, bool, "equal")
+        if self.difference is not None:
+            expect_having(self.difference, ("byte",), "the difference of two tiles")
+        for text in (self.cause, self.detail):
+            expect(text, str, "the cause of a difference, and its detail")
 
     def __str__(self) -> str:
         if self.equal:

@@ -385,9 +385,15 @@ def _joined(steps: list[Division]) -> list[Division]:
     return found
 
 
+MOST_INDICES = 1 << 24
+"""Of a dimension whose places are looked up one by one."""
+
+
 def _dimension_of(mode: Layout) -> Dimension:
     """Of a mode that gives (device, offset): the indices by device."""
     n = int(size(mode))
+    if n > MOST_INDICES:
+        raise InvalidValueError(f"a dimension of {n} elements in any order; at most {MOST_INDICES} are looked up")
     table = numpy.asarray(offsets(mode, numpy.arange(n)))
     if table.dtype == object:  # other strides than n@i: sums of them, or a class of the user's
         table = numpy.array([_pair(value, mode) for value in table.tolist()], numpy.int64).reshape(n, 2)

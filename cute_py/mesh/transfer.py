@@ -15,6 +15,9 @@ from cute_py.layout import ComposedLayout, Layout
 from cute_py.mesh.runs import Segment
 from cute_py.mesh.sharded_layout import ShardedLayout, at_offset
 
+MOST = 2**63 - 1
+"""Of any number of a transfer, in either direction: addresses have 64 bits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
@@ -41,8 +44,9 @@ class Transfer:
 
     def __post_init__(self) -> None:
         for name in ("source_device", "destination_device", "elements", "source", "destination"):
-            if type(getattr(self, name)) is not int:  # a plan makes many, of plain numbers
-                object.__setattr__(self, name, int(expect_integer(getattr(self, name), name)))
+            number = getattr(self, name)
+            if type(number) is not int or not -MOST <= number <= MOST:  # a plan makes many, of plain numbers
+                object.__setattr__(self, name, int(expect_integer(number, name, -MOST, MOST)))
         if type(self.modes) is not tuple or any(type(mode) is not CopyMode for mode in self.modes):
             modes = [expect_integers(mode, "a mode", count=3) for mode in expect_items(self.modes, "modes")]
             object.__setattr__(self, "modes", tuple([CopyMode(*mode) for mode in modes]))

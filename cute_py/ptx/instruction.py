@@ -20,7 +20,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cute_py.argument_checks import expect, record
+from cute_py.argument_checks import expect, expect_name, record
 from cute_py.targets import Targets, Version
 
 Condition = tuple[tuple[str, frozenset[str]], ...]
@@ -202,6 +202,7 @@ class InstructionForm:
 
     def slot(self, name: str) -> Slot | None:
         """The slot of that name, or None."""
+        expect_name(name, "the name of a slot")
         return next((slot for slot in self.slots if slot.name == name), None)
 
     def expected(self, chosen: Mapping[str, str]) -> tuple[Operand, ...]:

@@ -332,14 +332,18 @@ def coverage(atom: TileAtom, tiles: Sequence[Tree] | None = None) -> Coverage:
     )
 
 
+FARTHEST_TILE: Final = 2**31 - 1
+"""In either direction: coordinates of instructions have 32 bits."""
+
+
 def _indices(tile: Tree, sizes: list[int]) -> list[int]:
     """The index of a tile in each tile mode; of a number past the last tile, past the end of the last mode."""
     if isinstance(tile, tuple):
-        flat = [expect_integer(n, "the coordinate of a tile") for n in leaves(tile)]
+        flat = [expect_integer(n, "the coordinate of a tile", -FARTHEST_TILE, FARTHEST_TILE) for n in leaves(tile)]
         if len(flat) != len(sizes):
             raise InvalidValueError(f"tile = {tile}; must have {counted(len(sizes), 'index')} or be a number")
         return flat
-    number = expect_integer(tile, "the number of a tile", 0)
+    number = expect_integer(tile, "the number of a tile", 0, FARTHEST_TILE)
     out = []
     for size in sizes[:-1]:
         out.append(number % size)

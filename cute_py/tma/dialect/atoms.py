@@ -230,7 +230,7 @@ class NonExecTmaAtom:
         first = start
         if isinstance(request, (TensorMapIm2col, TensorMapIm2colWide)) and part[1]:
             numbers = [expect_integer(c, "a coordinate of an im2col tile") for c in start]
-            first = _next_pixel(request, numbers, expect_integer(part[1], "a pixel"))
+            first = tuple(_next_pixel(request, numbers, expect_integer(part[1], "a pixel")))
             part = (part[0], *(0,) * (self.rank - 1))
         return tuple(int(c) + d if isinstance(c, int) else c + d for c, d in zip(first, part, strict=True))
 

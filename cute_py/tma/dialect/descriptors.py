@@ -474,8 +474,8 @@ def _reshaped(tensor: Tensor, shapes: tuple[int, ...], strides: tuple[int, ...])
 def _check_form(op: Op, count: int, arch: str, alignment: int, bits: int | None, dtype: DType) -> list[Diagnostic]:
     """What both builders check before the box: the architecture, the descriptor's place, the width of an element."""
     found = check_op(op, arch, count) + diagnostics.check_pointer(expect_integer(alignment, "alignment", unit="bytes"))
-    text = f"elementBitWidth = {bits} bits; must be the {dtype.bits} of {dtype.name}"
     wrong = bits is not None and expect_integer(bits, "elementBitWidth") != dtype.bits
+    text = f"elementBitWidth = {bits} bits; must be the {dtype.bits} of {dtype.name}"
     return found + diagnostics.broken((wrong, "width", text))
 
 
