@@ -29,7 +29,7 @@ from cute_py.layout.arguments import Tree
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout, domain_of
 from cute_py.layout.leaf import Dynamic, Int, internal_leaf, to_public
-from cute_py.layout.trees import leaves, rank_of
+from cute_py.layout.trees import leaves
 from cute_py.ptx.render import Value, ptx, traits_modifiers
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.atom import TmaAtom
@@ -243,7 +243,7 @@ class NonExecTmaAtom:
         tensor = self.tensor_type.tensor
         given: Any = as_arith_tuple(coord)  # type: ignore[arg-type]
         given = given if isinstance(given, ArithTuple) else ArithTuple(given)  # an integer is that of mode 0
-        every = (given + ArithTuple(*[Int(0)] * rank_of(tensor.shape))).as_tuple()  # what is left out is 0
+        every = _filled(given.as_tuple(), tensor.shape if type(tensor.shape) is tuple else (tensor.shape,))
         found: Any = tensor(every if type(tensor.shape) is tuple else every[0])
         return tuple([int(c) if isinstance(c, int) else c for c in leaves(to_public(found.as_tuple()))])
 
@@ -254,6 +254,14 @@ class NonExecTmaAtom:
         return f"non-exec TMA {self.kind}, {mode.name}: {box}, {moved}"
 
     __repr__ = short_repr
+
+
+def _filled(coord: Tree, shape: Tree) -> Any:
+    """A coordinate with zeros for the modes that it leaves out, at every depth that it names."""
+    if type(coord) is not tuple or type(shape) is not tuple:
+        return coord
+    given = [*coord, *[Int(0)] * (len(shape) - len(coord))]
+    return tuple([_filled(c, s) for c, s in zip(given, shape, strict=True)])
 
 
 def _next_pixel(request: TensorMapIm2col | TensorMapIm2colWide, start: list[int], count: int) -> list[int]:

@@ -13,7 +13,7 @@ G-basis is first computed for step 8.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -62,18 +62,31 @@ STRIDE_BITS: Final = 8 * BY_NAME["stride_alignment"].multiple
 """Bits that the strides of a descriptor are multiples of."""
 
 
-def walks_modes(v_map: Layout, of_integer_shape: bool) -> bool:
-    """Does every stride of a V-map name a mode of the tensor, or is 0? The only mode of an integer shape has no
-    name: its strides are integers.
+def walks_modes(v_map: Layout, shape: Tree) -> bool:
+    """Does every stride of a V-map name a mode of the tensor of this shape, or is 0? The only mode of an integer shape
+    has no name: its strides are integers. An integer mode has no modes within it.
 
     >>> from cute_py.arith_tuple.arith_tuple import E
-    >>> walks_modes(Layout((8, 4), (E(0), E(1))), False), walks_modes(Layout((8, 4), (E(0), 1)), False)
-    (True, False)
+    >>> [walks_modes(Layout((8, 4), (first, E(1))), (64, 64)) for first in (E(0), 1, E(0, 0))]
+    [True, False, False]
     """
     strides = leaves(v_map.stride)
-    if of_integer_shape:
+    if type(shape) is not tuple:
         return all(isinstance(d, int) for d in strides)
-    return all(isinstance(d, ScaledBasis) or (isinstance(d, Int) and d == 0) for d in strides)
+    return all(
+        _has_mode(shape, d.modes) if isinstance(d, ScaledBasis) else isinstance(d, Int) and d == 0 for d in strides
+    )
+
+
+def _has_mode(shape: Tree, path: Sequence[int]) -> bool:
+    """Whether no part of the path leads into an integer; one past the modes is left to the G-basis."""
+    for mode in path:
+        if type(shape) is not tuple:
+            return False
+        if mode >= len(shape):
+            return True
+        shape = shape[mode]
+    return True
 
 
 def operand_types(op: PartitionOperands) -> bool:
@@ -84,7 +97,7 @@ def operand_types(op: PartitionOperands) -> bool:
     engine = op.smem.engine if isinstance(op.smem, Tensor) else None
     if engine is not None and not (isinstance(engine, Pointer) and engine.space == "smem" and op.same_type):
         return False
-    if not walks_modes(op.cta_v_map, type(op.gmem.shape) is not tuple):
+    if not walks_modes(op.cta_v_map, op.gmem.shape):
         return False
     shaped = [x for x in (op.smem_layout, op.gmem, op.cta_v_map) if hasattr(x, "shape")]
     return not op.dialect.limits or all(1 <= rank_of(x.shape) <= MAX_RANK for x in shaped)
@@ -156,8 +169,11 @@ def same_shape(op: PartitionOperands) -> bool:
 
 
 def has_gbasis(op: PartitionOperands) -> bool:
-    """Step 8: shared memory and the tile have a common vectorization."""
-    return op.gbasis is not None
+    """Step 8: shared memory and the tile have a common vectorization, over modes that the tensor has."""
+    if op.gbasis is None or op.gmem is None or op.cta_v_map is None:
+        return False
+    modes_of = [d.modes for d in leaves(op.cta_v_map.stride) if isinstance(d, ScaledBasis)]
+    return all(path[0] < rank_of(op.gmem.shape) for path in modes_of)
 
 
 def valid_layout(op: PartitionOperands) -> bool:
