@@ -20,7 +20,7 @@ from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
-from cute_py.layout.linear import linear
+from cute_py.layout.linear import independent, linear
 from cute_py.layout.swizzle import Swizzle
 
 if TYPE_CHECKING:
@@ -42,16 +42,6 @@ def requests(width: int) -> int:
     [1, 1, 2, 4]
     """
     return max(1, width // BANK_BYTES)
-
-
-def _rank(columns: Sequence[int]) -> int:
-    basis: list[int] = []
-    for c in columns:
-        for b in basis:
-            c = min(c, c ^ b)
-        if c:
-            basis.append(c)
-    return len(basis)
 
 
 def _columns(access: LayoutLike, bits: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -85,7 +75,7 @@ def linear_wavefronts(threads: Sequence[int], values: Sequence[int], element: in
     inside = [1 << k for k in range(2, width.bit_length() - 1)]
     touched = [c >> 2 for c in others[:together]] + [c >> 2 for c in inside]
     banks = [w & BANKS - 1 for w in touched]
-    rounds = 1 << _rank(touched) - _rank(banks)
+    rounds = 1 << len(independent(touched)) - len(independent(banks))
     warps = 1 << max(0, len(others) - WARP.bit_length() + 1)
     return rounds * requests(width) * warps << len(own) - taken, width
 
@@ -149,7 +139,7 @@ class _Count:
         together = (WARP // requests(self._width)).bit_length() - 1
         inside = [1 << k for k in range(2, self._width.bit_length() - 1)]
         self._touched = [*threads[:together], *inside]
-        self._conflictless = found << _rank([c >> 2 & BANKS - 1 for c in self._touched])
+        self._conflictless = found << len(independent([c >> 2 & BANKS - 1 for c in self._touched]))
 
     def of(self, swizzle: Swizzle) -> int:
         """The wavefronts behind a swizzle."""

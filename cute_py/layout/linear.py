@@ -59,7 +59,7 @@ class LinearLayout:
         index = expect_integer(Layout(self.shape)(coord), "the index of a coordinate", 0)
         if index >> len(self.columns):
             raise CoordinateError(f"coordinate {given(coord)} lies outside the domain", {"shape": given(self.shape)})
-        return self.origin ^ _applied(self.columns, index)
+        return self.origin ^ combined(self.columns, index)
 
     def matrix(self) -> NDArray[numpy.uint8]:
         """uint8 array (offset bits, coordinate bits): entry [r, k] is bit r of column k."""
@@ -73,12 +73,7 @@ class LinearLayout:
 
     def rank(self) -> int:
         """The rank over F2; equal to the number of columns where the layout is injective."""
-        basis: list[int] = []
-        for c in self.columns:
-            for b in basis:
-                c = min(c, c ^ b)
-            basis += [c] if c else []
-        return len(basis)
+        return len(independent(self.columns))
 
     def compose(self, other: LinearLayout) -> LinearLayout:
         """`self` after `other`; other's offsets must be coordinates of self.
@@ -89,8 +84,8 @@ class LinearLayout:
         expect(other, LinearLayout, "the inner map")
         if any(c >> len(self.columns) for c in (*other.columns, other.origin)):
             raise LayoutError("the inner map reaches beyond the domain of the outer", {"bits": len(self.columns)})
-        columns = tuple([_applied(self.columns, c) for c in other.columns])
-        return LinearLayout(other.shape, columns, _applied(self.columns, other.origin) ^ self.origin)
+        columns = tuple([combined(self.columns, c) for c in other.columns])
+        return LinearLayout(other.shape, columns, combined(self.columns, other.origin) ^ self.origin)
 
     def inverse(self) -> LinearLayout:
         """The map from offsets to coordinates of an injective map onto [0, 2**n) without origin.
@@ -162,9 +157,33 @@ def _disjoint(columns: Sequence[int]) -> bool:
     return sum(c.bit_count() for c in columns) == _union(columns).bit_count()
 
 
-def _applied(columns: tuple[int, ...], value: int) -> int:
-    """The XOR of the columns at the set bits of a value."""
-    return functools.reduce(operator.xor, [c for k, c in enumerate(columns) if value >> k & 1], 0)
+def combined(columns: Sequence[int], bits: int) -> int:
+    """The XOR of the columns at the set bits.
+
+    >>> combined((4, 1, 2), 0b101)
+    6
+    """
+    return functools.reduce(operator.xor, [c for k, c in enumerate(columns) if bits >> k & 1], 0)
+
+
+def independent(candidates: Iterable[int], besides: Iterable[int] = ()) -> tuple[int, ...]:
+    """Those of the candidates, in order, that neither `besides` nor earlier ones span over F2; as many as their rank.
+
+    >>> independent((1, 2, 3, 4), besides=(2,))
+    (1, 4)
+    """
+    known = tuple(besides)
+    basis: list[int] = []
+    found = []
+    for k, vector in enumerate((*known, *candidates)):
+        rest = vector
+        for b in basis:
+            rest = min(rest, rest ^ b)
+        if rest:
+            basis.append(rest)
+            if k >= len(known):
+                found.append(vector)
+    return tuple(found)
 
 
 def linear(layout: Layout | ComposedLayout) -> LinearLayout:

@@ -5,15 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cute_py.copies.registers.bit_spaces import (
-    coefficients,
-    combined,
-    common_complement,
-    independent,
-    intersection,
-    kernel,
-)
-from cute_py.copies.registers.lanes import stages
+from cute_py.copies.registers.lanes import coefficients, common_complement, intersection, kernel, stages
+from cute_py.layout.linear import combined, independent
 
 BITS = 9
 SPACE = tuple(1 << k for k in range(BITS))

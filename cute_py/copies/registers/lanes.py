@@ -11,6 +11,9 @@ each lane of the destination. The cosets of a common complement W of the two spa
 
 Where W lies in the elements whose lane stays, rounds with g(r) = 0 move nothing between lanes and need no shuffle.
 Elements narrower than a word travel together where they are together in a lane on both sides.
+
+Vectors of F2**n are integers here. Two subspaces of the same dimension have a common complement: with I their
+intersection, s and d bases of the rest of each, and c whatever is in neither sum, s[i] ^ d[i] and c span one.
 """
 
 from __future__ import annotations
@@ -18,16 +21,81 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cute_py.copies.registers.bit_spaces import (
-    Vectors,
-    coefficients,
-    combined,
-    common_complement,
-    independent,
-    intersection,
-    kernel,
-)
 from cute_py.layout.analysis import WARP
+from cute_py.layout.linear import combined, independent
+
+Vectors = tuple[int, ...]
+
+
+def coefficients(vector: int, basis: Sequence[int]) -> int | None:
+    """Bits c with `combined(basis, c) == vector`, of independent vectors; None outside of their span.
+
+    >>> coefficients(6, (4, 1, 2)), coefficients(8, (4, 1, 2))
+    (5, None)
+    """
+    rows: list[tuple[int, int]] = []
+    for k, b in enumerate(basis):
+        tag = 1 << k
+        for value, held in rows:
+            if b ^ value < b:
+                b, tag = b ^ value, tag ^ held
+        rows.append((b, tag))
+    found = 0
+    for value, tag in sorted(rows, reverse=True):
+        if vector ^ value < vector:
+            vector, found = vector ^ value, found ^ tag
+    return None if vector else found
+
+
+def intersection(a: Sequence[int], b: Sequence[int]) -> Vectors:
+    """A basis of what two spaces, given by bases, have in common.
+
+    >>> intersection((1, 2), (3, 4))
+    (3,)
+    """
+    found = []
+    rows: list[tuple[int, int]] = []  # (vector, its part of a)
+    for vector, own in (*((x, x) for x in a), *((x, 0) for x in b)):
+        for value, part in rows:
+            if vector ^ value < vector:
+                vector, own = vector ^ value, own ^ part
+        if vector:
+            rows.append((vector, own))
+        elif own:
+            found.append(own)
+    return independent(found)
+
+
+def kernel(basis: Sequence[int], images: Sequence[int]) -> Vectors:
+    """A basis of the vectors that a linear map, given by the images of a basis, takes to zero.
+
+    >>> kernel((1, 2, 4), (3, 3, 1))
+    (3,)
+    """
+    found = []
+    rows: list[tuple[int, int]] = []
+    for vector, image in zip(basis, images, strict=True):
+        for value, held in rows:
+            if image ^ value < image:
+                image, vector = image ^ value, vector ^ held
+        if image:
+            rows.append((image, vector))
+        else:
+            found.append(vector)
+    return tuple(found)
+
+
+def common_complement(space: Sequence[int], a: Sequence[int], b: Sequence[int]) -> Vectors:
+    """A basis of a subspace that completes both a and b, of the same dimension, to the whole space.
+
+    >>> common_complement((1, 2), (1,), (2,))
+    (3,)
+    """
+    both = intersection(a, b)
+    first, second = independent(a, both), independent(b, both)
+    rest = independent(space, (*a, *b))
+    return (*(x ^ y for x, y in zip(first, second, strict=True)), *rest)
+
 
 LANE_BITS = WARP.bit_length() - 1
 
