@@ -286,6 +286,7 @@ class GemmKernel:
             f"  tiles           {tiles_m} x {tiles_n}, {counted(tiles_k, 'step')} each; {plan.group} rows go together",
             f"  hang over       {tiles_m * plan.tile[0] - m} rows, {tiles_n * plan.tile[1] - n} columns, "
             f"{tiles_k * plan.tile[2] - k} of K: filled with zeros, and not stored",
+            *([f"  split sectors   {_split_rows(plan)}"] if plan.split_rows else []),
             "",
             f"shared memory, {plan.shared_bytes} of {MAX_SHARED_BYTES} bytes",
             f"  stages          {plan.stages} x {plan.stage_bytes}: A {a.bytes}, B {b.bytes}",
@@ -304,6 +305,12 @@ class GemmKernel:
             lines += ["", f"{name}, {operand.major}-major: {plan.atoms[name].smem_layout}"]
             lines += [f"  {line}" for line in operand.descriptor.explain(operand.major).splitlines()]
         return "\n".join(lines)
+
+
+def _split_rows(plan: GemmPlan) -> str:
+    """What rows that begin within a sector cost, as measured: docs/measurements/gemm-nvidia-h200.md."""
+    told = f"rows of {' and '.join(plan.split_rows)} begin within one of 32 bytes: a row of a load takes one more"
+    return told if plan.cluster > 1 else f"{told}; clusters that share B (num_multicast=2) load half as much of it"
 
 
 def _on_device(

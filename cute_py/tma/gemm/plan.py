@@ -25,6 +25,7 @@ from cute_py.dtypes import DType
 from cute_py.errors import CuteError, InvalidValueError, counted
 from cute_py.gpu.kernels.source import MAX_SHARED_BYTES
 from cute_py.layout import Int, product_each
+from cute_py.layout.analysis import SECTOR_BYTES
 from cute_py.layout.layout import domain_of
 from cute_py.layout.trees import leaves
 from cute_py.tensor import local_tile, make_smem_ptr, make_tensor
@@ -128,6 +129,12 @@ class GemmPlan:
     def row_steps(self) -> int:
         """Instructions along M of one warpgroup."""
         return self.tile[0] // (WARPGROUP_ROWS * self.warpgroups)
+
+    @property
+    def split_rows(self) -> tuple[str, ...]:
+        """The loaded operands whose rows do not all begin with a 32-byte sector of the L2 cache."""
+        strides = {name: self.atoms[name].request.global_strides for name in "AB"}
+        return tuple(name for name, steps in strides.items() if any(step % SECTOR_BYTES for step in steps))
 
     @property
     def c_tile(self) -> tuple[int, int]:

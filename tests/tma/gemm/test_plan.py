@@ -176,3 +176,29 @@ def test_the_cause_of_a_wait_that_does_not_end() -> None:
     )
     assert cause_of(shared, timeout(0), later).endswith("each CTA's part must go to all 2, mask 0x3")
     assert cause_of(plan, timeout(0), later).startswith("the loads complete on another barrier")
+
+
+@pytest.mark.parametrize(
+    ("case", "split"),
+    [
+        (SQUARE, ()),
+        (replace(SQUARE, k=504), ("A", "B")),
+        (replace(SQUARE, k=496), ()),
+        (replace(SQUARE, m=504, majors="MK"), ("A",)),
+        (replace(SQUARE, k=496, dtype="float8_e4m3fn"), ("A", "B")),
+    ],
+    ids=str,
+)
+def test_rows_that_begin_within_a_sector_are_told(case: Case, split: tuple[str, ...]) -> None:
+    """What a row of a box touches, counted: 128 bytes are 4 sectors, or 5 where a row begins in the middle of one."""
+    kernel = kernel_of(case)
+    for name, rows, major in zip("AB", (case.m, case.n), case.majors, strict=True):
+        inner = case.k if major == "K" else rows
+        pitch = -(-inner * kernel.plan.atoms[name].dtype.bits // 128) * 16
+        first, last = (np.arange(16) * pitch + byte for byte in (0, 127))
+        assert ((last // 32 - first // 32 + 1).max() == 5) == (name in split)
+    assert kernel.plan.split_rows == split
+    lines = [line for line in kernel.explain().splitlines() if "split sectors" in line]
+    assert len(lines) == bool(split) and all("num_multicast=2" in line for line in lines)
+    if split:
+        assert "num_multicast" not in kernel_of(replace(case, cluster="M")).explain()
