@@ -251,13 +251,16 @@ class Bench:
             a, b.t(), scale_a=one, scale_b=one, out_dtype=kind, use_fast_accum=True
         )
 
-    def rates(self, cases: list[Case], prints: bool = True) -> list[dict[str, Any]]:
-        """Rates of cases of one problem, and of its peer, measured in turn."""
+    def rates(self, cases: list[Case], divided: Case | None = None) -> list[dict[str, Any]]:
+        """Rates of cases of one problem, of its peer, and of a problem of divided sizes, measured in turn."""
         a, b, c = self.arrays(cases[0])
         name, peer = self.peer(cases[0], a, b)
         works: dict[str, Callable[[], object]] = {name: peer}
         rows: list[dict[str, Any]] = []
         prepared = {}
+        if divided is not None:
+            prepared["divided"] = kernel_of(divided).prepare(*(view(x) for x in self.arrays(divided)))
+            works["divided"] = prepared["divided"].launch
         for case in cases:
             kernel = kernel_of(case)
             try:
@@ -280,9 +283,12 @@ class Bench:
                 "peer_tflops": work / times[name] / 1e6,
                 "of_peer": times[name] / times[row["case"]],
             }
-            if prints:
-                print(f"{row['case']:70} {row['us']:9.1f} us {row['tflops']:7.1f} TF/s {row['of_peer']:6.1%} of {name} "
-                      f"{row['peer_tflops']:.1f}  ({row['prepare_ms']} ms)", flush=True)  # fmt: skip
+            if divided is not None:
+                rate = 2 * divided.m * divided.n * divided.k / times["divided"] / 1e6
+                row |= {"divided": str(divided), "divided_tflops": rate, "of_divided": row["tflops"] / rate}
+            print(f"{row['case']:70} {row['us']:9.1f} us {row['tflops']:7.1f} TF/s {row['of_peer']:6.1%} of {name} "
+                  f"{row['peer_tflops']:.1f}  {row.get('of_divided', 1):6.1%}  ({row['prepare_ms']} ms)",
+                  flush=True)  # fmt: skip
         for one in prepared.values():
             one.check()
         return rows
@@ -318,25 +324,25 @@ def tables(bench: Bench) -> list[dict[str, Any]]:
             if dtype == "bfloat16":
                 for majors in ("MK", "KM", "MM"):
                     found += bench.rates([replace(base, majors=majors)])
-    for dtype in ("bfloat16", "float8_e4m3fn"):
-        for m, n, k in ODD:
-            base = Case(m, n, k, dtype)
-            found += bench.rates([base, replace(base, cluster="M")])
-    for m, n, k in SPLIT:
-        found += bench.rates([Case(m, n, k), Case(m, n, k, cluster="M"), Case(m, n, k, cluster="N")])
+    for dtype, sizes in (("bfloat16", (*ODD, *SPLIT)), ("float8_e4m3fn", ODD)):
+        for m, n, k in sizes:
+            base, size = Case(m, n, k, dtype), 8192 if m > 6000 else 4096
+            alone = [] if kernel_of(base).plan.split_rows else [base]
+            found += bench.rates([*alone, replace(base, cluster="M")], Case(size, size, size, dtype))
     return found
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:
     """The rates as a table."""
     lines = [
-        "| M x N x K | us | TFLOP/s | percent of the peer | the peer's TFLOP/s | peer |",
+        "| M x N x K | us | TFLOP/s | percent of the peer | the peer's TFLOP/s | percent of the divided rate |",
         "|---|---|---|---|---|---|",
     ]
     for row in rows:
+        divided = f"{100 * row['of_divided']:.1f} of {row['divided_tflops']:.0f}" if "divided" in row else ""
         lines.append(
             f"| {row['case']} | {row['us']:.1f} | {row['tflops']:.0f} | {100 * row['of_peer']:.1f} | "
-            f"{row['peer_tflops']:.0f} | {row['peer']} |"
+            f"{row['peer_tflops']:.0f} | {divided} |"
         )
     return "\n".join(lines) + "\n"
 
