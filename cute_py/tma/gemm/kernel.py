@@ -276,6 +276,10 @@ class GemmKernel:
         )
         shared = f"; {plan.cluster} CTAs along {plan.shared_by} share {'B' if plan.shared_by == 'M' else 'A'}"
         shared *= bool(plan.shared_by)
+        split = [f"  split sectors   {' and '.join(plan.split_rows)}: rows begin within one of 32 bytes, take one more"]
+        if plan.cluster == 1:
+            split.append("                  loads of B halve in clusters that share it, num_multicast=2")
+        split *= bool(plan.split_rows)
         registers = PRODUCER_REGISTERS[plan.warpgroups], CONSUMER_REGISTERS[plan.warpgroups]
         lines = [
             f"C (M,N) = A (M,K) * B (N,K), M {m}, N {n}, K {k}: {2 * m * n * k / 1e9:.6g} GFLOP",
@@ -286,7 +290,7 @@ class GemmKernel:
             f"  tiles           {tiles_m} x {tiles_n}, {counted(tiles_k, 'step')} each; {plan.group} rows go together",
             f"  hang over       {tiles_m * plan.tile[0] - m} rows, {tiles_n * plan.tile[1] - n} columns, "
             f"{tiles_k * plan.tile[2] - k} of K: filled with zeros, and not stored",
-            *([f"  split sectors   {_split_rows(plan)}"] if plan.split_rows else []),
+            *split,
             "",
             f"shared memory, {plan.shared_bytes} of {MAX_SHARED_BYTES} bytes",
             f"  stages          {plan.stages} x {plan.stage_bytes}: A {a.bytes}, B {b.bytes}",
@@ -305,12 +309,6 @@ class GemmKernel:
             lines += ["", f"{name}, {operand.major}-major: {plan.atoms[name].smem_layout}"]
             lines += [f"  {line}" for line in operand.descriptor.explain(operand.major).splitlines()]
         return "\n".join(lines)
-
-
-def _split_rows(plan: GemmPlan) -> str:
-    """What rows that begin within a sector cost, as measured: docs/measurements/gemm-nvidia-h200.md."""
-    told = f"rows of {' and '.join(plan.split_rows)} begin within one of 32 bytes: a row of a load takes one more"
-    return told if plan.cluster > 1 else f"{told}; clusters that share B (num_multicast=2) load half as much of it"
 
 
 def _on_device(

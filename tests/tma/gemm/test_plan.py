@@ -198,7 +198,6 @@ def test_rows_that_begin_within_a_sector_are_told(case: Case, split: tuple[str, 
         first, last = (np.arange(16) * pitch + byte for byte in (0, 127))
         assert ((last // 32 - first // 32 + 1).max() == 5) == (name in split)
     assert kernel.plan.split_rows == split
-    lines = [line for line in kernel.explain().splitlines() if "split sectors" in line]
-    assert len(lines) == bool(split) and all("num_multicast=2" in line for line in lines)
-    if split:
-        assert "num_multicast" not in kernel_of(replace(case, cluster="M")).explain()
+    shared = kernel_of(replace(case, cluster="M"))
+    assert ["split sectors" in one.explain() for one in (kernel, shared)] == [bool(split)] * 2
+    assert ["num_multicast=2" in one.explain() for one in (kernel, shared)] == [bool(split), False]
