@@ -150,21 +150,3 @@ def element_type(name: object) -> DType:
     if isinstance(name, DType):
         return name
     return _named(name) if isinstance(name, str) else as_dtype(name)
-
-
-def expect_element_type(name: object, allowed: tuple[DType, ...], what: str) -> DType:
-    """An element type out of the allowed ones.
-
-    Raises:
-        InvalidValueError: another type.
-
-    >>> expect_element_type("half_t", (as_dtype("half"),), "A")
-    DType('float16')
-    """
-    found = element_type(name)
-    if found not in allowed:
-        raise InvalidValueError(
-            f"{what} is {type_text(found)}; must be one of {', '.join(type_text(t) for t in allowed)}",
-            {"given": given(name)},
-        )
-    return found

@@ -85,7 +85,7 @@ def _forms() -> Iterator[Form]:
         yield Form("MXF4_ULTRA", ctas, False)
 
 
-def whole_layout(ctas: int, extent: int, columns: int, split_columns: bool = False) -> Layout:
+def whole_layout(ctas: int, extent: int, columns: int) -> Layout:
     """(CTA, value) -> index of an operand: all of it, or each CTA's half of its rows.
 
     >>> print(whole_layout(1, 128, 16), whole_layout(2, 128, 16))

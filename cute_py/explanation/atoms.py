@@ -113,18 +113,18 @@ def _operand_rows(atom: MmaAtom) -> dict[str, object]:
     return rows
 
 
-def _holding(layout: Layout, extents: tuple[int, int], operand: str, first: int = 0) -> list[str]:
+def _holding(layout: Layout, extents: tuple[int, int], operand: str) -> list[str]:
     """`thread 1  C(0,2) C(0,3) ...` of the first threads."""
     threads, values = int(size(layout[0])), int(size(layout[1]))
     lines = []
-    for thread in range(first, min(first + SHOWN_THREADS, threads)):
+    for thread in range(min(SHOWN_THREADS, threads)):
         places = []
         for value in range(min(values, SHOWN_VALUES)):
             column, row = divmod(int(layout(thread, value)), extents[0])
             places.append(f"{operand}({row},{column})")
         more = f" ... ({values} values)" if values > SHOWN_VALUES else ""
         lines.append(f"  thread {thread:<3} {' '.join(places)}{more}")
-    if threads > first + SHOWN_THREADS:
+    if threads > SHOWN_THREADS:
         lines.append(f"  ... {threads} threads")
     return lines
 

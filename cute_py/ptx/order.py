@@ -108,10 +108,6 @@ class _Known:
     def place(self) -> Place:
         return self.event.block, self.event.index
 
-    @property
-    def predicated(self) -> bool:
-        return bool(self.event.statement.predicate)
-
     def value(self, name: str) -> Value | None:
         """What the operand of that name holds."""
         return self.event.values[self.names[name]] if name in self.names else None

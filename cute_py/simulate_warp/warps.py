@@ -233,9 +233,9 @@ class Warps:
         """`{%a0, %a1}` as (threads, n)."""
         return np.stack([self._value(x, kind) for x in _names(text)], axis=1)
 
-    def _write_list(self, text: str, words: Array, active: Array | None = None) -> None:
+    def _write_list(self, text: str, words: Array) -> None:
         for name, column in zip(_names(text), words.T, strict=True):
-            self._write(name, column.copy(), active)
+            self._write(name, column.copy())
 
     def _addresses(self, text: str) -> Array:
         parts = _ADDRESS.fullmatch(text)

@@ -17,9 +17,6 @@ from cute_py.watch.injector import Injector, build_injector
 from cute_py.watch.records import Recorder, Recording, WatchedMap, record_files
 
 POLL_SECONDS: Final = 0.2
-NOT_FOUND: Final = 127
-NOT_RUN: Final = 126
-"""Exit statuses of a command that can't be run, as the shell has them."""
 
 HOLDERS: Final = ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH")
 

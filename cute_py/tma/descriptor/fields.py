@@ -144,8 +144,8 @@ def field(name: str, mode: int | None = None) -> BitField:
     return row
 
 
-def _positions(name: str, first: int = 0) -> tuple[int, ...]:
-    return tuple(row.position for row in FIELDS if row.name == name and (row.mode or 0) >= first)
+def _positions(name: str) -> tuple[int, ...]:
+    return tuple(row.position for row in FIELDS if row.name == name)
 
 
 P_FORMAT, P_INTERLEAVE, P_L2, P_OOB, P_RANK, P_SWIZZLE, P_TF32, P_LOAD_MODE = (

@@ -294,7 +294,7 @@ def rebind_of(copy: TracedCopy) -> tuple[Replacement, ...]:
     return tuple(found)
 
 
-def stage3_text(copy: TracedCopy, tma_index: int = 0) -> str:
+def stage3_text(copy: TracedCopy) -> str:
     """Descriptor, barrier slot, asynchronous copy (a store has no barrier); the consumer's wait is a text of its own.
     Phase 4 binds the descriptor; of one that is made on the device the replacements follow."""
     n, tile, verb = names_of(copy), extents_text(copy), copy.direction
@@ -303,7 +303,7 @@ def stage3_text(copy: TracedCopy, tma_index: int = 0) -> str:
         "// ---- descriptor materialized by phase 4\n"
         f"%desc_{n.small} = nv_tileas.make_tiled_tma_desc %{n.small}_ref, box = [{_list(copy.box)}],\n"
         f"{atom}"
-        f"tmaIdx = {tma_index} : i32\n"
+        "tmaIdx = 0 : i32\n"
         f": !nv_tileas.tma_desc<{tile}>\n"
     )
     desc, smem = f"%desc_{n.small}", f"%{n.small}_smem{n.outer_list}"
@@ -331,7 +331,7 @@ def stage3_text(copy: TracedCopy, tma_index: int = 0) -> str:
         f"%tok_{n.small} = nv_tileas.async.tiled_tma_{verb}\n"
         f"{operands}\n"
         f"{{ {atom}{attribute}"
-        f"tmaIdx = {tma_index} : i32 }}\n"
+        "tmaIdx = 0 : i32 }\n"
         f": {first},\n"
         f"{_list(['index'] * copy.rank)},\n"
         f"{last}\n"
@@ -453,7 +453,7 @@ def call_operands(copy: TracedCopy, box: int) -> list[tuple[str, str]]:
     return [*offsets, smem, descriptor, *coords, (f"ptr addrspace(3) %mbar_{n.small}", "completion barrier"), *tail]
 
 
-def stage4_text(copy: TracedCopy, tma_index: int = 0) -> str:
+def stage4_text(copy: TracedCopy) -> str:
     """The LLVM IR trace: descriptor address, byte expectation, one call per box."""
     n, is_load = names_of(copy), copy.direction == "load"
     made = (
@@ -461,7 +461,7 @@ def stage4_text(copy: TracedCopy, tma_index: int = 0) -> str:
     )
     parts = [
         f"; ---- descriptor pointer ({made})",
-        f"%desc_{n.small}_ptr = call ptr addrspace(1) @llvm.nvvm.tma.get.descriptor.address(i32 {tma_index})",
+        f"%desc_{n.small}_ptr = call ptr addrspace(1) @llvm.nvvm.tma.get.descriptor.address(i32 0)",
     ]
     pointer = f"ptr addrspace(1) %desc_{n.small}_ptr"
     for replaced in rebind_of(copy):

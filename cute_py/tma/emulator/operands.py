@@ -165,11 +165,11 @@ def expect_coordinates(geometry: Geometry, coords: IntegersLike) -> Integers:
     return array
 
 
-def _present(values: IntegersLike | None, what: str) -> bool:
-    """Whether there is any number in `values`."""
-    if values is None or (isinstance(values, (tuple, list)) and not values):
+def _present(offsets: IntegersLike | None) -> bool:
+    """Whether there is any im2col offset."""
+    if offsets is None or (isinstance(offsets, (tuple, list)) and not offsets):
         return False
-    return expect_integer_array(values, what).size > 0
+    return expect_integer_array(offsets, "im2col offsets").size > 0
 
 
 def im2col_offsets(geometry: Geometry, offsets: IntegersLike, n: int) -> Integers:
@@ -178,7 +178,7 @@ def im2col_offsets(geometry: Geometry, offsets: IntegersLike, n: int) -> Integer
     Raises:
         InvalidValueError: given for another mode, the wrong number of them, or out of range.
     """
-    present = _present(offsets, "im2col offsets")
+    present = _present(offsets)
     if not geometry.im2col:
         if present:
             raise InvalidValueError(f"im2col offsets with mode {geometry.mode!r}; only the im2col modes take them")
@@ -226,7 +226,7 @@ def refuse_load_operands(instruction: str, offsets: IntegersLike, barrier: None,
         InvalidValueError: im2col offsets, a barrier, or a multicast mask.
     """
     there_is = {
-        "im2col offsets": _present(offsets, "im2col offsets"),
+        "im2col offsets": _present(offsets),
         "a barrier": barrier is not None,
         "a multicast mask": multicast_mask is not None,
     }
