@@ -258,7 +258,7 @@ class NonExecTmaAtom:
 
 def _filled(coord: Tree, shape: Tree) -> Any:
     """A coordinate with zeros for the modes that it leaves out, at every depth that it names."""
-    if type(coord) is not tuple or type(shape) is not tuple:
+    if type(coord) is not tuple or type(shape) is not tuple or len(coord) > len(shape):
         return coord
     given = [*coord, *[Int(0)] * (len(shape) - len(coord))]
     return tuple([_filled(c, s) for c, s in zip(given, shape, strict=True)])
