@@ -12,13 +12,13 @@ another was moved between them. ldmatrix for 16-bit elements, in bits and in val
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeAlias
 
 from cute_py.argument_checks import expect_fields
 from cute_py.atom.element_types import type_text
-from cute_py.atom.template_name import Arguments, Parameter
+from cute_py.atom.template_name import Arguments, Operation
 from cute_py.dtypes import DType
 from cute_py.errors import StaticAssertError
 from cute_py.layout import Layout, recast_layout, size
@@ -130,18 +130,7 @@ class CopyAtom:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class CopyOperation:
-    """A struct of CuTe C++ that names a copy instruction."""
-
-    name: str
-    arch: str
-    family: str
-    build: Callable[[CopyOperation, Arguments], CopyTraits]
-    parameters: tuple[Parameter, ...] = ()
-    typical: tuple[str, ...] = ()
-    details: tuple[Any, ...] = ()
-    aliases: tuple[str, ...] = ()
+CopyOperation: TypeAlias = Operation[CopyTraits]
 
 
 @functools.lru_cache(maxsize=4096)

@@ -21,6 +21,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from cute_py.atom.copy_atom import CopyAtom, CopyOperation, CopyTraits, in_values
@@ -28,8 +29,8 @@ from cute_py.atom.element_types import element_type, type_text
 from cute_py.atom.mma_atom import static_layout
 from cute_py.atom.template_name import (
     Arguments,
+    OperationRows,
     Parameter,
-    bind,
     expect_target,
     nearest_names,
     split_template,
@@ -48,28 +49,17 @@ _LANE: Final = 1 << 21
 
 def _traits(
     operation: CopyOperation,
+    values: Arguments,
     thr_id: Layout,
     layouts: tuple[Layout, Layout, Layout],
     registers: tuple[tuple[int, str], tuple[int, str]],
     ptx: str,
     header: str,
-    values: Arguments | None = None,
     val_id: Layout | None = None,
 ) -> CopyTraits:
-    arguments = values or {}
-    return CopyTraits(
-        written(operation.name, operation.parameters, arguments) if operation.parameters else operation.name,
-        operation.name,
-        operation.arch,
-        operation.family,
-        thr_id,
-        *layouts,
-        registers={"S": registers[0], "D": registers[1]},
-        ptx=ptx,
-        source=f"cute/atom/{header}.hpp",
-        val_id=val_id,
-        template_args=arguments,
-    )
+    name, held = written(operation.name, operation.parameters, values), dict(zip("SD", registers, strict=True))
+    head = (name, operation.name, operation.arch, operation.family, thr_id, *layouts)
+    return CopyTraits(*head, held, ptx, f"cute/atom/{header}.hpp", val_id, values)
 
 
 def _bytes(element: DType) -> int:
@@ -90,12 +80,10 @@ def _typed(operation: CopyOperation, values: Arguments) -> CopyTraits:
         static_assert(target.bits >= 8, "sizeof_bits_v<D> >= 8", lambda: facts)
     src, dst = (static_layout((1, t.bits), (0, 1)) for t in (source, target))
     registers = ((1, type_text(source)), (1, type_text(target)))
-    shown = {"S": source} if source == target else values
-    found = _traits(operation, _THREAD, (src, dst, src), registers, ptx, header, values)
+    found = _traits(operation, values, _THREAD, (src, dst, src), registers, ptx, header)
     if source != target:
         return found
-    short = written(operation.name, operation.parameters[:1], shown)
-    return CopyTraits(**{f: getattr(found, f) for f in CopyTraits.__slots__} | {"name": short})
+    return replace(found, name=written(operation.name, operation.parameters[:1], values))
 
 
 def _vectorizing(operation: CopyOperation, values: Arguments) -> CopyTraits:
@@ -107,7 +95,7 @@ def _vectorizing(operation: CopyOperation, values: Arguments) -> CopyTraits:
     )
     one = static_layout((1, 1), (0, 0))
     word = (1, f"uint{bits}")
-    return _traits(operation, _THREAD, (one, one, one), (word, word), "mov", "copy_traits", values)
+    return _traits(operation, values, _THREAD, (one, one, one), (word, word), "mov", "copy_traits")
 
 
 def _typed_rows() -> Iterator[CopyOperation]:
@@ -129,8 +117,8 @@ def _matrix(operation: CopyOperation, values: Arguments) -> CopyTraits:
     rows, fragment, store, words, ptx, header = operation.details
     register = (words, "uint32")
     if store:
-        return _traits(operation, _WARP, (fragment, rows, fragment), (register, (1, "uint128")), ptx, header)
-    return _traits(operation, _WARP, (rows, fragment, fragment), ((1, "uint128"), register), ptx, header)
+        return _traits(operation, values, _WARP, (fragment, rows, fragment), (register, (1, "uint128")), ptx, header)
+    return _traits(operation, values, _WARP, (rows, fragment, fragment), ((1, "uint128"), register), ptx, header)
 
 
 def row_addresses(matrices: int) -> Layout:
@@ -196,8 +184,7 @@ def _matrix_rows() -> Iterator[CopyOperation]:
 
 def _exchange(operation: CopyOperation, values: Arguments) -> CopyTraits:
     """Register to register, or plain wide words: source and destination as they are given."""
-    thr_id, layouts, registers, ptx, header = operation.details
-    return _traits(operation, thr_id, layouts, registers, ptx, header)
+    return _traits(operation, values, *operation.details)
 
 
 def _exchange_rows() -> Iterator[CopyOperation]:
@@ -257,7 +244,7 @@ def _tmem(operation: CopyOperation, values: Arguments) -> CopyTraits:
     words, address = (width * lanes // 1024, "uint32"), (1, "uint32")
     layouts = (fragment, whole, whole) if store else (whole, fragment, whole)
     registers = (words, address) if store else (address, words)
-    return _traits(operation, _WARP, layouts, registers, ptx, "copy_traits_sm100", val_id=val_id)
+    return _traits(operation, values, _WARP, layouts, registers, ptx, "copy_traits_sm100", val_id)
 
 
 def _tmem_rows() -> Iterator[CopyOperation]:
@@ -306,6 +293,7 @@ def _shared_to_tmem(operation: CopyOperation, values: Arguments) -> CopyTraits:
     target = source if name == "4dp256bit" else static_layout((ctas, 32768 if name == "128dp256bit" else 16384), (0, 1))
     return _traits(
         operation,
+        values,
         static_layout(ctas, 0 if ctas == 1 else 1),
         (source, target, target),
         ((1, "uint64"), (1, "uint32")),
@@ -356,15 +344,13 @@ def copy_traits(name: str) -> CopyTraits:
     bare = _NAMESPACE.sub("", op)
     if bare in _ALIASES:
         operation = _operations()["AutoVectorizingCopyWithAssumedAlignment"]
-        found = operation.build(operation, {"MaxVecBits": _ALIASES[bare]})
-        return CopyTraits(**{f: getattr(found, f) for f in CopyTraits.__slots__} | {"name": bare, "op": bare})
-    found_operation = _operations().get(bare)
-    if found_operation is None:
+        return replace(operation.made(str(_ALIASES[bare])), name=bare, op=bare)
+    if bare not in _operations():
         near = nearest_names(bare, (*_operations(), *_ALIASES))
         raise InvalidValueError(
             f"{given(name)} is no copy operation of CuTe", {"nearest": ", ".join(near)} if near else None
         )
-    return found_operation.build(found_operation, bind(bare, found_operation.parameters, texts))
+    return _operations()[bare].made(*texts)
 
 
 @functools.lru_cache(maxsize=8192)
@@ -397,32 +383,18 @@ def copy_atom(name: str | CopyAtom, dtype: object = None, *, arch: str | None = 
         found = _atom(name, kind)
     else:
         raise InvalidTypeError(f"copy_atom takes the name of an operation, got {type(name).__name__} {given(name)}")
-    if arch is not None:
-        expect_target(found.traits, arch)
+    expect_target(found.traits, arch)
     return found
 
 
-class _Rows(Mapping[str, CopyTraits]):
-    """Operation name -> its row, counted in bits; of a template, with typical arguments."""
-
-    def __getitem__(self, name: str) -> CopyTraits:
-        if not isinstance(name, str) or (name not in _operations() and name not in _ALIASES):
-            raise KeyError(name)
-        operation = _operations().get(name)
-        typical = operation.typical if operation is not None else ()
-        return copy_traits(f"{name}<{','.join(typical)}>" if typical else name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_operations())
-
-    def __len__(self) -> int:
-        return len(_operations())
-
-    def __repr__(self) -> str:
-        return "COPY_ATOMS"
+def _typical(name: str) -> CopyTraits:
+    if name in _ALIASES:
+        return copy_traits(name)
+    typical = _operations()[name].typical
+    return copy_traits(f"{name}<{','.join(typical)}>" if typical else name)
 
 
-COPY_ATOMS: Final[Mapping[str, CopyTraits]] = _Rows()
+COPY_ATOMS: Final[Mapping[str, CopyTraits]] = OperationRows("COPY_ATOMS", _operations, _typical)
 """C++'s operation name -> its row, counted in bits; templates with typical arguments.
 
     >>> len(COPY_ATOMS), COPY_ATOMS["SM75_U32x1_MOVM_T"].arch

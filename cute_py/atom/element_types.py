@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import InvalidValueError, given
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +58,6 @@ UINT128: Final = DType("uint128", 128, "uint", "complex128")
 FLOAT2: Final = DType("float2", 64, "float", "complex64")
 """Two float32 in one 64-bit register pair."""
 
-_MORE: Final = {
-    "complex<half_t>": COMPLEX_HALF,
-    "complex<bfloat16_t>": COMPLEX_BFLOAT,
-    "complex<tfloat32_t>": COMPLEX_TF32,
-    "float_ue4m3_t": UE4M3,
-    "uint128_t": UINT128,
-}
-_MORE_BY_NAME: Final = {row.name: row for row in (*_MORE.values(), GAUSS_COMPLEX, FLOAT2)}
 _NAMESPACES: Final = re.compile(r"(cute|cutlass|detail|std)::")
 _TEXTS: Final = {
     "float6_e2m3fn": "float6_e2m3",
@@ -109,6 +100,7 @@ _SPELLED: Final = {
     "uint4": "uint4b_t",
 }
 """How C++ spells a type, where that is not the row's name with `_t`."""
+_MORE: Final = (COMPLEX_HALF, COMPLEX_BFLOAT, COMPLEX_TF32, UE4M3, UINT128, GAUSS_COMPLEX, FLOAT2)
 
 
 def type_text(element: ElementType | None) -> str:
@@ -131,11 +123,13 @@ def cpp_spelling(element: DType) -> str:
     return _SPELLED.get(element.name, f"{element.name}_t")
 
 
+_BY_NAME: Final = {row.name: row for row in _MORE} | {_NAMESPACES.sub("", cpp_spelling(row)): row for row in _MORE[:5]}
+
+
 @functools.lru_cache(maxsize=512)
 def _named(name: str) -> DType:
     bare = _NAMESPACES.sub("", name.replace(" ", ""))
-    found = _MORE.get(bare) or _MORE_BY_NAME.get(bare)
-    return found or as_dtype(_ROWS.get(bare, bare))
+    return _BY_NAME.get(bare) or as_dtype(_ROWS.get(bare, bare))
 
 
 def element_type(name: object) -> DType:

@@ -22,6 +22,7 @@ from cute_py.atom.element_types import UINT128, ElementType, SparseElement, elem
 from cute_py.atom.mma_atom import FragmentType, MmaAtom, static_layout
 from cute_py.atom.smem_descriptor import DescriptorIterator
 from cute_py.atom.smem_layouts import make_gmma_desc, make_umma_desc
+from cute_py.atom.template_name import static_assert
 from cute_py.dtypes import DType, DTypeLike
 from cute_py.errors import InvalidTypeError, StaticAssertError, given
 from cute_py.layout import (
@@ -29,7 +30,6 @@ from cute_py.layout import (
     Int,
     Layout,
     composition,
-    depth,
     is_static,
     make_layout,
     make_layout_like,
@@ -39,10 +39,10 @@ from cute_py.layout import (
     size,
     take,
     tiled_product,
-    upcast,
 )
 from cute_py.layout.arguments import IntTuple, LayoutLike, Tree
 from cute_py.layout.layout import domain_of
+from cute_py.layout.trees import map_leaves
 from cute_py.tensor import Pointer, Tensor, TmemPointer, make_rmem_ptr, make_tensor, make_tmem_ptr, recast
 
 Parted: TypeAlias = tuple[Any, ...]
@@ -61,11 +61,11 @@ def lane_stride(bits: int) -> int:
     return (1 << 16) * 32 // bits if bits <= 32 else (1 << 16) >> ((bits // 32).bit_length() - 1)
 
 
-def tensor_memory_fragment(kind: FragmentType, shape: IntTuple) -> Tensor:
+def tensor_memory_fragment(kind: FragmentType, shape: Any) -> Tensor:
     """A tensor of tensor memory, address 0, for a partition ((M,N), tiles of M, tiles of N, ...).
 
     Args:
-        kind: C++'s fragment type: `tmem_frg`, `tmem_e_frg` or `tmem_sf_frg`.
+        kind: C++'s fragment type, `tmem_frg`.
         shape: the partition's, static.
     Raises:
         StaticAssertError: more than there is, or a shape that the instruction has not; the text is C++'s.
@@ -79,102 +79,34 @@ def tensor_memory_fragment(kind: FragmentType, shape: IntTuple) -> Tensor:
         raise InvalidTypeError(f"tensor memory is made for a partition ((M,N), ...), got the shape {shape}")
     if rank(shape[0]) != 2:
         raise StaticAssertError("Expected post-partitioned shape ((M_MMA,N_MMA),...).", {"shape": shape})
-    if kind.name == "tmem_frg":
-        return _accumulator(kind, shape)
-    if kind.name == "tmem_e_frg":
-        return _metadata(kind.parameters[0], shape)
-    return _scale_factors(kind, shape)
-
-
-def _tiles(shape: tuple[IntTuple, ...], step: int = 1) -> Layout:
-    """The modes behind the first, compact; with `step` tiles between neighbours."""
-    rest = take(shape, 1, int(rank(shape)))
-    layout = Layout(rest)
-    if step == 1:
-        return layout
-    return Layout(rest, _scaled(layout.stride, step))
-
-
-def _scaled(stride: Tree, step: int) -> Tree:
-    return tuple(_scaled(d, step) for d in stride) if isinstance(stride, tuple) else stride * Int(step)
-
-
-def _counted(stored: ElementType, columns: int, tile: Layout, tiles: Layout) -> Tensor:
-    """The tile and its copies, in addresses of elements."""
-    restride = static_layout((LANES, 16384), (lane_stride(stored.bits), columns))
-    engine = make_tmem_ptr(0, stored)  # type: ignore[arg-type]
-    return make_tensor(engine, composition(restride, tiled_product(tile, tiles)))
-
-
-def _accumulator(kind: FragmentType, shape: Parted) -> Tensor:
     value, storage, ctas, mode = kind.parameters
-    _refuse(
-        int(size(shape)) * storage.bits > CAPACITY_BITS,
-        "Requesting more TMEM than is available.",
-        {"shape": shape, "bits": int(size(shape)) * storage.bits, "available": CAPACITY_BITS},
-    )
+    bits = int(size(shape)) * storage.bits
+    facts: dict[str, object] = {"shape": shape, "bits": bits, "available": CAPACITY_BITS}
+    static_assert(bits <= CAPACITY_BITS, "Requesting more TMEM than is available.", lambda: facts)
     m, n = int(size(shape[0][0])), int(size(shape[0][1]))
     step = 1
     if ctas == 1:
-        _refuse(m not in (64, 128), "UMMA_1SM M-mode size should be 64 or 128.", {"M": m})
+        static_assert(m in (64, 128), "UMMA_1SM M-mode size should be 64 or 128.", lambda: {"M": m})
         tile = static_layout((LANES, n), (1, 128)) if m == 128 else static_layout(((16, 4), n), ((1, 32), 128))
         step = 2 if m == 64 and mode == "NonInterleaved" else 1
     else:
-        _refuse(m not in (32, 64, 128), "UMMA_2SM M-mode size should be 32 or 64 or 128.", {"M": m})
-        _refuse(
-            m == 32 and mode != "Interleaved",
-            "Only TmemAllocMode::Interleaved is supported for UMMA_2SM M_MMA=32",
-            {"mode": mode},
-        )
+        static_assert(m in (32, 64, 128), "UMMA_2SM M-mode size should be 32 or 64 or 128.", lambda: {"M": m})
+        text = "Only TmemAllocMode::Interleaved is supported for UMMA_2SM M_MMA=32"
+        static_assert(m != 32 or mode == "Interleaved", text, lambda: {"mode": mode})
         if m == 128 or mode == "Duplicated":
             tile = static_layout((LANES, n), (1, 128))
         else:
             beside = LANES // m
             tile = static_layout((m, (n // beside, beside)), (1, (128, m)))
-    return _counted(value, max(1, storage.bits // value.bits), tile, _tiles(shape, step))
+    restride = static_layout((LANES, 16384), (lane_stride(value.bits), max(1, storage.bits // value.bits)))
+    layout = composition(restride, tiled_product(tile, _tiles(shape, step)))
+    return make_tensor(make_tmem_ptr(0, value), layout)
 
 
-def _refuse(wrong: bool, condition: str, facts: dict[str, object]) -> None:
-    if wrong:
-        raise StaticAssertError(condition, facts)
-
-
-def _metadata(value: ElementType, shape: Parted) -> Tensor:
-    """Metadata of a sparse A: 2 bits for each stored element, in the lanes of its rows."""
-    m, k = int(size(shape[0][0])), int(size(shape[0][1]))
-    _refuse(m != 128, "Only 128 implemented right now.", {"M": m})
-    expected = {32: 16, 16: 32, 8: 64, 4: 128}[value.bits]
-    _refuse(k != expected, f"N_MMA == {expected}", {"K": k})
-    restride = static_layout((LANES, 16384), (1 << 21, 1))
-    ratio = {32: 4, 4: 16}.get(value.bits, 8)
-    if value.bits == 32:
-        restride = upcast(restride, 2)
-        tile = static_layout(((8, 2, 8), (8, 2)), ((1, 1024, 16), (128, 8)))
-    elif value.bits == 16:
-        tile = static_layout(((8, 2, 8), (16, 2)), ((1, 2048, 16), (128, 8)))
-    else:
-        tile = static_layout((128, k), (1, 128))
-        if value.bits == 4:
-            restride = static_layout((LANES, 32768), (1 << 22, 1))
-    layout = composition(restride, tiled_product(tile, _tiles(shape)))
-    stored = SparseElement(ratio, make_tmem_ptr(0, "uint8").dtype)
-    return make_tensor(make_tmem_ptr(0, stored.stored), layout)
-
-
-def _scale_factors(kind: FragmentType, shape: Parted) -> Tensor:
-    """Scale factors: 32 lanes hold those of 32 rows, repeated for each of the four warps."""
-    value, _, ctas, is_a, mode = kind.parameters
-    _refuse(len(shape) < 3, "Expected an MMA partitioned tensor", {"shape": shape})
-    inner = shape[0][1]
-    _refuse(depth(inner) == 0 or len(inner) != 2, "Expected an MMA-SF partitioned tensor", {"shape": shape})
-    rows, vector, factors = int(size(shape[0][0])), int(size(inner[0])), int(size(inner[1]))
-    if is_a == "true" or mode == "ScaleFactorDuplicated4by1":
-        lanes: tuple[Any, Any] = (((32, rows // 32), 4), ((1, 512), 32))
-    else:
-        _refuse(ctas != 2, "Should be 2x2 Datapath", {"CTAs": ctas})
-        lanes = (((32, rows // 64), 2, 2), ((1, 512), 64, 32))
-    tile = static_layout((lanes[0], (vector, factors)), (lanes[1], (0, 128)))
-    return _counted(value, 1, tile, make_layout(_tiles(shape).shape))
+def _tiles(shape: Parted, step: int) -> Layout:
+    """The modes behind the first, compact, with `step` tiles between neighbours."""
+    rest = take(shape, 1, int(rank(shape)))
+    return Layout(rest, map_leaves(lambda d: d * Int(step), Layout(rest).stride))
 
 
 def compact_like(shape: IntTuple, stride: Tree) -> Layout:

@@ -15,7 +15,7 @@ the whole operand.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
@@ -23,7 +23,7 @@ from cute_py.argument_checks import expect_choice, expect_fields
 from cute_py.arith_tuple import text
 from cute_py.atom.element_types import ElementType, SparseElement, type_text
 from cute_py.atom.pictures import Colour, mma_latex, mma_svg
-from cute_py.atom.template_name import Arguments, Parameter
+from cute_py.atom.template_name import Arguments, Operation, written
 from cute_py.dtypes import DType
 from cute_py.errors import InvalidValueError
 from cute_py.layout import Int, Layout, complement, composition, make_layout, right_inverse, size, static
@@ -194,23 +194,24 @@ class MmaAtom:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class MmaOperation:
-    """A struct of CuTe C++ that names an instruction: a class template, or a plain class without parameters.
+MmaOperation: TypeAlias = Operation[MmaAtom]
 
-    `typical` are template arguments that it takes; they stand for the operation in a list of rows.
-    """
 
-    name: str
-    arch: str
-    family: str
-    build: Callable[[MmaOperation, Arguments], MmaAtom]
-    """Makes the atom of template arguments; raises StaticAssertError where C++ does."""
-    parameters: tuple[Parameter, ...] = ()
-    typical: tuple[str, ...] = ()
-    details: tuple[Any, ...] = ()
-    """What the family's formulas need to know."""
-    namespace: str = ""
-    """The namespace within `cute` that C++ code has to write."""
-    aliases: tuple[str, ...] = ()
-    """Other names of the same struct."""
+def make_mma_atom(
+    operation: MmaOperation,
+    values: Arguments,
+    shape_mnk: tuple[int, int, int],
+    thr_id: Layout,
+    layouts: Mapping[str, Layout],
+    types: Mapping[str, ElementType],
+    registers: Mapping[str, tuple[int, str]],
+    ptx: str,
+    header: str,
+    **more: Any,
+) -> MmaAtom:
+    """The atom of an operation with the values of its template arguments; `more` are further fields of it."""
+    m, n, k = map(Int, shape_mnk)
+    op = operation.namespace + operation.name
+    head = (written(op, operation.parameters, values), op, operation.arch, operation.family, (m, n, k))
+    source = f"cute/atom/{header}.hpp"
+    return MmaAtom(*head, thr_id, layouts, types, registers, ptx, source, template_args=values, **more)

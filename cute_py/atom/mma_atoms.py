@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from cute_py.argument_checks import expect, expect_integer
@@ -20,7 +20,7 @@ from cute_py.atom.mma_atom import MmaAtom, MmaOperation
 from cute_py.atom.mma_register_atoms import register_operations
 from cute_py.atom.mma_tensor_memory_atoms import WITHOUT_TRAITS, tensor_memory_operations
 from cute_py.atom.mma_warpgroup_atoms import warpgroup_operations
-from cute_py.atom.template_name import bind, expect_target, nearest_names, split_template
+from cute_py.atom.template_name import OperationRows, bind, expect_target, nearest_names, split_template
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
 
 _OUTER: Final = re.compile(r"^(::)?cute::")
@@ -68,8 +68,7 @@ def mma_operation(name: str) -> MmaOperation:
 @functools.lru_cache(maxsize=8192)
 def _atom(name: str) -> MmaAtom:
     op, texts = split_template(name)
-    operation = mma_operation(op)
-    return operation.build(operation, bind(operation.name, operation.parameters, texts))
+    return mma_operation(op).made(*texts)
 
 
 def mma_atom(name: str | MmaAtom, *, arch: str | None = None) -> MmaAtom:
@@ -90,36 +89,20 @@ def mma_atom(name: str | MmaAtom, *, arch: str | None = None) -> MmaAtom:
     if not isinstance(name, (str, MmaAtom)):
         raise InvalidTypeError(f"mma_atom takes the name of an operation, got {type(name).__name__} {given(name)}")
     found = name if isinstance(name, MmaAtom) else _atom(name)
-    if arch is not None:
-        expect_target(found, arch)
+    expect_target(found, arch)
     return found
 
 
-class _Rows(Mapping[str, MmaAtom]):
-    """Operation name -> its atom; of a template, with typical arguments."""
-
-    def __getitem__(self, name: str) -> MmaAtom:
-        if not isinstance(name, str) or name not in _spellings() or name in WITHOUT_TRAITS:
-            raise KeyError(name)
-        return typical_atom(_spellings()[name])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_operations())
-
-    def __len__(self) -> int:
-        return len(_operations())
-
-    def __repr__(self) -> str:
-        return "MMA_ATOMS"
-
-
 @functools.lru_cache(maxsize=8192)
-def typical_atom(operation: MmaOperation) -> MmaAtom:
+def _typical(name: str) -> MmaAtom:
     """The atom of an operation with the arguments that stand for it."""
-    return operation.build(operation, bind(operation.name, operation.parameters, operation.typical))
+    if name in WITHOUT_TRAITS:
+        raise KeyError(name)
+    operation = _spellings()[name]
+    return operation.made(*operation.typical)
 
 
-MMA_ATOMS: Final[Mapping[str, MmaAtom]] = _Rows()
+MMA_ATOMS: Final[Mapping[str, MmaAtom]] = OperationRows("MMA_ATOMS", _operations, _typical)
 """C++'s operation name -> its row; templates with typical arguments.
 
     >>> len(MMA_ATOMS), MMA_ATOMS["SM75_8x8x16_S32S8S8S32_TN"].arch

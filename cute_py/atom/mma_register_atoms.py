@@ -24,10 +24,10 @@ from cute_py.atom.element_types import (
     element_type,
     type_text,
 )
-from cute_py.atom.mma_atom import FragmentType, MmaAtom, MmaOperation, static_layout
-from cute_py.atom.template_name import Arguments, Parameter, static_assert, written
+from cute_py.atom.mma_atom import FragmentType, MmaAtom, MmaOperation, make_mma_atom, static_layout
+from cute_py.atom.template_name import Arguments, Parameter, static_assert
 from cute_py.dtypes import DType, as_dtype
-from cute_py.layout import Int, Layout, size
+from cute_py.layout import Layout, size
 
 SHORT: Final[Mapping[str, str]] = {
     "F16": "float16",
@@ -116,19 +116,9 @@ def _plain(operation: MmaOperation, values: Arguments) -> MmaAtom:
         "C": warp_fragment(m, n, 2),
     }
     types = {"A": a, "B": b, "C": c, "D": d}
-    return MmaAtom(
-        name=operation.name,
-        op=operation.name,
-        arch=operation.arch,
-        family=operation.family,
-        shape_mnk=(Int(m), Int(n), Int(k)),
-        thr_id=_WARP,
-        layouts=layouts,
-        types=types,
-        registers={x: registers_of(layouts["C" if x == "D" else x], types[x]) for x in "ABCD"},
-        ptx=instruction,
-        source=f"cute/atom/mma_traits_{operation.arch}.hpp",
-    )
+    registers = {x: registers_of(layouts["C" if x == "D" else x], types[x]) for x in "ABCD"}
+    held, header = (_WARP, layouts, types, registers), f"mma_traits_{operation.arch}"
+    return make_mma_atom(operation, values, (m, n, k), *held, instruction, header)
 
 
 def _row(arch: str, m: int, n: int, k: int, letters: tuple[str, ...], suffix: str = "", op: str = "") -> MmaOperation:
@@ -193,19 +183,11 @@ def _quad_pair(operation: MmaOperation, values: Arguments) -> MmaAtom:
     half, wide = as_dtype("float16"), short_type(c)
     count = (4, "uint32") if c == "F16" else (8, "float32")
     b_ptx = {"row": "col", "col": "row"}[b_order]
-    return MmaAtom(
-        name=operation.name,
-        op=operation.name,
-        arch="sm70",
-        family="sm70",
-        shape_mnk=(Int(8), Int(8), Int(4)),
-        thr_id=_QUAD_PAIR,
-        layouts={"A": _SM70[a_order], "B": _SM70[b_order], "C": _SM70[c]},
-        types={"A": half, "B": half, "C": wide, "D": wide},
-        registers={"A": (2, "uint32"), "B": (2, "uint32"), "C": count, "D": count},
-        ptx=f"mma.sync.aligned.m8n8k4.{a_order}.{b_ptx}.{c.lower()}.f16.f16.{c.lower()}",
-        source="cute/atom/mma_traits_sm70.hpp",
-    )
+    layouts = {"A": _SM70[a_order], "B": _SM70[b_order], "C": _SM70[c]}
+    types = {"A": half, "B": half, "C": wide, "D": wide}
+    registers = {"A": (2, "uint32"), "B": (2, "uint32"), "C": count, "D": count}
+    ptx = f"mma.sync.aligned.m8n8k4.{a_order}.{b_ptx}.{c.lower()}.f16.f16.{c.lower()}"
+    return make_mma_atom(operation, values, (8, 8, 4), _QUAD_PAIR, layouts, types, registers, ptx, "mma_traits_sm70")
 
 
 def _one_thread(operation: MmaOperation, values: Arguments) -> MmaAtom:
@@ -215,20 +197,9 @@ def _one_thread(operation: MmaOperation, values: Arguments) -> MmaAtom:
         types = tuple(values[x] for x in "DABC")
         registers = tuple((1, type_text(t)) for t in types)
     extents = {"A": m * k, "B": n * k, "C": m * n}
-    return MmaAtom(
-        name=written(operation.name, operation.parameters, values),
-        op=operation.name,
-        arch=operation.arch,
-        family=operation.family,
-        shape_mnk=(Int(m), Int(n), Int(k)),
-        thr_id=_THREAD,
-        layouts={x: static_layout((1, e), (0, 1 if e > 1 else 0)) for x, e in extents.items()},
-        types=dict(zip("DABC", types, strict=True)),
-        registers=dict(zip("DABC", registers, strict=True)),
-        ptx=ptx,
-        source=f"cute/atom/{header}.hpp",
-        template_args=values,
-    )
+    layouts = {x: static_layout((1, e), (0, 1 if e > 1 else 0)) for x, e in extents.items()}
+    held, counts = (dict(zip("DABC", each, strict=True)) for each in (types, registers))
+    return make_mma_atom(operation, values, (m, n, k), _THREAD, layouts, held, counts, ptx, header)
 
 
 def _thread_rows() -> Iterator[MmaOperation]:
@@ -301,22 +272,9 @@ def _sm120(operation: MmaOperation, values: Arguments) -> MmaAtom:
         layouts["SFB"] = static_layout(((4, 8), k), ((0, 1), 8))
         factors = (k // vector * 8) if wide else 8
         registers |= dict.fromkeys(("SFA", "SFB"), (1, f"uint{factors}"))
-    return MmaAtom(
-        name=written(operation.namespace + operation.name, operation.parameters, values),
-        op=operation.namespace + operation.name,
-        arch="sm120",
-        family=operation.family,
-        shape_mnk=(Int(16), Int(8), Int(k)),
-        thr_id=_WARP,
-        layouts=layouts,
-        types=types,
-        registers=registers,
-        ptx=_sm120_ptx(operation, values, wide),
-        source=f"cute/atom/mma_traits_sm120{'_sparse' if sparse else ''}.hpp",
-        fragments=fragments,
-        template_args=values,
-        sf_vec_size=vector,
-    )
+    ptx, header = _sm120_ptx(operation, values, wide), f"mma_traits_sm120{'_sparse' if sparse else ''}"
+    held = (_WARP, layouts, types, registers, ptx, header)
+    return make_mma_atom(operation, values, (16, 8, k), *held, fragments=fragments, sf_vec_size=vector)
 
 
 def _check_sm120(operation: MmaOperation, values: Arguments, wide: bool) -> None:

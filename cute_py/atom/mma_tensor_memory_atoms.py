@@ -28,14 +28,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from cute_py.atom.element_types import COMPLEX_TF32, ElementType, SparseElement, element_type, type_text
-from cute_py.atom.mma_atom import FragmentType, MmaAtom, MmaOperation, static_layout
-from cute_py.atom.template_name import Arguments, Parameter, static_assert, written
+from cute_py.atom.mma_atom import FragmentType, MmaAtom, MmaOperation, make_mma_atom, static_layout
+from cute_py.atom.template_name import Arguments, Parameter, static_assert
 from cute_py.dtypes import DType, as_dtype
-from cute_py.layout import Int, Layout
+from cute_py.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,25 +335,13 @@ def _umma(operation: MmaOperation, values: Arguments) -> MmaAtom:
         types |= {"SFA": values["sf_type"], "SFB": values["sf_type"]}
         if form.kind != "MXF8F6F4" or ctas == 1:
             registers |= dict.fromkeys(("SFA", "SFB"), (1, "uint32"))
-    return MmaAtom(
-        name=written(operation.namespace + operation.name, operation.parameters, values),
-        op=operation.name,
-        arch=operation.arch,
-        family=operation.family,
-        shape_mnk=(Int(m), Int(n), Int(k)),
-        thr_id=static_layout(ctas, 0 if ctas == 1 else 1),
-        layouts={"A": whole_layout(ctas, m, k), "B": whole_layout(ctas, n, k), "C": whole_layout(ctas, m, n)},
-        types=types,
-        registers=registers,
-        ptx=_ptx(form, vector),
-        source="cute/atom/mma_traits_sm100.hpp",
-        fragments=fragments,
-        template_args=values,
-        sf_vec_size=vector,
-        idesc=instruction_descriptor(
-            a, b, None if form.block_scaled else c, m, n, _signed(form, values), form.sparse, values.get("sf_type")
-        ),
+    layouts = {"A": whole_layout(ctas, m, k), "B": whole_layout(ctas, n, k), "C": whole_layout(ctas, m, n)}
+    held = (static_layout(ctas, 0 if ctas == 1 else 1), layouts, types, registers, _ptx(form, vector))
+    idesc = instruction_descriptor(
+        a, b, None if form.block_scaled else c, m, n, _signed(form, values), form.sparse, values.get("sf_type")
     )
+    made = make_mma_atom(operation, values, (m, n, k), *held, "mma_traits_sm100", fragments=fragments)
+    return replace(made, op=operation.name, sf_vec_size=vector, idesc=idesc)
 
 
 def _signed(form: Form, values: Arguments) -> Arguments:
@@ -445,16 +433,6 @@ def tensor_memory_operations() -> tuple[MmaOperation, ...]:
     for form in _forms():
         ultra = form.kind == "MXF4_ULTRA"
         arch = "sm103" if ultra else "sm100"
-        found.append(
-            MmaOperation(
-                form.name,
-                arch,
-                f"{arch}_umma",
-                _umma,
-                _parameters(form),
-                _typical(form),
-                (form,),
-                "SM103::" if ultra else "",
-            )
-        )
+        rows = (_parameters(form), _typical(form), (form,), "SM103::" if ultra else "")
+        found.append(MmaOperation(form.name, arch, f"{arch}_umma", _umma, *rows))
     return tuple(found)

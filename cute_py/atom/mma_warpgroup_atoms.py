@@ -19,11 +19,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from cute_py.atom.element_types import ElementType, SparseElement
-from cute_py.atom.mma_atom import FragmentType, MmaAtom, MmaOperation, static_layout
+from cute_py.atom.mma_atom import FragmentType, MmaAtom, MmaOperation, make_mma_atom, static_layout
 from cute_py.atom.mma_register_atoms import ptx_type, short_type
-from cute_py.atom.template_name import Arguments, Parameter, static_assert, written
+from cute_py.atom.template_name import Arguments, Parameter, static_assert
 from cute_py.dtypes import as_dtype
-from cute_py.layout import Int, Layout
+from cute_py.layout import Layout
 
 NATURAL_N: Final = (8, 16, 32, 64, 96, 128, 192, 256)
 """N of the forms that CuTe always has."""
@@ -115,21 +115,8 @@ def _gmma(operation: MmaOperation, values: Arguments) -> MmaAtom:
         types["E"] = SparseElement(4 if a == "TF32" else 8, as_dtype("uint8"))
         layouts["E"] = _METADATA[k]
         registers["E"] = (1, "uint32")
-    return MmaAtom(
-        name=written(operation.namespace + operation.name, operation.parameters, values),
-        op=operation.namespace + operation.name,
-        arch="sm90",
-        family=operation.family,
-        shape_mnk=(Int(64), Int(n), Int(k)),
-        thr_id=_WARPGROUP,
-        layouts=layouts,
-        types=types,
-        registers=registers,
-        ptx=ptx,
-        source=f"cute/atom/mma_traits_{operation.family}.hpp",
-        fragments=fragments,
-        template_args=values,
-    )
+    held, header = (_WARPGROUP, layouts, types, registers), f"mma_traits_{operation.family}"
+    return make_mma_atom(operation, values, (64, n, k), *held, ptx, header, fragments=fragments)
 
 
 def _rows(n: int, letters: tuple[str, str, str], sparse: bool, family: str) -> Iterator[MmaOperation]:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from cute_py.argument_checks import expect
 from cute_py.atom.element_types import cpp_spelling, element_type
@@ -31,6 +31,8 @@ ENUMERATIONS: Final[Mapping[str, tuple[str, ...]]] = {
 
 Arguments: TypeAlias = Mapping[str, Any]
 """Parameter -> its value: an element type, an integer, or the name of an enumerator."""
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +145,61 @@ def written(op: str, parameters: tuple[Parameter, ...], values: Arguments) -> st
     >>> written("Op", (Parameter("M", "int"), Parameter("a", "Major", "K", "UMMA")), {"M": 64, "a": "K"})
     'Op<64,UMMA::Major::K>'
     """
-    if not parameters:
-        return op
-    return f"{op}<{','.join(p.text(values[p.name]) for p in parameters)}>"
+    return op if not parameters else f"{op}<{','.join(p.text(values[p.name]) for p in parameters)}>"
+
+
+@dataclass(frozen=True)
+class Operation(Generic[Made]):
+    """One operation of C++: a struct, or a template of one, and how its atom or traits are made of arguments.
+
+    Attributes:
+        arch, family: as those of the atom.
+        build: makes the atom of template arguments; raises StaticAssertError where C++ does.
+        typical: the arguments, as C++ writes them, of the row that stands for a template.
+        details: what the family's formulas need to know.
+        namespace: the one within `cute` that C++ code has to write.
+        aliases: other names of the same struct.
+    """
+
+    name: str
+    arch: str
+    family: str
+    build: Callable[[Operation[Made], Arguments], Made]
+    parameters: tuple[Parameter, ...] = ()
+    typical: tuple[str, ...] = ()
+    details: tuple[Any, ...] = ()
+    namespace: str = ""
+    aliases: tuple[str, ...] = ()
+
+    def made(self, *texts: str) -> Made:
+        """The atom of argument texts.
+
+        Raises:
+            InvalidValueError: as `bind`. StaticAssertError: as C++.
+        """
+        return self.build(self, bind(self.name, self.parameters, texts))
+
+
+class OperationRows(Mapping[str, Made]):
+    """Name -> what the typical arguments of an operation make, made where it is looked up."""
+
+    def __init__(self, title: str, listed: Callable[[], Mapping[str, object]], find: Callable[[str], Made]) -> None:
+        """title: how it prints. listed: the names that it has. find: the row of a name; KeyError where it has none."""
+        self._title, self._listed, self._find = title, listed, find
+
+    def __getitem__(self, name: str) -> Made:
+        if not isinstance(name, str):
+            raise KeyError(name)
+        return self._find(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._listed())
+
+    def __len__(self) -> int:
+        return len(self._listed())
+
+    def __repr__(self) -> str:
+        return self._title
 
 
 def static_assert(holds: bool, condition: str, facts: Callable[[], Mapping[str, object]]) -> None:

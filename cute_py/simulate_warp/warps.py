@@ -235,7 +235,7 @@ class Warps:
 
     def _write_list(self, text: str, words: Array) -> None:
         for name, column in zip(_names(text), words.T, strict=True):
-            self._write(name, column.copy())
+            self._write(name, column.copy(), None)
 
     def _addresses(self, text: str) -> Array:
         parts = _ADDRESS.fullmatch(text)
