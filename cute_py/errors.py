@@ -179,11 +179,7 @@ class ParseError(CuteError, ValueError):
     first character that could not be read."""
 
     def __init__(
-        self,
-        headline: str,
-        facts: Mapping[str, object] | None = None,
-        hint: str | None = None,
-        position: int = 0,
+        self, headline: str, facts: Mapping[str, object] | None = None, hint: str | None = None, position: int = 0
     ) -> None:
         super().__init__(headline, facts, hint)
         self.position = position
@@ -250,11 +246,7 @@ class TmaTrap(TmaError, RuntimeError):
     """
 
     def __init__(
-        self,
-        cuda_error: str,
-        cause: str,
-        facts: Mapping[str, object] | None = None,
-        hint: str | None = None,
+        self, cuda_error: str, cause: str, facts: Mapping[str, object] | None = None, hint: str | None = None
     ) -> None:
         super().__init__(f"{cuda_error}: {cause}", facts, hint)
         self.cuda_error = cuda_error

@@ -202,10 +202,7 @@ def _exchange_rows() -> Iterator[CopyOperation]:
     details = (_WARP, (word, word, word), (one, one), "movmatrix.sync.aligned.m8n8.trans.b16", "copy_traits_sm75")
     yield CopyOperation("SM75_U32x1_MOVM_T", "sm75", "sm75", _exchange, details=details)
     wide = static_layout((1, 256), (0, 1))
-    for verb, registers in (
-        ("LOAD", ((1, "uint256"), (8, "uint32"))),
-        ("STORE", ((8, "uint32"), (1, "uint256"))),
-    ):
+    for verb, registers in (("LOAD", ((1, "uint256"), (8, "uint32"))), ("STORE", ((8, "uint32"), (1, "uint256")))):
         ptx = f"{'ld' if verb == 'LOAD' else 'st'}.global.L1::no_allocate.v8.f32"
         details = (_THREAD, (wide, wide, wide), registers, ptx, "copy_traits_sm100")
         yield CopyOperation(f"SM100_{verb}_256bit_CACHE_NOALLOCATION", "sm100", "sm100", _exchange, details=details)

@@ -17,13 +17,7 @@ import functools
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from cute_py.atom.element_types import (
-    GAUSS_COMPLEX,
-    ElementType,
-    SparseElement,
-    element_type,
-    type_text,
-)
+from cute_py.atom.element_types import GAUSS_COMPLEX, ElementType, SparseElement, element_type, type_text
 from cute_py.atom.mma_atom import FragmentType, MmaAtom, MmaOperation, make_mma_atom, static_layout
 from cute_py.atom.template_name import Arguments, Parameter, static_assert
 from cute_py.dtypes import DType, as_dtype
@@ -206,13 +200,7 @@ def _thread_rows() -> Iterator[MmaOperation]:
     f32, s32 = as_dtype("float32"), as_dtype("int32")
     fma = tuple(Parameter(x, "type", default) for x, default in zip("DABC", (None, "D", "A", "D"), strict=True))
     yield MmaOperation(
-        "UniversalFMA",
-        "any",
-        "universal",
-        _one_thread,
-        fma,
-        ("float",),
-        (1, 1, 1, (), (), "fma", "mma_traits"),
+        "UniversalFMA", "any", "universal", _one_thread, fma, ("float",), (1, 1, 1, (), (), "fma", "mma_traits")
     )
     for name, k, element in (("SM61_DP4A", 4, "int8"), ("SM61_DP2A", 2, "int16")):
         a = as_dtype(element)

@@ -362,9 +362,7 @@ def _fragments(form: Form, values: Arguments, a: DType, c: DType) -> dict[str, F
     found = {
         "B": FragmentType("smem_desc", "smem_desc", (values["b_major"],)),
         "C": FragmentType(
-            "tmem",
-            "tmem_frg",
-            (c, as_dtype("int32"), 1, "NonInterleaved") if alone else (c, word, ctas, "Interleaved"),
+            "tmem", "tmem_frg", (c, as_dtype("int32"), 1, "NonInterleaved") if alone else (c, word, ctas, "Interleaved")
         ),
     }
     if form.from_tmem:

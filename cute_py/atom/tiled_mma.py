@@ -440,9 +440,7 @@ def _permutations(permutation: tuple[Tiler, ...]) -> Permutations:
 
 
 def make_tiled_mma(
-    atom: str | MmaAtom,
-    atom_layout_mnk: Layout | Shape | None = None,
-    permutation_mnk: tuple[Tiler, ...] | None = None,
+    atom: str | MmaAtom, atom_layout_mnk: Layout | Shape | None = None, permutation_mnk: tuple[Tiler, ...] | None = None
 ) -> TiledMma:
     """An MMA atom over threads.
 

@@ -114,11 +114,7 @@ KNOWN_ISSUES: Final[tuple[KnownIssue, ...]] = (
         "every refusal of a tensor map is CUDA_ERROR_INVALID_VALUE",
         "cute-py desc check lists every broken rule",
     ),
-    KnownIssue(
-        "null address",
-        "a map of address 0 is accepted; a copy through it faults",
-        "cute-py desc check warns",
-    ),
+    KnownIssue("null address", "a map of address 0 is accepted; a copy through it faults", "cute-py desc check warns"),
     KnownIssue(
         "overlapping strides",
         "strides that do not nest are accepted, also 0 and less than a row",
@@ -152,11 +148,7 @@ KNOWN_ISSUES: Final[tuple[KnownIssue, ...]] = (
         "a store overwrites up to the next 16 bytes past the end of a row whose length is not a multiple of 16 bytes",
         "rows of a multiple of 16 bytes, or a pitch with room behind them",
     ),
-    KnownIssue(
-        "FLOAT32_FTZ",
-        "loads through a map of this type do not flush denormals",
-        "flush them in the kernel",
-    ),
+    KnownIssue("FLOAT32_FTZ", "loads through a map of this type do not flush denormals", "flush them in the kernel"),
     KnownIssue(
         "replaced element type",
         "tensormap.replace of a tf32 element type by another one keeps the rounding to tf32",

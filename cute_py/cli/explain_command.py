@@ -15,10 +15,9 @@ from cute_py.explanation.readings import Reading
 def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     p.description = (
-        "Takes what a program printed: CUTLASS's TMA descriptor, a printed layout or tensor, a compiler's "
-        "output with a failed assertion, an error of CUDA, Triton or TileLang, the arguments or the bytes of a tensor "
-        "map in any form; or a name or a term, such as zipped_divide or LBO. Without TEXT, or with -, it reads "
-        "standard input."
+        "Takes what a program printed: CUTLASS's TMA descriptor, a printed layout or tensor, a compiler's output with "
+        "a failed assertion, an error of CUDA, Triton or TileLang, the arguments or the bytes of a tensor map in any "
+        "form; or a name or a term, such as zipped_divide or LBO. Without TEXT, or with -, it reads standard input."
     )
     p.add_argument(
         "text", nargs="?", default=STANDARD_INPUT, metavar="TEXT|FILE", help="the text, or a file that has it"

@@ -25,9 +25,8 @@ SHOWN_ELEMENTS = 1 << 16
 def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     p.description = (
-        "Takes the text of a layout or tensor, such as '(4,8):(8,1)' or "
-        "'ArithTuple(0,0) o (4,5):(_1@0,_1@1)', and prints all of it, as wide as it is; - reads standard input. "
-        "`cute-py draw` shows less of a large one."
+        "Takes the text of a layout or tensor, such as '(4,8):(8,1)' or 'ArithTuple(0,0) o (4,5):(_1@0,_1@1)', and "
+        "prints all of it, as wide as it is; - reads standard input. `cute-py draw` shows less of a large one."
     )
     p.add_argument("text", help="what CuTe printed")
     p.add_argument("--latex", action="store_true", help="a TikZ picture of a layout")

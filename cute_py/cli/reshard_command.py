@@ -32,11 +32,7 @@ def register(command: argparse.ArgumentParser) -> None:
 """
     command.add_argument("plan", metavar="PLAN.toml", help="meshes, files and placements")
     command.add_argument(
-        "--memory",
-        type=_memory,
-        default=1 << 30,
-        metavar="BYTES",
-        help="of files, mapped at once: 1G; or K, M",
+        "--memory", type=_memory, default=1 << 30, metavar="BYTES", help="of files, mapped at once: 1G; or K, M"
     )
     json_option(command, _reshard)
 

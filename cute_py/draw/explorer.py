@@ -88,10 +88,7 @@ EXAMPLES: Final = (
     ("box above 256, split", _copy("(4096,1024):(1024,_1)", "(_512,_64):(_64,_1)", dtype="uint8", split="1")),
     ("error: inner stride not 1", _copy("(256,128):(_1,256)", "(_64,_64):(_64,_1)")),
     ("error: stride no multiple of 16 bytes", _copy("(256,100):(100,_1)", "(_64,_32):(_32,_1)")),
-    (
-        "error: rows wider than the swizzle",
-        _copy(_WIDE, "Sw<2,4,3> o smem_ptr[16b](unset) o (_64,_64):(_64,_1)"),
-    ),
+    ("error: rows wider than the swizzle", _copy(_WIDE, "Sw<2,4,3> o smem_ptr[16b](unset) o (_64,_64):(_64,_1)")),
     ("error: pieces below 128 bytes", _copy("(256,256):(256,_1)", "(_32,_40):(_48,_1)")),
     ("error: box above 256", _copy("(4096,1024):(1024,_1)", "(_512,_64):(_64,_1)", dtype="uint8")),
     ("error: run-time tile", _copy("(256,128):(128,_1)", "(64,64):(64,1)")),

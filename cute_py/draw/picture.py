@@ -24,14 +24,7 @@ from cute_py.draw.page import html_page
 from cute_py.draw.render_svg import FONT, render
 from cute_py.draw.table import SVG_BYTES, Cell, Table
 from cute_py.draw.text_renderer import text_of_picture
-from cute_py.errors import (
-    InvalidTypeError,
-    InvalidValueError,
-    MissingPackageError,
-    counted,
-    given,
-    shortened,
-)
+from cute_py.errors import InvalidTypeError, InvalidValueError, MissingPackageError, counted, given, shortened
 from cute_py.whole_file import write_whole
 
 SCALE: Final = 2.0

@@ -25,11 +25,7 @@ _ATOM_NAME: Final = re.compile(
 SHOWN_THREADS: Final = 6
 SHOWN_VALUES: Final = 8
 _ROWS: Final = {"A": ("M", "K"), "B": ("N", "K"), "C": ("M", "N")}
-_HOW: Final = {
-    "value": "registers",
-    "smem_desc": "shared memory, through a descriptor",
-    "tmem": "tensor memory",
-}
+_HOW: Final = {"value": "registers", "smem_desc": "shared memory, through a descriptor", "tmem": "tensor memory"}
 
 
 def is_atom_name(thing: object) -> bool:

@@ -104,9 +104,8 @@ _ALIGNMENTS: Final[tuple[tuple[str, int, str], ...]] = (
     (
         "",
         128,
-        "the shared-memory address of a tensor copy must be a multiple of 128 bytes (256, 512 or 1024 with the "
-        "32B, 64B or"
-        " 128B swizzle, where its pattern repeats)",
+        "the shared-memory address of a tensor copy must be a multiple of 128 bytes (256, 512 or 1024 with the 32B, "
+        "64B or 128B swizzle, where its pattern repeats)",
     ),
 )
 """(what the text names, bytes, the rule), the first that fits."""
@@ -285,9 +284,8 @@ def _causes(text: str, number: int, known: bool) -> list[str]:
     if number == 715:
         return [
             "at a TMA instruction the commonest cause is a bad descriptor: one that was never encoded, was "
-            "overwritten, was"
-            " copied to the stack or is not __grid_constant__, or is not visible yet (fence.proxy.tensormap "
-            "after a change)",
+            "overwritten, was copied to the stack or is not __grid_constant__, or is not visible yet "
+            "(fence.proxy.tensormap after a change)",
             *(f"or {name}: {reason.why}" for name, reason in TRAP_REASONS.items() if _is_trap(name)),
         ]
     if number in (3, 201):
@@ -299,18 +297,15 @@ def _causes(text: str, number: int, known: bool) -> list[str]:
         return [rule for _, _, rule in _ALIGNMENTS]
     if number == 700:
         return [
-            "at a TMA instruction: the map's address, sizes or strides reach memory that is not allocated "
-            "(freed, or of "
-            "another size than the map says), the descriptor itself is at an address that the GPU can't read, "
-            "or the box "
-            "leaves the shared memory of the block",
+            "at a TMA instruction: the map's address, sizes or strides reach memory that is not allocated (freed, or "
+            "of another size than the map says), the descriptor itself is at an address that the GPU can't read, or "
+            "the box leaves the shared memory of the block",
             "a box that is larger than the tensor is no cause: what lies outside of the tensor is filled",
         ]
     if number == 719:
         return [
-            "a trap instruction of the kernel (a bounded wait that gave up), an mbarrier that overflowed its "
-            "counts, or an "
-            "assertion; at a wait: the bytes that were expected are not the bytes that came"
+            "a trap instruction of the kernel (a bounded wait that gave up), an mbarrier that overflowed its counts, "
+            "or an assertion; at a wait: the bytes that were expected are not the bytes that came"
         ]
     if number == 701:
         asked = [int(n) for n in re.findall(r"\b([0-9]{5,7})\b", text)]

@@ -355,9 +355,8 @@ def _lost_swizzles(prints: Sequence[_Print]) -> Iterator[Reading]:
             plain = next(row for swizzled, row in rows if not swizzled)
             whole = next(row for swizzled, row in rows if swizzled)
             text = (
-                f"two tensors at shared address {address:#x}, one swizzled ({whole[2]}), one not ({plain[2]}): "
-                "the second"
-                " has lost the swizzle and reads other elements"
+                f"two tensors at shared address {address:#x}, one swizzled ({whole[2]}), one not ({plain[2]}): the "
+                "second has lost the swizzle and reads other elements"
             )
             change = (
                 f"make the second from the first: local_tile, a slice or composition of {whole[2]} keeps its swizzle"

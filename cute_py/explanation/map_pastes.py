@@ -59,7 +59,7 @@ _ARGUMENT: Final = re.compile(
     re.IGNORECASE,
 )
 _CALL: Final = re.compile(
-    r"(?P<name>(?:cu|mu)?TensorMapEncode(?:Tiled|Im2col)|(?:__)?tvm_tensormap_create_(?:tiled|im2col))\)*\W{0,4}[(,]",
+    r"(?P<name>(?:cu|mu)?TensorMapEncode(?:Tiled|Im2col)|(?:__)?tvm_tensormap_create_(?:tiled|im2col))\)*\W{0,4}[(,]"
 )
 _DEEP_GEMM: Final = re.compile(
     r"Making (?:[0-9]D )?TMA desc: global memory: (?P<dims>[0-9 ]+), shared memory: (?P<box>[0-9 ]+), "
@@ -88,21 +88,15 @@ LOOK_ELSEWHERE: Final = (
 
 
 _ENCODED: Final = (
-    "These bytes are a map that a driver encodes. If the copy fails or brings wrong data, look elsewhere: "
-    "whether these are "
-    "the tensor, type and box that the kernel expects, its coordinates (innermost first; the inner one at a "
-    "multiple of "
-    "16 bytes), the alignment of shared memory, the bytes that its barrier expects, and the fence after a "
+    "These bytes are a map that a driver encodes. If the copy fails or brings wrong data, look elsewhere: whether "
+    "these are the tensor, type and box that the kernel expects, its coordinates (innermost first; the inner one at a "
+    "multiple of 16 bytes), the alignment of shared memory, the bytes that its barrier expects, and the fence after a "
     "change of the map."
 )
 
 
 def map_reading(
-    kind: str,
-    span: tuple[int, int],
-    request: TensorMap,
-    notes: Sequence[str] = (),
-    elsewhere: str = LOOK_ELSEWHERE,
+    kind: str, span: tuple[int, int], request: TensorMap, notes: Sequence[str] = (), elsewhere: str = LOOK_ELSEWHERE
 ) -> Reading:
     """What a request means, which rules it breaks, and what works instead."""
     found = violations(request)
@@ -494,10 +488,7 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
     values.setdefault("data_type", 1)
     address = fields.get("global_address")
     values["global_address"] = address if isinstance(address, int) else 1 << 20
-    notes = [
-        *notes,
-        *([] if isinstance(address, int) else [_NO_ADDRESS]),
-    ]
+    notes = [*notes, *([] if isinstance(address, int) else [_NO_ADDRESS])]
     lacking = pointers or [name for name in ("global_dim", *(() if im2col else ("box_dim",))) if name not in fields]
     strides = fields.get("global_strides", () if rank == 1 else None)
     if strides is None:

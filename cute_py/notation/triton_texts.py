@@ -44,10 +44,7 @@ _CLASSES: Final[dict[str, tuple[Any, str]]] = {
     "DotOperand": (DotOperandEncoding, "operand_index parent k_width"),
     "Slice": (SliceEncoding, "dim parent"),
     "SwizzledShared": (SwizzledSharedEncoding, "vec per_phase max_phase order cga_layout"),
-    "NVMMAShared": (
-        NvmmaSharedEncoding,
-        "swizzle_byte_width element_bitwidth rank transposed fp4_padded cga_layout",
-    ),
+    "NVMMAShared": (NvmmaSharedEncoding, "swizzle_byte_width element_bitwidth rank transposed fp4_padded cga_layout"),
 }
 """Gluon's class -> the encoding, its parameters in their order."""
 NAMES: Final = frozenset((*_KINDS, *_CLASSES, "shared"))

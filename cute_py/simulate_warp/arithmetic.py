@@ -144,10 +144,7 @@ class Order:
 
 
 WIDE: Final = Order(25)
-ORDERS: Final[Mapping[tuple[str, int], Order]] = {
-    ("mma", 8): Order(25, halves=True),
-    ("wgmma", 8): Order(13, cut=14),
-}
+ORDERS: Final[Mapping[tuple[str, int], Order]] = {("mma", 8): Order(25, halves=True), ("wgmma", 8): Order(13, cut=14)}
 """(Instruction, bits of an element of A) -> how it sums, where that is not `WIDE`."""
 
 

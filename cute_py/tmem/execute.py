@@ -88,11 +88,7 @@ def read_back(tmem: TensorMemory, taddr: int, n_cols: int) -> NDArray[numpy.uint
 
 
 def run_pair(
-    copy: CopyAsync,
-    tmems: Sequence[TensorMemory],
-    taddr: int,
-    smems: Sequence[NDArray[numpy.uint8]],
-    smem_address: int,
+    copy: CopyAsync, tmems: Sequence[TensorMemory], taddr: int, smems: Sequence[NDArray[numpy.uint8]], smem_address: int
 ) -> None:
     """cta_group::2: each CTA of the pair copies its own shared memory to its own tensor memory, at the same offsets."""
     expect(copy, CopyAsync, "a copy")

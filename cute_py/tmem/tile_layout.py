@@ -419,10 +419,7 @@ def as_ranges(region: Region) -> tuple[tuple[int, int], ...]:
 
 
 def _index(
-    coord: Sequence[int] | int,
-    more: tuple[Sequence[int] | int, ...],
-    shape: Sequence[int] | None,
-    own: tuple[int, ...],
+    coord: Sequence[int] | int, more: tuple[Sequence[int] | int, ...], shape: Sequence[int] | None, own: tuple[int, ...]
 ) -> int:
     """The flat row-major index, from the forms that `apply` takes; `own` are the extents where none are given."""
     if len(more) == 1 and isinstance(more[0], Sequence) and shape is None:

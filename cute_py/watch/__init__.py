@@ -5,13 +5,4 @@ from cute_py.watch.program import watch
 from cute_py.watch.records import Recording, WatchedMap, read_records
 from cute_py.watch.report import WatchReport, report_on
 
-__all__ = [
-    "Injector",
-    "Recording",
-    "WatchReport",
-    "WatchedMap",
-    "build_injector",
-    "read_records",
-    "report_on",
-    "watch",
-]
+__all__ = ["Injector", "Recording", "WatchReport", "WatchedMap", "build_injector", "read_records", "report_on", "watch"]

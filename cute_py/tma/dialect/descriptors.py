@@ -51,13 +51,7 @@ from cute_py.tma.descriptor.describe import describe
 from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.formats import L2Promotion, TensorMapDataType
 from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, GPUS, bounds
-from cute_py.tma.descriptor.request import (
-    TensorMap,
-    TensorMapIm2col,
-    TensorMapIm2colWide,
-    TensorMapTiled,
-    corners_of,
-)
+from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled, corners_of
 from cute_py.tma.descriptor.violations import violations
 from cute_py.tma.dialect import diagnostics, modes
 from cute_py.tma.dialect.modes import CacheMode, TmaLoadMode, TmaStoreMode

@@ -165,8 +165,7 @@ def check_copy(exec_atom: ExecTmaAtom, tile: Place, coord: Sequence[Number]) -> 
     rank = f"coordinate of {len(coord)} numbers; must be the descriptor's rank {atom.rank}"
     return [
         *broken(
-            (space != "smem", "not_shared", space or "no memory space"),
-            (len(coord) != atom.rank, "coordinate", rank),
+            (space != "smem", "not_shared", space or "no memory space"), (len(coord) != atom.rank, "coordinate", rank)
         ),
         *(check_smem_address(atom.traits, address) if atom.traits is not None and address is not None else []),
     ]

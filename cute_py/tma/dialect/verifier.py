@@ -49,11 +49,7 @@ from cute_py.tma.dialect.diagnostics import broken, short_repr
 from cute_py.tma.dialect.mlir_text import tile_text, type_text
 from cute_py.tma.dialect.modes import TmaLoadMode, TmaReduceKind, TmaStoreMode
 from cute_py.tma.dialect.record import SWIZZLE_MODE_OF, TmaFlags, TmaPartitionResult, interned_objects
-from cute_py.tma.dialect.verifier_operands import (
-    Dialect,
-    PartitionOperands,
-    as_dialect,
-)
+from cute_py.tma.dialect.verifier_operands import Dialect, PartitionOperands, as_dialect
 from cute_py.tmem.execute import S2TDescriptorView
 
 __all__ = ["PartitionWalk", "STEPS", "partition", "verify_partition"]

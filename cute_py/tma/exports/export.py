@@ -23,13 +23,7 @@ from cute_py.tma.descriptor.formats import (
     TensorMapDataType,
     TensorMapSwizzle,
 )
-from cute_py.tma.descriptor.request import (
-    TensorMap,
-    TensorMapIm2col,
-    TensorMapIm2colWide,
-    TensorMapTiled,
-    request_of,
-)
+from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled, request_of
 from cute_py.tma.descriptor.violations import FUNCTIONS
 from cute_py.tma.dialect.legacy_copy import legacy_ptx
 from cute_py.tma.dialect.stages import witness_of
