@@ -507,13 +507,7 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
         () if calls else ("the instantiation notes, which have the types: compile without -w, or print the layouts",)
     )
     return Reading(
-        "A static assertion of CuTe, from a compiler",
-        match.start(),
-        end,
-        tuple(lines),
-        (broken,),
-        tuple(changes),
-        missing,
+        "A static assertion of CuTe, from a compiler", match.start(), end, lines, (broken,), changes, missing
     )
 
 
@@ -619,13 +613,7 @@ def _run_time(text: str, match: re.Match[str]) -> Reading:
     reason = reason_of(condition)
     made = broken or Diagnostic(condition if reason else "assert", text=condition, source="CuTe C++")
     return Reading(
-        "An assertion of CuTe that failed when the program ran",
-        begin,
-        match.end(),
-        tuple(lines),
-        (made,),
-        tuple(changes),
-        missing,
+        "An assertion of CuTe that failed when the program ran", begin, match.end(), lines, (made,), changes, missing
     )
 
 
@@ -687,4 +675,4 @@ def _other_errors(text: str) -> Iterator[Reading]:
         calls = _calls(text)
         lines = [match["what"], *_where(text), *(_operands(calls[-1]) if calls else [])]
         missing = ("a static assertion: the compiler stopped before CuTe's own check",)
-        yield Reading("A compile error in code that uses CuTe", match.start(), len(text), tuple(lines), missing=missing)
+        yield Reading("A compile error in code that uses CuTe", match.start(), len(text), lines, missing=missing)

@@ -204,7 +204,7 @@ def _error(text: str, span: tuple[int, int], row: CudaError) -> Reading:
         if broken or row.number in (1, 3, 100, 201)
         else ("the instruction and its operands: address, coordinates, map",)
     )
-    return Reading(f"{name}, an error of CUDA", *span, tuple(lines), tuple(broken), tuple(changes), missing)
+    return Reading(f"{name}, an error of CUDA", *span, lines, broken, changes, missing)
 
 
 def _offsets(text: str) -> Iterator[Diagnostic]:
@@ -364,9 +364,7 @@ def _sanitizer(text: str) -> Iterator[Reading]:
         missing = (
             () if broken else ("the descriptor's bytes (print its 16 words) and the coordinates of the instruction",)
         )
-        yield Reading(
-            "A report of compute-sanitizer", match.start(), end, tuple(lines), tuple(broken), tuple(changes), missing
-        )
+        yield Reading("A report of compute-sanitizer", match.start(), end, lines, broken, changes, missing)
 
 
 # ---- programs that wait forever ------------------------------------------------------------------------------------
@@ -398,99 +396,60 @@ class _Barrier:
     """The CTAs that the comments name where bytes are announced."""
 
 
-def read_waits(text: str) -> list[Reading]:
-    """A program of mbarrier and bulk copy instructions, run on the emulator's barrier."""
-    steps = some(_STEP.finditer(text), 200)
-    verbs = {step["verb"] for step in steps}
-    if not steps or not verbs & {"arrive", "try_wait", "test_wait", "expect_tx"}:
-        return []
-    barriers: dict[str, _Barrier] = {}
-    lines: list[str] = []
-    broken: list[Diagnostic] = []
-    changes: list[str] = []
-    unknown: list[str] = []
-    for step in steps:
-        _run(step, text, barriers, lines, broken, changes, unknown)
-    hangs = _HANG.search(text)
-    if not broken and hangs and not unknown:
-        lines.append(
-            "the bytes and the arrivals balance: look at the parity, at another barrier, or at a load that was "
-            "not issued"
-        )
-    waits = [step for step in steps if step["verb"] in ("try_wait", "test_wait")]
-    begun = _ROUND.search(text)
-    constant = [step for step in waits if re.search(r",\s*[01]\s*$", step["operands"])]
-    if begun is not None and constant and constant[-1].start() > begun.start():
-        found = "a wait in a loop names the same parity in every round: every second wait is over before its phase is"
-        broken.append(Diagnostic("never completes phase", text=found, source="PTX ISA, mbarrier"))
-        changes.append("flip the parity each time round: 0, 1, 0, 1, ...")
-    kind = "A program of mbarrier and copy instructions" + (" that waits forever" if hangs else "")
-    end = max(steps[-1].end(), hangs.end() if hangs else 0)
-    elsewhere = "Look at whether every thread that should arrive reaches its instruction, and at the addresses."
-    return [
-        Reading(
-            kind,
-            steps[0].start(),
-            end,
-            tuple(lines),
-            tuple(broken),
-            tuple(changes),
-            tuple(unknown),
-            elsewhere,
-            judged=not unknown,
-        )
-    ]
+@dataclass(slots=True)
+class _Program:
+    """A program of mbarrier and bulk copy instructions, run on the emulator's barriers, and what that showed."""
 
+    text: str
+    steps: list[re.Match[str]]
+    barriers: dict[str, _Barrier] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+    broken: list[Diagnostic] = field(default_factory=list)
+    changes: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
 
-def _threads(note: str) -> int:
-    """How many threads run an instruction, by its comment: 'all 128 threads', 'thread 0', 'each of 4 warps'."""
-    found = re.search(r"(?:all|by|each of|every one of)?\s*(?:the\s+)?([0-9]{1,5}) threads", note)
-    if found is not None:
-        return int(found[1])
-    warps = re.search(r"([0-9]{1,3}) warps", note)
-    return int(warps[1]) if warps else 1
+    def never(self, text: str, change: str) -> None:
+        """A phase that never completes, and what completes it."""
+        self.broken.append(Diagnostic("never completes phase", text=text, source="PTX ISA, mbarrier"))
+        self.changes.append(change)
 
+    def run(self, step: re.Match[str]) -> None:
+        operands = [part.strip() for part in re.findall(r"\[[^\]]*\]|\{[^}]*\}|[^\s,;]+", step["operands"])]
+        places = [part.strip("[]") for part in operands if part.startswith("[")]
+        numbers = [
+            int(part, 16 if part.startswith("0x") else 10)
+            for part in operands
+            if re.fullmatch(r"0x[0-9a-fA-F]{1,12}|[1-9][0-9]{0,11}|0", part)
+        ]
+        op = step["op"]
+        if step["verb"] == "init":
+            count = numbers[-1] if numbers else 1
+            if places and 1 <= count <= MAX_COUNT:
+                self.barriers[places[0]] = _Barrier(places[0], Mbarrier(count, name=places[0]))
+                taken = f"a phase takes {counted(count, 'arrival')} and the bytes that are announced"
+                self.lines.append(f"{places[0]}: {taken}")
+            return
+        name = _barrier_of(op, places)
+        if name is None:
+            return
+        if name not in self.barriers:
+            if any(s["verb"] == "init" for s in self.steps):
+                known = ", ".join(self.barriers) or "none"
+                text = f"{name} is used and not initialised; the program initialises {known}"
+                self.broken.append(Diagnostic("barrier", text=text))
+            self.barriers[name] = _Barrier(name, Mbarrier(1, name=name))
+        try:
+            self.apply(step, self.barriers[name], numbers)
+        except CuteError as error:
+            text = f"{name}: {error.headline}"
+            self.broken.append(Diagnostic("mbarrier", text=text, source="PTX ISA, mbarrier"))
 
-def _run(
-    step: re.Match[str],
-    text: str,
-    barriers: dict[str, _Barrier],
-    lines: list[str],
-    broken: list[Diagnostic],
-    changes: list[str],
-    unknown: list[str],
-) -> None:
-    operands = [part.strip() for part in re.findall(r"\[[^\]]*\]|\{[^}]*\}|[^\s,;]+", step["operands"])]
-    places = [part.strip("[]") for part in operands if part.startswith("[")]
-    numbers = [
-        int(part, 16 if part.startswith("0x") else 10)
-        for part in operands
-        if re.fullmatch(r"0x[0-9a-fA-F]{1,12}|[1-9][0-9]{0,11}|0", part)
-    ]
-    note, op, verb = step["note"], step["op"], step["verb"]
-    if verb == "init":
-        count = numbers[-1] if numbers else 1
-        if places and 1 <= count <= MAX_COUNT:
-            barriers[places[0]] = _Barrier(places[0], Mbarrier(count, name=places[0]))
-            lines.append(f"{places[0]}: a phase takes {counted(count, 'arrival')} and the bytes that are announced")
-        return
-    name = _barrier_of(op, places)
-    if name is None:
-        return
-    if name not in barriers:
-        if any(s["verb"] == "init" for s in some(_STEP.finditer(text), 200)):
-            broken.append(
-                Diagnostic(
-                    "barrier",
-                    text=f"{name} is used and not initialised; the program initialises {', '.join(barriers) or 'none'}",
-                )
-            )
-        barriers[name] = _Barrier(name, Mbarrier(1, name=name))
-    held = barriers[name]
-    try:
+    def apply(self, step: re.Match[str], held: _Barrier, numbers: Sequence[int]) -> None:
+        """One instruction on its barrier."""
+        note, op, verb = step["note"], step["op"], step["verb"]
         if verb is None:
-            _load(op, operands, numbers, note, text, held, lines, unknown)
-            _multicast(op, numbers, text, held, lines, broken, changes)
+            self.load(op, numbers, note, held)
+            self.multicast(op, numbers, held)
         elif verb.startswith("arrive"):
             count = _threads(note)
             if "expect_tx" in op and numbers:
@@ -506,10 +465,112 @@ def _run(
             held.delivered += numbers[-1]
             held.barrier.complete_tx(numbers[-1])
         elif verb in ("try_wait", "test_wait"):
-            parity = numbers[-1] & 1 if numbers else 0
-            _wait(held, parity, broken, changes, unknown)
-    except CuteError as error:
-        broken.append(Diagnostic("mbarrier", text=f"{name}: {error.headline}", source="PTX ISA, mbarrier"))
+            self.wait(held, numbers[-1] & 1 if numbers else 0)
+
+    def load(self, op: str, numbers: Sequence[int], note: str, held: _Barrier) -> None:
+        if ".tensor" in op:
+            box = _BOX.search(note) or _BOX.search(self.text)
+            kind = TYPE_NAME.search(note) or TYPE_NAME.search(self.text)
+            if box is None or kind is None:
+                missing = f"the box and the element type of {op.split('.mbarrier')[0]}"
+                self.unknown.append(f"{missing}: its bytes are not in the text")
+                return
+            sizes, bits = [int(n) for n in re.findall(r"[0-9]{1,9}", box["box"])], type_bits(kind[1])
+            count = math.prod(sizes) * bits // 8
+            shown = f"a box of {' x '.join(map(str, sizes))} elements of {bits} bits: {count} bytes"
+        else:
+            sized = [n for n in numbers if n >= STORE_UNIT]
+            if not sized:
+                self.unknown.append(f"the number of bytes of {op}")
+                return
+            count = sized[-1]
+            shown = f"{count} bytes"
+        self.lines.append(f"the copy moves {shown}")
+        held.delivered += count
+        held.barrier.complete_tx(min(count, MAX_COUNT))
+
+    def multicast(self, op: str, numbers: Sequence[int], held: _Barrier) -> None:
+        """Which CTAs a load writes to, and whether each announces the bytes."""
+        if "multicast" not in op:
+            return
+        stated = _MASK.search(self.text)
+        mask = int(stated[1], 16 if "x" in stated[1].lower() else 10) if stated else numbers[-1] if numbers else 0
+        receivers = [cta for cta in range(MAX_CLUSTER) if mask >> cta & 1]
+        if not receivers:
+            return
+        listed = ", ".join(map(str, receivers))
+        self.lines.append(
+            f"multicast mask {mask:#x}: CTAs {listed} of the cluster each get the whole box, and the barrier at the "
+            "same offset of each gets its bytes"
+        )
+        silent = [cta for cta in receivers if held.armed and cta not in held.armed]
+        if silent:
+            named, count = ", ".join(map(str, silent)), held.delivered
+            text = f"{held.name} of CTA {named}: {count} bytes are delivered and none are expected there"
+            self.never(text, f"let one thread of every CTA of the mask ({listed}) announce {count} bytes")
+
+    def wait(self, held: _Barrier, parity: int) -> None:
+        """Whether a wait is satisfied; what it is short of."""
+        if self.unknown and not held.delivered:
+            return
+        if held.barrier.try_wait(parity) and (self.unknown or held.expected == held.delivered):
+            return
+        barrier, name = held.barrier, held.name
+        if barrier.pending and held.arrivals < barrier.arrive_count:
+            text = (
+                f"{name}: a phase takes {counted(barrier.arrive_count, 'arrival')} and {held.arrivals} came; "
+                f"{barrier.pending} {'is' if barrier.pending == 1 else 'are'} missing"
+            )
+            more = counted(barrier.pending, "more thread")
+            self.never(text, f"initialise {name} with {max(held.arrivals, 1)}, or let {more} arrive")
+        if held.expected != held.delivered:
+            over = held.delivered - held.expected
+            short = f"{over} bytes more than expected" if over > 0 else f"{-over} bytes never come"
+            text = (
+                f"{name}: {held.expected} bytes are expected and {held.delivered} are delivered: {short}, "
+                "so the count does not return to zero"
+            )
+            self.never(text, f"expect {held.delivered} bytes")
+        elif not barrier.pending or held.arrivals >= barrier.arrive_count:
+            text = (
+                f"{name}: the wait names parity {parity}, which is that of the current phase "
+                f"{barrier.phase}; it is over after the next one"
+            )
+            self.never(text, f"wait with parity {1 - parity}, and flip it each time round")
+
+
+def read_waits(text: str) -> list[Reading]:
+    """A program of mbarrier and bulk copy instructions, run on the emulator's barrier."""
+    steps = some(_STEP.finditer(text), 200)
+    if not {step["verb"] for step in steps} & {"arrive", "try_wait", "test_wait", "expect_tx"}:
+        return []
+    ran = _Program(text, steps)
+    for step in steps:
+        ran.run(step)
+    hangs = _HANG.search(text)
+    if not ran.broken and hangs and not ran.unknown:
+        where = "look at the parity, at another barrier, or at a load that was not issued"
+        ran.lines.append(f"the bytes and the arrivals balance: {where}")
+    waits = [step for step in steps if step["verb"] in ("try_wait", "test_wait")]
+    begun = _ROUND.search(text)
+    constant = [step for step in waits if re.search(r",\s*[01]\s*$", step["operands"])]
+    if begun is not None and constant and constant[-1].start() > begun.start():
+        same = "a wait in a loop names the same parity in every round: every second wait is over before its phase is"
+        ran.never(same, "flip the parity each time round: 0, 1, 0, 1, ...")
+    kind = "A program of mbarrier and copy instructions" + (" that waits forever" if hangs else "")
+    span = steps[0].start(), max(steps[-1].end(), hangs.end() if hangs else 0)
+    elsewhere = "Look at whether every thread that should arrive reaches its instruction, and at the addresses."
+    found = Reading(kind, *span, ran.lines, ran.broken, ran.changes, ran.unknown, elsewhere, not ran.unknown)
+    return [found]
+
+
+def _threads(note: str) -> int:
+    """How many threads run an instruction, by its comment: 'all 128 threads', 'thread 0', 'each of 4 warps'."""
+    found = re.search(r"(?:all|by|each of|every one of)?\s*(?:the\s+)?([0-9]{1,5}) threads", note)
+    if found is not None:
+        return int(found[1])
+    warps = re.search(r"([0-9]{1,3}) warps", note)
+    return int(warps[1]) if warps else 1
 
 
 _WITHOUT_BARRIER: Final = 2
@@ -522,101 +583,3 @@ def _barrier_of(op: str, places: Sequence[str]) -> str | None:
         named = bool(places) and ("mbarrier" in op or len(places) > _WITHOUT_BARRIER)
         return places[-1].split(",")[0].strip() if named else None
     return places[0].split("+")[0].strip() if places else None
-
-
-def _load(
-    op: str,
-    operands: Sequence[str],
-    numbers: Sequence[int],
-    note: str,
-    text: str,
-    held: _Barrier,
-    lines: list[str],
-    unknown: list[str],
-) -> None:
-    count = 0
-    if ".tensor" in op:
-        box = _BOX.search(note) or _BOX.search(text)
-        kind = TYPE_NAME.search(note) or TYPE_NAME.search(text)
-        if box is None or kind is None:
-            unknown.append(f"the box and the element type of {op.split('.mbarrier')[0]}: its bytes are not in the text")
-            return
-        sizes = [int(n) for n in re.findall(r"[0-9]{1,9}", box["box"])]
-        bits = type_bits(kind[1])
-        count = math.prod(sizes) * bits // 8
-        lines.append(f"the copy moves a box of {' x '.join(map(str, sizes))} elements of {bits} bits: {count} bytes")
-    else:
-        sized = [n for n in numbers if n >= STORE_UNIT]
-        if not sized:
-            unknown.append(f"the number of bytes of {op}")
-            return
-        count = sized[-1]
-        lines.append(f"the copy moves {count} bytes")
-    held.delivered += count
-    held.barrier.complete_tx(min(count, MAX_COUNT))
-
-
-def _multicast(
-    op: str,
-    numbers: Sequence[int],
-    text: str,
-    held: _Barrier,
-    lines: list[str],
-    broken: list[Diagnostic],
-    changes: list[str],
-) -> None:
-    """Which CTAs a load writes to, and whether each announces the bytes."""
-    if "multicast" not in op:
-        return
-    stated = _MASK.search(text)
-    mask = int(stated[1], 16 if "x" in stated[1].lower() else 10) if stated else numbers[-1] if numbers else 0
-    receivers = [cta for cta in range(MAX_CLUSTER) if mask >> cta & 1]
-    if not receivers:
-        return
-    listed = ", ".join(map(str, receivers))
-    lines.append(
-        f"multicast mask {mask:#x}: CTAs {listed} of the cluster each get the whole box, and the barrier at the same "
-        "offset of each gets its bytes"
-    )
-    silent = [cta for cta in receivers if held.armed and cta not in held.armed]
-    if silent:
-        named = ", ".join(map(str, silent))
-        text = f"{held.name} of CTA {named}: {held.delivered} bytes are delivered and none are expected there"
-        broken.append(Diagnostic("never completes phase", text=text, source="PTX ISA, mbarrier"))
-        changes.append(f"let one thread of every CTA of the mask ({listed}) announce {held.delivered} bytes")
-
-
-def _wait(held: _Barrier, parity: int, broken: list[Diagnostic], changes: list[str], unknown: list[str]) -> None:
-    """Whether a wait is satisfied; what it is short of."""
-    if unknown and not held.delivered:
-        return
-    if held.barrier.try_wait(parity) and (unknown or held.expected == held.delivered):
-        return
-    barrier = held.barrier
-    if barrier.pending and held.arrivals < barrier.arrive_count:
-        text = (
-            f"{held.name}: a phase takes {counted(barrier.arrive_count, 'arrival')} and {held.arrivals} came; "
-            f"{barrier.pending} {'is' if barrier.pending == 1 else 'are'} missing"
-        )
-        broken.append(Diagnostic("never completes phase", text=text, source="PTX ISA, mbarrier"))
-        changes.append(
-            f"initialise {held.name} with {max(held.arrivals, 1)}, or let "
-            f"{counted(barrier.pending, 'more thread')} arrive"
-        )
-    if held.expected != held.delivered:
-        more = held.delivered - held.expected
-        short = f"{more} bytes more than expected" if more > 0 else f"{-more} bytes never come"
-        text = (
-            f"{held.name}: {held.expected} bytes are expected and {held.delivered} are delivered: {short}, "
-            "so the count does not return to zero"
-        )
-        broken.append(Diagnostic("never completes phase", text=text, source="PTX ISA, mbarrier"))
-        changes.append(f"expect {held.delivered} bytes")
-    elif not barrier.pending or held.arrivals >= barrier.arrive_count:
-        text = (
-            f"{held.name}: the wait names parity {parity}, which is that of the current phase "
-            f"{barrier.phase}; it is over after the next one"
-        )
-        broken.append(Diagnostic("never completes phase", text=text, source="PTX ISA, mbarrier"))
-        changes.append(f"wait with parity {1 - parity}, and flip it each time round")
-    return

@@ -300,7 +300,7 @@ def _reading(text: str, begin: int, end: int, after: int, thing: Parsed, label: 
                 )
     if values:
         end = after
-    return Reading(f"{kind}{named}: {thing}", begin, end, tuple(line.strip() for line in lines), tuple(broken))
+    return Reading(f"{kind}{named}: {thing}", begin, end, [line.strip() for line in lines], broken)
 
 
 def _values(rest: str, thing: Parsed) -> list[str]:
@@ -416,7 +416,7 @@ def read_dsl_tensors(text: str) -> list[Reading]:
         if "?" in inside:
             lines.append("each ? is a number that is known at run time only")
         head = f"A tensor, as CuTe DSL prints it: {shortened(inside, 160)}"
-        found.append(Reading(head, match.start(), end + 1, tuple(lines)))
+        found.append(Reading(head, match.start(), end + 1, lines))
     return found
 
 
@@ -448,7 +448,7 @@ def _dsl_types(text: str) -> Iterator[Reading]:
             lines.append(f"each ? is a number that is known at run time only{known}")
         for piece in pieces:
             lines += _piece_lines(piece, pointer[1] if pointer else None)
-        yield Reading(f"!cute.{name}, a type of CuTe DSL (MLIR)", match.start(), end + 1, tuple(lines))
+        yield Reading(f"!cute.{name}, a type of CuTe DSL (MLIR)", match.start(), end + 1, lines)
 
 
 _DSL_KINDS: Final = {
@@ -492,18 +492,16 @@ def _layout_calls(text: str) -> Iterator[Reading]:
         end = closing(text, match.end(), LONGEST) + 1
         body = text[match.end() : end - 1].replace("[", "(").replace("]", ")")
         body = re.sub(r"\b(?:shape|stride)\s*=\s*", "", body)
-        thing = next((t for form in (f"make_layout({body})",) if (t := _parsed_call(form)) is not None), None)
-        if thing is not None:
+        if (thing := _parsed_call(body)) is not None:
             lines = tuple(line.strip() for line in facts_of(thing))
             yield Reading(f"A layout: {thing}", match.start(), end, lines)
 
 
 def _parsed_call(text: str) -> Layout | None:
     """A layout call: (shape) or (shape, stride); of two tuples of numbers the second is the stride."""
-    inner = text.removeprefix("make_layout(").removesuffix(")")
-    parts = [part for part in split_at_commas(inner) if part]
+    parts = [part for part in split_at_commas(text) if part]
     try:
-        thing = parse(":".join(parts) if len(parts) == 2 else f"make_layout({inner})")
+        thing = parse(":".join(parts) if len(parts) == 2 else f"make_layout({text})")
     except CuteError:
         return None
     return thing if isinstance(thing, Layout) else None
@@ -564,7 +562,7 @@ def _array_reading(
         lines += [f"stride {n} is a multiple of 16 bytes for no type of 32 bits or less" for n in odd]
     missing = () if dtype else ("the element type",)
     head = f"Shape and stride of an array of {dtype}" if dtype else "Shape and stride of an array, as PyTorch has them"
-    kept = Reading(head, *span, tuple(lines), tuple(broken), tuple(changes), missing)
+    kept = Reading(head, *span, lines, broken, changes, missing)
     return replace(kept, elsewhere="TMA can copy it.", judged=bool(dtype))
 
 
@@ -586,4 +584,4 @@ def _tile_sizes(text: str) -> Iterator[Reading]:
         lines.append(bytes_text + (fit if len(sizes) in (2, 3) else ""))
     if max(sizes) > bounds("box")[1]:
         lines.append(f"{max(sizes)} is more elements than a box has along one mode: several instructions")
-    yield Reading(f"A tile of {match[1]}", 0, len(text), tuple(lines))
+    yield Reading(f"A tile of {match[1]}", 0, len(text), lines)

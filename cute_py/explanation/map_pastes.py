@@ -105,7 +105,7 @@ def map_reading(
     meaning += [*_names(request), *notes]
     changes = [text for text, _ in find_changes(request)] if found else []
     warned: list[Diagnostic] = [w for w in hazards(request) if not found or w.rule != "null address"]
-    return Reading(kind, *span, tuple(meaning), (*found, *warned), tuple(changes), elsewhere=elsewhere, judged=True)
+    return Reading(kind, *span, meaning, (*found, *warned), changes, elsewhere=elsewhere, judged=True)
 
 
 def _names(request: TensorMap) -> list[str]:
@@ -521,7 +521,7 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
             request = TensorMapTiled(**values)  # type: ignore[arg-type]
     except CuteError as error:
         broken = (Diagnostic("argument", text=error.headline),)
-        yield Reading(kind, *span, tuple(notes), broken)
+        yield Reading(kind, *span, notes, broken)
         return
     if "data_type" not in fields:
         notes = [*notes, "the type is not in the text; 16 bits were assumed"]
@@ -543,7 +543,7 @@ def _incomplete(
             **{**values, "global_dim": (256,), "global_strides": (), "box_dim": (8,), "element_strides": None}  # type: ignore[arg-type]
         )
     except CuteError:
-        return Reading(kind, *span, tuple(notes), missing=tuple(lacking))
+        return Reading(kind, *span, notes, missing=lacking)
     found = [
         d
         for d in violations(partial)
@@ -556,7 +556,7 @@ def _incomplete(
     printed = [
         f"{name} (an address was printed, not the numbers: print {name}[0] to {name}[rank-1])" for name in lacking
     ]
-    return Reading(kind, *span, tuple(meaning), tuple(found), missing=tuple(printed))
+    return Reading(kind, *span, meaning, found, missing=printed)
 
 
 def read_maps(text: str) -> list[Reading]:

@@ -298,7 +298,7 @@ def _message(text: str, match: re.Match[str], row: Message, span: tuple[int, int
     change = row.change(numbers) if row.change is not None and all(abs(n) < 1 << 60 for n in numbers) else ""
     rule = BY_NAME.get(row.rule)
     broken = Diagnostic(row.rule, text=meaning, source=rule.source if rule else _SOURCES.get(_named(text), ""))
-    return Reading(_program(text), *span, tuple(_context(text, match)), (broken,), (change,) if change else ())
+    return Reading(_program(text), *span, _context(text, match), (broken,), (change,) if change else ())
 
 
 _PROGRAMS: Final = (

@@ -41,12 +41,16 @@ class Reading:
     kind: str
     begin: int
     end: int
-    meaning: tuple[str, ...] = ()
-    broken: tuple[Diagnostic, ...] = ()
-    changes: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
+    meaning: Sequence[str] = ()
+    broken: Sequence[Diagnostic] = ()
+    changes: Sequence[str] = ()
+    missing: Sequence[str] = ()
     elsewhere: str = ""
     judged: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("meaning", "broken", "changes", "missing"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
 
     def __str__(self) -> str:
         parts = [_headed(self.kind, self.meaning) or self.kind]

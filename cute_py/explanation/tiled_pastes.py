@@ -57,11 +57,7 @@ def _tiled_operations(text: str) -> Iterator[Reading]:
         facts, missing = _operation_facts(kind, fields)
         facts += _named("\n".join(lines))
         yield Reading(
-            f"{kind}, as {'CuTe DSL' if dsl else 'CuTe'} prints it",
-            match.start(),
-            end,
-            tuple(facts),
-            missing=tuple(missing),
+            f"{kind}, as {'CuTe DSL' if dsl else 'CuTe'} prints it", match.start(), end, facts, missing=missing
         )
 
 
@@ -200,4 +196,4 @@ def _descriptors(text: str) -> Iterator[Reading]:
         head, *lines = found.explain().split("\n")
         wrong = tuple(found.check())
         lines.append("LBO and SBO: of a K-major operand with a swizzle LBO is not used; explain('LBO') has the table")
-        yield Reading(head, *match.span(), tuple(line.strip() for line in lines), wrong)
+        yield Reading(head, *match.span(), [line.strip() for line in lines], wrong)

@@ -71,10 +71,10 @@ def _named(
     if kind in ("shared_memory", "tensor_memory"):
         return
     if re.search("tensor_?memory", kind, re.IGNORECASE):
-        yield Reading(head, *span, tuple(_tensor_memory(shown)))
+        yield Reading(head, *span, _tensor_memory(shown))
         return
     if kind.lower().startswith("padded"):
-        yield Reading(head, *span, tuple(_padded(shown)))
+        yield Reading(head, *span, _padded(shown))
         return
     spelled = shown
     for _ in range(4):  # an encoding may name another one as its parent
@@ -105,7 +105,7 @@ def _named(
             continue
         with contextlib.suppress(CuteError):  # CuTe has no layout of these bases
             lines.append(f"of a tile of {named}, as CuTe writes it: {layout.to_layout()}")
-    yield Reading(head, *span, tuple(lines), tuple(broken))
+    yield Reading(head, *span, lines, broken)
 
 
 def _linear_prints(text: str) -> Iterator[Reading]:
@@ -144,7 +144,7 @@ def _linear_reading(head: str, layout: TritonLayout, span: tuple[int, int]) -> R
         lines.append(f"as CuTe writes it: {layout.to_layout()}")
     except CuteError as error:
         lines.append(f"CuTe has no such layout: {error.headline}")
-    return Reading(head, *span, tuple(lines), tuple(broken))
+    return Reading(head, *span, lines, broken)
 
 
 # ---- layouts without bases -----------------------------------------------------------------------------------------
