@@ -15,6 +15,8 @@ What other threads, other kernels and the contents of tensor maps decide is not 
 from __future__ import annotations
 
 import collections
+import itertools
+import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -24,7 +26,7 @@ from cute_py.argument_checks import expect_integer, record
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidTypeError, ParseError, UnknownFactError, counted, given, shortened
 from cute_py.ptx.check import ParsedInstruction, examine
-from cute_py.ptx.program import Function, Program, Statement, parse_program
+from cute_py.ptx.program import Function, Statement, parse_program
 from cute_py.ptx.values import Event, Key, Value, Values
 from cute_py.targets import MAX_CLUSTER, Version, architecture
 from cute_py.tma.descriptor.limits import MAX_TRANSACTION_BYTES, STORE_UNIT
@@ -126,15 +128,18 @@ def _names(examined: ParsedInstruction, statement: Statement) -> dict[str, int]:
     return {name: count - 1 - back for back, name in enumerate(reversed(expected)) if back < count}
 
 
+@dataclass(slots=True)
 class _Flow:
-    """One function: its judged instructions, and what is reached from where."""
+    """One function: its judged instructions, what is reached from where, and what is noted as not judged."""
 
-    def __init__(self, function: Function, known: list[_Known], values: Values, calls: bool) -> None:
-        self.function = function
-        self.known = known
-        self.values = values
-        self.calls = calls
-        self._reached: dict[int, frozenset[int]] = {}
+    function: Function
+    values: Values
+    symbols: Mapping[str, str]
+    maps: Mapping[int, TensorMap]
+    notes: collections.Counter[str]
+    known: list[_Known] = field(default_factory=list)
+    calls: bool = False
+    _reached: dict[int, frozenset[int]] = field(default_factory=dict)
 
     def of(self, *rows: str) -> list[_Known]:
         return [one for one in self.known if one.row in rows]
@@ -172,33 +177,31 @@ class _Flow:
         )
 
 
-def _bytes_of_load(flow: _Flow, one: _Known, maps: Mapping[int, TensorMap]) -> int | None:
+def _bytes_of_load(flow: _Flow, one: _Known) -> int | None:
     """What one load brings: a constant of the instruction, or of the map that it loads through, if that is known."""
     if one.row == "bulk.load":
         return one.constant("size")
     tensor = one.value("tensor")
     names = frozenset() if tensor is None else flow.values.symbols(tensor)
-    known = {name: maps[i] for i, name in enumerate(flow.function.parameters) if i in maps}
+    known = {name: flow.maps[i] for i, name in enumerate(flow.function.parameters) if i in flow.maps}
     return transaction_bytes(known[next(iter(names))]) if len(names) == 1 and names <= known.keys() else None
 
 
-def _expected_bytes(
-    flow: _Flow, maps: Mapping[int, TensorMap], notes: collections.Counter[str]
-) -> Iterator[Diagnostic]:
+def _expected_bytes(flow: _Flow) -> Iterator[Diagnostic]:
     """A barrier that waits for more or fewer bytes than the copies bring, and one that can't count them."""
     expects, loads = flow.of(*_EXPECTS), flow.of(*_LOADS)
     others = flow.of(*_COMPLETES)
     for one in expects:
         count = one.constant("bytes")
         if count is None:
-            notes["expect_tx with a number of bytes that is known at run time"] += 1
+            flow.notes["expect_tx with a number of bytes that is known at run time"] += 1
         elif not 0 <= count <= MAX_TRANSACTION_BYTES:
             text = f"expects {count} bytes; a phase of a barrier counts to {MAX_TRANSACTION_BYTES}"
             yield flow.broken(
                 "expect_tx_range", one, text, "mbarrier: tx-count", fix="split the copies over two barriers"
             )
     if loads and not expects:
-        notes["loads onto barriers that no instruction of the function expects bytes on"] += 1
+        flow.notes["loads onto barriers that no instruction of the function expects bytes on"] += 1
         return
     alone = not others and not flow.calls
     for barrier in dict.fromkeys(one.value("barrier") for one in expects):
@@ -215,7 +218,7 @@ def _expected_bytes(
         if None in said or not alone or any("multicast" in one.chosen for one in arriving):
             continue
         total = sum(count for count in said if count is not None)
-        brought = [_bytes_of_load(flow, one, maps) for one in arriving]
+        brought = [_bytes_of_load(flow, one) for one in arriving]
         if None not in brought:
             real = sum(count for count in brought if count is not None)
             if real != total:
@@ -236,17 +239,17 @@ def _may_be(flow: _Flow, other: Value | None, barrier: Value) -> bool:
     return other.base != barrier.base or other.offset == barrier.offset
 
 
-def _shared_roots(flow: _Flow, value: Value | None, symbols: Mapping[str, str]) -> frozenset[str]:
+def _shared_roots(flow: _Flow, value: Value | None) -> frozenset[str]:
     """The symbols in shared memory that an address is computed from."""
     names = frozenset() if value is None else flow.values.symbols(value)
-    return frozenset(name for name in names if symbols.get(name) == "shared")
+    return frozenset(name for name in names if flow.symbols.get(name) == "shared")
 
 
 _PROXY_FENCES: Final = ("fence.proxy.async", "fence.proxy.async::generic")
 _WIDTH: Final = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
 
 
-def _proxy_fences(flow: _Flow, symbols: Mapping[str, str], notes: collections.Counter[str]) -> Iterator[Diagnostic]:
+def _proxy_fences(flow: _Flow) -> Iterator[Diagnostic]:
     """Shared memory that this thread wrote with ordinary stores, and a bulk store reads, without a fence between."""
     reads = {one.place: one for one in flow.of(*_STORES, *_PEER)}
     if not reads:
@@ -258,7 +261,7 @@ def _proxy_fences(flow: _Flow, symbols: Mapping[str, str], notes: collections.Co
         shared = opcode.startswith(
             ("st.shared", "st.volatile.shared", "st.weak.shared", "stmatrix", "st.relaxed.shared")
         )
-        shared |= opcode.startswith("st.") and bool(_shared_roots(flow, event.values[0], symbols))
+        shared |= opcode.startswith("st.") and bool(_shared_roots(flow, event.values[0]))
         if opcode.startswith("st") and shared and not opcode.startswith(("st.async", "st.bulk")):
             if not event.statement.predicate:
                 writes[place] = event
@@ -276,12 +279,16 @@ def _proxy_fences(flow: _Flow, symbols: Mapping[str, str], notes: collections.Co
     for number, found in steps.items():
         held = set(entering[number])
         for _, what, place in found:
-            if what == "write":
-                held.add(place)
-            elif what == "fence":
-                held.clear()
-            else:
-                yield from _unfenced(flow, reads[place], [writes[w] for w in sorted(held)], symbols, notes)
+            if what == "read":
+                yield from _unfenced(flow, reads[place], [writes[w] for w in sorted(held)])
+            _step(held, what, place)
+
+
+def _step(held: set[Place], what: str, place: Place) -> None:
+    if what == "write":
+        held.add(place)
+    elif what == "fence":
+        held.clear()
 
 
 def _on_every_path(function: Function, steps: Mapping[int, list[tuple[int, str, Place]]]) -> list[frozenset[Place]]:
@@ -290,40 +297,27 @@ def _on_every_path(function: Function, steps: Mapping[int, list[tuple[int, str, 
     entering = [everything if block.before else frozenset[Place]() for block in function.blocks]
     if entering:
         entering[0] = frozenset()
-    todo = collections.deque(range(len(function.blocks)))
-    queued = set(todo)
-    while todo:
-        number = todo.popleft()
-        queued.discard(number)
-        held = set(entering[number])
+
+    def leaving(number: int, entered: frozenset[Place]) -> frozenset[Place]:
+        held = set(entered)
         for _, what, place in steps.get(number, ()):
-            if what == "write":
-                held.add(place)
-            elif what == "fence":
-                held.clear()
-        for after in function.blocks[number].after:
-            left = entering[after] & held
-            if left != entering[after]:
-                entering[after] = frozenset(left)
-                if after not in queued:
-                    todo.append(after)
-                    queued.add(after)
-    return entering
+            _step(held, what, place)
+        return frozenset(held)
+
+    return function.settled(entering, leaving, operator.and_)
 
 
-def _unfenced(
-    flow: _Flow, read: _Known, writes: list[Event], symbols: Mapping[str, str], notes: collections.Counter[str]
-) -> Iterator[Diagnostic]:
+def _unfenced(flow: _Flow, read: _Known, writes: list[Event]) -> Iterator[Diagnostic]:
     source = read.value("source")
     if not writes or source is None:
         return
-    roots, size = _shared_roots(flow, source, symbols), read.constant("size")
+    roots, size = _shared_roots(flow, source), read.constant("size")
     sure, doubtful = [], []
     for write in writes:
         value = write.values[0]
         if value is None:
             continue
-        same = _shared_roots(flow, value, symbols)
+        same = _shared_roots(flow, value)
         if value.base == source.base and (write.block == read.event.block or flow.values.is_fixed(source)):
             width = _WIDTH.get(write.statement.opcode.rpartition(".")[2].lstrip("bufs"), STORE_UNIT)
             if value.offset + width > source.offset and (size is None or value.offset < source.offset + size):
@@ -342,11 +336,11 @@ def _unfenced(
     yield flow.broken("proxy_fence", read, text, "membar / fence: fence.proxy", fix=fix, warning=not sure)
 
 
-def _groups(flow: _Flow, notes: collections.Counter[str]) -> Iterator[Diagnostic]:
+def _groups(flow: _Flow) -> Iterator[Diagnostic]:
     """Stores that no commit or no wait follows on any path."""
     if not flow.function.entry or flow.calls:
         if flow.of(*_STORES):
-            notes["bulk stores whose commit or wait may be in another function"] += 1
+            flow.notes["bulk stores whose commit or wait may be in another function"] += 1
         return
     for rule, row, verb, fix in (
         (
@@ -377,7 +371,7 @@ def _cluster_size(function: Function) -> int | None:
     return size
 
 
-def _multicast(flow: _Flow, notes: collections.Counter[str]) -> Iterator[Diagnostic]:
+def _multicast(flow: _Flow) -> Iterator[Diagnostic]:
     """Loads into several CTAs: their barriers are initialised for the whole cluster, and the CTAs are there."""
     loads = [one for one in flow.of(*_LOADS) if "multicast" in one.chosen]
     size = _cluster_size(flow.function)
@@ -394,7 +388,7 @@ def _multicast(flow: _Flow, notes: collections.Counter[str]) -> Iterator[Diagnos
             yield flow.broken("multicast_mask", one, text, "cp.async.bulk.tensor: ctaMask", fix=fix)
         before = [init for init in inits if flow.comes_to(init.place, one.place)]
         if not before or flow.calls:
-            notes["multicast loads whose barrier is initialised elsewhere"] += 1
+            flow.notes["multicast loads whose barrier is initialised elsewhere"] += 1
             continue
         ready = [
             w
@@ -430,7 +424,7 @@ def _multicast(flow: _Flow, notes: collections.Counter[str]) -> Iterator[Diagnos
             yield flow.broken("multicast_scope", one, text, "fence.mbarrier_init", fix=fix)
 
 
-def _tensormaps(flow: _Flow, symbols: Mapping[str, str], notes: collections.Counter[str]) -> Iterator[Diagnostic]:
+def _tensormaps(flow: _Flow) -> Iterator[Diagnostic]:
     """Maps that the kernel changes: released after the change, acquired before the use."""
     copies, replaced = flow.of("tensormap.cp_fenceproxy"), flow.of("tensormap.replace")
     releases = [*copies, *flow.of("fence.proxy.tensormap.release")]
@@ -446,15 +440,15 @@ def _tensormaps(flow: _Flow, symbols: Mapping[str, str], notes: collections.Coun
             yield flow.broken("tensormap_release", one, text, "membar / fence: fence.proxy.tensormap", fix=fix)
             break
     changed = [one.value("destination") for one in copies]
-    changed += [v for one in replaced if not _shared_roots(flow, v := one.value("map"), symbols)]
+    changed += [v for one in replaced if not _shared_roots(flow, v := one.value("map"))]
     roots = [flow.values.roots(value) for value in changed if value is not None]
     for one in flow.of(*_MAP_USES):
         address = one.value("map" if one.row == "prefetch.tensormap" else "tensor")
         if address is None:
-            notes["maps at addresses that are known at run time"] += 1
+            flow.notes["maps at addresses that are known at run time"] += 1
             continue
         mine = flow.values.roots(address)
-        if not any(mine & other for other in roots) or _is_parameter(mine, symbols):
+        if not any(mine & other for other in roots) or _is_parameter(mine, flow.symbols):
             continue
         before = [a for a in acquires if flow.comes_to(a.place, one.place)]
         held = [a.value("map") for a in before]
@@ -463,7 +457,7 @@ def _tensormaps(flow: _Flow, symbols: Mapping[str, str], notes: collections.Coun
         others = {value for value in changed if value is not None and value != address}
         accounted = all(v is not None and (v.base == address.base or v in others) for v in held)
         if before and not (accounted and address in changed):
-            notes["uses of changed maps whose acquire fence names another register"] += 1
+            flow.notes["uses of changed maps whose acquire fence names another register"] += 1
             continue
         text = (
             f"{one.event.statement.opcode} uses a map that the kernel changes (line "
@@ -530,49 +524,37 @@ def check_program(
     counts: collections.Counter[str] = collections.Counter()
     notes: collections.Counter[str] = collections.Counter()
     for function in program.functions:
-        found += _check_function(function, program, target, made, counts, notes)
+        flow = _Flow(function, Values(function, _WANTED), program.symbols, made, notes)
+        found += _check_function(flow, target, program.version, counts)
     listed = tuple(f"{count} x {note}" for note, count in sorted(notes.items()))
     always = "what other threads and CTAs do between two instructions of a thread"
     return ProgramReport(target, program.version, tuple(found), dict(counts), (*listed, always))
 
 
-def _check_function(
-    function: Function,
-    program: Program,
-    target: str,
-    maps: Mapping[int, TensorMap],
-    counts: collections.Counter[str],
-    notes: collections.Counter[str],
-) -> list[Diagnostic]:
-    values = Values(function, _WANTED)
-    known: list[_Known] = []
+_RULES: Final = (_expected_bytes, _proxy_fences, _groups, _multicast, _tensormaps)
+
+
+def _check_function(flow: _Flow, target: str, version: Version, counts: collections.Counter[str]) -> list[Diagnostic]:
     found: list[Diagnostic] = []
-    calls = False
-    flow = _Flow(function, known, values, False)
-    for event in values.events:
+    for event in flow.values.events:
         statement = event.statement
         if statement.opcode.startswith("call"):
-            calls |= not any(part.strip("() ").startswith(_HARMLESS) for part in statement.operands)
+            flow.calls |= not any(part.strip("() ").startswith(_HARMLESS) for part in statement.operands)
         if not statement.opcode.startswith(JUDGED):
             continue
-        matched = _known_of(event, program.symbols)
+        matched = _known_of(event, flow.symbols)
         if matched is None:
-            notes[f"{statement.opcode}: no row of the instruction table covers it"] += 1
+            flow.notes[f"{statement.opcode}: no row of the instruction table covers it"] += 1
             continue
         one, examined = matched
-        known.append(one)
+        flow.known.append(one)
         counts[one.row] += 1
-        for broken in examined.check_target(target, program.version):
+        for broken in examined.check_target(target, version):
             text = f"{statement.opcode}: {broken.message}"
             found.append(flow.broken(broken.rule, one, text, str(examined.form and examined.form.section)))
-        if one.row in ("load", "store", "reduce", "prefetch") and not maps:
-            notes["tensor copies: their bytes and their box are in the map, which is made at run time"] += 1
-    flow.calls = calls
-    if calls:
-        notes["functions that call others: what needs the whole function is not judged in them"] += 1
-    found += _expected_bytes(flow, maps, notes)
-    found += _proxy_fences(flow, program.symbols, notes)
-    found += _groups(flow, notes)
-    found += _multicast(flow, notes)
-    found += _tensormaps(flow, program.symbols, notes)
+        if one.row in ("load", "store", "reduce", "prefetch") and not flow.maps:
+            flow.notes["tensor copies: their bytes and their box are in the map, which is made at run time"] += 1
+    if flow.calls:
+        flow.notes["functions that call others: what needs the whole function is not judged in them"] += 1
+    found += itertools.chain.from_iterable(rule(flow) for rule in _RULES)
     return sorted(found, key=lambda one: int(str(one.facts["line"])))

@@ -8,10 +8,11 @@ scope 7, so that a register's width can be read from its name as everywhere in t
 from __future__ import annotations
 
 import bisect
+import collections
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from cute_py.argument_checks import expect, record
 from cute_py.errors import ParseError, given
@@ -34,6 +35,8 @@ _WORD = re.compile(r"[\w$]+")
 _CLASSES: Final = {"pred": "p", "f32": "f", "f64": "fd", "b128": "rq"}
 _BY_WIDTH: Final = {"8": "rs", "16": "rs", "32": "r", "64": "rd"}
 _BRANCHES: Final = ("bra", "brx", "ret", "exit", "trap")
+
+Held = TypeVar("Held")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,26 @@ class Function:
         """All instructions, in the order of the text."""
         for block in self.blocks:
             yield from block.statements
+
+    def settled(
+        self, entering: list[Held], leaving: Callable[[int, Held], Held], joined: Callable[[Held, Held], Held]
+    ) -> list[Held]:
+        """`entering`, what holds at the beginning of each block, joined with what leaves the blocks before it, until
+        nothing changes."""
+        todo = collections.deque(range(len(self.blocks)))
+        queued = set(todo)
+        while todo:
+            number = todo.popleft()
+            queued.discard(number)
+            left = leaving(number, entering[number])
+            for after in self.blocks[number].after:
+                held = joined(entering[after], left)
+                if held != entering[after]:
+                    entering[after] = held
+                    if after not in queued:
+                        todo.append(after)
+                        queued.add(after)
+        return entering
 
 
 @record

@@ -10,6 +10,7 @@ instructions that are no arithmetic.
 from __future__ import annotations
 
 import collections
+import operator
 import re
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
@@ -213,17 +214,5 @@ def _reaching(function: Function, again: set[str]) -> tuple[dict[str, int], list
         made.append(last)
     gone = [sum(places[name] for name in last) for last in made]
     bits = [sum(last.values()) for last in made]
-    entering = [0] * len(made)
-    todo = collections.deque(range(len(made)))
-    queued = set(todo)
-    while todo:
-        number = todo.popleft()
-        queued.discard(number)
-        leaving = (entering[number] & ~gone[number]) | bits[number]
-        for after in function.blocks[number].after:
-            if leaving & ~entering[after]:
-                entering[after] |= leaving
-                if after not in queued:
-                    todo.append(after)
-                    queued.add(after)
+    entering = function.settled([0] * len(made), lambda n, held: (held & ~gone[n]) | bits[n], operator.or_)
     return dict(places), entering
