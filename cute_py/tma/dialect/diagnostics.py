@@ -121,13 +121,13 @@ def check_tile(extents: Sequence[int]) -> list[Diagnostic]:
 
 
 def check_operands(
-    rank: int, coordinates: int, dtypes: tuple[DType, DType], coordinate_type: str = "index", index_type: str = "index"
+    rank: int, coordinates: int, dtypes: tuple[DType, DType], coordinate_type: str = "index"
 ) -> list[Diagnostic]:
     """Stage 2: as many coordinates as modes, of the memref's index type; one element type in view and tensor."""
     names = " vs ".join(mlir_type(dtype) for dtype in dtypes)
     return broken(
         (coordinates != rank, "coordinates", f"expects {rank} coordinates, but got {coordinates}"),
-        (coordinate_type != index_type, "coordinate_type", "expects CoordType is same as memref index type"),
+        (coordinate_type != "index", "coordinate_type", "expects CoordType is same as memref index type"),
         (dtypes[0] != dtypes[1], "types", f"view elementType not equal with tensor element type: {names}"),
     )
 

@@ -74,7 +74,6 @@ def stage6_text(copy: TracedCopy, arch: str | None = None) -> str:
     Raises:
         EmissionError: `arch` does not have the instruction.
     """
-    n = names_of(copy)
     is_load = copy.direction == "load"
     title = f"reduce ({copy.reduce_kind})" if copy.direction == "reduce" else copy.direction
     lines = [f"{_rebind_text(copy, made)} // {made.step.role}" for made in texts.rebind_of(copy)]
@@ -89,14 +88,10 @@ def stage6_text(copy: TracedCopy, arch: str | None = None) -> str:
         lines += ["// ---- writes of the tile become visible to the asynchronous proxy", fence]
     for box in range(copy.num_boxes):
         held = box_operands(copy, box)
-        for name, base, start in held.changed(f"_{box}"):
-            lines.append(f"add.s32 %r_{name[1:]}, %r_{base[1:]}, {start};")
-        address = f"%rd_{held.address.removeprefix(f'%{n.small}_')}"
-        if held.offset:
-            lines.append(f"add.s64 {address}, {address.removesuffix(f'_{box}')}, {held.offset};")
+        lines += held.moved("add.s32 %r_{}, %r_{}, {};", "add.s64 %rd_{}, %rd_{}, {};")
         which = f", box {box} of {copy.num_boxes}" if copy.num_boxes > 1 else ""
-        coords = [f"%r_{name[1:]}" for name in held.coords]
-        lines += [f"// ---- TMA bulk-tensor {copy.rank}D {title}{which}", _instruction(copy, coords, address, arch)]
+        operands = [f"%r_{name}" for name in held.coords], f"%rd_{held.address}"
+        lines += [f"// ---- TMA bulk-tensor {copy.rank}D {title}{which}", _instruction(copy, *operands, arch)]
     if not is_load:
         lines += [ptx("bulk.commit_group"), ptx("bulk.wait_group", read=True, operands={"groups": 0})]
     return "\n".join(lines)

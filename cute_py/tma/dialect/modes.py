@@ -24,8 +24,9 @@ from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.gpu.kernels.copy_op import CACHE_POLICY
 from cute_py.tma.atom.op import Op
-from cute_py.tma.descriptor.formats import Im2ColWideMode
+from cute_py.tma.descriptor.formats import FORMATS, Im2ColWideMode
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide
+from cute_py.tma.emulator.values import REDUCTIONS
 
 __all__ = [
     "CACHE_MODES",
@@ -125,19 +126,9 @@ class ReductionTypes:
     source: str = "measured on NVIDIA H200, driver 580.159.04"
 
 
-_INTEGERS: Final = ("uint32", "int32", "uint64")
-_ADDS: Final = (*_INTEGERS, "float16", "bfloat16", "float32", "float64", "tfloat32")
-_ORDERED: Final = (*_INTEGERS, "int64", "float16", "bfloat16")
-
-REDUCTION_TYPES: Final[tuple[ReductionTypes, ...]] = (
-    ReductionTypes(TmaReduceKind.ADD, _ADDS),
-    ReductionTypes(TmaReduceKind.MIN, _ORDERED),
-    ReductionTypes(TmaReduceKind.MAX, _ORDERED),
-    ReductionTypes(TmaReduceKind.INC, ("uint32",)),
-    ReductionTypes(TmaReduceKind.DEC, ("uint32",)),
-    ReductionTypes(TmaReduceKind.AND, _INTEGERS),
-    ReductionTypes(TmaReduceKind.OR, _INTEGERS),
-    ReductionTypes(TmaReduceKind.XOR, _INTEGERS),
+REDUCTION_TYPES: Final[tuple[ReductionTypes, ...]] = tuple(
+    ReductionTypes(kind, tuple(dict.fromkeys(FORMATS[data_type].dtypes[0] for data_type in REDUCTIONS[kind.ptx])))
+    for kind in TmaReduceKind
 )
 """In the order of the enum's numbers."""
 

@@ -359,27 +359,30 @@ def stage3_legacy_text(copy: TracedCopy, witness: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BoxOperands:
-    """The operands of one box's instruction: names of the coordinates, inner first, with what each adds to the tile's;
-    the shared address, and its bytes from the tile's start."""
+    """The operands of the instruction of box number `box`, without their `%`: the coordinates, inner first, with what
+    each adds to the tile's; the shared address, and its bytes from the tile's start."""
 
+    box: int
     coords: tuple[str, ...]
     origins: tuple[int, ...]
     address: str
     offset: int
 
-    def changed(self, suffix: str) -> list[tuple[str, str, int]]:
-        """(name, name without the box's number, what is added) of each coordinate that is not the tile's own."""
-        pairs = zip(self.coords, self.origins, strict=True)
-        return [(name, name.removesuffix(suffix), start) for name, start in pairs if start]
+    def moved(self, coordinate: str, address: str) -> list[str]:
+        """An instruction for each operand that is not the tile's own: {0} is the operand, {1} the tile's, {2} what is
+        added."""
+        rows = [(coordinate, name, start) for name, start in zip(self.coords, self.origins, strict=True)]
+        rows.append((address, self.address, self.offset))
+        return [form.format(name, name.removesuffix(f"_{self.box}"), added) for form, name, added in rows if added]
 
 
 def box_operands(copy: TracedCopy, box: int, suffix: str = "") -> BoxOperands:
     """The operands of box number `box`; `suffix` comes after each coordinate's name."""
-    names = names_of(copy)
     origins, offset = copy.instruction_origin(box), copy.offsets[box]
-    coords = [f"{name}{suffix}{f'_{box}' if start else ''}" for name, start in zip(names.inner, origins, strict=True)]
-    address = f"%{names.small}_smem_{'dst' if copy.direction == 'load' else 'src'}"
-    return BoxOperands(tuple(coords), origins, f"{address}_{box}" if offset else address, offset)
+    places = zip(names_of(copy).inner, origins, strict=True)
+    coords = [f"{name[1:]}{suffix}{f'_{box}' if start else ''}" for name, start in places]
+    address = f"smem_{'dst' if copy.direction == 'load' else 'src'}"
+    return BoxOperands(box, tuple(coords), origins, f"{address}_{box}" if offset else address, offset)
 
 
 def im2col_offsets(copy: TracedCopy) -> tuple[str, ...]:
@@ -439,8 +442,11 @@ def call_operands(copy: TracedCopy, box: int) -> list[tuple[str, str]]:
     # The rows of gather4 and scatter4 are four instances of the outermost coordinate.
     before = n.coords if not copy.rows_by_index else (*n.coords, *n.coords[-1:] * 3)
     rows = enumerate(zip(held.coords, places, before, strict=False))  # of one coordinate, the inner axis
-    coords = [(f"i32 {coord}", f"coord[{i}]: {place} (was {was})") for i, (coord, place, was) in rows]
-    smem = (f"ptr addrspace(3) {held.address}", f"{'destination' if is_load else 'source'}: shared base address")
+    coords = [(f"i32 %{coord}", f"coord[{i}]: {place} (was {was})") for i, (coord, place, was) in rows]
+    smem = (
+        f"ptr addrspace(3) %{n.small}_{held.address}",
+        f"{'destination' if is_load else 'source'}: shared base address",
+    )
     descriptor = (
         f"ptr addrspace(1) %desc_{n.small}_ptr",
         f"{'source' if is_load else 'destination'}: TMA descriptor in global",
@@ -487,11 +493,8 @@ def stage4_text(copy: TracedCopy) -> str:
         "; coordinate order reversed to inner-axis-first (column-major)",
     ]
     for box in range(copy.num_boxes):
-        held = box_operands(copy, box, "_coord")
-        parts += [f"{name} = add i32 {base}, {start}" for name, base, start in held.changed(f"_{box}")]
-        if held.offset:
-            base = held.address.removesuffix(f"_{box}")
-            parts.append(f"{held.address} = getelementptr i8, ptr addrspace(3) {base}, i32 {held.offset}")
+        address = f"%{n.small}_{{}} = getelementptr i8, ptr addrspace(3) %{n.small}_{{}}, i32 {{}}"
+        parts += box_operands(copy, box, "_coord").moved("%{} = add i32 %{}, {}", address)
         passed = call_operands(copy, box)
         ends = [*[","] * (len(passed) - 1), ")"]
         called = [f"{operand}{end} ; {comment}" for (operand, comment), end in zip(passed, ends, strict=True)]
@@ -517,15 +520,12 @@ def stage5_text(copy: TracedCopy) -> str:
         rest = [f"%mbar_{n.small}", *(_typed(offset, "b16") for offset in im2col_offsets(copy)), *rest]
     for box in range(copy.num_boxes):
         held = box_operands(copy, box)
-        lines += [f"{name}:b32 = ADD32ri {base}:b32, {start}" for name, base, start in held.changed(f"_{box}")]
-        if held.offset:
-            base = held.address.removesuffix(f"_{box}")
-            lines.append(f"{held.address}:b64 = ADD64ri {base}:b64, {held.offset}")
         lines += [
+            *held.moved("%{}:b32 = ADD32ri %{}:b32, {}", f"%{n.small}_{{}}:b64 = ADD64ri %{n.small}_{{}}:b64, {{}}"),
             opcode_name(copy),
-            f"{held.address}:b64, ; {'destination' if is_load else 'source'} shared address (b64 SMEM ptr)",
+            f"%{n.small}_{held.address}:b64, ; {'destination' if is_load else 'source'} shared address (b64 SMEM ptr)",
             f"%desc_{n.small}:b64, ; descriptor address (b64 global ptr)",
-            f"{_list([f'{coord}:b32' for coord in held.coords])}{',' if rest else ''} ; coordinates, inner-axis first",
+            f"{_list([f'%{coord}:b32' for coord in held.coords])}{',' if rest else ''} ; coordinates, inner-axis first",
         ]
         if rest:
             lines.append(_list(rest) + (" ; completion barrier (b64 SMEM ptr)" if is_load else ""))

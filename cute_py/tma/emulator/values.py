@@ -63,12 +63,15 @@ def round_to_tf32(rows: Bytes) -> None:
     words[...] = np.where(nan, np.uint32(TF32_NAN), rounded)
 
 
-REDUCTIONS: Final[dict[str, frozenset[TensorMapDataType]]] = {
-    "add": frozenset((_T.UINT32, _T.INT32, _T.UINT64, _T.FLOAT16, _T.BFLOAT16, _T.FLOAT32, _T.FLOAT64))
-    | {_T.FLOAT32_FTZ, _T.TFLOAT32, _T.TFLOAT32_FTZ},
-    **dict.fromkeys(("min", "max"), frozenset((_T.UINT32, _T.INT32, _T.UINT64, _T.INT64, _T.FLOAT16, _T.BFLOAT16))),
-    **dict.fromkeys(("inc", "dec"), frozenset((_T.UINT32,))),
-    **dict.fromkeys(("and", "or", "xor"), frozenset((_T.UINT32, _T.INT32, _T.UINT64))),
+_INTEGERS: Final = (_T.UINT32, _T.INT32, _T.UINT64)
+_HALVES: Final = (_T.FLOAT16, _T.BFLOAT16)
+_FLOATS: Final = (_T.FLOAT32, _T.FLOAT64, _T.FLOAT32_FTZ, _T.TFLOAT32, _T.TFLOAT32_FTZ)
+
+REDUCTIONS: Final[dict[str, tuple[TensorMapDataType, ...]]] = {
+    "add": (*_INTEGERS, *_HALVES, *_FLOATS),
+    **dict.fromkeys(("min", "max"), (*_INTEGERS, _T.INT64, *_HALVES)),
+    **dict.fromkeys(("inc", "dec"), (_T.UINT32,)),
+    **dict.fromkeys(("and", "or", "xor"), _INTEGERS),
 }
 """Reduction -> the element formats on which it executes; on the others it traps."""
 
