@@ -122,10 +122,7 @@ def explain(thing: Thing, *operands: Thing) -> Explanation:
         return Explanation("\n".join(str(step) for step in steps(thing, *operands)))
     if isinstance(thing, str) and not (isinstance(thing, enum.Enum) or is_constant(thing)):
         return _of_text(thing)
-    for takes, text in _KINDS:
-        if takes(thing):
-            return Explanation(text(thing))
-    raise InvalidTypeError(f"no explanation of {type(thing).__name__} {given(thing)}", {"takes": _TAKES})
+    return next(Explanation(text(thing)) for takes, text in _KINDS if takes(thing))
 
 
 def _of_text(text: str) -> Explanation:
@@ -175,7 +172,7 @@ def readings_of(text: str) -> list[Reading]:
         readings = recognise(text)
         found += readings
         text = without(text, readings)
-    return found or read_demands(text)
+    return found or [*read_demands(text)]
 
 
 def _printed_atom(text: str) -> list[str]:
@@ -273,5 +270,6 @@ _KINDS: tuple[tuple[Callable[[Thing], bool], Callable[[Thing], str]], ...] = (
     (lambda thing: isinstance(thing, enum.Enum) and is_ours(type(thing)), member_text),
     (is_constant, lambda thing: constant_text(None, thing)),
     (lambda thing: is_ours(type(thing)), instance_text),
+    (lambda thing: True, _refuse),
 )
 """(does it take this object?, its text), the first that does; other kinds of objects are added here."""

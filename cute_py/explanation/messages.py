@@ -16,8 +16,6 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.explanation.readings import Reading, some
 from cute_py.tma.descriptor.limits import BY_NAME
 
-_TRITON: Final = "Triton, tensor descriptors"
-
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -38,12 +36,6 @@ def _at_least(numbers: Sequence[int]) -> str:
     width = numbers[1] if len(numbers) > 1 and numbers[1] else 1
     least = -(-16 // width)
     return f"a last block dimension of at least {least}: {least} elements x {width} bytes = {least * width} bytes"
-
-
-def _power(numbers: Sequence[int]) -> str:
-    return (
-        "powers of 2 for every block dimension (32, 64, 128, ...); let the descriptor fill what hangs over the tensor"
-    )
 
 
 def _box_row(numbers: Sequence[int]) -> str:
@@ -124,7 +116,9 @@ MESSAGES: Final[tuple[Message, ...]] = (
     Message(r"x[ _]offsets must be 1D|x offsets must have dtype", "gather offsets",
             "the rows of a gather are one vector of int16 or int32"),
     Message(r"Shape element ([0-9]) must be a power of 2", "power of 2",
-            "block dimension {0} is not a power of 2: Triton's own rule, the hardware takes 1 to 256", _power),
+            "block dimension {0} is not a power of 2: Triton's own rule, the hardware takes 1 to 256",
+            lambda _: "powers of 2 for every block dimension (32, 64, 128, ...); let the descriptor fill what hangs "
+            "over the tensor"),
     Message(r"expected ([0-9]+) offsets?, but got ([0-9]+)", "offsets",
             "the descriptor has {0} modes and {1} offsets were given: one for each mode, outermost first",
             lambda n: f"{n[0]} offsets"),
@@ -321,7 +315,7 @@ _PROGRAMS: Final = (
     ("undefined ", "the linker"),
 )
 """(what a text of a program has, the program), the first that fits."""
-_SOURCES: Final = {"Triton": "Triton, tensor descriptors", "CCCL": "libcu++, cuda::barrier", "": _TRITON}
+_SOURCES: Final = {**dict.fromkeys(("Triton", ""), "Triton, tensor descriptors"), "CCCL": "libcu++, cuda::barrier"}
 
 
 def _named(text: str) -> str:
@@ -343,12 +337,8 @@ def _context(text: str, match: re.Match[str]) -> list[str]:
     return lines
 
 
-def read_demands(text: str) -> list[Reading]:
+def read_demands(text: str) -> Iterator[Reading]:
     """What the messages of a text demand, where the table has none of them."""
-    return [*_demands(text)]
-
-
-def _demands(text: str) -> Iterator[Reading]:
     if not (_IS_ERROR.search(text) and _ABOUT_TMA.search(text)):
         return
     for line in some(re.finditer(r"[^\n]{8,500}", text), 200):

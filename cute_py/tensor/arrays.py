@@ -20,7 +20,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypedDict
@@ -217,14 +217,7 @@ def flat_view(array: NDArray[numpy.generic]) -> tuple[NDArray[numpy.generic], in
     size = array.dtype.itemsize
     if array.size == 0:
         return numpy.empty(0, array.dtype), 0
-    steps = []
-    for axis, step in enumerate(array.strides):
-        if step % size:
-            raise InvalidValueError(
-                f"stride {step} bytes of axis {axis} is not a multiple of the element's {size} bytes",
-                {"shape": array.shape, "strides": array.strides, "dtype": array.dtype},
-            )
-        steps.append(step // size)
+    steps = _in_elements(array.strides, size, {"shape": array.shape, "strides": array.strides, "dtype": array.dtype})
     low = sum(min(0, (n - 1) * s) for n, s in zip(array.shape, steps, strict=True))
     high = sum(max(0, (n - 1) * s) for n, s in zip(array.shape, steps, strict=True))
     from_low = array[(*[slice(None, None, -1) if s < 0 else slice(None) for s in steps], ...)]
@@ -310,16 +303,16 @@ def _from_cuda_interface(source: Any, info: Interface, dtype: DType | None) -> t
         raise InvalidTypeError(f"typestr {info['typestr']!r} does not hold {kind}")
     shape = tuple(int(n) for n in info["shape"])
     strides = info.get("strides")
-    steps = row_major(shape) if strides is None else _in_elements(strides, stored.itemsize, info)
+    facts = {"shape": info["shape"], "strides": strides, "typestr": info["typestr"]}
+    steps = row_major(shape) if strides is None else _in_elements(strides, stored.itemsize, facts)
     return _device(source, int(info["data"][0] or 0), kind, shape, steps)
 
 
-def _in_elements(strides: Sequence[int], size: int, info: Interface) -> tuple[int, ...]:
+def _in_elements(strides: Sequence[int], size: int, facts: Mapping[str, object]) -> tuple[int, ...]:
     for axis, step in enumerate(strides):
         if int(step) % size:
             raise InvalidValueError(
-                f"stride {int(step)} bytes of axis {axis} is not a multiple of the element's {size} bytes",
-                {"shape": info["shape"], "strides": strides, "typestr": info["typestr"]},
+                f"stride {int(step)} bytes of axis {axis} is not a multiple of the element's {size} bytes", facts
             )
     return tuple(int(step) // size for step in strides)
 
