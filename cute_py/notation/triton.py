@@ -35,7 +35,7 @@ from cute_py.layout.arguments import Shape
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout
-from cute_py.layout.linear import LinearLayout, linear
+from cute_py.layout.linear import LinearLayout, independent, linear
 from cute_py.layout.trees import modes
 
 Basis = tuple[int, ...]
@@ -207,12 +207,7 @@ class TritonLayout:
     @property
     def reached(self) -> int:
         """Elements of the tile that some index reaches, a power of two."""
-        pivots: list[int] = []
-        for column in self._columns(*self.sizes):
-            for pivot in pivots:
-                column = min(column, column ^ pivot)
-            pivots += [column] if column else []
-        return 1 << len(pivots)
+        return 1 << len(independent(self._columns(*self.sizes)))
 
     def facts(self) -> list[str]:
         """What is worth knowing of the bits: how often an element is held, by whom, what is contiguous, a swizzle."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from cute_py.atom.smem_descriptor import UNIT_BYTES, DescriptorKind, Major, SmemDescriptor
+from cute_py.atom.smem_descriptor import UNIT_BYTES, DescriptorKind, Major, SmemDescriptor, swizzled
 from cute_py.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def operand_bytes(memory: Array, descriptor: int, major: Major, extent: int, dep
     if fields.base_offset:
         raise InvalidValueError(f"a descriptor with the base offset {fields.base_offset}; only 0 is emulated")
     plain = not fields.swizzle
-    width = UNIT_BYTES << int(fields.swizzle)
+    width = fields.swizzle.row_bytes
     leading, stride = fields.leading * UNIT_BYTES, fields.stride * UNIT_BYTES
     size = bits // 8
     row, k = np.arange(extent)[:, None], np.arange(depth)[None, :]
@@ -81,8 +81,7 @@ def operand_bytes(memory: Array, descriptor: int, major: Major, extent: int, dep
         units = width // UNIT_BYTES
         at = (k % 8) * width + (k // 8) * deep + (unit % units) * UNIT_BYTES + (unit // units) * far
         at = at + row * size % UNIT_BYTES
-    address = at + fields.start * UNIT_BYTES
-    moved = address ^ ((address >> 3) & (0x70 & ((1 << 4 + int(fields.swizzle)) - 1)))
+    moved = swizzled(at + fields.start * UNIT_BYTES, fields.swizzle)
     raw = bytes_at(memory, moved, size, "an operand of wgmma")
     found: Array = raw.view(f"uint{bits}")[..., 0]
     return found
