@@ -29,6 +29,7 @@ from cute_py.argument_checks import expect, expect_fields, expect_integer, expec
 from cute_py.atom.smem_descriptor import SmemSwizzle, as_swizzle
 from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, LayoutError, given
+from cute_py.layout.swizzle import Swizzle
 from cute_py.tmem.axes import Axis, TCol, TLane, axis_name
 from cute_py.tmem.iters import Row
 from cute_py.tmem.tile_layout import Region, S, TileLayout
@@ -94,13 +95,8 @@ class ComposeLayout:
             place = expect_integer(place, "a place")
         elif place.dtype.kind not in "iu":
             raise InvalidTypeError(f"a place must be an integer, got ndarray {given(place)}")
-        units = place >> self.per_element
-        bits = (1 << self.swizzle_len) - 1
-        if self.swizzle_inner:
-            units = units ^ ((units & (bits << self.atom_len)) >> self.atom_len)
-        else:
-            units = units ^ ((units & bits) << self.atom_len)
-        return (units << self.per_element) | (place & ((1 << self.per_element) - 1))
+        shift = self.atom_len if self.swizzle_inner else -self.atom_len
+        return Swizzle(self.swizzle_len, self.per_element, shift)(place)
 
     def size(self) -> int:
         return self.tile.size()
