@@ -117,47 +117,36 @@ class Targets(enum.Enum):
     (True, False)
     """
 
-    ANY = "any architecture"
-    FROM_80 = "sm_80 or newer"
-    FROM_89 = "sm_89 or newer"
-    FROM_90 = "sm_90 or newer"
-    FROM_100 = "sm_100 or newer"
-    SPECIFIC_FROM_90 = "an a or f variant of sm_90 or newer"
-    SPECIFIC_FROM_100 = "an a or f variant of sm_100 or newer"
-    TMA_FULL = "an a or f variant of sm_100, sm_103 or sm_110"
-    TMEM_SPECIFIC = "sm_100a, sm_103a or sm_110a"
-    TMEM_INTEGER = "sm_100a or sm_110a"
-    TMEM_INPUT_SCALE = "an a or f variant of sm_100 or sm_103"
-    TMEM_REDUCING = "an a or f variant of sm_103 or sm_110"
-    ONLY_103A = "sm_103a"
-    ONLY_90A = "sm_90a"
-    NOT_CONSUMER = "any architecture but sm_120 and sm_121"
-    CONSUMER_SPECIFIC = "an a or f variant of sm_120 or sm_121"
+    _value_: str
+    _holds: Callable[[int, str], bool]
+    """Of a target's number and suffix."""
+
+    ANY = "any architecture", lambda n, s: True
+    FROM_80 = "sm_80 or newer", lambda n, s: n >= 80
+    FROM_89 = "sm_89 or newer", lambda n, s: n >= 89
+    FROM_90 = "sm_90 or newer", lambda n, s: n >= 90
+    FROM_100 = "sm_100 or newer", lambda n, s: n >= 100
+    SPECIFIC_FROM_90 = "an a or f variant of sm_90 or newer", lambda n, s: n >= 90 and s != ""
+    SPECIFIC_FROM_100 = "an a or f variant of sm_100 or newer", lambda n, s: n >= 100 and s != ""
+    TMA_FULL = "an a or f variant of sm_100, sm_103 or sm_110", lambda n, s: n in (100, 103, 110) and s != ""
+    TMEM_SPECIFIC = "sm_100a, sm_103a or sm_110a", lambda n, s: n in (100, 103, 110) and s == "a"
+    TMEM_INTEGER = "sm_100a or sm_110a", lambda n, s: n in (100, 110) and s == "a"
+    TMEM_INPUT_SCALE = "an a or f variant of sm_100 or sm_103", lambda n, s: n in (100, 103) and s != ""
+    TMEM_REDUCING = "an a or f variant of sm_103 or sm_110", lambda n, s: n in (103, 110) and s != ""
+    ONLY_103A = "sm_103a", lambda n, s: (n, s) == (103, "a")
+    ONLY_90A = "sm_90a", lambda n, s: (n, s) == (90, "a")
+    NOT_CONSUMER = "any architecture but sm_120 and sm_121", lambda n, s: n not in (120, 121)
+    CONSUMER_SPECIFIC = "an a or f variant of sm_120 or sm_121", lambda n, s: n in (120, 121) and s != ""
+
+    def __new__(cls, text: str, holds: Callable[[int, str], bool]) -> Targets:
+        made = object.__new__(cls)
+        made._value_, made._holds = text, holds
+        return made
 
     def has(self, target: Target) -> bool:
         """Whether `target` is in this set."""
         expect(target, Target, "a target")
-        return _HAS[self](target.number, target.suffix)
-
-
-_HAS: dict[Targets, Callable[[int, str], bool]] = {
-    Targets.ANY: lambda number, suffix: True,
-    Targets.FROM_80: lambda number, suffix: number >= 80,
-    Targets.FROM_89: lambda number, suffix: number >= 89,
-    Targets.FROM_90: lambda number, suffix: number >= 90,
-    Targets.FROM_100: lambda number, suffix: number >= 100,
-    Targets.SPECIFIC_FROM_90: lambda number, suffix: number >= 90 and suffix != "",
-    Targets.SPECIFIC_FROM_100: lambda number, suffix: number >= 100 and suffix != "",
-    Targets.TMA_FULL: lambda number, suffix: number in (100, 103, 110) and suffix != "",
-    Targets.TMEM_SPECIFIC: lambda number, suffix: number in (100, 103, 110) and suffix == "a",
-    Targets.TMEM_INTEGER: lambda number, suffix: number in (100, 110) and suffix == "a",
-    Targets.TMEM_INPUT_SCALE: lambda number, suffix: number in (100, 103) and suffix != "",
-    Targets.TMEM_REDUCING: lambda number, suffix: number in (103, 110) and suffix != "",
-    Targets.ONLY_103A: lambda number, suffix: (number, suffix) == (103, "a"),
-    Targets.ONLY_90A: lambda number, suffix: (number, suffix) == (90, "a"),
-    Targets.NOT_CONSUMER: lambda number, suffix: number not in (120, 121),
-    Targets.CONSUMER_SPECIFIC: lambda number, suffix: number in (120, 121) and suffix != "",
-}
+        return self._holds(target.number, target.suffix)
 
 
 def expect_version(value: object) -> Version:
