@@ -215,41 +215,7 @@ class L2Policy:
     value: int
 
 
-EVICT_NORMAL, EVICT_FIRST, EVICT_LAST = [L2Policy(f"L2::{name}", value) for name, value in CACHE_POLICY.items()]
-
-
-class CacheMode(Enum):
-    """How a copy uses the caches: PTX's cache operators, and the three eviction priorities by name.
-
-    >>> CacheMode.CG.policy, hex(CacheMode.CS.policy.value)
-    (None, '0x12f0000000000000')
-    """
-
-    CA = "ca"
-    CG = "cg"
-    CS = "cs"
-    LU = "lu"
-    CV = "cv"
-    WB = "wb"
-    WT = "wt"
-    EVICT_NORMAL = "evict_normal"
-    EVICT_FIRST = "evict_first"
-    EVICT_LAST = "evict_last"
-
-    @property
-    def row(self) -> CacheModeRow:
-        """What loads and stores make of this mode."""
-        return next(row for row in CACHE_MODES if row.mode is self)
-
-    @property
-    def policy(self) -> L2Policy | None:
-        """The L2 policy that the copy carries, or None."""
-        return self.row.policy
-
-    @property
-    def cache_hint(self) -> int | None:
-        """The operand of `.L2::cache_hint`, or None where the instruction takes none."""
-        return None if self.policy is None else self.policy.value
+_NORMAL, _FIRST, _LAST = [L2Policy(f"L2::{name}", value) for name, value in CACHE_POLICY.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,18 +229,49 @@ class CacheModeRow:
     reason: str
 
 
-CACHE_MODES: Final[tuple[CacheModeRow, ...]] = (
-    CacheModeRow(CacheMode.CA, True, False, None, "all levels; a TMA copy bypasses L1, L2 caches as usual"),
-    CacheModeRow(CacheMode.CG, True, True, None, "L2 only, which is what a TMA copy does"),
-    CacheModeRow(CacheMode.CS, True, True, EVICT_FIRST, "accessed once: first to be evicted"),
-    CacheModeRow(CacheMode.LU, True, False, EVICT_FIRST, "last use: first to be evicted"),
-    CacheModeRow(CacheMode.CV, True, False, None, "volatile; L2 is coherent, nothing to ask for"),
-    CacheModeRow(CacheMode.WB, False, True, None, "write back, L2's default"),
-    CacheModeRow(CacheMode.WT, False, True, None, "write through to system memory; a TMA store has no such form"),
-    CacheModeRow(CacheMode.EVICT_NORMAL, True, True, EVICT_NORMAL, "by name"),
-    CacheModeRow(CacheMode.EVICT_FIRST, True, True, EVICT_FIRST, "by name"),
-    CacheModeRow(CacheMode.EVICT_LAST, True, True, EVICT_LAST, "by name"),
-)
+class CacheMode(Enum):
+    """How a copy uses the caches: PTX's cache operators, and the three eviction priorities by name.
+
+    >>> CacheMode.CG.policy, hex(CacheMode.CS.policy.value)
+    (None, '0x12f0000000000000')
+    """
+
+    _value_: str
+    _row: CacheModeRow
+
+    CA = "ca", True, False, None, "all levels; a TMA copy bypasses L1, L2 caches as usual"
+    CG = "cg", True, True, None, "L2 only, which is what a TMA copy does"
+    CS = "cs", True, True, _FIRST, "accessed once: first to be evicted"
+    LU = "lu", True, False, _FIRST, "last use: first to be evicted"
+    CV = "cv", True, False, None, "volatile; L2 is coherent, nothing to ask for"
+    WB = "wb", False, True, None, "write back, L2's default"
+    WT = "wt", False, True, None, "write through to system memory; a TMA store has no such form"
+    EVICT_NORMAL = "evict_normal", True, True, _NORMAL, "by name"
+    EVICT_FIRST = "evict_first", True, True, _FIRST, "by name"
+    EVICT_LAST = "evict_last", True, True, _LAST, "by name"
+
+    def __new__(cls, name: str, loads: bool, stores: bool, policy: L2Policy | None, reason: str) -> CacheMode:
+        made = object.__new__(cls)
+        made._value_, made._row = name, CacheModeRow(made, loads, stores, policy, reason)
+        return made
+
+    @property
+    def row(self) -> CacheModeRow:
+        """What loads and stores make of this mode."""
+        return self._row
+
+    @property
+    def policy(self) -> L2Policy | None:
+        """The L2 policy that the copy carries, or None."""
+        return self.row.policy
+
+    @property
+    def cache_hint(self) -> int | None:
+        """The operand of `.L2::cache_hint`, or None where the instruction takes none."""
+        return None if self.policy is None else self.policy.value
+
+
+CACHE_MODES: Final[tuple[CacheModeRow, ...]] = tuple(mode.row for mode in CacheMode)
 """The mapping is a choice of this library: the TMA Atoms reference page names the attribute only.
 Operators: PTX ISA 9.0, Cache Operators."""
 
