@@ -14,7 +14,7 @@ Source: cute/atom/mma_traits_sm{61,70,75,80,89,90,120,120_sparse}.hpp, mma_trait
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from cute_py.atom.element_types import GAUSS_COMPLEX, ElementType, SparseElement, element_type, type_text
@@ -23,24 +23,7 @@ from cute_py.atom.template_name import Arguments, Parameter, static_assert
 from cute_py.dtypes import DType, as_dtype
 from cute_py.layout import Layout, size
 
-SHORT: Final[Mapping[str, str]] = {
-    "F16": "float16",
-    "BF16": "bfloat16",
-    "TF32": "tfloat32",
-    "F32": "float32",
-    "F64": "float64",
-    "C64": "complex128",
-    "S8": "int8",
-    "U8": "uint8",
-    "S4": "int4",
-    "U4": "uint4",
-    "U1": "uint1",
-    "S16": "int16",
-    "S32": "int32",
-    "E4M3": "float8_e4m3fn",
-    "E5M2": "float8_e5m2",
-}
-"""Element types as the names of operations abbreviate them."""
+_COMPLEX: Final = {"C64": as_dtype("complex128"), "GC64": GAUSS_COMPLEX}
 
 _WARP: Final = static_layout(32, 1)
 _THREAD: Final = static_layout(1, 0)
@@ -54,19 +37,16 @@ def short_type(name: str) -> DType:
     >>> short_type("BF16")
     DType('bfloat16')
     """
-    return GAUSS_COMPLEX if name == "GC64" else as_dtype(SHORT[name])
+    return _COMPLEX.get(name) or as_dtype(name)
 
 
-@functools.cache
-def ptx_type(element: ElementType) -> str:
-    """An element type as PTX abbreviates it.
+def ptx_type(name: str) -> str:
+    """The type of an abbreviation in the name of an operation as PTX writes it: of a complex one that of its parts.
 
-    >>> ptx_type(as_dtype("bfloat16")), ptx_type(as_dtype("int4")), ptx_type(as_dtype("float8_e4m3fn"))
-    ('bf16', 's4', 'e4m3')
+    >>> ptx_type("BF16"), ptx_type("U1"), ptx_type("C64")
+    ('bf16', 'b1', 'f64')
     """
-    stored = element.stored if isinstance(element, SparseElement) else element
-    short = next(k for k, v in SHORT.items() if v == stored.name)
-    return {"u1": "b1"}.get(short.lower(), short.lower())
+    return {"U1": "b1", "C64": "f64", "GC64": "f64"}.get(name, name.lower())
 
 
 @functools.lru_cache(maxsize=256)
@@ -117,7 +97,7 @@ def _plain(operation: MmaOperation, values: Arguments) -> MmaAtom:
 
 def _row(arch: str, m: int, n: int, k: int, letters: tuple[str, ...], suffix: str = "", op: str = "") -> MmaOperation:
     name = f"{op or arch.upper()}_{m}x{n}x{k}_{''.join(letters)}_TN{suffix}"
-    d, a, b, c = (ptx_type(short_type(x)) if x not in ("C64", "GC64") else "f64" for x in letters)
+    d, a, b, c = map(ptx_type, letters)
     tail = {"_SATURATE": ".satfinite", "_ANDPOPC": ".and.popc", "_XORPOPC": ".xor.popc"}.get(suffix, "")
     ptx = f"mma.sync.aligned.m{m}n{n}k{k}.row.col.{d}.{a}.{b}.{c}{tail}"
     if letters[0] == "C64":

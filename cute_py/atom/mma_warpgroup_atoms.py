@@ -129,7 +129,7 @@ def _rows(n: int, letters: tuple[str, str, str], sparse: bool, family: str) -> I
     parameters = (*_MAJORS, *parameters) if bits == 16 else parameters
     parameters = (*parameters, _SELECTOR) if sparse else parameters
     form = "mma_async.sp" if sparse else "mma_async"
-    types = ".".join(ptx_type(short_type(x)) for x in letters)
+    types = ".".join(map(ptx_type, letters))
     ptx = f"wgmma.{form}.sync.aligned.m64n{n}k{k}.{types}"
     for operands in ("SS", "RS"):
         for suffix in ("", "_SATURATE") if integer else ("",):

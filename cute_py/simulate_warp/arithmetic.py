@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from cute_py.dtypes import as_dtype
+from cute_py.dtypes import DType, as_dtype
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,22 +40,14 @@ if TYPE_CHECKING:
 
 # ---- elements --------------------------------------------------------------------------------------------------------
 
-TYPES: Final[Mapping[str, str]] = {
-    "f16": "float16",
-    "bf16": "bfloat16",
-    "tf32": "tfloat32",
-    "f32": "float32",
-    "f64": "float64",
-    "e4m3": "float8_e4m3fn",
-    "e5m2": "float8_e5m2",
-    "s8": "int8",
-    "u8": "uint8",
-    "s4": "int4",
-    "u4": "uint4",
-    "b1": "uint1",
-    "s32": "int32",
-}
-"""Element types as PTX abbreviates them."""
+
+def dtype_named(kind: str) -> DType:
+    """An element type as PTX abbreviates it.
+
+    >>> dtype_named("e4m3"), dtype_named("b1")
+    (DType('float8_e4m3fn'), DType('uint1'))
+    """
+    return as_dtype("uint1" if kind == "b1" else kind)
 
 
 def element_width(kind: str) -> int:
@@ -64,7 +56,7 @@ def element_width(kind: str) -> int:
     >>> element_width("bf16"), element_width("b1")
     (16, 1)
     """
-    return as_dtype(TYPES[kind]).bits
+    return dtype_named(kind).bits
 
 
 def as_elements(words: Array, bits: int) -> Array:
@@ -101,7 +93,7 @@ def numbers_of(raw: Array, kind: str) -> Array:
     >>> numbers_of(np.array([0x3F80, 0xC000], np.uint32), "bf16"), numbers_of(np.array([15, 7], np.uint32), "s4")
     (array([ 1., -2.]), array([-1,  7]))
     """
-    row = as_dtype(TYPES[kind])
+    row = dtype_named(kind)
     if row.kind in ("int", "uint"):
         found = raw.astype(np.int64)
         return np.where(found >> row.bits - 1 != 0, found - (1 << row.bits), found) if row.kind == "int" else found
@@ -121,7 +113,7 @@ def bits_of_numbers(numbers: Array, kind: str) -> Array:
     >>> hex(bits_of_numbers(np.array([np.nan]), "f16")[0])
     '0x7fff'
     """
-    row = as_dtype(TYPES[kind])
+    row = dtype_named(kind)
     with np.errstate(over="ignore", invalid="ignore"):
         if row.kind in ("int", "uint"):
             return (numbers.astype(np.int64) & ((1 << row.bits) - 1)).astype(np.uint32)

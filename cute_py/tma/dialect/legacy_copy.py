@@ -12,7 +12,6 @@ the image of shared memory there if it is not 0, a store reads its tile from the
 from __future__ import annotations
 
 import math
-from typing import Final
 
 from cute_py.argument_checks import expect_choice
 from cute_py.diagnostics import Diagnostic
@@ -27,15 +26,6 @@ __all__ = ["legacy_ptx"]
 THREADS = 128
 ENTRY = "copy_tile"
 _SWIZZLE_MASK = {TensorMapSwizzle.NONE: 0, TensorMapSwizzle.B32: 1, TensorMapSwizzle.B64: 3, TensorMapSwizzle.B128: 7}
-_REFUSED: Final = {
-    "legacy_direction": "a reduction in global memory has no bulk form before sm_90, and none is emitted here",
-    "legacy_mode": "mode {s.mode} is not emitted for architectures without TMA",
-    "legacy_type": "{s.dtype}: elements of less than a byte are not emitted for architectures without TMA",
-    "legacy_swizzle": "swizzle {s.swizzle.name} is not emitted for architectures without TMA",
-    "legacy_row": "rows of the box must be a multiple of 4 bytes",
-    "legacy_places": "the boxes of this atom have an order of their own in shared memory",
-}
-"""Rule -> its text; `s` is the copy."""
 
 
 def granule_bytes(copy: TracedCopy, kind: str) -> int:
@@ -46,15 +36,17 @@ def granule_bytes(copy: TracedCopy, kind: str) -> int:
 def check_legacy(copy: TracedCopy) -> list[Diagnostic]:
     """Why this copy has no code here: a reduction, a mode other than tile, sub-byte elements, odd rows."""
     box, bits = copy.box, copy.dtype.bits
-    judged = {
-        "legacy_direction": copy.direction == "reduce",
-        "legacy_mode": copy.mode != "tile",
-        "legacy_type": bits % 8,
-        "legacy_swizzle": copy.swizzle not in _SWIZZLE_MASK,
-        "legacy_row": box[-1] * bits // 8 % 4,
-        "legacy_places": not copy.is_regular,
-    }
-    return [Diagnostic(rule, text=_REFUSED[rule].format(s=copy)) for rule, is_broken in judged.items() if is_broken]
+    no_bulk = "a reduction in global memory has no bulk form before sm_90, and none is emitted here"
+    beside = "not emitted for architectures without TMA"
+    rows = (
+        ("legacy_direction", copy.direction == "reduce", no_bulk),
+        ("legacy_mode", copy.mode != "tile", f"mode {copy.mode} is {beside}"),
+        ("legacy_type", bits % 8, f"{copy.dtype}: elements of less than a byte are {beside}"),
+        ("legacy_swizzle", copy.swizzle not in _SWIZZLE_MASK, f"swizzle {copy.swizzle.name} is {beside}"),
+        ("legacy_row", box[-1] * bits // 8 % 4, "rows of the box must be a multiple of 4 bytes"),
+        ("legacy_places", not copy.is_regular, "the boxes of this atom have an order of their own in shared memory"),
+    )
+    return [Diagnostic(rule, text=text) for rule, is_broken, text in rows if is_broken]
 
 
 def _locate(copy: TracedCopy, granule: int) -> list[str]:
