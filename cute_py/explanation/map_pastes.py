@@ -23,7 +23,7 @@ from cute_py.tma.descriptor.formats import FORMATS
 from cute_py.tma.descriptor.hazards import hazards
 from cute_py.tma.descriptor.limits import SWIZZLE_SPAN, bounds
 from cute_py.tma.descriptor.read import MAX_TEXT, read_map
-from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapTiled
+from cute_py.tma.descriptor.request import ENUM_OF, TensorMap, TensorMapIm2col, TensorMapTiled
 from cute_py.tma.descriptor.violations import find_changes, violations
 
 Value: TypeAlias = int | str | tuple[int, ...]
@@ -318,20 +318,10 @@ def _number(item: str) -> int | None:
     return total
 
 
-_TILED_ORDER: Final = (
-    "map", "data_type", "rank", "global_address", "global_dim", "global_strides", "box_dim", "element_strides",
-    "interleave", "swizzle", "l2_promotion", "oob_fill",
-)  # fmt: skip
-_IM2COL_ORDER: Final = (
-    "map", "data_type", "rank", "global_address", "global_dim", "global_strides", "pixel_box_lower_corner",
-    "pixel_box_upper_corner", "channels_per_pixel", "pixels_per_column", "element_strides", "interleave", "swizzle",
-    "l2_promotion", "oob_fill",
-)  # fmt: skip
-
-
 def _positional(parts: Sequence[Value], im2col: bool) -> dict[str, Value] | None:
     """Arguments in the driver's order; a binding may leave out the map, which is its result."""
-    order: tuple[str, ...] = _IM2COL_ORDER if im2col else _TILED_ORDER
+    first, *others = (TensorMapIm2col if im2col else TensorMapTiled).FIELDS
+    order = ("map", first, "rank", *others)
     if len(parts) == len(order) - 1:
         order = order[1:]
     return dict(zip(order, parts, strict=False)) if len(parts) == len(order) else None
@@ -480,11 +470,7 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
     if not isinstance(rank, int) or not 0 <= rank <= 64:
         rank = len(box) if isinstance(box, tuple) else len(dims) if isinstance(dims, tuple) else 0
     im2col = "pixels_per_column" in fields and "channels_per_pixel" in fields
-    values: dict[str, object] = {
-        name: fields[name]
-        for name in ("data_type", "interleave", "swizzle", "l2_promotion", "oob_fill")
-        if name in fields
-    }
+    values: dict[str, object] = {name: fields[name] for name in ENUM_OF if name in fields}
     values.setdefault("data_type", 1)
     address = fields.get("global_address")
     values["global_address"] = address if isinstance(address, int) else 1 << 20
