@@ -410,13 +410,8 @@ def _parameters(form: Form) -> tuple[Parameter, ...]:
 
 
 def _typical(form: Form) -> tuple[str, ...]:
-    element = {
-        "TF32": "tfloat32_t",
-        "F16BF16": "half_t",
-        "S8": "int8_t",
-        "F8F6F4": "float_e4m3_t",
-        "MXF8F6F4": "float_e4m3_t",
-    }.get(form.kind, "float_e2m1_t")
+    small = "float_e4m3_t" if form.kind.endswith("F8F6F4") else "float_e2m1_t"
+    element = {"TF32": "tfloat32_t", "F16BF16": "half_t", "S8": "int8_t"}.get(form.kind, small)
     abc = () if form.interleaved else (element, element, "int32_t" if form.kind == "S8" else "float")
     factor = ("float_ue8m0_t",) if form.block_scaled else ()
     vector = ("64" if form.sparse else "32",) if form.kind.startswith("MXF4") else ()
