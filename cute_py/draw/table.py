@@ -156,17 +156,17 @@ def shown(count: int, limit: int = AXIS_LIMIT) -> list[int | None]:
     return [*range(max(limit - tail - 1, 1)), None, *range(count - tail, count)]
 
 
-def shown_around(count: int, limit: int, wanted: Sequence[int], edge: int = TAIL) -> list[int | None]:
+def shown_around(count: int, limit: int, wanted: Sequence[int]) -> list[int | None]:
     """Indices of an axis that are drawn where `wanted` ones, the most important first, must be seen; None for gaps.
 
-    The first and the last `edge` indices are kept too, and the neighbours of the wanted ones.
+    The first and the last three indices are kept too, and the neighbours of the wanted ones.
 
-    >>> shown_around(100, 16, [50, 51], edge=2)
-    [0, 1, None, 48, 49, 50, 51, 52, 53, None, 98, 99]
+    >>> shown_around(100, 16, [50, 51])
+    [0, 1, 2, None, 48, 49, 50, 51, 52, 53, None, 97, 98, 99]
     """
     if count <= limit:
         return list(range(count))
-    ends = {*range(min(edge, count)), *range(max(count - edge, 0), count)}
+    ends = {*range(min(TAIL, count)), *range(max(count - TAIL, 0), count)}
     room = max(limit - len(ends) - 4, 1)  # The gaps, at most: between three groups and the ends.
     picked: set[int] = set()
     for index in [*dict.fromkeys(wanted), *(i + d for d in (1, -1, 2, -2) for i in dict.fromkeys(wanted))]:

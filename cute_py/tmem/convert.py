@@ -11,7 +11,6 @@ In tensor memory CuTe counts one lane as 1 << 16 columns of 32 bits; tile layout
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from cute_py.argument_checks import expect, expect_integer
@@ -34,18 +33,8 @@ LANE = 1 << 16
 """Columns of 32 bits in one lane step of a CuTe tensor-memory layout."""
 
 
-def mode_shape(layout: Layout | ComposedLayout) -> tuple[int, ...]:
-    """Sizes of the top-level modes: the shape that the converted tile has.
-
-    >>> from cute_py.tmem.convert import mode_shape
-    >>> mode_shape(Layout(((2, 4), 8)))
-    (8, 8)
-    """
-    return tuple(math.prod(_numbers(mode)) for mode in modes(layout.shape))
-
-
 def from_cute(layout: Layout | ComposedLayout) -> TileLayout | ComposeLayout:
-    """The tile layout with the same function, on the axis `m`; its shape is `mode_shape(layout)`.
+    """The tile layout with the same function, on the axis `m`; its shape has the sizes of the top-level modes.
 
     A swizzle in front of a plain offset acts on elements; in front of `smem_ptr_flag(bits)` it acts on bytes.
 

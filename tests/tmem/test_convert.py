@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cute_py.errors import InvalidTypeError, TmemError
 from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout
 from cute_py.layout.recast import smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle
@@ -26,7 +27,6 @@ from cute_py.tmem import (
     tmem_datapath_layout,
     to_cute,
 )
-from cute_py.tmem.convert import mode_shape
 from tests.tmem.layouts import rows, shapes_of
 
 
@@ -46,14 +46,14 @@ def coordinates(shape: tuple[int, ...]) -> Any:
 @given(cute_layouts())
 def test_from_cute_is_the_same_function(layout: Layout) -> None:
     tile = from_cute(layout)
-    shape = mode_shape(layout)
+    shape = tuple(map(int, product_each(layout.shape)))
     for coord in coordinates(shape):
         assert tile.apply(coord, shape)["m"] == int(layout(*coord))
 
 
 @given(cute_layouts())
 def test_and_back(layout: Layout) -> None:
-    shape = mode_shape(layout)
+    shape = tuple(map(int, product_each(layout.shape)))
     back = to_cute(from_cute(layout), shape)
     for coord in coordinates(shape):
         assert int(back(*coord)) == int(layout(*coord))

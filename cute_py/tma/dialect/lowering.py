@@ -107,13 +107,13 @@ def _rebind_text(copy: TracedCopy, made: texts.Replacement) -> str:
     return f"{text.rpartition(', ')[0]}, {value};"
 
 
-def wait_text(parity: str = "%r_parity", barrier: str = "%rd_mbar") -> str:
+def wait_text() -> str:
     """The consumer's wait in PTX: it ends when the phase of that parity is complete, all its arrivals and bytes in.
 
     >>> print(wait_text().splitlines()[1])
     mbarrier.try_wait.parity.shared.b64 %p_done, [%rd_mbar], %r_parity;
     """
-    operands = {"barrier": f"[{barrier}]", "parity": parity, "done": "%p_done"}
+    operands = {"barrier": "[%rd_mbar]", "parity": "%r_parity", "done": "%p_done"}
     waits = ptx("mbarrier.try_wait.parity", spaces="shared", operands=operands)
     return "\n".join(["$wait:", waits, "@!%p_done bra $wait;"])
 
