@@ -23,11 +23,23 @@ from cute_py.layout.layout import (
     coprofile_of,
     coshape_of,
     domain_of,
+    in_numbers,
     make,
     on_axis,
     shape_of,
 )
-from cute_py.layout.leaf import Int, Recorder, leaf_text, mode_text, trunc_div
+from cute_py.layout.leaf import (
+    STATIC,
+    STATIC_ONE,
+    STATIC_ZERO,
+    Int,
+    Recorder,
+    Undecided,
+    check_result,
+    leaf_text,
+    mode_text,
+    trunc_div,
+)
 from cute_py.layout.trees import at, is_underscore, leaves, modes, unwrap
 
 
@@ -106,6 +118,65 @@ def complement_of(layout: Layout, target: Tree, record: Recorder | None = None) 
     return make(unwrap(out_shape), unwrap(out_stride), layout._assumptions)
 
 
+def complement_numbers(shape: Any, stride: Any, target: Any) -> tuple[Any, Any]:
+    """`complement_of` public trees of known numbers below a public size or flat shape; the trees come out public.
+
+    Raises:
+        Undecided: strides that have no order, or an offset that is met twice.
+    """
+    if type(shape) is tuple:
+        steps = leaves(stride)
+        moving = [(d, s) for d, s in zip(steps, leaves(shape), strict=True)]
+    else:
+        moving = [(stride, shape)]
+    moving = [m for m in moving if (type(m[0]) is not Int or m[0] != 0) and (type(m[1]) is not Int or m[1] != 1)]
+    if len(moving) > 1:
+        if any(type(d) is not Int for d, _ in moving):
+            raise Undecided
+        moving.sort(key=itemgetter(0))
+    elif not moving and type(target) is tuple:
+        raise Undecided
+    out_shape, out_stride = [], []
+    end, end_static = 1, True
+    for step, s in moving:
+        d, static = step | 0, end_static and type(step) is Int
+        if d <= 0 or end <= 0 or (static and d < end):
+            raise Undecided
+        gap = d // end
+        if not static or gap != 1:
+            out_shape.append(STATIC[gap] if static else gap)
+            out_stride.append(STATIC[end] if end_static else check_result(end))
+        end = d * (s | 0)
+        end_static = type(step) is type(s) is Int
+    if end <= 0:
+        raise Undecided
+    for size in coalesced_ceil_div(modes(target), end, end_static):
+        if type(size) is not Int or size != 1:
+            out_shape.append(size)
+            out_stride.append(STATIC[end] if end_static else check_result(end))
+            end *= size | 0
+            end_static = end_static and type(size) is Int
+    if len(out_shape) < 2:
+        return (out_shape[0], out_stride[0]) if out_shape else (STATIC_ONE, STATIC_ZERO)
+    return tuple(out_shape), tuple(out_stride)
+
+
+def coalesced_ceil_div(target: Any, end: int, static: bool) -> list[int]:
+    """`coalesced_shape(ceil_div_of(target, end))` of public sizes: what is left of `end` goes on to the next size, and
+    neighbours that are both static or both run-time are one."""
+    out: list[int] = []
+    for size in target:
+        n, both = size | 0, static and type(size) is Int
+        if n <= 0:
+            raise Undecided
+        part = -(-n // end)
+        end, static = -(-end // n), both
+        if out and (type(out[-1]) is Int) == both:
+            part *= out.pop() | 0
+        out.append(STATIC[part] if both else check_result(part))
+    return out
+
+
 def _by_axis(layout: Layout, profile: Tree, target: Tree) -> Layout:
     parts = []
     for path in axis_paths(profile):
@@ -134,6 +205,8 @@ def complement(layout: LayoutLike, cotarget: Shaped | None = None) -> Layout:
         return layout  # type: ignore[return-value]
     inner = layout if type(layout) is Layout else domain_of(layout)
     if type(cotarget) is Int:
+        if inner._known and (found := in_numbers(complement_numbers, *inner._public, cotarget)):  # type: ignore[misc]
+            return found
         return complement_of(inner, cotarget.real)
     profile = coprofile_of(inner._stride)
     if cotarget is not None:

@@ -44,11 +44,11 @@ def crd2idx(coord: IntCoordinate, shape: Shaped, stride: Tree | None = None) -> 
         return shape(coord)
     if stride is None:
         return to_public(crd2idx_horner(coordinate(coord), to_internal(shape)))
-    if type(coord) is int and are_numbers(shape, stride):  # without a leaf object
+    if type(coord) is int and are_numbers(shape, stride) is not None:  # without a leaf object
         offset = offset_of_int(coord, shape, stride)
         if offset and MIN_INTEGER <= offset <= MAX_INTEGER:
             return offset
-    elif type(coord) is tuple and are_numbers(shape, stride):
+    elif type(coord) is tuple and are_numbers(shape, stride) is not None:
         found = offset_of_tuple(coord, shape, stride)
         if found is not None and MIN_INTEGER <= found[0] <= MAX_INTEGER:
             return int.__new__(Int, found[0]) if found[1] else found[0]

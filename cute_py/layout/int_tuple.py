@@ -20,7 +20,6 @@ from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER
 from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, StaticAssertError, given
 from cute_py.layout.arguments import Coordinate, IntTuple, LayoutLike, Leaf, Shape, Shaped, Tree
 from cute_py.layout.leaf import (
-    KNOWN,
     MAX_DEPTH,
     STATIC_ZERO,
     Dynamic,
@@ -271,27 +270,33 @@ def is_run_time_zero(stride: Tree) -> bool:
     return last != () and not (type(last) is Int and last == 0)
 
 
-def are_numbers(shape: Any, stride: Any, depth: int = 0) -> bool:
+def are_numbers(shape: Any, stride: Any, depth: int = 0) -> bool | None:
     """Are two public trees a shape and a stride of numbers that the algebra takes as they are, of one profile and in
-    their ranges? It is False too for trees that only a closer look can judge."""
+    their ranges? None if they are not, or if only a closer look can judge; else whether all of them are known."""
     if type(shape) is not tuple:
-        if type(shape) in KNOWN and type(stride) in KNOWN:
-            return 0 <= shape <= MAX_INTEGER >= stride >= MIN_INTEGER  # type: ignore[no-any-return]
-        return is_taken(shape) and is_taken(stride)
-    if type(stride) is not tuple or len(shape) != len(stride) or depth > MAX_DEPTH:
-        return False
+        shape, stride = (shape,), (stride,)
+    elif type(stride) is not tuple or len(shape) != len(stride) or depth > MAX_DEPTH:
+        return None
+    known: bool | None = True
     for i, s in enumerate(shape):
         d = stride[i]
         kind, other = type(s), type(d)
         if (kind is int or kind is Int) and (other is int or other is Int):
             if not 0 <= s <= MAX_INTEGER >= d >= MIN_INTEGER:
-                return False
+                return None
         elif kind is tuple or other is tuple:
-            if not are_numbers(s, d, depth + 1):
-                return False
-        elif not (is_taken(s) and is_taken(d)):
-            return False
-    return True
+            if kind is not tuple:
+                return None
+            inner = are_numbers(s, d, depth + 1)
+            if not inner:
+                if inner is None:
+                    return None
+                known = False
+        elif is_taken(s) and is_taken(d):
+            known = False
+        else:
+            return None
+    return known
 
 
 def compact_numbers(shape: Any, number: int = 1, static: bool = True, depth: int = 0) -> tuple[Tree, int, bool] | None:
@@ -420,7 +425,7 @@ def depth(thing: Shaped, *mode: int) -> Int:
     return Int(depth_of(at(_shape_of(thing), mode)))
 
 
-def _known_product(tree: tuple[Any, ...], depth: int = 0) -> tuple[int, bool] | None:
+def known_product(tree: tuple[Any, ...], depth: int = 0) -> tuple[int, bool] | None:
     """(product, is it static?) of a public tree; None where only a closer look gives it: it has anything but `Int` and
     int, a 0 (a static one decides the product, a run-time one does not), or numbers beyond the range."""
     number, static = 1, True
@@ -431,7 +436,7 @@ def _known_product(tree: tuple[Any, ...], depth: int = 0) -> tuple[int, bool] | 
         elif type(x) is Int:
             number *= x.real
         else:
-            part = _known_product(x, depth + 1) if type(x) is tuple and depth < MAX_DEPTH else None
+            part = known_product(x, depth + 1) if type(x) is tuple and depth < MAX_DEPTH else None
             if part is None:
                 return None
             number *= part[0]
@@ -448,7 +453,7 @@ def size(thing: Shaped, *mode: int) -> Int | int:
     seen = getattr(thing, "_public", None)
     whole = seen[0] if type(seen) is tuple else thing
     if type(whole) is tuple and not mode:
-        known = _known_product(whole)
+        known = known_product(whole)
         if known is not None:
             return int.__new__(Int, known[0]) if known[1] else known[0]
     return to_public(product_of(at(_shape_of(thing), mode)))
@@ -479,7 +484,7 @@ def inner_product(a: Tree, b: Tree) -> Int | int:
     140
     """
 
-    if type(a) is tuple and are_numbers(a, b):  # without a leaf object
+    if type(a) is tuple and are_numbers(a, b) is not None:  # without a leaf object
         found = offset_of_tuple(a, a, b)
         if found is not None and MIN_INTEGER <= found[0] <= MAX_INTEGER:
             return int.__new__(Int, found[0]) if found[1] else found[0]

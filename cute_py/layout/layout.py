@@ -63,6 +63,7 @@ from cute_py.layout.leaf import (
     KNOWN,
     Dynamic,
     Int,
+    Undecided,
     check_results,
     coordinate,
     inner_tree,
@@ -132,24 +133,31 @@ class Layout:
     (11, 9, Layout((4,), (6,)))
     """
 
-    __slots__ = ("_assumptions", "_inner", "_public")
+    __slots__ = ("_assumptions", "_inner", "_known", "_public")
 
     _inner: tuple[Tree, Tree] | None
     """Shape and stride as internal trees, for the algebra: made at first use where the constructor was given public
     ones."""
     _public: tuple[IntTuple, Tree] | None
     """Shape and stride as users see them, for users and for offsets: made at first use of a result of the algebra."""
+    _known: bool
+    """Is every leaf of `_public` an `Int` or an int, so that the operations' second paths, without leaf objects, take
+    it? False too where nobody has looked."""
     _assumptions: Assumptions
 
     def __init__(self, shape: Shape, stride: Stride = None) -> None:
         self._assumptions = ()
         self._inner = None
-        if are_numbers(shape, stride):  # as nearly always: nothing to refuse, and nothing to convert yet
+        if stride is None or stride is LayoutLeft:
+            if (found := compact_numbers(shape)) is not None:
+                self._public = (shape, found[0])  # type: ignore[assignment]
+                self._known = True
+                return
+        elif (known := are_numbers(shape, stride)) is not None:  # nothing to refuse, and nothing to convert yet
             self._public = (shape, stride)  # type: ignore[assignment]
+            self._known = known
             return
-        if (stride is None or stride is LayoutLeft) and (found := compact_numbers(shape)) is not None:
-            self._public = (shape, found[0])  # type: ignore[assignment]
-            return
+        self._known = False
         changed: list[Tree] = []
         sizes = _checked_shape(to_internal(shape, 0, changed))
         self._public = None
@@ -230,12 +238,8 @@ class Layout:
         return to_public(crd2idx_of(coordinate(coord), self._shape, self._stride))
 
     def _sliced(self, coord: Coordinate) -> Layout:
-        """The modes that `coord` keeps, of the trees that there are already."""
-        shape, stride = self._public or self._inner  # type: ignore[misc]
-        kept = rearranged(slice_tree(coord, shape), slice_tree(coord, stride), self._assumptions)
-        if self._public is not None:
-            kept._public, kept._inner = kept._inner, None  # type: ignore[assignment]
-        return kept
+        """The modes that `coord` keeps."""
+        return regrouped(self, lambda tree: slice_tree(coord, tree))
 
     def __getitem__(self, mode: int) -> Layout:
         """Mode `mode` as a layout; a layout of an integer shape is its own only mode."""
@@ -249,7 +253,8 @@ class Layout:
         if not -len(shape) <= mode < len(shape):
             raise InvalidValueError(f"layout[{integer_text(mode)}]: {self} has {len(shape)} modes")
         part = _new(Layout)
-        part._public, part._inner, part._assumptions = (shape[mode], stride[mode]), None, self._assumptions  # type: ignore[index]
+        part._public = (shape[mode], stride[mode])  # type: ignore[index]
+        part._inner, part._known, part._assumptions = None, self._known, self._assumptions
         return part
 
     __iter__ = None
@@ -343,8 +348,38 @@ def rearranged(shape: Tree, stride: Tree, assumptions: Assumptions = ()) -> Layo
     layout = _new(Layout)
     layout._inner = (shape, stride)
     layout._public = None
+    layout._known = False
     layout._assumptions = assumptions
     return layout
+
+
+def of_numbers(shape: Tree, stride: Tree) -> Layout:
+    """A layout of public trees of known numbers, unchecked: what the second paths of the algebra come to."""
+    layout = _new(Layout)
+    layout._public = (shape, stride)  # type: ignore[assignment]
+    layout._inner = None
+    layout._known = True
+    layout._assumptions = ()
+    return layout
+
+
+def in_numbers(operation: Callable[..., tuple[Tree, Tree]], *operands: Any) -> Layout | None:
+    """The layout that a second path, for known numbers, comes to; None where the general path has to decide."""
+    try:
+        return of_numbers(*operation(*operands))
+    except (Undecided, LayoutError):
+        return None
+
+
+def regrouped(layout: Layout, change: Callable[[Tree], Tree]) -> Layout:
+    """A layout whose shape and stride are `change` of those of another: of the trees that it has already."""
+    if layout._public is None:
+        shape, stride = layout._inner  # type: ignore[misc]
+        return rearranged(change(shape), change(stride), layout._assumptions)
+    shape, stride = layout._public
+    part = of_numbers(change(shape), change(stride))
+    part._known, part._assumptions = layout._known, layout._assumptions
+    return part
 
 
 def make_layout(*parts: Shape | Tree | Major | Layout, stride: Stride = None) -> Layout:
@@ -369,6 +404,9 @@ def make_layout(*parts: Shape | Tree | Major | Layout, stride: Stride = None) ->
 
 def joined(parts: Sequence[Layout]) -> Layout:
     """One layout whose modes are the given layouts."""
+    if all(p._known for p in parts):
+        known: Any = [p._public for p in parts]
+        return of_numbers(tuple([t[0] for t in known]), tuple([t[1] for t in known]))
     notes = tuple([a for p in parts for a in p._assumptions])
     trees = [p._inner or p._trees() for p in parts]
     return rearranged(tuple([t[0] for t in trees]), tuple([t[1] for t in trees]), notes)
@@ -376,10 +414,15 @@ def joined(parts: Sequence[Layout]) -> Layout:
 
 def modes_of(layout: Layout) -> list[Layout]:
     """The modes as layouts; a layout of an integer shape is its own only mode."""
+    shape: Any
+    stride: Any
+    if layout._known:
+        shape, stride = layout._public  # type: ignore[misc]
+        return list(map(of_numbers, shape, stride)) if type(shape) is tuple else [layout]
     shape, stride = layout._inner or layout._trees()
     if type(shape) is not tuple:
         return [layout]
-    return list(map(rearranged, shape, stride, repeat(layout._assumptions)))  # type: ignore[arg-type]
+    return list(map(rearranged, shape, stride, repeat(layout._assumptions)))
 
 
 def make_ordered_layout(shape: Shape, order: Tree | Major) -> Layout:
@@ -601,14 +644,14 @@ def cosize(layout: LayoutLike, *mode: int) -> Int | int:
     _32
     """
     if type(layout) is Layout and not mode:
-        known = _known_extent(*(layout._public or layout._seen()))
+        known = known_extent(*(layout._public or layout._seen()))
         if known is not None:
             return int.__new__(Int, known[0]) if known[1] else known[0]
     inner = domain_of(layout)
     return to_public(product_of(coshape_of(at(inner._shape, mode), at(inner._stride, mode))))
 
 
-def _known_extent(shape: Tree, stride: Tree) -> tuple[int, bool] | None:
+def known_extent(shape: Tree, stride: Tree) -> tuple[int, bool] | None:
     """(1 + the largest offset, is it static?) of public trees; None where a leaf is neither `Int` nor int."""
     total, static = 1, True
     steps = leaves(stride)

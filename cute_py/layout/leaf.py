@@ -227,7 +227,7 @@ class Int(int):
         return format(int(self), spec) if spec[-1:] in tuple("bcdoxXneEfFgG%") else format(str(self), spec)
 
     def __add__(self, other: int) -> int:
-        return _combine(operator.add, self, other)
+        return STATIC[(self | 0) + (other | 0)] if type(other) is Int else _combine(operator.add, self, other)
 
     __radd__ = __add__
 
@@ -238,7 +238,7 @@ class Int(int):
         return _combine(operator.sub, other, self)
 
     def __mul__(self, other: int) -> int:
-        return _combine(operator.mul, self, other)
+        return STATIC[(self | 0) * (other | 0)] if type(other) is Int else _combine(operator.mul, self, other)
 
     __rmul__ = __mul__
 
@@ -267,10 +267,12 @@ class Int(int):
 Int.__repr__ = lru_cache(maxsize=4096)(Int.__repr__)  # type: ignore[method-assign]
 """Of a few numbers again and again: texts are looked up in half of the time that it takes to write them."""
 
-STATIC_ZERO: Final = Int(0)
-
 KNOWN: Final = (int, Int)
 """The types of known numbers, as users see them."""
+
+
+class Undecided(Exception):
+    """A second path, for known numbers, has met what only the general one decides, or refuses in its own words."""
 
 
 def check_result(number: int) -> int:
@@ -282,6 +284,20 @@ def check_result(number: int) -> int:
     if not MIN_RESULT <= number <= MAX_RESULT:
         raise LayoutError(f"a result is {integer_text(number)}; must be at most 2**256 in magnitude")
     return number
+
+
+class _Statics(dict[int, Int]):
+    """Plain integers -> `Int`. Those that sizes and strides mostly are have been made, which takes longer than to find
+    them; the others are made each time."""
+
+    def __missing__(self, number: int) -> Int:
+        return int.__new__(Int, number if MIN_RESULT <= number <= MAX_RESULT else check_result(number))
+
+
+STATIC: Final = _Statics({n: int.__new__(Int, n) for n in (*range(1025), *[1 << k for k in range(11, 65)])})
+
+STATIC_ZERO: Final = STATIC[0]
+STATIC_ONE: Final = STATIC[1]
 
 
 def check_results(tree: Tree) -> None:
@@ -578,7 +594,7 @@ def inner_tree(tree: Tree) -> Tree:
     """A public tree that was checked before -> internal."""
     if type(tree) is tuple:
         return tuple([x.real if type(x) is Int else Dynamic(x) if type(x) is int else inner_tree(x) for x in tree])
-    return tree.real if type(tree) is Int else internal_leaf(tree)
+    return tree.real if type(tree) is Int else Dynamic(tree) if type(tree) is int else internal_leaf(tree)
 
 
 def coordinate(tree: Shaped | Coordinate) -> Tree:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.arguments import IntTuple, Shape, Tree
-from cute_py.layout.layout import Layout, apply_to_inner, of_shapes, rearranged
+from cute_py.layout.layout import Layout, apply_to_inner, of_numbers, of_shapes, rearranged, regrouped
+from cute_py.layout.leaf import STATIC_ONE, STATIC_ZERO
 from cute_py.layout.trees import check_depth, check_mode, leaves, modes, unflatten_leaves
 
 MAX_RANK = 1 << 16
@@ -20,7 +21,7 @@ def _on_trees(f: Callable[[Tree], Tree], thing: Layout | Shape) -> Layout | IntT
     """Apply f to shape and stride of a layout alike, or to a bare tuple."""
     check_depth(thing)
     if type(thing) is Layout:
-        return rearranged(f(thing._shape), f(thing._stride), thing._assumptions)
+        return regrouped(thing, f)
     if isinstance(thing, (tuple, int)):
         return f(thing)  # type: ignore[return-value]
     return apply_to_inner(_on_inner_trees(f), thing)
@@ -140,9 +141,13 @@ def _extended(
     check_depth(thing)
     check_depth(x)
     if type(thing) is Layout:
-        extra = rearranged(1, 0) if x is None else x
+        extra = of_numbers(STATIC_ONE, STATIC_ZERO) if x is None else x
         if type(extra) is not Layout:
             raise InvalidTypeError(f"append and prepend to a layout take a layout, got {given(x)}")
+        if thing._known and extra._known:
+            shape, stride = thing._public  # type: ignore[misc]
+            more, steps = extra._public  # type: ignore[misc]
+            return of_numbers(_padded(shape, more, up_to_rank, front), _padded(stride, steps, up_to_rank, front))
         notes = thing._assumptions + extra._assumptions
         return rearranged(
             _padded(thing._shape, extra._shape, up_to_rank, front),

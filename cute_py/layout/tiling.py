@@ -18,14 +18,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 from cute_py.errors import InvalidTypeError, StaticAssertError
 from cute_py.layout.arguments import LayoutLike, Leaf, Shaped, Tiler, Tree
-from cute_py.layout.coalesce import coalesced
-from cute_py.layout.complement import complement, complement_of
-from cute_py.layout.composition import compose_layouts, tiler_text
-from cute_py.layout.int_tuple import ceil_div_of, compact_left, compact_order, product_of
+from cute_py.layout.coalesce import coalesced, coalesced_numbers
+from cute_py.layout.complement import complement, complement_numbers, complement_of
+from cute_py.layout.composition import compose_layouts, composed_numbers, tiler_text
+from cute_py.layout.int_tuple import ceil_div_of, compact_left, compact_order, known_product, product_of
 from cute_py.layout.layout import (
     Layout,
     LayoutLeft,
@@ -34,16 +34,28 @@ from cute_py.layout.layout import (
     coprofile_of,
     coshape_of,
     domain_of,
+    in_numbers,
     joined,
+    known_extent,
     make,
     modes_of,
     of_layouts,
-    rearranged,
+    regrouped,
     shape_of,
 )
-from cute_py.layout.leaf import to_internal, to_public, tree_text, trunc_mod
+from cute_py.layout.leaf import KNOWN, STATIC, Int, Undecided, to_internal, to_public, tree_text, trunc_mod
 from cute_py.layout.modes import append
-from cute_py.layout.trees import check_depth, is_underscore, leaves, map_leaves, modes, rank_of, zip2_by, zip_pairs
+from cute_py.layout.trees import (
+    check_depth,
+    is_underscore,
+    last_leaf,
+    leaves,
+    map_leaves,
+    modes,
+    rank_of,
+    zip2_by,
+    zip_pairs,
+)
 
 
 def guide_of(tiler: Tiler) -> Tree:
@@ -61,6 +73,46 @@ def _by_mode(operation: Callable[[Layout, Tiler], Layout], layout: Layout, tiler
     return joined([operation(p, t) for p, t in zip(parts, tiler, strict=False)] + parts[len(tiler) :])
 
 
+def _tile_numbers(tile: Any) -> tuple[Any, Any]:
+    """The public shape and stride of a tile of known numbers: of a layout, or of the layout of a size."""
+    if type(tile) in KNOWN:
+        tile = Layout(tile)
+    if type(tile) is not Layout or not tile._known:
+        raise Undecided
+    return tile._public  # type: ignore[return-value]
+
+
+def _divided_numbers(shape: Any, stride: Any, tiler: Any) -> tuple[Any, Any]:
+    """`logical_divide` of public trees of known numbers, which come out public."""
+    if type(tiler) is tuple:
+        shapes, strides = modes(shape), modes(stride)
+        rest = len(tiler)
+        if rest > len(shapes):
+            raise Undecided
+        pairs = [_divided_numbers(shapes[i], strides[i], t) for i, t in enumerate(tiler)]
+        return (*[p[0] for p in pairs], *shapes[rest:]), (*[p[1] for p in pairs], *strides[rest:])
+    if is_underscore(tiler):
+        return shape, stride
+    tile, step = _tile_numbers(tiler)
+    flat, steps = coalesced_numbers(shape, stride, True)
+    last = last_leaf(shape)
+    whole = coalesced_numbers(shape, stride)[0] if last == () or (type(last) is Int and last == 1) else flat
+    rest, rest_step = complement_numbers(tile, step, whole)
+    return composed_numbers(flat, steps, (tile, rest), (step, rest_step))
+
+
+def _multiplied_numbers(shape: Tree, stride: Tree, tiler: Any) -> tuple[Any, Any]:
+    """`logical_product` of public trees of known numbers, which come out public."""
+    tile, step = _tile_numbers(tiler)
+    copies, span = known_product(modes(shape)), known_extent(tile, step)
+    if copies is None or span is None:
+        raise Undecided
+    total = copies[0] * span[0]
+    rest = complement_numbers(shape, stride, STATIC[total] if copies[1] and span[1] else total)
+    size, jump = composed_numbers(*coalesced_numbers(*rest, True), tile, step)
+    return (shape, size), (stride, jump)
+
+
 @of_layouts
 def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
     """Every mode that the tiler names becomes (tile, rest).
@@ -71,6 +123,8 @@ def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
     if type(layout) is not Layout:
         return apply_to_inner(logical_divide, layout, tiler)
     check_depth(tiler)
+    if layout._known and (found := in_numbers(_divided_numbers, *layout._public, tiler)):  # type: ignore[misc]
+        return found
     if isinstance(tiler, Layout):
         whole = coalesced(*(layout._inner or layout._trees()))[0]
         return compose_layouts(layout, joined([tiler, complement_of(tiler, whole)]))
@@ -84,8 +138,7 @@ def zipped(layout: Layout, tiler: Tiler) -> Layout:
     if type(layout) is not Layout:  # a product with a composed tiler
         raise InvalidTypeError("modes of a composed layout are not zipped; use logical_product", {"layout": layout})
     guide = guide_of(tiler)
-    shape, stride = layout._inner or layout._trees()
-    return rearranged(zip2_by(shape, guide), zip2_by(stride, guide), layout._assumptions)
+    return regrouped(layout, lambda tree: zip2_by(tree, guide))
 
 
 @of_layouts
@@ -107,8 +160,7 @@ def unpacked(layout: Layout, first: bool, second: bool) -> Layout:
         a, b = modes(tree)
         return (*(a if first and rank_of(a) > 1 else (a,)), *(b if second and rank_of(b) > 1 else (b,)))
 
-    shape, stride = layout._inner or layout._trees()
-    return rearranged(spread(shape), spread(stride), layout._assumptions)
+    return regrouped(layout, spread)
 
 
 @of_layouts
@@ -162,6 +214,8 @@ def logical_product(block: Layout, tiler: Tiler) -> Layout:
     if type(block) is not Layout:
         return apply_to_inner(logical_product, block, tiler)
     check_depth(tiler)
+    if block._known and (found := in_numbers(_multiplied_numbers, *block._public, tiler)):  # type: ignore[misc]
+        return found
     if isinstance(tiler, Layout):
         span = product_of(block._shape) * product_of(coshape_of(tiler._shape, tiler._stride))
         profile = coprofile_of(block._stride)
@@ -215,8 +269,8 @@ def _interleaved(block: Layout, tiler: LayoutLike, first: int) -> Layout:
     tiler = domain_of(tiler)
     rank = max(len(modes(block._shape)), len(modes(tiler._shape)))
     result = logical_product(append(block, None, rank), append(tiler, None, rank))
-    a, b = modes_of(result)[:: 1 - 2 * first]
-    return rearranged(zip_pairs(a._shape, b._shape), zip_pairs(a._stride, b._stride), a._assumptions + b._assumptions)
+    order = slice(None, None, 1 - 2 * first)
+    return regrouped(result, lambda tree: zip_pairs(*tree[order]))  # type: ignore[index]
 
 
 @of_layouts
