@@ -124,12 +124,11 @@ def complement_numbers(shape: Any, stride: Any, target: Any) -> tuple[Any, Any]:
     Raises:
         Undecided: strides that have no order, or an offset that is met twice.
     """
-    if type(shape) is tuple:
-        steps = leaves(stride)
-        moving = [(d, s) for d, s in zip(steps, leaves(shape), strict=True)]
-    else:
-        moving = [(stride, shape)]
-    moving = [m for m in moving if (type(m[0]) is not Int or m[0] != 0) and (type(m[1]) is not Int or m[1] != 1)]
+    moving, sizes = [], leaves(shape)
+    for i, d in enumerate(leaves(stride)):
+        s = sizes[i]
+        if (d != 0 or type(d) is int) and (s != 1 or type(s) is int):
+            moving.append((d, s))
     if len(moving) > 1:
         if any(type(d) is not Int for d, _ in moving):
             raise Undecided

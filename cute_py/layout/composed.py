@@ -43,13 +43,12 @@ class ComposedLayout(Immutable):
     Sw<2,0,3> o _0 o (8,8):(8,1) 8
     """
 
-    __slots__ = ("_offset", "inner", "offset", "outer")
+    __slots__ = ("inner", "offset", "outer")
     _state = operator.attrgetter("outer", "offset", "inner")
 
     outer: Any
     offset: Any
     inner: Any
-    _offset: Tree
 
     def __init__(self, outer: OffsetFunction, offset: Leaf, inner: OffsetFunction) -> None:
         if not callable(outer) or not callable(inner):
@@ -57,10 +56,16 @@ class ComposedLayout(Immutable):
                 "ComposedLayout takes (outer, offset, inner); outer and inner must be functions of an offset",
                 {"outer": given(outer), "inner": given(inner)},
             )
+        if type(offset) is not Int:
+            to_internal(offset)  # which refuses what is no offset
         _put_outer(self, outer)
-        _put_internal(self, offset.real if type(offset) is Int else to_internal(offset))
         _put_offset(self, offset)
         _put_inner(self, inner)
+
+    @property
+    def _offset(self) -> Tree:
+        """The offset as an internal leaf."""
+        return to_internal(self.offset)
 
     @property
     def domain(self) -> Layout | ComposedLayout:
@@ -174,9 +179,7 @@ class ComposedLayout(Immutable):
         return f"ComposedLayout({self.outer!r}, {self.offset!r}, {self.inner!r})"
 
 
-_put_outer, _put_internal, _put_offset, _put_inner = [
-    getattr(ComposedLayout, name).__set__ for name in ("outer", "_offset", "offset", "inner")
-]
+_put_outer, _put_offset, _put_inner = [getattr(ComposedLayout, name).__set__ for name in ("outer", "offset", "inner")]
 """What sets the slots of a new one, whose own `__setattr__` refuses it."""
 
 

@@ -176,15 +176,19 @@ def composed_numbers(lhs_shape: Any, lhs_stride: Any, shape: Any, stride: Any) -
     Raises:
         Undecided: a number that is not positive, or a condition that does not hold.
     """
+    if type(lhs_shape) is not tuple:
+        return shape, _scaled_tree(stride, lhs_stride)
     if type(shape) is tuple:
-        pairs = [composed_numbers(lhs_shape, lhs_stride, s, stride[i]) for i, s in enumerate(shape)]
-        return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
+        sizes, steps = [], []
+        for i, s in enumerate(shape):
+            size, step = composed_numbers(lhs_shape, lhs_stride, s, stride[i])
+            sizes.append(size)
+            steps.append(step)
+        return tuple(sizes), tuple(steps)
     d_static = type(stride) is Int
     d = stride | 0
     if d_static and d == 0:
         return shape, STATIC_ZERO
-    if type(lhs_shape) is not tuple:
-        return shape, _scaled(d, d_static, lhs_stride)
     n_static = type(shape) is Int
     n = shape | 0
     if n <= 0 or d <= 0:
@@ -218,6 +222,12 @@ def composed_numbers(lhs_shape: Any, lhs_stride: Any, shape: Any, stride: Any) -
         d, d_static = following, static
     size, step = STATIC[n] if n_static else n, _scaled(d, d_static, lhs_stride[-1])
     return ((*out_shape, size), (*out_stride, step)) if out_shape else (size, step)
+
+
+def _scaled_tree(tree: Any, stride: int) -> Any:
+    if type(tree) is tuple:
+        return tuple([_scaled_tree(x, stride) for x in tree])
+    return _scaled(tree | 0, type(tree) is Int, stride)
 
 
 def _scaled(n: int, static: bool, stride: int) -> int:

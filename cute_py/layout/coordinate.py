@@ -25,10 +25,10 @@ from cute_py.layout.int_tuple import (
     idx2crd_colex,
     idx2crd_strided,
     offset_of_int,
-    offset_of_tuple,
+    offset_of_unchecked,
 )
 from cute_py.layout.layout import Layout, Thing, make
-from cute_py.layout.leaf import MAX_DEPTH, Int, coordinate, to_internal, to_public, tree_text
+from cute_py.layout.leaf import MAX_DEPTH, STATIC, Int, coordinate, to_internal, to_public, tree_text
 from cute_py.layout.trees import check_depth, congruent_trees, dice_tree, has_underscore, leaves, modes, slice_tree
 
 OffsetLayout = TypeVar("OffsetLayout", Layout, ComposedLayout)
@@ -40,6 +40,10 @@ def crd2idx(coord: IntCoordinate, shape: Shaped, stride: Tree | None = None) -> 
     >>> crd2idx((1, 2), (4, 8), (8, 1)), crd2idx((1, 2), (4, 8))
     (10, 9)
     """
+    if type(coord) is tuple and type(shape) is tuple:  # without a leaf object
+        found = offset_of_unchecked(coord, shape, stride)
+        if found is not None and found[0] <= MAX_INTEGER:
+            return STATIC[found[0]] if found[1] else found[0]
     if isinstance(shape, (Layout, ComposedLayout)):
         return shape(coord)
     if stride is None:
@@ -48,10 +52,6 @@ def crd2idx(coord: IntCoordinate, shape: Shaped, stride: Tree | None = None) -> 
         offset = offset_of_int(coord, shape, stride)
         if offset and MIN_INTEGER <= offset <= MAX_INTEGER:
             return offset
-    elif type(coord) is tuple and are_numbers(shape, stride) is not None:
-        found = offset_of_tuple(coord, shape, stride)
-        if found is not None and MIN_INTEGER <= found[0] <= MAX_INTEGER:
-            return int.__new__(Int, found[0]) if found[1] else found[0]
     sizes, steps = to_internal(shape), to_internal(stride)
     if not congruent_trees(sizes, steps):
         raise CoordinateError("Mismatched Ranks", {"shape": tree_text(sizes), "stride": tree_text(steps)})

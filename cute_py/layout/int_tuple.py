@@ -21,6 +21,7 @@ from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, Stati
 from cute_py.layout.arguments import Coordinate, IntTuple, LayoutLike, Leaf, Shape, Shaped, Tree
 from cute_py.layout.leaf import (
     MAX_DEPTH,
+    STATIC,
     STATIC_ZERO,
     Dynamic,
     Int,
@@ -195,7 +196,7 @@ def offset_of_tuple(coord: tuple[Coordinate, ...], shape: Any, stride: Tree) -> 
         kind = type(c)
         known = kind is Int
         if known:
-            c = c.real  # type: ignore[union-attr]
+            c = c | 0  # type: ignore[operator]
         elif kind is tuple:
             found = offset_of_tuple(c, shape[i], d)  # type: ignore[arg-type]
             if found is None:
@@ -204,16 +205,16 @@ def offset_of_tuple(coord: tuple[Coordinate, ...], shape: Any, stride: Tree) -> 
             static = static and found[1]
             continue
         elif kind is not int:
-            if isinstance(c, (bool, Int)) or not isinstance(c, Integral):
+            if not _is_index(kind):  # type: ignore[arg-type]
                 return None
-            c = operator.index(c)
-        if not MIN_INTEGER <= c <= MAX_INTEGER:  # type: ignore[operator]
+            c = operator.index(c)  # type: ignore[arg-type]
+        if c >> 127 and not MIN_INTEGER <= c <= MAX_INTEGER:  # type: ignore[operator]
             return None
         if type(d) is int:
             total += c * d  # type: ignore[operator]
             static = static and known and c == 0
         elif type(d) is Int:
-            step = d.real
+            step = d | 0
             total += c * step  # type: ignore[operator]
             static = static and (known or step == 0)
         else:
@@ -225,42 +226,74 @@ def offset_of_tuple(coord: tuple[Coordinate, ...], shape: Any, stride: Tree) -> 
     return total, static
 
 
-def offset_of_int(coord: int, shape: Any, stride: Tree) -> int | None:
+@functools.lru_cache(maxsize=4096)
+def _is_index(kind: type) -> bool:
+    """A class of integers, numpy's too, that are run-time ones as coordinates?"""
+    return issubclass(kind, Integral) and not issubclass(kind, (bool, Int))
+
+
+def offset_of_unchecked(coord: tuple[Any, ...], shape: Any, stride: Any, depth: int = 0) -> tuple[int, bool] | None:
+    """`offset_of_tuple` of three trees of which nothing is known yet. None if they are not of one profile, or hold
+    anything but known numbers in their ranges."""
+    if type(shape) is not tuple or type(stride) is not tuple or depth > MAX_DEPTH:
+        return None
+    if not len(coord) == len(shape) == len(stride):
+        return None
+    total, static = 0, True
+    for c, s, d in zip(coord, shape, stride):  # noqa: B905  (as long as each other)
+        kind = type(c)
+        if kind is tuple:
+            inner = offset_of_unchecked(c, s, d, depth + 1)
+            if inner is None:
+                return None
+            total += inner[0]
+            static = static and inner[1]
+            continue
+        if not (
+            (kind is int or kind is Int)
+            and (type(s) is int or type(s) is Int)
+            and (type(d) is int or type(d) is Int)
+            and not (c | s | d) >> 127
+        ):
+            return None
+        total += (c | 0) * (d | 0)
+        if static and ((kind is int and (d or type(d) is int)) or (type(d) is int and c)):
+            static = False
+    return total, static
+
+
+def offset_of_int(coord: int, shape: Any, stride: Any) -> int | None:
     """The offset of one int: split over the leaves, the last takes the rest; division rounds toward zero. None where
     that is not all, as with an int out of range."""
-    if not MIN_INTEGER <= coord <= MAX_INTEGER:
+    if coord >> 127 and not MIN_INTEGER <= coord <= MAX_INTEGER:
         return None
-    flat: tuple[Any, ...] | list[Any]
-    steps: tuple[Any, ...] | list[Any]
     if type(shape) is not tuple:
-        flat, steps = (shape,), (stride,)
-    elif tuple in map(type, shape):
-        if last_leaf(shape) == ():  # it takes the rest, and no leaf does
-            return None
-        flat, steps = leaves(shape), leaves(stride)
-    else:
-        flat, steps = shape, stride  # type: ignore[assignment]
-    if not steps:
-        return 0
-    rest, total, last = abs(coord), 0, len(flat) - 1
-    for i, d in enumerate(steps):
+        shape, stride = (shape,), (stride,)
+    rest, total, left = abs(coord), 0, len(shape)
+    for d in stride:
+        left -= 1
         part = rest
-        if i < last:
-            size = flat[i]
-            if type(size) is not int:
-                if type(size) is not Int:
-                    return None
-                size = size.real
+        if left:
+            size = shape[~left]
+            if type(size) is Int:
+                size |= 0
+            elif type(size) is not int:
+                break
             if size == 0:
                 raise LayoutError("a coordinate can't be split over a mode of size 0", {"mode": empty_mode(shape)})
-            rest, part = divmod(rest, size)
-        if type(d) is int:
+            rest = part // size
+            part -= rest * size
+        if type(d) is Int:
+            total += part * (d | 0)
+        elif type(d) is int:
             total += part * d
-        elif type(d) is Int:
-            total += part * d.real
         else:
-            return None
-    return total if coord >= 0 else -total
+            break
+    else:
+        return total if coord >= 0 else -total
+    if tuple not in map(type, shape) or last_leaf(shape) == ():  # no number; or what takes the rest has no leaf
+        return None
+    return offset_of_int(coord, tuple(leaves(shape)), leaves(stride))
 
 
 def is_run_time_zero(stride: Tree) -> bool:
@@ -282,7 +315,7 @@ def are_numbers(shape: Any, stride: Any, depth: int = 0) -> bool | None:
         d = stride[i]
         kind, other = type(s), type(d)
         if (kind is int or kind is Int) and (other is int or other is Int):
-            if not 0 <= s <= MAX_INTEGER >= d >= MIN_INTEGER:
+            if (s | d) >> 127 and not 0 <= s <= MAX_INTEGER >= d >= MIN_INTEGER:  # 0 of two that are far within
                 return None
         elif kind is tuple or other is tuple:
             if kind is not tuple:
@@ -322,8 +355,8 @@ def compact_numbers(shape: Any, number: int = 1, static: bool = True, depth: int
         if kind is Int and s == 1:
             out.append(STATIC_ZERO)
             continue
-        out.append(int.__new__(Int, number) if static else number)
-        number *= s.real
+        out.append(STATIC[number] if static else number)
+        number *= s | 0
         static = static and kind is Int
     return (tuple(out), number, static) if number <= MAX_INTEGER else None
 
@@ -434,14 +467,14 @@ def known_product(tree: tuple[Any, ...], depth: int = 0) -> tuple[int, bool] | N
             number *= x
             static = False
         elif type(x) is Int:
-            number *= x.real
+            number *= x | 0
         else:
             part = known_product(x, depth + 1) if type(x) is tuple and depth < MAX_DEPTH else None
             if part is None:
                 return None
             number *= part[0]
             static = static and part[1]
-    return (number, static) if 0 < abs(number) <= MAX_INTEGER else None
+    return (number, static) if 0 < number <= MAX_INTEGER else None
 
 
 def size(thing: Shaped, *mode: int) -> Int | int:
@@ -450,12 +483,14 @@ def size(thing: Shaped, *mode: int) -> Int | int:
     >>> print(size((Int(4), (Int(2), Int(3)))), size(Layout((4, 8)), 1))
     _24 8
     """
-    seen = getattr(thing, "_public", None)
-    whole = seen[0] if type(seen) is tuple else thing
+    whole: Any = thing
+    if type(thing) is not tuple:
+        seen = getattr(thing, "_public", None)
+        whole = seen and seen[0]
     if type(whole) is tuple and not mode:
         known = known_product(whole)
         if known is not None:
-            return int.__new__(Int, known[0]) if known[1] else known[0]
+            return STATIC[known[0]] if known[1] else known[0]
     return to_public(product_of(at(_shape_of(thing), mode)))
 
 
@@ -484,10 +519,10 @@ def inner_product(a: Tree, b: Tree) -> Int | int:
     140
     """
 
-    if type(a) is tuple and are_numbers(a, b) is not None:  # without a leaf object
-        found = offset_of_tuple(a, a, b)
+    if type(a) is tuple:  # without a leaf object
+        found = offset_of_unchecked(a, a, b)
         if found is not None and MIN_INTEGER <= found[0] <= MAX_INTEGER:
-            return int.__new__(Int, found[0]) if found[1] else found[0]
+            return STATIC[found[0]] if found[1] else found[0]
     return to_public(inner_product_of(to_internal(a), to_internal(b)))
 
 

@@ -172,7 +172,7 @@ def _static_modes(shape: Any, stride: Any) -> list[tuple[int, int, int]]:
         found.append((d | 0, s | 0, start))
         start *= s | 0
     found.sort()
-    if len({d for d, _, _ in found}) < len(found):
+    if len(set(strides)) < len(found):
         raise Undecided
     return found
 

@@ -60,7 +60,7 @@ from cute_py.layout.int_tuple import (
     product_of,
 )
 from cute_py.layout.leaf import (
-    KNOWN,
+    STATIC,
     Dynamic,
     Int,
     Undecided,
@@ -220,7 +220,7 @@ class Layout:
             if found is not None:
                 offset, static = found
                 if MIN_INTEGER <= offset <= MAX_INTEGER:
-                    return int.__new__(Int, offset) if static else offset
+                    return STATIC[offset] if static else offset
         elif type(c) is int:
             shape, stride = self._public or self._seen()
             found_int = offset_of_int(c, shape, stride)
@@ -246,15 +246,17 @@ class Layout:
         shape, stride = self._public or self._seen()
         if type(mode) is not int:
             mode = expect_integer(mode, "a mode number, layout[i],", hint="layout(coord) evaluates")
-        if type(shape) is not tuple:
-            if mode not in (0, -1):
-                raise InvalidValueError(f"layout[{mode}]: {self} has 1 mode")
-            return self
-        if not -len(shape) <= mode < len(shape):
-            raise InvalidValueError(f"layout[{integer_text(mode)}]: {self} has {len(shape)} modes")
         part = _new(Layout)
-        part._public = (shape[mode], stride[mode])  # type: ignore[index]
-        part._inner, part._known, part._assumptions = None, self._known, self._assumptions
+        try:
+            part._public = (shape[mode], stride[mode])  # type: ignore[index]
+        except (IndexError, TypeError):  # TypeError: of an integer shape
+            if type(shape) is not tuple and mode in (0, -1):
+                return self
+            count = f"{len(shape)} modes" if type(shape) is tuple else "1 mode"
+            raise InvalidValueError(f"layout[{integer_text(mode)}]: {self} has {count}") from None
+        part._inner = None
+        part._known = self._known
+        part._assumptions = self._assumptions
         return part
 
     __iter__ = None
@@ -263,6 +265,11 @@ class Layout:
         if type(other) is not Layout:
             return NotImplemented
         return (self._public or self._seen()) == (other._public or other._seen())
+
+    def __ne__(self, other: object) -> bool:  # as Python would derive it, in half of the time
+        if type(other) is not Layout:
+            return NotImplemented
+        return (self._public or self._seen()) != (other._public or other._seen())
 
     def __hash__(self) -> int:
         return hash(self._public or self._seen())
@@ -643,26 +650,23 @@ def cosize(layout: LayoutLike, *mode: int) -> Int | int:
     >>> print(cosize(Layout((Int(4), Int(8)), (Int(8), Int(1)))))
     _32
     """
-    if type(layout) is Layout and not mode:
-        known = known_extent(*(layout._public or layout._seen()))
+    if type(layout) is Layout and layout._known and not mode:
+        known = known_extent(*layout._public)  # type: ignore[misc]
         if known is not None:
-            return int.__new__(Int, known[0]) if known[1] else known[0]
+            return STATIC[known[0]] if known[1] else known[0]
     inner = domain_of(layout)
     return to_public(product_of(coshape_of(at(inner._shape, mode), at(inner._stride, mode))))
 
 
-def known_extent(shape: Tree, stride: Tree) -> tuple[int, bool] | None:
-    """(1 + the largest offset, is it static?) of public trees; None where a leaf is neither `Int` nor int."""
+def known_extent(shape: Any, stride: Any) -> tuple[int, bool] | None:
+    """(1 + the largest offset, is it static?) of public trees of known numbers; None beyond the range."""
+    if type(shape) is not tuple or tuple in map(type, shape):
+        shape, stride = leaves(shape), leaves(stride)
     total, static = 1, True
-    steps = leaves(stride)
-    for i, s in enumerate(leaves(shape)):
-        d = steps[i]
-        if type(s) not in KNOWN or type(d) not in KNOWN:
-            return None
-        reach, step = s.real - 1, d.real
-        total += reach * abs(step)
-        if type(s) is int:
-            static = static and type(d) is Int and step == 0
-        elif type(d) is int:
-            static = static and reach == 0
+    for i, s in enumerate(shape):
+        d = stride[i]
+        reach, step = (s | 0) - 1, d | 0
+        total += reach * step if step >= 0 else -reach * step
+        if (type(d) is int and (reach or type(s) is int)) or (type(s) is int and step):
+            static = False
     return (total, static) if total <= MAX_INTEGER else None

@@ -294,7 +294,7 @@ class _Statics(dict[int, Int]):
         return int.__new__(Int, number if MIN_RESULT <= number <= MAX_RESULT else check_result(number))
 
 
-STATIC: Final = _Statics({n: int.__new__(Int, n) for n in (*range(1025), *[1 << k for k in range(11, 65)])})
+STATIC: Final = _Statics({n: int.__new__(Int, n) for n in (*range(4097), *[1 << k for k in range(13, 65)])})
 
 STATIC_ZERO: Final = STATIC[0]
 STATIC_ONE: Final = STATIC[1]
@@ -642,8 +642,14 @@ def tree_text(tree: Tree) -> str:
     return leaf_text(tree)
 
 
-_static_text = lru_cache(maxsize=4096)(Int.__str__)
-"""As the `repr` of an `Int`."""
+class _StaticTexts(dict[int, str]):
+    """Static integers -> their texts; of those in `STATIC` they have been written."""
+
+    def __missing__(self, number: int) -> str:
+        return f"_{number.real}"
+
+
+_STATIC_TEXTS: Final = _StaticTexts({n: f"_{n}" for n in STATIC})
 
 
 def public_text(tree: Tree) -> str:
@@ -654,8 +660,11 @@ def public_text(tree: Tree) -> str:
     """
     if type(tree) is not tuple:
         return str(tree)
-    parts = [_static_text(x) if type(x) is Int else f"{x}" if type(x) is int else public_text(x) for x in tree]
-    return f"({','.join(parts)})"
+    parts = []
+    for x in tree:
+        kind = type(x)
+        parts.append(f"{x}" if kind is int else _STATIC_TEXTS[x] if kind is Int else public_text(x))  # type: ignore[index]
+    return "(" + ",".join(parts) + ")"
 
 
 def mode_text(shape: Tree, stride: Tree) -> str:

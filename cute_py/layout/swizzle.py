@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, SupportsIndex, overload
 
-from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, check_magnitude, expect_integer, is_integer, wrong_type
+from cute_py.argument_checks import check_magnitude, expect_integer, is_integer, wrong_type
 from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError
 from cute_py.layout.arguments import Coordinate, LayoutLike, Leaf, Tiler, Tree
 from cute_py.layout.composed import ComposedLayout, Sliced, slice_parts
@@ -180,23 +180,17 @@ class Swizzle:
     Sw<2,0,3> 8 _8
     """
 
-    __slots__ = ("_base", "_bits", "_shift", "_yyy", "_zzz")
+    __slots__ = ("_base", "_bits", "_shift", "_yyy")
 
     def __init__(self, bits: int, base: int, shift: int | None = None) -> None:
         if shift is None:
             shift = bits
         if not (
-            type(bits) is type(base) is type(shift) is int
-            and (0 <= bits <= shift <= MAX_BITS or 0 <= bits <= -shift <= MAX_BITS)
-            and 0 <= base <= MAX_BITS
-        ):
+            type(bits) is type(base) is type(shift) is int and 0 <= bits <= shift <= MAX_BITS >= base >= 0
+        ):  # a shift to the right, as nearly always
             bits, base, shift = _checked_swizzle(bits, base, shift)
         self._bits, self._base, self._shift = bits, base, shift
-        mask = (1 << bits) - 1 << base
-        if shift > 0:
-            self._yyy, self._zzz = mask << shift, mask
-        else:
-            self._yyy, self._zzz = mask, mask << -shift
+        self._yyy = (1 << bits) - 1 << (base + shift if shift > 0 else base)
 
     @property
     def bits(self) -> int:
@@ -218,7 +212,7 @@ class Swizzle:
     @property
     def zzz_mask(self) -> int:
         """The bits that are changed."""
-        return self._zzz
+        return self._yyy >> self._shift if self._shift > 0 else self._yyy << -self._shift
 
     num_bits = property(lambda self: self.bits)
     num_base = property(lambda self: self.base)
@@ -233,9 +227,11 @@ class Swizzle:
     def __call__(
         self, offset: SupportsIndex | NDArray[numpy.int64] | LayoutLike
     ) -> int | NDArray[numpy.int64] | LayoutLike:
-        if type(offset) is int and MIN_INTEGER <= offset <= MAX_INTEGER:
-            y = offset & self._yyy
-            return offset ^ (y >> self._shift if self._shift >= 0 else y << -self._shift)
+        if type(offset) is int and not offset >> 128:
+            try:
+                return offset ^ (offset & self._yyy) >> self._shift
+            except ValueError:  # a negative shift
+                pass
         if isinstance(offset, int) and not isinstance(offset, bool):
             swizzled = self.of(check_magnitude(int(offset), "an offset"))
             return Int(swizzled) if isinstance(offset, Int) else swizzled
@@ -275,6 +271,8 @@ class Swizzle:
 
     def _compose_with(self, other: Tiler, offset: Leaf | None) -> Layout | ComposedLayout:
         """`self o other` for a swizzle or a layout; `self o offset o other` when an offset is given."""
+        if type(other) is Layout and offset is None and self._bits:
+            return ComposedLayout(self, STATIC_ZERO, other)
         if isinstance(other, Swizzle):
             return self._merged(other)  # type: ignore[return-value]
         if isinstance(other, ComposedLayout) and offset is None:

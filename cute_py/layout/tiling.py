@@ -58,11 +58,6 @@ from cute_py.layout.trees import (
 )
 
 
-def guide_of(tiler: Tiler) -> Tree:
-    """The profile of a tiler: tuples as tuples, everything else a leaf."""
-    return tuple([guide_of(t) for t in tiler]) if type(tiler) is tuple else 0
-
-
 def _by_mode(operation: Callable[[Layout, Tiler], Layout], layout: Layout, tiler: tuple[Tiler, ...]) -> Layout:
     """The operation on each mode that the tiler has; the others stay."""
     parts = modes_of(layout)
@@ -137,8 +132,7 @@ def zipped(layout: Layout, tiler: Tiler) -> Layout:
     """Gather the first halves and the rests of a logical divide or product into two modes."""
     if type(layout) is not Layout:  # a product with a composed tiler
         raise InvalidTypeError("modes of a composed layout are not zipped; use logical_product", {"layout": layout})
-    guide = guide_of(tiler)
-    return regrouped(layout, lambda tree: zip2_by(tree, guide))
+    return regrouped(layout, lambda tree: zip2_by(tree, tiler))
 
 
 @of_layouts
@@ -267,8 +261,10 @@ def flat_product(block: Layout, tiler: Tiler) -> Layout:
 def _interleaved(block: Layout, tiler: LayoutLike, first: int) -> Layout:
     """Mode i joins mode i of the two halves of the logical product at one rank, half number `first` first."""
     tiler = domain_of(tiler)
-    rank = max(len(modes(block._shape)), len(modes(tiler._shape)))
-    result = logical_product(append(block, None, rank), append(tiler, None, rank))
+    mine, other = rank_of(block.shape), rank_of(tiler.shape)
+    block = append(block, None, other) if mine < other else block
+    tiler = append(tiler, None, mine) if other < mine else tiler
+    result = logical_product(block, tiler)
     order = slice(None, None, 1 - 2 * first)
     return regrouped(result, lambda tree: zip_pairs(*tree[order]))  # type: ignore[index]
 

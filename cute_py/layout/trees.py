@@ -229,14 +229,23 @@ def zip_pairs(a: Tree, b: Tree) -> Tree:
     return tuple(zip(a, b, strict=True))
 
 
-def zip2_by(tree: Tree, guide: Tree) -> tuple[Tree, Tree]:
-    """Gather the first halves and the second halves of the pairs that lie where `guide` has its leaves; modes beyond
+def profile_of(tree: Any) -> Tree:
+    """Tuples as tuples, everything else a leaf."""
+    return tuple([profile_of(x) for x in tree]) if type(tree) is tuple else 0
+
+
+def zip2_by(tree: Tree, guide: Any) -> tuple[Tree, Tree]:
+    """Gather the first halves and the second halves of the pairs that lie where `guide` has no tuple; modes beyond
     the guide go to the second half."""
     if type(guide) is not tuple:
         if type(tree) is not tuple or len(tree) != 2:
             raise StaticAssertError("Mismatched ranks", {"expected": "a pair (tile, rest)", "got": _shown(tree)})
         return tree
     if type(tree) is not tuple or len(tree) < len(guide):
-        raise StaticAssertError("Mismatched ranks", {"modes": _shown(tree), "tiler": _shown(guide)})
-    pairs = [zip2_by(t, g) for t, g in zip(tree, guide, strict=False)]
-    return tuple([p[0] for p in pairs]), (*[p[1] for p in pairs], *tree[len(guide) :])
+        raise StaticAssertError("Mismatched ranks", {"modes": _shown(tree), "tiler": _shown(profile_of(guide))})
+    first, second = [], []
+    for i, g in enumerate(guide):
+        a, b = zip2_by(tree[i], g)
+        first.append(a)
+        second.append(b)
+    return tuple(first), (*second, *tree[len(guide) :])
