@@ -63,8 +63,7 @@ def coalesced(shape: Tree, stride: Tree, beyond: bool = False, record: Recorder 
         s = shapes[i]
         d = strides[i]
         front = new_shapes[-1]
-        static = type(s) is int
-        if static and s == 1:  # C++: is_constant<1> of the mode; it moves nothing
+        if type(s) is int and s == 1:  # C++: is_constant<1> of the mode; it moves nothing
             if record:
                 record("drop", s, d)
         elif len(new_shapes) == 1 and type(front) is int and front == 1:
@@ -72,9 +71,8 @@ def coalesced(shape: Tree, stride: Tree, beyond: bool = False, record: Recorder 
             if record:
                 record("drop", front, new_strides[0])
             new_shapes[0], new_strides[0] = s, d
-        elif type(front) is int and (
-            s * d == new_strides[-1] if static and type(d) is int else same(times(s, d), new_strides[-1])
-        ):  # C++: is_constant<true, old_shape * old_stride == new_stride>; they are one mode
+        elif type(front) is int and same(times(s, d), new_strides[-1]):
+            # C++: is_constant<true, old_shape * old_stride == new_stride>; they are one mode
             if record:
                 record("merge", s, d, front, new_strides[-1])
             new_shapes[-1], new_strides[-1] = s * front, d

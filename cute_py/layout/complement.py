@@ -84,7 +84,7 @@ def complement_of(layout: Layout, target: Tree, record: Recorder | None = None) 
     d: Any
     for d, s in moving:  # C++ folds the smallest stride out of those that are left
         # Below this stride lies room for so many copies of what came before.
-        gap = d // end if type(d) is type(end) is int and d > 0 < end else trunc_div(d, end)
+        gap = trunc_div(d, end)
         if type(gap) is int and gap < 1:
             flat = filtered(layout._shape, layout._stride)
             if flat != (layout._shape, layout._stride):  # modes that run backwards join their neighbours first
@@ -99,11 +99,7 @@ def complement_of(layout: Layout, target: Tree, record: Recorder | None = None) 
             out_shape.append(gap)
             out_stride.append(end)
         end = d * s
-    rest: Tree
-    if type(target) is int and type(end) is int and target > 0 < end:
-        rest = -(-target // end)
-    else:
-        rest = coalesced_shape(ceil_div_of(target, end))
+    rest = coalesced_shape(ceil_div_of(target, end))
     if record:
         record("tail", rest, compact_left(rest, end)[0], end, target)
     if type(rest) is tuple:

@@ -127,54 +127,30 @@ def left_inverse_trees(shape: Tree, stride: Tree, record: Recorder | None = None
 
 
 def _right_inverse_numbers(shape: Tree, stride: Tree) -> tuple[Any, Any]:
-    """`right_inverse_trees` of public trees of static numbers, which come out public and, of modes that do not
-    coalesce, coalesced.
+    """`right_inverse_trees` of public trees of static numbers, which come out public. Its modes do not coalesce: those
+    of the layout have.
 
     Raises:
         Undecided: a run-time number, a size of 0, or two modes of one stride.
     """
-    out_shape, out_stride = [], []
-    reached = 1
-    for d, s, start in _static_modes(*coalesced_numbers(shape, stride)):
-        if d == reached:
-            out_shape.append(STATIC[s])
-            out_stride.append(STATIC[start])
-            reached = s * d
-    if len(out_shape) < 2:
-        return (out_shape[0], out_stride[0]) if out_shape else (STATIC_ONE, STATIC_ZERO)
-    return tuple(out_shape), tuple(out_stride)
-
-
-def _left_inverse_numbers(shape: Tree, stride: Tree) -> tuple[Any, Any]:
-    """`left_inverse_trees`, as `_right_inverse_numbers`."""
-    out_shape: list[int] = []
-    out_stride: list[int] = [STATIC_ZERO]
-    covered = 1
-    for d, s, start in _static_modes(*coalesced_numbers(shape, stride)):
-        if d <= 0 or d % covered:
-            raise Undecided
-        gap = d // covered
-        out_shape.append(STATIC[gap])
-        out_stride.append(STATIC[start])
-        covered = d
-        size = s
-    out_shape.append(STATIC[size])
-    return coalesced_numbers(tuple(out_shape), tuple(out_stride))
-
-
-def _static_modes(shape: Any, stride: Any) -> list[tuple[int, int, int]]:
-    """(stride, size, index of the domain at which it starts) of static modes, the smallest stride first."""
+    shape, stride = coalesced_numbers(shape, stride)
     strides, found, start = modes(stride), [], 1
     for i, s in enumerate(modes(shape)):
         d = strides[i]
         if type(s) is not Int or type(d) is not Int or s == 0:
             raise Undecided
-        found.append((d | 0, s | 0, start))
+        found.append((d, s, start))
         start *= s | 0
-    found.sort()
-    if len(set(strides)) < len(found):
+    if len(set(strides)) < len(strides):
         raise Undecided
-    return found
+    out_shape, out_stride = [], []
+    reached = 1
+    for d, s, start in sorted(found):
+        if d == reached:
+            out_shape.append(s)
+            out_stride.append(STATIC[start])
+            reached = (s | 0) * (d | 0)
+    return (unwrap(out_shape), unwrap(out_stride)) if out_shape else (STATIC_ONE, STATIC_ZERO)
 
 
 Inversion: TypeAlias = Callable[[Tree, Tree], tuple[Tree, Tree]]
@@ -198,7 +174,7 @@ def _by_axis(invert: Inversion, layout: Layout, profile: Tree) -> Layout:
     return make(unflatten_leaves([p[0] for p in parts], profile), unflatten_leaves([p[1] for p in parts], profile))
 
 
-def _inverse(layout: LayoutLike, invert: Inversion, in_known: Inversion, name: str) -> Layout:
+def _inverse(layout: LayoutLike, invert: Inversion, name: str) -> Layout:
     if type(layout) is not Layout:
         other: Any = layout
         if is_underscore(other):
@@ -208,8 +184,6 @@ def _inverse(layout: LayoutLike, invert: Inversion, in_known: Inversion, name: s
         if not hasattr(other, name):
             raise wrong_type(f"{name} takes a layout", layout)
         return getattr(other, name)()  # type: ignore[no-any-return]
-    if layout._known and (found := in_numbers(in_known, *layout._public)):  # type: ignore[misc]
-        return found
     shape, stride = layout._inner or layout._trees()
     profile = coprofile_of(stride)
     if profile == 0:
@@ -224,7 +198,10 @@ def right_inverse(layout: Layout) -> Layout:
     >>> print(right_inverse(Layout((Int(3), Int(5), Int(2)), (Int(10), Int(2), Int(1)))))
     (_2,_5,_3):(_15,_3,_1)
     """
-    return _inverse(layout, right_inverse_trees, _right_inverse_numbers, "right_inverse")
+    found = None
+    if type(layout) is Layout and layout._known:
+        found = in_numbers(_right_inverse_numbers, *layout._public)  # type: ignore[misc]
+    return found or _inverse(layout, right_inverse_trees, "right_inverse")
 
 
 @of_layouts
@@ -239,7 +216,7 @@ def left_inverse(layout: Layout) -> Layout:
     >>> print(left_inverse(Layout((Int(4), Int(8)), (Int(1), Int(5)))))
     (_5,_8):(_1,_4)
     """
-    return _inverse(layout, left_inverse_trees, _left_inverse_numbers, "left_inverse")
+    return _inverse(layout, left_inverse_trees, "left_inverse")
 
 
 def nullspace(layout: LayoutLike) -> Layout:
