@@ -25,13 +25,12 @@ from cute_py.errors import CuteError, counted
 from cute_py.explanation.readings import Reading, reason_of, some, type_bits
 from cute_py.layout.arguments import Tree
 from cute_py.layout.coalesce import coalesce
-from cute_py.layout.complement import complement
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
 from cute_py.layout.int_tuple import rank, size
 from cute_py.layout.layout import Layout, cosize, domain_of
 from cute_py.layout.recast import upcast
-from cute_py.layout.tiling import logical_divide, logical_product, tile_to_shape, zipped_divide
+from cute_py.layout.tiling import complement, logical_divide, logical_product, tile_to_shape, zipped_divide
 from cute_py.layout.trees import leaves, modes
 from cute_py.notation.parse import Parsed, parse
 from cute_py.tma.descriptor.limits import BY_NAME, bounds

@@ -19,7 +19,6 @@ from cute_py.layout.coalesce import coalesce as coalesce
 from cute_py.layout.coalesce import filter as filter
 from cute_py.layout.coalesce import filter_zeros as filter_zeros
 from cute_py.layout.coalesce import make_layout_like as make_layout_like
-from cute_py.layout.complement import complement as complement
 from cute_py.layout.composed import ComposedLayout as ComposedLayout
 from cute_py.layout.composed import make_composed_layout as make_composed_layout
 from cute_py.layout.composition import composition as composition
@@ -96,6 +95,7 @@ from cute_py.layout.swizzle import get_swizzle_portion as get_swizzle_portion
 from cute_py.layout.swizzle import make_swizzle as make_swizzle
 from cute_py.layout.tiling import blocked_product as blocked_product
 from cute_py.layout.tiling import ceil_div as ceil_div
+from cute_py.layout.tiling import complement as complement
 from cute_py.layout.tiling import domain_distribute as domain_distribute
 from cute_py.layout.tiling import flat_divide as flat_divide
 from cute_py.layout.tiling import flat_product as flat_product

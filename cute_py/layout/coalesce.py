@@ -9,11 +9,11 @@ time merges: a run-time mode joins no other, and a run-time size 1 is not droppe
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from cute_py.errors import StaticAssertError
 from cute_py.layout.arguments import IntTuple, LayoutLike, Shape, Tiler, Tree
 from cute_py.layout.int_tuple import compact_order
+from cute_py.layout.known import coalesced_numbers, filtered_numbers
 from cute_py.layout.layout import (
     Layout,
     apply_to_inner,
@@ -27,10 +27,6 @@ from cute_py.layout.layout import (
     rearranged,
 )
 from cute_py.layout.leaf import (
-    STATIC,
-    STATIC_ONE,
-    STATIC_ZERO,
-    Int,
     Recorder,
     check_results,
     is_static,
@@ -71,8 +67,9 @@ def coalesced(shape: Tree, stride: Tree, beyond: bool = False, record: Recorder 
             if record:
                 record("drop", front, new_strides[0])
             new_shapes[0], new_strides[0] = s, d
-        elif type(front) is int and same(times(s, d), new_strides[-1]):
-            # C++: is_constant<true, old_shape * old_stride == new_stride>; they are one mode
+        elif type(front) is int and (
+            s * d == new_strides[-1] if type(s) is type(d) is int else same(times(s, d), new_strides[-1])
+        ):  # C++: is_constant<true, old_shape * old_stride == new_stride>; they are one mode
             if record:
                 record("merge", s, d, front, new_strides[-1])
             new_shapes[-1], new_strides[-1] = s * front, d
@@ -86,44 +83,6 @@ def coalesced(shape: Tree, stride: Tree, beyond: bool = False, record: Recorder 
     new_shapes.reverse()
     new_strides.reverse()
     return tuple(new_shapes), tuple(new_strides)
-
-
-def coalesced_numbers(shape: Any, stride: Any, beyond: bool = False) -> tuple[Any, Any]:
-    """`coalesced` of public trees of known numbers, which come out public: no leaf object is made on the way."""
-    if type(shape) is not tuple:
-        if type(shape) is not Int or shape != 1:
-            return shape, stride
-        return (STATIC[2], stride) if beyond else (STATIC_ONE, STATIC_ZERO)
-    if tuple in map(type, shape):
-        shape, stride = leaves(shape), leaves(stride)
-    if not shape:
-        return STATIC_ONE, STATIC_ZERO
-    shapes: list[int] = []
-    strides: list[int] = []
-    front, step = shape[-1], stride[-1]
-    if beyond and type(front) is Int and front == 1:
-        front = STATIC[2]
-    for i in range(len(shape) - 2, -1, -1):
-        s = shape[i]
-        if type(s) is Int and s == 1:
-            continue
-        d = stride[i]
-        if type(front) is Int:
-            if front == 1 and not shapes:
-                front, step = s, d
-                continue
-            # `|` is Python's own of an `Int`, and takes a tenth of the time of its product.
-            if (s | 0) * (d | 0) == step and type(step) is Int and type(s * d) is Int:
-                front, step = s * front, d
-                continue
-        shapes.append(front)
-        strides.append(step)
-        front, step = s, d
-    if not shapes:
-        return (STATIC_ONE, STATIC_ZERO) if type(front) is Int and front == 1 else (front, step)
-    shapes.append(front)
-    strides.append(step)
-    return tuple(shapes[::-1]), tuple(strides[::-1])
 
 
 def coalesce_x_by(profile: Tree, shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
@@ -202,13 +161,6 @@ def filter_zeros(layout: Layout | Shape, profile: Shape | None = None) -> Layout
     return apply_to_inner(filter_zeros, layout, profile)
 
 
-def _filtered_numbers(shape: Tree, stride: Tree) -> tuple[Any, Any]:
-    sizes, steps = leaves(shape), leaves(stride)
-    return coalesced_numbers(
-        tuple([STATIC_ONE if type(d) is Int and d == 0 else sizes[i] for i, d in enumerate(steps)]), steps
-    )
-
-
 @of_layouts
 def filter(layout: Layout, profile: Tiler = None) -> Layout:
     """Drop stride-0 modes and size-1 modes and coalesce: what is left moves.
@@ -218,7 +170,7 @@ def filter(layout: Layout, profile: Tiler = None) -> Layout:
     """
     if type(layout) is Layout:
         if profile is None or type(profile) is not tuple:
-            if layout._known and (found := in_numbers(_filtered_numbers, *layout._public)):  # type: ignore[misc]
+            if layout._known and (found := in_numbers(filtered_numbers, *layout._public)):  # type: ignore[misc]
                 return found
             shape, stride = layout._inner or layout._trees()
             shape, stride = coalesced(filter_zeros_tree(shape, stride), stride)

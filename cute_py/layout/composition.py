@@ -16,24 +16,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 
-from cute_py.argument_checks import MAX_INTEGER, expect
+from cute_py.argument_checks import expect
 from cute_py.errors import CompositionMismatchError, InvalidTypeError, LayoutError, StaticAssertError, given
 from cute_py.layout.arguments import LayoutLike, Leaf, Tiler, Tree, Value
-from cute_py.layout.coalesce import coalesce_x_by, coalesced, coalesced_numbers
+from cute_py.layout.coalesce import coalesce_x_by, coalesced
 from cute_py.layout.int_tuple import product_of
+from cute_py.layout.known import tiled_numbers
 from cute_py.layout.layout import Layout, Thing, apply_to_inner, coprofile_of, in_numbers, joined, make, modes_of
 from cute_py.layout.leaf import (
-    KNOWN,
-    STATIC,
-    STATIC_ONE,
-    STATIC_ZERO,
     Dynamic,
     Int,
     Integer,
     Recorder,
-    Undecided,
     as_python_int,
-    check_result,
     divides,
     divides_or_exceeds,
     internal_leaf,
@@ -170,78 +165,6 @@ def _walk(
     return ((*out_shape, size), (*out_stride, tail)) if out_shape else (size, tail)
 
 
-def composed_numbers(lhs_shape: Any, lhs_stride: Any, shape: Any, stride: Any) -> tuple[Any, Any]:
-    """`compose_trees` of public trees of known numbers, which come out public: no leaf object is made on the way.
-
-    Raises:
-        Undecided: a number that is not positive, or a condition that does not hold.
-    """
-    if type(lhs_shape) is not tuple:
-        return shape, _scaled_tree(stride, lhs_stride)
-    if type(shape) is tuple:
-        sizes, steps = [], []
-        for i, s in enumerate(shape):
-            size, step = composed_numbers(lhs_shape, lhs_stride, s, stride[i])
-            sizes.append(size)
-            steps.append(step)
-        return tuple(sizes), tuple(steps)
-    d_static = type(stride) is Int
-    d = stride | 0
-    if d_static and d == 0:
-        return shape, STATIC_ZERO
-    n_static = type(shape) is Int
-    n = shape | 0
-    if n <= 0 or d <= 0:
-        raise Undecided
-    out_shape, out_stride = [], []
-    for i in range(len(lhs_shape) - 1):
-        leaf = lhs_shape[i]
-        have = leaf | 0
-        static = d_static and type(leaf) is Int
-        if have <= 0 or (static and d >= have and d % have):
-            raise Undecided
-        left, following = -(-have // d), -(-d // have)
-        if (static and left == 1) or (n_static and n == 1):
-            d, d_static = following, static
-            continue
-        take = left if left < n else n
-        out_stride.append(_scaled(d, d_static, lhs_stride[i]))
-        if static and n_static:
-            if n % take:
-                raise Undecided
-            out_shape.append(STATIC[take])
-            n //= take
-            if n == 1:  # so that `following` is 1, and passes every mode
-                if 0 in lhs_shape:
-                    raise Undecided
-                return (out_shape[0], out_stride[0]) if len(out_shape) == 1 else (tuple(out_shape), tuple(out_stride))
-        else:
-            out_shape.append(take)
-            n //= take
-            n_static = False
-        d, d_static = following, static
-    size, step = STATIC[n] if n_static else n, _scaled(d, d_static, lhs_stride[-1])
-    return ((*out_shape, size), (*out_stride, step)) if out_shape else (size, step)
-
-
-def _scaled_tree(tree: Any, stride: int) -> Any:
-    if type(tree) is tuple:
-        return tuple([_scaled_tree(x, stride) for x in tree])
-    return _scaled(tree | 0, type(tree) is Int, stride)
-
-
-def _scaled(n: int, static: bool, stride: int) -> int:
-    """A number times a public stride: static if both are, or if one is a static 0."""
-    if type(stride) is Int:
-        if static:
-            return STATIC[n * (stride | 0)]
-        if stride == 0:
-            return STATIC_ZERO
-    elif static and n == 0:
-        return STATIC_ZERO
-    return check_result(n * (stride | 0))
-
-
 def _held(number: Value, static: bool) -> Integer:
     """A bare number or symbol as an internal leaf."""
     return number if static else Dynamic(number)
@@ -269,7 +192,7 @@ def _note(condition: sympy.Basic, notes: Notes, name: str) -> None:
 def compose_layouts(lhs: Layout, rhs: Layout, record: Recorder | None = None) -> Layout:
     """A o B for two plain layouts, as C++ computes it."""
     if lhs._known and rhs._known and not record:
-        found = in_numbers(_tiled_numbers, *lhs._public, rhs)  # type: ignore[misc]
+        found = in_numbers(tiled_numbers, *lhs._public, rhs)  # type: ignore[misc]
         if found is not None:
             return found
     shape, stride = rhs._inner or rhs._trees()
@@ -292,29 +215,11 @@ def tiler_text(tiler: Tiler) -> str:
     return "_" if is_underscore(tiler) else str(tiler)
 
 
-def _tiled_numbers(shape: Any, stride: Any, tiler: Any) -> tuple[Any, Any]:
-    """`compose_tiler` of public trees of known numbers."""
-    if type(tiler) is tuple:
-        shapes, strides = modes(shape), modes(stride)
-        if len(tiler) > len(shapes):
-            raise Undecided
-        pairs = [_tiled_numbers(shapes[i], strides[i], t) for i, t in enumerate(tiler)]
-        return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
-    if is_underscore(tiler):
-        return shape, stride
-    flat = coalesced_numbers(shape, stride, True)
-    if type(tiler) is Layout and tiler._known:
-        return composed_numbers(*flat, *tiler._public)  # type: ignore[misc]
-    if type(tiler) in KNOWN and 0 < tiler <= MAX_INTEGER:
-        return composed_numbers(*flat, tiler, STATIC_ONE)
-    raise Undecided
-
-
 def compose_tiler(lhs: Layout, tiler: Tiler) -> Layout:
     """A layout composed by mode with a tiler: a tuple of tilers (shorter tilers drop the other modes), a size, a
     layout, or `_` for the mode as it is."""
     if lhs._known:
-        found = in_numbers(_tiled_numbers, *lhs._public, tiler)  # type: ignore[misc]
+        found = in_numbers(tiled_numbers, *lhs._public, tiler)  # type: ignore[misc]
         if found is not None:
             return found
     if isinstance(tiler, Layout):

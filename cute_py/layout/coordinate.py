@@ -11,25 +11,17 @@ slice_and_offset(coord, L)      the kept modes, and the offset of the fixed ones
 
 from __future__ import annotations
 
-from math import prod
-from typing import Any, TypeVar, overload
+from typing import TypeVar, overload
 
 from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, wrong_type
 from cute_py.errors import CoordinateError, InvalidTypeError, StaticAssertError, given
 from cute_py.layout.arguments import Coordinate, IntCoordinate, IntTuple, LayoutLike, Shape, Shaped, Tree
 from cute_py.layout.composed import ComposedLayout, Sliced, slice_parts
-from cute_py.layout.int_tuple import (
-    are_numbers,
-    crd2idx_horner,
-    crd2idx_of,
-    idx2crd_colex,
-    idx2crd_strided,
-    offset_of_int,
-    offset_of_unchecked,
-)
+from cute_py.layout.int_tuple import crd2idx_horner, crd2idx_of, idx2crd_colex, idx2crd_strided
+from cute_py.layout.known import are_numbers, digits, offset_of_int, offset_of_unchecked
 from cute_py.layout.layout import Layout, Thing, make
-from cute_py.layout.leaf import MAX_DEPTH, STATIC, Int, coordinate, to_internal, to_public, tree_text
-from cute_py.layout.trees import check_depth, congruent_trees, dice_tree, has_underscore, leaves, modes, slice_tree
+from cute_py.layout.leaf import STATIC, Int, coordinate, to_internal, to_public, tree_text
+from cute_py.layout.trees import check_depth, congruent_trees, dice_tree, has_underscore, modes, slice_tree
 
 OffsetLayout = TypeVar("OffsetLayout", Layout, ComposedLayout)
 
@@ -68,39 +60,11 @@ def idx2crd(idx: Shape, shape: Layout | Shape, stride: Tree | None = None) -> In
         return idx2crd(idx, shape.shape, shape.stride)
     if stride is None:
         if type(idx) is int and type(shape) is tuple and 0 <= idx <= MAX_INTEGER:
-            found = _digits(idx, shape)
+            found = digits(idx, shape)
             if found is not None:
                 return found
         return to_public(idx2crd_colex(to_internal(idx), to_internal(shape)))
     return to_public(idx2crd_strided(to_internal(idx), to_internal(shape), to_internal(stride)))
-
-
-def _digits(idx: int, shape: tuple[Any, ...], depth: int = 0) -> IntTuple | None:
-    """The coordinate of an index within a tuple of known sizes; None where a size is a static 1, whose coordinate is a
-    static 0, or is not a number above 0."""
-    out: list[IntTuple] = []
-    last = len(shape) - 1
-    for i, s in enumerate(shape):
-        part = idx
-        if type(s) is tuple:
-            if depth > MAX_DEPTH:
-                return None
-            if i < last:
-                size = prod([x.real if type(x) is int or type(x) is Int else 0 for x in leaves(s)])
-                if not 1 < size <= MAX_INTEGER:
-                    return None
-                idx, part = divmod(idx, size)
-            inner = _digits(part, s, depth + 1)
-            if inner is None:
-                return None
-            out.append(inner)
-            continue
-        if (type(s) is not int and (type(s) is not Int or s == 1)) or not 0 < s <= MAX_INTEGER:
-            return None
-        if i < last:
-            idx, part = divmod(idx, s.real)
-        out.append(part)
-    return tuple(out)
 
 
 def crd2crd(coord: Shape, src_shape: Shape, dst_shape: Shape) -> IntTuple:

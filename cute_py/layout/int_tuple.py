@@ -10,24 +10,20 @@ strides, do the same with internal trees (see `leaf`), for the algebra.
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable, Iterable
 from itertools import zip_longest
-from numbers import Integral
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER
 from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, StaticAssertError, given
-from cute_py.layout.arguments import Coordinate, IntTuple, LayoutLike, Leaf, Shape, Shaped, Tree
+from cute_py.layout.arguments import IntTuple, LayoutLike, Leaf, Shape, Shaped, Tree
+from cute_py.layout.known import known_product, offset_of_unchecked
 from cute_py.layout.leaf import (
-    MAX_DEPTH,
     STATIC,
-    STATIC_ZERO,
     Dynamic,
     Int,
     coordinate,
     is_symbolic,
-    is_taken,
     plus,
     times,
     to_internal,
@@ -43,8 +39,6 @@ from cute_py.layout.trees import (
     check_depth,
     congruent_trees,
     depth_of,
-    empty_mode,
-    last_leaf,
     leaves,
     modes,
     rank_of,
@@ -185,182 +179,6 @@ def crd2idx_of(coord: Tree, shape: Tree, stride: Tree) -> Leaf:
     return total
 
 
-def offset_of_tuple(coord: tuple[Coordinate, ...], shape: Any, stride: Tree) -> tuple[int, bool] | None:
-    """(offset, is it static?) of a tuple of integers and tuples: a term is run-time if one factor is, and neither is a
-    static 0. None too where a coordinate is out of range."""
-    if type(shape) is not tuple or len(coord) != len(shape):
-        return None
-    total, static = 0, True
-    for i, c in enumerate(coord):
-        d = stride[i]  # type: ignore[index]
-        kind = type(c)
-        known = kind is Int
-        if known:
-            c = c | 0  # type: ignore[operator]
-        elif kind is tuple:
-            found = offset_of_tuple(c, shape[i], d)  # type: ignore[arg-type]
-            if found is None:
-                return None
-            total += found[0]
-            static = static and found[1]
-            continue
-        elif kind is not int:
-            if not _is_index(kind):  # type: ignore[arg-type]
-                return None
-            c = operator.index(c)  # type: ignore[arg-type]
-        if c >> 127 and not MIN_INTEGER <= c <= MAX_INTEGER:  # type: ignore[operator]
-            return None
-        if type(d) is int:
-            total += c * d  # type: ignore[operator]
-            static = static and known and c == 0
-        elif type(d) is Int:
-            step = d | 0
-            total += c * step  # type: ignore[operator]
-            static = static and (known or step == 0)
-        else:
-            part = None if known else offset_of_int(c, shape[i], d)  # type: ignore[arg-type]
-            if part is None or (part == 0 and not is_run_time_zero(d)):
-                return None
-            total += part
-            static = False
-    return total, static
-
-
-@functools.lru_cache(maxsize=4096)
-def _is_index(kind: type) -> bool:
-    """A class of integers, numpy's too, that are run-time ones as coordinates?"""
-    return issubclass(kind, Integral) and not issubclass(kind, (bool, Int))
-
-
-def offset_of_unchecked(coord: tuple[Any, ...], shape: Any, stride: Any, depth: int = 0) -> tuple[int, bool] | None:
-    """`offset_of_tuple` of three trees of which nothing is known yet. None if they are not of one profile, or hold
-    anything but known numbers in their ranges."""
-    if type(shape) is not tuple or type(stride) is not tuple or depth > MAX_DEPTH:
-        return None
-    if not len(coord) == len(shape) == len(stride):
-        return None
-    total, static = 0, True
-    for c, s, d in zip(coord, shape, stride):  # noqa: B905  (as long as each other)
-        kind = type(c)
-        if kind is tuple:
-            inner = offset_of_unchecked(c, s, d, depth + 1)
-            if inner is None:
-                return None
-            total += inner[0]
-            static = static and inner[1]
-            continue
-        if not (
-            (kind is int or kind is Int)
-            and (type(s) is int or type(s) is Int)
-            and (type(d) is int or type(d) is Int)
-            and not (c | s | d) >> 127
-        ):
-            return None
-        total += (c | 0) * (d | 0)
-        if static and ((kind is int and (d or type(d) is int)) or (type(d) is int and c)):
-            static = False
-    return total, static
-
-
-def offset_of_int(coord: int, shape: Any, stride: Any) -> int | None:
-    """The offset of one int: split over the leaves, the last takes the rest; division rounds toward zero. None where
-    that is not all, as with an int out of range."""
-    if coord >> 127 and not MIN_INTEGER <= coord <= MAX_INTEGER:
-        return None
-    if type(shape) is not tuple:
-        shape, stride = (shape,), (stride,)
-    rest, total, left = abs(coord), 0, len(shape)
-    for d in stride:
-        left -= 1
-        part = rest
-        if left:
-            size = shape[~left]
-            if type(size) is Int:
-                size |= 0
-            elif type(size) is not int:
-                break
-            if size == 0:
-                raise LayoutError("a coordinate can't be split over a mode of size 0", {"mode": empty_mode(shape)})
-            rest = part // size
-            part -= rest * size
-        if type(d) is Int:
-            total += part * (d | 0)
-        elif type(d) is int:
-            total += part * d
-        else:
-            break
-    else:
-        return total if coord >= 0 else -total
-    if tuple not in map(type, shape) or last_leaf(shape) == ():  # no number; or what takes the rest has no leaf
-        return None
-    return offset_of_int(coord, tuple(leaves(shape)), leaves(stride))
-
-
-def is_run_time_zero(stride: Tree) -> bool:
-    """Whether the offset 0 of an int is surely a run-time 0: it meets a last stride that is no static 0, without a
-    modulo before it."""
-    last = last_leaf(stride)
-    return last != () and not (type(last) is Int and last == 0)
-
-
-def are_numbers(shape: Any, stride: Any, depth: int = 0) -> bool | None:
-    """Are two public trees a shape and a stride of numbers that the algebra takes as they are, of one profile and in
-    their ranges? None if they are not, or if only a closer look can judge; else whether all of them are known."""
-    if type(shape) is not tuple:
-        shape, stride = (shape,), (stride,)
-    elif type(stride) is not tuple or len(shape) != len(stride) or depth > MAX_DEPTH:
-        return None
-    known: bool | None = True
-    for i, s in enumerate(shape):
-        d = stride[i]
-        kind, other = type(s), type(d)
-        if (kind is int or kind is Int) and (other is int or other is Int):
-            if (s | d) >> 127 and not 0 <= s <= MAX_INTEGER >= d >= MIN_INTEGER:  # 0 of two that are far within
-                return None
-        elif kind is tuple or other is tuple:
-            if kind is not tuple:
-                return None
-            inner = are_numbers(s, d, depth + 1)
-            if not inner:
-                if inner is None:
-                    return None
-                known = False
-        elif is_taken(s) and is_taken(d):
-            known = False
-        else:
-            return None
-    return known
-
-
-def compact_numbers(shape: Any, number: int = 1, static: bool = True, depth: int = 0) -> tuple[Tree, int, bool] | None:
-    """`compact_left` of a public shape of known sizes, from the stride `number` on: (stride, next stride, is that one
-    static?); None where a size is 0 or needs a closer look."""
-    if type(shape) is not tuple:
-        found = compact_numbers((shape,))
-        return found and (found[0][0], found[1], found[2])  # type: ignore[index]
-    if depth > MAX_DEPTH:
-        return None
-    out: list[Tree] = []
-    for s in shape:
-        kind = type(s)
-        if kind is tuple:
-            inner = compact_numbers(s, number, static, depth + 1)
-            if inner is None:
-                return None
-            stride, number, static = inner
-            out.append(stride)
-            continue
-        if (kind is not int and kind is not Int) or s <= 0:
-            return None
-        if kind is Int and s == 1:
-            out.append(STATIC_ZERO)
-            continue
-        out.append(STATIC[number] if static else number)
-        number *= s | 0
-        static = static and kind is Int
-    return (tuple(out), number, static) if number <= MAX_INTEGER else None
-
-
 def crd2idx_horner(coord: Tree, shape: Tree) -> Leaf:
     """The colexicographic index of a coordinate within a shape."""
     if type(coord) is not tuple:
@@ -456,25 +274,6 @@ def depth(thing: Shaped, *mode: int) -> Int:
     _2
     """
     return Int(depth_of(at(_shape_of(thing), mode)))
-
-
-def known_product(tree: tuple[Any, ...], depth: int = 0) -> tuple[int, bool] | None:
-    """(product, is it static?) of a public tree; None where only a closer look gives it: it has anything but `Int` and
-    int, a 0 (a static one decides the product, a run-time one does not), or numbers beyond the range."""
-    number, static = 1, True
-    for x in tree:
-        if type(x) is int:
-            number *= x
-            static = False
-        elif type(x) is Int:
-            number *= x | 0
-        else:
-            part = known_product(x, depth + 1) if type(x) is tuple and depth < MAX_DEPTH else None
-            if part is None:
-                return None
-            number *= part[0]
-            static = static and part[1]
-    return (number, static) if 0 < number <= MAX_INTEGER else None
 
 
 def size(thing: Shaped, *mode: int) -> Int | int:

@@ -22,9 +22,10 @@ from typing import Any, TypeAlias
 from cute_py.argument_checks import wrong_type
 from cute_py.errors import StaticAssertError
 from cute_py.layout.arguments import LayoutLike, Leaf, Tree
-from cute_py.layout.coalesce import coalesced, coalesced_numbers
+from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composition import compose_layouts, compose_tiler
 from cute_py.layout.int_tuple import compact_left
+from cute_py.layout.known import right_inverse_numbers
 from cute_py.layout.layout import (
     Layout,
     along_axis,
@@ -37,12 +38,8 @@ from cute_py.layout.layout import (
     on_axis,
 )
 from cute_py.layout.leaf import (
-    STATIC,
-    STATIC_ONE,
-    STATIC_ZERO,
     Int,
     Recorder,
-    Undecided,
     is_static,
     leaf_text,
     mode_text,
@@ -126,33 +123,6 @@ def left_inverse_trees(shape: Tree, stride: Tree, record: Recorder | None = None
     return coalesced(tuple(out_shape), tuple(out_stride))
 
 
-def _right_inverse_numbers(shape: Tree, stride: Tree) -> tuple[Any, Any]:
-    """`right_inverse_trees` of public trees of static numbers, which come out public. Its modes do not coalesce: those
-    of the layout have.
-
-    Raises:
-        Undecided: a run-time number, a size of 0, or two modes of one stride.
-    """
-    shape, stride = coalesced_numbers(shape, stride)
-    strides, found, start = modes(stride), [], 1
-    for i, s in enumerate(modes(shape)):
-        d = strides[i]
-        if type(s) is not Int or type(d) is not Int or s == 0:
-            raise Undecided
-        found.append((d, s, start))
-        start *= s | 0
-    if len(set(strides)) < len(strides):
-        raise Undecided
-    out_shape, out_stride = [], []
-    reached = 1
-    for d, s, start in sorted(found):
-        if d == reached:
-            out_shape.append(s)
-            out_stride.append(STATIC[start])
-            reached = (s | 0) * (d | 0)
-    return (unwrap(out_shape), unwrap(out_stride)) if out_shape else (STATIC_ONE, STATIC_ZERO)
-
-
 Inversion: TypeAlias = Callable[[Tree, Tree], tuple[Tree, Tree]]
 
 
@@ -200,7 +170,7 @@ def right_inverse(layout: Layout) -> Layout:
     """
     found = None
     if type(layout) is Layout and layout._known:
-        found = in_numbers(_right_inverse_numbers, *layout._public)  # type: ignore[misc]
+        found = in_numbers(right_inverse_numbers, *layout._public)  # type: ignore[misc]
     return found or _inverse(layout, right_inverse_trees, "right_inverse")
 
 

@@ -48,22 +48,20 @@ from cute_py.layout.arguments import (
     Tree,
     Value,
 )
-from cute_py.layout.int_tuple import (
+from cute_py.layout.int_tuple import compact_left, compact_order, crd2idx_of, product_of
+from cute_py.layout.known import (
+    Undecided,
     are_numbers,
-    compact_left,
     compact_numbers,
-    compact_order,
-    crd2idx_of,
     is_run_time_zero,
+    known_extent,
     offset_of_int,
     offset_of_tuple,
-    product_of,
 )
 from cute_py.layout.leaf import (
     STATIC,
     Dynamic,
     Int,
-    Undecided,
     check_results,
     coordinate,
     inner_tree,
@@ -656,17 +654,3 @@ def cosize(layout: LayoutLike, *mode: int) -> Int | int:
             return STATIC[known[0]] if known[1] else known[0]
     inner = domain_of(layout)
     return to_public(product_of(coshape_of(at(inner._shape, mode), at(inner._stride, mode))))
-
-
-def known_extent(shape: Any, stride: Any) -> tuple[int, bool] | None:
-    """(1 + the largest offset, is it static?) of public trees of known numbers; None beyond the range."""
-    if type(shape) is not tuple or tuple in map(type, shape):
-        shape, stride = leaves(shape), leaves(stride)
-    total, static = 1, True
-    for i, s in enumerate(shape):
-        d = stride[i]
-        reach, step = (s | 0) - 1, d | 0
-        total += reach * step if step >= 0 else -reach * step
-        if (type(d) is int and (reach or type(s) is int)) or (type(s) is int and step):
-            static = False
-    return (total, static) if total <= MAX_INTEGER else None

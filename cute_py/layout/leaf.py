@@ -271,10 +271,6 @@ KNOWN: Final = (int, Int)
 """The types of known numbers, as users see them."""
 
 
-class Undecided(Exception):
-    """A second path, for known numbers, has met what only the general one decides, or refuses in its own words."""
-
-
 def check_result(number: int) -> int:
     """The number itself, if an operation may come to it.
 

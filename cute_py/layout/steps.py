@@ -18,7 +18,6 @@ from cute_py.argument_checks import expect
 from cute_py.errors import InvalidTypeError, given
 from cute_py.layout.arguments import LayoutLike, Leaf, Shaped, Tiler
 from cute_py.layout.coalesce import coalesce, coalesced
-from cute_py.layout.complement import complement, complement_of, filtered
 from cute_py.layout.composition import compose_layouts, composition, tiler_text
 from cute_py.layout.int_tuple import size
 from cute_py.layout.inverse import left_inverse, left_inverse_trees, right_inverse, right_inverse_trees
@@ -26,6 +25,9 @@ from cute_py.layout.layout import Layout, coprofile_of, cosize, make, make_layou
 from cute_py.layout.leaf import leaf_text, mode_text, times, to_internal, to_public, tree_text
 from cute_py.layout.tiling import (
     blocked_product,
+    complement,
+    complement_of,
+    filtered,
     flat_divide,
     flat_product,
     logical_divide,

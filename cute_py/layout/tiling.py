@@ -1,4 +1,11 @@
 """Tiling: divides split a layout into tiles and their arrangement, products repeat a layout (the block) over another.
+Both rest on the complement: the layout of what another layout leaves out.
+
+    complement(4:2, 24)  ->  (2,3):(1,8)       4:2 visits 0 2 4 6; the copies of it start at 0 1 8 9 16 17
+
+Guarantee: (filter(L), complement(L, n)) visits no offset twice, and the strides of the complement ascend. Where every
+stride of L is a multiple of the end (stride * size) of the modes below it, every offset is visited up to the first
+multiple of the last end that holds n; otherwise, as in C++, those between are left out: 32 by (2,3):(1,33).
 
     logical_divide(L, tiler)   ((tile,rest), ...)         by mode where the tiler is a tuple
     zipped_divide              ((tile,tile),(rest,rest))
@@ -18,44 +25,170 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any, SupportsIndex
 
 from cute_py.errors import InvalidTypeError, StaticAssertError
 from cute_py.layout.arguments import LayoutLike, Leaf, Shaped, Tiler, Tree
-from cute_py.layout.coalesce import coalesced, coalesced_numbers
-from cute_py.layout.complement import complement, complement_numbers, complement_of
-from cute_py.layout.composition import compose_layouts, composed_numbers, tiler_text
-from cute_py.layout.int_tuple import ceil_div_of, compact_left, compact_order, known_product, product_of
+from cute_py.layout.coalesce import coalesced, coalesced_shape, filter_zeros_tree
+from cute_py.layout.composition import compose_layouts, tiler_text
+from cute_py.layout.int_tuple import ceil_div_of, compact_left, compact_order, product_of
+from cute_py.layout.known import complement_numbers, divided_numbers, multiplied_numbers
 from cute_py.layout.layout import (
     Layout,
     LayoutLeft,
     Stride,
+    along_axis,
     apply_to_inner,
+    axis_paths,
     coprofile_of,
     coshape_of,
     domain_of,
     in_numbers,
     joined,
-    known_extent,
     make,
     modes_of,
     of_layouts,
+    on_axis,
     regrouped,
     shape_of,
 )
-from cute_py.layout.leaf import KNOWN, STATIC, Int, Undecided, to_internal, to_public, tree_text, trunc_mod
+from cute_py.layout.leaf import (
+    Int,
+    Recorder,
+    leaf_text,
+    mode_text,
+    to_internal,
+    to_public,
+    tree_text,
+    trunc_div,
+    trunc_mod,
+)
 from cute_py.layout.modes import append
 from cute_py.layout.trees import (
+    at,
     check_depth,
     is_underscore,
-    last_leaf,
     leaves,
     map_leaves,
     modes,
     rank_of,
+    unwrap,
     zip2_by,
     zip_pairs,
 )
+
+
+def filtered(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
+    """Internal trees -> the flat modes that move."""
+    return coalesced(filter_zeros_tree(shape, stride), stride)
+
+
+def _ascending(shape: Tree, stride: Tree) -> list[tuple[Leaf, Leaf]] | None:
+    """(stride, size) of the modes that move, the smallest stride first; None where strides have no order."""
+    moving: list[tuple[Leaf, Leaf]] = [
+        (d, s) for s, d in zip(leaves(shape), leaves(stride), strict=True) if d != 0 and s != 1
+    ]
+    if len(moving) == 1:
+        return None if hasattr(moving[0][0], "modes") else moving
+    try:
+        moving.sort(key=itemgetter(0))
+    except TypeError:  # run-time numbers or bases
+        return None
+    return moving
+
+
+def complement_of(layout: Layout, target: Tree, record: Recorder | None = None) -> Layout:
+    """The complement of a layout below an internal size, shape, or size for each codomain axis."""
+    moving = _ascending(*(layout._inner or layout._trees()))
+    if moving is None or type(target) is not int:
+        profile = coprofile_of(layout._stride)
+        if profile != 0:
+            return _complement_by_axis(layout, profile, target)
+        if moving is None:  # C++: static_assert
+            raise StaticAssertError(
+                "Dynamic-stride complement only for rank-1 layouts",
+                {"layout": mode_text(*filtered(layout._shape, layout._stride))},
+                "make the strides static with Int(...)",
+            )
+    if not moving:
+        whole = coalesced_shape(target)
+        return make(whole, compact_left(whole)[0], layout._assumptions)
+    out_shape: list[Tree] = []
+    out_stride: list[Tree] = []
+    end: Any = 1
+    d: Any
+    for d, s in moving:  # C++ folds the smallest stride out of those that are left
+        # Below this stride lies room for so many copies of what came before.
+        gap = trunc_div(d, end)
+        if type(gap) is int and gap < 1:
+            flat = filtered(layout._shape, layout._stride)
+            if flat != (layout._shape, layout._stride):  # modes that run backwards join their neighbours first
+                return complement_of(make(*flat, layout._assumptions), target)
+            if gap == 0:  # C++: static_assert
+                below = f"{leaf_text(d)} lies below {leaf_text(end)}, the end of those before"
+                facts = {"layout": layout, "stride": below}
+                raise StaticAssertError("Non-injective Layout detected in complement.", facts)
+        if record:
+            record("gap", s, d, gap, end)
+        if gap != 1:
+            out_shape.append(gap)
+            out_stride.append(end)
+        end = d * s
+    rest = coalesced_shape(ceil_div_of(target, end))
+    if record:
+        record("tail", rest, compact_left(rest, end)[0], end, target)
+    if type(rest) is tuple:
+        tail = [(s, d) for s, d in zip(rest, modes(compact_left(rest, end)[0]), strict=True) if s != 1]
+        out_shape += [s for s, _ in tail]
+        out_stride += [d for _, d in tail]
+    elif rest != 1:
+        out_shape.append(rest)
+        out_stride.append(end)
+    if not out_shape:
+        return make(1, 0, layout._assumptions)
+    return make(unwrap(out_shape), unwrap(out_stride), layout._assumptions)
+
+
+def _complement_by_axis(layout: Layout, profile: Tree, target: Tree) -> Layout:
+    parts = []
+    for path in axis_paths(profile):
+        size = at(target, path) if type(target) is tuple else target
+        mine = complement_of(make(layout._shape, along_axis(layout._stride, path)), size)
+        parts.append((mine._shape, on_axis(mine._stride, path, layout._stride)))
+    return make(tuple([p[0] for p in parts]), tuple([p[1] for p in parts]))
+
+
+def complement(layout: LayoutLike, cotarget: Shaped | None = None) -> Layout:
+    """The layout of the offsets below `cotarget` that `layout` does not reach from 0.
+
+    Args:
+        cotarget: a size, a shape, or a layout whose shape is meant; default: the layout's own cosize.
+    Raises:
+        StaticAssertError: 'Non-injective Layout detected in complement.', 'Dynamic-stride complement only for rank-1
+            layouts'.
+
+    With basis strides (which C++ does not compile) each codomain axis is complemented by itself, `cotarget` being a
+    size per axis; the result's mode i moves along axis i.
+
+    >>> print(complement(Layout(Int(4), Int(2)), Int(24)))
+    (_2,_3):(_1,_8)
+    """
+    if is_underscore(layout):
+        return layout  # type: ignore[return-value]
+    inner = layout if type(layout) is Layout else domain_of(layout)
+    if type(cotarget) is Int:
+        if inner._known and (found := in_numbers(complement_numbers, *inner._public, cotarget)):  # type: ignore[misc]
+            return found
+        return complement_of(inner, cotarget.real)
+    profile = coprofile_of(inner._stride)
+    if cotarget is not None:
+        target = shape_of(cotarget)
+    elif profile == 0:
+        target = product_of(coshape_of(inner._shape, inner._stride))
+    else:
+        target = coshape_of(*filtered(inner._shape, inner._stride))
+    return complement_of(inner, target) if profile == 0 else _complement_by_axis(inner, profile, target)
 
 
 def _by_mode(operation: Callable[[Layout, Tiler], Layout], layout: Layout, tiler: tuple[Tiler, ...]) -> Layout:
@@ -68,46 +201,6 @@ def _by_mode(operation: Callable[[Layout, Tiler], Layout], layout: Layout, tiler
     return joined([operation(p, t) for p, t in zip(parts, tiler, strict=False)] + parts[len(tiler) :])
 
 
-def _tile_numbers(tile: Any) -> tuple[Any, Any]:
-    """The public shape and stride of a tile of known numbers: of a layout, or of the layout of a size."""
-    if type(tile) in KNOWN:
-        tile = Layout(tile)
-    if type(tile) is not Layout or not tile._known:
-        raise Undecided
-    return tile._public  # type: ignore[return-value]
-
-
-def _divided_numbers(shape: Any, stride: Any, tiler: Any) -> tuple[Any, Any]:
-    """`logical_divide` of public trees of known numbers, which come out public."""
-    if type(tiler) is tuple:
-        shapes, strides = modes(shape), modes(stride)
-        rest = len(tiler)
-        if rest > len(shapes):
-            raise Undecided
-        pairs = [_divided_numbers(shapes[i], strides[i], t) for i, t in enumerate(tiler)]
-        return (*[p[0] for p in pairs], *shapes[rest:]), (*[p[1] for p in pairs], *strides[rest:])
-    if is_underscore(tiler):
-        return shape, stride
-    tile, step = _tile_numbers(tiler)
-    flat, steps = coalesced_numbers(shape, stride, True)
-    last = last_leaf(shape)
-    whole = coalesced_numbers(shape, stride)[0] if last == () or (type(last) is Int and last == 1) else flat
-    rest, rest_step = complement_numbers(tile, step, whole)
-    return composed_numbers(flat, steps, (tile, rest), (step, rest_step))
-
-
-def _multiplied_numbers(shape: Tree, stride: Tree, tiler: Any) -> tuple[Any, Any]:
-    """`logical_product` of public trees of known numbers, which come out public."""
-    tile, step = _tile_numbers(tiler)
-    copies, span = known_product(modes(shape)), known_extent(tile, step)
-    if copies is None or span is None:
-        raise Undecided
-    total = copies[0] * span[0]
-    rest = complement_numbers(shape, stride, STATIC[total] if copies[1] and span[1] else total)
-    size, jump = composed_numbers(*coalesced_numbers(*rest, True), tile, step)
-    return (shape, size), (stride, jump)
-
-
 @of_layouts
 def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
     """Every mode that the tiler names becomes (tile, rest).
@@ -118,7 +211,7 @@ def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
     if type(layout) is not Layout:
         return apply_to_inner(logical_divide, layout, tiler)
     check_depth(tiler)
-    if layout._known and (found := in_numbers(_divided_numbers, *layout._public, tiler)):  # type: ignore[misc]
+    if layout._known and (found := in_numbers(divided_numbers, *layout._public, tiler)):  # type: ignore[misc]
         return found
     if isinstance(tiler, Layout):
         whole = coalesced(*(layout._inner or layout._trees()))[0]
@@ -208,7 +301,7 @@ def logical_product(block: Layout, tiler: Tiler) -> Layout:
     if type(block) is not Layout:
         return apply_to_inner(logical_product, block, tiler)
     check_depth(tiler)
-    if block._known and (found := in_numbers(_multiplied_numbers, *block._public, tiler)):  # type: ignore[misc]
+    if block._known and (found := in_numbers(multiplied_numbers, *block._public, tiler)):  # type: ignore[misc]
         return found
     if isinstance(tiler, Layout):
         span = product_of(block._shape) * product_of(coshape_of(tiler._shape, tiler._stride))
