@@ -32,18 +32,18 @@ def crd2idx(coord: IntCoordinate, shape: Shaped, stride: Tree | None = None) -> 
     >>> crd2idx((1, 2), (4, 8), (8, 1)), crd2idx((1, 2), (4, 8))
     (10, 9)
     """
-    if type(coord) is tuple and type(shape) is tuple:  # without a leaf object
+    if type(shape) is tuple and type(coord) is tuple:  # without a leaf object
         found = offset_of_unchecked(coord, shape, stride)
         if found is not None and found[0] <= MAX_INTEGER:
             return STATIC[found[0]] if found[1] else found[0]
+    elif type(shape) is tuple and type(coord) is int and are_numbers(shape, stride) is not None:
+        offset = offset_of_int(coord, shape, stride)
+        if offset and MIN_INTEGER <= offset <= MAX_INTEGER:
+            return offset
     if isinstance(shape, (Layout, ComposedLayout)):
         return shape(coord)
     if stride is None:
         return to_public(crd2idx_horner(coordinate(coord), to_internal(shape)))
-    if type(coord) is int and are_numbers(shape, stride) is not None:  # without a leaf object
-        offset = offset_of_int(coord, shape, stride)
-        if offset and MIN_INTEGER <= offset <= MAX_INTEGER:
-            return offset
     sizes, steps = to_internal(shape), to_internal(stride)
     if not congruent_trees(sizes, steps):
         raise CoordinateError("Mismatched Ranks", {"shape": tree_text(sizes), "stride": tree_text(steps)})

@@ -174,24 +174,17 @@ def offset_of_unchecked(coord: tuple[Any, ...], shape: Any, stride: Any, depth: 
         return None
     total, static = 0, True
     for c, s, d in zip(coord, shape, stride):  # noqa: B905  (as long as each other)
-        kind = type(c)
-        if kind is tuple:
-            inner = offset_of_unchecked(c, s, d, depth + 1)
-            if inner is None:
-                return None
-            total += inner[0]
-            static = static and inner[1]
+        kind, other = type(c), type(d)
+        if kind in KNOWN and other in KNOWN and (s is c or type(s) in KNOWN) and not (c | s | d) >> 127:
+            total += (c | 0) * (d | 0)
+            if static and not kind is other is Int:
+                static = (c == 0 and kind is Int) or (d == 0 and other is Int)
             continue
-        if not (
-            (kind is int or kind is Int)
-            and (type(s) is int or type(s) is Int)
-            and (type(d) is int or type(d) is Int)
-            and not (c | s | d) >> 127
-        ):
+        inner = offset_of_unchecked(c, s, d, depth + 1) if kind is tuple else None
+        if inner is None:
             return None
-        total += (c | 0) * (d | 0)
-        if static and ((kind is int and (d or type(d) is int)) or (type(d) is int and c)):
-            static = False
+        total += inner[0]
+        static = static and inner[1]
     return total, static
 
 
