@@ -185,11 +185,11 @@ class Swizzle:
     def __init__(self, bits: int, base: int, shift: int | None = None) -> None:
         if shift is None:
             shift = bits
-        if not (
-            type(bits) is type(base) is type(shift) is int and 0 <= bits <= shift <= MAX_BITS >= base >= 0
-        ):  # a shift to the right, as nearly always
+        if not (type(bits) is type(base) is type(shift) is int and 0 <= bits <= shift and not (base | shift) >> 7):
             bits, base, shift = _checked_swizzle(bits, base, shift)
-        self._bits, self._base, self._shift = bits, base, shift
+        self._bits = bits
+        self._base = base
+        self._shift = shift
         self._yyy = (1 << bits) - 1 << (base + shift if shift > 0 else base)
 
     @property
