@@ -4,7 +4,7 @@ The general functions hold a leaf as an object (see `leaf`), which most of their
 read public trees as they are and give public trees: `type(x) is Int` says static, and `x | 0` is the bare integer of
 both kinds (`|` is Python's own of an `Int`, and takes a tenth of the time of its `+`). They decide nothing that is
 unusual: a number out of range, a size of 0, a condition that fails. There they return None or raise `Undecided`, and
-the general function goes on, which alone refuses. tests/laws compares the two.
+the general function goes on, which alone refuses, and whose comments name C++'s branches. tests/laws compares the two.
 """
 
 from __future__ import annotations
@@ -296,10 +296,10 @@ def coalesced_numbers(shape: Any, stride: Any, beyond: bool = False) -> tuple[An
 
 
 def filtered_numbers(shape: Tree, stride: Tree) -> tuple[Any, Any]:
+    """`filter` of public trees of known numbers, which come out public."""
     sizes, steps = leaves(shape), leaves(stride)
-    return coalesced_numbers(
-        tuple([STATIC_ONE if type(d) is Int and d == 0 else sizes[i] for i, d in enumerate(steps)]), steps
-    )
+    moving = [STATIC_ONE if type(d) is Int and d == 0 else sizes[i] for i, d in enumerate(steps)]
+    return coalesced_numbers(tuple(moving), steps)
 
 
 def composed_numbers(lhs_shape: Any, lhs_stride: Any, shape: Any, stride: Any) -> tuple[Any, Any]:
@@ -428,9 +428,7 @@ def complement_numbers(shape: Any, stride: Any, target: Any) -> tuple[Any, Any]:
             out_stride.append(STATIC[end] if end_static else check_result(end))
             end *= size | 0
             end_static = end_static and type(size) is Int
-    if len(out_shape) < 2:
-        return (out_shape[0], out_stride[0]) if out_shape else (STATIC_ONE, STATIC_ZERO)
-    return tuple(out_shape), tuple(out_stride)
+    return (unwrap(out_shape), unwrap(out_stride)) if out_shape else (STATIC_ONE, STATIC_ZERO)
 
 
 def _coalesced_ceil_div(target: Any, end: int, static: bool) -> list[int]:
@@ -480,7 +478,7 @@ def _tile(tile: Any) -> tuple[Any, Any]:
     """The public shape and stride of a tile: of a layout, or of the layout of a size."""
     if type(tile) in KNOWN and 0 < tile <= MAX_INTEGER:
         return tile, STATIC_ZERO if type(tile) is Int and tile == 1 else STATIC_ONE
-    if getattr(tile, "_known", None) is not True:
+    if getattr(tile, "_known", None) is not True:  # the class itself has a slot of that name
         raise Undecided
     return tile._public  # type: ignore[no-any-return]
 

@@ -9,10 +9,10 @@ integer module (see `leaf.IntegerModule`), so that offsets can be coordinates.
 
 Guarantee: `layout(i) == layout(idx2crd(i, layout.shape))` for every integer i, also beyond the size.
 
-`int_tuple` computes offsets. `crd2idx_of` takes any coordinate and any stride, as internal leaves. `offset_of_int` and
-`offset_of_tuple` handle the common case, integers in a layout of known numbers, without leaf objects; they return the
-same number, or None for a symbol, a basis stride or a coordinate that does not fit. A run-time coordinate gives a
-run-time offset, except that an offset of 0 may be static: `is_run_time_zero` decides which.
+`int_tuple.crd2idx_of` takes any coordinate and any stride, as internal leaves. `known` handles the common case,
+integers in a layout of known numbers, without leaf objects: it gives the same number, or None for a symbol, a basis
+stride or a coordinate that does not fit. A run-time coordinate gives a run-time offset, except that an offset of 0 may
+be static: `is_run_time_zero` decides which. A layout of known numbers (`_known`) goes the same way through the algebra.
 
 A composed layout `outer o offset o inner` and a tensor `engine o layout` take their coordinates from a layout inside
 them. Coalescing, grouping, dividing and tiling change only that layout; the method `with_domain` of these classes

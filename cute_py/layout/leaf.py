@@ -16,7 +16,8 @@ plain integers:
 `to_internal` and `to_public` convert. A `Dynamic` compares equal to nothing, because C++ knows nothing about it at
 compile time; its arithmetic follows CuTe's rules for mixed operands (a static 0 times anything is a static 0). So
 (4,_2):(_1,4) is held as (Dynamic(4), 2) and (1, Dynamic(4)), coalesce finds no static product that equals the second
-stride, and the two modes stay; in (_4,_2):(_1,_4) it finds 4 * 1 == 4, and they become _8:_1.
+stride, and the two modes stay; in (_4,_2):(_1,_4) it finds 4 * 1 == 4, and they become _8:_1. Layouts whose leaves are
+all `Int` or int, as most are, need none of these objects: see `known`.
 
 sympy simplifies each expression that it builds, which takes time in proportion to its size. Every mode that a
 composition steps over wraps the expression of the mode before, so the time would grow with the square of the number of
