@@ -18,7 +18,7 @@ from typing import Any
 
 from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER
 from cute_py.errors import LayoutError
-from cute_py.layout.arguments import Coordinate, IntTuple, Tree
+from cute_py.layout.arguments import Coordinate, IntTuple, Tiler, Tree
 from cute_py.layout.leaf import KNOWN, MAX_DEPTH, STATIC, STATIC_ONE, STATIC_ZERO, Int, check_result, is_taken
 from cute_py.layout.trees import empty_mode, is_underscore, last_leaf, leaves, modes, unwrap
 
@@ -257,7 +257,7 @@ def digits(idx: int, shape: tuple[Any, ...], depth: int = 0) -> IntTuple | None:
     return tuple(out)
 
 
-def coalesced_numbers(shape: Any, stride: Any, beyond: bool = False) -> tuple[Any, Any]:
+def coalesced_numbers(shape: Any, stride: Any, beyond: bool = False) -> tuple[Tree, Tree]:
     """`coalesced` of public trees of known numbers, which come out public: no leaf object is made on the way."""
     if type(shape) is not tuple:
         if type(shape) is not Int or shape != 1:
@@ -295,14 +295,14 @@ def coalesced_numbers(shape: Any, stride: Any, beyond: bool = False) -> tuple[An
     return tuple(shapes[::-1]), tuple(strides[::-1])
 
 
-def filtered_numbers(shape: Tree, stride: Tree) -> tuple[Any, Any]:
+def filtered_numbers(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
     """`filter` of public trees of known numbers, which come out public."""
     sizes, steps = leaves(shape), leaves(stride)
     moving = [STATIC_ONE if type(d) is Int and d == 0 else sizes[i] for i, d in enumerate(steps)]
     return coalesced_numbers(tuple(moving), steps)
 
 
-def composed_numbers(lhs_shape: Any, lhs_stride: Any, shape: Any, stride: Any) -> tuple[Any, Any]:
+def composed_numbers(lhs_shape: Any, lhs_stride: Any, shape: Any, stride: Any) -> tuple[Tree, Tree]:
     """`compose_trees` of public trees of known numbers, which come out public: no leaf object is made on the way.
 
     Raises:
@@ -374,7 +374,7 @@ def _scaled(n: int, static: bool, stride: int) -> int:
     return check_result(n * (stride | 0))
 
 
-def tiled_numbers(shape: Any, stride: Any, tiler: Any) -> tuple[Any, Any]:
+def tiled_numbers(shape: Any, stride: Any, tiler: Tiler) -> tuple[Tree, Tree]:
     """`compose_tiler` of public trees of known numbers."""
     if type(tiler) is tuple:
         shapes, strides = modes(shape), modes(stride)
@@ -384,13 +384,13 @@ def tiled_numbers(shape: Any, stride: Any, tiler: Any) -> tuple[Any, Any]:
         return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
     if is_underscore(tiler):
         return shape, stride
-    flat = coalesced_numbers(shape, stride, True)
-    if type(tiler) in KNOWN and 0 < tiler <= MAX_INTEGER:
-        return composed_numbers(*flat, tiler, STATIC_ONE)
-    return composed_numbers(*flat, *_tile(tiler))
+    tile, step = _tile(tiler)
+    if tile == 1 and type(tiler) is Int:  # as a size, 1:1; a layout of that size is 1:0
+        step = STATIC_ONE
+    return composed_numbers(*coalesced_numbers(shape, stride, True), tile, step)
 
 
-def complement_numbers(shape: Any, stride: Any, target: Any) -> tuple[Any, Any]:
+def complement_numbers(shape: Tree, stride: Tree, target: Any) -> tuple[Tree, Tree]:
     """`complement_of` public trees of known numbers below a public size or flat shape; the trees come out public.
 
     Raises:
@@ -431,7 +431,7 @@ def complement_numbers(shape: Any, stride: Any, target: Any) -> tuple[Any, Any]:
     return (unwrap(out_shape), unwrap(out_stride)) if out_shape else (STATIC_ONE, STATIC_ZERO)
 
 
-def _coalesced_ceil_div(target: Any, end: int, static: bool) -> list[int]:
+def _coalesced_ceil_div(target: tuple[int, ...], end: int, static: bool) -> list[int]:
     """`coalesced_shape(ceil_div_of(target, end))` of public sizes: what is left of `end` goes on to the next size, and
     neighbours that are both static or both run-time are one."""
     out: list[int] = []
@@ -447,7 +447,7 @@ def _coalesced_ceil_div(target: Any, end: int, static: bool) -> list[int]:
     return out
 
 
-def right_inverse_numbers(shape: Tree, stride: Tree) -> tuple[Any, Any]:
+def right_inverse_numbers(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
     """`right_inverse_trees` of public trees of static numbers, which come out public. Its modes do not coalesce: those
     of the layout have.
 
@@ -474,8 +474,9 @@ def right_inverse_numbers(shape: Tree, stride: Tree) -> tuple[Any, Any]:
     return (unwrap(out_shape), unwrap(out_stride)) if out_shape else (STATIC_ONE, STATIC_ZERO)
 
 
-def _tile(tile: Any) -> tuple[Any, Any]:
+def _tile(tiler: Tiler) -> tuple[Tree, Tree]:
     """The public shape and stride of a tile: of a layout, or of the layout of a size."""
+    tile: Any = tiler
     if type(tile) in KNOWN and 0 < tile <= MAX_INTEGER:
         return tile, STATIC_ZERO if type(tile) is Int and tile == 1 else STATIC_ONE
     if getattr(tile, "_known", None) is not True:  # the class itself has a slot of that name
@@ -483,7 +484,7 @@ def _tile(tile: Any) -> tuple[Any, Any]:
     return tile._public  # type: ignore[no-any-return]
 
 
-def divided_numbers(shape: Any, stride: Any, tiler: Any) -> tuple[Any, Any]:
+def divided_numbers(shape: Any, stride: Any, tiler: Tiler) -> tuple[Tree, Tree]:
     """`logical_divide` of public trees of known numbers, which come out public."""
     if type(tiler) is tuple:
         shapes, strides = modes(shape), modes(stride)
@@ -498,11 +499,11 @@ def divided_numbers(shape: Any, stride: Any, tiler: Any) -> tuple[Any, Any]:
     flat, steps = coalesced_numbers(shape, stride, True)
     last = last_leaf(shape)
     whole = coalesced_numbers(shape, stride)[0] if last == () or (type(last) is Int and last == 1) else flat
-    rest, rest_step = complement_numbers(tile, step, whole)
-    return composed_numbers(flat, steps, (tile, rest), (step, rest_step))
+    left, left_step = complement_numbers(tile, step, whole)
+    return composed_numbers(flat, steps, (tile, left), (step, left_step))
 
 
-def multiplied_numbers(shape: Tree, stride: Tree, tiler: Any) -> tuple[Any, Any]:
+def multiplied_numbers(shape: Tree, stride: Tree, tiler: Tiler) -> tuple[Tree, Tree]:
     """`logical_product` of public trees of known numbers, which come out public."""
     tile, step = _tile(tiler)
     copies, span = known_product(modes(shape)), known_extent(tile, step)

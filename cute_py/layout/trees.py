@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex
 
 from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, expect_integer
 from cute_py.errors import CoordinateError, InvalidValueError, StaticAssertError, integer_text
-from cute_py.layout.arguments import Coordinate, Tree, Underscore
+from cute_py.layout.arguments import Coordinate, Tiler, Tree, Underscore
 from cute_py.layout.leaf import KNOWN, MAX_DEPTH, Dynamic
 
 
@@ -229,12 +229,12 @@ def zip_pairs(a: Tree, b: Tree) -> Tree:
     return tuple(zip(a, b, strict=True))
 
 
-def profile_of(tree: Any) -> Tree:
+def profile_of(tree: Tiler) -> Tree:
     """Tuples as tuples, everything else a leaf."""
     return tuple([profile_of(x) for x in tree]) if type(tree) is tuple else 0
 
 
-def zip2_by(tree: Tree, guide: Any) -> tuple[Tree, Tree]:
+def zip2_by(tree: Tree, guide: Tiler) -> tuple[Tree, Tree]:
     """Gather the first halves and the second halves of the pairs that lie where `guide` has no tuple; modes beyond
     the guide go to the second half."""
     if type(guide) is not tuple:

@@ -179,6 +179,7 @@ for kind, instance, other in (
     ("Swizzle", Maker.swizzle, Maker.swizzle),
 ):
     operation(f"{kind}.__eq__", "eq", instance, other, weight=0.5)
+operation("Layout.__ne__", "ne", LAYOUT, LAYOUT, weight=0.5)
 
 add("LinearLayout", "(2, 4)", "(4, 1, 2)", named={"origin": number(0, 9)})
 add("BankConflicts", "128", "(1, 2)")
