@@ -19,7 +19,17 @@ from typing import Any
 from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER
 from cute_py.errors import LayoutError
 from cute_py.layout.arguments import Coordinate, IntTuple, Tiler, Tree
-from cute_py.layout.leaf import KNOWN, MAX_DEPTH, STATIC, STATIC_ONE, STATIC_ZERO, Int, check_result, is_taken
+from cute_py.layout.leaf import (
+    KNOWN,
+    MAX_DEPTH,
+    STATIC,
+    STATIC_ONE,
+    STATIC_ZERO,
+    Int,
+    check_result,
+    is_symbol_kind,
+    is_taken,
+)
 from cute_py.layout.trees import empty_mode, is_underscore, last_leaf, leaves, modes, unwrap
 
 
@@ -49,6 +59,10 @@ def are_numbers(shape: Any, stride: Any, depth: int = 0) -> bool | None:
                 if inner is None:
                     return None
                 known = False
+        elif kind is other and is_symbol_kind(kind):  # type: ignore[arg-type]
+            if s.is_integer is False or d.is_integer is False:
+                return None
+            known = False
         elif is_taken(s) and is_taken(d):
             known = False
         else:

@@ -367,16 +367,14 @@ def _is_size(x: sympy.Basic) -> bool:
 
 def is_taken(leaf: Any) -> bool:
     """Is a public leaf a symbol that the algebra takes as it is? (Or a known number, 0 or more.)"""
-    kind: Any = type(leaf)
+    kind = type(leaf)
     if kind is int or kind is Int:
         return 0 <= leaf <= MAX_INTEGER  # type: ignore[no-any-return]
-    if _is_symbol_kind(kind):
-        return leaf.is_integer is not False
     return is_symbolic_size(leaf)
 
 
 @lru_cache(maxsize=4096)
-def _is_symbol_kind(kind: type) -> bool:
+def is_symbol_kind(kind: type) -> bool:
     """A class of sympy's bare symbols, which are sizes unless they are said to be none?"""
     return is_symbolic_kind(kind) and bool(getattr(kind, "is_Symbol", False))
 
