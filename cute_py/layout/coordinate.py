@@ -18,10 +18,10 @@ from cute_py.errors import CoordinateError, InvalidTypeError, StaticAssertError,
 from cute_py.layout.arguments import Coordinate, IntCoordinate, IntTuple, LayoutLike, Shape, Shaped, Tree
 from cute_py.layout.composed import ComposedLayout, Sliced, slice_parts
 from cute_py.layout.int_tuple import crd2idx_horner, crd2idx_of, idx2crd_colex, idx2crd_strided
-from cute_py.layout.known import are_numbers, digits, offset_of_int, offset_of_unchecked
+from cute_py.layout.known import digits, offset_of_int, offset_of_unchecked
 from cute_py.layout.layout import Layout, Thing, make
 from cute_py.layout.leaf import STATIC, Int, coordinate, to_internal, to_public, tree_text
-from cute_py.layout.trees import check_depth, congruent_trees, dice_tree, has_underscore, modes, slice_tree
+from cute_py.layout.trees import are_numbers, check_depth, congruent_trees, dice_tree, has_underscore, modes, slice_tree
 
 OffsetLayout = TypeVar("OffsetLayout", Layout, ComposedLayout)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER
 from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, StaticAssertError, given
 from cute_py.layout.arguments import IntTuple, LayoutLike, Leaf, Shape, Shaped, Tree
-from cute_py.layout.known import known_product, offset_of_unchecked
+from cute_py.layout.known import offset_of_unchecked
 from cute_py.layout.leaf import (
     STATIC,
     Dynamic,
@@ -39,6 +39,7 @@ from cute_py.layout.trees import (
     check_depth,
     congruent_trees,
     depth_of,
+    known_product,
     leaves,
     modes,
     rank_of,

@@ -51,8 +51,6 @@ from cute_py.layout.arguments import (
 from cute_py.layout.int_tuple import compact_left, compact_order, crd2idx_of, product_of
 from cute_py.layout.known import (
     Undecided,
-    are_numbers,
-    compact_numbers,
     is_run_time_zero,
     known_extent,
     offset_of_int,
@@ -76,8 +74,10 @@ from cute_py.layout.leaf import (
     value_of,
 )
 from cute_py.layout.trees import (
+    are_numbers,
     at,
     check_depth,
+    compact_numbers,
     congruent_trees,
     has_underscore,
     leaves,

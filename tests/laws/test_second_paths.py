@@ -17,10 +17,9 @@ from cute_py import Int, Layout
 from cute_py.argument_checks import MAX_INTEGER
 from cute_py.errors import CuteError
 from cute_py.layout.int_tuple import compact_left, crd2idx_of, idx2crd_colex, inner_product_of, product_of
-from cute_py.layout.known import are_numbers, compact_numbers
 from cute_py.layout.layout import _checked_shape, coshape_of
 from cute_py.layout.leaf import coordinate, to_internal, to_public
-from cute_py.layout.trees import map_leaves
+from cute_py.layout.trees import are_numbers, compact_numbers, map_leaves
 
 COUNT = 3000
 SIZES = (0, 1, 1, 2, 3, 4, 5, 8, 64, 1 << 64, MAX_INTEGER)
