@@ -383,6 +383,38 @@ class Profiled:
         "lts__t_sectors_srcunit_tex_op_write.sum": "written",
         "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum": "wavefronts",
     }
+    OTHERS: Final = (
+        "l1tex__m_xbar2l1tex_read_sectors.sum",
+        "l1tex__m_l1tex2xbar_write_sectors.sum",
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts.sum",
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_miss.sum",
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts_lookup_miss.sum",
+        "lts__t_requests_srcunit_tex_op_read.sum",
+        "lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum",
+        "lts__t_sectors_srcunit_tex_op_read_lookup_miss.sum",
+        "lts__t_sectors_srcnode_gpc.sum",
+        "lts__t_sectors_srcnode_gpc_op_read.sum",
+        "lts__t_sectors_srcunit_ltcfabric.sum",
+        "lts__t_sectors_srcunit_ltcfabric_op_read.sum",
+        "lts__t_sectors_srcunit_ltcfabric_lookup_hit.sum",
+        "lts__t_sectors_srcunit_ltcfabric_lookup_miss.sum",
+        "lts__t_sectors_op_read.sum",
+        "lts__ltcfabric2lts_cycles_active.sum",
+        "lts__lts2xbar_bytes.sum",
+        "lts__xbar2lts_bytes.sum",
+        "dram__sectors_read.sum",
+        "dram__sectors_write.sum",
+        "dram__bytes_read.sum",
+    )
+    """Read as well where the profiler has them: sectors at each place on the way from memory to a multiprocessor."""
+
+    @classmethod
+    def metrics(cls) -> list[str]:
+        """Those that the profiler has on this device, what is compared first."""
+        shown = subprocess.run(["ncu", "--query-metrics"], capture_output=True, text=True, timeout=170, check=False)
+        known = {line.split()[0] for line in shown.stdout.splitlines() if line.strip()}
+        return [*cls.METRICS, *(name for name in cls.OTHERS if name.rpartition(".")[0] in known)]
 
     @staticmethod
     def cases(count: int) -> list[tuple[str, int, tuple[int, ...], tuple[int, ...]]]:
@@ -416,24 +448,29 @@ class Profiled:
     @classmethod
     def compare(cls, count: int) -> None:
         """Run `launch_all` under ncu, and print both."""
-        command = ["ncu", "--csv", "--kernel-name", "regex:copy_", "--metrics", ",".join(cls.METRICS)]
+        metrics = cls.metrics()
+        command = ["ncu", "--csv", "--kernel-name", "regex:copy_", "--metrics", ",".join(metrics)]
         command += [sys.executable, "-m", "benchmarks.relayout", "--launch-all", str(count)]
         shown = subprocess.run(command, capture_output=True, text=True, timeout=170, check=False)
         plans = [json.loads(line[5:]) for line in shown.stdout.splitlines() if line.startswith("PLAN ")]
         table = [line for line in shown.stdout.splitlines() if line.startswith('"')]
         launches: dict[str, dict[str, float]] = {}
         for row in csv.DictReader(table):
-            if row["Metric Name"] in cls.METRICS:
+            if row["Metric Name"] in metrics:
                 value = float(row["Metric Value"].replace(",", ""))
-                launches.setdefault(row["ID"], {})[cls.METRICS[row["Metric Name"]]] = value
-        measured = iter(launches.values())
+                launches.setdefault(row["ID"], {})[row["Metric Name"]] = value
+        measured, every = iter(launches.values()), []
         print("| case | kernel | read: plan | ncu | written: plan | ncu | wavefronts: plan | ncu |")
         print("|---|---|---|---|---|---|---|---|")
         for name, kernel, kernels, read, written, wavefronts in plans:
             counters = [next(measured, {}) for _ in kernels]
-            sums = {key: sum(one.get(key, math.nan) for one in counters) for key in cls.METRICS.values()}
-            pairs = [(read, sums["read"]), (written, sums["written"]), (wavefronts, sums["wavefronts"])]
-            print(f"| {name} | {kernel} | " + " | ".join(f"{a} | {b:.0f}" for a, b in pairs) + " |")
+            sums = {key: sum(one.get(key, math.nan) for one in counters) for key in metrics}
+            pairs = zip((read, written, wavefronts), cls.METRICS, strict=True)
+            print(f"| {name} | {kernel} | " + " | ".join(f"{a} | {sums[key]:.0f}" for a, key in pairs) + " |")
+            every.append([name, *(sums[key] for key in metrics)])
+        print("\n| case | " + " | ".join(metrics) + " |\n" + "|---" * (len(metrics) + 1) + "|")
+        for row in every:
+            print(f"| {row[0]} | " + " | ".join(f"{n:.0f}" for n in row[1:]) + " |")
         if not launches:
             print(shown.stdout[-2000:], shown.stderr[-2000:])
 

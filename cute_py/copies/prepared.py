@@ -78,12 +78,14 @@ class PreparedCopy:
         keep: Kept = (),
         plan: CopyPlan | None = None,
         places: tuple[int, int] | None = None,
+        overlaps: bool = False,
     ) -> None:
         self.device = expect(device, Device, "device")
         self.bytes = expect_integer(size, "size, of what is copied,", 0, unit="bytes")
         self.plans = tuple(expect(plan, LaunchPlan, "a plan") for plan in expect(plans, tuple, "plans"))
         self.plan = plan
         self._places = places
+        self._overlaps = overlaps
         self._keep = keep
         if not isinstance(work, (list, tuple)):
             raise InvalidTypeError(f"work must be a list of Work, got {type(work).__name__} {given(work)}")
@@ -140,7 +142,8 @@ class PreparedCopy:
                 if not counters:
                     counters += self._more_counters()
                 values["counter"] = counters.pop()
-            made.append(PreparedLaunch(work.kernel, work.blocks, Parameters([values[name] for name in names]), handle))
+            parameters = Parameters([values[name] for name in names])
+            made.append(PreparedLaunch(work.kernel, work.blocks, parameters, handle, overlaps=self._overlaps))
         self._launches[handle] = tuple(made)
         return self._launches[handle]
 
@@ -190,7 +193,7 @@ class PreparedCopy:
             work = [_thread_work(one.kernel, *one.threads, a, b) for one in self._work if one.threads is not None]
         tables = tuple(one for one in self._keep if isinstance(one, DeviceBuffer))
         return PreparedCopy(
-            self.device, work, self.bytes, plans, (a.view, b.view, *tables), self.plan, _addresses(a, b)
+            self.device, work, self.bytes, plans, (a.view, b.view, *tables), self.plan, _addresses(a, b), self._overlaps
         )
 
     def update_graph(self, graph: int, nodes: Sequence[int]) -> None:
@@ -257,7 +260,7 @@ def prepare_sides(
     expect(hints, bool, "hints")
     if tuning is not None:
         expect(tuning, Tuning, "tuning")
-    return prepare_between(a, b, device, tuning, hints=hints, nibbles=nibbles)
+    return prepare_between(a, b, device, tuning, hints=hints, nibbles=nibbles, overlaps=True)
 
 
 def prepare_between(
@@ -268,6 +271,7 @@ def prepare_between(
     multiprocessors: int = 0,
     hints: bool = False,
     nibbles: tuple[str, str] = NIBBLES,
+    overlaps: bool = False,
 ) -> PreparedCopy:
     """Plan, compile and load a copy that runs on a device that reaches both sides.
 
@@ -291,14 +295,14 @@ def prepare_between(
             tuning or Tuning(hints=hints),
         )
         work = [_box_work(load_kernel(one.kernel, device), one, device.arch) for one in boxes]
-        return PreparedCopy(device, work, plan.bytes, boxes, kept, plan, _addresses(a, b))
+        return PreparedCopy(device, work, plan.bytes, boxes, kept, plan, _addresses(a, b), overlaps)
     threads = []
     for launch in thread_launches(plan):
         tables = DeviceBuffer(device, len(launch.tables))
         tables.write(launch.tables)
         kept = (*kept, tables)
         threads.append(_thread_work(load_kernel(launch.kernel, device), launch, tables.address, a, b))
-    return PreparedCopy(device, threads, plan.bytes, (), kept, plan, _addresses(a, b))
+    return PreparedCopy(device, threads, plan.bytes, (), kept, plan, _addresses(a, b), overlaps)
 
 
 def _addresses(a: Side, b: Side) -> tuple[int, int]:

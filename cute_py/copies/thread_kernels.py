@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 import numpy as np
 
@@ -27,6 +28,9 @@ from cute_py.gpu.kernels.relayout import (
 )
 from cute_py.gpu.kernels.source import KernelSource
 from cute_py.layout.swizzle import Swizzle
+
+ROOM: Final = ((4, 4), (MAX_DIGITS, MAX_CLASSES))
+"""Digits and classes that parameters of tiles hold: few, since a launch that carries fewer bytes begins sooner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +146,9 @@ def tile_launch(refinement: Refinement, tile: Tile) -> ThreadLaunch:
         *(spread + [0] * (16 - len(spread))),
         *(pieces + [0] * (16 - len(pieces))),
     )
-    body = b"".join(digits).ljust(MAX_DIGITS * DIGIT.size, b"\0")
-    body += b"".join(classes).ljust(MAX_CLASSES * CLASS.size, b"\0")
+    room = next(r for r in ROOM if len(digits) <= r[0] and len(classes) <= r[1])
+    body = b"".join(digits).ljust(room[0] * DIGIT.size, b"\0")
+    body += b"".join(classes).ljust(room[1] * CLASS.size, b"\0")
     kernel = copy_tile(
         tile.unit,
         tile.vectors[0],
@@ -160,6 +165,8 @@ def tile_launch(refinement: Refinement, tile: Tile) -> ThreadLaunch:
         columns=tile.columns,
         pitch=tile.folded_pitch,
         skew=tile.skew if tile.shifts[1] else 0,
+        digits=room[0],
+        classes=room[1],
     )
     return ThreadLaunch(kernel, math.prod(tile.counts), tables, head, body, source_reach(refinement, element))
 
@@ -190,6 +197,39 @@ def nibble_launches(refinement: Refinement, flips: tuple[int, int]) -> tuple[Thr
 def runs_launch(refinement: Refinement, element: int, vector: int) -> ThreadLaunch:
     """The launch of a copy by vectors of `vector` bytes, which are contiguous on both sides."""
     return _runs(refinement, element, vector, (0, 0, 0, 0, 0), (False, False))
+
+
+def gathered_launch(refinement: Refinement, element: int, vector: int, threads: int, loads: int = 1) -> ThreadLaunch:
+    per = vector // element
+    rest = [[m.size, m.source, m.destination] for m in refinement.modes]
+    first = rest[0]
+    step = first[1] * element
+    first[:] = first[0] // per, first[1] * per, per
+    digits, need = [], 32 // element
+    for i in sorted(range(1, len(rest)), key=lambda i: abs(rest[i][1])):
+        if need <= 1:
+            break
+        n, a, b = rest[i]
+        take = need if n % need == 0 else n
+        digits.append((take, a, b))
+        rest[i] = [n // take, a * take, b * take]
+        need = -(-need // take)
+    pair = max(1, 32 // vector)
+    if pair > 1 and first[0] % pair == 0:
+        digits.append((pair, first[1], first[2]))
+        first[:] = first[0] // pair, first[1] * pair, first[2] * pair
+    digits += [(n, a, b) for n, a, b in rest if n > 1]
+    total = math.prod(n for n, _, _ in digits)
+    kernel = copy_runs(vector, gathered=per, threads=threads, loads=loads, digits=8)
+    head = (
+        total,
+        *(start * element for start in refinement.starts),
+        *(len(digits), 0, 0, 0),
+        *(0, 0, 0, 0),
+        *(0, 0, 0, 0, step),
+    )
+    body = b"".join(_digit(n, a * element, b * element) for n, a, b in digits).ljust(8 * DIGIT.size, b"\0")
+    return ThreadLaunch(kernel, -(-total // (threads * loads)), b"", head, body, (0, 0))
 
 
 def _runs(

@@ -150,7 +150,13 @@ class PreparedLaunch:
     """
 
     def __init__(
-        self, kernel: LoadedKernel, blocks: int | tuple[int, int], parameters: Parameters, stream: int = 0
+        self,
+        kernel: LoadedKernel,
+        blocks: int | tuple[int, int],
+        parameters: Parameters,
+        stream: int = 0,
+        *,
+        overlaps: bool = False,
     ) -> None:
         api = driver()
         require_stream(kernel.device, stream)
@@ -168,14 +174,22 @@ class PreparedLaunch:
         config.sharedMemBytes = source.shared_bytes
         config.hStream = api.CUstream(stream)
         config.numAttrs = 0
+        attributes = []
         if source.cluster > 1:
             attribute = api.CUlaunchAttribute()
             attribute.id = api.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
             attribute.value.clusterDim.x = source.cluster
             attribute.value.clusterDim.y = 1
             attribute.value.clusterDim.z = 1
-            config.attrs = [attribute]
-            config.numAttrs = 1
+            attributes.append(attribute)
+        if overlaps:
+            attribute = api.CUlaunchAttribute()
+            attribute.id = api.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+            attribute.value.programmaticStreamSerializationAllowed = 1
+            attributes.append(attribute)
+        if attributes:
+            config.attrs = attributes
+        config.numAttrs = len(attributes)
         self._config = config
         self._follows_current = stream in DEFAULT_STREAMS and device_count() > 1
         self._launch: Callable[..., tuple[IntEnum]] = api.cuLaunchKernelEx

@@ -38,6 +38,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_once(
     const __grid_constant__ TensorMap source, const __grid_constant__ TensorMap destination,
     const u8* tail_source, u8* tail_destination, ErrorRecord* record) {
   extern __shared__ __align__(1024) u8 stages[];
+  let_next_begin();
+  if (TAIL_BYTES) await_previous();
   copy_tail(tail_source, tail_destination);
   if (threadIdx.x) return;
   const u32 base = shared_address(stages), barriers = base + STAGE_BYTES * PER_BLOCK;
@@ -45,6 +47,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_once(
 #pragma unroll
   for (u32 i = 0; i < PER_BLOCK; ++i) barrier_init(barriers + 8 * i, 1);
   barrier_init_done();
+  await_previous();
 #pragma unroll
   for (u32 i = 0; i < PER_BLOCK; ++i)
     if (TILES % PER_BLOCK == 0 || first + i < TILES)

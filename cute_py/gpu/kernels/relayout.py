@@ -74,8 +74,8 @@ struct Tile {
   int source_step, destination_step;
   u32 source_pitch, destination_pitch, rank, run_digit, mask, swizzle, pitch, spare;
   u32 spread[16], pieces[16];
-  Digit digits[MAX_DIGITS];
-  Class classes[MAX_CLASSES];
+  Digit digits[DIGITS];
+  Class classes[CLASSES];
 };
 struct Row { i64 offset; u32 place; };
 union Loaded { SOURCE_VECTOR whole; PIECE part[SOURCE_BYTES / PIECE_BYTES]; };
@@ -174,6 +174,7 @@ __device__ __forceinline__ void load_rows(const Tile& p, const Class& c, i64 fro
       rows[u] = read_row(p.tables + c.source.table, row, p.source_step, p.source_pitch, p);
       walk.next(c.source);
     }
+    await_previous();
 #pragma unroll
     for (u32 u = 0; u < LOADS; ++u) {
       const u8* at;
@@ -320,6 +321,7 @@ __device__ __forceinline__ void store_vectors(
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) copy_tile(const __grid_constant__ Tile p) {
+  let_next_begin();
   u32 rest = blockIdx.x, combination = 0;
   i64 from = p.source_start, to = p.destination_start;
   bool first = true;
@@ -343,6 +345,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_tile(const __grid_con
   const bool looked = STEADY && !LISTED && !DESTINATION_SHIFT && rows.more(c);
   const u32 steady = looked ? ((const u16*)(p.tables + c.list))[rows.walk.along] : 0;
   if (ASYNC) asm volatile("cp.async.wait_all;" ::: "memory");
+  await_previous();
   __syncthreads();
   if (!DESTINATION_SHIFT)
     store_vectors(p, c, to, misplaced, rows, steady);
@@ -361,8 +364,9 @@ struct Runs {
   u64 source_mask, destination_mask; int source_swizzle, destination_swizzle;
   u32 source_flip, destination_flip, parity, spare;
   i64 step;
-  Digit digits[2 * MAX_DIGITS];
+  Digit digits[DIGITS];
 };
+union Vector { SOURCE_VECTOR whole; ELEMENT part[GATHERED]; };
 // An element of 4 bits by its number; flip: the first of a byte lies in its upper half.
 __device__ __forceinline__ u32 nibble(const u8* memory, i64 at, u32 flip) {
   return memory[at >> 1] >> 4 * ((u32)(at & 1) ^ flip) & 15;
@@ -375,54 +379,60 @@ __device__ __forceinline__ u64 taken(u64& rest, const Digit& d) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) copy_runs(const __grid_constant__ Runs p) {
+  let_next_begin();
   const u64 begin = (u64)blockIdx.x * (THREADS * LOADS) + threadIdx.x;
-  SOURCE_VECTOR held[LOADS];
-  i64 place[LOADS];
+  Vector held[LOADS];
+  i64 origin[LOADS], second[LOADS], place[LOADS];
 #pragma unroll
   for (u32 u = 0; u < LOADS; ++u) {
     u64 rest = begin + u * THREADS;
-    if (rest < p.total) {
-      i64 from = p.source_start, to = p.destination_start;
-      u32 m = 0;
+    i64 from = p.source_start, to = p.destination_start;
+    u32 m = 0;
+    for (; m < p.before + p.after; ++m) {
+      if (GENERAL && m == p.before) break;
+      const u64 digit = taken(rest, p.digits[m]);
+      from += (i64)digit * p.digits[m].source;
+      to += (i64)digit * p.digits[m].destination;
+    }
+    if (GENERAL) {
+      u64 one = rest, other = rest;
+      const u32 first = p.before + p.after;
+      for (u32 r = 0; r < p.source_rest; ++r) {
+        const Digit& d = p.digits[first + r];
+        from += (i64)taken(one, d) * d.source;
+      }
+      for (u32 r = 0; r < p.destination_rest; ++r) {
+        const Digit& d = p.digits[first + p.source_rest + r];
+        to += (i64)taken(other, d) * d.destination;
+      }
+      // Both lists have the same product, and what is left counts the modes behind them.
+      rest = one;
       for (; m < p.before + p.after; ++m) {
-        if (GENERAL && m == p.before) break;
         const u64 digit = taken(rest, p.digits[m]);
         from += (i64)digit * p.digits[m].source;
         to += (i64)digit * p.digits[m].destination;
       }
-      if (GENERAL) {
-        u64 one = rest, other = rest;
-        const u32 first = p.before + p.after;
-        for (u32 r = 0; r < p.source_rest; ++r) {
-          const Digit& d = p.digits[first + r];
-          from += (i64)taken(one, d) * d.source;
-        }
-        for (u32 r = 0; r < p.destination_rest; ++r) {
-          const Digit& d = p.digits[first + p.source_rest + r];
-          to += (i64)taken(other, d) * d.destination;
-        }
-        // Both lists have the same product, and what is left counts the modes behind them.
-        rest = one;
-        for (; m < p.before + p.after; ++m) {
-          const u64 digit = taken(rest, p.digits[m]);
-          from += (i64)digit * p.digits[m].source;
-          to += (i64)digit * p.digits[m].destination;
-        }
-      }
-      i64 next = from + p.step;
-      if (GLOBAL_SWIZZLED) from = swizzled(from, p.source_mask, p.source_swizzle);
-      if (GLOBAL_SWIZZLED && PAIRED) next = swizzled(next, p.source_mask, p.source_swizzle);
-      if (GLOBAL_SWIZZLED) to = swizzled(to, p.destination_mask, p.destination_swizzle);
-      place[u] = to;
-      if (PAIRED) {
-        const u32 one = nibble(p.source, from, p.source_flip), other = nibble(p.source, next, p.source_flip);
-        *(u8*)&held[u] = (u8)(one << 4 * p.destination_flip | other << 4 * (1 - p.destination_flip));
-        place[u] = to >> 1;
-      } else if (NIBBLES) {
-        *(u8*)&held[u] = (u8)nibble(p.source, from, p.source_flip);
-      } else {
-        held[u] = *(const SOURCE_VECTOR*)(p.source + from);
-      }
+    }
+    i64 next = from + p.step;
+    if (GLOBAL_SWIZZLED) from = swizzled(from, p.source_mask, p.source_swizzle);
+    if (GLOBAL_SWIZZLED && PAIRED) next = swizzled(next, p.source_mask, p.source_swizzle);
+    if (GLOBAL_SWIZZLED) to = swizzled(to, p.destination_mask, p.destination_swizzle);
+    origin[u] = from; second[u] = next; place[u] = PAIRED ? to >> 1 : to;
+  }
+  await_previous();
+#pragma unroll
+  for (u32 u = 0; u < LOADS; ++u) {
+    if (begin + u * THREADS >= p.total) continue;
+    if (PAIRED) {
+      const u32 one = nibble(p.source, origin[u], p.source_flip), other = nibble(p.source, second[u], p.source_flip);
+      *(u8*)&held[u] = (u8)(one << 4 * p.destination_flip | other << 4 * (1 - p.destination_flip));
+    } else if (NIBBLES) {
+      *(u8*)&held[u] = (u8)nibble(p.source, origin[u], p.source_flip);
+    } else if (GATHERED > 1) {
+#pragma unroll
+      for (u32 v = 0; v < GATHERED; ++v) held[u].part[v] = *(const ELEMENT*)(p.source + origin[u] + v * p.step);
+    } else {
+      held[u].whole = *(const SOURCE_VECTOR*)(p.source + origin[u]);
     }
   }
 #pragma unroll
@@ -435,7 +445,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_runs(const __grid_con
       const u32 at = 4 * (p.parity ^ p.destination_flip);
       *byte = (u8)((*byte & ~(15u << at)) | *(const u8*)&held[u] << at);
     } else {
-      *(SOURCE_VECTOR*)(p.destination + place[u]) = held[u];
+      *(SOURCE_VECTOR*)(p.destination + place[u]) = held[u].whole;
     }
   }
 }
@@ -474,6 +484,8 @@ def copy_tile(
     columns: int = 1,
     pitch: int = 0,
     skew: int = 0,
+    digits: int = MAX_DIGITS,
+    classes: int = MAX_CLASSES,
 ) -> KernelSource:
     """The kernel of tiles. Vectors of the two sides and pieces, in which a vector goes to shared memory, in bytes.
 
@@ -505,8 +517,8 @@ def copy_tile(
         "COLUMNS": columns,
         "PITCH": pitch,
         "SKEW": skew,
-        "MAX_DIGITS": MAX_DIGITS,
-        "MAX_CLASSES": MAX_CLASSES,
+        "DIGITS": digits,
+        "CLASSES": classes,
     }
     kernel = make_kernel(
         "copy_tile",
@@ -526,22 +538,27 @@ def copy_runs(
     swizzled: bool = False,
     nibbles: bool = False,
     paired: bool = False,
+    gathered: int = 1,
+    threads: int = 256,
+    loads: int = 4,
+    digits: int = 2 * MAX_DIGITS,
 ) -> KernelSource:
     """The kernel of runs, in vectors of `vector_bytes`. wide: there are 2**31 vectors or more.
 
     nibbles: elements are halves of bytes, and offsets count them. paired: two of them are a byte of the destination.
     """
     constants = {
-        "THREADS": 256,
-        "LOADS": 4,
+        "THREADS": threads,
+        "LOADS": loads,
+        "GATHERED": gathered,
         "GENERAL": int(general),
         "WIDE": int(wide),
         "GLOBAL_SWIZZLED": int(swizzled),
         "NIBBLES": int(nibbles),
         "PAIRED": int(paired),
-        "MAX_DIGITS": MAX_DIGITS,
+        "DIGITS": digits,
     }
-    body = _types(vector_bytes, vector_bytes, vector_bytes, vector_bytes) + _SHARED + _RUNS
+    body = _types(vector_bytes // gathered, vector_bytes, vector_bytes, vector_bytes) + _SHARED + _RUNS
     return make_kernel("copy_runs", body, constants, 0, ("plan",))
 
 
