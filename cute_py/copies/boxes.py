@@ -84,6 +84,10 @@ class Tuning:
     paired: bool = True
 
 
+MEASURED_BEST: Final = Tuning()
+"""As measured best for each size."""
+
+
 @record
 class LaunchPlan:
     """One launch of a copy. `tail` is (source address, destination address, bytes) that threads move one by one.
@@ -242,7 +246,7 @@ def plan_boxes(
     Raises:
         TmaLimitError: no TMA box moves them; the text names the mode that rules it out.
     """
-    tuning = tuning or Tuning()
+    tuning = tuning or MEASURED_BEST
     if not modes:
         modes = (CopyMode(1, width, width),)
     _require_forward(modes)

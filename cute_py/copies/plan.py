@@ -354,7 +354,7 @@ def _costed(
     expected = 0.95
     if tile is not None:
         tiles = refinement.count / tile.elements
-        per_tile = sum(tile.wavefronts())
+        per_tile = sum(tile.wavefronts)
         wavefronts = round(tiles * per_tile)
         inside = [i for i, t in enumerate(tile.extents) if t > 1]
         extents = tuple(tile.extents[i] for i in inside) or (1,)

@@ -244,9 +244,10 @@ def _runs(
     steps = [abs(d) for _, d in refinement.rest[1]]
     before = [m for m in modes if not steps or m.destination < min(steps)]
     after = [m for m in modes if m not in before]
-    digits = [_digit(m.size, m.source * element, m.destination * element) for m in (*before, *after)]
-    digits += [_digit(n, d * element, 0) for n, d in refinement.rest[0]]
+    digits = [_digit(m.size, m.source * element, m.destination * element) for m in before]
     digits += [_digit(n, 0, d * element) for n, d in refinement.rest[1]]
+    digits += [_digit(n, d * element, 0) for n, d in refinement.rest[0]]
+    digits += [_digit(m.size, m.source * element, m.destination * element) for m in after]
     kernel = copy_runs(
         vector,
         general=bool(steps),

@@ -208,6 +208,8 @@ class Tile:
 
     def class_extents(self, combination: int) -> tuple[int, ...]:
         """The extents of the tiles of a class."""
+        if not combination:
+            return self.extents
         return tuple(
             (m.size - 1) % t + 1 if combination & bit else t
             for m, t, bit in zip(self.modes, self.extents, self.bits, strict=True)
@@ -219,9 +221,8 @@ class Tile:
 
     def held_extents(self, combination: int) -> tuple[int, ...]:
         """What tiles of a class read of each mode."""
-        own = self.class_extents(combination)
-        at, bits = self.run_mode, self.bits
-        if at < 0 or self.counts[at] == 1 or combination & bits[at]:
+        own, at = self.class_extents(combination), self.run_mode
+        if at < 0 or self.counts[at] == 1 or combination & self.bits[at]:
             return own
         return tuple(e + self.halo * (i == at) for i, e in enumerate(own))
 
@@ -271,6 +272,7 @@ class Tile:
         """Places behind the swizzle."""
         return self.swizzle(places) if self.swizzle.bits else places
 
+    @functools.cached_property
     def wavefronts(self) -> tuple[int, int]:
         """Wavefronts of a whole tile: of the writer, of the reader; from its first 4 warps and its last."""
         return self._counted(0), self._counted(1)
@@ -292,7 +294,7 @@ class Tile:
             number = along * per + np.arange(per)[:, None]
             if self.shifts[1]:
                 number -= offsets[row] % GRAIN // self.element
-            at = places[row] + listed[np.clip(number, 0, len(listed) - 1)]
+            at = places[row] + listed[np.minimum(np.maximum(number, 0), len(listed) - 1)]
         return max(1, round(counted_wavefronts(self.swizzled(at), width) * total / max(len(threads), 1)))
 
 
@@ -535,7 +537,7 @@ def _with_swizzle(tile: Tile) -> Tile:
         access(tile.destination_order, tile.vectors[1], tile.columns),
     )
     swizzle, _, _ = best_swizzle(step.bit_length() - 1, tile.element, *sides, positive=True)
-    return _finished(replace(tile, pitches=tuple(pitches), swizzle=swizzle))
+    return _finished(tile, pitches, swizzle)
 
 
 def _with_places(tile: Tile, pad: int) -> Tile:
@@ -551,25 +553,25 @@ def _with_places(tile: Tile, pad: int) -> Tile:
         step *= tile._held(m, tile.extents[m])
         if tile.skew and m == tile.destination_order[0]:
             step += -(-tile._held(m, tile.extents[m]) * tile.element // tile.vectors[1]) * tile.skew
-    return _finished(replace(tile, pitches=tuple(pitches)))
+    return _finished(tile, pitches, IDENTITY)
 
 
-def _finished(tile: Tile) -> Tile:
-    """The tile with the widest accesses to shared memory that its places allow."""
-    grain = 1 << tile.swizzle.base if tile.swizzle.bits else 16
-    apart = [*(tile.pitches[m] for m in tile.source_order[tile.source_run :]), tile.skew]
+def _finished(tile: Tile, pitches: Sequence[int], swizzle: Swizzle) -> Tile:
+    """The tile at these places, with the widest accesses to shared memory that they allow."""
+    grain = 1 << swizzle.base if swizzle.bits else 16
+    apart = [*(pitches[m] for m in tile.source_order[tile.source_run :]), tile.skew]
     piece = tile.vectors[0]
     while not tile.shifts[0] and piece > tile.element and (piece > grain or any(p % piece for p in apart)):
         piece //= 2
     unit = tile.element
     first = tile.destination_order[0]
-    others = [*(tile.pitches[m] for m in tile.destination_order[1:]), tile.skew]
+    others = [*(pitches[m] for m in tile.destination_order[1:]), tile.skew]
     sizes = (tile.extents[first], tile.modes[first].size)
     while (
         not any(tile.shifts)
         and tile.columns == 1
         and 2 * unit <= min(tile.vectors[1], grain)
-        and tile.pitches[first] == tile.element
+        and pitches[first] == tile.element
         and not any(p % (2 * unit) for p in others)
         and not any(n * tile.element % (2 * unit) for n in sizes)
     ):
@@ -578,10 +580,9 @@ def _finished(tile: Tile) -> Tile:
         max(w for w in (*widths_of(tile.element), 8) if w <= have) if have >= tile.element else have
         for have in (piece, unit)
     )
-    made = replace(tile, piece=piece, unit=unit)
-    if tile.shifts[1]:
-        return replace(made, listed=tile.destination_run > 1)
-    return replace(made, listed=spread_of(made) is None)
+    listed = tile.shifts[1] and tile.destination_run > 1
+    made = replace(tile, pitches=tuple(pitches), swizzle=swizzle, piece=piece, unit=unit, listed=listed)
+    return made if tile.shifts[1] or spread_of(made) is not None else replace(made, listed=True)
 
 
 def spread_of(tile: Tile) -> tuple[int, ...] | None:
@@ -609,8 +610,8 @@ def tile_cost(tile: Tile, bound: float = math.inf) -> float:
 
     The larger counts whole and the smaller half, since both overlap; how many instructions a vector takes is counted
     from machine code, and the rate of wavefronts is that with which the fastest tiles are found (measured on NVIDIA
-    H200, 979 tiles of 29 copies: 95 % of the speed of the fastest tile on average). Where a tile costs more than
-    `bound` whatever its wavefronts are, these are not counted.
+    H200, 979 tiles of 29 copies: 95 % of the speed of the fastest tile on average). Where a tile costs as much as
+    `bound` or more whatever its wavefronts are, these are not counted.
     """
     element, per = tile.element, tile.vectors[1] // tile.unit
     chunks = tile.vectors_of(0, 0) * tile.row_count(0) / WARP
@@ -628,9 +629,9 @@ def tile_cost(tile: Tile, bound: float = math.inf) -> float:
     if tile.shifts[1] and tile.run_mode < 0:  # words at both ends of a row are moved by the element
         stores += min(groups, 2 * rows) * 6 * per
     lines, issued = tile.elements * element / LINE_BYTES, (loads + stores) / 4
-    if _overlapped(issued, 3 * lines) > bound * tile.elements:
+    if _overlapped(issued, 3 * lines) >= bound * tile.elements:
         return math.inf
-    return _overlapped(issued, sum(tile.wavefronts()) / 2 + 2 * lines) / tile.elements
+    return _overlapped(issued, sum(tile.wavefronts) / 2 + 2 * lines) / tile.elements
 
 
 def best_tile(refinement: Refinement, element: int, limits: tuple[int, int]) -> Tile | None:

@@ -233,17 +233,12 @@ def run_runs(launch: ThreadLaunch, facts: dict[str, int], content: bytes, source
             a, b = a + value * digit[4], b + value * digit[5]
         return rest
 
-    rest = common(digits[:before] if facts["GENERAL"] else digits[: before + after], rest)
-    if facts["GENERAL"]:
-        one = other = rest
-        for digit in digits[before + after : before + after + ours]:
-            one, value = take(one, digit)
-            a = a + value * digit[4]
-        for digit in digits[before + after + ours :]:
-            other, value = take(other, digit)
-            b = b + value * digit[5]
-        assert (one == other).all()
-        common(digits[before : before + after], one)
+    rest = common(digits[:before], rest)
+    assert facts["GENERAL"] or len(digits) == before
+    other = common(digits[before : before + theirs], rest)
+    rest = common(digits[before + theirs : before + theirs + ours], rest)
+    assert (rest == other).all()
+    common(digits[before + theirs + ours :], rest)
     following = a + step
     if facts["GLOBAL_SWIZZLED"]:
         a, following = swizzled(a, *masks[0]), swizzled(following, *masks[0])

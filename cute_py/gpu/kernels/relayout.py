@@ -155,9 +155,8 @@ struct Written {
   }
 };
 
-// The source's rows to shared memory. INSIDE: no word of the tile reaches beyond the source.
-template <bool INSIDE>
-__device__ __forceinline__ void load_rows(const Tile& p, const Class& c, i64 from, u32 misplaced) {
+// The source's rows to shared memory. inside: no word of the tile reaches beyond the source.
+__device__ __forceinline__ void load_rows(const Tile& p, const Class& c, i64 from, u32 misplaced, bool inside) {
   const u8* const base = p.source + from;
   const u32 window = ASYNC ? shared_address(shared) : 0;
   Walk walk(c.source);
@@ -184,7 +183,7 @@ __device__ __forceinline__ void load_rows(const Tile& p, const Class& c, i64 fro
         live[u] = live[u] && along[u] < c.source_bytes + before;
         at = start - before + along[u];
         place[u] = (rows[u].place + misplaced) / SOURCE_BYTES * SOURCE_BYTES + along[u];
-        if (!INSIDE && live[u] && (at < p.low || at + SOURCE_BYTES > p.high)) {
+        if (!inside && live[u] && (at < p.low || at + SOURCE_BYTES > p.high)) {
           copy_edge(place[u], at, p.low, p.high);
           live[u] = false;
         }
@@ -226,10 +225,9 @@ template <class At> __device__ __forceinline__ Stored gather(At at) {
 // The place of element i of a destination's row; of every vector's worth a part lies SKEW bytes further on.
 __device__ __forceinline__ u32 place_along(u32 i, u32 pitch) { return i * pitch + i / PER_VECTOR * SKEW; }
 
-// Shared memory to a destination whose rows start between two words. INTERIOR: all words of the tile are whole.
-template <bool INTERIOR>
+// Shared memory to a destination whose rows start between two words. interior: all words of the tile are whole.
 __device__ __forceinline__ void store_shifted(
-    const Tile& p, const Class& c, u8* target, bool first, u32 misplaced, Written rows) {
+    const Tile& p, const Class& c, u8* target, bool first, u32 misplaced, Written rows, bool interior) {
   const u32 pitch = PITCH ? PITCH : p.pitch;
   const u16* const list = (const u16*)(p.tables + c.list);
 #pragma unroll 2
@@ -240,9 +238,9 @@ __device__ __forceinline__ void store_shifted(
     const int phase = (int)((u32)(u64)start % GRAIN / ELEMENT_BYTES), index = (int)(along * PER_VECTOR) - phase;
     // All words of a grain belong to the tile that holds its first element.
     const int grain = (int)(along * DESTINATION_BYTES / GRAIN * (GRAIN / ELEMENT_BYTES)) - phase;
-    if (INTERIOR ? (u32)grain >= c.own : grain >= (int)c.own || (grain < 0 && !first)) continue;
+    if (grain >= (int)c.own || (grain < 0 && !first)) continue;
     const u32 x = r.place + misplaced;
-    if (INTERIOR || (index >= 0 && index + PER_VECTOR <= c.held)) {
+    if (interior || (index >= 0 && index + PER_VECTOR <= c.held)) {
       const u32 begin = x + (LISTED ? list[index] : index * pitch);
       Stored out;
       if (SKEW && !LISTED)
@@ -325,6 +323,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_tile(const __grid_con
   u32 rest = blockIdx.x, combination = 0;
   i64 from = p.source_start, to = p.destination_start;
   bool first = true;
+#pragma unroll 1
   for (u32 m = 0; m < p.rank; ++m) {
     const Digit& d = p.digits[m];
     const u32 quotient = divided(rest, d.magic, d.shift), digit = rest - quotient * d.size;
@@ -337,22 +336,19 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_tile(const __grid_con
   const Class& c = p.classes[combination];
   const u8* const base = p.source + from;
   const u32 misplaced = SOURCE_SHIFT ? (u32)(u64)base % SOURCE_BYTES : 0;
-  if (!SOURCE_SHIFT || (base - SOURCE_BYTES >= p.low && base + p.reach + 2 * SOURCE_BYTES <= p.high))
-    load_rows<true>(p, c, from, misplaced);
-  else
-    load_rows<false>(p, c, from, misplaced);
+  const bool inside = !SOURCE_SHIFT || (base - SOURCE_BYTES >= p.low && base + p.reach + 2 * SOURCE_BYTES <= p.high);
+  load_rows(p, c, from, misplaced, inside);
   const Written rows(p, c);
   const bool looked = STEADY && !LISTED && !DESTINATION_SHIFT && rows.more(c);
   const u32 steady = looked ? ((const u16*)(p.tables + c.list))[rows.walk.along] : 0;
   if (ASYNC) asm volatile("cp.async.wait_all;" ::: "memory");
   await_previous();
   __syncthreads();
-  if (!DESTINATION_SHIFT)
-    store_vectors(p, c, to, misplaced, rows, steady);
-  else if (!first && c.held - c.own >= GRAIN / ELEMENT_BYTES - 1)
-    store_shifted<true>(p, c, p.destination + to, first, misplaced, rows);
+  const bool interior = !first && c.held - c.own >= GRAIN / ELEMENT_BYTES - 1;
+  if (DESTINATION_SHIFT)
+    store_shifted(p, c, p.destination + to, first, misplaced, rows, interior);
   else
-    store_shifted<false>(p, c, p.destination + to, first, misplaced, rows);
+    store_vectors(p, c, to, misplaced, rows, steady);
 }
 """
 
@@ -371,68 +367,65 @@ union Vector { SOURCE_VECTOR whole; ELEMENT part[GATHERED]; };
 __device__ __forceinline__ u32 nibble(const u8* memory, i64 at, u32 flip) {
   return memory[at >> 1] >> 4 * ((u32)(at & 1) ^ flip) & 15;
 }
-__device__ __forceinline__ u64 taken(u64& rest, const Digit& d) {
-  const u64 quotient = WIDE ? rest / d.size : (u64)divided((u32)rest, d.magic, d.shift);
-  const u64 digit = rest - quotient * d.size;
-  rest = quotient;
-  return digit;
+// A digit of each vector's number, and what it adds to both places.
+__device__ __forceinline__ void step(NUMBER (&rest)[LOADS], i64 (&from)[LOADS], i64 (&to)[LOADS], const Digit& d) {
+#pragma unroll
+  for (u32 u = 0; u < LOADS; ++u) {
+    const NUMBER quotient = WIDE ? rest[u] / d.size : divided((u32)rest[u], d.magic, d.shift);
+    const NUMBER digit = rest[u] - quotient * d.size;
+    rest[u] = quotient;
+    from[u] += (i64)digit * d.source;
+    to[u] += (i64)digit * d.destination;
+  }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) copy_runs(const __grid_constant__ Runs p) {
   let_next_begin();
   const u64 begin = (u64)blockIdx.x * (THREADS * LOADS) + threadIdx.x;
   Vector held[LOADS];
-  i64 origin[LOADS], second[LOADS], place[LOADS];
+  NUMBER rest[LOADS], other[LOADS];
+  i64 from[LOADS], to[LOADS], next[LOADS];
 #pragma unroll
   for (u32 u = 0; u < LOADS; ++u) {
-    u64 rest = begin + u * THREADS;
-    i64 from = p.source_start, to = p.destination_start;
-    u32 m = 0;
-    for (; m < p.before + p.after; ++m) {
-      if (GENERAL && m == p.before) break;
-      const u64 digit = taken(rest, p.digits[m]);
-      from += (i64)digit * p.digits[m].source;
-      to += (i64)digit * p.digits[m].destination;
+    rest[u] = (NUMBER)(begin + u * THREADS);
+    from[u] = p.source_start;
+    to[u] = p.destination_start;
+  }
+  const Digit* d = p.digits;
+#pragma unroll 1
+  for (const Digit* end = d + p.before; d < end; ++d) step(rest, from, to, *d);
+  if (GENERAL) {
+    // Both lists have the same product, and what is left counts the modes behind them.
+#pragma unroll
+    for (u32 u = 0; u < LOADS; ++u) other[u] = rest[u];
+#pragma unroll 1
+    for (const Digit* end = d + p.destination_rest; d < end; ++d) step(other, from, to, *d);
+#pragma unroll 1
+    for (const Digit* end = d + p.source_rest + p.after; d < end; ++d) step(rest, from, to, *d);
+  }
+#pragma unroll
+  for (u32 u = 0; u < LOADS; ++u) {
+    next[u] = from[u] + p.step;
+    if (GLOBAL_SWIZZLED) {
+      from[u] = swizzled(from[u], p.source_mask, p.source_swizzle);
+      next[u] = swizzled(next[u], p.source_mask, p.source_swizzle);
+      to[u] = swizzled(to[u], p.destination_mask, p.destination_swizzle);
     }
-    if (GENERAL) {
-      u64 one = rest, other = rest;
-      const u32 first = p.before + p.after;
-      for (u32 r = 0; r < p.source_rest; ++r) {
-        const Digit& d = p.digits[first + r];
-        from += (i64)taken(one, d) * d.source;
-      }
-      for (u32 r = 0; r < p.destination_rest; ++r) {
-        const Digit& d = p.digits[first + p.source_rest + r];
-        to += (i64)taken(other, d) * d.destination;
-      }
-      // Both lists have the same product, and what is left counts the modes behind them.
-      rest = one;
-      for (; m < p.before + p.after; ++m) {
-        const u64 digit = taken(rest, p.digits[m]);
-        from += (i64)digit * p.digits[m].source;
-        to += (i64)digit * p.digits[m].destination;
-      }
-    }
-    i64 next = from + p.step;
-    if (GLOBAL_SWIZZLED) from = swizzled(from, p.source_mask, p.source_swizzle);
-    if (GLOBAL_SWIZZLED && PAIRED) next = swizzled(next, p.source_mask, p.source_swizzle);
-    if (GLOBAL_SWIZZLED) to = swizzled(to, p.destination_mask, p.destination_swizzle);
-    origin[u] = from; second[u] = next; place[u] = PAIRED ? to >> 1 : to;
   }
   await_previous();
 #pragma unroll
   for (u32 u = 0; u < LOADS; ++u) {
     if (begin + u * THREADS >= p.total) continue;
     if (PAIRED) {
-      const u32 one = nibble(p.source, origin[u], p.source_flip), other = nibble(p.source, second[u], p.source_flip);
-      *(u8*)&held[u] = (u8)(one << 4 * p.destination_flip | other << 4 * (1 - p.destination_flip));
+      const u32 one = nibble(p.source, from[u], p.source_flip), two = nibble(p.source, next[u], p.source_flip);
+      *(u8*)&held[u] = (u8)(one << 4 * p.destination_flip | two << 4 * (1 - p.destination_flip));
     } else if (NIBBLES) {
-      *(u8*)&held[u] = (u8)nibble(p.source, origin[u], p.source_flip);
+      *(u8*)&held[u] = (u8)nibble(p.source, from[u], p.source_flip);
     } else if (GATHERED > 1) {
 #pragma unroll
-      for (u32 v = 0; v < GATHERED; ++v) held[u].part[v] = *(const ELEMENT*)(p.source + origin[u] + v * p.step);
+      for (u32 v = 0; v < GATHERED; ++v) held[u].part[v] = *(const ELEMENT*)(p.source + from[u] + v * p.step);
     } else {
-      held[u].whole = *(const SOURCE_VECTOR*)(p.source + origin[u]);
+      held[u].whole = *(const SOURCE_VECTOR*)(p.source + from[u]);
     }
   }
 #pragma unroll
@@ -440,12 +433,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_runs(const __grid_con
     if (begin + u * THREADS >= p.total) continue;
     if (NIBBLES && !PAIRED) {
       // Of each byte one launch writes one half, the other launch the other.
-      if ((u32)(place[u] & 1) != p.parity) continue;
-      u8* const byte = p.destination + (place[u] >> 1);
+      if ((u32)(to[u] & 1) != p.parity) continue;
+      u8* const byte = p.destination + (to[u] >> 1);
       const u32 at = 4 * (p.parity ^ p.destination_flip);
       *byte = (u8)((*byte & ~(15u << at)) | *(const u8*)&held[u] << at);
     } else {
-      *(SOURCE_VECTOR*)(p.destination + place[u]) = held[u].whole;
+      *(SOURCE_VECTOR*)(p.destination + (PAIRED ? to[u] >> 1 : to[u])) = held[u].whole;
     }
   }
 }
@@ -558,7 +551,8 @@ def copy_runs(
         "PAIRED": int(paired),
         "DIGITS": digits,
     }
-    body = _types(vector_bytes // gathered, vector_bytes, vector_bytes, vector_bytes) + _SHARED + _RUNS
+    number = f"typedef {'u64' if wide else 'u32'} NUMBER;\n"
+    body = _types(vector_bytes // gathered, vector_bytes, vector_bytes, vector_bytes) + number + _SHARED + _RUNS
     return make_kernel("copy_runs", body, constants, 0, ("plan",))
 
 
