@@ -20,8 +20,16 @@ from cute_py.argument_checks import expect, expect_choice, expect_integers
 from cute_py.copies.boxes import LaunchPlan, Tuning, plan_boxes
 from cute_py.copies.modes import CopyMode, Refinement, in_bytes, refine
 from cute_py.copies.shared_layout import WIDEST
-from cute_py.copies.thread_kernels import ThreadLaunch, nibble_launches, pairs_up, runs_launch, tile_launch
-from cute_py.copies.tile import SMALL, VECTORS, Tile, best_tile, tile_cost
+from cute_py.copies.thread_kernels import (
+    FEW,
+    ThreadLaunch,
+    gathered_launch,
+    nibble_launches,
+    pairs_up,
+    runs_launch,
+    tile_launch,
+)
+from cute_py.copies.tile import VECTORS, Tile, best_tile, tile_cost, widths_of
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given
 from cute_py.layout.analysis import SECTOR_BYTES
@@ -230,7 +238,7 @@ def _planned(
         return made("runs", 1 if paired else 2, (1, 1), why)
 
     boxes = _boxes(refinement, element, alignment)
-    small = SMALL < refinement.count * element <= TURNED_BY_THREADS and boxes is not None
+    small = refinement.count * element <= TURNED_BY_THREADS
     if boxes is not None and not (small and boxes[0].form == "transposed"):
         rows = [plan.maps[0].box_dim[0] * 8 if plan.maps else 16 for plan in boxes[:1]]
         return made("boxes", len(boxes), (rows[0], rows[0]), boxes[0].why)
@@ -242,6 +250,10 @@ def _planned(
     together = first.source == first.destination == 1 and first.size * element >= SHARED_RUN
     if together and vector >= min(4, 16 // element * element):
         return made("runs", 1, (vector, vector), f"both sides share runs of {first.size * element} bytes")
+    gathered = gathered_vector(refinement, element, limits[1])
+    if refinement.count * element <= FEW * max(vector, gathered):
+        pair = (vector, vector) if vector >= gathered else (element, gathered)
+        return made("runs", 1, pair, "few vectors, each gathered by a thread")
     tile = best_tile(refinement, element, limits)
     if tile is None:
         return made("runs", 1, (vector, vector), "no tile gives both sides a sector")
@@ -268,6 +280,15 @@ def shared_vector(refinement: Refinement, element: int, limit: int) -> int:
     steps += [d for side in refinement.rest for _, d in side]
     per = math.gcd(*steps, limit // element)
     return element * (per & -per)
+
+
+def gathered_vector(refinement: Refinement, element: int, limit: int) -> int:
+    """The widest vector of the destination, in bytes, whose elements lie at one distance in the source all over."""
+    first, *others = refinement.modes or (CopyMode(1, 1, 1),)
+    if first.destination != 1 or refinement.swizzles[0].bits:
+        return element
+    per = math.gcd(first.size, *(m.destination for m in others), limit // element)
+    return max(w for w in widths_of(element) if (per & -per) * element % w == 0)
 
 
 def _boxes(refinement: Refinement, element: int, alignment: tuple[int, int]) -> tuple[LaunchPlan, ...] | None:
@@ -316,7 +337,8 @@ def thread_launches(plan: CopyPlan) -> tuple[ThreadLaunch, ...]:
         return (tile_launch(refinement, plan.threads_tile),)
     if plan.bits == NIBBLE:
         return nibble_launches(refinement, plan.flips)
-    return (runs_launch(refinement, plan.bits // 8, plan.source_vector),)
+    launch = runs_launch if plan.source_vector == plan.destination_vector else gathered_launch
+    return (launch(refinement, plan.bits // 8, plan.destination_vector),)
 
 
 def _sectors(refinement: Refinement, element: int, side: str) -> int:
@@ -367,7 +389,7 @@ def _costed(
         overfetch = sum(SECTOR_BYTES / (tile.run(0, side) * element) for side in (0, 1))
         expected = 0.9 / (1 + busy**3) ** (1 / 3) / (1 + 0.3 * overfetch)
     if kernel == "runs":
-        expected = min(0.9, vectors[0] * (PER_BYTE if refinement.form == "general" else 1.5 * PER_BYTE))
+        expected = min(0.9, vectors[1] * (PER_BYTE if refinement.form == "general" else 1.5 * PER_BYTE))
     return CopyPlan(
         *(source, destination, dtype, refinement.form, kernel, launches, vectors[0], vectors[1]),
         *(picture, shared, sectors, wavefronts, expected * min(1.0, 2 * least / max(sum(sectors), 1))),

@@ -7,6 +7,7 @@ what is packed here.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -27,10 +28,12 @@ from cute_py.gpu.kernels.relayout import (
     row_magic,
 )
 from cute_py.gpu.kernels.source import KernelSource
+from cute_py.layout.analysis import SECTOR_BYTES
 from cute_py.layout.swizzle import Swizzle
 
-ROOM: Final = ((4, 4), (MAX_DIGITS, MAX_CLASSES))
-"""Digits and classes that parameters of tiles hold: few, since a launch that carries fewer bytes begins sooner."""
+FEW: Final = 16384
+"""Vectors up to which a thread moves one of its own, and gathers it from the source sooner than a block turns a tile:
+256 KiB in words of 16 bytes. Measured on NVIDIA H200."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,7 @@ def _class(tile: Tile, combination: int, places: tuple[int, int, int]) -> bytes:
     entries: list[int] = []
     for side in (0, 1):
         rows, run = len(tile.rows(combination, side)[0]), tile.vectors_of(combination, side)
-        lanes = tile.vectors_of(0, side) if tile.steady else run
+        lanes = tile.whole[side][1] if tile.steady else run
         entries += [rows, run, lanes, row_magic(lanes), tile.threads // lanes, tile.threads % lanes, places[side]]
     held = len(tile.along(combination)) if tile.shifts[1] else 0
     return CLASS.pack(*entries, places[2], tile.run(combination, 1), held, tile.run(combination, 0) * tile.element)
@@ -146,9 +149,8 @@ def tile_launch(refinement: Refinement, tile: Tile) -> ThreadLaunch:
         *(spread + [0] * (16 - len(spread))),
         *(pieces + [0] * (16 - len(pieces))),
     )
-    room = next(r for r in ROOM if len(digits) <= r[0] and len(classes) <= r[1])
-    body = b"".join(digits).ljust(room[0] * DIGIT.size, b"\0")
-    body += b"".join(classes).ljust(room[1] * CLASS.size, b"\0")
+    body = b"".join(digits).ljust(MAX_DIGITS * DIGIT.size, b"\0")
+    body += b"".join(classes).ljust(MAX_CLASSES * CLASS.size, b"\0")
     kernel = copy_tile(
         tile.unit,
         tile.vectors[0],
@@ -165,8 +167,6 @@ def tile_launch(refinement: Refinement, tile: Tile) -> ThreadLaunch:
         columns=tile.columns,
         pitch=tile.folded_pitch,
         skew=tile.skew if tile.shifts[1] else 0,
-        digits=room[0],
-        classes=room[1],
     )
     return ThreadLaunch(kernel, math.prod(tile.counts), tables, head, body, source_reach(refinement, element))
 
@@ -190,56 +190,53 @@ def nibble_launches(refinement: Refinement, flips: tuple[int, int]) -> tuple[Thr
     if pairs_up(refinement):
         first, *others = refinement.modes
         halved = CopyMode(first.size // 2, 2 * first.source, 2)
-        return (_runs(replace(refinement, modes=(halved, *others)), 1, 1, (*flips, 0, 0, first.source), (True, True)),)
-    return tuple(_runs(refinement, 1, 1, (*flips, half, 0, 0), (True, False)) for half in (0, 1))
+        return (_runs(refinement, 1, 1, (halved, *others), (*flips, 0, 0, first.source), (True, True)),)
+    return tuple(_runs(refinement, 1, 1, refinement.modes, (*flips, half, 0, 0), (True, False)) for half in (0, 1))
+
+
+def gathered_launch(refinement: Refinement, element: int, vector: int) -> ThreadLaunch:
+    """The launch of a copy by vectors of `vector` bytes of the destination, whose elements lie apart in the source.
+
+    Threads that follow each other read a sector of the source, and write one of the destination.
+    """
+    first, *others = refinement.modes
+    per, sector = vector // element, SECTOR_BYTES // element
+    head = CopyMode(first.size // per, first.source * per, first.destination * per)
+    lanes, rest, wanted = [], [head, *others], sector
+    for i in sorted(range(1, len(rest)), key=lambda i: abs(rest[i].source)):
+        if wanted > 1:
+            lane, rest[i] = _split(rest[i], wanted)
+            lanes.append(lane)
+            wanted = -(-wanted // lane.size)
+    beside, rest[0] = _split(head, max(1, sector // per))
+    modes = [m for m in (*lanes, beside, *rest) if m.size > 1]
+    return _runs(refinement, element, per, modes, (0, 0, 0, 0, first.source * element), gathered=per)
+
+
+def _split(mode: CopyMode, count: int) -> tuple[CopyMode, CopyMode]:
+    """The first `count` elements of a mode and the mode of such parts, or all of it where these don't divide it."""
+    count = count if mode.size % count == 0 else mode.size
+    return replace(mode, size=count), CopyMode(mode.size // count, mode.source * count, mode.destination * count)
 
 
 def runs_launch(refinement: Refinement, element: int, vector: int) -> ThreadLaunch:
     """The launch of a copy by vectors of `vector` bytes, which are contiguous on both sides."""
-    return _runs(refinement, element, vector, (0, 0, 0, 0, 0), (False, False))
-
-
-def gathered_launch(refinement: Refinement, element: int, vector: int, threads: int, loads: int = 1) -> ThreadLaunch:
-    per = vector // element
-    rest = [[m.size, m.source, m.destination] for m in refinement.modes]
-    first = rest[0]
-    step = first[1] * element
-    first[:] = first[0] // per, first[1] * per, per
-    digits, need = [], 32 // element
-    for i in sorted(range(1, len(rest)), key=lambda i: abs(rest[i][1])):
-        if need <= 1:
-            break
-        n, a, b = rest[i]
-        take = need if n % need == 0 else n
-        digits.append((take, a, b))
-        rest[i] = [n // take, a * take, b * take]
-        need = -(-need // take)
-    pair = max(1, 32 // vector)
-    if pair > 1 and first[0] % pair == 0:
-        digits.append((pair, first[1], first[2]))
-        first[:] = first[0] // pair, first[1] * pair, first[2] * pair
-    digits += [(n, a, b) for n, a, b in rest if n > 1]
-    total = math.prod(n for n, _, _ in digits)
-    kernel = copy_runs(vector, gathered=per, threads=threads, loads=loads, digits=8)
-    head = (
-        total,
-        *(start * element for start in refinement.starts),
-        *(len(digits), 0, 0, 0),
-        *(0, 0, 0, 0),
-        *(0, 0, 0, 0, step),
-    )
-    body = b"".join(_digit(n, a * element, b * element) for n, a, b in digits).ljust(8 * DIGIT.size, b"\0")
-    return ThreadLaunch(kernel, -(-total // (threads * loads)), b"", head, body, (0, 0))
+    modes, per = list(refinement.modes), vector // element
+    if per > 1:
+        modes[0] = CopyMode(modes[0].size // per, modes[0].source * per, modes[0].destination * per)
+    return _runs(refinement, element, per, modes)
 
 
 def _runs(
-    refinement: Refinement, element: int, vector: int, halves: tuple[int, ...], nibbles: tuple[bool, bool]
+    refinement: Refinement,
+    element: int,
+    per: int,
+    modes: Sequence[CopyMode],
+    halves: tuple[int, ...] = (0, 0, 0, 0, 0),
+    nibbles: tuple[bool, bool] = (False, False),
+    gathered: int = 1,
 ) -> ThreadLaunch:
-    per = vector // element
-    modes = list(refinement.modes)
-    if per > 1:
-        first = modes[0]
-        modes[0] = CopyMode(first.size // per, first.source * per, first.destination * per)
+    """The launch of a copy of vectors of `per` elements, whose numbers count `modes`."""
     total = math.prod(m.size for m in modes) * math.prod(n for n, _ in refinement.rest[0])
     steps = [abs(d) for _, d in refinement.rest[1]]
     before = [m for m in modes if not steps or m.destination < min(steps)]
@@ -249,12 +246,14 @@ def _runs(
     digits += [_digit(n, d * element, 0) for n, d in refinement.rest[0]]
     digits += [_digit(m.size, m.source * element, m.destination * element) for m in after]
     kernel = copy_runs(
-        vector,
+        per * element,
         general=bool(steps),
         wide=total >= 2**31,
         swizzled=_swizzled(refinement),
         nibbles=nibbles[0],
         paired=nibbles[1],
+        gathered=gathered,
+        few=total <= FEW,
     )
     threads = int(str(kernel.facts["THREADS"])) * int(str(kernel.facts["LOADS"]))
     head = (

@@ -32,10 +32,10 @@ TILE_BYTES: Final = 32768
 """Most bytes of a tile."""
 FILLED: Final = 8192
 """Bytes that a tile is filled up to, where the tensor has them."""
-BLOCKS: Final = 132
-"""Tiles that a copy is cut into at least, so that every multiprocessor has work."""
-LEAST: Final = 1024
-"""Bytes of a tile below which it is not made smaller for that."""
+BLOCKS: Final = 264
+"""Tiles that a copy is cut into at least, so that every multiprocessor has two."""
+LEAST: Final = (1024, FILLED)
+"""Bytes of a tile below which it is not made smaller for that: the first of which there is a tile at all."""
 CROWDED: Final = 14000
 """Bytes of a tile from which its block has all threads, where words are narrow."""
 MANY: Final = 8
@@ -50,8 +50,6 @@ MAX_SHARED: Final = 65536
 """Bytes of shared memory of a block, at most."""
 IDLE: Final = 1 / 8
 """Of a block's threads that may be left over where each stays in its column."""
-SMALL: Final = 131072
-"""Bytes of a copy up to which it takes the kernel of single elements: one for all, and 1 us slower (NVIDIA H200)."""
 
 
 @dataclass(frozen=True)
@@ -162,8 +160,7 @@ class Tile:
     @property
     def steady(self) -> bool:
         """Whether a thread stays in one column of vectors on both sides."""
-        size = math.prod(m.size for m in self.modes) * self.element
-        return size > SMALL and all(self.threads % self.vectors_of(0, side) <= self.threads * IDLE for side in (0, 1))
+        return all(self.threads % vectors <= self.threads * IDLE for _, vectors in self.whole)
 
     @property
     def affine(self) -> bool:
@@ -226,12 +223,13 @@ class Tile:
             return own
         return tuple(e + self.halo * (i == at) for i, e in enumerate(own))
 
-    def row_count(self, side: int) -> int:
-        """Rows of a whole tile."""
-        if side == 0:
-            extents = self.held_extents(0)
-            return math.prod(extents[m] for m in self.source_order[self.source_run :])
-        return math.prod(self.extents[m] for m in self.destination_order[self.destination_run :]) // self.columns
+    @functools.cached_property
+    def whole(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """(rows, vectors of one) of a whole tile: of the source, of the destination."""
+        held, own = self.held_extents(0), self.extents
+        rows = math.prod([held[m] for m in self.source_order[self.source_run :]])
+        others = math.prod([own[m] for m in self.destination_order[self.destination_run :]]) // self.columns
+        return (rows, self.vectors_of(0, 0)), (others, self.vectors_of(0, 1))
 
     def rows(self, combination: int, side: int) -> tuple[Places, Places]:
         """(byte offsets, places in shared memory) of the rows of a tile: of the source (side 0) or destination."""
@@ -279,7 +277,7 @@ class Tile:
 
     def _counted(self, side: int) -> int:
         offsets, places = self.rows(0, side)
-        run = self.vectors_of(0, side)
+        run = self.whole[side][1]
         total = len(places) * run
         threads = np.arange(min(total, 2 * WARP))
         row, along = threads // run, threads % run
@@ -323,10 +321,13 @@ def _even(size: int, wanted: int) -> int:
     return -(-each // grain) * grain
 
 
-def choose_extents(modes: Sequence[CopyMode], element: int) -> tuple[int, ...] | None:
-    """Extents of a tile that give both sides runs of whole lines; None if no tile gives both a sector."""
+def choose_extents(modes: Sequence[CopyMode], element: int, least: int) -> tuple[int, ...] | None:
+    """Extents of a tile that give both sides runs of whole lines; None if no tile gives both a sector.
+
+    least: bytes of a tile below which it is not made smaller so that there are `BLOCKS`.
+    """
     orders = _order(modes, "destination"), _order(modes, "source")
-    share = max(LEAST, math.prod(m.size for m in modes) * element // BLOCKS)
+    share = max(least, math.prod(m.size for m in modes) * element // BLOCKS)
     most, filled = min(TILE_BYTES, share), min(FILLED, share)
     for line in LINES:
         extents = [1] * len(modes)
@@ -394,10 +395,13 @@ def _vector(
     return element
 
 
-def tiles(refinement: Refinement, element: int, limits: tuple[int, int]) -> Iterator[Tile]:
-    """Tiles for a copy, of one set of extents and several vectors. limits: bytes that a side's accesses may have."""
+def tiles(refinement: Refinement, element: int, limits: tuple[int, int], least: int) -> Iterator[Tile]:
+    """Tiles for a copy, of one set of extents and several vectors.
+
+    limits: bytes that a side's accesses may have. least: as of `choose_extents`.
+    """
     modes = refinement.modes
-    extents = choose_extents(modes, element)
+    extents = choose_extents(modes, element, least)
     if extents is None:
         return
     inside = [i for i, t in enumerate(extents) if t > 1]
@@ -409,15 +413,11 @@ def tiles(refinement: Refinement, element: int, limits: tuple[int, int]) -> Iter
         _vector(modes, extents, order, run, side, element, limit)
         for order, run, side, limit in zip(orders, runs, ("source", "destination"), limits, strict=True)
     ]
-    if refinement.count * element <= SMALL:
-        found = [element, element]
     plain = [not s.bits for s in refinement.swizzles]
     run_bytes = [math.prod(extents[m] for m in order[:run]) * element for order, run in zip(orders, runs, strict=True)]
     words: list[list[tuple[bool, int]]] = []
     for i, width in enumerate(found):
-        shifted = (
-            width < WORD and refinement.count * element > SMALL and runs[i] > 0 and run_bytes[i] >= 32 and plain[i]
-        )
+        shifted = width < WORD and runs[i] > 0 and run_bytes[i] >= 32 and plain[i]
         if shifted and i == 1:  # the cheapest of many first, so that others are dropped before they are counted
             cheap = width < 4, max(width, 4)
             others = [(True, word) for word in (WORD, 8, 4) if word > max(width, element)]
@@ -478,7 +478,7 @@ def _columns(tile: Tile, grain: int) -> int:
         return 1
     whole = not any(n % columns for n in (tile.extents[inner], tile.modes[inner].size))
     fits = whole and tile.source_run > 0 and grain % (columns * tile.element) == 0 and tile.vectors[1] >= 4
-    return columns if fits and math.prod(m.size for m in tile.modes) * tile.element > SMALL else 1
+    return columns if fits else 1
 
 
 def _placed(base: Tile, grain: int) -> Iterator[Tile]:
@@ -610,13 +610,12 @@ def tile_cost(tile: Tile, bound: float = math.inf) -> float:
 
     The larger counts whole and the smaller half, since both overlap; how many instructions a vector takes is counted
     from machine code, and the rate of wavefronts is that with which the fastest tiles are found (measured on NVIDIA
-    H200, 979 tiles of 29 copies: 95 % of the speed of the fastest tile on average). Where a tile costs as much as
-    `bound` or more whatever its wavefronts are, these are not counted.
+    H200, 979 tiles of 29 copies: 95 % of the speed of the fastest tile on average). Where a tile costs more than
+    `bound` whatever its wavefronts are, these are not counted.
     """
     element, per = tile.element, tile.vectors[1] // tile.unit
-    chunks = tile.vectors_of(0, 0) * tile.row_count(0) / WARP
-    rows = tile.row_count(1)
-    groups = tile.vectors_of(0, 1) * rows / WARP
+    (held, across), (rows, along) = tile.whole
+    chunks, groups = held * across / WARP, rows * along / WARP
     lookup = 0 if tile.affine else 10
     through = tile.piece == tile.vectors[0] >= ASYNCHRONOUS
     loads = chunks * (20 + lookup + (0 if through else 6 + 2 * tile.vectors[0] / tile.piece))
@@ -629,18 +628,21 @@ def tile_cost(tile: Tile, bound: float = math.inf) -> float:
     if tile.shifts[1] and tile.run_mode < 0:  # words at both ends of a row are moved by the element
         stores += min(groups, 2 * rows) * 6 * per
     lines, issued = tile.elements * element / LINE_BYTES, (loads + stores) / 4
-    if _overlapped(issued, 3 * lines) >= bound * tile.elements:
+    if _overlapped(issued, 3 * lines) > bound * tile.elements:
         return math.inf
     return _overlapped(issued, sum(tile.wavefronts) / 2 + 2 * lines) / tile.elements
 
 
 def best_tile(refinement: Refinement, element: int, limits: tuple[int, int]) -> Tile | None:
     """The tile that costs least, or None: the copy has none."""
-    best, least = None, math.inf
-    for tile in tiles(refinement, element, limits):
-        if tile.shared_bytes > MAX_SHARED:
-            continue
-        cost = tile_cost(tile, least)
-        if cost < least:
-            best, least = tile, cost
-    return best
+    for least in LEAST:
+        best, lowest = None, math.inf
+        for tile in tiles(refinement, element, limits, least):
+            if tile.shared_bytes > MAX_SHARED:
+                continue
+            cost = tile_cost(tile, lowest)
+            if cost < lowest:
+                best, lowest = tile, cost
+        if best is not None:
+            return best
+    return None

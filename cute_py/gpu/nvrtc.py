@@ -23,9 +23,10 @@ from cute_py.errors import DeviceError
 from cute_py.gpu.bindings import call, core, nvrtc
 from cute_py.gpu.kernels.source import KernelSource
 
-OPTIONS: Final = {"std": "c++17", "minimal": True, "diag_suppress": [177, 186]}
+OPTIONS: Final = {"std": "c++17", "minimal": True, "no_cache": True, "diag_suppress": [177, 186]}
 """Of cuda-core's ProgramOptions. `minimal` leaves out texture and runtime declarations, which no kernel here uses, and
-saves compile time. 177 and 186 are the warnings of unused constants and of comparisons that the constants decide."""
+saves compile time; `no_cache` NVRTC's own cache, for which it starts the driver (0.2 s). 177 and 186 are the warnings
+of unused constants and of comparisons that the constants decide."""
 
 DIGEST_BYTES: Final = 32
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cute_py.copies.thread_kernels import ThreadLaunch
-from cute_py.gpu.kernels.relayout import CLASS, DIGIT, ROW, ROWS, RUNS, TILE
+from cute_py.gpu.kernels.relayout import CLASS, DIGIT, MAX_CLASSES, MAX_DIGITS, ROW, ROWS, RUNS, TILE
 
 Bytes = NDArray[np.uint8]
 POISON = 0xEE
@@ -83,8 +83,8 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
     p = dict(zip(names, values, strict=False))
     spread, pieces = (np.array(values[at : at + 16], np.int64) for at in (len(names), len(names) + 16))
     digits = [DIGIT.unpack_from(content, TILE.size + i * DIGIT.size) for i in range(p["rank"])]
-    classes_at = TILE.size + facts["DIGITS"] * DIGIT.size
-    assert len(content) == classes_at + facts["CLASSES"] * CLASS.size
+    classes_at = TILE.size + MAX_DIGITS * DIGIT.size
+    assert len(content) == classes_at + MAX_CLASSES * CLASS.size
     vs, vd, piece, unit = (facts[n] for n in ("SOURCE_BYTES", "DESTINATION_BYTES", "PIECE_BYTES", "ELEMENT_BYTES"))
     per, threads, columns, folded = vd // unit, launch.kernel.threads, facts["COLUMNS"], facts["PITCH"]
     assert folded in (0, p["pitch"])
@@ -216,7 +216,7 @@ def run_runs(launch: ThreadLaunch, facts: dict[str, int], content: bytes, source
     masks = (values[9], values[11]), (values[10], values[12])
     flips, parity, step = values[13:15], values[15], values[17]
     digits = [DIGIT.unpack_from(content, RUNS.size + i * DIGIT.size) for i in range(before + after + ours + theirs)]
-    assert len(content) == RUNS.size + facts["DIGITS"] * DIGIT.size
+    assert len(content) == RUNS.size + 2 * MAX_DIGITS * DIGIT.size
     assert launch.blocks * facts["THREADS"] * facts["LOADS"] >= total
     rest = np.arange(total, dtype=np.int64)
     a, b = np.full(total, start), np.full(total, first)

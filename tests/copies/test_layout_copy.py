@@ -162,14 +162,14 @@ def test_plans_tell_what_they_cost() -> None:
     assert 0.5 < plan.expected <= 1
     told = str(cute.explain(plan))
     assert "16384 read, 16384 written" in told
-    picture = str(cute.draw.draw(cute.plan_copy(Layout((4, 4), (4, 1)), Layout((4, 4)), "float32")))
+    picture = str(cute.draw.draw(cute.plan_copy(Layout((256, 260), (260, 1)), Layout((256, 260)), "float32")))
     assert "source order" in picture
     assert "destination order" in picture
 
 
 def test_the_howto_shows_what_is_drawn() -> None:
     """Where this fails after a change that was meant, save it again: draw(plan).save(path)."""
-    plan = cute.plan_copy(Layout((8, 16), (16, 1)), Layout((8, 16)), "float32")
+    plan = cute.plan_copy(Layout((256, 260), (260, 1)), Layout((256, 260)), "float32")
     path = Path(__file__).resolve().parents[2] / "docs/howto/pictures/copy.svg"
     assert path.read_text(encoding="utf-8") == cute.draw.draw(plan).svg + "\n"
 
@@ -178,7 +178,7 @@ def test_the_howto_shows_what_is_drawn() -> None:
 def test_tensor_maps_serve_what_they_can(name: str) -> None:
     rows = {
         "BSHD->BHSD": (Layout((2, 4, 32, 128), (16384, 128, 512, 1)), Layout((2, 4, 32, 128), (16384, 4096, 128, 1))),
-        "NCHW->NHWC": (Layout((2, 64, 128), (8192, 1, 64)), Layout((2, 64, 128), (8192, 128, 1))),
+        "NCHW->NHWC": (Layout((9, 512, 512), (2**18, 1, 512)), Layout((9, 512, 512), (2**18, 512, 1))),
     }
     plan = cute.plan_copy(*rows[name], "bfloat16")
     assert (plan.kernel, plan.launches) == ("boxes", 1)

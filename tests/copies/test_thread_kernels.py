@@ -53,7 +53,7 @@ def test_random_pairs_arrive(begin: int) -> None:
 @pytest.mark.parametrize("begin", range(1000, 1240, 20))
 def test_random_pairs_arrive_in_vectors(begin: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the rule that small copies take single elements."""
-    monkeypatch.setattr(tile_module, "SMALL", 0)
+    monkeypatch.setattr(plan_module, "FEW", 0)
     monkeypatch.setattr(tile_module, "FOLDED", 0)
     _planned.cache_clear()
     try:
@@ -101,7 +101,7 @@ def test_permutations_arrive(
 
 @pytest.mark.parametrize("begin", range(0, 60, 10))
 def test_odd_sizes_arrive_at_any_address(begin: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tile_module, "SMALL", 0)
+    monkeypatch.setattr(plan_module, "FEW", 0)
     monkeypatch.setattr(tile_module, "FOLDED", 0)
     _planned.cache_clear()
     for seed in range(begin, begin + 10):
@@ -132,8 +132,8 @@ def test_blocks_of_columns_and_skewed_rows_arrive(
     shape: tuple[int, int], element: int, fact: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tiles as large copies have them."""
-    for name in ("SMALL", "FOLDED"):
-        monkeypatch.setattr(tile_module, name, 0)
+    monkeypatch.setattr(plan_module, "FEW", 0)
+    monkeypatch.setattr(tile_module, "FOLDED", 0)
     monkeypatch.setattr(tile_module, "BLOCKS", 1)
     monkeypatch.setattr(plan_module, "_boxes", lambda *_: None)
     _planned.cache_clear()
@@ -155,6 +155,16 @@ def test_one_kernel_serves_many_pairs(pairs: int) -> None:
         if plan.kernel in ("tile", "runs"):
             found |= {launch.kernel.digest for launch in thread_launches(plan)}
     assert len(found) <= 60
+
+
+@pytest.mark.parametrize("element", DTYPES)
+def test_every_transposition_has_runs_of_whole_sectors(element: int) -> None:
+    """Matrices whose rows and columns are sectors or more: turned in tiles, or gathered where they are small."""
+    dice = random.Random(element)
+    for _ in range(60):
+        pair = permuted(tuple(dice.randint(32 // element, 1 << dice.randint(6, 13)) for _ in range(2)), (1, 0), element)
+        plan = cute.plan_copy(pair.source, pair.destination, DTYPES[element])
+        assert plan.kernel in ("boxes", "tile") or plan.why.startswith("few vectors")
 
 
 def test_divisions_by_multiplication() -> None:
@@ -198,12 +208,12 @@ def test_kernels_compile(pair: Pair) -> None:
 @pytest.mark.parametrize("size", [265, 280, 1029, 1053, 1055])
 def test_the_last_tile_holds_what_the_one_before_it_borrows(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of every tile that is considered, also of those with rows inside a run of the source."""
-    monkeypatch.setattr(tile_module, "SMALL", 0)
+    monkeypatch.setattr(tile_module, "BLOCKS", 132)
     pair = permuted((64, size, 32), (0, 2, 1), 1)
     refinement = refine(pair.source, pair.destination)
     assert refinement is not None
     borrowing = refused = 0
-    for tile in tile_module.tiles(refinement, 1, (16, 16)):
+    for tile in tile_module.tiles(refinement, 1, (16, 16), 1024):
         at = tile.run_mode
         if at >= 0 and tile.counts[at] > 1:
             borrowing += 1

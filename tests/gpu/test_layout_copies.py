@@ -9,7 +9,9 @@ import pytest
 
 import cute_py as cute
 from cute_py import Layout
+from cute_py.copies import plan as plan_module
 from cute_py.copies.operands import Side
+from cute_py.copies.plan import _planned
 from cute_py.copies.prepared import prepare_copy, prepare_sides
 from cute_py.dtypes import as_dtype
 from cute_py.gpu.arrays import ArrayView
@@ -65,6 +67,61 @@ def test_random_pairs_arrive_with_few_kernels(device: Device) -> None:
         forms.add(form)
         kernels |= digests
     assert forms == {"affine", "linear", "general"}
+
+
+def test_random_pairs_arrive_in_tiles(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As larger ones do."""
+    monkeypatch.setattr(plan_module, "FEW", 0)
+    _planned.cache_clear()
+    try:
+        for seed in range(PAIRS, PAIRS + 200):
+            arrives(device, seed, random_pair(seed))
+    finally:
+        _planned.cache_clear()
+
+
+def test_copies_wait_for_the_one_before_them(device: Device) -> None:
+    """Kernels of every kind, there and back between two buffers: powers of a permutation, in a stream and a graph."""
+    api = driver()
+    for size in (2**16, 2**20, 2**23):
+        for shape, order in (
+            (((size // 512), 256), (1, 0)),
+            ((size // 502, 251), (1, 0)),
+            ((size // 4096, 64, 32), (1, 0, 2)),
+        ):
+            pair = permuted(shape, order, 2)
+            content = np.random.default_rng(size).integers(0, 2**16, pair.count, dtype=np.uint16)
+            made = [filled(device, content), filled(device, np.zeros_like(content))]
+            copies = [
+                prepare_copy((made[i][1], pair.source), (made[1 - i][1], pair.destination), device=device)
+                for i in (0, 1)
+            ]
+            first, second = (part // 2 for part in pair.offsets())
+            step, wanted = np.empty_like(first), content
+            step[second] = first
+            for _ in range(20):
+                wanted = wanted[step]
+            with device.current():
+                stream = call("a stream", api.cuStreamCreate, 1)
+                mode = api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+                for one in copies:
+                    one.prepare(int(stream))
+                for captured in (False, True):
+                    made[0][0].write(content.tobytes())
+                    if captured:
+                        call("capturing", api.cuStreamBeginCapture, stream, mode)
+                    for i in range(20):
+                        copies[i % 2].launch(int(stream))
+                    if captured:
+                        graph = call("captured", api.cuStreamEndCapture, stream)
+                        executable = call("instantiating", api.cuGraphInstantiate, graph, 0)
+                        call("launching", api.cuGraphLaunch, executable, stream)
+                    call("waiting", api.cuStreamSynchronize, stream)
+                    assert np.array_equal(np.frombuffer(bytes(made[0][0].read()), np.uint16), wanted)
+                call("destroying", api.cuGraphExecDestroy, executable)
+                call("destroying", api.cuGraphDestroy, graph)
+            for one in copies:
+                one.check()
 
 
 @pytest.mark.parametrize("element", [1, 2, 4, 8, 16])

@@ -38,7 +38,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_once(
     const __grid_constant__ TensorMap source, const __grid_constant__ TensorMap destination,
     const u8* tail_source, u8* tail_destination, ErrorRecord* record) {
   extern __shared__ __align__(1024) u8 stages[];
-  let_next_begin();
   if (TAIL_BYTES) await_previous();
   copy_tail(tail_source, tail_destination);
   if (threadIdx.x) return;

@@ -74,8 +74,8 @@ struct Tile {
   int source_step, destination_step;
   u32 source_pitch, destination_pitch, rank, run_digit, mask, swizzle, pitch, spare;
   u32 spread[16], pieces[16];
-  Digit digits[DIGITS];
-  Class classes[CLASSES];
+  Digit digits[MAX_DIGITS];
+  Class classes[MAX_CLASSES];
 };
 struct Row { i64 offset; u32 place; };
 union Loaded { SOURCE_VECTOR whole; PIECE part[SOURCE_BYTES / PIECE_BYTES]; };
@@ -319,7 +319,6 @@ __device__ __forceinline__ void store_vectors(
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) copy_tile(const __grid_constant__ Tile p) {
-  let_next_begin();
   u32 rest = blockIdx.x, combination = 0;
   i64 from = p.source_start, to = p.destination_start;
   bool first = true;
@@ -360,7 +359,7 @@ struct Runs {
   u64 source_mask, destination_mask; int source_swizzle, destination_swizzle;
   u32 source_flip, destination_flip, parity, spare;
   i64 step;
-  Digit digits[DIGITS];
+  Digit digits[2 * MAX_DIGITS];
 };
 union Vector { SOURCE_VECTOR whole; ELEMENT part[GATHERED]; };
 // An element of 4 bits by its number; flip: the first of a byte lies in its upper half.
@@ -380,7 +379,6 @@ __device__ __forceinline__ void step(NUMBER (&rest)[LOADS], i64 (&from)[LOADS], 
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) copy_runs(const __grid_constant__ Runs p) {
-  let_next_begin();
   const u64 begin = (u64)blockIdx.x * (THREADS * LOADS) + threadIdx.x;
   Vector held[LOADS];
   NUMBER rest[LOADS], other[LOADS];
@@ -477,8 +475,6 @@ def copy_tile(
     columns: int = 1,
     pitch: int = 0,
     skew: int = 0,
-    digits: int = MAX_DIGITS,
-    classes: int = MAX_CLASSES,
 ) -> KernelSource:
     """The kernel of tiles. Vectors of the two sides and pieces, in which a vector goes to shared memory, in bytes.
 
@@ -510,8 +506,8 @@ def copy_tile(
         "COLUMNS": columns,
         "PITCH": pitch,
         "SKEW": skew,
-        "DIGITS": digits,
-        "CLASSES": classes,
+        "MAX_DIGITS": MAX_DIGITS,
+        "MAX_CLASSES": MAX_CLASSES,
     }
     kernel = make_kernel(
         "copy_tile",
@@ -532,24 +528,24 @@ def copy_runs(
     nibbles: bool = False,
     paired: bool = False,
     gathered: int = 1,
-    threads: int = 256,
-    loads: int = 4,
-    digits: int = 2 * MAX_DIGITS,
+    few: bool = False,
 ) -> KernelSource:
     """The kernel of runs, in vectors of `vector_bytes`. wide: there are 2**31 vectors or more.
 
     nibbles: elements are halves of bytes, and offsets count them. paired: two of them are a byte of the destination.
+    gathered: elements of a vector of the destination that lie apart in the source; 1: none does. few: vectors, so that
+    every thread of many small blocks moves one.
     """
     constants = {
-        "THREADS": threads,
-        "LOADS": loads,
+        "THREADS": 64 if few else 256,
+        "LOADS": 1 if few else 4,
         "GATHERED": gathered,
         "GENERAL": int(general),
         "WIDE": int(wide),
         "GLOBAL_SWIZZLED": int(swizzled),
         "NIBBLES": int(nibbles),
         "PAIRED": int(paired),
-        "DIGITS": digits,
+        "MAX_DIGITS": MAX_DIGITS,
     }
     number = f"typedef {'u64' if wide else 'u32'} NUMBER;\n"
     body = _types(vector_bytes // gathered, vector_bytes, vector_bytes, vector_bytes) + number + _SHARED + _RUNS

@@ -108,12 +108,13 @@ PRELUDE: Final = (
 __device__ __forceinline__ void acquire_map(const TensorMap* map) {
   asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
 }
-__device__ __forceinline__ void let_next_begin() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
-__device__ __forceinline__ void await_previous() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+__device__ __forceinline__ void await_previous() {
+  asm volatile("griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;" ::: "memory");
+}
 """.lstrip()
 )
-"""All of these, the acquire of a tensor map, and both ends of a kernel that begins while the one before it ends: what
-kernels of copies start with."""
+"""All of these, the acquire of a tensor map, and the wait of a kernel that was launched while the one before it ran:
+memory is touched behind it, and the next kernel may be launched from there on. What kernels of copies start with."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

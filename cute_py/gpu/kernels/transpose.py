@@ -122,7 +122,6 @@ _BODY: Final = r"""
 extern "C" __global__ void __launch_bounds__(THREADS) copy_transposed(
     const __grid_constant__ TensorMap source, const __grid_constant__ TensorMap destination, ErrorRecord* record) {
   extern __shared__ __align__(1024) u8 stages[];
-  let_next_begin();
   const u32 from = shared_address(stages), to = from + (IN_PLACE ? 0 : TILE_BYTES), barrier = to + TILE_BYTES;
   if (threadIdx.x == 0) {
     barrier_init(barrier, 1);
