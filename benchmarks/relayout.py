@@ -1,6 +1,7 @@
-"""Whole-array copies between two orders, against memcpy, PyTorch and Triton, in one run.
+"""Whole-array copies between two orders, against memcpy, PyTorch, Triton and cuTENSOR, in one run.
 
     PYTHONPATH=. python3 -m benchmarks.relayout [--rounds 10] [--random 200] [--seconds 300] [--out DIRECTORY]
+                                                [--cutensor libcutensor.so.2]
     PYTHONPATH=. python3 -m benchmarks.relayout --small | --prepare | --tiers | --host | --counters 20
 
 Buffers rotate, everything is launched once before it is timed, every result is compared bit for bit. Percent of memory
@@ -34,6 +35,7 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks.kernels.ceilings import shared_kernel, vector_kernel
+from benchmarks.kernels.cutensor import CuTensor
 from cute_py import ComposedLayout, Int, Layout, Swizzle
 from cute_py.copies.boxes import Tuning
 from cute_py.copies.layout_copy import host_copy_layouts
@@ -93,7 +95,7 @@ def random_case(dice: random.Random) -> tuple[str, int, tuple[int, ...], tuple[i
 class Bench:
     """The device, PyTorch, and the rate of a memcpy."""
 
-    def __init__(self, rounds: int, rated: bool = True) -> None:
+    def __init__(self, rounds: int, rated: bool = True, cutensor: Path | None = None) -> None:
         import torch
 
         self.torch: Any = torch
@@ -103,6 +105,7 @@ class Bench:
         self.kinds = {1: torch.uint8, 2: torch.bfloat16, 4: torch.float32, 8: torch.float64, 16: torch.complex128}
         self.pool = torch.randint(-(2**63), 2**63 - 1, (4 * GIB // 8 + 64,), device="cuda", dtype=torch.int64)
         self.rate = self.memcpy_rate() if rated else 1.0
+        self.cutensor = None if cutensor is None else CuTensor(cutensor)
 
     def memcpy_rate(self) -> float:
         """Bytes read and written in a microsecond by a memcpy of 1 GiB."""
@@ -169,6 +172,8 @@ class Bench:
             triton_us = self.triton(shape, order, pairs)
             if triton_us is not None:
                 found |= {"triton_us": triton_us}
+            if self.cutensor is not None:
+                found |= {"cutensor_us": self.permuted(name, width, shape, order, pairs)}
         return found
 
     def layouts(self, name: str, dtype: str, source: Any, destination: Any) -> dict[str, Any]:
@@ -229,6 +234,20 @@ class Bench:
             if maps[0].plans and len(maps[0].plans) <= 2:
                 found.append((self.time([one.launch for one in maps], 3), "maps"))
         return min(found)
+
+    def permuted(
+        self, name: str, width: int, shape: tuple[int, ...], order: tuple[int, ...], pairs: Sequence[tuple[Any, Any]]
+    ) -> float | None:
+        """Microseconds of cuTENSOR's permutation, the better of its two; None: it refuses the case."""
+        assert self.cutensor is not None
+        torch, times = self.torch, []
+        places = [(x.data_ptr(), y.data_ptr()) for x, y in pairs]
+        for permute in self.cutensor.permutations(width, shape, order):
+            pairs[0][1].view(torch.uint8).fill_(0xA5)
+            times.append(self.time([partial(permute, *pair) for pair in places], 5))
+            if not torch.equal(*(v.contiguous().view(torch.uint8) for v in pairs[0])):
+                raise RuntimeError(f"{name}: cuTENSOR's result is another")
+        return min(times, default=None)
 
     def triton(self, shape: tuple[int, ...], order: tuple[int, ...], pairs: Sequence[tuple[Any, Any]]) -> float | None:
         """Microseconds of Triton's transposition of matrices, by tiles through `tl.trans`; None: no matrices."""
@@ -376,45 +395,19 @@ def _unlike(first: tuple[int, int], second: tuple[int, int]) -> tuple[Layout, La
 
 
 class Profiled:
-    """What `--counters` compares: plans, and the profiler's counters of their kernels."""
+    """What `--counters` compares: plans, and the profiler's counters of their kernels.
 
-    METRICS: Final = {
-        "lts__t_sectors_srcunit_tex_op_read.sum": "read",
-        "lts__t_sectors_srcunit_tex_op_write.sum": "written",
-        "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum": "wavefronts",
-    }
-    OTHERS: Final = (
-        "l1tex__m_xbar2l1tex_read_sectors.sum",
-        "l1tex__m_l1tex2xbar_write_sectors.sum",
-        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
-        "l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts.sum",
-        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_miss.sum",
-        "l1tex__t_sectors_pipe_lsu_mem_global_op_ldgsts_lookup_miss.sum",
-        "lts__t_requests_srcunit_tex_op_read.sum",
-        "lts__t_sectors_srcunit_tex_op_read_lookup_hit.sum",
+    The profiler empties the caches before each kernel, so that a sector is missed in L2 when it is first asked for.
+    """
+
+    METRICS: Final = (
         "lts__t_sectors_srcunit_tex_op_read_lookup_miss.sum",
-        "lts__t_sectors_srcnode_gpc.sum",
-        "lts__t_sectors_srcnode_gpc_op_read.sum",
-        "lts__t_sectors_srcunit_ltcfabric.sum",
-        "lts__t_sectors_srcunit_ltcfabric_op_read.sum",
-        "lts__t_sectors_srcunit_ltcfabric_lookup_hit.sum",
-        "lts__t_sectors_srcunit_ltcfabric_lookup_miss.sum",
-        "lts__t_sectors_op_read.sum",
-        "lts__ltcfabric2lts_cycles_active.sum",
-        "lts__lts2xbar_bytes.sum",
-        "lts__xbar2lts_bytes.sum",
+        "lts__t_sectors_srcunit_tex_op_write.sum",
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
+        "lts__t_sectors_srcunit_tex_op_read.sum",
         "dram__sectors_read.sum",
-        "dram__sectors_write.sum",
-        "dram__bytes_read.sum",
     )
-    """Read as well where the profiler has them: sectors at each place on the way from memory to a multiprocessor."""
-
-    @classmethod
-    def metrics(cls) -> list[str]:
-        """Those that the profiler has on this device, what is compared first."""
-        shown = subprocess.run(["ncu", "--query-metrics"], capture_output=True, text=True, timeout=170, check=False)
-        known = {line.split()[0] for line in shown.stdout.splitlines() if line.strip()}
-        return [*cls.METRICS, *(name for name in cls.OTHERS if name.rpartition(".")[0] in known)]
+    """Sectors read for the first time, sectors written, wavefronts; all sectors read, sectors that memory was read."""
 
     @staticmethod
     def cases(count: int) -> list[tuple[str, int, tuple[int, ...], tuple[int, ...]]]:
@@ -448,29 +441,26 @@ class Profiled:
     @classmethod
     def compare(cls, count: int) -> None:
         """Run `launch_all` under ncu, and print both."""
-        metrics = cls.metrics()
-        command = ["ncu", "--csv", "--kernel-name", "regex:copy_", "--metrics", ",".join(metrics)]
+        command = ["ncu", "--csv", "--kernel-name", "regex:copy_", "--metrics", ",".join(cls.METRICS)]
         command += [sys.executable, "-m", "benchmarks.relayout", "--launch-all", str(count)]
         shown = subprocess.run(command, capture_output=True, text=True, timeout=170, check=False)
         plans = [json.loads(line[5:]) for line in shown.stdout.splitlines() if line.startswith("PLAN ")]
         table = [line for line in shown.stdout.splitlines() if line.startswith('"')]
         launches: dict[str, dict[str, float]] = {}
         for row in csv.DictReader(table):
-            if row["Metric Name"] in metrics:
+            if row["Metric Name"] in cls.METRICS:
                 value = float(row["Metric Value"].replace(",", ""))
                 launches.setdefault(row["ID"], {})[row["Metric Name"]] = value
-        measured, every = iter(launches.values()), []
-        print("| case | kernel | read: plan | ncu | written: plan | ncu | wavefronts: plan | ncu |")
-        print("|---|---|---|---|---|---|---|---|")
+        measured = iter(launches.values())
+        print("| case | kernel | read: plan | ncu | with repeats | from memory", end="")
+        print(" | written: plan | ncu | wavefronts: plan | ncu |\n" + "|---" * 10 + "|")
         for name, kernel, kernels, read, written, wavefronts in plans:
             counters = [next(measured, {}) for _ in kernels]
-            sums = {key: sum(one.get(key, math.nan) for one in counters) for key in metrics}
-            pairs = zip((read, written, wavefronts), cls.METRICS, strict=True)
-            print(f"| {name} | {kernel} | " + " | ".join(f"{a} | {sums[key]:.0f}" for a, key in pairs) + " |")
-            every.append([name, *(sums[key] for key in metrics)])
-        print("\n| case | " + " | ".join(metrics) + " |\n" + "|---" * (len(metrics) + 1) + "|")
-        for row in every:
-            print(f"| {row[0]} | " + " | ".join(f"{n:.0f}" for n in row[1:]) + " |")
+            first, stored, fronts, every, memory = (
+                round(sum(one.get(key, 0) for one in counters)) for key in cls.METRICS
+            )
+            cells = name, kernel, read, first, every, memory, written, stored, wavefronts, fronts
+            print("| " + " | ".join(map(str, cells)) + " |")
         if not launches:
             print(shown.stdout[-2000:], shown.stderr[-2000:])
 
@@ -485,15 +475,21 @@ def markdown(rows: Sequence[dict[str, Any]], rate: float) -> str:
     ]
     for row in rows:
         torch_us = row.get("torch_us", math.nan)
-        triton = f"Triton {row['triton_us']:.0f}" if "triton_us" in row else ""
+        others = [f"Triton {row['triton_us']:.0f}"] if "triton_us" in row else []
+        if "cutensor_us" in row:
+            others.append(f"cuTENSOR {row['cutensor_us']:.0f}" if row["cutensor_us"] else "cuTENSOR refuses")
         if "ceiling" in row:
-            triton += f" minimal kernel ({row['ceiling']}) {row['ceiling_us']:.0f}"
+            others.append(f"minimal kernel ({row['ceiling']}) {row['ceiling_us']:.0f}")
         lines.append(
             f"| {row['case']} | {row['kernel']} | {row['us']:.1f} | {row['percent']:.1f} | {torch_us:.0f} "
-            f"| {torch_us / row['us']:.2f} | {triton} |"
+            f"| {torch_us / row['us']:.2f} | {', '.join(others)} |"
         )
     mean = math.exp(statistics.fmean(math.log(row["percent"]) for row in rows))
     lines += ["", f"geometric mean {mean:.1f} %, least {min(row['percent'] for row in rows):.1f} %"]
+    for key, peer in (("torch_us", "PyTorch"), ("cutensor_us", "cuTENSOR"), ("ceiling_us", "the minimal kernel")):
+        times = [(row[key] / row["us"], row["case"]) for row in rows if row.get(key)]
+        if times:
+            lines.append(f"least times {peer}: {min(times)[0]:.2f} ({min(times)[1]}), of {len(times)}")
     return "\n".join(lines)
 
 
@@ -506,6 +502,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=300.0, help="no random case is begun after so long")
     parser.add_argument("--out", type=Path, default=Path())
     parser.add_argument("--floor", type=float, default=60.0, help="percent below which minimal kernels run as well")
+    parser.add_argument("--cutensor", type=Path, help="path of cuTENSOR's library")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--prepare", action="store_true")
     parser.add_argument("--host", action="store_true")
@@ -533,7 +530,7 @@ def main() -> None:
 def measure(options: argparse.Namespace) -> None:
     """The named cases and random permutations."""
     began = time.perf_counter()
-    bench = Bench(options.rounds)
+    bench = Bench(options.rounds, cutensor=options.cutensor)
     named = [bench.case(*case) for case in CASES]
     print(markdown(named, bench.rate), flush=True)
     dice = random.Random(options.seed)
