@@ -32,8 +32,8 @@ from cute_py.layout.analysis import SECTOR_BYTES
 from cute_py.layout.swizzle import Swizzle
 
 FEW: Final = 16384
-"""Vectors up to which each has a thread of its own, which gathers it: faster than tiles up to here, 256 KiB in words of 16
-bytes. Measured on NVIDIA H200."""
+"""Vectors up to which each has a thread of its own, which gathers it: 256 KiB in vectors of 16 bytes. Tiles take longer
+there. Measured on NVIDIA H200."""
 
 
 @dataclass(frozen=True, slots=True)

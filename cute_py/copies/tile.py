@@ -418,10 +418,10 @@ def tiles(refinement: Refinement, element: int, limits: tuple[int, int], least: 
     words: list[list[tuple[bool, int]]] = []
     for i, width in enumerate(found):
         shifted = width < WORD and runs[i] > 0 and run_bytes[i] >= 32 and plain[i]
-        if shifted and i == 1:  # the cheapest of many first, so that others are dropped before they are counted
+        if shifted and i == 1:  # the widest first, most often the best: others are dropped before they are counted
             cheap = width < 4, max(width, 4)
             others = [(True, word) for word in (WORD, 8, 4) if word > max(width, element)]
-            words.append([cheap, *(other for other in others if other != cheap)])
+            words.append([*(other for other in others if other != cheap), cheap])
         else:
             words.append([(True, WORD)] if shifted else [(False, width)])
     inner = orders[0][0]
@@ -504,15 +504,15 @@ def _spread_out(made: Tile) -> Iterator[Tile]:
     if all(t & (t - 1) == 0 for t in extents) and not any(made.shifts):
         yield _with_swizzle(made)
         return
+    pads = (0, 16, 32) if made.shifts[0] else {element * -(-pad // element) for pad in (0, 4, 8, 16, 32)}
+    for pad in sorted(pads):
+        yield _with_places(made, pad)
     first, cut = made.destination_order[0], run > 1 and extents[order[0]] * element % made.vectors[0] == 0
     whole = made.shifts[1] or extents[first] * element % made.vectors[1] == 0
     if whole and made.vectors[1] > element and first in order[1 if cut else run :]:
         apart = replace(made, source_run=1) if first in order[:run] else made
         for skew in sorted({WORD} if any(made.shifts) else {max(element, 4), max(element, 16)}):
             yield _with_places(replace(apart, skew=skew), 0)
-    pads = (0, 16, 32) if made.shifts[0] else {element * -(-pad // element) for pad in (0, 4, 8, 16, 32)}
-    for pad in sorted(pads):
-        yield _with_places(made, pad)
     if cut:
         for pad in sorted(set(pads) - {0}):
             yield _with_places(replace(made, source_run=1), pad)
