@@ -63,6 +63,9 @@ SPARE_STREAMS: Final = 16
 class PreparedCopy:
     """A copy that can be launched many times, on any stream of its device, also while a graph is captured.
 
+    With `overlaps` its kernels are launched while the kernel before them in the stream ends, and touch memory when it
+    has ended; edges to them in a captured graph are programmatic.
+
     `bytes` are those of the elements copied; `plan` is how arrays are copied (None: given tiles), `places` the
     addresses of their offsets 0. `keep` holds what must outlive the launches. A stream that a copy is
     launched on gets parameters and a tile counter of its own at its first launch. Counters for `SPARE_STREAMS` streams
@@ -277,7 +280,7 @@ def prepare_between(
 
     Args:
         tuning: of kernels by tensor maps, which it asks for where the layouts are affine.
-        multiprocessors: that they may use; 0: all. hints, nibbles: as of `prepare_copy`.
+        multiprocessors: that they may use; 0: all. hints, nibbles: as of `prepare_copy`. overlaps: of `PreparedCopy`.
     """
     plan = planned(a, b, nibbles)
     kept: Kept = (a.view, b.view)

@@ -147,6 +147,9 @@ class PreparedLaunch:
     It goes to the stream that it was prepared for. A launch in a capturing stream becomes a node of the graph. The
     default streams are those of the current device: with several devices the launch looks up which that is, and
     makes the kernel's current.
+
+    overlaps: a kernel that awaits the one before it may be launched while that runs (programmatic dependent launch),
+    which saves 0.3 to 0.8 us between small kernels (NVIDIA H200). A captured graph then has programmatic edges.
     """
 
     def __init__(
@@ -182,7 +185,7 @@ class PreparedLaunch:
             attribute.value.clusterDim.y = 1
             attribute.value.clusterDim.z = 1
             attributes.append(attribute)
-        if overlaps:
+        if overlaps and source.awaits:
             attribute = api.CUlaunchAttribute()
             attribute.id = api.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
             attribute.value.programmaticStreamSerializationAllowed = 1

@@ -13,9 +13,12 @@ from cute_py import Layout
 from cute_py.copies import plan as plan_module
 from cute_py.copies import tile as tile_module
 from cute_py.copies.modes import refine
-from cute_py.copies.plan import CopyPlan, _planned, thread_launches
+from cute_py.copies.plan import CopyPlan, _planned, box_launches, thread_launches
 from cute_py.errors import MissingPackageError
+from cute_py.gpu.kernels.edges import copy_edges
+from cute_py.gpu.kernels.listed import copy_listed
 from cute_py.gpu.kernels.relayout import CLASS, DIGIT, MAX_CLASSES, MAX_DIGITS, RUNS, TILE, magic, row_magic
+from cute_py.gpu.kernels.source import KernelSource
 from cute_py.gpu.nvrtc import compile_kernel
 from tests.copies.interpreter import Memory, divided, run
 from tests.copies.pairs import DTYPES, Pair, random_pair
@@ -203,6 +206,35 @@ def test_kernels_compile(pair: Pair) -> None:
     except MissingPackageError as missing:
         pytest.skip(str(missing))
     assert compiled.cubin[:4] == b"\x7fELF"
+
+
+def test_a_kernel_that_may_begin_early_awaits_the_one_before_it() -> None:
+    """The launch asks for it only where the text has it."""
+    rows, turned = Layout((64, 4096), (4096, 1)), Layout((64, 4096))
+    plans = [
+        cute.plan_copy(*pair, "float32") for pair in ((rows, rows), (rows, turned), (Layout(2**28), Layout(2**28)))
+    ]
+    kernels = [kernel for plan in plans for kernel in launched(plan)]
+    kernels += [copy_edges(((4, 1, 1),)), copy_listed(2, (0,), 1024, 1024)]
+    kernels += [
+        launch.kernel for launch in thread_launches(cute.plan_copy(Layout((8, 8)), Layout((8, 8), (8, 1)), "uint8"))
+    ]
+    assert {kernel.name for kernel in kernels} == {
+        "copy_ring",
+        "copy_once",
+        "copy_tile",
+        "copy_runs",
+        "copy_edges",
+        "copy_listed",
+    }
+    for kernel in kernels:
+        assert kernel.awaits == (kernel.text.count("await_previous()") > 1)
+
+
+def launched(plan: CopyPlan) -> list[KernelSource]:
+    if plan.kernel != "boxes" or plan.refinement is None:
+        return [launch.kernel for launch in thread_launches(plan)]
+    return [one.kernel for one in box_launches(plan.refinement, plan.bits // 8, (SOURCE, DESTINATION), 132)]
 
 
 @pytest.mark.parametrize("size", [265, 280, 1029, 1053, 1055])

@@ -124,4 +124,5 @@ def copy_once(
         ("source", "destination", "tail_source", "tail_destination", "record"),
         header=copy_functions(load, store),
         facts={"walk": walk, "load_hint": load_hint, "store_hint": store_hint, "reduction": reduction},
+        awaits=True,
     )

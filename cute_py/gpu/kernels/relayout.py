@@ -515,6 +515,7 @@ def copy_tile(
         constants,
         shared_bytes,
         ("plan",),
+        awaits=True,
     )
     return replace(kernel, threads=threads)
 
@@ -549,7 +550,7 @@ def copy_runs(
     }
     number = f"typedef {'u64' if wide else 'u32'} NUMBER;\n"
     body = _types(vector_bytes // gathered, vector_bytes, vector_bytes, vector_bytes) + number + _SHARED + _RUNS
-    return make_kernel("copy_runs", body, constants, 0, ("plan",))
+    return make_kernel("copy_runs", body, constants, 0, ("plan",), awaits=True)
 
 
 def _types(element: int, source: int, destination: int, piece: int, columns: int = 1) -> str:

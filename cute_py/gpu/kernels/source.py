@@ -124,7 +124,8 @@ class KernelSource:
     name: of the entry point. text: the whole CUDA C++ source. threads: of one block. shared_bytes: dynamic shared
     memory of one block. cluster: blocks in a cluster, along x. arch: the architecture that it must be compiled
     for, at least. parameters: the names of the kernel's parameters, in order, for messages. facts: what is folded.
-    loads: how many loads one barrier waits for.
+    loads: how many loads one barrier waits for. awaits: every thread that touches memory first awaits the kernel before
+    this one, so that it may be launched while that one still runs.
     """
 
     name: str
@@ -136,6 +137,7 @@ class KernelSource:
     parameters: tuple[str, ...] = ()
     facts: Mapping[str, object] = field(default_factory=dict, hash=False)
     loads: int = 1
+    awaits: bool = False
 
     def __repr__(self) -> str:
         lines = counted(len(self.text.splitlines()), "line")
@@ -173,6 +175,7 @@ def make_kernel(
     cluster: int = 1,
     arch: str = "sm_90a",
     loads: int = 1,
+    awaits: bool = False,
 ) -> KernelSource:
     """A kernel of a body and the constants that are folded into it, one of which is THREADS.
 
@@ -183,4 +186,4 @@ def make_kernel(
         f"#define WAIT_CYCLES {wait_cycles}ull\n{PRELUDE.strip()}\n{header}{enum_constants(constants)}{body.strip()}\n"
     )
     every = {**constants, **(facts or {})}
-    return KernelSource(name, text, constants["THREADS"], shared_bytes, cluster, arch, parameters, every, loads)
+    return KernelSource(name, text, constants["THREADS"], shared_bytes, cluster, arch, parameters, every, loads, awaits)

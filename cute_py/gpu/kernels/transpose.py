@@ -279,4 +279,5 @@ def copy_transposed(
         header=copy_functions(load, store),
         facts={"batches": batches},
         loads=1 if paired else constants["TILE_BYTES"] // constants["LOAD_BYTES"],
+        awaits=True,
     )
