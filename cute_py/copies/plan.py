@@ -251,8 +251,8 @@ def _planned(
     if together and vector >= min(4, 16 // element * element):
         return made("runs", 1, (vector, vector), f"both sides share runs of {first.size * element} bytes")
     gathered = gathered_vector(refinement, element, limits[1])
-    if refinement.count * element <= FEW * max(vector, gathered):
-        pair = (vector, vector) if vector >= gathered else (element, gathered)
+    pair = (vector, vector) if vector >= gathered else (element, gathered)
+    if refinement.count * element <= FEW * pair[0]:
         return made("runs", 1, pair, "few vectors, each gathered by a thread")
     tile = best_tile(refinement, element, limits)
     if tile is None:

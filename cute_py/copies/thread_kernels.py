@@ -31,9 +31,9 @@ from cute_py.gpu.kernels.source import KernelSource
 from cute_py.layout.analysis import SECTOR_BYTES
 from cute_py.layout.swizzle import Swizzle
 
-FEW: Final = 16384
-"""Vectors up to which each has a thread of its own, which gathers it: 256 KiB in vectors of 16 bytes. Tiles take longer
-there. Measured on NVIDIA H200."""
+FEW: Final = 65536
+"""Reads up to which each vector has a thread of its own, which gathers it: 256 KiB of single 4-byte elements, 1 MiB of
+vectors of 16 bytes. Tiles take longer there. Measured on NVIDIA H200."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -240,12 +240,11 @@ def launched(plan: CopyPlan) -> list[KernelSource]:
 @pytest.mark.parametrize("size", [265, 280, 1029, 1053, 1055])
 def test_the_last_tile_holds_what_the_one_before_it_borrows(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of every tile that is considered, also of those with rows inside a run of the source."""
-    monkeypatch.setattr(tile_module, "BLOCKS", 132)
     pair = permuted((64, size, 32), (0, 2, 1), 1)
     refinement = refine(pair.source, pair.destination)
     assert refinement is not None
     borrowing = refused = 0
-    for tile in tile_module.tiles(refinement, 1, (16, 16), 1024):
+    for tile in tile_module.tiles(refinement, 1, (16, 16), 8192):
         at = tile.run_mode
         if at >= 0 and tile.counts[at] > 1:
             borrowing += 1

@@ -225,9 +225,10 @@ template <class At> __device__ __forceinline__ Stored gather(At at) {
 // The place of element i of a destination's row; of every vector's worth a part lies SKEW bytes further on.
 __device__ __forceinline__ u32 place_along(u32 i, u32 pitch) { return i * pitch + i / PER_VECTOR * SKEW; }
 
-// Shared memory to a destination whose rows start between two words. interior: all words of the tile are whole.
+// Shared memory to a destination whose rows start between two words. INTERIOR: all words of the tile are whole.
+template <bool INTERIOR>
 __device__ __forceinline__ void store_shifted(
-    const Tile& p, const Class& c, u8* target, bool first, u32 misplaced, Written rows, bool interior) {
+    const Tile& p, const Class& c, u8* target, bool first, u32 misplaced, Written rows) {
   const u32 pitch = PITCH ? PITCH : p.pitch;
   const u16* const list = (const u16*)(p.tables + c.list);
 #pragma unroll 2
@@ -238,9 +239,9 @@ __device__ __forceinline__ void store_shifted(
     const int phase = (int)((u32)(u64)start % GRAIN / ELEMENT_BYTES), index = (int)(along * PER_VECTOR) - phase;
     // All words of a grain belong to the tile that holds its first element.
     const int grain = (int)(along * DESTINATION_BYTES / GRAIN * (GRAIN / ELEMENT_BYTES)) - phase;
-    if (grain >= (int)c.own || (grain < 0 && !first)) continue;
+    if (INTERIOR ? (u32)grain >= c.own : grain >= (int)c.own || (grain < 0 && !first)) continue;
     const u32 x = r.place + misplaced;
-    if (interior || (index >= 0 && index + PER_VECTOR <= c.held)) {
+    if (INTERIOR || (index >= 0 && index + PER_VECTOR <= c.held)) {
       const u32 begin = x + (LISTED ? list[index] : index * pitch);
       Stored out;
       if (SKEW && !LISTED)
@@ -343,11 +344,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_tile(const __grid_con
   if (ASYNC) asm volatile("cp.async.wait_all;" ::: "memory");
   await_previous();
   __syncthreads();
-  const bool interior = !first && c.held - c.own >= GRAIN / ELEMENT_BYTES - 1;
-  if (DESTINATION_SHIFT)
-    store_shifted(p, c, p.destination + to, first, misplaced, rows, interior);
-  else
+  if (!DESTINATION_SHIFT)
     store_vectors(p, c, to, misplaced, rows, steady);
+  else if (!first && c.held - c.own >= GRAIN / ELEMENT_BYTES - 1)
+    store_shifted<true>(p, c, p.destination + to, first, misplaced, rows);
+  else
+    store_shifted<false>(p, c, p.destination + to, first, misplaced, rows);
 }
 """
 
