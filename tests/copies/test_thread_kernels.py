@@ -24,6 +24,8 @@ from tests.copies.interpreter import Memory, divided, run
 from tests.copies.pairs import DTYPES, Pair, random_pair
 
 SOURCE, DESTINATION = 1 << 40, 1 << 44
+LARGE = 1 << 40, 1
+"""Of `tile.QUICK`: tiles as copies have them that no cache holds."""
 
 
 def carried_out(pair: Pair) -> CopyPlan:
@@ -138,6 +140,7 @@ def test_blocks_of_columns_and_skewed_rows_arrive(
     monkeypatch.setattr(plan_module, "FEW", 0)
     monkeypatch.setattr(tile_module, "FOLDED", 0)
     monkeypatch.setattr(tile_module, "BLOCKS", 1)
+    monkeypatch.setattr(tile_module, "QUICK", LARGE)
     monkeypatch.setattr(plan_module, "_boxes", lambda *_: None)
     _planned.cache_clear()
     try:
@@ -240,6 +243,7 @@ def launched(plan: CopyPlan) -> list[KernelSource]:
 @pytest.mark.parametrize("size", [265, 280, 1029, 1053, 1055])
 def test_the_last_tile_holds_what_the_one_before_it_borrows(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of every tile that is considered, also of those with rows inside a run of the source."""
+    monkeypatch.setattr(tile_module, "QUICK", LARGE)
     pair = permuted((64, size, 32), (0, 2, 1), 1)
     refinement = refine(pair.source, pair.destination)
     assert refinement is not None
