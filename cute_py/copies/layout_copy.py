@@ -8,6 +8,7 @@ compares the GPU's bytes with the host's.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import itertools
@@ -25,7 +26,7 @@ from cute_py.copies.plan import NIBBLE, NIBBLES, CopyPlan, box_launches
 from cute_py.copies.prepared import PreparedCopy, prepare_sides
 from cute_py.copies.report import CopyReport, measure_copy
 from cute_py.dtypes import DTypeLike
-from cute_py.errors import DeviceError, InvalidValueError
+from cute_py.errors import DeviceError, InvalidValueError, TmaLimitError
 from cute_py.gpu.arrays import StreamLike, stream_handle
 from cute_py.gpu.device import Device, DeviceBuffer, common_device, open_device, read_memory
 from cute_py.layout.coordinate import idx2crd
@@ -275,14 +276,17 @@ def _moved(one: Side, which: int, plan: CopyPlan, device: Device) -> tuple[Side,
 def _emulated(plan: CopyPlan, refinement: Refinement, source: int, destination: int) -> None:
     """Run the tensor maps of a plan in numpy: every load and store of its walk."""
     element = plan.bits // 8
-    if plan.kernel != "boxes":
-        raise InvalidValueError(
-            f"backend 'emulator' runs tensor maps; this copy is made by threads ({plan.kernel})", {"why": plan.why}
-        )
     addresses = [
         address + start * element for address, start in zip((source, destination), refinement.starts, strict=True)
     ]
-    launches = box_launches(refinement, element, (addresses[0], addresses[1]), 132)
+    launches = None
+    if plan.kernel != "tile" and plan.form == "affine" and element:
+        with contextlib.suppress(TmaLimitError):
+            launches = box_launches(refinement, element, (addresses[0], addresses[1]), 132)
+    if launches is None:
+        raise InvalidValueError(
+            f"backend 'emulator' runs tensor maps; this copy is made by threads ({plan.kernel})", {"why": plan.why}
+        )
     spans = [byte_span(refinement, which, plan.bits) for which in (0, 1)]
     memories = [
         np.frombuffer(_host_bytes(address + low, size), np.uint8)

@@ -43,6 +43,9 @@ NIBBLE = 4
 NIBBLES = ("low", "low")
 TURNED_BY_THREADS = 4 << 20
 """Bytes up to which threads transpose sooner than the copy engine begins. Measured on NVIDIA H200."""
+SHARED_BY_THREADS = 16 << 20
+"""Bytes above which threads move runs that both sides share, in vectors of 16 bytes: as fast as the copy engine, or up
+to 28 % faster. Measured on NVIDIA H200, 16 copies."""
 COPIED = 9.07
 """Bytes that memory lets a multiprocessor copy in a clock cycle."""
 PER_BYTE = 0.066
@@ -238,12 +241,15 @@ def _planned(
         return made("runs", 1 if paired else 2, (1, 1), why)
 
     boxes = _boxes(refinement, element, alignment)
-    small = refinement.count * element <= TURNED_BY_THREADS
-    if boxes is not None and not (small and boxes[0].form == "transposed"):
+    size, limits = refinement.count * element, _limits(refinement, element, alignment)
+    vector = shared_vector(refinement, element, min(limits))
+    if boxes is not None and boxes[0].form == "transposed":
+        boxes = boxes if size > TURNED_BY_THREADS else None
+    elif len(refinement.modes) > 1 and size > SHARED_BY_THREADS and vector == WIDEST:
+        boxes = None
+    if boxes is not None:
         rows = [plan.maps[0].box_dim[0] * 8 if plan.maps else 16 for plan in boxes[:1]]
         return made("boxes", len(boxes), (rows[0], rows[0]), boxes[0].why)
-    limits = _limits(refinement, element, alignment)
-    vector = shared_vector(refinement, element, min(limits))
     if refinement.form == "general":
         return made("runs", 1, (vector, vector), "the sizes of the two layouts have no common refinement")
     first = refinement.modes[0] if refinement.modes else CopyMode(1, 1, 1)
@@ -252,7 +258,7 @@ def _planned(
         return made("runs", 1, (vector, vector), f"both sides share runs of {first.size * element} bytes")
     gathered = gathered_vector(refinement, element, limits[1])
     pair = (vector, vector) if vector >= gathered else (element, gathered)
-    if refinement.count * element <= FEW * pair[0]:
+    if size <= FEW * pair[0]:
         return made("runs", 1, pair, "few vectors, each gathered by a thread")
     tile = best_tile(refinement, element, limits)
     if tile is None:

@@ -32,8 +32,10 @@ from cute_py.layout.analysis import SECTOR_BYTES
 from cute_py.layout.swizzle import Swizzle
 
 FEW: Final = 65536
-"""Reads up to which each vector has a thread of its own, which gathers it: 256 KiB of single 4-byte elements, 1 MiB of
-vectors of 16 bytes. Tiles take longer there. Measured on NVIDIA H200."""
+"""Reads up to which a thread gathers whole vectors: 256 KiB of single 4-byte elements, 1 MiB of vectors of 16 bytes.
+Tiles take longer there. Measured on NVIDIA H200."""
+ALONE: Final = 16384
+"""Vectors up to which each has a thread of its own, in small blocks. Measured on NVIDIA H200."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +255,7 @@ def _runs(
         nibbles=nibbles[0],
         paired=nibbles[1],
         gathered=gathered,
-        few=total <= FEW,
+        few=total <= ALONE,
     )
     threads = int(str(kernel.facts["THREADS"])) * int(str(kernel.facts["LOADS"]))
     head = (

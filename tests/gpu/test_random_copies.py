@@ -50,4 +50,4 @@ def test_random_views(device: Device, seed: int) -> None:
         source = random_view(rng, device, shape, width, int(rng.choice([0, 16 // width, rng.integers(0, 9)])))
         destination = random_view(rng, device, shape, width, int(rng.choice([0, 0, 0, 16 // width, 1])))
         forms[run(device, source, destination)] += 1
-    assert len(forms) > 3, forms
+    assert len(forms) > 2, forms
