@@ -88,10 +88,10 @@ class Bench:
         def run(i: int) -> None:
             prepared[i].launch(torch.cuda.current_stream().cuda_stream)
 
-        plan = prepared[0].plans[0]
-        return self.candidate(
-            name, pairs, run, f"{plan.form}, {plan.kernel.shared_bytes} B shared, {plan.blocks} blocks"
-        )
+        first = prepared[0]
+        form = first.plans[0].form if first.plans else first.kernels[0].source.name
+        note = f"{form}, {first.kernels[0].source.shared_bytes} B shared, {first.blocks[0]} blocks"
+        return self.candidate(name, pairs, run, note)
 
     def peer(
         self, name: str, pairs: list[tuple[Any, Any]], make: Callable[[], Callable[[int], object]]
