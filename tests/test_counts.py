@@ -106,7 +106,7 @@ CALLS: dict[str, tuple[Callable[[], Any], int]] = {
     "decode": (lambda: cute.tma.decode(MAP), 9),
     "encode_many, 1 map": (lambda: cute.tma.encode_many({**MANY, "global_address": 4096}), 12),
     "encode_many, 1000 maps": (lambda: cute.tma.encode_many(MANY), 189),
-    "make_tma_copy": (lambda: cute.tma.make_tma_copy("SM90_TMA_LOAD", HALVES, SMEM), 1152),
+    "make_tma_copy": (lambda: cute.tma.make_tma_copy("SM90_TMA_LOAD", HALVES, SMEM), 940),
     "emulated load": (lambda: ENGINE.load(EMULATED, BYTES, (64, 64), WINDOW), 8),
     "emulated reduction": (lambda: ENGINE.reduce("add", EMULATED, BYTES, (64, 64), WINDOW), 125),
     "mma_atom": (lambda: cute.mma_atom(GMMA), 8),

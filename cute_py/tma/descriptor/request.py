@@ -80,6 +80,8 @@ def as_member(kind: type[_E], value: object, what: str) -> _E | int:
     >>> as_member(TensorMapDataType, "bf16", "data_type"), as_member(L2Promotion, 9, "l2_promotion")
     (TensorMapDataType.BFLOAT16, 9)
     """
+    if type(value) is kind:
+        return value
     if not is_integer(value):
         found = member_named(kind, value)  # type: ignore[arg-type]
         if found is not None:
