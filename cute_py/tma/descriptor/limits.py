@@ -257,13 +257,12 @@ def architecture(name: str) -> Architecture:
     >>> architecture("sm_90a").shared_memory_bytes, architecture("sm_90a").block_shared_memory_bytes
     (233472, 232448)
     """
-    found = GPUS.get(name) if isinstance(name, str) else None
-    if found is not None:
-        return found
     if not isinstance(name, str):
         raise InvalidTypeError(f"arch = {given(name)}; must be a name such as 'sm_90a'")
-    known = ", ".join(known.name for known in ARCHITECTURES)
-    raise InvalidValueError(f"unknown architecture {given(name)}, or one without TMA", {"known": known})
+    if name not in GPUS:
+        known = ", ".join(known.name for known in ARCHITECTURES)
+        raise InvalidValueError(f"unknown architecture {given(name)}, or one without TMA", {"known": known})
+    return GPUS[name]
 
 
 def unknown_addition(request: TensorMap) -> Addition | None:

@@ -13,6 +13,7 @@ has in common: layers below the atom read a copy through it, and know no class a
 
 from __future__ import annotations
 
+import functools
 import operator
 import struct
 from dataclasses import dataclass, field, fields, make_dataclass
@@ -460,19 +461,13 @@ def normal_request(kind: type[Kind], *values: object) -> Kind:
     A frozen class sets each field through `object.__setattr__`, which takes four times as long as an assignment. So the
     fields are assigned to an object of a class with the same slots that is not frozen, which then becomes a request.
     """
-    request: Any = _UNFROZEN[kind](*values)
+    request: Any = _unfrozen(kind)(*values)  # type: ignore[arg-type]
     request.__class__ = kind
     made: Kind = request
     return made
 
 
-_UNFROZEN: Final[dict[type[_Request], Any]] = {
-    kind: make_dataclass(
-        kind.__name__,
-        [(one.name, Any, field(default=one.default)) for one in fields(kind)],
-        bases=(_Request,),
-        slots=True,
-        eq=False,
-    )
-    for kind in KINDS.values()
-}
+@functools.cache
+def _unfrozen(kind: Any) -> Any:
+    names = [(one.name, Any, field(default=one.default)) for one in fields(kind)]
+    return make_dataclass(kind.__name__, names, bases=(_Request,), slots=True, eq=False)

@@ -11,7 +11,7 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, TmaLimitError
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType
-from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, SWIZZLE_SPAN, Architecture, architecture, bounds
+from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, GPUS, SWIZZLE_SPAN, Architecture, architecture, bounds
 from cute_py.tma.descriptor.request import (
     HasRequest,
     TensorMap,
@@ -88,7 +88,7 @@ def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> list
     ['globalStrides[0]', 'boxDim[1]']
     """
     request = request_of(request)
-    gpu = architecture(arch)
+    gpu = (GPUS.get(arch) if isinstance(arch, str) else None) or architecture(arch)
     return [] if breaks_none(request, gpu) else broken_rules(request, gpu)
 
 
