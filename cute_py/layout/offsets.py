@@ -89,8 +89,12 @@ def _split(c: Offsets, size: int, signed: bool) -> tuple[Offsets, Offsets]:
         raise LayoutError("a coordinate can't be split over a mode of size 0")
     if not signed and size & (size - 1) == 0 and c.dtype.kind != "O":  # a third of the time of a division
         return c >> (size.bit_length() - 1), c & (size - 1)
-    rest = np.where(c >= 0, c // size, -(-c // size)) if signed else c // size
-    return rest, c - rest * size
+    if c.dtype.kind != "O":
+        rest = np.where(c >= 0, c // size, -(-c // size)) if signed else c // size
+        return rest, c - rest * size
+    whole = functools.partial(np.asarray, dtype=object)  # of one object numpy makes an int, and of that 64 bits
+    found: Any = np.where(whole(c >= 0).astype(bool), whole(c // size), whole(-whole(-c // size)))
+    return found, whole(c - found * size)
 
 
 def index_arrays(coord: Arrays, shape: Tree, stride: Tree, signed: bool = True, out: Offsets | None = None) -> Offsets:
@@ -102,12 +106,13 @@ def index_arrays(coord: Arrays, shape: Tree, stride: Tree, signed: bool = True, 
     owned = False
     """Whether `total` is an array of our own, and not one of the coordinates."""
     for term, step in _terms(coord, shape, stride, signed):
-        if total is None:
-            owned = step != 1 or out is not None
-            total = np.multiply(term, step, out=out) if owned else term
+        if total is None and out is not None:
+            total, owned = np.multiply(term, step, out=out), True
             continue
         part = term if step == 1 else term * step
-        if owned and np.broadcast(total, part).shape == total.shape:
+        if total is None:
+            total, owned = part, step != 1
+        elif owned and np.broadcast(total, part).shape == np.shape(total):
             total += part
         else:
             total, owned = total + part, True

@@ -345,3 +345,11 @@ def test_runs_reach_the_ends_of_their_type(kind: str) -> None:
     for size in (2, 4, 6):
         step = most // (size - 1)
         assert cute.offsets(Layout((size,), (step,)), dtype=kind).tolist() == [step * k for k in range(size)]
+
+
+def test_one_coordinate_beyond_64_bits() -> None:
+    layout = Layout((6, 6), (9, 25))
+    with pytest.raises(InvalidValueError, match="does not fit int32"):
+        cute.offsets(layout, 10**5000, dtype="int32")
+    for number in (2**64 + 3, 2**63 + 1, -(2**64)):
+        assert int(cute.offsets(layout, number, dtype=object)) == layout(number)

@@ -13,10 +13,9 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import expect, expect_integer
+from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, TmaLimitError, given
@@ -51,7 +50,7 @@ from cute_py.tma.descriptor.request import TensorMapTiled, as_member
 from cute_py.tma.descriptor.violations import violations
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fix:
     """What to change, as text, and the arguments that change with it."""
 
