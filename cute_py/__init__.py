@@ -5,6 +5,7 @@ imported on first use, and numpy and sympy only where an operation needs them. I
 themselves as pictures.
 """
 
+import difflib
 import importlib
 import typing
 
@@ -150,8 +151,6 @@ if not typing.TYPE_CHECKING:  # where a checker sees the imports, a misspelled n
             return getattr(importlib.import_module("cute_py.tensor.partition"), name)
         if name in _HOME:
             return getattr(importlib.import_module(_HOME[name]), name)
-        import difflib
-
         near = difflib.get_close_matches(name, __dir__(), 3) if not name.startswith("_") else []
         meant = f"; did you mean {' or '.join(near)}?" if near else ""
         raise AttributeError(f"module 'cute_py' has no attribute {name!r}{meant}")

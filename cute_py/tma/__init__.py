@@ -9,6 +9,7 @@ A name is imported from its package when it is first used. Type checkers read th
 
 from __future__ import annotations
 
+import difflib
 import importlib
 from typing import TYPE_CHECKING, Final
 
@@ -126,8 +127,6 @@ if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is 
             return value
         if name in _PACKAGES:
             return importlib.import_module(f"cute_py.tma.{name}")
-        import difflib
-
         near = difflib.get_close_matches(name, __all__, 3) if not name.startswith("_") else []
         meant = f"; did you mean {' or '.join(near)}?" if near else ""
         raise AttributeError(f"module 'cute_py.tma' has no attribute {name!r}{meant}")
