@@ -275,11 +275,12 @@ def expect_fields(record: object) -> None:
         InvalidTypeError: a field is of another kind. InvalidValueError: an integer beyond `MAX_INTEGER`.
     """
     kind: Any = type(record)
-    for name, what, check in _field_checks(kind):
+    for name, what, kept, check in _field_checks(kind):
         value = getattr(record, name)
-        checked = check(value, what)
-        if checked is not value:
-            object.__setattr__(record, name, checked)
+        if type(value) not in kept:
+            checked = check(value, what)
+            if checked is not value:
+                object.__setattr__(record, name, checked)
 
 
 @typing.dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
@@ -326,10 +327,19 @@ class Check(Protocol):
 
 
 @functools.cache
-def _field_checks(kind: Any) -> tuple[tuple[str, str, Check], ...]:
+def _field_checks(kind: Any) -> tuple[tuple[str, str, frozenset[type], Check], ...]:
+    """(name, what an error calls it, classes whose objects need no check, check) of each field."""
     hints = typing.get_type_hints(kind)
     names = [field.name for field in dataclasses.fields(kind)]
-    return tuple([(name, f"{kind.__name__}.{name}", _check_of(hints[name])) for name in names])
+    return tuple([(name, f"{kind.__name__}.{name}", _kept(hints[name]), _check_of(hints[name])) for name in names])
+
+
+def _kept(hint: Any) -> frozenset[type]:
+    """The classes whose own objects the check of an annotation returns as they are; not int, whose size is checked."""
+    if typing.get_origin(hint) in (types.UnionType, typing.Union):
+        kinds = frozenset[type]().union(*map(_kept, typing.get_args(hint)))
+        return frozenset([kind for kind in kinds if not issubclass(kind, int)])  # which a union with int makes an int
+    return frozenset([hint]) if isinstance(hint, type) and hint is not int else frozenset()
 
 
 def _check_of(hint: Any) -> Check:

@@ -13,7 +13,6 @@ import json
 import math
 import os
 import warnings
-import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -26,6 +25,8 @@ from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.whole_file import unwritable_reason, write_whole
 
 if TYPE_CHECKING:
+    import zipfile
+
     import numpy
     from numpy.typing import NDArray
 
@@ -333,6 +334,8 @@ def write_array(path: str, array: Array, key: str = "tensor") -> str:
         if suffix == ".npy":
             np.save(file, array)
         elif suffix == ".npz":  # by hand, as np.savez takes names such as 'file' for its own arguments
+            import zipfile  # loads five packers: other suffixes need none
+
             with zipfile.ZipFile(file, "w") as archive, archive.open(f"{key}.npy", "w", force_zip64=True) as entry:
                 np.lib.format.write_array(entry, array, allow_pickle=False)
         else:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
@@ -51,6 +50,8 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes | Callable[[I
     if reason is not None:
         raise FileFormatError(f"{shown or '(empty name)'}: can't be written: {reason}")
     target = os.path.realpath(path)
+    import tempfile  # most commands write none
+
     temporary = ""
     try:
         mode = stat.S_IMODE(os.stat(target).st_mode) if os.path.exists(target) else 0o666 & ~_umask()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import operator
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from cute_py.argument_checks import Immutable, expect_integer, is_integer
@@ -114,6 +113,8 @@ class Ratio(Immutable):
         return NotImplemented
 
     def __hash__(self) -> int:
+        from fractions import Fraction  # and decimal, with it
+
         return hash(Fraction(self.numerator, self.denominator))  # an integer's own, where it is one
 
     def __str__(self) -> str:

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -178,6 +177,8 @@ def file_of(argument: str) -> Iterator[str]:
     if argument != STANDARD_INPUT:
         yield argument
         return
+    import tempfile  # most commands read no file from standard input
+
     with tempfile.TemporaryDirectory() as folder:
         name = _copied(folder)
         try:

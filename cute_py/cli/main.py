@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import functools
+import gc
 import importlib
 import io
 import json
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
-from typing import NoReturn
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NoReturn
 
 from cute_py.cli.terminal import ERROR, FACT, HINT, painted, wants_colour
 from cute_py.errors import CuteError, shortened
@@ -57,6 +60,22 @@ class OneLineParser(argparse.ArgumentParser):
     """An argument parser whose refusals are one line, and JSON where --json asks for it."""
 
     as_json = False
+
+    def __init__(self, **options: Any) -> None:
+        # argparse formats each argument that is added, to see whether it can, and would load shutil for the width.
+        kind = options.pop("formatter_class", argparse.HelpFormatter)
+        super().__init__(**options, formatter_class=functools.partial(kind, width=80))
+
+    def format_help(self) -> str:
+        """The help, as wide as the terminal."""
+        import shutil
+
+        kind: Any = self.formatter_class
+        self.formatter_class = functools.partial(kind, width=shutil.get_terminal_size().columns - 2)
+        try:
+            return super().format_help()
+        finally:
+            self.formatter_class = kind
 
     def error(self, message: str) -> NoReturn:
         """Exit with status 2."""
@@ -119,7 +138,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     OneLineParser.as_json = "--json" in given
     named = [argument for argument in given if argument in COMMANDS]  # the first is the command, or there is none
-    options = parser(named[:1]).parse_args(arguments)
+    with _kept(arguments is None):
+        options = parser(named[:1]).parse_args(arguments)
     options.parser = parser
     try:
         status: int = options.run(options)
@@ -145,6 +165,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _report_error("cute-py: interrupted")
         return 130
+
+
+@contextlib.contextmanager
+def _kept(forever: bool) -> Iterator[None]:
+    """What is loaded here stays as long as the process, if that is of this command alone: then no collection of garbage
+    looks at it, neither now nor when the process ends, which would take a tenth of the time of a short command."""
+    if forever:
+        gc.disable()
+    try:
+        yield
+    finally:
+        if forever:
+            gc.freeze()
+            gc.enable()
 
 
 def _refuse(options: argparse.Namespace, text: str, data: Mapping[str, object] | None = None) -> int:

@@ -57,6 +57,7 @@ class Step:
     def __post_init__(self) -> None:
         expect(self.rule, str, "the rule of a step")
         expect(self.text, str, "the text of a step")
+        expect(self.values, Mapping, "the values of a step")  # type: ignore[type-abstract]
 
     def __str__(self) -> str:
         return f"{self.rule}: {self.text}"

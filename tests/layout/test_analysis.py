@@ -13,7 +13,7 @@ import sympy
 import cute_py as cute
 from cute_py import ComposedLayout, E, Int, Layout, Swizzle
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError
-from cute_py.layout.offsets import MAX_ELEMENTS
+from cute_py.layout.offsets import BLOCK, MAX_ELEMENTS
 
 HUGE = Layout((2**40, 2**30), (2**30, 1))
 
@@ -313,3 +313,43 @@ def test_nothing_is_one_to_one_and_has_no_offsets(empty: Any) -> None:
     assert cute.is_injective(empty)
     assert cute.footprint(empty).distinct == cute.footprint(empty).span == 0
     assert not cute.overlaps(empty)
+
+
+@pytest.mark.parametrize("low", [0, -3, 1 << 21, (1 << 50) + 1])
+@pytest.mark.parametrize(
+    "layout", [Layout((4, 5), (5, 1)), Layout(((2, 3), (5, 7)), ((1, 70), (2, 10))), Layout((4, 5), (-7, 0))]
+)
+def test_many_coordinates_have_the_offsets_of_few(layout: Layout, low: int) -> None:
+    """In blocks, with a negative, a large or a far too large coordinate in the last of them: as one by one."""
+    count = 2 * BLOCK + 5
+    i, j = np.arange(count) % 4, np.arange(count) % 5
+    i[-2:] = low
+    found = cute.offsets(layout, (i, j))
+    assert found.dtype == np.int64 and found.shape == (count,)
+    for few in (slice(0, 40), slice(BLOCK - 3, BLOCK + 3), slice(count - 5, count)):
+        assert found[few].tolist() == [layout(int(a), int(b)) for a, b in zip(i[few], j[few], strict=True)]
+    square = cute.offsets(layout, (i[: 4 * (count // 4)].reshape(4, -1), j[: 4 * (count // 4)].reshape(4, -1)))
+    assert square.shape == (4, count // 4) and square.ravel().tolist() == found[: square.size].tolist()
+
+
+def test_an_offset_beyond_64_bits_is_refused_among_many() -> None:
+    i = np.zeros(2 * BLOCK, np.int64)
+    i[-1] = 1 << 60
+    with pytest.raises(InvalidValueError, match="does not fit int64"):
+        cute.offsets(Layout((4, 4), (1 << 8, 1)), (i, i))
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int64", "uint64", "object"])
+def test_runs_reach_the_ends_of_their_type(kind: str) -> None:
+    most = 1 << 100 if kind == "object" else int(np.iinfo(kind).max)
+    for size in (2, 4, 6):
+        step = most // (size - 1)
+        assert cute.offsets(Layout((size,), (step,)), dtype=kind).tolist() == [step * k for k in range(size)]
+
+
+def test_one_coordinate_beyond_64_bits() -> None:
+    layout = Layout((6, 6), (9, 25))
+    with pytest.raises(InvalidValueError, match="does not fit int32"):
+        cute.offsets(layout, 10**5000, dtype="int32")
+    for number in (2**64 + 3, 2**63 + 1, -(2**64)):
+        assert int(cute.offsets(layout, number, dtype=object)) == layout(number)

@@ -10,10 +10,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cute_py.argument_checks import expect_having
-from cute_py.atom.tiled_copy import TiledCopy
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType
 from cute_py.errors import CuteError, counted
@@ -30,6 +29,9 @@ from cute_py.tma.atom.partition import make_tma_copy_tiled, tma_tensor
 from cute_py.tma.atom.tile_atom import TileAtom, TmaPlan, check_fits, check_units, layout_modes
 from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, list_first_tile
 from cute_py.tma.descriptor.request import TensorMapTiled
+
+if TYPE_CHECKING:
+    from cute_py.atom.tiled_copy import TiledCopy
 
 Path = tuple[int, ...]
 

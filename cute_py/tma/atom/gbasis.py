@@ -25,7 +25,7 @@ from dataclasses import fields
 from typing import Any, ClassVar, Final, TypeAlias
 
 from cute_py.argument_checks import expect, record
-from cute_py.arith_tuple.arith_tuple import ScaledBasis, basis_value
+from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import GBasisError, InvalidTypeError
@@ -33,10 +33,10 @@ from cute_py.layout.arguments import Tree
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
-from cute_py.layout.int_tuple import size
+from cute_py.layout.int_tuple import compact_left, size
 from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, apply_to_inner, domain_of, make, static
-from cute_py.layout.leaf import Int, is_symbolic, same, times, value_of
+from cute_py.layout.leaf import Int, is_symbolic, same, times, to_public, value_of
 from cute_py.layout.modes import group_modes, take
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.trees import at, check_depth, is_underscore, leaves, modes, rank_of
@@ -209,9 +209,14 @@ def make_cta_v_map(shape: Tree, tiler: Tiler) -> Layout:
     >>> print(make_cta_v_map((1024, 256, 8), (Int(128), Int(64))))
     (_128,_64):(_1@0,_1@1)
     """
+    return tiled_identity(make_identity_layout(shape), tiler)
+
+
+def tiled_identity(identity: Layout, tiler: Tiler) -> Layout:
+    """The value map of a tile of the tensor that this identity is of."""
     check_depth(tiler)
     _check_tiler(tiler)
-    layout: Layout = composition(make_identity_layout(shape), tiler)
+    layout: Layout = composition(identity, tiler)
     return layout
 
 
@@ -271,8 +276,18 @@ def construct_tma_gbasis(
     """
     gmem, smem = domain_of(gmem_layout), domain_of(smem_layout)
     kind = gmem_layout.element_type if isinstance(gmem_layout, Tensor) and dtype is None else dtype
-    old, new = _types(kind, internal_dtype)
-    _expect_tile(smem, expect(cta_v_map, Layout, "the CTA V-map"))
+    bits = _types(kind, internal_dtype)
+    expect(cta_v_map, Layout, "the CTA V-map")
+    return gbasis_of(gmem, smem, cta_v_map, make_identity_layout(gmem.shape), bits, split_oversize)
+
+
+def gbasis_of(
+    gmem: Layout, smem: Layout, cta_v_map: Layout, gbasis: Layout, bits: tuple[int, int], split_oversize: bool
+) -> GBasis:
+    """`construct_tma_gbasis` of plain layouts, with the identity of the global one as `gbasis`, and the bits of both
+    types."""
+    old, new = bits
+    _expect_tile(smem, cta_v_map)
     inv_smem_layout = right_inverse(smem)
     sidx2gmode_full = coalesce(composition(cta_v_map, inv_smem_layout))
     smem_rank = _leading_unit_modes(sidx2gmode_full)
@@ -289,9 +304,9 @@ def construct_tma_gbasis(
     sidx2gmode = take(sidx2gmode_full, 0, smem_rank)
     tile_gstride = recast_layout(composition(gmem, sidx2gmode), old, new)
     tma_gstride = coalesce_256(tile_gstride)
-    gbasis = make_identity_layout(gmem.shape)
     tile_gbasis = make(tile_gstride._shape, composition(gbasis, sidx2gmode)._stride)
-    box = Layout(modes(tma_gstride.shape))
+    sizes = modes(tma_gstride._shape)
+    box = make(sizes, compact_left(sizes)[0])
     tma_gbasis_tile = composition(tile_gbasis, box)
     gmem_t = recast_layout(gmem, old, new)
     remaining = remaining_bases(gmem_t, gbasis, tma_gbasis_tile)
@@ -332,8 +347,8 @@ def _types(dtype: DTypeLike | None, internal_dtype: DTypeLike | None) -> tuple[i
 
 def _leading_unit_modes(layout: Layout) -> int:
     count = 0
-    for d in modes(layout.stride):
-        value = basis_value(d)
+    for d in modes(layout._stride):
+        value = to_public(d.value if isinstance(d, ScaledBasis) else d)
         if not isinstance(value, Int) or value != 1:
             break
         count += 1
@@ -370,9 +385,12 @@ def exact_leaves(sizes: list[int], strides: list[int]) -> int:
 
 def _collapsed(gbasis: Layout, mode: int, gmem: Layout) -> tuple[list[int], list[int]] | None:
     """(sizes, strides) of a mode of the map that several global modes share; None of other modes, and of symbols."""
-    paths = [tuple(getattr(d, "modes", ())) for d in leaves(modes(gbasis._stride)[mode])]
+    steps = leaves(modes(gbasis._stride)[mode])
+    if len(steps) < 2:
+        return None
+    paths = [tuple(getattr(d, "modes", ())) for d in steps]
     sizes = [value_of(n) for n in leaves(modes(gbasis._shape)[mode])]
-    if len(paths) < 2 or len(paths) != len(sizes):
+    if len(paths) != len(sizes):
         return None
     strides = [value_of(at(gmem._stride, path)) for path in paths]
     if not all(isinstance(n, int) for n in (*sizes, *strides)):

@@ -13,10 +13,9 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from cute_py.argument_checks import expect, expect_integer
+from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, TmaLimitError, given
@@ -31,7 +30,7 @@ from cute_py.layout.trees import leaves, map_leaves, rank_of
 from cute_py.notation.parse import parse
 from cute_py.tensor.arrays import ArrayEngine
 from cute_py.tensor.pointers import Pointer
-from cute_py.tensor.tensor import Tensor, make_tensor, swizzle_of
+from cute_py.tensor.tensor import Tensor, make_identity_layout, make_tensor, swizzle_of
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.gbasis import (
     GBasis,
@@ -39,8 +38,8 @@ from cute_py.tma.atom.gbasis import (
     as_shared_layout,
     as_tiler,
     check_collapsed,
-    construct_tma_gbasis,
-    make_cta_v_map,
+    gbasis_of,
+    tiled_identity,
 )
 from cute_py.tma.atom.op import Op, as_op, check_op, cta_count, swizzle_row, tensor_map_format
 from cute_py.tma.atom.smem_layout import SPANS, make_smem_layout
@@ -51,7 +50,7 @@ from cute_py.tma.descriptor.request import TensorMapTiled, as_member
 from cute_py.tma.descriptor.violations import violations
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fix:
     """What to change, as text, and the arguments that change with it."""
 
@@ -286,10 +285,11 @@ def make_tma_atom(
     smem = get_nonswizzle_portion(layout)
     if isinstance(cta_tiler, str):
         cta_tiler = as_tiler(cta_tiler)
-    tiler = product_each(smem.shape) if cta_tiler is None else cta_tiler
-    v_map = make_cta_v_map(tensor.shape, tiler) if cta_v_map is None else cta_v_map
+    tiler = product_each(smem) if cta_tiler is None else cta_tiler
     gmem = domain_of(tensor)
-    basis = construct_tma_gbasis(gmem, smem, v_map, internal.name, dtype=dtype.name, split_oversize=split_oversize)
+    identity = make_identity_layout(gmem)
+    v_map = tiled_identity(identity, tiler) if cta_v_map is None else cta_v_map
+    basis = gbasis_of(gmem, smem, v_map, identity, (dtype.bits, internal.bits), split_oversize)
     plan = _plan(op, gmem, basis, dtype, internal, count)
     request = TensorMapTiled(
         tensor_map_format(internal),

@@ -187,6 +187,9 @@ SWIZZLE_MODES: tuple[SwizzleRow, ...] = (
 """The pattern of a swizzle repeats every 8 spans: the alignment of the tile, and at least 128 bytes."""
 
 
+_MODE_OF: Final = {(row.bits, row.base): row for row in reversed(SWIZZLE_MODES)}
+
+
 def check_byte_swizzle(swizzle: Swizzle) -> list[Diagnostic]:
     """The first of CuTe's conditions that a swizzle on bytes breaks; none if TMA can write it."""
     expect(swizzle, Swizzle, "a swizzle of bytes")
@@ -223,7 +226,7 @@ def swizzle_row(swizzle: Swizzle) -> SwizzleRow:
     """
     found = check_byte_swizzle(swizzle)
     if not found:  # then B and M decide
-        return next(row for row in SWIZZLE_MODES if (row.bits, row.base) == (swizzle.bits, swizzle.base))
+        return _MODE_OF[swizzle.bits, swizzle.base]
     known = ", ".join(f"Sw<{r.bits},{r.base},{3 if r.shift is None else r.shift}> = {r.name}" for r in SWIZZLE_MODES)
     facts = {"swizzle": f"{swizzle}, read as a permutation of bytes", "TMA knows": known}
     raise StaticAssertError(found[0].message, facts)

@@ -22,13 +22,11 @@ shape * stride is 0; this is its generic loop.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.argument_checks import expect, expect_having, expect_integer, is_integer
 from cute_py.arith_tuple.arith_tuple import ArithTuple
 from cute_py.arith_tuple.iterators import ArithTupleIterator
-from cute_py.atom.copy_atom import CopyAtom, CopyTraits
-from cute_py.atom.tiled_copy import TiledCopy
 from cute_py.dtypes import DType
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.arguments import Tree, underscore
@@ -45,6 +43,9 @@ from cute_py.layout.trees import check_depth, has_underscore, leaves
 from cute_py.targets import MAX_CLUSTER
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.descriptor.fields import MAX_RANK
+
+if TYPE_CHECKING:
+    from cute_py.atom.tiled_copy import TiledCopy
 
 _HEADER: Final = "cute/atom/copy_traits_sm90_tma.hpp"
 
@@ -233,6 +234,9 @@ def make_tma_copy_tiled(
     bits = num_val_src * (dtype.bits if dtype else 1)
     whole, parts = f"{name}<{bits}>", Layout((Int(ctas), Int(bits)))  # C++: Copy_Traits<name, bits of one instruction>
     arch, ptx = name.partition("_")[0].lower(), "cp.async.bulk.tensor"
+    from cute_py.atom.copy_atom import CopyAtom, CopyTraits  # all operations over threads: most copies need none
+    from cute_py.atom.tiled_copy import TiledCopy
+
     traits = CopyTraits(whole, name, arch, "sm90_tma", Layout(Int(ctas)), parts, parts, parts, {}, ptx, _HEADER)
     atom = CopyAtom(traits, dtype, values, values, values)
     return TiledCopy(atom, joined([starts, all_values]), product_each(cta_v_map.shape))

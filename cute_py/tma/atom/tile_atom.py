@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from cute_py.argument_checks import expect, expect_fields, expect_integer, record
-from cute_py.arith_tuple.arith_tuple import E
+from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, expect, expect_fields, expect_integer, record
+from cute_py.arith_tuple.arith_tuple import E, ScaledBasis
 from cute_py.arith_tuple.ratio import ratio
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.dtypes import DType, as_dtype
@@ -76,7 +76,10 @@ class TmaPlan:
 
 
 def _number(leaf: Leaf, what: str) -> int:
-    return expect_integer(value_of(leaf), f"{what} of a tensor map", hint="use .subs() first")
+    number = value_of(leaf)
+    if type(number) is int and MIN_INTEGER <= number <= MAX_INTEGER:  # as nearly always: no text for an error
+        return number
+    return expect_integer(number, f"{what} of a tensor map", hint="use .subs() first")
 
 
 def _paths(stride: Tree) -> list[tuple[int, ...]]:
@@ -148,11 +151,11 @@ def tma_strides(gmem: Layout, gmem_t: Layout, gbasis: Layout, byte_strides: list
         j = found[0]
         if j == 0:
             scale = to_public(at(gmem._stride, path))
-            return E(0) * (scale if old == new else ratio(old, new) * scale)
+            return ScaledBasis(scale if old == new else ratio(old, new) * scale, 0)
         if len(owners[j]) == 1:
             return E(j)
         step = _number(stride, "a stride") * new // max(byte_strides[j], _GRAIN)
-        return E(j) * (-(-step // 8))
+        return ScaledBasis(-(-step // 8), j)
 
     def walk(tree: Tree, path: tuple[int, ...]) -> Tree:
         if type(tree) is tuple:

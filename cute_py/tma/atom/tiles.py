@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integer_array, expect_items
+from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integer_array, expect_items, record
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.diagnostics import Diagnostic
@@ -237,7 +237,7 @@ def instructions(atom: TileAtom) -> Instructions:
     return replace(first, coords=coords, smem_offsets=first.smem_offsets.copy())
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Coverage:
     """How often the loads of some tiles touch each element of a tensor, in the coordinates of its tensor map.
 

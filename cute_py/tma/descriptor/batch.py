@@ -7,14 +7,13 @@ test compares the two.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaLimitError, given
 from cute_py.tma.descriptor import fields as f
-from cute_py.tma.descriptor.encode import encode
+from cute_py.tma.descriptor.encode import encode, map_bytes
 from cute_py.tma.descriptor.formats import FORMATS
 from cute_py.tma.descriptor.limits import (
     BY_NAME,
@@ -28,8 +27,16 @@ from cute_py.tma.descriptor.limits import (
     unknown_addition,
 )
 from cute_py.tma.descriptor.plain_data import expected_kind
-from cute_py.tma.descriptor.request import ENUM_OF, TensorMap, TensorMapIm2col, TensorMapTiled, as_member
-from cute_py.tma.descriptor.violations import violations
+from cute_py.tma.descriptor.request import (
+    ENUM_OF,
+    KINDS,
+    TensorMap,
+    TensorMapIm2col,
+    TensorMapTiled,
+    as_member,
+    normal_request,
+)
+from cute_py.tma.descriptor.violations import breaks_none, violations
 
 if TYPE_CHECKING:
     import numpy
@@ -215,8 +222,8 @@ def _corners(
 
 CHUNK: Final = 2048
 """Maps that are assembled together: 256 KiB of bytes, so that they stay in cache."""
-FEW: Final = 4
-"""Maps up to which one by one is faster: the columns take some 300 us before the first map."""
+FEW: Final = 48
+"""Maps up to which one by one is faster: columns take the time of so many before the first map."""
 LISTED: Final = 8
 """Illegal maps that an error lists."""
 
@@ -243,25 +250,96 @@ def encode_many(arrays: Mapping[str, Any] | Iterable[TensorMap], *, arch: str = 
     """
     import numpy
 
-    architecture(arch)
-    table: Columns | tuple[TensorMap, ...] | None
+    gpu = architecture(arch)
+    few: Sequence[TensorMap] | None
+    requests: tuple[TensorMap, ...] = ()
     if isinstance(arrays, Mapping):
-        with contextlib.suppress(CuteError):
-            if (alone := _alone(arrays)) is not None:
-                return numpy.frombuffer(bytearray(encode(alone, arch=arch)), numpy.uint8).reshape(1, f.MAP_BYTES)
-        table = columns(arrays)
+        few = _few(arrays)
     elif isinstance(arrays, Iterable) and getattr(arrays, "ndim", 1) != 0:
         requests = tuple(arrays)
-        table = (columns_of(requests) if requests else None) or requests
+        few = requests if len(requests) <= FEW and all(isinstance(one, TensorMap) for one in requests) else None
     else:
         raise InvalidTypeError(f"fields of tensor maps must be a mapping, not {type(arrays).__name__}")
-    if not isinstance(table, Columns):
-        joined = bytearray().join([encode(request, arch=arch) for request in table])
-        return numpy.frombuffer(joined, numpy.uint8).reshape(len(table), f.MAP_BYTES)
-    if table.count <= FEW:
-        with contextlib.suppress(CuteError):  # the text of a refusal numbers the maps
-            joined = bytearray().join([encode(table.request(index), arch=arch) for index in range(table.count)])
-            return numpy.frombuffer(joined, numpy.uint8).reshape(table.count, f.MAP_BYTES)
+    maps: list[bytes] | None = None
+    if few is not None:
+        try:
+            maps = [map_bytes(one) if breaks_none(one, gpu) else encode(one, arch=arch) for one in few]
+        except CuteError:  # the text of a refusal numbers the maps
+            maps = None
+    if maps is None:
+        table = columns(arrays) if isinstance(arrays, Mapping) else columns_of(requests) or requests
+        if isinstance(table, Columns):
+            return _assembled(table, arch)
+        maps = [encode(one, arch=arch) for one in table]
+    return numpy.ndarray((len(maps), f.MAP_BYTES), numpy.uint8, bytearray().join(maps))
+
+
+_DEFAULTS: Final[dict[type[TensorMap], list[Any]]] = {
+    kind: [0 if name in kind.ENUMS and name != "data_type" else None for name in kind.FIELDS] for kind in KINDS.values()
+}
+_PLACES: Final = {
+    kind: {name: (place, int(name in kind.TUPLES)) for place, name in enumerate(kind.FIELDS)} for kind in KINDS.values()
+}
+"""Name of a field -> its index, and the axes of its value."""
+_INT: Final = frozenset((int,))
+
+
+def _few(arrays: Mapping[str, Any]) -> list[TensorMap] | None:
+    """The requests of at most `FEW` maps whose fields are plain integers, tuples of them, and arrays of integers, with
+    numbers in place of members of enums; None of more maps, and of anything else: `columns` takes or refuses it."""
+    import numpy
+
+    try:
+        kind = expected_kind(arrays, "names of fields", arrays.keys())
+    except CuteError:  # `columns` says why
+        return None
+    if "kind" in arrays:
+        arrays = {name: value for name, value in arrays.items() if name != "kind"}
+    places, first = _PLACES[kind], _DEFAULTS[kind].copy()
+    varying: list[tuple[int, list[Any]]] = []
+    plain: list[object] = []
+    for name, value in arrays.items():
+        place, axes = places[name]
+        sort = type(value)
+        if sort is int:
+            if axes:
+                return None
+        elif sort is tuple:
+            if not axes:
+                return None
+            plain += value
+        else:
+            if sort is not numpy.ndarray or value.dtype.kind not in "iu" or value.size > FEW * f.MAX_RANK:
+                return None
+            more, rows = value.ndim - axes, value.tolist()
+            if more == 1 and 1 <= len(rows) <= FEW:
+                if len(rows) > 1:
+                    varying.append((place, list(map(tuple, rows)) if axes else rows))
+                rows = rows[0]
+            elif more:
+                return None
+            value = tuple(rows) if axes else rows
+        first[place] = value
+    if not _INT.issuperset(map(type, plain)):
+        return None
+    if "element_strides" not in arrays:
+        first[places["element_strides"][0]] = (1,) * len(first[places["global_dim"][0]])
+    if not varying:
+        return [normal_request(kind, *first)]
+    if len({len(rows) for _, rows in varying}) > 1:
+        return None
+    requests = []
+    for index in range(len(varying[0][1])):
+        for place, rows in varying:
+            first[place] = rows[index]
+        requests.append(normal_request(kind, *first))
+    return requests
+
+
+def _assembled(table: Columns, arch: str) -> NDArray[numpy.uint8]:
+    """The bytes of all maps of a table, column by column."""
+    import numpy
+
     _refuse_illegal(table, arch)
     words = numpy.empty((table.count, 16), numpy.uint64)
     for start in range(0, table.count, CHUNK):
@@ -270,21 +348,6 @@ def encode_many(arrays: Mapping[str, Any] | Iterable[TensorMap], *, arch: str = 
     if not numpy.little_endian:
         words = words.byteswap()
     return words.view(numpy.uint8)
-
-
-def _alone(arrays: Mapping[str, Any]) -> TensorMap | None:
-    """The request of a mapping of plain integers and tuples of them, or arrays of one row: one map, for which columns
-    take three times as long."""
-    kind = expected_kind(arrays, "names of fields", arrays.keys())
-    fields: dict[str, Any] = {}
-    for name, value in arrays.items():
-        if getattr(value, "ndim", 0) and value.size <= f.MAX_RANK:
-            value = value[0].tolist() if len(value) == 1 else value.tolist()
-            value = tuple(value) if type(value) is list else value
-        if type(value) is not (tuple if name in kind.TUPLES else int):
-            return None
-        fields[name] = value
-    return kind(**fields)
 
 
 def _refuse_illegal(table: Columns, arch: str) -> None:

@@ -3,19 +3,46 @@
 from __future__ import annotations
 
 import struct
+from math import prod
+from operator import floordiv
 from typing import Any, Final
 
 from cute_py.tma.descriptor import fields as f
-from cute_py.tma.descriptor.formats import CODE_TO_FORMAT, FORMATS, Interleave, L2Promotion, OobFill, TensorMapSwizzle
+from cute_py.tma.descriptor.formats import (
+    CODE_TO_FORMAT,
+    FORMATS,
+    Interleave,
+    L2Promotion,
+    OobFill,
+    TensorMapDataType,
+    TensorMapSwizzle,
+)
+from cute_py.tma.descriptor.limits import architecture
 from cute_py.tma.descriptor.read import MapSource, read_map
 from cute_py.tma.descriptor.request import Residue, TensorMapIm2col, TensorMapTiled, normal_request
-from cute_py.tma.descriptor.violations import violations
+from cute_py.tma.descriptor.violations import breaks_none, violations
 
-_WORDS: Final = struct.Struct("<8Q")
+_WORDS: Final = struct.Struct("<Q14I")
 _INTERLEAVE: Final = (*Interleave, 3)
 _SWIZZLE: Final = tuple(TensorMapSwizzle)
 _L2: Final = tuple(L2Promotion)
 _OOB: Final = tuple(OobFill)
+
+
+def _format_of(code: int, tf32: int) -> tuple[TensorMapDataType | None, int, int]:
+    """The format that four bits and the tf32 bit hold, its bytes, and what of these bits belongs to no format."""
+    found = CODE_TO_FORMAT.get((code, tf32))
+    if found is not None:
+        return found, FORMATS[found].bits >> 3, 0
+    if tf32:
+        found, size, left = _format_of(code, 0)
+        return found, size, left | 1 << f.P_TF32
+    return None, 0, code << f.P_FORMAT
+
+
+_FORMAT_OF: Final = tuple(_format_of(index & 15, index >> 4) for index in range(32))
+"""By the four bits of the format, and 16 with the tf32 bit."""
+_GPU: Final = architecture("sm_90a")
 
 
 def signed_corners(bits: int, rank: int) -> tuple[int, ...]:
@@ -53,70 +80,56 @@ def decode(data: MapSource) -> TensorMapTiled | TensorMapIm2col:
     (False, (1,))
     """
     raw = read_map(data)
-    # The rows of fields.FIELDS, written out word by word for speed; a test holds the two together.
-    w0, w1, w2, w3, w4, w5, w6, w7 = _WORDS.unpack_from(raw)
-    rank = (w1 >> 4 & 7) + 1
+    # The rows of fields.FIELDS, written out by words of 32 bits for speed; a test holds the two together.
+    address, kinds, s0, s1, s2, s3, high, d0, d1, d2, d3, d4, steps, box, pixels = _WORDS.unpack_from(raw)
+    rank = (kinds >> 4 & 7) + 1
     left = 0
     if rank > f.MAX_RANK:
         left = (rank - 1 ^ f.MAX_RANK - 1) << f.P_RANK
         rank = f.MAX_RANK
-    code, tf32 = w1 >> 7 & 15, w1 >> 16 & 1
-    data_type = CODE_TO_FORMAT.get((code, tf32))
-    if data_type is None:
-        data_type = CODE_TO_FORMAT.get((code, 0))
-        left |= tf32 << f.P_TF32
-        if data_type is None:
-            left |= code << f.P_FORMAT
-    interleave, swizzle = _INTERLEAVE[w1 >> 11 & 3], _SWIZZLE[w1 >> 13 & 3]
-    oob_fill, l2_promotion = _OOB[w1 >> 15 & 1], _L2[w1 >> 17 & 3]
-    dims = (
-        (w4 & 0xFFFFFFFF) + 1,
-        (w4 >> 32) + 1,
-        (w5 & 0xFFFFFFFF) + 1,
-        (w5 >> 32) + 1,
-        (w6 & 0xFFFFFFFF) + 1,
-    )[:rank]
+    data_type, size, unread = _FORMAT_OF[kinds >> 12 & 16 | kinds >> 7 & 15]
+    left |= unread
+    interleave, swizzle = _INTERLEAVE[kinds >> 11 & 3], _SWIZZLE[kinds >> 13 & 3]
+    oob_fill, l2_promotion = _OOB[kinds >> 15 & 1], _L2[kinds >> 17 & 3]
+    sizes = (d0 + 1, d1 + 1, d2 + 1, d3 + 1, d4 + 1)[:rank]
     strides = (
-        ((w1 >> 32) | (w3 >> 32 & 15) << 32) << 4,
-        ((w2 & 0xFFFFFFFF) | (w3 >> 36 & 15) << 32) << 4,
-        ((w2 >> 32) | (w3 >> 40 & 15) << 32) << 4,
-        ((w3 & 0xFFFFFFFF) | (w3 >> 44 & 15) << 32) << 4,
+        s0 << 4 | (high & 0xF) << 36,
+        s1 << 4 | (high & 0xF0) << 32,
+        s2 << 4 | (high & 0xF00) << 28,
+        s3 << 4 | (high & 0xF000) << 24,
     )[: rank - 1]
-    steps = (
-        (w6 >> 32 & 7) + 1,
-        (w6 >> 35 & 7) + 1,
-        (w6 >> 38 & 7) + 1,
-        (w6 >> 41 & 7) + 1,
-        (w6 >> 44 & 7) + 1,
+    every = (
+        (steps & 7) + 1,
+        (steps >> 3 & 7) + 1,
+        (steps >> 6 & 7) + 1,
+        (steps >> 9 & 7) + 1,
+        (steps >> 12 & 7) + 1,
     )[:rank]
-    inner = (w6 >> 56) + 1
-    size = 0 if data_type is None else FORMATS[data_type].bits >> 3
+    inner = (steps >> 24) + 1
     values: tuple[Any, ...]
     kind: Any
-    if w1 & 1:
-        pixels = (w7 >> 32 & 0x3FF) + 1
-        lower = signed_corners(w7, rank)
-        upper = signed_corners(w7 >> 16, rank)
-        note = size * inner * pixels
+    if im2col := kinds & 1:
+        count = (pixels & 0x3FF) + 1
+        lower, upper = signed_corners(box, rank), signed_corners(box >> 16, rank)
+        note = size * inner * count
         kind = TensorMapIm2col
         values = (
-            *(data_type, w0, dims, strides, lower, upper, inner, pixels),
-            *(steps, interleave, swizzle, l2_promotion, oob_fill),
+            *(data_type, address, sizes, strides, lower, upper, inner, count),
+            *(every, interleave, swizzle, l2_promotion, oob_fill),
         )
     else:
-        box = (inner, (w7 & 255) + 1, (w7 >> 8 & 255) + 1, (w7 >> 16 & 255) + 1, (w7 >> 24 & 255) + 1)[:rank]
-        note = size
-        for edge, step in zip(box, steps, strict=True):
-            note *= edge // step
+        edges = (inner, (box & 255) + 1, (box >> 8 & 255) + 1, (box >> 16 & 255) + 1, (box >> 24) + 1)[:rank]
+        note = size * prod(map(floordiv, edges, every))
         kind = TensorMapTiled
-        values = (data_type, w0, dims, strides, box, steps, interleave, swizzle, l2_promotion, oob_fill)
-    left |= int.from_bytes(raw[:64], "little") & f.RESERVED[w1 & 1][rank]
+        values = (data_type, address, sizes, strides, edges, every, interleave, swizzle, l2_promotion, oob_fill)
+    bits = int.from_bytes(raw, "little")
+    left |= bits & f.RESERVED[im2col][rank]
     if len(raw) == f.MAP_BYTES:
-        upper_half = int.from_bytes(raw[64:], "little")
+        upper_half = bits >> 512
         as_written = note | f.SMEM_ALIGNMENT[swizzle] << 64
         if upper_half != as_written:
             left |= (upper_half ^ as_written) << 512
-    request: TensorMapTiled | TensorMapIm2col = normal_request(kind, values, None)
-    if left or violations(request):
-        request = normal_request(kind, values, Residue(left, values))
+    request: TensorMapTiled | TensorMapIm2col = normal_request(kind, *values)
+    if left or (not breaks_none(request, _GPU) and violations(request)):
+        request = normal_request(kind, *values, Residue(left, values))
     return request

@@ -14,7 +14,7 @@ from typing import Final
 from cute_py.argument_checks import expect_having, expect_integer, record
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType, TensorMapSwizzle
-from cute_py.tma.descriptor.limits import refuse_unknown, unknown_addition
+from cute_py.tma.descriptor.limits import GPUS, architecture, refuse_unknown, unknown_addition
 from cute_py.tma.descriptor.request import (
     HasRequest,
     TensorMap,
@@ -23,7 +23,7 @@ from cute_py.tma.descriptor.request import (
     format_bits,
     request_of,
 )
-from cute_py.tma.descriptor.violations import refuse_request, violations
+from cute_py.tma.descriptor.violations import breaks_none, broken_rules, refuse_request
 
 __all__ = ["QUIRKS", "Quirk", "encode", "note_box_bytes", "payload"]
 
@@ -34,10 +34,7 @@ _FORMAT_BITS: Final = tuple(
     ((row.code or 0) << f.P_FORMAT % 64 | row.tf32_round << f.P_TF32 % 64, row.bits >> 3) for row in FORMATS
 )
 """(format code and tf32 bit in place in word 1, bytes of an element), by the driver's number."""
-_WORDS: Final = struct.Struct("<10Q48x")
-_ONES: Final = tuple((1,) * (f.MAX_RANK - rank) for rank in range(f.MAX_RANK + 1))
-_ZEROS: Final = tuple((0,) * (f.MAX_RANK - max(rank, 1)) for rank in range(f.MAX_RANK + 1))
-"""Sizes and strides of the modes that a map of a rank does not have."""
+_WORDS: Final = struct.Struct("<Q14I2Q48x")
 
 
 def note_box_bytes(request: TensorMap) -> int:
@@ -69,47 +66,60 @@ def map_bytes(request: TensorMap) -> bytes:
 
     No rule is checked here, and no residue is added.
     """
-    # The rows of fields.FIELDS, written out word by word for speed; a test holds the two together.
+    # The rows of fields.FIELDS, written out by words of 32 bits for speed; a test holds the two together.
     rank = len(request.global_dim)
-    d0, d1, d2, d3, d4 = (*request.global_dim, *_ONES[rank])
-    s0, s1, s2, s3 = (*request.global_strides, *_ZEROS[rank])
-    e0, e1, e2, e3, e4 = (*request.element_strides, *_ONES[rank])
-    w1 = (
+    d0, d1, d2, d3, d4 = request.global_dim + f.ONES[rank]
+    s0, s1, s2, s3 = request.global_strides + f.ZEROS[rank]
+    kinds = (
         rank - 1 << 4
         | request.interleave << 11
         | request.swizzle << 13
         | request.oob_fill << 15
         | request.l2_promotion << 17
-        | (s0 >> 4 & 0xFFFFFFFF) << 32
     )
     size = 0
     if request.data_type is not None:
         bits, size = _FORMAT_BITS[request.data_type]
-        w1 |= bits
-    w6 = d4 - 1 | e0 - 1 << 32 | e1 - 1 << 35 | e2 - 1 << 38 | e3 - 1 << 41 | e4 - 1 << 44
+        kinds |= bits
+    steps = 0
+    if request.element_strides != f.UNIT_STEPS[rank]:
+        e0, e1, e2, e3, e4 = request.element_strides + f.ONES[rank]
+        steps = e0 - 1 | e1 - 1 << 3 | e2 - 1 << 6 | e3 - 1 << 9 | e4 - 1 << 12
     if isinstance(request, TensorMapTiled):
-        b0, b1, b2, b3, b4 = (*request.box_dim, *_ONES[rank])
-        w6 |= b0 - 1 << 56
-        w7 = b1 - 1 | b2 - 1 << 8 | b3 - 1 << 16 | b4 - 1 << 24
-        note = size * (b0 // e0) * (b1 // e1) * (b2 // e2) * (b3 // e3) * (b4 // e4)
+        b0, b1, b2, b3, b4 = request.box_dim + f.ONES[rank]
+        inner, box, pixels = b0, b1 - 1 | b2 - 1 << 8 | b3 - 1 << 16 | b4 - 1 << 24, 1
+        note = size * b0 * b1 * b2 * b3 * b4
+        if steps:
+            note = size * (b0 // e0) * (b1 // e1) * (b2 // e2) * (b3 // e3) * (b4 // e4)
     else:
+        kinds |= 1
+        inner, pixels = request.channels_per_pixel, request.pixels_per_column
         width = f.CORNER_WIDTH.get(rank, 0)
         mask = (1 << width) - 1
-        # two's complement, W lowest
-        low, high = (sum([(n & mask) << width * i for i, n in enumerate(corner)]) for corner in corners_of(request))
-        w1 |= 1
-        w6 |= request.channels_per_pixel - 1 << 56
-        w7 = low | high << 16 | request.pixels_per_column - 1 << 32
-        note = size * request.channels_per_pixel * request.pixels_per_column
+        lower, upper = corners_of(request)
+        low = high = 0
+        for corner in reversed(lower):  # two's complement, W lowest
+            low = low << width | corner & mask
+        for corner in reversed(upper):
+            high = high << width | corner & mask
+        box = low | high << 16
+        note = size * inner * pixels
     return _WORDS.pack(
         request.global_address,
-        w1,
-        s1 >> 4 & 0xFFFFFFFF | (s2 >> 4 & 0xFFFFFFFF) << 32,
-        s3 >> 4 & 0xFFFFFFFF | s0 >> 36 << 32 | s1 >> 36 << 36 | s2 >> 36 << 40 | s3 >> 36 << 44,
-        d0 - 1 | d1 - 1 << 32,
-        d2 - 1 | d3 - 1 << 32,
-        w6,
-        w7,
+        kinds,
+        s0 >> 4 & 0xFFFFFFFF,
+        s1 >> 4 & 0xFFFFFFFF,
+        s2 >> 4 & 0xFFFFFFFF,
+        s3 >> 4 & 0xFFFFFFFF,
+        s0 >> 36 | s1 >> 36 << 4 | s2 >> 36 << 8 | s3 >> 36 << 12,
+        d0 - 1,
+        d1 - 1,
+        d2 - 1,
+        d3 - 1,
+        d4 - 1,
+        steps | inner - 1 << 24,
+        box,
+        pixels - 1,
         note,
         f.SMEM_ALIGNMENT[request.swizzle],
     )
@@ -204,26 +214,35 @@ def encode(request: TensorMap | HasRequest, *, driver: int | None = None, arch: 
     '0010000000000000 1063000040000000'
     """
     request = request_of(request)
-    residue = request.residue
-    more = 0
-    if residue is not None and residue.fields == request.field_values():
-        more = residue.bits
-    else:
-        found = violations(request, arch=arch)
+    gpu = (GPUS.get(arch) if isinstance(arch, str) else None) or architecture(arch)
+    if driver is None and breaks_none(request, gpu):
+        return map_bytes(request)
+    bits = _as_found(request)
+    if bits is None:
+        found = broken_rules(request, gpu)
         if found:
             refuse_request(request, found, arch)
         if request.swizzle > _LAST_KNOWN_SWIZZLE or request.data_type > _LAST_KNOWN_FORMAT:  # type: ignore[operator]
             row = unknown_addition(request)
             if row is not None:
                 raise refuse_unknown(row)
-        if residue is not None:  # bits that no field has: those that are packed are 0 there
-            more = residue.bits & f.RESERVED[not isinstance(request, TensorMapTiled)][request.rank]
-    if driver is None and not more:
-        return map_bytes(request)
-    bits = pack(request) ^ more
+        bits = pack(request)
+        if request.residue is not None:  # bits that no field has: those that are packed are 0 there
+            bits |= request.residue.bits & f.RESERVED[not isinstance(request, TensorMapTiled)][request.rank]
     if driver is not None:
         bits &= ~clear_mask(request, driver)
     return bits.to_bytes(f.MAP_BYTES, "little")
+
+
+def _as_found(request: TensorMap) -> int | None:
+    """The bits of the map that a request was decoded from; None if it was not, or has been changed since."""
+    residue = request.residue
+    if residue is None or residue.fields != request.field_values():
+        return None
+    try:
+        return pack(request) ^ residue.bits
+    except (struct.error, IndexError, ValueError):  # a residue made by hand, for values that no map holds
+        return None
 
 
 def payload(request: TensorMap | HasRequest, *, driver: int | None = None, arch: str = "sm_90a") -> bytes:

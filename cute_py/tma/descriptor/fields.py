@@ -23,6 +23,12 @@ MAP_BYTES: Final = 128
 PAYLOAD_BYTES: Final = 64
 MAX_RANK: Final = 5
 
+ONES: Final = tuple((1,) * (MAX_RANK - rank) for rank in range(MAX_RANK + 1))
+ZEROS: Final = tuple((0,) * (MAX_RANK - max(rank, 1)) for rank in range(MAX_RANK + 1))
+"""By rank, what fills the sizes (ONES), strides and corners (ZEROS) up to those of a map of five modes."""
+UNIT_STEPS: Final = tuple((1,) * rank for rank in range(MAX_RANK + 1))
+"""By rank, element strides of 1, which nearly every map has."""
+
 
 def expect_bits(bits: Any) -> int:
     """A map as one little-endian integer, of 64 or 128 bytes.

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaLimitError, UnknownFactError
-from cute_py.tma.descriptor.batch import CHUNK, broken_rows, columns_of, encode_many
+from cute_py.tma.descriptor import batch
+from cute_py.tma.descriptor.batch import CHUNK, FEW, broken_rows, columns_of, encode_many
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.limits import architecture
 from cute_py.tma.descriptor.request import TensorMap
@@ -157,3 +158,22 @@ def test_neither_fields_nor_requests() -> None:
 def test_unknown_bits_stay_unknown() -> None:
     with pytest.raises(UnknownFactError, match="128B_ATOM_32B in a tensor map are not known"):
         encode_many({**_tiled(), "swizzle": 4}, arch="sm_100a")
+
+
+@given(st.lists(near_legal, min_size=1, max_size=3), st.sampled_from([1, 2, FEW, FEW + 1]))
+def test_few_in_arrays_are_as_many(requests: list[TensorMap], count: int) -> None:
+    """Maps one by one, and in columns, have the same bytes and the same refusals."""
+    first = requests[0]
+    alike = [one for one in requests if type(one) is type(first) and one.rank == first.rank]
+    listed = [alike[index % len(alike)] for index in range(count)]
+    fields = {name: numpy.array([getattr(one, name) for one in listed]) for name in first.FIELDS}
+    fields |= {name: fields[name].reshape(count, -1) for name in first.TUPLES}
+    outcomes = []
+    for most in (0, FEW):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(batch, "FEW", most)
+            try:
+                outcomes.append(encode_many(fields).tolist())
+            except CuteError as refusal:
+                outcomes.append(str(refusal))
+    assert outcomes[0] == outcomes[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -168,3 +169,13 @@ def test_a_residue_must_be_one() -> None:
     with pytest.raises(InvalidTypeError, match="must be a Residue"):
         replace(TILED, residue=3)
     assert Residue(0, ()).unknown_words == {}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"global_dim": (-5, 8)}, {"global_dim": (1,) * 7}, {"swizzle": 9}, {"data_type": 99}, {"global_strides": ()}],
+)
+def test_a_residue_made_by_hand_holds_no_values_that_no_map_has(wrong: dict[str, Any]) -> None:
+    request = replace(TILED, **wrong)
+    with pytest.raises(TmaLimitError):
+        encode(replace(request, residue=Residue(0, request.field_values())))

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.limits import BY_NAME, RULES
+from cute_py.tma.descriptor.limits import BY_NAME, RULES, architecture
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapTiled
-from cute_py.tma.descriptor.violations import violations
+from cute_py.tma.descriptor.violations import breaks_none, broken_rules, violations
 from tests.tma.descriptor.requests import IM2COL, TILED, WIDE, near_legal, wild
 
 U8 = TensorMapTiled(0, 0x1000, (512, 64, 64), (1024, 65536), (128, 8, 2))
@@ -249,3 +249,26 @@ def test_what_is_no_request_is_refused() -> None:
         encode(3)  # type: ignore[arg-type]
     with pytest.raises(InvalidTypeError, match="must be a name"):
         violations(TILED, arch=90)  # type: ignore[arg-type]
+
+
+def _quick_answer_agrees(request: TensorMap, arch: str = "sm_90a") -> bool:
+    """`breaks_none` is true of all requests that break no rule but the rare ones, and of no other."""
+    gpu = architecture(arch)
+    rare = request.interleave or request.KIND == "im2col_wide" or (request.data_type or 0) > 12 or request.swizzle > 3
+    return breaks_none(request, gpu) == (not rare and not broken_rules(request, gpu))
+
+
+@given(st.one_of(near_legal, wild()), st.sampled_from(["sm_90a", "sm_100a"]))
+def test_the_quick_answer(request: TensorMap, arch: str) -> None:
+    assert _quick_answer_agrees(request, arch)
+
+
+@pytest.mark.parametrize(("request_", "argument", "last", "first", "rule"), EDGES)
+def test_the_quick_answer_at_each_edge(request_: TensorMap, argument: str, last: Any, first: Any, rule: str) -> None:
+    assert _quick_answer_agrees(replace(request_, **{argument: last}))
+    assert _quick_answer_agrees(replace(request_, **{argument: first}))
+
+
+def test_the_quick_answer_bounds_no_batch() -> None:
+    many = replace(IM3, global_dim=(64, 16, 1 << 32))
+    assert not violations(many) and _quick_answer_agrees(many)
