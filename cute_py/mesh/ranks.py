@@ -4,8 +4,8 @@ check      every rank checks its memory; all learn what any of them found, and r
 map        ranks of one host whose GPUs reach each other give out handles of the memory that they receive into, and open
            those of the others; if one can't, all use messages, and know why
 here?      a launch begins when all ranks have come to it
-push       mapped: each rank runs the kernels of what it sends, as one process does (`peer`); behind them it sets a flag
-           in the memory of each other one
+push       mapped: each rank runs the kernels of what it sends, as one process does (`peer`); when they have ended it
+           comes to where all meet: counts in host memory that they share
 rounds     else: pack, send and receive messages of bounded size, copy what stays meanwhile, unpack
 arrived?   when all has arrived everywhere, scratch memory goes to the destinations
 
@@ -17,21 +17,22 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import itertools
 import json
+import mmap
+import os
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy
-
 from cute_py.diagnostics import Diagnostic, diagnostics_of, refuse
 from cute_py.errors import CuteError, DeviceError, InvalidValueError, shortened
 from cute_py.gpu.arrays import ArrayView, array_view
-from cute_py.gpu.bindings import call, driver
-from cute_py.gpu.device import Device, DeviceBuffer, open_device
+from cute_py.gpu.bindings import call, driver, first_line
+from cute_py.gpu.device import Device, open_device
 from cute_py.mesh.host import Elements, Part, check_memory, destination_part, new_parts, source_part, write_sum
 from cute_py.mesh.peer import Push, Pushes, Route, on_device, why_no_kernel
 from cute_py.mesh.transfer import Plan, Transfer
@@ -50,8 +51,10 @@ _BUS_ID = 20
 _HANDLE_BYTES = 64
 """CU_IPC_HANDLE_SIZE."""
 
-FLAGS = 1 << 21
-"""Bytes of a rank's flags: what shares memory with other allocations is not given out."""
+_TOKEN_BYTES = 16
+"""By which ranks know that the memory they have opened is rank 0's."""
+
+_MAP_FAILED = ctypes.c_void_p(-1).value
 
 
 @dataclass(slots=True)
@@ -290,31 +293,103 @@ def _handle(device: Device, address: int) -> tuple[str, int]:
     return ctypes.string_at(handle.getPtr(), _HANDLE_BYTES).hex(), address - int(base)
 
 
-class MappedRanks:
-    """What this rank writes into the memory of the others, and flags by which all of them meet.
+class MeetingPlace:
+    """Host memory that all ranks have in common: a count for each, by which they meet.
 
-    The flags are counts in the memory of each rank's GPU, one for each rank, which that one sets.
+    Rank 0 makes it as a file without a name, and the others open it there: nothing is left of it when they end.
     """
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._size = _TOKEN_BYTES + watch.transport.ranks * ctypes.sizeof(ctypes.c_uint64)
+        self._file = -1
+        self._address = 0
+        self._counts: ctypes.Array[ctypes.c_uint64] = (ctypes.c_uint64 * 0)()
+
+    def offer(self) -> dict[str, str]:
+        """What the other ranks need to open it. DeviceError: the system has no such files."""
+        token = os.urandom(_TOKEN_BYTES)
+        with _shared("making memory for all ranks"):
+            self._file = os.memfd_create("cute_py")
+            os.pwrite(self._file, token.ljust(self._size, b"\0"), 0)
+        return {"file": f"/proc/{os.getpid()}/fd/{self._file}", "token": token.hex()}
+
+    def open(self, offer: Mapping[str, str]) -> None:
+        """Map it. DeviceError: it is not to be had here, as from a container of its own."""
+        with _shared("opening the memory of rank 0"):
+            file = os.open(offer["file"], os.O_RDWR)
+            try:
+                if os.pread(file, _TOKEN_BYTES, 0).hex() != offer["token"]:
+                    raise OSError("it is of another process")
+                self._address = _libc().mmap(
+                    None, self._size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, file, 0
+                )
+                if self._address == _MAP_FAILED:
+                    self._address = 0
+                    raise OSError(ctypes.get_errno(), "mmap")
+            finally:
+                os.close(file)
+        kind = ctypes.c_uint64 * self._watch.transport.ranks
+        self._counts = kind.from_address(self._address + _TOKEN_BYTES)
+
+    def opened(self) -> None:
+        """All ranks have it: no other opens it."""
+        if self._file >= 0:
+            os.close(self._file)
+        self._file = -1
+
+    def meet(self) -> None:
+        """Wait for all ranks."""
+        rank = self._watch.transport.rank
+        self._counts[rank] += 1
+        count = self._counts[rank]
+        self._watch.until(
+            lambda: min(self._counts) >= count, lambda: [r for r, n in enumerate(self._counts) if n < count]
+        )
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # at interpreter exit
+            self.opened()
+            if self._address:
+                _libc().munmap(self._address, self._size)
+
+
+@contextlib.contextmanager
+def _shared(doing: str) -> Iterator[None]:
+    """What the system refuses, or does not have, as a DeviceError."""
+    try:
+        yield
+    except (AttributeError, OSError) as problem:
+        raise DeviceError(f"{doing}: {first_line(problem)}") from None
+
+
+@functools.cache
+def _libc() -> Any:
+    """The C library: Python's mmap keeps a file open for each of them."""
+    found = ctypes.CDLL(None, use_errno=True)
+    found.mmap.restype = ctypes.c_void_p
+    found.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    found.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    return found
+
+
+class MappedRanks:
+    """What this rank writes into the memory of the others, and where all of them meet."""
 
     def __init__(self, watch: Watch, device: Device | None) -> None:
         self._watch = watch
         self._device = open_device() if device is None else device
-        self._flags = DeviceBuffer(self._device, FLAGS)
-        self._flags.fill(0)
-        self._device.synchronize()
-        with self._device.current():
-            self._stream = int(call("making a stream", driver().cuStreamCreate, 1))  # CU_STREAM_NON_BLOCKING
-        self._others: list[int | Opened] = []
-        self._count = numpy.zeros(1, numpy.uint32)
+        self._place = MeetingPlace(watch)
         self._pushes: Pushes | None = None
 
     def offer(self) -> dict[str, Any]:
-        """What the other ranks need to set this one's flags."""
+        """What the other ranks need to reach this one's device, and of rank 0 where they meet."""
         api = driver()
         with self._device.current():
             number = call("opening a device", api.cuDeviceGet, self._device.ordinal)
             bus = call("asking for a device's address", api.cuDeviceGetPCIBusId, _BUS_ID, number)
-        return {"bus": bus.split(b"\0")[0].decode(), "flags": _handle(self._device, self._flags.address)}
+        place = {"place": self._place.offer()} if self._watch.transport.rank == 0 else {}
+        return {"bus": bus.split(b"\0")[0].decode(), **place}
 
     def open(
         self,
@@ -324,12 +399,10 @@ class MappedRanks:
         goal: ArrayView | None,
         sms: int,
     ) -> None:
-        """Map the flags of all ranks, and the memory that this one writes into; prepare its kernels."""
+        """Map where all meet, and the memory that this one writes into; prepare its kernels."""
         rank, device = self._watch.transport.rank, self._device
         numbers = [self._number(r, one["bus"]) for r, one in enumerate(offers)]
-        self._others = [
-            self._flags.address if r == rank else Opened(device, *one["flags"]) for r, one in enumerate(offers)
-        ]
+        self._place.open(offers[0]["place"])
         goals = {rank: goal} if goal is not None else {}
         pushes = []
         for t in transfers:
@@ -359,32 +432,16 @@ class MappedRanks:
         """Write to the others, and return when all have written."""
         if self._pushes is not None:
             self._pushes.launch()
-        self.meet()
-        if self._pushes is not None:
             self._pushes.check()
+        self.meet()
+
+    def opened(self) -> None:
+        """All ranks have mapped what they need."""
+        self._place.opened()
 
     def meet(self) -> None:
         """Wait for all ranks, each of which comes when what it launched has ended."""
-        rank, ranks, api = self._watch.transport.rank, self._watch.transport.ranks, driver()
-        self._count += 1
-        with self._device.current():
-            for one in self._others:
-                to = (one.address if isinstance(one, Opened) else one) + rank * self._count.itemsize
-                host = self._count.ctypes.data
-                call("setting a flag of another rank", api.cuMemcpyHtoDAsync, to, host, self._count.itemsize, 0)
-        missing = list(range(ranks))
-
-        def all_came() -> bool:
-            size = ranks * self._count.itemsize
-            seen = numpy.frombuffer(self._flags.read(size, stream=self._stream), numpy.uint32)
-            missing[:] = numpy.flatnonzero(seen < self._count).tolist()
-            return not missing
-
-        self._watch.until(all_came, lambda: [other for other in missing if other != rank])
-
-    def __del__(self) -> None:
-        with contextlib.suppress(Exception):  # at interpreter exit the bindings may be gone
-            driver().cuStreamDestroy(self._stream)
+        self._place.meet()
 
 
 def map_ranks(
@@ -422,6 +479,7 @@ def map_ranks(
     except CuteError as problem:
         failed = problem.headline
     failures = watch.gather(failed)
+    mapped.opened()
     why = next((f"rank {r}: {one}" for r, one in enumerate(failures) if one), "")
     return (None, why) if why else (mapped, "")
 

@@ -26,6 +26,12 @@ from cute_py.mesh.transport import Transport
 SILENT = 4
 """Times `seconds` after which a connection between two ranks that both wait is lost."""
 
+AT_ONCE = 0.002
+"""Seconds that a wait looks again and again, before it pauses: the shortest pause of the system is 60 us."""
+
+PAUSE = 1 / 16
+"""Of the time waited so far, between two looks."""
+
 LONGEST_PAUSE = 0.005
 """Seconds between two looks at a message."""
 
@@ -136,7 +142,7 @@ class Watch:
             RankError: one of them is lost, or another one that any rank found.
         """
         began = time.monotonic()
-        next_look, pause, seen = began + self._every, 2e-5, dict[int, _Seen]()
+        next_look, seen = began + self._every, dict[int, _Seen]()
         self._state.waits = True
         try:
             while not self._is_done(done, ranks, began, seen):
@@ -144,8 +150,8 @@ class Watch:
                 if now >= next_look:
                     self._look(ranks(), began, seen)
                     next_look = time.monotonic() + self._every
-                time.sleep(pause)
-                pause = min(1.1 * pause, LONGEST_PAUSE, self._every)
+                waited = now - began
+                time.sleep(min(waited * PAUSE, LONGEST_PAUSE, self._every) if waited > AT_ONCE else 0)
         finally:
             self._state.waits = False
             self._state.step += 1

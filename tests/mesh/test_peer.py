@@ -2,80 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from cute_py.copies import prepared
 from cute_py.dtypes import as_dtype
 from cute_py.errors import DeviceError
-from cute_py.gpu import arrays, device, launch
 from cute_py.gpu.arrays import ArrayView
-from cute_py.gpu.launch import LoadedKernel
-from cute_py.gpu.nvrtc import CompiledKernel
-from cute_py.mesh import Placement, SectionedShard, Shard, StridedShard, Zigzag, distribute, peer, redistribute
+from cute_py.mesh import Placement, SectionedShard, Shard, StridedShard, Zigzag, distribute, redistribute
 from cute_py.mesh.peer import PeerRedistribution, Pushes
 from cute_py.tensor.arrays import row_major
-from tests.tma.run.test_current_device import CONTEXTS, Code, TwoDevices, made_up_core
+from tests.mesh.conftest import Driver
+from tests.tma.run.test_current_device import CONTEXTS
 
 SHAPE, LARGE = (4096, 8192), (32768, 16384)
-
-
-class Driver(TwoDevices):
-    """Two devices that reach each other. Streams 1000 and more are the redistribution's own; of events and graphs it
-    has no notion but their numbers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.made = 1000
-        self.capturing: set[int] = set()
-        self.calls: list[tuple[Any, ...]] = []
-        self.fails = ""
-        self.CUcontext = int
-        self.CUmemorytype = SimpleNamespace(CU_MEMORYTYPE_UNIFIED=4)
-        self.CUDA_MEMCPY2D = SimpleNamespace
-        self.CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2)
-
-    def __getattr__(self, name: str) -> Any:
-        anything = super().__getattr__(name)
-
-        def noted(*arguments: Any) -> tuple[Any, ...]:
-            self.calls.append((name, self.current, *arguments))
-            if name == self.fails:
-                return (SimpleNamespace(name="CUDA_ERROR_UNKNOWN"),)
-            if name in ("cuStreamCreate", "cuEventCreate"):
-                self.made += 1
-                self.streams[self.made] = self.current
-                return Code(0), self.made
-            if name == "cuStreamIsCapturing":
-                return Code(0), int(arguments[0] in self.capturing)
-            if name in ("cuStreamEndCapture", "cuGraphInstantiate", "cuDeviceCanAccessPeer"):
-                return Code(0), 1
-            return anything(*arguments)
-
-        return noted
-
-    def names(self) -> list[str]:
-        return [name for name, *_ in self.calls]
-
-
-@pytest.fixture
-def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
-    made = Driver()
-    for module in (device, arrays, launch, peer):
-        monkeypatch.setattr(module, "driver", lambda: made)
-    monkeypatch.setattr(device, "core", made_up_core)
-    monkeypatch.setattr(launch.WaitRecord, "check", lambda *arguments: None)
-
-    def load(source: Any, where: Any) -> LoadedKernel:
-        return LoadedKernel(where, CompiledKernel(source, "sm_90a", b"", "", "made up", 0.0), SimpleNamespace(handle=1))
-
-    monkeypatch.setattr(prepared, "load_kernel", load)
-    device._open.cache_clear()
-    yield made
-    device._open.cache_clear()
 
 
 def ready(
