@@ -10,9 +10,9 @@ Kernels are those of `copies`. A device pushes, since it reads a peer's memory a
 directions are busy, and writes it at 364; where rows are not multiples of 128 bytes, at 238 and 369 (two NVIDIA H200,
 driver 580.159.04). What a device keeps and what it sends run beside each other: links and memory are busy at once.
 
-All of it is one graph over all devices, so that a launch is one call of the driver and few to order streams. It begins
-after what the devices' default streams hold, or the given streams, and these wait for its end: nothing waits on the
-host, except where a transfer is staged.
+What a device runs is one graph, which waits for events of the other devices' streams itself, so that a launch is few
+calls of the driver. It begins after what the devices' default streams hold, or the given streams, and these wait for
+its end: nothing waits on the host, except where a transfer is staged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ import contextlib
 import itertools
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -52,6 +53,9 @@ ENGINE_ROW = 512
 
 ENGINE_COPIES = 8
 """Of two modes each, that a transfer of more modes is at most."""
+
+EXTERNAL = 1
+"""CU_EVENT_RECORD_EXTERNAL and CU_EVENT_WAIT_EXTERNAL: a node of a graph for an event outside of it."""
 
 MOST_PITCH = (1 << 31) - 1
 """Bytes from one row to the next. CUDA driver API, CU_DEVICE_ATTRIBUTE_MAX_PITCH of an H200."""
@@ -166,18 +170,6 @@ class EngineCopy:
         """It has no barriers that could fail."""
 
 
-class _Order(NamedTuple):
-    """A launch as the driver's calls, between streams of the devices: nothing is left to decide when it is made."""
-
-    lead: int
-    stream: int
-    before: list[Call]
-    launch: Call
-    after: list[Call]
-    every: list[Call]
-    """These three, one after the other."""
-
-
 def _make(calls: list[Call]) -> None:
     for function, arguments in calls:
         code = function(*arguments)[0]
@@ -212,11 +204,18 @@ class Pushes:
         for key, copies in self._copies.items():
             for copy in copies:
                 copy.prepare(self._streams[key])
-        self._begun, self._forked, self._joined = [{n: self._new_event(n) for n in self._devices} for _ in range(3)]
-        self._ended = {key: self._new_event(key[0]) for key in self._copies}
-        self._graph = self._captured() if self._copies else None
+        self._runs: dict[int, int] = {}
+        """Device that runs copies -> the first of its streams."""
+        for (n, _), handle in self._streams.items():
+            self._runs.setdefault(n, handle)
+        self._begun, self._forked, self._ended = [{n: self._new_event(n) for n in self._devices} for _ in range(3)]
+        self._done = {key: self._new_event(key[0]) for key in self._copies}
         self._default = dict.fromkeys(self._devices, 0)
-        self._orders: dict[tuple[int, tuple[int, ...]], _Order] = {}
+        self._graphs: dict[tuple[int, ...], dict[int, Any]] = {}
+        self._calls: dict[tuple[int, tuple[tuple[int, int], ...]], list[Call]] = {}
+        self._launching = threading.Lock()
+        if self._copies:
+            self._captured(self._default)
 
     def _prepare(self, one: Push, sms: int) -> None:
         t, device, width = one.transfer, one.device, one.source.element_bytes
@@ -247,108 +246,140 @@ class Pushes:
         with self._devices[ordinal].current():
             return call("making an event", driver().cuEventCreate, 2)  # CU_EVENT_DISABLE_TIMING
 
-    def _captured(self) -> Any:
-        """All copies as one graph: what is left for a launch does not grow with their number."""
-        api = driver()
-        doing = "making a graph"
-        ((ordinal, _), lead), *_ = self._streams.items()
-        stream = api.CUstream(lead)
-        with self._devices[ordinal].current():
-            call(doing, api.cuStreamBeginCapture, stream, api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
-            try:
-                self._enqueue(ordinal, lead)
-            except BaseException:
-                api.cuStreamEndCapture(stream)
-                raise
-            graph = call(doing, api.cuStreamEndCapture, stream)
-            try:
-                return call(doing, api.cuGraphInstantiate, graph, 0)
-            finally:
-                api.cuGraphDestroy(graph)
+    def _last(self, given: Iterable[int]) -> int:
+        """The device whose copies wait for all others: one with a given stream, if it runs any."""
+        return max(self._runs, key=lambda n: (n in given, n))
 
-    def _enqueue(self, ordinal: int, lead: int) -> None:
-        """All copies after what the stream `lead` of a device holds, and before what it gets next."""
-        api = driver()
-        with self._devices[ordinal].current():
-            call("recording an event", api.cuEventRecord, self._forked[ordinal], lead)
-        for key, copies in self._copies.items():
-            stream = self._streams[key]
-            with self._devices[key[0]].current():
-                if stream != lead:
-                    call("ordering streams", api.cuStreamWaitEvent, stream, self._forked[ordinal], 0)
+    def _in_order(self, last: int) -> list[int]:
+        return [*(n for n in self._runs if n != last), last]
+
+    def _captured(self, given: Iterable[int]) -> dict[int, Any]:
+        """For each device that runs copies a graph of them, where these devices' streams are ordered: what is left for
+        a launch does not grow with the number of copies."""
+        if tuple(given) in self._graphs:
+            return self._graphs[tuple(given)]
+        api, doing = driver(), "making a graph"
+        made = self._graphs[tuple(given)] = {}
+        for n, handle in self._runs.items():
+            stream = api.CUstream(handle)
+            with self._devices[n].current():
+                call(doing, api.cuStreamBeginCapture, stream, api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED)
+                try:
+                    self._enqueue(n, handle, given, EXTERNAL)
+                except BaseException:
+                    api.cuStreamEndCapture(stream)
+                    raise
+                graph = call(doing, api.cuStreamEndCapture, stream)
+                try:
+                    made[n] = call(doing, api.cuGraphInstantiate, graph, 0)
+                finally:
+                    api.cuGraphDestroy(graph)
+                call(doing, api.cuGraphUpload, made[n], stream)
+        return made
+
+    def _enqueue(self, n: int, stream: int, given: Iterable[int], flags: int) -> None:
+        """The copies that a device runs, on one of its streams: after what the given devices' streams held when their
+        events were recorded. The last device's also wait for all others'."""
+        api, last = driver(), self._last(given)
+        with self._devices[n].current():
+            for other in given:
+                if other != n:
+                    call("ordering streams", api.cuStreamWaitEvent, stream, self._begun[other], flags)
+            call("recording an event", api.cuEventRecord, self._forked[n], stream)
+            for key, copies in self._copies.items():
+                own = self._streams[key]
+                if key[0] != n:
+                    continue
+                if own != stream:
+                    call("ordering streams", api.cuStreamWaitEvent, own, self._forked[n], 0)
                 for one in copies:
-                    one.launch(stream)
-                call("recording an event", api.cuEventRecord, self._ended[key], stream)
-        with self._devices[ordinal].current():
-            for key, stream in self._streams.items():
-                if stream != lead:
-                    call("ordering streams", api.cuStreamWaitEvent, lead, self._ended[key], 0)
+                    one.launch(own)
+                if own != stream:
+                    call("recording an event", api.cuEventRecord, self._done[key], own)
+            for key in self._copies:
+                if key[0] == n and self._streams[key] != stream:
+                    call("ordering streams", api.cuStreamWaitEvent, stream, self._done[key], 0)
+            if n == last:
+                for other in self._runs:
+                    if other != n:
+                        call("ordering streams", api.cuStreamWaitEvent, stream, self._ended[other], flags)
+            if n != last or {*given} - {n}:
+                call("recording an event", api.cuEventRecordWithFlags, self._ended[n], stream, flags)
 
     def launch(self, stream: StreamLike | Mapping[int, StreamLike] = None) -> None:
         """Enqueue all copies, and return.
 
         Args:
             stream: after which data are read and written, and which waits for all of it: of one device, or number of
-                the device -> stream. Of other devices it is the default stream. Streams that are being captured into
-                a graph get the copies as nodes of it.
+                the device -> stream; None: the default streams of all devices. What devices without one do before and
+                afterwards is not ordered with the copies. Streams that are being captured into a graph get the copies
+                as nodes of it.
         """
-        if self._graph is None:
+        if not self._copies:
             return
         api = driver()
-        key = () if stream is None else tuple(self.handles(stream).values())
-        _, context = api.cuCtxGetCurrent()
-        order = self._orders.get((int(context), key)) or self._ordered(int(context), key)
-        try:
-            if order.stream in DEFAULT_STREAMS or not api.cuStreamIsCapturing(order.stream)[1]:
-                _make(order.every)
-            else:
-                _make(order.before)
-                self._enqueue(order.lead, order.stream)
-                _make(order.after)
-        except BaseException:
-            api.cuCtxSetCurrent(context)
-            raise
+        given = {} if stream is None else self.handles(stream)
+        key = tuple(given.items())
+        with self._launching:  # events are of one launch at a time
+            for handle in given.values():
+                if handle not in DEFAULT_STREAMS and api.cuStreamIsCapturing(handle)[1]:
+                    self._capture(given)
+                    return
+            _, context = api.cuCtxGetCurrent()
+            try:
+                _make(self._calls.get((int(context), key)) or self._ordered(int(context), key))
+            except BaseException:
+                api.cuCtxSetCurrent(context)
+                raise
 
-    def _ordered(self, context: int, key: tuple[int, ...]) -> _Order:
-        """The driver's calls of a launch between these streams, while a context is current: the lead's stream waits for
-        the others', and they for it."""
+    def _capture(self, given: Mapping[int, int]) -> None:
+        """All copies as nodes of the graph that these streams are captured into."""
+        api, handles, last = driver(), {**self._runs, **given}, self._last(given)
+        for n, handle in given.items():
+            with self._devices[n].current():
+                call("recording an event", api.cuEventRecord, self._begun[n], handle)
+        for n in self._in_order(last):
+            self._enqueue(n, handles[n], given, 0)
+        for n, handle in given.items():
+            if n != last:
+                with self._devices[n].current():
+                    call("ordering streams", api.cuStreamWaitEvent, handle, self._ended[last], 0)
+
+    def _ordered(self, context: int, key: tuple[tuple[int, int], ...]) -> list[Call]:
+        """A launch as the driver's calls, between these streams, while a context is current: events of what they hold,
+        the graphs, and their wait for the last of these. Nothing is left to decide when it is made."""
         api = driver()
-        handles = dict(zip(self._devices, key, strict=True)) if key else self._default
+        given = dict(key) or self._default
+        handles = {**self._runs, **given}
         streams = {n: api.CUstream(handle) for n, handle in handles.items()}
-        # the graph is launched sooner to a device that has a part of it
-        lead = next((n for n in handles if handles[n] not in DEFAULT_STREAMS), max(n for n, _ in self._copies))
-        others = [n for n in handles if n != lead]
-        current = context
+        graphs, last, current, calls = self._captured(given), self._last(given), context, list[Call]()
 
-        def on(n: int, function: Callable[..., Any], *arguments: Any) -> list[Call]:
+        def on(n: int, function: Callable[..., Any], *arguments: Any) -> None:
             """A call with a device's stream; the default streams are those of the current device."""
             nonlocal current
             there = int(self._devices[n].context)
-            if there == current or (current and handles[n] not in DEFAULT_STREAMS):
-                return [(function, arguments)]
-            current = there
-            return [(api.cuCtxSetCurrent, (self._devices[n].context,)), (function, arguments)]
+            if there != current and (not current or handles[n] in DEFAULT_STREAMS):
+                calls.append((api.cuCtxSetCurrent, (self._devices[n].context,)))
+                current = there
+            calls.append((function, arguments))
 
-        before: list[Call] = []
-        for n in others:
-            before += on(n, api.cuEventRecord, self._begun[n], streams[n])
-        for n in others:
-            before += on(lead, api.cuStreamWaitEvent, streams[lead], self._begun[n], 0)
-        *switch, launch = on(lead, api.cuGraphLaunch, self._graph, streams[lead])
-        before += switch
-        after = on(lead, api.cuEventRecord, self._joined[lead], streams[lead])
-        for n in reversed(others):
-            after += on(n, api.cuStreamWaitEvent, streams[n], self._joined[lead], 0)
+        for n in given:
+            if {*self._runs} - {n}:  # another device waits for it
+                on(n, api.cuEventRecord, self._begun[n], streams[n])
+        for n in self._in_order(last):
+            on(n, api.cuGraphLaunch, graphs[n], streams[n])
+        for n in given:
+            if n != last:
+                on(n, api.cuStreamWaitEvent, streams[n], self._ended[last], 0)
         if context and current != context:
-            after.append((api.cuCtxSetCurrent, (api.CUcontext(context),)))
-        order = _Order(lead, handles[lead], before, launch, after, [*before, launch, *after])
-        self._orders[context, key] = order
-        return order
+            calls.append((api.cuCtxSetCurrent, (api.CUcontext(context),)))
+        self._calls[context, key] = calls
+        return calls
 
     def handles(self, stream: StreamLike | Mapping[int, StreamLike]) -> dict[int, int]:
-        """The stream of each device. InvalidValueError: one of another device."""
+        """The stream of each device that has one. InvalidValueError: one of another device."""
         if isinstance(stream, Mapping):
-            return self._default | {n: stream_handle(one) for n, one in stream.items() if n in self._default}
+            return {n: stream_handle(stream[n]) for n in self._default if n in stream}
         handle = stream_handle(stream)
         if handle in DEFAULT_STREAMS:
             return dict.fromkeys(self._default, handle)
@@ -356,7 +387,7 @@ class Pushes:
         owners = [n for n, device in self._devices.items() if int(device.context) == int(context)]
         if not owners:
             raise InvalidValueError("the stream is of no device of this redistribution", {"devices": [*self._default]})
-        return self._default | {owners[0]: handle}
+        return {owners[0]: handle}
 
     def check(self) -> None:
         """Wait for the devices; DeviceError if a kernel failed or a barrier did not complete."""
@@ -369,11 +400,12 @@ class Pushes:
     def __del__(self) -> None:
         with contextlib.suppress(Exception):  # at interpreter exit the bindings may be gone
             api = driver()
-            if self._graph is not None:
-                api.cuGraphExecDestroy(self._graph)
+            for graph in itertools.chain.from_iterable(one.values() for one in self._graphs.values()):
+                api.cuGraphExecDestroy(graph)
             for one in self._streams.values():
                 api.cuStreamDestroy(one)
-            for event in (*self._begun.values(), *self._joined.values(), *self._forked.values(), *self._ended.values()):
+            events = self._begun, self._forked, self._ended, self._done
+            for event in itertools.chain.from_iterable(one.values() for one in events):
                 api.cuEventDestroy(event)
 
 
@@ -439,7 +471,7 @@ class PeerRedistribution:
         """Enqueue all copies, and return; with staged ones wait for them. The streams are those of `Pushes.launch`."""
         self.pushes.launch(stream)
         if self._staged is not None:
-            self._staged.launch(self.pushes.handles(stream))
+            self._staged.launch(dict.fromkeys(self._devices, 0) | self.pushes.handles(stream))
 
     def check(self) -> None:
         """Wait for the devices; DeviceError if a kernel failed or a barrier did not complete."""

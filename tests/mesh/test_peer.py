@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 
 from cute_py.dtypes import as_dtype
 from cute_py.errors import DeviceError
 from cute_py.gpu.arrays import ArrayView
-from cute_py.mesh import Placement, SectionedShard, Shard, StridedShard, Zigzag, distribute, redistribute
+from cute_py.mesh import Placement, SectionedShard, Shard, StridedShard, Zigzag, distribute, peer, redistribute
 from cute_py.mesh.peer import PeerRedistribution, Pushes
 from cute_py.tensor.arrays import row_major
 from tests.mesh.conftest import Driver
 from tests.tma.run.test_current_device import CONTEXTS
 
 SHAPE, LARGE = (4096, 8192), (32768, 16384)
+
+
+@dataclass(frozen=True)
+class Alone:
+    """All of the first dimension on one device."""
+
+    device: int
+    dim: int = 0
+
+    def pieces(self, size: int, parts: int, part: int) -> Any:
+        return np.array([[0, size if part == self.device else 0]])
 
 
 def ready(
@@ -44,12 +57,12 @@ def test_a_launch_is_few_calls_whatever_it_moves(api: Driver) -> None:
         made.launch()
         assert api.names() == [
             "cuEventRecord",  # of device 0's stream, which is current
-            "cuStreamWaitEvent",
-            "cuGraphLaunch",
             "cuEventRecord",
+            "cuGraphLaunch",
+            "cuGraphLaunch",
             "cuStreamWaitEvent",
         ]
-        assert [current for _, current, *_ in api.calls] == [CONTEXTS[n] for n in (0, 1, 1, 1, 0)]
+        assert [current for _, current, *_ in api.calls] == [CONTEXTS[n] for n in (0, 1, 0, 1, 0)]
         assert api.current == CONTEXTS[0]
         api.current = 555
         made.launch()
@@ -59,21 +72,33 @@ def test_a_launch_is_few_calls_whatever_it_moves(api: Driver) -> None:
         assert api.current == CONTEXTS[0], "where there was none"
 
 
-def test_all_kernels_are_in_the_graph_after_one_event_and_before_its_end(api: Driver) -> None:
+def captures(api: Driver) -> list[list[tuple[Any, ...]]]:
+    """The calls of each capture, (name, context, arguments), its first one with the stream."""
+    found: list[list[tuple[Any, ...]]] = []
+    for one in api.calls:
+        if one[0] == "cuStreamBeginCapture":
+            found.append([])
+        if found and "cuStreamEndCapture" not in [name for name, *_ in found[-1]]:
+            found[-1].append(one)
+    return found
+
+
+def test_a_graph_for_each_device_that_waits_for_the_other(api: Driver) -> None:
     made = ready(Shard(0), Shard(1))
-    begin, end = api.names().index("cuStreamBeginCapture"), api.names().index("cuStreamEndCapture")
-    inside = api.calls[begin + 1 : end]
-    lead = api.calls[begin][2]
-    assert [name for name, *_ in inside].count("cuLaunchKernelEx") == 4
-    launched = [(current, arguments[0].hStream) for name, current, *arguments in inside if name == "cuLaunchKernelEx"]
-    assert {stream for _, stream in launched} == set(made._streams.values())
-    assert all(api.streams[stream] == current for current, stream in launched)
-    forked = inside[0][2]
-    waits = [(stream, event) for name, _, stream, event, *_ in inside if name == "cuStreamWaitEvent"]
-    assert {stream for stream, event in waits if event == forked} == set(made._streams.values()) - {lead}
-    assert {event for stream, event in waits if stream == lead} == {
-        made._ended[key] for key, stream in made._streams.items() if stream != lead
-    }
+    launched = {}
+    for n, inside in enumerate(captures(api)):
+        stream, other = inside[0][2], 1 - n
+        launched[n] = [arguments[0].hStream for name, _, *arguments in inside if name == "cuLaunchKernelEx"]
+        assert sorted(launched[n]) == sorted(made._streams[n, to] for to in (0, 1))
+        assert {current for _, current, *_ in inside} == {CONTEXTS[n]}
+        waits = [tuple(arguments) for name, _, *arguments in inside if name == "cuStreamWaitEvent"]
+        (beside,) = set(launched[n]) - {stream}
+        joined = [(stream, made._ended[other], peer.EXTERNAL)] if n == 1 else []
+        forks = [(beside, made._forked[n], 0), (stream, made._done[n, 1], 0)]
+        assert waits == [(stream, made._begun[other], peer.EXTERNAL), *forks, *joined]
+        name, _, event, *_, flags = inside[-2]
+        assert (name, event, flags) == ("cuEventRecordWithFlags", made._ended[n], peer.EXTERNAL)
+    assert len(launched) == 2
 
 
 def test_a_stream_that_is_captured_gets_the_kernels(api: Driver) -> None:
@@ -83,9 +108,32 @@ def test_a_stream_that_is_captured_gets_the_kernels(api: Driver) -> None:
     made.launch({0: 7, 1: 8})
     assert "cuGraphLaunch" not in api.names()
     assert api.names().count("cuLaunchKernelEx") == 4
+    waits = [tuple(arguments) for name, _, *arguments in api.calls if name == "cuStreamWaitEvent"]
+    assert {(7, made._begun[1], 0), (8, made._begun[0], 0), (8, made._ended[0], 0), (7, made._ended[1], 0)} <= {*waits}
     api.capturing = set()
     made.launch({0: 7, 1: 8})
-    assert api.names().count("cuGraphLaunch") == 1
+    assert api.names().count("cuGraphLaunch") == 2
+
+
+def test_streams_that_are_not_given_are_not_ordered(api: Driver) -> None:
+    exchange, one_way = ready(Shard(0), Shard(1)), ready(Alone(0), Alone(1))
+    for made, given, expected in (
+        (exchange, {0: 7}, [("cuEventRecord", 7), ("cuGraphLaunch", exchange._runs[1]), ("cuGraphLaunch", 7)]),
+        (one_way, {0: 7}, [("cuGraphLaunch", 7)]),
+        (one_way, {0: 7, 1: 8}, [("cuEventRecord", 8), ("cuGraphLaunch", 7), ("cuStreamWaitEvent", 8)]),
+        (one_way, {1: 8}, [("cuEventRecord", 8), ("cuGraphLaunch", one_way._runs[0]), ("cuStreamWaitEvent", 8)]),
+    ):
+        made.launch(given)
+        del api.calls[:]
+        made.launch(given)
+        place = {"cuEventRecord": 1, "cuGraphLaunch": 1, "cuStreamWaitEvent": 0}
+        assert [(name, rest[place[name]]) for name, _, *rest in api.calls if name in place] == expected
+    made = ready(Alone(0), Alone(1))
+    made.launch({0: 7})
+    begin = len(made._graphs)
+    made.launch(7)
+    assert (begin, len(made._graphs)) == (2, 2), "for both devices' streams, and for one"
+    assert [name for name, *_ in captures(api)[-1] if "Event" in name] == ["cuEventRecord"]
 
 
 def test_what_stays_takes_as_many_multiprocessors_as_take_as_long_as_the_links(api: Driver) -> None:
