@@ -285,9 +285,12 @@ class Opened:
 
 
 def _handle(device: Device, address: int) -> tuple[str, int]:
-    """What another process opens an allocation with, and where an address is in it."""
+    """What another process opens an allocation with, and where an address is in it. DeviceError: it can't."""
     api = driver()
     with device.current():
+        capable = api.CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE
+        if not call("asking for an allocation", api.cuPointerGetAttribute, capable, address):
+            raise DeviceError("its memory has no IPC handle: it is of expandable segments, symmetric or a pool's")
         base, _ = call("asking for an allocation", api.cuMemGetAddressRange, address)
         handle = call("making a handle of memory", api.cuIpcGetMemHandle, base)
     return ctypes.string_at(handle.getPtr(), _HANDLE_BYTES).hex(), address - int(base)

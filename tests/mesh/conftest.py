@@ -17,6 +17,8 @@ from cute_py.gpu.nvrtc import CompiledKernel
 from cute_py.mesh import peer, ranks
 from tests.tma.run.test_current_device import Code, TwoDevices, made_up_core
 
+IPC_CAPABLE = 10
+
 
 class Refused(int):
     name = "CUDA_ERROR_MAP_FAILED"
@@ -44,6 +46,8 @@ class Driver(TwoDevices):
         self.fails = ""
         self.kept: list[Any] = []
         self.refuses = 0
+        self.has_handles = True
+        self.CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE = IPC_CAPABLE
         self.CUcontext = int
         self.CUipcMemHandle = Handle
         self.CUipcMem_flags = SimpleNamespace(CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS=SimpleNamespace(value=1))
@@ -89,6 +93,9 @@ class Driver(TwoDevices):
 
     def cuMemGetAddressRange(self, address: int) -> tuple[Code, int, int]:
         return Code(0), address, 0
+
+    def cuPointerGetAttribute(self, kind: int, address: int) -> tuple[Code, int]:
+        return (Code(0), int(self.has_handles)) if kind == IPC_CAPABLE else super().cuPointerGetAttribute(kind, address)
 
     def cuIpcGetMemHandle(self, base: int) -> tuple[Code, Handle]:
         return Code(0), Handle(base)

@@ -100,3 +100,11 @@ def test_if_one_can_not_all_use_messages(api: Driver) -> None:
     reports = {str(one) if isinstance(one, BaseException) else one[0] for one in together(3, lambda rank: 0)}
     assert len(reports) == 1
     assert "opening another rank's memory: CUDA_ERROR_MAP_FAILED)" in reports.pop()
+
+
+def test_memory_without_a_handle_goes_in_messages(api: Driver) -> None:
+    api.has_handles = False
+    reports = {one[0] for one in together(2, lambda rank: 0)}
+    assert reports == {
+        "messages (rank 0: its memory has no IPC handle: it is of expandable segments, symmetric or a pool's)"
+    }
