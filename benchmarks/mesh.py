@@ -4,8 +4,9 @@
     python -m benchmarks.mesh --ranks       one process for each: DTensor, all_to_all_single with pack, ours over NCCL
 
 A peer that is not installed, or a machine with one GPU, is a row that says 'not run'. Times are medians of --repeat
-runs, each from an idle device to an idle device; of short copies the device's time of one of many that follow each
-other. memcpyPeer moves what crosses, in the same directions at once, and nothing that a device keeps.
+runs, each from an idle device to an idle device; of short copies also the time of one of many that follow each other,
+and what the host takes for one. memcpyPeer moves what crosses, in the same directions at once, and nothing that a
+device keeps; it orders one stream, and is measured before and after the devices have access to each other.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ CASES: dict[str, tuple[Placement, Placement, Local]] = {
 SHAPE = (32768, 16384)
 DTENSOR = {"Shard(0) -> Shard(1)", "Shard(1) -> Shard(0)", "Shard(0) -> Replicate", "Shard(1) -> Replicate"}
 SHORT = [1 << n for n in (12, 14, 16, 18, 20)]
-BURST = 50
+BURST = 500
 """Short copies that follow each other."""
 GPUS = ("cuda:0", "cuda:1")
 
@@ -104,73 +105,95 @@ class Pair:
             for side in (source, goal)
         ]
         self.wait()
-        self.prepared = plan.prepare(self.source, self.goal, backend="peer", sms=sms)
-        self.launch = self.prepared.launch
+        self.launch: Callable[..., None] = lambda *stream: None
+        self._plan, self._sms = plan, sms
         self.each = {0: 0, 1: 0}
         """Bytes that leave each device."""
         for t in plan.transfers():
             if t.source_device != t.destination_device:
                 self.each[t.source_device] += 2 * t.elements
-        self._contexts = [open_device(d).context for d in (0, 1)]
+        contexts = [open_device(d).context for d in (0, 1)]
         self._streams = [torch.cuda.Stream(gpu) for gpu in GPUS]
+        self._copies = []
+        for d, size in self.each.items():
+            ends = (self.goal[1 - d].data_ptr(), contexts[1 - d], self.source[d].data_ptr(), contexts[d])
+            most = min(size, self.source[d].nbytes, self.goal[1 - d].nbytes)
+            if size:
+                self._copies.append((*ends, most, driver().CUstream(self._streams[d].cuda_stream)))
+
+    def prepare(self) -> Pair:
+        """The devices have access to each other from here on."""
+        self.launch = self._plan.prepare(self.source, self.goal, backend="peer", sms=self._sms).launch
+        return self
 
     def wait(self) -> None:
         self.torch.cuda.synchronize(0)
         self.torch.cuda.synchronize(1)
 
     def copy(self) -> None:
-        for d, size in self.each.items():
-            if size:
-                ends = (self.goal[1 - d].data_ptr(), self._contexts[1 - d], self.source[d].data_ptr())
-                where = (*ends, self._contexts[d], min(size, self.source[d].nbytes, self.goal[1 - d].nbytes))
-                call("memcpyPeer", driver().cuMemcpyPeerAsync, *where, self._streams[d].cuda_stream)
+        for where in self._copies:
+            call("memcpyPeer", driver().cuMemcpyPeerAsync, *where)
 
-    def host_time(self, repeat: int) -> float:
-        """Seconds until a launch returns."""
+    def host_time(self, run: Callable[[], object], repeat: int) -> float:
+        """Seconds until it returns."""
         taken = []
         for _ in range(repeat):
             self.wait()
             start = time.perf_counter()
-            self.launch()
+            run()
             taken.append(time.perf_counter() - start)
         self.wait()
         return statistics.median(taken)
 
-    def burst(self, run: Callable[[], object], stream: Any) -> float:
-        """Seconds of the device for one of many that follow each other."""
-        torch, taken = self.torch, []
-        with torch.cuda.device(0):
-            for _ in range(5):
-                start, end = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
-                self.wait()
-                start.record(stream)
-                for _ in range(BURST):
-                    run()
-                end.record(stream)
-                self.wait()
-                taken.append(start.elapsed_time(end) / BURST / 1e3)
-        return float(min(taken))
+    def short(self, case: str, who: str, run: Callable[[], object]) -> None:
+        """A row of a short copy."""
+        taken = []
+        for _ in range(5):
+            self.wait()
+            start = time.perf_counter()
+            for _ in range(BURST):
+                run()
+            self.wait()
+            taken.append((time.perf_counter() - start) / BURST)
+        alone = median_of(run, self.wait, 200)
+        note = f"idle to idle {alone * 1e6:.1f} us, host {self.host_time(run, 200) * 1e6:.1f} us"
+        row(case, who, min(taken), self.each[0], note)
 
 
 def one_process(torch: Any, repeat: int, sms: int) -> None:
     """Ours and memcpyPeer: the cases, one way, short ones, and what a launch costs the host."""
+    short = {size: Pair(torch, Alone(0, 0), Alone(0, 1), (size // 2,)) for size in SHORT}
+    for size, pair in short.items():
+        pair.short(f"one way, {size} bytes", "memcpyPeer, no access", pair.copy)
     for case, (before, after, local) in CASES.items():
-        pair = Pair(torch, before, after, SHAPE, local, sms)
+        pair = Pair(torch, before, after, SHAPE, local, sms).prepare()
         most = max(pair.each.values())
-        row(case, "cute_py", median_of(pair.launch, pair.wait, repeat), most, f"host {pair.host_time(9) * 1e6:.1f} us")
+        row(
+            case,
+            "cute_py",
+            median_of(pair.launch, pair.wait, repeat),
+            most,
+            f"host {pair.host_time(pair.launch, 9) * 1e6:.1f} us",
+        )
         row(case, "memcpyPeer", median_of(pair.copy, pair.wait, repeat), most)
         del pair
     for n in (16, 132):
-        pair = Pair(torch, Alone(0, 0), Alone(0, 1), (1 << 28,), sms=n)
+        pair = Pair(torch, Alone(0, 0), Alone(0, 1), (1 << 28,), sms=n).prepare()
         row("one way, 512 MiB", f"cute_py, {n} SMs", median_of(pair.launch, pair.wait, repeat), pair.each[0])
     row("one way, 512 MiB", "memcpyPeer", median_of(pair.copy, pair.wait, repeat), pair.each[0])
-    for size in SHORT:
-        pair = Pair(torch, Alone(0, 0), Alone(0, 1), (size // 2,))
-        stream = torch.cuda.default_stream(GPUS[0])
-        row(f"one way, {size} bytes", "cute_py", pair.burst(pair.launch, stream), size)
-        row(f"one way, {size} bytes", "memcpyPeer", pair.burst(pair.copy, pair._streams[0]), size)
-    pair = Pair(torch, Shard(0), Shard(1), (1024, 1024))
-    print(f"{'a launch, 1024 x 1024':34} {'host time':26} {pair.host_time(200) * 1e6:8.1f} us")
+    for size, pair in short.items():
+        pair.prepare()
+        streams = dict(enumerate(pair._streams))
+        pair.short(f"one way, {size} bytes", "cute_py, default streams", pair.launch)
+        pair.short(f"one way, {size} bytes", "cute_py, two streams", functools.partial(pair.launch, streams))
+        pair.short(f"one way, {size} bytes", "cute_py, one stream", functools.partial(pair.launch, streams[0]))
+        pair.short(f"one way, {size} bytes", "memcpyPeer", pair.copy)
+    pair = Pair(torch, Shard(0), Shard(1), (1024, 1024)).prepare()
+    for who, run in (
+        ("default streams", pair.launch),
+        ("two streams", functools.partial(pair.launch, dict(enumerate(pair._streams)))),
+    ):
+        print(f"{'a launch, 1024 x 1024':34} {who:26} host {pair.host_time(run, 200) * 1e6:8.1f} us")
 
 
 def jax_rows(repeat: int) -> None:

@@ -23,6 +23,7 @@ import json
 import mmap
 import os
 import socket
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -50,9 +51,6 @@ _BUS_ID = 20
 
 _HANDLE_BYTES = 64
 """CU_IPC_HANDLE_SIZE."""
-
-_TOKEN_BYTES = 16
-"""By which ranks know that the memory they have opened is rank 0's."""
 
 _MAP_FAILED = ctypes.c_void_p(-1).value
 
@@ -299,41 +297,41 @@ def _handle(device: Device, address: int) -> tuple[str, int]:
 class MeetingPlace:
     """Host memory that all ranks have in common: a count for each, by which they meet.
 
-    Rank 0 makes it as a file without a name, and the others open it there: nothing is left of it when they end.
+    Rank 0 makes it as a file without a name, and the others open it there: nothing is left of it when they end. Behind
+    the counts is a token, by which they know that it is rank 0's.
     """
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
-        self._size = _TOKEN_BYTES + watch.transport.ranks * ctypes.sizeof(ctypes.c_uint64)
+        self._kind = ctypes.c_uint64 * watch.transport.ranks
+        self._size = ctypes.sizeof(self._kind)
         self._file = -1
         self._address = 0
-        self._counts: ctypes.Array[ctypes.c_uint64] = (ctypes.c_uint64 * 0)()
+        self._counts = self._kind()
 
     def offer(self) -> dict[str, str]:
         """What the other ranks need to open it. DeviceError: the system has no such files."""
-        token = os.urandom(_TOKEN_BYTES)
+        token = uuid.uuid4().bytes
         with _shared("making memory for all ranks"):
             self._file = os.memfd_create("cute_py")
-            os.pwrite(self._file, token.ljust(self._size, b"\0"), 0)
+            os.pwrite(self._file, bytes(self._size) + token, 0)
         return {"file": f"/proc/{os.getpid()}/fd/{self._file}", "token": token.hex()}
 
     def open(self, offer: Mapping[str, str]) -> None:
         """Map it. DeviceError: it is not to be had here, as from a container of its own."""
+        token = bytes.fromhex(offer["token"])
         with _shared("opening the memory of rank 0"):
             file = os.open(offer["file"], os.O_RDWR)
             try:
-                if os.pread(file, _TOKEN_BYTES, 0).hex() != offer["token"]:
+                if os.pread(file, len(token), self._size) != token:
                     raise OSError("it is of another process")
-                self._address = _libc().mmap(
-                    None, self._size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, file, 0
-                )
-                if self._address == _MAP_FAILED:
-                    self._address = 0
+                how = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED
+                address = _libc().mmap(None, self._size, *how, file, 0)
+                if address == _MAP_FAILED:
                     raise OSError(ctypes.get_errno(), "mmap")
             finally:
                 os.close(file)
-        kind = ctypes.c_uint64 * self._watch.transport.ranks
-        self._counts = kind.from_address(self._address + _TOKEN_BYTES)
+        self._address, self._counts = address, self._kind.from_address(address)
 
     def opened(self) -> None:
         """All ranks have it: no other opens it."""

@@ -196,7 +196,7 @@ class Redistribution:
         if chosen == "host":
             return host.prepare(self, sources, destinations, into)
         if chosen == "peer":
-            return peer.prepare(self, sources, destinations, into, sms)
+            return peer.prepare(self, sources, destinations, into, sms, seconds)
         transport = chosen if isinstance(chosen, Transport) else TorchTransport()
         return ranks.prepare(self, transport, sources, destinations, into, sms, seconds)
 
@@ -223,7 +223,8 @@ class Redistribution:
             into: device -> memory for its part, which is written first: the destinations keep what they hold until
                 all of it is there.
             sms: multiprocessors of a GPU for what it sends; 16 fill the links of an H200.
-            seconds: one process for each device: the bound within which a rank that ends or stalls is found.
+            seconds: one process for each device: the bound within which a rank that ends or stalls is found; one
+                process for several GPUs: the bound of one's wait for the copies of the others.
         Returns:
             The destinations.
         Raises:

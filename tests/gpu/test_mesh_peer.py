@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
-from cute_py.errors import InvalidValueError
+from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.gpu.device import Device, device_count, open_device
 from cute_py.mesh import (
     BlockCyclic,
@@ -149,6 +150,78 @@ def test_launched_many_times_and_on_streams(torch: Any, gpus: list[str]) -> None
                 seen.append(prepared.destinations[d].cpu())
         assert torch.equal(torch.cat(seen, 1), x + number), number
     prepared.check()  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Alone:
+    """All of the first dimension on one device."""
+
+    device: int
+    dim: int = 0
+
+    def pieces(self, size: int, parts: int, part: int) -> Any:
+        return np.array([[0, size if part == self.device else 0]])
+
+
+@pytest.mark.parametrize("streams", ["default", "own", "one"])
+@pytest.mark.parametrize(
+    ("source", "destination"),
+    [(Shard(0), Shard(1)), (Shard(0), Alone(1)), (Alone(0), Alone(1)), (Alone(1), Alone(0))],
+)
+def test_streams_wait_for_the_slower_one(
+    torch: Any, gpus: list[str], streams: str, source: Any, destination: Any
+) -> None:
+    """What they held before is read, and what they get afterwards may write to all of the memory."""
+    plan = redistribute(distribute((256, 256), 2, [source]), distribute((256, 256), 2, [destination]), "int32")
+    parts = {d: torch.zeros(plan.source.local_shape(d), dtype=torch.int32, device=gpus[d]) for d in (0, 1)}
+    goal = {d: torch.zeros(plan.destination.local_shape(d), dtype=torch.int32, device=gpus[d]) for d in (0, 1)}
+    made = plan.prepare(parts, goal, backend="peer")
+    here = {
+        d: torch.cuda.default_stream(gpus[d]) if streams == "default" else torch.cuda.Stream(gpus[d]) for d in (0, 1)
+    }
+    x = torch.arange(256 * 256, dtype=torch.int32, device="cpu").reshape(256, 256)
+    content = {
+        number: [
+            {d: torch.from_numpy(one).to(gpus[d]) for d, one in scattered(side, (x + number).numpy()).items()}
+            for side in (plan.source, plan.destination)
+        ]
+        for number in range(6)
+    }
+    for number, (before, wanted) in content.items():
+        torch.cuda.synchronize(0)
+        torch.cuda.synchronize(1)
+        seen = {}
+        ordered = (0, 1) if streams != "one" else (number % 2,)
+        for d in (0, 1):
+            with torch.cuda.device(gpus[d]), torch.cuda.stream(here[d]):
+                if number % 2 == d:
+                    torch.cuda._sleep(4_000_000)
+                parts[d].copy_(before[d].reshape(parts[d].shape))
+            if d not in ordered:
+                torch.cuda.synchronize(d)
+        made.launch(None if streams == "default" else {d: here[d] for d in ordered})
+        for d in ordered:
+            with torch.cuda.device(gpus[d]), torch.cuda.stream(here[d]):
+                seen[d] = goal[d].clone()
+                parts[d].fill_(-1)
+                goal[d].fill_(-2)
+        for d in ordered:
+            torch.cuda.synchronize(d)
+            assert torch.equal(seen[d].ravel(), wanted[d]), (number, d)
+    made.check()  # type: ignore[attr-defined]
+
+
+def test_a_device_that_does_not_come_is_reported(torch: Any, gpus: list[str]) -> None:
+    plan = redistribute(distribute((64, 64), 2, [Shard(0)]), distribute((64, 64), 2, [Shard(1)]), "int32")
+    parts = {d: torch.zeros((32, 64), dtype=torch.int32, device=gpus[d]) for d in (0, 1)}
+    made = plan.prepare(parts, backend="peer", seconds=0.1)
+    assert isinstance(made, PeerRedistribution)
+    assert made.pushes._meeting is not None
+    made.launch()
+    made.check()
+    made.pushes._meeting.launch(0)
+    with pytest.raises(DeviceError, match="device 0: the copies of device 1 had not ended after"):
+        made.check()
 
 
 def test_nodes_of_a_graph_over_both_devices(torch: Any, gpus: list[str]) -> None:

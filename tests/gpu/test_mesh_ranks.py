@@ -32,6 +32,17 @@ def test_data_arrive(jobs: Any, backend: str, maps: bool) -> None:
     assert first[1] | second[1] <= allowed
 
 
+def test_memory_without_a_handle(jobs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch's allocator maps segments itself, if it is asked to."""
+    for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
+        monkeypatch.setenv(name, "expandable_segments:True")
+    for one in jobs.run_torch(jobs.expandable, 2, backend="gloo gpu"):
+        assert one == (
+            True,
+            "messages (rank 0: its memory has no IPC handle: it is of expandable segments, symmetric or a pool's)",
+        )
+
+
 def test_other_types_layouts_and_groups(jobs: Any) -> None:
     if device_count() < 2:
         pytest.skip("needs two GPUs")

@@ -123,7 +123,8 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Iterator[Driver]:
     def load(source: Any, where: Any) -> LoadedKernel:
         return LoadedKernel(where, CompiledKernel(source, "sm_90a", b"", "", "made up", 0.0), SimpleNamespace(handle=1))
 
-    monkeypatch.setattr(prepared, "load_kernel", load)
+    for module in (prepared, peer):
+        monkeypatch.setattr(module, "load_kernel", load)
     device._open.cache_clear()
     yield made
     device._open.cache_clear()

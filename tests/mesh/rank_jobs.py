@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from random import Random
 from typing import Any
@@ -11,6 +12,8 @@ import numpy as np
 import cute_py.mesh.ranks
 from cute_py.errors import CuteError, RankError
 from cute_py.mesh import BlockCyclic, Partial, Redistribution, Replicate, Shard, ShardedLayout, distribute, redistribute
+from cute_py.mesh.ranks import MeetingPlace
+from cute_py.mesh.watch import Watch
 from tests.mesh.places import random_placement, random_shape, scattered
 from tests.mesh.shared_memory import SharedMemoryTransport, stop
 
@@ -110,6 +113,27 @@ def failing(transport: SharedMemoryTransport, how: str, when: int, lost: int, in
             seen["again"] = again.headline
         return seen
     return {"type": "none"}
+
+
+def meeting(transport: SharedMemoryTransport, times: int, lost: int | None) -> tuple[list[int], int | None, float]:
+    """The counts of all ranks after so many meetings, and which rank was found missing at the last one, and when."""
+    watch = Watch(transport, BOUND)
+    place = MeetingPlace(watch)
+    began = time.monotonic()
+    try:
+        with watch.together():
+            offers = watch.gather(json.dumps(place.offer() if transport.rank == 0 else {}))
+            place.open(json.loads(offers[0]))
+            watch.gather()
+            place.opened()
+            for number in range(times):
+                if transport.rank == lost and number == times - 1:
+                    stop("killed")
+                began = time.monotonic()
+                place.meet()
+    except RankError as problem:
+        return list(place._counts), problem.rank, time.monotonic() - began
+    return list(place._counts), None, 0.0
 
 
 def disagreeing(transport: SharedMemoryTransport, what: str) -> tuple[str, str, list[str]]:

@@ -12,7 +12,7 @@ import pytest
 
 from cute_py.dtypes import DType
 from cute_py.errors import CuteError, RankError
-from cute_py.mesh import peer
+from cute_py.mesh import peer, ranks
 from cute_py.mesh.transport import Transport
 from tests.mesh.conftest import Driver
 from tests.mesh.rank_jobs import plan_of
@@ -108,3 +108,22 @@ def test_memory_without_a_handle_goes_in_messages(api: Driver) -> None:
     assert reports == {
         "messages (rank 0: its memory has no IPC handle: it is of expandable segments, symmetric or a pool's)"
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "instead", "why"),
+    [
+        ("memfd_create", None, "rank 0: making memory for all ranks"),
+        ("pread", lambda file, size, at: bytes(size), "opening the memory of rank 0: it is of another process"),
+    ],
+)
+def test_without_memory_in_common_all_use_messages(
+    api: Driver, monkeypatch: pytest.MonkeyPatch, name: str, instead: Any, why: str
+) -> None:
+    if instead is None:
+        monkeypatch.delattr(ranks.os, name)
+    else:
+        monkeypatch.setattr(ranks.os, name, instead)
+    reports = {one[0] for one in together(2, lambda rank: 0)}
+    assert len(reports) == 1
+    assert why in reports.pop()

@@ -11,6 +11,7 @@ import pytest
 from cute_py.dtypes import as_dtype
 from cute_py.errors import DeviceError
 from cute_py.gpu.arrays import ArrayView
+from cute_py.gpu.kernels.source import ERROR_RECORD
 from cute_py.mesh import Placement, SectionedShard, Shard, StridedShard, Zigzag, distribute, peer, redistribute
 from cute_py.mesh.peer import PeerRedistribution, Pushes
 from cute_py.tensor.arrays import row_major
@@ -32,7 +33,12 @@ class Alone:
 
 
 def ready(
-    source: Placement, destination: Placement, local: Any = "row", sms: int = 16, shape: tuple[int, ...] = SHAPE
+    source: Placement,
+    destination: Placement,
+    local: Any = "row",
+    sms: int = 16,
+    shape: tuple[int, ...] = SHAPE,
+    **how: Any,
 ) -> Pushes:
     sides = distribute(shape, 2, [source]), distribute(shape, 2, [destination], local=local)
     views = []
@@ -44,7 +50,7 @@ def ready(
                 for d, n in shapes.items()
             }
         )
-    made = redistribute(*sides, "bf16").prepare(*views, backend="peer", sms=sms)
+    made = redistribute(*sides, "bf16").prepare(*views, backend="peer", sms=sms, **how)
     assert isinstance(made, PeerRedistribution)
     return made.pushes
 
@@ -57,12 +63,13 @@ def test_a_launch_is_few_calls_whatever_it_moves(api: Driver) -> None:
         made.launch()
         assert api.names() == [
             "cuEventRecord",  # of device 0's stream, which is current
+            "cuStreamWaitEvent",
             "cuEventRecord",
             "cuGraphLaunch",
-            "cuGraphLaunch",
             "cuStreamWaitEvent",
+            "cuGraphLaunch",
         ]
-        assert [current for _, current, *_ in api.calls] == [CONTEXTS[n] for n in (0, 1, 0, 1, 0)]
+        assert [current for _, current, *_ in api.calls] == [CONTEXTS[n] for n in (0, 1, 1, 1, 0, 0)]
         assert api.current == CONTEXTS[0]
         api.current = 555
         made.launch()
@@ -83,25 +90,57 @@ def captures(api: Driver) -> list[list[tuple[Any, ...]]]:
     return found
 
 
-def test_a_graph_for_each_device_that_waits_for_the_other(api: Driver) -> None:
+def test_a_graph_for_each_device_whose_end_is_a_meeting(api: Driver) -> None:
     made = ready(Shard(0), Shard(1))
-    launched = {}
+    assert len(captures(api)) == 2
     for n, inside in enumerate(captures(api)):
-        stream, other = inside[0][2], 1 - n
-        launched[n] = [arguments[0].hStream for name, _, *arguments in inside if name == "cuLaunchKernelEx"]
-        assert sorted(launched[n]) == sorted(made._streams[n, to] for to in (0, 1))
+        stream, beside = made._streams[n, 0], made._streams[n, 1]
+        assert inside[0][2] == stream
         assert {current for _, current, *_ in inside} == {CONTEXTS[n]}
+        launched = [arguments[0].hStream for name, _, *arguments in inside if name == "cuLaunchKernelEx"]
+        assert launched == [stream, beside, stream]
         waits = [tuple(arguments) for name, _, *arguments in inside if name == "cuStreamWaitEvent"]
-        (beside,) = set(launched[n]) - {stream}
-        joined = [(stream, made._ended[other], peer.EXTERNAL)] if n == 1 else []
-        forks = [(beside, made._forked[n], 0), (stream, made._done[n, 1], 0)]
-        assert waits == [(stream, made._begun[other], peer.EXTERNAL), *forks, *joined]
-        name, _, event, *_, flags = inside[-2]
-        assert (name, event, flags) == ("cuEventRecordWithFlags", made._ended[n], peer.EXTERNAL)
-    assert len(launched) == 2
+        assert waits == [(beside, made._forked[n], 0), (stream, made._done[n, 1], 0)]
+        assert [name for name, *_ in inside[-3:]] == ["cuStreamWaitEvent", "cuLaunchKernelEx", "cuStreamEndCapture"]
 
 
-def test_a_stream_that_is_captured_gets_the_kernels(api: Driver) -> None:
+def test_a_meeting_of_the_devices_that_run_copies(api: Driver) -> None:
+    """Each device's counts are in its own memory, and all have the addresses of all."""
+    meeting = ready(Shard(0), Shard(1), seconds=2.0)._meeting
+    assert meeting is not None
+    addresses = [one.address for one in meeting._keep]
+    for me, memory in enumerate(meeting._keep):
+        assert np.frombuffer(bytes(memory.read(32)), np.uint64).tolist() == [0, 0, *addresses]
+        values = meeting._launches[me].parameters.values
+        assert values[:4] == (addresses[me], addresses[me] + 16, me, 2 * peer.CYCLES)
+        assert meeting._launches[me].kernel.source.threads == 2
+    assert ready(Alone(0), Alone(1))._meeting is None
+    meeting.check()
+    content = ERROR_RECORD.pack(1, 0, 5, 0, 0, 0, 0, 0, 77)  # thread 0: the first device
+    meeting._records[1]._buffer.write(content)
+    with pytest.raises(DeviceError, match="device 1: the copies of device 0 had not ended after 77 clock cycles"):
+        meeting.check()
+
+
+def test_devices_that_meet_have_access_to_each_other(api: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Device 1 keeps what it has, and writes nothing to device 0 but its count."""
+    ready(Shard(0), Alone(1))
+    assert [current for name, current, *_ in api.calls if name == "cuCtxEnablePeerAccess"][-2:] == list(CONTEXTS)
+    monkeypatch.setattr(peer, "has_peer_access", lambda device, other: (device.ordinal, other.ordinal) != (1, 0))
+    made = ready(Shard(0), Alone(1))
+    assert made._meeting is None
+    del api.calls[:]
+    made.launch()
+    assert api.names().count("cuLaunchKernelEx") + api.names().count("cuMemcpyAsync") == 2
+    assert api.names().count("cuEventRecord") > 4
+
+
+@pytest.mark.parametrize("blocking", [False, True])
+def test_a_stream_that_is_captured_gets_the_kernels(
+    api: Driver, monkeypatch: pytest.MonkeyPatch, blocking: bool
+) -> None:
+    """And no meeting, whose parts need not run at once there; nor do they where the launches of kernels block."""
+    monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", str(int(blocking)))
     made = ready(Shard(0), Shard(1))
     api.capturing = {7}
     del api.calls[:]
@@ -109,31 +148,42 @@ def test_a_stream_that_is_captured_gets_the_kernels(api: Driver) -> None:
     assert "cuGraphLaunch" not in api.names()
     assert api.names().count("cuLaunchKernelEx") == 4
     waits = [tuple(arguments) for name, _, *arguments in api.calls if name == "cuStreamWaitEvent"]
-    assert {(7, made._begun[1], 0), (8, made._begun[0], 0), (8, made._ended[0], 0), (7, made._ended[1], 0)} <= {*waits}
+    between = [(8, made._begun[0], 0), (7, made._begun[1], 0), (8, made._ended[0], 0), (7, made._ended[1], 0)]
+    assert [one for one in waits if one in between] == between
     api.capturing = set()
     made.launch({0: 7, 1: 8})
-    assert api.names().count("cuGraphLaunch") == 2
+    assert api.names().count("cuGraphLaunch") == 2 * (not blocking)
 
 
 def test_streams_that_are_not_given_are_not_ordered(api: Driver) -> None:
     exchange, one_way = ready(Shard(0), Shard(1)), ready(Alone(0), Alone(1))
+    inner = exchange._runs[1]
+    led = [("cuEventRecord", 7), ("cuGraphLaunch", 7), ("cuStreamWaitEvent", inner), ("cuGraphLaunch", inner)]
+    own = one_way._runs[0]
+    behind = [("cuEventRecord", 7), ("cuStreamWaitEvent", 8)]
     for made, given, expected in (
-        (exchange, {0: 7}, [("cuEventRecord", 7), ("cuGraphLaunch", exchange._runs[1]), ("cuGraphLaunch", 7)]),
+        (exchange, {0: 7}, led),
         (one_way, {0: 7}, [("cuGraphLaunch", 7)]),
-        (one_way, {0: 7, 1: 8}, [("cuEventRecord", 8), ("cuGraphLaunch", 7), ("cuStreamWaitEvent", 8)]),
-        (one_way, {1: 8}, [("cuEventRecord", 8), ("cuGraphLaunch", one_way._runs[0]), ("cuStreamWaitEvent", 8)]),
+        (one_way, 7, [("cuGraphLaunch", 7)]),
+        (one_way, {0: 7, 1: 8}, [("cuEventRecord", 8), ("cuStreamWaitEvent", 7), ("cuGraphLaunch", 7), *behind]),
+        (one_way, {1: 8}, [("cuEventRecord", 8), ("cuStreamWaitEvent", own), ("cuGraphLaunch", own)]),
     ):
-        made.launch(given)
         del api.calls[:]
         made.launch(given)
         place = {"cuEventRecord": 1, "cuGraphLaunch": 1, "cuStreamWaitEvent": 0}
-        assert [(name, rest[place[name]]) for name, _, *rest in api.calls if name in place] == expected
-    made = ready(Alone(0), Alone(1))
-    made.launch({0: 7})
-    begin = len(made._graphs)
-    made.launch(7)
-    assert (begin, len(made._graphs)) == (2, 2), "for both devices' streams, and for one"
-    assert [name for name, *_ in captures(api)[-1] if "Event" in name] == ["cuEventRecord"]
+        done = [(name, rest[place[name]]) for name, _, *rest in api.calls if name in place]
+        assert done[: len(expected)] == expected
+        assert done[len(expected) :] == ([("cuEventRecord", own), ("cuStreamWaitEvent", 8)] if given == {1: 8} else [])
+
+
+def test_a_launch_that_failed_ends_the_meetings(api: Driver) -> None:
+    made = ready(Shard(0), Shard(1))
+    api.fails = "cuGraphLaunch"
+    with pytest.raises(DeviceError, match="CUDA_ERROR_UNKNOWN"):
+        made.launch()
+    api.fails = ""
+    with pytest.raises(DeviceError, match="a launch failed before"):
+        made.launch()
 
 
 def test_what_stays_takes_as_many_multiprocessors_as_take_as_long_as_the_links(api: Driver) -> None:

@@ -72,3 +72,19 @@ def test_all_ranks_refuse_together(tmp_path: Path, what: str, rules: list[str] |
 
 def test_a_rank_that_never_comes_is_found(tmp_path: Path) -> None:
     assert run_ranks(rank_jobs.late, tmp_path, 3) == ["2: rank 2 gave no sign of life"] * 2 + ["absent"]
+
+
+def test_ranks_meet_in_memory_that_they_share(tmp_path: Path) -> None:
+    seen = run_ranks(rank_jobs.meeting, tmp_path, 3, 500, None)
+    assert [counts for counts, _, _ in seen] == [[500] * 3] * 3
+
+
+@pytest.mark.parametrize("lost", [0, 2])
+def test_a_rank_that_does_not_come_to_a_meeting_is_found(tmp_path: Path, lost: int) -> None:
+    seen = run_ranks(rank_jobs.meeting, tmp_path, 3, 5, lost)
+    assert seen[lost] is None
+    for rank in {0, 1, 2} - {lost}:
+        counts, missing, seconds = seen[rank]
+        assert counts == [4 + (r != lost) for r in range(3)]
+        assert missing == lost
+        assert seconds < BOUND + 0.5

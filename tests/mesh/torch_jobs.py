@@ -105,6 +105,16 @@ def data_arrive(rank: int, ranks: int, maps: bool = True) -> tuple[list[str], se
     return wrong, how
 
 
+def expandable(rank: int, ranks: int) -> tuple[bool, str]:
+    """Whether the data of one redistribution arrive, and how they go."""
+    plan, values = plan_of(ranks)
+    goal = tensor_of(np.zeros(plan.destination.local_shape(rank), np.int32))
+    prepared = plan.prepare({rank: tensor_of(scattered(plan.source, values)[rank])}, {rank: goal})
+    prepared.launch()
+    arrived = np.array_equal(goal.cpu().numpy().ravel(), scattered(plan.destination, values)[rank])
+    return arrived, prepared.report()  # type: ignore[attr-defined]
+
+
 def other_types_and_layouts(rank: int, ranks: int) -> list[bool]:
     """bfloat16 sums bit for bit as on the host, a swizzled part, and a group of some of the processes."""
     random = np.random.default_rng(0)

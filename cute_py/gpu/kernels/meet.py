@@ -1,0 +1,47 @@
+"""Devices that meet: a kernel on each of them, none of which ends before all have begun.
+
+What comes before it on one device is then finished, and its writes are there, for what comes behind it on any of them.
+A device counts its meetings, and writes the count into the memory of every other one, which waits for it there.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cute_py.gpu.kernels.source import KernelSource, make_kernel
+
+_BODY: Final = r"""
+extern "C" __global__ void __launch_bounds__(THREADS) meet(
+    volatile u32* counts, volatile u32* const* others, u64 me, u64 cycles, ErrorRecord* record) {
+  const u32 count = counts[me] + 1;
+  __syncthreads();
+  __threadfence_system();
+  others[threadIdx.x][me] = count;
+  const u64 start = clock64();
+  while ((int)(counts[threadIdx.x] - count) < 0) {
+    const u64 waited = clock64() - start;
+    if (waited > cycles) {
+      if (atomicCAS(&record->state, 0u, 2u) == 0u) {
+        record->phase = count; record->thread = threadIdx.x; record->cycles = waited;
+        __threadfence();
+        record->state = 1u;
+      }
+      return;
+    }
+  }
+  __threadfence_system();
+}
+"""
+
+
+def meet(devices: int) -> KernelSource:
+    """A meeting of so many devices: one block, with a thread for each.
+
+    Its parameters: the counts of all devices in this one's memory, 32 bits each; a table of the addresses of those of
+    each device; which of them this one is; clock cycles to wait at most; the record of a wait that took longer, with
+    the number of the missing device as its thread.
+
+    >>> meet(2).parameters
+    ('counts', 'others', 'me', 'cycles', 'record')
+    """
+    return make_kernel("meet", _BODY, {"THREADS": devices}, 0, ("counts", "others", "me", "cycles", "record"))
