@@ -257,6 +257,7 @@ class Pushes:
         self._begun, self._forked, self._ended = [{n: self._new_event(n) for n in self._devices} for _ in range(3)]
         self._done = {key: self._new_event(key[0]) for key in self._copies}
         self._default = dict.fromkeys(self._devices, 0)
+        self._owners = {int(device.context): n for n, device in self._devices.items()}
         self._meeting = Meeting(devices, self._runs, seconds) if self._can_meet() else None
         self._graphs = {n: self._captured(n, stream) for n, stream in self._runs.items()}
         self._calls: dict[tuple[int, tuple[tuple[int, int], ...], bool], list[Call]] = {}
@@ -428,10 +429,10 @@ class Pushes:
         if handle in DEFAULT_STREAMS:
             return dict.fromkeys(self._default, handle)
         context = call("asking for the device of a stream", driver().cuStreamGetCtx, handle)
-        owners = [n for n, device in self._devices.items() if int(device.context) == int(context)]
-        if not owners:
+        owner = self._owners.get(int(context))
+        if owner is None:
             raise InvalidValueError("the stream is of no device of this redistribution", {"devices": [*self._default]})
-        return {owners[0]: handle}
+        return {owner: handle}
 
     def check(self) -> None:
         """Wait for the devices; DeviceError if a kernel failed or a barrier did not complete."""

@@ -123,7 +123,7 @@ class RankRedistribution:
             for device, array in (self._into or {}).items():
                 self._watch.outcome = "the contents of the destinations are undefined"
                 self._elements.flat(self.destinations[device])[...] = self._elements.flat(array)
-            self._elements.settle()
+                self._elements.settle()
 
     def report(self) -> str:
         """How this rank's data go, one transfer a line, or why all ranks use messages."""

@@ -165,17 +165,32 @@ class Alone:
 
 @pytest.mark.parametrize("streams", ["default", "own", "one"])
 @pytest.mark.parametrize(
-    ("source", "destination"),
-    [(Shard(0), Shard(1)), (Shard(0), Alone(1)), (Alone(0), Alone(1)), (Alone(1), Alone(0))],
+    ("source", "destination", "engine"),
+    [
+        (Shard(0), Shard(1), False),
+        (Shard(0), Shard(1), True),
+        (Shard(0), Alone(1), False),
+        (Alone(0), Alone(1), False),
+        (Alone(1), Alone(0), True),
+    ],
 )
 def test_streams_wait_for_the_slower_one(
-    torch: Any, gpus: list[str], streams: str, source: Any, destination: Any
+    torch: Any,
+    gpus: list[str],
+    streams: str,
+    source: Any,
+    destination: Any,
+    engine: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What they held before is read, and what they get afterwards may write to all of the memory."""
+    monkeypatch.setattr(peer, "ENGINE_FROM", 1 if engine else peer.ENGINE_FROM)
     plan = redistribute(distribute((256, 256), 2, [source]), distribute((256, 256), 2, [destination]), "int32")
     parts = {d: torch.zeros(plan.source.local_shape(d), dtype=torch.int32, device=gpus[d]) for d in (0, 1)}
     goal = {d: torch.zeros(plan.destination.local_shape(d), dtype=torch.int32, device=gpus[d]) for d in (0, 1)}
     made = plan.prepare(parts, goal, backend="peer")
+    assert isinstance(made, PeerRedistribution)
+    assert ("engine" in {route.how for route in made.routes}) is engine
     here = {
         d: torch.cuda.default_stream(gpus[d]) if streams == "default" else torch.cuda.Stream(gpus[d]) for d in (0, 1)
     }
@@ -208,7 +223,7 @@ def test_streams_wait_for_the_slower_one(
         for d in ordered:
             torch.cuda.synchronize(d)
             assert torch.equal(seen[d].ravel(), wanted[d]), (number, d)
-    made.check()  # type: ignore[attr-defined]
+    made.check()
 
 
 def test_a_device_that_does_not_come_is_reported(torch: Any, gpus: list[str]) -> None:
