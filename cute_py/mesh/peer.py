@@ -259,6 +259,8 @@ class Pushes:
         self._default = dict.fromkeys(self._devices, 0)
         self._owners = {int(device.context): n for n, device in self._devices.items()}
         self._meeting = Meeting(devices, self._runs, seconds) if self._can_meet() else None
+        self._apart = self._meeting is None and len(self._runs) > 1
+        """Is there no meeting where one is needed? Then copies are enqueued as they are."""
         self._graphs = {n: self._captured(n, stream) for n, stream in self._runs.items()}
         self._calls: dict[tuple[int, tuple[tuple[int, int], ...], bool], list[Call]] = {}
         self._failed = False
@@ -349,12 +351,15 @@ class Pushes:
         """
         if not self._copies:
             return
-        api = driver()
-        given = {} if stream is None else self.handles(stream)
-        own = next((handle for handle in given.values() if handle not in DEFAULT_STREAMS), None)
-        nodes = self._meeting is None and len(self._runs) > 1
-        nodes = nodes or (own is not None and bool(api.cuStreamIsCapturing(own)[1]))
-        key = tuple(given.items())
+        api, nodes = driver(), self._apart
+        key: tuple[tuple[int, int], ...] = ()
+        if stream is not None:
+            given = self.handles(stream)
+            key = tuple(given.items())
+            for handle in given.values():
+                if handle not in DEFAULT_STREAMS:  # if it is captured, all of them are
+                    nodes = nodes or bool(api.cuStreamIsCapturing(handle)[1])
+                    break
         with self._one_launch:
             if self._failed:
                 raise DeviceError("a launch failed before: the devices do not meet any more", hint="prepare it anew")
@@ -424,7 +429,8 @@ class Pushes:
     def handles(self, stream: StreamLike | Mapping[int, StreamLike]) -> dict[int, int]:
         """The stream of each device that has one. InvalidValueError: one of another device."""
         if isinstance(stream, Mapping):
-            return {n: stream_handle(stream[n]) for n in self._default if n in stream}
+            found = {n: stream[n] for n in self._default if n in stream}
+            return {n: one if type(one) is int else stream_handle(one) for n, one in found.items()}
         handle = stream_handle(stream)
         if handle in DEFAULT_STREAMS:
             return dict.fromkeys(self._default, handle)
