@@ -211,12 +211,10 @@ class Meeting:
 
     def check(self) -> None:
         """Wait for the default streams. DeviceError: a device did not come in time."""
-        for n, record in self._records.items():
-            for found in record.read():
-                if found is not None:
-                    missing = self._numbers[found.thread]
-                    late = f"the copies of device {missing} had not ended after {found.cycles} clock cycles"
-                    raise DeviceError(f"device {n}: {late}", {"contents": "of the destinations are undefined"})
+        late = [(n, one) for n, record in self._records.items() for one in record.read() if one is not None]
+        for n, one in late[:1]:
+            what = f"the copies of device {self._numbers[one.thread]} had not ended after {one.cycles} clock cycles"
+            raise DeviceError(f"device {n}: {what}", {"contents": "of the destinations are undefined"})
 
 
 class Pushes:
