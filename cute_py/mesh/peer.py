@@ -438,13 +438,17 @@ class Pushes:
             raise InvalidValueError("the stream is of no device of this redistribution", {"devices": [*self._default]})
         return {owner: handle}
 
-    def check(self) -> None:
-        """Wait for the devices; DeviceError if a kernel failed or a barrier did not complete."""
+    def check(self, stream: int | None = None) -> None:
+        """Wait for the devices, or for the one stream that all was launched on; DeviceError if a kernel failed or a
+        barrier did not complete."""
         for device in self._devices.values():
-            device.synchronize()
+            if stream is None:
+                device.synchronize()
         for key, copies in self._copies.items():
             for one in copies:
-                one.check(self._streams[key])
+                one.check(self._streams[key] if stream is None else stream)
+        if stream is not None:  # what the copy engine moves has no records, the reading of which waits
+            call("waiting for copies", driver().cuStreamSynchronize, stream)
         if self._meeting is not None:
             self._meeting.check()
 

@@ -433,7 +433,8 @@ class MappedRanks:
         """Write to the others, and return when all have written."""
         if self._pushes is not None:
             self._pushes.launch()
-            self._pushes.check()
+            with self._device.current():
+                self._pushes.check(0)
         self.meet()
 
     def opened(self) -> None:
