@@ -10,7 +10,7 @@ A parameter is a type, an integer, or a value of an enumeration; the last ones o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 

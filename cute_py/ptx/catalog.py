@@ -72,7 +72,8 @@ def form(name: str) -> InstructionForm:
     """
     key = _ALIASES.get(expect(name, str, "a name"), name)
     if key not in _BY_NAME:
-        raise InvalidValueError(f"{given(name)} is not an instruction form", known_names(name, sorted(_BY_NAME), _ALIASES))
+        known = known_names(name, sorted(_BY_NAME), _ALIASES)
+        raise InvalidValueError(f"{given(name)} is not an instruction form", known)
     return _BY_NAME[key]
 
 

@@ -157,6 +157,8 @@ def test_the_linear_inverse(layout: ComposedLayout) -> None:
 def test_same_function_is_equality_of_all_offsets(a: ComposedLayout, b: ComposedLayout) -> None:
     assert cute.same_function(a, b) == (table(a) == table(b))
     assert cute.same_function(a, a.inner) == (table(a) == table(a.inner))
+    under_it = ComposedLayout(a.outer, a.offset, b.inner)
+    assert cute.same_function(a, under_it) == (table(a) == table(under_it))
 
 
 @given(swizzled_layouts(), st.data())
