@@ -110,7 +110,7 @@ def known_names(name: object, names: Sequence[str], also: Iterable[str] = ()) ->
         also: more spellings that are accepted, as aliases; named where they are near, and not listed.
 
     >>> known_names("flaot16", ["float16", "float32", "int8"])
-    {'nearest': 'float16, float32', 'known': 'float16, float32, int8'}
+    {'nearest': 'float16', 'known': 'float16, float32, int8'}
     >>> known_names("tensor", ["float16", "int8"])
     {'known': 'float16, int8'}
     """

@@ -66,10 +66,13 @@ def test_two_swizzles_of_different_shifts_are_refused(a: Swizzle, b: Swizzle) ->
         cute.composition(a, b)
 
 
-@given(swizzled_layouts(), st.data())
-def test_a_slice_and_its_offset_give_the_same_elements(layout: ComposedLayout, data: st.DataObject) -> None:
+@given(swizzled_layouts(), st.sampled_from((0, 0, 1, 4, 8, 37)), st.booleans(), st.data())
+def test_a_slice_and_its_offset_give_the_same_elements(
+    layout: ComposedLayout, start: int, static: bool, data: st.DataObject
+) -> None:
     assume(isinstance(layout.shape, tuple))
     coord = data.draw(slices_of(layout.shape))
+    layout = ComposedLayout(layout.outer, Int(start) if static else start, layout.inner)
     kept, offset = cute.slice_and_offset(coord, layout)
     for i in range(int(cute.size(kept))):
         whole = put(coord, cute.idx2crd(i, tuple(int(cute.size(s)) for s in sliced_shape(coord, layout.shape))))

@@ -93,6 +93,16 @@ def test_tiles_keep_the_flag_and_their_place_in_the_pattern(dtype: str, span: st
     assert eval(repr(part), dict(vars(cute))) == part
 
 
+def test_slices_keep_the_swizzle_as_in_cpp() -> None:
+    assert str(FLAGGED(None, Int(0))) == "Sw<3,4,3> o smem_ptr[16b](unset) o (_8):(_64)"
+    assert str(FLAGGED(Int(2), None)) == "Sw<3,4,3> o _128 o (_64):(_1)"
+    assert str(FLAGGED(3, None)) == "Sw<3,4,3> o 192 o (_64):(_1)"
+    kept, offset = cute.slice_and_offset((Int(5), None), FLAGGED)
+    assert offset == 0
+    assert [kept(j) for j in range(64)] == [FLAGGED(5, j) for j in range(64)]
+    assert str(cute.slice_((Int(0), Int(0)), FLAGGED)) == "Sw<3,4,3> o smem_ptr[16b](unset) o ():()"
+
+
 def test_what_is_kept_whole_is_the_layout_itself() -> None:
     assert FLAGGED(None, None) is FLAGGED
     kept, offset = cute.slice_and_offset((None, None), FLAGGED)
