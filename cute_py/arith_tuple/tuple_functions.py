@@ -234,31 +234,35 @@ def _before(a: Tree, b: Tree, step: int) -> bool:
     return len(a) < len(b)
 
 
-def elem_leq(a: Shape, b: Shape) -> bool:
-    """C++'s `!elem_less(b, a)`: true if any element of b is at least a's.
+def _negated(verdict: Int | bool) -> Int | bool:
+    return Int(1 - int(verdict)) if isinstance(verdict, Int) else not verdict
+
+
+def elem_leq(a: Shape, b: Shape) -> Int | bool:
+    """C++'s `!elem_less(b, a)`: true if any element of b is at least a's. Static where all numbers are.
 
     >>> elem_leq((1, 2), (1, 2)), elem_leq((3, 3), (1, 2))
     (True, False)
     """
-    return not elem_less(b, a)
+    return _negated(elem_less(b, a))
 
 
-def elem_gtr(a: Shape, b: Shape) -> bool:
+def elem_gtr(a: Shape, b: Shape) -> Int | bool:
     """Is every element of b less than a's? `elem_less(b, a)`.
 
     >>> elem_gtr((3, 3), (1, 2)), elem_gtr((3, 2), (1, 2))
     (True, False)
     """
-    return bool(elem_less(b, a))
+    return elem_less(b, a)
 
 
-def elem_geq(a: Shape, b: Shape) -> bool:
+def elem_geq(a: Shape, b: Shape) -> Int | bool:
     """C++'s `!elem_less(a, b)`: true if any element of a is at least b's.
 
     >>> elem_geq((3, 0), (1, 2)), elem_geq((0, 0), (1, 2))
     (True, False)
     """
-    return not elem_less(a, b)
+    return _negated(elem_less(a, b))
 
 
 @overload

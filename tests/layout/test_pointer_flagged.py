@@ -40,6 +40,9 @@ def test_layouts_without_a_flag_have_one_function() -> None:
     for layout in (ROWS, ELEMENTS, ComposedLayout(Swizzle(3, 4, 3), Int(0), ROWS)):
         assert np.array_equal(cute.offsets(layout), cute.offsets(layout, of="call"))
         assert cute.as_position_independent_swizzle_layout(layout) is layout
+    assert (
+        cute.as_position_independent_swizzle_layout(ComposedLayout(Swizzle(0, 4, 3), smem_ptr_flag(16), ROWS)) == ROWS
+    )
 
 
 def test_coordinates_undo_either_function() -> None:
