@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import cute_py as cute
 from cute_py import ComposedLayout, Int, Layout, Swizzle
-from cute_py.errors import StaticAssertError
+from cute_py.errors import InvalidTypeError, StaticAssertError
 from cute_py.layout.swizzle import make_swizzle
 from cute_py.testing.strategies import layouts, slices_of
 
@@ -74,6 +74,17 @@ def test_a_swizzle_is_dropped_or_split_where_no_sum_carries(text: str, coord: An
         free = iter(place)
         there = tuple(next(free) if c is None else int(c) for c in coord)
         assert int(found[0](place)) + int(found[1]) == int(layout(there))
+
+
+@pytest.mark.parametrize("product", [cute.blocked_product, cute.raked_product, cute.zipped_product, cute.flat_product])
+def test_products_that_rearrange_modes_refuse_a_swizzled_tiler(product: Any) -> None:
+    block, tiler = Layout((Int(4), Int(4))), cute.composition(Swizzle(1, 0, 2), Int(0), Layout((Int(4), Int(4))))
+    assert str(cute.logical_product(block, tiler)) == "Sw<1,4,2> o _0 o ((_4,_4),(_4,_4)):((_1,_4),(_16,_64))"
+    for one in (block, cute.composition(Swizzle(1, 0, 2), Int(0), block)):
+        with pytest.raises(InvalidTypeError, match="use logical_product"):
+            product(one, tiler)
+    with pytest.raises(InvalidTypeError):
+        product(block, object())
 
 
 def test_a_coordinate_of_underscores_reshapes_the_domain() -> None:
