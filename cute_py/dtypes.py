@@ -15,7 +15,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeGuard
 
-from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, given, known_names
 
 if TYPE_CHECKING:
     import numpy
@@ -115,7 +115,7 @@ _NAMESPACE = re.compile(r"^(torch\.|numpy\.|np\.|cutlass\.|(cute::|cutlass::|cud
 
 _BY_NAME: dict[str, DType] = {name: row for row in DTYPES for name in (row.name, *row.aliases)}
 
-_KNOWN = {"known": ", ".join(row.name for row in DTYPES)}
+_KNOWN = tuple(row.name for row in DTYPES)
 
 
 @functools.cache
@@ -165,7 +165,8 @@ def as_dtype(value: object) -> DType:
     if isinstance(value, str):
         row = _row_named(value)
         if row is None:
-            raise InvalidValueError(f"unknown element type {given(value)}", _KNOWN)
+            facts = known_names(_NAMESPACE.sub("", value, count=1), _KNOWN, _BY_NAME)
+            raise InvalidValueError(f"unknown element type {given(value)}", facts)
         return row
     if value is None:  # which numpy takes for its default, float64
         raise InvalidTypeError("not an element type: None")
@@ -182,7 +183,7 @@ def as_dtype(value: object) -> DType:
         )
     row = _BY_NAME.get(dtype.name)
     if row is None:
-        raise InvalidValueError(f"no GPU element type for numpy dtype {dtype.name!r}", _KNOWN)
+        raise InvalidValueError(f"no GPU element type for numpy dtype {dtype.name!r}", {"known": ", ".join(_KNOWN)})
     return row
 
 

@@ -13,7 +13,7 @@ Catch `CuteError` to catch everything that this library raises on purpose.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Self
 
 SHOWN_BITS: Final = 512
@@ -88,6 +88,34 @@ def given(value: object) -> str:
     except Exception:  # digits beyond Python's limit, or a foreign __repr__
         text = _Shortened().repr(value)
     return shortened(" ".join(text.split("\n")), GIVEN_CHARACTERS)
+
+
+def nearest_names(name: str, names: Iterable[str]) -> list[str]:
+    """At most three names: those that begin with the given one, then those spelled like it.
+
+    >>> nearest_names("SM80_16x8x4", ["SM80_16x8x8_F32", "SM80_16x8x4_F32TF32", "SM80_8x8x4_F64"])[:2]
+    ['SM80_16x8x4_F32TF32', 'SM80_16x8x8_F32']
+    """
+    import difflib
+
+    held = list(names)
+    begun = [one for one in held if name and one.startswith(name)]
+    return list(dict.fromkeys([*begun, *difflib.get_close_matches(name, held, 3, 0.6)]))[:3]
+
+
+def known_names(name: object, names: Sequence[str], also: Iterable[str] = ()) -> dict[str, str]:
+    """Facts of an error about a name that is not known: the names nearest to it, if any is near, then all of them.
+
+    Args:
+        also: more spellings that are accepted, as aliases; named where they are near, and not listed.
+
+    >>> known_names("flaot16", ["float16", "float32", "int8"])
+    {'nearest': 'float16', 'known': 'float16, float32, int8'}
+    >>> known_names("tensor", ["float16", "int8"])
+    {'known': 'float16, int8'}
+    """
+    near = nearest_names(name, dict.fromkeys([*names, *also])) if isinstance(name, str) else []
+    return {**({"nearest": ", ".join(near)} if near else {}), "known": ", ".join(names)}
 
 
 def format_report(headline: str, facts: Mapping[str, object] | None = None, hint: str | None = None) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 from cute_py.argument_checks import expect, expect_integers, is_integer, record
-from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, given, known_names
 from cute_py.moved import renamed
 
 __all__ = ["ARCHITECTURES", "NEWEST_VERSION", "Target", "Targets", "architecture"]
@@ -104,9 +104,7 @@ def architecture(name: str) -> Target:
     """
     expect(name, str, "a name")
     if name not in _BY_NAME:
-        raise InvalidValueError(
-            f"{given(name)} is not a known architecture", {"known": " ".join(row.name for row in ARCHITECTURES)}
-        )
+        raise InvalidValueError(f"{given(name)} is not a known architecture", known_names(name, [*_BY_NAME]))
     return _BY_NAME[name]
 
 

@@ -130,6 +130,24 @@ def test_what_is_no_operand(call: Callable[[], Any], kind: type[CuteError], word
 
 
 @pytest.mark.parametrize(
+    ("call", "nearest"),
+    [
+        (lambda: cute.make_gmem_ptr(0, "flaot16"), "float16, bfloat16, float64"),
+        (lambda: cute.make_gmem_ptr(0, "cutlass::half_tt"), "half_t, half, __half"),
+        (lambda: cute.make_gmem_ptr(0, "bf17"), "bf16"),
+        (lambda: Op("SM90_TMA_STROE"), "SM90_TMA_STORE, SM90_TMA_STORE_IM2COL, SM90_TMA_LOAD"),
+        (lambda: Op("sm90_tma_stroe"), "SM90_TMA_STORE, SM90_TMA_STORE_IM2COL, SM90_TMA_LOAD"),
+        (lambda: cute.tma.ptx("fence.proxy.asinc"), "fence.proxy.async, fence.proxy.alias, fence.proxy.async::generic"),
+        (lambda: cute.copy_atom("UniversalCopy<uint32_t>", arch="sm_91"), "sm_90, sm_89, sm_90a"),
+    ],
+)
+def test_a_misspelled_name_is_answered_by_the_nearest(call: Callable[[], Any], nearest: str) -> None:
+    with pytest.raises(InvalidValueError) as caught:
+        call()
+    assert str(caught.value).split("\n")[1] == f"  nearest : {nearest}"
+
+
+@pytest.mark.parametrize(
     ("text", "first"),
     [
         ("zipped_divide", "zipped_divide(layout, tiler)"),

@@ -201,64 +201,77 @@ def shape_mod(shape: Tree, count: int) -> Tree:
     return transform_leaf(taken, shape)
 
 
-def lex_less(a: Tree, b: Tree) -> bool:
-    """Is a before b, compared mode by mode from the first? A prefix is before the longer tuple.
+def lex_less(a: Tree, b: Tree) -> Int | bool:
+    """Is a before b, compared mode by mode from the first? A prefix is before the longer tuple. Static where the
+    numbers that decide it are.
 
     >>> lex_less((1, 9), (2, 0)), lex_less((1, 2), (1, 2)), lex_less((1,), (1, 0))
     (True, False, True)
     """
-    return _before(a, b, 1)
+    return _verdict(*_before(a, b, 1))
 
 
-def colex_less(a: Tree, b: Tree) -> bool:
-    """Is a before b, compared mode by mode from the last? This is the order of the indices of coordinates.
+def colex_less(a: Tree, b: Tree) -> Int | bool:
+    """Is a before b, compared mode by mode from the last? This is the order of the indices of coordinates. Static where
+    the numbers that decide it are.
 
     >>> colex_less((1, 9), (2, 0)), colex_less((2, 0), (1, 9))
     (False, True)
     """
-    return _before(a, b, -1)
+    return _verdict(*_before(a, b, -1))
 
 
-def _before(a: Tree, b: Tree, step: int) -> bool:
+def _verdict(static: bool, true: bool) -> Int | bool:
+    return Int(int(true)) if static else true
+
+
+def _before(a: Tree, b: Tree, step: int) -> tuple[bool, bool]:
+    """(is it known at compile time?, is a before b?)"""
     check_depth(a)
     check_depth(b)
     if not isinstance(a, tuple) and not isinstance(b, tuple):
-        return expect_integer(a, "an integer to compare") < expect_integer(b, "an integer to compare")
+        less = expect_integer(a, "an integer to compare") < expect_integer(b, "an integer to compare")
+        return isinstance(a, Int) and isinstance(b, Int), less
     if not (isinstance(a, tuple) and isinstance(b, tuple)):
         raise InvalidTypeError("a tuple is compared with a tuple", {"a": given(a), "b": given(b)})
+    known = True
     for x, y in zip(a[::step], b[::step], strict=False):
-        if _before(x, y, step):
-            return True
-        if _before(y, x, step):
-            return False
-    return len(a) < len(b)
+        static, less = _before(x, y, step)
+        known = known and static
+        if less or _before(y, x, step)[1]:
+            return known, less
+    return known, len(a) < len(b)
 
 
-def elem_leq(a: Shape, b: Shape) -> bool:
-    """C++'s `!elem_less(b, a)`: true if any element of b is at least a's.
+def _negated(verdict: Int | bool) -> Int | bool:
+    return _verdict(isinstance(verdict, Int), not verdict)
+
+
+def elem_leq(a: Shape, b: Shape) -> Int | bool:
+    """C++'s `!elem_less(b, a)`: true if any element of b is at least a's. Static where all numbers are.
 
     >>> elem_leq((1, 2), (1, 2)), elem_leq((3, 3), (1, 2))
     (True, False)
     """
-    return not elem_less(b, a)
+    return _negated(elem_less(b, a))
 
 
-def elem_gtr(a: Shape, b: Shape) -> bool:
+def elem_gtr(a: Shape, b: Shape) -> Int | bool:
     """Is every element of b less than a's? `elem_less(b, a)`.
 
     >>> elem_gtr((3, 3), (1, 2)), elem_gtr((3, 2), (1, 2))
     (True, False)
     """
-    return bool(elem_less(b, a))
+    return elem_less(b, a)
 
 
-def elem_geq(a: Shape, b: Shape) -> bool:
+def elem_geq(a: Shape, b: Shape) -> Int | bool:
     """C++'s `!elem_less(a, b)`: true if any element of a is at least b's.
 
     >>> elem_geq((3, 0), (1, 2)), elem_geq((0, 0), (1, 2))
     (True, False)
     """
-    return not elem_less(a, b)
+    return _negated(elem_less(a, b))
 
 
 @overload

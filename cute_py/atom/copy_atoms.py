@@ -32,13 +32,12 @@ from cute_py.atom.template_name import (
     OperationRows,
     Parameter,
     expect_target,
-    nearest_names,
     split_template,
     static_assert,
     written,
 )
 from cute_py.dtypes import DType
-from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, given, nearest_names
 from cute_py.layout import Layout
 
 _WARP: Final = static_layout(32, 1)

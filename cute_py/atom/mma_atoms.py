@@ -20,8 +20,8 @@ from cute_py.atom.mma_atom import MmaAtom, MmaOperation
 from cute_py.atom.mma_register_atoms import register_operations
 from cute_py.atom.mma_tensor_memory_atoms import WITHOUT_TRAITS, tensor_memory_operations
 from cute_py.atom.mma_warpgroup_atoms import warpgroup_operations
-from cute_py.atom.template_name import OperationRows, bind, expect_target, nearest_names, split_template
-from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
+from cute_py.atom.template_name import OperationRows, bind, expect_target, split_template
+from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given, nearest_names
 
 _OUTER: Final = re.compile(r"^(::)?cute::")
 

@@ -9,9 +9,8 @@ A parameter is a type, an integer, or a value of an enumeration; the last ones o
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, Protocol, TypeAlias, TypeVar
 
@@ -264,14 +263,3 @@ def expect_target(row: AtomRow, arch: str | None) -> None:
     if not any(t.number >= first if wanted is None else wanted.has(t) for t in targets):
         has = f"sm_{first} or newer" if wanted is None else wanted.value
         raise InvalidValueError(f"{arch} lacks {row.name}", {"instruction": row.ptx, "has it": has})
-
-
-def nearest_names(name: str, names: Iterable[str]) -> list[str]:
-    """At most three names: those that begin with the given one, then those spelled like it.
-
-    >>> nearest_names("SM80_16x8x4", ["SM80_16x8x8_F32", "SM80_16x8x4_F32TF32", "SM80_8x8x4_F64"])[:2]
-    ['SM80_16x8x4_F32TF32', 'SM80_16x8x8_F32']
-    """
-    held = list(names)
-    begun = [one for one in held if name and one.startswith(name)]
-    return list(dict.fromkeys([*begun, *difflib.get_close_matches(name, held, 3, 0.6)]))[:3]

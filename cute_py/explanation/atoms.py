@@ -12,11 +12,10 @@ from cute_py.atom.element_types import ElementType, type_text
 from cute_py.atom.evidence import evidence_of
 from cute_py.atom.mma_atom import OPERANDS, MmaAtom
 from cute_py.atom.mma_atoms import MMA_ATOMS, mma_atom
-from cute_py.atom.template_name import nearest_names
 from cute_py.atom.tiled_copy import ThrCopy, TiledCopy
 from cute_py.atom.tiled_mma import ThrMma, TiledMma
 from cute_py.dtypes import DTypeLike, as_dtype
-from cute_py.errors import InvalidValueError, counted, given
+from cute_py.errors import InvalidValueError, counted, given, nearest_names
 from cute_py.layout import Layout, product_each, size
 
 _ATOM_NAME: Final = re.compile(

@@ -107,12 +107,16 @@ class ComposedLayout(Immutable):
 
     def slice_and_offset(self, coord: Coordinate) -> Sliced:
         """(sliced layout, offset to be added outside)."""
-        if has_underscore(coord) and all_underscore(coord):  # as in C++: the layout itself, with its flag
+        whole = has_underscore(coord) and all_underscore(coord)
+        if whole and not isinstance(self.inner, (Layout, ComposedLayout)):
             return self, Int(0)
-        hook = getattr(self.outer, "_slice_composed", None)
+        unset = hasattr(self.offset, "bits")  # C++'s smem_ptr_flag_bits
+        hook = None if whole or unset else getattr(self.outer, "_slice_composed", None)
         if hook is not None and isinstance(self.inner, Layout):
             return hook(coord, self._offset, self.inner)  # type: ignore[no-any-return]
         kept, offset = slice_parts(coord, self.inner)
+        if whole or (unset and isinstance(offset, Int) and offset == 0):
+            return self if kept == self.inner else self.with_domain(kept), Int(0)
         return ComposedLayout(self.outer, self.offset + offset, kept), Int(0)
 
     def domain_offset(self, coord: Coordinate) -> tuple[ComposedLayout, int]:

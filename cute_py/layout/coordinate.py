@@ -105,8 +105,10 @@ def slice_(coord: Coordinate, layout: LayoutLike | Tree) -> LayoutLike | Tree:
     (_4,_3):(_1,_8)
     """
     check_depth(coord)
-    if isinstance(layout, (Layout, ComposedLayout)):
-        return slice_parts(coord, layout)[0]
+    if isinstance(layout, Layout):
+        return layout._sliced(coord)
+    if isinstance(layout, ComposedLayout):
+        return layout.slice_and_offset(coord)[0]
     if isinstance(layout, (tuple, int)):
         return slice_tree(coord, layout)
     if not hasattr(layout, "with_domain"):

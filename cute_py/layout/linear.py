@@ -14,18 +14,19 @@ import functools
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Final, TypeGuard
 
 from cute_py.argument_checks import expect, expect_integer, expect_integers, wrong_type
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError, given
 from cute_py.layout.arguments import IntCoordinate, LayoutLike, Tree
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composed import ComposedLayout, OffsetFunction
-from cute_py.layout.layout import Layout, has_numbers, make
+from cute_py.layout.layout import Layout, coprofile_of, has_numbers, make
 from cute_py.layout.leaf import Int, to_internal, tree_text, value_of
-from cute_py.layout.offsets import Offsets, offsets
+from cute_py.layout.offsets import MAX_ELEMENTS, domain_size, has_module_strides, integer_axes, offsets
+from cute_py.layout.recast import memory_layout
 from cute_py.layout.swizzle import Swizzle
-from cute_py.layout.trees import leaves, map_leaves, modes
+from cute_py.layout.trees import leaves, map_leaves
 
 if TYPE_CHECKING:
     import numpy
@@ -255,8 +256,13 @@ def _composed_view(layout: ComposedLayout) -> LinearLayout | str:
 def same_function(a: LayoutLike, b: LayoutLike) -> bool:
     """Do two layouts give the same offset for every integer coordinate of the same domain size?
 
-    Exact. Plain layouts by their normal form (coalesced, in time of the rank), F2-linear ones by their columns, all
-    others by arrays. Shapes may differ in profile; static and run-time numbers count alike.
+    Exact. Plain layouts by their normal form (coalesced, in time of the rank; basis strides axis by axis), so those
+    under the same swizzle; F2-linear ones by their columns; all others by arrays, up to the first difference. Shapes
+    may differ in profile; static and run-time numbers count alike.
+
+    Raises:
+        InvalidTypeError: a symbol. InvalidValueError: the first 2**28 offsets of two layouts are equal, there are more,
+            and none of these rules decides.
 
     >>> same_function(Layout((2, 4), (1, 2)), Layout(8))
     True
@@ -264,15 +270,28 @@ def same_function(a: LayoutLike, b: LayoutLike) -> bool:
     >>> same_function(ComposedLayout(sw, Int(0), Layout(16)), Layout(16))
     False
     """
-    import numpy as np
+    a, b = (memory_layout(thing, "call") for thing in (a, b))
+    decided = _by_algebra(a, b)
+    return _by_arrays(a, b) if decided is None else decided
 
-    if isinstance(a, Layout) and isinstance(b, Layout) and has_numbers(a) and has_numbers(b):
-        return _normal(a) == _normal(b)
+
+def _by_algebra(a: LayoutLike, b: LayoutLike) -> bool | None:
+    """What normal forms and columns say; None where they say nothing."""
+    if isinstance(a, Layout) and isinstance(b, Layout):
+        if has_numbers(a) and has_numbers(b):
+            return _normal(a) == _normal(b)
+        if has_module_strides(a) or has_module_strides(b) or coprofile_of(a._stride) != coprofile_of(b._stride):
+            return None
+        return [_merged(*axis) for axis in integer_axes(a)] == [_merged(*axis) for axis in integer_axes(b)]
+    if isinstance(a, ComposedLayout) and isinstance(b, ComposedLayout) and (a.outer, a.offset) == (b.outer, b.offset):
+        inner = _by_algebra(a.inner, b.inner)
+        # A swizzle gives two offsets two places, so that it keeps every difference.
+        if inner or (inner is not None and isinstance(a.outer, Swizzle)):
+            return inner
     x, y = (_view(t) if _of_numbers(t) else None for t in (a, b))
     if isinstance(x, LinearLayout) and isinstance(y, LinearLayout):
         return (x.columns, x.origin) == (y.columns, y.origin)
-    from_a, from_b = (_evaluated(t) for t in (a, b))
-    return from_a.shape == from_b.shape and bool(np.array_equal(from_a, from_b))
+    return None
 
 
 def _of_numbers(thing: LayoutLike) -> TypeGuard[Layout | ComposedLayout]:
@@ -282,13 +301,29 @@ def _of_numbers(thing: LayoutLike) -> TypeGuard[Layout | ComposedLayout]:
 
 
 def _normal(layout: Layout) -> tuple[Tree, Tree]:
-    shape, stride = (map_leaves(value_of, tree) for tree in (layout._shape, layout._stride))
+    return _merged(*(map_leaves(value_of, tree) for tree in (layout._shape, layout._stride)))
+
+
+def _merged(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
     return (0, 0) if 0 in leaves(shape) else coalesced(shape, stride)
 
 
-def _evaluated(layout: LayoutLike) -> Offsets:
+PIECE: Final = MAX_ELEMENTS // 256
+"""Offsets that are compared at a time."""
+
+
+def _by_arrays(a: LayoutLike, b: LayoutLike) -> bool:
     import numpy as np
 
-    table = offsets(layout, of="call")
-    rank = len(modes(layout.shape))
-    return np.moveaxis(table, range(rank), range(rank - 1, -1, -1)).reshape(-1, *table.shape[rank:])
+    count = domain_size(a)
+    if count != domain_size(b):
+        return False
+    for start in range(0, count, PIECE):
+        if start >= MAX_ELEMENTS:
+            text = f"the first {start} offsets are equal; of {count} at most {MAX_ELEMENTS} are compared"
+            raise InvalidValueError(text, {"a": a, "b": b})
+        coords = np.arange(start, min(start + PIECE, count))
+        from_a, from_b = (offsets(t, coords, of="call") for t in (a, b))
+        if from_a.shape != from_b.shape or not np.array_equal(from_a, from_b):
+            return False
+    return True

@@ -28,6 +28,7 @@ from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError
 from cute_py.layout.arguments import Coordinate, LayoutLike, Leaf, Tree
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composed import ComposedLayout, slice_parts
+from cute_py.layout.composition import composition
 from cute_py.layout.int_tuple import ceil_div_leaf, product_of
 from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, domain_of, make
@@ -296,7 +297,7 @@ def as_position_independent_swizzle_layout(layout: OneLayout) -> OneLayout:
     if not is_flagged(layout):
         return layout
     flag = layout.offset
-    return ComposedLayout(recast_layout(layout.outer, BYTE, flag.bits), Int(int(flag)), layout.inner)  # type: ignore[return-value]
+    return composition(recast_layout(layout.outer, BYTE, flag.bits), Int(int(flag)), layout.inner)  # type: ignore[no-any-return]
 
 
 def memory_layout(thing: LayoutLike, of: str = "memory") -> Layout | ComposedLayout:

@@ -18,6 +18,7 @@ and run-time bits, which C++ prints as `M_0|(8&8)=8`, is a plain int here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, SupportsIndex, overload
 
 from cute_py.argument_checks import check_magnitude, expect_integer, is_integer, wrong_type
@@ -97,11 +98,47 @@ def _slices_to_layout(swizzle: Swizzle, anti: Layout, only: Layout, sliced: Layo
     return not active & ~swizzle.of(active)
 
 
+def _most(modes: Sequence[tuple[int, int]], bits: int) -> int:
+    """A bound of what modes of positive strides add up to in the lowest `bits` bits."""
+    field = 1 << bits
+    return sum(min((s - 1) * d, field - min(d & -d, field)) for s, d in modes)
+
+
+def _adds_by_fields(swizzle: Swizzle, value: int, passed: int, sliced: Layout, decays: bool) -> bool:
+    """Does the swizzle see the bits of `value` and of `sliced` as if they were alone?
+
+    So C++ slices: what the swizzle can see of the fixed modes is `value`, the rest is `passed` by it. It does not look
+    for a sum that carries from one bit field to the next, where the slice would be another function. Sufficient; short
+    of necessary only for bits that meet without effect.
+    """
+    known = zip(*([value_of(x) for x in leaves(tree)] for tree in (sliced._shape, sliced._stride)), strict=True)
+    moving = [(s, d) for s, d in known if s > 1 and d]
+    if any(type(x) is not int or x < 0 for x in (value, passed, *(x for mode in moving for x in mode))):
+        return False
+    low, bits, span, yyy = swizzle.base, swizzle.bits, abs(swizzle.shift), swizzle.yyy_mask
+
+    def fits(edge: int, numbers: Sequence[int]) -> bool:
+        return sum(n % (1 << edge) for n in numbers) + _most(moving, edge) < 1 << edge
+
+    if not decays:  # what is passed must not carry into a swizzled field
+        return all(
+            fits(edge, (value, passed))
+            for edge, start in ((low, 0), (low + span, low + bits))
+            if passed % (1 << edge) >> start
+        )
+    reached = [value, passed, *((1 << ((s - 1) * d).bit_length()) - (d & -d) for s, d in moving)]
+    if not any(one & yyy for one in reached) and (not yyy or fits((yyy & -yyy).bit_length() - 1, (value, passed))):
+        return True  # no Y bit is ever set: the swizzle does nothing
+    taken = 0
+    for one in reached:
+        if taken & one & (yyy | swizzle.zzz_mask):
+            return False
+        taken |= one
+    return all(fits(edge, (value, passed)) for edge in (low, low + bits, low + span, low + span + bits))
+
+
 def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Integer, inner: Layout) -> Sliced:
     """(sliced layout, public offset) of `swizzle o offset o inner` at a coordinate with `_`; `offset` is internal."""
-    if swizzle.bits == 0:
-        kept, left = slice_parts(coord, inner)
-        return ComposedLayout(swizzle, to_public(plus(offset, to_internal(left))), kept), Int(0)
     b, m, span = swizzle.bits, swizzle.base, abs(swizzle.shift)
     one, low, between, high, top = _field_strides(b, m, span)
     anti = _projection(b, m, span, (one, 0, between, 0, top))
@@ -121,7 +158,13 @@ def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Integer, inner: 
             raise StaticAssertError("Requires pow2 shape*stride.", {"mode": f"_{s}:_{d}", "swizzle": swizzle})
     passed = crd2idx_of(fixed, anti_layout._shape, anti_layout._stride)
     value, mask = _mixed_offset(only_layout, fixed)
-    value ^= int(value_of(offset))
+    start = as_python_int(offset)
+    active = active_bits(swizzle, sliced)
+    decays = not active & ~swizzle.of(active)
+    if value & start or not _adds_by_fields(swizzle, value ^ start, as_python_int(passed), sliced, decays):
+        kept, left = slice_parts(coord, inner)
+        return ComposedLayout(swizzle, to_public(plus(offset, to_internal(left))), kept), Int(0)
+    value ^= start
     if type(offset) is Dynamic:
         mask = ~0
 
@@ -129,8 +172,7 @@ def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Integer, inner: 
         """Static where no run-time bit decides it."""
         return Dynamic(bit_value) if mask & bits else bit_value
 
-    active = active_bits(swizzle, sliced)
-    if active & ~swizzle.of(active):
+    if not decays:
         return ComposedLayout(swizzle, to_public(known(value, ~0)), sliced), to_public(passed)
 
     z, y = (low, high) if swizzle.shift > 0 else (high, low)

@@ -353,7 +353,12 @@ def flat_product(block: Layout, tiler: Tiler) -> Layout:
 
 def _interleaved(block: Layout, tiler: LayoutLike, first: int) -> Layout:
     """Mode i joins mode i of the two halves of the logical product at one rank, half number `first` first."""
-    tiler = domain_of(tiler)
+    tiles = getattr(tiler, "layout", tiler)
+    tiler = domain_of(tiles)
+    if tiles is not tiler:
+        raise InvalidTypeError(
+            "modes of a composed tiler are not joined with a block's; use logical_product", {"tiler": tiles}
+        )
     mine, other = rank_of(block.shape), rank_of(tiler.shape)
     block = append(block, None, other) if mine < other else block
     tiler = append(tiler, None, mine) if other < mine else tiler

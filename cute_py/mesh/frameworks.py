@@ -42,8 +42,9 @@ def from_partition_spec(
     for i, entry in enumerate(entries):
         axes = () if entry is None else (entry,) if isinstance(entry, str) else expect_items(entry, f"spec[{i}]")
         for axis in axes:
-            if axis not in names or axis in used:
-                why = "is named twice" if axis in used else "is no axis of the mesh"
+            known = isinstance(axis, str) and axis in names
+            if not known or axis in used:
+                why = "is named twice" if known else "is no axis of the mesh"
                 raise InvalidValueError(f"spec[{i}]: {given(axis)} {why}", {"axis_names": tuple(names)})
             used.add(axis)
         of_dimension.append([names.index(axis) for axis in axes])

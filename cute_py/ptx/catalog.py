@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cute_py.argument_checks import expect
-from cute_py.errors import InvalidValueError, given
+from cute_py.errors import InvalidValueError, given, known_names
 from cute_py.ptx.forms_barrier import FENCE_FORMS, MBARRIER_FORMS
 from cute_py.ptx.forms_copy import BULK_FORMS, LEGACY_FORMS, TENSOR_FORMS
 from cute_py.ptx.forms_sync import CACHE_FORMS, SYNC_FORMS, WARPGROUP_FORMS
@@ -72,7 +72,8 @@ def form(name: str) -> InstructionForm:
     """
     key = _ALIASES.get(expect(name, str, "a name"), name)
     if key not in _BY_NAME:
-        raise InvalidValueError(f"{given(name)} is not an instruction form", {"forms": " ".join(sorted(_BY_NAME))})
+        known = known_names(name, sorted(_BY_NAME), _ALIASES)
+        raise InvalidValueError(f"{given(name)} is not an instruction form", known)
     return _BY_NAME[key]
 
 

@@ -207,7 +207,8 @@ class InstructionForm:
 
     def expected(self, chosen: Mapping[str, str]) -> tuple[Operand, ...]:
         """The operands that these modifiers call for, optional ones included."""
-        expect(chosen, dict, "the modifiers")
+        for modifier in expect(chosen, dict, "the modifiers").values():
+            expect(modifier, str, "a modifier")
         return tuple(operand for operand in self.operands if holds(operand.condition, chosen))
 
 

@@ -190,7 +190,7 @@ REFUSED: list[Refusal] = [
     ("header", lambda: cute.format_tensor(counted(2), header="x"), InvalidTypeError, "header must be a bool"),  # type: ignore[arg-type]
     ("color", lambda: cute.format_latex(Layout(4), 3), InvalidTypeError, "color must be a function"),  # type: ignore[arg-type]
     ("color of pairs", lambda: cute.format_latex_tv(TV, (2, 4), 3), InvalidTypeError, "color must be a function"),  # type: ignore[arg-type]
-    ("text", lambda: cute.text(nested_list(3000)), InvalidTypeError, "list has no text"),
+    ("text", lambda: cute.text(nested_list(100_000)), InvalidTypeError, "list has no text"),
 ]  # fmt: skip
 
 

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.calls import arena, surface
+from tests.calls import arena, descriptors, surface
 from tests.calls.call import Call, Entry
 from tests.calls.mutations import JUNK, mutated
 from tests.calls.namespace import names
 from tests.calls.outcome import is_refusal
 from tests.calls.registry import EXCEPTIONS, registry
+from tests.calls.text import Maker
 
 ROOT = Path(__file__).parents[2]
 
@@ -40,6 +41,11 @@ def test_no_call_is_of_another_name() -> None:
     public = set(surface.public_names())
     assert not [name for name in registry() if name not in public and not name.endswith(".__eq__")]
     assert not [name for name in EXCEPTIONS if name not in public]
+
+
+def test_strides_of_the_maps_fit_their_field() -> None:
+    made = (descriptors.numbers(Maker(random.Random(seed)))[3] for seed in range(20_000))
+    assert max(max(strides, default=0) for strides in made) < 1 << 40
 
 
 @pytest.fixture

@@ -108,7 +108,7 @@ def test_a_tile_without_a_box_is_refused_with_tiles_that_work(capsys: pytest.Cap
         ("pipe.npy", "not a plain file"),
         ("y.txt", "unknown file type .txt"),
         ("", "unknown file type (none)"),
-        ("a\0.npy", "embedded null byte"),
+        ("a\0.npy", "embedded null"),
         ("y" * 300 + ".npy", "File name too long"),
     ],
     ids=lambda value: value[:10].replace("\0", "0"),

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import cute_py as cute
-from cute_py import ComposedLayout, Layout
+from cute_py import ComposedLayout, E, Layout
 from cute_py.errors import LayoutError
 from cute_py.testing.strategies import coordinates_of, flat, layouts, shapes, swizzled_layouts, table
 
@@ -98,6 +98,21 @@ def test_analysis_is_what_counting_says(a: Layout, b: Layout, shift: int) -> Non
 @given(ANY, ANY)
 def test_same_function_is_equality_of_all_offsets(a: Layout, b: Layout) -> None:
     assert cute.same_function(a, b) == (table(a) == table(b))
+    assert cute.same_function(a, cute.coalesce(a))
+
+
+MODES_OF_TWO_AXES = st.lists(
+    st.tuples(st.sampled_from((1, 2, 3, 4)), st.integers(-1, 3), st.integers(0, 1)), min_size=1, max_size=4
+)
+
+
+@given(MODES_OF_TWO_AXES, MODES_OF_TWO_AXES)
+def test_same_function_of_basis_strides_is_equality_of_all_coordinates(
+    x: list[tuple[int, int, int]], y: list[tuple[int, int, int]]
+) -> None:
+    a, b = (Layout(tuple(s for s, _, _ in one), tuple(n * E(axis) for _, n, axis in one)) for one in (x, y))
+    from_a, from_b = (cute.offsets(one).reshape(-1, cute.offsets(one).shape[-1], order="F") for one in (a, b))
+    assert cute.same_function(a, b) == (from_a.shape == from_b.shape and (from_a == from_b).all())
     assert cute.same_function(a, cute.coalesce(a))
 
 

@@ -66,10 +66,13 @@ def test_two_swizzles_of_different_shifts_are_refused(a: Swizzle, b: Swizzle) ->
         cute.composition(a, b)
 
 
-@given(swizzled_layouts(), st.data())
-def test_a_slice_and_its_offset_give_the_same_elements(layout: ComposedLayout, data: st.DataObject) -> None:
+@given(swizzled_layouts(), st.sampled_from((0, 0, 1, 4, 8, 37)), st.booleans(), st.data())
+def test_a_slice_and_its_offset_give_the_same_elements(
+    layout: ComposedLayout, start: int, static: bool, data: st.DataObject
+) -> None:
     assume(isinstance(layout.shape, tuple))
     coord = data.draw(slices_of(layout.shape))
+    layout = ComposedLayout(layout.outer, Int(start) if static else start, layout.inner)
     kept, offset = cute.slice_and_offset(coord, layout)
     for i in range(int(cute.size(kept))):
         whole = put(coord, cute.idx2crd(i, tuple(int(cute.size(s)) for s in sliced_shape(coord, layout.shape))))
@@ -157,6 +160,8 @@ def test_the_linear_inverse(layout: ComposedLayout) -> None:
 def test_same_function_is_equality_of_all_offsets(a: ComposedLayout, b: ComposedLayout) -> None:
     assert cute.same_function(a, b) == (table(a) == table(b))
     assert cute.same_function(a, a.inner) == (table(a) == table(a.inner))
+    under_it = ComposedLayout(a.outer, a.offset, b.inner)
+    assert cute.same_function(a, under_it) == (table(a) == table(under_it))
 
 
 @given(swizzled_layouts(), st.data())

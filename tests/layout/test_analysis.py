@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
 import re
 from typing import Any
@@ -94,6 +95,24 @@ def test_huge_layouts_are_decided_by_their_strides() -> None:
     assert not cute.is_injective(Layout((2**40, 2**30), (2**29, 1)))
     assert cute.footprint(HUGE).distinct == 2**70
     assert cute.same_function(HUGE, Layout((2**20, 2**20, 2**30), (2**30, 2**50, 1)))
+    square = (3**30, 3**30)
+    assert cute.same_function(cute.make_identity_layout(square), Layout(square, (E(0), E(1))))
+    assert not cute.same_function(cute.make_identity_layout(square), Layout(square, (E(1), E(0))))
+    sw, odd = Swizzle(3, 4, 3), Layout((3**30, 5))
+    assert cute.same_function(ComposedLayout(sw, 7, odd), ComposedLayout(sw, 7, cute.coalesce(odd)))
+    assert not cute.same_function(ComposedLayout(sw, 7, odd), ComposedLayout(sw, 7, Layout((3**30, 5), (5, 1))))
+    assert not cute.same_function(ComposedLayout(sw, 7, odd), ComposedLayout(sw, 8, odd))
+    assert not cute.same_function(ComposedLayout(sw, 0, odd), odd)
+
+
+def test_what_only_arrays_can_tell_is_compared_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = importlib.import_module("cute_py.layout.linear")
+    monkeypatch.setattr(module, "MAX_ELEMENTS", 4)
+    monkeypatch.setattr(module, "PIECE", 2)
+    without_effect = ComposedLayout(Swizzle(1, 0, 3), 0, Layout(12))
+    with pytest.raises(InvalidValueError, match="the first 4 offsets are equal; of 12 at most 4 are compared"):
+        cute.same_function(without_effect, Layout(12))
+    assert not cute.same_function(ComposedLayout(Swizzle(1, 0, 1), 0, Layout(12)), Layout(12))
     assert not cute.overlaps(HUGE, HUGE, shift=2**70)
     assert not cute.overlaps(Layout(2**40, 4), Layout(2**40, 6), shift=1)
     assert cute.coordinates(HUGE, [2**30 + 7]).tolist() == [[1, 7]]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import cute_py as cute
 from cute_py import E, Int, Layout
+from cute_py.errors import LayoutError
 
 
 def coordinate(value: Any, axes: int) -> tuple[int, ...]:
@@ -84,6 +85,13 @@ def test_a_layout_and_its_complement_fill_the_box(a: Layout) -> None:
     points = {coordinate(whole(i), axes) for i in range(int(cute.size(whole)))}
     assert points >= {coordinate(a(i), axes) for i in range(int(cute.size(a)))}
     assert len(points) == int(cute.size(a)) * int(cute.size(rest))
+
+
+def test_a_slice_needs_no_offset_of_strides_that_do_not_add() -> None:
+    layout = Layout((Int(4), Int(3), Int(2)), (E(2, 0), E(2), E(1)))
+    assert str(cute.slice_((2, 1, None), layout)) == "(_2):(_1@1)"
+    with pytest.raises(LayoutError):
+        cute.slice_and_offset((2, 1, None), layout)
 
 
 def test_the_number_of_a_mode_has_a_bound() -> None:

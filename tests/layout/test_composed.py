@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import cute_py as cute
 from cute_py import ComposedLayout, Int, Layout, Swizzle
-from cute_py.errors import StaticAssertError
+from cute_py.errors import InvalidTypeError, StaticAssertError
 from cute_py.layout.swizzle import make_swizzle
 from cute_py.testing.strategies import layouts, slices_of
 
@@ -48,6 +48,49 @@ def test_a_slice_of_a_composition_of_layouts_has_its_elements(
         free = iter(cute.idx2crd(k, sizes))
         there = tuple(int(next(free)) if c is None else c for c in coord)
         assert int(kept(k)) == int(whole(there)) == int(outer(start + int(inner(there))))
+
+
+@pytest.mark.parametrize(
+    ("text", "coord", "kept", "offset"),
+    [  # as C++ prints them, where its slice is the same function
+        ("Sw<0,2,1> o _0 o (_4,_1):(_1,_1)", (None, Int(0)), "(_4):(_1)", "_0"),
+        ("Sw<0,2,-3> o _3 o (_8,_16):(_1,_8)", (2, None), "(_16):(_8)", "5"),
+        ("Sw<1,2,3> o _8 o (_16,_16):(_1,_8192)", (None, Int(1)), "(_16):(_1)", "_8200"),
+        ("Sw<1,2,3> o _8 o (_64,_16):(_1,_8192)", (None, Int(1)), "Sw<1,2,3> o _8 o (_64):(_1)", "_8192"),
+        ("Sw<1,0,4> o _3 o (_4,_8,_8):(_0,_1,_0)", (None, None, 0), "(_4,_8):(_0,_1)", "_3"),
+        # as they must be, where the offset carries and C++'s is another one
+        ("Sw<2,0,3> o _4 o (_8,_4,_2):(_8,_2,_1)", (1, None, None), "Sw<2,0,3> o 12 o (_4,_2):(_2,_1)", "_0"),
+        ("Sw<3,4,-3> o _4 o (_2,_4):(_8,_2)", (None, Int(2)), "Sw<3,4,-3> o _8 o (_2):(_8)", "_0"),
+        ("Sw<1,1,3> o _1 o (_8,_8):(_1,_8)", (Int(5), None), "Sw<1,1,3> o _6 o (_8):(_8)", "_0"),
+        ("Sw<1,1,3> o _3 o (_16,_8):(_8,_1)", (None, Int(1)), "Sw<1,1,3> o _4 o (_16):(_8)", "_0"),
+    ],
+)
+def test_a_swizzle_is_dropped_or_split_where_no_sum_carries(text: str, coord: Any, kept: str, offset: str) -> None:
+    layout: Any = cute.parse(text)
+    found = cute.slice_and_offset(coord, layout)
+    assert [str(part) for part in found] == [kept, offset]
+    sizes = [int(cute.size(s)) for s in cute.slice_(coord, layout.shape)]
+    for place in itertools.product(*map(range, sizes)):
+        free = iter(place)
+        there = tuple(next(free) if c is None else int(c) for c in coord)
+        assert int(found[0](place)) + int(found[1]) == int(layout(there))
+
+
+@pytest.mark.parametrize("product", [cute.blocked_product, cute.raked_product, cute.zipped_product, cute.flat_product])
+def test_products_that_rearrange_modes_refuse_a_swizzled_tiler(product: Any) -> None:
+    block, tiler = Layout((Int(4), Int(4))), cute.composition(Swizzle(1, 0, 2), Int(0), Layout((Int(4), Int(4))))
+    assert str(cute.logical_product(block, tiler)) == "Sw<1,4,2> o _0 o ((_4,_4),(_4,_4)):((_1,_4),(_16,_64))"
+    for one in (block, cute.composition(Swizzle(1, 0, 2), Int(0), block)):
+        with pytest.raises(InvalidTypeError, match="use logical_product"):
+            product(one, tiler)
+    with pytest.raises(InvalidTypeError):
+        product(block, object())
+
+
+def test_a_coordinate_of_underscores_reshapes_the_domain() -> None:
+    layout: Any = cute.parse("Sw<2,0,3> o 3 o ((_8,_4),(_2,_2)):((_1,_8),(_32,_64))")
+    assert str(layout((None, None), None)) == "Sw<2,0,3> o 3 o (_8,_4,(_2,_2)):(_1,_8,(_32,_64))"
+    assert layout(None, None) is layout
 
 
 @pytest.mark.parametrize("offset", [Int(1), Int(-1), 0, 1])

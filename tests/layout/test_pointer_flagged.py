@@ -40,6 +40,9 @@ def test_layouts_without_a_flag_have_one_function() -> None:
     for layout in (ROWS, ELEMENTS, ComposedLayout(Swizzle(3, 4, 3), Int(0), ROWS)):
         assert np.array_equal(cute.offsets(layout), cute.offsets(layout, of="call"))
         assert cute.as_position_independent_swizzle_layout(layout) is layout
+    assert (
+        cute.as_position_independent_swizzle_layout(ComposedLayout(Swizzle(0, 4, 3), smem_ptr_flag(16), ROWS)) == ROWS
+    )
 
 
 def test_coordinates_undo_either_function() -> None:
@@ -91,6 +94,16 @@ def test_tiles_keep_the_flag_and_their_place_in_the_pattern(dtype: str, span: st
     assert (moved == moved[0]).all()  # whole patterns are dropped, as slicing drops an offset
     assert cute.parse(str(part)) == part
     assert eval(repr(part), dict(vars(cute))) == part
+
+
+def test_slices_keep_the_swizzle_as_in_cpp() -> None:
+    assert str(FLAGGED(None, Int(0))) == "Sw<3,4,3> o smem_ptr[16b](unset) o (_8):(_64)"
+    assert str(FLAGGED(Int(2), None)) == "Sw<3,4,3> o _128 o (_64):(_1)"
+    assert str(FLAGGED(3, None)) == "Sw<3,4,3> o 192 o (_64):(_1)"
+    kept, offset = cute.slice_and_offset((Int(5), None), FLAGGED)
+    assert offset == 0
+    assert [kept(j) for j in range(64)] == [FLAGGED(5, j) for j in range(64)]
+    assert str(cute.slice_((Int(0), Int(0)), FLAGGED)) == "Sw<3,4,3> o smem_ptr[16b](unset) o ():()"
 
 
 def test_what_is_kept_whole_is_the_layout_itself() -> None:

@@ -52,6 +52,10 @@ def test_comparisons(a: Any, b: Any) -> None:
     assert cute.elem_gtr(a, b) == all(x > y for x, y in zip(a, b, strict=True))
     assert cute.elem_leq(a, b) == (not all(y < x for x, y in zip(a, b, strict=True)))
     assert cute.elem_geq(a, b) == (not all(x < y for x, y in zip(a, b, strict=True)))
+    for test in (cute.elem_less, cute.elem_leq, cute.elem_gtr, cute.elem_geq, cute.lex_less, cute.colex_less):
+        known = test(tuple(map(cute.Int, a)), tuple(map(cute.Int, b)))  # C++ prints _1 or _0
+        assert isinstance(known, cute.Int)
+        assert known == test(a, b)
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=4).map(tuple))

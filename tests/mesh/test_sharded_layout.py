@@ -220,6 +220,8 @@ def test_a_layout_beyond_its_mesh() -> None:
 def test_partition_specs_that_name_no_axis() -> None:
     with pytest.raises(InvalidValueError, match=r"spec\[0\]: 'z' is no axis of the mesh"):
         from_partition_spec((8,), (2,), ["z"], "x")
+    with pytest.raises(InvalidValueError, match=r"spec\[1\]: \[\[1\], \[2\]\] is no axis of the mesh"):
+        from_partition_spec((8, 6), (2, 2), (None, ("y", [[1], [2]])), "xy")
     with pytest.raises(InvalidValueError, match="named twice"):
         from_partition_spec((8, 8), (2,), ["x", "x"], "x")
 

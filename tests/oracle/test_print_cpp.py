@@ -10,6 +10,7 @@ import numpy as np
 import cute_py as cute
 from cute_py import E, Int, Layout, counting_iterator, make_identity_tensor, make_inttuple_iter, make_tensor
 from cute_py.dtypes import as_dtype
+from cute_py.errors import StaticAssertError
 from tests.oracle.records import rows, tally
 
 
@@ -156,6 +157,27 @@ def test_texts_of_run_programs() -> None:
             wrong.append(f"{row['id']}: {row['cpp']}\n{row['text']!r} expected, got\n{got!r}")
     tally("print_cpp_run", len(rows("print_cpp_run")) - len(wrong), len(rows("print_cpp_run")))
     assert not wrong, "\n".join(wrong)
+
+
+def printed(expression: str) -> str:
+    """What a row prints, or the condition that refuses it."""
+    try:
+        return str(eval(expression, dict(NAMES)))
+    except StaticAssertError as error:
+        return f"static assertion failed: {error.condition}"
+
+
+def test_texts_of_random_statements() -> None:
+    """Random layouts, tensors, coordinates through the whole algebra; a row has `error` where C++ does not compile."""
+    table = rows("print_cpp_random")
+    wrong = []
+    for row in table:
+        recorded = row["text"] if "text" in row else row["error"].rpartition(" @ ")[0]
+        if (got := printed(row["py"])) != recorded:
+            wrong.append(f"{row['id']}: {row['cpp']}\n{recorded!r} expected, got\n{got!r}")
+    tally("print_cpp_random", len(table) - len(wrong), len(table))
+    assert not wrong, "\n".join(wrong)
+    assert sum("error" in row for row in table) > 100
 
 
 def test_the_comparison_can_fail() -> None:

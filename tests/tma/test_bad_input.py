@@ -15,6 +15,7 @@ import cute_py.tma as run
 import cute_py.tma as tma
 from cute_py import Int, Layout, LayoutRight, targets
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaBuildError
+from cute_py.ptx.catalog import form
 from tests.refusals import Refusal, assert_refused, nested, refusals
 
 X = np.zeros((64, 64), np.uint8)
@@ -44,6 +45,8 @@ def ring() -> Any:
 
 
 REFUSED: list[Refusal] = [
+    ("tile", lambda: tma.smem_choices("K", "f32", (sympy.Symbol("n"), 32)), InvalidTypeError, "a size of the tile"),
+    ("modifier", lambda: form("tcgen05.ld").expected({"num": np.arange(3)}), InvalidTypeError, "a modifier must be"),
     ("format", lambda: tma.tensor_map_format(6), InvalidTypeError, "an element type must be a DType"),
     ("movable", lambda: tma.movable_type(6), InvalidTypeError, "an element type must be a DType"),
     ("row", lambda: tma.format_row(float("inf")), InvalidTypeError, "data_type must be an integer"),

@@ -22,7 +22,7 @@ from typing import Final, get_args
 from cute_py.argument_checks import expect, expect_integer, is_integer, record
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType
-from cute_py.errors import InvalidValueError, StaticAssertError, given
+from cute_py.errors import InvalidValueError, StaticAssertError, given, known_names
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout
 from cute_py.layout.swizzle import Swizzle
@@ -99,7 +99,7 @@ def as_op(op: Op | str) -> Op:
     name = op.strip().removeprefix("cute::").removesuffix("{}").upper() if isinstance(op, str) else ""
     if name in Op.__members__:
         return Op[name]
-    raise InvalidValueError(f"unknown TMA operation {given(op)}", {"known": ", ".join(Op.__members__)})
+    raise InvalidValueError(f"unknown TMA operation {given(op)}", known_names(name, tuple(Op.__members__)))
 
 
 _ARCHITECTURE: Final = re.compile(r"(?:sm_|compute_)?([0-9]{1,4})[af]?")

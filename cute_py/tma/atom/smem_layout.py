@@ -16,7 +16,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from cute_py.argument_checks import record
+from cute_py.argument_checks import expect_integer, record
 from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import CuteError, InvalidValueError, StaticAssertError, counted, given
 from cute_py.layout.arguments import Tree
@@ -203,7 +203,8 @@ def smem_choices(major: str, dtype: DTypeLike, tile: Tree | str) -> list[SmemCho
         except CuteError as error:
             reasons.append(f"{row.name}: {error.headline}")
             continue
-        other = int(product_each(domain_of(layout).shape)[1 if major == "MN" else 0])
+        sizes = [expect_integer(n, "a size of the tile") for n in product_each(domain_of(layout).shape)]
+        other = sizes[1 if major == "MN" else 0]
         alignment = 128 if row.bits == 0 else row.span * 8
         passes = bank_conflict_passes(layout, kind.bits, major)
         found.append(SmemChoice(row.name, layout, alignment, min(other, bounds("box")[1]), row.span, passes))

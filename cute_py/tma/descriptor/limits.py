@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from cute_py.argument_checks import record
-from cute_py.errors import InvalidTypeError, InvalidValueError, UnknownFactError, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, UnknownFactError, given, known_names
 from cute_py.targets import RESERVED_SHARED_BYTES, SHARED_MEMORY_BYTES
 from cute_py.tma.descriptor.formats import CUDA_H, MEASURED, TensorMapDataType, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMap
@@ -260,8 +260,8 @@ def architecture(name: str) -> Architecture:
     if not isinstance(name, str):
         raise InvalidTypeError(f"arch = {given(name)}; must be a name such as 'sm_90a'")
     if name not in GPUS:
-        known = ", ".join(known.name for known in ARCHITECTURES)
-        raise InvalidValueError(f"unknown architecture {given(name)}, or one without TMA", {"known": known})
+        known = known_names(name, [row.name for row in ARCHITECTURES])
+        raise InvalidValueError(f"unknown architecture {given(name)}, or one without TMA", known)
     return GPUS[name]
 
 

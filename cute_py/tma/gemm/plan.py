@@ -11,10 +11,10 @@ once or several times. One step of the main loop is one tile of K: `k_steps` ins
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
-from cute_py.argument_checks import expect, expect_integer, record
+from cute_py.argument_checks import expect, expect_fields, expect_integer, record
 from cute_py.arith_tuple import ScaledBasis
 from cute_py.atom.element_types import type_text
 from cute_py.atom.smem_descriptor import SmemDescriptor
@@ -22,7 +22,7 @@ from cute_py.atom.smem_layouts import make_gmma_desc
 from cute_py.atom.tiled_mma import TiledMma
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.dtypes import DType
-from cute_py.errors import CuteError, InvalidValueError, counted
+from cute_py.errors import CuteError, InvalidValueError, counted, given
 from cute_py.gpu.kernels.source import MAX_SHARED_BYTES
 from cute_py.layout import Int, product_each
 from cute_py.layout.analysis import SECTOR_BYTES
@@ -91,7 +91,7 @@ class GemmOperand:
     k_units: int
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class GemmPlan:
     """The numbers of one GEMM kernel. Sizes in elements unless a name says bytes."""
 
@@ -105,6 +105,16 @@ class GemmPlan:
     group: int
     operands: Mapping[str, GemmOperand] = field(hash=False)
     walks: Mapping[str, TileBoxes] = field(hash=False)
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+        for what, named, names in (
+            ("atoms", self.atoms, "ABC"),
+            ("operands", self.operands, "AB"),
+            ("walks", self.walks, "ABC"),
+        ):
+            if set(named) != set(names):
+                raise InvalidValueError(f"GemmPlan.{what} has {given([*named])}; must have {', '.join(names)}")
 
     def __repr__(self) -> str:
         tile, stages = " x ".join(map(str, self.tile)), counted(self.stages, "stage")

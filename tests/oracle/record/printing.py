@@ -1,4 +1,4 @@
-"""print_cpp, print_cpp_seed, print_cpp_run, tiled_random: a C++ statement, and what it prints."""
+"""print_cpp, print_cpp_seed, print_cpp_run, print_cpp_random, tiled_random: a C++ statement, and what it prints."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ FAMILIES = tuple(
         record=record,
         inputs=lambda row: ("id", "cpp"),
         copied=COPIED,
-        refused=lambda row, part: False,
+        refused=lambda row, part: "error" in row,
         together=150,
     )
-    for file in ("print_cpp", "print_cpp_seed", "print_cpp_run")
+    for file in ("print_cpp", "print_cpp_seed", "print_cpp_run", "print_cpp_random")
 )
 
 TILED = Family(

@@ -10,7 +10,14 @@ import pytest
 
 import cute_py as cute
 from cute_py import Layout, LayoutRight
-from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaBuildError, TmaVerifyError
+from cute_py.errors import (
+    CoordinateError,
+    CuteError,
+    InvalidTypeError,
+    InvalidValueError,
+    TmaBuildError,
+    TmaVerifyError,
+)
 from cute_py.tma.dialect import exec_atom
 from cute_py.tma.dialect.atoms import BulkTensorCopy, ExpectTx, PrefetchDescriptor
 from cute_py.tma.dialect.descriptors import build_tma_descriptor
@@ -135,6 +142,13 @@ def test_the_emulator_runs_what_a_load_is_lowered_to() -> None:
     for same in (cute.tma.execute(atom.traits, array, (1, 1)), cute.tma.execute(operation, array)):
         assert (same.smem == window).all()
     assert cute.tma.copy(make_exec_tma(atom, barrier), array).equal
+
+
+def test_a_coordinate_of_more_modes_than_the_tensor_is_refused() -> None:
+    atom = non_exec_tiled_tma_load(build_tma_descriptor(gmem(), SMEM), SMEM, TILE)
+    assert atom.tma_coord((64,)) == atom.tma_coord((64, 0))
+    with pytest.raises(CoordinateError, match=r"\(64,128,64\) has 3 modes; the tensor has 2 there"):
+        atom.tma_coord((64, 128, 64))
 
 
 def test_prefetch_comes_first_if_requested() -> None:

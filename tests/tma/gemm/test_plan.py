@@ -201,3 +201,11 @@ def test_rows_that_begin_within_a_sector_are_told(case: Case, split: tuple[str, 
     shared = kernel_of(replace(case, cluster="M"))
     assert ["split sectors" in one.explain() for one in (kernel, shared)] == [bool(split)] * 2
     assert ["num_multicast=2" in one.explain() for one in (kernel, shared)] == [bool(split), False]
+
+
+@pytest.mark.parametrize("missing", ["atoms", "operands", "walks"])
+def test_a_plan_without_a_tile_is_refused(missing: str) -> None:
+    plan = kernel_of(SQUARE).plan
+    left = {name: value for name, value in getattr(plan, missing).items() if name != "A"}
+    with pytest.raises(InvalidValueError, match=rf"GemmPlan\.{missing} has \['B'.*; must have A, B"):
+        replace(plan, **{missing: left})
