@@ -188,7 +188,7 @@ def plan_copy(
         InvalidValueError: sizes differ, the destination overlaps itself, an element of another width.
         InvalidTypeError: no layouts of known integers. LayoutError: a composition that is no swizzled layout.
 
-    >>> plan = plan_copy(Layout((64, 48), (48, 1)), Layout((64, 48)), "float32")
+    >>> plan = plan_copy(Layout((2048, 1024), (1024, 1)), Layout((2048, 1024)), "float32")
     >>> plan.form, plan.kernel, plan.launches
     ('affine', 'boxes', 1)
     >>> plan_copy(Layout((6, 10), (10, 1)), Layout((4, 15), (15, 1)), "float32").form
