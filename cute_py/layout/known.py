@@ -287,7 +287,7 @@ def composed_numbers(lhs_shape: Any, lhs_stride: Any, shape: Any, stride: Any) -
     return ((*out_shape, size), (*out_stride, step)) if out_shape else (size, step)
 
 
-def _scaled_tree(tree: Any, stride: int) -> Any:
+def _scaled_tree(tree: Any, stride: int) -> Tree:
     if type(tree) is tuple:
         return tuple([_scaled_tree(x, stride) for x in tree])
     return _scaled(tree | 0, type(tree) is Int, stride)

@@ -24,7 +24,7 @@ from cute_py.argument_checks import (
     record,
 )
 from cute_py.arith_tuple.arith_tuple import ArithTuple, as_arith_tuple
-from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, TmaBuildError, counted, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError, counted, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout, domain_of
@@ -260,11 +260,6 @@ def _filled(coord: Tree, shape: Tree) -> Any:
     """A coordinate with zeros for the modes that it leaves out, at every depth that it names."""
     if type(coord) is not tuple or type(shape) is not tuple or len(coord) > len(shape):
         return coord
-    if len(coord) > len(shape):
-        raise CoordinateError(
-            f"the coordinate {tree_text(coord)} has {counted(len(coord), 'mode')}; the tensor has {len(shape)} there",
-            {"shape": tree_text(shape)},
-        )
     named = [*coord, *[Int(0)] * (len(shape) - len(coord))]
     return tuple([_filled(c, s) for c, s in zip(named, shape, strict=True)])
 

@@ -147,7 +147,7 @@ def test_the_emulator_runs_what_a_load_is_lowered_to() -> None:
 def test_a_coordinate_of_more_modes_than_the_tensor_is_refused() -> None:
     atom = non_exec_tiled_tma_load(build_tma_descriptor(gmem(), SMEM), SMEM, TILE)
     assert atom.tma_coord((64,)) == atom.tma_coord((64, 0))
-    with pytest.raises(CoordinateError, match=r"\(64,128,64\) has 3 modes; the tensor has 2 there"):
+    with pytest.raises(CoordinateError, match="Mismatched Ranks"):
         atom.tma_coord((64, 128, 64))
 
 
