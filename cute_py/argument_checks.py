@@ -18,8 +18,10 @@ integers of arbitrary length.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import inspect
 import operator
 import re
 import types
@@ -235,11 +237,14 @@ def expect_choice(value: Kind, choices: Collection[Kind], what: str) -> Kind:
     raise kind(f"{what} = {given(value)}; must be one of {', '.join(map(repr, choices))}")
 
 
-def expect_function(value: Kind, what: str) -> Kind:
+def expect_function(value: Kind, what: str, arguments: int | None = None) -> Kind:
     """The value, if it can be called and is not a class.
 
+    Args:
+        arguments: with how many positional arguments it will be called; None: not known.
     Raises:
-        InvalidTypeError: it can't be called; or it is a class, whose call makes an object.
+        InvalidTypeError: it can't be called; or it is a class, whose call makes an object; or it takes another number
+        of arguments, as far as that can be seen.
 
     >>> expect_function(5, "progress")
     Traceback (most recent call last):
@@ -248,6 +253,13 @@ def expect_function(value: Kind, what: str) -> Kind:
     """
     if not callable(value) or isinstance(value, type):
         raise wrong_type(f"{what} must be a function", value)
+    if arguments is not None:
+        with contextlib.suppress(ValueError):  # a built-in function that does not tell
+            signature = inspect.signature(value)
+            try:
+                signature.bind(*range(arguments))
+            except TypeError:
+                raise wrong_type(f"{what} must be a function of {arguments} arguments", value) from None
     return value
 
 

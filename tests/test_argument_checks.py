@@ -10,8 +10,9 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
+import cute_py as cute
 from cute_py import Int
-from cute_py.argument_checks import expect_expression, expect_fields
+from cute_py.argument_checks import expect_expression, expect_fields, expect_function
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
 from tests.refusals import Refusal, assert_refused, nested, refusals
 
@@ -90,3 +91,14 @@ def test_a_field_may_be_annotated_with_a_type_alias() -> None:
     expect_fields(kind(np.zeros(2)))
     with pytest.raises(InvalidTypeError, match=r"Kept\.table must be a ndarray, got str"):
         expect_fields(kind("zeros"))
+
+
+@pytest.mark.parametrize("call", [lambda a: a, lambda: 0, cute.Swizzle(2, 0, 3)])
+def test_a_function_of_another_number_of_arguments_is_refused(call: Any) -> None:
+    with pytest.raises(InvalidTypeError, match="the splitter must be a function of 2 arguments"):
+        expect_function(call, "the splitter", 2)
+
+
+@pytest.mark.parametrize("call", [lambda a, b: a, lambda *a: a, lambda a, b=0, c=1: a, max, cute.logical_divide])
+def test_a_function_that_takes_the_arguments_passes(call: Any) -> None:
+    assert expect_function(call, "the splitter", 2) is call

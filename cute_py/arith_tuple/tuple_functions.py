@@ -324,7 +324,7 @@ def hier_unzip(splitter: Callable[[Layout, Tiler], Layout], layout: Layout, tile
     if tiler is None:
         return make_layout(Layout(Int(1), Int(0)), layout)
     if not isinstance(tiler, tuple):
-        found = expect_function(splitter, "the splitter")(layout, tiler)
+        found = expect_function(splitter, "the splitter", 2)(layout, tiler)
         if rank(found) != 2:
             raise StaticAssertError("the splitter makes two modes", {"layout": found})
         return found

@@ -128,7 +128,7 @@ def fragment_layout(layout: LayoutLike) -> Layout:
     """The layout of registers for a partition: `make_fragment_like` of a layout.
 
     The first mode, an atom's values, is column-major whatever its strides; the other modes follow in the order of their
-    strides. Of a layout of one mode, or with run-time extents, simply compact.
+    strides. Of a layout of one mode or none, or with run-time extents, simply compact.
 
     >>> from cute_py.layout import static
     >>> print(fragment_layout(static(Layout(((2, 2), 4, 8), ((64, 1), 512, 2)))))
@@ -139,7 +139,7 @@ def fragment_layout(layout: LayoutLike) -> Layout:
             return Layout(layout)
         return fragment_layout(layout.domain)
     modes = int(rank(layout))
-    if modes == 1 or not is_static(layout.shape):
+    if modes <= 1 or not is_static(layout.shape):
         return Layout(layout.shape)
     first = compact_like(layout.shape[0], layout.stride[0])  # type: ignore[index]
     rest = make_ordered_layout(take(layout.shape, 1, modes), take(layout.stride, 1, modes))

@@ -101,7 +101,7 @@ def copy(
     """
     _require_backend(backend, options)
     if progress is not None:
-        expect_function(progress, "progress, called with two counts,")
+        expect_function(progress, "progress, called with two counts,", 2)
     if atom is None:
         from cute_py.copies.device_copy import copy_without_atom
 

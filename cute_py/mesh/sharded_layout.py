@@ -391,7 +391,7 @@ MOST_INDICES = 1 << 24
 
 def _dimension_of(mode: Layout) -> Dimension:
     """Of a mode that gives (device, offset): the indices by device."""
-    n = int(size(mode))
+    n = expect_integer(size(mode), "the size of a dimension")
     if n > MOST_INDICES:
         raise InvalidValueError(f"a dimension of {n} elements in any order; at most {MOST_INDICES} are looked up")
     table = numpy.asarray(offsets(mode, numpy.arange(n)))

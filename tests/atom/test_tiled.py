@@ -182,3 +182,8 @@ def test_even_shapes_by_the_direct_route(seed: int) -> None:
             assert found is None or str(found) == str(mma._thrfrg_of_any(operand, layout))
             assert str(mma.thrfrg(operand, layout)) == str(mma._thrfrg_of_any(operand, layout))
     assert direct
+
+
+def test_a_fragment_like_a_layout_of_no_mode_has_none() -> None:
+    """CuTe C++ prints `():()` for `make_fragment_like(make_layout(make_shape()))`."""
+    assert str(cute.make_fragment_like(cute.Layout(()))) == "():()"

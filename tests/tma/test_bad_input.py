@@ -182,3 +182,17 @@ def test_what_was_taken_is_still_taken() -> None:
         and load(gmem_base=np.int64(ATOM.request.global_address))
     )
     assert cute.tma.execute(ATOM, X, np.int64(1), poison=np.uint8(3)).smem.size == 1024
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: cute.size(Layout), "expected an integer, got type"),
+        (lambda: tma.coverage(ATOM, nested(3000)), "nested deeper than 64 tuples"),
+        (lambda: tma.ExecutableCopy(nested(3000), 0), "the atom of an execution must be a TileAtom"),
+        (lambda: cute.mesh.ShardedLayout(Layout(N), 2), "the size of a dimension"),
+    ],
+)
+def test_what_random_calls_have_found(call: Callable[[], object], text: str) -> None:
+    with pytest.raises(CuteError, match=text):
+        call()

@@ -269,6 +269,7 @@ class ExecutableCopy:
 
     def __post_init__(self) -> None:
         expect_fields(self)
+        expect(self.atom, TileAtom, "the atom of an execution")
 
     def __repr__(self) -> str:
         state = f"mask {self.multicast_mask:#x}, cache hint {self.cache_hint}"

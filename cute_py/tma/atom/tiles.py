@@ -304,6 +304,7 @@ def coverage(atom: TileAtom, tiles: Sequence[Tree] | None = None) -> Coverage:
     outside: list[int] = []
     chosen = range(first.tiles) if tiles is None else tiles
     for i, tile in enumerate(expect_items(chosen, "tiles")):
+        check_depth(tile)
         index = _indices(tile, sizes)
         moved = np.array([0] * len(extents), np.int64)
         for k, d in zip(index, leaves(tile_steps(first)._stride), strict=True):

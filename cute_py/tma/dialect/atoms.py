@@ -22,6 +22,7 @@ from cute_py.argument_checks import (
     expect_items,
     is_integer,
     record,
+    wrong_type,
 )
 from cute_py.arith_tuple.arith_tuple import ArithTuple, as_arith_tuple
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError, counted, given
@@ -226,6 +227,8 @@ class NonExecTmaAtom:
             raise InvalidValueError(f"{counted(len(start), 'coordinate')} of a tile's start; must be {self.rank}")
         for number in start:
             expect_having(number, ("__add__", "__mul__", "__neg__"), "a coordinate of a tile's start")
+            if getattr(number, "shape", ()):
+                raise wrong_type("a coordinate of a tile's start must be a number", number)
         request = self.request if isinstance(self.traits, Im2colAtom) else None
         first = start
         if isinstance(request, (TensorMapIm2col, TensorMapIm2colWide)) and part[1]:
