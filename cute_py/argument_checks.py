@@ -254,7 +254,7 @@ def expect_function(value: Kind, what: str, arguments: int | None = None) -> Kin
     if not callable(value) or isinstance(value, type):
         raise wrong_type(f"{what} must be a function", value)
     if arguments is not None:
-        with contextlib.suppress(ValueError):  # a built-in function that does not tell
+        with contextlib.suppress(ValueError):  # built-in functions may have none
             signature = inspect.signature(value)
             try:
                 signature.bind(*range(arguments))
