@@ -26,16 +26,7 @@ from cute_py.layout.layout import (
     of_shapes,
     rearranged,
 )
-from cute_py.layout.leaf import (
-    Recorder,
-    check_results,
-    is_static,
-    same,
-    times,
-    to_internal,
-    to_public,
-    tree_text,
-)
+from cute_py.layout.leaf import Recorder, check_results, is_static, same, times, to_internal, to_public, tree_text
 from cute_py.layout.trees import check_depth, leaves, map_leaves, modes, unflatten_leaves
 
 
@@ -125,7 +116,7 @@ def coalesce(layout: Layout | Shape, profile: Tiler = None) -> Layout | IntTuple
     """
     if type(layout) is Layout:
         if profile is None or type(profile) is not tuple:
-            if layout._known and (found := in_numbers(coalesced_numbers, *layout._public)):  # type: ignore[misc]
+            if (found := in_numbers(layout, coalesced_numbers)) is not None:
                 return found
             shape, stride = coalesced(*(layout._inner or layout._trees()))
             check_results(shape)  # the strides are the layout's own
@@ -170,7 +161,7 @@ def filter(layout: Layout, profile: Tiler = None) -> Layout:
     """
     if type(layout) is Layout:
         if profile is None or type(profile) is not tuple:
-            if layout._known and (found := in_numbers(filtered_numbers, *layout._public)):  # type: ignore[misc]
+            if (found := in_numbers(layout, filtered_numbers)) is not None:
                 return found
             shape, stride = layout._inner or layout._trees()
             shape, stride = coalesced(filter_zeros_tree(shape, stride), stride)

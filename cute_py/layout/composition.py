@@ -191,10 +191,8 @@ def _note(condition: sympy.Basic, notes: Notes, name: str) -> None:
 
 def compose_layouts(lhs: Layout, rhs: Layout, record: Recorder | None = None) -> Layout:
     """A o B for two plain layouts, as C++ computes it."""
-    if lhs._known and rhs._known and not record:
-        found = in_numbers(tiled_numbers, *lhs._public, rhs)  # type: ignore[misc]
-        if found is not None:
-            return found
+    if rhs._known and not record and (found := in_numbers(lhs, tiled_numbers, rhs)) is not None:
+        return found
     shape, stride = rhs._inner or rhs._trees()
     flat = coalesce_x_by(coprofile_of(stride), *(lhs._inner or lhs._trees()))
     notes: Notes = {}
@@ -218,10 +216,8 @@ def tiler_text(tiler: Tiler) -> str:
 def compose_tiler(lhs: Layout, tiler: Tiler) -> Layout:
     """A layout composed by mode with a tiler: a tuple of tilers (shorter tilers drop the other modes), a size, a
     layout, or `_` for the mode as it is."""
-    if lhs._known:
-        found = in_numbers(tiled_numbers, *lhs._public, tiler)  # type: ignore[misc]
-        if found is not None:
-            return found
+    if (found := in_numbers(lhs, tiled_numbers, tiler)) is not None:
+        return found
     if isinstance(tiler, Layout):
         return compose_layouts(lhs, tiler)
     if type(tiler) is tuple:

@@ -37,17 +37,7 @@ from cute_py.layout.layout import (
     of_layouts,
     on_axis,
 )
-from cute_py.layout.leaf import (
-    Int,
-    Recorder,
-    is_static,
-    leaf_text,
-    mode_text,
-    same,
-    to_public,
-    trunc_div,
-    trunc_mod,
-)
+from cute_py.layout.leaf import Int, Recorder, is_static, leaf_text, mode_text, same, to_public, trunc_div, trunc_mod
 from cute_py.layout.trees import at, is_underscore, leaves, modes, unflatten_leaves, unwrap
 
 
@@ -169,8 +159,8 @@ def right_inverse(layout: Layout) -> Layout:
     (_2,_5,_3):(_15,_3,_1)
     """
     found = None
-    if type(layout) is Layout and layout._known:
-        found = in_numbers(right_inverse_numbers, *layout._public)  # type: ignore[misc]
+    if type(layout) is Layout:
+        found = in_numbers(layout, right_inverse_numbers)
     return found or _inverse(layout, right_inverse_trees, "right_inverse")
 
 

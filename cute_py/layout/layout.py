@@ -368,10 +368,13 @@ def of_numbers(shape: Tree, stride: Tree) -> Layout:
     return layout
 
 
-def in_numbers(operation: Callable[..., tuple[Tree, Tree]], *operands: Any) -> Layout | None:
-    """The layout that a second path, for known numbers, comes to; None where the general path has to decide."""
+def in_numbers(layout: Layout, operation: Callable[..., tuple[Tree, Tree]], *operands: Any) -> Layout | None:
+    """What the second path of an operation, for known numbers, makes of a layout; None where the general path has to
+    decide."""
+    if not layout._known:
+        return None
     try:
-        return of_numbers(*operation(*operands))
+        return of_numbers(*operation(*layout._public, *operands))  # type: ignore[misc]
     except (Undecided, LayoutError):
         return None
 

@@ -178,7 +178,7 @@ def complement(layout: LayoutLike, cotarget: Shaped | None = None) -> Layout:
         return layout  # type: ignore[return-value]
     inner = layout if type(layout) is Layout else domain_of(layout)
     if type(cotarget) is Int:
-        if inner._known and (found := in_numbers(complement_numbers, *inner._public, cotarget)):  # type: ignore[misc]
+        if (found := in_numbers(inner, complement_numbers, cotarget)) is not None:
             return found
         return complement_of(inner, cotarget.real)
     profile = coprofile_of(inner._stride)
@@ -211,7 +211,7 @@ def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
     if type(layout) is not Layout:
         return apply_to_inner(logical_divide, layout, tiler)
     check_depth(tiler)
-    if layout._known and (found := in_numbers(divided_numbers, *layout._public, tiler)):  # type: ignore[misc]
+    if (found := in_numbers(layout, divided_numbers, tiler)) is not None:
         return found
     if isinstance(tiler, Layout):
         whole = coalesced(*(layout._inner or layout._trees()))[0]
@@ -301,7 +301,7 @@ def logical_product(block: Layout, tiler: Tiler) -> Layout:
     if type(block) is not Layout:
         return apply_to_inner(logical_product, block, tiler)
     check_depth(tiler)
-    if block._known and (found := in_numbers(multiplied_numbers, *block._public, tiler)):  # type: ignore[misc]
+    if (found := in_numbers(block, multiplied_numbers, tiler)) is not None:
         return found
     if isinstance(tiler, Layout):
         span = product_of(block._shape) * product_of(coshape_of(tiler._shape, tiler._stride))

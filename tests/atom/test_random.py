@@ -6,8 +6,7 @@ from typing import Any
 
 import cute_py as cute
 from cute_py import atom
-from cute_py.errors import StaticAssertError
-from tests.oracle.records import rows, tally
+from tests.oracle.records import printed, rows, tally
 
 NAMES: dict[str, Any] = {
     **{
@@ -27,20 +26,12 @@ NAMES: dict[str, Any] = {
 }
 
 
-def computed(expression: str) -> str:
-    """What a row prints, or the condition that refuses it."""
-    try:
-        return str(eval(expression, NAMES))
-    except StaticAssertError as error:
-        return f"static assertion failed: {error.condition}"
-
-
 def test_random_tiled_operations() -> None:
     table = rows("tiled_random")
     wrong = []
     for row in table:
         recorded = row["text"].strip() if "text" in row else row["error"].rpartition(" @ ")[0]
-        found = computed(row["py"]).strip()
+        found = printed(row["py"], NAMES).strip()
         if found != recorded and not (recorded == "static assertion failed" and found.startswith(recorded)):
             wrong.append((row["id"], found, recorded))
     tally("atoms/tiled_random", len(table) - len(wrong), len(table))

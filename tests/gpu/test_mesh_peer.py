@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -25,7 +24,7 @@ from cute_py.mesh import (
     redistribute,
 )
 from cute_py.mesh.peer import PeerRedistribution
-from tests.mesh.places import random_distribution, random_shape, scattered
+from tests.mesh.places import Alone, random_distribution, random_shape, scattered
 
 MOST_TRANSFERS = 10
 
@@ -150,17 +149,6 @@ def test_launched_many_times_and_on_streams(torch: Any, gpus: list[str]) -> None
                 seen.append(prepared.destinations[d].cpu())
         assert torch.equal(torch.cat(seen, 1), x + number), number
     prepared.check()  # type: ignore[attr-defined]
-
-
-@dataclass(frozen=True)
-class Alone:
-    """All of the first dimension on one device."""
-
-    device: int
-    dim: int = 0
-
-    def pieces(self, size: int, parts: int, part: int) -> Any:
-        return np.array([[0, size if part == self.device else 0]])
 
 
 @pytest.mark.parametrize("streams", ["default", "own", "one"])

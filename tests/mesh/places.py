@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +23,17 @@ from cute_py.mesh import (
 )
 
 Coordinate = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Alone:
+    """All of the first dimension on one device."""
+
+    device: int
+    dim: int = 0
+
+    def pieces(self, size: int, parts: int, part: int) -> Any:
+        return np.array([[0, size if part == self.device else 0]])
 
 
 def indices_of(sharded: ShardedLayout, device: int) -> list[list[int]]:

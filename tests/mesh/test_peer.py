@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,20 +15,10 @@ from cute_py.mesh import Placement, SectionedShard, Shard, StridedShard, Zigzag,
 from cute_py.mesh.peer import PeerRedistribution, Pushes
 from cute_py.tensor.arrays import row_major
 from tests.mesh.conftest import Driver
+from tests.mesh.places import Alone
 from tests.tma.run.test_current_device import CONTEXTS
 
 SHAPE, LARGE = (4096, 8192), (32768, 16384)
-
-
-@dataclass(frozen=True)
-class Alone:
-    """All of the first dimension on one device."""
-
-    device: int
-    dim: int = 0
-
-    def pieces(self, size: int, parts: int, part: int) -> Any:
-        return np.array([[0, size if part == self.device else 0]])
 
 
 def ready(

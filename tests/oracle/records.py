@@ -9,9 +9,11 @@ from __future__ import annotations
 import functools
 import json
 import lzma
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from cute_py.errors import StaticAssertError
 
 DATA = Path(__file__).resolve().parent / "data"
 
@@ -29,3 +31,11 @@ def rows(name: str) -> list[dict[str, Any]]:
 def tally(name: str, passed: int, total: int, uncovered: Sequence[str] = ()) -> None:
     """Note that `passed` of `total` rows hold; `uncovered` names rows that no rule of ours covers yet."""
     TALLIES[name] = (passed, total, ", ".join(uncovered))
+
+
+def printed(expression: str, names: Mapping[str, Any]) -> str:
+    """What a row's Python expression prints, or the condition that refuses it."""
+    try:
+        return str(eval(expression, dict(names)))
+    except StaticAssertError as error:
+        return f"static assertion failed: {error.condition}"

@@ -10,8 +10,7 @@ import numpy as np
 import cute_py as cute
 from cute_py import E, Int, Layout, counting_iterator, make_identity_tensor, make_inttuple_iter, make_tensor
 from cute_py.dtypes import as_dtype
-from cute_py.errors import StaticAssertError
-from tests.oracle.records import rows, tally
+from tests.oracle.records import printed, rows, tally
 
 
 def tma_tensor() -> Any:
@@ -159,21 +158,13 @@ def test_texts_of_run_programs() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def printed(expression: str) -> str:
-    """What a row prints, or the condition that refuses it."""
-    try:
-        return str(eval(expression, dict(NAMES)))
-    except StaticAssertError as error:
-        return f"static assertion failed: {error.condition}"
-
-
 def test_texts_of_random_statements() -> None:
     """Random layouts, tensors, coordinates through the whole algebra; a row has `error` where C++ does not compile."""
     table = rows("print_cpp_random")
     wrong = []
     for row in table:
         recorded = row["text"] if "text" in row else row["error"].rpartition(" @ ")[0]
-        if (got := printed(row["py"])) != recorded:
+        if (got := printed(row["py"], NAMES)) != recorded:
             wrong.append(f"{row['id']}: {row['cpp']}\n{recorded!r} expected, got\n{got!r}")
     tally("print_cpp_random", len(table) - len(wrong), len(table))
     assert not wrong, "\n".join(wrong)

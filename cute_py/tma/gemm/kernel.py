@@ -279,7 +279,6 @@ class GemmKernel:
         split = [f"  split sectors   {' and '.join(plan.split_rows)}: rows begin within one of 32 bytes, take one more"]
         if plan.cluster == 1:
             split.append("                  loads of B halve in clusters that share it, num_multicast=2")
-        split *= bool(plan.split_rows)
         registers = PRODUCER_REGISTERS[plan.warpgroups], CONSUMER_REGISTERS[plan.warpgroups]
         lines = [
             f"C (M,N) = A (M,K) * B (N,K), M {m}, N {n}, K {k}: {2 * m * n * k / 1e9:.6g} GFLOP",
@@ -290,7 +289,7 @@ class GemmKernel:
             f"  tiles           {tiles_m} x {tiles_n}, {counted(tiles_k, 'step')} each; {plan.group} rows go together",
             f"  hang over       {tiles_m * plan.tile[0] - m} rows, {tiles_n * plan.tile[1] - n} columns, "
             f"{tiles_k * plan.tile[2] - k} of K: filled with zeros, and not stored",
-            *split,
+            *(split if plan.split_rows else []),
             "",
             f"shared memory, {plan.shared_bytes} of {MAX_SHARED_BYTES} bytes",
             f"  stages          {plan.stages} x {plan.stage_bytes}: A {a.bytes}, B {b.bytes}",
