@@ -14,7 +14,7 @@ from typing import Final
 from cute_py.argument_checks import expect_having, expect_integer, record
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType, TensorMapSwizzle
-from cute_py.tma.descriptor.limits import architecture, refuse_unknown, unknown_addition
+from cute_py.tma.descriptor.limits import GPUS, architecture, refuse_unknown, unknown_addition
 from cute_py.tma.descriptor.request import (
     HasRequest,
     TensorMap,
@@ -214,7 +214,7 @@ def encode(request: TensorMap | HasRequest, *, driver: int | None = None, arch: 
     '0010000000000000 1063000040000000'
     """
     request = request_of(request)
-    gpu = architecture(arch)
+    gpu = (GPUS.get(arch) if isinstance(arch, str) else None) or architecture(arch)
     if driver is None and breaks_none(request, gpu):
         return map_bytes(request)
     bits = _as_found(request)
