@@ -24,9 +24,8 @@ from cute_py.layout.layout import (
     modes_of,
     of_layouts,
     of_shapes,
-    rearranged,
 )
-from cute_py.layout.leaf import Recorder, check_results, is_static, same, times, to_internal, to_public, tree_text
+from cute_py.layout.leaf import Recorder, is_static, same, times, to_internal, to_public, tree_text
 from cute_py.layout.trees import check_depth, leaves, map_leaves, modes, unflatten_leaves
 
 
@@ -119,8 +118,7 @@ def coalesce(layout: Layout | Shape, profile: Tiler = None) -> Layout | IntTuple
             if (found := in_numbers(layout, coalesced_numbers)) is not None:
                 return found
             shape, stride = coalesced(*(layout._inner or layout._trees()))
-            check_results(shape)  # the strides are the layout's own
-            return rearranged(shape, stride, layout._assumptions)
+            return make(shape, stride, layout.assumptions)
         return _by_profile(coalesce, layout, profile)
     if isinstance(layout, (int, tuple)):
         return to_public(coalesced_shape(to_internal(layout)))
@@ -145,7 +143,7 @@ def filter_zeros(layout: Layout | Shape, profile: Shape | None = None) -> Layout
     """
     if type(layout) is Layout:
         guide = layout._stride if profile is None else to_internal(profile)
-        return make(filter_zeros_tree(layout._shape, guide), layout._stride, layout._assumptions)
+        return make(filter_zeros_tree(layout._shape, guide), layout._stride, layout.assumptions)
     if isinstance(layout, (int, tuple)):
         inner = to_internal(layout)
         return to_public(filter_zeros_tree(inner, inner))
@@ -165,8 +163,7 @@ def filter(layout: Layout, profile: Tiler = None) -> Layout:
                 return found
             shape, stride = layout._inner or layout._trees()
             shape, stride = coalesced(filter_zeros_tree(shape, stride), stride)
-            check_results(shape)  # as above
-            return rearranged(shape, stride, layout._assumptions)
+            return make(shape, stride, layout.assumptions)
         return _by_profile(filter, layout, profile)
     return apply_to_inner(filter, layout, profile)
 
@@ -200,7 +197,7 @@ def make_layout_like(layout: LayoutLike, tiler: Tiler = None) -> Layout:
     inner = domain_of(layout)
     if tiler is None:
         shape = filter_zeros_tree(inner._shape, inner._stride)
-        return make(inner._shape, compact_order(shape, inner._stride), inner._assumptions)
+        return make(inner._shape, compact_order(shape, inner._stride), inner.assumptions)
     tile = tiler._shape if isinstance(tiler, Layout) else Layout(tiler)._shape
     strides, wanted = leaves(inner._stride), len(leaves(tile))
     if wanted > len(strides):

@@ -191,13 +191,13 @@ def _note(condition: sympy.Basic, notes: Notes, name: str) -> None:
 
 def compose_layouts(lhs: Layout, rhs: Layout, record: Recorder | None = None) -> Layout:
     """A o B for two plain layouts, as C++ computes it."""
-    if rhs._known and not record and (found := in_numbers(lhs, tiled_numbers, rhs)) is not None:
+    if rhs._assumptions is None and not record and (found := in_numbers(lhs, tiled_numbers, rhs)) is not None:
         return found
     shape, stride = rhs._inner or rhs._trees()
     flat = coalesce_x_by(coprofile_of(stride), *(lhs._inner or lhs._trees()))
     notes: Notes = {}
     if lhs._assumptions or rhs._assumptions:
-        notes = dict.fromkeys((*lhs._assumptions, *rhs._assumptions))
+        notes = dict.fromkeys((*lhs.assumptions, *rhs.assumptions))
     shape, stride = compose_trees(*flat, shape, stride, notes, record)
     return make(shape, stride, tuple(notes))
 
@@ -230,7 +230,7 @@ def compose_tiler(lhs: Layout, tiler: Tiler) -> Layout:
     size = internal_leaf(tiler)
     if type(size) not in (int, Dynamic):
         raise InvalidTypeError(f"a tiler holds sizes, layouts and `_`, got {given(tiler)}", {"layout": lhs})
-    notes = dict.fromkeys(lhs._assumptions)
+    notes = dict.fromkeys(lhs.assumptions)
     shape, stride = compose_trees(*coalesced(*(lhs._inner or lhs._trees()), True), size, 1, notes)
     return make(shape, stride, tuple(notes))
 

@@ -129,7 +129,7 @@ def dice(coord: Coordinate, layout: LayoutLike | Tree) -> LayoutLike | Tree:
     check_depth(coord)
     check_depth(layout)
     if isinstance(layout, Layout):
-        return make(dice_tree(coord, layout._shape), dice_tree(coord, layout._stride), layout._assumptions)
+        return make(dice_tree(coord, layout._shape), dice_tree(coord, layout._stride), layout.assumptions)
     if isinstance(layout, ComposedLayout):
         return layout.with_domain(dice(coord, layout.inner))
     if isinstance(layout, (tuple, int)):

@@ -285,8 +285,7 @@ def size(thing: Shaped, *mode: int) -> Int | int:
     """
     whole: Any = thing
     if type(thing) is not tuple:
-        seen = getattr(thing, "_public", None)
-        whole = seen[0] if type(seen) is tuple else None
+        whole = thing.shape if getattr(thing, "_assumptions", ()) is None else None  # type: ignore[union-attr]
     if type(whole) is tuple and not mode:
         known = known_product(whole)
         if known is not None:

@@ -147,7 +147,7 @@ def _inverse(layout: LayoutLike, invert: Inversion, name: str) -> Layout:
     shape, stride = layout._inner or layout._trees()
     profile = coprofile_of(stride)
     if profile == 0:
-        return make(*invert(shape, stride), layout._assumptions)
+        return make(*invert(shape, stride), layout.assumptions)
     return _by_axis(invert, layout, profile)
 
 
@@ -193,7 +193,7 @@ def nullspace(layout: LayoutLike) -> Layout:
     if not keep:
         return make(1, 0)
     starts = modes(compact_left(tuple(shapes))[0])
-    return make(unwrap([shapes[i] for i in keep]), unwrap([starts[i] for i in keep]), layout._assumptions)
+    return make(unwrap([shapes[i] for i in keep]), unwrap([starts[i] for i in keep]), layout.assumptions)
 
 
 def max_common_layout(a: LayoutLike, b: LayoutLike) -> Layout:

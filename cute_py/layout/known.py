@@ -103,19 +103,35 @@ def offset_of_unchecked(coord: tuple[Any, ...], shape: Any, stride: Any, depth: 
         return None
     if not len(coord) == len(shape) == len(stride):
         return None
-    total, static = 0, True
-    for c, s, d in zip(coord, shape, stride):  # noqa: B905  (as long as each other)
-        kind, other = type(c), type(d)
-        if kind in KNOWN and other in KNOWN and (s is c or type(s) in KNOWN) and not (c | s | d) >> 127:
-            total += (c | 0) * (d | 0)
-            if static and not kind is other is Int:
-                static = (c == 0 and kind is Int) or (d == 0 and other is Int)
+    total, static, i = 0, True, 0
+    for c in coord:
+        s = shape[i]
+        d = stride[i]
+        i += 1
+        kind = type(c)
+        other = type(d)
+        if kind is tuple:
+            inner = offset_of_unchecked(c, s, d, depth + 1)
+            if inner is None:
+                return None
+            total += inner[0]
+            static = static and inner[1]
             continue
-        inner = offset_of_unchecked(c, s, d, depth + 1) if kind is tuple else None
-        if inner is None:
+        if s is not c and type(s) is not int and type(s) is not Int:
             return None
-        total += inner[0]
-        static = static and inner[1]
+        if kind is Int:
+            c |= 0
+        elif kind is not int:
+            return None
+        if other is Int:
+            d |= 0
+        elif other is not int:
+            return None
+        if (c | s | d) >> 127:
+            return None
+        total += c * d
+        if static and not kind is other is Int:
+            static = (c == 0 and kind is Int) or (d == 0 and other is Int)
     return total, static
 
 
@@ -410,9 +426,9 @@ def _tile(tiler: Tiler) -> tuple[Tree, Tree]:
     tile: Any = tiler
     if type(tile) in KNOWN and 0 < tile <= MAX_INTEGER:
         return tile, STATIC_ZERO if type(tile) is Int and tile == 1 else STATIC_ONE
-    if getattr(tile, "_known", None) is not True:  # the class itself has a slot of that name
+    if getattr(tile, "_assumptions", ()) is not None:
         raise Undecided
-    return tile._public  # type: ignore[no-any-return]
+    return tile.shape, tile.stride
 
 
 def divided_numbers(shape: Any, stride: Any, tiler: Tiler) -> tuple[Tree, Tree]:

@@ -12,7 +12,7 @@ Guarantee: `layout(i) == layout(idx2crd(i, layout.shape))` for every integer i, 
 `int_tuple.crd2idx_of` takes any coordinate and any stride, as internal leaves. `known` handles the common case,
 integers in a layout of known numbers, without leaf objects: it gives the same number, or None for a symbol, a basis
 stride or a coordinate that does not fit. A run-time coordinate gives a run-time offset, except that an offset of 0 may
-be static: `is_run_time_zero` decides which. A layout of known numbers (`_known`) goes the same way through the algebra.
+be static: `is_run_time_zero` decides which. A layout of known numbers goes the same way through the algebra.
 
 A composed layout `outer o offset o inner` and a tensor `engine o layout` take their coordinates from a layout inside
 them. Coalescing, grouping, dividing and tiling change only that layout; the method `with_domain` of these classes
@@ -60,7 +60,6 @@ from cute_py.layout.leaf import (
     STATIC,
     Dynamic,
     Int,
-    check_results,
     coordinate,
     inner_tree,
     internal_leaf,
@@ -110,10 +109,26 @@ LayoutRight = Major("LayoutRight")
 Assumptions: TypeAlias = "tuple[sympy.Basic, ...]"
 Stride: TypeAlias = "Tree | Major | None"
 
-_new = object.__new__
+
+class _Open:
+    """A layout while it is made, when its slots can still be set: it becomes a `Layout`, whose can't be."""
+
+    __slots__ = ("_assumptions", "_inner", "shape", "stride")
+
+    shape: IntTuple
+    stride: Tree
+    _inner: tuple[Tree, Tree] | None
+    """Shape and stride as internal trees, for the algebra: made at first use where the constructor was given public
+    ones."""
+    _assumptions: Assumptions | None
+    """None if every leaf is an `Int` or an int: then the operations' second paths, without leaf objects, take it. Empty
+    too where nobody has looked."""
 
 
-class Layout:
+_set: Callable[[_Open, str, Any], None] = object.__setattr__
+
+
+class Layout(_Open):
     """A layout, immutable and hashable; `layout(coord)` evaluates, `layout[i]` is mode i.
 
     Args:
@@ -131,54 +146,32 @@ class Layout:
     (11, 9, Layout((4,), (6,)))
     """
 
-    __slots__ = ("_assumptions", "_inner", "_known", "_public")
+    __slots__ = ()
 
-    _inner: tuple[Tree, Tree] | None
-    """Shape and stride as internal trees, for the algebra: made at first use where the constructor was given public
-    ones."""
-    _public: tuple[IntTuple, Tree] | None
-    """Shape and stride as users see them, for users and for offsets: made at first use of a result of the algebra."""
-    _known: bool
-    """Is every leaf of `_public` an `Int` or an int, so that the operations' second paths, without leaf objects, take
-    it? False too where nobody has looked."""
-    _assumptions: Assumptions
+    def __new__(cls, shape: Shape, stride: Stride = None) -> Layout:
+        self: Any = _Open()
+        steps: Any = stride
+        known: bool | None = None
+        inner = None
+        if stride is not None and stride is not LayoutLeft:
+            known = are_numbers(shape, stride)
+        elif (found := compact_numbers(shape)) is not None:
+            steps = found[0]
+            known = True
+        if known is None:  # there is something to refuse, or to convert
+            shape, steps, inner = _checked(shape, stride)
+        self.shape = shape
+        self.stride = steps
+        self._inner = inner
+        self._assumptions = None if known else ()
+        self.__class__ = cls
+        return self  # type: ignore[no-any-return]
 
-    def __init__(self, shape: Shape, stride: Stride = None) -> None:
-        self._assumptions = ()
-        self._inner = None
-        if stride is None or stride is LayoutLeft:
-            if (found := compact_numbers(shape)) is not None:
-                self._public = (shape, found[0])  # type: ignore[assignment]
-                self._known = True
-                return
-        elif (known := are_numbers(shape, stride)) is not None:  # nothing to refuse, and nothing to convert yet
-            self._public = (shape, stride)  # type: ignore[assignment]
-            self._known = known
-            return
-        self._known = False
-        changed: list[Tree] = []
-        sizes = _checked_shape(to_internal(shape, 0, changed))
-        self._public = None
-        if stride is None or stride is LayoutLeft:
-            self._inner = (sizes, compact_left(sizes)[0])
-        elif stride is LayoutRight:
-            self._inner = (sizes, compact_left(sizes, order=-1)[0])
-        else:
-            steps = to_internal(stride, 0, changed)
-            if not congruent_trees(sizes, steps):
-                facts = {"shape": tree_text(sizes), "stride": tree_text(steps)}
-                raise LayoutError("shape and stride must be congruent", facts)
-            self._inner = (sizes, steps)
-            if not changed:
-                self._public = (shape, stride)  # type: ignore[assignment]
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Layout can't be changed: {name!r} of {self}")
 
-    @property
-    def shape(self) -> IntTuple:
-        return (self._public or self._seen())[0]
-
-    @property
-    def stride(self) -> Tree:
-        return (self._public or self._seen())[1]
+    def __delattr__(self, name: str) -> None:
+        self.__setattr__(name, None)
 
     @property
     def _shape(self) -> Tree:
@@ -188,23 +181,16 @@ class Layout:
     def _stride(self) -> Tree:
         return (self._inner or self._trees())[1]
 
-    def _seen(self) -> tuple[IntTuple, Tree]:
-        """(shape, stride) as users see them."""
-        if self._public is None:
-            self._public = (to_public(self._shape), to_public(self._stride))
-        return self._public
-
     def _trees(self) -> tuple[Tree, Tree]:
         """(shape, stride) as internal trees."""
         if self._inner is None:
-            shape, stride = self._public  # type: ignore[misc]
-            self._inner = (inner_tree(shape), inner_tree(stride))
-        return self._inner
+            _set(self, "_inner", (inner_tree(self.shape), inner_tree(self.stride)))
+        return self._inner  # type: ignore[return-value]
 
     @property
     def assumptions(self) -> Assumptions:
         """Conditions on symbols that this result rests on, as sympy relations; empty for known numbers."""
-        return self._assumptions
+        return self._assumptions or ()
 
     @overload
     def __call__(self, *coord: IntCoordinate) -> int: ...  # type: ignore[overload-overlap]
@@ -214,17 +200,16 @@ class Layout:
         """The offset at a coordinate, or the sublayout that a coordinate with `_` (or None) keeps."""
         c: Any = coord[0] if len(coord) == 1 else coord
         if type(c) is tuple:
-            found = offset_of_tuple(c, *(self._public or self._seen()))
+            found = offset_of_tuple(c, self.shape, self.stride)
             if found is not None:
                 offset, static = found
                 if MIN_INTEGER <= offset <= MAX_INTEGER:
                     return STATIC[offset] if static else offset
         elif type(c) is int:
-            shape, stride = self._public or self._seen()
-            found_int = offset_of_int(c, shape, stride)
+            found_int = offset_of_int(c, self.shape, self.stride)
             if found_int and MIN_INTEGER <= found_int <= MAX_INTEGER:
                 return found_int
-            if found_int == 0 and is_run_time_zero(stride):
+            if found_int == 0 and is_run_time_zero(self.stride):
                 return 0
         return self._general_call(c)
 
@@ -241,44 +226,44 @@ class Layout:
 
     def __getitem__(self, mode: int) -> Layout:
         """Mode `mode` as a layout; a layout of an integer shape is its own only mode."""
-        shape, stride = self._public or self._seen()
+        shape: Any = self.shape
+        stride: Any = self.stride
         if type(mode) is not int:
             mode = expect_integer(mode, "a mode number, layout[i],", hint="layout(coord) evaluates")
-        part = _new(Layout)
+        part: Any = _Open()
         try:
-            part._public = (shape[mode], stride[mode])  # type: ignore[index]
+            part.shape = shape[mode]
+            part.stride = stride[mode]
         except (IndexError, TypeError):  # TypeError: of an integer shape
             if type(shape) is not tuple and mode in (0, -1):
                 return self
             count = f"{len(shape)} modes" if type(shape) is tuple else "1 mode"
             raise InvalidValueError(f"layout[{integer_text(mode)}]: {self} has {count}") from None
         part._inner = None
-        part._known = self._known
         part._assumptions = self._assumptions
-        return part
+        part.__class__ = Layout
+        return part  # type: ignore[no-any-return]
 
     __iter__ = None
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not Layout:
             return NotImplemented
-        return (self._public or self._seen()) == (other._public or other._seen())
+        return bool(self.shape == other.shape and self.stride == other.stride)
 
     def __ne__(self, other: object) -> bool:  # as Python would derive it, in half of the time
         if type(other) is not Layout:
             return NotImplemented
-        return (self._public or self._seen()) != (other._public or other._seen())
+        return bool(self.shape != other.shape or self.stride != other.stride)
 
     def __hash__(self) -> int:
-        return hash(self._public or self._seen())
+        return hash((self.shape, self.stride))
 
     def __str__(self) -> str:
-        shape, stride = self._public or self._seen()
-        return f"{public_text(shape)}:{public_text(stride)}"
+        return f"{public_text(self.shape)}:{public_text(self.stride)}"
 
     def __repr__(self) -> str:
-        shape, stride = self._public or self._seen()
-        return f"Layout({shape!r}, {stride!r})"
+        return f"Layout({self.shape!r}, {self.stride!r})"
 
     def __reduce__(self) -> tuple[type[Layout], tuple[IntTuple, Tree]]:
         return (Layout, (self.shape, self.stride))
@@ -312,14 +297,14 @@ class Layout:
             return leaf
 
         try:
-            left = tuple(a for a in (substituted(x, exact, known) for x in self._assumptions) if str(a) != "True")
+            left = tuple(a for a in (substituted(x, exact, known) for x in self.assumptions) if str(a) != "True")
             shape, stride = map_leaves(replaced, self._shape), map_leaves(replaced, self._stride)
         except ZeroDivisionError:
             raise LayoutError("division by zero", {"layout": self, "values": values}) from None
         if any(str(a) == "False" for a in left):
             raise LayoutError(
                 "the values break an assumption of this layout",
-                {"assumptions": ", ".join(map(str, self._assumptions)), "values": values},
+                {"assumptions": ", ".join(map(str, self.assumptions)), "values": values},
             )
         return make(_checked_shape(shape), stride, left)
 
@@ -341,53 +326,61 @@ def _checked_shape(shape: Tree) -> Tree:
     return shape
 
 
+def _checked(shape: Shape, stride: Stride) -> tuple[Tree, Tree, tuple[Tree, Tree]]:
+    """Shape and stride of a layout, or the reason why there is none: public, then both as internal trees."""
+    changed: list[Tree] = []
+    sizes = _checked_shape(to_internal(shape, 0, changed))
+    if stride is None or isinstance(stride, Major):
+        inner = (sizes, compact_left(sizes, order=-1 if stride is LayoutRight else 1)[0])
+    else:
+        inner = (sizes, to_internal(stride, 0, changed))
+        if not congruent_trees(*inner):
+            facts = {"shape": tree_text(sizes), "stride": tree_text(inner[1])}
+            raise LayoutError("shape and stride must be congruent", facts)
+        if not changed:
+            return shape, stride, inner  # type: ignore[return-value]
+    return to_public(sizes), to_public(inner[1]), inner
+
+
+def of_public(
+    shape: Tree, stride: Tree, assumptions: Assumptions | None = None, inner: tuple[Tree, Tree] | None = None
+) -> Layout:
+    """A layout of public trees, unchecked; without assumptions, of known numbers."""
+    layout = _Open()
+    layout.shape = shape  # type: ignore[assignment]
+    layout.stride = stride
+    layout._inner = inner
+    layout._assumptions = assumptions
+    layout.__class__ = Layout
+    return layout  # type: ignore[return-value]
+
+
 def make(shape: Tree, stride: Tree, assumptions: Assumptions = ()) -> Layout:
     """A layout of internal trees, unchecked: for the algebra, whose results are congruent by construction."""
-    check_results(shape)
-    check_results(stride)
-    return rearranged(shape, stride, assumptions)
+    return of_public(to_public(shape), to_public(stride), assumptions, (shape, stride))
 
 
-def rearranged(shape: Tree, stride: Tree, assumptions: Assumptions = ()) -> Layout:
-    """As `make`, of numbers that other layouts have already."""
-    layout = _new(Layout)
-    layout._inner = (shape, stride)
-    layout._public = None
-    layout._known = False
-    layout._assumptions = assumptions
-    return layout
+def assumed(layouts: Sequence[Layout]) -> Assumptions | None:
+    """What several layouts rest on; None if all are of known numbers."""
+    if all([p._assumptions is None for p in layouts]):  # noqa: C419  (in half of the time)
+        return None
+    return tuple([a for p in layouts for a in p.assumptions])
 
 
-def of_numbers(shape: Tree, stride: Tree) -> Layout:
-    """A layout of public trees of known numbers, unchecked: what the second paths of the algebra come to."""
-    layout = _new(Layout)
-    layout._public = (shape, stride)  # type: ignore[assignment]
-    layout._inner = None
-    layout._known = True
-    layout._assumptions = ()
-    return layout
-
-
-def in_numbers(layout: Layout, operation: Callable[..., tuple[Tree, Tree]], *operands: Any) -> Layout | None:
+def in_numbers(layout: Layout, operation: Callable[..., tuple[Tree, Tree]], *operands: Tiler) -> Layout | None:
     """What the second path of an operation, for known numbers, makes of a layout; None where the general path has to
     decide."""
-    if not layout._known:
+    if layout._assumptions is not None:
         return None
     try:
-        return of_numbers(*operation(*layout._public, *operands))  # type: ignore[misc]
+        return of_public(*operation(layout.shape, layout.stride, *operands))
     except (Undecided, LayoutError):
         return None
 
 
 def regrouped(layout: Layout, change: Callable[[Tree], Tree]) -> Layout:
-    """A layout whose shape and stride are `change` of those of another: of the trees that it has already."""
-    if layout._public is None:
-        shape, stride = layout._inner  # type: ignore[misc]
-        return rearranged(change(shape), change(stride), layout._assumptions)
-    shape, stride = layout._public
-    part = of_numbers(change(shape), change(stride))
-    part._known, part._assumptions = layout._known, layout._assumptions
-    return part
+    """A layout whose shape and stride are `change` of those of another."""
+    return of_public(change(layout.shape), change(layout.stride), layout._assumptions)
 
 
 def make_layout(*parts: Shape | Tree | Major | Layout, stride: Stride = None) -> Layout:
@@ -412,25 +405,16 @@ def make_layout(*parts: Shape | Tree | Major | Layout, stride: Stride = None) ->
 
 def joined(parts: Sequence[Layout]) -> Layout:
     """One layout whose modes are the given layouts."""
-    if all(p._known for p in parts):
-        known: Any = [p._public for p in parts]
-        return of_numbers(tuple([t[0] for t in known]), tuple([t[1] for t in known]))
-    notes = tuple([a for p in parts for a in p._assumptions])
-    trees = [p._inner or p._trees() for p in parts]
-    return rearranged(tuple([t[0] for t in trees]), tuple([t[1] for t in trees]), notes)
+    return of_public(tuple([p.shape for p in parts]), tuple([p.stride for p in parts]), assumed(parts))
 
 
 def modes_of(layout: Layout) -> list[Layout]:
     """The modes as layouts; a layout of an integer shape is its own only mode."""
-    shape: Any
-    stride: Any
-    if layout._known:
-        shape, stride = layout._public  # type: ignore[misc]
-        return list(map(of_numbers, shape, stride)) if type(shape) is tuple else [layout]
-    shape, stride = layout._inner or layout._trees()
+    shape: Any = layout.shape
+    stride: Any = layout.stride
     if type(shape) is not tuple:
         return [layout]
-    return list(map(rearranged, shape, stride, repeat(layout._assumptions)))
+    return list(map(of_public, shape, stride, repeat(layout._assumptions)))
 
 
 def make_ordered_layout(shape: Shape, order: Tree | Major) -> Layout:
@@ -536,22 +520,16 @@ def axis_paths(profile: Tree) -> list[tuple[int, ...]]:
     >>> axis_paths((0, (0, 0)))
     [(0,), (1, 0), (1, 1)]
     """
-
-    def walk(tree: Tree, path: tuple[int, ...]) -> list[tuple[int, ...]]:
-        if type(tree) is not tuple:
-            return [path]
-        return [p for i, t in enumerate(tree) for p in walk(t, (*path, i))]
-
-    return walk(profile, ())
+    if type(profile) is not tuple:
+        return [()]
+    return [(i, *path) for i, mode in enumerate(profile) for path in axis_paths(mode)]
 
 
 def along_axis(stride: Tree, path: tuple[int, ...]) -> Tree:
     """Basis strides -> integer strides: the movement along one axis, 0 where a mode moves along another."""
-
-    def value(d: Leaf) -> Tree:
-        return to_internal(d.value) if getattr(d, "modes", ()) == path else 0  # type: ignore[attr-defined]
-
-    return map_leaves(value, stride)
+    if type(stride) is tuple:
+        return tuple([along_axis(d, path) for d in stride])
+    return internal_leaf(stride.value) if getattr(stride, "modes", ()) == path else 0  # type: ignore
 
 
 def on_axis(stride: Tree, path: tuple[int, ...], like: Tree) -> Tree:
@@ -651,8 +629,8 @@ def cosize(layout: LayoutLike, *mode: int) -> Int | int:
     >>> print(cosize(Layout((Int(4), Int(8)), (Int(8), Int(1)))))
     _32
     """
-    if type(layout) is Layout and layout._known and not mode:
-        known = known_extent(*layout._public)  # type: ignore[misc]
+    if type(layout) is Layout and layout._assumptions is None and not mode:
+        known = known_extent(layout.shape, layout.stride)
         if known is not None:
             return STATIC[known[0]] if known[1] else known[0]
     inner = domain_of(layout)

@@ -19,9 +19,10 @@ compile time; its arithmetic follows CuTe's rules for mixed operands (a static 0
 stride, and the two modes stay; in (_4,_2):(_1,_4) it finds 4 * 1 == 4, and they become _8:_1. Layouts whose leaves are
 all `Int` or int, as most are, need none of these objects: see `known`.
 
-sympy simplifies each expression that it builds, which takes time in proportion to its size. Every mode that a
-composition steps over wraps the expression of the mode before, so the time would grow with the square of the number of
-modes. Expressions of more than `MOST_SIMPLIFIED` operations are therefore built without simplification.
+sympy simplifies each expression that it builds, which takes time in proportion to its size, and a millisecond and more
+for a function (`floor`, `Min`, `Mod`) of another one, where it finds nothing. Every mode that a composition steps over
+wraps the expression of the mode before. So it is asked about sums, products and powers of symbols alone, of up to
+`MOST_SIMPLIFIED` operations; other expressions are built as they are.
 """
 
 from __future__ import annotations
@@ -78,19 +79,23 @@ _NODES_OF_AN_OPERATION = 5
 
 
 def is_short(*operands: Value) -> bool:
-    """May sympy simplify an expression of these? Looks at a bounded part of them.
+    """May sympy simplify an expression of these: of few sums, products and powers? Looks at a bounded part of them.
 
     >>> import sympy
     >>> m, n = sympy.symbols("m n")
-    >>> is_short(m + 1, n), is_short(m, sum(n**i for i in range(50)))
-    (True, False)
+    >>> is_short(m + 1, n), is_short(sympy.floor(m / 2), n), is_short(m, sum(n**i for i in range(50)))
+    (True, False, False)
     """
     import sympy
+    from sympy.core.function import Application
 
     expressions = [x for x in operands if isinstance(x, sympy.Basic)]
     ahead, enough = expressions.copy(), MOST_SIMPLIFIED * _NODES_OF_AN_OPERATION
     while ahead:
-        ahead.extend(ahead.pop().args)
+        node = ahead.pop()
+        if isinstance(node, Application):
+            return False
+        ahead.extend(node.args)
         enough -= 1
         if enough < 0:
             return False
@@ -105,18 +110,18 @@ def divided(operation: Callable[[Value, Value], Value], x: Value, y: Value) -> V
     """
     if isinstance(y, int) and y == 0:
         raise LayoutError("division by zero", {"dividend": x})
-    try:
-        if is_short(x, y):
-            return operation(x, y)
-        import sympy
+    import sympy
 
+    try:
         if operation is operator.mod:
-            return sympy.Mod(x, y, evaluate=False)
+            return sympy.Mod(x, y, evaluate=is_short(x, y))
         ratio = sympy.sympify(x) / y
-    except TypeError:
+    except (TypeError, sympy.SympifyError):
         raise InvalidTypeError(f"can't divide {x} by {y}; must be integers") from None
     divisor_left = any(factor.is_Pow and factor.exp.is_negative for factor in sympy.Mul.make_args(ratio))
-    return ratio if not divisor_left and ratio.is_integer else sympy.floor(ratio, evaluate=False)
+    if not divisor_left and ratio.is_integer:
+        return ratio
+    return sympy.floor(ratio, evaluate=isinstance(y, int) and is_short(x))
 
 
 def least(x: Value, y: Value) -> Value:
@@ -133,11 +138,11 @@ def least(x: Value, y: Value) -> Value:
 
 
 def divides(y: Value, x: Value) -> sympy.Basic:
-    """The relation x % y == 0."""
+    """The relation x % y == 0. Of a remainder by symbols that x lacks sympy finds nothing simpler."""
     import sympy
 
-    short = is_short(x, y)
-    return sympy.Eq(sympy.Mod(x, y, evaluate=short), 0, evaluate=short)
+    simple = is_short(x, y) and (isinstance(y, int) or not y.free_symbols.isdisjoint(sympy.sympify(x).free_symbols))
+    return sympy.Eq(sympy.Mod(x, y, evaluate=simple), 0, evaluate=simple)
 
 
 def divides_or_exceeds(y: Value, x: Value) -> sympy.Basic:
@@ -295,21 +300,6 @@ STATIC: Final = _Statics({n: int.__new__(Int, n) for n in (*range(4097), *[1 << 
 
 STATIC_ZERO: Final = STATIC[0]
 STATIC_ONE: Final = STATIC[1]
-
-
-def check_results(tree: Tree) -> None:
-    """`check_result` of every number in an internal tree."""
-    x: Any
-    for x in tree if type(tree) is tuple else (tree,):
-        kind = type(x)
-        if kind is Dynamic:
-            x = x.value
-            kind = type(x)
-        if kind is int:
-            if not MIN_RESULT <= x <= MAX_RESULT:
-                check_result(x)
-        elif kind is tuple:
-            check_results(x)
 
 
 def _combine(op: Callable[[int, int], int], left: int, right: int) -> int:
@@ -617,9 +607,17 @@ def to_public(tree: Leaf) -> int: ...
 def to_public(tree: Tree) -> Tree:
     """An internal tree -> what users see: `Int` for static leaves, plain int or sympy for the others."""
     if type(tree) is tuple:
-        return tuple([to_public(x) for x in tree])
+        out: list[Tree] = []
+        for x in tree:
+            if type(x) is int:
+                out.append(STATIC[x])
+            elif type(x) is Dynamic and type(x.value) is int and MIN_RESULT <= x.value <= MAX_RESULT:
+                out.append(x.value)  # as below, without a call
+            else:
+                out.append(to_public(x))
+        return tuple(out)
     if type(tree) is int:
-        return int.__new__(Int, tree if MIN_RESULT <= tree <= MAX_RESULT else check_result(tree))
+        return STATIC[tree]
     if type(tree) is Dynamic:
         return check_result(tree.value) if type(tree.value) is int else tree.value
     return tree

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.arguments import IntTuple, Shape, Tree
-from cute_py.layout.layout import Layout, apply_to_inner, of_numbers, of_shapes, rearranged, regrouped
+from cute_py.layout.layout import Layout, apply_to_inner, assumed, of_public, of_shapes, regrouped
 from cute_py.layout.leaf import STATIC_ONE, STATIC_ZERO
 from cute_py.layout.trees import check_depth, check_mode, leaves, modes, unflatten_leaves
 
@@ -141,18 +141,13 @@ def _extended(
     check_depth(thing)
     check_depth(x)
     if type(thing) is Layout:
-        extra = of_numbers(STATIC_ONE, STATIC_ZERO) if x is None else x
+        extra = of_public(STATIC_ONE, STATIC_ZERO) if x is None else x
         if type(extra) is not Layout:
             raise InvalidTypeError(f"append and prepend to a layout take a layout, got {given(x)}")
-        if thing._known and extra._known:
-            shape, stride = thing._public  # type: ignore[misc]
-            more, steps = extra._public  # type: ignore[misc]
-            return of_numbers(_padded(shape, more, up_to_rank, front), _padded(stride, steps, up_to_rank, front))
-        notes = thing._assumptions + extra._assumptions
-        return rearranged(
-            _padded(thing._shape, extra._shape, up_to_rank, front),
-            _padded(thing._stride, extra._stride, up_to_rank, front),
-            notes,
+        return of_public(
+            _padded(thing.shape, extra.shape, up_to_rank, front),
+            _padded(thing.stride, extra.stride, up_to_rank, front),
+            assumed((thing, extra)),
         )
     if isinstance(thing, (tuple, int)):
         return _padded(thing, x, up_to_rank, front)  # type: ignore[arg-type, return-value]
@@ -199,8 +194,7 @@ def replace(thing: Layout | Shape, mode: int, x: Layout | Shape) -> Layout | Int
     if type(thing) is Layout:
         if type(x) is not Layout:
             raise InvalidTypeError(f"replace in a layout takes a layout, got {given(x)}")
-        notes = thing._assumptions + x._assumptions
-        return rearranged(put(thing._shape, x._shape), put(thing._stride, x._stride), notes)
+        return of_public(put(thing.shape, x.shape), put(thing.stride, x.stride), assumed((thing, x)))
     if isinstance(thing, (tuple, int)):
         return put(thing, x)  # type: ignore[arg-type, return-value]
     return apply_to_inner(replace, thing, mode, x)

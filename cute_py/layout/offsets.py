@@ -360,19 +360,20 @@ def domain_size(thing: LayoutLike) -> int:
 
 def _vectors(shape: Tree, stride: Tree, kind: IntType) -> list[Offsets]:
     """The offsets of each mode of integer trees: their outer sum is those of all."""
+    return [_vector(size, step, kind) for size, step in zip(modes(shape), modes(stride), strict=True)]
+
+
+def _vector(size: Tree, step: Tree, kind: IntType) -> Offsets:
+    """The offsets of one mode."""
     import numpy as np
 
-    vectors = []
-    for size, step in zip(modes(shape), modes(stride), strict=True):
-        if type(size) is not tuple:
-            vectors.append(_run(size, step, kind))
-            continue
-        sizes, steps = map(modes, coalesced(size, step))
-        vector = _run(sizes[0], steps[0], kind)
-        for s, d in zip(sizes[1:], steps[1:], strict=True):
-            vector = np.add.outer(_run(s, d, kind), vector).reshape(-1)
-        vectors.append(vector)
-    return vectors
+    if type(size) is not tuple:
+        return _run(size, step, kind)  # type: ignore[arg-type]
+    sizes, steps = map(modes, coalesced(size, step))
+    vector = _run(sizes[0], steps[0], kind)
+    for s, d in zip(sizes[1:], steps[1:], strict=True):
+        vector = np.add.outer(_run(s, d, kind), vector).reshape(-1)
+    return vector
 
 
 def _run(size: int, step: int, kind: IntType) -> Offsets:
@@ -392,11 +393,12 @@ def _fill(table: Offsets, shape: Tree, stride: Tree, kind: IntType) -> None:
     """The outer sum of the vectors of the modes, written where it belongs; modes of stride 0 add nothing."""
     import numpy as np
 
-    along = []
-    for place, (size, step) in enumerate(zip(modes(shape), modes(stride), strict=True)):
-        if any(leaves(step)):
-            (vector,) = _vectors((size,), (step,), kind)
-            along.append(vector.reshape(-1, *(1,) * (table.ndim - 1 - place)))
+    along: list[Offsets] = []
+    behind = table.ndim
+    for size, step in zip(modes(shape), modes(stride), strict=True):
+        behind -= 1
+        if step != 0 and any(leaves(step)):
+            along.append(_vector(size, step, kind).reshape(-1, *(1,) * behind))
     if len(along) > 1:
         np.add(functools.reduce(np.add, along[:-1]), along[-1], out=table)
     else:

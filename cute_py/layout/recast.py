@@ -97,7 +97,7 @@ def upcast(layout: LayoutLike | Swizzle | int, n: SupportsIndex) -> LayoutLike |
     """
     n = expect_integer(n, "the factor of a recast", 1)
     if type(layout) is Layout:
-        return make(*_recast(_up, layout._shape, layout._stride, n), layout._assumptions)
+        return make(*_recast(_up, layout._shape, layout._stride, n), layout.assumptions)
     if isinstance(layout, int):
         leaf = internal_leaf(layout)
         if type(leaf) is int and trunc_mod(leaf, n):
@@ -128,7 +128,7 @@ def downcast(layout: LayoutLike | Swizzle | int, n: SupportsIndex) -> LayoutLike
         steps = [internal_leaf(d.value) if hasattr(d, "modes") else d for d in leaves(layout._stride)]
         if not any(type(step) is int and step == 1 for step in steps):
             raise StaticAssertError("Downcast requires adjacent elements", {"layout": layout})
-        return make(*_recast(_down, layout._shape, layout._stride, n), layout._assumptions)
+        return make(*_recast(_down, layout._shape, layout._stride, n), layout.assumptions)
     if isinstance(layout, int):
         return layout * Int(n)
     return _recast_composed(downcast, layout, n)

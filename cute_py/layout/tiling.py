@@ -113,7 +113,7 @@ def complement_of(layout: Layout, target: Tree, record: Recorder | None = None) 
             )
     if not moving:
         whole = coalesced_shape(target)
-        return make(whole, compact_left(whole)[0], layout._assumptions)
+        return make(whole, compact_left(whole)[0], layout.assumptions)
     out_shape: list[Tree] = []
     out_stride: list[Tree] = []
     end: Any = 1
@@ -124,7 +124,7 @@ def complement_of(layout: Layout, target: Tree, record: Recorder | None = None) 
         if type(gap) is int and gap < 1:
             flat = filtered(layout._shape, layout._stride)
             if flat != (layout._shape, layout._stride):  # modes that run backwards join their neighbours first
-                return complement_of(make(*flat, layout._assumptions), target)
+                return complement_of(make(*flat, layout.assumptions), target)
             if gap == 0:  # C++: static_assert
                 below = f"{leaf_text(d)} lies below {leaf_text(end)}, the end of those before"
                 facts = {"layout": layout, "stride": below}
@@ -146,8 +146,8 @@ def complement_of(layout: Layout, target: Tree, record: Recorder | None = None) 
         out_shape.append(rest)
         out_stride.append(end)
     if not out_shape:
-        return make(1, 0, layout._assumptions)
-    return make(unwrap(out_shape), unwrap(out_stride), layout._assumptions)
+        return make(1, 0, layout.assumptions)
+    return make(unwrap(out_shape), unwrap(out_stride), layout.assumptions)
 
 
 def _complement_by_axis(layout: Layout, profile: Tree, target: Tree) -> Layout:

@@ -259,9 +259,12 @@ def are_numbers(shape: Any, stride: Any, depth: int = 0) -> bool | None:
     elif type(stride) is not tuple or len(shape) != len(stride) or depth > MAX_DEPTH:
         return None
     known: bool | None = True
-    for i, s in enumerate(shape):
+    i = 0
+    for s in shape:  # counted by hand: every constructor passes here, and `enumerate` takes a sixth more
         d = stride[i]
-        kind, other = type(s), type(d)
+        i += 1  # noqa: SIM113
+        kind = type(s)
+        other = type(d)
         if (kind is int or kind is Int) and (other is int or other is Int):
             if (s | d) >> 127 and not 0 <= s <= MAX_INTEGER >= d >= MIN_INTEGER:  # 0 of two that are far within
                 return None
@@ -295,21 +298,22 @@ def compact_numbers(shape: Any, number: int = 1, static: bool = True, depth: int
     out: list[Tree] = []
     for s in shape:
         kind = type(s)
-        if kind is tuple:
-            inner = compact_numbers(s, number, static, depth + 1)
+        if kind is Int or kind is int:
+            size = s | 0
+            if size <= 0:
+                return None
+            if size == 1 and kind is Int:
+                out.append(STATIC_ZERO)
+                continue
+            out.append(STATIC[number] if static else number)
+            number *= size
+            static = static and kind is Int
+        else:
+            inner = compact_numbers(s, number, static, depth + 1) if kind is tuple else None
             if inner is None:
                 return None
             stride, number, static = inner
             out.append(stride)
-            continue
-        if (kind is not int and kind is not Int) or s <= 0:
-            return None
-        if kind is Int and s == 1:
-            out.append(STATIC_ZERO)
-            continue
-        out.append(STATIC[number] if static else number)
-        number *= s | 0
-        static = static and kind is Int
     return (tuple(out), number, static) if number <= MAX_INTEGER else None
 
 

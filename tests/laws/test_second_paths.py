@@ -178,7 +178,7 @@ def unknown(thing: Any) -> Any:
     if not isinstance(thing, Layout):
         return thing
     same = Layout(thing.shape, thing.stride)
-    same._known = False
+    object.__setattr__(same, "_assumptions", ())
     return same
 
 

@@ -120,13 +120,18 @@ LONG = {
 """Seconds each."""
 
 
+QUOTIENTS = {"composition with itself", "composition with its reverse"}
+"""Every mode is divided by every other one: n**2 quotients, each of products of up to n symbols."""
+
+
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in of_modes(2)])
 def test_time_grows_no_faster_than_the_square_of_the_modes(name: str) -> None:
-    """Counted in calls, which a loaded machine does not change. From 2 to 32 modes the exponent is 1.95 and less."""
+    """Or than the size of the result, where that is larger. Counted in calls, which a loaded machine does not change.
+    From 4 to 12 modes the exponents are up to 1.4 and 2.3."""
     calls_of(of_modes(2)[name])  # imports
     modes = (4, 8, 12)
     exponent, _ = np.polyfit(np.log(modes), np.log([calls_of(of_modes(n)[name]) for n in modes]), 1)
-    assert exponent < 2
+    assert exponent < (3 if name in QUOTIENTS else 2)
 
 
 def calls_of(operation: Callable[[], Any]) -> int:
