@@ -557,15 +557,15 @@ def coprofile_of(stride: Tree) -> Tree:
     if not paths:
         return 0
     root: Axes = {}
+    ends = []
     for path in paths:
         node = root
         for i in path:
             node = node.setdefault(i, {})
-    tree = _zeros(root)
-    for path in paths:
-        if type(at(tree, path)) is tuple:
-            raise LayoutError("strides of incompatible hierarchy", {"strides": tree_text(stride)})
-    return tree
+        ends.append(node)
+    if any(ends):  # a mode that one stride moves along has modes that others do
+        raise LayoutError("strides of incompatible hierarchy", {"strides": tree_text(stride)})
+    return _zeros(root)
 
 
 Axes: TypeAlias = dict[int, "Axes"]
