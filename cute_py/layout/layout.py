@@ -330,7 +330,7 @@ def _checked(shape: Shape, stride: Stride) -> tuple[Tree, Tree, tuple[Tree, Tree
     """Shape and stride of a layout, or the reason why there is none: public, then both as internal trees."""
     changed: list[Tree] = []
     sizes = _checked_shape(to_internal(shape, 0, changed))
-    if stride is None or isinstance(stride, Major):
+    if stride is None or stride is LayoutLeft or stride is LayoutRight:
         inner = (sizes, compact_left(sizes, order=-1 if stride is LayoutRight else 1)[0])
     else:
         inner = (sizes, to_internal(stride, 0, changed))
