@@ -429,7 +429,7 @@ def _checked_type(dtype: DTypeLike, extremes: list[int], layout: LayoutLike) -> 
 
     try:
         kind: IntType = np.dtype(dtype)  # type: ignore[assignment]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, DeprecationWarning):  # the last under `-W error`, of an alias
         raise InvalidTypeError(f"offsets are integers; dtype must be an integer type, got {given(dtype)}") from None
     if kind.kind == "O":
         return kind

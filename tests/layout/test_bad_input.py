@@ -76,6 +76,7 @@ REFUSED: list[Refusal] = [
     ("steps of an array", lambda: cute.steps(np.array([1, 2])), InvalidTypeError, "no steps are known of"),
     ("steps of nothing", lambda: cute.steps(cute.complement), InvalidTypeError, "complement needs operands"),
     ("type of offsets", lambda: cute.offsets(L, None, "4:1"), InvalidTypeError, "must be an integer type"),
+    ("type of offsets, an old alias", lambda: cute.offsets(L, None, b"a"), InvalidTypeError, "must be an integer type"),
     ("ragged", lambda: cute.offsets(Layout(8), [[1], [2, 3]]), InvalidTypeError, "coordinates are integers"),
     ("ragged offsets", lambda: cute.coordinates(L, [[1], [2, 3]]), InvalidTypeError, "offsets are integers"),
     ("a callable", lambda: cute.offsets(int, (1,)), InvalidTypeError, "offsets takes a layout or a tensor"),
