@@ -18,7 +18,7 @@ from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted, shortened
 from cute_py.explanation.layouts import facts_of_layout, is_basis_layout
-from cute_py.explanation.readings import TYPE_NAME, Reading, closing, some, split_at_commas, type_bits
+from cute_py.explanation.readings import TYPE_NAME, Reading, closing, some, type_bits
 from cute_py.layout.analysis import is_injective
 from cute_py.layout.arguments import Leaf
 from cute_py.layout.coalesce import coalesce
@@ -29,6 +29,7 @@ from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
 from cute_py.notation.parse import Parsed, parse
+from cute_py.ptx.parse import split_operands
 from cute_py.tensor.pointers import Pointer, TmemPointer
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.smem_layout import smem_choices
@@ -499,7 +500,7 @@ def _layout_calls(text: str) -> Iterator[Reading]:
 
 def _parsed_call(text: str) -> Layout | None:
     """A layout call: (shape) or (shape, stride); of two tuples of numbers the second is the stride."""
-    parts = [part for part in split_at_commas(text) if part]
+    parts = [part for part in split_operands(text) if part]
     try:
         thing = parse(":".join(parts) if len(parts) == 2 else f"make_layout({text})")
     except CuteError:

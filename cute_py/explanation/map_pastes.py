@@ -16,7 +16,8 @@ from typing import Final, TypeAlias
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError
 from cute_py.explanation.cuda_pastes import refused_at, refused_why
-from cute_py.explanation.readings import Reading, closing, some, split_at_commas, type_bits
+from cute_py.explanation.readings import Reading, closing, some, type_bits
+from cute_py.ptx.parse import split_operands
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import describe
 from cute_py.tma.descriptor.formats import FORMATS
@@ -254,7 +255,7 @@ def _calls(text: str) -> Iterator[Reading]:
         end = closing(text, match.end())
         parts = [
             _argument(part, text)
-            for part in split_at_commas(re.sub(r"/\*.*?\*/|//[^\n]*", " ", text[match.end() : end]))
+            for part in split_operands(re.sub(r"/\*.*?\*/|//[^\n]*", " ", text[match.end() : end]))
         ]
         im2col = "im2col" in match["name"].lower()
         packed = "tvm" in match["name"].lower()

@@ -166,14 +166,3 @@ def closing(text: str, begin: int, most: int = 4000) -> int:
         if depth == 0:
             return i
     return end
-
-
-def split_at_commas(text: str) -> list[str]:
-    """The parts between commas outside of brackets."""
-    parts, depth, begin = [], 0, 0
-    for i, c in enumerate(text):
-        depth += (c in "([{") - (c in ")]}")
-        if c == "," and depth == 0:
-            parts.append(text[begin:i].strip())
-            begin = i + 1
-    return [*parts, text[begin:].strip()]
