@@ -38,30 +38,10 @@ from cute_py.tma.simulate.pipeline import Timeline
 from cute_py.tmem.copy_request import CopyAsync
 from cute_py.tmem.demonstration import Demonstration
 
-Drawable: TypeAlias = (
-    Picture
-    | TmaAtom
-    | Im2colAtom
-    | MmaAtom
-    | TiledMma
-    | CopyAtom
-    | TiledCopy
-    | Swizzle
-    | Layout
-    | ComposedLayout
-    | Tensor
-    | Sequence[AnyLayout]
-    | Timeline
-    | CopyAsync
-    | Demonstration
-    | ShardedLayout
-    | CopyPlan
-    | NDArray[numpy.integer]
-    | TensorMap
-    | bytes
-    | bytearray
-    | memoryview
-)
+_Layouts: TypeAlias = Swizzle | AnyLayout | Sequence[AnyLayout] | Tensor | ShardedLayout
+_Copies: TypeAlias = TmaAtom | Im2colAtom | CopyAtom | TiledCopy | CopyAsync | CopyPlan | Demonstration
+_Bytes: TypeAlias = TensorMap | bytes | bytearray | memoryview | NDArray[numpy.integer]
+Drawable: TypeAlias = Picture | _Layouts | _Copies | _Bytes | MmaAtom | TiledMma | Timeline
 """What has a picture."""
 Option: TypeAlias = int | str | tuple[int, ...] | Sequence[int] | Sequence[str] | Layout | None
 """An option of one of the functions that draw."""

@@ -279,48 +279,43 @@ def _shared_sizes(text: str) -> list[Diagnostic]:
     ]
 
 
+_TMA_TRAPS: Final = ("inner", "negative", "reduction", "base", "im2col")
+_NO_CONTEXT: Final = (
+    "cuTensorMapEncode* needs a driver that was initialised and a context that is current on this thread: cuInit(0), "
+    "or any call of the runtime such as cudaFree(0), before the first map is encoded"
+)
+_CAUSES: Final[dict[int, tuple[str, ...]]] = {
+    3: (_NO_CONTEXT,),
+    201: (_NO_CONTEXT,),
+    700: (
+        "at a TMA instruction: the map's address, sizes or strides reach memory that is not allocated (freed, or of "
+        "another size than the map says), the descriptor itself is at an address that the GPU can't read, or the box "
+        "leaves the shared memory of the block",
+        "a box that is larger than the tensor is no cause: what lies outside of the tensor is filled",
+    ),
+    701: (
+        "more than 49152 bytes (48 KB) of dynamic shared memory need cuFuncSetAttribute; a block has at most 232448",
+    ),
+    715: (
+        "at a TMA instruction the commonest cause is a bad descriptor: one that was never encoded, was overwritten, "
+        "was copied to the stack or is not __grid_constant__, or is not visible yet (fence.proxy.tensormap after a "
+        "change)",
+        *(f"or {name}: {reason.why}" for name, reason in TRAP_REASONS.items() if name.startswith(_TMA_TRAPS)),
+    ),
+    716: tuple(rule for _, _, rule in _ALIGNMENTS),
+    719: (
+        "a trap instruction of the kernel (a bounded wait that gave up), an mbarrier that overflowed its counts, or an "
+        "assertion; at a wait: the bytes that were expected are not the bytes that came",
+    ),
+}
+"""Number of an error -> what a kernel with TMA does wrong where it is reported, the commonest first."""
+
+
 def _causes(text: str, number: int, known: bool) -> list[str]:
-    """What a kernel with TMA does wrong where this error is reported, the commonest first."""
-    if number == 715:
-        return [
-            "at a TMA instruction the commonest cause is a bad descriptor: one that was never encoded, was "
-            "overwritten, was copied to the stack or is not __grid_constant__, or is not visible yet "
-            "(fence.proxy.tensormap after a change)",
-            *(f"or {name}: {reason.why}" for name, reason in TRAP_REASONS.items() if _is_trap(name)),
-        ]
-    if number in (3, 201):
-        return [
-            "cuTensorMapEncode* needs a driver that was initialised and a context that is current on this thread: "
-            "cuInit(0), or any call of the runtime such as cudaFree(0), before the first map is encoded"
-        ]
-    if number == 716 and not known:
-        return [rule for _, _, rule in _ALIGNMENTS]
-    if number == 700:
-        return [
-            "at a TMA instruction: the map's address, sizes or strides reach memory that is not allocated (freed, or "
-            "of another size than the map says), the descriptor itself is at an address that the GPU can't read, or "
-            "the box leaves the shared memory of the block",
-            "a box that is larger than the tensor is no cause: what lies outside of the tensor is filled",
-        ]
-    if number == 719:
-        return [
-            "a trap instruction of the kernel (a bounded wait that gave up), an mbarrier that overflowed its counts, "
-            "or an assertion; at a wait: the bytes that were expected are not the bytes that came"
-        ]
-    if number == 701:
-        asked = [int(n) for n in re.findall(r"\b([0-9]{5,7})\b", text)]
-        over = [n for n in asked if 49152 < n < 1 << 22]
-        more = [f"{over[0]} bytes are asked for"] if over else []
-        return [
-            *more,
-            "more than 49152 bytes (48 KB) of dynamic shared memory need cuFuncSetAttribute; a block has at "
-            "most 232448",
-        ]
-    return []
-
-
-def _is_trap(name: str) -> bool:
-    return name.startswith(("inner", "negative", "reduction", "base", "im2col"))
+    """The causes of an error that fit a text; `known`: a broken rule was found in it."""
+    asked = [int(n) for n in re.findall(r"\b([0-9]{5,7})\b", text)] if number == 701 else []
+    over = [f"{n} bytes are asked for" for n in asked if _SHARED_AT_ONCE < n < 1 << 22]
+    return [*over[:1], *(() if number == 716 and known else _CAUSES.get(number, ()))]
 
 
 def _sanitizer(text: str) -> Iterator[Reading]:

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from cute_py.argument_checks import check_magnitude, expect
 from cute_py.errors import ParseError, given, shortened
@@ -27,17 +27,7 @@ from cute_py.notation.triton_encodings import (
 
 _DEEPEST: Final = 8
 """Encodings within encodings."""
-_KINDS: Final[dict[str, Any]] = {
-    kind.NAME: kind
-    for kind in (
-        BlockedEncoding,
-        NvidiaMmaEncoding,
-        DotOperandEncoding,
-        SliceEncoding,
-        SwizzledSharedEncoding,
-        NvmmaSharedEncoding,
-    )
-}
+_KINDS: Final[dict[str, Any]] = {kind.NAME: kind for kind in get_args(TritonEncoding)}
 _CLASSES: Final[dict[str, tuple[Any, str]]] = {
     "Blocked": (BlockedEncoding, "size_per_thread threads_per_warp warps_per_cta order cga_layout"),
     "NVMMADistributed": (NvidiaMmaEncoding, "version warps_per_cta instr_shape cga_layout"),
