@@ -2,6 +2,8 @@
 
 A check is a function `check_x(...) -> list[Diagnostic]`: it lists all that it found, and an empty list means that the
 input is sound. It never raises for what it judges, so that checks can be listed, raised with, and searched over.
+
+Tables of prose say why a rule exists and what to do: `reason_table`.
 """
 
 from __future__ import annotations
@@ -146,3 +148,37 @@ def diagnostics_of(error: CuteError) -> list[Diagnostic]:
     argument, value, unit, detail, must = (part or "" for part in shape.groups())
     rule = argument if error.rule == error.headline else error.rule
     return [Diagnostic(rule, argument, int(value), unit, must, detail=detail, facts=error.facts, fixes=fixes)]
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One row.
+
+    Attributes:
+        why: why the rule exists; fix: what to do.
+        source: where the rule comes from; empty where the error or another table has it.
+        name: how a list of the rules names it; empty: by its id.
+    """
+
+    why: str
+    fix: str
+    source: str = ""
+    name: str = ""
+
+
+def reason_table(rows: str) -> dict[str, Reason]:
+    """A table of reasons, rule -> reason, from its rows as prose.
+
+    A row begins at the margin, `rule | why` or `rule = name | why`, and goes on with `-> what to do`, `<- source`.
+
+    >>> reason_table("parity | Pairs.\\n  -> Add one.\\nsign | None.\\n  -> Drop\\n  it.\\n  <- a manual")["sign"].fix
+    'Drop it.'
+    """
+    found = {}
+    for row in re.split(r"\n(?=\S)", rows.strip()):
+        label, _, reason = " ".join(row.split()).partition(" | ")
+        rule, _, name = label.partition(" = ")
+        why, _, remedy = reason.partition(" -> ")
+        fix, _, source = remedy.partition(" <- ")
+        found[rule] = Reason(why, fix, source, name)
+    return found

@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import cute_py as cute
 from cute_py.cli.arguments import driver_version, json_option
 from cute_py.cli.terminal import print_report, spinner
+from cute_py.diagnostics import reason_table
 from cute_py.errors import CuteError
 from cute_py.gpu.device import MIN_DRIVER, Device
 from cute_py.tma.descriptor.encode import QUIRKS
@@ -91,104 +92,63 @@ class KnownIssue:
         )
 
 
-KNOWN_ISSUES: Final[tuple[KnownIssue, ...]] = (
-    KnownIssue(
-        "no tensor maps",
-        "the driver's API has no cuTensorMapEncode",
-        "a driver for CUDA 12.0 or newer; the emulator and the encoder here need none",
-        "CUDA driver API, cuTensorMapEncodeTiled",
-        measured=False,
-        last=MIN_DRIVER - 10,
-    ),
-    KnownIssue(
-        QUIRKS[0].name,
-        f"{QUIRKS[0].condition}: {QUIRKS[0].effect}",
-        "cute.tma.encode(request, driver=version) clears it in a map that the driver wrote",
-        QUIRKS[0].source,
-        measured=False,
-        last=QUIRKS[0].last_driver,
-        from_capability=(10, 0),
-    ),
-    KnownIssue(
-        "no reasons",
-        "every refusal of a tensor map is CUDA_ERROR_INVALID_VALUE",
-        "cute-py desc check lists every broken rule",
-    ),
-    KnownIssue("null address", "a map of address 0 is accepted; a copy through it faults", "cute-py desc check warns"),
-    KnownIssue(
-        "overlapping strides",
-        "strides that do not nest are accepted, also 0 and less than a row",
-        "cute-py desc check warns",
-    ),
-    KnownIssue(
-        "accepted against the manual",
-        "interleave 32B with a swizzle other than 32B, and im2col-wide maps with none or 32B, are accepted",
-        "keep to the manual: other drivers may refuse them",
-        CUDA_H,
-    ),
-    KnownIssue(
-        "byte note",
-        "with element strides, word 8 of a map is not what the hardware delivers: a barrier that expects it hangs",
-        "atom.transaction_bytes, or transaction_bytes(request)",
-    ),
-    KnownIssue(
-        "coordinates",
-        "an inner coordinate that is not a multiple of 16 bytes, a negative coordinate of a store, or an im2col base "
-        "outside the bounding box is an illegal instruction, and ends the CUDA context",
-        "the emulator raises TmaTrap in its place; isolate=True runs in a process of its own",
-    ),
-    KnownIssue(
-        "reductions",
-        "add, min, max, inc, dec, and, or, xor are illegal instructions with some element formats, though the map and "
-        "the PTX are accepted",
-        "the emulator raises TmaTrap in their place",
-    ),
-    KnownIssue(
-        "row ends",
-        "a store overwrites up to the next 16 bytes past the end of a row whose length is not a multiple of 16 bytes",
-        "rows of a multiple of 16 bytes, or a pitch with room behind them",
-    ),
-    KnownIssue("FLOAT32_FTZ", "loads through a map of this type do not flush denormals", "flush them in the kernel"),
-    KnownIssue(
-        "replaced element type",
-        "tensormap.replace of a tf32 element type by another one keeps the rounding to tf32",
-        "encode the map anew, or start from one that is not tf32",
-    ),
-    KnownIssue(
-        "formats of sm_100",
-        "data types 13 to 15 (packed 4 and 6 bits) and swizzles 4 to 6 are refused on this GPU",
-        "a GPU of compute capability 10.0 or newer",
-        below=(10, 0),
-    ),
-    KnownIssue(
-        "alignment of a map",
-        "a map must lie at a multiple of 128 bytes since CUDA 13.0 (64 before); cuda-python's CUtensorMap does not",
-        "copy the bytes into memory of your own; this library does",
-        "CUDA 13.0 driver API, CUtensorMap; cuda-bindings 13.3: 12 of 12 objects at 48 modulo 64",
-        first=13000,
-        measured=False,
-    ),
-    KnownIssue(
-        "empty strides",
-        "cuda-python passes an empty list of strides as a null pointer, which the driver refuses even for rank 1",
-        "pass one unused stride; this library does",
-    ),
-    KnownIssue(
-        "newer NVRTC",
-        "NVRTC is newer than the driver: its cubins run, its PTX is refused (CUDA_ERROR_UNSUPPORTED_PTX_VERSION)",
-        "compile to a cubin, as this library does, or update the driver",
-        _COMPATIBILITY,
-        measured=False,
-        newer_compiler="minor",
-    ),
-    KnownIssue(
-        "NVRTC of a newer CUDA",
-        "NVRTC is of a newer major version than the driver: neither its cubins nor its PTX are sure to load",
-        "update the driver, or install an NVRTC of the driver's major version",
-        _COMPATIBILITY,
-        measured=False,
-        newer_compiler="major",
-    ),
+_ISSUES: Final = reason_table(f"""
+no tensor maps | the driver's API has no cuTensorMapEncode
+    -> a driver for CUDA 12.0 or newer; the emulator and the encoder here need none
+    <- CUDA driver API, cuTensorMapEncodeTiled
+{QUIRKS[0].name} | {QUIRKS[0].condition}: {QUIRKS[0].effect}
+    -> cute.tma.encode(request, driver=version) clears it in a map that the driver wrote
+    <- {QUIRKS[0].source}
+no reasons | every refusal of a tensor map is CUDA_ERROR_INVALID_VALUE
+    -> cute-py desc check lists every broken rule
+null address | a map of address 0 is accepted; a copy through it faults
+    -> cute-py desc check warns
+overlapping strides | strides that do not nest are accepted, also 0 and less than a row
+    -> cute-py desc check warns
+accepted against the manual | interleave 32B with a swizzle other than 32B, and im2col-wide maps with none or 32B, are
+    accepted
+    -> keep to the manual: other drivers may refuse them
+    <- {CUDA_H}
+byte note | with element strides, word 8 of a map is not what the hardware delivers: a barrier that expects it hangs
+    -> atom.transaction_bytes, or transaction_bytes(request)
+coordinates | an inner coordinate that is not a multiple of 16 bytes, a negative coordinate of a store, or an im2col
+    base outside the bounding box is an illegal instruction, and ends the CUDA context
+    -> the emulator raises TmaTrap in its place; isolate=True runs in a process of its own
+reductions | add, min, max, inc, dec, and, or, xor are illegal instructions with some element formats, though the map
+    and the PTX are accepted
+    -> the emulator raises TmaTrap in their place
+row ends | a store overwrites up to the next 16 bytes past the end of a row whose length is not a multiple of 16 bytes
+    -> rows of a multiple of 16 bytes, or a pitch with room behind them
+FLOAT32_FTZ | loads through a map of this type do not flush denormals
+    -> flush them in the kernel
+replaced element type | tensormap.replace of a tf32 element type by another one keeps the rounding to tf32
+    -> encode the map anew, or start from one that is not tf32
+formats of sm_100 | data types 13 to 15 (packed 4 and 6 bits) and swizzles 4 to 6 are refused on this GPU
+    -> a GPU of compute capability 10.0 or newer
+alignment of a map | a map must lie at a multiple of 128 bytes since CUDA 13.0 (64 before); cuda-python's CUtensorMap
+    does not
+    -> copy the bytes into memory of your own; this library does
+    <- CUDA 13.0 driver API, CUtensorMap; cuda-bindings 13.3: 12 of 12 objects at 48 modulo 64
+empty strides | cuda-python passes an empty list of strides as a null pointer, which the driver refuses even for rank 1
+    -> pass one unused stride; this library does
+newer NVRTC | NVRTC is newer than the driver: its cubins run, its PTX is refused (CUDA_ERROR_UNSUPPORTED_PTX_VERSION)
+    -> compile to a cubin, as this library does, or update the driver
+    <- {_COMPATIBILITY}
+NVRTC of a newer CUDA | NVRTC is of a newer major version than the driver: neither its cubins nor its PTX are sure to
+    load
+    -> update the driver, or install an NVRTC of the driver's major version
+    <- {_COMPATIBILITY}
+""")
+_LIMITS: Final[dict[str, dict[str, Any]]] = {
+    "no tensor maps": {"measured": False, "last": MIN_DRIVER - 10},
+    QUIRKS[0].name: {"measured": False, "last": QUIRKS[0].last_driver, "from_capability": (10, 0)},
+    "formats of sm_100": {"below": (10, 0)},
+    "alignment of a map": {"measured": False, "first": 13000},
+    "newer NVRTC": {"measured": False, "newer_compiler": "minor"},
+    "NVRTC of a newer CUDA": {"measured": False, "newer_compiler": "major"},
+}
+KNOWN_ISSUES: Final[tuple[KnownIssue, ...]] = tuple(
+    KnownIssue(name, row.why, row.fix, row.source, **_LIMITS.get(name, {})) for name, row in _ISSUES.items()
 )
 """Every row, in the order in which they are listed."""
 

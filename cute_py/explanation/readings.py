@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from cute_py.diagnostics import Diagnostic
+from cute_py.diagnostics import Diagnostic, Reason
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, shortened
 from cute_py.explanation.definitions import filled
-from cute_py.explanation.reasons import CONDITION_REASONS, GBASIS_REASONS, MAP_REASONS, TRAP_REASONS, Reason
+from cute_py.explanation.reasons import CONDITION_REASONS, GBASIS_REASONS, MAP_REASONS, TRAP_REASONS
 
 MOST_READINGS: Final = 12
 """Parts of one text that are answered; the others are counted."""

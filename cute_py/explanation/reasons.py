@@ -13,12 +13,10 @@ from __future__ import annotations
 
 import difflib
 import inspect
-import re
-from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from cute_py.diagnostics import Diagnostic
+from cute_py.diagnostics import Diagnostic, Reason, reason_table
 from cute_py.dtypes import DTYPES, as_dtype
 from cute_py.errors import CuteError, TmaTrap, TmaVerifyError
 from cute_py.explanation.definitions import filled, instance_text, listed, member_text, public_objects
@@ -34,40 +32,6 @@ from cute_py.tma.descriptor.formats import (
 
 _PACKED = "Documented; not measured, because no GPU with the packed formats was available."
 _VERIFIER_SOURCE = "the TMA Atoms reference page, the steps of the partition verifier"
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """One row.
-
-    Attributes:
-        why: why the rule exists; fix: what to do.
-        source: where the rule comes from; empty where the error or another table has it.
-        name: how a list of the rules names it; empty: by its id.
-    """
-
-    why: str
-    fix: str
-    source: str = ""
-    name: str = ""
-
-
-def reason_table(rows: str) -> dict[str, Reason]:
-    """A table of reasons, rule -> reason, from its rows as prose.
-
-    A row begins at the margin, `rule | why` or `rule = name | why`, and goes on with `-> what to do`, `<- source`.
-
-    >>> reason_table("parity | Pairs.\\n  -> Add one.\\nsign | None.\\n  -> Drop\\n  it.\\n  <- a manual")["sign"].fix
-    'Drop it.'
-    """
-    found = {}
-    for row in re.split(r"\n(?=\S)", rows.strip()):
-        label, _, reason = " ".join(row.split()).partition(" | ")
-        rule, _, name = label.partition(" = ")
-        why, _, remedy = reason.partition(" -> ")
-        fix, _, source = remedy.partition(" <- ")
-        found[rule] = Reason(why, fix, source, name)
-    return found
 
 
 MAP_REASONS: Final = reason_table(f"""
