@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from benchmarks.assembler import assemble_each
 from cute_py.atom import COPY_ATOMS, MMA_ATOMS, CopyTraits, MmaAtom, mma_atom
 from cute_py.errors import CuteError
-from cute_py.ptx.assembler import assemble_each
 
 ARCHS = ("sm100", "sm103", "sm120")
 NARROW = ("float_e2m1_t", "float_e2m3_t", "float_e3m2_t", "float_e4m3_t", "float_e5m2_t")

@@ -14,7 +14,7 @@ import lzma
 from collections.abc import Iterator
 from typing import Any
 
-from cute_py.ptx.assembler import assemble_each
+from benchmarks.assembler import assemble_each
 from cute_py.targets import ARCHITECTURES, Version, version_text
 from tests.oracle.records import DATA
 

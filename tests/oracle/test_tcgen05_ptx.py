@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from benchmarks.assembler import assemble_each
 from cute_py.errors import UnknownFactError
-from cute_py.ptx.assembler import assemble_each, find_ptxas
+from cute_py.ptx.assembler import find_ptxas
 from cute_py.targets import ARCHITECTURES, version_text
 from cute_py.tmem import examine, why_not_instruction
 from tests.oracle import tcgen05_mma

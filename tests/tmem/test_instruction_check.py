@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.assembler import assemble_each
 from cute_py import tma
 from cute_py.errors import EmissionError, ParseError, UnknownFactError
-from cute_py.ptx.assembler import assemble_each, find_ptxas
+from cute_py.ptx.assembler import find_ptxas
 from cute_py.ptx.forms_tcgen05 import CP_MULTICASTS
 from cute_py.tmem import FORMS, FORMS_TABLE, examine, mnemonic, why_not_instruction
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.assembler import assemble_each
 from cute_py.errors import UnknownFactError
-from cute_py.ptx.assembler import assemble_each, assemble_module, find_ptxas, ptxas_version
+from cute_py.ptx.assembler import assemble_module, find_ptxas, ptxas_version
 from cute_py.ptx.catalog import ABSENT, FORMS
 from cute_py.ptx.catalog import form as find_form
 from cute_py.ptx.check import examine, verdict

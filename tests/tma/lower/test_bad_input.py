@@ -14,6 +14,7 @@ import pytest
 
 import cute_py.tma as lower
 import cute_py.tma as tma
+from benchmarks.assembler import assemble_each
 from cute_py import Int, Layout, LayoutRight
 from cute_py.copies import kernel_texts
 from cute_py.errors import (
@@ -24,7 +25,7 @@ from cute_py.errors import (
     InvalidValueError,
     ParseError,
 )
-from cute_py.ptx.assembler import assemble_each, find_ptxas
+from cute_py.ptx.assembler import find_ptxas
 from cute_py.ptx.parse import parse_instruction
 from tests.refusals import Refusal, assert_refused, refusals
 from tests.tma.lower.atoms import tile_atom
