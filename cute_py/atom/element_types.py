@@ -59,13 +59,9 @@ FLOAT2: Final = DType("float2", 64, "float", "complex64")
 """Two float32 in one 64-bit register pair."""
 
 _NAMESPACES: Final = re.compile(r"(cute|cutlass|detail|std)::")
+_NARROW: Final = ("float6_e2m3", "float6_e3m2", "float4_e2m1")
 _TEXTS: Final = {
-    "float6_e2m3fn": "float6_e2m3",
-    "float6_e3m2fn": "float6_e3m2",
-    "float4_e2m1fn": "float4_e2m1",
-    "float6_e2m3fn_unpacksmem": "float6_e2m3_unpacksmem",
-    "float6_e3m2fn_unpacksmem": "float6_e3m2_unpacksmem",
-    "float4_e2m1fn_unpacksmem": "float4_e2m1_unpacksmem",
+    **{f"{name}fn{packing}": f"{name}{packing}" for name in _NARROW for packing in ("", "_unpacksmem")},
     "float8_e8m0fnu": "float8_ue8m0",
     "uint1": "b1",
 }
@@ -83,21 +79,13 @@ _SPELLED: Final = {
     "float8_e5m2": "float_e5m2_t",
     "float8_e8m0fnu": "float_ue8m0_t",
     "float8_ue4m3": "float_ue4m3_t",
-    "float6_e2m3fn": "float_e2m3_t",
-    "float6_e3m2fn": "float_e3m2_t",
-    "float4_e2m1fn": "float_e2m1_t",
-    "float6_e2m3fn_unpacksmem": "cutlass::detail::float_e2m3_unpacksmem_t",
-    "float6_e3m2fn_unpacksmem": "cutlass::detail::float_e3m2_unpacksmem_t",
-    "float4_e2m1fn_unpacksmem": "cutlass::detail::float_e2m1_unpacksmem_t",
+    **{f"{name}fn": f"float_{name[-4:]}_t" for name in _NARROW},
+    **{f"{name}fn_unpacksmem": f"cutlass::detail::float_{name[-4:]}_unpacksmem_t" for name in _NARROW},
     "complex_float16": "cutlass::complex<half_t>",
     "complex_bfloat16": "cutlass::complex<bfloat16_t>",
     "complex_tfloat32": "cutlass::complex<tfloat32_t>",
     "bool": "bool",
-    "uint1": "uint1b_t",
-    "int2": "int2b_t",
-    "uint2": "uint2b_t",
-    "int4": "int4b_t",
-    "uint4": "uint4b_t",
+    **{name: f"{name}b_t" for name in ("uint1", "int2", "uint2", "int4", "uint4")},
 }
 """How C++ spells a type, where that is not the row's name with `_t`."""
 _MORE: Final = (COMPLEX_HALF, COMPLEX_BFLOAT, COMPLEX_TF32, UE4M3, UINT128, GAUSS_COMPLEX, FLOAT2)

@@ -92,6 +92,11 @@ _WORDS: Final[dict[str, str]] = {
 _RUN_TIME_TYPES: Final = frozenset(
     ("int", "unsigned", "long", "short", "char", "size_t", "int32_t", "int64_t", "uint32_t", "uint64_t", "signed")
 )
+_PACK: Final = re.compile(r"\s*<")
+"""A pack of types, which nvcc writes as <A, B>."""
+_NAME: Final = re.compile(
+    r"\s*(?:const\s+|typename\s+)*(?P<name>(?:\(\w+\))?-?[\w:]+(?:\s+(?:int|long|char|short)\b)*)\s*"
+)
 
 
 def type_text(spelled: str) -> str:
@@ -112,22 +117,14 @@ class _Types:
 
     def value(self, depth: int) -> str:
         """The type that begins here."""
-        pack = re.compile(r"\s*<").match(self.text, self.at)  # nvcc writes a pack of types as <A, B>
-        found = (
-            None
-            if pack is not None
-            else re.compile(
-                r"\s*(?:const\s+|typename\s+)*(?P<name>(?:\(\w+\))?-?[\w:]+(?:\s+(?:int|long|char|short)\b)*)\s*"
-            ).match(self.text, self.at)
-        )
-        if pack is not None:
+        name = ""
+        if pack := _PACK.match(self.text, self.at):
             self.at = pack.end() - 1
-        elif found is None:
+        elif found := _NAME.match(self.text, self.at):
+            name, self.at = found["name"].rpartition("::")[2], found.end()
+        else:
             self.at += 1
             return "?"
-        else:
-            self.at = found.end()
-        name = found["name"].rpartition("::")[2] if found is not None else ""
         arguments: list[str] = []
         if self.text.startswith("<", self.at) and depth < DEEPEST:
             self.at += 1

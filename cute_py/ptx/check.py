@@ -43,20 +43,6 @@ from cute_py.targets import ARCHITECTURES, NEWEST_VERSION, Targets, Version, arc
 
 __all__ = ["ParsedInstruction", "Verdict", "examine", "verdict"]
 
-# Negative widths are those of floating-point registers.
-_WIDTHS = {
-    OperandClass.B16: 16,
-    OperandClass.B32: 32,
-    OperandClass.B64: 64,
-    OperandClass.B128: 128,
-    OperandClass.F32: -32,
-}
-_SPACES = {
-    OperandClass.SHARED_ADDRESS: "shared",
-    OperandClass.GLOBAL_ADDRESS: "global",
-    OperandClass.PARAM_ADDRESS: "param",
-    OperandClass.CONST_ADDRESS: "const",
-}
 VECTORS = {"v2": 2, "v4": 4}
 
 Fit = tuple[str, Targets]
@@ -71,8 +57,8 @@ def _address(operand: Operand, kind: OperandClass, got: WrittenOperand, symbols:
             return ("" if allowed else f"{operand.name} {got.text}: a number is not an address here", Targets.ANY)
         # nvcc names kernel parameters kernel_param_0; anything else that no table names is taken to fit.
         space = symbols.get(got.base, "param" if "param" in got.base else None)
-        if kind in _SPACES:
-            wrong = space is not None and space != _SPACES[kind]
+        if kind.space:
+            wrong = space is not None and space != kind.space
         else:
             wrong = kind is OperandClass.GENERIC_ADDRESS and space == "param"
         return (f"{operand.name} {got.text}: the symbol is in .{space}" if wrong else "", Targets.ANY)
@@ -168,11 +154,11 @@ def _one(
             )
         case OperandClass.TMEM_ADDRESS:
             fits = got.kind is OperandKind.ADDRESS and register_bits(got.base) == 32
-        case OperandClass.B16 | OperandClass.B32 | OperandClass.B64 | OperandClass.B128 | OperandClass.F32:
+        case _ if kind.bits:
             if got.kind is OperandKind.IMMEDIATE and kind is not OperandClass.B128 and not operand.register:
                 return _value(operand, got), Targets.ANY
             symbol = got.kind is OperandKind.REGISTER and bits is None and not got.base.startswith("%")
-            fits = bits == _WIDTHS[kind] or (symbol and operand.name == "address")
+            fits = bits == kind.bits or (symbol and operand.name == "address")
         case _:  # an address in one of the state spaces
             if got.kind is OperandKind.ADDRESS or (operand.bare and got.kind is OperandKind.REGISTER):
                 return _address(operand, kind, got, symbols)

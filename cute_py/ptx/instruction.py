@@ -41,37 +41,43 @@ def holds(condition: Condition, chosen: Mapping[str, str]) -> bool:
 
 
 class OperandClass(enum.Enum):
-    """What an operand is, and what `ptx()` writes for it when nothing is given ('': as the modifiers say)."""
+    """What an operand is, and what `ptx()` writes for it when nothing is given ('': as the modifiers say).
 
-    SHARED_ADDRESS = ("shared-memory address", "[%r1]")
-    GLOBAL_ADDRESS = ("global address", "[%rd1]")
-    GENERIC_ADDRESS = ("generic address", "[%rd1]")
-    TENSOR = ("tensor map address and coordinates", "")
-    OFFSETS = ("im2col offsets", "")
-    B16 = ("16-bit value", "%h1")
-    B32 = ("32-bit value", "%r4")
-    B64 = ("64-bit value", "%rd2")
-    B128 = ("128-bit value", "%rq1")
-    F32 = ("32-bit float", "%f1")
-    IMMEDIATE = ("immediate", "0")
-    PREDICATE = ("predicate", "%p1")
-    SINK = ("sink _", "_")
-    REGISTER_AND_PREDICATE = ("register|predicate", "%r2|%p1")
-    VECTOR = ("vector of 32-bit registers", "")
-    ANY_ADDRESS = ("address of any kind", "[%rd1]")
-    PARAM_ADDRESS = ("address in .param", "[%rd1]")
-    CONST_ADDRESS = ("address in .const", "[%rd1]")
-    TMEM_ADDRESS = ("tensor-memory address in a 32-bit register", "[%r1]")
-    REGISTERS = ("vector of 32-bit registers, without numbers", "")
-    NEGATED = ("negated predicate", "!%p1")
+    Then the one state space of an address, or the bits of a register (negative: of a floating-point one).
+    """
 
-    @property
-    def description(self) -> str:
-        return str(self.value[0])
+    SHARED_ADDRESS = "shared-memory address", "[%r1]", "shared"
+    GLOBAL_ADDRESS = "global address", "[%rd1]", "global"
+    GENERIC_ADDRESS = "generic address", "[%rd1]"
+    TENSOR = "tensor map address and coordinates", ""
+    OFFSETS = "im2col offsets", ""
+    B16 = "16-bit value", "%h1", "", 16
+    B32 = "32-bit value", "%r4", "", 32
+    B64 = "64-bit value", "%rd2", "", 64
+    B128 = "128-bit value", "%rq1", "", 128
+    F32 = "32-bit float", "%f1", "", -32
+    IMMEDIATE = "immediate", "0"
+    PREDICATE = "predicate", "%p1"
+    SINK = "sink _", "_"
+    REGISTER_AND_PREDICATE = "register|predicate", "%r2|%p1"
+    VECTOR = "vector of 32-bit registers", ""
+    ANY_ADDRESS = "address of any kind", "[%rd1]"
+    PARAM_ADDRESS = "address in .param", "[%rd1]", "param"
+    CONST_ADDRESS = "address in .const", "[%rd1]", "const"
+    TMEM_ADDRESS = "tensor-memory address in a 32-bit register", "[%r1]"
+    REGISTERS = "vector of 32-bit registers, without numbers", ""
+    NEGATED = "negated predicate", "!%p1"
 
-    @property
-    def default(self) -> str:
-        return str(self.value[1])
+    description: str
+    default: str
+    space: str
+    bits: int
+
+    def __new__(cls, description: str, default: str, space: str = "", bits: int = 0) -> OperandClass:
+        made = object.__new__(cls)
+        made._value_ = made.description, made.default = description, default
+        made.space, made.bits = space, bits
+        return made
 
 
 class Narrow(enum.Enum):
