@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from cute_py.ptx.assembler import assemble_module
-from cute_py.ptx.module import ptx_module
+from cute_py.ptx.module import assemble_module, ptx_module
 from cute_py.targets import Version
 
 _SYMBOLS = (".extern .global .align 128 .b8 gmap[128];", ".extern .shared .align 1024 .b8 smem[];")

@@ -241,7 +241,7 @@ def kernel_module() -> str | None:
 
 
 def _ptxas() -> str | None:
-    from cute_py.ptx.assembler import find_ptxas, ptxas_version
+    from cute_py.ptx.module import find_ptxas, ptxas_version
 
     place = find_ptxas()
     try:

@@ -1,4 +1,4 @@
-"""A kernel around instructions, which is what an assembler takes; and the machine code of what it gives back."""
+"""A kernel around instructions, which is what an assembler takes; ptxas; and the machine code of what it gives back."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from typing import Final
 
 from cute_py.errors import DeviceError, MissingPackageError
 from cute_py.targets import NEWEST_VERSION, Version, version_text
+
+TIME_LIMIT_SECONDS = 120
+"""For one call of ptxas: malformed operands are known to crash it, others make it hang."""
 
 
 def ptx_module(
@@ -52,6 +55,55 @@ def find_in_wheels(tool: str) -> Path | None:
     spec = importlib.util.find_spec("nvidia")
     folders = (spec.submodule_search_locations or ()) if spec is not None else ()
     return next((found for folder in folders for found in sorted(Path(folder).glob(f"*/bin/{tool}"))), None)
+
+
+@functools.cache
+def find_ptxas() -> Path | None:
+    """The assembler: `ptxas` on PATH, else in the nvidia-cuda-nvcc wheel; None if there is none."""
+    on_path = shutil.which("ptxas")
+    if on_path is not None:
+        return Path(on_path)
+    return find_in_wheels("ptxas")
+
+
+@functools.cache
+def ptxas_version() -> str:
+    """The release that the assembler reports, such as '13.0.88'.
+
+    Raises:
+        DeviceError: there is no ptxas.
+    """
+    text = _run(["--version"]).stdout
+    found = re.search(r"V(\d+\.\d+\.\d+)", text)
+    return found[1] if found else text.strip().splitlines()[-1]
+
+
+def _run(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    ptxas = find_ptxas()
+    if ptxas is None:
+        text = "no ptxas: neither on PATH nor in an nvidia-cuda-nvcc wheel"
+        raise DeviceError(text, {"needed for": "assembling PTX"})
+    try:
+        return subprocess.run(
+            [str(ptxas), *arguments], capture_output=True, text=True, check=False, timeout=TIME_LIMIT_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        text = f"ptxas did not end within {TIME_LIMIT_SECONDS} s"
+        raise DeviceError(text, {"arguments": " ".join(arguments)}) from None
+
+
+def assemble_module(source: str, arch: str) -> tuple[bool, str, bytes]:
+    """Assemble one PTX module: (accepted, ptxas's messages, the cubin or b'').
+
+    Raises:
+        DeviceError: there is no ptxas.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path, cubin = Path(folder) / "module.ptx", Path(folder) / "module.cubin"
+        path.write_text(source)
+        done = _run([f"-arch={arch}", str(path), "-o", str(cubin)])
+        accepted = done.returncode == 0
+        return accepted, (done.stderr + done.stdout).strip(), cubin.read_bytes() if accepted else b""
 
 
 @functools.cache

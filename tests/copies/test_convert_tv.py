@@ -15,8 +15,7 @@ from cute_py import ComposedLayout, Int, Layout, Swizzle, static
 from cute_py.copies.registers.convert_tv import RegisterConversion
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
-from cute_py.ptx.assembler import assemble_module, find_ptxas
-from cute_py.ptx.module import ptx_module
+from cute_py.ptx.module import assemble_module, find_ptxas, ptx_module
 
 EXCHANGE = Layout(((2, 16), 2), ((1, 4), 2)), Layout(((2, 16), 2), ((2, 4), 1))
 """Neighbouring lanes exchange one of their two values."""

@@ -13,7 +13,7 @@ from benchmarks.silicon.forms import matrix_forms, mover_forms
 from benchmarks.silicon.kernels import matrix_kernel, module, mover_kernel
 from benchmarks.silicon.measure import run_matrix, run_mover
 from cute_py.gpu.nvrtc import run_nvrtc
-from cute_py.ptx.assembler import assemble_module, find_ptxas
+from cute_py.ptx.module import assemble_module, find_ptxas
 from tests.oracle.records import rows
 
 

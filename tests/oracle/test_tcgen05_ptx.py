@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.assembler import assemble_each
 from cute_py.errors import UnknownFactError
-from cute_py.ptx.assembler import find_ptxas
+from cute_py.ptx.module import find_ptxas
 from cute_py.targets import ARCHITECTURES, version_text
 from cute_py.tmem import examine, why_not_instruction
 from tests.oracle import tcgen05_mma

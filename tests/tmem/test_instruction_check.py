@@ -7,8 +7,8 @@ import pytest
 from benchmarks.assembler import assemble_each
 from cute_py import tma
 from cute_py.errors import EmissionError, ParseError, UnknownFactError
-from cute_py.ptx.assembler import find_ptxas
 from cute_py.ptx.forms_tcgen05 import CP_MULTICASTS
+from cute_py.ptx.module import find_ptxas
 from cute_py.tmem import FORMS, FORMS_TABLE, examine, mnemonic, why_not_instruction
 
 ALLOC = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], {};"

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from cute_py.argument_checks import expect, expect_having, record
 from cute_py.errors import CoordinateError, DeviceError, MissingPackageError, TmaBuildError, given
-from cute_py.ptx.assembler import assemble_module, find_ptxas
 from cute_py.ptx.inline_asm import mcast_opnum
-from cute_py.ptx.module import disassemble, ptx_module
+from cute_py.ptx.module import assemble_module, disassemble, find_ptxas, ptx_module
 from cute_py.ptx.render import Value, ptx
 from cute_py.targets import NEWEST_VERSION, Version, architecture
 from cute_py.tma.dialect import stages as texts

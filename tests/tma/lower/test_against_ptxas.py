@@ -9,10 +9,10 @@ import pytest
 
 from benchmarks.assembler import assemble_each
 from cute_py.errors import UnknownFactError
-from cute_py.ptx.assembler import assemble_module, find_ptxas, ptxas_version
 from cute_py.ptx.catalog import ABSENT, FORMS
 from cute_py.ptx.catalog import form as find_form
 from cute_py.ptx.check import examine, verdict
+from cute_py.ptx.module import assemble_module, find_ptxas, ptxas_version
 from cute_py.ptx.reasons import VARIANTS
 from cute_py.targets import ARCHITECTURES, NEWEST_VERSION, Version, architecture
 from cute_py.tma.dialect.lowering import module_of

@@ -9,7 +9,7 @@ import pytest
 
 import cute_py as cute
 from cute_py.errors import TmaBuildError
-from cute_py.ptx.assembler import assemble_module, find_ptxas
+from cute_py.ptx.module import assemble_module, find_ptxas
 from cute_py.tma.atom.op import Op
 from cute_py.tma.atom.tiles import instructions
 from cute_py.tma.dialect.legacy_copy import check_legacy

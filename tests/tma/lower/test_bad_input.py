@@ -25,7 +25,7 @@ from cute_py.errors import (
     InvalidValueError,
     ParseError,
 )
-from cute_py.ptx.assembler import find_ptxas
+from cute_py.ptx.module import find_ptxas
 from cute_py.ptx.parse import parse_instruction
 from tests.refusals import Refusal, assert_refused, refusals
 from tests.tma.lower.atoms import tile_atom

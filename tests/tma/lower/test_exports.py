@@ -14,9 +14,9 @@ import pytest
 from benchmarks.assembler import assemble_each
 from cute_py.errors import EmissionError, InvalidTypeError, InvalidValueError, TmaBuildError
 from cute_py.ptx import entry_points
-from cute_py.ptx.assembler import assemble_module, find_ptxas
 from cute_py.ptx.check import examine
 from cute_py.ptx.entry_points import ENTRY_POINTS, EntryPoint, entry_point
+from cute_py.ptx.module import assemble_module, find_ptxas
 from cute_py.tma.descriptor.formats import L2Promotion, TensorMapDataType
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 from cute_py.tma.dialect.traced_copy import trace_copy

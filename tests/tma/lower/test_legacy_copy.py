@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cute_py.errors import EmissionError
-from cute_py.ptx.assembler import assemble_module, find_ptxas
+from cute_py.ptx.module import assemble_module, find_ptxas
 from cute_py.tma.dialect.legacy_copy import THREADS, check_legacy, granule_bytes, legacy_ptx
 from cute_py.tma.dialect.traced_copy import trace_copy
 from tests.calls.objects import im2col_atom

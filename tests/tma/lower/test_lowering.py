@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 import cute_py as cute
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CoordinateError, CuteError, EmissionError, InvalidValueError, TmaBuildError
-from cute_py.ptx.assembler import assemble_module, find_ptxas
 from cute_py.ptx.check import examine
+from cute_py.ptx.module import assemble_module, find_ptxas
 from cute_py.tma.descriptor.formats import TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.descriptor.violations import violations

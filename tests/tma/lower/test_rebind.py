@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cute_py.errors import EmissionError
-from cute_py.ptx.assembler import assemble_module, find_ptxas
 from cute_py.ptx.check import examine
+from cute_py.ptx.module import assemble_module, find_ptxas
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.replace import replace
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled

@@ -13,7 +13,7 @@ import cute_py as cute
 from cute_py import Int, Layout
 from cute_py.errors import CoordinateError, DeviceError, InvalidValueError, MissingPackageError, TmaBuildError
 from cute_py.ptx import module
-from cute_py.ptx.assembler import assemble_module, find_ptxas
+from cute_py.ptx.module import assemble_module, find_ptxas
 from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tma.atom.smem_layout import make_smem_layout
 from cute_py.tma.descriptor.request import TensorMapTiled
