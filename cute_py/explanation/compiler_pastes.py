@@ -310,9 +310,8 @@ def _run_tile_to_shape(call: _Call) -> _Outcome | None:
     changes = []
     smaller = parse(f"{_sized(fitted)}:(_{fitted[1]},_1)") if len(fitted) == 2 else None
     if isinstance(smaller, Layout) and _works(lambda: tile_to_shape(smaller, target)):
-        changes.append(
-            f"a block of {_sized(fitted)}, {fitted[-1]} wide, such as {smaller} (the next smaller swizzle atom)"
-        )
+        such = f"such as {smaller} (the next smaller swizzle atom)"
+        changes.append(f"a block of {_sized(fitted)}, {fitted[-1]} wide, {such}")
     padded = parse(_sized((*grown, *wanted[len(grown) :]))) if grown else None
     if isinstance(padded, tuple) and _works(lambda: tile_to_shape(domain_of(block), padded)):
         changes.append(f"a target of {_sized(_numbers(padded))} with this block")
@@ -470,23 +469,17 @@ def read_compiler(text: str) -> list[Reading]:
 def _static(text: str, match: re.Match[str], end: int) -> Reading:
     condition = (match["condition"] or match["requirement"] or "").strip().strip("\"'")
     notes = text[match.start() : end]
-    before = (
-        text[max(0, match.start() - 6000) : match.start()]
-        if "required from" in text or "instantiation of" in text
-        else ""
-    )
+    chained = "required from" in text or "instantiation of" in text
+    before = text[max(0, match.start() - 6000) : match.start()] if chained else ""
     calls = _calls(notes) or _calls(before + notes)
     lines = [f"condition: {condition}"]
     if match["requirement"]:
         lines.append(f"it requires {match['requirement']}")
     lines += [f"asserted in {place}" for place in _place(text, match)]
     lines += _where(before + notes)
-    outcome = next(
-        ((call, run) for call in calls if call.name in _RUNS and (run := _RUNS[call.name](call)) is not None), None
-    )
-    changes: list[str] = []
-    if outcome is not None:
-        more, changes = outcome[1]
+    outcomes = (_RUNS[call.name](call) for call in calls if call.name in _RUNS)
+    if outcome := next((made for made in outcomes if made is not None), None):
+        more, changes = outcome
         lines += more
     else:
         more, changes = _multiples(condition, calls)
@@ -495,16 +488,12 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
     if chain:
         lines.append(f"in {' < '.join(chain[:8])} (the innermost first)")
     lines += _operands(calls[-1]) if calls else []
-    reason = reason_of(condition)
-    broken = Diagnostic(
-        condition if reason is not None else "static_assert", text=condition or "a static_assert", source="CuTe C++"
-    )
-    missing = (
-        () if calls else ("the instantiation notes, which have the types: compile without -w, or print the layouts",)
-    )
-    return Reading(
-        "A static assertion of CuTe, from a compiler", match.start(), end, lines, (broken,), changes, missing
-    )
+    rule = "static_assert" if reason_of(condition) is None else condition
+    broken = Diagnostic(rule, text=condition or "a static_assert", source="CuTe C++")
+    notes_asked = "the instantiation notes, which have the types: compile without -w, or print the layouts"
+    missing = () if calls else (notes_asked,)
+    kind = "A static assertion of CuTe, from a compiler"
+    return Reading(kind, match.start(), end, lines, (broken,), changes, missing)
 
 
 _SIDE: Final = r"(?P<f{0}>size|rank|cosize)(?:<(?P<mode{0}>[0-9]{{1,2}})>)?\((?P<name{0}>\w+)\)"
@@ -588,16 +577,14 @@ def _run_time(text: str, match: re.Match[str]) -> Reading:
     condition = match["condition"].strip()
     begin = max(0, text.rfind("\n", 0, match.start()) + 1)
     notes = text[begin : match.end()]
-    types = _bindings(notes)
-    named = {name: type_text(value) for name, value in types.items()}
+    named = {name: type_text(value) for name, value in _bindings(notes).items()}
     lines = [f"condition: {condition}"]
     lines += [f"asserted in {place}, when the program ran" for place in _place(text, match)]
     broken: Diagnostic | None = None
     for pattern, rule, argument in _MAP_CONDITIONS:
         if found := re.search(pattern, condition):
-            broken = _map_rule(
-                rule, argument, int(found[1]) if found.groups() and (found[1] or "").isdecimal() else None, named
-            )
+            mode = int(found[1]) if found.groups() and (found[1] or "").isdecimal() else None
+            broken = _map_rule(rule, argument, mode, named)
             break
     lines += _map_operands(named)
     missing: tuple[str, ...] = ()
@@ -606,11 +593,9 @@ def _run_time(text: str, match: re.Match[str]) -> Reading:
         missing = (f"the run-time numbers: print the global tensor, whose {broken.argument} it is",)
     if broken is not None:
         changes = _advice(broken, named)
-    reason = reason_of(condition)
-    made = broken or Diagnostic(condition if reason else "assert", text=condition, source="CuTe C++")
-    return Reading(
-        "An assertion of CuTe that failed when the program ran", begin, match.end(), lines, (made,), changes, missing
-    )
+    made = broken or Diagnostic(condition if reason_of(condition) else "assert", text=condition, source="CuTe C++")
+    kind = "An assertion of CuTe that failed when the program ran"
+    return Reading(kind, begin, match.end(), lines, (made,), changes, missing)
 
 
 def _map_rule(rule: str, argument: str, mode: int | None, types: dict[str, str]) -> Diagnostic:
@@ -621,9 +606,8 @@ def _map_rule(rule: str, argument: str, mode: int | None, types: dict[str, str])
     box = _static_sizes(types.get("TShape", ""))
     if rule == "box" and mode is not None and mode < len(box):
         value = box[mode]
-    message = (
-        "" if value is not None else f"{where} breaks: it must {row.requirement}{f' ({row.unit})' if row.unit else ''}"
-    )
+    unit = f" ({row.unit})" if row.unit else ""
+    message = "" if value is not None else f"{where} breaks: it must {row.requirement}{unit}"
     if rule == "size" and value is None:
         message += "; a mode of size 0 (an empty tensor) is the usual case, or a size above 2**32"
     if rule == "stride_range" and value is None:

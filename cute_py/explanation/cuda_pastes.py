@@ -196,14 +196,11 @@ def _error(text: str, span: tuple[int, int], row: CudaError) -> Reading:
     if term is not None:
         lines += [term.why, f"to do: {term.fix}"]
     broken = [*_offsets(text), *_bulk_sizes(text)] if row.number in (716, 715, 700, 719) else []
-    broken += _shared_sizes(text) if row.number in (1, 701) else []
+    broken += _shared_sizes(text) if row.number in (1, 701) else ()
     lines += _causes(text, row.number, bool(broken))
     changes = [f"align {d.argument} to {d.facts['alignment']} bytes" for d in broken if "alignment" in d.facts]
-    missing = (
-        ()
-        if broken or row.number in (1, 3, 100, 201)
-        else ("the instruction and its operands: address, coordinates, map",)
-    )
+    judged = broken or row.number in (1, 3, 100, 201)
+    missing = () if judged else ("the instruction and its operands: address, coordinates, map",)
     return Reading(f"{name}, an error of CUDA", *span, lines, broken, changes, missing)
 
 
@@ -217,18 +214,16 @@ def _offsets(text: str) -> Iterator[Diagnostic]:
             alignment = 8 * int(swizzled[1] or swizzled[2])
         if offset % alignment:
             found = f"{match[0].strip()}: {offset} is not a multiple of {alignment}; {rule}"
-            yield Diagnostic(
-                "shared-memory address", match["what"], text=found, source="PTX ISA", facts={"alignment": alignment}
-            )
+            facts: dict[str, object] = {"alignment": alignment}
+            yield Diagnostic("shared-memory address", match["what"], text=found, source="PTX ISA", facts=facts)
 
 
 def _assembler(text: str) -> Iterator[Reading]:
     """Messages of ptxas on what the target does not have."""
     for match in some(_PTXAS.finditer(text), 8):
         what, number = match["what"].strip(), int(match["arch"])
-        family = next(
-            (numbers for words, numbers in _FAMILY_FEATURES if re.search(words, what)), range(number, number + 1)
-        )
+        families = (numbers for words, numbers in _FAMILY_FEATURES if re.search(words, what))
+        family = next(families, range(number, number + 1))
         if len(family) > 1 or match["needs"] is None:
             named = f"sm_{number if number in family else family[0]}a"
             why = f"features of one family, such as this one, need its own target, {named}; no later GPU runs that code"
@@ -260,23 +255,16 @@ def _bulk_sizes(text: str) -> Iterator[Diagnostic]:
             yield Diagnostic("bulk size", "size", count, "bytes", text=found, source="PTX ISA, cp.async.bulk")
 
 
-def _shared_sizes(text: str) -> list[Diagnostic]:
+def _shared_sizes(text: str) -> Iterator[Diagnostic]:
     """Launches and attributes that ask for more dynamic shared memory than they may."""
     asked = [(_MAX_DYNAMIC, _MOST_SHARED, "the most that a block of sm_90 or sm_100 has")]
     asked += [] if _MAX_DYNAMIC.search(text) else [(_LAUNCH, _SHARED_AT_ONCE, _WITHOUT_ATTRIBUTE)]
-    return [
-        Diagnostic(
-            "dynamic shared memory",
-            "shared memory",
-            count,
-            "bytes",
-            text=f"{count} bytes of dynamic shared memory; {most} bytes are {meaning}",
-            source="CUDA programming guide, compute capabilities",
-        )
-        for pattern, most, meaning in asked
-        for match in some(pattern.finditer(text), 4)
-        if (count := int(match[1])) > most
-    ]
+    source = "CUDA programming guide, compute capabilities"
+    for pattern, most, meaning in asked:
+        for match in some(pattern.finditer(text), 4):
+            if (count := int(match[1])) > most:
+                found = f"{count} bytes of dynamic shared memory; {most} bytes are {meaning}"
+                yield Diagnostic("dynamic shared memory", "shared memory", count, "bytes", text=found, source=source)
 
 
 _TMA_TRAPS: Final = ("inner", "negative", "reduction", "base", "im2col")
@@ -321,31 +309,21 @@ def _causes(text: str, number: int, known: bool) -> list[str]:
 def _sanitizer(text: str) -> Iterator[Reading]:
     for match in some(_SANITIZER.finditer(text), 8):
         end = min(len(text), match.end() + 1500)
-        notes = text[match.end() : end]
-        what = match["what"]
+        notes, what = text[match.end() : end], match["what"]
         lines = [f"compute-sanitizer reports: {what}"]
         where = _AT.search(notes)
         if where is not None:
             lines.append(f"at {where['where'].strip()}")
-        fault = _FAULT.search(notes)
         broken: list[Diagnostic] = []
-        changes: list[str] = []
-        if fault is not None:
-            address = int(fault["address"], 16)
+        misaligned = "misaligned" in what.lower()
+        if fault := _FAULT.search(notes):
             lines.append(f"address {fault['address']} is {fault['why'].strip()}")
             if "misaligned" in fault["why"].lower():
-                size = int(match["size"] or 16)
+                misaligned = True
+                address, size = int(fault["address"], 16), int(match["size"] or 16)
                 over = address % max(size, 1)
-                broken.append(
-                    Diagnostic(
-                        "alignment",
-                        "address",
-                        over,
-                        "bytes",
-                        text=f"{address:#x} is {over} bytes beyond a multiple of {size}",
-                    )
-                )
-        misaligned = "misaligned" in what.lower() or (fault is not None and "misaligned" in fault["why"].lower())
+                beyond = f"{address:#x} is {over} bytes beyond a multiple of {size}"
+                broken.append(Diagnostic("alignment", "address", over, "bytes", text=beyond))
         number = 715 if "instruction" in what.lower() else 716 if misaligned else 700
         if "barrier" in what.lower():
             number = 719
@@ -356,10 +334,9 @@ def _sanitizer(text: str) -> Iterator[Reading]:
         if where is not None and re.search("tma|tensormap", where["where"], re.IGNORECASE) and number != 715:
             lines.append("the place is a TMA instruction: check the descriptor first, then address and coordinates")
         broken += _offsets(notes)
-        missing = (
-            () if broken else ("the descriptor's bytes (print its 16 words) and the coordinates of the instruction",)
-        )
-        yield Reading("A report of compute-sanitizer", match.start(), end, lines, broken, changes, missing)
+        asked = "the descriptor's bytes (print its 16 words) and the coordinates of the instruction"
+        missing = () if broken else (asked,)
+        yield Reading("A report of compute-sanitizer", match.start(), end, lines, broken, missing=missing)
 
 
 # ---- programs that wait forever ------------------------------------------------------------------------------------
@@ -411,11 +388,7 @@ class _Program:
     def run(self, step: re.Match[str]) -> None:
         operands = [part.strip() for part in re.findall(r"\[[^\]]*\]|\{[^}]*\}|[^\s,;]+", step["operands"])]
         places = [part.strip("[]") for part in operands if part.startswith("[")]
-        numbers = [
-            int(part, 16 if part.startswith("0x") else 10)
-            for part in operands
-            if re.fullmatch(r"0x[0-9a-fA-F]{1,12}|[1-9][0-9]{0,11}|0", part)
-        ]
+        numbers = [int(part, 0) for part in operands if re.fullmatch(r"0x[0-9a-fA-F]{1,12}|[1-9][0-9]{0,11}|0", part)]
         op = step["op"]
         if step["verb"] == "init":
             count = numbers[-1] if numbers else 1
@@ -494,10 +467,8 @@ class _Program:
         if not receivers:
             return
         listed = ", ".join(map(str, receivers))
-        self.lines.append(
-            f"multicast mask {mask:#x}: CTAs {listed} of the cluster each get the whole box, and the barrier at the "
-            "same offset of each gets its bytes"
-        )
+        shown = f"multicast mask {mask:#x}: CTAs {listed} of the cluster each get the whole box"
+        self.lines.append(f"{shown}, and the barrier at the same offset of each gets its bytes")
         silent = [cta for cta in receivers if held.armed and cta not in held.armed]
         if silent:
             named, count = ", ".join(map(str, silent)), held.delivered

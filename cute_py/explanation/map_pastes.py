@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Final, TypeAlias
 
 from cute_py.diagnostics import Diagnostic
@@ -111,9 +111,8 @@ def map_reading(
 
 def _names(request: TensorMap) -> list[str]:
     """The format and the swizzle as users spell them."""
-    row = (
-        FORMATS[request.data_type] if request.data_type is not None and 0 <= request.data_type < len(FORMATS) else None
-    )
+    kind = -1 if request.data_type is None else request.data_type
+    row = FORMATS[kind] if 0 <= kind < len(FORMATS) else None
     lines = [f"format {int(row.data_type)} is {row.data_type.name}: {', '.join(row.dtypes)}"] if row else []
     span = SWIZZLE_SPAN.get(request.swizzle)
     named = f"{span}B, Sw<{int(request.swizzle)},4,3> on byte addresses" if span else "none"
@@ -201,18 +200,8 @@ def _deep_gemm(text: str) -> Iterator[Reading]:
         kind = {1: 0, 2: 9, 4: 7, 8: 8}.get(width)
         if kind is None or not dims:
             continue
-        request = _tiled(
-            kind,
-            int(match["address"] or 1 << 20),
-            dims,
-            tuple(step * width for step in steps),
-            box,
-            None,
-            0,
-            mode,
-            3,
-            0,
-        )
+        address, strides = int(match["address"] or 1 << 20), tuple(step * width for step in steps)
+        request = _tiled(kind, address, dims, strides, box, None, 0, mode, 3, 0)
         if request is None:
             continue
         notes = [
@@ -253,10 +242,8 @@ def _tiled(*values: object) -> TensorMapTiled | None:
 def _calls(text: str) -> Iterator[Reading]:
     for match in some(_CALL.finditer(text), 16):
         end = closing(text, match.end())
-        parts = [
-            _argument(part, text)
-            for part in split_operands(re.sub(r"/\*.*?\*/|//[^\n]*", " ", text[match.end() : end]))
-        ]
+        written = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text[match.end() : end])
+        parts = [_argument(part, text) for part in split_operands(written)]
         im2col = "im2col" in match["name"].lower()
         packed = "tvm" in match["name"].lower()
         fields = (_packed if packed else _positional)(parts, im2col)
@@ -330,18 +317,14 @@ def _positional(parts: Sequence[Value], im2col: bool) -> dict[str, Value] | None
 
 def _packed(parts: Sequence[Value], im2col: bool) -> dict[str, Value] | None:
     """TVM's packed arguments: each mode's number is an argument of its own, strides with that of mode 0."""
-    start = next(
-        (i for i in range(len(parts) - 1) if isinstance(parts[i], int) and isinstance(parts[i + 1], int)), None
-    )
+    pairs = enumerate(pairwise(parts))
+    start = next((i for i, (a, b) in pairs if isinstance(a, int) and isinstance(b, int)), None)
     if start is None or len(parts) < start + 3:
         return None
     kind, rank, address, *rest = parts[start:]
     numbers = [part for part in rest if isinstance(part, int)]
-    if (
-        not isinstance(rank, int)
-        or rank not in range(bounds("rank")[0], bounds("rank")[1] + 1)
-        or len(numbers) != len(rest)
-    ):
+    low, high = bounds("rank")
+    if not isinstance(rank, int) or not low <= rank <= high or len(numbers) != len(rest):
         return None
     cut = iter(numbers)
 
