@@ -287,16 +287,9 @@ def _shared_to_tmem(operation: CopyOperation, values: Arguments) -> CopyTraits:
     ctas, name, shape, bits, strides, id_shape, id_stride = operation.details
     source = static_layout((ctas, bits), (0, strides))
     target = source if name == "4dp256bit" else static_layout((ctas, 32768 if name == "128dp256bit" else 16384), (0, 1))
-    return _traits(
-        operation,
-        values,
-        static_layout(ctas, 0 if ctas == 1 else 1),
-        (source, target, target),
-        ((1, "uint64"), (1, "uint32")),
-        f"tcgen05.cp.cta_group::{ctas}.{shape}",
-        "copy_traits_sm100",
-        val_id=static_layout(id_shape, id_stride),
-    )
+    held = static_layout(ctas, 0 if ctas == 1 else 1), (source, target, target), ((1, "uint64"), (1, "uint32"))
+    ptx, val_id = f"tcgen05.cp.cta_group::{ctas}.{shape}", static_layout(id_shape, id_stride)
+    return _traits(operation, values, *held, ptx, "copy_traits_sm100", val_id=val_id)
 
 
 def _shared_to_tmem_rows() -> Iterator[CopyOperation]:

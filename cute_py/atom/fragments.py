@@ -289,14 +289,10 @@ def descriptor_tensor(atom: MmaAtom, kind: FragmentType, part: LayoutLike) -> Te
     Raises:
         StaticAssertError: no shared memory, or a layout that no descriptor says.
     """
+    name, make = ("GMMA", make_gmma_desc) if atom.arch == "sm90" else ("UMMA", make_umma_desc)
     if not isinstance(part, Tensor) or not isinstance(part.engine, Pointer) or part.engine.space != "smem":
-        raise StaticAssertError(
-            "Expected SMEM Tensor to construct a GMMA Desc Tensor"
-            if atom.arch == "sm90"
-            else "Expected SMEM Tensor to construct a UMMA Desc Tensor",
-            {"partition": part, "atom": atom.name},
-        )
-    make = make_gmma_desc if atom.arch == "sm90" else make_umma_desc
+        facts = {"partition": part, "atom": atom.name}
+        raise StaticAssertError(f"Expected SMEM Tensor to construct a {name} Desc Tensor", facts)
     first = Tensor(part.engine, part.layout[0])
     descriptor = make(kind.parameters[0], first)
     units = recast(part, UINT128).layout

@@ -179,14 +179,8 @@ def _places(mma: TiledMma, operand: Operand, rows: int, columns: int) -> tuple[A
     if cosize(threads[0]) == 1:  # every thread has all of it, as of an operand in shared memory: one of them will do
         threads = make_layout(_ONE, threads[1])
         divided = make_layout(threads, values)
-    extents = (
-        int(size(threads[0])),
-        int(size(threads[1][0])),
-        int(size(threads[1][1])),
-        int(size(values[0])),
-        int(size(values[1][0])),
-        int(size(values[1][1])),
-    )
+    parts = [part for held in (threads, values) for part in (held[0], held[1][0], held[1][1])]
+    extents = tuple([int(size(part)) for part in parts])
     index = np.asarray(offsets(divided)).reshape(extents, order="F")
     return index % _COLUMN, index // _COLUMN, extents
 

@@ -185,20 +185,13 @@ def _thread_rows() -> Iterator[MmaOperation]:
     for name, k, element in (("SM61_DP4A", 4, "int8"), ("SM61_DP2A", 2, "int16")):
         a = as_dtype(element)
         words = ((1, "int32"), (1, "uint32"), (1, "uint32"), (1, "int32"))
-        ptx = f"{name[5:].lower()}.s32.s32"
-        yield MmaOperation(
-            name, "sm61", "sm61", _one_thread, details=(1, 1, k, (s32, a, a, s32), words, ptx, "mma_traits_sm61")
-        )
+        details = (1, 1, k, (s32, a, a, s32), words, f"{name[5:].lower()}.s32.s32", "mma_traits_sm61")
+        yield MmaOperation(name, "sm61", "sm61", _one_thread, details=details)
     for m, n in ((2, 1), (1, 2)):
         counts = {"D": 2, "A": m, "B": n, "C": 2}
         registers = tuple((1, "float2" if counts[x] == 2 else "float32") for x in "DABC")
-        yield MmaOperation(
-            f"SM100_{m}x{n}x1_F32F32F32F32",
-            "sm100",
-            "sm100_fma",
-            _one_thread,
-            details=(m, n, 1, (f32,) * 4, registers, "fma.rn.f32x2", "mma_traits_sm100"),
-        )
+        packed = (m, n, 1, (f32,) * 4, registers, "fma.rn.f32x2", "mma_traits_sm100")
+        yield MmaOperation(f"SM100_{m}x{n}x1_F32F32F32F32", "sm100", "sm100_fma", _one_thread, details=packed)
 
 
 _NARROW: Final = ("float_e2m1_t", "float_e2m3_t", "float_e3m2_t", "float_e4m3_t", "float_e5m2_t")
@@ -278,22 +271,13 @@ def _sm120_rows() -> Iterator[MmaOperation]:
     sparse = ("SM120_SPARSE_16x8x", "sm120_sparse", True)
     for (prefix, family, is_sparse), depths in ((dense, (32, 64)), (sparse, (64, 128))):
         space = "SM120::SPARSE::" if is_sparse else ""
-        yield MmaOperation(
-            f"{prefix}{depths[0]}_TN",
-            "sm120",
-            family,
-            _sm120,
-            abc,
-            (e4m3, e4m3, "float"),
-            (depths[0], is_sparse, False),
-            space,
-        )
+        name, details = f"{prefix}{depths[0]}_TN", (depths[0], is_sparse, False)
+        yield MmaOperation(name, "sm120", family, _sm120, abc, (e4m3, e4m3, "float"), details, space)
         space = f"SM120::BLOCKSCALED::{'SPARSE::' if is_sparse else ''}"
         for k, element in zip(depths, (e4m3, e2m1), strict=True):
             typical = (element, element, "float", factor, "64" if is_sparse and k == 64 else "32")
-            yield MmaOperation(
-                f"{prefix}{k}_TN_VS", "sm120", family, _sm120, (*abc, *scale), typical, (k, is_sparse, True), space
-            )
+            name, details = f"{prefix}{k}_TN_VS", (k, is_sparse, True)
+            yield MmaOperation(name, "sm120", family, _sm120, (*abc, *scale), typical, details, space)
 
 
 @functools.cache

@@ -103,17 +103,8 @@ def _table(rows: list[Row]) -> str:
 
 def run_find(options: argparse.Namespace) -> int:
     """Find MMA operations."""
-    found = find_mma_atoms(
-        a=options.a,
-        b=options.b,
-        c=options.c,
-        arch=options.arch,
-        family=options.family,
-        m=options.m,
-        n=options.n,
-        k=options.k,
-        sparse=options.sparse,
-    )
+    asked = ("a", "b", "c", "arch", "family", "m", "n", "k", "sparse")
+    found = find_mma_atoms(**{name: getattr(options, name) for name in asked})
     rows = [{**_mma_row(atom), "name": atom.name} for atom in found]
     report(options, lambda: rows, lambda: _table(rows) if rows else "no MMA operation of CuTe has these properties")
     return 0

@@ -162,15 +162,8 @@ def request_of(options: argparse.Namespace) -> TensorMap:
             return request_of_npy(name, options.box, address=options.address or 0, **modes)
     if options.dtype is None or options.dims is None:
         raise InvalidValueError("a request needs --dtype and --dims, or --npy, or --request")
-    return TensorMapTiled(
-        format_of(options.dtype),
-        options.address or 0,
-        options.dims,
-        options.strides,
-        options.box,
-        options.element_strides,
-        **modes,
-    )
+    sizes = (options.dims, options.strides, options.box, options.element_strides)
+    return TensorMapTiled(format_of(options.dtype), options.address or 0, *sizes, **modes)
 
 
 def run_encode(options: argparse.Namespace) -> int:

@@ -143,14 +143,11 @@ def run_mma(found: MatrixInstruction, a: Array, b: Array, c: Array) -> Array:
     groups = [np.arange(32)]
     if found.atom.family == "sm70":
         groups = [np.r_[4 * q : 4 * q + 4, 16 + 4 * q : 20 + 4 * q] for q in range(QUAD_PAIRS)]
+    operands = (("A", a, found.a, (m, k)), ("B", b, found.b, (n, k)), ("C", c, found.d, (m, n)))
     for lanes in groups:
         matrices = [
             gathered(found.atom, x, as_elements(words[lanes], element_width(kind)), extents)
-            for x, words, kind, extents in (
-                ("A", a, found.a, (m, k)),
-                ("B", b, found.b, (n, k)),
-                ("C", c, found.d, (m, n)),
-            )
+            for x, words, kind, extents in operands
         ]
         raw = multiplied(found, *matrices)
         d[lanes] = in_registers(scattered(found.atom, raw), element_width(found.d), c.dtype)

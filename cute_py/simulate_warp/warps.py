@@ -334,13 +334,8 @@ class Warps:
     def _store(self, one: _Statement, active: Array | None) -> None:
         width, names = _access(one.opcode, one.operands[1])
         kind = "b64" if width == 8 else "b32"
-        raw = np.concatenate(
-            [
-                np.ascontiguousarray(self._value(x, kind).astype(f"uint{8 * width}")).view(np.uint8).reshape(-1, width)
-                for x in names
-            ],
-            axis=1,
-        )
+        values = [np.ascontiguousarray(self._value(x, kind).astype(f"uint{8 * width}")) for x in names]
+        raw = np.concatenate([value.view(np.uint8).reshape(-1, width) for value in values], axis=1)
         addresses = self._addresses(one.operands[0])
         active = np.ones(self.threads, bool) if active is None else active
         put_bytes(self.shared, addresses[active], raw[active], "a store")
@@ -399,10 +394,8 @@ class Warps:
         scales = 0 if found.d == "s32" else 2
         count = scales + (2 - in_registers if element_width(found.a) == 16 else 0)
         if len(rest) != count:
-            raise InvalidValueError(
-                f"wgmma of {found.a} has {count} immediates after the scale of D, got {len(rest)}",
-                {"instruction": one.text},
-            )
+            text = f"wgmma of {found.a} has {count} immediates after the scale of D, got {len(rest)}"
+            raise InvalidValueError(text, {"instruction": one.text})
         words = self._list(d, "b32")
         _expect_count(one, "D", words, found.atom.registers["C"][0])
         numbers = [immediate(x) for x in rest]
@@ -420,20 +413,11 @@ class Warps:
             part = slice(start, start + GROUP)
             for x in (right, *(() if in_registers else (left,))):
                 if (x[part] != x[start]).any():
-                    raise InvalidValueError(
-                        "the threads of a warpgroup have different descriptors", {"instruction": one.text}
-                    )
-            operand = left[part] if in_registers else int(left[start])
-            words[part] = run_wgmma(
-                found,
-                self.shared,
-                operand,
-                int(right[start]),
-                words[part],
-                (first, second),
-                negated,
-                None if metadata is None else metadata[part],
-            )
+                    text = "the threads of a warpgroup have different descriptors"
+                    raise InvalidValueError(text, {"instruction": one.text})
+            operands = left[part] if in_registers else int(left[start]), int(right[start]), words[part]
+            selected = None if metadata is None else metadata[part]
+            words[part] = run_wgmma(found, self.shared, *operands, (first, second), negated, selected)
         self._write_list(d, words)
 
 

@@ -239,18 +239,12 @@ def _barriers(
 ) -> tuple[PipelineBarrier, ...]:
     """One barrier for each pipeline stage; their slots come behind the tiles, of which each slot has its own."""
     tiles = sum([-(-made.copy.smem_bytes // TILE_ALIGNMENT) * TILE_ALIGNMENT for made in copies]) * depth
-    return tuple(
-        [
-            PipelineBarrier(
-                f"%mbar{number}",
-                tuple([load.name for load in loads]),
-                sum([load.copy.transaction_bytes for load in loads]),
-                tiles + number * depth * BARRIER_BYTES,
-                depth,
-            )
-            for number, loads in enumerate(stages)
-        ]
-    )
+    found = []
+    for number, loads in enumerate(stages):
+        names, expected = tuple([load.name for load in loads]), sum([load.copy.transaction_bytes for load in loads])
+        place = tiles + number * depth * BARRIER_BYTES
+        found.append(PipelineBarrier(f"%mbar{number}", names, expected, place, depth))
+    return tuple(found)
 
 
 def _emitted(
@@ -352,27 +346,20 @@ def run_phases(function: KernelFunction) -> PhaseTrace:
     barriers = _barriers(_stages(body), bound, depth)
     emitted = list(_emitted(body, barriers, depth))
     sunk, moves = sink_waits(emitted, barriers, depth)
-    lines: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (
-        ((f"nv_tileaa.kernel_spec is there: {function.arch}",), ()),
-        (tuple(scanned), ()),
-        (
-            (
-                *(f"%{made.name}: tmaIdx = {made.tma_index} ({made.origin})" for made in bound),
-                f"nv_tileas.num-host-tmas = {num_host}",
-                f"nv_tileas.num-device-tmas = {num_device}",
-            ),
-            (),
-        ),
-        (tuple([_bound_line(made, slots[made.origin, made.tma_index]) for made in bound]), ()),
-        (tuple([made.text for made in bound]), tuple([item.text for item in body])),
-        (
-            tuple([_barrier_line(barrier, bound) for barrier in barriers]),
-            tuple([statement.text for statement in emitted]),
-        ),
-        (tuple(moves), tuple([statement.text for statement in sunk])),
-        ((counted(len(diagnostics), "diagnostic"),), ()),
+    numbered = [f"%{made.name}: tmaIdx = {made.tma_index} ({made.origin})" for made in bound]
+    numbered += [f"nv_tileas.num-host-tmas = {num_host}", f"nv_tileas.num-device-tmas = {num_device}"]
+    lines: tuple[tuple[Sequence[str], Sequence[str]], ...] = (
+        ([f"nv_tileaa.kernel_spec is there: {function.arch}"], ()),
+        (scanned, ()),
+        (numbered, ()),
+        ([_bound_line(made, slots[made.origin, made.tma_index]) for made in bound], ()),
+        ([made.text for made in bound], [item.text for item in body]),
+        ([_barrier_line(barrier, bound) for barrier in barriers], [statement.text for statement in emitted]),
+        (moves, [statement.text for statement in sunk]),
+        ([counted(len(diagnostics), "diagnostic")], ()),
     )
-    phases = tuple(Phase(number, name, *did) for number, (name, did) in enumerate(zip(PHASES, lines, strict=True), 1))
+    did = enumerate(zip(PHASES, lines, strict=True), 1)
+    phases = tuple([Phase(number, name, tuple(said), tuple(text)) for number, (name, (said, text)) in did])
     return PhaseTrace(phases, tuple(bound), num_host, num_device, tuple(diagnostics), barriers)
 
 

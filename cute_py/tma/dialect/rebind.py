@@ -76,13 +76,10 @@ def check_host_only(copy: TracedCopy | TensorMap) -> list[Diagnostic]:
     """Why the map of this copy (or this request) can only be made on the host; nothing if a device may rebind it."""
     request, pair = request_of(copy), getattr(getattr(copy, "instruction", None), "ctas", 1) == 2
     im2col = request.KIND != "tiled"
+    only = "descriptors are made on the host only"
     return broken(
-        (im2col, "host_only", "im2col descriptors are made on the host only: no mutator writes the im2col fields"),
-        (
-            pair,
-            "host_only",
-            "2-CTA descriptors are made on the host only: the CTA V-map folds into the box, which has no mutator",
-        ),
+        (im2col, "host_only", f"im2col {only}: no mutator writes the im2col fields"),
+        (pair, "host_only", f"2-CTA {only}: the CTA V-map folds into the box, which has no mutator"),
     )
 
 
