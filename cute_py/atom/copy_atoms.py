@@ -336,9 +336,8 @@ def copy_traits(name: str) -> CopyTraits:
         return replace(operation.made(str(_ALIASES[bare])), name=bare, op=bare)
     if bare not in _operations():
         near = nearest_names(bare, (*_operations(), *_ALIASES))
-        raise InvalidValueError(
-            f"{given(name)} is no copy operation of CuTe", {"nearest": ", ".join(near)} if near else None
-        )
+        text = f"{given(name)} is no copy operation of CuTe"
+        raise InvalidValueError(text, {"nearest": ", ".join(near)} if near else None)
     return _operations()[bare].made(*texts)
 
 

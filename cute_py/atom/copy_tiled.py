@@ -148,10 +148,8 @@ def copy_tiled(tiled_copy: TiledCopy, src: ArrayLike, dst: Array | None = None) 
         raise InvalidTypeError(f"dst is an array of the shape {source.shape}, got {given(dst)}")
     for array, what in ((source, "src"), (target, "dst")):
         if array.dtype.itemsize * 8 != max(8, copy.atom.bits):
-            raise InvalidTypeError(
-                f"{what} has elements of {array.dtype.itemsize * 8} bits; the copy moves {copy.atom.bits} bits",
-                {"array": array.dtype, "copy": copy.atom.name},
-            )
+            text = f"{what} has elements of {array.dtype.itemsize * 8} bits; the copy moves {copy.atom.bits} bits"
+            raise InvalidTypeError(text, {"array": array.dtype, "copy": copy.atom.name})
     if source.ndim < len(copy.tiler_mn):
         raise InvalidValueError(f"src has {source.ndim} modes; the tile of this copy has {len(copy.tiler_mn)}")
     read, written = (_indices(copy, side, source.shape) for side in ("S", "D"))

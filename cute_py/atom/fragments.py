@@ -233,10 +233,8 @@ def check_partitioned(part: LayoutLike, atom: MmaAtom, operand: str) -> None:
         raise StaticAssertError("rank(tensor) >= Int<3>", {"partition": layout, "operand": operand})
     values = size(atom.layouts[operand][1])
     if size(layout[0]) != values:
-        raise StaticAssertError(
-            f"size<0>(tensor) == size<1>(Layout{operand}_TV)",
-            {"partition": layout, f"values of {operand}": values, "atom": atom.name},
-        )
+        facts = {"partition": layout, f"values of {operand}": values, "atom": atom.name}
+        raise StaticAssertError(f"size<0>(tensor) == size<1>(Layout{operand}_TV)", facts)
 
 
 def make_fragment_C(atom: MmaAtom, part: LayoutLike) -> Tensor:

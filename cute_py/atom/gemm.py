@@ -90,10 +90,9 @@ def compress(atom: str | MmaAtom, a: ArrayLike) -> tuple[Array, Array]:
     most = int(used.sum(axis=2).max(initial=0))
     if most > keep:
         row, group = np.argwhere(used.sum(axis=2) > keep)[0]
-        raise InvalidValueError(
-            f"a group of A has {most} runs that are not zero; must be at most {keep} of {rule.group // rule.unit}",
-            {"row": int(row), "group": f"{int(group)}, elements {int(group) * rule.group} and up"},
-        )
+        text = f"a group of A has {most} runs that are not zero; must be at most {keep} of {rule.group // rule.unit}"
+        facts = {"row": int(row), "group": f"{int(group)}, elements {int(group) * rule.group} and up"}
+        raise InvalidValueError(text, facts)
     places = np.sort(np.argsort(~used, axis=2, kind="stable")[:, :, :keep], axis=2)
     stored = np.take_along_axis(runs, places[..., None], axis=2)
     return stored.reshape(rows, -1), places.reshape(rows, -1)
@@ -248,10 +247,8 @@ def gemm(
     atom = mma.atom
     sparse = isinstance(atom.a_dtype, SparseElement)
     if sparse != (metadata is not None):
-        raise InvalidTypeError(
-            f"A of {atom.name} is sparse; gemm needs its metadata" if sparse else f"A of {atom.name} is not sparse",
-            hint="compress(atom, A) gives the stored A and its metadata" if sparse else None,
-        )
+        text = f"A of {atom.name} is sparse; gemm needs its metadata" if sparse else f"A of {atom.name} is not sparse"
+        raise InvalidTypeError(text, hint="compress(atom, A) gives the stored A and its metadata" if sparse else None)
     first = _matrix(a, "A")
     first = expand(atom, first, metadata) if metadata is not None else first
     second = _matrix(b, "B")

@@ -44,10 +44,8 @@ _ONE = Layout(Int(1), Int(0))
 def _typed(atom: str | CopyAtom) -> CopyAtom:
     found = copy_atom(atom)
     if found.dtype is None:
-        raise InvalidTypeError(
-            f"a tiled copy needs the type of its values; {found.name} counts bits",
-            hint=f"copy_atom({found.name!r}, 'half_t') is of 16-bit values",
-        )
+        text = f"a tiled copy needs the type of its values; {found.name} counts bits"
+        raise InvalidTypeError(text, hint=f"copy_atom({found.name!r}, 'half_t') is of 16-bit values")
     return found
 
 
@@ -148,10 +146,8 @@ def make_tiled_copy_C_atom(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCo
     whole = mma.get_layoutC_TV()
     values = Int(found.num_val_src)
     if int(values) > size(whole[1]):
-        raise StaticAssertError(
-            "copy_V <= size<1>(layoutC_TV)",
-            {"values of the atom": values, "values of a thread": size(whole[1]), "operation": found.name},
-        )
+        facts = {"values of the atom": values, "values of a thread": size(whole[1]), "operation": found.name}
+        raise StaticAssertError("copy_V <= size<1>(layoutC_TV)", facts)
     layout_tv = composition(whole, Layout((size(whole[0]), values)))
     return _extracted(found, layout_tv, (mma.tile_size(0), mma.tile_size(1)))
 
@@ -188,10 +184,8 @@ def make_cotiled_copy(atom: str | CopyAtom, atom_layout_TV: Layout, data_layout:
     reached = composition(make_layout(left_inverse(data), _ONE), offsets)
     back = coalesce(composition(make_layout(data, _ONE), reached[1]))
     if back != coalesce(offsets[1]):
-        raise StaticAssertError(
-            "The memory pointed to by AtomTVLayout does not exist in the DataLayout.",
-            {"values": offsets[1], "as the data reaches them": back, "data": data},
-        )
+        facts = {"values": offsets[1], "as the data reaches them": back, "data": data}
+        raise StaticAssertError("The memory pointed to by AtomTVLayout does not exist in the DataLayout.", facts)
     return _extracted(found, reached, product_each(data))
 
 
@@ -210,10 +204,8 @@ def make_tmem_copy(atom: str | CopyAtom, tensor: Tensor) -> TiledCopy:
     found = copy_atom(atom)
     found = found if found.dtype is not None else copy_atom(found, dtype)
     if found.bits != dtype.bits:
-        raise StaticAssertError(
-            "Expected a CopyAtom with the same type-width as the Tensor.",
-            {"atom": f"{found.bits} bits", "tensor": f"{dtype.bits} bits"},
-        )
+        facts = {"atom": f"{found.bits} bits", "tensor": f"{dtype.bits} bits"}
+        raise StaticAssertError("Expected a CopyAtom with the same type-width as the Tensor.", facts)
     if found.traits.val_id is None:
         raise InvalidTypeError(f"{found.name} does not copy tensor memory")
     threads = Layout((Int(32), Int(4)), (Int(0), Int(32 * lane_stride(dtype.bits))))

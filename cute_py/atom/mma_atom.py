@@ -107,9 +107,8 @@ class MmaAtom:
     def __post_init__(self) -> None:
         expect_fields(self)
         if missing := {"A", "B", "C"} - self.layouts.keys():
-            raise InvalidValueError(
-                f"layouts of an MMA atom without {', '.join(sorted(missing))}; must have A, B and C"
-            )
+            why = f"layouts of an MMA atom without {', '.join(sorted(missing))}; must have A, B and C"
+            raise InvalidValueError(why)
 
     @property
     def layoutA_TV(self) -> Layout:

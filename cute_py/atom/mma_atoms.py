@@ -59,9 +59,8 @@ def mma_operation(name: str) -> MmaOperation:
     found = spellings.get(bare) or spellings.get(bare.rsplit("::", 1)[-1])
     if found is None:
         near = nearest_names(bare.rsplit("::", 1)[-1], _operations())
-        raise InvalidValueError(
-            f"{given(name)} is no MMA operation of CuTe", {"nearest": ", ".join(near)} if near else None
-        )
+        text = f"{given(name)} is no MMA operation of CuTe"
+        raise InvalidValueError(text, {"nearest": ", ".join(near)} if near else None)
     return found
 
 
@@ -142,10 +141,8 @@ def find_mma_atoms(
     if not rows:
         archs = sorted({row.arch for row in _operations().values()})
         families = sorted({row.family for row in _operations().values()})
-        raise InvalidValueError(
-            f"no MMA operation of {given(arch or family)}",
-            {"architectures": ", ".join(archs), "families": ", ".join(families)},
-        )
+        facts = {"architectures": ", ".join(archs), "families": ", ".join(families)}
+        raise InvalidValueError(f"no MMA operation of {given(arch or family)}", facts)
     wanted = {x: element_type(t) for x, t in (("A", a), ("B", b), ("C", c)) if t is not None}
     extents = [None if x is None else expect_integer(x, "an extent of an MMA", 1) for x in (m, n, k)]
     found = []

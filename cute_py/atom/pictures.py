@@ -50,10 +50,8 @@ def cells(layout_tv: Layout, shape: tuple[IntTuple, ...]) -> Iterator[Cell]:
     [(0, 0, 0, 0), (0, 1, 0, 1), (1, 0, 1, 0), (1, 1, 1, 1)]
     """
     if int(size(layout_tv)) > MAX_CELLS:
-        raise InvalidValueError(
-            f"a picture of {int(size(layout_tv))} values of threads; at most {MAX_CELLS} are shown",
-            {"layout": layout_tv},
-        )
+        why = f"a picture of {int(size(layout_tv))} values of threads; at most {MAX_CELLS} are shown"
+        raise InvalidValueError(why, {"layout": layout_tv})
     rows, columns = (int(size(s)) for s in shape)
     table = offsets(layout_tv)
     seen = set()

@@ -259,10 +259,8 @@ def sm100_smem_selector(major: Major | str, dtype: DTypeLike, mn: Shape, k: Shap
     if major is Major.MN and -(-element.bits // 8) == 4:
         atom = _atom(Major.MN, "SW128_32B", element.bits, 1)
         if _first(mn, "BLK_MN0") % int(size(atom.inner[0])):
-            raise StaticAssertError(
-                "for mn-major tf32 operands, SW128_32B is the only available smem layout",
-                {"BLK_MN0": _first(mn, "BLK_MN0"), "width": size(atom.inner[0])},
-            )
+            facts = {"BLK_MN0": _first(mn, "BLK_MN0"), "width": size(atom.inner[0])}
+            raise StaticAssertError("for mn-major tf32 operands, SW128_32B is the only available smem layout", facts)
         return atom
     return _select("UMMA", major, element, extents, _WIDEST_FIRST)
 
@@ -286,19 +284,15 @@ def _canonical(layout: Layout, tiler: tuple[Layout, Layout], name: str) -> tuple
     """A layout divided into what an instruction walks through, and its strides ((a,b),(c,d))."""
     divided = logical_divide(layout, tiler)
     if not congruent(divided.shape, ((1, 1), (1, 1))):
-        raise StaticAssertError(
-            f"Not a canonical {name} Layout: Expected profile failure.",
-            {"layout in 16-byte units": layout, "divided": divided},
-        )
+        facts = {"layout in 16-byte units": layout, "divided": divided}
+        raise StaticAssertError(f"Not a canonical {name} Layout: Expected profile failure.", facts)
     return divided, divided.stride  # type: ignore[return-value]
 
 
 def _expect_stride(found: Leaf, expected: int, name: str, divided: Layout) -> None:
     if not isinstance(found, Int) or int(found) != expected:
-        raise StaticAssertError(
-            f"Not a canonical {name} Layout: Expected stride failure.",
-            {"divided": divided, "stride": found, "expected": expected},
-        )
+        facts = {"divided": divided, "stride": found, "expected": expected}
+        raise StaticAssertError(f"Not a canonical {name} Layout: Expected stride failure.", facts)
 
 
 def _field(value: SupportsInt) -> int:
@@ -375,14 +369,11 @@ def make_gmma_desc(major: Major | str, tensor: Tensor) -> SmemDescriptor:
             )
     else:
         if size(layout[0]) % 8:
-            raise StaticAssertError(
-                "Not a canonical GMMA_K Layout: Expected MN-size multiple of 8.", {"MN-size": size(layout[0])}
-            )
+            facts = {"MN-size": size(layout[0])}
+            raise StaticAssertError("Not a canonical GMMA_K Layout: Expected MN-size multiple of 8.", facts)
         if size(layout[1]) not in (2, 4):
-            raise StaticAssertError(
-                "Not a canonical GMMA_K Layout: Expected K-size 2 for dense or 4 for sparse (in units of uint128_t).",
-                {"K-size": size(layout[1])},
-            )
+            text = "Not a canonical GMMA_K Layout: Expected K-size 2 for dense or 4 for sparse (in units of uint128_t)."
+            raise StaticAssertError(text, {"K-size": size(layout[1])})
     lbo, sbo = _offsets(major, layout, 1 << swizzle.bits, 8, swizzle.bits == 0, f"GMMA_{major}")
     return SmemDescriptor(_field(pointer.address >> 4), lbo, sbo, SmemSwizzle(swizzle.bits), DescriptorKind.WGMMA)
 
@@ -405,9 +396,8 @@ def make_umma_desc(major: Major | str, tensor: Tensor) -> SmemDescriptor:
         if base32:
             raise StaticAssertError("SWIZZLE_128B_BASE32B is invalid for Major-K", {"swizzle": swizzle})
         if size(layout[0]) % 8:
-            raise StaticAssertError(
-                "Not a canonical UMMA_K Layout: Expected MN-size multiple of 8.", {"MN-size": size(layout[0])}
-            )
+            facts = {"MN-size": size(layout[0])}
+            raise StaticAssertError("Not a canonical UMMA_K Layout: Expected MN-size multiple of 8.", facts)
     width = 8 if base32 else 1 << swizzle.bits
     lbo, sbo = _offsets(major, layout, width, 4 if base32 else 8, mode is SmemSwizzle.NONE, f"UMMA_{major}")
     return SmemDescriptor(_field(pointer.address >> 4), lbo, sbo, mode)

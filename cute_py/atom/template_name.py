@@ -59,14 +59,12 @@ class Parameter:
             try:
                 return int(text)
             except ValueError:
-                raise InvalidValueError(
-                    f"template argument {self.name} must be an integer, got {given(text)}"
-                ) from None
+                why = f"template argument {self.name} must be an integer, got {given(text)}"
+                raise InvalidValueError(why) from None
         value = {"Minus": "Neg", "MinusOne": "Neg", "-1": "Neg"}.get(text.rsplit("::", 1)[-1], text.rsplit("::", 1)[-1])
         if value not in ENUMERATIONS[self.kind]:
-            raise InvalidValueError(
-                f"template argument {self.name} is {given(text)}; must be one of {', '.join(ENUMERATIONS[self.kind])}"
-            )
+            why = f"template argument {self.name} is {given(text)}; must be one of {', '.join(ENUMERATIONS[self.kind])}"
+            raise InvalidValueError(why)
         return value
 
     def text(self, value: Any) -> str:
@@ -122,17 +120,13 @@ def bind(op: str, parameters: tuple[Parameter, ...], texts: tuple[str, ...]) -> 
     {'M': 64, 'a': 'K'}
     """
     if len(texts) > len(parameters):
-        raise InvalidValueError(
-            f"{op} takes {len(parameters)} template arguments, got {len(texts)}",
-            {"parameters": ", ".join(p.name for p in parameters) or "none"},
-        )
+        facts = {"parameters": ", ".join(p.name for p in parameters) or "none"}
+        raise InvalidValueError(f"{op} takes {len(parameters)} template arguments, got {len(texts)}", facts)
     values = {p.name: p.value(t) for p, t in zip(parameters, texts, strict=False)}
     missing = [p.name for p in parameters[len(texts) :] if p.default is None]
     if missing:
-        raise InvalidValueError(
-            f"{op} needs the template arguments {', '.join(missing)}",
-            {"parameters": ", ".join(p.name for p in parameters)},
-        )
+        facts = {"parameters": ", ".join(p.name for p in parameters)}
+        raise InvalidValueError(f"{op} needs the template arguments {', '.join(missing)}", facts)
     for p in parameters[len(texts) :]:
         values[p.name] = values[p.default] if p.kind == "type" else p.default
     return values

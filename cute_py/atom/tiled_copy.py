@@ -161,9 +161,8 @@ class TiledCopy:
         expect_choice(side, _SIDES, "a side of a copy")
         layout: Any = thing.layout if isinstance(thing, Tensor) else thing
         if int(rank(layout)) < len(self.tiler_mn):
-            raise StaticAssertError(
-                "Rank of tensor to be partitioned too small.", {"tensor": thing, "tiler": text(self.tiler_mn)}
-            )
+            facts = {"tensor": thing, "tiler": text(self.tiler_mn)}
+            raise StaticAssertError("Rank of tensor to be partitioned too small.", facts)
         found: Any = self._unfolded(zipped_divide(layout, self.tiler_mn), side)
         return _of(thing, found)
 

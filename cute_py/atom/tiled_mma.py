@@ -108,9 +108,8 @@ class TiledMma:
         expect(self.atom_layout_mnk, Layout, "the layout of the atoms")
         expect(self.thr_layout_vmnk, Layout, "the layout of the threads")
         if len(expect(self.permutation_mnk, tuple, "the permutations")) != 3:
-            raise StaticAssertError(
-                "TiledMMA requires rank-3 PermutationMNK", {"permutation": given(self.permutation_mnk)}
-            )
+            facts = {"permutation": given(self.permutation_mnk)}
+            raise StaticAssertError("TiledMMA requires rank-3 PermutationMNK", facts)
 
     @property
     def thr_id(self) -> Layout:
@@ -224,10 +223,8 @@ class TiledMma:
         """
         index = thread if isinstance(thread, Int) else expect_integer(thread, "a thread index", 0)
         if not 0 <= int(index) <= _last_thread(self.thr_layout_vmnk):
-            raise InvalidValueError(
-                f"thread {int(index)}; this tiled MMA has threads 0 to {_last_thread(self.thr_layout_vmnk)}",
-                {"threads": self.thr_layout_vmnk},
-            )
+            why = f"thread {int(index)}; this tiled MMA has threads 0 to {_last_thread(self.thr_layout_vmnk)}"
+            raise InvalidValueError(why, {"threads": self.thr_layout_vmnk})
         return ThrMma(self, get_flat_coord(self.thr_layout_vmnk, index))  # type: ignore[arg-type]
 
     get_thread_slice = get_slice

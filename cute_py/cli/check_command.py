@@ -122,9 +122,8 @@ def _list_cubin(options: argparse.Namespace, data: bytes) -> int:
     from cute_py.ptx.module import copy_engine_code, disassemble
 
     if data.startswith(_ELF) and int.from_bytes(data[18:20], "little") != _CUDA_MACHINE:
-        raise FileFormatError(
-            f"{shortened(options.file)}: a program of the host, not GPU code", hint="cuobjdump -xelf all"
-        )
+        text = f"{shortened(options.file)}: a program of the host, not GPU code"
+        raise FileFormatError(text, hint="cuobjdump -xelf all")
     if data.startswith(_FATBIN):
         raise FileFormatError(f"{shortened(options.file)}: a fat binary", hint="cuobjdump -xelf all, then its cubins")
     listed = copy_engine_code(disassemble(data))

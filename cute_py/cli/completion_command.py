@@ -55,9 +55,8 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
     except ImportError:
         raise MissingPackageError("completion needs the package shtab", hint="pip install 'cute-py[cli]'") from None
     if shell not in shtab.SUPPORTED_SHELLS:
-        raise MissingPackageError(
-            f"this shtab writes no script for {shell}", hint="pip install --upgrade 'cute-py[cli]'"
-        )
+        text = f"this shtab writes no script for {shell}"
+        raise MissingPackageError(text, hint="pip install --upgrade 'cute-py[cli]'")
     for name, command in _commands(parser):
         for action in command._actions:
             if action.dest in FILES.get(name, ()):

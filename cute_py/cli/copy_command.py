@@ -127,15 +127,13 @@ def make_copy(array: Array, tile: tuple[int, ...], swizzle: str = "none", order:
     dtype = as_dtype(array.dtype)
     width = array.dtype.itemsize
     if width not in (1, 2, 4, 8):
-        raise InvalidValueError(
-            f"elements of {width} bytes ({dtype}); TMA moves 1, 2, 4 or 8", hint="view the array as float64 pairs"
-        )
+        text = f"elements of {width} bytes ({dtype}); TMA moves 1, 2, 4 or 8"
+        raise InvalidValueError(text, hint="view the array as float64 pairs")
     bits = np.asarray(array.view(f"u{width}"), order="C" if order == "row" else "F")
     size = width * math.prod(tile)
     if size > SHARED_MEMORY:
-        raise InvalidValueError(
-            f"a tile of {'x'.join(map(str, tile))} takes {size} bytes; shared memory has {SHARED_MEMORY}"
-        )
+        text = f"a tile of {'x'.join(map(str, tile))} takes {size} bytes; shared memory has {SHARED_MEMORY}"
+        raise InvalidValueError(text)
     try:
         return TensorCopy(bits, dtype, _atom(bits, dtype, tile, swizzle, order), order)
     except (TmaLimitError, GBasisError) as error:
@@ -360,9 +358,8 @@ def parse_order(text: str, rank: int) -> tuple[int, ...]:
     """
     parts = [part.strip() for part in text.split(",")]
     if not all(re.fullmatch(r"[0-9]{1,4}", part) for part in parts) or sorted(map(int, parts)) != list(range(rank)):
-        raise InvalidValueError(
-            f"--permute {shortened(repr(text), 80)}; must name each of the {counted(rank, 'dimension')} once, from 0"
-        )
+        why = f"--permute {shortened(repr(text), 80)}; must name each of the {counted(rank, 'dimension')} once, from 0"
+        raise InvalidValueError(why)
     return tuple(map(int, parts))
 
 
@@ -419,9 +416,8 @@ def _new_memory(source: Array, text: str | None) -> tuple[Array, Any]:
     refinement = refine(layout, Layout(int(cute.size(layout))))
     low, high = (0, -1) if refinement is None else offset_bounds(refinement, 0)
     if low < 0 or high >= MAX_OUTPUT // source.dtype.itemsize:
-        raise InvalidValueError(
-            f"--layout reaches offsets {low} to {high}; must lie in 0 to {MAX_OUTPUT // source.dtype.itemsize - 1}"
-        )
+        why = f"--layout reaches offsets {low} to {high}; must lie in 0 to {MAX_OUTPUT // source.dtype.itemsize - 1}"
+        raise InvalidValueError(why)
     made: Array = np.zeros(high + 1, source.dtype)
     return made, (made, layout)
 

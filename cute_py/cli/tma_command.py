@@ -115,9 +115,8 @@ def read_operands(options: argparse.Namespace) -> None:
         options.show = named
     lowers = options.stages or options.at is not None or options.device_descriptor or options.sass
     if lowers and options.show not in (None, "lower"):
-        raise InvalidValueError(
-            f"--stages, --at, --device-descriptor and --sass are of the view lower, not {options.show}"
-        )
+        text = f"--stages, --at, --device-descriptor and --sass are of the view lower, not {options.show}"
+        raise InvalidValueError(text)
     options.show = options.show or ("lower" if lowers else "explain")
     if not 2 <= len(operands) <= 3:
         raise InvalidValueError(

@@ -147,11 +147,8 @@ def plane_of(thing: Drawn) -> Plane:
     domain = domain_of(thing)
     for leaf in leaves(domain._shape):
         if not isinstance(value_of(leaf), int):
-            raise InvalidTypeError(
-                f"a picture needs known sizes, got {leaf_text(leaf)}",
-                {"layout": domain},
-                "replace the symbols with layout.subs({...}) first",
-            )
+            text = f"a picture needs known sizes, got {leaf_text(leaf)}"
+            raise InvalidTypeError(text, {"layout": domain}, "replace the symbols with layout.subs({...}) first")
     rank = len(modes(domain._shape))
     if rank > 2:
         thing = group_modes(thing, 1, rank)

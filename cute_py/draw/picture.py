@@ -163,9 +163,8 @@ def _resvg() -> ModuleType:
     try:
         return importlib.import_module("resvg_py")
     except ImportError:
-        raise MissingPackageError(
-            "a picture as .png needs the package resvg-py", hint="pip install 'cute-py[png]'"
-        ) from None
+        text = "a picture as .png needs the package resvg-py"
+        raise MissingPackageError(text, hint="pip install 'cute-py[png]'") from None
 
 
 @functools.cache
@@ -183,11 +182,9 @@ def monospace_family() -> str | None:
     for family in (None, *FALLBACK_FONTS):
         if resvg.svg_to_bytes(svg_string=probe, monospace_family=family) != blank:
             return family
-    raise MissingPackageError(
-        "no font for a .png: the picture would have no text",
-        {"looked for": f"{FONT}, {', '.join(FALLBACK_FONTS)}"},
-        hint="install the font DejaVu Sans Mono, or save the picture as .svg",
-    )
+    text = "no font for a .png: the picture would have no text"
+    facts = {"looked for": f"{FONT}, {', '.join(FALLBACK_FONTS)}"}
+    raise MissingPackageError(text, facts, hint="install the font DejaVu Sans Mono, or save the picture as .svg")
 
 
 def opened(svg: str) -> str:
@@ -223,11 +220,9 @@ def png(svg: str, scale: float = SCALE, dark: bool = False) -> bytes:
         raise InvalidValueError(f"scale = {scale}: the picture of {wide:g} x {high:g} would have no pixel")
     if wide * high * scale**2 > MOST_PIXELS:
         most = math.floor(100 * math.sqrt(MOST_PIXELS / (wide * high))) / 100
-        raise InvalidValueError(
-            f"an image of {wide * scale:.0f} x {high * scale:.0f} pixels; must have at most {MOST_PIXELS}",
-            {"picture": f"{wide:g} x {high:g}", "scale": scale},
-            hint=f"a scale of {most:g}" if most > 0 else None,
-        )
+        text = f"an image of {wide * scale:.0f} x {high * scale:.0f} pixels; must have at most {MOST_PIXELS}"
+        facts = {"picture": f"{wide:g} x {high:g}", "scale": scale}
+        raise InvalidValueError(text, facts, hint=f"a scale of {most:g}" if most > 0 else None)
     family = monospace_family()
     papers = _PAPER.findall(svg) or [None]  # the light one, then the dark one; the last column may be half a pixel
     options = {"zoom": scale, "monospace_family": family, "background": papers[-1 if dark else 0]}

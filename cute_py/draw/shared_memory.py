@@ -88,9 +88,8 @@ def draw_swizzle(
     """
     if isinstance(swizzle, ComposedLayout):
         if layout is not None:
-            raise InvalidTypeError(
-                "a composed layout has its own layout inside", {"swizzle": swizzle, "layout": layout}
-            )
+            facts = {"swizzle": swizzle, "layout": layout}
+            raise InvalidTypeError("a composed layout has its own layout inside", facts)
         flag = isinstance(swizzle.offset, SmemPtrFlag)
         if isinstance(swizzle.outer, Swizzle) and not flag and swizzle.offset != 0:
             raise InvalidValueError(f"{swizzle}: a swizzle is drawn for offset 0", {"offset": swizzle.offset})
@@ -128,9 +127,8 @@ def _mover(swizzle: Swizzle, bits: int, on: str) -> Callable[[int], int]:
         return lambda offset: swizzle.of(offset // whole) * whole + offset % whole
     size = bits // 8
     if swizzle.bits and (1 << swizzle.base) % size:
-        raise InvalidValueError(
-            f"{swizzle} moves pieces of {1 << swizzle.base} bytes; elements of {size} bytes are split by it"
-        )
+        text = f"{swizzle} moves pieces of {1 << swizzle.base} bytes; elements of {size} bytes are split by it"
+        raise InvalidValueError(text)
     return lambda offset: swizzle.of(offset * size) // size
 
 

@@ -40,9 +40,8 @@ def draw_tmem(copy: CopyAsync | Demonstration | NDArray[numpy.integer]) -> Pictu
         sources, base, title = copy.tmem.sources, SMEM_ADDRESS, copy.copy.explain().splitlines()[0]
     elif isinstance(copy, numpy.ndarray) and copy.ndim == 3 and copy.shape[2] == 4:
         if copy.dtype.kind not in "iu" or not copy.size:
-            raise InvalidTypeError(
-                f"sources of {copy.shape} {copy.dtype}; must be byte offsets, integers of (lanes, columns, 4)"
-            )
+            text = f"sources of {copy.shape} {copy.dtype}; must be byte offsets, integers of (lanes, columns, 4)"
+            raise InvalidTypeError(text)
         sources, base, title = copy.astype(numpy.int64), 0, "tensor memory"
     else:
         raise InvalidTypeError(f"draw_tmem takes a copy, a demonstration or sources, got {type(copy).__name__}")

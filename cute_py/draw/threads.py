@@ -148,10 +148,8 @@ def _holders(layout: Layout | Tensor, rows: int, columns: int, beyond: bool = Fa
                 holders.setdefault((row, column), []).append((thread, value))
             elif not beyond:
                 element = plain(plane.value(thread, value))
-                raise InvalidValueError(
-                    f"value {value} of thread {thread} is element {element}; the tile has {rows * columns}",
-                    {"layout": layout, "tile": f"({rows},{columns})"},
-                )
+                text = f"value {value} of thread {thread} is element {element}; the tile has {rows * columns}"
+                raise InvalidValueError(text, {"layout": layout, "tile": f"({rows},{columns})"})
     return holders
 
 

@@ -61,9 +61,8 @@ def _layout(layout: Layout | ComposedLayout) -> str:
     layout = as_position_independent_swizzle_layout(layout)
     parts = (layout.offset, layout.inner) if isinstance(layout, ComposedLayout) else (layout,)
     if not all(is_static(part) for part in parts):
-        raise LayoutError(
-            "CuTe DSL prints ? for a number that is known at run time only", {"layout": layout}, "cute.static(layout)"
-        )
+        facts = {"layout": layout}
+        raise LayoutError("CuTe DSL prints ? for a number that is known at run time only", facts, "cute.static(layout)")
     return _STATIC.sub("", str(layout)).replace("Sw<", "S<")
 
 
@@ -121,11 +120,9 @@ def type_name(element: ElementType | None) -> str:
                 return name
         except CuteError:
             pass
-    raise LayoutError(
-        f"CuTe DSL has no name for {given(element if element is None else element.name)} alone",
-        {"integers": "have no sign there: int8 and uint8 are i8"},
-        "an atom of a type of the same width that has one",
-    )
+    text = f"CuTe DSL has no name for {given(element if element is None else element.name)} alone"
+    facts = {"integers": "have no sign there: int8 and uint8 are i8"}
+    raise LayoutError(text, facts, "an atom of a type of the same width that has one")
 
 
 def from_dsl(text: str, *, dtype: DTypeLike | None = None) -> DslObject:

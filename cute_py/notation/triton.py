@@ -155,10 +155,8 @@ class TritonLayout:
             return self._shared()
         if not names <= set(_DISTRIBUTED):
             shown = ", ".join(self.sizes)
-            raise LayoutError(
-                "a layout of CuTe is of threads and values, or of shared memory",
-                {"in dims": shown, "those of threads": ", ".join(_DISTRIBUTED), "of shared memory": "offset, block"},
-            )
+            facts = {"in dims": shown, "those of threads": ", ".join(_DISTRIBUTED), "of shared memory": "offset, block"}
+            raise LayoutError("a layout of CuTe is of threads and values, or of shared memory", facts)
         size = self.sizes
         shape = [size.get("lane", 1) * size.get("warp", 1), size.get("register", 1)]
         shape += [size["block"]] if size.get("block", 1) > 1 else []
@@ -167,14 +165,12 @@ class TritonLayout:
 
     def _shared(self) -> Layout | ComposedLayout:
         if self.sizes.get("block", 1) > 1:
-            raise LayoutError(
-                "a layout of CuTe is of one shared memory; each block has its own", {"blocks": self.sizes["block"]}
-            )
+            facts = {"blocks": self.sizes["block"]}
+            raise LayoutError("a layout of CuTe is of one shared memory; each block has its own", facts)
         inverse = LinearLayout(self.sizes["offset"], self._columns("offset")).inverse()
         if len(inverse.columns) != _bits(prod(self.shape)):
-            raise LayoutError(
-                "the offsets do not reach every element once", {"offsets": self.sizes["offset"], "tile": self.shape}
-            )
+            text = "the offsets do not reach every element once"
+            raise LayoutError(text, {"offsets": self.sizes["offset"], "tile": self.shape})
         return LinearLayout(self.shape, inverse.columns).to_layout()
 
     def attribute(self, alignment: int = 16) -> str:
@@ -283,11 +279,8 @@ def to_triton(layout: Layout | ComposedLayout, tile: Shape | None = None, *, lan
         raise InvalidTypeError(f"to_triton takes a layout, got {type(layout).__name__} {given(layout)}")
     view = linear(layout)
     if view.origin:
-        raise LayoutError(
-            f"a linear layout maps 0 to 0; this one begins at {view.origin}",
-            {"layout": layout},
-            "take the start off the layout, and add it to the pointer",
-        )
+        text = f"a linear layout maps 0 to 0; this one begins at {view.origin}"
+        raise LayoutError(text, {"layout": layout}, "take the start off the layout, and add it to the pointer")
     sizes = expect_integers(modes(product_each(view.shape)), "the layout's sizes", 1)
     if tile is None:
         inverse = LinearLayout(prod(sizes), view.columns).inverse()
@@ -296,10 +289,8 @@ def to_triton(layout: Layout | ComposedLayout, tile: Shape | None = None, *, lan
     if any(n & (n - 1) for n in extents):
         raise LayoutError("the extents of a tile of Triton are powers of two", {"tile": extents})
     if not 2 <= len(sizes) <= 3:
-        raise LayoutError(
-            f"a layout of threads has modes (thread, value) or (thread, value, block); this one has {len(sizes)}",
-            {"layout": layout},
-        )
+        text = f"a layout of threads has modes (thread, value) or (thread, value, block); this one has {len(sizes)}"
+        raise LayoutError(text, {"layout": layout})
     if any(c >= prod(extents) for c in view.columns):
         raise LayoutError("an index lies beyond the tile", {"layout": layout, "tile": extents})
     expect_integer(lanes, "lanes", 1, 1 << 10)

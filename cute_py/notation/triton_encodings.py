@@ -395,9 +395,8 @@ class SliceEncoding(_Encoding):
     def __post_init__(self) -> None:
         expect_fields(self)
         if not 0 <= self.dim < self.parent.rank or self.parent.rank < 2:
-            raise InvalidValueError(
-                f"dim = {self.dim}; must be a dimension of a parent of two or more", {"parent": self.parent}
-            )
+            facts = {"parent": self.parent}
+            raise InvalidValueError(f"dim = {self.dim}; must be a dimension of a parent of two or more", facts)
 
     @property
     def rank(self) -> int:
@@ -524,10 +523,8 @@ class NvmmaSharedEncoding(_Encoding):
             contiguous = 0 if self.transposed else self.rank - 1
             width = 8 * self.swizzling_byte_width // self.element_bit_width // (2 if self.fp4_padded else 1)
             if box[contiguous] < width:
-                raise LayoutError(
-                    f"the tile has {box[contiguous]} elements in its contiguous dimension; the swizzle needs {width}",
-                    {"shape": shape, "encoding": self},
-                )
+                text = f"the tile has {box[contiguous]} elements in its contiguous dimension; the swizzle needs {width}"
+                raise LayoutError(text, {"shape": shape, "encoding": self})
             box[contiguous] = width
         return box
 

@@ -89,10 +89,8 @@ def matrix_instruction(opcode: str, a_in_registers: bool = True) -> MatrixInstru
         opcode.removesuffix(".satfinite").removesuffix(".popc").removesuffix(".and").removesuffix(".xor")
     )
     if atom is None or types is None:
-        raise InvalidValueError(
-            f"{given(opcode)} is no matrix instruction that is emulated",
-            {"emulated": "dense mma.sync of sm_70 to sm_90, and wgmma.mma_async, dense and sparse"},
-        )
+        facts = {"emulated": "dense mma.sync of sm_70 to sm_90, and wgmma.mma_async, dense and sparse"}
+        raise InvalidValueError(f"{given(opcode)} is no matrix instruction that is emulated", facts)
     return MatrixInstruction(atom, types[1], types[2], types[3])
 
 

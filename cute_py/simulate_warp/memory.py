@@ -49,9 +49,8 @@ def _check(memory: Array, addresses: Array, width: int, what: str) -> None:
     low, high = int(addresses.min()), int(addresses.max())
     if low < 0 or high + width > len(memory):
         wrong = low if low < 0 else high
-        raise InvalidValueError(
-            f"{what} at shared address {wrong}; must be within {len(memory)} bytes", {"bytes of the access": width}
-        )
+        facts = {"bytes of the access": width}
+        raise InvalidValueError(f"{what} at shared address {wrong}; must be within {len(memory)} bytes", facts)
     if width & width - 1 == 0 and (addresses % width).any():
         wrong = int(addresses[addresses % width != 0].flat[0])
         raise InvalidValueError(f"{what} at shared address {wrong}; must be a multiple of {width} bytes")

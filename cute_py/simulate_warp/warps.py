@@ -124,9 +124,8 @@ class Warps:
         else:
             held = np.frombuffer(shared, np.uint8) if isinstance(shared, bytes) else as_array(shared, "shared memory")
             if held.dtype != np.uint8 or held.ndim != 1 or held.size > MAX_SHARED:
-                raise InvalidTypeError(
-                    f"shared memory is a number of bytes, or bytes; got {held.dtype} of the shape {held.shape}"
-                )
+                text = f"shared memory is a number of bytes, or bytes; got {held.dtype} of the shape {held.shape}"
+                raise InvalidTypeError(text)
             self.shared = held.copy()
         self.threads = LANES * self.warps
         index = np.arange(self.threads, dtype=np.uint32)
@@ -150,9 +149,8 @@ class Warps:
         prefix = expect(name, str, "the name of registers")
         held = as_array(words, "what registers hold")
         if held.dtype.kind not in "iuf" or held.shape[:1] != (self.threads,) or held.ndim > 2:
-            raise InvalidTypeError(
-                f"registers of {self.threads} threads are ({self.threads}, n) words, got {held.dtype} {held.shape}"
-            )
+            text = f"registers of {self.threads} threads are ({self.threads}, n) words, got {held.dtype} {held.shape}"
+            raise InvalidTypeError(text)
         wide = np.uint64 if held.dtype in (np.dtype(np.uint64), np.dtype(np.float64)) else np.uint32
         raw = held.view(wide) if held.dtype.kind == "f" and held.dtype.itemsize >= 4 else held.astype(wide)
         for number, column in enumerate(raw.reshape(self.threads, -1).T):
@@ -203,9 +201,8 @@ class Warps:
                 except (LookupError, ValueError, StopIteration) as problem:
                     raise ParseError(f"{given(one.text)} has other operands than {start} takes") from problem
                 return
-        raise InvalidValueError(
-            f"{given(opcode)} is not emulated", {"instruction": one.text, "emulated": "see cute_py.simulate_warp.warps"}
-        )
+        facts = {"instruction": one.text, "emulated": "see cute_py.simulate_warp.warps"}
+        raise InvalidValueError(f"{given(opcode)} is not emulated", facts)
 
     def _value(self, text: str, kind: str) -> Array:
         """An operand as (threads,) numbers of a PTX type."""
@@ -457,9 +454,8 @@ def _expect_all(one: _Statement, active: Array | None) -> None:
 
 def _expect_count(one: _Statement, operand: str, words: Array, count: int) -> None:
     if words.shape[1] != count:
-        raise InvalidValueError(
-            f"operand {operand} has {words.shape[1]} registers; must be {count}", {"instruction": one.text}
-        )
+        facts = {"instruction": one.text}
+        raise InvalidValueError(f"operand {operand} has {words.shape[1]} registers; must be {count}", facts)
 
 
 _ARITHMETIC: Final[Mapping[str, Callable[[list[Any], int, str], Any]]] = {

@@ -31,9 +31,8 @@ def __getattr__(name: str) -> Any:
         try:
             return getattr(importlib.import_module("cute_py.testing.strategies"), name)
         except ModuleNotFoundError:
-            raise MissingPackageError(
-                f"cute_py.testing.{name} needs the package hypothesis", hint="pip install 'cute-py[test]'"
-            ) from None
+            text = f"cute_py.testing.{name} needs the package hypothesis"
+            raise MissingPackageError(text, hint="pip install 'cute-py[test]'") from None
     raise AttributeError(f"module 'cute_py.testing' has no attribute {name!r}")
 
 

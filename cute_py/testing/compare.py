@@ -50,9 +50,8 @@ def assert_same_function(found: Function, expected: Function) -> None:
     if len(differ):
         i = int(differ[0])
         one, other = (_value(table[i]) for table in (a, b))
-        raise AssertionError(
-            f"index {i}: {found} gives {one}, {expected} gives {other} ({len(differ)} of {len(indices)} differ)"
-        )
+        text = f"index {i}: {found} gives {one}, {expected} gives {other} ({len(differ)} of {len(indices)} differ)"
+        raise AssertionError(text)
 
 
 def _count(layout: Function) -> int:

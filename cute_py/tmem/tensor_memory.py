@@ -410,10 +410,9 @@ def source_addresses(form: CpForm, descriptor: SmemDescriptor) -> NDArray[numpy.
     if descriptor.kind is not DescriptorKind.TCGEN05:
         raise TmemError("tcgen05.cp reads tcgen05 descriptors; got a wgmma one")
     if descriptor.base_offset or descriptor.leading_is_address:
-        raise UnknownFactError(
-            "how tcgen05.cp reads a descriptor with a base offset or an absolute leading address is not known",
-            {"base offset": descriptor.base_offset, "leading is an address": descriptor.leading_is_address},
-        )
+        text = "how tcgen05.cp reads a descriptor with a base offset or an absolute leading address is not known"
+        facts = {"base offset": descriptor.base_offset, "leading is an address": descriptor.leading_is_address}
+        raise UnknownFactError(text, facts)
     rows = numpy.arange(form.rows, dtype=numpy.int64)[:, None]
     unit = numpy.arange(form.bits // 128, dtype=numpy.int64)
     step = descriptor.leading * UNIT_BYTES if descriptor.swizzle is SmemSwizzle.NONE else UNIT_BYTES

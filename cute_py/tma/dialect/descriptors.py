@@ -459,9 +459,8 @@ def _reshaped(tensor: Tensor, shapes: tuple[int, ...], strides: tuple[int, ...])
     elif len(strides) == rank - 1 and units and strides:
         new = (*strides[: units[0]], Int(1), *strides[units[0] :])
     elif strides:
-        raise InvalidValueError(
-            f"strides() of {len(strides)} values; must be {rank - 1}, one per mode but the contiguous one"
-        )
+        text = f"strides() of {len(strides)} values; must be {rank - 1}, one per mode but the contiguous one"
+        raise InvalidValueError(text)
     return Tensor(tensor.engine, Layout(shapes or tuple(leaves(layout.shape)), new))
 
 

@@ -196,9 +196,8 @@ class TmaPartitionResult:
         for name, low, high in _LIMITS:
             object.__setattr__(self, name, expect_integer(getattr(self, name), name, low, high))
         if not is_integer(self.swizzle_mode) or self.swizzle_mode not in (0, 2, 3):
-            raise InvalidValueError(
-                f"swizzle_mode = {given(self.swizzle_mode)}; must be 0 (none), 2 (128 bytes) or 3 (32 or 64 bytes)"
-            )
+            text = f"swizzle_mode = {given(self.swizzle_mode)}; must be 0 (none), 2 (128 bytes) or 3 (32 or 64 bytes)"
+            raise InvalidValueError(text)
         if int(self.flags) & RESERVED_BITS:
             raise InvalidValueError(f"flags = {int(self.flags):#06x}; bits 14 and 15 are reserved and must be 0")
         object.__setattr__(self, "flags", TmaFlags(int(self.flags)))
