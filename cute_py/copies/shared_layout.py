@@ -9,9 +9,11 @@ equally many: 2**(rank of the word's bits - rank of the bank's bits).
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from cute_py.copies.modes import IDENTITY
 from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.layout.analysis import BANK_BYTES, BANKS, WARP
@@ -20,7 +22,7 @@ from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
-from cute_py.layout.linear import independent, linear
+from cute_py.layout.linear import linear
 from cute_py.layout.swizzle import Swizzle
 
 if TYPE_CHECKING:
@@ -55,6 +57,26 @@ def _columns(access: LayoutLike, bits: int) -> tuple[tuple[int, ...], tuple[int,
     return tuple(steps[:threads]), tuple(steps[threads:])
 
 
+def _rank(vectors: Iterable[int]) -> int:
+    """Over F2."""
+    basis: list[int] = []
+    for vector in vectors:
+        for b in basis:
+            if vector ^ b < vector:
+                vector ^= b
+        if vector:
+            basis.append(vector)
+    return len(basis)
+
+
+def _behind(columns: Sequence[int], swizzle: Swizzle) -> list[int]:
+    """The columns behind a swizzle."""
+    mask, shift = swizzle.yyy_mask, swizzle.shift
+    if shift > 0:
+        return [c ^ (c & mask) >> shift for c in columns]
+    return [c ^ (c & mask) << -shift for c in columns]
+
+
 def linear_wavefronts(threads: Sequence[int], values: Sequence[int], element: int, swizzle: Swizzle) -> tuple[int, int]:
     """(wavefronts, bytes of one thread's access) of an access whose bits of thread and value step by so many bytes.
 
@@ -65,17 +87,18 @@ def linear_wavefronts(threads: Sequence[int], values: Sequence[int], element: in
     >>> linear_wavefronts((128, 256, 512, 1024, 2048), (), 4, Swizzle(5, 2, 5))[0]
     1
     """
-    own, others = [swizzle.of(c) for c in values], [swizzle.of(c) for c in threads]
+    own, others = _behind(values, swizzle), _behind(threads, swizzle)
+    beyond = [functools.reduce(operator.or_, others, 0)]  # bits of the threads, and of the last values
+    for c in own[:0:-1]:
+        beyond.append(beyond[-1] | c)
     width, taken = element, 0
-    while taken < len(own) and own[taken] == width and width < WIDEST:
-        if any(c & (2 * width - 1) for c in (*own[taken + 1 :], *others)):
-            break
+    while taken < len(own) and own[taken] == width < WIDEST and not beyond[~taken] & 2 * width - 1:
         width, taken = 2 * width, taken + 1
     together = (WARP // requests(width)).bit_length() - 1
     inside = [1 << k for k in range(2, width.bit_length() - 1)]
     touched = [c >> 2 for c in others[:together]] + [c >> 2 for c in inside]
     banks = [w & BANKS - 1 for w in touched]
-    rounds = 1 << len(independent(touched)) - len(independent(banks))
+    rounds = 1 << _rank(touched) - _rank(banks)
     warps = 1 << max(0, len(others) - WARP.bit_length() + 1)
     return rounds * requests(width) * warps << len(own) - taken, width
 
@@ -95,67 +118,72 @@ def counted_wavefronts(addresses: NDArray[numpy.int64], width: int) -> int:
     full = full.reshape(-1, together)
     words = (full[:, :, None] + np.arange(0, width, BANK_BYTES)).reshape(len(full), -1) // BANK_BYTES
     words.sort(axis=1)
-    first = np.ones(words.shape, bool)
-    first[:, 1:] = words[:, 1:] != words[:, :-1]
-    place = (words % BANKS + BANKS * np.arange(len(words))[:, None])[first]
-    return int(np.bincount(place, minlength=BANKS * len(words)).reshape(-1, BANKS).max(axis=1).sum())
+    bins = words % BANKS + BANKS * np.arange(len(words))[:, None]
+    bins[:, 1:][words[:, 1:] == words[:, :-1]] = BANKS * len(words)  # one that is there already
+    found = np.bincount(bins.ravel(), minlength=BANKS * len(words))[: BANKS * len(words)]
+    return sum(found.reshape(-1, BANKS).max(axis=1).tolist())
 
 
-@functools.cache
-def swizzles(bits: int, element: int) -> tuple[Swizzle, ...]:
-    """Those on bytes of a tile of 2**bits that change a bank, the smaller first.
+def _fields(bits: int, element: int) -> Iterator[tuple[int, int]]:
+    """(bits, base) of the swizzles on bytes of a tile of 2**bits that change a bank, the smaller first.
 
     Bits above the banks' and bits within a word change no bank: a smaller swizzle without them does the same.
     """
     lowest = max(element, BANK_BYTES).bit_length() - 1
-    found = []
     for count in range(1, LINE + 1):
         for base in range(lowest, LINE - count + 1):
-            for shift in range(count, bits):
-                if base + count + shift <= bits:
-                    found.append(Swizzle(count, base, shift))
-                if base + count + shift <= min(bits, LINE):
-                    found.append(Swizzle(count, base, -shift))
-    return tuple(found)
+            if 2 * count + base <= bits:
+                yield count, base
 
 
-def _least(threads: Sequence[int], values: Sequence[int], element: int) -> int:
-    """Wavefronts of an access if each of its requests were one: no swizzle makes it wider, or does with fewer."""
-    width = linear_wavefronts(threads, values, element, Swizzle(0, 4, 3))[1]
-    warps = 1 << max(0, len(threads) - WARP.bit_length() + 1)
-    return requests(width) * warps * (element << len(values)) // width
+def _shifts(bits: int, count: int, base: int) -> Iterator[int]:
+    """The shifts of these swizzles, the nearer first; down first."""
+    for shift in range(count, bits - count - base + 1):
+        yield shift
+        if base + count + shift <= LINE:
+            yield -shift
 
 
 class _Count:
     """`linear_wavefronts` of one access under many swizzles.
 
     A swizzle of bits above a thread's access leaves that as wide as it is and maps words one to one: only the rank of
-    the banks changes.
+    the banks changes, by one for each of its bits at most. One of lower bits may make it narrower, and leaves that.
+
+    Attributes: least, the wavefronts if each request were one: no swizzle makes the access wider, or does with fewer.
+    plain: those without a swizzle.
     """
 
     def __init__(self, threads: Sequence[int], values: Sequence[int], element: int) -> None:
         self._access = threads, values, element
-        found, self._width = linear_wavefronts(threads, values, element, Swizzle(0, 4, 3))
-        together = (WARP // requests(self._width)).bit_length() - 1
-        inside = [1 << k for k in range(2, self._width.bit_length() - 1)]
-        self._touched = [*threads[:together], *inside]
-        self._conflictless = found << len(independent([c >> 2 & BANKS - 1 for c in self._touched]))
+        self.plain, self._width = linear_wavefronts(threads, values, element, IDENTITY)
+        warps = 1 << max(0, len(threads) - WARP.bit_length() + 1)
+        self.least = requests(self._width) * warps * (element << len(values)) // self._width
+        self._touched = self._columns(self._width)
+        self._conflictless = self.plain << _rank([c >> 2 & BANKS - 1 for c in self._touched])
+        self._narrower = {self._width: self.plain}
+        """Bytes of an access -> wavefronts without a swizzle if it were so wide, or wider."""
+        width = self._width
+        while width > max(element, BANK_BYTES):
+            width, fewest = width // 2, self._narrower[width]
+            touched = [c >> 2 for c in self._columns(width)]
+            rounds = 1 << _rank(touched) - _rank([c & BANKS - 1 for c in touched])
+            self._narrower[width] = min(fewest, self.least * rounds)
+
+    def _columns(self, width: int) -> list[int]:
+        """Byte steps of the bits of a request: of its threads, and of each one's banks if an access were so wide."""
+        together = (WARP // requests(width)).bit_length() - 1
+        return [*self._access[0][:together], *(1 << k for k in range(2, width.bit_length() - 1))]
+
+    def floor(self, bits: int, base: int) -> int:
+        """A bound of the wavefronts behind every swizzle of so many bits from `base` on."""
+        return max(self.least, self._narrower[min(1 << base, self._width)] >> bits)
 
     def of(self, swizzle: Swizzle) -> int:
         """The wavefronts behind a swizzle."""
-        if swizzle.bits and 1 << swizzle.base < self._width:
+        if 1 << swizzle.base < self._width:
             return linear_wavefronts(*self._access, swizzle)[0]
-        mask, shift = (swizzle.yyy_mask, swizzle.shift) if swizzle.bits else (0, 0)
-        basis: list[int] = []
-        for c in self._touched:
-            picked = c & mask
-            c = (c ^ (picked >> shift if shift > 0 else picked << -shift)) >> 2 & BANKS - 1
-            for b in basis:
-                if c ^ b < c:
-                    c ^= b
-            if c:
-                basis.append(c)
-        return self._conflictless >> len(basis)
+        return self._conflictless >> _rank([c >> 2 & BANKS - 1 for c in _behind(self._touched, swizzle)])
 
 
 @functools.lru_cache(maxsize=1024)
@@ -170,23 +198,28 @@ def best_swizzle(
 
     positive: only swizzles that move higher bits to lower ones.
     """
-    identity = Swizzle(0, 4, 3)
-    bounds = [_least(*side, element) for side in (writer, reader)]
-    counts = [_Count(*side, element) for side in (writer, reader)]
-    ours, theirs = (count.of(identity) for count in counts)
-    found = ours + theirs, identity, ours, theirs
-    for swizzle in swizzles(bits, element):
-        if found[0] <= sum(bounds):
-            break
-        if positive and swizzle.shift < 0:
+    one, other = (_Count(*side, element) for side in (writer, reader))
+    best, found = (one.plain + other.plain, -1), (IDENTITY, one.plain, other.plain)
+    fields = [
+        (one.floor(*field) + other.floor(*field), number, field) for number, field in enumerate(_fields(bits, element))
+    ]
+    for floor, number, (count, base) in sorted(fields):  # those that may be best first: others are not counted
+        if (floor, number) > best:
             continue
-        theirs = counts[1].of(swizzle)
-        if theirs + bounds[0] >= found[0]:
-            continue
-        ours = counts[0].of(swizzle)
-        if ours + theirs < found[0]:
-            found = ours + theirs, swizzle, ours, theirs
-    return found[1:]
+        ours_least = one.floor(count, base)
+        for shift in _shifts(bits, count, base):
+            if positive and shift < 0:
+                continue
+            swizzle = Swizzle(count, base, shift)
+            theirs = other.of(swizzle)
+            if (theirs + ours_least, number) >= best:
+                continue
+            ours = one.of(swizzle)
+            if (ours + theirs, number) < best:
+                best, found = (ours + theirs, number), (swizzle, ours, theirs)
+                if best[0] == floor:
+                    break
+    return found
 
 
 def find_smem_layout(writer: LayoutLike, reader: LayoutLike, dtype: DTypeLike) -> Layout | ComposedLayout:
