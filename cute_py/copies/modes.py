@@ -105,13 +105,14 @@ def _function(layout: LayoutLike, role: str) -> tuple[Digits, int, Swizzle]:
         return digits, start, layout.outer
     if not isinstance(layout, Layout):
         raise InvalidTypeError(f"the {role} must be a layout, got {type(layout).__name__} {given(layout)}")
-    shape, stride = ([value_of(x) for x in leaves(tree)] for tree in (layout._shape, layout._stride))
+    shape, stride = [value_of(x) for x in leaves(layout._shape)], [value_of(x) for x in leaves(layout._stride)]
+    what = f"a number of the {role} layout"
     for number in (*shape, *stride):
         if type(number) is not int:
             raise InvalidTypeError(
                 f"the {role} layout is not of known integers: {given(number)}", {"layout": layout}, "give it numbers"
             )
-        check_magnitude(number, f"a number of the {role} layout")
+        check_magnitude(number, what)
     if 0 in shape:
         return ((0, 1),), 0, IDENTITY
     if sum((n - 1) * abs(d) for n, d in zip(shape, stride, strict=True)) > MAX_OFFSET:

@@ -29,7 +29,8 @@ from cute_py.copies.thread_kernels import (
     runs_launch,
     tile_launch,
 )
-from cute_py.copies.tile import VECTORS, Tile, best_tile, tile_cost, widths_of
+from cute_py.copies.tile import Tile, best_tile, tile_cost
+from cute_py.copies.tile_shape import VECTORS, widths_of
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given
 from cute_py.layout.analysis import SECTOR_BYTES
@@ -37,6 +38,7 @@ from cute_py.layout.arguments import LayoutLike
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
+from cute_py.tma.descriptor.limits import STORE_UNIT
 
 NIBBLE = 4
 """Bits of the narrowest elements."""
@@ -114,13 +116,13 @@ class CopyPlan:
         tile = self.threads_tile
         if tile is None:
             return self.tile, self.tile
-        inside = [i for i, t in enumerate(tile.extents) if t > 1]
-        extents = tuple(tile.extents[i] for i in inside) or (1,)
+        inside = [i for i, t in enumerate(tile.shape.extents) if t > 1]
+        extents = tuple(tile.shape.extents[i] for i in inside) or (1,)
         found = []
-        for order in (tile.source_order, tile.destination_order):
+        for order in tile.shape.orders:
             steps, step = dict.fromkeys(inside, 0), 1
             for m in order:
-                steps[m], step = step, step * tile.extents[m]
+                steps[m], step = step, step * tile.shape.extents[m]
             found.append(Layout(extents, tuple(steps[i] for i in inside) or (1,)))
         return found[0], found[1]
 
@@ -242,15 +244,15 @@ def _planned(
         why = "two elements of 4 bits are a byte of the destination" if paired else "elements of 4 bits, one by one"
         return made("runs", 1 if paired else 2, (1, 1), why)
 
-    boxes = _boxes(refinement, element, alignment)
     size, limits = refinement.count * element, _limits(refinement, element, alignment)
     vector = shared_vector(refinement, element, min(limits))
     first = refinement.modes[0] if refinement.modes else CopyMode(1, 1, 1)
     run = first.size * element if first.source == first.destination == 1 else 0
-    if boxes is not None and boxes[0].form == "transposed":
-        boxes = boxes if size > TURNED_BY_THREADS else None
-    elif len(refinement.modes) > 1 and size > SHARED_BY_THREADS and vector == WIDEST and run <= SHORT_RUN:
-        boxes = None
+    if first.source != 1:
+        by_threads = size <= TURNED_BY_THREADS
+    else:
+        by_threads = len(refinement.modes) > 1 and size > SHARED_BY_THREADS and vector == WIDEST and run <= SHORT_RUN
+    boxes = None if by_threads else _boxes(refinement, element, alignment)
     if boxes is not None:
         rows = [plan.maps[0].box_dim[0] * 8 if plan.maps else 16 for plan in boxes[:1]]
         return made("boxes", len(boxes), (rows[0], rows[0]), boxes[0].why)
@@ -265,7 +267,7 @@ def _planned(
     tile = best_tile(refinement, element, limits)
     if tile is None:
         return made("runs", 1, (vector, vector), "no tile gives both sides a sector")
-    return made("tile", 1, tile.vectors, "source and destination have runs of their own", tile)
+    return made("tile", 1, tile.shape.vectors, "source and destination have runs of their own", tile)
 
 
 def _limits(refinement: Refinement, element: int, alignment: tuple[int, int]) -> tuple[int, int]:
@@ -304,10 +306,13 @@ def _boxes(refinement: Refinement, element: int, alignment: tuple[int, int]) -> 
     if refinement.form != "affine":
         return None
     modes = refinement.modes
-    inner = [m for m in modes if m.source == 1]
-    if not inner or modes[0].destination != 1:
+    inner = next((m for m in modes if m.source == 1), None)
+    if inner is None or modes[0].destination != 1:
         return None
-    if min(m.size for m in (inner[0], modes[0])) * element < LINE and refinement.count > 1:
+    if min(inner.size, modes[0].size) * element < LINE and refinement.count > 1:
+        return None
+    steps = [*(m.destination for m in modes[1:]), *(m.source for m in modes if m is not inner)]
+    if any(step * element % STORE_UNIT for step in steps):  # what `box_launches` refuses, and a refusal takes longer
         return None
     addresses = tuple(
         base + start * element + (given % WIDEST)
@@ -383,18 +388,18 @@ def _costed(
     shared: Layout | ComposedLayout | None = None
     expected = 0.95
     if tile is not None:
-        tiles = refinement.count / tile.elements
+        tiles = refinement.count / tile.shape.elements
         per_tile = sum(tile.wavefronts)
         wavefronts = round(tiles * per_tile)
-        inside = [i for i, t in enumerate(tile.extents) if t > 1]
-        extents = tuple(tile.extents[i] for i in inside) or (1,)
+        inside = [i for i, t in enumerate(tile.shape.extents) if t > 1]
+        extents = tuple(tile.shape.extents[i] for i in inside) or (1,)
         picture = Layout(extents)
         modes = [tile.shared_mode(i) for i in inside] or [(1, 0)]
         places = Layout(tuple(n for n, _ in modes), tuple(d for _, d in modes))
         swizzle = tile.swizzle
         shared = ComposedLayout(swizzle.upcast(element), Int(0), places) if swizzle.bits else places
         busy = tile_cost(tile) / element * COPIED
-        overfetch = sum(SECTOR_BYTES / (tile.run(0, side) * element) for side in (0, 1))
+        overfetch = sum(SECTOR_BYTES / (tile.shape.run(0, side) * element) for side in (0, 1))
         expected = 0.9 / (1 + busy**3) ** (1 / 3) / (1 + 0.3 * overfetch)
     if kernel == "runs":
         expected = min(0.9, vectors[1] * (PER_BYTE if refinement.form == "general" else 1.5 * PER_BYTE))

@@ -94,8 +94,8 @@ def tile_tables(tile: Tile) -> tuple[bytes, list[tuple[int, int, int]]]:
         return at
 
     kind = np.dtype([("offset", "<i8"), ("place", "<u4"), ("spare", "<u4")])
-    per = tile.vectors[1] // tile.unit
-    for combination in tile.classes():
+    per = tile.shape.vectors[1] // tile.unit
+    for combination in tile.shape.classes:
         found = []
         for side in (0, 1):
             offsets, at = tile.rows(combination, side)
@@ -109,45 +109,45 @@ def tile_tables(tile: Tile) -> tuple[bytes, list[tuple[int, int, int]]]:
 
 
 def _class(tile: Tile, combination: int, places: tuple[int, int, int]) -> bytes:
-    entries: list[int] = []
+    shape, entries = tile.shape, list[int]()
     for side in (0, 1):
-        rows, run = len(tile.rows(combination, side)[0]), tile.vectors_of(combination, side)
-        lanes = tile.whole[side][1] if tile.steady else run
+        rows, run = shape.rows(combination, side), shape.vectors_of(combination, side)
+        lanes = shape.whole[side][1] if tile.steady else run
         entries += [rows, run, lanes, row_magic(lanes), tile.threads // lanes, tile.threads % lanes, places[side]]
-    held = len(tile.along(combination)) if tile.shifts[1] else 0
-    return CLASS.pack(*entries, places[2], tile.run(combination, 1), held, tile.run(combination, 0) * tile.element)
+    held = len(tile.along(combination)) if shape.shifts[1] else 0
+    return CLASS.pack(*entries, places[2], shape.run(combination, 1), held, shape.run(combination, 0) * shape.element)
 
 
 def block_order(tile: Tile) -> list[int]:
     """The modes that blocks count through: those of the destination's smallest steps first."""
-    return [i for i, count in enumerate(tile.counts) if count > 1]
+    return [i for i, count in enumerate(tile.shape.counts) if count > 1]
 
 
 def tile_launch(refinement: Refinement, tile: Tile) -> ThreadLaunch:
     """The launch of a copy by tiles."""
-    element, swizzle = tile.element, tile.swizzle
+    shape, element, swizzle = tile.shape, tile.shape.element, tile.swizzle
     tables, places = tile_tables(tile)
     digits, live = [], block_order(tile)
-    bits = tile.bits
+    bits = shape.bits
     for i in live:
-        mode, t = tile.modes[i], tile.extents[i]
-        digits.append(_digit(tile.counts[i], mode.source * t * element, mode.destination * t * element, bits[i]))
-    classes = [_class(tile, combination, places[combination]) for combination in tile.classes()]
+        mode, t = shape.modes[i], shape.extents[i]
+        digits.append(_digit(shape.counts[i], mode.source * t * element, mode.destination * t * element, bits[i]))
+    classes = [_class(tile, combination, places[combination]) for combination in shape.classes]
     spread = [] if tile.listed else list(spread_of(tile) or ())
-    pieces = [int(x) for x in tile.swizzled(np.arange(tile.vectors[0] // tile.piece) * tile.piece)]
-    steps = [tile.modes[m].source * (tile.extents[m] + tile.halo) * element for m in tile.source_order]
+    pieces = [int(x) for x in tile.swizzled(np.arange(shape.vectors[0] // tile.piece) * tile.piece)]
+    steps = [shape.modes[m].source * (shape.extents[m] + shape.halo) * element for m in shape.orders[0]]
     reach = sum(steps) if min(steps) > 0 else 1 << 62  # of a source that is walked backwards every word is looked at
     affine = tile.affine
     head = (
         *(start * element for start in refinement.starts),
         reach,
-        tile.modes[tile.source_order[0]].destination * element,
+        shape.modes[shape.orders[0][0]].destination * element,
         *_masks(refinement.swizzles, element),
-        *(tile.row_step(side) if affine else 0 for side in (0, 1)),
+        *(shape.row_step(side) if affine else 0 for side in (0, 1)),
         *(tile.row_pitch(side) for side in (0, 1)),
-        *(len(live), live.index(tile.run_mode) if tile.run_mode in live else MAX_DIGITS),
+        *(len(live), live.index(shape.run_mode) if shape.run_mode in live else MAX_DIGITS),
         *(swizzle.zzz_mask if swizzle.bits else 0, swizzle.shift if swizzle.bits else 0),
-        *(tile.pitches[tile.destination_order[0]], 0),
+        *(tile.pitches[shape.orders[1][0]], 0),
         *(spread + [0] * (16 - len(spread))),
         *(pieces + [0] * (16 - len(pieces))),
     )
@@ -155,22 +155,22 @@ def tile_launch(refinement: Refinement, tile: Tile) -> ThreadLaunch:
     body += b"".join(classes).ljust(MAX_CLASSES * CLASS.size, b"\0")
     kernel = copy_tile(
         tile.unit,
-        tile.vectors[0],
-        tile.vectors[1],
+        shape.vectors[0],
+        shape.vectors[1],
         tile.piece,
         tile.threads,
         tile.shared_bytes,
-        shifts=tile.shifts,
+        shifts=shape.shifts,
         swizzled=swizzle.bits > 0,
         global_swizzled=_swizzled(refinement),
         listed=tile.listed,
         steady=tile.steady,
         affine=affine,
-        columns=tile.columns,
+        columns=shape.columns,
         pitch=tile.folded_pitch,
-        skew=tile.skew if tile.shifts[1] else 0,
+        skew=tile.skew if shape.shifts[1] else 0,
     )
-    return ThreadLaunch(kernel, math.prod(tile.counts), tables, head, body, source_reach(refinement, element))
+    return ThreadLaunch(kernel, math.prod(shape.counts), tables, head, body, source_reach(refinement, element))
 
 
 def pairs_up(refinement: Refinement) -> bool:

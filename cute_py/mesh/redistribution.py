@@ -20,7 +20,6 @@ from cute_py.layout import Int, Layout, composition, right_inverse, size, static
 from cute_py.mesh import host, peer, ranks
 from cute_py.mesh.runs import Column, segments, shared
 from cute_py.mesh.sharded_layout import SHOWN, ShardedLayout
-from cute_py.mesh.torch_transport import TorchTransport
 from cute_py.mesh.transfer import Transfer, transfer_of
 from cute_py.mesh.transport import Transport
 
@@ -197,7 +196,12 @@ class Redistribution:
             return host.prepare(self, sources, destinations, into)
         if chosen == "peer":
             return peer.prepare(self, sources, destinations, into, sms, seconds)
-        transport = chosen if isinstance(chosen, Transport) else TorchTransport()
+        if isinstance(chosen, Transport):
+            transport = chosen
+        else:
+            from cute_py.mesh.torch_transport import TorchTransport  # Nothing but ranks of PyTorch needs it.
+
+            transport = TorchTransport()
         return ranks.prepare(self, transport, sources, destinations, into, sms, seconds)
 
     def run(

@@ -12,8 +12,10 @@ import cute_py as cute
 from cute_py import Layout
 from cute_py.copies import plan as plan_module
 from cute_py.copies import tile as tile_module
+from cute_py.copies import tile_shape as tile_shape_module
 from cute_py.copies.modes import refine
-from cute_py.copies.plan import CopyPlan, _planned, box_launches, thread_launches
+from cute_py.copies.plan import CopyPlan, _limits, _planned, box_launches, thread_launches
+from cute_py.copies.tile import best_tile, least_cost, placings, tile_cost
 from cute_py.errors import MissingPackageError
 from cute_py.gpu.kernels.edges import copy_edges
 from cute_py.gpu.kernels.listed import copy_listed
@@ -139,8 +141,8 @@ def test_blocks_of_columns_and_skewed_rows_arrive(
     """Tiles as large copies have them."""
     monkeypatch.setattr(plan_module, "FEW", 0)
     monkeypatch.setattr(tile_module, "FOLDED", 0)
-    monkeypatch.setattr(tile_module, "BLOCKS", 1)
-    monkeypatch.setattr(tile_module, "QUICK", LARGE)
+    monkeypatch.setattr(tile_shape_module, "BLOCKS", 1)
+    monkeypatch.setattr(tile_shape_module, "QUICK", LARGE)
     monkeypatch.setattr(plan_module, "_boxes", lambda *_: None)
     _planned.cache_clear()
     try:
@@ -243,20 +245,49 @@ def launched(plan: CopyPlan) -> list[KernelSource]:
 @pytest.mark.parametrize("size", [265, 280, 1029, 1053, 1055])
 def test_the_last_tile_holds_what_the_one_before_it_borrows(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of every tile that is considered, also of those with rows inside a run of the source."""
-    monkeypatch.setattr(tile_module, "QUICK", LARGE)
+    monkeypatch.setattr(tile_shape_module, "QUICK", LARGE)
     pair = permuted((64, size, 32), (0, 2, 1), 1)
     refinement = refine(pair.source, pair.destination)
     assert refinement is not None
     borrowing = refused = 0
-    for tile in tile_module.tiles(refinement, 1, (16, 16), 8192):
-        at = tile.run_mode
-        if at >= 0 and tile.counts[at] > 1:
+    shapes = {
+        tile.shape
+        for whole, grain in tile_shape_module.tile_shapes(refinement, 1, (16, 16), 8192)
+        for _, tiles in placings(whole, grain)
+        for tile in tiles
+        if tile.shape.fits
+    }
+    for shape in shapes:
+        at = shape.run_mode
+        if at >= 0 and shape.counts[at] > 1:
             borrowing += 1
-            length = tile.modes[at].size
-            assert (length - 1) % tile.extents[at] + 1 >= tile.halo
-            for extent in range(tile.halo, tile.extents[at] + 1):
-                extents = tuple([extent if i == at else t for i, t in enumerate(tile.extents)])
-                if (length - 1) % extent + 1 < tile.halo:
-                    assert not tile_module._fits(dataclasses.replace(tile, extents=extents))
+            length = shape.modes[at].size
+            assert (length - 1) % shape.extents[at] + 1 >= shape.halo
+            for extent in range(shape.halo, shape.extents[at] + 1):
+                extents = tuple([extent if i == at else t for i, t in enumerate(shape.extents)])
+                if (length - 1) % extent + 1 < shape.halo:
+                    assert not dataclasses.replace(shape, extents=extents).fits
                     refused += 1
     assert borrowing and refused
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_best_tile_costs_least_of_all(seed: int) -> None:
+    """Of every shape a bound is known before it has places, and what is not counted by that bound is no better."""
+    dice = random.Random(seed)
+    rank, element = dice.randint(2, 5), dice.choice((1, 2, 4, 8, 16))
+    sizes = tuple(dice.choice((3, 5, 8, 16, 17, 30, 64, 100, 129)) for _ in range(rank))
+    pair = permuted(sizes, tuple(dice.sample(range(rank), rank)), element)
+    refinement = refine(pair.source, pair.destination)
+    assert refinement is not None
+    limits = _limits(refinement, element, dice.choice(((16, 16), (16, 4), (1, 16))))
+    costs = []
+    for whole, grain in tile_shape_module.tile_shapes(refinement, element, limits, 1024):
+        for shape, tiles in placings(whole, grain):
+            for tile in tiles:
+                costs.append(tile_cost(tile))
+                assert least_cost(shape) <= costs[-1]
+                costs[-1:] = costs[-1:] if tile.shape.fits and tile.shared_bytes <= tile_module.MAX_SHARED else []
+    best = best_tile(refinement, element, limits)
+    if costs:
+        assert best is not None and tile_cost(best) == min(costs)

@@ -1,0 +1,399 @@
+"""Which part of a copy a tile takes, and how threads walk it, wherever it lies in shared memory.
+
+A tile takes the modes that the source walks first and those that the destination walks first, as much of each as gives
+both sides whole lines. Tiles that end early in a mode are classes of their own, with tables of their own: a tile has
+exactly its elements, and no thread asks whether it has work.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cute_py.copies.modes import CopyMode, Refinement
+from cute_py.gpu.kernels.relayout import GRAIN, MAX_CLASSES, WORD
+from cute_py.layout.analysis import WARP
+
+Places = NDArray[np.int64]
+
+LINES: Final = (256, 128, 64, 32)
+"""Bytes of a run of a tile that are tried, the first that leaves room for the other side."""
+TILE_BYTES: Final = 32768
+"""Most bytes of a tile."""
+FILLED: Final = 8192
+"""Bytes that a tile is filled up to, where the tensor has them."""
+BLOCKS: Final = 132
+"""Tiles that a copy is cut into at least, so that every multiprocessor has work."""
+QUICK: Final = 4096, 1024
+"""Bytes of a tile, or a part of the copy, which are enough for one that caches hold. Measured on NVIDIA H200."""
+MANY: Final = 8
+"""Tiles along a mode from which one that ends early costs little."""
+VECTORS: Final = (16, 8, 4, 2, 1)
+
+
+class Walk(NamedTuple):
+    """Threads of the first 2 warps on one side of a whole tile.
+
+    accesses: of all threads. along: the vector of its row that each has. digits: of its row, (mode, elements
+    along it). phases: elements by which its row starts past a sector of the destination.
+    """
+
+    accesses: int
+    along: Places
+    digits: tuple[tuple[int, Places], ...]
+    phases: Places
+
+
+@dataclass(frozen=True)
+class TileShape:
+    """Attributes:
+    modes: of the copy, in elements. extents: of a whole tile, for each mode.
+    orders: the modes of a tile, as (source, destination) walk them. runs: how many of these, from the first on, are one
+        contiguous run.
+    vectors: bytes of a thread's access on both sides. shifts: sides whose rows may start between two words.
+    columns: elements of the source's first mode that a thread reads at once; it writes as many rows.
+    """
+
+    element: int
+    modes: tuple[CopyMode, ...]
+    extents: tuple[int, ...]
+    orders: tuple[tuple[int, ...], tuple[int, ...]]
+    runs: tuple[int, int]
+    vectors: tuple[int, int]
+    shifts: tuple[bool, bool]
+    columns: int = 1
+
+    @functools.cached_property
+    def counts(self) -> tuple[int, ...]:
+        """Tiles along each mode."""
+        return tuple([-(-m.size // t) for m, t in zip(self.modes, self.extents, strict=True)])
+
+    @functools.cached_property
+    def elements(self) -> int:
+        """Of a whole tile."""
+        return math.prod(self.extents)
+
+    @functools.cached_property
+    def copied(self) -> int:
+        """Bytes of the copy."""
+        return math.prod([m.size for m in self.modes]) * self.element
+
+    @functools.cached_property
+    def run_mode(self) -> int:
+        """The mode of which a word of the destination may take elements from the next tile; -1: there is none.
+
+        Elements of the next tile must be rows of their own, or the end of a source row that is read in whole words.
+        """
+        if not self.shifts[1]:
+            return -1
+        last = self.orders[1][self.runs[1] - 1]
+        if last not in self.orders[0][: self.runs[0]]:
+            return last
+        return last if self.shifts[0] and last == self.orders[0][self.runs[0] - 1] else -1
+
+    @functools.cached_property
+    def halo(self) -> int:
+        """Elements of that mode that a tile reads beyond its end."""
+        if self.run_mode < 0:
+            return 0
+        before = math.prod([self.extents[m] for m in self.orders[1][: self.runs[1] - 1]])
+        return -(-(GRAIN // self.element - 1) // before)
+
+    @functools.cached_property
+    def bits(self) -> tuple[int, ...]:
+        """For each mode the bit of the class that its last tile has, 0 where that is like the others."""
+        found, bit = [], 1
+        for index, (mode, t, count) in enumerate(zip(self.modes, self.extents, self.counts, strict=True)):
+            own = mode.size % t != 0 or (index == self.run_mode and count > 1)
+            found.append(bit if own else 0)
+            bit <<= int(own)
+        return tuple(found)
+
+    @property
+    def classes(self) -> range:
+        """Every class."""
+        return range(1 << sum(bit > 0 for bit in self.bits))
+
+    def class_extents(self, combination: int) -> tuple[int, ...]:
+        """The extents of the tiles of a class."""
+        if not combination:
+            return self.extents
+        return tuple(
+            (m.size - 1) % t + 1 if combination & bit else t
+            for m, t, bit in zip(self.modes, self.extents, self.bits, strict=True)
+        )
+
+    def held_extents(self, combination: int) -> tuple[int, ...]:
+        """What tiles of a class read of each mode."""
+        own, at = self.class_extents(combination), self.run_mode
+        if at < 0 or self.counts[at] == 1 or combination & self.bits[at]:
+            return own
+        return tuple([e + self.halo * (i == at) for i, e in enumerate(own)])
+
+    @functools.cached_property
+    def held(self) -> tuple[int, ...]:
+        """What a whole tile reads of each mode."""
+        return self.held_extents(0)
+
+    def side_extents(self, combination: int, side: int) -> tuple[int, ...]:
+        """What tiles of a class read (side 0) or write (side 1) of each mode."""
+        return self.class_extents(combination) if side else self.held_extents(combination)
+
+    def run(self, combination: int, side: int) -> int:
+        """Elements of a row."""
+        extents = self.side_extents(combination, side)
+        return math.prod([extents[m] for m in self.orders[side][: self.runs[side]]])
+
+    def rows(self, combination: int, side: int) -> int:
+        """Rows of a side."""
+        extents = self.side_extents(combination, side)
+        return math.prod([extents[m] for m in self.orders[side][self.runs[side] :]]) // (self.columns if side else 1)
+
+    def vectors_of(self, combination: int, side: int) -> int:
+        """Vectors of a row; of a shifted side as many words as it may touch."""
+        size, width = self.run(combination, side) * self.element, self.vectors[side]
+        if not self.shifts[side]:
+            return size // width
+        grain = GRAIN if side == 1 else width
+        return -(-(size + grain - self.element) // grain) * (grain // width)
+
+    @functools.cached_property
+    def whole(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """(rows, vectors of one) of a whole tile: of the source, of the destination."""
+        return (self.rows(0, 0), self.vectors_of(0, 0)), (self.rows(0, 1), self.vectors_of(0, 1))
+
+    def row_digits(self, combination: int, side: int, number: Places) -> tuple[tuple[int, Places], ...]:
+        """(mode, elements along it) of the rows with these numbers."""
+        extents, found = self.side_extents(combination, side), []
+        for m in self.orders[side][self.runs[side] :]:
+            each = self.columns if side == 1 and m == self.orders[0][0] else 1
+            found.append((m, number % (extents[m] // each) * each))
+            number = number // (extents[m] // each)
+        return tuple(found)
+
+    def row_offsets(self, side: int, digits: Sequence[tuple[int, Places]], number: Places) -> Places:
+        """Byte offsets of the rows with these numbers, which have these digits."""
+        offsets = number * 0
+        for m, digit in digits:
+            offsets += digit * ((self.modes[m].source, self.modes[m].destination)[side] * self.element)
+        return offsets
+
+    @functools.cached_property
+    def walks(self) -> tuple[Walk, Walk]:
+        """How the first 2 warps of a whole tile walk the source, and the destination."""
+        found = []
+        for side, (rows, run) in enumerate(self.whole):
+            threads = np.arange(min(rows * run, 2 * WARP), dtype=np.int64)
+            row = threads // run
+            digits = self.row_digits(0, side, row)
+            phases = row * 0
+            if side == 1 and self.shifts[1]:
+                phases = self.row_offsets(side, digits, row) % GRAIN // self.element
+            found.append(Walk(rows * run, threads - row * run, digits, phases))
+        return found[0], found[1]
+
+    @property
+    def in_steps(self) -> bool:
+        """Whether the rows of both sides are one mode, in steps of 31 bits."""
+        one_mode = all(len(order) - run <= 1 for order, run in zip(self.orders, self.runs, strict=True))
+        return one_mode and max(abs(self.row_step(0)), abs(self.row_step(1))) < 2**31
+
+    def row_step(self, side: int) -> int:
+        """Bytes from one row of a side to the next, where rows are one mode."""
+        order, run = self.orders[side], self.runs[side]
+        mode = self.modes[order[run]] if len(order) > run else CopyMode(1, 0, 0)
+        return (mode.source, mode.destination)[side] * self.element * (self.columns if side == 1 else 1)
+
+    @functools.cached_property
+    def fits(self) -> bool:
+        """Whether the kernel has room for its classes, and its last tile holds what the one before it borrows."""
+        at = self.run_mode
+        lent = at < 0 or _lending(self.modes[at].size, self.extents[at], self.halo) == self.extents[at]
+        return lent and len(self.classes) <= MAX_CLASSES
+
+
+def _order(modes: Sequence[CopyMode], side: str) -> list[int]:
+    """The modes that a side steps through, its smallest step first."""
+    moving = [i for i, m in enumerate(modes) if getattr(m, side)]
+    return sorted(moving, key=lambda i: abs(getattr(modes[i], side)))
+
+
+def widths_of(element: int) -> tuple[int, ...]:
+    """Bytes of a thread's access to a side, the widest first: few, since each pair of them is a kernel.
+
+    >>> widths_of(1), widths_of(8)
+    ((16, 8, 4, 1), (16, 8))
+    """
+    return tuple(w for w in VECTORS if w in (16, 8, 4, element) and w >= element)
+
+
+def _even(size: int, wanted: int) -> int:
+    """An extent from `wanted` on: a power of two where few tiles or none end early, else one that makes tiles alike."""
+    wanted = 1 << max(wanted - 1, 0).bit_length()
+    if size % wanted == 0 or size >= MANY * wanted:
+        return wanted
+    grain = min(size & -size, 32)
+    each = -(-size // max(1, size // wanted))
+    return -(-each // grain) * grain
+
+
+def _grown(size: int, extent: int) -> int:
+    """The next extent: twice as much, or of half as many tiles that are alike.
+
+    >>> _grown(1000, 32), _grown(129, 33), _grown(129, 65)
+    (64, 65, 129)
+    """
+    if extent & (extent - 1) == 0:
+        return _even(size, 2 * extent)
+    grain = min(size & -size, 32)
+    each = -(-size // max(1, -(-size // extent) // 2))
+    return -(-each // grain) * grain
+
+
+def choose_extents(modes: Sequence[CopyMode], element: int, least: int) -> tuple[int, ...] | None:
+    """Extents of a tile that give both sides runs of whole lines; None if no tile gives both a sector.
+
+    least: bytes of a tile below which it is not made smaller so that there are `BLOCKS`.
+    """
+    orders = _order(modes, "destination"), _order(modes, "source")
+    total = math.prod(m.size for m in modes) * element
+    share = max(least, min(total // BLOCKS, max(QUICK[0], total // QUICK[1])))
+    most, filled = min(TILE_BYTES, share), min(FILLED, share)
+    for line in LINES:
+        extents = [1] * len(modes)
+        for order in orders:
+            run = element
+            for m in order:
+                if run >= line:
+                    break
+                extents[m] = max(extents[m], _even(modes[m].size, -(-line // run)))
+                run *= extents[m]
+        if math.prod(extents) * element <= most:
+            break
+    else:
+        return None
+    for order in (*orders, *orders):
+        for m in order:
+            while extents[m] < modes[m].size:
+                grown = _grown(modes[m].size, extents[m])
+                if math.prod(extents) // extents[m] * grown * element > filled or grown <= extents[m]:
+                    break
+                extents[m] = grown
+            if extents[m] < modes[m].size:
+                break
+    return tuple(extents)
+
+
+def _run(modes: Sequence[CopyMode], extents: Sequence[int], order: Sequence[int], side: str) -> int:
+    """How many modes of an order, from the first on, are one contiguous run of a tile."""
+    step, count = 1, 0
+    for m in order:
+        if getattr(modes[m], side) != step:
+            break
+        count += 1
+        step *= extents[m]
+        if extents[m] != modes[m].size:
+            break
+    return count
+
+
+def _vector(
+    modes: Sequence[CopyMode],
+    extents: Sequence[int],
+    order: Sequence[int],
+    run: int,
+    side: str,
+    element: int,
+    limit: int,
+) -> int:
+    """The widest access, in bytes, that every vector of every tile of a side is aligned to."""
+    if not run:
+        return element
+    first = order[0]
+    for width in widths_of(element):
+        per = width // element
+        if width > limit:
+            continue
+        steps = [getattr(m, side) * t for m, t in zip(modes, extents, strict=True) if m.size > t]
+        steps += [getattr(modes[m], side) for m in order[run:]]
+        # Of the run's last mode a tile may end early: what is before it, times any extent, must be whole vectors.
+        last = order[run - 1]
+        before = math.prod(extents[m] for m in order[: run - 1])
+        sizes = [before * extents[last], before * ((modes[last].size - 1) % extents[last] + 1)]
+        if all(n % per == 0 for n in (*steps, *sizes)) and (run > 1 or extents[first] % per == 0):
+            return width
+    return element
+
+
+def tile_shapes(
+    refinement: Refinement, element: int, limits: tuple[int, int], least: int
+) -> Iterator[tuple[TileShape, int]]:
+    """Shapes of tiles for a copy, of one set of extents and several vectors, and the bytes that all rows of the source
+    lie at multiples of.
+
+    limits: bytes that a side's accesses may have. least: as of `choose_extents`.
+    """
+    modes = refinement.modes
+    extents = choose_extents(modes, element, least)
+    if extents is None:
+        return
+    inside = [i for i, t in enumerate(extents) if t > 1]
+    orders = [[i for i in _order(modes, side) if i in inside] for side in ("source", "destination")]
+    if not all(orders):  # one element, or one for all
+        return
+    runs = [_run(modes, extents, order, side) for order, side in zip(orders, ("source", "destination"), strict=True)]
+    found = [
+        _vector(modes, extents, order, run, side, element, limit)
+        for order, run, side, limit in zip(orders, runs, ("source", "destination"), limits, strict=True)
+    ]
+    plain = [not s.bits for s in refinement.swizzles]
+    run_bytes = [math.prod(extents[m] for m in order[:run]) * element for order, run in zip(orders, runs, strict=True)]
+    words: list[list[tuple[bool, int]]] = []
+    for i, width in enumerate(found):
+        shifted = width < WORD and runs[i] > 0 and run_bytes[i] >= 32 and plain[i]
+        if shifted and i == 1:  # the widest first, most often the best: others are dropped before they are counted
+            cheap = width < 4, max(width, 4)
+            others = [(True, word) for word in (WORD, 8, 4) if word > max(width, element)]
+            words.append([*(other for other in others if other != cheap), cheap])
+        else:
+            words.append([(True, WORD)] if shifted else [(False, width)])
+    inner = orders[0][0]
+    apart = [m.source * element for i, m in enumerate(modes) if i != inner] + [extents[inner] * element]
+    grain = math.gcd(limits[0], *apart) if modes[inner].source == 1 else element
+    for (first, width), (second, across) in itertools.product(*words):
+        shape = TileShape(
+            element,
+            modes,
+            extents,
+            (tuple(orders[0]), tuple(orders[1])),
+            (runs[0], runs[1]),
+            (width, across),
+            (first, second),
+        )
+        at = shape.run_mode
+        if at >= 0:
+            own = _lending(modes[at].size, extents[at], shape.halo)
+            if not own:
+                continue
+            shape = replace(shape, extents=tuple(own if i == at else t for i, t in enumerate(extents)))
+        yield shape, grain
+
+
+def _lending(size: int, extent: int, halo: int) -> int:
+    """The largest extent up to this one whose last tile holds what the one before it borrows; 0: there is none.
+
+    >>> _lending(100, 32, 7), _lending(128, 32, 7), _lending(96, 16, 31)
+    (31, 32, 0)
+    """
+    while extent < size and (size - 1) % extent + 1 < halo:
+        extent -= 1
+        if extent < halo:
+            return 0
+    return extent
