@@ -111,6 +111,7 @@ __device__ __forceinline__ void copy_async(u32 to, const u8* from) {
 }
 // A word that reaches beyond the source; called, since few are.
 __device__ __noinline__ void copy_edge(u32 to, const u8* at, const u8* low, const u8* high) {
+#pragma unroll 1
   for (u32 b = 0; b < SOURCE_BYTES; ++b)
     if (at + b >= low && at + b < high) shared[to + b] = at[b];
 }
