@@ -381,7 +381,8 @@ class Pushes:
         given = dict(key) or self._default
         handles = {**self._runs, **given}
         streams = {n: api.CUstream(handle) for n, handle in handles.items()}
-        lead = max(self._runs, key=lambda n: (n in given, n))
+        away = {n: int(self._devices[n].context) != context for n in self._runs}  # the current one begins and ends
+        lead = max(self._runs, key=lambda n: (n in given, away[n], n))
         others, current, calls = [n for n in self._runs if n != lead], context, list[Call]()
 
         def on(n: int, function: Callable[..., Any], *arguments: Any) -> None:

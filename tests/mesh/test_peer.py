@@ -60,6 +60,12 @@ def test_a_launch_is_few_calls_whatever_it_moves(api: Driver) -> None:
         ]
         assert [current for _, current, *_ in api.calls] == [CONTEXTS[n] for n in (0, 1, 1, 1, 0, 0)]
         assert api.current == CONTEXTS[0]
+        api.current = CONTEXTS[1]
+        made.launch()
+        del api.calls[:]
+        made.launch()
+        assert [current for _, current, *_ in api.calls] == [CONTEXTS[n] for n in (1, 0, 0, 0, 1, 1)], "as many"
+        assert api.current == CONTEXTS[1]
         api.current = 555
         made.launch()
         assert api.current == 555
