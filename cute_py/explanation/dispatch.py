@@ -42,6 +42,7 @@ from cute_py.explanation.layouts import (
     counting,
     is_coordinates,
     is_counting,
+    modes_text,
     stored,
     swizzle_text,
 )
@@ -49,7 +50,7 @@ from cute_py.explanation.map_pastes import read_maps
 from cute_py.explanation.messages import read_demands, read_messages
 from cute_py.explanation.readings import Reading, answer, without
 from cute_py.explanation.reasons import TERMS, error_class_text, error_text, nearest, term_text
-from cute_py.explanation.tiled_pastes import read_tiled
+from cute_py.explanation.tiled_pastes import names_of, read_tiled
 from cute_py.explanation.triton_pastes import read_triton_layouts
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
@@ -181,9 +182,14 @@ def _printed_atom(text: str) -> list[str]:
         return []
     try:
         thing = parse(text.strip())
-    except CuteError:
+        shown = [atom_text(thing)] if is_atom(thing) else []
+    except CuteError:  # no operation of CuTe, or run-time numbers in which C++ has no thread-value layouts
         return []
-    return [atom_text(thing)] if is_atom(thing) else []
+    names = names_of(thing)
+    several = (
+        f"The print does not name its operation. {len(names)} of CuTe have these layouts; this is the first of them."
+    )
+    return [*([several] if len(names) > 1 else []), *shown]
 
 
 def _text_explained(text: str) -> str:
@@ -196,14 +202,18 @@ def _text_explained(text: str) -> str:
     if near := nearest(text) if len(text) < _LONGEST_NAME else []:
         facts["nearest"] = ", ".join(near)
     readings: list[Reading] | None = None
+    modes = ""
     if _NAMED_VALUE.fullmatch(text.strip()):  # `error: NAME`, which `parse` would read as a layout of symbols
         readings = readings_of(text)
     if not readings and "\n" not in text.strip() and len(text) < _LONGEST_LAYOUT:
         try:
             thing = parse(text.strip())
-            facts_more = facts_of(thing) if isinstance(thing, (ComposedLayout, Tensor)) else []
+            modes = modes_text(thing)
+            facts_more = facts_of(thing, "S<" in text) if isinstance(thing, (ComposedLayout, Tensor)) else []
             more = "\n".join(f"  {line.strip()}" for line in facts_more)
-            return str(explain(thing)) + (f"\n\nIn short\n{more}" if more else "")
+            untyped = _WIDTH_ALONE.search(text) is not None
+            whole = stored(thing, typed=False) if isinstance(thing, Tensor) and untyped else str(explain(thing))
+            return whole + (f"\n\nIn short\n{more}" if more else "")
         except ParseError as error:
             facts["parse"] = error.headline
         except CuteError:
@@ -211,6 +221,8 @@ def _text_explained(text: str) -> str:
     readings = readings_of(text) if readings is None else readings
     if readings:
         return "\n\n".join([*_printed_atom(text), answer(text, readings)])
+    if modes:
+        return modes
     known = [name for name in TERMS if re.search(rf"\b{re.escape(name)}\b", text[:MOST_TEXT], re.IGNORECASE)]
     sentence = len(text.split()) > 1
     if sentence:
@@ -221,6 +233,8 @@ def _text_explained(text: str) -> str:
     return "\n\n".join([f"Recognised in this text: {', '.join(known)}", *terms, f"Missing in the text\n  {MISSING}"])
 
 
+_WIDTH_ALONE: Final = re.compile(r"(?:ptr|tmem_)\[[0-9]+b\]\([^\n]*\) o ")
+"""A tensor of which the text has the width of an element, not its type."""
 _NAMED_VALUE: Final = re.compile(r"[A-Za-z_][\w.]*\s*:\s*[A-Za-z0-9_]+")
 _LONGEST_NAME: Final = 80
 _LONGEST_LAYOUT: Final = 20_000

@@ -47,7 +47,7 @@ _AT_PLACE: Final = re.compile(r"(?:\bat|\bline|[\w\]]:)\s*$")
 """Text before the line and column of a file."""
 _COLON: Final = re.compile(r"\S:\S|\bo\b|Sw<|S<|ptr\[|ptr<|@")
 _LABEL: Final = re.compile(
-    r"^\s{0,9}(?:[A-Za-z_][\w .\-/<>,\[\]]{0,60}?(?:\s{0,9}[:=]\s+|\s{0,9}=\s{0,9}|\s+:\s{0,9}))"
+    r"^[%\s]{0,9}(?:[A-Za-z_][\w .\-/<>,\[\]]{0,60}?(?:\s{0,9}[:=]\s+|\s{0,9}=\s{0,9}|\s+:\s{0,9}))"
 )
 _SIZE: Final = re.compile(r"\bsize\s*[=:]\s*([0-9]{1,18})\b")
 
@@ -62,8 +62,11 @@ def is_known(layout: Layout) -> bool:
     return all(isinstance(n, int) for n in (*leaves(layout.shape), *leaves(layout.stride)))
 
 
-def layout_facts(layout: Layout) -> list[str]:
-    """Size, offsets, sharing, gaps and the coalesced form of a plain layout; of coordinates the sizes."""
+def layout_facts(layout: Layout, whole: ComposedLayout | None = None) -> list[str]:
+    """Size, offsets, sharing, gaps and the coalesced form of a plain layout; of coordinates the sizes.
+
+    whole: what the layout is a part of, whose offsets count.
+    """
     if not is_known(layout) or is_basis_layout(layout):
         sizes = [known_number(n) for n in leaves(layout.shape)]
         count = math.prod(n for n in sizes if n is not None) if None not in sizes else None
@@ -74,7 +77,7 @@ def layout_facts(layout: Layout) -> list[str]:
     sizes_text = " x ".join(str(int(n)) for n in product_each(layout.shape)) if int(rank(layout)) else "1"
     lines = [f"  {counted(count, 'element')}, {sizes_text}, cosize {int(cosize(layout))}"]
     if 0 < count <= MOST_ELEMENTS:
-        lines += [f"  {line.strip()}" for line in facts_of_layout(layout)[1:3]]
+        lines += [f"  {line.strip()}" for line in facts_of_layout(whole or layout)[1:3]]
     try:
         simple = coalesce(layout)
     except CuteError:
@@ -92,6 +95,14 @@ def swizzle_facts(swizzle: Swizzle, bits: int | None, on_bytes: bool) -> list[st
             return [f"  {swizzle} on elements is not a swizzle of TMA or wgmma, whatever the element"]
         span = 16 << swizzle.bits
         byte_form = f"Sw<{swizzle.bits},4,3>"
+        if bits in (8, 16, 32, 64) and bits != 8 * width:
+            scale = (bits // 8).bit_length() - 1
+            on_bytes_form = Swizzle(swizzle.bits, swizzle.base + scale, 3)
+            meant = Swizzle(swizzle.bits, 4 - scale, 3)
+            return [
+                f"  {swizzle} on elements of {bits} bits is {on_bytes_form} on bytes, no swizzle of TMA or wgmma",
+                f"  the {span}B swizzle, {byte_form} on bytes, is {meant} on these elements",
+            ]
         return [f"  {swizzle} on elements of {8 * width} bits is the {span}B swizzle, {byte_form} on bytes"]
     if (swizzle.base, swizzle.shift) != (4, 3) or swizzle.bits > 3:
         return [f"  {swizzle} on bytes is none of the swizzles of TMA and wgmma (Sw<1|2|3,4,3>)"]
@@ -105,17 +116,18 @@ def swizzle_facts(swizzle: Swizzle, bits: int | None, on_bytes: bool) -> list[st
     return lines
 
 
-def composed_facts(layout: ComposedLayout, width: int | None = None) -> list[str]:
+def composed_facts(layout: ComposedLayout, width: int | None = None, of_dsl: bool = False) -> list[str]:
     """A swizzled layout: the swizzle's name, the major mode, bytes.
 
-    width: bits of an element, where a pointer says it; CuTe DSL prints the swizzle of such a tensor on bytes.
+    width: bits of an element, where a pointer says it. of_dsl: CuTe DSL prints the swizzle of such a tensor on bytes,
+    C++ the one of the element offsets.
     """
     inner = domain_of(layout)
-    lines = layout_facts(inner)
+    lines = layout_facts(inner, layout)
     if not isinstance(layout.outer, Swizzle):
         return lines
     flagged = isinstance(layout.offset, SmemPtrFlag)
-    on_bytes = flagged or (width is not None and (layout.outer.base, layout.outer.shift) == (4, 3))
+    on_bytes = flagged or (of_dsl and width is not None and (layout.outer.base, layout.outer.shift) == (4, 3))
     bits = layout.offset.bits if isinstance(layout.offset, SmemPtrFlag) else width
     lines = [*swizzle_facts(layout.outer, bits, on_bytes), *lines]
     return [*lines, *_tile_facts(inner, bits, layout.outer.bits)]
@@ -139,14 +151,14 @@ def _tile_facts(inner: Layout, bits: int | None, level: int) -> list[str]:
     return [line for line in lines if line]
 
 
-def facts_of(thing: Parsed) -> list[str]:
-    """What is worth knowing of a parsed text."""
+def facts_of(thing: Parsed, of_dsl: bool = False) -> list[str]:
+    """What is worth knowing of a parsed text. of_dsl: CuTe DSL printed it."""
     if isinstance(thing, Layout):
         return layout_facts(thing)
     if isinstance(thing, ComposedLayout):
         return composed_facts(thing)
     if isinstance(thing, Tensor):
-        return _tensor_facts(thing)
+        return _tensor_facts(thing, of_dsl)
     if isinstance(thing, Swizzle):
         return swizzle_facts(thing, None, True)
     if isinstance(thing, ScaledBasis):
@@ -154,7 +166,7 @@ def facts_of(thing: Parsed) -> list[str]:
     return []
 
 
-def _tensor_facts(tensor: Tensor) -> list[str]:
+def _tensor_facts(tensor: Tensor, of_dsl: bool) -> list[str]:
     engine = tensor.engine
     if isinstance(engine, TmemPointer):
         return _tmem_facts(tensor, engine)
@@ -169,7 +181,7 @@ def _tensor_facts(tensor: Tensor) -> list[str]:
     lines = [f"  {place}{address}, elements of {bits} bits"]
     swizzle = getattr(engine, "swizzle", None)
     if isinstance(tensor.layout, ComposedLayout):
-        return [*lines, *composed_facts(tensor.layout, bits)]
+        return [*lines, *composed_facts(tensor.layout, bits, of_dsl)]
     if isinstance(swizzle, Swizzle):
         lines += swizzle_facts(swizzle, bits, True)
     inner = domain_of(tensor.layout)
@@ -180,10 +192,12 @@ def _tensor_facts(tensor: Tensor) -> list[str]:
         lines.append(f"  by mode: {', '.join(f'{int(n)} along mode {i}' for i, n in enumerate(modes))}")
         steps = inner.stride if isinstance(inner.stride, tuple) else ()
         moved = [(i, d) for i, d in enumerate(steps) if isinstance(d, int) and int(d) > 0 and int(modes[i]) > 1]
-        lines += [
-            f"  a step in mode {i} moves {counted(int(d), 'element')}, {int(d) * bits / 8:g} bytes" for i, d in moved
-        ]
+        lines += [f"  a step in mode {i} moves {counted(int(d), 'element')}, {_bytes(int(d) * bits)}" for i, d in moved]
     return lines
+
+
+def _bytes(bits: int) -> str:
+    return counted(bits // 8, "byte") if bits % 8 == 0 else counted(bits, "bit")
 
 
 def _tmem_facts(tensor: Tensor, engine: TmemPointer) -> list[str]:
@@ -239,7 +253,7 @@ def _printed_line(line: str, begin: int) -> _Print | None:
             thing = _parsed(piece)
             if thing is not None and not (_PLACE.fullmatch(piece) and _AT_PLACE.search(line[:start])):
                 at = begin + line.find(piece, start)
-                return at, at + len(piece), thing, line[:start].strip().rstrip(":=").strip()
+                return at, at + len(piece), thing, line[:start].strip(" %\t").rstrip(":=").strip()
     return None
 
 
@@ -307,12 +321,16 @@ def _reading(text: str, begin: int, end: int, after: int, thing: Parsed, label: 
 def _values(rest: str, thing: Parsed) -> list[str]:
     """The numbers that print_tensor writes below the layout."""
     rows: list[list[str]] = []
+    planes = 1
     if grid := [m[1] for line in rest.split("\n")[1:MOST_LINES] if (m := _GRID.match(line))]:
         first = ", ".join(cell.strip() for cell in grid[0].split("|")[:4])
         columns = grid[0].count("|") + 1
         return [f"print_layout shows its offsets: {counted(len(grid), 'row')} of {columns}, the first begins {first}"]
     for line in rest.split("\n")[1:MOST_LINES]:
         cells = line.split()
+        if rows and _NEXT_PLANE.fullmatch(line):
+            planes += 1
+            continue
         if not cells or not all(
             re.fullmatch(r"[-+]?(?:[0-9.]+(?:e[-+]?[0-9]+)?|inf|nan|\([^()]*\))", c, re.IGNORECASE) for c in cells
         ):
@@ -323,15 +341,16 @@ def _values(rest: str, thing: Parsed) -> list[str]:
     if not rows or not isinstance(thing, (Tensor, Layout)):
         return []
     numbers = [float(c) for row in rows for c in row if not c.startswith("(") and _is_float(c)]
-    lines = [f"its values follow: {counted(len(rows), 'row')} of {len(rows[0])}"]
+    parts = f"{planes} planes of " if planes > 1 else ""
+    lines = [f"its values follow: {parts}{counted(len(rows) // planes, 'row')} of {len(rows[0])}"]
     if numbers:
-        lines.append(
-            f"from {min(numbers):g} to {max(numbers):g}; the first row begins "
-            f"{', '.join(f'{n:g}' for n in numbers[:4])}"
-        )
+        first = ", ".join(f"{float(c):g}" if _is_float(c) else c for c in rows[0][:4])
+        lines.append(f"from {min(numbers):g} to {max(numbers):g}; the first row begins {first}")
     return lines
 
 
+_NEXT_PLANE: Final = re.compile(r"(?:-{5}|={5})+")
+"""What print_tensor writes between the planes of three modes, and between the blocks of four."""
 _GRID: Final = re.compile(r"^\s*[0-9]+\s*\|((?:[^|\n]{1,24}\|)*[^|\n]{1,24})\|\s*$")
 """A row of print_layout: its index, then the offsets between bars."""
 
@@ -407,7 +426,7 @@ def read_dsl_tensors(text: str) -> list[Reading]:
                 thing = parse(spelled)
         except CuteError:
             continue
-        lines = [line.strip() for line in facts_of(thing)]
+        lines = [line.strip() for line in facts_of(thing, of_dsl=True)]
         if pointer is None:
             lines.insert(0, f"a tensor of coordinates, which starts at {start}: what a TMA copy is given")
         else:

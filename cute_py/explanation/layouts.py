@@ -7,9 +7,11 @@ modes the first ones are explained and the others counted.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from cute_py.arith_tuple import text as shown
 from cute_py.arith_tuple.arith_tuple import ArithTuple, ScaledBasis
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator
 from cute_py.arith_tuple.ratio import Ratio
@@ -23,6 +25,7 @@ from cute_py.layout.layout import Layout, domain_of
 from cute_py.layout.leaf import Int
 from cute_py.layout.recast import SmemPtrFlag, as_position_independent_swizzle_layout
 from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.trees import is_underscore, leaves
 from cute_py.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -270,13 +273,23 @@ def any_layout(layout: Layout) -> str:
     return "\n".join(_about(head, layout, layout, "offset", "the offset", facts_of_layout(layout)))
 
 
-def stored(tensor: Tensor) -> str:
-    """A tensor of stored elements: where it is, and its layout."""
-    place = f"Elements of {tensor.element_type}, stored at {tensor.engine}."
-    return "\n".join([str(tensor), "", place, "", any_layout(domain_of(tensor.layout))])
+def stored(tensor: Tensor, typed: bool = True) -> str:
+    """A tensor of stored elements: where it is, and its layout.
+
+    typed: the type of an element is known, not its width alone.
+    """
+    layout, swizzle = tensor.layout, getattr(tensor.engine, "swizzle", None)
+    element = tensor.element_type if typed else f"{tensor.element_type.bits} bits"
+    head = [str(tensor), "", f"Elements of {element}, stored at {tensor.engine}."]
+    if isinstance(swizzle, Swizzle):
+        head.append(f"{swizzle} permutes the bits of an element's byte address, after its offset is added.")
+    if not isinstance(layout, ComposedLayout):
+        return "\n".join([*head, "", any_layout(layout)])
+    head += _through(layout)
+    return "\n".join(_about(head, domain_of(layout), layout, "offset", "the sum", facts_of_layout(layout)))
 
 
-def facts_of_layout(layout: Layout) -> list[str]:
+def facts_of_layout(layout: Layout | ComposedLayout) -> list[str]:
     """Size and cosize of a layout of integers, and whether elements share offsets or leave gaps."""
     try:
         where = footprint(layout)
@@ -292,6 +305,33 @@ def facts_of_layout(layout: Layout) -> list[str]:
     unused = f"{counted(gaps, 'offset')} between them {'are' if gaps > 1 else 'is'} not used" if gaps else "no gaps"
     head = f"{counted(count, 'element')}, {modes}, offsets {where.lowest} to {where.highest}"
     return [f"  {line}" for line in (head, reached, unused)]
+
+
+def modes_text(parts: Thing) -> str:
+    """What a tuple of sizes, layouts and underscores can be: a coordinate to slice with, a tiler, or a shape; of others "".
+
+    >>> print(modes_text((Int(128), 64)))
+    (_128,64)
+    <BLANKLINE>
+    A tuple of 2 modes: a shape, a tiler, a stride or a coordinate, by its place.
+      as a shape: 8192 elements, compact (_128,64):(_1,_128)
+    """
+    flat = leaves(parts) if type(parts) is tuple else []
+    if not flat or not all(is_underscore(part) or isinstance(part, (int, Layout)) for part in flat):
+        return ""
+    head = f"A tuple of {counted(len(parts), 'mode')}"
+    kept = sum(map(is_underscore, flat))
+    if kept and not any(isinstance(part, Layout) for part in flat):
+        lines = [f"{head}: a coordinate that keeps {counted(kept, 'mode')} whole, the others at an index."]
+    elif any(isinstance(part, Layout) for part in flat):
+        lines = [f"{head}: a tiler, whose part i divides mode i of a layout."]
+        tiles = ["whole" if is_underscore(p) else f"a tile of {counted(int(size(p)), 'element')}" for p in parts]
+        lines += [f"  mode {i} : {tile}, {shown(parts[i])}" for i, tile in enumerate(tiles)]
+    else:
+        lines = [f"{head}: a shape, a tiler, a stride or a coordinate, by its place."]
+        with contextlib.suppress(CuteError):  # no shape: a size is negative
+            lines.append(f"  as a shape: {counted(int(size(parts)), 'element')}, compact {Layout(parts)}")
+    return "\n".join([shown(parts), "", *lines])
 
 
 def basis_text(element: ScaledBasis) -> str:

@@ -1,6 +1,6 @@
 """Printed tiled operations, atoms and descriptors of shared memory, as CuTe C++ and CuTe DSL write them.
 
-A print has no name of the operation; the first one of CuTe with the printed layouts is named. A descriptor's fields
+A print has no name of the operation; those of CuTe with the printed layouts are named. A descriptor's fields
 are decoded from its 64 bits.
 """
 
@@ -22,10 +22,14 @@ from cute_py.explanation.readings import Reading, some
 from cute_py.layout.int_tuple import product_each, rank, size
 from cute_py.layout.layout import Layout
 from cute_py.layout.trees import leaves
-from cute_py.notation.parse import dsl_type, parse
-from cute_py.notation.tiled_operations import as_cpp
+from cute_py.notation.parse import Parsed, dsl_type, parse
+from cute_py.notation.tiled_operations import as_cpp, same_layouts
 
-_TILED: Final = re.compile(r"^[ \t]*(Tiled ?MMA|Tiled ?Copy|MMA[_ ]Atom|Copy[_ ]Atom)[ \t]*$", re.MULTILINE)
+_TILED: Final = re.compile(
+    r"^(?:[ \t]*Thr(?:Copy|MMA)[ \t]*\n[ \t]+Thr(?:Idx| VMNK):[ \t]*(?P<slice>[^\n]{1,60})\n)?"
+    r"[ \t]*(?P<kind>Tiled ?MMA|Tiled ?Copy|MMA[_ ]Atom|Copy[_ ]Atom)[ \t]*$",
+    re.MULTILINE,
+)
 _TILED_FIELD: Final = re.compile(
     r"^[ \t]+(\w[\w ]*):[ \t]*(\S[^\n]*)$|^[ \t]*(MMA[_ ]Atom|Copy[_ ]Atom|Tiled ?MMA|Tiled ?Copy)[ \t]*$"
 )
@@ -41,36 +45,49 @@ def _tiled_operations(text: str) -> Iterator[Reading]:
     for match in some(_TILED.finditer(text), 16):
         if match.start() < end:
             continue
-        lines, end = [match[0].strip()], match.end()
+        lines, end = [match["kind"]], match.end()
         for line in text[match.end() + 1 :].split("\n")[:40]:
             if not _TILED_FIELD.match(line) or (line.strip().replace(" ", "") in ("TiledMMA", "TiledCopy")):
                 break
             lines.append(line)
             end += len(line) + 1
-        dsl = " " in match[1]
+        dsl = " " in match["kind"]
         try:
             cpp = as_cpp("\n".join(lines), None, dsl_type)[0] if dsl else "\n".join(lines)
         except CuteError:  # a type without a name here
             cpp = "\n".join(lines)
-        kind = match[1].replace(" Atom", "_Atom").replace(" ", "")
+        kind = match["kind"].replace(" Atom", "_Atom").replace(" ", "")
         fields = {m[1]: m[2].strip() for line in cpp.split("\n") if (m := _TILED_FIELD.match(line)) and m[1]}
         facts, missing = _operation_facts(kind, fields)
+        if match["slice"]:
+            facts.insert(0, f"the slice of thread {match['slice'].strip()}{' (V, M, N, K)' if 'MMA' in kind else ''}")
         facts += _named("\n".join(lines))
         yield Reading(
             f"{kind}, as {'CuTe DSL' if dsl else 'CuTe'} prints it", match.start(), end, facts, missing=missing
         )
 
 
+def names_of(thing: Parsed) -> list[str]:
+    """The names of the operations that print as an atom, or as that of a tiled operation, does."""
+    atom = thing.atom if isinstance(thing, (TiledMma, TiledCopy)) else thing
+    return same_layouts(atom) if isinstance(atom, (MmaAtom, CopyAtom)) else []
+
+
+MOST_NAMES: Final = 4
+"""Operations of the same layouts that are named."""
+
+
 def _named(text: str) -> list[str]:
-    """The operation that has the printed layouts."""
+    """The operations that have the printed layouts."""
     try:
-        thing = parse(text)
+        names = names_of(parse(text))
     except CuteError:
         return []
-    atom = thing.atom if isinstance(thing, (TiledMma, TiledCopy)) else thing
-    if not isinstance(atom, (MmaAtom, CopyAtom)):
-        return []
-    return [f"these are the layouts of {atom.name} (the first operation of CuTe that has them)"]
+    if len(names) == 1:
+        return [f"these are the layouts of {names[0]}"]
+    head = f"{len(names)} operations of CuTe have these layouts, and the print does not say which"
+    more = [f"  and {len(names) - MOST_NAMES} more"] if len(names) > MOST_NAMES else []
+    return [head, *(f"  {name}" for name in names[:MOST_NAMES]), *more]
 
 
 def _field(fields: dict[str, str], name: str) -> Layout | None:
@@ -112,9 +129,11 @@ def _operation_facts(kind: str, fields: dict[str, str]) -> tuple[list[str], list
             lines.append(f"{letter}: {m}x{n}, {counted(values, 'value')} a thread ({held})")
     if threads is not None and shape:
         counts = [int(n) for n in product_each(threads.shape)]
-        lines.append(f"{int(size(threads))} threads in all")
+        lines.append(f"{counted(int(size(threads)), 'thread')} in all")
         if len(counts) == 4:
-            lines.append(f"{counts[1]} x {counts[2]} x {counts[3]} atoms along M, N, K, {counts[0]} threads each")
+            lines.append(
+                f"{counts[1]} x {counts[2]} x {counts[3]} atoms along M, N, K, {counted(counts[0], 'thread')} each"
+            )
             tile = [a * s for a, s in zip(counts[1:], shape, strict=False)]
             spread = _tuple(fields, "PermutationMNK")
             tile = [max(p, t) for p, t in zip(spread, tile, strict=True)] if len(spread) == len(tile) else tile

@@ -7,11 +7,12 @@
       ...
 
 The text does not name the operation. The result is the first operation of CuTe with these layouts, in the order of its
-headers, or the first whose A (or whose values) has the given type.
+headers and the dense ones first, or the first whose A (or whose values) has the given type.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterator
@@ -101,11 +102,28 @@ def _of_other_extents(shape: str) -> Iterator[MmaAtom]:
             continue
 
 
+def _mma_atoms(key: tuple[str, ...]) -> list[MmaAtom]:
+    """The operations with these layouts, the dense ones first."""
+    found = _mma_by_layouts().get(key) or [a for a in _of_other_extents(key[1]) if _key(a) == key]
+    return sorted(found, key=lambda atom: isinstance(atom.a_dtype, SparseElement))
+
+
+def same_layouts(atom: MmaAtom | CopyAtom) -> list[str]:
+    """The names of all operations that print as this one does, in the order in which `parse` looks for them.
+
+    >>> same_layouts(mma_atom("SM80_16x8x16_F32BF16BF16F32_TN"))[1:]
+    ['SM80_16x8x16_F32F16F16F32_TN', 'SM80_16x8x16_F32BF16BF16F32_TN']
+    """
+    if isinstance(atom, MmaAtom):
+        return [one.name for one in _mma_atoms(_key(atom))]
+    return [one.name for one in _copy_atoms(atom.dtype) if str(one) == str(atom)]
+
+
 def _parsed_mma_atom(text: str, dtype: DType | None) -> MmaAtom:
     fields = _fields(text)
     names = ("ThrID", "Shape_MNK", "LayoutA_TV", "LayoutB_TV", "LayoutC_TV")
     key = tuple(_needed(text, fields, name) for name in names)
-    found = _mma_by_layouts().get(key) or [a for a in _of_other_extents(key[1]) if _key(a) == key]
+    found = _mma_atoms(key)
     if dtype is not None:
         found = [a for a in found if _stored(a) == dtype]
     if not found:
@@ -150,6 +168,13 @@ def _copy_names() -> tuple[str, ...]:
     return (*(f"{name}<{word}>" for word in _WORDS for name in typed), "DefaultCopy", *plain)
 
 
+def _copy_atoms(element: DType | None) -> Iterator[CopyAtom]:
+    """The copy operations that move values of this type."""
+    for name in _copy_names():
+        with contextlib.suppress(CuteError):
+            yield copy_atom(name, element)
+
+
 def _parsed_copy_atom(text: str, dtype: DType | None, unsigned: Callable[[int], DType]) -> CopyAtom:
     fields = _fields(text)
     names = ("ThrID", "ValLayoutSrc", "ValLayoutDst", "ValLayoutRef")
@@ -158,11 +183,7 @@ def _parsed_copy_atom(text: str, dtype: DType | None, unsigned: Callable[[int], 
     if not bits.isdigit():
         raise _failure(text, fields["ValueType"][1], "expected a width such as 16b")
     element = dtype or unsigned(int(bits))
-    for name in _copy_names():
-        try:
-            atom = copy_atom(name, element)
-        except CuteError:
-            continue
+    for atom in _copy_atoms(element):
         own = (atom.thr_id, atom.layout_src_TV, atom.layout_dst_TV, atom.layout_ref_TV)
         if key == tuple(map(str, own[: len(key)])):  # CuTe DSL does not print the reference
             return atom
