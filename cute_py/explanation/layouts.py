@@ -308,7 +308,7 @@ def facts_of_layout(layout: Layout | ComposedLayout) -> list[str]:
 
 
 def modes_text(parts: Thing) -> str:
-    """What a tuple of sizes, layouts and underscores can be: a coordinate to slice with, a tiler, or a shape; of others "".
+    """What a tuple of sizes, layouts and underscores can be: a slice, a tiler, or a shape; "" of others.
 
     >>> print(modes_text((Int(128), 64)))
     (_128,64)
