@@ -18,6 +18,7 @@ from typing import Final, TypeAlias
 from cute_py.arith_tuple import text as shown
 from cute_py.atom.copy_atom import CopyAtom
 from cute_py.atom.copy_atoms import COPY_ATOMS, copy_atom
+from cute_py.atom.mma_atoms import mma_atom
 from cute_py.atom.smem_layouts import gmma_layout
 from cute_py.atom.tiled_copy import TiledCopy
 from cute_py.diagnostics import Diagnostic
@@ -42,10 +43,16 @@ DEEPEST: Final = 48
 
 _STATIC: Final = re.compile(
     r"static[ _]assert(?:ion)?\s+failed(?:\s+due to requirement\s+'(?P<requirement>[^\n]{0,400}?)')?"
-    r"\s{0,9}(?:with|:)?\s{0,9}[\"']?"
+    r"[ \t]{0,9}(?:with|:)?[ \t]{0,9}[\"']?"
     r"(?P<condition>[^\n\"]{0,300})",
     re.IGNORECASE,
 )
+_SHOWN: Final = re.compile(
+    r"(?:(?P<file>[^\s:]+):(?P<line>[0-9]+):[0-9]+: note: in expansion of macro [^\n]*\n\s*[0-9]+ \||"
+    r"static assertion failed[ \t]*\n)\s*(?:CUTE_STATIC_ASSERT_V|static_assert)\((?:decltype\()?"
+    r"(?P<condition>[^\n]{1,300}?)(?:\)::value)?\);"
+)
+"""What a static_assert without a message checks, and where g++ says that the macro of CuTe is."""
 _RUN_TIME: Final = re.compile(r"Assertion [`'\"](?P<condition>[^\n]{1,300}?)['`\"] failed")
 _PLACE: Final = re.compile(r"(?:[^\s:]+: )?(?P<file>[^\s:(]+)[:(](?P<line>[0-9]+)")
 _BINDINGS: Final = re.compile(r"\[with ")
@@ -271,7 +278,7 @@ def _refusal(make: Callable[[], _Made]) -> str:
 
 def _run_composition(call: _Call) -> _Outcome | None:
     a, b = _layout(call, "LShape", "LStride"), _layout(call, "RShape", "RStride")
-    if not isinstance(a, Layout) or not isinstance(b, Layout):
+    if not isinstance(a, Layout) or not isinstance(b, Layout) or not leaves(b.shape):
         return None
     lines = [f"composition(A, B) with A = {a}, B = {b}", _refusal(lambda: composition(a, b))]
     changes = []
@@ -361,18 +368,17 @@ def _flat(tree: Tree) -> tuple[int, ...]:
     return tuple([int(n) for n in leaves(tree) if isinstance(n, int)])
 
 
-def _run_product(call: _Call) -> _Outcome | None:
-    layout, tiler = _layout(call, "LShape", "LStride"), _layout(call, "TShape", "TStride")
-    if not isinstance(layout, Layout) or not isinstance(tiler, Layout):
-        return None
-    return [f"logical_product({layout}, {tiler})", _refusal(lambda: logical_product(layout, tiler))], []
+def _refused(operation: Callable[..., Layout], *arguments: tuple[str, str]) -> Callable[[_Call], _Outcome | None]:
+    """A run of an operation on layouts, each of a shape and a stride, that has no change to offer."""
 
+    def run(call: _Call) -> _Outcome | None:
+        made = [_layout(call, *names) for names in arguments]
+        if not all(isinstance(layout, Layout) for layout in made):
+            return None
+        shown_call = f"{operation.__name__}({', '.join(map(str, made))})"
+        return [shown_call, _refusal(lambda: operation(*made))], []
 
-def _run_complement(call: _Call) -> _Outcome | None:
-    layout = _layout(call, "Shape", "Stride")
-    if not isinstance(layout, Layout):
-        return None
-    return [f"complement({layout})", _refusal(lambda: complement(layout))], []
+    return run
 
 
 def _copy_operation(call: _Call, operation: str, dtype: str = "") -> CopyAtom | None:
@@ -412,12 +418,11 @@ def _run_tiled_copy(call: _Call) -> _Outcome | None:
         if one.dtype is not None and one != atom and _works(functools.partial(TiledCopy, one, layout, tiler))
     ][:1]
     more = [
-        f"{counted(n, what)} or a multiple of it" for n, h, what in zip(need, have, _COPY_WORDS, strict=True) if h % n
+        f"{counted(n, what)} or a multiple of it"
+        for n, h, what in zip(need, have, ("thread", "value"), strict=True)
+        if h % n
     ]
     return lines, [*changes, *(f"a layout with {part}{' a thread' * ('value' in part)}" for part in more)]
-
-
-_COPY_WORDS: Final = ("thread", "value")
 
 
 def _run_copy_atom(call: _Call) -> _Outcome | None:
@@ -436,6 +441,21 @@ def _run_copy_atom(call: _Call) -> _Outcome | None:
     return lines, [*changes, "partition both with one tiled copy: partition_S, partition_D, and retile_D of a fragment"]
 
 
+def _run_mma(call: _Call) -> _Outcome | None:
+    """An MMA operation that is called on fragments of other sizes than it takes."""
+    try:
+        atom = mma_atom(re.sub(r"^MMA_Traits<(.*)>$", r"\1", call.types.get("AnyMMATraits", "")))
+    except CuteError:
+        return None
+    lines = []
+    for letter in "ABC":
+        held, need = _layout(call, f"{letter}Layout"), int(size(atom.layouts[letter][1]))
+        have = int(size(held)) if held is not None else need
+        if have != need and atom.fragment_type(letter).kind == "value":
+            lines.append(f"{letter}: the fragment has {counted(have, 'value')}, {atom.name} takes {need} of a thread")
+    return lines, ["fragments of the tiled MMA: partition_fragment_A, _B and _C, which have its sizes"]
+
+
 _RUNS: Final[dict[str, Callable[[_Call], _Outcome | None]]] = {
     "composition": _run_composition,
     "tile_to_shape": _run_tile_to_shape,
@@ -444,10 +464,11 @@ _RUNS: Final[dict[str, Callable[[_Call], _Outcome | None]]] = {
     "tiled_divide": _run_divide,
     "flat_divide": _run_divide,
     "upcast": _run_upcast,
-    "logical_product": _run_product,
-    "complement": _run_complement,
+    "logical_product": _refused(logical_product, ("LShape", "LStride"), ("TShape", "TStride")),
+    "complement": _refused(complement, ("Shape", "Stride")),
     "TiledCopy": _run_tiled_copy,
     "Copy_Atom": _run_copy_atom,
+    "mma_unpack": _run_mma,
 }
 """C++'s function -> how it is run here."""
 
@@ -467,15 +488,18 @@ def read_compiler(text: str) -> list[Reading]:
 
 
 def _static(text: str, match: re.Match[str], end: int) -> Reading:
-    condition = (match["condition"] or match["requirement"] or "").strip().strip("\"'")
     notes = text[match.start() : end]
+    source = _SHOWN.search(notes)
+    written = match["condition"].strip() or (source["condition"] if source else match["requirement"]) or ""
+    condition = written.strip("\"'")
     chained = "required from" in text or "instantiation of" in text
     before = text[max(0, match.start() - 6000) : match.start()] if chained else ""
     calls = _calls(notes) or _calls(before + notes)
     lines = [f"condition: {condition}"]
     if match["requirement"]:
         lines.append(f"it requires {match['requirement']}")
-    lines += [f"asserted in {place}" for place in _place(text, match)]
+    places = [_named(source)] if source and source["file"] else _place(text, match)
+    lines += [f"asserted in {place}" for place in places]
     lines += _where(before + notes)
     outcomes = (_RUNS[call.name](call) for call in calls if call.name in _RUNS)
     if outcome := next((made for made in outcomes if made is not None), None):
@@ -552,7 +576,11 @@ def _place(text: str, match: re.Match[str]) -> list[str]:
     """The file and line that begin the line of a match, if they do."""
     begin = text.rfind("\n", 0, match.start()) + 1
     found = _PLACE.match(text[begin : min(match.start(), begin + 600)])
-    return [f"{found['file'].rpartition('/')[2]}, line {found['line']}"] if found else []
+    return [_named(found)] if found else []
+
+
+def _named(found: re.Match[str]) -> str:
+    return f"{found['file'].rpartition('/')[2]}, line {found['line']}"
 
 
 def _where(notes: str) -> list[str]:
@@ -588,12 +616,11 @@ def _run_time(text: str, match: re.Match[str]) -> Reading:
             break
     lines += _map_operands(named)
     missing: tuple[str, ...] = ()
-    changes: list[str] = []
     if broken is not None and broken.value is None:
         missing = (f"the run-time numbers: print the global tensor, whose {broken.argument} it is",)
-    if broken is not None:
-        changes = _advice(broken, named)
-    made = broken or Diagnostic(condition if reason_of(condition) else "assert", text=condition, source="CuTe C++")
+    changes = _advice(broken, named) if broken is not None else []
+    stated = condition.rpartition('&& "')[2].rstrip('"')
+    made = broken or Diagnostic(stated if reason_of(stated) else "assert", text=condition, source="CuTe C++")
     kind = "An assertion of CuTe that failed when the program ran"
     return Reading(kind, begin, match.end(), lines, (made,), changes, missing)
 
@@ -649,9 +676,7 @@ def _advice(broken: Diagnostic, types: dict[str, str]) -> list[str]:
 
 def _other_errors(text: str) -> Iterator[Reading]:
     """Compile errors in CuTe's headers that are no assertions: no overload takes these types."""
-    for match in some(_OTHER.finditer(text), 1):
-        if "cute" not in text and "cutlass" not in text:
-            return
+    for match in some(_OTHER.finditer(text), 1 if "cute" in text or "cutlass" in text else 0):
         calls = _calls(text)
         lines = [match["what"], *_where(text), *(_operands(calls[-1]) if calls else [])]
         missing = ("a static assertion: the compiler stopped before CuTe's own check",)

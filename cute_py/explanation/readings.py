@@ -17,7 +17,7 @@ from cute_py.diagnostics import Diagnostic, Reason
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, shortened
 from cute_py.explanation.definitions import filled
-from cute_py.explanation.reasons import CONDITION_REASONS, GBASIS_REASONS, MAP_REASONS, TRAP_REASONS
+from cute_py.explanation.reasons import CONDITION_REASONS, GBASIS_REASONS, MAP_REASONS, SEVERAL_IDS, TRAP_REASONS
 
 MOST_READINGS: Final = 12
 """Parts of one text that are answered; the others are counted."""
@@ -74,6 +74,8 @@ def reason_of(rule: str) -> Reason | None:
     """
     if rule in MAP_REASONS:
         return MAP_REASONS[rule]
+    if rule in SEVERAL_IDS:
+        return SEVERAL_IDS[rule]
     for table in (CONDITION_REASONS, GBASIS_REASONS, TRAP_REASONS):
         for name, reason in table.items():
             if rule.lower().startswith(name.lower()) or (len(rule) > 12 and name.lower().startswith(rule.lower())):

@@ -250,6 +250,18 @@ Shape Divisibility Condition | A o B takes B's elements from the modes of A one 
 Divisibility Condition | Shapes are divided mode by mode, and a mode that is cut must be cut into equal parts.
     -> Take sizes of which one divides the other.
     <- cute/int_tuple.hpp, shape_div
+Majorness of smem doesn't match majorness of gmem | Mode 0 of a box is contiguous in shared memory, and an instruction
+    has no stride for mode 0 of the global tensor: it must be 1 element.
+    -> Make the mode with global stride 1 the contiguous one of the shared layout; a tensor that has no such mode must
+    be copied first.
+    <- cute/atom/copy_traits_sm90_tma.hpp, make_tma_copy_desc
+Index out of range = Index out of range | A mode that the tuple does not have is asked for; after another failed
+    assertion it is a consequence of that one.
+    -> Mend the first error of the output; else ask for a mode below the rank.
+    <- cute/container/tuple.hpp, get
+Need equal rank of shape and order | Entry i of an order says where mode i of the shape comes.
+    -> Give an entry for each mode.
+    <- cute/stride.hpp, compact_order
 Divisibility condition | N elements become one, so every stride must be a multiple of N, or N of the stride.
     -> Take a smaller N: max_alignment(layout) is the largest one that works.
     <- cute/layout.hpp, upcast
@@ -384,11 +396,12 @@ MissingPackageError | The core needs only numpy and sympy; other packages are fo
     -> Install the extra that the hint names.
 """)
 """Class of errors -> what is said in general."""
-_SEVERAL_IDS: Final = {
+SEVERAL_IDS: Final = {
     "TMA requires CTA_Tile and SLayout top-level shape equivalence.": next(iter(GBASIS_REASONS.values())),
     "exit before the load was waited for": RACE_REASONS["exit before the group was read"],
     "Mismatched Ranks": CONDITION_REASONS["Mismatched ranks"],
     "Mismatched tuple_size": CONDITION_REASONS["Mismatched ranks"],
+    "tuple index must be in range": CONDITION_REASONS["Index out of range"],
 }
 """Further ids of rules that have one reason."""
 REASONS: Final[dict[str, Reason]] = {
@@ -397,7 +410,7 @@ REASONS: Final[dict[str, Reason]] = {
     **RACE_REASONS,
     **HANG_REASONS,
     **CONDITION_REASONS,
-    **_SEVERAL_IDS,
+    **SEVERAL_IDS,
 }
 """What `CuteError.rule` may be -> its reason."""
 
