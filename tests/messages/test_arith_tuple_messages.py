@@ -405,9 +405,9 @@ InvalidTypeError: print_tensor needs known sizes, got the symbol n
   hint   : print(tensor) shows it without its elements; layout.subs({...}) replaces symbols""",
     ),
     "no words": (
-        lambda: explain("(4,5)"),
+        lambda: explain("()"),
         """\
-InvalidTypeError: no explanation of str '(4,5)'
+InvalidTypeError: no explanation of str '()'
   takes : layouts, swizzles, tensors, atoms, tensor maps, errors of this library, objects with explain(), \
 names of this library, terms, texts that `parse` reads, and what programs print""",
     ),
