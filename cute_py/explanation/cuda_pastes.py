@@ -178,7 +178,7 @@ def read_errors(text: str) -> list[Reading]:
     sanitizer = [*_sanitizer(text)]
     if sanitizer:
         return sanitizer
-    found: list[Reading] = [*_assembler(text)]
+    found: list[Reading] = []
     refused = _REFUSED_CODE.search(text)
     for row in ERRORS:
         match = re.search(row.pattern, text, re.IGNORECASE)
@@ -216,34 +216,6 @@ def _offsets(text: str) -> Iterator[Diagnostic]:
             found = f"{match[0].strip()}: {offset} is not a multiple of {alignment}; {rule}"
             facts: dict[str, object] = {"alignment": alignment}
             yield Diagnostic("shared-memory address", match["what"], text=found, source="PTX ISA", facts=facts)
-
-
-def _assembler(text: str) -> Iterator[Reading]:
-    """Messages of ptxas on what the target does not have."""
-    for match in some(_PTXAS.finditer(text), 8):
-        what, number = match["what"].strip(), int(match["arch"])
-        families = (numbers for words, numbers in _FAMILY_FEATURES if re.search(words, what))
-        family = next(families, range(number, number + 1))
-        if len(family) > 1 or match["needs"] is None:
-            named = f"sm_{number if number in family else family[0]}a"
-            why = f"features of one family, such as this one, need its own target, {named}; no later GPU runs that code"
-        else:
-            named, why = f"sm_{number}", f"the target of this compilation is below sm_{number}"
-        broken = Diagnostic("target", "target", text=what, source="ptxas")
-        compute = named.replace("sm_", "compute_")
-        change = f"-arch={named}, or -gencode arch={compute},code={named}; in Triton and NVRTC the same target"
-        yield Reading("An error of ptxas", match.start(), match.end(), (why,), (broken,), (change,))
-
-
-_PTXAS: Final = re.compile(
-    r"ptxas[^\n]{0,300}?error\s*:\s*(?P<what>[^\n]{0,300}?(?P<needs>requires? \.?target )?[\"']?"
-    r"sm_(?P<arch>[0-9]{2,3})\w?\b[^\n]{0,60})"
-)
-_FAMILY_FEATURES: Final[tuple[tuple[str, range], ...]] = (
-    ("wgmma", range(90, 92)),
-    ("tcgen05|cta_group", range(100, 111)),
-)
-"""(words of a feature, the architectures whose own targets, sm_90a or sm_100a, have it)."""
 
 
 def _bulk_sizes(text: str) -> Iterator[Diagnostic]:

@@ -48,6 +48,7 @@ from cute_py.explanation.layouts import (
 )
 from cute_py.explanation.map_pastes import read_maps
 from cute_py.explanation.messages import read_demands, read_messages
+from cute_py.explanation.ptx_pastes import read_instructions
 from cute_py.explanation.readings import Reading, answer, without
 from cute_py.explanation.reasons import TERMS, error_class_text, error_text, nearest, term_text
 from cute_py.explanation.tiled_pastes import names_of, read_tiled
@@ -149,6 +150,7 @@ _RECOGNISERS: Final[tuple[Callable[[str], list[Reading]], ...]] = (
     read_maps,
     read_messages,
     read_compiler,
+    read_instructions,
     read_waits,
     read_errors,
     read_tiled,

@@ -259,7 +259,7 @@ Index out of range = Index out of range | A mode that the tuple does not have is
     assertion it is a consequence of that one.
     -> Mend the first error of the output; else ask for a mode below the rank.
     <- cute/container/tuple.hpp, get
-Need equal rank of shape and order | Entry i of an order says where mode i of the shape comes.
+Need equal rank of shape and order | Entry i of an order is the rank of mode i of the shape among the modes.
     -> Give an entry for each mode.
     <- cute/stride.hpp, compact_order
 Divisibility condition | N elements become one, so every stride must be a multiple of N, or N of the stride.

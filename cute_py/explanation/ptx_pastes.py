@@ -1,0 +1,161 @@
+"""PTX instructions in a text, judged by the instruction table, and what ptxas says of them.
+
+An instruction with PTX's registers (`%r1`, `%rd2`) or symbols is examined as `examine` does: what keeps it from
+assembling, where it assembles, and a text with its modifiers that does. Operands of inline assembly (`%0`) have no
+type in the text and are left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from cute_py.diagnostics import Diagnostic
+from cute_py.errors import CuteError
+from cute_py.explanation.readings import Reading, some
+from cute_py.ptx.catalog import FORMS
+from cute_py.ptx.check import ParsedInstruction, examine
+from cute_py.ptx.render import ptx
+from cute_py.targets import ARCHITECTURES, version_text
+
+_NAMES: Final = sorted({form.opcode for form in FORMS if "." in form.opcode} | {"prefetch.tensormap"}, reverse=True)
+_STATEMENT: Final = re.compile(
+    rf"(?<![\w.'‘`\"%])(?P<name>(?:{'|'.join(map(re.escape, _NAMES))})(?![\w])[\w.:]*)"
+    r"(?P<operands>[ \t\n]{0,80}[^;'\"`]{0,2000});"
+)
+_SYMBOL: Final = re.compile(
+    r"\.(?P<space>shared|global|param|const)\s+(?:\.(?:align\s+[0-9]+|\w+)\s+){1,4}(?P<name>[A-Za-z_$][\w$]*)"
+)
+"""A declaration: .shared .align 128 .b8 tile[16384]"""
+_ARCH: Final = re.compile(r"\bsm_[0-9]{2,3}[af]?\b")
+_INSTRUCTION: Final = re.compile(r"^\s*(?:@!?%?\w+\s+)?[a-z]\w*\.[\w.:]+[^;\n]*;", re.MULTILINE)
+_BARE: Final = re.compile(r"(?<![%\w$.])[A-Za-z$][\w$]*|%[0-9]")
+
+
+def read_instructions(text: str) -> list[Reading]:
+    """The messages of ptxas in a text, as one reading, and every instruction that breaks a rule; of a text that has no
+    barrier also those that break none."""
+    names = {row.name for row in ARCHITECTURES}
+    arch = next((match[0] for match in some(_ARCH.finditer(text), 8) if match[0] in names), None)
+    symbols = {match["name"]: match["space"] for match in some(_SYMBOL.finditer(text))}
+    found = [*_messages(text)]
+    program = "mbarrier." in text
+    for match in some(_STATEMENT.finditer(text)):
+        if _BARE.search(re.sub(r"\[\s*[A-Za-z_$][\w$]*", "[", match["operands"])):
+            continue
+        try:
+            one = examine(match[0], symbols)
+        except CuteError:  # no row of the table, or no instruction
+            continue
+        reading = _instruction(one, match, arch)
+        if reading.broken or not program:
+            found.append(reading)
+    return found
+
+
+def _instruction(one: ParsedInstruction, match: re.Match[str], arch: str | None) -> Reading:
+    takes = [row.name for row in ARCHITECTURES if row.floor is not None and not one.check_target(row.name)]
+    lines = [f"{need.what}: {need.targets.value}, PTX {version_text(need.since)} or newer" for need in one.requirements]
+    broken = [Diagnostic("instruction", text=error, source="PTX ISA; ptxas 13.0.88") for error in one.errors]
+    changes = []
+    if one.errors and one.form is not None:
+        changes = [f"with these modifiers this assembles: {text}" for text in _written(one)]
+    elif arch is not None and takes and arch not in takes:
+        broken = one.check_target(arch)
+        changes = [f"-arch={takes[0]}, or -gencode arch={takes[0].replace('sm_', 'compute_')},code={takes[0]}"]
+    if takes and not one.canonical:
+        lines.append(f"in the order of the PTX ISA: {one.canonical_text}")
+    if takes and not broken:
+        lines.append(f"it assembles for {', '.join(takes)}")
+    # A wrong instruction stays in the text: an error of CUDA beside it is about it.
+    end = match.start() if broken and not match["name"].startswith("mbarrier") else match.end()
+    return Reading(f"A PTX instruction: {match['name']}", match.start(), end, lines, broken, changes)
+
+
+def _written(one: ParsedInstruction) -> Iterator[str]:
+    """The instruction with these modifiers and default operands, if there is one."""
+    if one.form is not None:
+        modifiers: dict[str, Any] = dict(one.chosen)
+        try:
+            yield ptx(one.form.name, **modifiers)
+        except CuteError:  # the modifiers do not go together
+            return
+
+
+# ---- what ptxas says -----------------------------------------------------------------------------------------------
+
+_PTXAS: Final = re.compile(r"ptxas[^\n]{0,300}?(?:error|fatal)\s*:\s*(?!\s|Ptx assembly aborted)(?P<what>[^\n]{1,300})")
+_TARGET: Final = re.compile(r"(?P<needs>requires? \.?target )?[\"']?(?P<arch>sm_(?P<number>[0-9]{2,3})[af]?)\b")
+_NEEDS_VERSION: Final = re.compile(r"requires PTX ISA \.version (?P<version>[0-9]\.[0-9])")
+_NO_TARGET: Final = re.compile(r"PTX \.version [0-9.]+ does not support \.target (?P<arch>sm_\w+)")
+_FAMILY_FEATURES: Final[tuple[tuple[str, range], ...]] = (
+    ("wgmma|tensormap.replace|setmaxnreg", range(90, 92)),
+    ("tcgen05|cta_group|gather4|scatter4|im2col::w", range(100, 111)),
+)
+"""(words of a feature, the architectures whose own targets, sm_90a or sm_100a, have it)."""
+_MEANINGS: Final[tuple[tuple[str, str], ...]] = (
+    (
+        "State space",
+        "an address is of another state space than the instruction names; a tensor map is given by a generic address",
+    ),
+    ("vector size|Vector of size", "the braces hold another number of elements than the modifiers call for"),
+    ("Arguments mismatch", "the number or the kinds of the operands are not those that the modifiers call for"),
+    (
+        "completion_mechanism",
+        "the instruction must say how its end is known: .mbarrier::complete_tx::bytes (loads) or .bulk_group (stores)",
+    ),
+    ("Unknown modifier|syntax error", "no instruction has this modifier, or not here"),
+    ("modifier required|is required|require for", "a modifier is missing"),
+    ("cannot be combined|not allowed for|Illegal modifier", "two modifiers exclude each other"),
+    ("expected to be|must be power|out of range", "the number is none that the instruction takes"),
+)
+"""(words of a message, what they mean), the first that fits."""
+
+
+def _messages(text: str) -> Iterator[Reading]:
+    """All messages of ptxas in a text: they stand together, and the first one often is the cause of the others."""
+    matches = some(_PTXAS.finditer(text), 16)
+    if not matches:
+        return
+    lines: dict[str, None] = {}
+    changes: dict[str, None] = {}
+    for match in matches:
+        why, change = _message(match["what"].strip())
+        lines |= {why: None} if why else {}
+        changes |= {change: None} if change else {}
+    broken = [Diagnostic("ptxas", text=match["what"].strip(), source="ptxas") for match in matches]
+    missing = () if changes or _INSTRUCTION.search(text) else ("the line of PTX that ptxas names, with its operands",)
+    begin = matches[0].start(), max(match.end() for match in matches)
+    kind = "An error of ptxas" if len(matches) == 1 else f"{len(matches)} errors of ptxas"
+    yield Reading(kind, *begin, list(lines), list(dict.fromkeys(broken)), list(changes), missing)
+
+
+def _message(what: str) -> tuple[str, str]:
+    """What one message means, and the change that works, if the message has it."""
+    if needed := _NEEDS_VERSION.search(what):
+        version = needed["version"]
+        return (
+            f"the PTX says an older .version than {version}",
+            f".version {version} or later; compilers write that of their toolkit, so take a newer toolkit",
+        )
+    if unknown := _NO_TARGET.search(what):
+        floor = next((row.floor for row in ARCHITECTURES if row.name == unknown["arch"]), None)
+        change = f".version {version_text(floor)} or later for {unknown['arch']}" if floor is not None else ""
+        return "this .version of PTX is older than the target", change
+    if (target := _TARGET.search(what)) is None:
+        return next((why for words, why in _MEANINGS if re.search(words, what)), ""), ""
+    number, named = int(target["number"]), target["arch"]
+    family = next((numbers for words, numbers in _FAMILY_FEATURES if re.search(words, what)), range(number, number + 1))
+    if len(family) > 1 or target["needs"] is None:
+        own = f"sm_{number if number in family else family[0]}a"
+        if own == named:
+            return f"{named} does not have this", ""
+        why = f"features of one family, such as this one, need their own target, {own}; no later GPU runs that code"
+        return why, _compiled(own)
+    return f"the target of this compilation is below {named}", _compiled(named)
+
+
+def _compiled(name: str) -> str:
+    compute = name.replace("sm_", "compute_")
+    return f"-arch={name}, or -gencode arch={compute},code={name}; in Triton and NVRTC the same target"

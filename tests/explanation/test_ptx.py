@@ -1,0 +1,100 @@
+"""PTX in a text and the messages of ptxas 13.0.88: what is wrong, and a change that assembles."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import cute_py as cute
+from cute_py.explanation.dispatch import readings_of
+from cute_py.ptx import examine
+
+LOAD = "cp.async.bulk.tensor.2d.shared::cluster.global"
+BYTES = "mbarrier::complete_tx::bytes"
+WRONG = [
+    (f"{LOAD}.{BYTES} [%r1], [%rd1, {{%r2}}], [%r3];", "1 elements; expected 2"),
+    (f"{LOAD}.{BYTES}.multicast::cluster [%r1], [%rd1, {{%r2, %r3}}], [%r4];", "destination, tensor, barrier, mask"),
+    (f"{LOAD} [%r1], [%rd1, {{%r2, %r3}}], [%r4];", f"needs one of .{BYTES}"),
+    (f"cp.async.bulk.tensor.2d.shared.global.{BYTES} [%r1], [%rd1, {{%r2, %r3}}], [%r4];", ".shared::cluster.global"),
+    ("cp.async.bulk.tensor.2d.global.shared::cta [%rd1, {%r1, %r2}], [%r3];", "needs one of .bulk_group"),
+    ("cp.reduce.async.bulk.tensor.2d.global.shared::cta.sum.bulk_group [%rd1, {%r1, %r2}], [%r3];", ".add, .min"),
+    ("tcgen05.cp.cta_group::1.32x128b [%r1], %rd1;", "must be .warpx4"),
+    ("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%r1], 48;", "expected 32, 64, 128, 256, 512"),
+    ("tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2;", "expected taddr, a, b, instruction"),
+    ("tensormap.replace.tile.box_dim.global.b1024.b32 [%rd1], 7, %r1;", "ordinal = 7; expected 0..4"),
+    ("fence.proxy.tensormap::generic.acquire.gpu [%rd1];", "expected map, size"),
+    ("mbarrier.try_wait.parity.b64 %p1, [%r1];", "expected done, barrier, parity"),
+]
+
+
+@pytest.mark.parametrize(("text", "says"), WRONG, ids=[text.split(" ")[0] for text, _ in WRONG])
+def test_an_instruction_that_does_not_assemble(text: str, says: str) -> None:
+    said = cute.explain(f"my kernel has\n  {text}\nand fails")
+    assert says in said and "\nWrong\n" in said
+    for change in re.findall(r"this assembles: ([^\n]+)", said):
+        assert not examine(change).errors
+
+
+def test_a_sound_instruction_says_where_it_assembles() -> None:
+    said = cute.explain(f"{LOAD}.{BYTES}.cta_group::2 [%r1], [%rd1, {{%r2, %r3}}], [%r4];")
+    assert "it assembles for sm_100a, sm_100f" in said and "Wrong" not in said
+
+
+def test_the_target_of_the_text_counts() -> None:
+    text = (
+        f".version 8.7\n.target sm_90\n{LOAD}.tile::gather4.{BYTES} [%r1], [%rd1, {{%r2, %r3, %r4, %r5, %r6}}], [%r7];"
+    )
+    said = cute.explain(text)
+    assert "got sm_90" in said and "-arch=sm_100a" in said
+
+
+@pytest.mark.parametrize(
+    ("message", "says", "never"),
+    [
+        ("Feature '.tile::gather4' not supported on .target 'sm_90a'", "-arch=sm_100a", "-arch=sm_90a"),
+        ("Feature '.cta_group::2' not supported on .target 'sm_90a'", "-arch=sm_100a", "-arch=sm_90a"),
+        ("Feature 'something' not supported on .target 'sm_90a'", "sm_90a does not have this", "-arch"),
+        ("Instruction 'tensormap.replace' not supported on .target 'sm_90'", "-arch=sm_90a", "no change"),
+        ("Feature 'x' requires PTX ISA .version 8.6 or later", ".version 8.6 or later", "-arch"),
+        ("PTX .version 7.0 does not support .target sm_90a", ".version 8.0 or later for sm_90a", "-arch"),
+        ("Arguments mismatch for instruction 'tcgen05.mma'", "the number or the kinds of the operands", "-arch"),
+        ("State space mismatch between instruction and address in instruction 'x'", "generic address", "-arch"),
+        ("Argument 2 of instruction 'x': Argument vector size mismatch", "the braces hold another number", "-arch"),
+        ("Unknown modifier '.x3'", "no instruction has this modifier", "-arch"),
+    ],
+)
+def test_a_message_of_ptxas(message: str, says: str, never: str) -> None:
+    text = f"ptxas k.ptx, line 7; error   : {message}\nptxas fatal   : Ptx assembly aborted due to errors"
+    said = cute.explain(text)
+    assert says in said and never not in said
+    assert said.startswith("An error of ptxas\n")  # the last line is no error of its own
+
+
+def test_a_program_of_barriers_is_still_run() -> None:
+    program = (
+        "mbarrier.init.shared::cta.b64 [%r1], 1;\nmbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 4096;\n"
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%rd1], 2048, [%r1];\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1], 0;\nThe kernel hangs."
+    )
+    (reading,) = readings_of(program)
+    assert reading.kind.startswith("A program of mbarrier") and "2048" in str(reading)
+
+
+def test_a_message_about_a_barrier_is_no_program() -> None:
+    text = (
+        "ptxas k.ptx, line 7; error   : Sink '_' is expected as a destination operand for instruction "
+        "'mbarrier.arrive.expect_tx' with '.shared::cluster'"
+    )
+    assert "program of mbarrier" not in cute.explain(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'asm volatile("{LOAD}.{BYTES} [%0], [%1, {{%3, %4}}], [%2];" :: "r"(dst));',
+        f"{LOAD}.{BYTES} [dst], [map, {{c0, c1}}], [bar];",
+    ],
+)
+def test_operands_without_a_type_are_not_judged(text: str) -> None:
+    assert not any(reading.kind.startswith("A PTX instruction") for reading in readings_of(text))
