@@ -16,7 +16,7 @@ import functools
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from cute_py.argument_checks import expect, expect_choice, expect_integer
+from cute_py.argument_checks import expect, expect_choice, expect_integer, is_integer, wrong_type
 from cute_py.arith_tuple import text
 from cute_py.atom import pictures
 from cute_py.atom.copy_atom import CopyAtom
@@ -42,6 +42,7 @@ from cute_py.layout import (
 )
 from cute_py.layout.arguments import IntTuple, Tiler
 from cute_py.layout.layout import Thing, domain_of
+from cute_py.layout.trees import leaves
 from cute_py.tensor import Tensor, make_identity_tensor
 
 Side = Literal["S", "D"]
@@ -115,6 +116,9 @@ class TiledCopy:
         if int(rank(layout)) != 2:
             raise InvalidTypeError(f"layout_TV is a layout of (thread, value), got {given(layout)}")
         tiler = self.tiler_mn if isinstance(self.tiler_mn, tuple) else (self.tiler_mn,)
+        for part in leaves(tiler):
+            if part is not None and not isinstance(part, Layout) and not is_integer(part):
+                raise wrong_type("tiler_mn is of extents and layouts", part)
         object.__setattr__(self, "tiler_mn", tuple(static(t) for t in tiler))
         if not is_static(layout):
             object.__setattr__(self, "layout_TV", static(layout))

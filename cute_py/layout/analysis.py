@@ -32,8 +32,8 @@ from cute_py.layout.arguments import LayoutLike
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import size as size_of
 from cute_py.layout.layout import Layout, make
-from cute_py.layout.offsets import Offsets, domain_size, integer_axes, offset_bounds, offsets
-from cute_py.layout.recast import bits_of
+from cute_py.layout.offsets import Offsets, domain_size, has_module_strides, integer_axes, offset_bounds, offsets
+from cute_py.layout.recast import bits_of, memory_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
 
@@ -270,16 +270,40 @@ def is_contiguous(layout: LayoutLike) -> bool:
 def contiguity(layout: LayoutLike) -> int:
     """How many elements, from the first on, have consecutive offsets: the widest vector access, in elements.
 
+    A mode goes on where the ones before it end if its stride is their size. Of a composition the offsets are compared,
+    up to the first that does not follow.
+
+    Raises:
+        InvalidTypeError: basis strides. LayoutError: more than 2**26 offsets of a composition follow each other.
+
     >>> contiguity(parse("(4,8):(1,8)")), contiguity(parse("(4,8):(8,1)")), contiguity(parse("(4,8):(1,4)"))
     (4, 1, 32)
     """
     import numpy as np
 
-    table = offsets(layout).reshape(-1, order="F")
-    if not len(table):
-        return 0
-    steps = np.flatnonzero(np.diff(table) != 1)
-    return int(steps[0]) + 1 if len(steps) else len(table)
+    total, layout = domain_size(layout), memory_layout(layout, "memory")
+    if isinstance(layout, Layout) and not has_module_strides(layout):
+        axes = integer_axes(layout)
+        if len(axes) != 1:
+            raise InvalidTypeError("contiguity needs integer strides", {"layout": layout}, "take one codomain axis")
+        follow = 1
+        for extent, step in zip(*map(leaves, axes[0]), strict=True):
+            if extent > 1 and step != follow:
+                break
+            follow *= extent
+        return follow if total else 0
+    begin, width = 0, 64  # most end early: few elements first
+    while begin < total - 1:
+        if begin >= MAX_COUNTED:
+            raise LayoutError(f"at least {begin} offsets follow each other; too many to compare", {"layout": layout})
+        table = offsets(layout, np.arange(begin, min(begin + width, total)))
+        if table.ndim != 1:
+            raise InvalidTypeError("contiguity needs integer strides", {"layout": layout})
+        steps = np.flatnonzero(np.diff(table) != 1)
+        if len(steps):
+            return begin + int(steps[0]) + 1
+        begin, width = begin + len(table) - 1, min(2 * width, 1 << 20)  # the last one again, as the next one's first
+    return total
 
 
 def cycles(layout: LayoutLike) -> list[list[int]]:
@@ -294,6 +318,10 @@ def cycles(layout: LayoutLike) -> list[list[int]]:
     if not is_contiguous(layout):
         facts = {"layout": layout, "elements": size_of(layout), "reached": footprint(layout)}
         raise LayoutError("a layout with gaps or repeated offsets is not a permutation", facts)
+    if domain_size(layout) > MAX_COUNTED:
+        raise LayoutError(
+            f"{domain_size(layout)} elements are too many to count (at most {MAX_COUNTED})", {"layout": layout}
+        )
     table = offsets(layout).reshape(-1, order="F")
     targets: list[int] = (table - table.min()).tolist() if len(table) else []
     seen = [False] * len(targets)

@@ -50,6 +50,7 @@ class Transfer:
         if type(self.modes) is not tuple or any(type(mode) is not CopyMode for mode in self.modes):
             modes = [expect_integers(mode, "a mode", count=3) for mode in expect_items(self.modes, "modes")]
             object.__setattr__(self, "modes", tuple([CopyMode(*mode) for mode in modes]))
+        expect(self.adds, bool, "adds")
         for swizzle in (self.source_swizzle, self.destination_swizzle):
             if swizzle is not None:
                 expect(swizzle, ComposedLayout, "a swizzled layout")

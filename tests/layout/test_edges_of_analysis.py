@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from typing import Any
 
 import numpy as np
@@ -111,3 +112,37 @@ def test_rules_of_steps() -> None:
     assert rules(cute.left_inverse, "(_4,_8):(_1,_8)") == ["coalesce", "follow", "follow", "result"]
     assert rules(cute.left_inverse, "(_4,_8):(_1@0,_1@1)") == ["coalesce", "result"]
     assert rules(cute.right_inverse, "(_4,_8):(_1,_4)") == ["coalesce", "follow", "result"]
+
+
+def _counted_contiguity(layout: cute.Layout | cute.ComposedLayout) -> int:
+    table = cute.offsets(layout).reshape(-1, order="F")
+    steps = np.flatnonzero(np.diff(table) != 1)
+    return int(steps[0]) + 1 if len(steps) else len(table)
+
+
+def test_contiguity_is_what_offsets_count() -> None:
+    source = random.Random(7)
+    for _ in range(300):
+        shape = tuple(source.choice((1, 1, 2, 3, 4, 5)) for _ in range(source.randint(0, 4)))
+        compact = cute.Layout(shape)
+        stride = tuple(source.choice((0, 1, 2, 4, 6, 12)) for _ in shape)
+        for layout in (compact, cute.Layout(shape, stride)):
+            swizzle = cute.Swizzle(source.randint(0, 2), source.randint(0, 3), 3)
+            swizzled = cute.ComposedLayout(swizzle, source.choice((0, 1, 8)), layout)
+            assert cute.contiguity(layout) == _counted_contiguity(layout)
+            assert cute.contiguity(swizzled) == _counted_contiguity(swizzled)
+
+
+def test_contiguity_of_many_elements_takes_no_table() -> None:
+    huge = 10**9
+    assert cute.contiguity(cute.Layout((huge, huge), (1, huge))) == huge * huge
+    assert cute.contiguity(cute.Layout((huge, huge), (1, huge + 1))) == huge
+    assert cute.contiguity(cute.make_tensor(cute.counting_iterator(3), cute.Layout(huge))) == huge
+    assert cute.contiguity(cute.ComposedLayout(cute.Swizzle(3, 3, 3), 0, cute.Layout(huge))) == 64
+    assert cute.contiguity(cute.Layout((0, huge), (1, 2))) == 0
+    with pytest.raises(LayoutError, match="too many to compare"):
+        cute.contiguity(cute.ComposedLayout(cute.Swizzle(0, 4, 3), 0, cute.Layout(huge)))
+    with pytest.raises(LayoutError, match="too many to count"):
+        cute.order(cute.Layout(huge))
+    with pytest.raises(InvalidTypeError, match="integer strides"):
+        cute.contiguity(cute.make_identity_layout((3, 4)))

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from cute_py.argument_checks import expect_fields
 from cute_py.errors import counted
 from cute_py.tma.descriptor.limits import architecture
 
@@ -138,6 +139,9 @@ class KernelSource:
     facts: Mapping[str, object] = field(default_factory=dict, hash=False)
     loads: int = 1
     awaits: bool = False
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
 
     def __repr__(self) -> str:
         lines = counted(len(self.text.splitlines()), "line")

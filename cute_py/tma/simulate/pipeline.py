@@ -16,7 +16,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cute_py.argument_checks import expect, expect_function, expect_having, expect_integer, expect_integer_array
+from cute_py.argument_checks import (
+    expect,
+    expect_function,
+    expect_having,
+    expect_integer,
+    expect_integer_array,
+    expect_integers,
+)
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, counted, given
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.geometry import Descriptor, row_image
@@ -66,6 +73,9 @@ def _require_rows(copy: RingLoad | RingStore, what: str) -> None:
         got = given(copy.coords)
         raise InvalidTypeError(f"coords of {what} must be one row of coordinates an iteration, got {got}")
     expect_integer(copy.offset, f"offset, of {what} in its stage,", 0, SHARED_LIMIT - 1, "bytes")
+    object.__setattr__(copy, "coords", tuple(map(tuple, rows.tolist())))
+    if isinstance(copy, RingLoad):
+        object.__setattr__(copy, "im2col_offsets", expect_integers(copy.im2col_offsets, "im2col_offsets"))
 
 
 @dataclass(frozen=True, slots=True)
