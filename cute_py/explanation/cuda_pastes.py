@@ -60,6 +60,13 @@ _EXCEPTIONS: Final[dict[int, dict[int, str]]] = {
 """Number of an error -> the exceptions of cuda-gdb that a kernel with that error stops at."""
 
 
+_LOGGED: Final[dict[int, str]] = {
+    700: r"Xid \([^)\n]{1,60}\): 31\b|MMU Fault|Out[ -]Of[ -]Range Address",
+    715: r"Illegal Instruction (?:Encoding|Parameter)",
+}
+"""Number of an error -> what the kernel module writes to the system's log of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class CudaError:
     """One error, by its number and its names."""
@@ -72,6 +79,7 @@ class CudaError:
     @property
     def pattern(self) -> str:
         names = f"CUDA_ERROR_{self.driver}|cudaError{self.runtime}\\b|{re.escape(self.message)}(?! on )"
+        names += f"|{_LOGGED[self.number]}" if self.number in _LOGGED else ""
         for exception, title in _EXCEPTIONS.get(self.number, {}).items():
             names += f"|CUDA_EXCEPTION_{exception}\\b|{title}"
         counted = rf"(?:\b(?:error|sync|result|status|code|returned|CUresult|rc)\b[ =:(]*){self.number}\b"
@@ -127,8 +135,14 @@ _WITHOUT_ATTRIBUTE: Final = (
 )
 
 
+_BEYOND_SHARED: Final = (
+    "a thread left the shared memory of its block: the launch asked for fewer bytes than stages x bytes of a stage, or "
+    "an index ran over; tensor maps have no part in it"
+)
 _REFUSED: Final = re.compile(
-    r"(?:initiali[sz]e|encode|creat\w*)[^\n]{0,30}?(?:TMA desc|tensor ?map)\w*|TMA descriptor creation", re.IGNORECASE
+    r"(?:initiali[sz]e|encode|creat\w*)[^\n]{0,30}?(?:TMA desc|tensor ?map)\w*|TMA descriptor creation|"
+    r"cuTensorMapEncode(?:Tiled|Im2col(?:Wide)?)",
+    re.IGNORECASE,
 )
 """What programs print where cuTensorMapEncode* fails."""
 _REFUSED_CODE: Final = re.compile(rf"(?:{_REFUSED.pattern})\D{{0,20}}([0-9]{{1,4}})\b", re.IGNORECASE)
@@ -300,6 +314,11 @@ def _sanitizer(text: str) -> Iterator[Reading]:
         if "barrier" in what.lower():
             number = 719
         row = next(row for row in ERRORS if row.number == number)
+        if number == 700 and match["space"] == "shared":
+            lines.append(_BEYOND_SHARED)
+            needed = ("the dynamic shared memory of the launch, and the offset that the kernel adds",)
+            yield Reading("A report of compute-sanitizer", match.start(), end, lines, broken, changes, needed)
+            continue
         term = TERMS.get(f"CUDA_ERROR_{row.driver}")
         lines += [term.why] if term is not None else []
         lines += _causes(text, number, bool(broken))

@@ -103,3 +103,33 @@ def test_layouts_of_one_operation_name_it() -> None:
 )
 def test_parts_of_prints(text: str, says: str) -> None:
     assert says in cute.explain(text) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "says", "never"),
+    [
+        ("cuTensorMapEncodeIm2col returned 1", "an argument breaks a rule", "no explanation"),
+        ("cuTensorMapEncodeTiled failed with error 201", "no context is current", "no explanation"),
+        (
+            "NVRM: Xid (PCI:0000:c1:00): 13, pid=1, name=python, Graphics SM Warp Exception on (GPC 2, TPC 4, SM 0): "
+            "Illegal Instruction Encoding",
+            "CUDA_ERROR_ILLEGAL_INSTRUCTION",
+            "ILLEGAL_ADDRESS",
+        ),
+        (
+            "NVRM: Xid (PCI:0000:c1:00): 31, pid=1, name=python, Ch 00000008, intr 00000000. MMU Fault: ENGINE "
+            "GRAPHICS GPC0 GPCCLIENT_T1_0 faulted @ 0x7f12_34567000. Fault is of type FAULT_PDE ACCESS_TYPE_VIRT_READ",
+            "CUDA_ERROR_ILLEGAL_ADDRESS",
+            "ILLEGAL_INSTRUCTION",
+        ),
+        (
+            "========= Invalid __shared__ write of size 4 bytes\n=========     at k+0x90\n"
+            "=========     Address 0x38010 is out of bounds",
+            "a thread left the shared memory of its block",
+            "the map's address",
+        ),
+    ],
+)
+def test_errors_of_a_running_kernel(text: str, says: str, never: str) -> None:
+    said = cute.explain(text)
+    assert says in said and never not in said
