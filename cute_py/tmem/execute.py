@@ -79,11 +79,13 @@ def read_back(tmem: TensorMemory, taddr: int, n_cols: int) -> NDArray[numpy.uint
         raise TmemError(f"{n_cols} columns; tensor memory has {COLUMNS}")
     out = numpy.zeros((LANES, n_cols), numpy.uint32)
     for warp in range(4):
-        for column in range(0, n_cols, READ_COLUMNS):
-            count = min(READ_COLUMNS, n_cols - column)
+        column = 0
+        while column < n_cols:
+            count = 1 << min(READ_COLUMNS, n_cols - column).bit_length() - 1  # a load reads 1, 2, 4, ... columns
             lanes = slice(SLAB * warp, SLAB * (warp + 1))
             address = taddr + (SLAB * warp << LANE_SHIFT) + column
             out[lanes, column : column + count] = tmem.ld(address, "32x32b", count, warp)
+            column += count
     return out
 
 

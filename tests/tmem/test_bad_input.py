@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 import sympy
 
 import cute_py.tmem as tmem
@@ -145,3 +146,12 @@ def test_numbers_of_numpy_are_plain_numbers() -> None:
     assert tmem.smem_desc_add_16B_offset(np.int32(4), np.uint8(200)) == 204
     assert tmem.replace_start_address(np.uint8(200), np.int32(1024)) == tmem.replace_start_address(200, 1024)
     assert tmem.alloc_columns(np.int64(33)) == 64
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 12, 33, 61])
+def test_any_number_of_columns_is_read_back(count: int) -> None:
+    memory = tmem.TensorMemory()
+    memory.alloc(64)
+    memory.cells[:, :64] = np.arange(64, dtype=np.uint32)
+    found = tmem.read_back(memory, 0, count)
+    assert found.shape == (128, count) and (found == np.arange(count)).all()
