@@ -21,8 +21,8 @@ from cute_py.targets import ARCHITECTURES, version_text
 
 _NAMES: Final = sorted({form.opcode for form in FORMS if "." in form.opcode} | {"prefetch.tensormap"}, reverse=True)
 _STATEMENT: Final = re.compile(
-    rf"(?<![\w.'‘`\"%])(?P<name>(?:{'|'.join(map(re.escape, _NAMES))})(?![\w])[\w.:]*)"
-    r"(?P<operands>[ \t\n]{0,80}[^;'\"`]{0,2000});"
+    rf"(?<![\w.'‘`\"%])(?P<name>(?:{'|'.join(map(re.escape, _NAMES))})(?![\w])[\w.:]*+)"
+    r"(?P<operands>[^;'\"`]{0,2000}+);"
 )
 _SYMBOL: Final = re.compile(
     r"\.(?P<space>shared|global|param|const)\s+(?:\.(?:align\s+[0-9]+|\w+)\s+){1,4}(?P<name>[A-Za-z_$][\w$]*)"
