@@ -31,6 +31,8 @@ from cute_py.tensor.tensor import Tensor
 if TYPE_CHECKING:
     from sympy import Expr
 
+    from cute_py.notation.parse import Parsed
+
 Path = tuple[int, ...]
 
 MOST_MODES: Final = 32
@@ -307,7 +309,7 @@ def facts_of_layout(layout: Layout | ComposedLayout) -> list[str]:
     return [f"  {line}" for line in (head, reached, unused)]
 
 
-def modes_text(parts: Thing) -> str:
+def modes_text(parts: Parsed) -> str:
     """What a tuple of sizes, layouts and underscores can be: a slice, a tiler, or a shape; "" of others.
 
     >>> print(modes_text((Int(128), 64)))
@@ -316,7 +318,9 @@ def modes_text(parts: Thing) -> str:
     A tuple of 2 modes: a shape, a tiler, a stride or a coordinate, by its place.
       as a shape: 8192 elements, compact (_128,64):(_1,_128)
     """
-    flat = leaves(parts) if type(parts) is tuple else []
+    if not isinstance(parts, tuple):
+        return ""
+    flat = leaves(parts)
     if not flat or not all(is_underscore(part) or isinstance(part, (int, Layout)) for part in flat):
         return ""
     head = f"A tuple of {counted(len(parts), 'mode')}"
