@@ -317,7 +317,7 @@ def _sanitizer(text: str) -> Iterator[Reading]:
         if number == 700 and match["space"] == "shared":
             lines.append(_BEYOND_SHARED)
             needed = ("the dynamic shared memory of the launch, and the offset that the kernel adds",)
-            yield Reading("A report of compute-sanitizer", match.start(), end, lines, broken, changes, needed)
+            yield Reading("A report of compute-sanitizer", match.start(), end, lines, broken, missing=needed)
             continue
         term = TERMS.get(f"CUDA_ERROR_{row.driver}")
         lines += [term.why] if term is not None else []
