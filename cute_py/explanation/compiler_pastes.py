@@ -23,7 +23,7 @@ from cute_py.atom.smem_layouts import gmma_layout
 from cute_py.atom.tiled_copy import TiledCopy
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted
-from cute_py.explanation.readings import Reading, reason_of, some, type_bits
+from cute_py.explanation.readings import Reading, closing, reason_of, some, type_bits
 from cute_py.layout.arguments import Tree
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composed import ComposedLayout
@@ -34,6 +34,7 @@ from cute_py.layout.recast import upcast
 from cute_py.layout.tiling import complement, logical_divide, logical_product, tile_to_shape, zipped_divide
 from cute_py.layout.trees import leaves, modes
 from cute_py.notation.parse import Parsed, parse
+from cute_py.ptx.parse import split_operands
 from cute_py.tma.descriptor.limits import BY_NAME, bounds
 
 MOST_TYPES: Final = 4000
@@ -60,6 +61,7 @@ _INSTANCE: Final = re.compile(
     r"(?:instantiation of (?:function |class |variable )?[\"']|required from [‘'`]|In instantiation of "
     r"[‘'`])(?P<name>[^\n]{1,6000})"
 )
+_TILED_COPY: Final = re.compile(r"(?:struct |class )?cute::TiledCopy<")
 _USER: Final = re.compile(
     r"at line (?P<line>[0-9]+) of (?P<file>[^\s\"]+)|^(?P<gfile>[^\s:]+):(?P<gline>[0-9]+):[0-9]+:\s+required "
     r"from here",
@@ -215,6 +217,11 @@ def _calls(text: str) -> list[_Call]:
         types = {name: type_text(value) for name, value in _bindings(match["name"]).items()}
         if names and "lambda" not in names[0]:
             found.append(_Call(names[0], types))
+        elif tiled := _TILED_COPY.match(head):
+            inside = head[tiled.end() : closing(head, tiled.end(), MOST_TYPES)].replace("<", "[").replace(">", "]")
+            parts = [part.replace("[", "<").replace("]", ">") for part in split_operands(inside)]
+            written = dict(zip(("Copy_Atom", "LayoutCopy_TV", "ShapeTiler_MN"), map(type_text, parts), strict=False))
+            found.append(_Call("TiledCopy", {**written, **types}))  # g++ writes the arguments, nvcc binds names to them
     if not found:  # clang names the specialisation, g++'s run-time assertion the function
         for match in some(_BINDINGS.finditer(text), 4):
             names = re.findall(r"\bcute::(?:\w+::){0,4}(\w+)", text[max(0, match.start() - 3000) : match.start()])
@@ -394,7 +401,7 @@ def _narrower(atom: CopyAtom) -> list[CopyAtom]:
     names = [name for name in COPY_ATOMS if _WIDTH.sub("", name) == _WIDTH.sub("", atom.name)]
     names += [_WIDTH.sub(f"<uint{bits}_t>", atom.name) for bits in (128, 64, 32, 16, 8) if "<" in atom.name]
     made = [copy_atom(name, atom.dtype) for name in names if _works(functools.partial(copy_atom, name, atom.dtype))]
-    return sorted(made, key=lambda a: -int(a.num_val_src))
+    return sorted(made, key=lambda a: -int(size(a.layout_ref_TV[1])))
 
 
 _WIDTH: Final = re.compile(r"(?<=x)[0-9]+|<.*")
@@ -413,7 +420,7 @@ def _run_tiled_copy(call: _Call) -> _Outcome | None:
         f"{atom.dtype.name} is by {counted(need[0], 'thread')} of {counted(need[1], 'value')} each"
     ]
     changes = [
-        f"{one.name}: {counted(int(one.num_val_src), 'value')} of {one.dtype.bits} bits a thread"
+        f"{one.name}: {counted(int(size(one.layout_ref_TV[1])), 'value')} of {one.dtype.bits} bits a thread"
         for one in _narrower(atom)
         if one.dtype is not None and one != atom and _works(functools.partial(TiledCopy, one, layout, tiler))
     ][:1]

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import cute_py as cute
 from cute_py.explanation.compiler_pastes import read_compiler
 
@@ -58,3 +60,27 @@ def test_the_message_of_a_run_time_assertion_has_its_reason() -> None:
     assert "has no stride for mode 0 of the global tensor: it must be 1 element" in " ".join(
         cute.explain(MAJOR).split()
     )
+
+
+FEW_VALUES = """\
+include/cute/atom/copy_atom.hpp: In instantiation of ‘struct cute::TiledCopy<cute::Copy_Atom<cute::OPERATION, cutlass::half_t>, cute::Layout<cute::tuple<cute::C<32>, cute::C<4> >, cute::tuple<cute::C<1>, cute::C<32> > >, cute::tuple<cute::C<32>, cute::C<4> > >’:
+mine.cpp:7:150:   required from here
+include/cute/config.hpp:154:64: error: static assertion failed: TiledCopy uses too few vals for selected CopyAtom
+"""
+
+
+@pytest.mark.parametrize(
+    ("operation", "says", "change"),
+    [
+        ("SM75_U32x4_LDSM_N", "is by 32 threads of 8 values each", "SM75_U32x2_LDSM_N: 4 values of 16 bits a thread"),
+        (
+            "UniversalCopy<cutlass::uint128_t>",
+            "by 1 thread of 8 values",
+            "UniversalCopy<uint64_t>: 4 values of 16 bits",
+        ),
+    ],
+)
+def test_gcc_names_a_tiled_copy_by_its_arguments(operation: str, says: str, change: str) -> None:
+    said = cute.explain(FEW_VALUES.replace("OPERATION", operation))
+    assert "the tiled copy has 32 threads of 4 values each" in said
+    assert says in said and change in said
