@@ -99,39 +99,44 @@ def _is_index(kind: type) -> bool:
 def offset_of_unchecked(coord: tuple[Any, ...], shape: Any, stride: Any, depth: int = 0) -> tuple[int, bool] | None:
     """`offset_of_tuple` of three trees of which nothing is known yet. None if they are not of one profile, or hold
     anything but known numbers in their ranges."""
+    rank = len(coord)
     if type(shape) is not tuple or type(stride) is not tuple or depth > MAX_DEPTH:
         return None
-    if not len(coord) == len(shape) == len(stride):
+    if len(shape) != rank or len(stride) != rank:
         return None
     total, static, i = 0, True, 0
     for c in coord:
         s = shape[i]
         d = stride[i]
-        i += 1
+        i += 1  # noqa: SIM113  (in `are_numbers` it says why)
         kind = type(c)
         other = type(d)
-        if kind is tuple:
-            inner = offset_of_unchecked(c, s, d, depth + 1)
+        if kind is int:
+            if type(s) is not int and type(s) is not Int:
+                return None
+            if other is Int:
+                d |= 0
+                if d:
+                    static = False
+            elif other is int:
+                static = False
+            else:
+                return None
+            if (c | s | d) >> 127:
+                return None
+            total += c * d
+        elif kind is Int:
+            if other not in KNOWN or (s is not c and type(s) not in KNOWN) or (c | s | d) >> 127:
+                return None
+            c |= 0
+            total += c * (d | 0)
+            static = static and (other is Int or c == 0)
+        else:
+            inner = offset_of_unchecked(c, s, d, depth + 1) if kind is tuple else None
             if inner is None:
                 return None
             total += inner[0]
             static = static and inner[1]
-            continue
-        if s is not c and type(s) is not int and type(s) is not Int:
-            return None
-        if kind is Int:
-            c |= 0
-        elif kind is not int:
-            return None
-        if other is Int:
-            d |= 0
-        elif other is not int:
-            return None
-        if (c | s | d) >> 127:
-            return None
-        total += c * d
-        if static and not kind is other is Int:
-            static = (c == 0 and kind is Int) or (d == 0 and other is Int)
     return total, static
 
 
