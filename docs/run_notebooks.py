@@ -77,10 +77,13 @@ def run_jupyter(notebook: Notebook) -> Iterator[list[Output]]:
     whole = nbformat.reads(json.dumps(notebook), as_version=4)
     ran = NotebookClient(whole, timeout=300, kernel_name="python3").execute()
     for count, cell in enumerate(code_cells(ran), 1):
-        found = []
+        found: list[Output] = []
         for output in cell["outputs"]:
             if output["output_type"] == "stream":
-                found.append(_stream(output["text"], output["name"]))
+                text, name = output["text"], output["name"]
+                if found and found[-1].get("name") == name:  # a kernel that is slow sends one stream in parts
+                    text = "".join(found.pop()["text"]) + text
+                found.append(_stream(text, name))
             else:
                 kind = SVG if SVG in output["data"] else TEXT
                 found.append(_value(kind, output["data"][kind], count))
