@@ -388,6 +388,8 @@ def trace_copy(
     if isinstance(given, TileAtom):
         expect_fits(given)
     request, row = _request_and_row(given)
+    if hasattr(bound, "traits"):  # of a store along W the reference pages' operation has the wide map
+        request = request_of(bound)
     box_rank = getattr(getattr(given, "plan", None), "rank", request.rank)
     dtype, box = _element(given, request), box_of(row, request)
     per_box = math.prod(box) * dtype.bits // 8
@@ -441,9 +443,9 @@ def _request_and_row(given: Any) -> tuple[TensorMap, OpRow]:
         if missing:
             raise TmaBuildError(f"not an atom: no attribute {', '.join(missing)}", {"got": type(given).__name__})
         op = as_op(str(getattr(given.op, "name", given.op)))
-        if op.row.direction == "prefetch":
+        row = getattr(given, "instruction", op.row)
+        if row.direction == "prefetch":
             raise TmaBuildError(f"{op} has no tile in shared memory: it is one instruction, ptx('prefetch', ...)")
-        row = op.row
     request = request_of(given)
     if request.swizzle not in list(TensorMapSwizzle):
         known = ", ".join([str(int(swizzle)) for swizzle in TensorMapSwizzle])
