@@ -386,11 +386,12 @@ def box_operands(copy: TracedCopy, box: int, suffix: str = "") -> BoxOperands:
 
 
 def im2col_offsets(copy: TracedCopy) -> tuple[str, ...]:
-    """The offsets of an im2col load: numbers, or one name for each spatial mode, W first."""
+    """The offsets of an im2col load: numbers, or one name for each spatial mode, W first; of the im2col::w modes the
+    halo and the offset, both along W."""
     if copy.im2col_offsets or copy.direction != "load":
         return tuple(map(str, copy.im2col_offsets))
     count = offset_count({"dim": f"{copy.rank}d", "mode": copy.mode})
-    names = "whd" if copy.mode == "im2col" else ("w", "halo")
+    names = "whd" if copy.mode == "im2col" else ("halo", "w")
     return tuple([f"%off_{name}" for name in names[:count]])
 
 

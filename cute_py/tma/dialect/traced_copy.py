@@ -37,7 +37,16 @@ from cute_py.tma.atom.tiles import first_tile, tile_number, tile_start, tile_ste
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapSwizzle
 from cute_py.tma.descriptor.limits import SWIZZLE_SPAN
-from cute_py.tma.descriptor.request import HasTraits, OpRow, TensorMap, TensorMapTiled, TmaCopyTraits, request_of
+from cute_py.tma.descriptor.request import (
+    W128_PIXELS,
+    HasTraits,
+    OpRow,
+    TensorMap,
+    TensorMapTiled,
+    TmaCopyTraits,
+    load_mode_of,
+    request_of,
+)
 from cute_py.tma.dialect.diagnostics import DESCRIPTOR_BYTES, check_atom, check_operands, mlir_type, refuse, short_repr
 
 if TYPE_CHECKING:
@@ -232,9 +241,12 @@ class TracedCopy:
 
 
 def box_of(row: OpRow, request: TensorMap) -> tuple[int, ...]:
-    """Extents that one instruction moves, outermost first: the box over the element strides, or pixels x channels."""
+    """Extents that one instruction moves, outermost first: the box over the element strides, or pixels x channels,
+    halo pixels not counted in."""
     if not isinstance(request, TensorMapTiled):
-        return (*(1,) * (request.rank - 2), request.pixels_per_column, request.channels_per_pixel)
+        is_128 = row.direction == "load" and load_mode_of(request) == "im2col::w::128"
+        pixels = W128_PIXELS if is_128 else request.pixels_per_column
+        return (*(1,) * (request.rank - 2), pixels, request.channels_per_pixel)
     pairs = zip(request.box_dim, request.element_strides, strict=True)
     box = tuple([-(-extent // stride) for extent, stride in pairs])[::-1]
     return (4, box[-1]) if row.mode in _ROWS_BY_INDEX else box

@@ -19,11 +19,12 @@ from cute_py.errors import CoordinateError, CuteError, EmissionError, InvalidVal
 from cute_py.ptx.check import examine
 from cute_py.ptx.module import assemble_module, find_ptxas
 from cute_py.tma.descriptor.formats import TensorMapSwizzle
-from cute_py.tma.descriptor.request import TensorMapTiled
+from cute_py.tma.descriptor.request import TensorMapIm2colWide, TensorMapTiled
 from cute_py.tma.descriptor.violations import violations
 from cute_py.tma.dialect.lowering import SASS_OPCODES, lower, module_of
 from cute_py.tma.dialect.stages import GENERATIONS, INNER_FIRST, OUTER_FIRST
 from cute_py.tma.dialect.traced_copy import laid, trace_copy
+from cute_py.tma.emulator.geometry import geometry
 from tests.tma.lower.atoms import tile_atom, window_operation, window_store
 
 EXAMPLE = tile_atom("load", (128, 128), "bf16", swizzle=3, sizes=(1024, 1024))
@@ -86,6 +87,20 @@ def test_im2col_offsets_lead_in_stage_4_and_trail_in_ptx() -> None:
     assert call.startswith("i16 1, ; im2col offset[0]\ni16 2, ; im2col offset[1]\nptr addrspace(3)")
     assert "[%rd_mbar], // completion barrier address\n{1, 2}; // im2col offsets" in trace.ptx
     assert "tx_count = 8192" in trace.stage("3").text
+
+
+@pytest.mark.parametrize(("mode", "words", "pixels"), [(0, "w", 64), (1, "w::128", 128)])
+def test_a_load_along_w_has_its_mode_and_two_offsets(mode: int, words: str, pixels: int) -> None:
+    """The mode is in the instruction alone: a wide map leaves no bit. Halo first, as the emulator takes them."""
+    wide = TensorMapIm2colWide(6, 4096, (64, 16, 8, 2), (128, 2048, 16384), 0, 0, 64, 64, swizzle=3, mode=mode)
+    trace = lower(wide, arch="sm_100a")
+    assert f".im2col::{words}.mbarrier::complete_tx::bytes\n" in trace.ptx and "{%h_off_halo, %h_off_w};" in trace.ptx
+    assert trace.copy.box == (1, 1, pixels, 64) and f", {pixels * 128};" in trace.ptx
+    assert f"global.im2col.{words.replace('::', '.')}.4d(\ni16 %off_halo" in trace.stage("4").text
+    assert geometry(wide, f"im2col::{words}").transaction_bytes == trace.copy.transaction_bytes
+    assert any("halo pixels" in note for note in trace.stage("3").notes)
+    with pytest.raises(EmissionError, match="sm_100"):
+        lower(wide)
 
 
 def test_multicast_counts_per_receiving_cta() -> None:
