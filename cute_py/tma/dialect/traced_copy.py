@@ -31,7 +31,9 @@ from cute_py.errors import CoordinateError, InvalidValueError, TmaBuildError, co
 from cute_py.layout.trees import at, leaves, modes
 from cute_py.ptx.render import traits_modifiers
 from cute_py.tma.atom.atom import TmaAtom
+from cute_py.tma.atom.im2col import Im2colAtom
 from cute_py.tma.atom.op import as_op
+from cute_py.tma.atom.partition import tile_layout
 from cute_py.tma.atom.tile_atom import ExecutableCopy, TileAtom, expect_fits
 from cute_py.tma.atom.tiles import first_tile, tile_number, tile_start, tile_steps
 from cute_py.tma.descriptor.encode import encode
@@ -275,6 +277,29 @@ def _placed(atom: TmaAtom, box: tuple[int, ...]) -> tuple[tuple[int, ...], Place
     return tile, tuple(starts[:mine]), tuple(offsets[:mine].tolist())
 
 
+def _placed_patches(atom: Im2colAtom, box: tuple[int, ...]) -> tuple[tuple[int, ...], Places, tuple[int, ...]]:
+    """Tile, origins and offsets of an im2col atom, whose boxes differ in their channels alone.
+
+    Raises:
+        TmaBuildError: a box that begins at another pixel than the tile. Its coordinates are no sum: they follow the
+            bounding box, and are known of a tile whose first pixel is.
+    """
+    slots, v_map = tile_layout(atom.tile, atom.num_val_src), atom.gbasis.trace.cta_v_map
+    shape: Any = atom.gtensor.shape
+    places = [int(slots((0, number))) for number in range(atom.instructions)]
+    channel_mode = int(type(shape[0]) is tuple)
+    walked: list[Any] = [v_map(place) for place in places]
+    starts = [[int(c) for c in coord.as_tuple()] + [0] for coord in walked]
+    if pixel := next((start[1 - channel_mode] for start in starts if start[1 - channel_mode]), 0):
+        text = f"a box of an im2col tile begins at its pixel {pixel}, whose coordinates depend on the tile's"
+        hint = "the .ptx() of a tma_load or tma_store has those of its tile"
+        raise TmaBuildError(text, {"box": f"{box[-2]} pixels of {box[-1]} channels"}, hint)
+    channels = [start[channel_mode] for start in starts]
+    offsets = [int(atom.tile(place)) * atom.dtype.bits // 8 for place in places]
+    origins = tuple([(*(0,) * (len(box) - 1), channel) for channel in channels])
+    return (*box[:-1], max(channels) + box[-1]), origins, tuple(offsets)
+
+
 Copyable: TypeAlias = TileAtom | ExecutableCopy | TmaCopyTraits | HasTraits | TensorMap
 """What a copy is read from: an atom, bound or not, an operation or a descriptor of the reference pages, a request."""
 
@@ -388,7 +413,8 @@ def trace_copy(
         mem_semantic: one of `MEM_SEMANTICS`. in_bounds: by mode of the tile; by default what the tensor says.
     Raises:
         TmaBuildError: not an atom, a prefetch, numbers that contradict each other, a box of another rank than the
-            atom's ('tmaBoxDim and atomBoxDim length mismatch'), or parts of a multicast below 128 bytes.
+            atom's ('tmaBoxDim and atomBoxDim length mismatch'), parts of a multicast below 128 bytes, or an im2col tile
+            of several boxes of pixels.
         TmaLimitError: its tile fits into no block's shared memory.
         CoordinateError: a wrong number of coordinates. InvalidValueError: no such tile.
     """
@@ -413,8 +439,10 @@ def trace_copy(
     if total % max(per_box, 1):
         facts = {"box": f"{per_box} bytes, {' x '.join(map(str, box))}"}
         raise TmaBuildError(f"transaction bytes = {total}; must be a multiple of one box", facts)
-    if isinstance(given, TmaAtom) and row.mode == "tile":
+    if isinstance(given, TmaAtom):
         tile, origins, offsets = _placed(given, box)
+    elif isinstance(given, Im2colAtom):
+        tile, origins, offsets = _placed_patches(given, box)
     else:  # each CTA of a multicast issues its slice, and receives the slices of all
         tile = (*box[:-1], box[-1] * max(1, total // per_box // multicast))
         origins = laid(tile, box)
