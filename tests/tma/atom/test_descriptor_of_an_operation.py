@@ -238,6 +238,13 @@ def test_everything_of_a_copy_is_taken_where_an_atom_is() -> None:
         cute.tma.ptx(3)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("dtype", ["int16", "bool", "uint64", "float8_e5m2"])
+def test_a_trace_of_what_moves_as_unsigned_integers_has_no_diagnostic(dtype: str) -> None:
+    tile = Layout(ints(16, 64), LayoutRight)
+    made = non_exec_tiled_tma_load(gmem((64, 256), dtype=dtype), tile, (16, 64))
+    assert cute.tma.lower(made).diagnostics == ()
+
+
 def test_what_is_emitted_follows_the_mode() -> None:
     for mode, count, text in (("NO_MULTICAST", 1, False), ("W_MULTICAST", 4, True), ("W128_MULTICAST", 2, True)):
         [record] = Operands().partition(load_mode=mode, num_multicast=count)
