@@ -35,7 +35,7 @@ from cute_py.tma.atom.im2col import Im2colAtom
 from cute_py.tma.atom.op import as_op
 from cute_py.tma.atom.partition import tile_layout
 from cute_py.tma.atom.tile_atom import ExecutableCopy, TileAtom, expect_fits
-from cute_py.tma.atom.tiles import first_tile, tile_number, tile_start, tile_steps
+from cute_py.tma.atom.tiles import as_coordinate, first_tile, tile_number, tile_start, tile_steps
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapSwizzle
 from cute_py.tma.descriptor.limits import SWIZZLE_SPAN
@@ -420,7 +420,7 @@ def trace_copy(
     """
     if isinstance(atom, TracedCopy):
         return atom
-    tile_coord = tuple(tile_coord) if isinstance(tile_coord, list) else tile_coord
+    tile_coord = None if tile_coord is None else as_coordinate(tile_coord)
     bound: Any = getattr(atom, "exec_atom", atom)
     given: Any = atom.atom if isinstance(atom, ExecutableCopy) else getattr(atom, "traits", atom)
     if isinstance(given, TileAtom):
