@@ -419,11 +419,24 @@ class TileAtom:
             *[f"  {name:<16} {value}\n  {'':<16} ({why})" for name, value, why in self.gbasis.trace.steps()],
         ]
         lines += [*middle, "", "instructions", *instructions, "", "bytes"]
-        lines += [
-            f"  one instruction delivers {self.bytes_per_instruction} bytes to each CTA that receives it",
-            f"  a CTA's barrier expects {self.transaction_bytes} bytes a tile, {outside} included",
-            f"  the tile in shared memory is aligned to {self.alignment} bytes",
-        ]
+        aligned = f"the tile in shared memory is aligned to {self.alignment} bytes"
+        moved = {
+            "load": (
+                f"one instruction delivers {self.bytes_per_instruction} bytes to each CTA that receives it",
+                f"a CTA's barrier expects {self.transaction_bytes} bytes a tile, {outside} included",
+                aligned,
+            ),
+            "prefetch": (
+                f"one instruction brings {self.bytes_per_instruction} bytes into the L2 cache, {outside} left out",
+                "no barrier, and no tile in shared memory",
+            ),
+        }
+        stored = (
+            f"one instruction reads {self.bytes_per_instruction} bytes of shared memory, {outside} included",
+            "no barrier expects them: stores and reductions complete by bulk group",
+            aligned,
+        )
+        lines += [f"  {line}" for line in moved.get(self.instruction.direction, stored)]
         reason = self.why_not()
         return lines if reason is None else [*lines, "", "where it differs from its layouts", f"  {reason}"]
 

@@ -29,6 +29,21 @@ def test_counts_of_an_explanation() -> None:
     assert "instructions a tile" not in one
 
 
+def test_bytes_of_an_explanation_are_those_of_its_direction() -> None:
+    """A barrier counts the bytes of loads alone."""
+    expected = {
+        "SM90_TMA_LOAD": "a CTA's barrier expects 4096 bytes a tile",
+        "SM90_TMA_STORE": "complete by bulk group",
+        "SM90_TMA_REDUCE_ADD": "complete by bulk group",
+        "SM90_TMA_PREFETCH": "brings 4096 bytes into the L2 cache",
+    }
+    for op, text in expected.items():
+        explained = atom("(_32,_64):(_64,_1)", op=op).explain()
+        assert text in explained
+        assert ("CTA's barrier expects" in explained) == (op == "SM90_TMA_LOAD")
+        assert ("in shared memory is aligned" in explained) == (op != "SM90_TMA_PREFETCH")
+
+
 def test_what_would_help() -> None:
     """Rows of 128 bytes without a swizzle, of a tile of more than one mode; rows below 64 bytes."""
     assert "no swizzle: 8 rows" in atom("(_32,_64):(_64,_1)").explain()
