@@ -23,7 +23,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer, expect_items
 from cute_py.dtypes import DType, as_dtype
@@ -278,26 +278,29 @@ def _placed(atom: TmaAtom, box: tuple[int, ...]) -> tuple[tuple[int, ...], Place
 
 
 def _placed_patches(atom: Im2colAtom, box: tuple[int, ...]) -> tuple[tuple[int, ...], Places, tuple[int, ...]]:
-    """Tile, origins and offsets of an im2col atom, whose boxes differ in their channels alone.
+    """Tile, origins and offsets of an im2col atom, as `_placed`; the boxes of a CTA differ in their channels alone.
 
     Raises:
         TmaBuildError: a box that begins at another pixel than the tile. Its coordinates are no sum: they follow the
             bounding box, and are known of a tile whose first pixel is.
     """
     slots, v_map = tile_layout(atom.tile, atom.num_val_src), atom.gbasis.trace.cta_v_map
-    shape: Any = atom.gtensor.shape
-    places = [int(slots((0, number))) for number in range(atom.instructions)]
+    ctas, shape = atom.num_multicast, cast("tuple[Tree, ...]", atom.gtensor.shape)
     channel_mode = int(type(shape[0]) is tuple)
-    walked: list[Any] = [v_map(place) for place in places]
+    firsts = [
+        int(slots((cta * (atom.num_val_src // ctas), i))) for cta in range(ctas) for i in range(atom.instructions)
+    ]
+    walked: list[Any] = [v_map(first) for first in firsts]
     starts = [[int(c) for c in coord.as_tuple()] + [0] for coord in walked]
-    if pixel := next((start[1 - channel_mode] for start in starts if start[1 - channel_mode]), 0):
+    channels, pixels = ([start[mode] for start in starts] for mode in (channel_mode, 1 - channel_mode))
+    mine = range(atom.instructions)
+    if pixel := next((pixels[i] for i in mine if pixels[i]), 0):
         text = f"a box of an im2col tile begins at its pixel {pixel}, whose coordinates depend on the tile's"
         hint = "the .ptx() of a tma_load or tma_store has those of its tile"
         raise TmaBuildError(text, {"box": f"{box[-2]} pixels of {box[-1]} channels"}, hint)
-    channels = [start[channel_mode] for start in starts]
-    offsets = [int(atom.tile(place)) * atom.dtype.bits // 8 for place in places]
-    origins = tuple([(*(0,) * (len(box) - 1), channel) for channel in channels])
-    return (*box[:-1], max(channels) + box[-1]), origins, tuple(offsets)
+    offsets = tuple([int(atom.tile(firsts[i])) * atom.dtype.bits // 8 for i in mine])
+    origins = tuple([(*(0,) * (len(box) - 1), channels[i]) for i in mine])
+    return (*box[:-2], max(pixels) + box[-2], max(channels) + box[-1]), origins, offsets
 
 
 Copyable: TypeAlias = TileAtom | ExecutableCopy | TmaCopyTraits | HasTraits | TensorMap

@@ -126,13 +126,16 @@ def test_the_boxes_of_an_im2col_tile_are_those_of_its_atom() -> None:
     images = Layout(((16, 16, 2), 128), ((128, 2048, 32768), Int(1)))
     x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), images)
 
-    def made(shape: Any, stride: Any, tile: tuple[int, int]) -> Any:
-        layout = Layout(cute.static(shape), cute.static(stride))
-        return cute.tma.make_im2col_tma_copy("SM90_TMA_LOAD_IM2COL", x, layout, cute.static(tile))
+    def made(shape: Any, stride: Any, tile: tuple[int, int], ctas: int = 1) -> Any:
+        layout, op = Layout(cute.static(shape), cute.static(stride)), "SM90_TMA_LOAD_IM2COL"
+        return cute.tma.make_im2col_tma_copy(op + "_MULTICAST" * (ctas > 1), x, layout, cute.static(tile), ctas)
 
     trace = lower(made((64, (32, 2)), (32, (1, 4096)), (64, 64)))
     assert (trace.copy.tile, trace.copy.offsets) == ((1, 1, 64, 64), (0, 8192))
     assert trace.copy.origins == ((0, 0, 0, 0), (0, 0, 0, 32))
+    shared = lower(made((64, (32, 2)), (32, (1, 4096)), (64, 64), 4)).copy
+    assert (shared.tile, shared.box, shared.num_boxes) == ((1, 1, 64, 64), (1, 1, 16, 32), 2)
+    assert shared.transaction_bytes == 64 * 64 * 2  # what every CTA receives
     assert lower(made(((64, 2), 32), ((32, 2048), 1), (128, 32))).copy.box == (1, 1, 128, 32)
     with pytest.raises(TmaBuildError, match="begins at its pixel 64, whose coordinates depend on the tile's"):
         lower(made(((64, 2), 32), ((32, 4096), 1), (128, 32)))
