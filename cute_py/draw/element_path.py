@@ -15,7 +15,7 @@ from cute_py.layout.arguments import Tree
 from cute_py.layout.leaf import value_of
 from cute_py.layout.trees import check_depth, leaves
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.tma.atom.tiles import first_tile, last_coordinates, tile_start, tile_steps
+from cute_py.tma.atom.tiles import as_coordinate, first_tile, last_coordinates, tile_start, tile_steps
 from cute_py.tma.descriptor.request import TensorMap
 from cute_py.tma.simulate.trace import Trace, TraceStep
 
@@ -68,7 +68,7 @@ def tile_trace(atom: TmaAtom, tile_coord: Tree = 0) -> Trace:
         InvalidValueError: there is no such tile.
         TmaLimitError: the atom has no descriptor, because the driver would refuse it.
     """
-    work = first_tile(atom)
+    work, tile_coord = first_tile(atom), as_coordinate(tile_coord)
     try:
         check_depth(tile_coord)
         numbers = leaves(tile_coord) if isinstance(tile_coord, tuple) else [tile_coord]
@@ -93,7 +93,7 @@ def tile_trace(atom: TmaAtom, tile_coord: Tree = 0) -> Trace:
     return Trace(tensor_map, coords, work.smem_offsets, logical=logical)
 
 
-def tuple_text(numbers: Sequence[int]) -> str:
+def tuple_text(numbers: Sequence[object]) -> str:
     """A coordinate without blanks.
 
     >>> tuple_text((8, 9))

@@ -267,7 +267,8 @@ def _of_atom(atom: TmaAtom, at: str, problems: list[Problem]) -> dict[str, Any]:
     whole = atom.internal_dtype.bits == atom.dtype.bits or atom.plan.box[0] * atom.internal_dtype.bits % 128 == 0
     walks = whole and all(b.mode != 0 for b in atom.plan.broken) and all(0 < n <= 1 << 32 for n in atom.plan.dims)
     work = _attempt(lambda: first_tile(atom), problems, "work") if small and walks else None
-    reason = atom.why_not()
+    # Rows that the swizzle places apart are among the warnings of the map.
+    reason = next((found.message for found in atom.check() if found.rule != "swizzled_rows"), None)
     warned = [[w.rule, w.detail, w.facts["effect"]] for w in hazards(atom.request)]
     drawn = samples = None
     if work is not None and work.tiles:

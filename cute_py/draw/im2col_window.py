@@ -11,8 +11,7 @@ from cute_py.draw.picture import Picture
 from cute_py.draw.table import AXIS_LIMIT, Cell, Legend, Table, cut_note, grid, hatch_legend, shown_around
 from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.tma.atom.im2col import Im2colAtom
-from cute_py.tma.descriptor.formats import Im2ColWideMode
-from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide
+from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, load_mode_of
 from cute_py.tma.emulator.geometry import Geometry, geometry, row_image
 from cute_py.tma.simulate.trace import Trace, TraceStep
 
@@ -83,19 +82,13 @@ def im2col_trace(what: Im2col, coords: Sequence[int] | None, offsets: Sequence[i
     request = what.request if isinstance(what, Im2colAtom) else what
     if not isinstance(request, (TensorMapIm2col, TensorMapIm2colWide)):
         raise InvalidTypeError(f"{operation} takes an im2col atom or request, got {type(what).__name__}")
-    shape = geometry(request, _mode(request))
+    shape = geometry(request, load_mode_of(request))
     start = _first_pixel(shape) if coords is None else expect_integers(coords, "coords")
     wanted = shape.rank - 2 if shape.mode == "im2col" else 2
     by = expect_integers(offsets, "offsets") or (0,) * wanted
     if len(start) != shape.rank or len(by) != wanted:
         raise InvalidValueError(f"{len(start)} coordinates and {len(by)} offsets; must be {shape.rank} and {wanted}")
     return Trace(request, [start], [0], mode=shape.mode, im2col_offsets=[by])
-
-
-def _mode(request: TensorMapIm2col | TensorMapIm2colWide) -> str:
-    if isinstance(request, TensorMapIm2col):
-        return "im2col"
-    return "im2col::w::128" if request.mode == Im2ColWideMode.W128 else "im2col::w"
 
 
 def _first_pixel(shape: Geometry) -> tuple[int, ...]:

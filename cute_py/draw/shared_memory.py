@@ -46,6 +46,7 @@ from cute_py.layout.trees import leaves, modes
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.im2col import Im2colAtom
 from cute_py.tma.atom.smem_layout import span_row
+from cute_py.tma.atom.tiles import as_coordinate
 from cute_py.tma.descriptor.formats import TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide
 from cute_py.tma.simulate.trace import Trace, TraceStep
@@ -212,7 +213,9 @@ def draw_smem(atom: TmaAtom | Im2col, tile_coord: Tree = 0, offsets: Sequence[in
             name, direction = str(atom.op), atom.op.row.direction
         return Picture(f"{name}, {where} in shared memory", (_lines(trace, direction),), _row_notes(trace))
     trace = tile_trace(expect(atom, TmaAtom, "atom"), tile_coord)
-    title = f"{atom.op}, tile {str(tile_coord).replace(' ', '')} in shared memory"
+    coord = as_coordinate(tile_coord)
+    shown_coord = tuple_text(coord) if isinstance(coord, tuple) else str(coord)
+    title = f"{atom.op}, tile {shown_coord.replace(' ', '')} in shared memory"
     return Picture(title, (_lines(trace, atom.op.row.direction),), _notes(atom, trace))
 
 

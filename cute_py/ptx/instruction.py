@@ -290,7 +290,7 @@ def coordinate_count(chosen: Mapping[str, str]) -> int:
 
 
 def offset_count(chosen: Mapping[str, str]) -> int:
-    """How many im2col offsets follow: dimension - 2 in im2col, two (wOffset, wHalo) in the im2col::w modes, else 0."""
+    """How many im2col offsets follow: dimension - 2 in im2col, two (wHalo, wOffset) in the im2col::w modes, else 0."""
     mode = chosen.get("mode", "")
     if mode == "im2col":
         return max(0, coordinate_count(chosen) - 2)

@@ -20,7 +20,7 @@ from cute_py.ptx.forms_tcgen05 import register_count
 from cute_py.ptx.forms_tensormap import WIDE_FIELDS
 from cute_py.ptx.instruction import InstructionForm, Operand, OperandClass, Slot, coordinate_count, holds, offset_count
 from cute_py.targets import MAX_CLUSTER, NEWEST_VERSION, Version
-from cute_py.tma.descriptor.request import HasTraits, TmaCopyTraits, traits_of
+from cute_py.tma.descriptor.request import HasTraits, TmaCopyTraits, load_mode_of, traits_of
 
 Value = str | int | Sequence[str | int]
 """What is written for an operand."""
@@ -201,8 +201,9 @@ def traits_modifiers(
     """The form of a copy's instruction, and its modifiers."""
     row = traits.instruction
     walk = {"gather4": "tile::gather4", "scatter4": "tile::scatter4"}.get(row.mode, row.mode)
-    mode = "im2col_no_offs" if walk == "im2col" and row.direction in ("store", "reduce") else walk
-    found: dict[str, Modifier] = {"dim": traits.request.rank, "mode": mode}
+    if walk == "im2col":
+        walk = "im2col_no_offs" if row.direction in ("store", "reduce") else load_mode_of(traits.request)
+    found: dict[str, Modifier] = {"dim": traits.request.rank, "mode": walk}
     found |= {"op": row.reduction} if row.reduction else {}
     found |= {"multicast": True} if row.multicast else {}
     found |= {"cta_group": 2} if row.ctas == 2 else {}

@@ -134,6 +134,8 @@ REFUSED: list[Refusal] = [
     ("again", lambda: CTA_RUN.land(LANDED), InvalidValueError, "load 0 at (0, 0) has landed already"),
     ("ticks", lambda: ring().simulate(load_ticks=2**200), InvalidValueError, "must be 1 to 10000"),
     ("ring", lambda: run.RingLoad(MAP, 5), InvalidTypeError, "coords of a load must be one row of coordinates"),
+    ("ring", lambda: run.RingLoad(1.5, [(0, 0)]), InvalidTypeError, "a descriptor must be bytes or a decoded tensor"),
+    ("ring", lambda: run.RingStore(..., [(0, 0)]), InvalidTypeError, "a descriptor must be bytes or a decoded tensor"),
     ("progress", lambda: run.copy(ATOM, X, progress=5), InvalidTypeError, "called with two counts, must be a function"),
     ("prepared", lambda: run.PreparedCopy(16, 0, 3), InvalidTypeError, "device must be a Device, got int 16"),
     ("steps", lambda: list(TRACE.steps(1)), InvalidValueError, "instruction 1; there are 1"),

@@ -26,7 +26,7 @@ from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.gbasis import GBasis
 from cute_py.tma.atom.op import Op, check_shared
 from cute_py.tma.atom.partition import make_tma_copy_tiled, tma_tensor
-from cute_py.tma.atom.tile_atom import TileAtom, TmaPlan, check_fits, check_units, layout_modes
+from cute_py.tma.atom.tile_atom import TileAtom, TmaPlan, check_fits, check_rows, check_units, layout_modes
 from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, list_first_tile
 from cute_py.tma.descriptor.request import TensorMapTiled
 
@@ -114,11 +114,12 @@ class TmaAtom(TileAtom):
         """Where this atom does something else than its layouts say.
 
         Of tiles that fit into no block's shared memory, see `check_fits`; of tiles that hang over a mode where the
-        engine fills no zeros, see `check_filled`; of swizzles that count elements, see `check_units`; of CTAs that get
-        a slice of the tile alone, see `check_shared`.
+        engine fills no zeros, see `check_filled`; of swizzles that count elements, see `check_units`; of swizzled rows
+        that are shorter than their swizzle, see `check_rows`; of CTAs that get a slice of the tile alone, see
+        `check_shared`.
         """
-        units = check_units(self.smem_layout, self.dtype.bits)
-        return [*check_fits(self), *check_filled(self), *units, *check_shared(self.op, self.num_multicast)]
+        units, shared = check_units(self.smem_layout, self.dtype.bits), check_shared(self.op, self.num_multicast)
+        return [*check_fits(self), *check_filled(self), *units, *shared, *check_rows(self)]
 
     def explain(self) -> str:
         """Operands, stages with values, the box and why, instructions, bytes, alignment, and what would be better."""

@@ -13,7 +13,7 @@ make_im2col_tma_copy_desc.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
@@ -41,7 +41,7 @@ from cute_py.tma.atom.make import as_global_tensor, engine_swizzle
 from cute_py.tma.atom.op import Op, as_op, check_op, cta_count, swizzle_row, tensor_map_format
 from cute_py.tma.atom.tile_atom import TileAtom
 from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
-from cute_py.tma.descriptor.request import TensorMapIm2col, as_member
+from cute_py.tma.descriptor.request import OpRow, TensorMapIm2col, as_member
 from cute_py.tma.descriptor.violations import violations
 
 
@@ -279,7 +279,11 @@ def _tma_tensor(sizes: tuple[int, ...], win: Im2colWindow, outer: ScaledBasis, i
 
 @dataclass(frozen=True, repr=False)
 class Im2colAtom(TileAtom):
-    """An im2col copy. The attributes are those of `TmaAtom`; `plan` has the ranges and the window."""
+    """An im2col copy. The attributes are those of `TmaAtom`; `plan` has the ranges and the window.
+
+    `reduction` is what a store of `op` does with the element in global memory (add, min, ...), "" if it overwrites it:
+    CuTe names no operation of im2col reductions, which go through the store's map.
+    """
 
     op: Op
     gtensor: Tensor
@@ -290,6 +294,13 @@ class Im2colAtom(TileAtom):
     swizzle: Swizzle
     dtype: DType
     arch: str = "sm_90a"
+    reduction: str = ""
+
+    @property
+    def instruction(self) -> OpRow:
+        """What the instruction of this copy does."""
+        row = self.op.row
+        return replace(row, direction="reduce", reduction=self.reduction) if self.reduction else row
 
     @cached_property
     def internal_dtype(self) -> DType:

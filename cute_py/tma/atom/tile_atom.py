@@ -388,9 +388,10 @@ class TileAtom:
         return f"<{shortened(str(self))}>"
 
     def check(self) -> list[Diagnostic]:
-        """Where this atom does something else than its layouts say: see `check_fits`, `check_units`, `check_shared`."""
+        """Where this atom does something else than its layouts say: see `check_fits`, `check_units`, `check_rows`,
+        `check_shared`."""
         units = check_units(self.smem_layout, self.dtype.bits)
-        return [*check_fits(self), *units, *check_shared(self.op, self.num_multicast)]
+        return [*check_fits(self), *units, *check_shared(self.op, self.num_multicast), *check_rows(self)]
 
     def why_not(self) -> str | None:
         """The first message of `check`, or None. Deprecated: an earlier form."""
@@ -418,11 +419,24 @@ class TileAtom:
             *[f"  {name:<16} {value}\n  {'':<16} ({why})" for name, value, why in self.gbasis.trace.steps()],
         ]
         lines += [*middle, "", "instructions", *instructions, "", "bytes"]
-        lines += [
-            f"  one instruction delivers {self.bytes_per_instruction} bytes to each CTA that receives it",
-            f"  a CTA's barrier expects {self.transaction_bytes} bytes a tile, {outside} included",
-            f"  the tile in shared memory is aligned to {self.alignment} bytes",
-        ]
+        aligned = f"the tile in shared memory is aligned to {self.alignment} bytes"
+        moved = {
+            "load": (
+                f"one instruction delivers {self.bytes_per_instruction} bytes to each CTA that receives it",
+                f"a CTA's barrier expects {self.transaction_bytes} bytes a tile, {outside} included",
+                aligned,
+            ),
+            "prefetch": (
+                f"one instruction brings {self.bytes_per_instruction} bytes into the L2 cache, {outside} left out",
+                "no barrier, and no tile in shared memory",
+            ),
+        }
+        stored = (
+            f"one instruction reads {self.bytes_per_instruction} bytes of shared memory, {outside} included",
+            "no barrier expects them: stores and reductions complete by bulk group",
+            aligned,
+        )
+        lines += [f"  {line}" for line in moved.get(self.instruction.direction, stored)]
         reason = self.why_not()
         return lines if reason is None else [*lines, "", "where it differs from its layouts", f"  {reason}"]
 
@@ -478,3 +492,25 @@ def check_units(layout: Layout | ComposedLayout | Tensor, bits: int) -> list[Dia
             f"{on_bytes} on bytes is {on_elements} on elements"
         )
     return [Diagnostic("swizzle_units", text=text)]
+
+
+def check_rows(atom: TileAtom) -> list[Diagnostic]:
+    """Rows of a box that the engine places apart, although the shared layout has one behind the other.
+
+    A swizzled row takes the span of its swizzle, 32, 64 or 128 bytes. C++ derives the box from the order of the shared
+    layout alone, and does not look at its length.
+
+    >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((64, 64), (64, Int(1))))
+    >>> tile = ComposedLayout(Swizzle(3, 4, 3), smem_ptr_flag(16), Layout((Int(8), Int(32)), LayoutRight))
+    >>> print(*check_rows(cute.tma.make_tma_atom("SM90_TMA_LOAD", x, tile)))
+    rows of 64 bytes; the engine places them 128 bytes apart with swizzle 128B, the shared layout 64
+
+    Source:
+        measured on NVIDIA H200, driver 580.159.04.
+    """
+    row, swizzle = int(atom.plan.box[0]) * atom.internal_dtype.bits // 8, atom.swizzle_row
+    if row >= swizzle.span or atom.bytes_per_instruction <= row:
+        return []
+    apart = f"the engine places them {swizzle.span} bytes apart with swizzle {swizzle.name}, the shared layout {row}"
+    text = f"rows of {row} bytes; {apart}"
+    return [Diagnostic("swizzled_rows", value=row, unit="bytes", text=text, facts={"shared tile": atom.smem_layout})]

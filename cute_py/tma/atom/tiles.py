@@ -79,6 +79,18 @@ def tile_steps(work: Instructions) -> Layout:
     return layout
 
 
+def as_coordinate(tile_coord: object) -> Tree:
+    """The coordinate of a tile as a tuple, where it is another sequence or an array of rank 1; an index as it is.
+
+    >>> as_coordinate([1, 0]), as_coordinate(3)
+    ((1, 0), 3)
+    """
+    is_sequence = isinstance(tile_coord, Sequence) and not isinstance(tile_coord, (tuple, str, bytes))
+    coord: Any = tile_coord
+    found: Tree = tuple(coord) if is_sequence or getattr(coord, "ndim", 0) == 1 else coord
+    return found
+
+
 def tile_number(work: Instructions, tile_coord: Tree) -> int:
     """The number of a tile, colexicographic, from its number or its coordinate in the tile modes.
 
@@ -86,6 +98,7 @@ def tile_number(work: Instructions, tile_coord: Tree) -> int:
         InvalidValueError: no such tile.
     """
     shape = known(work.tile_shape)
+    tile_coord = as_coordinate(tile_coord)
     if isinstance(tile_coord, tuple):
         check_depth(tile_coord)
         index: Any = Layout(shape)(tile_coord) if _is_tile(tile_coord, shape) else -1

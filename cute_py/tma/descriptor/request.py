@@ -381,6 +381,21 @@ def corners_of(request: TensorMapIm2col | TensorMapIm2colWide) -> tuple[tuple[in
     return (request.pixel_box_lower_corner_width,), (request.pixel_box_upper_corner_width,)
 
 
+W128_PIXELS: Final = 128
+"""Pixels of one im2col::w::128 load, whatever the map has. Source: PTX ISA 9.0, im2col::w::128 mode."""
+
+
+def load_mode_of(request: TensorMap) -> str:
+    """The mode of a load through this map, as PTX writes it; of an im2col-wide map the instruction carries the mode.
+
+    >>> load_mode_of(TensorMapIm2colWide(6, 4096, (64, 16, 8, 2), (128, 2048, 16384), -1, -2, 64, 128, mode=1))
+    'im2col::w::128'
+    """
+    if isinstance(request, TensorMapIm2colWide):
+        return "im2col::w::128" if request.mode == Im2ColWideMode.W128 else "im2col::w"
+    return "tile" if isinstance(request, TensorMapTiled) else "im2col"
+
+
 Direction = Literal["load", "store", "reduce", "prefetch"]
 Mode = Literal["tile", "im2col", "gather4", "scatter4"]
 

@@ -123,12 +123,15 @@ def check_tile(extents: Sequence[int]) -> list[Diagnostic]:
 def check_operands(
     rank: int, coordinates: int, dtypes: tuple[DType, DType], coordinate_type: str = "index"
 ) -> list[Diagnostic]:
-    """Stage 2: as many coordinates as modes, of the memref's index type; one element type in view and tensor."""
+    """Stage 2: as many coordinates as modes, of the memref's index type; one element type in view and tensor. Integers
+    of one width are one type there, which has no sign, and a bool moves as its byte."""
+    view, tensor = dtypes
+    integers = all(dtype.kind in ("int", "uint", "bool") for dtype in dtypes) and view.bits == tensor.bits
     names = " vs ".join(mlir_type(dtype) for dtype in dtypes)
     return broken(
         (coordinates != rank, "coordinates", f"expects {rank} coordinates, but got {coordinates}"),
         (coordinate_type != "index", "coordinate_type", "expects CoordType is same as memref index type"),
-        (dtypes[0] != dtypes[1], "types", f"view elementType not equal with tensor element type: {names}"),
+        (view != tensor and not integers, "types", f"view elementType not equal with tensor element type: {names}"),
     )
 
 

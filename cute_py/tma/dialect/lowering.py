@@ -327,6 +327,8 @@ def _tma_stages(copy: TracedCopy, arch: str, checked: dict[str, tuple[str, ...]]
     if copy.multicast > 1:
         first = f"the boxes are the slice of the first of {copy.multicast} CTAs"
         notes.append(f"{first}; each receives the whole tile")
+    if "::w" in copy.mode:
+        notes.append("the bytes are those without halo pixels; of an im2col-wide load they were not measured")
     host = "descriptor made on the host: a .param slot marked cute_nvgpu.grid_constant, lifted to nvvm.grid_constant"
     device = "descriptor made on the device: the sequence of tensormap.replace with its fences"
     notes.append(device if copy.device else host)

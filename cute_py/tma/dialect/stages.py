@@ -378,19 +378,22 @@ class BoxOperands:
 
 def box_operands(copy: TracedCopy, box: int, suffix: str = "") -> BoxOperands:
     """The operands of box number `box`; `suffix` comes after each coordinate's name."""
-    origins, offset = copy.instruction_origin(box), copy.offsets[box]
-    places = zip(names_of(copy).inner, origins, strict=True)
+    origins, offset, inner = copy.instruction_origin(box), copy.offsets[box], names_of(copy).inner
+    if copy.rows_by_index:  # each row has an index of its own
+        inner = (inner[0], *(f"{names_of(copy).coords[0]}_row{copy.origins[box][0] + row}" for row in range(4)))
+    places = zip(inner, origins, strict=True)
     coords = [f"{name[1:]}{suffix}{f'_{box}' if start else ''}" for name, start in places]
     address = f"smem_{'dst' if copy.direction == 'load' else 'src'}"
     return BoxOperands(box, tuple(coords), origins, f"{address}_{box}" if offset else address, offset)
 
 
 def im2col_offsets(copy: TracedCopy) -> tuple[str, ...]:
-    """The offsets of an im2col load: numbers, or one name for each spatial mode, W first."""
+    """The offsets of an im2col load: numbers, or one name for each spatial mode, W first; of the im2col::w modes the
+    halo and the offset, both along W."""
     if copy.im2col_offsets or copy.direction != "load":
         return tuple(map(str, copy.im2col_offsets))
     count = offset_count({"dim": f"{copy.rank}d", "mode": copy.mode})
-    names = "whd" if copy.mode == "im2col" else ("w", "halo")
+    names = "whd" if copy.mode == "im2col" else ("halo", "w")
     return tuple([f"%off_{name}" for name in names[:count]])
 
 

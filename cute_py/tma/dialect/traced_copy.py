@@ -23,7 +23,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer, expect_items
 from cute_py.dtypes import DType, as_dtype
@@ -31,13 +31,24 @@ from cute_py.errors import CoordinateError, InvalidValueError, TmaBuildError, co
 from cute_py.layout.trees import at, leaves, modes
 from cute_py.ptx.render import traits_modifiers
 from cute_py.tma.atom.atom import TmaAtom
+from cute_py.tma.atom.im2col import Im2colAtom
 from cute_py.tma.atom.op import as_op
+from cute_py.tma.atom.partition import tile_layout
 from cute_py.tma.atom.tile_atom import ExecutableCopy, TileAtom, expect_fits
-from cute_py.tma.atom.tiles import first_tile, tile_number, tile_start, tile_steps
+from cute_py.tma.atom.tiles import as_coordinate, first_tile, tile_number, tile_start, tile_steps
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapSwizzle
 from cute_py.tma.descriptor.limits import SWIZZLE_SPAN
-from cute_py.tma.descriptor.request import HasTraits, OpRow, TensorMap, TensorMapTiled, TmaCopyTraits, request_of
+from cute_py.tma.descriptor.request import (
+    W128_PIXELS,
+    HasTraits,
+    OpRow,
+    TensorMap,
+    TensorMapTiled,
+    TmaCopyTraits,
+    load_mode_of,
+    request_of,
+)
 from cute_py.tma.dialect.diagnostics import DESCRIPTOR_BYTES, check_atom, check_operands, mlir_type, refuse, short_repr
 
 if TYPE_CHECKING:
@@ -232,9 +243,12 @@ class TracedCopy:
 
 
 def box_of(row: OpRow, request: TensorMap) -> tuple[int, ...]:
-    """Extents that one instruction moves, outermost first: the box over the element strides, or pixels x channels."""
+    """Extents that one instruction moves, outermost first: the box over the element strides, or pixels x channels,
+    halo pixels not counted in."""
     if not isinstance(request, TensorMapTiled):
-        return (*(1,) * (request.rank - 2), request.pixels_per_column, request.channels_per_pixel)
+        is_128 = row.direction == "load" and load_mode_of(request) == "im2col::w::128"
+        pixels = W128_PIXELS if is_128 else request.pixels_per_column
+        return (*(1,) * (request.rank - 2), pixels, request.channels_per_pixel)
     pairs = zip(request.box_dim, request.element_strides, strict=True)
     box = tuple([-(-extent // stride) for extent, stride in pairs])[::-1]
     return (4, box[-1]) if row.mode in _ROWS_BY_INDEX else box
@@ -261,6 +275,32 @@ def _placed(atom: TmaAtom, box: tuple[int, ...]) -> tuple[tuple[int, ...], Place
     mine = len(starts) // atom.num_multicast
     tile = tuple([max(along) + extent for along, extent in zip(zip(*starts, strict=True), box, strict=True)])
     return tile, tuple(starts[:mine]), tuple(offsets[:mine].tolist())
+
+
+def _placed_patches(atom: Im2colAtom, box: tuple[int, ...]) -> tuple[tuple[int, ...], Places, tuple[int, ...]]:
+    """Tile, origins and offsets of an im2col atom, as `_placed`; the boxes of a CTA differ in their channels alone.
+
+    Raises:
+        TmaBuildError: a box that begins at another pixel than the tile. Its coordinates are no sum: they follow the
+            bounding box, and are known of a tile whose first pixel is.
+    """
+    slots, v_map = tile_layout(atom.tile, atom.num_val_src), atom.gbasis.trace.cta_v_map
+    ctas, shape = atom.num_multicast, cast("tuple[Tree, ...]", atom.gtensor.shape)
+    channel_mode = int(type(shape[0]) is tuple)
+    firsts = [
+        int(slots((cta * (atom.num_val_src // ctas), i))) for cta in range(ctas) for i in range(atom.instructions)
+    ]
+    walked: list[Any] = [v_map(first) for first in firsts]
+    starts = [[int(c) for c in coord.as_tuple()] + [0] for coord in walked]
+    channels, pixels = ([start[mode] for start in starts] for mode in (channel_mode, 1 - channel_mode))
+    mine = range(atom.instructions)
+    if pixel := next((pixels[i] for i in mine if pixels[i]), 0):
+        text = f"a box of an im2col tile begins at its pixel {pixel}, whose coordinates depend on the tile's"
+        hint = "the .ptx() of a tma_load or tma_store has those of its tile"
+        raise TmaBuildError(text, {"box": f"{box[-2]} pixels of {box[-1]} channels"}, hint)
+    offsets = tuple([int(atom.tile(firsts[i])) * atom.dtype.bits // 8 for i in mine])
+    origins = tuple([(*(0,) * (len(box) - 1), channels[i]) for i in mine])
+    return (*box[:-2], max(pixels) + box[-2], max(channels) + box[-1]), origins, offsets
 
 
 Copyable: TypeAlias = TileAtom | ExecutableCopy | TmaCopyTraits | HasTraits | TensorMap
@@ -376,18 +416,21 @@ def trace_copy(
         mem_semantic: one of `MEM_SEMANTICS`. in_bounds: by mode of the tile; by default what the tensor says.
     Raises:
         TmaBuildError: not an atom, a prefetch, numbers that contradict each other, a box of another rank than the
-            atom's ('tmaBoxDim and atomBoxDim length mismatch'), or parts of a multicast below 128 bytes.
+            atom's ('tmaBoxDim and atomBoxDim length mismatch'), parts of a multicast below 128 bytes, or an im2col tile
+            of several boxes of pixels.
         TmaLimitError: its tile fits into no block's shared memory.
         CoordinateError: a wrong number of coordinates. InvalidValueError: no such tile.
     """
     if isinstance(atom, TracedCopy):
         return atom
-    tile_coord = tuple(tile_coord) if isinstance(tile_coord, list) else tile_coord
+    tile_coord = None if tile_coord is None else as_coordinate(tile_coord)
     bound: Any = getattr(atom, "exec_atom", atom)
     given: Any = atom.atom if isinstance(atom, ExecutableCopy) else getattr(atom, "traits", atom)
     if isinstance(given, TileAtom):
         expect_fits(given)
     request, row = _request_and_row(given)
+    if hasattr(bound, "traits"):  # of a store along W the reference pages' operation has the wide map
+        request = request_of(bound)
     box_rank = getattr(getattr(given, "plan", None), "rank", request.rank)
     dtype, box = _element(given, request), box_of(row, request)
     per_box = math.prod(box) * dtype.bits // 8
@@ -399,8 +442,10 @@ def trace_copy(
     if total % max(per_box, 1):
         facts = {"box": f"{per_box} bytes, {' x '.join(map(str, box))}"}
         raise TmaBuildError(f"transaction bytes = {total}; must be a multiple of one box", facts)
-    if isinstance(given, TmaAtom) and row.mode == "tile":
+    if isinstance(given, TmaAtom):
         tile, origins, offsets = _placed(given, box)
+    elif isinstance(given, Im2colAtom):
+        tile, origins, offsets = _placed_patches(given, box)
     else:  # each CTA of a multicast issues its slice, and receives the slices of all
         tile = (*box[:-1], box[-1] * max(1, total // per_box // multicast))
         origins = laid(tile, box)
@@ -441,9 +486,9 @@ def _request_and_row(given: Any) -> tuple[TensorMap, OpRow]:
         if missing:
             raise TmaBuildError(f"not an atom: no attribute {', '.join(missing)}", {"got": type(given).__name__})
         op = as_op(str(getattr(given.op, "name", given.op)))
-        if op.row.direction == "prefetch":
+        row = getattr(given, "instruction", op.row)
+        if row.direction == "prefetch":
             raise TmaBuildError(f"{op} has no tile in shared memory: it is one instruction, ptx('prefetch', ...)")
-        row = op.row
     request = request_of(given)
     if request.swizzle not in list(TensorMapSwizzle):
         known = ", ".join([str(int(swizzle)) for swizzle in TensorMapSwizzle])

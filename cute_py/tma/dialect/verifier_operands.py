@@ -12,7 +12,7 @@ static global shapes.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -337,7 +337,8 @@ class PartitionOperands:
                         corners |= {f"{name}_corner_whd": corner, f"{name}_padding_whd": corner}
                     corners["stride_whd"] = self.descriptor.element_strides[1:-1]
                 shared = (tiler, self.multicast)
-                return make_im2col_tma_copy(self.operation, tensor, smem, *shared, arch=arch, check=False, **corners)
+                made = make_im2col_tma_copy(self.operation, tensor, smem, *shared, arch=arch, check=False, **corners)
+                return made if self.reduce_kind is None else replace(made, reduction=self.reduce_kind.ptx)
             movable = self.dtype.name if movable_format(self.dtype) is None else movable_type(self.dtype)
             return make_tma_atom(
                 *(self.operation, tensor, smem, tiler, self.multicast, movable, arch),

@@ -254,15 +254,24 @@ def geometry(descriptor: Descriptor, mode: str | None = None) -> Geometry:
     """
     if mode is not None:
         expect(mode, str, "mode")
-    if not isinstance(descriptor, (bytes, TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)):
-        what = f"a descriptor must be bytes or a decoded tensor map, not {type(descriptor).__name__}"
-        if getattr(descriptor, "ndim", 1) == 0:  # a number of numpy is a buffer too
-            raise InvalidTypeError(what)
-        try:
-            descriptor = memoryview(descriptor).tobytes()  # type: ignore[arg-type]  # typed as buffers from 3.12 on
-        except TypeError:
-            raise InvalidTypeError(what) from None
-    return _geometry(descriptor, mode)
+    return _geometry(bytes_or_map(descriptor), mode)
+
+
+def bytes_or_map(descriptor: Descriptor) -> bytes | TensorMap:
+    """A descriptor, a buffer as its bytes.
+
+    Raises:
+        InvalidTypeError: neither bytes nor a request.
+    """
+    if isinstance(descriptor, (bytes, TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)):
+        return descriptor
+    what = f"a descriptor must be bytes or a decoded tensor map, not {type(descriptor).__name__}"
+    if getattr(descriptor, "ndim", 1) == 0:  # a number of numpy is a buffer too
+        raise InvalidTypeError(what)
+    try:
+        return memoryview(descriptor).tobytes()  # type: ignore[arg-type]  # typed as buffers from 3.12 on
+    except TypeError:
+        raise InvalidTypeError(what) from None
 
 
 @functools.lru_cache(maxsize=256)

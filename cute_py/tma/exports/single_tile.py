@@ -36,6 +36,7 @@ def shared_bytes(atom: Copyable | TracedCopy) -> int:
 
 def _expect_alone(copy: TracedCopy, what: str) -> None:
     """Refuse a copy that one CTA can't make by itself: multicast or a cache hint, which need a cluster or a policy.
+    Refuse one of more rows than the four that its parameters name.
 
     Raises:
         EmissionError: it is one.
@@ -43,6 +44,8 @@ def _expect_alone(copy: TracedCopy, what: str) -> None:
     if copy.multicast > 1 or copy.cache_hint:
         text = f"a single-tile {what} has no cluster and no policy"
         raise EmissionError(f"{text}: multicast and cache hints are not in it")
+    if copy.rows_by_index and copy.tile[0] > 4:
+        raise EmissionError(f"a single-tile {what} of {copy.tile[0]} rows by index; must be 4")
 
 
 def single_tile_ptx(atom: Copyable | TracedCopy, arch: str = "sm_90a", version: Version = NEWEST_VERSION) -> str:

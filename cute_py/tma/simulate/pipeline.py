@@ -26,7 +26,7 @@ from cute_py.argument_checks import (
 )
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, counted, given
 from cute_py.tma.emulator.emulator import Emulator
-from cute_py.tma.emulator.geometry import Descriptor, row_image
+from cute_py.tma.emulator.geometry import Descriptor, bytes_or_map, row_image
 from cute_py.tma.emulator.mbarrier import MAX_COUNT, Mbarrier
 from cute_py.tma.emulator.memory import SHARED_LIMIT, Bytes, GlobalMemory, SharedMemory
 from cute_py.tma.emulator.operands import require_box
@@ -43,7 +43,12 @@ EMPTY, LOADING, FULL, CONSUMING, STORING = ".", "L", "F", "C", "S"
 
 @dataclass(frozen=True, slots=True)
 class RingLoad:
-    """One operand that every iteration loads: its descriptor, its coordinates by iteration, its place in the stage."""
+    """One operand that every iteration loads: its descriptor, its coordinates by iteration, its place in the stage.
+
+    Raises:
+        InvalidTypeError: a descriptor that is neither bytes nor a decoded tensor map, or coordinates that are no rows
+            of integers. InvalidValueError: a place beyond shared memory.
+    """
 
     descriptor: Descriptor
     coords: Sequence[Sequence[int]]
@@ -57,7 +62,7 @@ class RingLoad:
 
 @dataclass(frozen=True, slots=True)
 class RingStore:
-    """What every iteration stores from its stage."""
+    """What every iteration stores from its stage. Errors as `RingLoad`."""
 
     descriptor: Descriptor
     coords: Sequence[Sequence[int]]
@@ -68,6 +73,7 @@ class RingStore:
 
 
 def _require_rows(copy: RingLoad | RingStore, what: str) -> None:
+    bytes_or_map(copy.descriptor)  # refused here if it is neither
     rows = expect_integer_array(copy.coords, f"coords of {what}")
     if rows.ndim != 2 and (rows.size or not rows.ndim):
         got = given(copy.coords)

@@ -176,6 +176,7 @@ def test_im2col_stores_and_reductions(mode: str) -> None:
     store = non_exec_tiled_tma_store(tensor, PATCHES.smem, TILE, store_mode=mode)
     assert (store.rank, store.request.KIND) == (4, "im2col" if mode == "IM2COL" else "im2col_wide")
     operation = tma_store(make_exec_tma(store, Mbarrier(1)), SHARED, (0, 0, 0, 1))
+    assert cute.tma.lower(store).copy.request == cute.tma.lower(operation).copy.request == store.request
     assert ".4d.global.shared::cta.im2col_no_offs.bulk_group" in operation.ptx()
     tile = numpy.arange(128 * 64, dtype=numpy.uint16)
     memory = array.view(numpy.uint8).reshape(-1)
@@ -190,7 +191,13 @@ def test_an_im2col_reduction() -> None:
     descriptor = build_tma_descriptor_im2col(tensor, (0, 0), (0, 0), 64, 128, store_mode="IM2COL")
     atom = non_exec_tiled_tma_reduce(descriptor, PATCHES.smem, TILE, kind="ADD")
     operation = tma_reduce(make_exec_tma(atom, Mbarrier(1)), cute.make_smem_ptr(0, "uint32"), (0, 0, 0, 0))
-    assert "cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.im2col_no_offs.bulk_group" in operation.ptx()
+    written = "cp.reduce.async.bulk.tensor.4d.global.shared::cta.add.im2col_no_offs.bulk_group"
+    assert written in operation.ptx()
+    for what in (operation, atom, atom.traits):  # a reduction everywhere, although its operation is CuTe's store
+        trace = cute.tma.lower(what)
+        assert written in cute.tma.ptx(what) and written in trace.ptx and trace.diagnostics == ()
+        assert "s2g" not in trace.stage("4").text and "tensor.reduce.add.im2col.4d" in trace.stage("4").text
+        assert "nv_tileas.async.tiled_tma_reduce" in trace.stage("3").text and "red_kind = add" in trace.stage("3").text
     tile = numpy.full(128 * 64, 2, numpy.uint32)
     memory = array.view(numpy.uint8).reshape(-1)
     operation.run(Emulator(), memory, tile.view(numpy.uint8), gmem_base=array.ctypes.data)
@@ -229,6 +236,13 @@ def test_everything_of_a_copy_is_taken_where_an_atom_is() -> None:
     assert "4d.shared::cluster.global.im2col" in cute.tma.ptx(image)
     with pytest.raises(InvalidTypeError, match="expected a TMA atom"):
         cute.tma.ptx(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", ["int16", "bool", "uint64", "float8_e5m2"])
+def test_a_trace_of_what_moves_as_unsigned_integers_has_no_diagnostic(dtype: str) -> None:
+    tile = Layout(ints(16, 64), LayoutRight)
+    made = non_exec_tiled_tma_load(gmem((64, 256), dtype=dtype), tile, (16, 64))
+    assert cute.tma.lower(made).diagnostics == ()
 
 
 def test_what_is_emitted_follows_the_mode() -> None:

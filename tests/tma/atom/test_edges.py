@@ -29,6 +29,21 @@ def test_counts_of_an_explanation() -> None:
     assert "instructions a tile" not in one
 
 
+def test_bytes_of_an_explanation_are_those_of_its_direction() -> None:
+    """A barrier counts the bytes of loads alone."""
+    expected = {
+        "SM90_TMA_LOAD": "a CTA's barrier expects 4096 bytes a tile",
+        "SM90_TMA_STORE": "complete by bulk group",
+        "SM90_TMA_REDUCE_ADD": "complete by bulk group",
+        "SM90_TMA_PREFETCH": "brings 4096 bytes into the L2 cache",
+    }
+    for op, text in expected.items():
+        explained = atom("(_32,_64):(_64,_1)", op=op).explain()
+        assert text in explained
+        assert ("CTA's barrier expects" in explained) == (op == "SM90_TMA_LOAD")
+        assert ("in shared memory is aligned" in explained) == (op != "SM90_TMA_PREFETCH")
+
+
 def test_what_would_help() -> None:
     """Rows of 128 bytes without a swizzle, of a tile of more than one mode; rows below 64 bytes."""
     assert "no swizzle: 8 rows" in atom("(_32,_64):(_64,_1)").explain()
@@ -68,3 +83,26 @@ def test_choices_of_a_tile_with_stages(major: str) -> None:
     for one, single in zip(staged, plain, strict=True):
         table = cute.offsets(one.layout)
         assert all((table[:, :, i] == cute.offsets(single.layout) + 2048 * i).all() for i in range(3))
+
+
+# A row of 2-byte columns is at most the span of its swizzle.
+SPANNED = [(columns, swizzle) for columns in (8, 16, 32, 64) for swizzle in range(4) if columns <= 8 << (swizzle or 3)]
+
+
+@pytest.mark.parametrize(("columns", "swizzle"), SPANNED)
+@pytest.mark.parametrize("rows", [1, 8])
+def test_swizzled_rows_shorter_than_their_swizzle_are_placed_apart(rows: int, columns: int, swizzle: int) -> None:
+    """What the engine leaves in shared memory is what the layout says, or the atom says why it is not."""
+    x = np.arange(64 * 128, dtype=np.uint16).reshape(64, 128)
+    made = atom(f"Sw<{swizzle},4,3> o smem_ptr[16b](unset) o (_{rows},_{columns}):(_{columns},_1)", x)
+    smem = cute.tma.execute(made, x, 0).smem.view(np.uint16)
+    places = cute.offsets(made.smem_layout)
+    agrees = bool((smem[np.minimum(places, len(smem) - 1)] == x[:rows, :columns]).all())
+    assert agrees == (made.why_not() is None)
+    if not agrees:
+        span = 16 << swizzle
+        assert made.why_not() == (
+            f"rows of {2 * columns} bytes; the engine places them {span} bytes apart with swizzle {span}B, the shared "
+            f"layout {2 * columns}"
+        )
+        assert f"places them {span} bytes apart" in made.explain()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import math
+import re
 import shutil
 from types import SimpleNamespace
 from typing import Any
@@ -14,16 +15,19 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import cute_py as cute
+from cute_py import Int, Layout
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CoordinateError, CuteError, EmissionError, InvalidValueError, TmaBuildError
 from cute_py.ptx.check import examine
 from cute_py.ptx.module import assemble_module, find_ptxas
 from cute_py.tma.descriptor.formats import TensorMapSwizzle
-from cute_py.tma.descriptor.request import TensorMapTiled
+from cute_py.tma.descriptor.request import TensorMapIm2colWide, TensorMapTiled
 from cute_py.tma.descriptor.violations import violations
 from cute_py.tma.dialect.lowering import SASS_OPCODES, lower, module_of
 from cute_py.tma.dialect.stages import GENERATIONS, INNER_FIRST, OUTER_FIRST
 from cute_py.tma.dialect.traced_copy import laid, trace_copy
+from cute_py.tma.emulator.geometry import geometry
+from cute_py.tma.exports.single_tile import single_tile_ptx
 from tests.tma.lower.atoms import tile_atom, window_operation, window_store
 
 EXAMPLE = tile_atom("load", (128, 128), "bf16", swizzle=3, sizes=(1024, 1024))
@@ -86,6 +90,55 @@ def test_im2col_offsets_lead_in_stage_4_and_trail_in_ptx() -> None:
     assert call.startswith("i16 1, ; im2col offset[0]\ni16 2, ; im2col offset[1]\nptr addrspace(3)")
     assert "[%rd_mbar], // completion barrier address\n{1, 2}; // im2col offsets" in trace.ptx
     assert "tx_count = 8192" in trace.stage("3").text
+
+
+@pytest.mark.parametrize(("mode", "words", "pixels"), [(0, "w", 64), (1, "w::128", 128)])
+def test_a_load_along_w_has_its_mode_and_two_offsets(mode: int, words: str, pixels: int) -> None:
+    """The mode is in the instruction alone: a wide map leaves no bit. Halo first, as the emulator takes them."""
+    wide = TensorMapIm2colWide(6, 4096, (64, 16, 8, 2), (128, 2048, 16384), 0, 0, 64, 64, swizzle=3, mode=mode)
+    trace = lower(wide, arch="sm_100a")
+    assert f".im2col::{words}.mbarrier::complete_tx::bytes\n" in trace.ptx and "{%h_off_halo, %h_off_w};" in trace.ptx
+    assert trace.copy.box == (1, 1, pixels, 64) and f", {pixels * 128};" in trace.ptx
+    assert f"global.im2col.{words.replace('::', '.')}.4d(\ni16 %off_halo" in trace.stage("4").text
+    assert geometry(wide, f"im2col::{words}").transaction_bytes == trace.copy.transaction_bytes
+    assert any("halo pixels" in note for note in trace.stage("3").notes)
+    with pytest.raises(EmissionError, match="sm_100"):
+        lower(wide)
+
+
+@pytest.mark.parametrize("op", ["SM100_TMA_LOAD_2D_GATHER4", "SM100_TMA_STORE_2D_SCATTER4"])
+def test_each_row_of_a_gather_has_an_index_of_its_own(op: str) -> None:
+    x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), Layout((512, 256), (256, Int(1))))
+    tile = Layout(cute.static((8, (64, 2))), cute.static((64, (1, 512))))
+    trace = lower(cute.tma.make_tma_copy(op, x, tile), arch="sm_100a")
+    assert trace.copy.tile == (8, 128) and trace.copy.offsets == (0, 512, 1024, 1536)
+    rows = [", ".join(f"%r_bm_row{row}" for row in range(first, first + 4)) for first in (0, 4)]
+    coords = re.findall(r"\{(%r_bk[^}]*)\}", trace.ptx)
+    columns = ("%r_bk", "%r_bk", "%r_bk_2", "%r_bk_3")
+    assert coords == [f"{column}, {index}" for column, index in zip(columns, rows * 2, strict=True)]
+    assert trace.ptx.count("add.s32 %r_bk_") == 2 and trace.ptx.count("add.s64 %rd_smem") == 3
+    with pytest.raises(EmissionError, match="a single-tile module of 8 rows by index; must be 4"):
+        single_tile_ptx(trace.copy, "sm_100a")
+
+
+def test_the_boxes_of_an_im2col_tile_are_those_of_its_atom() -> None:
+    """Boxes of channels lie where the shared layout has them; those of pixels have no sum for a coordinate."""
+    images = Layout(((16, 16, 2), 128), ((128, 2048, 32768), Int(1)))
+    x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), images)
+
+    def made(shape: Any, stride: Any, tile: tuple[int, int], ctas: int = 1) -> Any:
+        layout, op = Layout(cute.static(shape), cute.static(stride)), "SM90_TMA_LOAD_IM2COL"
+        return cute.tma.make_im2col_tma_copy(op + "_MULTICAST" * (ctas > 1), x, layout, cute.static(tile), ctas)
+
+    trace = lower(made((64, (32, 2)), (32, (1, 4096)), (64, 64)))
+    assert (trace.copy.tile, trace.copy.offsets) == ((1, 1, 64, 64), (0, 8192))
+    assert trace.copy.origins == ((0, 0, 0, 0), (0, 0, 0, 32))
+    shared = lower(made((64, (32, 2)), (32, (1, 4096)), (64, 64), 4)).copy
+    assert (shared.tile, shared.box, shared.num_boxes) == ((1, 1, 64, 64), (1, 1, 16, 32), 2)
+    assert shared.transaction_bytes == 64 * 64 * 2  # what every CTA receives
+    assert lower(made(((64, 2), 32), ((32, 2048), 1), (128, 32))).copy.box == (1, 1, 128, 32)
+    with pytest.raises(TmaBuildError, match="begins at its pixel 64, whose coordinates depend on the tile's"):
+        lower(made(((64, 2), 32), ((32, 4096), 1), (128, 32)))
 
 
 def test_multicast_counts_per_receiving_cta() -> None:

@@ -11,7 +11,15 @@ import pytest
 
 import cute_py as cute
 from cute_py import Int, Layout
-from cute_py.errors import CoordinateError, DeviceError, InvalidValueError, MissingPackageError, TmaBuildError
+from cute_py.draw.shared_memory import draw_smem
+from cute_py.errors import (
+    CoordinateError,
+    DeviceError,
+    InvalidTypeError,
+    InvalidValueError,
+    MissingPackageError,
+    TmaBuildError,
+)
 from cute_py.ptx import module
 from cute_py.ptx.module import assemble_module, find_ptxas
 from cute_py.tma.atom.make import make_tma_copy
@@ -230,6 +238,17 @@ def test_a_tile_means_what_it_means_to_execute(name: str) -> None:
             if all(c < n for c, n in zip(start, request.global_dim, strict=True)):
                 first = cute.tma.execute(real, x, tile).smem[:2].view(np.uint16)[0]
                 assert int(first) == sum(c * s for c, s in zip(start, steps, strict=True)) % 2**16
+
+
+@pytest.mark.parametrize("coord", [[1, 2], np.array([1, 2]), range(1, 3)], ids=["list", "array", "range"])
+def test_a_coordinate_is_any_sequence_of_integers(coord: Any) -> None:
+    assert lower(COLUMNS, coord).element_coords == lower(COLUMNS, (1, 2)).element_coords
+    x = np.arange(64 * 64, dtype=np.uint16).reshape(64, 64)
+    made = make_tma_copy("SM90_TMA_LOAD", x, row_major(16, 16))
+    assert (cute.tma.execute(made, x, coord).smem == cute.tma.execute(made, x, (1, 2)).smem).all()
+    assert str(draw_smem(made, coord)) == str(draw_smem(made, (1, 2)))
+    with pytest.raises(InvalidTypeError, match="must be an integer"):
+        cute.tma.execute(made, x, "12")
 
 
 def test_no_such_tile() -> None:
