@@ -93,7 +93,7 @@ def tile_trace(atom: TmaAtom, tile_coord: Tree = 0) -> Trace:
     return Trace(tensor_map, coords, work.smem_offsets, logical=logical)
 
 
-def tuple_text(numbers: Sequence[object]) -> str:
+def tuple_text(numbers: Sequence[Tree]) -> str:
     """A coordinate without blanks.
 
     >>> tuple_text((8, 9))

@@ -484,7 +484,8 @@ def apply_to_inner(
     """Apply `operation(layout, *args)` to the layout that has the domain of `thing`, and rebuild the rest."""
     other: Any = thing
     if not hasattr(other, "with_domain"):
-        raise wrong_type(f"{operation.__name__} takes a layout or a tensor", thing)
+        hint = "shapes and strides are tuples" if type(thing) is list else None
+        raise wrong_type(f"{operation.__name__} takes a layout or a tensor", thing, hint=hint)
     options = {"strict": True} if strict else {}
     return other.with_domain(operation(other.domain, *args, **options))  # type: ignore[no-any-return]
 

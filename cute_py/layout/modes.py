@@ -6,7 +6,9 @@ They change the profile and never the numbers. All take layouts, composed layout
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
+from cute_py.argument_checks import is_integer
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.arguments import IntTuple, Shape, Tree
 from cute_py.layout.layout import Layout, apply_to_inner, assumed, of_public, of_shapes, regrouped
@@ -17,22 +19,19 @@ MAX_RANK = 1 << 16
 """More modes than this are refused: far above any layout, below what fills memory."""
 
 
-def _on_trees(f: Callable[[Tree], Tree], thing: Layout | Shape) -> Layout | IntTuple:
-    """Apply f to shape and stride of a layout alike, or to a bare tuple."""
+def _on_trees(name: str, f: Callable[[Tree], Tree], thing: Layout | Shape) -> Layout | IntTuple:
+    """What the function of this name does: f of shape and stride of a layout alike, or of a bare tuple."""
     check_depth(thing)
     if type(thing) is Layout:
         return regrouped(thing, f)
     if isinstance(thing, (tuple, int)):
         return f(thing)  # type: ignore[return-value]
-    return apply_to_inner(_on_inner_trees(f), thing)
 
-
-def _on_inner_trees(f: Callable[[Tree], Tree]) -> Callable[[Layout], Layout | IntTuple]:
     def operation(layout: Layout) -> Layout | IntTuple:
-        return _on_trees(f, layout)
+        return _on_trees(name, f, layout)
 
-    operation.__name__ = f.__name__.strip("_")
-    return operation
+    operation.__name__ = name
+    return apply_to_inner(operation, thing)
 
 
 @of_shapes
@@ -42,7 +41,7 @@ def group_modes(thing: Layout | Shape, begin: int, end: int = -1) -> Layout | In
     >>> print(group_modes(Layout((Int(2), Int(3), Int(4))), 0, 2))
     ((_2,_3),_4):((_1,_2),_6)
     """
-    return _on_trees(lambda tree: _grouped(modes(tree), begin, end), thing)
+    return _on_trees("group_modes", lambda tree: _grouped(modes(tree), begin, end), thing)
 
 
 def _grouped(parts: tuple[Tree, ...], begin: int, end: int) -> tuple[Tree, ...]:
@@ -64,7 +63,7 @@ def flatten(thing: Layout | Shape) -> Layout | IntTuple:
     >>> flatten(((1, 2), 3))
     (1, 2, 3)
     """
-    return _on_trees(lambda tree: tuple(leaves(tree)) if type(tree) is tuple else tree, thing)
+    return _on_trees("flatten", lambda tree: tuple(leaves(tree)) if type(tree) is tuple else tree, thing)
 
 
 @of_shapes
@@ -75,7 +74,7 @@ def unflatten(thing: Layout | Shape, profile: Shape) -> Layout | IntTuple:
     ((1, 2), 3)
     """
     check_depth(profile)
-    return _on_trees(lambda tree: unflatten_leaves(modes(tree), profile), thing)  # type: ignore[arg-type]
+    return _on_trees("unflatten", lambda tree: unflatten_leaves(modes(tree), profile), thing)  # type: ignore[arg-type]
 
 
 @of_shapes
@@ -98,7 +97,7 @@ def take(thing: Layout | Shape, begin: int, end: int) -> Layout | IntTuple:
             )
         return modes(tree)[begin:end]
 
-    return _on_trees(pick, thing)
+    return _on_trees("take", pick, thing)
 
 
 @of_shapes
@@ -108,17 +107,18 @@ def select(thing: Layout | Shape, *indices: int | Sequence[int]) -> Layout | Int
     >>> print(select(Layout((Int(2), Int(3), Int(4))), 2, 0))
     (_4,_2):(_6,_1)
     """
+    wanted: Sequence[Any] = indices
     if len(indices) == 1 and isinstance(indices[0], (list, tuple)):
-        indices = tuple(indices[0])
+        wanted = indices[0]
 
     def pick(tree: Tree) -> Tree:
         parts = modes(tree)
-        for i in indices:
-            if not isinstance(i, int) or not -len(parts) <= i < len(parts):
+        for i in wanted:
+            if not (isinstance(i, int) or is_integer(i)) or not -len(parts) <= i < len(parts):
                 raise CoordinateError(f"no mode {given(i)}", {"rank": len(parts)})
-        return tuple([parts[i] for i in indices])  # type: ignore[index]
+        return tuple([parts[i] for i in wanted])
 
-    return _on_trees(pick, thing)
+    return _on_trees("select", pick, thing)
 
 
 def _padded(tree: Tree, x: Tree, up_to_rank: int | None, front: bool) -> Tree:

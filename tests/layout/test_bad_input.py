@@ -77,6 +77,7 @@ REFUSED: list[Refusal] = [
     ("steps of nothing", lambda: cute.steps(cute.complement), InvalidTypeError, "complement needs operands"),
     ("type of offsets", lambda: cute.offsets(L, None, "4:1"), InvalidTypeError, "must be an integer type"),
     ("type of offsets, an old alias", lambda: cute.offsets(L, None, b"a"), InvalidTypeError, "must be an integer type"),
+    ("a list of modes", lambda: cute.flatten([3, 8]), InvalidTypeError, "flatten takes a layout or a tensor, got list"),
     ("ragged", lambda: cute.offsets(Layout(8), [[1], [2, 3]]), InvalidTypeError, "coordinates are integers"),
     ("ragged offsets", lambda: cute.coordinates(L, [[1], [2, 3]]), InvalidTypeError, "offsets are integers"),
     ("a callable", lambda: cute.offsets(int, (1,)), InvalidTypeError, "offsets takes a layout or a tensor"),

@@ -79,7 +79,7 @@ def tile_steps(work: Instructions) -> Layout:
     return layout
 
 
-def as_coordinate(tile_coord: object) -> Tree:
+def as_coordinate(tile_coord: Tree | Sequence[int]) -> Tree:
     """The coordinate of a tile as a tuple, where it is another sequence or an array of rank 1; an index as it is.
 
     >>> as_coordinate([1, 0]), as_coordinate(3)

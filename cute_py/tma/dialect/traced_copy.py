@@ -23,7 +23,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer, expect_items
 from cute_py.dtypes import DType, as_dtype
@@ -285,7 +285,7 @@ def _placed_patches(atom: Im2colAtom, box: tuple[int, ...]) -> tuple[tuple[int, 
             bounding box, and are known of a tile whose first pixel is.
     """
     slots, v_map = tile_layout(atom.tile, atom.num_val_src), atom.gbasis.trace.cta_v_map
-    ctas, shape = atom.num_multicast, cast("tuple[Tree, ...]", atom.gtensor.shape)
+    ctas, shape = atom.num_multicast, modes(atom.gtensor.shape)
     channel_mode = int(type(shape[0]) is tuple)
     firsts = [
         int(slots((cta * (atom.num_val_src // ctas), i))) for cta in range(ctas) for i in range(atom.instructions)
