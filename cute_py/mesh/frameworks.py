@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cute_py.argument_checks import expect, expect_having, expect_integers, expect_items
+from cute_py.argument_checks import expect, expect_having, expect_integers, expect_items, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.mesh.placements import Partial, Placement, Replicate, Shard, StridedShard
 from cute_py.mesh.sharded_layout import Local, ShardedLayout, distribute
@@ -34,9 +34,7 @@ def from_partition_spec(
     for name in names:
         expect(name, str, "an axis of the mesh")
     entries = expect_items(spec, "spec")
-    mesh = expect_integers(
-        (mesh_shape,) if isinstance(mesh_shape, int) else mesh_shape, "mesh_shape", 1, count=len(names)
-    )
+    mesh = expect_integers((mesh_shape,) if is_integer(mesh_shape) else mesh_shape, "mesh_shape", 1, count=len(names))
     of_dimension: list[list[int]] = []
     used: set[str] = set()
     for i, entry in enumerate(entries):

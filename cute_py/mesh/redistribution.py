@@ -91,8 +91,6 @@ class Redistribution:
         0 -> 1: 6 elements, 1:1 o 3 o (3,2):(1,6) to (3,2):(1,3)
         1 -> 1: 6 elements, 1:1 o 3 o (3,2):(1,6) to 1:1 o 6 o (3,2):(1,3)
         """
-        if device is not None:
-            expect_integer(device, "device", 0, self.destination.devices - 1)
         return itertools.chain.from_iterable(self.groups(device))
 
     def groups(self, device: int | None = None, source: int | None = None) -> Iterator[list[Transfer]]:
@@ -101,8 +99,11 @@ class Redistribution:
         Args:
             source: a device; only the groups that it has a part in.
         """
-        for one in range(self.destination.devices) if device is None else (device,):
-            yield from self._to(one, source)
+        last = self.destination.devices - 1
+        to = range(last + 1) if device is None else (expect_integer(device, "device", 0, last),)
+        if source is not None:
+            source = expect_integer(source, "source", 0, self.source.devices - 1)
+        return (group for one in to for group in self._to(one, source))
 
     def digest(self) -> str:
         """A text that is the same for the same redistribution, in every process."""

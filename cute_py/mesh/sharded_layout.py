@@ -79,6 +79,7 @@ class ShardedLayout:
         self.replicas = Layout(1, 0) if replicas is None else expect(replicas, Layout, "replicas")
         self._dimensions = tuple([_dimension_of(layout[i]) for i in range(rank(layout))])
         self._local: Local | None = None
+        self._made = functools.partial(ShardedLayout, layout, self.mesh_shape, self.replicas)
         self.shape = tuple([dimension.size for dimension in self._dimensions])
         devices = sorted(self._boxes)
         if devices[0] < 0 or devices[-1] >= self.devices:
@@ -153,10 +154,16 @@ class ShardedLayout:
     def holders(self, coordinate: Sequence[int]) -> tuple[int, ...]:
         """The devices that hold the element at a coordinate.
 
+        Raises:
+            InvalidValueError: the tensor has no such element.
+
         >>> distribute((8, 4), (2, 2), [Shard(0), Replicate()]).holders((5, 0))
         (2, 3)
         """
         wanted = expect_integers(coordinate, "the coordinate", 0, count=len(self.shape))
+        for i, (index, extent) in enumerate(zip(wanted, self.shape, strict=True)):
+            if index >= extent:
+                raise InvalidValueError(f"the coordinate[{i}] = {index}; must be below {extent}", {"shape": self.shape})
         parts = [
             [dimension.devices[part] for part in range(len(dimension.devices)) if dimension.runs(part).holds(index)]
             for dimension, index in zip(self._dimensions, wanted, strict=True)
@@ -214,6 +221,9 @@ class ShardedLayout:
 
     def __repr__(self) -> str:
         return f"<ShardedLayout {self}>"[:300]
+
+    def __reduce__(self) -> tuple[Callable[[], ShardedLayout], tuple[()]]:
+        return self._made, ()  # the parts are functions inside a function, which have no name to be found by
 
     # ---- what a redistribution reads
 
@@ -333,6 +343,9 @@ def distribute(
     others = [(n, s) for n, s, p in zip(mesh, strides, each, strict=True) if isinstance(p, Replicate)]
     made.replicas = Layout(tuple([n for n, _ in others]), tuple([s for _, s in others])) if others else Layout(1, 0)
     made._given, made._steps = None, steps
+    made._made = functools.partial(
+        distribute, extents, mesh, each, order=order, uneven=uneven, local=local, first=tuple(sequence)
+    )
     return made
 
 
@@ -511,11 +524,11 @@ def _local_layout(local: Local, shape: tuple[int, ...]) -> Layout | ComposedLayo
 
 
 def _extents(shape: int | Sequence[int], what: str) -> tuple[int, ...]:
-    return expect_integers((shape,) if isinstance(shape, int) else shape, what, 0, 1 << 62)
+    return expect_integers((shape,) if is_integer(shape) else shape, what, 0, 1 << 62)
 
 
 def _mesh(mesh_shape: int | Sequence[int]) -> tuple[int, ...]:
-    mesh = expect_integers((mesh_shape,) if isinstance(mesh_shape, int) else mesh_shape, "mesh_shape", 1)
+    mesh = expect_integers((mesh_shape,) if is_integer(mesh_shape) else mesh_shape, "mesh_shape", 1)
     if not mesh or math.prod(mesh) > MOST_DEVICES:
         raise InvalidValueError(
             f"a mesh of {math.prod(mesh)} devices in {len(mesh)} modes; must be 1 to {MOST_DEVICES}"

@@ -177,6 +177,18 @@ def test_memory_that_is_missing_shared_or_read_only() -> None:
         plan().run({0: [1], 1: [2]})  # type: ignore[dict-item]
 
 
+def test_groups_are_of_devices() -> None:
+    rows, columns = distribute((4, 6), 2, [Shard(0)]), distribute((4, 6), 2, [Shard(1)])
+    plan = redistribute(rows, columns, "bf16")
+    with pytest.raises(InvalidTypeError, match="source must be an integer, got str 'x'"):
+        plan.groups(0, "x")  # type: ignore[arg-type]
+    with pytest.raises(InvalidValueError, match="source = 2; must be 0 to 1"):
+        plan.groups(0, 2)
+    with pytest.raises(InvalidValueError, match="device = 2; must be 0 to 1"):
+        plan.groups(2)
+    assert list(plan.groups(np.uint8(1), np.uint8(0))) == list(plan.groups(1, 0))
+
+
 def test_what_has_no_plan() -> None:
     with pytest.raises(LayoutError, match="tensors of two shapes"):
         redistribute(distribute(4, 2, [Shard(0)]), distribute(5, 2, [Shard(0)]), "f32")

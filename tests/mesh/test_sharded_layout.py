@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import lzma
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 import cute_py as cute
@@ -160,6 +163,41 @@ def test_local_layouts() -> None:
 def test_devices_may_count_by_columns() -> None:
     by_column = distribute((4, 4), (2, 4), [Shard(0), Shard(1)], order="column")
     assert by_column.holders((3, 1)) == (1 + 2 * 1,)
+
+
+def test_no_device_holds_what_the_tensor_lacks() -> None:
+    sharded = distribute((8, 6), 2, [Shard(0)])
+    with pytest.raises(InvalidValueError, match=r"the coordinate\[1\] = 6; must be below 6"):
+        sharded.holders((7, 6))
+
+
+def test_extents_may_be_numpys_integers() -> None:
+    one = distribute(np.int8(8), np.int8(4), [Shard(0)])
+    assert one.digest() == distribute(8, 4, [Shard(0)]).digest()
+    by_name = from_partition_spec(np.int64(8), np.int64(4), ("x",), "x")
+    assert by_name.digest() == from_partition_spec(8, 4, ("x",), "x").digest()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_pickle_is_the_same_distribution(seed: int) -> None:
+    random = Random(seed)
+    sharded = random_distribution(random, random_shape(random))
+    for again in (pickle.loads(pickle.dumps(sharded)), copy.copy(sharded), copy.deepcopy(sharded)):
+        assert (again.digest(), str(again)) == (sharded.digest(), str(sharded))
+        assert str(again.layout) == str(sharded.layout) and again.placements == sharded.placements
+
+
+def test_pickles_keep_what_a_distribution_was_made_of() -> None:
+    options = {"order": "column", "uneven": "jax", "local": "column", "first": (1, 0)}
+    made = distribute((9, 6), (2, 2), [Shard(0), Shard(0)], **options)  # type: ignore[arg-type]
+    given = ShardedLayout(Layout(((4, 2), 6), ((E(1) * 6, E(0)), E(1))), 4, Layout(2, 2))
+    for sharded in (made, given):
+        again = pickle.loads(pickle.dumps(sharded))
+        assert (again.digest(), again.mesh_shape) == (sharded.digest(), sharded.mesh_shape)
+        assert [again.local_offset(d) for d in range(4)] == [sharded.local_offset(d) for d in range(4)]
+    plan = redistribute(distribute((9, 6), 4, [Shard(0)]), made, "bf16")
+    again = pickle.loads(pickle.dumps(plan))
+    assert again.digest() == plan.digest() and list(again.transfers()) == list(plan.transfers())
 
 
 class Mesh:
