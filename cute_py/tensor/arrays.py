@@ -17,18 +17,19 @@ Strides may be negative or zero; offset 0 is the array's element [0, 0, ...], wh
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import operator
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypedDict
 
-from cute_py.argument_checks import expect_integer, is_integer
+from cute_py.argument_checks import expect, expect_integer, is_integer
 from cute_py.arith_tuple.cells import Cell
 from cute_py.dtypes import DType, DTypeLike, as_dtype
-from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, given, integer_text
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TensorAccessError, given, integer_text
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
 from cute_py.tensor.pointers import Pointer, make_gmem_ptr, pointer_text
@@ -268,15 +269,31 @@ def engine_and_layout(source: Any, dtype: DType | None = None) -> tuple[Any, Lay
         return host_engine(source, dtype)
     interface = _cuda_interface(source)
     if interface is not None:
-        return _from_cuda_interface(source, interface, dtype)
+        with _describes_an_array(source, "__cuda_array_interface__"):
+            return _from_cuda_interface(source, interface, dtype)
     if hasattr(source, "__dlpack_device__") and hasattr(source, "__dlpack__"):
         return _from_dlpack(source, dtype)
     if hasattr(source, "__array_interface__"):
-        return host_engine(numpy.asarray(source), dtype)
+        with _describes_an_array(source, "__array_interface__"):
+            return host_engine(numpy.asarray(source), dtype)
     raise InvalidTypeError(
         f"no engine and no array: {type(source).__name__} {given(source)}",
         {"engines": "iterators, pointers, numpy arrays, objects with __dlpack__ or __cuda_array_interface__"},
     )
+
+
+@contextlib.contextmanager
+def _describes_an_array(source: object, table: str) -> Iterator[None]:
+    """A table with another kind of value, which fails in any way, is an InvalidTypeError."""
+    try:
+        yield
+    except CuteError:
+        raise
+    except Exception as problem:
+        raise InvalidTypeError(
+            f"{type(source).__name__} has a {table} that does not describe an array",
+            {"cause": str(problem).partition("\n")[0]},
+        ) from None
 
 
 def _cuda_interface(source: Any) -> Interface | None:
@@ -295,7 +312,7 @@ def _from_cuda_interface(source: Any, info: Interface, dtype: DType | None) -> t
         raise InvalidTypeError(f"__cuda_array_interface__ has no {missing[0]!r}", {"keys": ", ".join(sorted(info))})
     if info.get("mask") is not None:
         raise InvalidTypeError("a masked array has no layout", {"object": type(source).__name__})
-    stored = numpy.dtype(info["typestr"])
+    stored = numpy.dtype(expect(info["typestr"], str, "the typestr of a __cuda_array_interface__"))
     if dtype is None:  # What a typestr can't name is bytes there, as bfloat16 is '<V2'; the object knows the type.
         dtype = _named(source.dtype) if stored.kind == "V" and hasattr(source, "dtype") else as_dtype(stored)
     kind = dtype

@@ -290,11 +290,20 @@ def test_a_type_that_a_typestr_can_not_name_is_asked_of_the_object() -> None:
         ({"typestr": "<V3"}, InvalidValueError, "no GPU element type"),
         ({"mask": object()}, InvalidTypeError, "masked"),
         ({"strides": (17, 4)}, InvalidValueError, "stride 17 bytes of axis 0"),
+        ({"shape": None}, InvalidTypeError, "__cuda_array_interface__ that does not describe an array"),
+        ({"strides": 5}, InvalidTypeError, "that does not describe an array\n  cause : 'int' object is not iterable"),
+        ({"typestr": None}, InvalidTypeError, "the typestr of a __cuda_array_interface__ must be a str"),
     ],
 )
 def test_bad_cuda_arrays(entries: dict[str, Any], error: Any, words: str) -> None:
     with pytest.raises(error, match=words):
         make_tensor(CudaArray(**entries))
+
+
+@pytest.mark.parametrize("table", ["__cuda_array_interface__", "__array_interface__"])
+def test_a_table_that_is_no_table(table: str) -> None:
+    with pytest.raises(InvalidTypeError, match=f"Foreign has a {table} that does not describe an array"):
+        make_tensor(type("Foreign", (), {table: 5})())
 
 
 def test_a_cuda_array_without_data() -> None:
