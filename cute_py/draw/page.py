@@ -44,8 +44,9 @@ def html_page(title: str, pictures: Sequence[tuple[str, str]]) -> str:
     (True, 1)
     """
     expect(title, str, "title")
-    for i, pair in enumerate(expect_items(pictures, "pictures")):
-        if len(expect_items(pair, f"pictures[{i}]")) != 2:
+    pairs = [expect_items(pair, f"pictures[{i}]") for i, pair in enumerate(expect_items(pictures, "pictures"))]
+    for i, pair in enumerate(pairs):
+        if len(pair) != 2:
             raise InvalidTypeError(f"pictures[{i}] must be a pair of SVG and text, got {given(pair)}")
         expect(pair[0], str, f"the SVG of pictures[{i}]")
         expect(pair[1], str, f"the text of pictures[{i}]")
@@ -54,7 +55,7 @@ def html_page(title: str, pictures: Sequence[tuple[str, str]]) -> str:
             raise InvalidValueError(f"the SVG of pictures[{i}] {reason}", {"got": given(pair[0])})
     figures = [
         f"<figure>{svg}<details><summary>as text</summary><pre>{html.escape(text)}</pre></details></figure>\n"
-        for svg, text in pictures
+        for svg, text in pairs
     ]
     name = html.escape(title)
     head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{name}</title>'

@@ -36,6 +36,11 @@ def test_types(title: Any, pictures: Any, words: str) -> None:
     assert words in str(error.value)
 
 
+def test_pictures_may_come_one_by_one() -> None:
+    pairs = [("<svg/>", "one"), ("<svg/>", "two")]
+    assert html_page("x", (iter(pair) for pair in pairs)) == html_page("x", pairs)
+
+
 @pytest.mark.parametrize(
     ("svg", "words"),
     [

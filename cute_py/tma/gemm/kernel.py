@@ -203,12 +203,14 @@ class GemmKernel:
         numbers = expect_integers(tile, "a tile of C", 0)
         if len(numbers) != 2:
             raise InvalidValueError(f"a tile of C is counted along M and N, got {given(tile)}")
-        for what, one, count in zip(("tile M", "tile N", "k"), (*numbers, k), self.plan.tiles, strict=True):
+        m, n, k = (
             expect_integer(one, what, 0, count - 1)
+            for what, one, count in zip(("tile M", "tile N", "k"), (*numbers, k), self.plan.tiles, strict=True)
+        )
         views = {"A": self._view("A", a), "B": self._view("B", b)}
         if expect_choice(backend, ("emulator", "cuda"), "the backend") == "emulator":
-            return {name: self._emulated(name, views[name], tile[i], k) for i, name in enumerate("AB")}
-        return self._dumped({"A": a, "B": b}, tile, k)
+            return {name: self._emulated(name, views[name], at, k) for name, at in (("A", m), ("B", n))}
+        return self._dumped({"A": a, "B": b}, (m, n), k)
 
     def _emulated(self, name: str, view: ArrayView, index: int, k: int) -> Bytes:
         import numpy as np

@@ -42,6 +42,13 @@ def test_the_text_is_short_and_every_stage_holds_the_tiles_of_its_arrays(case: C
             assert compare_tile(kernel.plan.atoms[name], array, (at[i], tiles[2] - 1), stage[name]).equal
 
 
+def test_a_tile_of_c_may_be_of_any_integers_one_by_one() -> None:
+    kernel, (a, b) = kernel_of(SQUARE), arrays(SQUARE)
+    expected = kernel.stage(a, b, (1, 1), 2)
+    found = kernel.stage(a, b, iter(np.ones(2, np.int8)), np.int8(2))  # type: ignore[arg-type]
+    assert all(np.array_equal(found[name], expected[name]) for name in "AB")
+
+
 @pytest.mark.parametrize("case", [SQUARE, replace(SQUARE, majors="MM"), replace(SQUARE, tile=(256, 128))], ids=str)
 def test_a_tile_of_c_from_stages_by_the_layouts_alone(case: Case) -> None:
     """The stages, read by their shared layouts and multiplied through the registers of the tiled MMA, are C's tile."""
