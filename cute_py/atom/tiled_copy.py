@@ -258,7 +258,9 @@ class ThrCopy:
 
     def __post_init__(self) -> None:
         expect(self.tiled_copy, TiledCopy, "the tiled copy of a thread")
-        expect_integer(self.thr_idx, "the index of a thread", 0)
+        number = expect_integer(self.thr_idx, "the index of a thread", 0)
+        if not isinstance(self.thr_idx, Int):  # a static one stays static
+            object.__setattr__(self, "thr_idx", number)
 
     def partition(self, side: Side, thing: Thing) -> Thing:
         """The thread's part of a source or destination: ((FrgV,FrgX),RestM,RestN,...)."""

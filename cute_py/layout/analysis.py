@@ -373,9 +373,12 @@ class BankConflicts:
     wavefronts: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        expect_choice(self.vector_bits, (8, 16, 32, 64, 128), "vector_bits")
-        if not expect_integers(self.wavefronts, "wavefronts", 1, unit="rounds"):
+        width = expect_choice(expect_integer(self.vector_bits, "vector_bits"), (8, 16, 32, 64, 128), "vector_bits")
+        rounds = expect_integers(self.wavefronts, "wavefronts", 1, unit="rounds")
+        if not rounds:
             raise InvalidValueError("wavefronts is empty; an access has at least one phase")
+        object.__setattr__(self, "vector_bits", width)
+        object.__setattr__(self, "wavefronts", rounds)
 
     @property
     def total(self) -> int:
@@ -403,7 +406,7 @@ class Coalescing:
 
     def __post_init__(self) -> None:
         for name in ("sectors", "lines", "bytes_requested"):
-            expect_integer(getattr(self, name), name, 0)
+            object.__setattr__(self, name, expect_integer(getattr(self, name), name, 0))
 
     @property
     def efficiency(self) -> float:
@@ -529,7 +532,7 @@ def bank_conflicts(
 
     bits = bits_of(dtype)
     if vector_bits is not None:
-        expect_integer(vector_bits, "vector_bits")
+        vector_bits = expect_integer(vector_bits, "vector_bits")
     atom: Any = getattr(access, "atom", None)
     if vector_bits is None and atom is not None:
         vector_bits = next((w for w in (*VECTOR_BITS, 16, 8) if atom.num_val_src * bits % w == 0), None)

@@ -56,8 +56,10 @@ class ComposedLayout(Immutable):
                 "ComposedLayout takes (outer, offset, inner); outer and inner must be functions of an offset",
                 {"outer": given(outer), "inner": given(inner)},
             )
-        if type(offset) is not Int:
-            to_internal(offset)  # which refuses what is no offset
+        if not isinstance(offset, Int):
+            changed: list[Tree] = []
+            internal = to_internal(offset, 0, changed)  # which refuses what is no offset
+            offset = to_public(internal) if changed else offset
         _put_outer(self, outer)
         _put_offset(self, offset)
         _put_inner(self, inner)

@@ -22,7 +22,7 @@ from cute_py.layout.arguments import IntCoordinate, LayoutLike, Tree
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composed import ComposedLayout, OffsetFunction
 from cute_py.layout.layout import Layout, coprofile_of, has_numbers, make
-from cute_py.layout.leaf import Int, to_internal, tree_text, value_of
+from cute_py.layout.leaf import Int, to_internal, to_public, tree_text, value_of
 from cute_py.layout.offsets import MAX_ELEMENTS, domain_size, has_module_strides, integer_axes, offsets
 from cute_py.layout.recast import memory_layout
 from cute_py.layout.swizzle import Swizzle
@@ -49,10 +49,12 @@ class LinearLayout:
     origin: int = 0
 
     def __post_init__(self) -> None:
-        sizes = [expect_integer(value_of(s), "a size", 1) for s in leaves(to_internal(self.shape))]
+        shape = to_internal(self.shape)
+        sizes = [expect_integer(value_of(s), "a size", 1) for s in leaves(shape)]
         if any(s & (s - 1) for s in sizes):
             raise InvalidValueError(f"the shape is {given(self.shape)}; its sizes must be powers of two")
         bits = sum(s.bit_length() - 1 for s in sizes)
+        object.__setattr__(self, "shape", to_public(shape))
         object.__setattr__(self, "columns", expect_integers(self.columns, "columns", 0, count=bits))
         object.__setattr__(self, "origin", expect_integer(self.origin, "the origin", 0))
 

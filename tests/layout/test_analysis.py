@@ -322,6 +322,27 @@ def test_offsets_need_a_known_integer_between(offset: Any) -> None:
         cute.offsets(ComposedLayout(Swizzle(2, 0, 2), offset, Layout(16)))
 
 
+@pytest.mark.parametrize(
+    ("record", "plain"),
+    [
+        (lambda: cute.Coalescing(np.uint8(4), np.uint8(1), np.uint8(128)), cute.Coalescing(4, 1, 128)),
+        (lambda: cute.BankConflicts(np.uint8(128), np.array([200, 100])), cute.BankConflicts(128, (200, 100))),
+        (lambda: cute.LinearLayout((np.uint8(2), Int(4)), (4, 1, 2)), cute.LinearLayout((2, Int(4)), (4, 1, 2))),
+    ],
+)
+def test_records_hold_plain_integers(record: Any, plain: Any) -> None:
+    made = record()
+    assert made == plain and repr(made) == repr(plain)
+    assert eval(repr(made), dict(vars(cute))) == plain
+
+
+def test_the_width_of_an_access_may_be_numpys() -> None:
+    rows = Layout((8, 64), (64, 1))
+    for bits in (16, 128):
+        found = cute.bank_conflicts(rows, "float16", vector_bits=np.uint8(bits))
+        assert repr(found) == repr(cute.bank_conflicts(rows, "float16", vector_bits=bits))
+
+
 def test_a_linear_layout_has_sizes_above_zero() -> None:
     with pytest.raises(InvalidValueError, match="a size = 0; must be at least 1"):
         cute.LinearLayout(0, ())

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
-from cute_py.argument_checks import expect, expect_integer, expect_integers, record
+from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.arith_tuple.arith_tuple import ArithTuple, E, ScaledBasis, basis_get, basis_value
 from cute_py.arith_tuple.iterators import ArithTupleIterator
 from cute_py.diagnostics import refuse
@@ -67,8 +67,9 @@ class Im2colWindow:
     stride_srt: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        for name in self.__slots__:  # as they were given: a static number stays one
-            expect_integers(expect(getattr(self, name), tuple, name), name)
+        for name in self.__slots__:
+            numbers = expect(getattr(self, name), tuple, name)
+            object.__setattr__(self, name, tuple([_number(n, f"{name}[{i}]") for i, n in enumerate(numbers)]))
 
     @property
     def spatial(self) -> int:
@@ -77,7 +78,7 @@ class Im2colWindow:
 
 def _number(value: Leaf, name: str) -> int:
     """A number of a window: an `Int` stays one."""
-    number = expect_integer(value, f"a number of {name}")
+    number = expect_integer(value, name)
     return value if isinstance(value, Int) else number
 
 
@@ -92,7 +93,9 @@ def window(spatial: int, **given: Any) -> Im2colWindow:
     for name, default in defaults.items():
         value = given.get(name)
         value = tuple(value) if isinstance(value, list) else value
-        numbers = (default,) * spatial if value is None else tuple(_number(n, name) for n in modes(value))
+        numbers = (
+            (default,) * spatial if value is None else tuple([_number(n, f"a number of {name}") for n in modes(value)])
+        )
         if len(numbers) != spatial:
             raise InvalidValueError(f"{name} has {len(numbers)} numbers; must have one for each of {spatial} modes")
         values[name] = numbers

@@ -16,7 +16,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from cute_py.argument_checks import expect_integer, record
+from cute_py.argument_checks import expect_integer, is_integer, record
 from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import CuteError, InvalidValueError, StaticAssertError, counted, given
 from cute_py.layout.arguments import Tree
@@ -70,8 +70,8 @@ def span_row(swizzle: SwizzleLike) -> SpanRow:
     if isinstance(swizzle, str):
         with contextlib.suppress(InvalidValueError):
             swizzle = as_member(TensorMapSwizzle, swizzle, "swizzle")
-    for row in SPANS if isinstance(swizzle, (int, Swizzle, SpanRow)) else ():
-        if swizzle is row or (type(swizzle) is not bool and isinstance(swizzle, int) and swizzle == row.bits):
+    for row in SPANS:
+        if swizzle is row or (is_integer(swizzle) and swizzle == row.bits):
             return row
         if isinstance(swizzle, Swizzle) and (swizzle.bits, swizzle.base, swizzle.shift) == (row.bits, 4, 3):
             return row

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 import cute_py as cute
@@ -114,3 +115,10 @@ def test_refused(change: dict[str, Any], error: type[Exception], words: str) -> 
     with pytest.raises(error) as refusal:
         cute.tma.make_im2col_tma_copy("SM90_TMA_LOAD_IM2COL_MULTICAST", tensor, **arguments)
     assert words in str(refusal.value)
+
+
+def test_a_window_holds_static_numbers_and_plain_ones() -> None:
+    made = cute.tma.Im2colWindow((np.int8(-1), Int(0)), *[(0, 0)] * 3, (1, 1), (0, 0), (1, 1))
+    assert repr(made.lower_corner) == "(-1, Int(0))"
+    with pytest.raises(InvalidTypeError, match=r"stride\[1\] must be an integer, got float 1.0"):
+        cute.tma.Im2colWindow(*[(0, 0)] * 4, (1, 1.0), (0, 0), (1, 1))  # type: ignore[arg-type]
