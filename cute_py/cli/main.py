@@ -77,6 +77,13 @@ class OneLineParser(argparse.ArgumentParser):
         finally:
             self.formatter_class = kind
 
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """As argparse's, which gives the value of `--option=--` as an empty list until Python 3.13."""
+        found = super()._get_values(action, arg_strings)
+        if action.nargs is None and isinstance(found, list):
+            self.error(str(argparse.ArgumentError(action, "expected one argument")))
+        return found
+
     def error(self, message: str) -> NoReturn:
         """Exit with status 2."""
         text = shortened(" ".join(message.split()), 400)
@@ -159,7 +166,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _silence_output()
         return 141
     except OSError as error:
-        _silence_output()
+        if error.filename is None:  # of standard output; a file's error has its name
+            _silence_output()
         place = f"{error.filename}: " if error.filename is not None else ""
         return _refuse(options, f"error: {place}{error.strerror or error}")
     except KeyboardInterrupt:

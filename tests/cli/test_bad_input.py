@@ -246,6 +246,18 @@ def test_output_that_goes_nowhere(redirection: str, status: int | None) -> None:
     assert done.stderr.count("\n") == (1 if status == 2 else 0)
 
 
+def test_a_file_that_fails_is_told_as_json_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["desc", "encode", *MAP, "--npy", "a" * 5000, "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["message"].endswith("File name too long")
+
+
+@pytest.mark.parametrize("command", [["demo", "--tile=--"], ["copy", "x.npy", "--out=--"], ["check", "x", "--map=--"]])
+def test_an_option_whose_value_is_two_dashes(capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
+    option = command[-1].removesuffix("=--")
+    words = f"argument {option}: expected one argument" if sys.version_info < (3, 13) else "--"
+    assert words in refused(capsys, *command)
+
+
 def test_names_that_the_terminal_cannot_show(tmp_path: Path, array: str) -> None:
     name = os.fsencode(tmp_path) + b"/\xff\xc3\xbc.npy"
     Path(os.fsdecode(name)).write_bytes(Path(array).read_bytes())
