@@ -38,6 +38,7 @@ from cute_py.layout.arguments import LayoutLike
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
+from cute_py.targets import Targets, architecture
 from cute_py.tma.descriptor.limits import STORE_UNIT
 
 NIBBLE = 4
@@ -185,11 +186,12 @@ def plan_copy(
         source_layout, destination_layout: coordinate -> offset in elements; plain, or behind one swizzle.
         dtype: element type of 4 bits, or of 1, 2, 4, 8 or 16 bytes.
         alignment: bytes that the addresses of offset 0 of (source, destination) are multiples of, powers of two.
-        arch: the architecture to plan for.
+        arch: the architecture to plan for; one before sm_90 has no tensor maps.
         nibbles: of elements of 4 bits, the half of a byte that its first element is, on (source, destination): 'low'
             (as CUDA packs them) or 'high'.
     Raises:
-        InvalidValueError: sizes differ, the destination overlaps itself, an element of another width.
+        InvalidValueError: sizes differ, the destination overlaps itself, an element of another width, no such
+            architecture.
         InvalidTypeError: no layouts of known integers. LayoutError: a composition that is no swizzled layout.
 
     >>> plan = plan_copy(Layout((2048, 1024), (1024, 1)), Layout((2048, 1024)), "float32")
@@ -207,8 +209,10 @@ def plan_copy(
             raise InvalidTypeError(f"the {role} must be a layout, got {type(layout).__name__} {given(layout)}")
     for order in expect(nibbles, tuple, "nibbles"):
         expect_choice(expect(order, str, "an order of nibbles"), ("low", "high"), "an order of nibbles")
+    if len(nibbles) != 2:
+        raise InvalidValueError(f"nibbles = {given(nibbles)}; must be two, of source and destination")
     layouts: Any = (source_layout, destination_layout)
-    halves = (nibbles[0], nibbles[1]) if kind.bits == NIBBLE else NIBBLES
+    halves = nibbles if kind.bits == NIBBLE else NIBBLES
     return _planned(*layouts, kind, (min(pair[0], 16), min(pair[1], 16)), expect(arch, str, "arch"), halves)
 
 
@@ -219,8 +223,9 @@ def _planned(
     dtype: DType,
     alignment: tuple[int, int],
     arch: str,
-    nibbles: tuple[str, str] = NIBBLES,
+    nibbles: tuple[str, str],
 ) -> CopyPlan:
+    has_tma = Targets.FROM_90.has(architecture(arch))
     refinement = refine(source, destination)
     bits = dtype.bits
     if bits != NIBBLE and (bits % 8 or bits // 8 not in VECTORS):
@@ -252,7 +257,7 @@ def _planned(
         by_threads = size <= TURNED_BY_THREADS
     else:
         by_threads = len(refinement.modes) > 1 and size > SHARED_BY_THREADS and vector == WIDEST and run <= SHORT_RUN
-    boxes = None if by_threads else _boxes(refinement, element, alignment)
+    boxes = None if by_threads or not has_tma else _boxes(refinement, element, alignment)
     if boxes is not None:
         rows = [plan.maps[0].box_dim[0] * 8 if plan.maps else 16 for plan in boxes[:1]]
         return made("boxes", len(boxes), (rows[0], rows[0]), boxes[0].why)

@@ -8,6 +8,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import sympy
 
 import cute_py as cute
 from benchmarks.silicon.conversions import random_pairs
@@ -169,6 +170,11 @@ def test_explain() -> None:
             "8, 16, 32 or 64",
         ),
         (lambda: cute.convert_layout_tv(Layout(32), Layout((32, 1))), InvalidTypeError, "must be two"),
+        (
+            lambda: cute.convert_layout_tv(Layout((sympy.Symbol("n"), 2)), Layout((32, 2))),
+            InvalidTypeError,
+            "the number of threads of the source must be an integer, got Symbol n",
+        ),
         (lambda: cute.convert_layout_tv("x", Layout((32, 1))), InvalidTypeError, "layout of"),
         (lambda: cute.convert_layout_tv(Layout((2048, 1)), Layout((2048, 1))), InvalidValueError, "1..1024"),
         (lambda: cute.convert_layout_tv(*EXCHANGE, by="moves"), InvalidValueError, "another move"),

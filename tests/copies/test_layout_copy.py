@@ -109,6 +109,7 @@ REFUSED: list[tuple[str, Callable[[], Any], type[CuteError], str]] = [
     ("far", lambda: cute.plan_copy(Layout(2, 2**61), Layout(2), "u8"), InvalidValueError, "2**60"),
     ("bits", lambda: cute.plan_copy(Layout(2), Layout(2), "float6_e2m3fn"), InvalidValueError, "6 bits"),
     ("alignment", lambda: cute.plan_copy(Layout(2), Layout(2), "u8", alignment=(3, 1)), InvalidValueError, "powers"),
+    ("arch", lambda: cute.plan_copy(Layout(2), Layout(2), "u8", arch="H100"), InvalidValueError, "not a known arch"),
     (
         "no swizzle of a layout",
         lambda: cute.plan_copy(
@@ -118,6 +119,15 @@ REFUSED: list[tuple[str, Callable[[], Any], type[CuteError], str]] = [
         "",
     ),
 ]
+
+
+def test_an_architecture_without_tensor_maps_copies_by_threads() -> None:
+    sides = Layout((2048, 1024), (1024, 1)), Layout((2048, 1024), (1024, 1))
+    turned = Layout((2048, 2048), (2048, 1)), Layout((2048, 2048))
+    kernels = {
+        arch: [cute.plan_copy(*s, "f32", arch=arch).kernel for s in (sides, turned)] for arch in ("sm_80", "sm_90")
+    }
+    assert kernels == {"sm_80": ["runs", "tile"], "sm_90": ["boxes", "boxes"]}
 
 
 @pytest.mark.parametrize(("name", "call", "error", "text"), REFUSED, ids=[row[0] for row in REFUSED])

@@ -87,6 +87,9 @@ def test_what_is_refused() -> None:
         cute.copy((x, Layout(17)), (np.zeros(9, np.uint8), Layout(17)), dtype="int4")
     with pytest.raises(InvalidValueError, match="memory = 6 bytes; must be a multiple of 32 bits"):
         cute.copy((x[:6], Layout(1)), (x[:6].copy(), Layout(1)), dtype="float32")
+    for few in ((), ("low",), ("low", "low", "high")):
+        with pytest.raises(InvalidValueError, match="must be two, of source and destination"):
+            cute.plan_copy(Layout(8), Layout(8), "int4", nibbles=few)  # type: ignore[arg-type]
     with pytest.raises(InvalidValueError, match="an order of nibbles"):
         cute.plan_copy(Layout(4), Layout(4), "int4", nibbles=("low", "big"))
     with pytest.raises(InvalidValueError, match="6 bits an element"):

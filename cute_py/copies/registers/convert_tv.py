@@ -20,7 +20,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from cute_py.argument_checks import expect_choice
+from cute_py.argument_checks import expect_choice, expect_integer
 from cute_py.copies.registers.lanes import LanePlan, Sides, plan_lanes
 from cute_py.copies.registers.shared import WORD, Side, best_sides, counted_side
 from cute_py.copies.registers.steps import (
@@ -256,7 +256,8 @@ def _table(layout: Layout | ComposedLayout, what: str, kind: DType) -> Array:
         raise InvalidTypeError(
             f"the {what} has {int(rank(layout))} modes; must be two, thread and value", {what: layout}
         )
-    threads, values = int(size(layout[0])), int(size(layout[1]))
+    threads = expect_integer(size(layout[0]), f"the number of threads of the {what}")
+    values = expect_integer(size(layout[1]), f"the number of values of the {what}")
     if not 1 <= threads <= MAX_THREADS:
         raise InvalidValueError(f"the {what} has {threads} threads; must be within 1..{MAX_THREADS}")
     if not 1 <= values * kind.bits <= MAX_REGISTERS * 32:
