@@ -136,7 +136,7 @@ def expect_items(values: Iterable[Kind], what: str, kind: str = "a sequence") ->
     cute_py.errors.InvalidTypeError: paddings must be a sequence, got int 4
     """
     try:
-        if not isinstance(values, (str, bytes, dict, type)):
+        if not isinstance(values, (str, bytes, dict, set, frozenset, type)):  # a set has no order
             return tuple(values)
     except Exception:  # not iterable, such as a numpy array of rank 0, or an iterator that fails
         pass

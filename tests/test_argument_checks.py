@@ -12,7 +12,7 @@ import pytest
 
 import cute_py as cute
 from cute_py import Int
-from cute_py.argument_checks import expect_expression, expect_fields, expect_function
+from cute_py.argument_checks import expect_expression, expect_fields, expect_function, expect_integers
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
 from tests.refusals import Refusal, assert_refused, nested, refusals
 
@@ -102,3 +102,12 @@ def test_a_function_of_another_number_of_arguments_is_refused(call: Any) -> None
 @pytest.mark.parametrize("call", [lambda a, b: a, lambda *a: a, lambda a, b=0, c=1: a, max, cute.logical_divide])
 def test_a_function_that_takes_the_arguments_passes(call: Any) -> None:
     assert expect_function(call, "the splitter", 2) is call
+
+
+@pytest.mark.parametrize("unordered", [{8, 4}, frozenset((8, 4)), {8: 4}, "84", b"84", tuple])
+def test_what_has_no_order_is_no_sequence(unordered: Any) -> None:
+    with pytest.raises(
+        InvalidTypeError, match=f"extents must be a sequence of integers, got {type(unordered).__name__}"
+    ):
+        expect_integers(unordered, "extents")
+    assert expect_integers(iter((8, 4)), "extents") == (8, 4)
