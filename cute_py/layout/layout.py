@@ -167,11 +167,11 @@ class Layout(_Open):
         self.__class__ = cls
         return self  # type: ignore[no-any-return]
 
-    def __setattr__(self, name: str, value: object) -> None:
+    def __setattr__(self, name: str, value: Tree) -> None:
         raise AttributeError(f"a Layout can't be changed: {name!r} of {self}")
 
     def __delattr__(self, name: str) -> None:
-        self.__setattr__(name, None)
+        raise AttributeError(f"a Layout can't be changed: {name!r} of {self}")
 
     @property
     def _shape(self) -> Tree:

@@ -269,12 +269,12 @@ def engine_and_layout(source: Any, dtype: DType | None = None) -> tuple[Any, Lay
         return host_engine(source, dtype)
     interface = _cuda_interface(source)
     if interface is not None:
-        with _describes_an_array(source, "__cuda_array_interface__"):
+        with _describes_an_array(type(source).__name__, "__cuda_array_interface__"):
             return _from_cuda_interface(source, interface, dtype)
     if hasattr(source, "__dlpack_device__") and hasattr(source, "__dlpack__"):
         return _from_dlpack(source, dtype)
     if hasattr(source, "__array_interface__"):
-        with _describes_an_array(source, "__array_interface__"):
+        with _describes_an_array(type(source).__name__, "__array_interface__"):
             return host_engine(numpy.asarray(source), dtype)
     raise InvalidTypeError(
         f"no engine and no array: {type(source).__name__} {given(source)}",
@@ -283,7 +283,7 @@ def engine_and_layout(source: Any, dtype: DType | None = None) -> tuple[Any, Lay
 
 
 @contextlib.contextmanager
-def _describes_an_array(source: object, table: str) -> Iterator[None]:
+def _describes_an_array(kind: str, table: str) -> Iterator[None]:
     """A table with another kind of value, which fails in any way, is an InvalidTypeError."""
     try:
         yield
@@ -291,7 +291,7 @@ def _describes_an_array(source: object, table: str) -> Iterator[None]:
         raise
     except Exception as problem:
         raise InvalidTypeError(
-            f"{type(source).__name__} has a {table} that does not describe an array",
+            f"{kind} has a {table} that does not describe an array",
             {"cause": str(problem).partition("\n")[0]},
         ) from None
 
