@@ -74,7 +74,8 @@ class CopyPlan:
             on that side; of boxes the bytes of a box's row.
         tile: (size of each mode in a tile) -> number of the element in the destination's order.
         shared_layout: the same coordinates -> offset in shared memory in elements; None: no shared memory.
-        sectors: of 32 bytes, that (source, destination) touch. wavefronts: of shared memory, by threads, of all tiles.
+        sectors: of 32 bytes, that (source, destination) touch; an estimate where strides interleave. wavefronts: of
+            shared memory, by threads, of all tiles.
         expected: the time of a memcpy of as many bytes over that of this copy, by a model that was fitted to measured
             copies of 64 MiB and more (NVIDIA H200; half of them within 15 %).
         nibbles: of elements of 4 bits, where the first of a byte lies on (source, destination): 'low' or 'high' half.
