@@ -320,6 +320,9 @@ class Immutable:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{type(self).__name__} is immutable; can't set {name}")
 
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable; can't delete {name}")
+
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented

@@ -28,7 +28,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from cute_py.argument_checks import expect_choice, expect_integer, expect_integers, record, wrong_type
 from cute_py.dtypes import DTypeLike
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError
-from cute_py.layout.arguments import LayoutLike
+from cute_py.layout.arguments import LayoutLike, Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import size as size_of
 from cute_py.layout.layout import Layout, make
@@ -215,6 +215,20 @@ def overlaps(a: LayoutLike, b: LayoutLike | None = None, shift: int = 0) -> bool
     return len(np.unique(both, axis=0)) < len(both)
 
 
+def _one_axis(layout: Layout, what: str) -> tuple[Tree, Tree]:
+    """Shape and integer strides of a layout whose offsets are integers."""
+    axes = integer_axes(layout)
+    if len(axes) != 1:
+        raise InvalidTypeError(f"{what} needs integer strides", {"layout": layout}, "take one codomain axis")
+    return axes[0]
+
+
+def _check_countable(layout: LayoutLike) -> None:
+    size = domain_size(layout)
+    if size > MAX_COUNTED:
+        raise LayoutError(f"{size} elements are too many to count (at most {MAX_COUNTED})", {"layout": layout})
+
+
 def footprint(layout: LayoutLike) -> Footprint:
     """The lowest and highest offset, and the number of distinct ones.
 
@@ -222,10 +236,7 @@ def footprint(layout: LayoutLike) -> Footprint:
     Footprint(lowest=0, highest=14, distinct=8)
     """
     if isinstance(layout, Layout):
-        axes = integer_axes(layout)
-        if len(axes) != 1:
-            raise InvalidTypeError("a footprint needs integer strides", {"layout": layout}, "take one codomain axis")
-        shape, stride = axes[0]
+        shape, stride = _one_axis(layout, "a footprint")
         if not domain_size(layout):
             return Footprint(0, -1, 0)
         low, high = offset_bounds(shape, stride)
@@ -233,10 +244,7 @@ def footprint(layout: LayoutLike) -> Footprint:
         core = make(tuple([s for s, _ in moving]), tuple([d for _, d in moving]))
         size = domain_size(core)
         return Footprint(low, high, size if _one_to_one(core) else _distinct(_counted(core, size)))
-    if domain_size(layout) > MAX_COUNTED:
-        raise LayoutError(
-            f"{domain_size(layout)} elements are too many to count (at most {MAX_COUNTED})", {"layout": layout}
-        )
+    _check_countable(layout)
     table = offsets(layout)
     if not table.size:
         return Footprint(0, -1, 0)
@@ -283,11 +291,8 @@ def contiguity(layout: LayoutLike) -> int:
 
     total, layout = domain_size(layout), memory_layout(layout, "memory")
     if isinstance(layout, Layout) and not has_module_strides(layout):
-        axes = integer_axes(layout)
-        if len(axes) != 1:
-            raise InvalidTypeError("contiguity needs integer strides", {"layout": layout}, "take one codomain axis")
         follow = 1
-        for extent, step in zip(*map(leaves, axes[0]), strict=True):
+        for extent, step in zip(*map(leaves, _one_axis(layout, "contiguity")), strict=True):
             if extent > 1 and step != follow:
                 break
             follow *= extent
@@ -318,10 +323,7 @@ def cycles(layout: LayoutLike) -> list[list[int]]:
     if not is_contiguous(layout):
         facts = {"layout": layout, "elements": size_of(layout), "reached": footprint(layout)}
         raise LayoutError("a layout with gaps or repeated offsets is not a permutation", facts)
-    if domain_size(layout) > MAX_COUNTED:
-        raise LayoutError(
-            f"{domain_size(layout)} elements are too many to count (at most {MAX_COUNTED})", {"layout": layout}
-        )
+    _check_countable(layout)
     table = offsets(layout).reshape(-1, order="F")
     targets: list[int] = (table - table.min()).tolist() if len(table) else []
     seen = [False] * len(targets)
