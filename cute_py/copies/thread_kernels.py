@@ -43,7 +43,7 @@ class ThreadLaunch:
     """A kernel, its grid, and its parameters but for addresses.
 
     head: formats and values of the parameter block before and after the addresses. tables: what lies on the device.
-    reach: of the source, the first byte and one past the last, from its address.
+    reach: of the source, one past the last byte, from its address.
     """
 
     kernel: KernelSource
@@ -51,14 +51,13 @@ class ThreadLaunch:
     tables: bytes = field(repr=False)
     head: tuple[object, ...] = field(repr=False)
     body: bytes = field(repr=False)
-    reach: tuple[int, int]
+    reach: int
 
     def parameters(self, source: int, destination: int, tables: int) -> bytes:
         """The parameter block for these addresses."""
         if self.kernel.name == "copy_runs":
             return RUNS.pack(source, destination, *self.head) + self.body
-        low, high = source + self.reach[0], source + self.reach[1]
-        return TILE.pack(source, destination, low, high, tables, *self.head) + self.body
+        return TILE.pack(source, destination, source + self.reach, tables, *self.head) + self.body
 
 
 def _digit(size: int, source: int, destination: int, bit: int = 0) -> bytes:
@@ -75,12 +74,10 @@ def _swizzled(refinement: Refinement) -> bool:
     return any(s.bits for s in refinement.swizzles)
 
 
-def source_reach(refinement: Refinement, element: int) -> tuple[int, int]:
-    """First byte of a plain source and one past its last, from the address of offset 0."""
-    reach = [(m.size - 1) * m.source for m in refinement.modes]
-    low = refinement.starts[0] + sum(min(r, 0) for r in reach)
-    high = refinement.starts[0] + sum(max(r, 0) for r in reach) + 1
-    return low * element, high * element
+def source_reach(refinement: Refinement, element: int) -> int:
+    """One past the last byte of a plain source, from the address of offset 0."""
+    most = sum(max((m.size - 1) * m.source, 0) for m in refinement.modes)
+    return (refinement.starts[0] + most + 1) * element
 
 
 def tile_tables(tile: Tile) -> tuple[bytes, list[tuple[int, int, int]]]:
@@ -266,4 +263,4 @@ def _runs(
         *halves,
     )
     body = b"".join(digits).ljust(2 * MAX_DIGITS * DIGIT.size, b"\0")
-    return ThreadLaunch(kernel, -(-total // threads), b"", head, body, (0, 0))
+    return ThreadLaunch(kernel, -(-total // threads), b"", head, body, 0)

@@ -57,7 +57,6 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
     names = [
         "source",
         "destination",
-        "low",
         "high",
         "tables",
         "start",
@@ -139,18 +138,20 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
         base: Any = p["source"] + a
         misplaced: Any = base % vs if facts["SOURCE_SHIFT"] else 0
         if facts["SOURCE_SHIFT"]:
-            inside = base - vs >= p["low"] and base + p["reach"] + 2 * vs <= p["high"]
+            inside = base + p["reach"] + 2 * vs <= p["high"]
             start = base + offsets
             address = start // vs * vs + along * vs
             x = (places + misplaced) // vs * vs + along * vs
             live = along * vs < width + start % vs
-            whole = live & (inside | ((address >= p["low"]) & (address + vs <= p["high"])))
+            # Of a word that holds the source's first byte what lies before it is read as well, whatever it is.
+            assert (address[live] + vs > source.address).all()
+            whole = live & (address >= source.address) & (inside | (address + vs <= p["high"]))
             data = np.zeros((len(x), vs), np.uint8)
             data[whole] = source.read(address[whole], vs)
             for i in np.flatnonzero(live & ~whole):
-                for k in range(vs):
-                    if p["low"] <= address[i] + k < p["high"]:
-                        data[i, k] = source.read([address[i] + k], 1)[0, 0]
+                for k in range(vs if inside else min(vs, max(0, p["high"] - address[i]))):
+                    before = address[i] + k < source.address
+                    data[i, k] = POISON if before else source.read([address[i] + k], 1)[0, 0]
             x, data = x[live], data[live]
         else:
             offset = a + offsets + along * vs

@@ -13,8 +13,9 @@ Montgomery, Division by Invariant Integers using Multiplication, figure 4.1).
 
 A side whose rows start between two words is read and written in whole words of 16 bytes all the same: shared memory
 holds the source's words as they are, in rows that lie as far from a word as the source's do; a sector of the
-destination belongs to the tile that holds its first element, and that tile reads as many elements beyond its end. Words
-that reach beyond the tensor are moved by the element.
+destination belongs to the tile that holds its first element, and that tile reads as many elements beyond its end. Of a
+word that reaches beyond the source's end only its bytes are read; what reaches beyond the destination is written by the
+element.
 
 Where both sides are whole words, a thread reads words of several rows, turns the block that they are in registers, and
 writes words of as many rows: an element costs a part of an instruction rather than two.
@@ -49,7 +50,7 @@ that a thread goes on by, place of the rows' table; place of the list of a desti
 in shared memory, bytes of a source row."""
 ROW: Final = struct.Struct("<qII")
 """Byte offset of a row, its place in shared memory."""
-TILE: Final = struct.Struct("<5Q4q2Q4i8I32I")
+TILE: Final = struct.Struct("<4Q4q2Q4i8I32I")
 RUNS: Final = struct.Struct("<3Q2q4I2Qii4Iq")
 
 _TYPES: Final = {1: "u8", 2: "u16", 4: "u32", 8: "uint2", 16: "uint4"}
@@ -68,7 +69,7 @@ _TILE: Final = r"""
 struct Rows { u32 count, run, lanes, magic, skip, ahead, table; };
 struct Class { Rows source, destination; u32 list, own, held, source_bytes; };
 struct Tile {
-  const u8* source; u8* destination; const u8* low; const u8* high; const u8* tables;
+  const u8* source; u8* destination; const u8* high; const u8* tables;
   i64 source_start, destination_start, reach, column;
   u64 source_mask, destination_mask; int source_swizzle, destination_swizzle;
   int source_step, destination_step;
@@ -100,20 +101,17 @@ __device__ __forceinline__ Row read_row(const u8* table, u32 row, int step, u32 
   }
   return found;
 }
-// From global to shared memory past the registers.
-__device__ __forceinline__ void copy_async(u32 to, const u8* from) {
-  if (SOURCE_BYTES == 16) {
+// From global to shared memory past the registers. bytes: of the source, where its words may reach beyond it; what is
+// left of the word are zeros.
+__device__ __forceinline__ void copy_async(u32 to, const u8* from, u32 bytes) {
+  if (SOURCE_SHIFT) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+  } else if (SOURCE_BYTES == 16) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
   } else {
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
                  ::"r"(to), "l"(from), "n"(ASYNC ? SOURCE_BYTES : 4) : "memory");
   }
-}
-// A word that reaches beyond the source; called, since few are.
-__device__ __noinline__ void copy_edge(u32 to, const u8* at, const u8* low, const u8* high) {
-#pragma unroll 1
-  for (u32 b = 0; b < SOURCE_BYTES; ++b)
-    if (at + b >= low && at + b < high) shared[to + b] = at[b];
 }
 // Bytes of four registers to one.
 __device__ __forceinline__ u32 gathered(u32 a, u32 b, u32 c, u32 d) {
@@ -156,7 +154,8 @@ struct Written {
   }
 };
 
-// The source's rows to shared memory. inside: no word of the tile reaches beyond the source.
+// The source's rows to shared memory. inside: no word of the tile reaches beyond the source's end. A word that starts
+// before the source holds its first byte, so that it is in the same memory, which is allocated in whole words.
 __device__ __forceinline__ void load_rows(const Tile& p, const Class& c, i64 from, u32 misplaced, bool inside) {
   const u8* const base = p.source + from;
   const u32 window = ASYNC ? shared_address(shared) : 0;
@@ -166,6 +165,7 @@ __device__ __forceinline__ void load_rows(const Tile& p, const Class& c, i64 fro
     u32 along[LOADS], place[LOADS];
     Loaded held[LOADS];
     bool live[LOADS];
+    u32 bytes[LOADS];
 #pragma unroll
     for (u32 u = 0; u < LOADS; ++u) {
       along[u] = walk.along * SOURCE_BYTES;
@@ -184,17 +184,14 @@ __device__ __forceinline__ void load_rows(const Tile& p, const Class& c, i64 fro
         live[u] = live[u] && along[u] < c.source_bytes + before;
         at = start - before + along[u];
         place[u] = (rows[u].place + misplaced) / SOURCE_BYTES * SOURCE_BYTES + along[u];
-        if (!inside && live[u] && (at < p.low || at + SOURCE_BYTES > p.high)) {
-          copy_edge(place[u], at, p.low, p.high);
-          live[u] = false;
-        }
+        bytes[u] = inside ? SOURCE_BYTES : (u32)min((i64)SOURCE_BYTES, max((i64)0, (i64)(p.high - at)));
       } else {
         place[u] = join(rows[u].place, behind(along[u], p));
         const i64 offset = rows[u].offset + along[u];
         at = GLOBAL_SWIZZLED ? p.source + swizzled(from + offset, p.source_mask, p.source_swizzle) : base + offset;
       }
       if (live[u]) {
-        if (ASYNC) copy_async(window + place[u], at);
+        if (ASYNC) copy_async(window + place[u], at, bytes[u]);
         else held[u].whole = *(const SOURCE_VECTOR*)at;
       }
     }
@@ -232,7 +229,7 @@ __device__ __forceinline__ void store_shifted(
     const Tile& p, const Class& c, u8* target, bool first, u32 misplaced, Written rows) {
   const u32 pitch = PITCH ? PITCH : p.pitch;
   const u16* const list = (const u16*)(p.tables + c.list);
-#pragma unroll 2
+#pragma unroll (INTERIOR ? 2 : 1)
   while (rows.more(c)) {
     const u32 along = rows.walk.along;
     const Row r = rows.take(p, c);
@@ -337,7 +334,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_tile(const __grid_con
   const Class& c = p.classes[combination];
   const u8* const base = p.source + from;
   const u32 misplaced = SOURCE_SHIFT ? (u32)(u64)base % SOURCE_BYTES : 0;
-  const bool inside = !SOURCE_SHIFT || (base - SOURCE_BYTES >= p.low && base + p.reach + 2 * SOURCE_BYTES <= p.high);
+  const bool inside = !SOURCE_SHIFT || base + p.reach + 2 * SOURCE_BYTES <= p.high;
   load_rows(p, c, from, misplaced, inside);
   const Written rows(p, c);
   const bool looked = STEADY && !LISTED && !DESTINATION_SHIFT && rows.more(c);
@@ -345,7 +342,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_tile(const __grid_con
   if (ASYNC) asm volatile("cp.async.wait_all;" ::: "memory");
   await_previous();
   __syncthreads();
-  if (!DESTINATION_SHIFT)
+  if constexpr (!DESTINATION_SHIFT)
     store_vectors(p, c, to, misplaced, rows, steady);
   else if (!first && c.held - c.own >= GRAIN / ELEMENT_BYTES - 1)
     store_shifted<true>(p, c, p.destination + to, first, misplaced, rows);
