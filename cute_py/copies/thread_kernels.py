@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from cute_py.copies.modes import CopyMode, Refinement
-from cute_py.copies.tile import Tile, spread_of
+from cute_py.copies.tile import NO_PITCH, Tile, spread_of
 from cute_py.gpu.kernels.relayout import (
     CLASS,
     DIGIT,
@@ -144,7 +144,7 @@ def tile_launch(refinement: Refinement, tile: Tile) -> ThreadLaunch:
         *(tile.row_pitch(side) for side in (0, 1)),
         *(len(live), live.index(shape.run_mode) if shape.run_mode in live else MAX_DIGITS),
         *(swizzle.zzz_mask if swizzle.bits else 0, swizzle.shift if swizzle.bits else 0),
-        *(tile.pitches[shape.orders[1][0]], 0),
+        *(tile.vector_pitch, 0),
         *(spread + [0] * (16 - len(spread))),
         *(pieces + [0] * (16 - len(pieces))),
     )
@@ -164,7 +164,7 @@ def tile_launch(refinement: Refinement, tile: Tile) -> ThreadLaunch:
         steady=tile.steady,
         affine=affine,
         columns=shape.columns,
-        pitch=tile.folded_pitch,
+        pitch=tile.folded_pitch if tile.vector_pitch != NO_PITCH else 0,
         skew=tile.skew if shape.shifts[1] else 0,
     )
     return ThreadLaunch(kernel, math.prod(shape.counts), tables, head, body, source_reach(refinement, element))

@@ -35,6 +35,8 @@ LOOKUP: Final = 10
 """Instructions that look a row up, where rows are not in steps."""
 IDLE: Final = 1 / 8
 """Of a block's threads that may be left over where each stays in its column."""
+NO_PITCH: Final = 2 * MAX_SHARED
+"""Bytes between two elements in shared memory that there can't be."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,21 @@ class Tile:
         if self.shape.shifts[1]:
             return pitch
         return pitch if not self.listed and spread_of(self) == tuple([pitch * v for v in range(per)]) else 0
+
+    @functools.cached_property
+    def vector_pitch(self) -> int:
+        """Bytes between the elements of a destination's vector, where they are evenly spaced. Of rows that start between
+        two words the kernel takes them for that where the first and the last listed place are as far apart. `NO_PITCH`
+        where that would be wrong, as of 0, 2, 2, 0 with a pitch of 0."""
+        pitch, per = self.pitches[self.shape.orders[1][0]], self.shape.vectors[1] // self.unit
+        if self.listed and self.shape.shifts[1]:
+            for places in map(self.along, self.shape.classes):
+                if len(places) >= per:
+                    vectors = np.lib.stride_tricks.sliding_window_view(places, per)
+                    even = vectors[:, -1] - vectors[:, 0] == (per - 1) * pitch
+                    if (np.diff(vectors[even]) != pitch).any():
+                        return NO_PITCH
+        return pitch
 
     def rows(self, combination: int, side: int) -> tuple[Places, Places]:
         """(byte offsets, places in shared memory) of the rows of a tile: of the source (side 0) or destination."""

@@ -192,7 +192,11 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
 
             whole = (index >= 0) & (index + per <= held)
             number = index[whole, None] + np.arange(per)
-            destination.write(start[whole] + index[whole] * unit, taken(at(whole, number)))
+            places = at(whole, number)
+            if facts["LISTED"]:  # evenly spaced ones are told by the first and the last of them
+                even = places[:, -1] - places[:, 0] == (per - 1) * p["pitch"]
+                places[even] = places[even, :1] + np.arange(per) * p["pitch"]
+            destination.write(start[whole] + index[whole] * unit, taken(places))
             for i in np.flatnonzero(~whole):
                 for v in range(per):
                     if 0 <= index[i] + v < own:

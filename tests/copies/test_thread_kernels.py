@@ -153,6 +153,28 @@ def test_blocks_of_columns_and_skewed_rows_arrive(
         _planned.cache_clear()
 
 
+@pytest.mark.parametrize(
+    ("source", "destination", "element"),
+    [
+        (Layout((2, 128), (128, 0)), Layout((16, 8, 2), (2, 33, 1)), 2),
+        (Layout(3072), Layout((12, 2, 64, 2), (1, 1536, 24, -12)), 1),
+        (Layout((3840, 2), (0, 3848)), Layout((10, 384, 2), (1, -20, 10)), 1),
+    ],
+)
+def test_places_whose_ends_do_not_tell_what_lies_between(
+    source: Layout, destination: Layout, element: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A vector's first and last place may be as far apart as evenly spaced ones are, and those between be others."""
+    monkeypatch.setattr(plan_module, "FEW", 0)
+    _planned.cache_clear()
+    told = set()
+    for shift in range(0, 64, element):
+        plan = carried_out(Pair(source, destination, element, int(cute.size(source)), (element, shift)))
+        told.add(plan.threads_tile is not None and plan.threads_tile.vector_pitch == tile_module.NO_PITCH)
+    _planned.cache_clear()
+    assert True in told
+
+
 @pytest.mark.parametrize("pairs", [300, pytest.param(2000, marks=pytest.mark.slow)])
 def test_one_kernel_serves_many_pairs(pairs: int) -> None:
     """2,000 pairs are at most 60 texts; their sizes and strides are parameters."""

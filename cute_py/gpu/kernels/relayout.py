@@ -89,7 +89,7 @@ __device__ __forceinline__ u32 join(u32 a, u32 b) { return SWIZZLED ? a ^ b : a 
 __device__ __forceinline__ u32 behind(u32 x, const Tile& p) { return SWIZZLED ? x ^ (x >> p.swizzle & p.mask) : x; }
 __device__ __forceinline__ Row read_row(const u8* table, u32 row, int step, u32 pitch, const Tile& p) {
   Row found;
-  if (AFFINE) {
+  if constexpr (AFFINE) {
     found.offset = (i64)(int)row * step;
     found.place = behind(row * pitch, p);
   } else {
@@ -101,17 +101,20 @@ __device__ __forceinline__ Row read_row(const u8* table, u32 row, int step, u32 
   }
   return found;
 }
-// From global to shared memory past the registers. bytes: of the source, where its words may reach beyond it; what is
-// left of the word are zeros.
-__device__ __forceinline__ void copy_async(u32 to, const u8* from, u32 bytes) {
-  if (SOURCE_SHIFT) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
-  } else if (SOURCE_BYTES == 16) {
+// From global to shared memory past the registers.
+__device__ __forceinline__ void copy_async(u32 to, const u8* from) {
+  if constexpr (SOURCE_BYTES == 16) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
   } else {
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
                  ::"r"(to), "l"(from), "n"(ASYNC ? SOURCE_BYTES : 4) : "memory");
   }
+}
+// A word that reaches beyond the source's end; called, since few do. (An asynchronous copy of a part of a word reads
+// all of it, and compute-sanitizer reports it where the allocation ends with the source.)
+__device__ __noinline__ void copy_end(u32 to, const u8* at, const u8* high) {
+#pragma unroll 1
+  for (; at < high; ++at, ++to) shared[to] = *at;
 }
 // Bytes of four registers to one.
 __device__ __forceinline__ u32 gathered(u32 a, u32 b, u32 c, u32 d) {
@@ -128,7 +131,7 @@ struct Walk {
   }
   __device__ __forceinline__ void next(const Rows& r) {
     row += r.skip;
-    if (!STEADY) {
+    if constexpr (!STEADY) {
       along += r.ahead;
       if (along >= r.lanes) { along -= r.lanes; ++row; }
     }
@@ -165,7 +168,6 @@ __device__ __forceinline__ void load_rows(const Tile& p, const Class& c, i64 fro
     u32 along[LOADS], place[LOADS];
     Loaded held[LOADS];
     bool live[LOADS];
-    u32 bytes[LOADS];
 #pragma unroll
     for (u32 u = 0; u < LOADS; ++u) {
       along[u] = walk.along * SOURCE_BYTES;
@@ -178,38 +180,42 @@ __device__ __forceinline__ void load_rows(const Tile& p, const Class& c, i64 fro
 #pragma unroll
     for (u32 u = 0; u < LOADS; ++u) {
       const u8* at;
-      if (SOURCE_SHIFT) {
+      if constexpr (SOURCE_SHIFT) {
         const u8* start = base + rows[u].offset;
         const u32 before = (u32)(u64)start % SOURCE_BYTES;
         live[u] = live[u] && along[u] < c.source_bytes + before;
         at = start - before + along[u];
         place[u] = (rows[u].place + misplaced) / SOURCE_BYTES * SOURCE_BYTES + along[u];
-        bytes[u] = inside ? SOURCE_BYTES : (u32)min((i64)SOURCE_BYTES, max((i64)0, (i64)(p.high - at)));
+        if (!inside && live[u] && at + SOURCE_BYTES > p.high) {
+          copy_end(place[u], at, p.high);
+          live[u] = false;
+        }
       } else {
         place[u] = join(rows[u].place, behind(along[u], p));
         const i64 offset = rows[u].offset + along[u];
         at = GLOBAL_SWIZZLED ? p.source + swizzled(from + offset, p.source_mask, p.source_swizzle) : base + offset;
       }
       if (live[u]) {
-        if (ASYNC) copy_async(window + place[u], at, bytes[u]);
+        if constexpr (ASYNC) copy_async(window + place[u], at);
         else held[u].whole = *(const SOURCE_VECTOR*)at;
       }
     }
-    if (ASYNC) continue;
+    if constexpr (!ASYNC) {
 #pragma unroll
-    for (u32 u = 0; u < LOADS; ++u)
-      if (live[u]) {
+      for (u32 u = 0; u < LOADS; ++u)
+        if (live[u]) {
 #pragma unroll
-        for (u32 i = 0; i < SOURCE_BYTES / PIECE_BYTES; ++i)
-          *(PIECE*)(shared + join(place[u], p.pieces[i])) = held[u].part[i];
-      }
+          for (u32 i = 0; i < SOURCE_BYTES / PIECE_BYTES; ++i)
+            *(PIECE*)(shared + join(place[u], p.pieces[i])) = held[u].part[i];
+        }
+    }
   }
 }
 
 // A vector of the destination, `at(v)` being the place of its element v.
 template <class At> __device__ __forceinline__ Stored gather(At at) {
   Stored out;
-  if (ELEMENT_BYTES == 1 && PER_VECTOR >= 4) {
+  if constexpr (ELEMENT_BYTES == 1 && PER_VECTOR >= 4) {
 #pragma unroll
     for (u32 v = 0; v < PER_VECTOR; v += 4)
       ((u32*)&out)[v / 4] = gathered(shared[at(v)], shared[at(v + 1)], shared[at(v + 2)], shared[at(v + 3)]);
@@ -242,9 +248,11 @@ __device__ __forceinline__ void store_shifted(
     if (INTERIOR || (index >= 0 && index + PER_VECTOR <= c.held)) {
       const u32 begin = x + (LISTED ? list[index] : index * pitch);
       Stored out;
-      if (SKEW && !LISTED)
+      if constexpr (SKEW && !LISTED)
         out = gather([=](u32 v) { return x + place_along(index + v, pitch); });
-      else if (!LISTED || x + list[index + PER_VECTOR - 1] - begin == (PER_VECTOR - 1) * pitch)
+      else if constexpr (!LISTED)
+        out = gather([=](u32 v) { return begin + v * pitch; });
+      else if (x + list[index + PER_VECTOR - 1] - begin == (PER_VECTOR - 1) * pitch)
         out = gather([=](u32 v) { return begin + v * pitch; });
       else
         out = gather([=](u32 v) { return x + list[index + v]; });
@@ -261,7 +269,7 @@ __device__ __forceinline__ void store_shifted(
 
 // One row of the destination for each element of `words`, which are so many columns of the source.
 __device__ __forceinline__ void turn(const Across (&words)[PER_VECTOR], Stored (&out)[COLUMNS]) {
-  if (ELEMENT_BYTES == 1) {
+  if constexpr (ELEMENT_BYTES == 1) {
 #pragma unroll
     for (u32 v = 0; v < PER_VECTOR; v += 4) {
       const u32 a = *(const u32*)&words[v], b = *(const u32*)&words[v + 1], c = *(const u32*)&words[v + 2],
@@ -291,7 +299,7 @@ __device__ __forceinline__ void store_vectors(
     const u32 along = rows.walk.along;
     const Row r = rows.take(p, c);
     u32 x = r.place + misplaced;
-    if (LISTED) {
+    if constexpr (LISTED) {
 #pragma unroll
       for (u32 i = 0; i < 2 * PER_VECTOR / sizeof(PLACES); ++i)
         places.part[i] = ((const PLACES*)(list + along * PER_VECTOR))[i];
@@ -300,7 +308,7 @@ __device__ __forceinline__ void store_vectors(
     }
     const auto at = [&](u32 v) { return join(x, LISTED ? places.at[v] : PITCH ? v * PITCH : p.spread[v]); };
     Stored out[COLUMNS];
-    if (COLUMNS == 1) {
+    if constexpr (COLUMNS == 1) {
       out[0] = gather(at);
     } else {
       Across words[PER_VECTOR];
@@ -392,7 +400,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_runs(const __grid_con
   const Digit* d = p.digits;
 #pragma unroll 1
   for (const Digit* end = d + p.before; d < end; ++d) step(rest, from, to, *d);
-  if (GENERAL) {
+  if constexpr (GENERAL) {
     // Both lists have the same product, and what is left counts the modes behind them.
 #pragma unroll
     for (u32 u = 0; u < LOADS; ++u) other[u] = rest[u];
@@ -404,7 +412,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_runs(const __grid_con
 #pragma unroll
   for (u32 u = 0; u < LOADS; ++u) {
     next[u] = from[u] + p.step;
-    if (GLOBAL_SWIZZLED) {
+    if constexpr (GLOBAL_SWIZZLED) {
       from[u] = swizzled(from[u], p.source_mask, p.source_swizzle);
       next[u] = swizzled(next[u], p.source_mask, p.source_swizzle);
       to[u] = swizzled(to[u], p.destination_mask, p.destination_swizzle);
@@ -414,12 +422,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_runs(const __grid_con
 #pragma unroll
   for (u32 u = 0; u < LOADS; ++u) {
     if (begin + u * THREADS >= p.total) continue;
-    if (PAIRED) {
+    if constexpr (PAIRED) {
       const u32 one = nibble(p.source, from[u], p.source_flip), two = nibble(p.source, next[u], p.source_flip);
       *(u8*)&held[u] = (u8)(one << 4 * p.destination_flip | two << 4 * (1 - p.destination_flip));
-    } else if (NIBBLES) {
+    } else if constexpr (NIBBLES) {
       *(u8*)&held[u] = (u8)nibble(p.source, from[u], p.source_flip);
-    } else if (GATHERED > 1) {
+    } else if constexpr (GATHERED > 1) {
 #pragma unroll
       for (u32 v = 0; v < GATHERED; ++v) held[u].part[v] = *(const ELEMENT*)(p.source + from[u] + v * p.step);
     } else {
@@ -429,7 +437,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_runs(const __grid_con
 #pragma unroll
   for (u32 u = 0; u < LOADS; ++u) {
     if (begin + u * THREADS >= p.total) continue;
-    if (NIBBLES && !PAIRED) {
+    if constexpr (NIBBLES && !PAIRED) {
       // Of each byte one launch writes one half, the other launch the other.
       if ((u32)(to[u] & 1) != p.parity) continue;
       u8* const byte = p.destination + (to[u] >> 1);
