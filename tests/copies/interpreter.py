@@ -191,6 +191,7 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
                 return x[which, None] + (numbers[number] if facts["LISTED"] else along_row)
 
             whole = (index >= 0) & (index + per <= held)
+            assert first or held - own < grain // unit - 1 or whole.all()  # such tiles have no words of parts
             number = index[whole, None] + np.arange(per)
             places = at(whole, number)
             if facts["LISTED"]:  # evenly spaced ones are told by the first and the last of them
