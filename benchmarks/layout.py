@@ -135,6 +135,12 @@ def python(call: Callable[..., Any]) -> Callable[[Any], Callable[..., Any]]:
     return lambda _: call
 
 
+def read(name: str) -> Callable[[Any], Callable[..., Any]]:
+    """What reads an attribute, a code of its own for each library: the interpreter adapts a place to the one class that
+    it meets there."""
+    return lambda _: eval(f"lambda layout: layout.{name}")  # type: ignore[no-any-return]
+
+
 def one(side: Side, pair: Pair) -> tuple[Any, ...]:
     return (side.layout(pair),)
 
@@ -205,8 +211,8 @@ ACCESSORS: dict[str, Operation] = {
     "hash": (python(hash), one),
     "str": (python(str), one),
     "repr": (python(repr), one),
-    "shape": (python(operator.attrgetter("shape")), one),
-    "stride": (python(operator.attrgetter("stride")), one),
+    "shape": (read("shape"), one),
+    "stride": (read("stride"), one),
     "size": (named("size"), one),
     "cosize": (named("cosize"), one),
     "L(tuple)": (python(operator.call), at(lambda side: side.case.coord)),
