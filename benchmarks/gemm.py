@@ -327,8 +327,9 @@ def tables(bench: Bench) -> list[dict[str, Any]]:
     for dtype, sizes in (("bfloat16", (*ODD, *SPLIT)), ("float8_e4m3fn", ODD)):
         for m, n, k in sizes:
             base, size = Case(m, n, k, dtype), 8192 if m > 6000 else 4096
-            alone = [] if kernel_of(base).plan.split_rows else [base]
-            found += bench.rates([*alone, replace(base, cluster="M")], Case(size, size, size, dtype))
+            shared = replace(base, cluster="M")
+            cases = [shared, replace(shared, tile=(128, 192))] if kernel_of(base).plan.split_rows else [base, shared]
+            found += bench.rates(cases, Case(size, size, size, dtype))
     return found
 
 
