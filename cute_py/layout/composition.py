@@ -259,6 +259,8 @@ def composition(lhs: Thing, rhs: Tiler, *, strict: bool = False) -> Thing: ...
 def composition(lhs: Merged, rhs: Merged) -> Merged: ...
 @overload
 def composition(lhs: ComposesWith[Composed], rhs: Tiler, *inner: Tiler) -> Composed: ...
+@overload
+def composition(lhs: Layout, rhs: Leaf, inner: LayoutLike, /) -> LayoutLike: ...
 def composition(
     lhs: LayoutLike | Merges | ComposesWith[LayoutLike], rhs: Tiler | Merges, *inner: Tiler, strict: bool = False
 ) -> LayoutLike | Merges:
@@ -286,7 +288,7 @@ def composition(
     if inner:
         if len(inner) != 1 or not hasattr(lhs, "_compose_with"):
             raise InvalidTypeError(
-                "composition takes two operands, or (outer, offset, inner) with a swizzle or a composed layout"
+                "composition takes two operands, or (outer, offset, inner) whose outer is a layout or a swizzle"
             )
         return lhs._compose_with(inner[0], rhs)  # type: ignore[arg-type]
     if type(lhs) is Layout and type(rhs) is Layout:
