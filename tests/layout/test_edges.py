@@ -59,6 +59,11 @@ TEXTS = {
     "cosize(L((4,8),(-8,1)))": "_32",
     "cosize(L((0,4),(1,0)))": "_0",
     "coshape(L((4,8),(E(0),S(2,1))))": "(_4,_15)",
+    # strides of modes of size 1 don't move, static zeros neither: they may name a mode that has modes, or none
+    "coshape(L((8,1),(E([1,1]),E(1))))": "(_1,(_1,_8))",
+    "coshape(L((4,1),(E(0),D(5))))": "(_4)",
+    "cosize(L((8,4),(E([1,1]),S(0,1))))": "_8",
+    "coprofile(L((8,4),(E([1,1]),S(0,1))))": "(_0,(_0,_0))",
     # swizzles
     "slice_((3,None),composition(SW(2,0,3),L((8,8),(8,1))))": "((_4,_2)):((_-1,_4))",
     "composition(SW(2,3,3),SW(1,5,3))": "Sw<3,3,3>",
