@@ -136,9 +136,12 @@ def _walk(
         take_static = static and n_static
         if type(left) is int and type(n) is int:
             take = left if left <= n else n
-            if take == 0 or (take_static and n % take):  # C++: static_assert
-                _refuse_size(n, take, i, lhs_shape, lhs_stride)
-            rest = n // take if take > 0 else quotient(n, take)
+            if n_static and n == 0 and not take_static:
+                rest = 0  # C++: a static 0 divided by a run-time number
+            else:
+                if take == 0 or (take_static and n % take):  # C++: static_assert
+                    _refuse_size(n, take, i, lhs_shape, lhs_stride)
+                rest = n // take if take > 0 else quotient(n, take)
         else:
             take = least(left, n)
             if take == 0:

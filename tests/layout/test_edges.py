@@ -32,6 +32,9 @@ TEXTS = {
     "composition(L((4,8),(8,1)),(2,))": "(_2):(_8)",
     "composition(L((4,8),(8,1)),(None,4))": "(_4,_4):(_8,_1)",
     "composition(L((D(10),2),(16,4)),L((5,4),(1,5)))": "((5,1),(2,2)):((_16,4),(_80,4))",
+    # size 0: a static 0 over run-time modes is kept
+    "composition(L((D(4),3)),L(0))": "(0,_0):(_1,4)",
+    "composition(L((2,3),(3,1)),L(0,D(4)))": "(0,_0):(12,2)",
     # complement: default bound, tuples, garbage of negative strides
     "complement(L(4,2),24)": "(_2,_3):(_1,_8)",
     "complement(L((4,8),(8,1)))": "_1:_0",
@@ -104,6 +107,7 @@ REFUSED = {
     "composition(L((4,1),(3,0)),L(6,1))": "Shape Divisibility Condition",
     "composition(L((6,2),(1,12)),L((4,6),(2,0)))": "Shape Divisibility Condition",
     "composition(L((4,8),(8,1)),L(2,6))": "Stride Divisibility Condition",
+    "composition(L((2,3),(3,1)),L(0))": "Shape Divisibility Condition",
     "composition(L((4,8),(8,1)),5)": "Shape Divisibility Condition",
     "complement(L((2,2),(1,1)),24)": "Non-injective Layout detected in complement.",
     "complement(L((D(4),8),(1,D(4))),64)": "Dynamic-stride complement only for rank-1 layouts",
