@@ -18,13 +18,14 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, overload
 
-from cute_py.argument_checks import expect, expect_function, expect_integer, is_integer, wrong_type
+from cute_py.argument_checks import expect_function, expect_integer, is_integer, wrong_type
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.arguments import Leaf, Shape, Tiler, Tree
 from cute_py.layout.int_tuple import elem_less, product, rank
-from cute_py.layout.layout import Layout, make_layout, make_ordered_layout
+from cute_py.layout.layout import Layout, apply_to_inner, make_layout, make_ordered_layout
 from cute_py.layout.leaf import Int, is_symbolic, never_an_integer
 from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.tiling import zipped
 from cute_py.layout.trees import check_depth, leaves
 
 Folded = TypeVar("Folded")
@@ -94,18 +95,19 @@ def sum_(t: Tree) -> int:
 
 
 def tuple_max(t: Tree) -> int:
-    """The largest leaf.
+    """The largest leaf; static where all are.
 
     Raises:
         InvalidValueError: a tuple without leaves.
 
-    >>> tuple_max((1, (7, 3)))
-    7
+    >>> tuple_max((1, (Int(7), 3))), tuple_max((Int(7), Int(3)))
+    (7, Int(7))
     """
     found = _checked_leaves(t, "tuple_max")
     if not found:
         raise InvalidValueError("tuple_max of an empty tuple")
-    return max(found, key=lambda leaf: expect_integer(leaf, "a number of tuple_max"))  # type: ignore[no-any-return]
+    largest = max(found, key=lambda leaf: expect_integer(leaf, "a number of tuple_max"))
+    return largest if all(isinstance(x, Int) for x in found) else int(largest)
 
 
 def gcd(*numbers: Tree) -> int:
@@ -291,6 +293,8 @@ def zip_(first: Layout | Tree, *more: Layout | Tree) -> Layout | Tree:
     >>> print(zip_(Layout(((2, 4), (3, 5)))))
     ((2,3),(4,5)):((_1,8),(2,24))
     """
+    if not more and hasattr(first, "with_domain"):
+        return apply_to_inner(zip_, first)
     parts: Any = (first, *more)
     if all(isinstance(p, Layout) for p in parts):
         shapes, strides = ([getattr(p, x) for p in parts] for x in ("shape", "stride"))
@@ -344,7 +348,7 @@ def tile_unzip(layout: Layout, tiler: Tiler) -> Layout:
     >>> print(tile_unzip(logical_divide(whole, (Int(2), Int(3))), (Int(2), Int(3))))
     ((_2,_3),(_4,_2,_3)):((_1,_8),(_2,_24,_48))
     """
-    return hier_unzip(lambda part, _: part, expect(layout, Layout, "what tile_unzip gathers"), tiler)
+    return zipped(layout, tiler) if type(layout) is Layout else apply_to_inner(tile_unzip, layout, tiler)
 
 
 def transform_layout(first: Layout | Tree, *rest: Layout | Tree | Callable[..., Layout]) -> Layout:

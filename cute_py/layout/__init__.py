@@ -34,7 +34,6 @@ from cute_py.layout.int_tuple import congruent as congruent
 from cute_py.layout.int_tuple import depth as depth
 from cute_py.layout.int_tuple import elem_less as elem_less
 from cute_py.layout.int_tuple import elem_scale as elem_scale
-from cute_py.layout.int_tuple import evenly_divides as evenly_divides
 from cute_py.layout.int_tuple import inner_product as inner_product
 from cute_py.layout.int_tuple import is_static as is_static
 from cute_py.layout.int_tuple import product as product
@@ -97,6 +96,7 @@ from cute_py.layout.tiling import blocked_product as blocked_product
 from cute_py.layout.tiling import ceil_div as ceil_div
 from cute_py.layout.tiling import complement as complement
 from cute_py.layout.tiling import domain_distribute as domain_distribute
+from cute_py.layout.tiling import evenly_divides as evenly_divides
 from cute_py.layout.tiling import flat_divide as flat_divide
 from cute_py.layout.tiling import flat_product as flat_product
 from cute_py.layout.tiling import logical_divide as logical_divide

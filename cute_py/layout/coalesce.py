@@ -26,7 +26,7 @@ from cute_py.layout.layout import (
     of_shapes,
 )
 from cute_py.layout.leaf import Recorder, is_static, same, times, to_internal, to_public, tree_text
-from cute_py.layout.trees import check_depth, leaves, map_leaves, modes, unflatten_leaves
+from cute_py.layout.trees import check_depth, is_underscore, leaves, map_leaves, modes, unflatten_leaves
 
 
 def coalesced(shape: Tree, stride: Tree, beyond: bool = False, record: Recorder | None = None) -> tuple[Tree, Tree]:
@@ -129,24 +129,30 @@ def filter_zeros_tree(shape: Tree, guide: Tree) -> Tree:
     """Sizes where the guide is a static 0 become 1."""
     if type(guide) is tuple:
         if len(modes(shape)) != len(guide):
-            raise StaticAssertError("Mismatched Ranks", {"shape": tree_text(shape), "profile": tree_text(guide)})
+            raise StaticAssertError("Mismatched tuple_size", {"shape": tree_text(shape), "profile": tree_text(guide)})
         return tuple([filter_zeros_tree(s, g) for s, g in zip(modes(shape), guide, strict=True)])
     return map_leaves(lambda _: 1, shape) if type(guide) is int and guide == 0 else shape
 
 
+def _as_guide(profile: Shape) -> Tree:
+    """A profile of numbers and underscores as internal numbers."""
+    return to_internal(map_leaves(lambda leaf: 1 if is_underscore(leaf) else leaf, profile))  # type: ignore[arg-type]
+
+
 @of_shapes
 def filter_zeros(layout: Layout | Shape, profile: Shape | None = None) -> Layout | IntTuple:
-    """Every size with a static stride 0 becomes 1; a 0 in `profile` makes all sizes of that mode 1.
+    """Every size with a static stride 0 becomes 1; a static 0 in `profile` makes all sizes of that mode 1, and anything
+    else in it (None, say) keeps them. As in C++, of two bare tuples the first is the profile.
 
     >>> print(filter_zeros(Layout((Int(4), Int(8)), (Int(1), Int(0)))))
     (_4,_1):(_1,_0)
     """
     if type(layout) is Layout:
-        guide = layout._stride if profile is None else to_internal(profile)
+        guide = layout._stride if profile is None else _as_guide(profile)
         return make(filter_zeros_tree(layout._shape, guide), layout._stride, layout.assumptions)
     if isinstance(layout, (int, tuple)):
-        inner = to_internal(layout)
-        return to_public(filter_zeros_tree(inner, inner))
+        sizes = to_internal(layout if profile is None else profile)
+        return to_public(filter_zeros_tree(sizes, _as_guide(layout)))
     return apply_to_inner(filter_zeros, layout, profile)
 
 

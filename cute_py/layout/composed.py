@@ -189,6 +189,13 @@ _put_outer, _put_offset, _put_inner = [getattr(ComposedLayout, name).__set__ for
 """What sets the slots of a new one, whose own `__setattr__` refuses it."""
 
 
+def _composed_of_layouts(outer: Layout, inner: OffsetFunction, offset: Leaf) -> ComposedLayout:
+    return ComposedLayout(outer, offset, inner)
+
+
+Layout._compose_with = _composed_of_layouts  # type: ignore[attr-defined]  # layouts know no composed ones
+
+
 def make_composed_layout(outer: OffsetFunction, offset: Leaf, inner: OffsetFunction) -> ComposedLayout:
     """C++'s name for the constructor.
 

@@ -136,9 +136,12 @@ def _walk(
         take_static = static and n_static
         if type(left) is int and type(n) is int:
             take = left if left <= n else n
-            if take == 0 or (take_static and n % take):  # C++: static_assert
-                _refuse_size(n, take, i, lhs_shape, lhs_stride)
-            rest = n // take if take > 0 else quotient(n, take)
+            if n_static and n == 0 and not take_static:
+                rest = 0  # C++: a static 0 divided by a run-time number
+            else:
+                if take == 0 or (take_static and n % take):  # C++: static_assert
+                    _refuse_size(n, take, i, lhs_shape, lhs_stride)
+                rest = n // take if take > 0 else quotient(n, take)
         else:
             take = least(left, n)
             if take == 0:
@@ -259,6 +262,8 @@ def composition(lhs: Thing, rhs: Tiler, *, strict: bool = False) -> Thing: ...
 def composition(lhs: Merged, rhs: Merged) -> Merged: ...
 @overload
 def composition(lhs: ComposesWith[Composed], rhs: Tiler, *inner: Tiler) -> Composed: ...
+@overload
+def composition(lhs: Layout, rhs: Leaf, inner: LayoutLike, /) -> LayoutLike: ...
 def composition(
     lhs: LayoutLike | Merges | ComposesWith[LayoutLike], rhs: Tiler | Merges, *inner: Tiler, strict: bool = False
 ) -> LayoutLike | Merges:
@@ -286,7 +291,7 @@ def composition(
     if inner:
         if len(inner) != 1 or not hasattr(lhs, "_compose_with"):
             raise InvalidTypeError(
-                "composition takes two operands, or (outer, offset, inner) with a swizzle or a composed layout"
+                "composition takes two operands, or (outer, offset, inner) whose outer is a layout or a swizzle"
             )
         return lhs._compose_with(inner[0], rhs)  # type: ignore[arg-type]
     if type(lhs) is Layout and type(rhs) is Layout:

@@ -484,21 +484,6 @@ def weakly_compatible(a: Shaped, b: Shaped) -> Int | bool:
     return _verdict(_at_leaves_of_a(test), a, b)
 
 
-def evenly_divides(a: Shaped, tiler: Shaped) -> Int | bool:
-    """Does the tiler divide the shape a without rest?
-
-    >>> print(evenly_divides((Int(12), Int(8)), (Int(4), Int(8))), evenly_divides(Int(10), Int(4)))
-    _1 _0
-    """
-
-    def test(x: Tree, t: Tree) -> Verdict:
-        if type(t) is not tuple:
-            return _equal(product_of(x), product_of(t) * product_of(ceil_div_of(x, t)))
-        return _all(map(test, modes(x), t)) if rank_of(t) <= rank_of(x) else _FALSE
-
-    return _verdict(test, a, tiler)
-
-
 def elem_less(a: Shaped, b: Shaped) -> Int | bool:
     """Is every leaf of a less than the leaf of b at its place? Missing leaves of a are less.
 

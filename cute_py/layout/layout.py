@@ -547,16 +547,17 @@ def coprofile_of(stride: Tree) -> Tree:
     """Internal strides -> tree of zeros: the profile that the offsets have."""
     if type(stride) is int or (type(stride) is tuple and _INTEGERS.issuperset(map(type, stride))):
         return 0
-    paths = [d.modes for d in leaves(stride) if type(d) not in _INTEGERS and getattr(d, "modes", None)]
-    if not paths:
+    named: list[Any] = [d for d in leaves(stride) if type(d) not in _INTEGERS and getattr(d, "modes", None)]
+    if not named:
         return 0
     root: Axes = {}
     ends = []
-    for path in paths:
+    for d in named:
         node = root
-        for i in path:
+        for i in d.modes:
             node = node.setdefault(i, {})
-        ends.append(node)
+        if not (type(d.value) is Int and d.value == 0):
+            ends.append(node)
     if any(ends):  # a mode that one stride moves along has modes that others do
         raise LayoutError("strides of incompatible hierarchy", {"strides": tree_text(stride)})
     return _zeros(root)
@@ -585,6 +586,8 @@ def coprofile(layout: LayoutLike) -> IntTuple:
 
 def coshape_of(shape: Tree, stride: Tree) -> Tree:
     """Internal: 1 + the largest offset in each codomain mode, with the absolute values of the strides."""
+    pairs = zip(leaves(shape), leaves(stride), strict=True)
+    stride = tuple([times(0, d) if type(s) is int and s == 1 else d for s, d in pairs])  # those of size 1 don't move
     profile = coprofile_of(stride)
     if profile == 0:
         return _extent(shape, stride)

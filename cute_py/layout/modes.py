@@ -79,7 +79,7 @@ def unflatten(thing: Layout | Shape, profile: Shape) -> Layout | IntTuple:
 
 @of_shapes
 def take(thing: Layout | Shape, begin: int, end: int) -> Layout | IntTuple:
-    """Modes [begin, end).
+    """Modes [begin, end). A bare tuple may be left empty, and end -1 is its end.
 
     >>> print(take(Layout((Int(2), Int(3), Int(4))), 1, 3))
     (_3,_4):(_2,_6)
@@ -87,15 +87,17 @@ def take(thing: Layout | Shape, begin: int, end: int) -> Layout | IntTuple:
 
     check_mode(begin)
     check_mode(end)
+    bare = isinstance(thing, (tuple, int))
 
     def pick(tree: Tree) -> Tree:
-        if begin >= end:
+        stop = len(modes(tree)) if bare and end == -1 else end
+        if begin > stop or (begin == stop and not bare):
             raise StaticAssertError("take: empty range error", {"range": f"[{begin},{end})"})
-        if begin < 0 or end > len(modes(tree)):
+        if begin < 0 or stop > len(modes(tree)):
             raise StaticAssertError(
                 "take: range out of bounds", {"range": f"[{begin},{end})", "rank": len(modes(tree))}
             )
-        return modes(tree)[begin:end]
+        return modes(tree)[begin:stop]
 
     return _on_trees("take", pick, thing)
 
@@ -189,7 +191,7 @@ def replace(thing: Layout | Shape, mode: int, x: Layout | Shape) -> Layout | Int
         if not -len(parts) <= mode < len(parts):
             raise CoordinateError(f"no mode {mode}", {"rank": len(parts)})
         parts[mode] = new
-        return tuple(parts)
+        return tuple(parts) if type(tree) is tuple else new
 
     if type(thing) is Layout:
         if type(x) is not Layout:

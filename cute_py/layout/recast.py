@@ -342,13 +342,15 @@ def slice_flagged(layout: ComposedLayout, coord: Coordinate) -> ComposedLayout:
 
 
 def max_alignment(layout: LayoutLike | Swizzle) -> Int | int:
-    """The largest N for which upcast(layout, N) is legal, by its static numbers.
+    """The largest N for which upcast(layout, N) is legal, by its static numbers; of a tensor, in bits.
 
     >>> print(max_alignment(Layout((Int(8), Int(64)), (Int(64), Int(1)))))
     _512
     """
     if isinstance(layout, Swizzle):
         return to_public(1 << layout.base)
+    if hasattr(layout, "_max_alignment"):
+        return layout._max_alignment()  # type: ignore[no-any-return]
     if isinstance(layout, ComposedLayout):
         if not isinstance(layout.outer, Swizzle):
             return to_public(1)

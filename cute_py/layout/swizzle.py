@@ -149,7 +149,8 @@ def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Integer, inner: 
     fixed = to_internal(dice_tree(coord, coord))  # type: ignore[arg-type]
     if not _is_static(diced) or not (_is_static(sliced) or _slices_to_layout(swizzle, anti, only, sliced)):
         kept, left = slice_parts(coord, inner)
-        return ComposedLayout(swizzle, to_public(plus(offset, to_internal(left))), kept), Int(0)
+        there = to_public(plus(offset, to_internal(left)))
+        return (ComposedLayout(swizzle, there, kept), Int(0)) if b else (kept, there)
 
     anti_layout = compose_layouts(anti, diced)
     only_layout = compose_layouts(only, diced)

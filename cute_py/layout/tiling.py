@@ -25,14 +25,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import zip_longest
 from operator import itemgetter
 from typing import Any, SupportsIndex
 
-from cute_py.errors import InvalidTypeError, StaticAssertError
+from cute_py.errors import InvalidTypeError, StaticAssertError, given
 from cute_py.layout.arguments import LayoutLike, Leaf, Shaped, Tiler, Tree
 from cute_py.layout.coalesce import coalesced, coalesced_shape, filter_zeros_tree
 from cute_py.layout.composition import compose_layouts, tiler_text
-from cute_py.layout.int_tuple import ceil_div_of, compact_left, compact_order, product_of
+from cute_py.layout.int_tuple import ceil_div_of, compact_left, compact_order, compatible, product, product_of
 from cute_py.layout.known import complement_numbers, divided_numbers, multiplied_numbers
 from cute_py.layout.layout import (
     Layout,
@@ -275,17 +276,44 @@ def flat_divide(layout: Layout, tiler: Tiler) -> Layout:
 
 
 def ceil_div(a: Shaped, b: Shaped) -> Tree:
-    """(a + b - 1) / b of integers, by mode of tuples, b folded through a tuple; with a layout b, the shape of the
+    """(a + b - 1) / b of integers, by mode of tuples, b folded through a tuple; where b has a layout, the shape of the
     tiles that cover a.
 
     >>> print(ceil_div((Int(10), Int(7)), (Int(4), Int(7))), ceil_div(100, 8))
     (Int(3), Int(1)) 13
+    >>> ceil_div((Int(12), 7), (Layout(Int(2), Int(3)), 4))
+    ((Int(3), Int(2)), 2)
     """
     if isinstance(b, Layout):
         return complement(b, a).shape
     if hasattr(a, "ceil_div"):
         return a.ceil_div(b)  # type: ignore[no-any-return]
+    if type(b) is tuple:
+        check_depth(b)
+        parts: Any = to_public(shape_of(a))
+        if type(parts) is tuple and any(isinstance(tile, (tuple, Layout)) for tile in b):
+            if len(b) > len(parts):
+                raise StaticAssertError("Mismatched ranks", {"dividend": given(a), "divisor": given(b)})
+            return tuple([ceil_div(x, tile) for x, tile in zip_longest(parts, b, fillvalue=Int(1))])
     return to_public(ceil_div_of(shape_of(a), to_internal(b)))
+
+
+def evenly_divides(a: Shaped, tiler: Shaped) -> Int | bool:
+    """Does the tiler, of sizes and layouts, divide the shape a without rest?
+
+    >>> print(evenly_divides((Int(12), Int(8)), (Int(4), Layout(Int(2), Int(5)))), evenly_divides(Int(10), Int(5)))
+    _0 _1
+    """
+    if type(tiler) is not tuple:
+        return compatible(product(a), product(tiler) * product(ceil_div(a, tiler)))
+    check_depth(tiler)
+    parts = modes(to_public(shape_of(a)))
+    if len(tiler) > len(parts):
+        return Int(0)
+    found = [evenly_divides(x, tile) for x, tile in zip(parts, tiler, strict=False)]
+    if any(type(one) is Int and one == 0 for one in found):
+        return Int(0)
+    return Int(1) if all(type(one) is Int for one in found) else all(found)
 
 
 @of_layouts

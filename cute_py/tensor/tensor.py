@@ -9,6 +9,7 @@ engines of this package: iterators, pointers and arrays.
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any, Protocol, overload
 
@@ -24,7 +25,7 @@ from cute_py.layout.coordinate import domain_offset
 from cute_py.layout.inverse import max_common_layout, max_common_vector
 from cute_py.layout.layout import Layout, Stride, coprofile, make
 from cute_py.layout.leaf import Int, value_of
-from cute_py.layout.recast import as_position_independent_swizzle_layout, is_flagged, recast_layout
+from cute_py.layout.recast import as_position_independent_swizzle_layout, is_flagged, max_alignment, recast_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import has_underscore, leaves
 from cute_py.tensor.arrays import ArrayEngine, engine_and_layout
@@ -137,6 +138,14 @@ class Tensor(Immutable):
         if isinstance(other, Tensor):
             return max_common_vector(self.layout, other.layout) if self._vectorizes_with(other) else Int(0)
         return max_common_vector(self.layout, other)
+
+    def _max_alignment(self) -> Int:
+        """Bits; the address itself is a run-time one, of which C++ knows nothing."""
+        if not isinstance(self.engine, (Pointer, ArrayEngine)):
+            raise InvalidTypeError("max_alignment takes tensors of addressed memory", {"tensor": self})
+        bits = int(max_alignment(self.layout)) * self.engine.element_type.bits
+        swizzle = getattr(self.engine, "swizzle", None)
+        return Int(bits if swizzle is None else math.gcd(bits, 8 * int(max_alignment(swizzle))))
 
     def domain_offset(self, coord: IntCoordinate) -> Tensor:
         """The same tensor seen from `coord` on."""

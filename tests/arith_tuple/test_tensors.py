@@ -179,3 +179,30 @@ def test_tensors_compare_and_hash() -> None:
     assert make_identity_tensor((4, 5)) == make_identity_tensor((4, 5))
     assert make_identity_tensor((4, 5)) != make_identity_tensor((4, 6))
     assert len({make_identity_tensor((4, 5)), make_identity_tensor((4, 5))}) == 1
+
+
+SQUARE = Layout((Int(8), Int(64)))
+
+
+@pytest.mark.parametrize(
+    ("tensor", "bits"),
+    [  # as C++ prints them
+        (make_tensor(make_gmem_ptr(4096, "float64"), SQUARE), "_32768"),
+        (make_tensor(make_gmem_ptr(4096, "uint4"), SQUARE), "_2048"),
+        (make_tensor(make_smem_ptr(4096, "float16"), Layout((Int(8), Int(5)), (Int(0), Int(0)))), "_16"),
+        (make_tensor(make_smem_ptr(4096, "float16", swizzle=Swizzle(3, 4, 3)), SQUARE), "_128"),
+        (make_tensor(make_smem_ptr(4096, "float16"), ComposedLayout(Swizzle(3, 2, 3), Int(0), SQUARE)), "_64"),
+        (
+            make_tensor(make_smem_ptr(4096, "float16"), ComposedLayout(Swizzle(3, 4, 3), smem_ptr_flag(16), SQUARE)),
+            "_128",
+        ),
+    ],
+)
+def test_a_tensor_is_aligned_in_bits(tensor: Any, bits: str) -> None:
+    assert text(cute.max_alignment(tensor)) == bits
+
+
+@pytest.mark.parametrize("tensor", [make_identity_tensor((4, 5)), make_tensor(make_tmem_ptr(0, "float32"), SQUARE)])
+def test_what_has_no_address_is_not_aligned(tensor: Any) -> None:
+    with pytest.raises(InvalidTypeError, match="max_alignment takes tensors of addressed memory"):
+        cute.max_alignment(tensor)

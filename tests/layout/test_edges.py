@@ -32,6 +32,9 @@ TEXTS = {
     "composition(L((4,8),(8,1)),(2,))": "(_2):(_8)",
     "composition(L((4,8),(8,1)),(None,4))": "(_4,_4):(_8,_1)",
     "composition(L((D(10),2),(16,4)),L((5,4),(1,5)))": "((5,1),(2,2)):((_16,4),(_80,4))",
+    # size 0: a static 0 over run-time modes is kept
+    "composition(L((D(4),3)),L(0))": "(0,_0):(_1,4)",
+    "composition(L((2,3),(3,1)),L(0,D(4)))": "(0,_0):(12,2)",
     # complement: default bound, tuples, garbage of negative strides
     "complement(L(4,2),24)": "(_2,_3):(_1,_8)",
     "complement(L((4,8),(8,1)))": "_1:_0",
@@ -59,6 +62,11 @@ TEXTS = {
     "cosize(L((4,8),(-8,1)))": "_32",
     "cosize(L((0,4),(1,0)))": "_0",
     "coshape(L((4,8),(E(0),S(2,1))))": "(_4,_15)",
+    # strides of modes of size 1 don't move, static zeros neither: they may name a mode that has modes, or none
+    "coshape(L((8,1),(E([1,1]),E(1))))": "(_1,(_1,_8))",
+    "coshape(L((4,1),(E(0),D(5))))": "(_4)",
+    "cosize(L((8,4),(E([1,1]),S(0,1))))": "_8",
+    "coprofile(L((8,4),(E([1,1]),S(0,1))))": "(_0,(_0,_0))",
     # swizzles
     "slice_((3,None),composition(SW(2,0,3),L((8,8),(8,1))))": "((_4,_2)):((_-1,_4))",
     "composition(SW(2,3,3),SW(1,5,3))": "Sw<3,3,3>",
@@ -70,6 +78,28 @@ TEXTS = {
     "append(L(4,1),L(2,9),3)": "(_4,_2,_2):(_1,_9,_9)",
     "replace(L((4,8)),0,L(2,9))": "(_2,_8):(_9,_4)",
     "select(L((2,3,4)),2,0)": "(_4,_2):(_6,_1)",
+    "replace(L(4),0,L((2,3)))": "(_2,_3):(_1,_2)",
+    "replace(4,0,(2,3))": "(_2,_3)",
+    "take((1,2,3),1,-1)": "(_2,_3)",
+    "take((1,2,3),3,3)": "()",
+    "zip_(composition(SW(2,0,2),L((4,2))))": "Sw<2,0,2> o _0 o ((_4,_2)):((_1,_4))",
+    "zip_(composition(SW(2,0,2),L(((4,2),(2,3)))))": "Sw<2,0,2> o _0 o ((_4,_2),(_2,_3)):((_1,_8),(_4,_16))",
+    "tile_unzip(composition(SW(2,0,2),L(((4,2),(2,3),5))),(4,2))": (
+        "Sw<2,0,2> o _0 o ((_4,_2),(_2,_3,_5)):((_1,_8),(_4,_16,_48))"
+    ),
+    # a static 0 of the profile, which comes first where both are bare tuples
+    "filter_zeros(L(((3,1),4,5)),((None,0),0,None))": "((_3,_1),_1,_5):((_1,_0),_3,_12)",
+    "filter_zeros((0,1,D(0)),(3,(4,2),5))": "(_1,(_4,_2),_5)",
+    "tuple_max((2,(D(1),2)))": "2",
+    # layouts in tilers
+    "ceil_div((12,7),(L(2,3),L(2,3)))": "((_3,_2),(_3,_2))",
+    "evenly_divides((12,4),(L(2,5),2))": "_0",
+    "evenly_divides((12,4),(L(2,6),2))": "_1",
+    "evenly_divides((12,4),L((2,3),(6,1)))": "_1",
+    "evenly_divides(12,(4,3))": "_0",
+    # composed of layouts
+    "composition(L((4,2),(2,1)),3,L(4))": "(_4,_2):(_2,_1) o _3 o _4:_1",
+    "composition(L((4,2),(2,1)),0,L(4))(2)": "_4",
 }
 
 REFUSED = {
@@ -77,6 +107,7 @@ REFUSED = {
     "composition(L((4,1),(3,0)),L(6,1))": "Shape Divisibility Condition",
     "composition(L((6,2),(1,12)),L((4,6),(2,0)))": "Shape Divisibility Condition",
     "composition(L((4,8),(8,1)),L(2,6))": "Stride Divisibility Condition",
+    "composition(L((2,3),(3,1)),L(0))": "Shape Divisibility Condition",
     "composition(L((4,8),(8,1)),5)": "Shape Divisibility Condition",
     "complement(L((2,2),(1,1)),24)": "Non-injective Layout detected in complement.",
     "complement(L((D(4),8),(1,D(4))),64)": "Dynamic-stride complement only for rank-1 layouts",
@@ -95,6 +126,9 @@ REFUSED = {
     "elem_scale((5,3,16),(6,6))": "Mismatched tuple_size",
     "logical_divide(L((4,8)),(2,2,2))": "logical_divide: Too many modes in tiler.",
     "take(L((4,8)),1,1)": "take: empty range error",
+    "take(L((4,8)),1,-1)": "take: empty range error",
+    "filter_zeros((0,1),((3,1),4,5))": "Mismatched tuple_size",
+    "tile_unzip(L(((4,2),(2,3),5)),4)": "Mismatched ranks",
 }
 
 
