@@ -227,10 +227,7 @@ def list_first_tile(atom: TileAtom) -> Instructions:
             {"shared layout": atom.smem_layout, "box": atom.plan.box, "instructions per tile": len(bits)},
         )
     offsets = bits // 8
-    used = max(int(offsets.max()) + atom.bytes_per_instruction, 1)
-    pitch = atom.swizzle_row.span
-    if pitch and atom.plan.box[0] * atom.plan.internal_dtype.bits < 8 * pitch:  # rows lie one span apart
-        used = int(offsets.max()) + pitch * math.prod(atom.plan.box[1:])
+    used = max(int(offsets.max()) + atom._box_bytes, 1)
     rest = gmem_part.layout[1]
     tiles = math.prod(int(value_of(n)) for n in leaves(rest._shape))
     smem_bytes = -(-used // atom.alignment) * atom.alignment
