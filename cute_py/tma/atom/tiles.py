@@ -91,13 +91,14 @@ def as_coordinate(tile_coord: Tree | Sequence[int]) -> Tree:
     return found
 
 
-def tile_number(work: Instructions, tile_coord: Tree) -> int:
+def tile_number(tile_shape: Tree, tile_coord: Tree) -> int:
     """The number of a tile, colexicographic, from its number or its coordinate in the tile modes.
 
     Raises:
         InvalidValueError: no such tile.
     """
-    shape = known(work.tile_shape)
+    shape = known(tile_shape)
+    tiles = math.prod(map(int, leaves(shape)))
     tile_coord = as_coordinate(tile_coord)
     if isinstance(tile_coord, tuple):
         check_depth(tile_coord)
@@ -105,8 +106,8 @@ def tile_number(work: Instructions, tile_coord: Tree) -> int:
     else:
         index = tile_coord
     number = expect_integer(index, "the number of a tile")
-    if not 0 <= number < work.tiles:
-        text = f"tile = {given(tile_coord)}; the tensor has {counted(work.tiles, 'tile')}"
+    if not 0 <= number < tiles:
+        text = f"tile = {given(tile_coord)}; the tensor has {counted(tiles, 'tile')}"
         raise InvalidValueError(text, {"tile modes": shape})
     return number
 
