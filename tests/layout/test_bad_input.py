@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -49,6 +49,50 @@ def test_static_integers_are_made_of_integers(value: Any) -> None:
     assert not is_integer(value)
     with pytest.raises(InvalidTypeError, match="Int takes an integer"):
         Int(value)
+
+
+OF_MODES: dict[str, Callable[[Any], Any]] = {
+    "take": lambda tree: cute.take(tree, 0, 2),
+    "select": lambda tree: cute.select(tree, 1, 0),
+    "group_modes": lambda tree: cute.group_modes(tree, 0, 2),
+    "flatten": cute.flatten,
+    "unflatten": lambda tree: cute.unflatten(tree, ((0, 0), 0)),
+    "append": lambda tree: cute.append(tree, 4),
+    "prepend": lambda tree: cute.prepend(tree, 4),
+    "what is appended": lambda tree: cute.append((1, 2), tree),
+    "replace": lambda tree: cute.replace(tree, 0, 4),
+    "what replaces": lambda tree: cute.replace((1, 2), 0, tree),
+    "zip_": cute.zip_,
+    "zip_ of two": lambda tree: cute.zip_(tree, tree),
+    "fold": lambda tree: cute.fold(tree, 0, lambda sum_, _: sum_),
+    "basis_get": lambda tree: cute.basis_get(E(0), tree),
+    "slice_": lambda tree: cute.slice_((None, 0, None), tree),
+    "dice": lambda tree: cute.dice((None, 0, None), tree),
+    "static": cute.static,
+    "coalesce": lambda tree: cute.coalesce(Layout((2, 3, 4)), tree),
+    "filter": lambda tree: cute.filter(Layout((2, 3, 4)), tree),
+}
+"""Functions that take a tuple apart or put it together, whatever its leaves are."""
+
+
+class Extents(NamedTuple):
+    first: Any
+    second: Any
+    third: Any
+
+
+@pytest.mark.parametrize("name", OF_MODES)
+def test_what_ends_a_tree(name: str) -> None:
+    """Integers, strides, `_`, layouts, and large results of the algebra; named tuples are tuples."""
+    call = OF_MODES[name]
+    for value in NO_INTEGERS:
+        if value is not None:
+            with pytest.raises(InvalidTypeError):
+                call((1, value, 3))
+    for taken in (np.uint8(4), N, E(1), None, Layout(4), 1 << 200):
+        if name != "static" or taken != 1 << 200:  # which no static integer is
+            call((1, taken, 3))
+    assert call(Extents(2, 3, 4)) == call((2, 3, 4))
 
 
 L = Layout((4, 8), (8, Int(1)))
