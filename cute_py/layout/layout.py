@@ -435,12 +435,12 @@ def static(tree: Layout | Shape) -> Layout | IntTuple:
     """
     if isinstance(tree, Layout):
         return Layout(static(tree.shape), static(tree.stride))
-    plain = as_tree(tree)
+    plain: Any = as_tree(tree)
     if type(plain) is tuple:
         return tuple([static(x) for x in plain])  # type: ignore[misc]
     if isinstance(plain, int):
         return Int(plain) if type(plain) is int else plain
-    return Int(plain) if isinstance(plain, Integral) else plain  # type: ignore[return-value]
+    return Int(plain) if isinstance(plain, Integral) else plain
 
 
 Thing = TypeVar("Thing", bound=LayoutLike)

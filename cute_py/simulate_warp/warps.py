@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from cute_py.argument_checks import expect, expect_choice, expect_integer
+from cute_py.argument_checks import expect, expect_choice, expect_integer, refuse_mask
 from cute_py.atom.smem_descriptor import Major
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, ParseError, counted, given, shortened
 from cute_py.ptx.parse import float_immediate, immediate, split_operands
@@ -430,6 +430,7 @@ def as_array(value: ArrayLike, what: str) -> Array:
     Raises:
         InvalidTypeError: numpy takes it for none.
     """
+    refuse_mask(value, what)
     try:
         return np.asarray(value)
     except (ValueError, TypeError):
