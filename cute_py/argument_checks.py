@@ -162,8 +162,13 @@ def expect_integers(
     return tuple([expect_integer(item, f"{what}[{i}]", low, high, unit) for i, item in enumerate(items)])
 
 
-def refuse_mask(array: object, what: str) -> None:
-    """Refuse a masked array of numpy, whose mask is lost where its numbers are read.
+@functools.cache
+def _is_masked(kind: type) -> bool:
+    return any(one.__module__.startswith("numpy.ma") for one in kind.__mro__)
+
+
+def refuse_mask(array: Kind, what: str) -> Kind:
+    """The array itself, if it is no masked array of numpy, whose mask is lost where its numbers are read.
 
     >>> import numpy
     >>> refuse_mask(numpy.ma.array([4, 8]), "the source")
@@ -172,9 +177,10 @@ def refuse_mask(array: object, what: str) -> None:
     cute_py.errors.InvalidTypeError: the source is a masked array, whose mask would be lost
       hint : array.data has all elements, array.filled(x) has x for those that are masked
     """
-    if any(kind.__module__.startswith("numpy.ma") for kind in type(array).__mro__):
+    if _is_masked(type(array)):  # type: ignore[arg-type]
         hint = "array.data has all elements, array.filled(x) has x for those that are masked"
         raise InvalidTypeError(f"{what} is a masked array, whose mask would be lost", hint=hint)
+    return array
 
 
 def expect_integer_array(values: ArrayLike, what: str) -> NDArray[numpy.int64]:
