@@ -164,7 +164,7 @@ def expect_integers(
 
 @functools.cache
 def _is_masked(kind: type) -> bool:
-    return any(one.__module__.startswith("numpy.ma") for one in kind.__mro__)
+    return any(str(one.__module__).startswith("numpy.ma") for one in kind.__mro__)
 
 
 def refuse_mask(array: Kind, what: str) -> Kind:

@@ -67,10 +67,17 @@ class _Shortened(reprlib.Repr):
     repr_Int = repr_int
 
     def repr_instance(self, x: object, level: int) -> str:
+        if _is_deep_array(x):
+            return f"<{type(x).__name__} of the shape {x.shape}>"  # type: ignore[attr-defined]
         try:
             return shortened(repr(x), self.maxother)
         except Exception:  # whatever a foreign __repr__ raises: the text of an error must not fail
             return f"<{type(x).__name__} that can't be printed>"
+
+
+def _is_deep_array(value: object) -> bool:
+    """An array that numpy prints whole: it shows 6 indices of each mode, so of 20 modes of 2 a million elements."""
+    return type(value).__module__ == "numpy" and getattr(value, "ndim", 0) > 4
 
 
 def given(value: object) -> str:
@@ -81,8 +88,9 @@ def given(value: object) -> str:
     >>> given([1 << 20000])
     '[0x1000000000... (20001 bits)]'
     """
+    items = value if isinstance(value, (tuple, list)) else (value,)
     try:
-        text = repr(value)
+        text = _Shortened().repr(value) if any(map(_is_deep_array, items)) else repr(value)
     except RecursionError:
         return f"<{type(value).__name__} nested too deep to print>"
     except Exception:  # digits beyond Python's limit, or a foreign __repr__

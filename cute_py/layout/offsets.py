@@ -72,7 +72,7 @@ def _array(x: Coordinates, kind: IntType) -> Offsets:
 
 def coordinate_arrays(coords: Coordinates, kind: IntType) -> Arrays:
     """Arrays at the leaves of a coordinate: tuples stay tuples, a list of tuples becomes one array per leaf."""
-    if type(coords) is tuple:
+    if isinstance(coords, tuple):
         return tuple([coordinate_arrays(c, kind) for c in coords])
     if isinstance(coords, list) and coords and isinstance(coords[0], tuple):
         width = len(coords[0])

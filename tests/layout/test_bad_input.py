@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ import sympy
 import cute_py as cute
 from cute_py import E, Int, Layout, Swizzle
 from cute_py.argument_checks import expect, expect_having, expect_integer, is_integer
+from cute_py.dtypes import is_dtype
 from cute_py.errors import (
     CompositionMismatchError,
     CoordinateError,
@@ -31,7 +33,7 @@ N = sympy.Symbol("N", integer=True, positive=True)
 NO_INTEGERS = (
     None, True, 1.5, float("nan"), "4", b"4", bytearray(4), [1], {}, int, np.float32(2), np.datetime64("2020"), 1j,
     Fraction(1, 2), np.array([1, 2]), sympy.true, sympy.oo, sympy.nan, sympy.zoo, sympy.I, sympy.Rational(1, 2),
-    range(3),
+    range(3), np.timedelta64(4), N > 3, sympy.FiniteSet(1), sympy.Tuple(1, 2), sympy.Interval(0, 1),
 )  # fmt: skip
 
 
@@ -42,6 +44,46 @@ def test_no_size_and_no_stride(value: Any) -> None:
             continue  # as a stride, None is the default
         with pytest.raises(InvalidTypeError):
             make(value)
+
+
+def test_a_named_tuple_is_no_other_tiler() -> None:
+    """Its sizes would be the modes of one layout, where those of a plain tuple tile mode by mode."""
+    layout, tiler = cute.static(Layout((4, 9, 8))), Extents(Int(2), Int(3), Int(4))
+    for operation in (cute.logical_divide, cute.zipped_divide, cute.tiled_divide, cute.logical_product):
+        operation(layout, tuple(tiler))
+        with pytest.raises(InvalidTypeError, match="a tiler is a plain tuple, a size, a layout or `_`, got Extents"):
+            operation(layout, tiler)
+    assert cute.offsets(layout, Extents(1, 2, 3)) == cute.offsets(layout, (1, 2, 3)) == layout(1, 2, 3)
+    with pytest.raises(InvalidTypeError, match="a descriptor must be bytes"):
+        cute.tma.Emulator().load(
+            np.array(["2020"], "datetime64[s]"), np.zeros(9, np.uint8), (0,), np.zeros(9, np.uint8)
+        )
+
+
+def test_no_coordinate() -> None:
+    for value in NO_INTEGERS:
+        for coordinate in ((0, value), value):
+            if value is not None and type(value) not in (list, range, sympy.Tuple):
+                with pytest.raises(CuteError):
+                    Layout((2, 8))(coordinate)
+
+
+def test_an_unknown_function_is_a_symbol() -> None:
+    """Its class has no module by which to know that it is sympy's."""
+    size = sympy.Function("f")(1)
+    assert str(Layout((4, size))) == "(4,f(1)):(_1,4)"
+    with pytest.raises(InvalidTypeError):
+        cute.tma.read_map(size)
+    assert not is_dtype(size)
+
+
+def test_arrays_of_many_modes_are_not_printed_whole() -> None:
+    deep = np.zeros((2,) * 24, np.uint8)
+    start = time.process_time()
+    assert given(deep) == f"<ndarray of the shape {deep.shape}>" and given((4, deep)).startswith("(4, <ndarray")
+    with pytest.raises(InvalidTypeError, match="ndarray"):
+        cute.tiled_divide(Layout((4, 8)), deep)
+    assert time.process_time() - start < 2
 
 
 @pytest.mark.parametrize("value", [True, 1.5, "4", int, np.array([1, 2]), np.array([3, 4], object), N])

@@ -85,7 +85,7 @@ def as_coordinate(tile_coord: Tree | Sequence[int]) -> Tree:
     >>> as_coordinate([1, 0]), as_coordinate(3)
     ((1, 0), 3)
     """
-    is_sequence = isinstance(tile_coord, Sequence) and not isinstance(tile_coord, (tuple, str, bytes))
+    is_sequence = isinstance(tile_coord, Sequence) and not isinstance(tile_coord, (str, bytes))
     coord: Any = tile_coord
     found: Tree = tuple(coord) if is_sequence or getattr(coord, "ndim", 0) == 1 else coord
     return found

@@ -8,6 +8,7 @@ import itertools
 import math
 import re
 import shutil
+from collections import namedtuple
 from types import SimpleNamespace
 from typing import Any
 
@@ -81,6 +82,7 @@ def test_tile_coordinates_become_elements_innermost_first() -> None:
     with pytest.raises(CoordinateError, match="expects 2 coordinates, but got 3"):
         lower(EXAMPLE, (1, 2, 3))
     assert lower(EXAMPLE, [3, 5]).element_coords == (640, 384)  # type: ignore[arg-type]
+    assert lower(EXAMPLE, namedtuple("Tile", "m n")(3, 5)).element_coords == (640, 384)
     assert lower(EXAMPLE, 3 + 8 * 5).element_coords == (640, 384)
     with pytest.raises(CoordinateError, match="expects 2 coordinates, but got 1"):
         lower(EXAMPLE.request, 3)
