@@ -14,7 +14,11 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
 
 SHOWN_BITS: Final = 512
 """Integers of more bits are shown shortened: Python does not print 4,300 digits, and 155 are too many to read."""
@@ -66,18 +70,14 @@ class _Shortened(reprlib.Repr):
 
     repr_Int = repr_int
 
+    def repr_ndarray(self, x: NDArray[numpy.generic], level: int) -> str:
+        return f"<ndarray of the shape {x.shape}>"
+
     def repr_instance(self, x: object, level: int) -> str:
-        if _is_deep_array(x):
-            return f"<{type(x).__name__} of the shape {x.shape}>"  # type: ignore[attr-defined]
         try:
             return shortened(repr(x), self.maxother)
         except Exception:  # whatever a foreign __repr__ raises: the text of an error must not fail
             return f"<{type(x).__name__} that can't be printed>"
-
-
-def _is_deep_array(value: object) -> bool:
-    """An array that numpy prints whole: it shows 6 indices of each mode, so of 20 modes of 2 a million elements."""
-    return type(value).__module__ == "numpy" and getattr(value, "ndim", 0) > 4
 
 
 def given(value: object) -> str:
@@ -89,8 +89,10 @@ def given(value: object) -> str:
     '[0x1000000000... (20001 bits)]'
     """
     items = value if isinstance(value, (tuple, list)) else (value,)
+    # Of each mode of an array numpy shows 6 indices: of 20 modes of 2 all of a million elements.
+    deep = any(type(x).__module__ == "numpy" and getattr(x, "ndim", 0) > 4 for x in items)
     try:
-        text = _Shortened().repr(value) if any(map(_is_deep_array, items)) else repr(value)
+        text = _Shortened().repr(value) if deep else repr(value)
     except RecursionError:
         return f"<{type(value).__name__} nested too deep to print>"
     except Exception:  # digits beyond Python's limit, or a foreign __repr__
