@@ -4,6 +4,7 @@
     expect_integer(value, what, low, high, unit)              one known integer, in a range
     expect_integers(values, what, low, high, unit, count)     a sequence of them
     expect_integer_array(values, what)                        many of them, as an array
+    refuse_mask(array, what)                                  no masked array
     expect_name(value, what)                                  an identifier, for texts that a compiler reads
     expect_expression(value, what)                            an expression, for the same texts
     expect_choice(value, choices, what)                       one of a few values
@@ -161,6 +162,27 @@ def expect_integers(
     return tuple([expect_integer(item, f"{what}[{i}]", low, high, unit) for i, item in enumerate(items)])
 
 
+@functools.cache
+def _is_masked(kind: type) -> bool:
+    return any(str(one.__module__).startswith("numpy.ma") for one in kind.__mro__)
+
+
+def refuse_mask(array: Kind, what: str) -> Kind:
+    """The array itself, if it is no masked array of numpy, whose mask is lost where its numbers are read.
+
+    >>> import numpy
+    >>> refuse_mask(numpy.ma.array([4, 8]), "the source")
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidTypeError: the source is a masked array, whose mask would be lost
+      hint : array.data has all elements, array.filled(x) has x for those that are masked
+    """
+    if _is_masked(type(array)):  # type: ignore[arg-type]
+        hint = "array.data has all elements, array.filled(x) has x for those that are masked"
+        raise InvalidTypeError(f"{what} is a masked array, whose mask would be lost", hint=hint)
+    return array
+
+
 def expect_integer_array(values: ArrayLike, what: str) -> NDArray[numpy.int64]:
     """An int64 array of integers, of any shape, from an array or from nested sequences of equal lengths.
 
@@ -176,6 +198,7 @@ def expect_integer_array(values: ArrayLike, what: str) -> NDArray[numpy.int64]:
     """
     import numpy
 
+    refuse_mask(values, what)
     try:
         array = numpy.asarray(values)
         if array.dtype.kind == "f" and not hasattr(values, "dtype"):

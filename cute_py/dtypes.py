@@ -137,7 +137,7 @@ def is_dtype(value: object) -> TypeGuard[DTypeLike]:
     if isinstance(value, str):
         return _row_named(value) is not None
     home = value if isinstance(value, type) else type(value)
-    return isinstance(value, DType) or home.__module__.partition(".")[0] in ("numpy", "ml_dtypes", "torch")
+    return isinstance(value, DType) or str(home.__module__).partition(".")[0] in ("numpy", "ml_dtypes", "torch")
 
 
 def _row_named(name: str) -> DType | None:

@@ -14,7 +14,11 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
 
 SHOWN_BITS: Final = 512
 """Integers of more bits are shown shortened: Python does not print 4,300 digits, and 155 are too many to read."""
@@ -66,6 +70,9 @@ class _Shortened(reprlib.Repr):
 
     repr_Int = repr_int
 
+    def repr_ndarray(self, x: NDArray[numpy.generic], level: int) -> str:
+        return f"<ndarray of the shape {x.shape}>"
+
     def repr_instance(self, x: object, level: int) -> str:
         try:
             return shortened(repr(x), self.maxother)
@@ -81,8 +88,11 @@ def given(value: object) -> str:
     >>> given([1 << 20000])
     '[0x1000000000... (20001 bits)]'
     """
+    items = value if isinstance(value, (tuple, list)) else (value,)
+    # Of each mode of an array numpy shows 6 indices: of 20 modes of 2 all of a million elements.
+    deep = any(type(x).__module__ == "numpy" and getattr(x, "ndim", 0) > 4 for x in items)
     try:
-        text = repr(value)
+        text = _Shortened().repr(value) if deep else repr(value)
     except RecursionError:
         return f"<{type(value).__name__} nested too deep to print>"
     except Exception:  # digits beyond Python's limit, or a foreign __repr__

@@ -14,6 +14,9 @@ import cute_py as cute
 from cute_py import Int
 from cute_py.argument_checks import expect_expression, expect_fields, expect_function, expect_integers
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
+from cute_py.gpu.arrays import array_view
+from cute_py.mesh import Shard, distribute, redistribute
+from cute_py.tensor.arrays import ArrayEngine
 from tests.refusals import Refusal, assert_refused, nested, refusals
 
 
@@ -111,3 +114,62 @@ def test_what_has_no_order_is_no_sequence(unordered: Any) -> None:
     ):
         expect_integers(unordered, "extents")
     assert expect_integers(iter((8, 4)), "extents") == (8, 4)
+
+
+def masked(array: Any) -> Any:
+    return np.ma.masked_array(array, mask=np.arange(array.size).reshape(array.shape) % 3 == 0)
+
+
+HALVES = np.arange(64 * 64, dtype=np.float16).reshape(64, 64)
+ATOM = cute.tma.make_tma_copy("SM90_TMA_LOAD", HALVES, cute.Layout((Int(32), Int(32)), cute.LayoutRight))
+BYTES = np.zeros(1 << 14, np.uint8)
+NUMBERS = np.arange(8)
+MMA = "SM80_16x8x16_F32F16F16F32_TN"
+ROWS = distribute(8, 2, [Shard(0)])
+
+OF_ARRAYS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "a copy": (lambda *arrays: cute.tma.copy(ATOM, *arrays), (HALVES, HALVES.copy())),
+    "a tile": (lambda array: cute.tma.execute(ATOM, array), (HALVES,)),
+    "an array on a device": (array_view, (HALVES,)),
+    "a tensor": (cute.make_tensor, (HALVES,)),
+    "an engine": (lambda flat: ArrayEngine(flat, 0), (HALVES.reshape(-1),)),
+    "the emulator's memory": (
+        lambda gmem, smem: cute.tma.Emulator().load(ATOM.descriptor, gmem, (0, 0), smem, gmem_base=HALVES.ctypes.data),
+        (BYTES, BYTES.copy()),
+    ),
+    "coordinates of instructions": (
+        lambda coords: cute.tma.Emulator().load_many(
+            ATOM.descriptor, BYTES, coords, BYTES.copy(), smem_offsets=[0], gmem_base=HALVES.ctypes.data
+        ),
+        (np.zeros((1, 2), np.int64),),
+    ),
+    "a tensor map": (lambda words: cute.tma.decode(words), (np.frombuffer(ATOM.descriptor, np.uint8),)),
+    "offsets": (lambda index: cute.offsets(cute.Layout(8, 2), index), (NUMBERS,)),
+    "coordinates": (lambda offset: cute.coordinates(cute.Layout(8), offset), (NUMBERS,)),
+    "registers": (lambda words: cute.Warps(1).write("%r", words), (np.arange(32),)),
+    "gemm": (
+        lambda *arrays: cute.gemm(cute.make_tiled_mma(MMA), *arrays),
+        (np.zeros((16, 16), np.float16), np.zeros((8, 16), np.float16)),
+    ),
+    "a distribution": (
+        lambda source: redistribute(ROWS, ROWS, "f32").run(
+            {0: source, 1: source}, {0: np.zeros(4, np.float32), 1: np.zeros(4, np.float32)}
+        ),
+        (np.zeros(4, np.float32),),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_ARRAYS)
+def test_a_mask_is_not_lost(name: str) -> None:
+    """Of each array in turn; the same call takes the arrays without a mask."""
+    call, arrays = OF_ARRAYS[name]
+    call(*arrays)
+    for i in range(len(arrays)):
+        with pytest.raises(InvalidTypeError, match="is a masked array, whose mask would be lost"):
+            call(*arrays[:i], masked(arrays[i]), *arrays[i + 1 :])
+
+
+def test_no_masked_element_is_stored() -> None:
+    with pytest.raises(InvalidTypeError, match="the element is a masked array"):
+        cute.make_tensor(np.zeros(4))[0] = np.ma.masked

@@ -45,7 +45,7 @@ from cute_py.layout.arguments import LayoutLike, Leaf, Shape, Tree
 from cute_py.layout.int_tuple import ceil_div_of
 from cute_py.layout.layout import MOST_MODES, Layout
 from cute_py.layout.leaf import MAX_DEPTH, Int, internal_leaf, is_symbolic, leaf_text, to_public, trunc_div
-from cute_py.layout.trees import at, check_depth
+from cute_py.layout.trees import as_tree, at, check_depth
 
 if TYPE_CHECKING:
     import sympy
@@ -467,12 +467,11 @@ def basis_get(basis: ScaledBasis | int, tree: Layout | Tree) -> Layout | Tree:
     if not isinstance(basis, ScaledBasis):
         internal_leaf(basis)  # refuses everything but integers
         return tree
-    check_depth(tree)
     if isinstance(tree, Layout):
         for mode in basis.modes:
             tree = tree[mode]
         return tree
-    return at(tree, basis.modes)
+    return at(as_tree(tree), basis.modes)
 
 
 def make_basis_like(shape: Shape | LayoutLike) -> Tree:
@@ -490,5 +489,4 @@ def make_basis_like(shape: Shape | LayoutLike) -> Tree:
 
     like: Any = shape
     tree = like.shape if hasattr(shape, "domain") or hasattr(shape, "_shape") else like
-    check_depth(tree)
-    return bases(tree, ())
+    return bases(as_tree(tree), ())

@@ -60,7 +60,8 @@ def int32(value: Cell) -> int:
     >>> int32(2**31)
     -2147483648
     """
-    return (known_integer(value, "an offset") + 2**31) % 2**32 - 2**31
+    number = value if type(value) is int else known_integer(value, "an offset")
+    return number if -(2**31) <= number < 2**31 else (number + 2**31) % 2**32 - 2**31
 
 
 def known_integer(value: Cell, what: str) -> int:

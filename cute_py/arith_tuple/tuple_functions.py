@@ -26,7 +26,7 @@ from cute_py.layout.layout import Layout, apply_to_inner, make_layout, make_orde
 from cute_py.layout.leaf import Int, is_symbolic, never_an_integer
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tiling import zipped
-from cute_py.layout.trees import check_depth, leaves
+from cute_py.layout.trees import as_tree, check_depth, leaves, modes
 
 Folded = TypeVar("Folded")
 Called = TypeVar("Called")
@@ -69,8 +69,7 @@ def fold(t: Tree, start: Folded, f: Callable[[Folded, Tree], Folded]) -> Folded:
     24
     """
     expect_function(f, "the function that folds")
-    check_depth(t)
-    for part in t if isinstance(t, tuple) else (t,):
+    for part in modes(as_tree(t)):
         start = f(start, part)
     return start
 
@@ -301,10 +300,9 @@ def zip_(first: Layout | Tree, *more: Layout | Tree) -> Layout | Tree:
         return Layout(zip_(*shapes), zip_(*strides))
     if any(isinstance(p, Layout) for p in parts):
         raise InvalidTypeError("zip_ takes tuples or layouts, not both", {"got": given(parts)})
-    check_depth(parts)
-    rows = parts if more else first
+    rows: Any = as_tree(parts if more else first)
     if not isinstance(rows, tuple):
-        return rows
+        return first
     if not rows or not isinstance(rows[0], tuple):
         return (rows,)
     if not all(isinstance(t, tuple) and len(t) == len(rows[0]) for t in rows):

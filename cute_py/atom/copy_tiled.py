@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from cute_py.argument_checks import expect, wrong_type
+from cute_py.argument_checks import expect, refuse_mask, wrong_type
 from cute_py.atom.copy_atom import CopyAtom
 from cute_py.atom.tiled_copy import Side, TiledCopy
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
@@ -46,6 +46,7 @@ def copy_registers(atom: CopyAtom, registers: ArrayLike) -> Array:
     import numpy as np
 
     expect(atom, CopyAtom, "the copy atom")
+    refuse_mask(registers, "the array of registers")
     try:
         values = np.asarray(registers)
     except (ValueError, TypeError, RecursionError):
@@ -139,6 +140,8 @@ def copy_tiled(tiled_copy: TiledCopy, src: ArrayLike, dst: Array | None = None) 
     import numpy as np
 
     copy = expect(tiled_copy, TiledCopy, "the tiled copy")
+    refuse_mask(src, "src")
+    refuse_mask(dst, "dst")
     try:
         source = np.asarray(src)
     except Exception:  # rows of several lengths, or whatever a foreign __array__ raises

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, refuse_mask
 from cute_py.atom.element_types import ElementType, SparseElement, type_text
 from cute_py.atom.mma_atom import MmaAtom
 from cute_py.atom.mma_atoms import mma_atom
@@ -130,6 +130,7 @@ def expand(atom: str | MmaAtom, stored: ArrayLike, metadata: ArrayLike) -> Array
 def _matrix(value: ArrayLike, what: str) -> Array:
     import numpy as np
 
+    refuse_mask(value, what)
     try:
         found = np.asarray(value)
     except (ValueError, TypeError):

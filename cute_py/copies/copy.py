@@ -157,7 +157,7 @@ def execute(
         numbers = [expect_integer(c, "a coordinate of a tile that is loaded") for c in start]
         coords = first_tile(atom).coords + np.array(numbers)
     else:
-        number = tile_number(work, 0 if tile_coord is None else tile_coord)
+        number = tile_number(work.tile_shape, 0 if tile_coord is None else tile_coord)
         coords = work.coords[number * work.per_tile : (number + 1) * work.per_tile]
     if backend != "emulator":
         from cute_py.copies.device_copy import execute_on_device

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypedDict, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integer_array
+from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integer_array, refuse_mask
 from cute_py.errors import InvalidTypeError, InvalidValueError, counted
 from cute_py.layout.arguments import Tree
 from cute_py.layout.layout import Layout
@@ -214,6 +214,7 @@ def new_destination(source: HostArray) -> HostArray:
 
 
 def _on_host(array: ArrayLike, name: str) -> HostArray:
+    refuse_mask(array, name)
     if not isinstance(array, np.ndarray):
         raise InvalidTypeError(
             f"{name} is {type(array).__name__}; the emulator copies numpy arrays",

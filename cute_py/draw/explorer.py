@@ -132,7 +132,7 @@ def facts() -> dict[str, Any]:
         "formats": [{"name": r.data_type.name} | _row(r, "bits", "code", "tf32_round") for r in FORMATS],
         "same_width": {str(bits): name for bits, name in SAME_WIDTH.items()},
         "ops": {str(op): _row(row, "mode", "direction", "multicast", "ctas", "arch") for op, row in OPS.items()},
-        "swizzle_modes": [_row(r, "name", "bits", "base", "code", "alignment") for r in SWIZZLE_MODES],
+        "swizzle_modes": [_row(r, "name", "bits", "base", "code", "span", "alignment") for r in SWIZZLE_MODES],
         "swizzle_refusals": {name: why_not_swizzle(Swizzle(*numbers)) for name, numbers in refused.items()},
         "swizzle_span": {str(code): span for code, span in SWIZZLE_SPAN.items()},
         "atom_span": 128,

@@ -25,7 +25,7 @@ from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from cute_py.argument_checks import expect_integer, is_integer
+from cute_py.argument_checks import expect_integer, is_integer, refuse_mask
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, DeviceError, InvalidTypeError, InvalidValueError, given
 from cute_py.gpu.bindings import call, driver, first_line
@@ -266,6 +266,7 @@ def array_view(array: ArrayLike) -> ArrayView:
     """
     if isinstance(array, ArrayView):
         return array
+    refuse_mask(array, "the array")
     if isinstance(array, (np.ndarray, np.generic)):
         return _from_interface(array, array.__array_interface__, as_dtype(array.dtype))
     if isinstance(array, SupportsDlpack):

@@ -26,7 +26,7 @@ from cute_py.layout.layout import (
     of_shapes,
 )
 from cute_py.layout.leaf import Recorder, is_static, same, times, to_internal, to_public, tree_text
-from cute_py.layout.trees import check_depth, is_underscore, leaves, map_leaves, modes, unflatten_leaves
+from cute_py.layout.trees import as_tree, is_underscore, leaves, map_leaves, modes, unflatten_leaves
 
 
 def coalesced(shape: Tree, stride: Tree, beyond: bool = False, record: Recorder | None = None) -> tuple[Tree, Tree]:
@@ -91,7 +91,6 @@ def coalesce_x_by(profile: Tree, shape: Tree, stride: Tree) -> tuple[Tree, Tree]
 
 def _by_profile(operation: Callable[[Layout], Layout], layout: Layout, profile: Tiler) -> Layout:
     """Apply `operation` at the leaves of `profile`; modes beyond it stay."""
-    check_depth(profile)
     if type(profile) is not tuple:
         return operation(layout)  # any leaf, `_` too: C++ tests only for a tuple
     parts = modes_of(layout)
@@ -114,7 +113,7 @@ def coalesce(layout: Layout | Shape, profile: Tiler = None) -> Layout | IntTuple
     (4,_8):(_1,4)
     """
     if type(layout) is Layout:
-        if profile is None or type(profile) is not tuple:
+        if profile is None or type(profile := as_tree(profile)) is not tuple:
             if (found := in_numbers(layout, coalesced_numbers)) is not None:
                 return found
             shape, stride = coalesced(*(layout._inner or layout._trees()))
@@ -164,7 +163,7 @@ def filter(layout: Layout, profile: Tiler = None) -> Layout:
     _12:_1
     """
     if type(layout) is Layout:
-        if profile is None or type(profile) is not tuple:
+        if profile is None or type(profile := as_tree(profile)) is not tuple:
             if (found := in_numbers(layout, filtered_numbers)) is not None:
                 return found
             shape, stride = layout._inner or layout._trees()

@@ -21,7 +21,16 @@ from cute_py.layout.int_tuple import crd2idx_horner, crd2idx_of, idx2crd_colex, 
 from cute_py.layout.known import digits, offset_of_int, offset_of_unchecked
 from cute_py.layout.layout import Layout, Thing, make
 from cute_py.layout.leaf import STATIC, Int, coordinate, to_internal, to_public, tree_text
-from cute_py.layout.trees import are_numbers, check_depth, congruent_trees, dice_tree, has_underscore, modes, slice_tree
+from cute_py.layout.trees import (
+    are_numbers,
+    as_tree,
+    check_depth,
+    congruent_trees,
+    dice_tree,
+    has_underscore,
+    modes,
+    slice_tree,
+)
 
 OffsetLayout = TypeVar("OffsetLayout", Layout, ComposedLayout)
 
@@ -110,7 +119,7 @@ def slice_(coord: Coordinate, layout: LayoutLike | Tree) -> LayoutLike | Tree:
     if isinstance(layout, ComposedLayout):
         return layout.slice_and_offset(coord)[0]
     if isinstance(layout, (tuple, int)):
-        return slice_tree(coord, layout)
+        return slice_tree(as_tree(coord), as_tree(layout))
     if not hasattr(layout, "with_domain"):
         raise wrong_type("slice_ takes a layout, a tensor or a tuple", layout)
     return layout(coord)  # type: ignore[no-any-return, operator]
@@ -127,13 +136,12 @@ def dice(coord: Coordinate, layout: LayoutLike | Tree) -> LayoutLike | Tree:
     (8,)
     """
     check_depth(coord)
-    check_depth(layout)
     if isinstance(layout, Layout):
         return make(dice_tree(coord, layout._shape), dice_tree(coord, layout._stride), layout.assumptions)
     if isinstance(layout, ComposedLayout):
         return layout.with_domain(dice(coord, layout.inner))
     if isinstance(layout, (tuple, int)):
-        return dice_tree(coord, layout)
+        return dice_tree(as_tree(coord), as_tree(layout))
     raise wrong_type("dice takes a layout or a tuple", layout)
 
 

@@ -93,7 +93,7 @@ def offset_of_tuple(coord: tuple[Coordinate, ...], shape: Any, stride: Tree) -> 
 @functools.lru_cache(maxsize=4096)
 def _is_index(kind: type) -> bool:
     """A class of integers, numpy's too, that are run-time ones as coordinates?"""
-    return issubclass(kind, Integral) and not issubclass(kind, (bool, Int))
+    return issubclass(kind, Integral) and hasattr(kind, "__index__") and not issubclass(kind, (bool, Int))
 
 
 def offset_of_unchecked(coord: tuple[Any, ...], shape: Any, stride: Any, depth: int = 0) -> tuple[int, bool] | None:

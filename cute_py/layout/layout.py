@@ -75,6 +75,7 @@ from cute_py.layout.leaf import (
 )
 from cute_py.layout.trees import (
     are_numbers,
+    as_tree,
     at,
     check_depth,
     compact_numbers,
@@ -432,14 +433,14 @@ def static(tree: Layout | Shape) -> Layout | IntTuple:
     >>> print(static(Layout((4, 8), (8, 1))))
     (_4,_8):(_8,_1)
     """
-    check_depth(tree)
     if isinstance(tree, Layout):
         return Layout(static(tree.shape), static(tree.stride))
-    if type(tree) is tuple:
-        return tuple([static(x) for x in tree])  # type: ignore[misc]
-    if isinstance(tree, int):
-        return Int(tree) if type(tree) is int else tree
-    return Int(tree) if isinstance(tree, Integral) else tree  # type: ignore[return-value]
+    plain: Any = as_tree(tree)
+    if type(plain) is tuple:
+        return tuple([static(x) for x in plain])  # type: ignore[misc]
+    if isinstance(plain, int):
+        return Int(plain) if type(plain) is int else plain
+    return Int(plain) if isinstance(plain, Integral) else plain
 
 
 Thing = TypeVar("Thing", bound=LayoutLike)

@@ -49,7 +49,7 @@ def never_an_integer(x: sympy.Basic) -> bool:
     >>> never_an_integer(sympy.Rational(1, 2)), never_an_integer(sympy.oo), never_an_integer(sympy.Symbol("n"))
     (True, True, False)
     """
-    if not hasattr(x, "is_Rational") or getattr(x, "is_Matrix", False):
+    if not hasattr(x, "as_coeff_Mul") or getattr(x, "is_Matrix", False):  # as_coeff_Mul: of expressions alone
         return True
     if getattr(x, "is_Boolean", False) or x.is_Float or x.is_Rational or getattr(x, "is_integer", False) is False:
         return True
@@ -334,7 +334,8 @@ def is_symbolic(value: object) -> TypeGuard[sympy.Expr]:
 @lru_cache(maxsize=4096)
 def is_symbolic_kind(kind: type) -> bool:
     """A class of sympy's expressions? Does not import sympy."""
-    return kind.__module__.partition(".")[0] == "sympy" and hasattr(kind, "free_symbols")
+    bases = [str(base.__module__) for base in kind.__mro__]  # that of f in sympy.Function("f")(1) is None
+    return any(name.partition(".")[0] == "sympy" for name in bases) and hasattr(kind, "free_symbols")
 
 
 def is_symbolic_size(x: object) -> bool:
@@ -574,7 +575,7 @@ def to_internal(tree: Shaped | Tree, depth: int = 0, changed: list[Tree] | None 
             else:
                 out.append(to_internal(x, depth + 1, changed))
         return tuple(out)
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+    if isinstance(tree, tuple):  # a class of its own: a named tuple, a shape of PyTorch
         leaf = to_internal(tuple(tree), depth)
     else:
         leaf = internal_leaf(tree)

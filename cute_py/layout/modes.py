@@ -13,7 +13,7 @@ from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError,
 from cute_py.layout.arguments import IntTuple, Shape, Tree
 from cute_py.layout.layout import Layout, apply_to_inner, assumed, of_public, of_shapes, regrouped
 from cute_py.layout.leaf import STATIC_ONE, STATIC_ZERO
-from cute_py.layout.trees import check_depth, check_mode, leaves, modes, unflatten_leaves
+from cute_py.layout.trees import as_tree, check_depth, check_mode, leaves, modes, unflatten_leaves
 
 MAX_RANK = 1 << 16
 """More modes than this are refused: far above any layout, below what fills memory."""
@@ -25,7 +25,7 @@ def _on_trees(name: str, f: Callable[[Tree], Tree], thing: Layout | Shape) -> La
     if type(thing) is Layout:
         return regrouped(thing, f)
     if isinstance(thing, (tuple, int)):
-        return f(thing)  # type: ignore[return-value]
+        return f(as_tree(thing))  # type: ignore[return-value]
 
     def operation(layout: Layout) -> Layout | IntTuple:
         return _on_trees(name, f, layout)
@@ -73,8 +73,8 @@ def unflatten(thing: Layout | Shape, profile: Shape) -> Layout | IntTuple:
     >>> unflatten((1, 2, 3), ((0, 0), 0))
     ((1, 2), 3)
     """
-    check_depth(profile)
-    return _on_trees("unflatten", lambda tree: unflatten_leaves(modes(tree), profile), thing)  # type: ignore[arg-type]
+    arranged = as_tree(profile)
+    return _on_trees("unflatten", lambda tree: unflatten_leaves(modes(tree), arranged), thing)
 
 
 @of_shapes
@@ -152,7 +152,7 @@ def _extended(
             assumed((thing, extra)),
         )
     if isinstance(thing, (tuple, int)):
-        return _padded(thing, x, up_to_rank, front)  # type: ignore[arg-type, return-value]
+        return _padded(as_tree(thing), as_tree(x), up_to_rank, front)  # type: ignore[return-value]
     return apply_to_inner(_extended, thing, x, up_to_rank, front)
 
 
@@ -198,5 +198,5 @@ def replace(thing: Layout | Shape, mode: int, x: Layout | Shape) -> Layout | Int
             raise InvalidTypeError(f"replace in a layout takes a layout, got {given(x)}")
         return of_public(put(thing.shape, x.shape), put(thing.stride, x.stride), assumed((thing, x)))
     if isinstance(thing, (tuple, int)):
-        return put(thing, x)  # type: ignore[arg-type, return-value]
+        return put(as_tree(thing), as_tree(x))  # type: ignore[return-value]
     return apply_to_inner(replace, thing, mode, x)

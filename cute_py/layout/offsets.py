@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
-from cute_py.argument_checks import expect_items, wrong_type
+from cute_py.argument_checks import expect_items, refuse_mask, wrong_type
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError, given
 from cute_py.layout.arguments import AsTuple, LayoutLike, Tree, Underscore, Value
 from cute_py.layout.coalesce import coalesced
@@ -56,6 +56,7 @@ def _array(x: Coordinates, kind: IntType) -> Offsets:
 
     if is_underscore(x):
         raise InvalidTypeError("coordinates of offsets() are integers or arrays; slice the layout for `_`")
+    refuse_mask(x, "an array of coordinates")
     try:
         array = np.asarray(x)
     except (ValueError, TypeError):  # nested lists of unequal lengths, layouts, objects without elements
@@ -71,7 +72,7 @@ def _array(x: Coordinates, kind: IntType) -> Offsets:
 
 def coordinate_arrays(coords: Coordinates, kind: IntType) -> Arrays:
     """Arrays at the leaves of a coordinate: tuples stay tuples, a list of tuples becomes one array per leaf."""
-    if type(coords) is tuple:
+    if isinstance(coords, tuple):
         return tuple([coordinate_arrays(c, kind) for c in coords])
     if isinstance(coords, list) and coords and isinstance(coords[0], tuple):
         width = len(coords[0])
@@ -555,6 +556,7 @@ def coordinates(layout: LayoutLike, values: ArrayLike, *, of: str = "memory") ->
     import numpy as np
 
     layout = memory_layout(layout, of)
+    refuse_mask(values, "an array of offsets")
     try:
         wanted = np.asarray(values)
     except (ValueError, TypeError):  # nested lists of unequal lengths

@@ -29,6 +29,7 @@ from itertools import zip_longest
 from operator import itemgetter
 from typing import Any, SupportsIndex
 
+from cute_py.argument_checks import wrong_type
 from cute_py.errors import InvalidTypeError, StaticAssertError, given
 from cute_py.layout.arguments import LayoutLike, Leaf, Shaped, Tiler, Tree
 from cute_py.layout.coalesce import coalesced, coalesced_shape, filter_zeros_tree
@@ -219,7 +220,14 @@ def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
         return compose_layouts(layout, joined([tiler, complement_of(tiler, whole)]))
     if type(tiler) is tuple:
         return _by_mode(logical_divide, layout, tiler)
-    return layout if is_underscore(tiler) else logical_divide(layout, Layout(tiler))
+    return layout if is_underscore(tiler) else logical_divide(layout, _sized(tiler))
+
+
+def _sized(tiler: Tiler) -> Layout:
+    """The layout of a size. A named tuple would be one of its modes, and a plain one tiles by mode."""
+    if isinstance(tiler, tuple):
+        raise wrong_type("a tiler is a plain tuple, a size, a layout or `_`", tiler, hint="give tuple(tiler)")
+    return Layout(tiler)
 
 
 def zipped(layout: Layout, tiler: Tiler) -> Layout:
@@ -340,7 +348,7 @@ def logical_product(block: Layout, tiler: Tiler) -> Layout:
         return tiler._as_product_tiler(block)  # type: ignore[union-attr, no-any-return]
     if type(tiler) is tuple:
         return _by_mode(logical_product, block, tiler)
-    return block if is_underscore(tiler) else logical_product(block, Layout(tiler))
+    return block if is_underscore(tiler) else logical_product(block, _sized(tiler))
 
 
 @of_layouts

@@ -12,7 +12,17 @@ from typing import Any, SupportsIndex
 from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, expect_integer
 from cute_py.errors import CoordinateError, InvalidValueError, StaticAssertError, integer_text
 from cute_py.layout.arguments import Coordinate, Tiler, Tree, Underscore
-from cute_py.layout.leaf import KNOWN, MAX_DEPTH, STATIC, STATIC_ZERO, Dynamic, Int, is_symbol_kind, is_taken
+from cute_py.layout.leaf import (
+    KNOWN,
+    MAX_DEPTH,
+    STATIC,
+    STATIC_ZERO,
+    Dynamic,
+    Int,
+    internal_leaf,
+    is_symbol_kind,
+    is_taken,
+)
 
 
 def check_depth(tree: object) -> None:
@@ -29,6 +39,28 @@ def check_depth(tree: object) -> None:
         if not level:
             return
     raise InvalidValueError(f"nested deeper than {MAX_DEPTH} tuples")
+
+
+def as_tree(tree: Tree | Coordinate | Tiler, depth: int = 0) -> Tree:
+    """A bare tuple that a function of modes takes, tuples of other classes as plain ones; leaves stay as they are.
+
+    Raises:
+        InvalidTypeError: a leaf that is neither an integer or a stride nor a layout, a tensor or `_`.
+        InvalidValueError: more than `MAX_DEPTH` levels.
+
+    >>> as_tree((4, [2, 3]))
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidTypeError: expected an integer, got list [2, 3]
+      hint : shapes and strides are tuples
+    """
+    if isinstance(tree, tuple):
+        if depth > MAX_DEPTH:
+            raise InvalidValueError(f"nested deeper than {MAX_DEPTH} tuples")
+        return tuple([as_tree(x, depth + 1) for x in tree])
+    if type(tree) not in KNOWN and not (is_underscore(tree) or hasattr(tree, "_shape") or hasattr(tree, "domain")):
+        internal_leaf(tree)
+    return tree  # type: ignore[return-value]
 
 
 def leaves(tree: Tree) -> list[Any]:

@@ -11,7 +11,7 @@ import numpy
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from cute_py.argument_checks import is_integer
+from cute_py.argument_checks import is_integer, refuse_mask
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.dtypes import DType
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
@@ -84,6 +84,7 @@ class NumpyElements:
         self._wide = _accumulator(dtype)
 
     def described(self, array: Any, what: str) -> Described:
+        refuse_mask(array, what)
         if not isinstance(array, numpy.ndarray):
             raise InvalidTypeError(f"{what} must be {self.kind}, got {type(array).__name__}")
         span = numpy.lib.array_utils.byte_bounds(array)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -13,7 +13,7 @@ import numpy
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer, expect_integers, expect_items, is_integer
 from cute_py.arith_tuple import ArithTuple, E, as_arith_tuple
-from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given, shortened
 from cute_py.layout import ComposedLayout, Layout, LayoutLeft, LayoutRight, composition, offsets, rank, size
 from cute_py.mesh.placements import Divides, Partial, Placement, Replicate, Shard
 from cute_py.mesh.runs import Column, Runs, runs_of, segments
@@ -220,7 +220,19 @@ class ShardedLayout:
         return f"{shape} over {'x'.join(map(str, self.mesh_shape))} devices: {how}"
 
     def __repr__(self) -> str:
-        return f"<ShardedLayout {self}>"[:300]
+        options = [f"{name}={value!r}" for name, value in self._made.keywords.items()]
+        return shortened(f"{self._made.func.__name__}({', '.join([*map(repr, self._made.args), *options])})", 300)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both were made of equal arguments."""
+        return self._arguments == other._arguments if isinstance(other, ShardedLayout) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._arguments)
+
+    @property
+    def _arguments(self) -> Hashable:
+        return self._made.func, self._made.args, tuple(self._made.keywords.items())
 
     def __reduce__(self) -> tuple[Callable[[], ShardedLayout], tuple[()]]:
         return self._made, ()  # the parts are functions inside a function, which have no name to be found by
@@ -343,9 +355,10 @@ def distribute(
     others = [(n, s) for n, s, p in zip(mesh, strides, each, strict=True) if isinstance(p, Replicate)]
     made.replicas = Layout(tuple([n for n, _ in others]), tuple([s for _, s in others])) if others else Layout(1, 0)
     made._given, made._steps = None, steps
-    made._made = functools.partial(
-        distribute, extents, mesh, each, order=order, uneven=uneven, local=local, first=tuple(sequence)
-    )
+    options = {"order": order, "uneven": uneven, "local": local, "first": tuple(sequence)}
+    usual = {"order": "row", "uneven": "dtensor", "local": "row", "first": tuple(range(len(mesh)))}
+    unusual = {name: value for name, value in options.items() if value != usual[name]}
+    made._made = functools.partial(distribute, extents, mesh, each, **unusual)  # type: ignore[arg-type]
     return made
 
 

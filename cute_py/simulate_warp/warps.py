@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from cute_py.argument_checks import expect, expect_choice, expect_integer
+from cute_py.argument_checks import expect, expect_choice, expect_integer, refuse_mask
 from cute_py.atom.smem_descriptor import Major
-from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, ParseError, given
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, ParseError, counted, given, shortened
 from cute_py.ptx.parse import float_immediate, immediate, split_operands
 from cute_py.simulate_warp.arithmetic import element_width
 from cute_py.simulate_warp.matrix import matrix_instruction, run_mma, run_wgmma
@@ -135,6 +135,12 @@ class Warps:
             "%warpid": index // np.uint32(LANES),
             "smem": np.zeros(self.threads, np.uint32),
         }
+
+    def __repr__(self) -> str:
+        held = ", ".join(self._registers)
+        return (
+            f"<{counted(self.warps, 'warp')}, {self.shared.size} bytes of shared memory, registers {shortened(held)}>"
+        )
 
     # ---- registers --------------------------------------------------------------------------------------------------
 
@@ -424,6 +430,7 @@ def as_array(value: ArrayLike, what: str) -> Array:
     Raises:
         InvalidTypeError: numpy takes it for none.
     """
+    refuse_mask(value, what)
     try:
         return np.asarray(value)
     except (ValueError, TypeError):

@@ -26,7 +26,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypedDict
 
-from cute_py.argument_checks import expect, expect_integer, is_integer
+from cute_py.argument_checks import expect, expect_integer, is_integer, refuse_mask
 from cute_py.arith_tuple.cells import Cell
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TensorAccessError, given, integer_text
@@ -66,6 +66,7 @@ class ArrayEngine:
     dtype: DType
 
     def __init__(self, flat: NDArray[numpy.generic], origin: int, dtype: DTypeLike | None = None) -> None:
+        refuse_mask(flat, "the memory of an array engine")
         if not hasattr(flat, "ctypes") or getattr(flat, "ndim", 0) != 1:
             raise InvalidTypeError(f"an array engine takes a one-dimensional array, got {given(flat)}")
         self.flat = flat
@@ -105,6 +106,7 @@ class ArrayEngine:
             TensorAccessError: the array is read-only, the offset outside it, or the value not of its type; numbers
                 beyond the type's range are refused, neither wrapped nor made infinite.
         """
+        refuse_mask(value, "the element")
         if not self.flat.flags.writeable:
             raise TensorAccessError("the array is read-only", {"engine": self, "value": value})
         index = self._index(offset)
@@ -265,6 +267,7 @@ def engine_and_layout(source: Any, dtype: DType | None = None) -> tuple[Any, Lay
     """
     import numpy
 
+    refuse_mask(source, "the array")
     if isinstance(source, numpy.ndarray):
         return host_engine(source, dtype)
     interface = _cuda_interface(source)

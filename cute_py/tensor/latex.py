@@ -14,7 +14,7 @@ Source: cute/util/print_tensor.hpp.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 from typing import Any, Final, TextIO
 
@@ -22,12 +22,12 @@ from cute_py.argument_checks import expect_function, expect_having, is_integer
 from cute_py.arith_tuple.arith_tuple import ArithTuple, as_arith_tuple
 from cute_py.arith_tuple.cells import int32, known_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, integer_text
-from cute_py.layout.arguments import LayoutLike, Shaped
+from cute_py.layout.arguments import LayoutLike, Shaped, Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.layout import Layout, coprofile, cosize, domain_of
-from cute_py.layout.leaf import is_symbolic
+from cute_py.layout.leaf import is_symbolic, value_of
 from cute_py.layout.modes import append
 from cute_py.layout.recast import as_position_independent_swizzle_layout
 from cute_py.layout.trees import leaves, modes
@@ -117,16 +117,34 @@ def format_layout(layout: Layout | ComposedLayout) -> str:
     if rank != 2:
         raise StaticAssertError("rank(layout) == Int<2>{}", {"layout": layout, "rank": rank})
     check_integer_offsets(layout, "print_layout")
-    height, width = table_sizes(layout, "print_layout")
+    width = table_sizes(layout, "print_layout")[1]
     digits = len(str(max(int32(cosize(layout)), 0)))
-    rows, columns = range(height), range(width)
-    rule = "    " + ("+" + "-" * (digits + 2)) * len(columns) + "+\n"
-    out = [f"{layout}\n", "    " + "".join([f"  {n:{digits}d} " for n in columns]) + "\n"]
-    for m in rows:
-        out.append(rule)
-        out.append(f"{m:2d}  " + "".join([f"| {int32(layout(m, n)):{digits}d} " for n in columns]) + "|\n")
-    out.append(rule)
-    return "".join(out)
+    rule = "    " + ("+" + "-" * (digits + 2)) * width + "+\n"
+    line = f"{rule}%2d  " + f"| %{digits}d " * width + "|\n"
+    out = [f"{layout}\n", "    " + "".join([f"  {n:{digits}d} " for n in range(width)]) + "\n"]
+    out += [line % (m, *map(int32, row)) for m, row in enumerate(_offset_rows(layout))]
+    return "".join([*out, rule])
+
+
+def _offset_rows(layout: Layout | ComposedLayout) -> Iterable[Sequence[int]]:
+    """The offsets of a table, row by row: a layout's are sums of those in the first column and in the first row."""
+    if isinstance(layout, ComposedLayout):
+        outer, start = layout.outer, int(layout.offset) if is_integer(layout.offset) else layout.offset
+        for row in _offset_rows(layout.inner):
+            yield [outer(start + offset) for offset in row]
+        return
+    down, along = map(_steps, modes(layout._shape), modes(layout._stride))
+    for first in down:
+        yield [first + step for step in along]
+
+
+def _steps(shape: Tree, stride: Tree) -> list[int]:
+    """The offsets of one mode, of known sizes."""
+    out: list[int] | None = None
+    for n, d in zip(leaves(shape), leaves(stride), strict=True):
+        steps = [k * value_of(d) for k in range(value_of(n))]
+        out = steps if out is None else [first + step for step in steps for first in out]
+    return [0] if out is None else out
 
 
 def print_layout(layout: Layout | ComposedLayout, file: TextIO | None = None) -> None:
@@ -209,9 +227,8 @@ def format_latex(layout: Layout | ComposedLayout, color: Callable[[int], str] = 
     table = append(layout, None, 2)
     rows, columns = table_sizes(table, "print_latex")
     out = [f"% Layout: {table}\n", TIKZ_HEAD]
-    for m in range(rows):
-        for n in range(columns):
-            offset = int32(table(m, n))
+    for m, row in enumerate(_offset_rows(table)):
+        for n, offset in enumerate(map(int32, row)):
             out.append(f"\\node[fill={color(offset)}] at ({m},{n}) {{{offset}}};\n")
     return "".join([*out, *_grid_and_labels(rows, columns), TIKZ_FOOT])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import time
 from typing import Any
 
 import ml_dtypes
@@ -15,9 +16,11 @@ from hypothesis import strategies as st
 
 import cute_py as cute
 from cute_py import (
+    ComposedLayout,
     E,
     Int,
     Layout,
+    Swizzle,
     counting_iterator,
     format_latex,
     format_latex_tv,
@@ -48,6 +51,26 @@ def test_every_element_has_a_cell(shape: list[int], style: str) -> None:
     cells = [c for line in lines if line not in marks for c in line.split()]
     assert sorted(int(c) for c in cells) == list(range(1000, 1000 + int(np.prod(shape))))
     assert len(marks) == (int(np.prod(shape[2:])) - 1 if len(shape) > 2 else 0)
+
+
+MODES = st.recursive(st.integers(0, 4), lambda modes: st.lists(modes, max_size=3).map(tuple), max_leaves=4)
+
+
+@given(MODES, MODES, st.integers(-(2**33), 2**33), st.integers(0, 3), st.integers(0, 40))
+def test_a_table_has_the_offset_of_each_cell(down: Any, along: Any, step: int, bits: int, start: int) -> None:
+    inner = Layout((down, along), (Layout(down).stride, cute.transform_leaf(lambda d: d * step, Layout(along).stride)))
+    for layout in (inner, ComposedLayout(Swizzle(bits, 1, 3), start, inner)):
+        lines = format_layout(layout).splitlines()[3::2]
+        rows, columns = (int(cute.size(inner, mode)) for mode in (0, 1))
+        want = [[(layout(m, n) + 2**31) % 2**32 - 2**31 for n in range(columns)] for m in range(rows)]
+        assert [[int(c) for c in line.split("|")[1:-1] if c] for line in lines] == want
+
+
+def test_a_table_of_a_million_cells_is_soon_there() -> None:
+    begin = time.process_time()
+    assert len(format_layout(Layout((1000, 1000)))) == 20_032_933
+    assert len(format_layout(Layout((1 << 18, 4)))) == 25_054_838
+    assert time.process_time() - begin < 6  # of 16 where each cell was a call
 
 
 @given(st.lists(st.integers(0, 9), min_size=5, max_size=7))

@@ -207,6 +207,14 @@ EDGES: list[dict[str, str]] = [
         for n in (1815, 1816, 2048)
         for split in ("", "1")
     ),
+    *(  # and rows that are shorter than their swizzle, which take its span
+        {"gmem": gmem, "smem": f"Sw<{bits},4,3> o smem_ptr[16b](unset) o {tile}", "split": split}
+        for gmem, tile, split in (
+            ("(4096,64):(64,_1)", "(_3584,_32):(_32,_1)", "1"),
+            ("(64,1024,64):(65536,64,_1)", "(_8,_256,_32):(_8192,_32,_1)", ""),
+        )
+        for bits in (2, 3)
+    ),
     {"gmem": f"({2**32},64):(64,_1)", "smem": "(_2,_64):(_64,_1)", "at": str(2**31 - 1)},
     # a box of 256 and one above, of 255 multiples of 16 bytes; the last stride and size that are legal
     *(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import sympy
 import cute_py as cute
 from cute_py import E, Int, Layout, Swizzle
 from cute_py.argument_checks import expect, expect_having, expect_integer, is_integer
+from cute_py.dtypes import is_dtype
 from cute_py.errors import (
     CompositionMismatchError,
     CoordinateError,
@@ -31,7 +33,7 @@ N = sympy.Symbol("N", integer=True, positive=True)
 NO_INTEGERS = (
     None, True, 1.5, float("nan"), "4", b"4", bytearray(4), [1], {}, int, np.float32(2), np.datetime64("2020"), 1j,
     Fraction(1, 2), np.array([1, 2]), sympy.true, sympy.oo, sympy.nan, sympy.zoo, sympy.I, sympy.Rational(1, 2),
-    range(3),
+    range(3), np.timedelta64(4), N > 3, sympy.FiniteSet(1), sympy.Tuple(1, 2), sympy.Interval(0, 1),
 )  # fmt: skip
 
 
@@ -44,11 +46,95 @@ def test_no_size_and_no_stride(value: Any) -> None:
             make(value)
 
 
+def test_a_named_tuple_is_no_other_tiler() -> None:
+    """Its sizes would be the modes of one layout, where those of a plain tuple tile mode by mode."""
+    layout, tiler = cute.static(Layout((4, 9, 8))), Extents(Int(2), Int(3), Int(4))
+    for operation in (cute.logical_divide, cute.zipped_divide, cute.tiled_divide, cute.logical_product):
+        operation(layout, tuple(tiler))
+        with pytest.raises(InvalidTypeError, match="a tiler is a plain tuple, a size, a layout or `_`, got Extents"):
+            operation(layout, tiler)
+    assert cute.offsets(layout, Extents(1, 2, 3)) == cute.offsets(layout, (1, 2, 3)) == layout(1, 2, 3)
+    with pytest.raises(InvalidTypeError, match="a descriptor must be bytes"):
+        cute.tma.Emulator().load(
+            np.array(["2020"], "datetime64[s]"), np.zeros(9, np.uint8), (0,), np.zeros(9, np.uint8)
+        )
+
+
+def test_no_coordinate() -> None:
+    for value in NO_INTEGERS:
+        for coordinate in ((0, value), value):
+            if value is not None and type(value) not in (list, range, sympy.Tuple):
+                with pytest.raises(CuteError):
+                    Layout((2, 8))(coordinate)
+
+
+def test_an_unknown_function_is_a_symbol() -> None:
+    """Its class has no module by which to know that it is sympy's."""
+    size = sympy.Function("f")(1)
+    assert str(Layout((4, size))) == "(4,f(1)):(_1,4)"
+    with pytest.raises(InvalidTypeError):
+        cute.tma.read_map(size)
+    assert not is_dtype(size)
+
+
+def test_arrays_of_many_modes_are_not_printed_whole() -> None:
+    deep = np.zeros((2,) * 24, np.uint8)
+    start = time.process_time()
+    assert given(deep) == f"<ndarray of the shape {deep.shape}>" and given((4, deep)).startswith("(4, <ndarray")
+    with pytest.raises(InvalidTypeError, match="ndarray"):
+        cute.tiled_divide(Layout((4, 8)), deep)
+    assert time.process_time() - start < 2
+
+
 @pytest.mark.parametrize("value", [True, 1.5, "4", int, np.array([1, 2]), np.array([3, 4], object), N])
 def test_static_integers_are_made_of_integers(value: Any) -> None:
     assert not is_integer(value)
     with pytest.raises(InvalidTypeError, match="Int takes an integer"):
         Int(value)
+
+
+OF_MODES: dict[str, Callable[[Any], Any]] = {
+    "take": lambda tree: cute.take(tree, 0, 2),
+    "select": lambda tree: cute.select(tree, 1, 0),
+    "group_modes": lambda tree: cute.group_modes(tree, 0, 2),
+    "flatten": cute.flatten,
+    "unflatten": lambda tree: cute.unflatten(tree, ((0, 0), 0)),
+    "append": lambda tree: cute.append(tree, 4),
+    "prepend": lambda tree: cute.prepend(tree, 4),
+    "what is appended": lambda tree: cute.append((1, 2), tree),
+    "replace": lambda tree: cute.replace(tree, 0, 4),
+    "what replaces": lambda tree: cute.replace((1, 2), 0, tree),
+    "zip_": cute.zip_,
+    "zip_ of two": lambda tree: cute.zip_(tree, tree),
+    "fold": lambda tree: cute.fold(tree, 0, lambda sum_, _: sum_),
+    "basis_get": lambda tree: cute.basis_get(E(0), tree),
+    "slice_": lambda tree: cute.slice_((None, 0, None), tree),
+    "dice": lambda tree: cute.dice((None, 0, None), tree),
+    "static": cute.static,
+    "coalesce": lambda tree: cute.coalesce(Layout((2, 3, 4)), tree),
+    "filter": lambda tree: cute.filter(Layout((2, 3, 4)), tree),
+}
+"""Functions that take a tuple apart or put it together, whatever its leaves are."""
+
+
+class Extents(NamedTuple):
+    first: Any
+    second: Any
+    third: Any
+
+
+@pytest.mark.parametrize("name", OF_MODES)
+def test_what_ends_a_tree(name: str) -> None:
+    """Integers, strides, `_`, layouts, and large results of the algebra; named tuples are tuples."""
+    call = OF_MODES[name]
+    for value in NO_INTEGERS:
+        if value is not None:
+            with pytest.raises(InvalidTypeError):
+                call((1, value, 3))
+    for taken in (np.uint8(4), N, E(1), None, Layout(4), 1 << 200):
+        if name != "static" or taken != 1 << 200:  # which no static integer is
+            call((1, taken, 3))
+    assert call(Extents(2, 3, 4)) == call((2, 3, 4))
 
 
 L = Layout((4, 8), (8, Int(1)))

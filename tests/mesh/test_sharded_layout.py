@@ -200,6 +200,26 @@ def test_pickles_keep_what_a_distribution_was_made_of() -> None:
     assert again.digest() == plan.digest() and list(again.transfers()) == list(plan.transfers())
 
 
+def test_equal_arguments_make_equal_distributions() -> None:
+    rows = Layout(((256, 4), 256), ((E(1) * 256, E(0)), E(1)))
+    made = [
+        lambda: distribute((10, 4), 4, [Shard(0)]),
+        lambda: distribute((10, 4), (2, 2), [Shard(0), Replicate()]),
+        lambda: distribute((10, 4), (2, 2), [Shard(0), Replicate()], order="column"),
+        lambda: distribute((9, 6), (2, 2), [Shard(0), Shard(0)], uneven="jax", first=(1, 0)),
+        lambda: distribute((8, 4), 4, [Shard(0)], local=Layout((2, 4), (1, 2))),
+        lambda: ShardedLayout(rows, 4),
+        lambda: ShardedLayout(rows, 8, Layout(2, 4)),
+    ]
+    for i, make in enumerate(made):
+        assert make() == make() and hash(make()) == hash(make())
+        assert pickle.loads(pickle.dumps(make())) == make() != str(make())
+        assert eval(repr(make()), {**vars(cute), **vars(cute.mesh)}) == make()
+        assert all(make() != other() for j, other in enumerate(made) if i != j)
+    assert distribute(np.int64(8), [4], (Shard(0),), first=[0]) == distribute((8,), 4, [Shard(0)], order="row")
+    assert repr(distribute((10, 4), 4, [Shard(0)])) == "distribute((10, 4), (4,), (Shard(dim=0),))"
+
+
 class Mesh:
     shape = (2, 2)
 

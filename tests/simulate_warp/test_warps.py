@@ -188,6 +188,13 @@ def test_operands_that_are_no_registers() -> None:
         cute.Warps(33)
 
 
+def test_a_repr_says_what_is_there() -> None:
+    warps = cute.Warps(2, shared=64)
+    warps.write("%s", np.arange(64))
+    known = "%tid.x, %laneid, %warpid, smem, %s0"
+    assert repr(warps) == f"<2 warps, 64 bytes of shared memory, registers {known}>"
+
+
 def test_a_base_offset_is_refused() -> None:
     warps = cute.Warps(4, shared=4096)
     for name, value in (("%x", SmemDescriptor(0, 1, 16, "B128", "wgmma", base_offset=1).encode()), ("%y", 0)):

@@ -87,10 +87,13 @@ function whyNotShared(atom) {
 }
 
 /** Why the tile can't lie in the shared memory of one block, or null. */
-function whyNotFits({ tile, bits, op, fields }) {
+function whyNotFits({ tile, bits, op, fields, plan, swizzleRow }) {
   if (op.direction === "prefetch") return null;
   const gpu = archRow(fields.arch);
-  const taken = ceilQuotient(number(cosizeOf(tile)) * bits, 8n);
+  const delivered = (product(plan.box) * plan.internal) / 8n;
+  const spread = product(plan.box.slice(1)) * BigInt(swizzleRow.span);
+  const apart = spread > delivered ? spread - delivered : 0n; // of the last box, whose rows lie one span apart
+  const taken = ceilQuotient(number(cosizeOf(tile)) * bits, 8n) + apart;
   const barrier = op.direction === "load" ? BigInt(FACTS.barrier_bytes) : 0n;
   if (taken + barrier <= BigInt(gpu.block_shared_memory_bytes)) return null;
   const beside = barrier ? ` and a barrier of ${barrier}` : "";

@@ -36,7 +36,7 @@ from cute_py.targets import MAX_CLUSTER
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.op import Op, SwizzleRow, check_shared, receives_slices, swizzle_row
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.limits import BY_NAME, architecture, bounds
+from cute_py.tma.descriptor.limits import BY_NAME, SWIZZLE_SPAN, architecture, bounds
 from cute_py.tma.descriptor.request import OpRow
 
 _GRAIN = BY_NAME["stride_alignment"].multiple
@@ -325,6 +325,13 @@ class TileAtom:
         """Bytes that one instruction delivers to each CTA that receives it, out-of-bounds elements included."""
         raise NotImplementedError
 
+    @property
+    def _box_bytes(self) -> int:
+        """Bytes of shared memory that one instruction takes; a swizzled row takes at least its swizzle's span."""
+        delivered, span = self.bytes_per_instruction, SWIZZLE_SPAN.get(self.request.swizzle, 128) or 0
+        rows: int = delivered * 8 // max(self.plan.box[0] * self.internal_dtype.bits, 1)
+        return max(delivered, rows * span)
+
     def get_tma_tensor(self, shape: Tree | None = None) -> Tensor:
         """The coordinate tensor of the global tensor."""
         raise NotImplementedError
@@ -444,6 +451,8 @@ class TileAtom:
 def check_fits(atom: TileAtom) -> list[Diagnostic]:
     """Why the tile of this atom can't lie in the shared memory of one block.
 
+    Rows that are shorter than their swizzle take its span, whatever the shared layout has for them.
+
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 1024), (1024, Int(1))))
     >>> tile = Layout((Int(256), Int(512)), LayoutRight)
     >>> print(*check_fits(cute.tma.make_tma_atom("SM90_TMA_LOAD", x, tile, split_oversize=True)))
@@ -451,7 +460,7 @@ def check_fits(atom: TileAtom) -> list[Diagnostic]:
     """
     direction = atom.instruction.direction
     gpu = architecture(atom.arch)
-    taken = -(-int(cosize(atom.tile)) * atom.dtype.bits // 8)
+    taken = -(-int(cosize(atom.tile)) * atom.dtype.bits // 8) + atom._box_bytes - atom.bytes_per_instruction
     barrier = BARRIER_BYTES if direction == "load" else 0
     if direction == "prefetch" or taken + barrier <= gpu.block_shared_memory_bytes:
         return []

@@ -85,19 +85,20 @@ def as_coordinate(tile_coord: Tree | Sequence[int]) -> Tree:
     >>> as_coordinate([1, 0]), as_coordinate(3)
     ((1, 0), 3)
     """
-    is_sequence = isinstance(tile_coord, Sequence) and not isinstance(tile_coord, (tuple, str, bytes))
+    is_sequence = isinstance(tile_coord, Sequence) and not isinstance(tile_coord, (str, bytes))
     coord: Any = tile_coord
     found: Tree = tuple(coord) if is_sequence or getattr(coord, "ndim", 0) == 1 else coord
     return found
 
 
-def tile_number(work: Instructions, tile_coord: Tree) -> int:
+def tile_number(tile_shape: Tree, tile_coord: Tree) -> int:
     """The number of a tile, colexicographic, from its number or its coordinate in the tile modes.
 
     Raises:
         InvalidValueError: no such tile.
     """
-    shape = known(work.tile_shape)
+    shape = known(tile_shape)
+    tiles = math.prod(map(int, leaves(shape)))
     tile_coord = as_coordinate(tile_coord)
     if isinstance(tile_coord, tuple):
         check_depth(tile_coord)
@@ -105,8 +106,8 @@ def tile_number(work: Instructions, tile_coord: Tree) -> int:
     else:
         index = tile_coord
     number = expect_integer(index, "the number of a tile")
-    if not 0 <= number < work.tiles:
-        text = f"tile = {given(tile_coord)}; the tensor has {counted(work.tiles, 'tile')}"
+    if not 0 <= number < tiles:
+        text = f"tile = {given(tile_coord)}; the tensor has {counted(tiles, 'tile')}"
         raise InvalidValueError(text, {"tile modes": shape})
     return number
 
@@ -227,10 +228,7 @@ def list_first_tile(atom: TileAtom) -> Instructions:
             {"shared layout": atom.smem_layout, "box": atom.plan.box, "instructions per tile": len(bits)},
         )
     offsets = bits // 8
-    used = max(int(offsets.max()) + atom.bytes_per_instruction, 1)
-    pitch = atom.swizzle_row.span
-    if pitch and atom.plan.box[0] * atom.plan.internal_dtype.bits < 8 * pitch:  # rows lie one span apart
-        used = int(offsets.max()) + pitch * math.prod(atom.plan.box[1:])
+    used = max(int(offsets.max()) + atom._box_bytes, 1)
     rest = gmem_part.layout[1]
     tiles = math.prod(int(value_of(n)) for n in leaves(rest._shape))
     smem_bytes = -(-used // atom.alignment) * atom.alignment

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from cute_py.argument_checks import refuse_mask
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaLimitError, given
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.encode import encode, map_bytes
@@ -106,6 +107,7 @@ def _array(name: str, value: ArrayLike) -> NDArray[numpy.int64]:
 
     if isinstance(value, (str, bytes)):
         raise InvalidTypeError(f"{name} = {given(value)}; must be integers")
+    refuse_mask(value, name)
     try:
         array = numpy.asarray(value)
     except (ValueError, TypeError, OverflowError):

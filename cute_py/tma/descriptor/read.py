@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
-from cute_py.argument_checks import expect_choice
+from cute_py.argument_checks import expect_choice, refuse_mask
 from cute_py.errors import (
     FileFormatError,
     InvalidTypeError,
@@ -283,6 +283,7 @@ def read_map(source: MapSource, *, order: Order = "auto") -> bytes:
         if len(listed) not in (8, 16):
             raise InvalidValueError(f"tensor map of {counted(len(listed), 'word')}; must be 8 or 16 words of 64 bits")
         return _from_words([_word(value) for value in listed], 8, "low_first")
+    refuse_mask(source, "a tensor map")
     try:
         raw = memoryview(source).tobytes()  # type: ignore[arg-type]
     except (TypeError, ValueError, BufferError, NotImplementedError):

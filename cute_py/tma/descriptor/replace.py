@@ -207,9 +207,10 @@ def update_tma_descriptor(data: MapSource, kind: str, axis: int, value: int) -> 
     Args:
         kind: UPDATE_BASE_POINTER, UPDATE_DIM or UPDATE_STRIDE (a `TmaUpdateKind` or its name); also base_pointer, dim,
             stride, or PTX's names.
-        axis: the mode, innermost first; ignored for the base pointer; above 0 for a stride.
+        axis: a mode of the map, innermost first; ignored for the base pointer; above 0 for a stride.
         value: bytes for the pointer and strides, elements for sizes.
     Raises:
+        InvalidValueError: no such mode, a value beyond its register.
         TmaBuildError: "TMA descriptor field is not device-mutable": another field, or the stride of axis 0.
 
     >>> request = cute.tma.TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)
@@ -227,13 +228,17 @@ def update_tma_descriptor(data: MapSource, kind: str, axis: int, value: int) -> 
     axis = expect_integer(axis, "axis", 0)
     if field == "global_address":
         return replace(data, field, value)
+    raw = read_map(data)
+    rank = f.field("rank").read(int.from_bytes(raw, "little")) + 1
+    if axis >= rank:
+        raise InvalidValueError(f"axis = {axis}; must be 0 to {rank - 1}, the modes of the map")
     if field == "global_dim":
-        return replace(data, field, value, axis)
+        return replace(raw, field, value, axis)
     if axis == 0:
         raise TmaBuildError(
             "TMA descriptor field is not device-mutable", {"field": "stride of axis 0", "why": "it is the element size"}
         )
-    return replace(data, field, value, axis - 1)
+    return replace(raw, field, value, axis - 1)
 
 
 def repaired(data: MapSource, driver: int) -> bytes:

@@ -235,7 +235,7 @@ class NonExecTmaAtom:
             numbers = [expect_integer(c, "a coordinate of an im2col tile") for c in start]
             first = tuple(_next_pixel(request, numbers, expect_integer(part[1], "a pixel")))
             part = (part[0], *(0,) * (self.rank - 1))
-        return tuple(int(c) + d if isinstance(c, int) else c + d for c, d in zip(first, part, strict=True))
+        return tuple(int(c) + d if is_integer(c) else c + d for c, d in zip(first, part, strict=True))
 
     def explain(self) -> str:
         """The atom below, and the mode."""
@@ -400,6 +400,8 @@ class BulkTensorCopy:
         for c in self.coord:
             if type(internal_leaf(c)) not in (int, Dynamic):
                 raise InvalidTypeError(f"a coordinate is a number or an expression, got {given(c)}")
+        plain = tuple([int(c) if is_integer(c) and not isinstance(c, int) else c for c in self.coord])
+        object.__setattr__(self, "coord", plain)
 
     @property
     def atom(self) -> NonExecTmaAtom:

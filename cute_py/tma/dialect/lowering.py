@@ -403,7 +403,8 @@ def lower(
         atom: a TMA atom, bound or not; an operation or a descriptor of the reference pages; or a request of a tensor
             map. A descriptor or a request is a load of one box.
         tile_coord: which tile, as `execute` takes it: its number, or its coordinate in the tile modes of the divided
-            tensor; of a copy without a tensor outermost first, in tiles. It gives the element coordinates.
+            tensor; of a copy without a tensor outermost first, in tiles. It gives the element coordinates, and the
+            offsets of an im2col load.
         arch: the target; below sm_90 the copy is emitted with cp.async or plain loads.
         allow_tma: False refuses TMA on any architecture.
         device_descriptor: the tensor map is made on the device: its rebind is part of stages 3, 4 and 6.

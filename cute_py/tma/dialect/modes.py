@@ -13,12 +13,13 @@ trap on is refused when it is lowered, by `REDUCTION_TYPES`.
 
 from __future__ import annotations
 
+import operator
 import re
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Final, TypeVar
 
-from cute_py.argument_checks import record
+from cute_py.argument_checks import is_integer, record
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
@@ -160,13 +161,14 @@ def _as_member(kind: type[_Mode], value: _Mode | int | str, what: str, attribute
         return value
     numbered = issubclass(kind, int)
     known = {"known": ", ".join(f"{m.name} = {m.value}" if numbered else m.value for m in kind)}
-    if not isinstance(value, (int, str) if numbered else str) or isinstance(value, (bool, Enum)):
+    number = numbered and is_integer(value)
+    if not (number or isinstance(value, str)) or isinstance(value, Enum):
         spellings = ", its name or its number" if numbered else " or its name"
         raise InvalidTypeError(f"{what} must be a {kind.__name__}{spellings}, got {given(value)}", known)
     try:
-        if not isinstance(value, str):
-            return kind(value)
-        return kind[re.sub(rf"^(?:#cute_nvgpu\.)?{attribute}<(\w+)>\Z", r"\1", value).upper()]
+        if number:
+            return kind(operator.index(value))  # type: ignore[arg-type]
+        return kind[re.sub(rf"^(?:#cute_nvgpu\.)?{attribute}<(\w+)>\Z", r"\1", str(value)).upper()]
     except (KeyError, ValueError):
         raise InvalidValueError(f"unknown {what} {given(value)}", known) from None
 

@@ -198,6 +198,7 @@ class TmaPartitionResult:
         if not is_integer(self.swizzle_mode) or self.swizzle_mode not in (0, 2, 3):
             text = f"swizzle_mode = {given(self.swizzle_mode)}; must be 0 (none), 2 (128 bytes) or 3 (32 or 64 bytes)"
             raise InvalidValueError(text)
+        object.__setattr__(self, "swizzle_mode", int(self.swizzle_mode))
         if int(self.flags) & RESERVED_BITS:
             raise InvalidValueError(f"flags = {int(self.flags):#06x}; bits 14 and 15 are reserved and must be 0")
         object.__setattr__(self, "flags", TmaFlags(int(self.flags)))

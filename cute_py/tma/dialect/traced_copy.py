@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from cute_py.argument_checks import expect, expect_choice, expect_integer, expect_items
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CoordinateError, InvalidValueError, TmaBuildError, counted
+from cute_py.layout.tiling import zipped_divide
 from cute_py.layout.trees import at, leaves, modes
 from cute_py.ptx.render import traits_modifiers
 from cute_py.tma.atom.atom import TmaAtom
@@ -35,7 +36,7 @@ from cute_py.tma.atom.im2col import Im2colAtom
 from cute_py.tma.atom.op import as_op
 from cute_py.tma.atom.partition import tile_layout
 from cute_py.tma.atom.tile_atom import ExecutableCopy, TileAtom, expect_fits
-from cute_py.tma.atom.tiles import as_coordinate, first_tile, tile_number, tile_start, tile_steps
+from cute_py.tma.atom.tiles import as_coordinate, first_tile, tile_number, tile_start
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapSwizzle
 from cute_py.tma.descriptor.limits import SWIZZLE_SPAN
@@ -356,24 +357,36 @@ def view_of(atom: object, request: TensorMap, bits: int) -> TensorView:
     return TensorView(tuple(axes), tuple([sizes[m] for m in order]), tuple([strides[m] for m in order]), dim_map, said)
 
 
-def _start(atom: object, tile: tuple[int, ...], dtype: DType, tile_coord: Tree) -> tuple[int, ...]:
-    """The first element of a tile, innermost first.
+def _start(
+    atom: object, request: TensorMap, tile: tuple[int, ...], dtype: DType, tile_coord: Tree
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The first element of a tile, innermost first, and the offsets of an im2col load, W first.
 
     `tile_coord` is what `execute` takes: an index, or a coordinate in the tile modes of the divided tensor. A copy
     without a tensor takes a coordinate in tiles, outermost first.
+
+    Raises:
+        TmaBuildError: an im2col map without its atom.
     """
     tiles = tile_coord if type(tile_coord) is tuple else (tile_coord,)
     work = first_tile(atom) if isinstance(atom, TmaAtom) and atom.plan.rank == len(tile) else None
-    rank = len(tile) if work is None else len(tuple(modes(tile_steps(work)._shape)))
-    if work is None or type(tile_coord) is tuple:
-        for wrong in check_operands(rank, len(tiles), (dtype, dtype)):
+    patches: Any = zipped_divide(atom.get_tma_tensor(), atom.cta_tiler) if isinstance(atom, Im2colAtom) else None
+    if (work or patches) is None and not isinstance(request, TensorMapTiled):
+        hint = "an atom of make_im2col_tma_copy knows the convolution, and its tiles"
+        raise TmaBuildError("tiles of an im2col map have no number: they follow the bounding box", hint=hint)
+    shape: Any = tile if work is None else work.tile_shape
+    shape = shape if patches is None else patches.shape[1]
+    if shape is tile or type(tile_coord) is tuple:
+        for wrong in check_operands(len(modes(shape)), len(tiles), (dtype, dtype)):
             raise CoordinateError(wrong.text)
+    if patches is not None:
+        *pixel, offsets = patches((0, tile_number(shape, tile_coord))).as_tuple()
+        return tuple(map(int, leaves(tuple(pixel)))), tuple(map(int, leaves(offsets)))
     if work is None:
         numbers = [expect_integer(c, "a coordinate of a tile") for c in tiles]
-        return tuple([c * t for c, t in zip(numbers, tile, strict=True)])[::-1]
-    first = work.coords[0].tolist()
-    step = tile_start(work, tile_number(work, tile_coord), len(tile))
-    return tuple([begin + moved for begin, moved in zip(first, step, strict=True)])
+        return tuple([c * t for c, t in zip(numbers, tile, strict=True)])[::-1], ()
+    step = tile_start(work, tile_number(shape, tile_coord), len(tile))
+    return tuple([begin + moved for begin, moved in zip(work.coords[0].tolist(), step, strict=True)]), ()
 
 
 def _is_inside(
@@ -416,8 +429,8 @@ def trace_copy(
         mem_semantic: one of `MEM_SEMANTICS`. in_bounds: by mode of the tile; by default what the tensor says.
     Raises:
         TmaBuildError: not an atom, a prefetch, numbers that contradict each other, a box of another rank than the
-            atom's ('tmaBoxDim and atomBoxDim length mismatch'), parts of a multicast below 128 bytes, or an im2col tile
-            of several boxes of pixels.
+            atom's ('tmaBoxDim and atomBoxDim length mismatch'), parts of a multicast below 128 bytes, an im2col tile of
+            several boxes of pixels, or a tile of an im2col map without its atom.
         TmaLimitError: its tile fits into no block's shared memory.
         CoordinateError: a wrong number of coordinates. InvalidValueError: no such tile.
     """
@@ -451,7 +464,10 @@ def trace_copy(
         origins = laid(tile, box)
         pitch = max(box[-1] * dtype.bits // 8, SWIZZLE_SPAN.get(TensorMapSwizzle(request.swizzle), 128) or 0)
         offsets = tuple(range(0, len(origins) * pitch * math.prod(box[:-1]), pitch * math.prod(box[:-1])))
-    start = None if tile_coord is None else _start(given, tile, dtype, tile_coord)
+    offered: tuple[int, ...] = next((copy.im2col_offsets for copy in getattr(atom, "copies", ())), ())
+    start = None
+    if tile_coord is not None:
+        start, offered = _start(given, request, tile, dtype, tile_coord)
     numbers = tile_coord if isinstance(tile_coord, tuple) else (tile_coord,)
     widths = {8 * int(getattr(number, "itemsize", 8)) for number in numbers} - {64}
     named = str(getattr(atom, "name", ""))
@@ -462,7 +478,7 @@ def trace_copy(
         operation=named.removeprefix("atom.tma_") if named.startswith("atom.tma_") else row.direction,
         in_bounds=_is_inside(row, request, tile, start) if in_bounds is None else expect_flags(in_bounds),
         box_rank=box_rank,
-        im2col_offsets=next((copy.im2col_offsets for copy in getattr(atom, "copies", ())), ()),
+        im2col_offsets=offered if row.direction == "load" else (),
         cache_hint=getattr(bound, "cache_hint", None) is not None,
         device=expect(device_descriptor, bool, "device_descriptor"),
         mem_semantic=expect_choice(mem_semantic, MEM_SEMANTICS, "mem_semantic"),

@@ -275,9 +275,12 @@ class PartitionOperands:
 
     @property
     def tiler(self) -> Tree | None:
-        """The tile with plain ints taken as static, or the shape of the shared layout."""
+        """The tile with plain ints taken as static, or the shape of the shared layout; None of what is no tile."""
         if self.partitioner is not None:
-            return static(self.partitioner)
+            try:
+                return static(self.partitioner)
+            except CuteError:
+                return None
         plain = plain_layout(self.whole_smem)
         return None if plain is None else static(mode_sizes(plain))
 

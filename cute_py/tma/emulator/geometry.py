@@ -270,7 +270,7 @@ def bytes_or_map(descriptor: Descriptor) -> bytes | TensorMap:
         raise InvalidTypeError(what)
     try:
         return memoryview(descriptor).tobytes()  # type: ignore[arg-type]  # typed as buffers from 3.12 on
-    except TypeError:
+    except (TypeError, ValueError, BufferError, NotImplementedError):  # an array of times has no buffer
         raise InvalidTypeError(what) from None
 
 

@@ -18,7 +18,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from cute_py.argument_checks import expect, expect_integer, expect_integer_array
+from cute_py.argument_checks import expect, expect_integer, expect_integer_array, refuse_mask
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, given, shortened
 
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -56,6 +56,7 @@ def as_bytes(array: NDArray[np.generic] | None, what: str, *, writable: bool) ->
     Raises:
         InvalidTypeError: not a numpy uint8 array, not contiguous, or not writable where it must be.
     """
+    refuse_mask(array, what)
     if not isinstance(array, np.ndarray) or array.dtype != np.uint8:
         kind = array.dtype.name if isinstance(array, np.ndarray) else type(array).__name__
         raise InvalidTypeError(f"{what} must be a numpy array of uint8, not {kind}", hint="use array.view(numpy.uint8)")

@@ -78,7 +78,8 @@ def _require_rows(copy: RingLoad | RingStore, what: str) -> None:
     if rows.ndim != 2 and (rows.size or not rows.ndim):
         got = given(copy.coords)
         raise InvalidTypeError(f"coords of {what} must be one row of coordinates an iteration, got {got}")
-    expect_integer(copy.offset, f"offset, of {what} in its stage,", 0, SHARED_LIMIT - 1, "bytes")
+    offset = expect_integer(copy.offset, f"offset, of {what} in its stage,", 0, SHARED_LIMIT - 1, "bytes")
+    object.__setattr__(copy, "offset", offset)
     object.__setattr__(copy, "coords", tuple(map(tuple, rows.tolist())))
     if isinstance(copy, RingLoad):
         object.__setattr__(copy, "im2col_offsets", expect_integers(copy.im2col_offsets, "im2col_offsets"))

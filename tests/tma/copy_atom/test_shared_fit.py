@@ -13,6 +13,7 @@ from cute_py.cli.copy_command import SHARED_MEMORY, make_copy
 from cute_py.errors import CuteError, TmaLimitError
 from cute_py.gpu.kernels.source import MAX_SHARED_BYTES
 from cute_py.tma import export, find_fixes, lower, make_tma_atom
+from cute_py.tma.atom.tiles import first_tile
 from cute_py.tma.descriptor.limits import ARCHITECTURES, architecture
 
 LIMIT = 232_448
@@ -53,6 +54,32 @@ def test_the_bound(rows: int, op: str, arch: str, fits: bool) -> None:
         assert reason.startswith(f"a tile of {rows * 128} bytes")
         assert f"{architecture(arch).block_shared_memory_bytes} bytes of shared memory" in reason
         assert reason in made.explain()
+
+
+def short_rows(tile: tuple[int, ...], swizzle: int, op: str = "SM90_TMA_LOAD", **options: Any) -> Any:
+    """An atom of rows of 64 bytes, which a swizzle of 128 bytes places 128 bytes apart."""
+    shape = (64,) * (len(tile) - 2) + (4096, 64)
+    x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), Layout(shape, LayoutRight))
+    flagged = cute.ComposedLayout(
+        cute.Swizzle(swizzle, 4, 3), cute.smem_ptr_flag(16), Layout(tuple(map(Int, tile)), LayoutRight)
+    )
+    x = cute.make_tensor(x.engine, Layout(shape, (*x.stride[:-1], Int(1))))
+    return make_tma_atom(op, x, flagged, split_oversize=True, **options)
+
+
+def test_rows_that_are_shorter_than_their_swizzle_take_its_span() -> None:
+    """Of 14 boxes of 16 KiB the last takes 32; one box of 128 KiB takes 256."""
+    for tile, taken in (((3584, 32), 13 * 16384 + 32768), ((8, 256, 32), 262144)):
+        assert str(short_rows(tile, 3).why_not()).startswith(f"a tile of {taken} bytes and a barrier of 8")
+        assert short_rows(tile, 2).why_not() is None
+    assert first_tile(short_rows((3328, 32), 3)).smem_bytes == 12 * 16384 + 32768 < LIMIT
+
+
+def test_four_gathered_rows_take_four_spans() -> None:
+    made = short_rows((4, 32), 3, "SM100_TMA_LOAD_2D_GATHER4", arch="sm_100a")
+    assert (made.bytes_per_instruction, first_tile(made).smem_bytes) == (256, 1024)
+    made = short_rows((64, 32), 3, "SM100_TMA_LOAD_2D_GATHER4", arch="sm_100a")
+    assert first_tile(made).smem_bytes == 15 * 256 + 512 + 768  # rounded up to the alignment
 
 
 @pytest.mark.parametrize("kind", ["cu", "ptx", "cute", "triton"])

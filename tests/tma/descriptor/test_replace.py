@@ -194,6 +194,10 @@ def test_the_three_updates() -> None:
     assert update_tma_descriptor(MAP, "UPDATE_STRIDE", 1, 48) == replace(MAP, "global_stride", 48, 0)
     with pytest.raises(TmaBuildError, match="not device-mutable"):
         update_tma_descriptor(MAP, "UPDATE_STRIDE", 0, 48)
+    for kind in ("UPDATE_DIM", "UPDATE_STRIDE"):  # of a mode that the map lacks
+        for axis in (2, 4, 5, 9):
+            with pytest.raises(InvalidValueError, match=f"axis = {axis}; must be 0 to 1, the modes of the map"):
+                update_tma_descriptor(MAP, kind, axis, 48)
 
 
 @pytest.mark.parametrize("kind", ["box_dim", "swizzle_mode", "rank", "elemtype", "", None, 3])

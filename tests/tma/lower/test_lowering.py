@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import itertools
 import math
 import re
 import shutil
+from collections import namedtuple
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import cute_py as cute
-from cute_py import Int, Layout
+from cute_py import Int, Layout, LayoutRight
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CoordinateError, CuteError, EmissionError, InvalidValueError, TmaBuildError
 from cute_py.ptx.check import examine
@@ -26,6 +29,7 @@ from cute_py.tma.descriptor.violations import violations
 from cute_py.tma.dialect.lowering import SASS_OPCODES, lower, module_of
 from cute_py.tma.dialect.stages import GENERATIONS, INNER_FIRST, OUTER_FIRST
 from cute_py.tma.dialect.traced_copy import laid, trace_copy
+from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.geometry import geometry
 from cute_py.tma.exports.single_tile import single_tile_ptx
 from tests.tma.lower.atoms import tile_atom, window_operation, window_store
@@ -78,10 +82,45 @@ def test_tile_coordinates_become_elements_innermost_first() -> None:
     with pytest.raises(CoordinateError, match="expects 2 coordinates, but got 3"):
         lower(EXAMPLE, (1, 2, 3))
     assert lower(EXAMPLE, [3, 5]).element_coords == (640, 384)  # type: ignore[arg-type]
+    assert lower(EXAMPLE, namedtuple("Tile", "m n")(3, 5)).element_coords == (640, 384)
     assert lower(EXAMPLE, 3 + 8 * 5).element_coords == (640, 384)
     with pytest.raises(CoordinateError, match="expects 2 coordinates, but got 1"):
         lower(EXAMPLE.request, 3)
     assert lower(EXAMPLE.request, (3, 5)).element_coords == (320, 384)
+
+
+def test_a_tile_of_patches_begins_where_its_coordinate_tensor_says() -> None:
+    """Pixels follow the bounding box, and filter positions are offsets: the load brings the patches."""
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 1 << 16, (2, 9, 7, 64), np.uint16)
+    gmem = cute.make_tensor(x)
+    images = cute.make_tensor(gmem.engine, Layout(((7, 9, 2), 64), ((64, 448, 4032), Int(1))))
+    smem = Layout((Int(32), Int(32)), LayoutRight)
+    corners = ((-1, -1), (-1, -1), (1, 1), (1, 1))
+    made = cute.tma.make_im2col_tma_copy("SM90_TMA_LOAD_IM2COL", images, smem, cute.static((32, 32)), 1, *corners)
+    padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    walked = itertools.product(range(3), range(3), (0, 32))  # channels first, then along W
+    taps = [padded[:, r : r + 9, s : s + 7].reshape(-1, 64)[:, c : c + 32] for r, s, c in walked]
+    for pixel, k in itertools.product(range(4), range(18)):
+        copy = lower(made, (pixel, k)).copy
+        tile = np.zeros(2048, np.uint8)
+        Emulator().load(
+            made.descriptor,
+            x.view(np.uint8).reshape(-1),
+            copy.start or (),
+            tile,
+            im2col_offsets=copy.im2col_offsets,
+            gmem_base=x.ctypes.data,
+        )
+        want = np.zeros((32, 32), np.uint16)
+        rows = taps[k][32 * pixel : 32 * pixel + 32]
+        want[: len(rows)] = rows
+        assert (tile.view(np.uint16).reshape(32, 32) == want).all(), (pixel, k)
+    assert lower(made, 5).element_coords == lower(made, (1, (1, 0, 0))).element_coords
+    with pytest.raises(InvalidValueError, match="the tensor has 72 tiles"):
+        lower(made, 72)
+    with pytest.raises(TmaBuildError, match="tiles of an im2col map have no number"):
+        lower(made.request, (0, 0, 1, 0))
 
 
 def test_im2col_offsets_lead_in_stage_4_and_trail_in_ptx() -> None:
