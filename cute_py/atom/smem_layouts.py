@@ -24,6 +24,7 @@ import re
 from typing import Any, Final, SupportsInt
 
 from cute_py.argument_checks import expect_integer, is_integer, record
+from cute_py.arith_tuple import text
 from cute_py.atom.element_types import UINT128, element_type, type_text
 from cute_py.atom.mma_atom import static_layout
 from cute_py.atom.smem_descriptor import (
@@ -300,15 +301,37 @@ def _field(value: SupportsInt) -> int:
     return int(value) & START_MASK
 
 
+def _is_one_of(extent: Leaf, allowed: tuple[int, ...]) -> bool:
+    """C++ compares the types of extents: a run-time one is none of them."""
+    return isinstance(extent, Int) and extent in allowed
+
+
+def _expect_eights(layout: Layout, family: str) -> None:
+    extent = size(layout[0])
+    if not isinstance(extent, Int) or extent % 8:
+        why = f"Not a canonical {family}_K Layout: Expected MN-size multiple of 8."
+        raise StaticAssertError(why, {"MN-size": text(extent)})
+
+
+def _expect_static(strides: tuple[Leaf, ...], name: str, divided: Layout) -> None:
+    """C++ reads the strides at compile time."""
+    if not all(isinstance(found, Int) for found in strides):
+        facts = {"divided": divided, "rule": "static strides"}
+        raise StaticAssertError(f"Not a canonical {name} Layout: Expected stride failure.", facts)
+
+
 def _offsets(major: Major, layout: Layout, width: int, depth: int, plain: bool, name: str) -> tuple[int, int]:
     """(LBO, SBO) of an operand, in 16-byte units."""
     if major is Major.MN:
         divided, ((s00, s01), (s10, s11)) = _canonical(layout, (_by(width), _by(depth)), name)
+        read = (s01, s10, s11)
+        _expect_static(read if name.startswith("UMMA") else (s00, *read), name, divided)  # UMMA's unit tile is 1:0
         if not plain:
             _expect_stride(s00, 1, name, divided)
         _expect_stride(s10, width, name, divided)
         return (_field(s11), _field(s01)) if plain else (_field(s01), _field(s11))
     divided, ((s00, s01), (s10, _)) = _canonical(layout, (_by(8), _by(2)), name)
+    _expect_static((s00, s01, s10), name, divided)
     _expect_stride(s00, width, name, divided)
     if not plain:
         _expect_stride(s10, 1, name, divided)
@@ -360,20 +383,18 @@ def make_gmma_desc(major: Major | str, tensor: Tensor) -> SmemDescriptor:
         raise StaticAssertError("Unsupported layout swizzle", {"swizzle": swizzle})
     bits = tensor.element_type.bits
     if major is Major.MN:
-        allowed = [n // bits for n in (256, 128, 512)]
-        if size(layout[1]) not in allowed:
+        allowed = (256 // bits, 128 // bits, 512 // bits)
+        if not _is_one_of(size(layout[1]), allowed):
             raise StaticAssertError(
                 "Not a canonical GMMA_MN Layout: Expected K-size 256/sizeof_bits<T> for dense or "
                 "(128|512)/sizeof_bits<T> for sparse.",
-                {"K-size": size(layout[1]), "element": f"{bits} bits"},
+                {"K-size": text(size(layout[1])), "element": f"{bits} bits"},
             )
     else:
-        if size(layout[0]) % 8:
-            facts = {"MN-size": size(layout[0])}
-            raise StaticAssertError("Not a canonical GMMA_K Layout: Expected MN-size multiple of 8.", facts)
-        if size(layout[1]) not in (2, 4):
-            text = "Not a canonical GMMA_K Layout: Expected K-size 2 for dense or 4 for sparse (in units of uint128_t)."
-            raise StaticAssertError(text, {"K-size": size(layout[1])})
+        _expect_eights(layout, "GMMA")
+        if not _is_one_of(size(layout[1]), (2, 4)):
+            why = "Not a canonical GMMA_K Layout: Expected K-size 2 for dense or 4 for sparse (in units of uint128_t)."
+            raise StaticAssertError(why, {"K-size": text(size(layout[1]))})
     lbo, sbo = _offsets(major, layout, 1 << swizzle.bits, 8, swizzle.bits == 0, f"GMMA_{major}")
     return SmemDescriptor(_field(pointer.address >> 4), lbo, sbo, SmemSwizzle(swizzle.bits), DescriptorKind.WGMMA)
 
@@ -395,9 +416,7 @@ def make_umma_desc(major: Major | str, tensor: Tensor) -> SmemDescriptor:
     if major is Major.K:
         if base32:
             raise StaticAssertError("SWIZZLE_128B_BASE32B is invalid for Major-K", {"swizzle": swizzle})
-        if size(layout[0]) % 8:
-            facts = {"MN-size": size(layout[0])}
-            raise StaticAssertError("Not a canonical UMMA_K Layout: Expected MN-size multiple of 8.", facts)
+        _expect_eights(layout, "UMMA")
     width = 8 if base32 else 1 << swizzle.bits
     lbo, sbo = _offsets(major, layout, width, 4 if base32 else 8, mode is SmemSwizzle.NONE, f"UMMA_{major}")
     return SmemDescriptor(_field(pointer.address >> 4), lbo, sbo, mode)

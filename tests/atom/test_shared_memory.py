@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -103,3 +104,36 @@ def test_what_an_offset_means_is_found_by_its_name() -> None:
     said = cute.explain("LBO")
     assert "K-major, swizzled   : not used" in said
     assert descriptor("MN", "MN_SW64", "half", 128, 64).explain("MN").count("width of the swizzle") == 1
+
+
+NUMBERS_AT_RUN_TIME = [  # family, major, swizzle, layout in 16-bit elements; C++ gives bits, or does not compile
+    ("GMMA", "MN", 3, "((_64,2),(_8,_2)):((_1,_1024),(_64,_512))", 0x4000004000800000),
+    ("UMMA", "MN", 3, "((_64,2),(_8,_2)):((_1,_1024),(_64,_512))", 0x4000404000800000),
+    ("GMMA", "MN", 3, "((_64,_2),(_8,2)):((_1,_1024),(_64,_512))", "Expected K-size 256/sizeof_bits<T>"),
+    ("UMMA", "MN", 3, "((_64,_2),(_8,2)):((_1,_1024),(_64,_512))", 0x4000404000800000),
+    ("GMMA", "MN", 3, "((_64,_2),(_8,_2)):((_1,1024),(_64,_512))", "GMMA_MN Layout: Expected stride failure."),
+    ("UMMA", "MN", 3, "((_64,_2),(_8,_2)):((_1,_1024),(_64,512))", "UMMA_MN Layout: Expected stride failure."),
+    ("GMMA", "MN", 0, "((_8,_1),(_8,_2)):((_1,128),(_8,_256))", "GMMA_MN Layout: Expected stride failure."),
+    ("UMMA", "MN", 0, "((_8,_1),(_8,_2)):((_1,128),(_8,_256))", 0x0000400000200000),
+    ("UMMA", "MN", 0, "((_8,_2),(_8,_2)):((_1,128),(_8,_256))", "UMMA_MN Layout: Expected stride failure."),
+    ("GMMA", "K", 3, "((_8,8),_16):((_64,_512),_1)", "GMMA_K Layout: Expected MN-size multiple of 8."),
+    ("UMMA", "K", 3, "((_8,8),_16):((_64,_512),_1)", "UMMA_K Layout: Expected MN-size multiple of 8."),
+    ("UMMA", "K", 3, "((_8,_8),_16):((_64,512),_1)", "UMMA_K Layout: Expected stride failure."),
+    ("GMMA", "K", 0, "((_8,_8),(_8,_2)):((_8,_64),(_1,512))", "GMMA_K Layout: Expected stride failure."),
+    ("GMMA", "K", 3, "((_8,_1),_16):((_64,512),_1)", 0x4000000000010000),
+]
+
+
+@pytest.mark.parametrize(("family", "major", "bits", "text", "found"), NUMBERS_AT_RUN_TIME)
+def test_a_descriptor_is_made_of_static_numbers(
+    family: str, major: str, bits: int, text: str, found: int | str
+) -> None:
+    """CUTLASS 4.2.0, g++ 12."""
+    layout = cute.ComposedLayout(cute.Swizzle(bits, 4, 3), cute.smem_ptr_flag(16), cute.parse(text))
+    tile = cute.make_tensor(cute.make_smem_ptr(0, "half"), layout)
+    make = make_gmma_desc if family == "GMMA" else make_umma_desc
+    if isinstance(found, int):
+        assert int(make(major, tile)) == found
+    else:
+        with pytest.raises(StaticAssertError, match=re.escape(found)):
+            make(major, tile)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import cute_py as cute
-from cute_py.errors import CuteError
+from cute_py.errors import CuteError, InvalidValueError
 from tests.oracle import gbasis_rows
 from tests.oracle.records import rows, tally
 
@@ -187,6 +187,12 @@ def test_im2col(row: dict[str, Any]) -> None:
     for m, k, coord in row["samples"]:
         assert plain(tensor(m, k)) == coord, (m, k)
     HELD[row["name"]] = 1
+
+
+def test_im2col_with_a_pixel_for_each_cta_is_refused() -> None:
+    gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "half"), cute.parse("((5,1),32):((32,160),_1)"))
+    with pytest.raises(InvalidValueError, match="num_multicast = 8 CTAs; each must load more than one pixel"):
+        cute.tma.make_im2col_tma_copy("SM90_TMA_LOAD_IM2COL_MULTICAST", gmem, "(_8,_8):(_8,_1)", "(_8,_8)", 8)
 
 
 def tiled_copy_rows() -> list[dict[str, Any]]:

@@ -228,6 +228,9 @@ def plan_im2col(
     split = logical_divide(box, Layout(Int(total // num_multicast)))  # of each CTA
     split_shape: Any = split.shape
     split_stride: Any = split.stride
+    if not isinstance(split_stride[0], tuple):
+        facts = {"box": box, "elements of a CTA": total // num_multicast}
+        raise InvalidValueError(f"num_multicast = {num_multicast} CTAs; each must load more than one pixel", facts)
     inner, outer = split_stride[0]
     sizes = (*leaves(basis_get(inner, shape)), *leaves(basis_get(outer, shape)))
     steps = (*leaves(basis_get(inner, stride)), *leaves(basis_get(outer, stride)))
