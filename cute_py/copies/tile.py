@@ -123,9 +123,9 @@ class Tile:
 
     @functools.cached_property
     def vector_pitch(self) -> int:
-        """Bytes between the elements of a destination's vector, where they are evenly spaced. Of rows that start between
-        two words the kernel takes them for that where the first and the last listed place are as far apart; where that
-        would be wrong, as of 0, 2, 2, 0 with a pitch of 0, `NO_PITCH`."""
+        """Bytes between the elements of a destination's vector, where they are evenly spaced. Of rows that start
+        between two words the kernel takes them for that where the first and the last listed place are as far apart;
+        where that would be wrong, as of 0, 2, 2, 0 with a pitch of 0, `NO_PITCH`."""
         pitch, per = self.pitches[self.shape.orders[1][0]], self.shape.vectors[1] // self.unit
         if self.listed and self.shape.shifts[1]:
             for places in map(self.along, self.shape.classes):

@@ -123,6 +123,18 @@ class Extents(NamedTuple):
     third: Any
 
 
+class Size(tuple[int, ...]):
+    """As PyTorch's shapes are."""
+
+
+def test_shapes_of_other_libraries_are_tuples() -> None:
+    shape = Size((4, 8))
+    assert Layout(shape, Size((8, 1))) == Layout((4, 8), (8, 1))
+    assert type(Layout(shape).shape) is tuple
+    assert cute.make_identity_tensor(shape).layout == cute.make_identity_tensor((4, 8)).layout
+    assert cute.size(shape) == 32 and cute.flatten(((2, shape), 3)) == (2, 4, 8, 3)
+
+
 @pytest.mark.parametrize("name", OF_MODES)
 def test_what_ends_a_tree(name: str) -> None:
     """Integers, strides, `_`, layouts, and large results of the algebra; named tuples are tuples."""

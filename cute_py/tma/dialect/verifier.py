@@ -86,14 +86,14 @@ def _has_mode(shape: Tree, path: Sequence[int]) -> bool:
 
 
 def operand_types(op: PartitionOperands) -> bool:
-    """Step 1: a tensor in global memory, a shared operand of its element type that lives nowhere else, a V-map; rank 1
-    to 5 each; and a descriptor, if there is one, for this transfer."""
+    """Step 1: a tensor in global memory, a shared operand of its element type that lives nowhere else, a V-map, a tile
+    of integers; rank 1 to 5 each; and a descriptor, if there is one, for this transfer."""
     if op.gmem is None or op.cta_v_map is None or any(d.rule == "mode" for d in op.other_transfer):
         return False
     engine = op.smem.engine if isinstance(op.smem, Tensor) else None
     if engine is not None and not (isinstance(engine, Pointer) and engine.space == "smem" and op.same_type):
         return False
-    if not walks_modes(op.cta_v_map, op.gmem.shape):
+    if not walks_modes(op.cta_v_map, op.gmem.shape) or (op.partitioner is not None and op.tiler is None):
         return False
     shaped = [x for x in (op.smem_layout, op.gmem, op.cta_v_map) if hasattr(x, "shape")]
     return not op.dialect.limits or all(1 <= rank_of(x.shape) <= MAX_RANK for x in shaped)

@@ -325,6 +325,13 @@ def test_unknown_names() -> None:
         Operands().partition(load_mode=9)
 
 
+@pytest.mark.parametrize("tile", ["_1@0", {}, ...])
+def test_a_tile_that_is_none_beside_a_v_map(tile: object) -> None:
+    v_map = cute.tma.make_cta_v_map((1024, 512), (Int(128), Int(64)))
+    with pytest.raises(TmaVerifyError, match="invalid operand types"):
+        partition(Layout(ints(128, 64), LayoutRight), gmem((1024, 512), (512, Int(1))), tile, v_map)  # type: ignore[arg-type]
+
+
 def test_step_10_in_dsl_with_collapsed_modes_of_unknown_stride() -> None:
     sympy = pytest.importorskip("sympy")
     a, b = sympy.symbols("a b", integer=True, positive=True)
