@@ -16,7 +16,7 @@ from typing import Final
 
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import CuteError, counted, shortened
+from cute_py.errors import CuteError, counted, shortened, unless_refused
 from cute_py.explanation.layouts import facts_of_layout, is_basis_layout
 from cute_py.explanation.readings import TYPE_NAME, Reading, closing, some, type_bits
 from cute_py.layout.analysis import is_injective
@@ -52,7 +52,7 @@ _LABEL: Final = re.compile(
 _SIZE: Final = re.compile(r"\bsize\s*[=:]\s*([0-9]{1,18})\b")
 
 
-def known_number(value: Parsed | Leaf) -> int | None:
+def known_number(value: Parsed | Leaf | None) -> int | None:
     """A known number of a parsed text."""
     return int(value) if isinstance(value, int) else None
 
@@ -78,11 +78,8 @@ def layout_facts(layout: Layout, whole: ComposedLayout | None = None) -> list[st
     lines = [f"  {counted(count, 'element')}, {sizes_text}, cosize {int(cosize(layout))}"]
     if 0 < count <= MOST_ELEMENTS:
         lines += [f"  {line.strip()}" for line in facts_of_layout(whole or layout)[1:3]]
-    try:
-        simple = coalesce(layout)
-    except CuteError:
-        return lines
-    return [*lines, f"  coalesced: {simple}"] if str(simple) != str(layout) else lines
+    simple = unless_refused(coalesce, layout)
+    return lines if simple is None or str(simple) == str(layout) else [*lines, f"  coalesced: {simple}"]
 
 
 def swizzle_facts(swizzle: Swizzle, bits: int | None, on_bytes: bool) -> list[str]:
@@ -276,10 +273,7 @@ def _parsed(text: str) -> Layout | ComposedLayout | Tensor | Swizzle | None:
     """What a text shows, if it is a layout, a tensor or a swizzle and not a bare number, name or tuple."""
     if not text or len(text) > LONGEST or not re.search(r"[:<@]", text):
         return None
-    try:
-        thing = parse(text)
-    except CuteError:
-        return None
+    thing = unless_refused(parse, text)
     if isinstance(thing, Layout) and not all(isinstance(n, int) or hasattr(n, "modes") for n in leaves(thing.stride)):
         return thing if re.fullmatch(r"[\w(),:@?+* ]+", text) and "(" in text else None
     return thing if isinstance(thing, (Layout, ComposedLayout, Tensor, Swizzle)) else None
@@ -419,12 +413,9 @@ def read_dsl_tensors(text: str) -> list[Reading]:
         start, _, layout = inside.partition(" o ")
         pointer = _DSL_POINTER.fullmatch(start.strip())
         spelled = _named_unknowns(layout)
-        try:
-            if pointer is not None:
-                thing = parse(f"tensor<ptr<{pointer['type']}, {pointer['space']}> o {spelled}>")
-            else:
-                thing = parse(spelled)
-        except CuteError:
+        of_pointer = pointer and f"tensor<ptr<{pointer['type']}, {pointer['space']}> o {spelled}>"
+        thing = unless_refused(parse, of_pointer or spelled)
+        if thing is None:
             continue
         lines = [line.strip() for line in facts_of(thing, of_dsl=True)]
         if pointer is None:
@@ -520,10 +511,7 @@ def _layout_calls(text: str) -> Iterator[Reading]:
 def _parsed_call(text: str) -> Layout | None:
     """A layout call: (shape) or (shape, stride); of two tuples of numbers the second is the stride."""
     parts = [part for part in split_operands(text) if part]
-    try:
-        thing = parse(":".join(parts) if len(parts) == 2 else f"make_layout({text})")
-    except CuteError:
-        return None
+    thing = unless_refused(parse, ":".join(parts) if len(parts) == 2 else f"make_layout({text})")
     return thing if isinstance(thing, Layout) else None
 
 
@@ -596,10 +584,8 @@ def _tile_sizes(text: str) -> Iterator[Reading]:
     lines = [f"as a tiler {tiler}, {math.prod(sizes)} elements"]
     for bits, name in ((16, "float16"), (8, "uint8"), (32, "float32")):
         bytes_text = f"of {bits} bits: {math.prod(sizes) * bits // 8} bytes, rows of {sizes[-1] * bits // 8}"
-        try:
-            choices = [c.swizzle for c in smem_choices("K", name, tuple(sizes))] if len(sizes) in (2, 3) else []
-        except CuteError:
-            choices = []
+        found = unless_refused(smem_choices, "K", name, tuple(sizes)) if len(sizes) in (2, 3) else None
+        choices = [c.swizzle for c in found or ()]
         fit = f"; K-major with swizzle {', '.join(choices)}" if choices else "; no canonical K-major layout divides it"
         lines.append(bytes_text + (fit if len(sizes) in (2, 3) else ""))
     if max(sizes) > bounds("box")[1]:

@@ -18,7 +18,15 @@ from typing import Any
 from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.dtypes import DType, DTypeLike, as_dtype
-from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, TmaLimitError, given
+from cute_py.errors import (
+    CuteError,
+    GBasisError,
+    InvalidTypeError,
+    InvalidValueError,
+    TmaLimitError,
+    given,
+    unless_refused,
+)
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
 from cute_py.layout.int_tuple import product_each
@@ -86,11 +94,9 @@ def fix_candidates(
         for major in ("K", "MN"):
             for span in SPANS:
                 words = f'make_smem_layout("{major}", "{span.name}", "{dtype.name}", {tuple(map(int, tile))})'
-                try:
-                    layout = make_smem_layout(major, span.name, dtype, tile)
-                except CuteError:  # the atom does not divide the tile
-                    continue
-                yield Fix(words, {"smem_layout": layout})
+                layout = unless_refused(make_smem_layout, major, span.name, dtype, tile)
+                if layout is not None:  # the atom divides the tile
+                    yield Fix(words, {"smem_layout": layout})
     if swizzled:
         yield Fix("no swizzle", {"smem_layout": plain})
     for order, name in ((LayoutRight, "row-major"), (LayoutLeft, "column-major")):

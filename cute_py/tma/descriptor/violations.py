@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final, NoReturn, TypeAlias
 
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import CuteError, TmaLimitError
+from cute_py.errors import TmaLimitError, unless_refused
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType
 from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, GPUS, SWIZZLE_SPAN, Architecture, architecture, bounds
@@ -417,10 +417,7 @@ def _index(argument: str) -> int:
 def _repair(request: TensorMap, found: Diagnostic, choice: int) -> tuple[str, TensorMap] | None:
     """A change of the field that breaks a rule, with its text; None where numbers alone don't mend it."""
     fixed = _REPAIRS.get(found.rule)
-    try:
-        return None if fixed is None else fixed(request, found, choice)
-    except CuteError:  # a number that no request holds
-        return None
+    return None if fixed is None else unless_refused(fixed, request, found, choice)  # refused: no request holds it
 
 
 _Repaired: TypeAlias = "tuple[str, TensorMap] | None"

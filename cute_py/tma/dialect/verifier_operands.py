@@ -19,7 +19,7 @@ from typing import Any, Final
 from cute_py.arith_tuple.arith_tuple import E
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given, unless_refused
 from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, cosize, has_numbers, static
@@ -262,10 +262,7 @@ class PartitionOperands:
         shape = getattr(self.shown_gmem, "shape", None) if image is None else mode_sizes(image)
         if shape is None or tiler is None:
             return None
-        try:
-            return make_cta_v_map(shape, tiler)
-        except CuteError:
-            return None
+        return unless_refused(make_cta_v_map, shape, tiler)
 
     @property
     def same_type(self) -> bool:
@@ -277,10 +274,7 @@ class PartitionOperands:
     def tiler(self) -> Tree | None:
         """The tile with plain ints taken as static, or the shape of the shared layout; None of what is no tile."""
         if self.partitioner is not None:
-            try:
-                return static(self.partitioner)
-            except CuteError:
-                return None
+            return unless_refused(static, self.partitioner)
         plain = plain_layout(self.whole_smem)
         return None if plain is None else static(mode_sizes(plain))
 
@@ -470,11 +464,9 @@ class PartitionOperands:
             return None
         bits, rank = self.dtype.bits, rank_of(basis.layout._shape)
         byte_steps = [d * bits // 8 for d in self.steps or [0] * rank]
-        try:
-            tensor = tma_tensor(gmem.shape, tma_strides(gmem, gmem, basis.layout, byte_steps, (bits, bits)), rank)
-        except CuteError:
-            return None
-        return tensor.layout if isinstance(tensor.layout, Layout) else None
+        steps = unless_refused(tma_strides, gmem, gmem, basis.layout, byte_steps, (bits, bits))
+        tensor = None if steps is None else unless_refused(tma_tensor, gmem.shape, steps, rank)
+        return tensor.layout if tensor is not None and isinstance(tensor.layout, Layout) else None
 
 
 def plain_layout(layout: SharedLayout) -> Layout | None:
