@@ -42,16 +42,6 @@ if TYPE_CHECKING:
     from cute_py.tma.atom.atom import TmaAtom
     from cute_py.tma.simulate.trace import Difference
 
-CAUSES: Final = (
-    "other swizzle",
-    "other major",
-    "other box order",
-    "shifted by one tile",
-    "exchanged coordinates",
-    "stale phase",
-    "not yet arrived",
-)
-"""What `compare_tile` can name, in the order in which it looks."""
 MOST_EARLIER: Final = 64
 """Tiles before this one that a stale stage is looked for in."""
 
@@ -63,7 +53,8 @@ class TileComparison:
     Attributes:
         equal: whether every byte that the loads write is as expected.
         difference: the first byte that is not, with the element that belongs there; None if equal.
-        cause: one of `CAUSES`; empty: equal, or none of them gives this dump.
+        cause: the first of these that gives this dump: 'other swizzle', 'other major', 'other box order',
+            'shifted by one tile', 'exchanged coordinates', 'stale phase', 'not yet arrived'; empty: equal, or unknown.
         detail: the cause with its numbers.
     """
 

@@ -341,7 +341,6 @@ def prepare_tiles(
     window_bytes: int | None = None,
     form: str | None = None,
     hints: bool = False,
-    reduction: str | None = None,
     device: Device | None = None,
     keep: Kept = (),
 ) -> PreparedCopy:
@@ -351,18 +350,16 @@ def prepare_tiles(
         load_map, store_map: 128 bytes each; coordinates are the same in both.
         walk: the tiles, in elements of the maps.
         tile_bytes: bytes that the barrier counts for a tile. window_bytes: shared memory that a tile covers.
-        form: "once" or "ring"; by default by size. reduction: combine instead of storing (one-shot form only).
+        form: "once" or "ring"; by default by size.
     Raises:
-        InvalidValueError: a map is not 128 bytes, or a reduction in the ring form.
+        InvalidValueError: a map is not 128 bytes.
         DeviceError: no device, or the tile does not fit into shared memory.
     """
     device = as_device(device)
     size = walk.tiles * tile_bytes
-    form = form or ("ring" if size >= CROSSOVER and not reduction else "once")
+    form = form or ("ring" if size >= CROSSOVER else "once")
     kernel: KernelSource
     if form == "ring":
-        if reduction:
-            raise InvalidValueError(f"reduction {reduction!r} in a ring; reductions use the one-shot form")
         stages = min(4, (device.shared_bytes - BARRIER_BYTES) // stage_bytes(window_bytes or tile_bytes))
         if stages < 2:
             raise DeviceError(f"tile = {window_bytes or tile_bytes} bytes; two must fit in {device.shared_bytes} bytes")
@@ -372,7 +369,7 @@ def prepare_tiles(
         )
     else:
         blocks = walk.tiles
-        kernel = copy_once(walk, tile_bytes, window_bytes=window_bytes, **hint_arguments(hints), reduction=reduction)
+        kernel = copy_once(walk, tile_bytes, window_bytes=window_bytes, **hint_arguments(hints))
     work = Work(load_kernel(kernel, device), (load_map, store_map), blocks)
     return PreparedCopy(device, [work], size, keep=keep)
 
@@ -447,7 +444,6 @@ def prepare_listed(
     window_bytes: int,
     *,
     hints: bool = False,
-    reduction: str | None = None,
     device: Device | None = None,
     keep: Kept = (),
 ) -> PreparedCopy:
@@ -474,11 +470,10 @@ def prepare_listed(
                 box_bytes,
                 window_bytes=window_bytes,
                 hints=hints,
-                reduction=reduction,
                 device=device,
                 keep=keep,
             )
-    source = copy_listed(rank, tuple(places), box_bytes, window_bytes, reduction=reduction, **hint_arguments(hints))
+    source = copy_listed(rank, tuple(places), box_bytes, window_bytes, **hint_arguments(hints))
     listed = DeviceBuffer(device, len(content))
     listed.write(content)
     others: dict[str, ParameterValue] = {"coordinates": listed.address, "windows": 0, "poison": ctypes.c_uint32(0)}
@@ -496,7 +491,6 @@ def load_windows(
     *,
     poison: int = 0,
     device: Device | None = None,
-    stream: StreamLike = None,
 ) -> list[bytes]:
     """The shared-memory windows of tiles after their loads, filled with the byte `poison` before. Waits for them.
 
@@ -505,12 +499,12 @@ def load_windows(
     device = as_device(device)
     content, tiles = _listed(coords, rank, len(places))
     kernel = load_kernel(copy_listed(rank, tuple(places), box_bytes, window_bytes, dump=True), device)
-    pitch, handle, record = stage_bytes(window_bytes), stream_handle(stream), WaitRecord(device)
+    pitch, record = stage_bytes(window_bytes), WaitRecord(device)
     with DeviceBuffer(device, len(content)) as listed, DeviceBuffer(device, pitch * tiles) as windows:
         listed.write(content)
         fill = ctypes.c_uint32(poison * 0x01010101)
         values = (load_map, load_map, listed.address, windows.address, fill, record.address)
-        PreparedLaunch(kernel, tiles, Parameters(values), handle).launch()
-        record.check(kernel.source.name, handle, [(load_map, kernel.source.loads)])
-        shown = bytes(windows.read(stream=handle))
+        PreparedLaunch(kernel, tiles, Parameters(values)).launch()
+        record.check(kernel.source.name, loads=[(load_map, kernel.source.loads)])
+        shown = bytes(windows.read())
     return [shown[i * pitch : i * pitch + window_bytes] for i in range(tiles)]

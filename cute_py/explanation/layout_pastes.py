@@ -24,7 +24,7 @@ from cute_py.layout.arguments import Leaf
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import product_each, rank, size
-from cute_py.layout.layout import Layout, cosize, domain_of
+from cute_py.layout.layout import Layout, cosize, domain_of, has_numbers
 from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
@@ -57,17 +57,12 @@ def known_number(value: Parsed | Leaf | None) -> int | None:
     return int(value) if isinstance(value, int) else None
 
 
-def is_known(layout: Layout) -> bool:
-    """Whether all sizes and strides are numbers."""
-    return all(isinstance(n, int) for n in (*leaves(layout.shape), *leaves(layout.stride)))
-
-
 def layout_facts(layout: Layout, whole: ComposedLayout | None = None) -> list[str]:
     """Size, offsets, sharing, gaps and the coalesced form of a plain layout; of coordinates the sizes.
 
     whole: what the layout is a part of, whose offsets count.
     """
-    if not is_known(layout) or is_basis_layout(layout):
+    if not has_numbers(layout) or is_basis_layout(layout):
         sizes = [known_number(n) for n in leaves(layout.shape)]
         count = math.prod(n for n in sizes if n is not None) if None not in sizes else None
         each = [str(int(n)) for n in product_each(layout.shape)] if count is not None else []
@@ -132,7 +127,7 @@ def composed_facts(layout: ComposedLayout, width: int | None = None, of_dsl: boo
 
 def _tile_facts(inner: Layout, bits: int | None, level: int) -> list[str]:
     """Major mode and bytes of a tile of shared memory."""
-    if not is_known(inner) or int(rank(inner)) < 2:
+    if not has_numbers(inner) or int(rank(inner)) < 2:
         return []
     first, second = (int(n) for n in product_each(inner.shape)[:2])
     steps = [leaves(mode) for mode in (inner.stride[0], inner.stride[1])] if isinstance(inner.stride, tuple) else []
@@ -184,7 +179,7 @@ def _tensor_facts(tensor: Tensor, of_dsl: bool) -> list[str]:
     inner = domain_of(tensor.layout)
     lines += layout_facts(inner)
     lines += _tile_facts(inner, bits, 0) if engine.space == "smem" or swizzle else []
-    modes = product_each(inner.shape) if is_known(inner) else ()
+    modes = product_each(inner.shape) if has_numbers(inner) else ()
     if len(modes) > 1:
         lines.append(f"  by mode: {', '.join(f'{int(n)} along mode {i}' for i, n in enumerate(modes))}")
         steps = inner.stride if isinstance(inner.stride, tuple) else ()
@@ -202,7 +197,7 @@ def _tmem_facts(tensor: Tensor, engine: TmemPointer) -> list[str]:
     inner = domain_of(tensor.layout)
     bits = engine.element_type.bits
     lines = [f"  tensor memory, elements of {bits} bits; it starts at lane and column {engine}"]
-    if not is_known(inner):
+    if not has_numbers(inner):
         return lines
     unit = (1 << 16) * 32 // bits
     reached = [(int(n), int(d)) for n, d in zip(leaves(inner.shape), leaves(inner.stride), strict=True)]
@@ -299,7 +294,7 @@ def _reading(text: str, begin: int, end: int, after: int, thing: Parsed, label: 
     lines += [f"  {line}" for line in values]
     if stated := _SIZE.search(rest[:200]):
         held = thing.layout if isinstance(thing, Tensor) else thing
-        if isinstance(held, Layout) and is_known(layout := held):
+        if isinstance(held, Layout) and has_numbers(layout := held):
             same = "as" if int(size(layout)) == int(stated[1]) else "not as"
             lines.append(f"  size {int(size(layout))}, {same} the text says")
             if 0 < int(size(layout)) <= MOST_ELEMENTS and 0 not in leaves(layout.stride) and not is_injective(layout):

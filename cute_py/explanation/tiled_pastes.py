@@ -17,10 +17,10 @@ from cute_py.atom.smem_descriptor import DescriptorKind, SmemDescriptor
 from cute_py.atom.tiled_copy import TiledCopy
 from cute_py.atom.tiled_mma import TiledMma
 from cute_py.errors import CuteError, counted, unless_refused
-from cute_py.explanation.layout_pastes import is_known, known_number
+from cute_py.explanation.layout_pastes import known_number
 from cute_py.explanation.readings import Reading, some
 from cute_py.layout.int_tuple import product_each, rank, size
-from cute_py.layout.layout import Layout
+from cute_py.layout.layout import Layout, has_numbers
 from cute_py.layout.trees import leaves
 from cute_py.notation.parse import Parsed, dsl_type, parse
 from cute_py.notation.tiled_operations import as_cpp, same_layouts
@@ -91,7 +91,7 @@ def _named(text: str) -> list[str]:
 
 def _field(fields: dict[str, str], name: str) -> Layout | None:
     thing = unless_refused(parse, fields[name]) if name in fields else None
-    return thing if isinstance(thing, Layout) and is_known(thing) else None
+    return thing if isinstance(thing, Layout) and has_numbers(thing) else None
 
 
 def _tuple(fields: dict[str, str], name: str) -> list[int]:

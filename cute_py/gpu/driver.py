@@ -3,8 +3,8 @@
     request -> driver_encode -> 128 bytes that the driver wrote
     sweep(20_000): both encoders on random requests; they must agree in every byte and in every refusal
 
-`as_cuda_python` converts a map for cuda-python's calls, `read_map` reads what they return. The TensorMapDescriptor of
-cuda.core 1.2 exposes no bytes and can't be read.
+`read_map` reads what cuda-python's calls return. The TensorMapDescriptor of cuda.core 1.2 exposes no bytes and can't
+be read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from cute_py.gpu.bindings import driver, driver_failure
 from cute_py.gpu.device import open_device
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.formats import FORMATS
-from cute_py.tma.descriptor.read import read_map
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 from cute_py.tma.descriptor.violations import FUNCTIONS, violations
 
@@ -107,25 +106,6 @@ def _refusal(request: TensorMap, why: str, found: list[Diagnostic]) -> TmaLimitE
     facts = {str(i + 1): violation.message for i, violation in enumerate(found)}
     found = found or [Diagnostic("driver refusal", text=headline, source="the driver of this machine")]
     return TmaLimitError(headline, facts or {"reasons": "none of our rules is broken"}, violations=found)
-
-
-def as_cuda_python(data: bytes) -> Any:
-    """A map as cuda-python's CUtensorMap, for calls such as cuTensorMapReplaceAddress.
-
-    cuda-python places the object itself, and not at an address that is a multiple of 64: copy the bytes to aligned
-    memory before a kernel reads them.
-
-    Args:
-        data: 128 bytes, or anything else that `read_map` takes; 64 bytes get an upper half of zeros.
-    Raises:
-        MissingPackageError: cuda-python is not installed.
-        As `read_map`.
-    """
-    api = driver()
-    raw = read_map(data).ljust(_MAP.size, b"\0")
-    made = api.CUtensorMap()
-    made.opaque = [api.cuuint64_t(word) for word in _MAP.unpack(raw)]
-    return made
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from cute_py.copies.boxes import Tuning
 from cute_py.copies.device_copy import copy_array
-from cute_py.copies.prepared import prepare_copy, prepare_tiles
+from cute_py.copies.prepared import prepare_copy
 from cute_py.dtypes import as_dtype
 from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.gpu.arrays import ArrayView, compact_strides
@@ -177,21 +177,6 @@ def test_a_large_copy_takes_the_ring(device: Device) -> None:
     size = 160 * 2**20
     a, b = Place(device, fresh(size)), Place(device, np.full(size, POISON, np.uint8))
     assert run(device, (a, a.view("uint8", (size,))), (b, b.view("uint8", (size,)))) == "ring"
-
-
-@pytest.mark.parametrize(("op", "combine"), [("add", np.add), ("xor", np.bitwise_xor), ("max", np.maximum)])
-def test_whole_tensors_can_be_reduced(device: Device, op: str, combine: Any) -> None:
-    from cute_py.gpu.kernels.walk import cover
-    from cute_py.tma.descriptor.encode import encode
-    from cute_py.tma.descriptor.request import TensorMapTiled
-
-    a, b = Place(device, fresh(64 * 1024, 1)), Place(device, fresh(64 * 1024, 2))
-    maps = [encode(TensorMapTiled(2, p.buffer.address + GUARD, (128, 128), (512,), (32, 16))) for p in (a, b)]
-    prepared = prepare_tiles(*maps, cover((128, 128), (32, 16)), 32 * 16 * 4, reduction=op, device=device)
-    prepared.launch()
-    prepared.check()
-    got = np.frombuffer(bytes(b.buffer.read(64 * 1024, GUARD)), np.uint32)
-    assert np.array_equal(got, combine(b.host.view(np.uint32), a.host.view(np.uint32)))
 
 
 def test_numpy_arrays_travel(device: Device) -> None:

@@ -89,7 +89,6 @@ def copy_once(
     tail_bytes: int = 0,
     load_hint: str | None = None,
     store_hint: str | None = None,
-    reduction: str | None = None,
     pad_shared: int = 0,
 ) -> KernelSource:
     """The one-shot copy of the tiles of `walk`; blocks = ceil(tiles / per_block).
@@ -102,7 +101,6 @@ def copy_once(
         per_block: tiles of one block, 1..16.
         tail_bytes: bytes that threads copy one by one, at the two extra pointers.
         load_hint, store_hint: names of cache policies, or None.
-        reduction: combine with the destination in place of a store: "add", "min", ...
         pad_shared: shared memory to ask for beyond the need, in bytes, to have fewer blocks on an SM.
     Raises:
         InvalidValueError: `per_block` out of range.
@@ -110,8 +108,7 @@ def copy_once(
     if not 1 <= per_block <= 16:
         raise InvalidValueError(f"per_block = {per_block}; must be 1 to 16")
     rank = len(walk.counts)
-    load = CopyOp("load", rank, hint=load_hint)
-    store = CopyOp("reduce" if reduction else "store", rank, op=reduction or "", hint=store_hint)
+    load, store = CopyOp("load", rank, hint=load_hint), CopyOp("store", rank, hint=store_hint)
     stage = stage_bytes(window_bytes or tile_bytes)
     awaits = walk.tiles * tile_bytes <= AWAITING
     constants = {
@@ -130,6 +127,6 @@ def copy_once(
         stage * per_block + BARRIER_BYTES + pad_shared,
         ("source", "destination", "tail_source", "tail_destination", "record"),
         header=copy_functions(load, store),
-        facts={"walk": walk, "load_hint": load_hint, "store_hint": store_hint, "reduction": reduction},
+        facts={"walk": walk, "load_hint": load_hint, "store_hint": store_hint},
         awaits=awaits,
     )

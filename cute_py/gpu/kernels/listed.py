@@ -67,7 +67,6 @@ def copy_listed(
     window_bytes: int,
     *,
     dump: bool = False,
-    reduction: str | None = None,
     load_hint: str | None = None,
     store_hint: str | None = None,
 ) -> KernelSource:
@@ -79,7 +78,6 @@ def copy_listed(
         box_bytes: bytes that one instruction delivers.
         window_bytes: of a tile's buffer.
         dump: write each tile's window, poisoned before, to `windows` (its size rounded up to 1024) and store nothing.
-        reduction: combine with the destination in place of a store.
     Raises:
         InvalidValueError: the rank, the number of places, or a place is out of range.
     """
@@ -92,8 +90,7 @@ def copy_listed(
     size, most = len(places) * box_bytes, MAX_TRANSACTION_BYTES
     if size > most:
         raise InvalidValueError(f"tile = {size} bytes; a barrier counts at most {most}")
-    load = CopyOp("load", rank, hint=load_hint)
-    store = CopyOp("reduce" if reduction else "store", rank, op=reduction or "", hint=store_hint)
+    load, store = CopyOp("load", rank, hint=load_hint), CopyOp("store", rank, hint=store_hint)
     constants = {
         "THREADS": 128 if dump else 32,
         "RANK": rank,

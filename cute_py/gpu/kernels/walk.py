@@ -69,10 +69,10 @@ class TileWalk:
         return tuple(found)
 
 
-def cover(sizes: tuple[int, ...], box: tuple[int, ...], order: tuple[int, ...] = ()) -> TileWalk:
+def cover(sizes: tuple[int, ...], box: tuple[int, ...]) -> TileWalk:
     """The walk that covers `sizes` with boxes; the last box of a mode may hang over the edge.
 
     >>> cover((1000, 70), (256, 32)).counts
     (4, 3)
     """
-    return TileWalk(tuple(-(-size // step) for size, step in zip(sizes, box, strict=True)), tuple(box), order)
+    return TileWalk(tuple(-(-size // step) for size, step in zip(sizes, box, strict=True)), tuple(box))

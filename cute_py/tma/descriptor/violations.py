@@ -379,7 +379,7 @@ def _up(number: int, grain: int) -> int:
     return -(-number // grain) * grain
 
 
-def find_changes(request: TensorMap, most: int = 2) -> list[tuple[str, TensorMap]]:
+def find_changes(request: TensorMap) -> list[tuple[str, TensorMap]]:
     """(text, request) of changes that were tried: the changed request breaks no rule.
 
     Each rule has repairs of its own; one repair of every broken rule is applied, the smallest change first.
@@ -402,7 +402,7 @@ def find_changes(request: TensorMap, most: int = 2) -> list[tuple[str, TensorMap
         text = "; ".join(texts)
         if texts and not violations(changed) and all(text != other for other, _ in found):
             found.append((text, changed))
-    return found[:most]
+    return found
 
 
 def _replaced(values: tuple[int, ...], index: int, value: int) -> tuple[int, ...]:

@@ -63,7 +63,6 @@ def hopper() -> dict[str, KernelSource]:
         "once with all": copy_once(
             WALK, 16384, per_block=3, tail_bytes=13, load_hint="evict_last", store_hint="evict_first", pad_shared=4096
         ),
-        "once reducing": copy_once(WALK, 16384, reduction="add"),
         "ring": copy_ring(WALK, 16384, blocks=132),
         "ring, early": copy_ring(WALK, 16384, blocks=132, early=True, stages=3, stores=0),
         "ring, static": copy_ring(WALK, 16384, blocks=132, dynamic=False, load_hint="evict_last"),

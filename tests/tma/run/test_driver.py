@@ -16,9 +16,8 @@ import pytest
 from cute_py.diagnostics import Diagnostic, diagnostics_of
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, TmaLimitError
 from cute_py.gpu import driver as module
-from cute_py.gpu.driver import as_cuda_python, driver_encode, random_request, sweep
+from cute_py.gpu.driver import driver_encode, random_request, sweep
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.read import read_map
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 from cute_py.tma.descriptor.violations import violations
 from tests.tma.descriptor.requests import IM2COL, TILED, WIDE
@@ -165,13 +164,6 @@ def test_what_is_no_request(stand_in: Any) -> None:
         driver_encode(b"")  # type: ignore[arg-type]
     with pytest.raises(InvalidValueError, match="count = 0; must be at least 1"):
         sweep(0)
-
-
-def test_maps_travel_both_ways(stand_in: Any) -> None:
-    stand_in()
-    raw = encode(TILED)
-    assert read_map(as_cuda_python(raw)) == raw
-    assert read_map(as_cuda_python(raw[:64])) == raw[:64] + bytes(64)
 
 
 def test_the_same_seed_gives_the_same_requests() -> None:
