@@ -338,7 +338,7 @@ def distribute(
     expect_choice(uneven, ("dtensor", "jax"), "uneven")
     if not callable(local) and not isinstance(local, (Layout, ComposedLayout)):
         expect_choice(local, ("row", "column"), "local")
-    strides = _strides(mesh) if order == "row" else _strides(mesh[::-1])[::-1]
+    strides = row_major(mesh) if order == "row" else row_major(mesh[::-1])[::-1]
     made = ShardedLayout.__new__(ShardedLayout)
     made.mesh_shape, made.shape, made.placements, made._local = mesh, extents, each, local
     steps: list[list[tuple[Division, int]]] = [[] for _ in extents]
@@ -548,10 +548,6 @@ def _mesh(mesh_shape: int | Sequence[int]) -> tuple[int, ...]:
             f"a mesh of {math.prod(mesh)} devices in {len(mesh)} modes; must be 1 to {MOST_DEVICES}"
         )
     return mesh
-
-
-def _strides(mesh: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple([math.prod(mesh[i + 1 :]) for i in range(len(mesh))])
 
 
 def _spread(modes: list[tuple[int, int]]) -> tuple[int, ...]:
