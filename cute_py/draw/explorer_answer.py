@@ -250,7 +250,7 @@ def _examined(arguments: dict[str, Any], at: str, problems: list[Problem]) -> di
 
 def _of_atom(atom: TmaAtom, at: str, problems: list[Problem]) -> dict[str, Any]:
     gmem = atom.gtensor.layout
-    for broken in check_map(atom.plan, atom.request, gmem, atom.arch):
+    for broken in check_map(atom.plan, atom.request, atom.arch):
         asserted = broken in atom.plan.broken
         rule, source = ("cute", None) if asserted else (broken.rule, broken.source)
         problems.append(problem(rule, broken.message, mode=broken.mode, source=source))

@@ -378,7 +378,7 @@ def _refused(operation: Callable[..., Layout], *arguments: tuple[str, str]) -> C
     return run
 
 
-def _copy_operation(call: _Call, operation: str, dtype: str = "") -> CopyAtom | None:
+def _copy_operation(operation: str, dtype: str = "") -> CopyAtom | None:
     name = re.sub(r"Copy_Traits<((?:[^<>]|<[^<>]*>)*)>", r"\1", operation)
     return unless_refused(copy_atom, name, dtype or None)
 
@@ -396,7 +396,7 @@ _WIDTH: Final = re.compile(r"(?<=x)[0-9]+|<.*")
 
 def _run_tiled_copy(call: _Call) -> _Outcome | None:
     """A tiled copy of fewer threads or values than its operation has."""
-    atom, layout = _copy_operation(call, call.types.get("Copy_Atom", "")), _layout(call, "LayoutCopy_TV")
+    atom, layout = _copy_operation(call.types.get("Copy_Atom", "")), _layout(call, "LayoutCopy_TV")
     tiler = _tree(call, "ShapeTiler_MN")
     if atom is None or atom.dtype is None or not isinstance(layout, Layout) or not isinstance(tiler, tuple):
         return None
@@ -421,7 +421,7 @@ def _run_tiled_copy(call: _Call) -> _Outcome | None:
 
 def _run_copy_atom(call: _Call) -> _Outcome | None:
     """A copy atom that is called on parts of other sizes than it moves."""
-    atom = _copy_operation(call, call.types.get("Args", ""), call.types.get("CopyInternalType", ""))
+    atom = _copy_operation(call.types.get("Args", ""), call.types.get("CopyInternalType", ""))
     source, target = _layout(call, "SLayout"), _layout(call, "DLayout")
     if atom is None or atom.dtype is None or source is None or target is None:
         return None

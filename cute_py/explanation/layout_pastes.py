@@ -122,10 +122,10 @@ def composed_facts(layout: ComposedLayout, width: int | None = None, of_dsl: boo
     on_bytes = flagged or (of_dsl and width is not None and (layout.outer.base, layout.outer.shift) == (4, 3))
     bits = layout.offset.bits if isinstance(layout.offset, SmemPtrFlag) else width
     lines = [*swizzle_facts(layout.outer, bits, on_bytes), *lines]
-    return [*lines, *_tile_facts(inner, bits, layout.outer.bits)]
+    return [*lines, *_tile_facts(inner, bits)]
 
 
-def _tile_facts(inner: Layout, bits: int | None, level: int) -> list[str]:
+def _tile_facts(inner: Layout, bits: int | None) -> list[str]:
     """Major mode and bytes of a tile of shared memory."""
     if not has_numbers(inner) or int(rank(inner)) < 2:
         return []
@@ -178,7 +178,7 @@ def _tensor_facts(tensor: Tensor, of_dsl: bool) -> list[str]:
         lines += swizzle_facts(swizzle, bits, True)
     inner = domain_of(tensor.layout)
     lines += layout_facts(inner)
-    lines += _tile_facts(inner, bits, 0) if engine.space == "smem" or swizzle else []
+    lines += _tile_facts(inner, bits) if engine.space == "smem" or swizzle else []
     modes = product_each(inner.shape) if has_numbers(inner) else ()
     if len(modes) > 1:
         lines.append(f"  by mode: {', '.join(f'{int(n)} along mode {i}' for i, n in enumerate(modes))}")
@@ -452,8 +452,7 @@ def _dsl_types(text: str) -> Iterator[Reading]:
             divisors = sorted({int(n) for n in re.findall(r"div=([0-9]{1,9})", inside)})
             known = f"; known divisors: {', '.join(map(str, divisors))}" if divisors else ""
             lines.append(f"each ? is a number that is known at run time only{known}")
-        for piece in pieces:
-            lines += _piece_lines(piece, pointer[1] if pointer else None)
+        lines += [line for piece in pieces for line in _piece_lines(piece)]
         yield Reading(f"!cute.{name}, a type of CuTe DSL (MLIR)", match.start(), end + 1, lines)
 
 
@@ -477,7 +476,7 @@ _DSL_KINDS: Final = {
 }
 
 
-def _piece_lines(piece: str, dtype: str | None) -> list[str]:
+def _piece_lines(piece: str) -> list[str]:
     piece = re.sub(r"^S<([0-9]+),([0-9]+),(-?[0-9]+)>", r"Sw<\1,\2,\3>", piece.strip())
     try:
         thing = parse(piece)

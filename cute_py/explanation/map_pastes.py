@@ -455,7 +455,7 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
     if strides is None:
         lacking = [*lacking, "global_strides"]
     if lacking or not isinstance(dims, tuple) or not isinstance(strides, tuple):
-        yield _incomplete(kind, span, fields, values, rank, lacking, notes)
+        yield _incomplete(kind, span, values, rank, lacking, notes)
         return
     if strides and strides[0] == -1:
         steps = strides[1:]
@@ -492,7 +492,6 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
 def _incomplete(
     kind: str,
     span: tuple[int, int],
-    fields: Mapping[str, Value],
     values: Mapping[str, object],
     rank: int,
     lacking: Sequence[str],

@@ -101,7 +101,7 @@ def _headed(title: str, lines: Sequence[str]) -> str:
     return f"{title}\n{body}" if body else ""
 
 
-def answer(text: str, readings: Sequence[Reading]) -> str:
+def answer(readings: Sequence[Reading]) -> str:
     """The answer to a text: each reading in the order of the text, what is the same only once."""
     ordered = sorted(readings, key=lambda reading: reading.begin)
     parts: list[str] = []

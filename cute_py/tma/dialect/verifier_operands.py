@@ -355,7 +355,7 @@ class PartitionOperands:
         if isinstance(made, Im2colAtom):
             found = violations(made, arch=arch)
         elif isinstance(made, TmaAtom):
-            found = check_map(made.plan, made.request, made.gtensor.layout, arch)
+            found = check_map(made.plan, made.request, arch)
         elif self.gbasis is None or self.is_im2col or movable_format(self.dtype) is None or not self.is_unknown:
             return [Diagnostic("no_atom", text=made.headline)]
         else:  # what is not known is taken to fit
@@ -423,7 +423,8 @@ class PartitionOperands:
         if other is None:
             return []
         mode = getattr(other, "mode", self.load_mode)  # an im2col descriptor is for any load
-        theirs, ours = (mode if store is None else store for mode, store in ((mode, other.store_mode), self._mode))
+        theirs = mode if other.store_mode is None else other.store_mode
+        ours = self.load_mode if self.store_mode is None else self.store_mode
         shared = all(isinstance(m, TmaLoadMode) and m.is_multicast for m in (theirs, ours))
         names = ["a load" if m is None else m.name for m in (theirs, ours)]
         count, operands = self.count_of_descriptor, self.num_multicast or 1
@@ -432,10 +433,6 @@ class PartitionOperands:
             (theirs is not ours and not shared, "mode", f"a descriptor for {names[0]}; the operation is {names[1]}"),
             (loads and count != operands, "num_multicast", text),
         )
-
-    @property
-    def _mode(self) -> tuple[TmaLoadMode | None, TmaStoreMode | None]:
-        return self.load_mode, self.store_mode
 
     @property
     def count_of_descriptor(self) -> int:
