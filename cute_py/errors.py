@@ -13,12 +13,15 @@ Catch `CuteError` to catch everything that this library raises on purpose.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Self
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, ParamSpec, Self, TypeVar
 
 if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
+
+P = ParamSpec("P")
+Made = TypeVar("Made")
 
 SHOWN_BITS: Final = 512
 """Integers of more bits are shown shortened: Python does not print 4,300 digits, and 155 are too many to read."""
@@ -176,6 +179,22 @@ class CuteError(Exception):
         """
         self.rule = rule
         return self
+
+
+def unless_refused(make: Callable[P, Made], *args: P.args, **kwargs: P.kwargs) -> Made | None:
+    """What a function makes of its arguments; None where it refuses them, with any `CuteError`.
+
+    >>> def half(n):
+    ...     if n % 2:
+    ...         raise CuteError(f"n = {n}; must be even")
+    ...     return n // 2
+    >>> unless_refused(half, 4), unless_refused(half, 3)
+    (2, None)
+    """
+    try:
+        return make(*args, **kwargs)
+    except CuteError:
+        return None
 
 
 class InvalidTypeError(CuteError, TypeError):

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from cute_py.argument_checks import expect_fields
+from cute_py.argument_checks import record
 from cute_py.atom.element_types import type_text
 from cute_py.atom.template_name import Arguments, Operation
 from cute_py.dtypes import DType
@@ -56,7 +56,7 @@ class CopyTraits:
         return f"copy_traits({self.name!r})"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record
 class CopyAtom:
     """A copy instruction that moves values of one type. `str` is C++'s print.
 
@@ -74,9 +74,6 @@ class CopyAtom:
     """(thread, value) -> value number, of the source."""
     layout_dst_TV: Layout
     layout_ref_TV: Layout
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     @property
     def name(self) -> str:

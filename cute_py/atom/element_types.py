@@ -46,6 +46,12 @@ class SparseElement:
 
 ElementType: TypeAlias = DType | SparseElement
 
+
+def stored_type(element: ElementType) -> DType:
+    """The type whose values are stored: of a sparse one that of its values."""
+    return element.stored if isinstance(element, SparseElement) else element
+
+
 COMPLEX_HALF: Final = DType("complex_float16", 32, "complex", "complex64")
 COMPLEX_BFLOAT: Final = DType("complex_bfloat16", 32, "complex", "complex64")
 COMPLEX_TF32: Final = DType("complex_tfloat32", 64, "complex", "complex64")

@@ -18,12 +18,12 @@ from __future__ import annotations
 from typing import Any, Final, TypeAlias, overload
 
 from cute_py.argument_checks import expect
-from cute_py.atom.element_types import UINT128, ElementType, SparseElement, element_type
+from cute_py.atom.element_types import UINT128, element_type, stored_type
 from cute_py.atom.mma_atom import FragmentType, MmaAtom, static_layout
 from cute_py.atom.smem_descriptor import DescriptorIterator
 from cute_py.atom.smem_layouts import make_gmma_desc, make_umma_desc
 from cute_py.atom.template_name import static_assert
-from cute_py.dtypes import DType, DTypeLike
+from cute_py.dtypes import DTypeLike
 from cute_py.errors import InvalidTypeError, StaticAssertError, given
 from cute_py.layout import (
     ComposedLayout,
@@ -212,10 +212,6 @@ def recast_ptr(pointer: Pointer | TmemPointer, dtype: DTypeLike) -> Pointer | Tm
     return pointer.recast(element_type(dtype))
 
 
-def _stored(element: ElementType) -> DType:
-    return element.stored if isinstance(element, SparseElement) else element
-
-
 def register_tensor(dtype: DTypeLike, layout: Layout) -> Tensor:
     """A tensor of registers: address 0, as nobody knows a register's address."""
     return make_tensor(make_rmem_ptr(0, element_type(dtype)), layout)
@@ -250,7 +246,7 @@ def make_fragment_C(atom: MmaAtom, part: LayoutLike) -> Tensor:
     kind = atom.fragment_type("C")
     if kind.kind == "tmem":
         return tensor_memory_fragment(kind, shape)
-    return register_tensor(_stored(atom.c_dtype), Layout(shape))
+    return register_tensor(stored_type(atom.c_dtype), Layout(shape))
 
 
 def make_fragment_A(atom: MmaAtom, part: LayoutLike) -> Tensor:
@@ -277,7 +273,7 @@ def _make_operand(atom: MmaAtom, part: LayoutLike, operand: str) -> Tensor:
     if kind.kind == "tmem":
         return tensor_memory_fragment(kind, part.shape)
     return register_tensor(
-        _stored(atom.types[operand]), fragment_layout(part.layout if isinstance(part, Tensor) else part)
+        stored_type(atom.types[operand]), fragment_layout(part.layout if isinstance(part, Tensor) else part)
     )
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cute_py.argument_checks import expect, refuse_mask
-from cute_py.atom.element_types import ElementType, SparseElement, type_text
+from cute_py.atom.element_types import ElementType, SparseElement, stored_type, type_text
 from cute_py.atom.mma_atom import MmaAtom
 from cute_py.atom.mma_atoms import mma_atom
 from cute_py.atom.tiled_mma import MODES, Operand, TiledMma
@@ -148,7 +148,7 @@ def _checked(matrix: Array, element: ElementType, what: str) -> Array:
     """
     import numpy as np
 
-    dtype = element.stored if isinstance(element, SparseElement) else element
+    dtype = stored_type(element)
     if matrix.dtype.kind == "c" and dtype.kind != "complex":
         raise InvalidTypeError(f"{what} is complex; the MMA takes {type_text(dtype)}")
     if dtype.kind in ("int", "uint"):

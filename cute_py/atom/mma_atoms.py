@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from cute_py.argument_checks import expect, expect_integer
-from cute_py.atom.element_types import ElementType, SparseElement, element_type
+from cute_py.atom.element_types import ElementType, SparseElement, element_type, stored_type
 from cute_py.atom.mma_atom import MmaAtom, MmaOperation
 from cute_py.atom.mma_register_atoms import register_operations
 from cute_py.atom.mma_tensor_memory_atoms import WITHOUT_TRAITS, tensor_memory_operations
@@ -148,7 +148,7 @@ def find_mma_atoms(
     found = []
     for row in rows:
         atom = _typical_with(row, wanted)
-        if atom is None or any(_stored(atom.types[x]) != t for x, t in wanted.items()):
+        if atom is None or any(stored_type(atom.types[x]) != t for x, t in wanted.items()):
             continue
         if any(e is not None and e != s for e, s in zip(extents, atom.shape_mnk, strict=True)):
             continue
@@ -163,10 +163,6 @@ def _matches_name(row: MmaOperation, arch: str | None, family: str | None) -> bo
         if number is None or row.arch != (f"sm{number[1]}" if number[1] else "any"):
             return False
     return family is None or row.family == expect(family, str, "a family")
-
-
-def _stored(element: ElementType) -> ElementType:
-    return element.stored if isinstance(element, SparseElement) else element
 
 
 def _typical_with(row: MmaOperation, wanted: Mapping[str, ElementType]) -> MmaAtom | None:

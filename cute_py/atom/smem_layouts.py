@@ -156,7 +156,7 @@ def umma_layout(name: str, dtype: DTypeLike | None = None, *, sparsity: int = 1)
     return _named_atom(name, dtype, sparsity, "UMMA")
 
 
-def _width(family: str, major: Major, swizzle: str, dtype: DType) -> int:
+def _width(major: Major, swizzle: str, dtype: DType) -> int:
     """Elements of the contiguous mode of an atom."""
     layout = _atom(major, swizzle, dtype.bits, 1).inner
     return int(size(layout[0 if major is Major.MN else 1]))
@@ -183,7 +183,7 @@ def _select(
     for name in names:
         last = name == names[-1]
         found = expect_integer(product(extents[mode]), label, 1) if last and whole_last else extent
-        if found % _width(family, major, name, dtype) == 0:
+        if found % _width(major, name, dtype) == 0:
             return _atom(major, name, dtype.bits, 1)
     shown = "BLK_MN" if whole_last and mode == 0 else label
     raise StaticAssertError(
@@ -191,7 +191,7 @@ def _select(
         {
             label: extent,
             "element type": type_text(dtype),
-            "widths": ", ".join(f"{n} {_width(family, major, n, dtype)}" for n in names),
+            "widths": ", ".join(f"{n} {_width(major, n, dtype)}" for n in names),
         },
     )
 

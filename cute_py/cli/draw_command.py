@@ -24,7 +24,7 @@ from cute_py.draw.shared_memory import draw_smem, draw_swizzle
 from cute_py.draw.tensor_memory import draw_tmem
 from cute_py.draw.threads import draw_tv
 from cute_py.dtypes import as_dtype
-from cute_py.errors import CuteError, InvalidValueError
+from cute_py.errors import InvalidValueError, unless_refused
 from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tmem.demonstration import demonstrate
 from cute_py.whole_file import write_whole
@@ -140,10 +140,7 @@ def _descriptor_in(text: str) -> bytes | None:
     """The bytes of a tensor map, if the text is one or names a file that holds one, and no layout."""
     if " o " in text or text.lstrip().startswith(("(", "_")):
         return None
-    try:
-        return map_of(text)
-    except CuteError:
-        return None
+    return unless_refused(map_of, text)
 
 
 def _single(texts: list[str], what: str) -> str:

@@ -11,7 +11,7 @@ from cute_py.cli.arguments import integer, json_option, only_one, report, text_o
 from cute_py.cli.serve_workers import diagnostic_data
 from cute_py.cli.terminal import print_report
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, counted
+from cute_py.errors import GBasisError, InvalidTypeError, InvalidValueError, counted, unless_refused
 from cute_py.tensor.pointers import Pointer
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.make import make_tma_copy
@@ -159,9 +159,7 @@ def _static_sizes(options: argparse.Namespace) -> str | None:
     """The shared layout with sizes known when compiling, if only that was wrong: `128` is a run-time number."""
     before, joint, layout = options.smem.rpartition(" o ")
     static = before + joint + re.sub(r"(?<![\w@])(\d+)", r"_\1", layout)
-    try:
-        _atom(options, static)
-    except CuteError:
+    if unless_refused(_atom, options, static) is None:
         return None
     return f"sizes known when compiling are written with _: {static!r}"
 

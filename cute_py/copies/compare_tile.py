@@ -22,7 +22,7 @@ import numpy as np
 from cute_py.argument_checks import expect, expect_having, expect_integer
 from cute_py.copies.copy import execute
 from cute_py.copies.emulated_copy import emulated_tile
-from cute_py.errors import CuteError, InvalidValueError, counted
+from cute_py.errors import CuteError, InvalidValueError, counted, unless_refused
 from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import product_each
@@ -42,16 +42,6 @@ if TYPE_CHECKING:
     from cute_py.tma.atom.atom import TmaAtom
     from cute_py.tma.simulate.trace import Difference
 
-CAUSES: Final = (
-    "other swizzle",
-    "other major",
-    "other box order",
-    "shifted by one tile",
-    "exchanged coordinates",
-    "stale phase",
-    "not yet arrived",
-)
-"""What `compare_tile` can name, in the order in which it looks."""
 MOST_EARLIER: Final = 64
 """Tiles before this one that a stale stage is looked for in."""
 
@@ -63,7 +53,8 @@ class TileComparison:
     Attributes:
         equal: whether every byte that the loads write is as expected.
         difference: the first byte that is not, with the element that belongs there; None if equal.
-        cause: one of `CAUSES`; empty: equal, or none of them gives this dump.
+        cause: the first of these that gives this dump: 'other swizzle', 'other major', 'other box order',
+            'shifted by one tile', 'exchanged coordinates', 'stale phase', 'not yet arrived'; empty: equal, or unknown.
         detail: the cause with its numbers.
     """
 
@@ -229,11 +220,9 @@ def _other_major(tile: _Tile) -> Iterator[tuple[str, str]]:
     layouts = [(Layout(sizes, LayoutLeft), "mode 0"), (Layout(sizes, LayoutRight), f"mode {len(shape) - 1}")]
     for major in ("K", "MN"):
         for row in SPANS:
-            try:
-                canonical = domain_of(make_smem_layout(major, row.name, tile.atom.dtype, sizes))
-            except CuteError:
-                continue
-            layouts.append((canonical, f"{'mode 1' if major == 'K' else 'mode 0'} ({major}-major)"))
+            canonical = unless_refused(make_smem_layout, major, row.name, tile.atom.dtype, sizes)
+            if canonical is not None:
+                layouts.append((domain_of(canonical), f"{'mode 1' if major == 'K' else 'mode 0'} ({major}-major)"))
     for layout, name in layouts:
         places = np.asarray(offsets(layout)).reshape(-1, order="F")
         cells = np.zeros((len(tile.expected) // width, width), np.uint8)
@@ -291,11 +280,9 @@ def _exchanged(tile: _Tile) -> Iterator[tuple[str, str]]:
     """The boxes at the same coordinates in the order of the array's modes, outermost first."""
     first = tile.number * tile.work.per_tile
     coords = tile.work.coords[first : first + tile.work.per_tile]
-    try:
-        candidate = emulated_tile(tile.atom, tile.source, coords[:, ::-1], tile.work, 0).smem
-    except CuteError:  # a coordinate that traps
-        return
-    if candidate.any() and tile.matches(candidate):  # zeros alone are as much a stage that nothing was loaded to
+    made = unless_refused(emulated_tile, tile.atom, tile.source, coords[:, ::-1], tile.work, 0)
+    # None: a coordinate that traps. Zeros alone are as much a stage that nothing was loaded to.
+    if made is not None and made.smem.any() and tile.matches(made.smem):
         reversed_, meant = (", ".join(map(str, row)) for row in (coords[0, ::-1].tolist(), coords[0].tolist()))
         yield "exchanged coordinates", f"the dump was loaded at ({reversed_}); TMA takes the innermost first, ({meant})"
 

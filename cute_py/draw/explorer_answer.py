@@ -13,7 +13,7 @@ from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, given
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import product_each
-from cute_py.layout.layout import Layout, domain_of, static
+from cute_py.layout.layout import Layout, domain_of, has_numbers, static
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.trees import leaves
 from cute_py.notation.parse import parse
@@ -206,14 +206,9 @@ def answer(query: Mapping[str, str]) -> dict[str, Any]:
         }
         found.update(_examined(arguments, fields["at"], problems))
     refused = any(p["rule"] != "work" for p in problems)
-    if arguments and refused and all(map(_known, (form["gmem"], domain_of(form["smem"])))):
+    if arguments and refused and all(map(has_numbers, (form["gmem"], domain_of(form["smem"])))):
         found["fixes"] = [fix.words for fix in find_fixes(make_tma_atom, arguments, LIMITS["most_fixes"], pairs=False)]
     return found
-
-
-def _known(layout: Layout) -> bool:
-    """Plain integers everywhere: no symbols, no basis strides."""
-    return all(isinstance(n, int) for n in (*leaves(layout.shape), *leaves(layout.stride)))
 
 
 def _examined(arguments: dict[str, Any], at: str, problems: list[Problem]) -> dict[str, Any]:
@@ -255,7 +250,7 @@ def _examined(arguments: dict[str, Any], at: str, problems: list[Problem]) -> di
 
 def _of_atom(atom: TmaAtom, at: str, problems: list[Problem]) -> dict[str, Any]:
     gmem = atom.gtensor.layout
-    for broken in check_map(atom.plan, atom.request, gmem, atom.arch):
+    for broken in check_map(atom.plan, atom.request, atom.arch):
         asserted = broken in atom.plan.broken
         rule, source = ("cute", None) if asserted else (broken.rule, broken.source)
         problems.append(problem(rule, broken.message, mode=broken.mode, source=source))

@@ -20,7 +20,7 @@ from typing import Final, TypeAlias
 from cute_py.draw.dispatch import Drawable, draw
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import GAP, Bracket, BracketRow, Cell, Table, shown
-from cute_py.errors import CuteError
+from cute_py.errors import CuteError, unless_refused
 
 Shown: TypeAlias = Drawable | CuteError
 CELLS: Final = 1024
@@ -150,9 +150,8 @@ def _pre(text: str) -> str:
 
 def _explained(thing: Shown, explain: Callable[[Shown], str]) -> str:
     """The explanation of an object, folded up; nothing where there is none."""
-    try:
-        text = explain(thing)
-    except CuteError:
+    text = unless_refused(explain, thing)
+    if text is None:
         return ""
     own = getattr(text, "_repr_html_", None)
     inner = own() if own is not None and len(text) <= CHARACTERS else _pre(text)

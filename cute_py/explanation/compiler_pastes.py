@@ -22,7 +22,7 @@ from cute_py.atom.mma_atoms import mma_atom
 from cute_py.atom.smem_layouts import gmma_layout
 from cute_py.atom.tiled_copy import TiledCopy
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import CuteError, counted
+from cute_py.errors import CuteError, counted, unless_refused
 from cute_py.explanation.readings import Reading, closing, reason_of, some, type_bits
 from cute_py.layout.arguments import Tree
 from cute_py.layout.coalesce import coalesce
@@ -239,18 +239,12 @@ def _layout(call: _Call, *names: str) -> _Made | None:
     """The layout of template arguments: a shape and a stride, or one argument that is a layout."""
     symbols = itertools.count()
     parts = [re.sub(r"\?", lambda _: f"n{next(symbols)}", call.types.get(name, "")) for name in names]
-    try:
-        thing = parse(":".join(parts) if len(parts) == 2 else parts[0]) if all(parts) else None
-    except CuteError:
-        return None
+    thing = unless_refused(parse, ":".join(parts) if len(parts) == 2 else parts[0]) if all(parts) else None
     return thing if isinstance(thing, (Layout, ComposedLayout)) else None
 
 
 def _tree(call: _Call, name: str) -> Parsed | None:
-    try:
-        return parse(call.types[name]) if name in call.types else None
-    except CuteError:
-        return None
+    return unless_refused(parse, call.types[name]) if name in call.types else None
 
 
 def _numbers(tree: Parsed | None) -> tuple[int, ...]:
@@ -268,11 +262,7 @@ _Outcome: TypeAlias = "tuple[list[str], list[str]]"
 
 
 def _works(make: Callable[[], _Made | CopyAtom | TiledCopy]) -> bool:
-    try:
-        make()
-    except CuteError:
-        return False
-    return True
+    return unless_refused(make) is not None
 
 
 def _refusal(make: Callable[[], _Made]) -> str:
@@ -388,12 +378,9 @@ def _refused(operation: Callable[..., Layout], *arguments: tuple[str, str]) -> C
     return run
 
 
-def _copy_operation(call: _Call, operation: str, dtype: str = "") -> CopyAtom | None:
+def _copy_operation(operation: str, dtype: str = "") -> CopyAtom | None:
     name = re.sub(r"Copy_Traits<((?:[^<>]|<[^<>]*>)*)>", r"\1", operation)
-    try:
-        return copy_atom(name, dtype or None)
-    except CuteError:
-        return None
+    return unless_refused(copy_atom, name, dtype or None)
 
 
 def _narrower(atom: CopyAtom) -> list[CopyAtom]:
@@ -409,7 +396,7 @@ _WIDTH: Final = re.compile(r"(?<=x)[0-9]+|<.*")
 
 def _run_tiled_copy(call: _Call) -> _Outcome | None:
     """A tiled copy of fewer threads or values than its operation has."""
-    atom, layout = _copy_operation(call, call.types.get("Copy_Atom", "")), _layout(call, "LayoutCopy_TV")
+    atom, layout = _copy_operation(call.types.get("Copy_Atom", "")), _layout(call, "LayoutCopy_TV")
     tiler = _tree(call, "ShapeTiler_MN")
     if atom is None or atom.dtype is None or not isinstance(layout, Layout) or not isinstance(tiler, tuple):
         return None
@@ -434,7 +421,7 @@ def _run_tiled_copy(call: _Call) -> _Outcome | None:
 
 def _run_copy_atom(call: _Call) -> _Outcome | None:
     """A copy atom that is called on parts of other sizes than it moves."""
-    atom = _copy_operation(call, call.types.get("Args", ""), call.types.get("CopyInternalType", ""))
+    atom = _copy_operation(call.types.get("Args", ""), call.types.get("CopyInternalType", ""))
     source, target = _layout(call, "SLayout"), _layout(call, "DLayout")
     if atom is None or atom.dtype is None or source is None or target is None:
         return None
@@ -450,9 +437,8 @@ def _run_copy_atom(call: _Call) -> _Outcome | None:
 
 def _run_mma(call: _Call) -> _Outcome | None:
     """An MMA operation that is called on fragments of other sizes than it takes."""
-    try:
-        atom = mma_atom(re.sub(r"^MMA_Traits<(.*)>$", r"\1", call.types.get("AnyMMATraits", "")))
-    except CuteError:
+    atom = unless_refused(mma_atom, re.sub(r"^MMA_Traits<(.*)>$", r"\1", call.types.get("AnyMMATraits", "")))
+    if atom is None:
         return None
     lines = []
     for letter in "ABC":

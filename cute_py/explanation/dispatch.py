@@ -222,7 +222,7 @@ def _text_explained(text: str) -> str:
             pass
     readings = readings_of(text) if readings is None else readings
     if readings:
-        return "\n\n".join([*_printed_atom(text), answer(text, readings)])
+        return "\n\n".join([*_printed_atom(text), answer(readings)])
     if modes:
         return modes
     known = [name for name in TERMS if re.search(rf"\b{re.escape(name)}\b", text[:MOST_TEXT], re.IGNORECASE)]

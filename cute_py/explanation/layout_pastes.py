@@ -16,7 +16,7 @@ from typing import Final
 
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import CuteError, counted, shortened
+from cute_py.errors import CuteError, counted, shortened, unless_refused
 from cute_py.explanation.layouts import facts_of_layout, is_basis_layout
 from cute_py.explanation.readings import TYPE_NAME, Reading, closing, some, type_bits
 from cute_py.layout.analysis import is_injective
@@ -24,7 +24,7 @@ from cute_py.layout.arguments import Leaf
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import product_each, rank, size
-from cute_py.layout.layout import Layout, cosize, domain_of
+from cute_py.layout.layout import Layout, cosize, domain_of, has_numbers
 from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
@@ -52,14 +52,9 @@ _LABEL: Final = re.compile(
 _SIZE: Final = re.compile(r"\bsize\s*[=:]\s*([0-9]{1,18})\b")
 
 
-def known_number(value: Parsed | Leaf) -> int | None:
+def known_number(value: Parsed | Leaf | None) -> int | None:
     """A known number of a parsed text."""
     return int(value) if isinstance(value, int) else None
-
-
-def is_known(layout: Layout) -> bool:
-    """Whether all sizes and strides are numbers."""
-    return all(isinstance(n, int) for n in (*leaves(layout.shape), *leaves(layout.stride)))
 
 
 def layout_facts(layout: Layout, whole: ComposedLayout | None = None) -> list[str]:
@@ -67,7 +62,7 @@ def layout_facts(layout: Layout, whole: ComposedLayout | None = None) -> list[st
 
     whole: what the layout is a part of, whose offsets count.
     """
-    if not is_known(layout) or is_basis_layout(layout):
+    if not has_numbers(layout) or is_basis_layout(layout):
         sizes = [known_number(n) for n in leaves(layout.shape)]
         count = math.prod(n for n in sizes if n is not None) if None not in sizes else None
         each = [str(int(n)) for n in product_each(layout.shape)] if count is not None else []
@@ -78,11 +73,8 @@ def layout_facts(layout: Layout, whole: ComposedLayout | None = None) -> list[st
     lines = [f"  {counted(count, 'element')}, {sizes_text}, cosize {int(cosize(layout))}"]
     if 0 < count <= MOST_ELEMENTS:
         lines += [f"  {line.strip()}" for line in facts_of_layout(whole or layout)[1:3]]
-    try:
-        simple = coalesce(layout)
-    except CuteError:
-        return lines
-    return [*lines, f"  coalesced: {simple}"] if str(simple) != str(layout) else lines
+    simple = unless_refused(coalesce, layout)
+    return lines if simple is None or str(simple) == str(layout) else [*lines, f"  coalesced: {simple}"]
 
 
 def swizzle_facts(swizzle: Swizzle, bits: int | None, on_bytes: bool) -> list[str]:
@@ -130,12 +122,12 @@ def composed_facts(layout: ComposedLayout, width: int | None = None, of_dsl: boo
     on_bytes = flagged or (of_dsl and width is not None and (layout.outer.base, layout.outer.shift) == (4, 3))
     bits = layout.offset.bits if isinstance(layout.offset, SmemPtrFlag) else width
     lines = [*swizzle_facts(layout.outer, bits, on_bytes), *lines]
-    return [*lines, *_tile_facts(inner, bits, layout.outer.bits)]
+    return [*lines, *_tile_facts(inner, bits)]
 
 
-def _tile_facts(inner: Layout, bits: int | None, level: int) -> list[str]:
+def _tile_facts(inner: Layout, bits: int | None) -> list[str]:
     """Major mode and bytes of a tile of shared memory."""
-    if not is_known(inner) or int(rank(inner)) < 2:
+    if not has_numbers(inner) or int(rank(inner)) < 2:
         return []
     first, second = (int(n) for n in product_each(inner.shape)[:2])
     steps = [leaves(mode) for mode in (inner.stride[0], inner.stride[1])] if isinstance(inner.stride, tuple) else []
@@ -186,8 +178,8 @@ def _tensor_facts(tensor: Tensor, of_dsl: bool) -> list[str]:
         lines += swizzle_facts(swizzle, bits, True)
     inner = domain_of(tensor.layout)
     lines += layout_facts(inner)
-    lines += _tile_facts(inner, bits, 0) if engine.space == "smem" or swizzle else []
-    modes = product_each(inner.shape) if is_known(inner) else ()
+    lines += _tile_facts(inner, bits) if engine.space == "smem" or swizzle else []
+    modes = product_each(inner.shape) if has_numbers(inner) else ()
     if len(modes) > 1:
         lines.append(f"  by mode: {', '.join(f'{int(n)} along mode {i}' for i, n in enumerate(modes))}")
         steps = inner.stride if isinstance(inner.stride, tuple) else ()
@@ -205,7 +197,7 @@ def _tmem_facts(tensor: Tensor, engine: TmemPointer) -> list[str]:
     inner = domain_of(tensor.layout)
     bits = engine.element_type.bits
     lines = [f"  tensor memory, elements of {bits} bits; it starts at lane and column {engine}"]
-    if not is_known(inner):
+    if not has_numbers(inner):
         return lines
     unit = (1 << 16) * 32 // bits
     reached = [(int(n), int(d)) for n, d in zip(leaves(inner.shape), leaves(inner.stride), strict=True)]
@@ -276,10 +268,7 @@ def _parsed(text: str) -> Layout | ComposedLayout | Tensor | Swizzle | None:
     """What a text shows, if it is a layout, a tensor or a swizzle and not a bare number, name or tuple."""
     if not text or len(text) > LONGEST or not re.search(r"[:<@]", text):
         return None
-    try:
-        thing = parse(text)
-    except CuteError:
-        return None
+    thing = unless_refused(parse, text)
     if isinstance(thing, Layout) and not all(isinstance(n, int) or hasattr(n, "modes") for n in leaves(thing.stride)):
         return thing if re.fullmatch(r"[\w(),:@?+* ]+", text) and "(" in text else None
     return thing if isinstance(thing, (Layout, ComposedLayout, Tensor, Swizzle)) else None
@@ -305,7 +294,7 @@ def _reading(text: str, begin: int, end: int, after: int, thing: Parsed, label: 
     lines += [f"  {line}" for line in values]
     if stated := _SIZE.search(rest[:200]):
         held = thing.layout if isinstance(thing, Tensor) else thing
-        if isinstance(held, Layout) and is_known(layout := held):
+        if isinstance(held, Layout) and has_numbers(layout := held):
             same = "as" if int(size(layout)) == int(stated[1]) else "not as"
             lines.append(f"  size {int(size(layout))}, {same} the text says")
             if 0 < int(size(layout)) <= MOST_ELEMENTS and 0 not in leaves(layout.stride) and not is_injective(layout):
@@ -419,12 +408,9 @@ def read_dsl_tensors(text: str) -> list[Reading]:
         start, _, layout = inside.partition(" o ")
         pointer = _DSL_POINTER.fullmatch(start.strip())
         spelled = _named_unknowns(layout)
-        try:
-            if pointer is not None:
-                thing = parse(f"tensor<ptr<{pointer['type']}, {pointer['space']}> o {spelled}>")
-            else:
-                thing = parse(spelled)
-        except CuteError:
+        of_pointer = pointer and f"tensor<ptr<{pointer['type']}, {pointer['space']}> o {spelled}>"
+        thing = unless_refused(parse, of_pointer or spelled)
+        if thing is None:
             continue
         lines = [line.strip() for line in facts_of(thing, of_dsl=True)]
         if pointer is None:
@@ -466,8 +452,7 @@ def _dsl_types(text: str) -> Iterator[Reading]:
             divisors = sorted({int(n) for n in re.findall(r"div=([0-9]{1,9})", inside)})
             known = f"; known divisors: {', '.join(map(str, divisors))}" if divisors else ""
             lines.append(f"each ? is a number that is known at run time only{known}")
-        for piece in pieces:
-            lines += _piece_lines(piece, pointer[1] if pointer else None)
+        lines += [line for piece in pieces for line in _piece_lines(piece)]
         yield Reading(f"!cute.{name}, a type of CuTe DSL (MLIR)", match.start(), end + 1, lines)
 
 
@@ -491,7 +476,7 @@ _DSL_KINDS: Final = {
 }
 
 
-def _piece_lines(piece: str, dtype: str | None) -> list[str]:
+def _piece_lines(piece: str) -> list[str]:
     piece = re.sub(r"^S<([0-9]+),([0-9]+),(-?[0-9]+)>", r"Sw<\1,\2,\3>", piece.strip())
     try:
         thing = parse(piece)
@@ -520,10 +505,7 @@ def _layout_calls(text: str) -> Iterator[Reading]:
 def _parsed_call(text: str) -> Layout | None:
     """A layout call: (shape) or (shape, stride); of two tuples of numbers the second is the stride."""
     parts = [part for part in split_operands(text) if part]
-    try:
-        thing = parse(":".join(parts) if len(parts) == 2 else f"make_layout({text})")
-    except CuteError:
-        return None
+    thing = unless_refused(parse, ":".join(parts) if len(parts) == 2 else f"make_layout({text})")
     return thing if isinstance(thing, Layout) else None
 
 
@@ -596,10 +578,8 @@ def _tile_sizes(text: str) -> Iterator[Reading]:
     lines = [f"as a tiler {tiler}, {math.prod(sizes)} elements"]
     for bits, name in ((16, "float16"), (8, "uint8"), (32, "float32")):
         bytes_text = f"of {bits} bits: {math.prod(sizes) * bits // 8} bytes, rows of {sizes[-1] * bits // 8}"
-        try:
-            choices = [c.swizzle for c in smem_choices("K", name, tuple(sizes))] if len(sizes) in (2, 3) else []
-        except CuteError:
-            choices = []
+        found = unless_refused(smem_choices, "K", name, tuple(sizes)) if len(sizes) in (2, 3) else None
+        choices = [c.swizzle for c in found or ()]
         fit = f"; K-major with swizzle {', '.join(choices)}" if choices else "; no canonical K-major layout divides it"
         lines.append(bytes_text + (fit if len(sizes) in (2, 3) else ""))
     if max(sizes) > bounds("box")[1]:

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, pairwise
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import CuteError
+from cute_py.errors import CuteError, unless_refused
 from cute_py.explanation.cuda_pastes import refused_at, refused_why
 from cute_py.explanation.readings import Reading, closing, some, type_bits
 from cute_py.ptx.parse import split_operands
@@ -176,10 +176,8 @@ def _map_of(piece: str) -> bytes | None:
     tokens = some(_TOKEN.finditer(piece), 200)
     bare = piece[tokens[0].start() : tokens[-1].end()] if tokens else ""
     for form in (piece, _NOT_NUMBERS.sub(" ", piece), bare, re.sub(r"[|/\\;&]", " ", bare)):
-        try:
-            return read_map(form)
-        except CuteError:
-            continue
+        if raw := unless_refused(read_map, form):
+            return raw
     return None
 
 
@@ -201,7 +199,7 @@ def _deep_gemm(text: str) -> Iterator[Reading]:
         if kind is None or not dims:
             continue
         address, strides = int(match["address"] or 1 << 20), tuple(step * width for step in steps)
-        request = _tiled(kind, address, dims, strides, box, None, 0, mode, 3, 0)
+        request = unless_refused(TensorMapTiled, kind, address, dims, strides, box, swizzle=mode, l2_promotion=3)
         if request is None:
             continue
         notes = [
@@ -219,7 +217,8 @@ def _kernels(text: str) -> Iterator[Reading]:
         dims, strides, box, steps = (_integers(match[name].split()) for name in ("dims", "strides", "box", "steps"))
         address = int(match["address"], 16)
         lists = dims[:rank], strides[: rank - 1], box[:rank], steps[:rank]
-        request = _tiled(int(match["kind"]), address, *lists, 0, int(match["swizzle"]), 2, 0)
+        kind, swizzle = int(match["kind"]), int(match["swizzle"])
+        request = unless_refused(TensorMapTiled, kind, address, *lists, 0, swizzle, 2, 0)
         if request is None:
             continue
         why = refused_why(match["why"] or "")
@@ -229,14 +228,6 @@ def _kernels(text: str) -> Iterator[Reading]:
 
 def _integers(parts: Sequence[str]) -> tuple[int, ...]:
     return tuple(int(part) for part in parts if part.isdecimal() and len(part) <= _LONGEST_NUMBER)
-
-
-def _tiled(*values: object) -> TensorMapTiled | None:
-    """A request, or None where it has more numbers than one may have."""
-    try:
-        return TensorMapTiled(*values)  # type: ignore[arg-type]
-    except CuteError:
-        return None
 
 
 def _calls(text: str) -> Iterator[Reading]:
@@ -464,7 +455,7 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
     if strides is None:
         lacking = [*lacking, "global_strides"]
     if lacking or not isinstance(dims, tuple) or not isinstance(strides, tuple):
-        yield _incomplete(kind, span, fields, values, rank, lacking, notes)
+        yield _incomplete(kind, span, values, rank, lacking, notes)
         return
     if strides and strides[0] == -1:
         steps = strides[1:]
@@ -501,18 +492,15 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
 def _incomplete(
     kind: str,
     span: tuple[int, int],
-    fields: Mapping[str, Value],
     values: Mapping[str, object],
     rank: int,
     lacking: Sequence[str],
     notes: Sequence[str],
 ) -> Reading:
     """What can be said of a map whose arrays were printed as pointers, or left out."""
-    try:
-        partial = TensorMapTiled(
-            **{**values, "global_dim": (256,), "global_strides": (), "box_dim": (8,), "element_strides": None}  # type: ignore[arg-type]
-        )
-    except CuteError:
+    known: dict[str, Any] = {**values, "global_dim": (256,), "box_dim": (8,)}
+    partial = unless_refused(TensorMapTiled, **{**known, "global_strides": (), "element_strides": None})
+    if partial is None:
         return Reading(kind, *span, notes, missing=lacking)
     found = [
         d

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import CuteError
+from cute_py.errors import unless_refused
 from cute_py.explanation.readings import Reading, some
 from cute_py.ptx.catalog import FORMS
 from cute_py.ptx.check import ParsedInstruction, examine
@@ -44,9 +44,8 @@ def read_instructions(text: str) -> list[Reading]:
     for match in some(_STATEMENT.finditer(text)):
         if _BARE.search(re.sub(r"\[\s*[A-Za-z_$][\w$]*", "[", match["operands"])):
             continue
-        try:
-            one = examine(match[0], symbols)
-        except CuteError:  # no row of the table, or no instruction
+        one = unless_refused(examine, match[0], symbols)
+        if one is None:  # no row of the table, or no instruction
             continue
         reading = _instruction(one, match, arch)
         if reading.broken or not program:
@@ -77,10 +76,8 @@ def _written(one: ParsedInstruction) -> Iterator[str]:
     """The instruction with these modifiers and default operands, if there is one."""
     if one.form is not None:
         modifiers: dict[str, Any] = dict(one.chosen)
-        try:
-            yield ptx(one.form.name, **modifiers)
-        except CuteError:  # the modifiers do not go together
-            return
+        if text := unless_refused(ptx, one.form.name, **modifiers):  # None: the modifiers do not go together
+            yield text
 
 
 # ---- what ptxas says -----------------------------------------------------------------------------------------------

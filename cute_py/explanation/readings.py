@@ -15,7 +15,7 @@ from typing import Final
 
 from cute_py.diagnostics import Diagnostic, Reason
 from cute_py.dtypes import as_dtype
-from cute_py.errors import CuteError, shortened
+from cute_py.errors import shortened, unless_refused
 from cute_py.explanation.definitions import filled
 from cute_py.explanation.reasons import CONDITION_REASONS, GBASIS_REASONS, MAP_REASONS, SEVERAL_IDS, TRAP_REASONS
 
@@ -101,7 +101,7 @@ def _headed(title: str, lines: Sequence[str]) -> str:
     return f"{title}\n{body}" if body else ""
 
 
-def answer(text: str, readings: Sequence[Reading]) -> str:
+def answer(readings: Sequence[Reading]) -> str:
     """The answer to a text: each reading in the order of the text, what is the same only once."""
     ordered = sorted(readings, key=lambda reading: reading.begin)
     parts: list[str] = []
@@ -140,10 +140,8 @@ def type_bits(name: str) -> int:
     >>> type_bits("cutlass::float_e4m3_t"), type_bits("unsigned char"), type_bits("fp8"), type_bits("void")
     (8, 8, 8, 0)
     """
-    try:
-        return as_dtype(name.strip()).bits
-    except CuteError:
-        return next((bits for part, bits in _LOOSE if part in name.lower()), 0)
+    dtype = unless_refused(as_dtype, name.strip())
+    return next((bits for part, bits in _LOOSE if part in name.lower()), 0) if dtype is None else dtype.bits
 
 
 def some(found: Iterator[re.Match[str]], most: int = 64) -> list[re.Match[str]]:

@@ -18,7 +18,7 @@ from typing import Final
 
 from cute_py.diagnostics import Diagnostic, Reason, reason_table
 from cute_py.dtypes import DTYPES, as_dtype
-from cute_py.errors import CuteError, TmaTrap, TmaVerifyError
+from cute_py.errors import CuteError, TmaTrap, TmaVerifyError, unless_refused
 from cute_py.explanation.definitions import filled, instance_text, listed, member_text, public_objects
 from cute_py.tma.atom.op import Op
 from cute_py.tma.descriptor.formats import (
@@ -556,10 +556,8 @@ def term_text(text: str) -> str | None:
     if spelled:
         also = [f"{type(other).__name__}.{other.name}" for other in spelled[1:]]
         return member_text(spelled[0]) + (f"\n\nThe same spelling: {', '.join(also)}" if also else "")
-    try:
-        return instance_text(as_dtype(text.strip()))
-    except CuteError:
-        return None
+    dtype = unless_refused(as_dtype, text.strip())
+    return None if dtype is None else instance_text(dtype)
 
 
 def nearest(text: str) -> list[str]:

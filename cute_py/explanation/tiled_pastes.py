@@ -16,11 +16,11 @@ from cute_py.atom.mma_atom import MmaAtom
 from cute_py.atom.smem_descriptor import DescriptorKind, SmemDescriptor
 from cute_py.atom.tiled_copy import TiledCopy
 from cute_py.atom.tiled_mma import TiledMma
-from cute_py.errors import CuteError, counted
-from cute_py.explanation.layout_pastes import is_known, known_number
+from cute_py.errors import CuteError, counted, unless_refused
+from cute_py.explanation.layout_pastes import known_number
 from cute_py.explanation.readings import Reading, some
 from cute_py.layout.int_tuple import product_each, rank, size
-from cute_py.layout.layout import Layout
+from cute_py.layout.layout import Layout, has_numbers
 from cute_py.layout.trees import leaves
 from cute_py.notation.parse import Parsed, dsl_type, parse
 from cute_py.notation.tiled_operations import as_cpp, same_layouts
@@ -79,9 +79,8 @@ MOST_NAMES: Final = 4
 
 def _named(text: str) -> list[str]:
     """The operations that have the printed layouts."""
-    try:
-        names = names_of(parse(text))
-    except CuteError:
+    names = unless_refused(lambda: names_of(parse(text)))
+    if names is None:
         return []
     if len(names) == 1:
         return [f"these are the layouts of {names[0]}"]
@@ -91,19 +90,13 @@ def _named(text: str) -> list[str]:
 
 
 def _field(fields: dict[str, str], name: str) -> Layout | None:
-    try:
-        thing = parse(fields.get(name, "")) if name in fields else None
-    except CuteError:
-        return None
-    return thing if isinstance(thing, Layout) and is_known(thing) else None
+    thing = unless_refused(parse, fields[name]) if name in fields else None
+    return thing if isinstance(thing, Layout) and has_numbers(thing) else None
 
 
 def _tuple(fields: dict[str, str], name: str) -> list[int]:
     """The sizes of a printed tiler or shape."""
-    try:
-        thing = parse(fields[name]) if name in fields else ()
-    except CuteError:
-        return []
+    thing = unless_refused(parse, fields[name]) if name in fields else ()
     items = thing if isinstance(thing, tuple) else (thing,)
     sizes = [int(size(item)) if isinstance(item, Layout) else known_number(item) for item in items]
     return [n for n in sizes if n is not None] if None not in sizes else []
@@ -208,9 +201,8 @@ def _descriptors(text: str) -> Iterator[Reading]:
         value = int(match["value"], 16)
         newer = value & _VERSION == 1 << 46 or (match["kind"] or "").lower() in ("umma", "tcgen05")
         kind = DescriptorKind.TCGEN05 if newer else DescriptorKind.WGMMA
-        try:
-            found = SmemDescriptor.decode(value, kind)
-        except CuteError:
+        found = unless_refused(SmemDescriptor.decode, value, kind)
+        if found is None:
             continue
         head, *lines = found.explain().split("\n")
         wrong = tuple(found.check())

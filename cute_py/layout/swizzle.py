@@ -83,7 +83,7 @@ def _is_static(layout: Layout) -> bool:
     return all(type(x) is int for x in (*leaves(layout._shape), *leaves(layout._stride)))
 
 
-def _slices_to_layout(swizzle: Swizzle, anti: Layout, only: Layout, sliced: Layout) -> bool:
+def _slices_to_layout(swizzle: Swizzle, anti: Layout, sliced: Layout) -> bool:
     """May the swizzle be dropped from kept modes with run-time numbers? C++ does not look at their values and drops
     it always; here it stays where dropping it would change the function."""
     known = [map_leaves(value_of, tree) for tree in (sliced._shape, sliced._stride)]
@@ -147,7 +147,7 @@ def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Integer, inner: 
     sliced = make(slice_tree(coord, inner._shape), slice_tree(coord, inner._stride))
     diced = make(dice_tree(coord, inner._shape), dice_tree(coord, inner._stride))
     fixed = to_internal(dice_tree(coord, coord))  # type: ignore[arg-type]
-    if not _is_static(diced) or not (_is_static(sliced) or _slices_to_layout(swizzle, anti, only, sliced)):
+    if not _is_static(diced) or not (_is_static(sliced) or _slices_to_layout(swizzle, anti, sliced)):
         kept, left = slice_parts(coord, inner)
         there = to_public(plus(offset, to_internal(left)))
         return (ComposedLayout(swizzle, there, kept), Int(0)) if b else (kept, there)

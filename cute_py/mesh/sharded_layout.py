@@ -15,6 +15,7 @@ from cute_py.argument_checks import expect, expect_choice, expect_integer, expec
 from cute_py.arith_tuple import ArithTuple, E, as_arith_tuple
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given, shortened
 from cute_py.layout import ComposedLayout, Layout, LayoutLeft, LayoutRight, composition, offsets, rank, size
+from cute_py.layout.trees import unwrap
 from cute_py.mesh.placements import Divides, Partial, Placement, Replicate, Shard
 from cute_py.mesh.runs import Column, Runs, runs_of, segments
 from cute_py.tensor.arrays import row_major
@@ -148,7 +149,7 @@ class ShardedLayout:
             raise LayoutError(
                 f"what device {device} holds has no single layout", {"layout": str(self.layout), "boxes": len(boxes)}
             )
-        plain = Layout(*(tuple([_one([mode[i] for mode in modes]) for modes in dimensions]) for i in (0, 1)))
+        plain = Layout(*(tuple([unwrap([mode[i] for mode in modes]) for modes in dimensions]) for i in (0, 1)))
         return at_offset(plain, base)
 
     def holders(self, coordinate: Sequence[int]) -> tuple[int, ...]:
@@ -337,7 +338,7 @@ def distribute(
     expect_choice(uneven, ("dtensor", "jax"), "uneven")
     if not callable(local) and not isinstance(local, (Layout, ComposedLayout)):
         expect_choice(local, ("row", "column"), "local")
-    strides = _strides(mesh) if order == "row" else _strides(mesh[::-1])[::-1]
+    strides = row_major(mesh) if order == "row" else row_major(mesh[::-1])[::-1]
     made = ShardedLayout.__new__(ShardedLayout)
     made.mesh_shape, made.shape, made.placements, made._local = mesh, extents, each, local
     steps: list[list[tuple[Division, int]]] = [[] for _ in extents]
@@ -468,8 +469,8 @@ def _single_layout(made: ShardedLayout, steps: list[list[tuple[Division, int]]])
             step = inner.stride if isinstance(inner.stride, tuple) else (inner.stride,)
             shape += list(inner.shape) if isinstance(inner.shape, tuple) else [inner.shape]
             stride += [E(0) * device] if device else [E(1) * one for one in step]
-        shapes.append(_one(shape))
-        strides.append(_one(stride))
+        shapes.append(unwrap(shape))
+        strides.append(unwrap(stride))
     return Layout(tuple(shapes), tuple(strides)), ""
 
 
@@ -549,10 +550,6 @@ def _mesh(mesh_shape: int | Sequence[int]) -> tuple[int, ...]:
     return mesh
 
 
-def _strides(mesh: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple([math.prod(mesh[i + 1 :]) for i in range(len(mesh))])
-
-
 def _spread(modes: list[tuple[int, int]]) -> tuple[int, ...]:
     found = [0]
     for n, stride in modes:
@@ -562,7 +559,3 @@ def _spread(modes: list[tuple[int, int]]) -> tuple[int, ...]:
 
 def _column(table: Any) -> Column:
     return numpy.asarray(table, numpy.int64).ravel()
-
-
-def _one(items: list[Any]) -> Any:
-    return items[0] if len(items) == 1 else tuple(items)

@@ -27,7 +27,7 @@ from cute_py.atom.mma_atoms import MMA_ATOMS, mma_atom
 from cute_py.atom.tiled_copy import TiledCopy
 from cute_py.atom.tiled_mma import TiledMma
 from cute_py.dtypes import DType
-from cute_py.errors import CuteError, ParseError, shortened
+from cute_py.errors import CuteError, ParseError, shortened, unless_refused
 from cute_py.layout import Layout, coalesce, complement, composition, cosize, left_inverse, make_layout
 from cute_py.layout.trees import leaves
 
@@ -96,10 +96,8 @@ def _of_other_extents(shape: str) -> Iterator[MmaAtom]:
         old = [str(typical.template_args[x]) for x in "MN"]
         new = typical.name.replace(f",{old[0]},{old[1]},", f",{extents[0]},{extents[1]},", 1)
         new = new.replace(f"<{old[0]},{old[1]},", f"<{extents[0]},{extents[1]},", 1)
-        try:
-            yield mma_atom(new)
-        except CuteError:
-            continue
+        if (found := unless_refused(mma_atom, new)) is not None:
+            yield found
 
 
 def _mma_atoms(key: tuple[str, ...]) -> list[MmaAtom]:

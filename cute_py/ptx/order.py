@@ -210,9 +210,7 @@ def _expected_bytes(flow: _Flow) -> Iterator[Diagnostic]:
         where = {(one.event.block, one.event.statement.predicate) for one in (*mine, *arriving)}
         if barrier is None or not arriving or len(where) != 1:
             continue
-        if any(
-            _may_be(flow, one.value("barrier"), barrier) for one in (*expects, *loads) if one not in mine + arriving
-        ):
+        if any(_may_be(one.value("barrier"), barrier) for one in (*expects, *loads) if one not in mine + arriving):
             continue
         said = [one.constant("bytes") for one in mine]
         if None in said or not alone or any("multicast" in one.chosen for one in arriving):
@@ -232,7 +230,7 @@ def _expected_bytes(flow: _Flow) -> Iterator[Diagnostic]:
             yield flow.broken("expect_tx", mine[0], text, "mbarrier.expect_tx", fix="expect the bytes of the boxes")
 
 
-def _may_be(flow: _Flow, other: Value | None, barrier: Value) -> bool:
+def _may_be(other: Value | None, barrier: Value) -> bool:
     """Whether another operand can be the same barrier: unless both are numbers on one base."""
     if other is None:
         return True

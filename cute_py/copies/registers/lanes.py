@@ -18,7 +18,7 @@ intersection, s and d bases of the rest of each, and c whatever is in neither su
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cute_py.layout.analysis import WARP
@@ -27,19 +27,28 @@ from cute_py.layout.linear import combined, independent
 Vectors = tuple[int, ...]
 
 
+def _eliminated(pairs: Iterable[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[int]]:
+    """(vector, label) each reduced by those before: the rows that are left, and the labels of vectors that vanish."""
+    rows: list[tuple[int, int]] = []
+    vanished = []
+    for vector, label in pairs:
+        for value, held in rows:
+            if vector ^ value < vector:
+                vector, label = vector ^ value, label ^ held
+        if vector:
+            rows.append((vector, label))
+        else:
+            vanished.append(label)
+    return rows, vanished
+
+
 def coefficients(vector: int, basis: Sequence[int]) -> int | None:
     """Bits c with `combined(basis, c) == vector`, of independent vectors; None outside of their span.
 
     >>> coefficients(6, (4, 1, 2)), coefficients(8, (4, 1, 2))
     (5, None)
     """
-    rows: list[tuple[int, int]] = []
-    for k, b in enumerate(basis):
-        tag = 1 << k
-        for value, held in rows:
-            if b ^ value < b:
-                b, tag = b ^ value, tag ^ held
-        rows.append((b, tag))
+    rows, _ = _eliminated((b, 1 << k) for k, b in enumerate(basis))
     found = 0
     for value, tag in sorted(rows, reverse=True):
         if vector ^ value < vector:
@@ -53,17 +62,8 @@ def intersection(a: Sequence[int], b: Sequence[int]) -> Vectors:
     >>> intersection((1, 2), (3, 4))
     (3,)
     """
-    found = []
-    rows: list[tuple[int, int]] = []  # (vector, its part of a)
-    for vector, own in (*((x, x) for x in a), *((x, 0) for x in b)):
-        for value, part in rows:
-            if vector ^ value < vector:
-                vector, own = vector ^ value, own ^ part
-        if vector:
-            rows.append((vector, own))
-        elif own:
-            found.append(own)
-    return independent(found)
+    _, own = _eliminated((*((x, x) for x in a), *((x, 0) for x in b)))  # the label of a vector is its part of a
+    return independent(own)
 
 
 def kernel(basis: Sequence[int], images: Sequence[int]) -> Vectors:
@@ -72,17 +72,7 @@ def kernel(basis: Sequence[int], images: Sequence[int]) -> Vectors:
     >>> kernel((1, 2, 4), (3, 3, 1))
     (3,)
     """
-    found = []
-    rows: list[tuple[int, int]] = []
-    for vector, image in zip(basis, images, strict=True):
-        for value, held in rows:
-            if image ^ value < image:
-                image, vector = image ^ value, vector ^ held
-        if image:
-            rows.append((image, vector))
-        else:
-            found.append(vector)
-    return tuple(found)
+    return tuple(_eliminated(zip(images, basis, strict=True))[1])
 
 
 def common_complement(space: Sequence[int], a: Sequence[int], b: Sequence[int]) -> Vectors:

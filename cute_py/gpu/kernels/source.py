@@ -13,10 +13,10 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
-from cute_py.argument_checks import expect_fields
+from cute_py.argument_checks import record
 from cute_py.errors import counted
 from cute_py.tma.descriptor.limits import architecture
 
@@ -118,7 +118,7 @@ __device__ __forceinline__ void await_previous() {
 memory is touched behind it, and the next kernel may be launched from there on. What kernels of copies start with."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@record
 class KernelSource:
     """One kernel as text: what NVRTC compiles and how it is to be launched.
 
@@ -139,9 +139,6 @@ class KernelSource:
     facts: Mapping[str, object] = field(default_factory=dict, hash=False)
     loads: int = 1
     awaits: bool = False
-
-    def __post_init__(self) -> None:
-        expect_fields(self)
 
     def __repr__(self) -> str:
         lines = counted(len(self.text.splitlines()), "line")

@@ -18,7 +18,15 @@ from typing import Any
 from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.dtypes import DType, DTypeLike, as_dtype
-from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, TmaLimitError, given
+from cute_py.errors import (
+    CuteError,
+    GBasisError,
+    InvalidTypeError,
+    InvalidValueError,
+    TmaLimitError,
+    given,
+    unless_refused,
+)
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
 from cute_py.layout.int_tuple import product_each
@@ -68,9 +76,7 @@ def _padded(tensor: Tensor, unit: int) -> Tensor | None:
     return None if rounded == stride else make_tensor(tensor.engine, Layout(tensor.shape, rounded))
 
 
-def fix_candidates(
-    tensor: Tensor, smem_layout: Layout | ComposedLayout, cta_tiler: Tiler | None, num_multicast: int
-) -> Iterator[Fix]:
+def fix_candidates(tensor: Tensor, smem_layout: Layout | ComposedLayout, num_multicast: int) -> Iterator[Fix]:
     """Changes worth trying, the smallest first."""
     dtype = as_dtype(tensor.element_type)
     unit = max(1, 128 // dtype.bits)
@@ -86,11 +92,9 @@ def fix_candidates(
         for major in ("K", "MN"):
             for span in SPANS:
                 words = f'make_smem_layout("{major}", "{span.name}", "{dtype.name}", {tuple(map(int, tile))})'
-                try:
-                    layout = make_smem_layout(major, span.name, dtype, tile)
-                except CuteError:  # the atom does not divide the tile
-                    continue
-                yield Fix(words, {"smem_layout": layout})
+                layout = unless_refused(make_smem_layout, major, span.name, dtype, tile)
+                if layout is not None:  # the atom divides the tile
+                    yield Fix(words, {"smem_layout": layout})
     if swizzled:
         yield Fix("no swizzle", {"smem_layout": plain})
     for order, name in ((LayoutRight, "row-major"), (LayoutLeft, "column-major")):
@@ -148,7 +152,7 @@ def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: in
             return False
         return True
 
-    single = list(fix_candidates(tensor, smem_layout, arguments.get("cta_tiler"), int(arguments["num_multicast"])))
+    single = list(fix_candidates(tensor, smem_layout, int(arguments["num_multicast"])))
     if arguments.get("oob_fill"):
         single.append(Fix("oob_fill=0: zeros", {"oob_fill": OobFill.NONE}))
     two = (
@@ -201,7 +205,7 @@ def engine_swizzle(smem_layout: Layout | ComposedLayout | Tensor) -> Swizzle:
     return get_swizzle_portion(smem_layout)
 
 
-def check_map(plan: TmaPlan, request: TensorMapTiled, gmem: Layout, arch: str) -> list[Diagnostic]:
+def check_map(plan: TmaPlan, request: TensorMapTiled, arch: str) -> list[Diagnostic]:
     """What is wrong with a map: the driver's rules, and CuTe's conditions of arguments that break none of these."""
     found = violations(request, arch=arch)
     arguments = {violation.argument for violation in found}
@@ -304,7 +308,7 @@ def make_tma_atom(
         as_member(OobFill, oob_fill, "oob_fill"),
     )
     if check:
-        found = check_map(plan, request, gmem, arch)
+        found = check_map(plan, request, arch)
         found += check_collapsed(recast_layout(gmem, dtype, internal), plan.gbasis)
         if found:
             arguments = {

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final, NoReturn, TypeAlias
 
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import CuteError, TmaLimitError
+from cute_py.errors import TmaLimitError, unless_refused
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType
 from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, GPUS, SWIZZLE_SPAN, Architecture, architecture, bounds
@@ -379,7 +379,7 @@ def _up(number: int, grain: int) -> int:
     return -(-number // grain) * grain
 
 
-def find_changes(request: TensorMap, most: int = 2) -> list[tuple[str, TensorMap]]:
+def find_changes(request: TensorMap) -> list[tuple[str, TensorMap]]:
     """(text, request) of changes that were tried: the changed request breaks no rule.
 
     Each rule has repairs of its own; one repair of every broken rule is applied, the smallest change first.
@@ -402,7 +402,7 @@ def find_changes(request: TensorMap, most: int = 2) -> list[tuple[str, TensorMap
         text = "; ".join(texts)
         if texts and not violations(changed) and all(text != other for other, _ in found):
             found.append((text, changed))
-    return found[:most]
+    return found
 
 
 def _replaced(values: tuple[int, ...], index: int, value: int) -> tuple[int, ...]:
@@ -417,10 +417,7 @@ def _index(argument: str) -> int:
 def _repair(request: TensorMap, found: Diagnostic, choice: int) -> tuple[str, TensorMap] | None:
     """A change of the field that breaks a rule, with its text; None where numbers alone don't mend it."""
     fixed = _REPAIRS.get(found.rule)
-    try:
-        return None if fixed is None else fixed(request, found, choice)
-    except CuteError:  # a number that no request holds
-        return None
+    return None if fixed is None else unless_refused(fixed, request, found, choice)  # refused: no request holds it
 
 
 _Repaired: TypeAlias = "tuple[str, TensorMap] | None"

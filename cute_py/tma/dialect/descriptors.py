@@ -576,7 +576,7 @@ def build_tma_descriptor(
         request = TensorMapTiled(*place, *shape, swizzle=code, l2_promotion=L2Promotion.B128)
         everything = (tensor, plan.gbasis, request, load, store, num_multicast, paddings)
         made = TmaDescriptorTiled(*everything, alignment=alignment, operand_segment_sizes=sizes)
-        found += check_request(check_map(plan, request, tensor.layout, rules_of(arch)))
+        found += check_request(check_map(plan, request, rules_of(arch)))
     diagnostics.refuse(found + diagnostics.check_padding(paddings, store is not None))
     return expect(made, TmaDescriptorTiled, "the descriptor")
 

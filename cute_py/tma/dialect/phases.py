@@ -43,27 +43,6 @@ TILE_ALIGNMENT = 1024
 """Bytes; of a tile in the kernel's shared memory, whatever its swizzle."""
 
 
-@dataclass(frozen=True, slots=True)
-class DescriptorSlot:
-    """One tensor map in the block of parameters: its offset in bytes, population, index and mark."""
-
-    offset: int
-    origin: str
-    index: int
-    mark: str
-
-
-def descriptor_slots(num_device: int, num_host: int) -> tuple[DescriptorSlot, ...]:
-    """The slots in the order of the block: device first.
-
-    >>> [(slot.origin, slot.offset) for slot in descriptor_slots(1, 2)]
-    [('device', 0), ('host', 128), ('host', 256)]
-    """
-    kinds = [("device", i, "") for i in range(num_device)]
-    kinds += [("host", i, "cute_nvgpu.grid_constant") for i in range(num_host)]
-    return tuple([DescriptorSlot(place * DESCRIPTOR_BYTES, *kind) for place, kind in enumerate(kinds)])
-
-
 def check_counters(host: Sequence[int], device: Sequence[int], num_host: int, num_device: int) -> list[Diagnostic]:
     """Do the counters agree with the indices in use?
 
@@ -342,7 +321,6 @@ def run_phases(function: KernelFunction) -> PhaseTrace:
     diagnostics = [d.text for d in check_counters(range(counts["host"]), range(counts["device"]), num_host, num_device)]
     for made in bound:
         diagnostics += [f"stage {stage}: {text}" for stage, found in check_stages(made.copy).items() for text in found]
-    slots = {(slot.origin, slot.index): slot for slot in descriptor_slots(counts["device"], counts["host"])}
     barriers = _barriers(_stages(body), bound, depth)
     emitted = list(_emitted(body, barriers, depth))
     sunk, moves = sink_waits(emitted, barriers, depth)
@@ -352,7 +330,7 @@ def run_phases(function: KernelFunction) -> PhaseTrace:
         ([f"nv_tileaa.kernel_spec is there: {function.arch}"], ()),
         (scanned, ()),
         (numbered, ()),
-        ([_bound_line(made, slots[made.origin, made.tma_index]) for made in bound], ()),
+        ([_bound_line(made, counts["device"]) for made in bound], ()),
         ([made.text for made in bound], [item.text for item in body]),
         ([_barrier_line(barrier, bound) for barrier in barriers], [statement.text for statement in emitted]),
         (moves, [statement.text for statement in sunk]),
@@ -363,11 +341,13 @@ def run_phases(function: KernelFunction) -> PhaseTrace:
     return PhaseTrace(phases, tuple(bound), num_host, num_device, tuple(diagnostics), barriers)
 
 
-def _bound_line(made: BoundCopy, slot: DescriptorSlot) -> str:
-    """Where a descriptor is, and what makes it."""
-    replaced = sum([bool(step.step.field) for step in rebind_of(made.copy)])
-    mark = slot.mark or f"{replaced} replacements"
-    return f"%desc_{made.name}: {made.origin} descriptor, byte {slot.offset} of the block, {mark}"
+def _bound_line(made: BoundCopy, num_device: int) -> str:
+    """Where a descriptor is, device slots first, and what makes it."""
+    slot, mark = made.tma_index + num_device, "cute_nvgpu.grid_constant"
+    if made.copy.device:
+        replaced = sum([bool(step.step.field) for step in rebind_of(made.copy)])
+        slot, mark = made.tma_index, f"{replaced} replacements"
+    return f"%desc_{made.name}: {made.origin} descriptor, byte {slot * DESCRIPTOR_BYTES} of the block, {mark}"
 
 
 def _barrier_line(barrier: PipelineBarrier, bound: Sequence[BoundCopy]) -> str:

@@ -27,7 +27,6 @@ from cute_py.tma.descriptor.formats import FORMATS
 from cute_py.tma.descriptor.limits import bounds
 from cute_py.tma.descriptor.replace import DEVICE_MUTABLE, ELEMTYPES, REPLACE_FIELDS
 from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled, request_of
-from cute_py.tma.dialect.diagnostics import DESCRIPTOR_BYTES as SLOT_ALIGNMENT
 from cute_py.tma.dialect.diagnostics import broken, short_repr
 from cute_py.tma.dialect.traced_copy import TracedCopy
 
@@ -90,7 +89,6 @@ def check_rebind(
     space: str = "global",
     scope: str = "cta",
     crosses_cta: bool = False,
-    alignment: int = SLOT_ALIGNMENT,
     zeroed: bool = False,
     seed_copy: bool = False,
 ) -> list[Diagnostic]:
@@ -103,12 +101,10 @@ def check_rebind(
     unset = "a zeroed slot has no rank, box or format: copy a host map into it first, or replace all ten fields"
     anew = "has no mutator on the rebind path: make the map anew on the host"
     seeded = "the seed copy goes from shared::cta to a slot in global memory"
-    slot = f"slot alignment = {alignment} bytes; must be a multiple of {SLOT_ALIGNMENT}"
     low, high = bounds("rank")
     return broken(
         (not low <= rank <= high, "rank", f"rank = {rank}; must be {low} to {high}"),
         (space not in SPACES, "space", f"address space {space}; a map is replaced in global or shared::cta"),
-        (alignment % SLOT_ALIGNMENT, "alignment", slot),
         (scope not in SCOPES, "scope", f"fence scope {scope}; expected one of {', '.join(SCOPES)}"),
         (crosses_cta and scope == "cta", "scope", f"fence scope cta; {across}"),
         *((field not in DEVICE_MUTABLE, "field", f"{field} {anew}") for field in fields),

@@ -19,7 +19,7 @@ from typing import Any, Final
 from cute_py.arith_tuple.arith_tuple import E
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given, unless_refused
 from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, cosize, has_numbers, static
@@ -262,10 +262,7 @@ class PartitionOperands:
         shape = getattr(self.shown_gmem, "shape", None) if image is None else mode_sizes(image)
         if shape is None or tiler is None:
             return None
-        try:
-            return make_cta_v_map(shape, tiler)
-        except CuteError:
-            return None
+        return unless_refused(make_cta_v_map, shape, tiler)
 
     @property
     def same_type(self) -> bool:
@@ -277,10 +274,7 @@ class PartitionOperands:
     def tiler(self) -> Tree | None:
         """The tile with plain ints taken as static, or the shape of the shared layout; None of what is no tile."""
         if self.partitioner is not None:
-            try:
-                return static(self.partitioner)
-            except CuteError:
-                return None
+            return unless_refused(static, self.partitioner)
         plain = plain_layout(self.whole_smem)
         return None if plain is None else static(mode_sizes(plain))
 
@@ -361,7 +355,7 @@ class PartitionOperands:
         if isinstance(made, Im2colAtom):
             found = violations(made, arch=arch)
         elif isinstance(made, TmaAtom):
-            found = check_map(made.plan, made.request, made.gtensor.layout, arch)
+            found = check_map(made.plan, made.request, arch)
         elif self.gbasis is None or self.is_im2col or movable_format(self.dtype) is None or not self.is_unknown:
             return [Diagnostic("no_atom", text=made.headline)]
         else:  # what is not known is taken to fit
@@ -429,7 +423,8 @@ class PartitionOperands:
         if other is None:
             return []
         mode = getattr(other, "mode", self.load_mode)  # an im2col descriptor is for any load
-        theirs, ours = (mode if store is None else store for mode, store in ((mode, other.store_mode), self._mode))
+        theirs = mode if other.store_mode is None else other.store_mode
+        ours = self.load_mode if self.store_mode is None else self.store_mode
         shared = all(isinstance(m, TmaLoadMode) and m.is_multicast for m in (theirs, ours))
         names = ["a load" if m is None else m.name for m in (theirs, ours)]
         count, operands = self.count_of_descriptor, self.num_multicast or 1
@@ -438,10 +433,6 @@ class PartitionOperands:
             (theirs is not ours and not shared, "mode", f"a descriptor for {names[0]}; the operation is {names[1]}"),
             (loads and count != operands, "num_multicast", text),
         )
-
-    @property
-    def _mode(self) -> tuple[TmaLoadMode | None, TmaStoreMode | None]:
-        return self.load_mode, self.store_mode
 
     @property
     def count_of_descriptor(self) -> int:
@@ -470,11 +461,9 @@ class PartitionOperands:
             return None
         bits, rank = self.dtype.bits, rank_of(basis.layout._shape)
         byte_steps = [d * bits // 8 for d in self.steps or [0] * rank]
-        try:
-            tensor = tma_tensor(gmem.shape, tma_strides(gmem, gmem, basis.layout, byte_steps, (bits, bits)), rank)
-        except CuteError:
-            return None
-        return tensor.layout if isinstance(tensor.layout, Layout) else None
+        steps = unless_refused(tma_strides, gmem, gmem, basis.layout, byte_steps, (bits, bits))
+        tensor = None if steps is None else unless_refused(tma_tensor, gmem.shape, steps, rank)
+        return tensor.layout if tensor is not None and isinstance(tensor.layout, Layout) else None
 
 
 def plain_layout(layout: SharedLayout) -> Layout | None:

@@ -84,7 +84,7 @@ def test_nothing_is_told_where_nothing_works() -> None:
 
 def test_the_smallest_change_comes_first() -> None:
     gtensor, smem, count, _ = CASES["row of 1000 bytes"]
-    words = [str(fix) for fix in fix_candidates(gtensor, smem, None, count)]
+    words = [str(fix) for fix in fix_candidates(gtensor, smem, count)]
     assert words[0] == "pad the row to 504 elements"
     assert words.index("split_oversize=True: several instructions a tile") < len(words) - 1
 

@@ -75,10 +75,9 @@ def test_everything_is_told_together() -> None:
         space="shared::cluster",
         scope="cta",
         crosses_cta=True,
-        alignment=64,
         zeroed=True,
     )
-    assert len(found) == 7
+    assert len(found) == 6
     with pytest.raises(EmissionError, match="rank = 0; must be 1 to 5"):
         rebind_sequence(0)
     with pytest.raises(EmissionError, match="a zeroed slot has no rank, box or format"):
