@@ -363,7 +363,7 @@ def redistribute(
         dtype: element type, in any spelling.
         devices_per_host: neighbours in number that share a host; None: all.
     Raises:
-        LayoutError: other shapes; a destination that holds summands, or an element twice on one device.
+        LayoutError: other shapes; a destination that holds summands.
 
     >>> from cute_py.mesh import Shard, distribute
     >>> plan = redistribute(distribute((8, 8), 4, [Shard(0)]), distribute((8, 8), 4, [Shard(1)]), "bf16")

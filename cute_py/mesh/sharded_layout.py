@@ -61,7 +61,7 @@ class ShardedLayout:
     Attributes: `shape`; `mesh_shape`; `placements`, empty if made of a layout; `replicas`.
 
     Raises:
-        LayoutError: a coordinate lies on a device that the mesh does not have, or two at the same place of one.
+        LayoutError: a coordinate lies on a device that the mesh does not have, or a device is a replica of itself.
 
     >>> rows = ShardedLayout(Layout(((256, 4), 256), ((E(1) * 256, E(0)), E(1))), 4)
     >>> rows.local_shape(2), rows.local_offset(2), str(rows.local_layout(2))
@@ -88,6 +88,10 @@ class ShardedLayout:
                 f" {self.devices - 1}",
                 {"layout": str(layout), "mesh_shape": self.mesh_shape},
             )
+        for device, boxes in self._boxes.items():
+            if len(set(boxes)) < len(boxes):
+                facts = {"layout": str(layout), "replicas": str(self.replicas)}
+                raise LayoutError(f"device {device} is a replica of itself; each element is on a device once", facts)
 
     @property
     def devices(self) -> int:
@@ -481,7 +485,7 @@ def _modes_of(n: int, steps: list[tuple[Division, int]], dim: int) -> tuple[list
         pieces = placement.pieces(held, parts, 0)
         lengths = pieces[:, 1]
         block, blocks = int(lengths[0]) if len(lengths) else 0, len(lengths)
-        whole = block * blocks * parts == held and (lengths == block).all()
+        whole = 0 < block * blocks * parts == held and (lengths == block).all()
         dealt = numpy.arange(blocks) * block * parts
         if parts == 1:
             continue

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cute_py as cute
-from cute_py import ComposedLayout, Layout, Swizzle
+from cute_py import ComposedLayout, E, Layout, Swizzle
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, LayoutError
 from cute_py.mesh import (
     BlockCyclic,
@@ -175,6 +175,45 @@ def test_memory_that_is_missing_shared_or_read_only() -> None:
         plan().run(parts(), {0: fixed, 1: np.zeros((4, 2), np.int32)})
     with pytest.raises(InvalidTypeError, match=r"sources\[0\] must be a numpy array, got list"):
         plan().run({0: [1], 1: [2]})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(
+    ("local", "memory"),
+    [
+        (Layout(3, 2), [0, -1, 1, -1, 2]),
+        (ComposedLayout(Layout(1, 1), 2, Layout(3, 1)), [-1, -1, 0, 1, 2]),
+        (ComposedLayout(Layout(1, 1), 2, Layout(3, -1)), [2, 1, 0]),
+        (ComposedLayout(Swizzle(1, 0, 1), 0, Layout(3, 1)), [0, 1, -1, 2]),
+        (ComposedLayout(Swizzle(1, 0, 1), 4, Layout(3, 1)), [-1, -1, -1, -1, 0, 1, -1, 2]),
+    ],
+)
+def test_memory_is_as_long_as_the_last_offset(local: Any, memory: list[int]) -> None:
+    """An offset before the layout, and a swizzle of less than a block, reach beyond its cosize."""
+    plain, there = distribute(3, 1, [Replicate()]), distribute(3, 1, [Replicate()], local=local)
+    into = {0: np.full(len(memory), -1, np.int32)}
+    redistribute(plain, there, "int32").run({0: np.arange(3, dtype=np.int32)}, into)
+    assert into[0].tolist() == memory
+    assert redistribute(there, plain, "int32").run(into)[0].tolist() == [0, 1, 2]
+    with pytest.raises(InvalidValueError, match=f"must be {len(memory)}, the reach of its local layout"):
+        redistribute(there, plain, "int32").run({0: into[0][:-1]})
+
+
+def test_a_layout_of_ones_own_may_begin_anywhere_in_memory() -> None:
+    there = ShardedLayout(Layout((4, 2), (E(1), E(0) + E(1) * 2)), 2)
+    got = redistribute(distribute((4, 2), 1, [Replicate()]), there, "int32").run({0: np.arange(8, dtype=np.int32)})
+    assert got[0].ravel().tolist() == [0, 2, 4, 6]
+    assert got[1].tolist() == [0, 0, 1, 3, 5, 7]
+
+
+def test_layouts_that_are_no_memory() -> None:
+    plain, values = distribute(4, 1, [Replicate()]), {0: np.arange(4, dtype=np.int32)}
+    backwards = distribute(4, 1, [Replicate()], local=Layout(4, -1))
+    with pytest.raises(LayoutError, match="the part of device 0 begins at offset -3, before its memory"):
+        redistribute(plain, backwards, "int32").run(values)
+    same = distribute(4, 1, [Replicate()], local=Layout(4, 0))
+    with pytest.raises(InvalidValueError, match="local layout 4:0 puts two elements at one offset"):
+        redistribute(plain, same, "int32").run(values)
+    assert redistribute(same, plain, "int32").run({0: np.full(1, 7, np.int32)})[0].tolist() == [7] * 4
 
 
 def test_groups_are_of_devices() -> None:

@@ -275,6 +275,20 @@ def test_a_layout_beyond_its_mesh() -> None:
         ShardedLayout(Layout((4, 4), (4, 1)), 4)
 
 
+def test_a_device_is_no_replica_of_itself() -> None:
+    with pytest.raises(LayoutError, match="device 0 is a replica of itself"):
+        ShardedLayout(Layout(4, E(0)), 4, Layout(2, 0))
+
+
+@pytest.mark.parametrize("mesh", [(2,), (2, 3)])
+@pytest.mark.parametrize("placement", [Shard(0), BlockCyclic(0, 2), StridedShard(0, 2), Zigzag(0)])
+def test_an_empty_dimension_has_no_single_layout(placement: Any, mesh: tuple[int, ...]) -> None:
+    empty = distribute((0, 4), mesh, [placement] * len(mesh))
+    assert empty.layout is None
+    assert empty.why_no_layout == f"dimension 0 of 0 is not divided evenly by {placement} over 2"
+    assert {empty.local_shape(d) for d in range(empty.devices)} == {(0, 4)}
+
+
 def test_partition_specs_that_name_no_axis() -> None:
     with pytest.raises(InvalidValueError, match=r"spec\[0\]: 'z' is no axis of the mesh"):
         from_partition_spec((8,), (2,), ["z"], "x")
