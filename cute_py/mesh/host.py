@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from cute_py.argument_checks import is_integer, refuse_mask
@@ -97,7 +96,7 @@ class NumpyElements:
 
     def strided(self, flat: Any, base: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
         steps = tuple([stride * flat.itemsize for stride in strides])
-        return as_strided(flat[base:], shape, steps, writeable=flat.flags.writeable)
+        return numpy.ndarray(shape, flat.dtype, flat, base * flat.itemsize, steps)  # as_strided can't name '<f1'
 
     def index(self, places: NDArray[numpy.int64], flat: Any) -> Any:
         return places

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy
 
-from cute_py.argument_checks import expect, expect_integer, record
+from cute_py.argument_checks import expect, expect_integer, expect_integers, record
 from cute_py.errors import CuteError, InvalidValueError, given
 from cute_py.mesh.runs import Column
 
@@ -114,7 +114,7 @@ class SectionedShard:
 
     def pieces(self, size: int, parts: int, part: int) -> Column:
         size, parts, part = _checked(size, parts, part)
-        if sum(self.sections) != size:
+        if sum(expect_integers(self.sections, "sections", 0)) != size:
             raise InvalidValueError(f"sections of {sum(self.sections)} elements; the dimension has {size}")
         found = numpy.concatenate([_chunks(n, parts, part) for n in self.sections])
         found[:, 0] += numpy.cumsum((0, *self.sections))[:-1]

@@ -518,7 +518,7 @@ def _split(modes: list[tuple[int, int, int]], block: int, parts: int, stride: in
             if edge and at >= edge:
                 continue
             if take > 1:
-                found.append((take, goes, 0 if goes else inside))
+                found.append((take, goes * at // block, 0) if goes else (take, 0, inside))
                 at *= take
                 inside *= 1 if goes else take
             left //= take

@@ -11,6 +11,7 @@ import pytest
 
 import cute_py as cute
 from cute_py import ComposedLayout, E, Layout, Swizzle
+from cute_py.dtypes import DTYPES, as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, LayoutError
 from cute_py.mesh import (
     BlockCyclic,
@@ -62,6 +63,14 @@ def test_data_arrive(seed: int) -> None:
     got = redistribute(source, destination, "uint16").run(scattered(source, values))
     for device, wanted in scattered(destination, values).items():
         assert np.array_equal(got[device].ravel(), wanted), (source, destination, device)
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_data_of_every_element_type_arrive(name: str) -> None:
+    rows, columns = distribute((2, 4), 2, [Shard(0)]), distribute((2, 4), 2, [Shard(1)])
+    values = np.arange(8).reshape(2, 4).astype(as_dtype(name).numpy)
+    got = redistribute(rows, columns, name).run({0: values[:1].copy(), 1: values[1:].copy()})
+    assert [got[d].tobytes() for d in range(2)] == [values[:, :2].tobytes(), values[:, 2:].tobytes()]
 
 
 def test_the_closed_form_is_the_plan() -> None:

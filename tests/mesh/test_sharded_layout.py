@@ -103,6 +103,13 @@ def test_the_single_layout(arguments: Any, layout: str) -> None:
     assert str(distribute(*arguments).layout) == layout
 
 
+@pytest.mark.parametrize("later", [Shard(0), BlockCyclic(0, 1), StridedShard(0, 2)])
+def test_a_division_across_blocks_steps_on_over_devices(later: Any) -> None:
+    """Each device of the first mode has 2 blocks of 2, which the second mode divides into 4: half the devices each."""
+    found = distribute(8, (2, 4), [StridedShard(0, 2), later])
+    assert [found.layout(i) for i in range(8)] == [ArithTuple(*found.holders((i,))) for i in range(8)]
+
+
 def test_a_layout_is_taken_as_it_is() -> None:
     """Device i + 2 * j, skewed: no placements make this."""
     skewed = ShardedLayout(Layout((2, 2, 4), (E(0) + E(1) * 4, E(0) * 2, E(1))), 4)
