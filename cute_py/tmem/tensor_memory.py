@@ -409,6 +409,9 @@ def source_addresses(form: CpForm, descriptor: SmemDescriptor) -> NDArray[numpy.
     expect(descriptor, SmemDescriptor, "a matrix descriptor")
     if descriptor.kind is not DescriptorKind.TCGEN05:
         raise TmemError("tcgen05.cp reads tcgen05 descriptors; got a wgmma one")
+    broken = [found.text for found in descriptor.check() if found.rule != "leading"]
+    if broken:
+        raise TmemError(f"matrix descriptor {descriptor.encode():#018x}: {broken[0]}", dict(enumerate(broken[1:], 2)))
     if descriptor.base_offset or descriptor.leading_is_address:
         text = "how tcgen05.cp reads a descriptor with a base offset or an absolute leading address is not known"
         facts = {"base offset": descriptor.base_offset, "leading is an address": descriptor.leading_is_address}
