@@ -27,9 +27,10 @@ from cute_py.atom.mma_atoms import MMA_ATOMS, mma_atom
 from cute_py.atom.tiled_copy import TiledCopy
 from cute_py.atom.tiled_mma import TiledMma
 from cute_py.dtypes import DType
-from cute_py.errors import CuteError, ParseError, shortened
+from cute_py.errors import CuteError, ParseError
 from cute_py.layout import Layout, coalesce, complement, composition, cosize, left_inverse, make_layout
 from cute_py.layout.trees import leaves
+from cute_py.notation.parse import failure
 
 HEADS: Final = ("TiledMMA", "TiledCopy", "MMA_Atom", "Copy_Atom")
 """First words of the texts that are read here."""
@@ -64,13 +65,17 @@ def _fields(text: str) -> dict[str, tuple[str, int]]:
     return {found[1]: (found[2].strip(), found.start(2)) for found in _FIELD.finditer(text)}
 
 
-def _failure(text: str, position: int, expected: str) -> ParseError:
-    return ParseError(f"at position {position}: {expected}", {"text": shortened(text, 80)}, position=position)
+def _read(text: str, at: int, part: str, read: Read) -> Any:
+    """What a part of the text, from position `at` on, says."""
+    try:
+        return read(part)
+    except ParseError as error:
+        raise failure(text, at + error.position, error.headline.partition(": ")[2]) from None
 
 
 def _needed(text: str, fields: dict[str, tuple[str, int]], name: str) -> str:
     if name not in fields:
-        raise _failure(text, len(text), f"expected a line {name}:")
+        raise failure(text, len(text), f"expected a line {name}:")
     return fields[name][0]
 
 
@@ -127,7 +132,7 @@ def _parsed_mma_atom(text: str, dtype: DType | None) -> MmaAtom:
     if dtype is not None:
         found = [a for a in found if _stored(a) == dtype]
     if not found:
-        raise _failure(text, fields["ThrID"][1], "no MMA atom of CuTe has these layouts")
+        raise failure(text, fields["ThrID"][1], "no MMA atom of CuTe has these layouts")
     return found[0]
 
 
@@ -136,25 +141,35 @@ def _stored(atom: MmaAtom) -> DType:
     return element.stored if isinstance(element, SparseElement) else element
 
 
-def _split(text: str) -> list[str]:
-    """The parts of `(a,(b,c):(d,e),_)` between top-level commas."""
+def _split(text: str) -> list[tuple[int, str]]:
+    """The parts of `(a,(b,c):(d,e),_)` between top-level commas, and where they begin."""
     parts, depth, begin = [], 0, 1
     for i, char in enumerate(text):
         depth += (char == "(") - (char == ")")
         if (char == "," and depth == 1) or (char == ")" and depth == 0):
-            parts.append(text[begin:i])
+            parts.append((begin, text[begin:i]))
             begin = i + 1
     return parts
 
 
+def _read_field(text: str, fields: dict[str, tuple[str, int]], name: str, read: Read) -> Any:
+    return _read(text, fields.get(name, ("", 0))[1], _needed(text, fields, name), read)
+
+
+def _read_parts(text: str, fields: dict[str, tuple[str, int]], name: str, read: Read) -> list[Any]:
+    """The parts of a tuple; `_` is None."""
+    parts, at = _split(_needed(text, fields, name)), fields[name][1]
+    return [None if part == "_" else _read(text, at + begin, part, read) for begin, part in parts]
+
+
 def _parsed_tiled_mma(text: str, dtype: DType | None, read: Read) -> TiledMma:
     fields = _fields(text)
-    threads = read(_needed(text, fields, "ThrLayoutVMNK"))
-    permutation = [None if part == "_" else read(part) for part in _split(_needed(text, fields, "PermutationMNK"))]
+    threads = _read_field(text, fields, "ThrLayoutVMNK", read)
+    permutation = _read_parts(text, fields, "PermutationMNK", read)
     if not isinstance(threads, Layout) or not isinstance(threads.shape, tuple) or len(threads.shape) != 4:
-        raise _failure(text, fields["ThrLayoutVMNK"][1], "expected a layout of (ThrV,ThrM,ThrN,ThrK)")
+        raise failure(text, fields["ThrLayoutVMNK"][1], "expected a layout of (ThrV,ThrM,ThrN,ThrK)")
     if len(permutation) != 3:
-        raise _failure(text, fields["PermutationMNK"][1], "expected three permutations")
+        raise failure(text, fields["PermutationMNK"][1], "expected three permutations")
     atom = _parsed_mma_atom(text, dtype)
     back = left_inverse(complement(atom.thr_id, cosize(threads)))
     atoms = make_layout(*(coalesce(composition(back, threads[i])) for i in (1, 2, 3)))
@@ -181,23 +196,27 @@ def _parsed_copy_atom(text: str, dtype: DType | None, unsigned: Callable[[int], 
     key = tuple(_needed(text, fields, name) for name in (names if names[3] in fields else names[:3]))
     bits = _needed(text, fields, "ValueType").removesuffix("b")
     if not bits.isdigit():
-        raise _failure(text, fields["ValueType"][1], "expected a width such as 16b")
+        raise failure(text, fields["ValueType"][1], "expected a width such as 16b")
     element = dtype or unsigned(int(bits))
     for atom in _copy_atoms(element):
         own = (atom.thr_id, atom.layout_src_TV, atom.layout_dst_TV, atom.layout_ref_TV)
         if key == tuple(map(str, own[: len(key)])):  # CuTe DSL does not print the reference
             return atom
-    raise _failure(text, fields["ThrID"][1], f"no copy atom of CuTe has these layouts of {element.bits}-bit values")
+    raise failure(text, fields["ThrID"][1], f"no copy atom of CuTe has these layouts of {element.bits}-bit values")
 
 
 def as_cpp(text: str, dtype: DType | None, named: Callable[[str], DType]) -> tuple[str, DType | None]:
-    """A text of CuTe DSL as C++ prints it (numbers static, the extent `32:1` of a tile `_32`), and the values' type."""
-    lines = []
-    for line in text.strip().split("\n"):
+    """A text of CuTe DSL as C++ prints it, line by line (numbers static, the extent `32:1` of a tile `_32`), and the
+    values' type."""
+    lines: list[str] = []
+    for line in text.split("\n"):
         label, _, value = line.partition(":")
         label, value = label.strip(), value.strip()
         if label == "Value type":
-            dtype = dtype or named(value)
+            try:
+                dtype = dtype or named(value)
+            except CuteError as error:
+                raise failure(text, _value_of(text, len(lines)), error.headline) from None
             lines.append(f"  ValueType: {dtype.bits}b")
             continue
         if label in ("Tiler MN", "Permutation MNK"):
@@ -205,6 +224,23 @@ def as_cpp(text: str, dtype: DType | None, named: Callable[[str], DType]) -> tup
         label = _OF_DSL.get(label, label)
         lines.append(f"  {label}: {_INTEGER.sub('_', value)}" if value else label)
     return "\n".join(lines), dtype
+
+
+def _value_of(text: str, number: int) -> int:
+    """Where the value of a line of this number begins."""
+    lines = text.split("\n")
+    line = lines[number]
+    value = line.partition(":")[2].strip()
+    return sum(len(before) + 1 for before in lines[:number]) + (line.rindex(value) if value else len(line))
+
+
+def _in_dsl(text: str, cpp: str, error: ParseError) -> ParseError:
+    """The error in C++'s text of the same lines, in that of CuTe DSL: at the value of its line, or at the end."""
+    expected = error.headline.partition(": ")[2]
+    for name, cpp_name in _OF_DSL.items():
+        expected = expected.replace(f"a line {cpp_name}:", f"a line {name}:")
+    at_end = error.position >= len(cpp)
+    return failure(text, len(text) if at_end else _value_of(text, cpp.count("\n", 0, error.position)), expected)
 
 
 def _is_number(leaf: object) -> bool:
@@ -225,8 +261,11 @@ def parse_operation(
     """
     head = text.strip().partition("\n")[0].strip()
     if head in _OF_DSL:
-        text, dtype = as_cpp(text, dtype, named)
-        head = _OF_DSL[head]
+        cpp, dtype = as_cpp(text, dtype, named)
+        try:
+            return parse_operation(cpp, dtype, read, named, unsigned)
+        except ParseError as error:
+            raise _in_dsl(text, cpp, error) from None
     if head == "MMA_Atom":
         return _parsed_mma_atom(text, dtype)
     if head == "TiledMMA":
@@ -234,14 +273,16 @@ def parse_operation(
     if head == "Copy_Atom":
         return _parsed_copy_atom(text, dtype, unsigned)
     if head != "TiledCopy":
-        raise _failure(text, 0, f"expected one of {', '.join(HEADS)}")
+        raise failure(text, 0, f"expected one of {', '.join(HEADS)}")
     fields = _fields(text)
-    tiler = _needed(text, fields, "Tiler_MN")
-    parts = tuple(read(part) for part in _split(tiler)) if tiler.startswith("(") else (read(tiler),)
+    whole = not _needed(text, fields, "Tiler_MN").startswith("(")
+    parts = tuple(
+        [_read_field(text, fields, "Tiler_MN", read)] if whole else _read_parts(text, fields, "Tiler_MN", read)
+    )
     extents = [n for part in parts for n in leaves(part.shape if isinstance(part, Layout) else part)]
     if not all(_is_number(n) and n > 0 for n in extents):
-        raise _failure(text, fields["Tiler_MN"][1], "expected a tiler of numbers, 1 or more")
-    layout = read(_needed(text, fields, "TiledLayout_TV"))
+        raise failure(text, fields["Tiler_MN"][1], "expected a tiler of numbers, 1 or more")
+    layout = _read_field(text, fields, "TiledLayout_TV", read)
     if not isinstance(layout, Layout) or not all(map(_is_number, (*leaves(layout.shape), *leaves(layout.stride)))):
-        raise _failure(text, fields["TiledLayout_TV"][1], "expected a layout of numbers")
+        raise failure(text, fields["TiledLayout_TV"][1], "expected a layout of numbers")
     return TiledCopy(_parsed_copy_atom(text, dtype, unsigned), layout, parts)
