@@ -16,7 +16,7 @@ import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from cute_py.arith_tuple import text as shown
 from cute_py.atom.copy_atom import CopyAtom
@@ -27,10 +27,9 @@ from cute_py.atom.mma_atoms import MMA_ATOMS, mma_atom
 from cute_py.atom.tiled_copy import TiledCopy
 from cute_py.atom.tiled_mma import TiledMma
 from cute_py.dtypes import DType
-from cute_py.errors import CuteError, ParseError
+from cute_py.errors import CuteError, ParseError, shortened
 from cute_py.layout import Layout, coalesce, complement, composition, cosize, left_inverse, make_layout
 from cute_py.layout.trees import leaves
-from cute_py.notation.parse import failure
 
 HEADS: Final = ("TiledMMA", "TiledCopy", "MMA_Atom", "Copy_Atom")
 """First words of the texts that are read here."""
@@ -57,6 +56,7 @@ _INTEGER: Final = re.compile(r"(?<![0-9_?])(?=[0-9])")
 _FIELD: Final = re.compile(r"\s*(\w+):[ \t]+([^\n]*)")
 _WORDS: Final = ("uint8_t", "uint16_t", "uint32_t", "uint64_t", "uint128_t")
 
+Made = TypeVar("Made")
 Read = Callable[[str], Any]
 
 
@@ -65,17 +65,21 @@ def _fields(text: str) -> dict[str, tuple[str, int]]:
     return {found[1]: (found[2].strip(), found.start(2)) for found in _FIELD.finditer(text)}
 
 
-def _read(text: str, at: int, part: str, read: Read) -> Any:
+def _failure(text: str, position: int, expected: str) -> ParseError:
+    return ParseError(f"at position {position}: {expected}", {"text": shortened(text, 80)}, position=position)
+
+
+def _read(text: str, at: int, part: str, read: Callable[[str], Made]) -> Made:
     """What a part of the text, from position `at` on, says."""
     try:
         return read(part)
     except ParseError as error:
-        raise failure(text, at + error.position, error.headline.partition(": ")[2]) from None
+        raise _failure(text, at + error.position, error.headline.partition(": ")[2]) from None
 
 
 def _needed(text: str, fields: dict[str, tuple[str, int]], name: str) -> str:
     if name not in fields:
-        raise failure(text, len(text), f"expected a line {name}:")
+        raise _failure(text, len(text), f"expected a line {name}:")
     return fields[name][0]
 
 
@@ -132,7 +136,7 @@ def _parsed_mma_atom(text: str, dtype: DType | None) -> MmaAtom:
     if dtype is not None:
         found = [a for a in found if _stored(a) == dtype]
     if not found:
-        raise failure(text, fields["ThrID"][1], "no MMA atom of CuTe has these layouts")
+        raise _failure(text, fields["ThrID"][1], "no MMA atom of CuTe has these layouts")
     return found[0]
 
 
@@ -152,11 +156,13 @@ def _split(text: str) -> list[tuple[int, str]]:
     return parts
 
 
-def _read_field(text: str, fields: dict[str, tuple[str, int]], name: str, read: Read) -> Any:
+def _read_field(text: str, fields: dict[str, tuple[str, int]], name: str, read: Callable[[str], Made]) -> Made:
     return _read(text, fields.get(name, ("", 0))[1], _needed(text, fields, name), read)
 
 
-def _read_parts(text: str, fields: dict[str, tuple[str, int]], name: str, read: Read) -> list[Any]:
+def _read_parts(
+    text: str, fields: dict[str, tuple[str, int]], name: str, read: Callable[[str], Made]
+) -> list[Made | None]:
     """The parts of a tuple; `_` is None."""
     parts, at = _split(_needed(text, fields, name)), fields[name][1]
     return [None if part == "_" else _read(text, at + begin, part, read) for begin, part in parts]
@@ -167,9 +173,9 @@ def _parsed_tiled_mma(text: str, dtype: DType | None, read: Read) -> TiledMma:
     threads = _read_field(text, fields, "ThrLayoutVMNK", read)
     permutation = _read_parts(text, fields, "PermutationMNK", read)
     if not isinstance(threads, Layout) or not isinstance(threads.shape, tuple) or len(threads.shape) != 4:
-        raise failure(text, fields["ThrLayoutVMNK"][1], "expected a layout of (ThrV,ThrM,ThrN,ThrK)")
+        raise _failure(text, fields["ThrLayoutVMNK"][1], "expected a layout of (ThrV,ThrM,ThrN,ThrK)")
     if len(permutation) != 3:
-        raise failure(text, fields["PermutationMNK"][1], "expected three permutations")
+        raise _failure(text, fields["PermutationMNK"][1], "expected three permutations")
     atom = _parsed_mma_atom(text, dtype)
     back = left_inverse(complement(atom.thr_id, cosize(threads)))
     atoms = make_layout(*(coalesce(composition(back, threads[i])) for i in (1, 2, 3)))
@@ -196,13 +202,13 @@ def _parsed_copy_atom(text: str, dtype: DType | None, unsigned: Callable[[int], 
     key = tuple(_needed(text, fields, name) for name in (names if names[3] in fields else names[:3]))
     bits = _needed(text, fields, "ValueType").removesuffix("b")
     if not bits.isdigit():
-        raise failure(text, fields["ValueType"][1], "expected a width such as 16b")
+        raise _failure(text, fields["ValueType"][1], "expected a width such as 16b")
     element = dtype or unsigned(int(bits))
     for atom in _copy_atoms(element):
         own = (atom.thr_id, atom.layout_src_TV, atom.layout_dst_TV, atom.layout_ref_TV)
         if key == tuple(map(str, own[: len(key)])):  # CuTe DSL does not print the reference
             return atom
-    raise failure(text, fields["ThrID"][1], f"no copy atom of CuTe has these layouts of {element.bits}-bit values")
+    raise _failure(text, fields["ThrID"][1], f"no copy atom of CuTe has these layouts of {element.bits}-bit values")
 
 
 def as_cpp(text: str, dtype: DType | None, named: Callable[[str], DType]) -> tuple[str, DType | None]:
@@ -216,7 +222,7 @@ def as_cpp(text: str, dtype: DType | None, named: Callable[[str], DType]) -> tup
             try:
                 dtype = dtype or named(value)
             except CuteError as error:
-                raise failure(text, _value_of(text, len(lines)), error.headline) from None
+                raise _failure(text, _value_of(text, len(lines)), error.headline) from None
             lines.append(f"  ValueType: {dtype.bits}b")
             continue
         if label in ("Tiler MN", "Permutation MNK"):
@@ -240,7 +246,7 @@ def _in_dsl(text: str, cpp: str, error: ParseError) -> ParseError:
     for name, cpp_name in _OF_DSL.items():
         expected = expected.replace(f"a line {cpp_name}:", f"a line {name}:")
     at_end = error.position >= len(cpp)
-    return failure(text, len(text) if at_end else _value_of(text, cpp.count("\n", 0, error.position)), expected)
+    return _failure(text, len(text) if at_end else _value_of(text, cpp.count("\n", 0, error.position)), expected)
 
 
 def _is_number(leaf: object) -> bool:
@@ -273,7 +279,7 @@ def parse_operation(
     if head == "Copy_Atom":
         return _parsed_copy_atom(text, dtype, unsigned)
     if head != "TiledCopy":
-        raise failure(text, 0, f"expected one of {', '.join(HEADS)}")
+        raise _failure(text, 0, f"expected one of {', '.join(HEADS)}")
     fields = _fields(text)
     whole = not _needed(text, fields, "Tiler_MN").startswith("(")
     parts = tuple(
@@ -281,8 +287,8 @@ def parse_operation(
     )
     extents = [n for part in parts for n in leaves(part.shape if isinstance(part, Layout) else part)]
     if not all(_is_number(n) and n > 0 for n in extents):
-        raise failure(text, fields["Tiler_MN"][1], "expected a tiler of numbers, 1 or more")
+        raise _failure(text, fields["Tiler_MN"][1], "expected a tiler of numbers, 1 or more")
     layout = _read_field(text, fields, "TiledLayout_TV", read)
     if not isinstance(layout, Layout) or not all(map(_is_number, (*leaves(layout.shape), *leaves(layout.stride)))):
-        raise failure(text, fields["TiledLayout_TV"][1], "expected a layout of numbers")
+        raise _failure(text, fields["TiledLayout_TV"][1], "expected a layout of numbers")
     return TiledCopy(_parsed_copy_atom(text, dtype, unsigned), layout, parts)
