@@ -278,6 +278,11 @@ class Redistribution:
             counts = [shared(theirs.runs(other), mine) for other in range(len(theirs.devices))]
             parts = [other for other, n in enumerate(counts) if n]
             found = numpy.array([counts[other] for other in parts], numpy.int64)
+            if found.sum() < mine.size:
+                raise LayoutError(
+                    f"dimension {dimension}: the source holds {found.sum()} of {mine.size} indices that a device needs",
+                    {"source": str(self.source), "destination": str(self.destination)},
+                )
             self._met[dimension, part] = _Meeting(parts, found, theirs.devices[parts])
         return self._met[dimension, part]
 

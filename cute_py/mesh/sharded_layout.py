@@ -15,7 +15,7 @@ from cute_py.argument_checks import expect, expect_choice, expect_integer, expec
 from cute_py.arith_tuple import ArithTuple, E, as_arith_tuple
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given, shortened
 from cute_py.layout import ComposedLayout, Layout, LayoutLeft, LayoutRight, composition, offsets, rank, size
-from cute_py.mesh.placements import Divides, Partial, Placement, Replicate, Shard
+from cute_py.mesh.placements import Divides, Partial, Placement, Replicate, Shard, pieces_of
 from cute_py.mesh.runs import Column, Runs, runs_of, segments
 from cute_py.tensor.arrays import row_major
 
@@ -399,7 +399,7 @@ def _divided(n: int, steps: list[tuple[Division, int]], uneven: str) -> Dimensio
         found, left = Runs.whole(n), math.prod(division.parts for division in joined)
         for placement, parts in joined:
             left //= parts
-            found = found.within(placement.pieces(found.size, parts, part // left % parts))
+            found = found.within(pieces_of(placement, found.size, parts, part // left % parts))
         return found
 
     return Dimension(n, devices, runs)
@@ -482,7 +482,7 @@ def _modes_of(n: int, steps: list[tuple[Division, int]], dim: int) -> tuple[list
     modes = [(n, 0, 1)] if n != 1 or not steps else []
     for (placement, parts), stride in steps:
         held = math.prod(extent for extent, device, _ in modes if not device)
-        pieces = placement.pieces(held, parts, 0)
+        pieces = pieces_of(placement, held, parts, 0)
         lengths = pieces[:, 1]
         block, blocks = int(lengths[0]) if len(lengths) else 0, len(lengths)
         whole = 0 < block * blocks * parts == held and (lengths == block).all()
@@ -490,7 +490,7 @@ def _modes_of(n: int, steps: list[tuple[Division, int]], dim: int) -> tuple[list
         if parts == 1:
             continue
         if not whole or any(
-            (placement.pieces(held, parts, part)[:, 0] != dealt + part * block).any() for part in range(parts)
+            (pieces_of(placement, held, parts, part)[:, 0] != dealt + part * block).any() for part in range(parts)
         ):
             return [], f"dimension {dim} of {n} is not divided evenly by {placement} over {parts}"
         modes = _split(modes, block, parts, stride)
