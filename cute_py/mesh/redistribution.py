@@ -301,6 +301,7 @@ class Redistribution:
     def _balanced(self, device: int) -> dict[Box, Column]:
         """Where the source has replicas: for each box of a device, where each part that meets it is taken from."""
         far, load, replicas = 1 << 62, self._load, self.source._replica_devices
+        summands = numpy.array(self.source.partial_devices)
         one_host = self.devices_per_host >= max(self.source.devices, self.destination.devices)
         for one in range(len(self._balance), device + 1):  # what one takes depends on what those before it took
             rows: dict[Box, Column] = {}
@@ -310,7 +311,7 @@ class Redistribution:
                 cost = load[held]
                 if not one_host:
                     cost += far * (held // self.devices_per_host != one // self.devices_per_host)
-                cost[held == one] = -1
+                cost[(held[..., None] + summands == one).any(axis=-1)] = -1
                 taken = first + replicas[cost.argmin(axis=1)]
                 numpy.add.at(load, taken, counts * (taken != one))
                 rows[box] = taken

@@ -111,6 +111,14 @@ def test_summands_are_added_in_float32_in_the_order_of_devices() -> None:
         assert np.array_equal(got[device], total.astype(np.float16)[:, 8 * half : 8 * half + 8])
 
 
+def test_a_device_adds_the_summand_that_it_holds() -> None:
+    """Of the replicas of a sum, that which the device has any summand of."""
+    source = distribute(4, (2, 2), [Replicate(), Partial()])
+    plan = redistribute(source, distribute(4, 4, [Replicate()]), "float32")
+    assert plan.bytes_moved == plan.minimum_bytes == 4 * 4 * 4
+    assert [sorted(t.source_device for t in plan.transfers(d)) for d in range(4)] == [[0, 1], [0, 1], [2, 3], [2, 3]]
+
+
 def test_a_swizzled_part_is_read_through_its_swizzle() -> None:
     swizzled = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((64, 64), (64, 1)))
     source = distribute((64, 128), 2, [Shard(1)], local=swizzled)
