@@ -218,8 +218,10 @@ def _side(table: dict[str, Any], name: str, folder: Path, path: str) -> Side:
             raise FileFormatError(f"{what} files = {given(files)} for {count} devices; must have {{device}} in it")
         files = [files.replace("{device}", str(device)) for device in range(count)]
     files = expect_items(files, f"{what} files")
-    if len(files) != count or not all(isinstance(file, str) and "\0" not in file for file in files):
+    if len(files) != count or not all(isinstance(file, str) for file in files):
         raise FileFormatError(f"{what} has {len(files)} files for {count} devices; must be one text for each")
+    if any("\0" in file for file in files):
+        raise FileFormatError(f"{what} files: the name of a file has no NUL")
     if name == "destination" and len(set(files)) < count:
         raise FileFormatError(f"{what} files: one file for two devices; must be another for each")
     rules = side.get("placements", table.get("placements"))

@@ -225,7 +225,7 @@ def test_an_empty_tensor_of_a_long_dimension(plan: Path) -> None:
         ('"row-parallel"', "3", "placements of '*.down': 3; must be texts"),
         ('"row-parallel"', "[true]", "placements of '*.down': [True]; must be texts"),
         ('"row-parallel"', '{a = "Shard(0)"}', "must be texts"),
-        ('"out-{device}.safetensors"', '["a", "a\\u0000"]', "must be one text for each"),
+        ('"out-{device}.safetensors"', '["a", "a\\u0000"]', "the name of a file has no NUL"),
         ('"out-{device}.safetensors"', '["a", "a"]', "one file for two devices"),
     ],
 )
