@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
 
-P = ParamSpec("P")
-Made = TypeVar("Made")
+_P = ParamSpec("_P")
+_Made = TypeVar("_Made")
 
 SHOWN_BITS: Final = 512
 """Integers of more bits are shown shortened: Python does not print 4,300 digits, and 155 are too many to read."""
@@ -181,7 +181,7 @@ class CuteError(Exception):
         return self
 
 
-def unless_refused(make: Callable[P, Made], *args: P.args, **kwargs: P.kwargs) -> Made | None:
+def unless_refused(make: Callable[_P, _Made], *args: _P.args, **kwargs: _P.kwargs) -> _Made | None:
     """What a function makes of its arguments; None where it refuses them, with any `CuteError`.
 
     >>> def half(n):

@@ -24,7 +24,7 @@ from cute_py.errors import CuteError, FileFormatError, InvalidValueError, Layout
 from cute_py.mesh.host import HostRedistribution
 from cute_py.mesh.placements import Partial, Placement, Replicate, SectionedShard, Shard, parse_placement
 from cute_py.mesh.redistribution import Redistribution, redistribute
-from cute_py.mesh.sharded_layout import ShardedLayout, distribute
+from cute_py.mesh.sharded_layout import MOST_DEVICES, ShardedLayout, distribute
 from cute_py.mesh.transfer import Transfer
 
 MAX_HEADER = 100_000_000
@@ -81,6 +81,8 @@ def stored_tensors(path: str | os.PathLike[str]) -> dict[str, StoredTensor]:
         size = file.stat().st_size
         with file.open("rb") as opened:
             length = int.from_bytes(opened.read(8), "little")
+            if 8 + length > size:
+                raise ValueError(f"a header of {length} bytes in a file of {size}")
             header = json.loads(opened.read(min(length, MAX_HEADER)))
         entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
         found = {
@@ -89,7 +91,7 @@ def stored_tensors(path: str | os.PathLike[str]) -> dict[str, StoredTensor]:
                 name,
                 as_dtype(SAFETENSORS_TYPES[entry["dtype"]]),
                 expect_integers(entry["shape"], "shape", 0),
-                8 + length + expect_integer(entry["data_offsets"][0], "data_offsets[0]", 0),
+                8 + length + expect_integers(entry["data_offsets"], "data_offsets", 0, count=2)[0],
             )
             for name, entry in entries.items()
         }
@@ -98,6 +100,12 @@ def stored_tensors(path: str | os.PathLike[str]) -> dict[str, StoredTensor]:
     except (CuteError, ValueError, KeyError, TypeError, AttributeError, RecursionError, IndexError) as error:
         raise FileFormatError(f"{path}: no .safetensors file: {shortened(str(error))}") from None
     for tensor in found.values():
+        begin, end = entries[tensor.name]["data_offsets"]
+        if end != begin + tensor.nbytes:
+            raise FileFormatError(
+                f"{path}: {given(tensor.name)} of shape {tensor.shape} has data_offsets {given([begin, end])};"
+                f" must be {tensor.nbytes} bytes"
+            )
         if tensor.begin + tensor.nbytes > size:
             raise FileFormatError(
                 f"{path}: {given(tensor.name)} ends at byte {tensor.begin + tensor.nbytes}; the file has {size}",
@@ -116,7 +124,12 @@ class Side:
 
     def layout(self, name: str, shape: tuple[int, ...]) -> ShardedLayout:
         """How a tensor of that name and shape is distributed."""
-        return distribute(shape, self.mesh_shape, self._placements(name, shape))
+        try:
+            return distribute(shape, self.mesh_shape, self._placements(name, shape))
+        except InvalidValueError as error:
+            raise InvalidValueError(
+                f"{given(name)} of shape {shape}: {error.headline}", error.facts, error.hint
+            ) from None
 
     def _placements(self, name: str, shape: tuple[int, ...]) -> list[Placement]:
         for pattern, texts in self.placements:
@@ -195,8 +208,10 @@ def _side(table: dict[str, Any], name: str, folder: Path, path: str) -> Side:
     if unknown:
         raise FileFormatError(f"{what}: unknown key {given(unknown[0])}; must be mesh, files or placements")
     mesh = (side["mesh"],) if isinstance(side["mesh"], int) else side["mesh"]
-    shape = expect_integers(mesh, f"{what} mesh", 1, 1 << 16)
+    shape = expect_integers(mesh, f"{what} mesh", 1, MOST_DEVICES)
     count = math.prod(shape)
+    if not shape or count > MOST_DEVICES:
+        raise FileFormatError(f"{what} mesh = {list(shape)}; must be of 1 to {MOST_DEVICES} devices")
     files = side["files"]
     if isinstance(files, str):
         if count > 1 and "{device}" not in files:
@@ -205,15 +220,21 @@ def _side(table: dict[str, Any], name: str, folder: Path, path: str) -> Side:
     files = expect_items(files, f"{what} files")
     if len(files) != count or not all(isinstance(file, str) for file in files):
         raise FileFormatError(f"{what} has {len(files)} files for {count} devices; must be one text for each")
+    if any("\0" in file for file in files):
+        raise FileFormatError(f"{what} files: the name of a file has no NUL")
+    if name == "destination" and len(set(files)) < count:
+        raise FileFormatError(f"{what} files: one file for two devices; must be another for each")
     rules = side.get("placements", table.get("placements"))
     if not isinstance(rules, dict) or not rules:
         raise FileFormatError(f"{what} has no placements: lines pattern = placement, here or in [placements]")
     placements = []
     for pattern, value in rules.items():
-        texts = tuple([value] * len(shape) if value == "replicate" else [value] if isinstance(value, str) else value)
-        if len(texts) != len(shape) or not all(isinstance(text, str) for text in texts):
+        texts = [value] * len(shape) if value == "replicate" else value if isinstance(value, list) else [value]
+        if not all(isinstance(text, str) for text in texts):
+            raise FileFormatError(f"{what} placements of {given(pattern)}: {given(value)}; must be texts")
+        if len(texts) != len(shape):
             raise FileFormatError(f"{what} placements of {given(pattern)}: {len(texts)}; a mesh of {len(shape)} modes")
-        placements.append((pattern, texts))
+        placements.append((pattern, tuple(texts)))
     return Side(shape, tuple([folder / file for file in files]), tuple(placements))
 
 
@@ -382,7 +403,7 @@ def _checksum(side: ShardedLayout, shards: list[StoredTensor], memory: int, repo
     """The sum over all elements of bits times an odd number of the coordinate, in 64 bits; replicas must agree."""
     found: dict[tuple[int, ...], tuple[int, Path]] = {}
     for device, shard in enumerate(shards):
-        for box in side._boxes_of(device):
+        for box in side._boxes_of(device) if shard.nbytes else ():  # else: an empty tensor may have any other extent
             weights = [
                 _weights(i, d.runs(part).indices())
                 for i, (d, part) in enumerate(zip(side._dimensions, box, strict=True))
@@ -410,8 +431,6 @@ def _weights(dim: int, indices: NDArray[numpy.int64]) -> NDArray[numpy.uint64]:
 
 def _weighted(shard: StoredTensor, weights: list[NDArray[numpy.uint64]], memory: int) -> int:
     """The weighted sum of a shard, a part of the rows at a time."""
-    if not shard.nbytes:
-        return 0
     size = shard.dtype.bits // 8
     words = max(1, size // 8)
     inner = numpy.ones(words, numpy.uint64) if words == 1 else _weights(63, numpy.arange(words))

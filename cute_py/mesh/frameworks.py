@@ -33,6 +33,8 @@ def from_partition_spec(
     names = expect_items(list(axis_names) if isinstance(axis_names, str) else axis_names, "axis_names")
     for name in names:
         expect(name, str, "an axis of the mesh")
+        if names.count(name) > 1:
+            raise InvalidValueError(f"axis_names: {given(name)} is named twice", {"axis_names": tuple(names)})
     entries = expect_items(spec, "spec")
     mesh = expect_integers((mesh_shape,) if is_integer(mesh_shape) else mesh_shape, "mesh_shape", 1, count=len(names))
     of_dimension: list[list[int]] = []

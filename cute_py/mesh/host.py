@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy
-from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from cute_py.argument_checks import is_integer, refuse_mask
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.dtypes import DType
-from cute_py.errors import InvalidTypeError, InvalidValueError, given
-from cute_py.layout import ComposedLayout, Layout, cosize, offsets
+from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
+from cute_py.layout import ComposedLayout, Layout, Swizzle, is_injective, offsets
+from cute_py.layout.trees import leaves
 from cute_py.mesh.sharded_layout import ShardedLayout
 from cute_py.mesh.transfer import Plan, Transfer
 
@@ -96,7 +96,7 @@ class NumpyElements:
 
     def strided(self, flat: Any, base: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
         steps = tuple([stride * flat.itemsize for stride in strides])
-        return as_strided(flat[base:], shape, steps, writeable=flat.flags.writeable)
+        return numpy.ndarray(shape, flat.dtype, flat, base * flat.itemsize, steps)  # as_strided can't name '<f1'
 
     def index(self, places: NDArray[numpy.int64], flat: Any) -> Any:
         return places
@@ -279,6 +279,10 @@ def _check_part(elements: Elements, side: ShardedLayout, device: int, one: Descr
         shape: dict[str, object] = {"shape": one.shape, "expected": side.local_shape(device)}
         needs = f"be {wanted}, the reach of its local layout"
         found.append(Diagnostic("mesh-size", name, math.prod(one.shape), "elements", needs, facts=shape))
+    own = side._local not in ("row", "column")
+    if what != "sources" and wanted and own and not is_injective(side.local_layout(device)):
+        text = f"{name}: its local layout {side.local_layout(device)} puts two elements at one offset"
+        found.append(Diagnostic("mesh-injective", name, text=text))
     if not one.contiguous:
         text = f"{name} has gaps or another order; must be C-contiguous"
         found.append(Diagnostic("mesh-contiguous", name, text=text))
@@ -288,8 +292,34 @@ def _check_part(elements: Elements, side: ShardedLayout, device: int, one: Descr
 
 
 def elements_of(side: ShardedLayout, device: int) -> int:
-    """Elements of memory that a device needs for its part."""
-    return int(cosize(side.local_layout(device))) if math.prod(side.local_shape(device)) else 0
+    """Elements of memory that a device needs for its part: up to its last offset.
+
+    Raises:
+        LayoutError: its first offset is negative.
+    """
+    if not math.prod(side.local_shape(device)):
+        return 0
+    layout = side.local_layout(device)
+    first, last = _reach(layout)
+    if first < 0:
+        facts = {"layout": str(layout)}
+        raise LayoutError(f"the part of device {device} begins at offset {first}, before its memory", facts)
+    return last + 1
+
+
+def _reach(layout: Layout | ComposedLayout) -> tuple[int, int]:
+    """The first and the last offset."""
+    plain, first = (layout.layout_b, int(layout.offset)) if isinstance(layout, ComposedLayout) else (layout, 0)
+    steps = [(n - 1) * stride for n, stride in zip(leaves(plain.shape), leaves(plain.stride), strict=True)]
+    last = first + int(sum(step for step in steps if step > 0))
+    first += int(sum(step for step in steps if step < 0))
+    if not isinstance(layout, ComposedLayout) or layout.layout_a == Layout(1, 1):
+        return first, last
+    swizzle = layout.layout_a
+    if isinstance(swizzle, Swizzle) and (last + 1) % (1 << swizzle.bits + swizzle.base + abs(swizzle.shift)) == 0:
+        return first, last  # it permutes whole blocks
+    places = offsets(layout)
+    return int(places.min()), int(places.max())
 
 
 def _shared_memory(named: list[tuple[str, Described]]) -> list[Diagnostic]:

@@ -7,8 +7,8 @@ from typing import Protocol
 
 import numpy
 
-from cute_py.argument_checks import expect, expect_integer, record
-from cute_py.errors import CuteError, InvalidValueError, given
+from cute_py.argument_checks import expect, expect_integer, expect_integers, record
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given
 from cute_py.mesh.runs import Column
 
 MOST_BLOCKS = 1 << 22
@@ -114,9 +114,9 @@ class SectionedShard:
 
     def pieces(self, size: int, parts: int, part: int) -> Column:
         size, parts, part = _checked(size, parts, part)
-        if sum(self.sections) != size:
+        if sum(expect_integers(self.sections, "sections", 0)) != size:
             raise InvalidValueError(f"sections of {sum(self.sections)} elements; the dimension has {size}")
-        found = numpy.concatenate([_chunks(n, parts, part) for n in self.sections])
+        found = numpy.array([_chunks(n, parts, part)[0] for n in self.sections], numpy.int64).reshape(-1, 2)
         found[:, 0] += numpy.cumsum((0, *self.sections))[:-1]
         return found
 
@@ -143,6 +143,24 @@ def _dealt(size: int, parts: int, part: int, block: int) -> Column:
 
 
 Placement = Divides | Replicate | Partial
+
+
+def pieces_of(placement: Divides, size: int, parts: int, part: int) -> Column:
+    """`placement.pieces(...)`; those of a class of one's own are checked.
+
+    Raises:
+        InvalidTypeError, InvalidValueError: no rows of two integers, or pieces outside of the dimension.
+    """
+    found = placement.pieces(size, parts, part)
+    if type(placement) in KINDS.values():
+        return found
+    what = f"pieces({size}, {parts}, {part}) of {type(placement).__name__}"
+    if not isinstance(found, numpy.ndarray) or found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu":
+        raise InvalidTypeError(f"{what} must be rows (start, length) of integers in an array, got {given(found)}")
+    for start, length in found.tolist():
+        if min(start, length) < 0 or start + length > size:
+            raise InvalidValueError(f"{what}: {length} from {start} on; must be within 0..{size}")
+    return found.astype(numpy.int64)
 
 
 KINDS = {kind.__name__: kind for kind in (Shard, BlockCyclic, StridedShard, Zigzag, SectionedShard, Replicate, Partial)}

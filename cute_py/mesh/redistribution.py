@@ -278,6 +278,11 @@ class Redistribution:
             counts = [shared(theirs.runs(other), mine) for other in range(len(theirs.devices))]
             parts = [other for other, n in enumerate(counts) if n]
             found = numpy.array([counts[other] for other in parts], numpy.int64)
+            if found.sum() < mine.size:
+                raise LayoutError(
+                    f"dimension {dimension}: the source holds {found.sum()} of {mine.size} indices that a device needs",
+                    {"source": str(self.source), "destination": str(self.destination)},
+                )
             self._met[dimension, part] = _Meeting(parts, found, theirs.devices[parts])
         return self._met[dimension, part]
 
@@ -296,6 +301,7 @@ class Redistribution:
     def _balanced(self, device: int) -> dict[Box, Column]:
         """Where the source has replicas: for each box of a device, where each part that meets it is taken from."""
         far, load, replicas = 1 << 62, self._load, self.source._replica_devices
+        summands = numpy.array(self.source.partial_devices)
         one_host = self.devices_per_host >= max(self.source.devices, self.destination.devices)
         for one in range(len(self._balance), device + 1):  # what one takes depends on what those before it took
             rows: dict[Box, Column] = {}
@@ -305,7 +311,7 @@ class Redistribution:
                 cost = load[held]
                 if not one_host:
                     cost += far * (held // self.devices_per_host != one // self.devices_per_host)
-                cost[held == one] = -1
+                cost[(held[..., None] + summands == one).any(axis=-1)] = -1
                 taken = first + replicas[cost.argmin(axis=1)]
                 numpy.add.at(load, taken, counts * (taken != one))
                 rows[box] = taken
@@ -363,7 +369,7 @@ def redistribute(
         dtype: element type, in any spelling.
         devices_per_host: neighbours in number that share a host; None: all.
     Raises:
-        LayoutError: other shapes; a destination that holds summands, or an element twice on one device.
+        LayoutError: other shapes; a destination that holds summands.
 
     >>> from cute_py.mesh import Shard, distribute
     >>> plan = redistribute(distribute((8, 8), 4, [Shard(0)]), distribute((8, 8), 4, [Shard(1)]), "bf16")

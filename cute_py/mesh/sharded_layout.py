@@ -16,7 +16,7 @@ from cute_py.arith_tuple import ArithTuple, E, as_arith_tuple
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given, shortened
 from cute_py.layout import ComposedLayout, Layout, LayoutLeft, LayoutRight, composition, offsets, rank, size
 from cute_py.layout.trees import unwrap
-from cute_py.mesh.placements import Divides, Partial, Placement, Replicate, Shard
+from cute_py.mesh.placements import Divides, Partial, Placement, Replicate, Shard, pieces_of
 from cute_py.mesh.runs import Column, Runs, runs_of, segments
 from cute_py.tensor.arrays import row_major
 
@@ -62,7 +62,7 @@ class ShardedLayout:
     Attributes: `shape`; `mesh_shape`; `placements`, empty if made of a layout; `replicas`.
 
     Raises:
-        LayoutError: a coordinate lies on a device that the mesh does not have, or two at the same place of one.
+        LayoutError: a coordinate lies on a device that the mesh does not have, or a device is a replica of itself.
 
     >>> rows = ShardedLayout(Layout(((256, 4), 256), ((E(1) * 256, E(0)), E(1))), 4)
     >>> rows.local_shape(2), rows.local_offset(2), str(rows.local_layout(2))
@@ -89,6 +89,10 @@ class ShardedLayout:
                 f" {self.devices - 1}",
                 {"layout": str(layout), "mesh_shape": self.mesh_shape},
             )
+        for device, boxes in self._boxes.items():
+            if len(set(boxes)) < len(boxes):
+                facts = {"layout": str(layout), "replicas": str(self.replicas)}
+                raise LayoutError(f"device {device} is a replica of itself; each element is on a device once", facts)
 
     @property
     def devices(self) -> int:
@@ -396,7 +400,7 @@ def _divided(n: int, steps: list[tuple[Division, int]], uneven: str) -> Dimensio
         found, left = Runs.whole(n), math.prod(division.parts for division in joined)
         for placement, parts in joined:
             left //= parts
-            found = found.within(placement.pieces(found.size, parts, part // left % parts))
+            found = found.within(pieces_of(placement, found.size, parts, part // left % parts))
         return found
 
     return Dimension(n, devices, runs)
@@ -479,15 +483,15 @@ def _modes_of(n: int, steps: list[tuple[Division, int]], dim: int) -> tuple[list
     modes = [(n, 0, 1)] if n != 1 or not steps else []
     for (placement, parts), stride in steps:
         held = math.prod(extent for extent, device, _ in modes if not device)
-        pieces = placement.pieces(held, parts, 0)
+        pieces = pieces_of(placement, held, parts, 0)
         lengths = pieces[:, 1]
         block, blocks = int(lengths[0]) if len(lengths) else 0, len(lengths)
-        whole = block * blocks * parts == held and (lengths == block).all()
+        whole = 0 < block * blocks * parts == held and (lengths == block).all()
         dealt = numpy.arange(blocks) * block * parts
         if parts == 1:
             continue
         if not whole or any(
-            (placement.pieces(held, parts, part)[:, 0] != dealt + part * block).any() for part in range(parts)
+            (pieces_of(placement, held, parts, part)[:, 0] != dealt + part * block).any() for part in range(parts)
         ):
             return [], f"dimension {dim} of {n} is not divided evenly by {placement} over {parts}"
         modes = _split(modes, block, parts, stride)
@@ -515,7 +519,7 @@ def _split(modes: list[tuple[int, int, int]], block: int, parts: int, stride: in
             if edge and at >= edge:
                 continue
             if take > 1:
-                found.append((take, goes, 0 if goes else inside))
+                found.append((take, goes * at // block, 0) if goes else (take, 0, inside))
                 at *= take
                 inside *= 1 if goes else take
             left //= take

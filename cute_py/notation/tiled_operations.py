@@ -16,7 +16,7 @@ import contextlib
 import functools
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from cute_py.arith_tuple import text as shown
 from cute_py.atom.copy_atom import CopyAtom
@@ -56,6 +56,7 @@ _INTEGER: Final = re.compile(r"(?<![0-9_?])(?=[0-9])")
 _FIELD: Final = re.compile(r"\s*(\w+):[ \t]+([^\n]*)")
 _WORDS: Final = ("uint8_t", "uint16_t", "uint32_t", "uint64_t", "uint128_t")
 
+Made = TypeVar("Made")
 Read = Callable[[str], Any]
 
 
@@ -66,6 +67,14 @@ def _fields(text: str) -> dict[str, tuple[str, int]]:
 
 def _failure(text: str, position: int, expected: str) -> ParseError:
     return ParseError(f"at position {position}: {expected}", {"text": shortened(text, 80)}, position=position)
+
+
+def _read(text: str, at: int, part: str, read: Callable[[str], Made]) -> Made:
+    """What a part of the text, from position `at` on, says."""
+    try:
+        return read(part)
+    except ParseError as error:
+        raise _failure(text, at + error.position, error.headline.partition(": ")[2]) from None
 
 
 def _needed(text: str, fields: dict[str, tuple[str, int]], name: str) -> str:
@@ -134,21 +143,33 @@ def _stored(atom: MmaAtom) -> DType:
     return element.stored if isinstance(element, SparseElement) else element
 
 
-def _split(text: str) -> list[str]:
-    """The parts of `(a,(b,c):(d,e),_)` between top-level commas."""
+def _split(text: str) -> list[tuple[int, str]]:
+    """The parts of `(a,(b,c):(d,e),_)` between top-level commas, and where they begin."""
     parts, depth, begin = [], 0, 1
     for i, char in enumerate(text):
         depth += (char == "(") - (char == ")")
         if (char == "," and depth == 1) or (char == ")" and depth == 0):
-            parts.append(text[begin:i])
+            parts.append((begin, text[begin:i]))
             begin = i + 1
     return parts
 
 
+def _read_field(text: str, fields: dict[str, tuple[str, int]], name: str, read: Callable[[str], Made]) -> Made:
+    return _read(text, fields.get(name, ("", 0))[1], _needed(text, fields, name), read)
+
+
+def _read_parts(
+    text: str, fields: dict[str, tuple[str, int]], name: str, read: Callable[[str], Made]
+) -> list[Made | None]:
+    """The parts of a tuple; `_` is None."""
+    parts, at = _split(_needed(text, fields, name)), fields[name][1]
+    return [None if part == "_" else _read(text, at + begin, part, read) for begin, part in parts]
+
+
 def _parsed_tiled_mma(text: str, dtype: DType | None, read: Read) -> TiledMma:
     fields = _fields(text)
-    threads = read(_needed(text, fields, "ThrLayoutVMNK"))
-    permutation = [None if part == "_" else read(part) for part in _split(_needed(text, fields, "PermutationMNK"))]
+    threads = _read_field(text, fields, "ThrLayoutVMNK", read)
+    permutation = _read_parts(text, fields, "PermutationMNK", read)
     if not isinstance(threads, Layout) or not isinstance(threads.shape, tuple) or len(threads.shape) != 4:
         raise _failure(text, fields["ThrLayoutVMNK"][1], "expected a layout of (ThrV,ThrM,ThrN,ThrK)")
     if len(permutation) != 3:
@@ -189,13 +210,17 @@ def _parsed_copy_atom(text: str, dtype: DType | None, unsigned: Callable[[int], 
 
 
 def as_cpp(text: str, dtype: DType | None, named: Callable[[str], DType]) -> tuple[str, DType | None]:
-    """A text of CuTe DSL as C++ prints it (numbers static, the extent `32:1` of a tile `_32`), and the values' type."""
-    lines = []
-    for line in text.strip().split("\n"):
+    """A text of CuTe DSL as C++ prints it, line by line (numbers static, the extent `32:1` of a tile `_32`), and the
+    values' type."""
+    lines: list[str] = []
+    for line in text.split("\n"):
         label, _, value = line.partition(":")
         label, value = label.strip(), value.strip()
         if label == "Value type":
-            dtype = dtype or named(value)
+            try:
+                dtype = dtype or named(value)
+            except CuteError as error:
+                raise _failure(text, _value_of(text, len(lines)), error.headline) from None
             lines.append(f"  ValueType: {dtype.bits}b")
             continue
         if label in ("Tiler MN", "Permutation MNK"):
@@ -203,6 +228,23 @@ def as_cpp(text: str, dtype: DType | None, named: Callable[[str], DType]) -> tup
         label = _OF_DSL.get(label, label)
         lines.append(f"  {label}: {_INTEGER.sub('_', value)}" if value else label)
     return "\n".join(lines), dtype
+
+
+def _value_of(text: str, number: int) -> int:
+    """Where the value of a line of this number begins."""
+    lines = text.split("\n")
+    line = lines[number]
+    value = line.partition(":")[2].strip()
+    return sum(len(before) + 1 for before in lines[:number]) + (line.rindex(value) if value else len(line))
+
+
+def _in_dsl(text: str, cpp: str, error: ParseError) -> ParseError:
+    """The error in C++'s text of the same lines, in that of CuTe DSL: at the value of its line, or at the end."""
+    expected = error.headline.partition(": ")[2]
+    for name, cpp_name in _OF_DSL.items():
+        expected = expected.replace(f"a line {cpp_name}:", f"a line {name}:")
+    at_end = error.position >= len(cpp)
+    return _failure(text, len(text) if at_end else _value_of(text, cpp.count("\n", 0, error.position)), expected)
 
 
 def _is_number(leaf: object) -> bool:
@@ -223,8 +265,11 @@ def parse_operation(
     """
     head = text.strip().partition("\n")[0].strip()
     if head in _OF_DSL:
-        text, dtype = as_cpp(text, dtype, named)
-        head = _OF_DSL[head]
+        cpp, dtype = as_cpp(text, dtype, named)
+        try:
+            return parse_operation(cpp, dtype, read, named, unsigned)
+        except ParseError as error:
+            raise _in_dsl(text, cpp, error) from None
     if head == "MMA_Atom":
         return _parsed_mma_atom(text, dtype)
     if head == "TiledMMA":
@@ -234,12 +279,14 @@ def parse_operation(
     if head != "TiledCopy":
         raise _failure(text, 0, f"expected one of {', '.join(HEADS)}")
     fields = _fields(text)
-    tiler = _needed(text, fields, "Tiler_MN")
-    parts = tuple(read(part) for part in _split(tiler)) if tiler.startswith("(") else (read(tiler),)
+    whole = not _needed(text, fields, "Tiler_MN").startswith("(")
+    parts = tuple(
+        [_read_field(text, fields, "Tiler_MN", read)] if whole else _read_parts(text, fields, "Tiler_MN", read)
+    )
     extents = [n for part in parts for n in leaves(part.shape if isinstance(part, Layout) else part)]
     if not all(_is_number(n) and n > 0 for n in extents):
         raise _failure(text, fields["Tiler_MN"][1], "expected a tiler of numbers, 1 or more")
-    layout = read(_needed(text, fields, "TiledLayout_TV"))
+    layout = _read_field(text, fields, "TiledLayout_TV", read)
     if not isinstance(layout, Layout) or not all(map(_is_number, (*leaves(layout.shape), *leaves(layout.stride)))):
         raise _failure(text, fields["TiledLayout_TV"][1], "expected a layout of numbers")
     return TiledCopy(_parsed_copy_atom(text, dtype, unsigned), layout, parts)

@@ -48,13 +48,13 @@ LANES: Final = 32
 """Threads of a warp."""
 _MOST_BITS: Final = 32
 """Of an in dim, and of an index of the tile: Triton's numbers are of 32 bits."""
-_BASIS: Final = re.compile(r"(?:- )?(\w+)=(\d{1,39}) -> \(([-\d, ]*)\)")
+_BASIS: Final = re.compile(r"(?:- )?(\w+)=([0-9]{1,39}) -> \(([-0-9, ]*)\)")
 _SINGLE: Final = re.compile(r"- (\w+) is a size 1 dimension")
 _OUT: Final = re.compile(r"(?:where out dims are: |\(empty layout with out-dims )\[([^\]]*)\]\)?")
-_OUT_DIM: Final = re.compile(r"(\w+) \(size (\d{1,39})\)")
+_OUT_DIM: Final = re.compile(r"(\w+) \(size ([0-9]{1,39})\)")
 _ATTRIBUTE: Final = re.compile(r"(?:#ttg\.)?(?:generic_)?(?:linear|shared_linear)\s*<")
 _GLUON: Final = re.compile(r"(?:DistributedLinear|SharedLinear)Layout\(")
-_LIST: Final = re.compile(r"(\w+) ?= ?(\[[\[\]\d, ]*\])")
+_LIST: Final = re.compile(r"(\w+) ?= ?(\[[\[\]0-9, ]*\])")
 _GLUON_NAMES: Final = {
     "reg_bases": "register",
     "lane_bases": "lane",
@@ -356,7 +356,7 @@ def parse_triton(text: str) -> TritonLayout:
 
 def _numbers(text: str, inside: str, at: int) -> Basis:
     parts = [part.strip() for part in inside.split(",")] if inside.strip() else []
-    if not all(re.fullmatch(r"-?\d{1,39}", part) for part in parts):
+    if not all(re.fullmatch(r"-?[0-9]{1,39}", part) for part in parts):
         raise _failure(text, "expected integers of a basis", at)
     return tuple([check_magnitude(int(part), "an entry of a basis") for part in parts])
 

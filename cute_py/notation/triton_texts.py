@@ -52,7 +52,7 @@ _ONE_CTA: Final = ("ctas_per_cga", "cta_split_num", "cta_order")
 _OPEN: Final = re.compile(r"\s*#(?:ttg\.|triton_gpu\.)?(\w+)\s*<\{")
 _OPEN_CLASS: Final = re.compile(r"\s*(?:\w+\.)*(\w+)Layout\(")
 _KEY: Final = re.compile(r"\s*(\w+)\s*=\s*")
-_WORD: Final = re.compile(r"\s*(true|false|True|False|None|\d{1,39})")
+_WORD: Final = re.compile(r"\s*(true|false|True|False|None|[0-9]{1,39})")
 
 
 class _Reader:

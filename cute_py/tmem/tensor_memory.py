@@ -402,13 +402,19 @@ def source_addresses(form: CpForm, descriptor: SmemDescriptor) -> NDArray[numpy.
     """Shared-memory address of every byte of every row: int64 of shape (rows, units, 16).
 
     Raises:
-        TmemError: a wgmma descriptor.
+        TmemError: a wgmma descriptor, or fixed bits with other values.
         UnknownFactError: a base offset, or a leading offset that is an address.
     """
     expect(form, CpForm, "a form of tcgen05.cp")
     expect(descriptor, SmemDescriptor, "a matrix descriptor")
     if descriptor.kind is not DescriptorKind.TCGEN05:
         raise TmemError("tcgen05.cp reads tcgen05 descriptors; got a wgmma one")
+    broken = [found.text for found in descriptor.check() if found.rule != "leading"]
+    if broken:
+        raise TmemError(
+            f"matrix descriptor {descriptor.encode():#018x}: {broken[0]}",
+            {f"and {n}": text for n, text in enumerate(broken[1:], 2)},
+        )
     if descriptor.base_offset or descriptor.leading_is_address:
         text = "how tcgen05.cp reads a descriptor with a base offset or an absolute leading address is not known"
         facts = {"base offset": descriptor.base_offset, "leading is an address": descriptor.leading_is_address}

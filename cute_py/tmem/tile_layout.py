@@ -337,7 +337,7 @@ class TileLayout:
         for it in itertools.chain(*parts[0::2]):
             # The outer strides count tiles; an extent of 1 has no stride to divide.
             span = spans.get(it.axis, 1) if it.extent > 1 else 1
-            if it.stride % span:
+            if not span or it.stride % span:  # strides below 0 may have no span
                 return None
             row.append(Iter(it.extent, it.stride // span, it.axis))
         rest = list(tiled.replica)

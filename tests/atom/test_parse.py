@@ -67,3 +67,21 @@ def test_a_tiled_mma_does_as_before(name: str, layout: Any) -> None:
 def test_refusals(text: str, expected: str) -> None:
     with pytest.raises(ParseError, match=expected):
         cute.parse(text)
+
+
+TILED_MMA = str(make_tiled_mma("SM80_16x8x16_F32F16F16F32_TN"))
+
+
+@pytest.mark.parametrize(
+    ("text", "begin", "expected"),
+    [
+        (TILED_MMA.replace("(_,_,_)", "(_,_,x?)"), "x?", "expected|is not a number"),
+        (TILED_MMA.replace("(_32,_1,", "(_32,_1:"), "(_32,", "is neither an integer nor a stride"),
+        ("TiledCopy\n  Tiler_MN: (_8,_)\n  TiledLayout_TV: _8:_1\n", "(_8", "expected a tiler of numbers"),
+        ("TiledCopy\n  Tiler_MN: (_8,_8)\n  TiledLayout_TV: _8:_1:\n", ":\n", "expected the end"),
+    ],
+)
+def test_errors_are_at_their_place(text: str, begin: str, expected: str) -> None:
+    with pytest.raises(ParseError, match=expected) as caught:
+        cute.parse(text)
+    assert caught.value.position == text.index(begin)

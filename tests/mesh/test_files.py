@@ -185,6 +185,32 @@ def test_files_that_lack_a_tensor_or_an_end(plan: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("header", "length", "text"),
+    [
+        ({"data_offsets": [0, 20]}, 0, r"data_offsets \[0, 20\]; must be 16 bytes"),
+        ({"data_offsets": [4, 16]}, 0, r"data_offsets \[4, 16\]; must be 16 bytes"),
+        ({"data_offsets": [0]}, 0, "data_offsets"),
+        ({}, 1 << 40, r"a header of \d+ bytes in a file of \d+"),
+    ],
+)
+def test_headers_that_are_wrong(tmp_path: Path, header: dict[str, object], length: int, text: str) -> None:
+    entry = {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]} | header
+    content = json.dumps({"x": entry}).encode()
+    path = tmp_path / "x.safetensors"
+    path.write_bytes((len(content) + length).to_bytes(8, "little") + content + bytes(64))
+    with pytest.raises(FileFormatError, match=text):
+        stored_tensors(path)
+
+
+def test_an_empty_tensor_of_a_long_dimension(plan: Path) -> None:
+    content = json.dumps({"x.up": {"dtype": "F32", "shape": [1 << 59, 0], "data_offsets": [0, 0]}}).encode()
+    for device in range(4):
+        (plan.parent / f"in-{device}.safetensors").write_bytes(len(content).to_bytes(8, "little") + content)
+    (done,) = reshard(read_plan(plan))
+    assert (done.shape, done.checksum) == ((1 << 61, 0), 0)
+
+
+@pytest.mark.parametrize(
     ("old", "new", "text"),
     [
         ("mesh = [4]", "", "has no 'mesh'"),
@@ -194,6 +220,13 @@ def test_files_that_lack_a_tensor_or_an_end(plan: Path) -> None:
         ("mesh = [4]", "mesh = [4]\nmehs = 3", "unknown key 'mehs'"),
         ('"row-parallel"', '["Shard(0)", "Shard(1)"]', "2; a mesh of 1 modes"),
         ("mesh", "mesh mesh", "no TOML"),
+        ("mesh = [4]", "mesh = []", "mesh = []; must be of 1 to 65536 devices"),
+        ("mesh = [4]", "mesh = [65536, 65536]", "mesh = [65536, 65536]; must be of 1 to 65536 devices"),
+        ('"row-parallel"', "3", "placements of '*.down': 3; must be texts"),
+        ('"row-parallel"', "[true]", "placements of '*.down': [True]; must be texts"),
+        ('"row-parallel"', '{a = "Shard(0)"}', "must be texts"),
+        ('"out-{device}.safetensors"', '["a", "a\\u0000"]', "the name of a file has no NUL"),
+        ('"out-{device}.safetensors"', '["a", "a"]', "one file for two devices"),
     ],
 )
 def test_bad_plans(plan: Path, old: str, new: str, text: str) -> None:
@@ -205,7 +238,13 @@ def test_bad_plans(plan: Path, old: str, new: str, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("placement", "text"),
-    [("Shard", "no placement 'Shard'"), ("__import__('os')", "no placement"), ("Partial()", "files hold sums")],
+    [
+        ("Shard", "no placement 'Shard'"),
+        ("__import__('os')", "no placement"),
+        ("Partial()", "files hold sums"),
+        ("Shard(2)", r"'a.up' of shape \(3, 6\): placements\[0\].dim = 2; must be 0 to 1"),
+        ("SectionedShard(0, (-4, 16))", r"sections\[0\] = -4; must be at least 0"),
+    ],
 )
 def test_bad_placements(plan: Path, placement: str, text: str) -> None:
     plan.write_text(PLAN.replace('"column-parallel"', f'"{placement}"'))

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import cute_py as cute
-from cute_py import ComposedLayout, Layout, Swizzle
+from cute_py import ComposedLayout, E, Layout, Swizzle
+from cute_py.dtypes import DTYPES, as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, LayoutError
 from cute_py.mesh import (
     BlockCyclic,
@@ -64,6 +65,14 @@ def test_data_arrive(seed: int) -> None:
         assert np.array_equal(got[device].ravel(), wanted), (source, destination, device)
 
 
+@pytest.mark.parametrize("name", DTYPES)
+def test_data_of_every_element_type_arrive(name: str) -> None:
+    rows, columns = distribute((2, 4), 2, [Shard(0)]), distribute((2, 4), 2, [Shard(1)])
+    values = np.arange(8).reshape(2, 4).astype(as_dtype(name).numpy)
+    got = redistribute(rows, columns, name).run({0: values[:1].copy(), 1: values[1:].copy()})
+    assert [got[d].tobytes() for d in range(2)] == [values[:, :2].tobytes(), values[:, 2:].tobytes()]
+
+
 def test_the_closed_form_is_the_plan() -> None:
     """Where there is one: (device, place) of the destination, devices outermost in number, gives the source's place."""
     found = 0
@@ -100,6 +109,15 @@ def test_summands_are_added_in_float32_in_the_order_of_devices() -> None:
     for device in range(8):
         half = device // 4
         assert np.array_equal(got[device], total.astype(np.float16)[:, 8 * half : 8 * half + 8])
+
+
+def test_a_device_adds_the_summand_that_it_holds() -> None:
+    """Of the replicas of a sum, that which the device has any summand of."""
+    source = distribute(4, (2, 3), [Replicate(), Partial()])
+    plan = redistribute(source, distribute(4, 6, [Replicate()]), "float32")
+    assert plan.bytes_moved == plan.minimum_bytes == 6 * 2 * 16
+    for device in range(6):
+        assert device in [t.source_device for t in plan.transfers(device)]
 
 
 def test_a_swizzled_part_is_read_through_its_swizzle() -> None:
@@ -175,6 +193,45 @@ def test_memory_that_is_missing_shared_or_read_only() -> None:
         plan().run(parts(), {0: fixed, 1: np.zeros((4, 2), np.int32)})
     with pytest.raises(InvalidTypeError, match=r"sources\[0\] must be a numpy array, got list"):
         plan().run({0: [1], 1: [2]})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(
+    ("local", "memory"),
+    [
+        (Layout(3, 2), [0, -1, 1, -1, 2]),
+        (ComposedLayout(Layout(1, 1), 2, Layout(3, 1)), [-1, -1, 0, 1, 2]),
+        (ComposedLayout(Layout(1, 1), 2, Layout(3, -1)), [2, 1, 0]),
+        (ComposedLayout(Swizzle(1, 0, 1), 0, Layout(3, 1)), [0, 1, -1, 2]),
+        (ComposedLayout(Swizzle(1, 0, 1), 4, Layout(3, 1)), [-1, -1, -1, -1, 0, 1, -1, 2]),
+    ],
+)
+def test_memory_is_as_long_as_the_last_offset(local: Any, memory: list[int]) -> None:
+    """An offset before the layout, and a swizzle of less than a block, reach beyond its cosize."""
+    plain, there = distribute(3, 1, [Replicate()]), distribute(3, 1, [Replicate()], local=local)
+    into = {0: np.full(len(memory), -1, np.int32)}
+    redistribute(plain, there, "int32").run({0: np.arange(3, dtype=np.int32)}, into)
+    assert into[0].tolist() == memory
+    assert redistribute(there, plain, "int32").run(into)[0].tolist() == [0, 1, 2]
+    with pytest.raises(InvalidValueError, match=f"must be {len(memory)}, the reach of its local layout"):
+        redistribute(there, plain, "int32").run({0: into[0][:-1]})
+
+
+def test_a_layout_of_ones_own_may_begin_anywhere_in_memory() -> None:
+    there = ShardedLayout(Layout((4, 2), (E(1), E(0) + E(1) * 2)), 2)
+    got = redistribute(distribute((4, 2), 1, [Replicate()]), there, "int32").run({0: np.arange(8, dtype=np.int32)})
+    assert got[0].ravel().tolist() == [0, 2, 4, 6]
+    assert got[1].tolist() == [0, 0, 1, 3, 5, 7]
+
+
+def test_layouts_that_are_no_memory() -> None:
+    plain, values = distribute(4, 1, [Replicate()]), {0: np.arange(4, dtype=np.int32)}
+    backwards = distribute(4, 1, [Replicate()], local=Layout(4, -1))
+    with pytest.raises(LayoutError, match="the part of device 0 begins at offset -3, before its memory"):
+        redistribute(plain, backwards, "int32").run(values)
+    same = distribute(4, 1, [Replicate()], local=Layout(4, 0))
+    with pytest.raises(InvalidValueError, match="local layout 4:0 puts two elements at one offset"):
+        redistribute(plain, same, "int32").run(values)
+    assert redistribute(same, plain, "int32").run({0: np.full(1, 7, np.int32)})[0].tolist() == [7] * 4
 
 
 def test_groups_are_of_devices() -> None:

@@ -103,6 +103,13 @@ def test_the_single_layout(arguments: Any, layout: str) -> None:
     assert str(distribute(*arguments).layout) == layout
 
 
+@pytest.mark.parametrize("later", [Shard(0), BlockCyclic(0, 1), StridedShard(0, 2)])
+def test_a_division_across_blocks_steps_on_over_devices(later: Any) -> None:
+    """Each device of the first mode has 2 blocks of 2, which the second mode divides into 4: half the devices each."""
+    found = distribute(8, (2, 4), [StridedShard(0, 2), later])
+    assert [found.layout(i) for i in range(8)] == [ArithTuple(*found.holders((i,))) for i in range(8)]
+
+
 def test_a_layout_is_taken_as_it_is() -> None:
     """Device i + 2 * j, skewed: no placements make this."""
     skewed = ShardedLayout(Layout((2, 2, 4), (E(0) + E(1) * 4, E(0) * 2, E(1))), 4)
@@ -268,11 +275,66 @@ def test_sections_must_be_the_dimension() -> None:
         distribute(12, 2, [SectionedShard(0, (8, 2))]).local_shape(0)
 
 
+def test_no_sections_are_an_empty_dimension() -> None:
+    assert distribute((0, 3), 2, [SectionedShard(0, ())]).local_shape(1) == (0, 3)
+
+
+class Pieces:
+    """A placement of one's own that gives each device the same."""
+
+    dim = 0
+
+    def __init__(self, rows: Any) -> None:
+        self.rows = rows
+
+    def pieces(self, size: int, parts: int, part: int) -> Any:
+        return self.rows
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "text"),
+    [
+        (None, InvalidTypeError, r"pieces\(8, 2, 0\) of Pieces must be rows \(start, length\)"),
+        ([[0, 4]], InvalidTypeError, "must be rows"),
+        (np.array([0, 4]), InvalidTypeError, "must be rows"),
+        (np.array([[0.0, 4.0]]), InvalidTypeError, "must be rows"),
+        (np.array([[-1, 4]]), InvalidValueError, r"4 from -1 on; must be within 0\.\.8"),
+        (np.array([[0, 4], [4, -1]]), InvalidValueError, "-1 from 4 on"),
+        (np.array([[5, 4]]), InvalidValueError, "4 from 5 on"),
+    ],
+)
+def test_pieces_of_ones_own_are_checked(rows: Any, error: type[CuteError], text: str) -> None:
+    with pytest.raises(error, match=text):
+        distribute(8, 2, [Pieces(rows)]).local_shape(0)
+
+
+def test_a_source_that_lacks_elements() -> None:
+    part, whole = distribute(8, 2, [Pieces(np.array([[0, 3]], np.int8))]), distribute(8, 1, [Replicate()])
+    assert part.local_shape(1) == (3,)
+    assert len(list(redistribute(whole, part, "f32").transfers())) == 2
+    with pytest.raises(LayoutError, match="dimension 0: the source holds 6 of 8 indices that a device needs"):
+        list(redistribute(part, whole, "f32").transfers())
+
+
 def test_a_layout_beyond_its_mesh() -> None:
     with pytest.raises(LayoutError, match="devices 0 to 3; a mesh of 2 has 0 to 1"):
         ShardedLayout(Layout((4, 4), (E(0), E(1))), 2)
     with pytest.raises(InvalidTypeError, match="gives \\(device, offset\\)"):
         ShardedLayout(Layout((4, 4), (4, 1)), 4)
+
+
+def test_a_device_is_no_replica_of_itself() -> None:
+    with pytest.raises(LayoutError, match="device 0 is a replica of itself"):
+        ShardedLayout(Layout(4, E(0)), 4, Layout(2, 0))
+
+
+@pytest.mark.parametrize("mesh", [(2,), (2, 3)])
+@pytest.mark.parametrize("placement", [Shard(0), BlockCyclic(0, 2), StridedShard(0, 2), Zigzag(0)])
+def test_an_empty_dimension_has_no_single_layout(placement: Any, mesh: tuple[int, ...]) -> None:
+    empty = distribute((0, 4), mesh, [placement] * len(mesh))
+    assert empty.layout is None
+    assert empty.why_no_layout == f"dimension 0 of 0 is not divided evenly by {placement} over 2"
+    assert {empty.local_shape(d) for d in range(empty.devices)} == {(0, 4)}
 
 
 def test_partition_specs_that_name_no_axis() -> None:
@@ -282,6 +344,11 @@ def test_partition_specs_that_name_no_axis() -> None:
         from_partition_spec((8, 6), (2, 2), (None, ("y", [[1], [2]])), "xy")
     with pytest.raises(InvalidValueError, match="named twice"):
         from_partition_spec((8, 8), (2,), ["x", "x"], "x")
+
+
+def test_axes_have_names_of_their_own() -> None:
+    with pytest.raises(InvalidValueError, match="axis_names: 'x' is named twice"):
+        from_partition_spec((8, 8), (2, 4), ("x",), "xx")
 
 
 def test_explained_and_drawn() -> None:

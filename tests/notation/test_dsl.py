@@ -70,3 +70,37 @@ def test_refusals(make: object, error: type[CuteError], text: str) -> None:
     with pytest.raises(error) as found:
         make()  # type: ignore[operator]
     assert text in str(found.value)
+
+
+COPY_ATOM = to_dsl(cute.copy_atom("SM75_U32x4_LDSM_N", "half"))
+MMA_ATOM = to_dsl(cute.mma_atom("SM80_16x8x16_F32F16F16F32_TN"))
+
+
+@pytest.mark.parametrize(
+    ("text", "begin", "expected"),
+    [
+        (COPY_ATOM.replace("f16", "f17"), "f17", "unknown element type 'f17'"),
+        (COPY_ATOM.replace("f16", ""), "", "unknown element type ''"),
+        (COPY_ATOM.replace("Dst", "Dist"), "", "expected a line TV Layout Dst:"),
+        (MMA_ATOM[: MMA_ATOM.index("  TV Layout C")], "", "expected a line TV Layout C:"),
+        ("\n" + MMA_ATOM.replace("32:1", "32:2"), "32:2", "no MMA atom of CuTe has these layouts"),
+        (f"Tiled MMA\n  Thr Layout VMNK: (32,1,?\n{MMA_ATOM}", "(32,1,?", "knows only at run time"),
+    ],
+)
+def test_errors_are_at_their_place(text: str, begin: str, expected: str) -> None:
+    """In the text as it is given, not as C++ would print it, which is longer."""
+    with pytest.raises(ParseError, match=expected) as caught:
+        from_dsl(text)
+    assert caught.value.position == (text.index(begin) if begin else len(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#ttg.swizzled_shared<{vec = \u0668, perPhase = 1, maxPhase = 8, order = [1, 0]}>",
+        "#ttg.linear<{register = [[0, \u0661]], lane = [], warp = [], block = []}>",
+    ],
+)
+def test_digits_are_those_of_ascii(text: str) -> None:
+    with pytest.raises(ParseError):
+        cute.parse(text)

@@ -100,6 +100,10 @@ def test_what_cp_refuses() -> None:
         memory.cp(0, SmemDescriptor(0, 0, 8, SmemSwizzle.B128, base_offset=1).encode(), SMEM)
     with pytest.raises(TmemError, match="swizzle code 3"):
         memory.cp(0, 3 << 61, SMEM)
+    with pytest.raises(TmemError, match="version = 0; must be 1"):  # of wgmma: it has the same codes of swizzles
+        memory.cp(0, SmemDescriptor(0, 0, 8, SmemSwizzle.B128, "wgmma").encode(), SMEM)
+    with pytest.raises(TmemError, match="reserved bits must be 0"):
+        memory.cp(0, descriptor | 1 << 53, SMEM)
 
 
 def test_one_cta_group_throughout() -> None:

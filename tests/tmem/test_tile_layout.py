@@ -127,6 +127,12 @@ def test_tile_and_outer_of_are_inverse(data: st.DataObject) -> None:
         assert inner.tile(found, outer_shape, inner_shape) == tiled
 
 
+def test_a_layout_without_span_is_no_inner_part() -> None:
+    """2 : -1 has a span of 1 - 1: the outer strides count tiles of nothing."""
+    inner, outer = S[2:-1], S[3:4]
+    assert inner.outer_of(inner.tile(outer, (3,), (2,)), (6,), (2,)) is None
+
+
 def test_tile_counts_whole_inner_tiles() -> None:
     tiled = S[(8, 8) : (8, 1)].tile(S[(4, 2) : (2, 1)], (4, 2), (8, 8))
     assert tiled == S[(4, 8, 2, 8) : (128, 8, 64, 1)]
