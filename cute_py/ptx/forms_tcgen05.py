@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from cute_py.ptx.instruction import FormRule, InstructionForm, Narrow, Operand, by_space, forbid, needs, operand, row
+from cute_py.ptx.instruction import FormRule, InstructionForm, Operand, by_space, forbid, needs, operand, row
 from cute_py.targets import Targets, Version
 
 COUNTS: tuple[str, ...] = tuple(f"x{1 << power}" for power in range(8))
@@ -99,7 +99,7 @@ _TOO_MANY = tuple(
     for num in COUNTS
     if (count := each * int(num[1:])) > MAX_REGISTERS
 )
-_MOVED = f"{_ALIGNED} shape={'|'.join(SHAPE_REGISTERS)} num={'|'.join(COUNTS)}"
+_MOVED = f"sync=sync aligned?=(aligned) shape={'|'.join(SHAPE_REGISTERS)} num={'|'.join(COUNTS)}"
 _MOVES = (
     _form("ld", f"{_MOVED} pack?=pack::16b type=b32", (replace(_REGISTERS, written=True), _TADDR, _HALF), _TOO_MANY),
     _form("st", f"{_MOVED} pack?=unpack::16b type=b32", (_TADDR, _HALF, _REGISTERS), _TOO_MANY),
@@ -197,7 +197,7 @@ TCGEN05_FORMS: tuple[InstructionForm, ...] = (
     _form(
         "alloc",
         f"{_GROUP} {_ALIGNED} spaces?=shared::cta type=b32",
-        (*by_space("address", "", "shared::cta", narrow=Narrow.FROM_32), operand("columns", "b32", values=ALLOCATIONS)),
+        (*by_space("address", "", "shared::cta"), operand("columns", "b32", values=ALLOCATIONS)),
     ),
     _form("dealloc", f"{_GROUP} {_ALIGNED} type=b32", (operand("taddr", "b32"), operand("columns", "b32", step=32))),
     _form("relinquish_alloc_permit", f"{_GROUP} {_ALIGNED}"),
@@ -212,7 +212,7 @@ TCGEN05_FORMS: tuple[InstructionForm, ...] = (
         "commit",
         f"{_GROUP} completion=mbarrier::arrive::one spaces?=shared::cluster multicast?=multicast::cluster type=b64",
         (
-            *by_space("barrier", "", "shared::cluster", narrow=Narrow.FROM_32),
+            *by_space("barrier", "", "shared::cluster"),
             operand("mask", "b16", multicast="multicast::cluster", register=True),
         ),
     ),

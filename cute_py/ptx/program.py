@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 from cute_py.argument_checks import expect, record
 from cute_py.errors import ParseError, given
-from cute_py.ptx.parse import register_bits, split_operands
+from cute_py.ptx.parse import register_bits, split_head, split_operands
 from cute_py.targets import Version, version_of
 
 MAX_BYTES: Final = 64 << 20
@@ -153,11 +153,10 @@ class _Body:
         return _NAME.sub(new, text)
 
     def add(self, line: int, text: str) -> None:
-        predicate = ""
-        if text.startswith("@"):
-            predicate, _, text = text.partition(" ")
-            predicate, text = self.rename(predicate), text.strip()
-        opcode, _, tail = text.partition(" ")
+        predicate, opcode, tail = split_head(text)
+        if not opcode:
+            opcode, _, tail = text.partition(" ")
+        predicate = self.rename(predicate)
         operands = tuple(split_operands(self.rename(tail))) if tail.strip() else ()
         self.statements.append((Statement(line, predicate, opcode, operands), tuple(self.scopes)))
 

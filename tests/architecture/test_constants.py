@@ -21,7 +21,6 @@ TABLES = {"cute_py.targets", "cute_py.tma.descriptor.limits", "cute_py.tma.descr
 
 # Room and text -> why it is no fact of a table. A room is the package of the module, however deep.
 REASONS: dict[tuple[str, str], str] = {
-    ("atom", "bits == 16"): "bits of a type",
     ("atom", "values['VS'] == 16"): "elements that share a scale factor",
     ("atom", "step <= n <= 256"): "columns of an MMA instruction",
     ("atom", "swizzle.base != 5"): "bits of a swizzle that a descriptor has a number for",
@@ -51,7 +50,6 @@ REASONS: dict[tuple[str, str], str] = {
     ("gpu", "1 <= stages <= 16"): "stages of a ring",
     ("layout", "MAX_ACCESSES = 1 << 20"): "accesses that are listed",
     ("layout", "_NODES_OF_AN_OPERATION = 5"): "nodes of an expression",
-    ("ptx", "bits == 16"): "bits of a type",
     ("simulate_warp", "element_width(found.a) == 16"): "bits of a type",
     ("tensor", "MAX_CELLS = 1 << 20"): "cells of a printed table",
     ("tma.atom", "UNIT = 16"): "bytes that one lane reads of a core matrix",
