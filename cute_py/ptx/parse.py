@@ -66,7 +66,7 @@ MAX_CHARACTERS = 1 << 14
 """Of the text of one instruction: eight times the longest vector of registers."""
 
 _REGISTER_BITS = {"rd": 64, "rs": 16, "rq": 128, "q": 128, "r": 32, "h": 16, "fd": -64, "f": -32, "p": 1}
-_REGISTER = re.compile(rf"%({'|'.join(_REGISTER_BITS)})(?:[0-9]+|_\w+)", re.ASCII)
+_REGISTER = re.compile(rf"%({'|'.join(_REGISTER_BITS)})(?:[0-9]+|_[\w$]+)", re.ASCII)
 _OCTAL = re.compile(r"[-+]?0[0-7]{1,40}U?")
 _INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]{1,40}|0[bB][01]{1,80}|0|[1-9][0-9]{0,40})U?")
 _NAME = r"[A-Za-z][\w$]*|[_$%][\w$]+"

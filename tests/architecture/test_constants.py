@@ -21,6 +21,7 @@ TABLES = {"cute_py.targets", "cute_py.tma.descriptor.limits", "cute_py.tma.descr
 
 # Room and text -> why it is no fact of a table. A room is the package of the module, however deep.
 REASONS: dict[tuple[str, str], str] = {
+    ("atom", "bits == 16"): "bits of a type",
     ("atom", "values['VS'] == 16"): "elements that share a scale factor",
     ("atom", "step <= n <= 256"): "columns of an MMA instruction",
     ("atom", "swizzle.base != 5"): "bits of a swizzle that a descriptor has a number for",

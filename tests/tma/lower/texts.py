@@ -243,6 +243,8 @@ SAID: dict[str, bool] = {
     _BULK.format("16*(1<<2)"): True, _BULK.format("99999999999999999999"): False,
     "st.bulk [%rd1], 16777216, 0;": True, "st.bulk [%rd1], 16777224, 0;": False,
     "mbarrier.arrive.shared.b64 _, [%r1], 18446744073709551600;": False, "mapa.u32 %r1, 0x, %r2;": False,
+    "mbarrier.arrive.noComplete.release.cta.shared.b64 _, [%r1], 1;": True,
+    "mbarrier.arrive.noComplete.release.cluster.shared.b64 _, [%r1], 1;": False,
     "mapa.u32 %r1, 08, %r2;": False, "mapa.u32 %r1, ~0, %r2;": True, "mapa.u32 %r1, -(7/2), %r2;": True,
     "cp.async.ca.shared.global [%r1], [%rd1], 8, 8;": True, "cp.async.ca.shared.global [%r1], [%rd1], 8, 16;": False,
     "cp.async.ca.shared.global [%r1], [%rd1], 8, -1;": False,
