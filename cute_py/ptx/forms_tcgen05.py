@@ -99,13 +99,15 @@ _TOO_MANY = tuple(
     for num in COUNTS
     if (count := each * int(num[1:])) > MAX_REGISTERS
 )
-_MOVED = f"sync=sync aligned?=(aligned) shape={'|'.join(SHAPE_REGISTERS)} num={'|'.join(COUNTS)}"
+_OPTIONAL = "sync=sync aligned?=(aligned)"
+"""ptxas takes the moves without `.aligned` too, which the ISA has there."""
+_MOVED = f"{_OPTIONAL} shape={'|'.join(SHAPE_REGISTERS)} num={'|'.join(COUNTS)}"
 _MOVES = (
     _form("ld", f"{_MOVED} pack?=pack::16b type=b32", (replace(_REGISTERS, written=True), _TADDR, _HALF), _TOO_MANY),
     _form("st", f"{_MOVED} pack?=unpack::16b type=b32", (_TADDR, _HALF, _REGISTERS), _TOO_MANY),
     _form(
         "ld.red",
-        f"{_ALIGNED} shape=32x32b|16x32bx2 num={'|'.join(COUNTS[1:])} op=min|max abs?=abs NaN?=NaN type=u32|s32|f32",
+        f"{_OPTIONAL} shape=32x32b|16x32bx2 num={'|'.join(COUNTS[1:])} op=min|max abs?=abs NaN?=NaN type=u32|s32|f32",
         (replace(_REGISTERS, written=True), operand("reduced", "b32 f32", written=True), _TADDR, _HALF),
         (
             *(forbid(f".abs with .{type_}; only .f32 has it", type=type_, abs="abs") for type_ in ("u32", "s32")),

@@ -128,6 +128,7 @@ def assembles(text: str) -> bool:
 def test_spellings_that_ptxas_judged() -> None:
     assert {text: assembles(text) for text in SAID} == SAID
     assert not lower.verdict("wgmma.wait_group.sync.aligned -1;", "sm_90a").assembles
+    assert lower.verdict("tcgen05.ld.red.sync.32x32b.x2.min.u32 {%r1, %r2}, %r3, [%r4];", "sm_103a").assembles
 
 
 ADDRESSES: dict[str, bool] = {
