@@ -4,9 +4,10 @@ Two questions with two answers. `assembles` is what ptxas says: it takes modifie
 state space comes first, the operands, and the target. `canonical`: the modifiers are in the order of the PTX
 ISA, the only order that this library emits. Acceptance says nothing about run-time legality.
 
-Operand spellings that no grammar has are refused here although ptxas lets some pass (a floating-point register as a
-shared address, a number without brackets as a barrier, a one-element vector as a mask). An operand is compared with
-its row by kind, width, number of elements and value.
+Spellings that no grammar has are refused here although ptxas lets some pass (a floating-point or 16-bit register as
+an address, a number without brackets as a barrier, a one-element vector as a mask, a sum outside of brackets, a
+modifier twice or of another instruction). An operand is compared with its row by kind, width, number of elements and
+value.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from cute_py.ptx.parse import (
     OperandKind,
     WrittenOperand,
     float_immediate,
+    immediate,
     parse_instruction,
     register_bits,
 )
@@ -52,29 +54,35 @@ Fit = tuple[str, Targets]
 def _address(operand: Operand, kind: OperandClass, got: WrittenOperand, symbols: Mapping[str, str]) -> Fit:
     bits = register_bits(got.base)
     if bits is None:
-        if got.base.lstrip("-").isdigit():
+        if immediate(got.base) is not None:
             allowed = kind is OperandClass.ANY_ADDRESS
             return ("" if allowed else f"{operand.name} {got.text}: a number is not an address here", Targets.ANY)
-        # nvcc names kernel parameters kernel_param_0; anything else that no table names is taken to fit.
-        space = symbols.get(got.base, "param" if "param" in got.base else None)
+        space = _space(got.base, symbols)
         if kind.space:
             wrong = space is not None and space != kind.space
         else:
             wrong = kind is OperandClass.GENERIC_ADDRESS and space == "param"
         return (f"{operand.name} {got.text}: the symbol is in .{space}" if wrong else "", Targets.ANY)
-    if bits not in (16, 32, 64):
-        return (f"{operand.name} {got.text}: an address is in an integer register", Targets.ANY)
+    if bits not in (32, 64):
+        return (f"{operand.name} {got.text}: an address is in an integer register of 32 or 64 bits", Targets.ANY)
     if bits == 64 or (bits == 32 and kind is OperandClass.SHARED_ADDRESS):
         return ("", Targets.ANY)
-    if operand.narrow is Narrow.REFUSED or (operand.narrow is Narrow.FROM_32 and bits == 16):
+    if operand.narrow is Narrow.REFUSED:
         return (f"{operand.name} {got.text}: a generic address is 64 bits wide", Targets.ANY)
     # A narrow register is widened by a move that the consumer Blackwell targets refuse.
-    return ("", Targets.NOT_CONSUMER if operand.narrow is Narrow.NOT_CONSUMER or bits == 16 else Targets.ANY)
+    return ("", Targets.NOT_CONSUMER if operand.narrow is Narrow.NOT_CONSUMER else Targets.ANY)
+
+
+def _space(name: str, symbols: Mapping[str, str]) -> str | None:
+    """The state space of a symbol; None if it is not known."""
+    # nvcc names kernel parameters kernel_param_0; anything else that no table names is taken to fit.
+    return symbols.get(name, "param" if "param" in name else None)
 
 
 def _elements(operand: Operand, got: WrittenOperand, count: int, *widths: int | None) -> str:
     """Why the vector does not have `count` registers of one of these widths (None: a number)."""
-    if got.kind not in (OperandKind.VECTOR, OperandKind.TENSOR):
+    tensor = operand.kinds[0] is OperandClass.TENSOR
+    if got.kind is not (OperandKind.TENSOR if tensor else OperandKind.VECTOR):
         return f"{operand.name} {got.text}: expected a {operand.kinds[0].description}"
     if len(got.elements) != count:
         return f"{operand.name} {got.text}: {len(got.elements)} elements; expected {count}"
@@ -83,15 +91,11 @@ def _elements(operand: Operand, got: WrittenOperand, count: int, *widths: int | 
         if element == "_" and sinks and set(got.elements) != {"_"}:
             continue
         width = register_bits(element)
-        if width is None and not _is_number(element):
+        if width is None and immediate(element) is None:
             return f"{operand.name}: {element!r} is neither a register nor a number"
         if width not in widths:
             return f"{operand.name}: {element} is not a {widths[0]}-bit register"
     return ""
-
-
-def _is_number(text: str) -> bool:
-    return text.lstrip("+-").replace("0x", "", 1).isalnum() and text.lstrip("+-")[:1].isdigit()
 
 
 def _value(operand: Operand, got: WrittenOperand) -> str:
@@ -110,7 +114,10 @@ def _value(operand: Operand, got: WrittenOperand) -> str:
         steps = {b - a for a, b in itertools.pairwise(operand.values)}
         allowed = f"{low}..{high}" if len(steps) == 1 else ", ".join(map(str, operand.values))
         return f"{operand.name} = {got.value}; expected {allowed}"
-    if operand.lowest is not None and got.value < operand.lowest:
+    value = got.value - (1 << 64) * (got.value >> 63 == 1)  # a 64-bit number with its sign, as ptxas compares it
+    if operand.highest is not None and not (operand.lowest or 0) <= value <= operand.highest:
+        return f"{operand.name} = {got.value}; expected {operand.lowest or 0}..{operand.highest}"
+    if operand.lowest is not None and value < operand.lowest:
         return f"{operand.name} = {got.value}; expected {operand.lowest} or more"
     if got.value % operand.step:
         return f"{operand.name} = {got.value}; must be a multiple of {operand.step}"
@@ -140,7 +147,7 @@ def _one(
         case OperandClass.IMMEDIATE:
             return (_value(operand, got) if got.kind is OperandKind.IMMEDIATE else mismatch), Targets.ANY
         case OperandClass.PREDICATE:
-            fits = bits == 1
+            fits = bits == 1 and not got.offset
         case OperandClass.NEGATED:
             fits = got.kind is OperandKind.NEGATED
         case OperandClass.SINK:
@@ -158,9 +165,15 @@ def _one(
             if got.kind is OperandKind.IMMEDIATE and kind is not OperandClass.B128 and not operand.register:
                 return _value(operand, got), Targets.ANY
             symbol = got.kind is OperandKind.REGISTER and bits is None and not got.base.startswith("%")
-            fits = bits == kind.bits or (symbol and operand.name == "address")
+            if symbol and operand.symbol:
+                wanted = chosen.get("spaces", "shared").partition("::")[0]
+                space = _space(got.base, symbols)
+                right = space in (None, wanted)
+                return ("" if right else f"{operand.name} {got.text}: the symbol is in .{space}"), Targets.ANY
+            fits = bits == kind.bits and not got.offset
         case _:  # an address in one of the state spaces
-            if got.kind is OperandKind.ADDRESS or (operand.bare and got.kind is OperandKind.REGISTER):
+            bare = operand.bare and got.kind is OperandKind.REGISTER and "." not in got.base  # not %tid.x
+            if got.kind is OperandKind.ADDRESS or bare:
                 return _address(operand, kind, got, symbols)
     return ("" if fits else mismatch), Targets.ANY
 
@@ -278,6 +291,7 @@ def _place(form: InstructionForm, modifiers: tuple[str, ...]) -> tuple[dict[str,
     for modifier in modifiers:
         if has_spaces and modifier in STATE_SPACES:
             spaces.append(modifier)
+            chosen["spaces"] = ".".join(spaces)
             continue
         slot = next((slot for slot in form.slots if modifier in slot.choices), None)
         if slot is None:
@@ -288,8 +302,6 @@ def _place(form: InstructionForm, modifiers: tuple[str, ...]) -> tuple[dict[str,
             errors.append(f".{modifier} after .{chosen[slot.name]}: one {slot.name} at most")
         else:
             chosen[slot.name] = modifier
-    if spaces:
-        chosen["spaces"] = ".".join(spaces)
     for slot in form.slots:
         got = chosen.get(slot.name)
         if got is None and not slot.optional:
@@ -352,6 +364,13 @@ def _match_form(form: InstructionForm, found: Instruction, symbols: Mapping[str,
     if not errors:
         matched, operand_errors, operand_needs = _match(form.expected(chosen), found.operands, chosen, symbols)
         needs.extend(operand_needs)
+    if found.predicate and register_bits(found.predicate.lstrip("@!")) not in (None, 1):
+        operand_errors.append(f"{found.predicate}: expected a predicate")
+    given = {operand.name: got.value for operand, got in matched}
+    for operand, got in matched:
+        limit = given.get(operand.at_most)
+        if limit is not None and got.value is not None and got.value > limit:
+            operand_errors.append(f"{operand.name} = {got.value}; expected 0..{limit}, the {operand.at_most}")
     for rule in form.rules:
         if not holds(rule.condition, chosen) or (rule.given and not _applies(rule, matched)):
             continue

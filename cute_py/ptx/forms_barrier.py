@@ -141,7 +141,12 @@ def _arrivals(name: str, sink: tuple[FormRule, ...]) -> tuple[InstructionForm, .
             f"{_order('release')} {_OWN}",
             (_STATE, *_BARRIER, operand("count", "b32", lowest=1)),
             section=section,
-            rules=(*_SPACE_RULES, *_order_rules("release"), *sink),
+            rules=(
+                *_SPACE_RULES,
+                *_order_rules("release"),
+                *sink,
+                forbid("noComplete goes with the scope cta alone", scope="cluster"),
+            ),
         ),
     )
 

@@ -27,7 +27,7 @@ CTA_IS_ALONE = forbid(
     spaces="shared::cta.global",
     multicast="multicast::cluster",
 )
-_SIZE = operand("size", "b32", step=16)
+_SIZE = operand("size", "b32", step=16, highest=(1 << 20) - 16)
 _TO_SHARED, _TO_GLOBAL = operand("destination", "shared"), operand("destination", "global")
 _FROM_SHARED, _FROM_GLOBAL = operand("source", "shared"), operand("source", "global")
 _BARRIER = operand("barrier", "shared")
@@ -223,7 +223,7 @@ LEGACY_FORMS = (
             operand("source", "global"),
             operand("size", "immediate", cache="ca", values=(4, 8, 16)),
             operand("size", "immediate", cache="cg", values=(16,)),
-            operand("source_size", "b32 predicate", optional=True),
+            operand("source_size", "b32 predicate", optional=True, lowest=0, at_most="size"),
             POLICY,
         ),
         rules=(
@@ -254,7 +254,7 @@ LEGACY_FORMS = (
         (
             operand("value", "vector", vector=("v2", "v4"), written=True),
             operand("value", "b32", vector="", written=True),
-            operand("source", "global"),
+            operand("source", "global", narrow=Narrow.REFUSED),
         ),
         name="ld.global.nc",
         family=_THREAD_COPY,

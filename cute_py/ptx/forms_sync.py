@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from cute_py.ptx.forms_copy import PEER_TYPE_RULES, REDUCE_KINDS, TO_BARRIER
-from cute_py.ptx.instruction import MOVE, SYNC, by_space, forbid, needs, operand, row
+from cute_py.ptx.instruction import MOVE, SYNC, Narrow, by_space, forbid, needs, operand, row
 from cute_py.targets import Targets
 
 PRIMARY = ("L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged")
@@ -23,7 +23,7 @@ REGISTER_COUNTS = tuple(range(24, 257, 8))
 
 _PRIORITY = f"priority={'|'.join((*PRIMARY, *PAIRS))}"
 _POLICY = operand("policy", "b64", written=True)
-_LINE = (*by_space("address", "", "global"), operand("size", "immediate", values=(128,)))
+_LINE = (*by_space("address", "", "global", narrow=Narrow.REFUSED), operand("size", "immediate", values=(128,)))
 _GLOBAL = "spaces?=global"
 
 _from_100 = partial(row, targets=Targets.FROM_100, since=(8, 6))
@@ -52,7 +52,7 @@ CACHE_FORMS = (
     _since_2(
         "prefetch",
         "spaces?=global|local level=L1|L2|L2::evict_last|L2::evict_normal",
-        (operand("address", "generic"),),
+        (operand("address", "generic", narrow=Narrow.REFUSED),),
         name="prefetch.line",
         rules=(
             needs(Targets.FROM_80, (7, 4), level=PRIMARY[:2]),
@@ -66,7 +66,7 @@ _AXES = ("get_first_ctaid::x", "get_first_ctaid::y", "get_first_ctaid::z")
 WARPGROUP_FORMS = (
     _from_100(
         "clusterlaunchcontrol.query_cancel",
-        f"query=is_canceled|get_first_ctaid|{'|'.join(_AXES)} vector?=v4 result=pred|b32 type=b128",
+        f"query=is_canceled|get_first_ctaid|{'|'.join(_AXES)} vector?=v4 result=pred|b32 type>result=b128",
         (
             operand("answer", "predicate", result="pred", written=True),
             operand("answer", "vector", result="b32", vector="v4", written=True),
@@ -85,7 +85,7 @@ WARPGROUP_FORMS = (
         row(
             name,
             "sync=sync aligned?=(aligned)",
-            (operand("groups", "immediate"),) if name == "wgmma.wait_group" else (),
+            (operand("groups", "immediate", lowest=0),) if name == "wgmma.wait_group" else (),
             section="Asynchronous Warpgroup Level Matrix Instructions: wgmma.fence, commit_group, wait_group",
             targets=Targets.ONLY_90A,
         )
@@ -94,7 +94,10 @@ WARPGROUP_FORMS = (
 )
 
 _CLUSTER = "spaces?=(shared::cluster) type=(u32)|u64"
-_ADDRESS = (operand("address", "b32", type="u32"), operand("address", "b64", type="u64"))
+_ADDRESS = (
+    operand("address", "b32", symbol=True, type="u32"),
+    operand("address", "b64", symbol=True, type="u64"),
+)
 _ALIGNED = "aligned?=aligned"
 
 CLUSTER_FORMS = (
@@ -130,14 +133,15 @@ CLUSTER_FORMS = (
     row("griddepcontrol", "action=launch_dependents|wait", since=(7, 8)),
     row(
         "setmaxnreg",
-        "action=inc|dec sync=sync aligned=aligned type=u32",
+        "action=inc|dec sync>action=sync aligned>action=aligned type>action=u32",
         (operand("registers", "immediate", values=REGISTER_COUNTS),),
         section="Miscellaneous Instructions: setmaxnreg",
         targets=Targets.SPECIFIC_FROM_90,
     ),
     _from_100(
         "clusterlaunchcontrol.try_cancel",
-        f"async=async spaces?=shared::cta {TO_BARRIER} multicast?=multicast::cluster::all type=b128",
+        f"async=async spaces>async?=shared::cta {TO_BARRIER.replace('=', '>async=')} "
+        "multicast>async?=multicast::cluster::all type>async=b128",
         (*by_space("destination", "shared::cta", ""), *by_space("barrier", "shared::cta", "")),
         rules=(needs(Targets.SPECIFIC_FROM_100, (8, 6), multicast="multicast::cluster::all"),),
     ),
@@ -153,8 +157,12 @@ _SPACE_RULES = (
 ADDRESS_FORMS = (
     _since_2(
         "cvta",
-        f"to?=to {_SPACES} type=u64",
-        (operand("result", "b64", written=True), operand("address", "b64")),
+        f"to?=to {_SPACES.replace('=', '>to=')} type>to=u64",
+        (
+            operand("result", "b64", written=True),
+            operand("address", "b64", symbol=True, to=""),
+            operand("address", "b64", to="to"),
+        ),
         rules=_SPACE_RULES,
     ),
     _since_2(
@@ -168,7 +176,7 @@ ADDRESS_FORMS = (
         "weak?=weak spaces?=shared::cta",
         (
             *by_space("destination", "shared::cta", ""),
-            operand("size", "b64", step=8),
+            operand("size", "b64", step=8, highest=1 << 24),
             operand("value", "immediate", values=(0,)),
         ),
     ),
@@ -179,14 +187,14 @@ _TO_PEER, _BARRIER = operand("destination", "shared"), operand("barrier", "share
 REMOTE_FORMS = (
     row(
         "st.async",
-        f"weak?=weak spaces=shared::cluster {TO_BARRIER} vector?=v2|v4 type=b32|u32|s32",
+        f"weak?=weak spaces?=(shared::cluster) {TO_BARRIER} vector?=v2|v4 type=b32|u32|s32",
         (_TO_PEER, operand("value", "vector", vector=("v2", "v4")), operand("value", "b32", vector=""), _BARRIER),
         since=(8, 1),
         partial=True,
     ),
     row(
         "red.async",
-        f"sem=relaxed scope=cluster spaces=shared::cluster {TO_BARRIER} op={'|'.join(REDUCE_KINDS)} "
+        f"sem=relaxed scope=cluster spaces?=(shared::cluster) {TO_BARRIER} op={'|'.join(REDUCE_KINDS)} "
         "type=u32|s32|u64|b32",
         (_TO_PEER, operand("value", "b32", type=("u32", "s32", "b32")), operand("value", "b64", type="u64"), _BARRIER),
         since=(8, 1),

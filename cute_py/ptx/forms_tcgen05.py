@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from cute_py.ptx.instruction import FormRule, InstructionForm, Narrow, Operand, by_space, forbid, needs, operand, row
+from cute_py.ptx.instruction import FormRule, InstructionForm, Operand, by_space, forbid, needs, operand, row
 from cute_py.targets import Targets, Version
 
 COUNTS: tuple[str, ...] = tuple(f"x{1 << power}" for power in range(8))
@@ -99,13 +99,15 @@ _TOO_MANY = tuple(
     for num in COUNTS
     if (count := each * int(num[1:])) > MAX_REGISTERS
 )
-_MOVED = f"{_ALIGNED} shape={'|'.join(SHAPE_REGISTERS)} num={'|'.join(COUNTS)}"
+_OPTIONAL = "sync=sync aligned?=(aligned)"
+"""ptxas takes the moves without `.aligned` too, which the ISA has there."""
+_MOVED = f"{_OPTIONAL} shape={'|'.join(SHAPE_REGISTERS)} num={'|'.join(COUNTS)}"
 _MOVES = (
     _form("ld", f"{_MOVED} pack?=pack::16b type=b32", (replace(_REGISTERS, written=True), _TADDR, _HALF), _TOO_MANY),
     _form("st", f"{_MOVED} pack?=unpack::16b type=b32", (_TADDR, _HALF, _REGISTERS), _TOO_MANY),
     _form(
         "ld.red",
-        f"{_ALIGNED} shape=32x32b|16x32bx2 num={'|'.join(COUNTS[1:])} op=min|max abs?=abs NaN?=NaN type=u32|s32|f32",
+        f"{_OPTIONAL} shape=32x32b|16x32bx2 num={'|'.join(COUNTS[1:])} op=min|max abs?=abs NaN?=NaN type=u32|s32|f32",
         (replace(_REGISTERS, written=True), operand("reduced", "b32 f32", written=True), _TADDR, _HALF),
         (
             *(forbid(f".abs with .{type_}; only .f32 has it", type=type_, abs="abs") for type_ in ("u32", "s32")),
@@ -197,7 +199,7 @@ TCGEN05_FORMS: tuple[InstructionForm, ...] = (
     _form(
         "alloc",
         f"{_GROUP} {_ALIGNED} spaces?=shared::cta type=b32",
-        (*by_space("address", "", "shared::cta", narrow=Narrow.FROM_32), operand("columns", "b32", values=ALLOCATIONS)),
+        (*by_space("address", "", "shared::cta"), operand("columns", "b32", values=ALLOCATIONS)),
     ),
     _form("dealloc", f"{_GROUP} {_ALIGNED} type=b32", (operand("taddr", "b32"), operand("columns", "b32", step=32))),
     _form("relinquish_alloc_permit", f"{_GROUP} {_ALIGNED}"),
@@ -212,7 +214,7 @@ TCGEN05_FORMS: tuple[InstructionForm, ...] = (
         "commit",
         f"{_GROUP} completion=mbarrier::arrive::one spaces?=shared::cluster multicast?=multicast::cluster type=b64",
         (
-            *by_space("barrier", "", "shared::cluster", narrow=Narrow.FROM_32),
+            *by_space("barrier", "", "shared::cluster"),
             operand("mask", "b16", multicast="multicast::cluster", register=True),
         ),
     ),

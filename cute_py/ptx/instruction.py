@@ -85,7 +85,6 @@ class Narrow(enum.Enum):
 
     TAKEN = "taken"
     NOT_CONSUMER = "refused on sm_120 and sm_121"
-    FROM_32 = "taken from 32 bits on"
     REFUSED = "refused: 32-bit addressing is no longer supported"
 
 
@@ -94,7 +93,9 @@ class Operand:
     """One operand; present if `condition` holds; `optional` ones may be left out.
 
     kinds: what it may be, the first being what `ptx()` emits. values: the numbers that an immediate may be.
-    step: an immediate must be a multiple of it. lowest: the smallest immediate. written: it is a result.
+    step: an immediate must be a multiple of it. lowest, highest: bounds of an immediate; `at_most` names the operand
+    that is its highest. written: it is a result. symbol: a variable may be named here, of the space of the slot
+    `spaces` (shared memory without one).
     narrow: what ptxas does with a 32-bit register as a 64-bit address. bare: it also takes it without brackets.
     register: a number is refused.
     """
@@ -110,6 +111,9 @@ class Operand:
     narrow: Narrow = Narrow.TAKEN
     bare: bool = False
     register: bool = False
+    highest: int | None = None
+    at_most: str = ""
+    symbol: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +263,9 @@ def operand(
     narrow: Narrow = Narrow.TAKEN,
     bare: bool = False,
     register: bool = False,
+    highest: int | None = None,
+    at_most: str = "",
+    symbol: bool = False,
     **slots: str | tuple[str, ...],
 ) -> Operand:
     """An operand, there if each of `slots` has one of these choices ('': the slot is empty).
@@ -266,7 +273,8 @@ def operand(
     kinds: names of operand classes, without `_address`: "b64 tmem" is a 64-bit value or a tensor-memory address.
     """
     classes = tuple(_KINDS[kind] for kind in kinds.split())
-    return Operand(name, classes, when(**slots), optional, values, step, lowest, written, narrow, bare, register)
+    spelling = (written, narrow, bare, register, highest, at_most, symbol)
+    return Operand(name, classes, when(**slots), optional, values, step, lowest, *spelling)
 
 
 def by_space(name: str, *spaces: str | tuple[str, ...], narrow: Narrow = Narrow.TAKEN) -> tuple[Operand, ...]:
@@ -274,8 +282,7 @@ def by_space(name: str, *spaces: str | tuple[str, ...], narrow: Narrow = Narrow.
     found = []
     for space in spaces:
         kind = "generic" if space == "" else space if space in ("global", "param", "const") else "shared"
-        kept = narrow if space == "" or narrow is Narrow.FROM_32 else Narrow.TAKEN
-        found.append(operand(name, str(kind), narrow=kept, spaces=space))
+        found.append(operand(name, str(kind), narrow=narrow, spaces=space))
     return tuple(found)
 
 

@@ -6,10 +6,14 @@ Registers are known by the names that compilers use: `%q` and `%rq` 128 bits, `%
 
 from __future__ import annotations
 
+import ast
 import enum
+import operator
 import re
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from cute_py.argument_checks import expect
 from cute_py.errors import ParseError, given
@@ -62,12 +66,35 @@ MAX_CHARACTERS = 1 << 14
 """Of the text of one instruction: eight times the longest vector of registers."""
 
 _REGISTER_BITS = {"rd": 64, "rs": 16, "rq": 128, "q": 128, "r": 32, "h": 16, "fd": -64, "f": -32, "p": 1}
-_REGISTER = re.compile(rf"%({'|'.join(_REGISTER_BITS)})(?:[0-9]+|_\w+)", re.ASCII)
+_REGISTER = re.compile(rf"%({'|'.join(_REGISTER_BITS)})(?:[0-9]+|_[\w$]+)", re.ASCII)
 _OCTAL = re.compile(r"[-+]?0[0-7]{1,40}U?")
 _INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]{1,40}|0[bB][01]{1,80}|0|[1-9][0-9]{0,40})U?")
-_ADDRESS = re.compile(r"([-+]?[%$\w.]+) ?(\+(?: ?(?:0[xX][0-9a-fA-F]++U?|[0-9]++U?|[-+*/%()~<>&|^!]))++)?", re.ASCII)
+_NAME = r"[A-Za-z][\w$]*|[_$%][\w$]+"
+"""An identifier of the ISA; `_` alone is the sink."""
+_ADDRESS = re.compile(
+    rf"({_NAME}|[-+]?[0-9]\w*) ?(\+(?: ?(?:0[xX][0-9a-fA-F]++U?|[0-9]++U?|[-+*/%()~<>&|^!]))++)?", re.ASCII
+)
 """A register, symbol or number, and `+` a constant expression; ptxas takes no `-` there but `+-4`."""
-_SUM = re.compile(r"([0-9]{1,40})\s*([-+])\s*([0-9]{1,40})")
+_BARE = re.compile(rf"((?:{_NAME})(?:\.\w+)?)(\s*[-+]\s*\w+)?", re.ASCII)
+"""A register, also a special one (`%tid.x`), or a symbol, and an offset."""
+_HEAD = re.compile(rf"(?:@ ?(!? ?)((?:{_NAME})) )?([A-Za-z_][\w:]*(?: ?\.[\w:]+)*)(?=[ \[{{(%]|$)", re.ASCII)
+"""Predicate, and a name with its modifiers, which blanks may separate."""
+_EXPRESSION = re.compile(r"[-+~( ]{0,40}+(?:[0-9]\w{0,20}+[-+*/()~<>&|^ ]{0,40}+){1,20}+", re.ASCII)
+_OPERATORS: Final[dict[type[ast.AST], Callable[..., int]]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
+    ast.LShift: lambda a, b: a << b % 64,
+    ast.RShift: lambda a, b: a >> b % 64,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Invert: operator.invert,
+}
+"""Of constant expressions; each has C's precedence in Python too."""
 
 
 def register_bits(name: str) -> int | None:
@@ -83,22 +110,39 @@ def register_bits(name: str) -> int | None:
 
 
 def immediate(text: str) -> int | None:
-    """The number that `text` writes (decimal, octal, hex, binary, a sign, sums in brackets), or None.
+    """The number that `text` writes (decimal, octal, hex, binary, or an expression of these), or None.
 
-    >>> immediate("0x10"), immediate("((1 + 2))"), immediate("017"), immediate("09"), immediate("%r1")
-    (16, 3, 15, None, None)
+    None too for a number that 64 bits do not hold.
+
+    >>> immediate("0x10"), immediate("16*(1 + 2)"), immediate("017"), immediate("09"), immediate("%r1")
+    (16, 48, 15, None, None)
     """
     cleaned = text.strip()
-    while cleaned.startswith("(") and cleaned.endswith(")"):
-        cleaned = cleaned[1:-1].strip()
-    if _OCTAL.fullmatch(cleaned):
-        return int(cleaned.rstrip("U"), 8)
-    if _INTEGER.fullmatch(cleaned):
-        return int(cleaned.rstrip("U"), 0)
-    found = _SUM.fullmatch(cleaned)
-    if found is not None:
-        return int(found[1]) + (1 if found[2] == "+" else -1) * int(found[3])
-    return None
+    number = _literal(cleaned)
+    if number is None and _EXPRESSION.fullmatch(cleaned):
+        try:
+            written = re.sub(r"\w+", lambda found: str(_literal(found[0])), cleaned)
+            number = _evaluated(ast.parse(written, mode="eval").body)
+        except (SyntaxError, KeyError, ZeroDivisionError):
+            return None
+    return number if number is not None and abs(number) < 1 << 64 else None
+
+
+def _literal(text: str) -> int | None:
+    if _OCTAL.fullmatch(text):
+        return int(text.rstrip("U"), 8)
+    return int(text.rstrip("U"), 0) if _INTEGER.fullmatch(text) else None
+
+
+def _evaluated(node: ast.AST) -> int:
+    """The value of a constant expression; KeyError: it has something else than integers and `_OPERATORS`."""
+    if isinstance(node, ast.BinOp):
+        return _OPERATORS[type(node.op)](_evaluated(node.left), _evaluated(node.right))
+    if isinstance(node, ast.UnaryOp):
+        return _OPERATORS[type(node.op)](_evaluated(node.operand))
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return node.value
+    raise KeyError(type(node))
 
 
 def float_immediate(text: str) -> float | None:
@@ -133,11 +177,24 @@ def split_operands(text: str) -> list[str]:
     return parts
 
 
+def split_head(text: str) -> tuple[str, str, str]:
+    """Predicate, dotted name and operands of an instruction whose blanks are single; no name if it has none.
+
+    >>> split_head("@ !%p1 prefetch .L1 [%rd1]")
+    ('@!%p1', 'prefetch.L1', '[%rd1]')
+    """
+    found = _HEAD.match(text)
+    if found is None:
+        return "", "", text
+    predicate = f"@{found[1].strip()}{found[2]}" if found[2] else ""
+    return predicate, found[3].replace(" ", ""), text[found.end() :].strip()
+
+
 def _operand(text: str, body: str) -> WrittenOperand:
     if text.startswith("[") and text.endswith("]"):
         inner, no_address = split_operands(text[1:-1]), f"operand {given(text)} is not an address"
         found = _ADDRESS.fullmatch(inner[0])
-        if found is None:
+        if found is None or (found[1].lstrip("+-")[0].isdigit() and immediate(found[1]) is None):
             raise ParseError(no_address, {"instruction": body}, position=body.find(text))
         base, offset = found[1], bool(found[2])
         if len(inner) == 1:
@@ -158,7 +215,7 @@ def _operand(text: str, body: str) -> WrittenOperand:
     number = immediate(text)
     if number is not None or float_immediate(text) is not None:
         return WrittenOperand(text, OperandKind.IMMEDIATE, value=number)
-    found = re.fullmatch(r"([%\w$.]+)(\s*[-+]\s*\w+)?", text, re.ASCII)
+    found = _BARE.fullmatch(text)
     if found is not None:
         return WrittenOperand(text, OperandKind.REGISTER, found[1], bool(found[2]))
     raise ParseError(f"operand {given(text)} can't be read", {"instruction": body}, position=max(0, body.find(text)))
@@ -172,15 +229,12 @@ def parse_instruction(text: str) -> Instruction:
     """
     if len(expect(text, str, "the text of an instruction")) > MAX_CHARACTERS:
         raise ParseError(f"an instruction of {len(text)} characters; must be at most {MAX_CHARACTERS}")
-    body = re.sub(r"//[^\n]*", "", text)
+    body = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
     body = " ".join(body.split()).rstrip(";").strip()
-    predicate = ""
-    found = re.match(r"(@!?%?\w+) +", body, re.ASCII)
-    if found is not None:
-        predicate, body = found[1], body[found.end() :]
-    name, _, tail = body.partition(" ")
-    if not re.fullmatch(r"[A-Za-z_][\w.:]*", name, re.ASCII):
-        raise ParseError(f"{given(name)} is not an instruction name", {"instruction": text})
+    predicate, name, tail = split_head(body)
+    if not name:
+        raise ParseError(f"{given(body.partition(' ')[0])} is not an instruction name", {"instruction": text})
+    body = f"{name} {tail}"
     for opening, closing in ("[]", "{}", "()"):
         if tail.count(opening) != tail.count(closing):
             raise ParseError(f"unbalanced {opening}{closing}", {"instruction": text}, position=len(name))

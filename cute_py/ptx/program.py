@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 from cute_py.argument_checks import expect, record
 from cute_py.errors import ParseError, given
-from cute_py.ptx.parse import register_bits, split_operands
+from cute_py.ptx.parse import register_bits, split_head, split_operands
 from cute_py.targets import Version, version_of
 
 MAX_BYTES: Final = 64 << 20
@@ -116,6 +116,7 @@ class _Body:
     def __init__(self) -> None:
         self.scopes: list[int] = [0]
         self.renamed: list[dict[str, str]] = [{}]
+        self.counted: list[dict[str, str]] = [{}]
         self.count = 0
         self.statements: list[tuple[Statement, tuple[int, ...]]] = []
         self.labels: dict[tuple[int, str], int] = {}
@@ -125,10 +126,12 @@ class _Body:
         self.count += 1
         self.scopes.append(self.count)
         self.renamed.append({})
+        self.counted.append({})
 
     def close(self) -> None:
         self.scopes.pop()
         self.renamed.pop()
+        self.counted.pop()
 
     def label(self, name: str) -> None:
         self.labels[self.scopes[-1], name] = len(self.statements)
@@ -137,27 +140,31 @@ class _Body:
         prefix = _CLASSES.get(kind) or _BY_WIDTH.get(kind.lstrip("bufsx"), "r")
         for name in names.split(","):
             plain, many, _ = name.strip().partition("<")
-            sample = register_bits(f"{plain}1" if many else plain)
-            if sample == register_bits(f"%{prefix}1") or (many and self.scopes == [0] and sample is not None):
-                continue
-            # A counted name (%x<4>) in a type that its name does not show stays: nvcc writes none.
-            self.renamed[-1][plain] = f"%{prefix}_{plain.lstrip('%')}_{self.scopes[-1]}"
+            if register_bits(f"{plain}1" if many else plain) != register_bits(f"%{prefix}1"):
+                new = f"%{prefix}_{plain.lstrip('%')}_{self.scopes[-1]}"
+                (self.counted if many else self.renamed)[-1][plain] = new
 
     def rename(self, text: str) -> str:
-        if not any(self.renamed):
+        if not any(self.renamed) and not any(self.counted):
             return text
 
-        def new(found: re.Match[str]) -> str:
-            return next((table[found[0]] for table in reversed(self.renamed) if found[0] in table), found[0])
+        return _NAME.sub(lambda found: self.new_name(found[0]), text)
 
-        return _NAME.sub(new, text)
+    def new_name(self, name: str) -> str:
+        """The name of a register after its type: of `t<3>` in braces, `t1` becomes `%r_t_7_1`."""
+        for plain, counted in zip(reversed(self.renamed), reversed(self.counted), strict=True):
+            if name in plain:
+                return plain[name]
+            for begin, new in counted.items():
+                if name.startswith(begin) and name[len(begin) :].isdigit():
+                    return f"{new}_{name[len(begin) :]}"
+        return name
 
     def add(self, line: int, text: str) -> None:
-        predicate = ""
-        if text.startswith("@"):
-            predicate, _, text = text.partition(" ")
-            predicate, text = self.rename(predicate), text.strip()
-        opcode, _, tail = text.partition(" ")
+        predicate, opcode, tail = split_head(text)
+        if not opcode:
+            opcode, _, tail = text.partition(" ")
+        predicate = self.rename(predicate)
         operands = tuple(split_operands(self.rename(tail))) if tail.strip() else ()
         self.statements.append((Statement(line, predicate, opcode, operands), tuple(self.scopes)))
 

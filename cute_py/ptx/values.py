@@ -190,7 +190,7 @@ def _written(statement: Statement) -> tuple[str, ...]:
     if not statement.operands or statement.operands[0].startswith("[") or statement.opcode.startswith("bra"):
         return ()
     first = statement.operands[0]
-    return tuple(_NUMBERED.findall(first)) if first[0] in "%{" else ()
+    return tuple(_NUMBERED.findall(first)) if first.startswith(("%", "{")) else ()
 
 
 def _reaching(function: Function, again: set[str]) -> tuple[dict[str, int], list[int]]:

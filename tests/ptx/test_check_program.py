@@ -142,6 +142,23 @@ def test_stores_are_committed_and_waited_for() -> None:
     assert rules(kernel(STORE, "call foo;")) == []
 
 
+def test_registers_by_their_declarations() -> None:
+    """Of any name, alone or counted, in braces or not; `t1` in braces is another than outside."""
+    poll = "mbarrier.init.shared::cta.b64 [{a}], {b};"
+    for outer, inner in (
+        (".reg .b32 t<4>;", ".reg .b64 x;"),
+        (".reg .b64 t<4>, u;", ".reg .u32 t<2>, v;"),
+        (".reg .b64 %r9x<4>;", ".reg .b32 $t, t<3>;"),
+        (".reg .pred t<4>;", ".reg .s32\n t1\n ,\tt2;"),
+    ):
+        assert rules(kernel(outer, "{", inner, poll.format(a="t1", b="t1"), "}")) == [], inner
+    wrong = poll.format(a="t1", b="t2")
+    assert rules(kernel(".reg .b32 t<4>;", "{", ".reg .b64 t<4>;", wrong, "}")) == ["instruction"]
+    assert rules(kernel(".reg .b32 t<4>;", "{", ".reg .b64 t<4>;", "}", wrong)) == []
+    assert rules(kernel(".reg .b32 $t<4>;", "@ !%p1 mbarrier.init.shared::cta.b64 [%r2], $t2;")) == []
+    assert rules(kernel("mov , x;", "@%r1 mbarrier.inval.shared::cta.b64 [%r2];")) == ["instruction"]
+
+
 def test_multicast() -> None:
     assert rules(kernel(INIT, *CLUSTER, EXPECT, TENSOR_LOAD)) == []
     assert rules(kernel(INIT, "bar.sync 0;", EXPECT, TENSOR_LOAD)) == ["multicast_scope"]

@@ -17,7 +17,7 @@ from cute_py.ptx.reasons import VARIANTS
 from cute_py.targets import ARCHITECTURES, NEWEST_VERSION, Version, architecture
 from cute_py.tma.dialect.lowering import module_of
 from tests.tma.lower.refusals import REFUSALS
-from tests.tma.lower.texts import random_texts
+from tests.tma.lower.texts import SAID, random_texts
 
 needs_ptxas = pytest.mark.skipif(find_ptxas() is None, reason="no ptxas on PATH or in an nvidia-cuda-nvcc wheel")
 pytestmark = needs_ptxas
@@ -61,6 +61,11 @@ def test_one_refusal_per_form(arch: str) -> None:
 
 def test_the_refusals_cover_every_form() -> None:
     assert {form.name for form in FORMS} == {name for name, _ in REFUSALS}
+
+
+def test_spellings() -> None:
+    said = assemble_each(list(SAID), "sm_100a", NEWEST_VERSION)
+    assert {text: message is None for text, message in zip(SAID, said, strict=True)} == SAID
 
 
 @pytest.mark.slow

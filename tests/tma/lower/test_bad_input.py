@@ -24,11 +24,13 @@ from cute_py.errors import (
     InvalidTypeError,
     InvalidValueError,
     ParseError,
+    UnknownFactError,
 )
 from cute_py.ptx.module import find_ptxas
 from cute_py.ptx.parse import parse_instruction
 from tests.refusals import Refusal, assert_refused, refusals
 from tests.tma.lower.atoms import tile_atom
+from tests.tma.lower.texts import SAID
 
 X = np.zeros((64, 64), np.uint8)
 ATOM = tma.make_tma_copy("SM90_TMA_LOAD", X, Layout((Int(32), Int(32)), LayoutRight))
@@ -107,10 +109,26 @@ def test_odd_texts_have_an_answer_at_once(text: str) -> None:
 
 
 def test_numbers_of_an_instruction() -> None:
-    texts = {"0x10": 16, "((1 + 2))": 3, "017": 15, "0b11": 3, "09": None, "4U": 4, "4u": None, "-4": -4}
+    texts = {"0x10": 16, "((1 + 2))": 3, "017": 15, "0b11": 3, "4U": 4, "-4": -4, "16*(1<<2)": 64, "~0": -1}
     assert {text: parse_instruction(f"x {text};").operands[0].value for text in texts} == texts
+    for text in ("09", "4u", "0x", "1e3", "99999999999999999999", "%%r1", "[_]", "[09]", "[%tid.x]"):
+        with pytest.raises(ParseError):
+            parse_instruction(f"x {text};")
     operand = parse_instruction("x [%r1 + 16], !%p1;").operands
     assert (operand[0].base, operand[0].offset, operand[1].base) == ("%r1", True, "%p1")
+
+
+def assembles(text: str) -> bool:
+    try:
+        return lower.verdict(text, "sm_100a").assembles
+    except (ParseError, UnknownFactError):
+        return False
+
+
+def test_spellings_that_ptxas_judged() -> None:
+    assert {text: assembles(text) for text in SAID} == SAID
+    assert not lower.verdict("wgmma.wait_group.sync.aligned -1;", "sm_90a").assembles
+    assert lower.verdict("tcgen05.ld.red.sync.32x32b.x2.min.u32 {%r1, %r2}, %r3, [%r4];", "sm_103a").assembles
 
 
 ADDRESSES: dict[str, bool] = {

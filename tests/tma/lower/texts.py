@@ -220,3 +220,39 @@ def random_texts(count: int, seed: int) -> list[str]:
     while len(found) < count:
         found[dice.choice(MAKERS)(dice)] = None
     return list(found)
+
+
+_TO = "mbarrier::complete_tx::bytes"
+_BULK = f"cp.async.bulk.shared::cluster.global.{_TO} [%r1], [%rd1], {{}}, [%r2];"
+SAID: dict[str, bool] = {
+    "@%r1 fence.proxy.async;": False, "@!%rd1 fence.proxy.async;": False, "@ ! %p1 fence.proxy.async;": True,
+    "prefetch .L1 /* a, [b] */ [%rd1];": True, "prefetch.L1[%rd1];": True, "prefetch . L1 [%rd1];": False,
+    "prefetch.tensormap [_];": False, "prefetch.L1 [%r1];": False, "discard.global.L2 [%r1], 128;": False,
+    "ld.global.nc.b32 %r2, [%r1];": False,
+    "setmaxnreg.inc.aligned.sync.u32 40;": True, "setmaxnreg.sync.inc.aligned.u32 40;": False,
+    f"clusterlaunchcontrol.try_cancel.async.b128.{_TO} [%r1], [%r2];": True,
+    f"clusterlaunchcontrol.try_cancel.{_TO}.async.b128 [%r1], [%r2];": False,
+    f"clusterlaunchcontrol.try_cancel.shared::cta.async.{_TO}.b128 [%r1], [%r2];": False,
+    "clusterlaunchcontrol.query_cancel.is_canceled.b128.pred %p1, %q1;": False,
+    "cvta.to.u64.shared %rd1, %rd2;": True, "cvta.shared.to.u64 %rd1, %rd2;": False,
+    "cvta.shared.u64 %rd1, smem;": True, "cvta.shared.u64 %rd1, gmap;": False, "cvta.param.u64 %rd1, pmap;": True,
+    "cvta.global.u64 %rd1, gmap;": True, "cvta.to.shared.u64 %rd1, smem;": False, "isspacep.shared %p1, smem;": False,
+    "cvta.shared.u64 %rd1+8, %rd2;": False, "createpolicy.fractional.L2::evict_last.b64 %rd1+8;": False,
+    "mapa.u32 %r1, smem, %r2;": True, "mapa.u32 %r1, gmap, %r2;": False, "getctarank.u64 %r1, pmap;": False,
+    _BULK.format("1048560"): True, _BULK.format("1048576"): False, _BULK.format("-16"): False,
+    _BULK.format("16*(1<<2)"): True, _BULK.format("99999999999999999999"): False,
+    "st.bulk [%rd1], 16777216, 0;": True, "st.bulk [%rd1], 16777224, 0;": False,
+    "mbarrier.arrive.shared.b64 _, [%r1], 18446744073709551600;": False, "mapa.u32 %r1, 0x, %r2;": False,
+    "mbarrier.arrive.noComplete.release.cta.shared.b64 _, [%r1], 1;": True,
+    "mbarrier.arrive.noComplete.release.cluster.shared.b64 _, [%r1], 1;": False,
+    "mapa.u32 %r1, 08, %r2;": False, "mapa.u32 %r1, ~0, %r2;": True, "mapa.u32 %r1, -(7/2), %r2;": True,
+    "cp.async.ca.shared.global [%r1], [%rd1], 8, 8;": True, "cp.async.ca.shared.global [%r1], [%rd1], 8, 16;": False,
+    "cp.async.ca.shared.global [%r1], [%rd1], 8, -1;": False,
+    "tcgen05.ld.sync.32x32b.x1.b32 {%r1}, [%r2];": True, "tcgen05.st.sync.32x32b.x1.b32 [%r2], {%r1};": True,
+    "tcgen05.alloc.cta_group::1.sync.b32 [%r1], 32;": False,
+    f"red.async.relaxed.cluster.{_TO}.add.u32 [%rd1], %r2, [%rd2];": True,
+    f"st.async.{_TO}.b32 [%rd1], %r2, [%rd2];": True,
+    "cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%rd1, {(1+1)}], [%r1];": True,
+    "cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%rd1, {%r1}], %tid.x;": False,
+}  # fmt: skip
+"""Texts on sm_100a and whether ptxas 13.0.88 takes them: spellings, order, symbols and numbers at their bounds."""
