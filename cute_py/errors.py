@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
 
-_P = ParamSpec("_P")
-_Made = TypeVar("_Made")
+    _P = ParamSpec("_P")
+    _Made = TypeVar("_Made")
 
 SHOWN_BITS: Final = 512
 """Integers of more bits are shown shortened: Python does not print 4,300 digits, and 155 are too many to read."""
