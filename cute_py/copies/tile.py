@@ -129,11 +129,11 @@ class Tile:
         pitch, per = self.pitches[self.shape.orders[1][0]], self.shape.vectors[1] // self.unit
         if self.listed and self.shape.shifts[1]:
             for places in map(self.along, self.shape.classes):
-                if len(places) >= per:
-                    vectors = np.lib.stride_tricks.sliding_window_view(places, per)
-                    even = vectors[:, -1] - vectors[:, 0] == (per - 1) * pitch
-                    if (np.diff(vectors[even]) != pitch).any():
-                        return NO_PITCH
+                uneven = np.cumsum(np.diff(places, prepend=places[:1]) != pitch)  # steps up to each place
+                begin, last = slice(max(len(places) - per + 1, 0)), slice(per - 1, None)
+                taken = places[last] - places[begin] == (per - 1) * pitch
+                if (taken & (uneven[last] != uneven[begin])).any():
+                    return NO_PITCH
         return pitch
 
     def rows(self, combination: int, side: int) -> tuple[Places, Places]:
