@@ -5,7 +5,8 @@
 --check: sizes that no tile divides, K- and MN-major operands, bfloat16, float16, float8, clusters: products of small
 integers, exactly, and of random numbers against torch in float64. --sweep: tiles, stages and clusters beside each
 other. --small: three small ones without PyTorch. --compile: how long that takes. Without any: the rates, medians of
-CUDA events, the kernel and its peer in turn. The kernel is `gemm_kernel`'s default but for what a row says.
+CUDA events, the kernel and its peer in turn, of a device that rests before each, and of one under load. The kernel is
+`gemm_kernel`'s default but for what a row says.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -134,6 +136,9 @@ CHECKS: Final[tuple[Case, ...]] = (
     Case(600, 520, 328, staging=4, stages=3),
     Case(600, 520, 328, staging=1),
     Case(600, 520, 328, epilogue="x > 0.f ? x : 0.f"),
+    Case(600, 520, 328, tile=(256, 192), epilogue="x > 0.f ? x : 0.f"),
+    Case(600, 520, 328, tile=(256, 192), majors="MM"),
+    Case(600, 520, 336, dtype="float8_e4m3fn", tile=(256, 160), c_columns=32),
 )
 CLUSTERED: Final[tuple[Case, ...]] = (
     Case(256, 256, 64, cluster="M"),
@@ -152,6 +157,8 @@ CLUSTERED: Final[tuple[Case, ...]] = (
     Case(600, 520, 328, cluster="N", dtype="float8_e4m3fn"),
     Case(600, 520, 328, cluster="M", dtype="float8_e4m3fn"),
     Case(4096, 4096, 512, cluster="M"),
+    Case(1200, 1544, 784, cluster="N", dtype="float8_e4m3fn", tile=(256, 160), c_columns=32),
+    Case(1200, 1544, 776, cluster="M", tile=(256, 192)),
 )
 
 
@@ -161,7 +168,15 @@ SPLIT: Final = ((8136, 8112, 8184), (8200, 8208, 8200), (4040, 4080, 4088))
 """The same with K an odd multiple of 8: every other row of 2-byte elements begins within a sector of 32 bytes."""
 
 
-TILES: Final = ((128, 256), (256, 128), (128, 128), (128, 192))
+TILES: Final = ((128, 256), (256, 128), (128, 128), (128, 192), (256, 192))
+STATES: Final = {"rested": 0.012, "loaded": 0.0}
+"""Seconds that the device rests before each turn."""
+
+
+def shown(row: dict[str, float]) -> str:
+    divided = f"{row['of_divided']:6.1%} of {row['divided_tflops']:.0f}" if "of_divided" in row else ""
+    peer = f"{row['of_peer']:6.1%} of {row['peer_tflops']:.0f}"
+    return f"{row['us']:8.1f} us {row['tflops']:5.0f} TFLOP/s {peer} {divided} |"
 
 
 class Bench:
@@ -220,24 +235,37 @@ class Bench:
                     return f"relative error {error:.2e}"
         return ""
 
-    def time(self, works: dict[str, Callable[[], object]]) -> dict[str, float]:
-        """Microseconds of one launch of each, the median of rounds of three; they take turns."""
-        torch = self.torch
-        samples: dict[str, list[float]] = {name: [] for name in works}
-        for work in works.values():
-            work()
-            work()
-        for _ in range(self.rounds):
+    def time(self, works: dict[str, Callable[[], object]], pause: float) -> dict[str, float]:
+        """Microseconds of one launch of each, the median of rounds of three; they take turns.
+
+        Before each turn the device rests for `pause` seconds, so that it runs at its highest clock. Without a pause it
+        has worked for half a second before, and its clock is what its power allows.
+        """
+
+        def round_of(samples: dict[str, list[tuple[Any, Any]]]) -> None:
             for name, work in works.items():
-                start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                time.sleep(pause)
+                start, end = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
                 work()  # while it runs the others are enqueued: what a launch costs the host is not measured
                 start.record()
                 for _ in range(3):
                     work()
                 end.record()
-                end.synchronize()
-                samples[name].append(start.elapsed_time(end) * 1000 / 3)
-        return {name: statistics.median(found) for name, found in samples.items()}
+                samples[name].append((start, end))
+                if pause:
+                    end.synchronize()
+            self.torch.cuda.synchronize()
+
+        end = time.perf_counter() + 0.5
+        while not pause and time.perf_counter() < end:
+            round_of(defaultdict(list))
+        samples: dict[str, list[tuple[Any, Any]]] = defaultdict(list)
+        for _ in range(self.rounds):
+            round_of(samples)
+        return {
+            name: statistics.median([start.elapsed_time(end) * 1000 / 3 for start, end in pairs])
+            for name, pairs in samples.items()
+        }
 
     def peer(self, case: Case, a: Any, b: Any) -> tuple[str, Callable[[], object]]:
         """cuBLAS by torch on the same operands."""
@@ -250,6 +278,22 @@ class Bench:
         return "torch._scaled_mm", lambda: torch._scaled_mm(
             a, b.t(), scale_a=one, scale_b=one, out_dtype=kind, use_fast_accum=True
         )
+
+    def rate(
+        self, case: str, problem: Case, peer: str, divided: Case | None, times: dict[str, float]
+    ) -> dict[str, float]:
+        """Of one case: its time and rate, and the rates that it is compared with."""
+        work = 2 * problem.m * problem.n * problem.k
+        found = {
+            "us": times[case],
+            "tflops": work / times[case] / 1e6,
+            "peer_tflops": work / times[peer] / 1e6,
+            "of_peer": times[peer] / times[case],
+        }
+        if divided is not None:
+            rate = 2 * divided.m * divided.n * divided.k / times["divided"] / 1e6
+            found |= {"divided_tflops": rate, "of_divided": found["tflops"] / rate}
+        return found
 
     def rates(self, cases: list[Case], divided: Case | None = None) -> list[dict[str, Any]]:
         """Rates of cases of one problem, of its peer, and of a problem of divided sizes, measured in turn."""
@@ -273,22 +317,15 @@ class Bench:
                 rows.append({"case": str(case), "prepare_ms": round(seconds * 1000, 1)})
             except Exception as problem:
                 print("FAILED", case, str(problem)[:400])
-        times = self.time(works)
-        work = 2 * cases[0].m * cases[0].n * cases[0].k
+        for state, pause in STATES.items():
+            times = self.time(works, pause)
+            for row in rows:
+                row[state] = self.rate(row["case"], cases[0], name, divided, times)
         for row in rows:
-            row |= {
-                "us": times[row["case"]],
-                "tflops": work / times[row["case"]] / 1e6,
-                "peer": name,
-                "peer_tflops": work / times[name] / 1e6,
-                "of_peer": times[name] / times[row["case"]],
-            }
-            if divided is not None:
-                rate = 2 * divided.m * divided.n * divided.k / times["divided"] / 1e6
-                row |= {"divided": str(divided), "divided_tflops": rate, "of_divided": row["tflops"] / rate}
-            print(f"{row['case']:70} {row['us']:9.1f} us {row['tflops']:7.1f} TF/s {row['of_peer']:6.1%} of {name} "
-                  f"{row['peer_tflops']:.1f}  {row.get('of_divided', 1):6.1%}  ({row['prepare_ms']} ms)",
-                  flush=True)  # fmt: skip
+            row["peer"] = name
+            print(
+                f"{row['case']:70}", *(shown(row[state]) for state in STATES), f"({row['prepare_ms']} ms)", flush=True
+            )
         for one in prepared.values():
             one.check()
         return rows
@@ -328,23 +365,24 @@ def tables(bench: Bench) -> list[dict[str, Any]]:
         for m, n, k in sizes:
             base, size = Case(m, n, k, dtype), 8192 if m > 6000 else 4096
             shared = replace(base, cluster="M")
-            cases = [shared, replace(shared, tile=(128, 192))] if kernel_of(base).plan.split_rows else [base, shared]
+            wider = replace(base, cluster="N", tile=(256, 160), c_columns=32)
+            cases = [shared, wider] if kernel_of(base).plan.split_rows else [base, shared]
             found += bench.rates(cases, Case(size, size, size, dtype))
     return found
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:
     """The rates as a table."""
-    lines = [
-        "| M x N x K | us | TFLOP/s | percent of the peer | the peer's TFLOP/s | percent of the divided rate |",
-        "|---|---|---|---|---|---|",
-    ]
+    states = "".join(f" {state}: us | TFLOP/s | % of the peer | % of the divided rate |" for state in STATES)
+    lines = [f"| M x N x K |{states}", "|---" * (1 + 4 * len(STATES)) + "|"]
     for row in rows:
-        divided = f"{100 * row['of_divided']:.1f} of {row['divided_tflops']:.0f}" if "divided" in row else ""
-        lines.append(
-            f"| {row['case']} | {row['us']:.1f} | {row['tflops']:.0f} | {100 * row['of_peer']:.1f} | "
-            f"{row['peer_tflops']:.0f} | {divided} |"
-        )
+        cells = [row["case"]]
+        for state in STATES:
+            one = row[state]
+            divided = f"{100 * one['of_divided']:.1f} of {one['divided_tflops']:.0f}" if "of_divided" in one else ""
+            peer = f"{100 * one['of_peer']:.1f} of {one['peer_tflops']:.0f}"
+            cells += [f"{one['us']:.1f}", f"{one['tflops']:.0f}", peer, divided]
+        lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 

@@ -342,7 +342,8 @@ def gemm_kernel(
     Tiles that hang over are filled with zeros by the loads and clipped by the stores.
 
     Args:
-        tiled_mma: a dense wgmma with A and B in shared memory and float32 sums; 1 or 2 warpgroups along M.
+        tiled_mma: a dense wgmma with A and B in shared memory and float32 sums; 1 or 2 warpgroups along M, at most
+            192 sums a thread (a tile of 256 x 192).
         tma_a, tma_b: loads of A (M,K) and B (N,K), their shared layouts one stage, canonical for wgmma. A multicast
             to 2 of one of them makes clusters of two CTAs that share it.
         tma_c: the store of C (M,N), its shared layout 64 rows, K-major, of bfloat16 or float16.

@@ -40,6 +40,8 @@ BARRIER_ROOM: Final = 2 * 8 * MAX_STAGES
 """Bytes of shared memory for the barriers: 8 for each of two of a stage."""
 WARPGROUP_ROWS: Final = 64
 """Rows of one wgmma. PTX ISA, wgmma.mma_async."""
+MOST_SUMS: Final = 192
+"""Accumulators of a thread: of the 232 registers that a warpgroup takes, what ptxas keeps in them without spilling."""
 _STORED: Final = ("bfloat16", "float16")
 _NAMES: Final = {"A": ("M", "K"), "B": ("N", "K"), "C": ("M", "N")}
 
@@ -284,14 +286,9 @@ def _check_tensors(mma: TiledMma, atoms: dict[str, TmaAtom]) -> Iterator[Diagnos
             yield Diagnostic("tile", what, have, "elements", f"{must}, of the tiled MMA")
     if depth != depth_b:
         yield Diagnostic("tile", "tile of B along K", depth_b, "elements", f"be {depth}, as A's")
-    if rows * columns // (128 * int(m) // WARPGROUP_ROWS) > 128:
-        yield Diagnostic(
-            "tile",
-            "accumulators",
-            rows * columns // (128 * int(m) // WARPGROUP_ROWS),
-            "registers a thread",
-            "be at most 128",
-        )
+    sums = rows * columns // (128 * int(m) // WARPGROUP_ROWS)
+    if sums > MOST_SUMS:
+        yield Diagnostic("tile", "accumulators", sums, "registers a thread", f"be at most {MOST_SUMS}")
 
 
 def _check_memory(mma: TiledMma, atoms: dict[str, TmaAtom], stages: int | None, staging: int) -> list[Diagnostic]:

@@ -125,6 +125,7 @@ def test_what_is_broken_is_a_diagnostic_before_anything_is_compiled() -> None:
     assert refused(tma_a=load(576, 512, 128)) == ["extents"]
     assert refused(tma_a=load(512, 512, 64)) == ["tile"]
     assert refused(tma_b=load(768, 512, 128)) == ["tile"]
+    assert refused(tma_a=load(512, 512, 256)) == ["tile"]  # 256 sums of each thread
     bare = cute.tma.make_tma_copy("SM90_TMA_LOAD", a.gtensor, Layout((Int(128), Int(64)), (Int(64), Int(1))))
     assert refused(tma_a=bare) == ["no_descriptor"]
     assert refused(stages=5) == ["stages"]
