@@ -79,8 +79,7 @@ class Tile:
         """Of a block."""
         shape = self.shape
         size = shape.elements * shape.element
-        # Measured: where words of the destination share sectors with other tiles', few tiles at a time are faster.
-        if shape.vectors[1] < WORD and not shape.shifts[1] and shape.runs[1] == 1 and size >= CROWDED:
+        if shape.shares_sectors and size >= CROWDED:  # few tiles at a time are faster
             return MAX_THREADS
         work = size // min(shape.vectors)
         return max(64, min(256 if self.shared_bytes > 12288 else 128, -(-work // 64) * 64))
@@ -92,10 +91,11 @@ class Tile:
 
     @property
     def affine(self) -> bool:
-        """Whether threads are steady, and the rows of both sides in steps, in shared memory as well."""
+        """Whether the rows of both sides are in steps, in shared memory as well, and not looked up. Where tiles share
+        sectors and threads are not steady, they are: without that such copies take up to 20 % longer."""
         rows = [order[run : run + 1] for order, run in zip(self.shape.orders, self.shape.runs, strict=True)]
         skewed = self.skew and any(row == self.shape.orders[1][:1] for row in rows)
-        return self.shape.in_steps and self.steady and not skewed
+        return self.shape.in_steps and not skewed and (self.steady or not self.shape.shares_sectors)
 
     def row_pitch(self, side: int) -> int:
         """Bytes from one row to the next in shared memory, where rows are one mode."""

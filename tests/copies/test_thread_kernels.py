@@ -157,7 +157,7 @@ def test_blocks_of_columns_and_skewed_rows_arrive(
     ("source", "destination", "element"),
     [
         (Layout((2, 128), (128, 0)), Layout((16, 8, 2), (2, 33, 1)), 2),
-        (Layout(3072), Layout((12, 2, 64, 2), (1, 1536, 24, -12)), 1),
+        (Layout((1536, 2), (1, 1536)), Layout((4, 16, 3, 2, 2, 2, 2), (16, 211, 65, 1, 4, 8, 2)), 1),
         (Layout((3840, 2), (0, 3848)), Layout((10, 384, 2), (1, -20, 10)), 1),
     ],
 )
