@@ -153,6 +153,22 @@ def test_blocks_of_columns_and_skewed_rows_arrive(
         _planned.cache_clear()
 
 
+@pytest.mark.parametrize(("shape", "element"), [((4096, 4), 2), ((4099, 4), 2), ((6144, 3), 1), ((2000, 5), 4)])
+def test_rows_in_steps_are_not_looked_up_by_threads_that_change_columns(
+    shape: tuple[int, int], element: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_module, "FEW", 0)
+    monkeypatch.setattr(tile_shape_module, "BLOCKS", 1)
+    monkeypatch.setattr(tile_shape_module, "QUICK", LARGE)
+    _planned.cache_clear()
+    try:
+        tile = carried_out(permuted(shape, (1, 0), element)).threads_tile
+        assert tile is not None
+        assert (tile.affine, tile.steady) == (True, False)
+    finally:
+        _planned.cache_clear()
+
+
 @pytest.mark.parametrize(
     ("source", "destination", "element"),
     [
@@ -185,6 +201,15 @@ def test_one_kernel_serves_many_pairs(pairs: int) -> None:
         if plan.kernel in ("tile", "runs"):
             found |= {launch.kernel.digest for launch in thread_launches(plan)}
     assert len(found) <= 60
+
+
+@pytest.mark.parametrize(
+    ("run", "kernel"), [(256, "runs"), (272, "runs"), (288, "boxes"), (4096, "boxes"), (4100, "runs")]
+)
+def test_shared_runs_of_whole_lines_are_boxes_from_a_length_on(run: int, kernel: str) -> None:
+    """Of 4 bytes: up to 1 KiB threads move them, and longer ones that are no multiple of 128 bytes."""
+    pair = permuted(((16 << 20) // (4 * 16 * run) + 1, 16, run), (1, 0, 2), 4)
+    assert cute.plan_copy(pair.source, pair.destination, DTYPES[4]).kernel == kernel
 
 
 @pytest.mark.parametrize("element", DTYPES)
