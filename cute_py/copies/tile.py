@@ -17,7 +17,7 @@ from cute_py.copies.modes import IDENTITY, Refinement
 from cute_py.copies.shared_layout import best_swizzle, counted_wavefronts
 from cute_py.copies.tile_shape import FILLED, Places, TileShape, tile_shapes, widths_of
 from cute_py.gpu.kernels.relayout import ASYNCHRONOUS, MAX_THREADS, WORD
-from cute_py.layout.analysis import WARP
+from cute_py.layout.analysis import SECTOR_BYTES, WARP
 from cute_py.layout.swizzle import Swizzle
 
 LEAST: Final = (1024, FILLED)
@@ -79,7 +79,7 @@ class Tile:
         """Of a block."""
         shape = self.shape
         size = shape.elements * shape.element
-        if shape.shares_sectors and size >= CROWDED:  # few tiles at a time are faster
+        if shape.narrow and size >= CROWDED:  # measured: few tiles at a time are faster
             return MAX_THREADS
         work = size // min(shape.vectors)
         return max(64, min(256 if self.shared_bytes > 12288 else 128, -(-work // 64) * 64))
@@ -91,11 +91,14 @@ class Tile:
 
     @property
     def affine(self) -> bool:
-        """Whether the rows of both sides are in steps, in shared memory as well, and not looked up. Where tiles share
-        sectors and threads are not steady, they are: without that such copies take up to 20 % longer."""
-        rows = [order[run : run + 1] for order, run in zip(self.shape.orders, self.shape.runs, strict=True)]
-        skewed = self.skew and any(row == self.shape.orders[1][:1] for row in rows)
-        return self.shape.in_steps and not skewed and (self.steady or not self.shape.shares_sectors)
+        """Whether the rows of both sides are in steps, in shared memory as well, and not looked up. Narrow ones are looked
+        up, unless threads are steady, where tiles share sectors and where there are all threads of a block: without
+        that such copies take up to 20 % longer."""
+        shape = self.shape
+        rows = [order[run : run + 1] for order, run in zip(shape.orders, shape.runs, strict=True)]
+        skewed = self.skew and any(row == shape.orders[1][:1] for row in rows)
+        apart = shape.run(0, 1) * shape.element % SECTOR_BYTES == 0 and self.threads < MAX_THREADS
+        return shape.in_steps and not skewed and (self.steady or not shape.narrow or apart)
 
     def row_pitch(self, side: int) -> int:
         """Bytes from one row to the next in shared memory, where rows are one mode."""

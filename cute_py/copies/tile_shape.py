@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from cute_py.copies.modes import CopyMode, Refinement
 from cute_py.gpu.kernels.relayout import GRAIN, MAX_CLASSES, WORD
-from cute_py.layout.analysis import SECTOR_BYTES, WARP
+from cute_py.layout.analysis import WARP
 
 Places = NDArray[np.int64]
 
@@ -203,10 +203,9 @@ class TileShape:
         return found[0], found[1]
 
     @property
-    def shares_sectors(self) -> bool:
-        """Whether words of the destination share sectors with other tiles'."""
-        single = self.vectors[1] < WORD and not self.shifts[1] and self.runs[1] == 1
-        return single and self.run(0, 1) * self.element % SECTOR_BYTES > 0
+    def narrow(self) -> bool:
+        """Whether rows of the destination are one mode in words of less than 16 bytes, at aligned places."""
+        return self.vectors[1] < WORD and not self.shifts[1] and self.runs[1] == 1
 
     @property
     def in_steps(self) -> bool:
