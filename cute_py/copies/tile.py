@@ -91,14 +91,13 @@ class Tile:
 
     @property
     def affine(self) -> bool:
-        """Whether the rows of both sides are in steps, in shared memory as well, and not looked up. Narrow ones are looked
-        up, unless threads are steady, where tiles share sectors and where there are all threads of a block: without
-        that such copies take up to 20 % longer."""
+        """Whether the rows of both sides are in steps, in shared memory as well, and not looked up. Those are looked up
+        of blocks with all threads, and narrow ones that share sectors, unless threads are steady: up to 20 % faster."""
         shape = self.shape
         rows = [order[run : run + 1] for order, run in zip(shape.orders, shape.runs, strict=True)]
         skewed = self.skew and any(row == shape.orders[1][:1] for row in rows)
-        apart = shape.run(0, 1) * shape.element % SECTOR_BYTES == 0 and self.threads < MAX_THREADS
-        return shape.in_steps and not skewed and (self.steady or not shape.narrow or apart)
+        apart = not shape.narrow or shape.run(0, 1) * shape.element % SECTOR_BYTES == 0
+        return shape.in_steps and not skewed and self.threads < MAX_THREADS and (self.steady or apart)
 
     def row_pitch(self, side: int) -> int:
         """Bytes from one row to the next in shared memory, where rows are one mode."""

@@ -204,7 +204,7 @@ class TileShape:
 
     @property
     def narrow(self) -> bool:
-        """Whether rows of the destination are one mode in words of less than 16 bytes, at aligned places."""
+        """Whether the destination's rows, each of one mode, are written in aligned words of less than 16 bytes."""
         return self.vectors[1] < WORD and not self.shifts[1] and self.runs[1] == 1
 
     @property
