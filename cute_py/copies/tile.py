@@ -32,7 +32,7 @@ LINE_BYTES: Final = 128
 MAX_SHARED: Final = 65536
 """Bytes of shared memory of a block, at most."""
 LOOKUP: Final = 10
-"""Instructions that look a row up, where rows are not in steps."""
+"""Instructions that look a row up."""
 IDLE: Final = 1 / 8
 """Of a block's threads that may be left over where each stays in its column."""
 NO_PITCH: Final = 2 * MAX_SHARED
@@ -91,13 +91,12 @@ class Tile:
 
     @property
     def affine(self) -> bool:
-        """Whether the rows of both sides are in steps, in shared memory as well, and not looked up. Those are looked up
-        of blocks with all threads, and narrow ones that share sectors, unless threads are steady: up to 20 % faster."""
+        """Whether the rows of both sides are in steps, in shared memory as well (with a skew they are not), and are not
+        looked up. Such rows are looked up by blocks with all threads; and by threads that are not steady, where rows
+        are narrow and no whole sectors: up to 20 % faster."""
         shape = self.shape
-        rows = [order[run : run + 1] for order, run in zip(shape.orders, shape.runs, strict=True)]
-        skewed = self.skew and any(row == shape.orders[1][:1] for row in rows)
         apart = not shape.narrow or shape.run(0, 1) * shape.element % SECTOR_BYTES == 0
-        return shape.in_steps and not skewed and self.threads < MAX_THREADS and (self.steady or apart)
+        return shape.in_steps and not self.skew and self.threads < MAX_THREADS and (self.steady or apart)
 
     def row_pitch(self, side: int) -> int:
         """Bytes from one row to the next in shared memory, where rows are one mode."""

@@ -153,9 +153,19 @@ def test_blocks_of_columns_and_skewed_rows_arrive(
         _planned.cache_clear()
 
 
-@pytest.mark.parametrize(("shape", "element"), [((4096, 4), 2), ((4099, 4), 2), ((6144, 3), 1), ((2000, 5), 4)])
-def test_rows_in_steps_are_not_looked_up_by_threads_that_change_columns(
-    shape: tuple[int, int], element: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("shape", "element", "affine", "steady"),
+    [
+        ((4096, 4), 2, True, False),
+        ((4099, 4), 2, True, False),
+        ((6144, 3), 1, True, False),
+        ((2000, 5), 4, True, False),
+        ((1000, 12), 1, False, False),  # words of 8 bytes, rows of 336
+        ((648, 685), 1, False, True),  # 512 threads
+    ],
+)
+def test_rows_in_steps_are_looked_up_where_that_is_faster(
+    shape: tuple[int, int], element: int, affine: bool, steady: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(plan_module, "FEW", 0)
     monkeypatch.setattr(tile_shape_module, "BLOCKS", 1)
@@ -163,8 +173,22 @@ def test_rows_in_steps_are_not_looked_up_by_threads_that_change_columns(
     _planned.cache_clear()
     try:
         tile = carried_out(permuted(shape, (1, 0), element)).threads_tile
+        assert tile is not None and tile.shape.in_steps
+        assert (tile.affine, tile.steady) == (affine, steady)
+    finally:
+        _planned.cache_clear()
+
+
+@pytest.mark.parametrize(("element", "filled"), [(1, 8192), (2, 4096), (4, 4096), (8, 4096), (16, 8192)])
+def test_tiles_of_whole_words_are_halved(element: int, filled: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan_module, "FEW", 0)
+    monkeypatch.setattr(tile_shape_module, "BLOCKS", 1)
+    monkeypatch.setattr(tile_shape_module, "QUICK", LARGE)
+    _planned.cache_clear()
+    try:
+        tile = carried_out(permuted((4096, 4), (1, 0), element)).threads_tile
         assert tile is not None
-        assert (tile.affine, tile.steady) == (True, False)
+        assert tile.shape.elements * element == filled
     finally:
         _planned.cache_clear()
 

@@ -487,11 +487,11 @@ def copy_tile(
     """The kernel of tiles. Vectors of the two sides and pieces, in which a vector goes to shared memory, in bytes.
 
     shifts: the side's rows may start between two words. swizzled: shared memory is, and places share no bit.
-    global_swizzled: the offsets of a side are. steady: threads stay in their column of vectors. affine: rows are one
-    mode. listed: the places of a destination's vector have no fixed distances, and are listed one by one. columns: of
-    the source, that a thread reads at once and writes to as many rows of the destination. pitch: bytes from one
-    element of a destination's vector to the next in shared memory, folded in; 0: a parameter. skew: bytes that each
-    vector's worth of a destination's row that starts between two words lies further on.
+    global_swizzled: the offsets of a side are. steady: threads stay in their column of vectors. affine: rows are in
+    steps, and not looked up. listed: the places of a destination's vector have no fixed distances, and are listed one
+    by one. columns: of the source, that a thread reads at once and writes to as many rows of the destination. pitch:
+    bytes from one element of a destination's vector to the next in shared memory, folded in; 0: a parameter. skew:
+    bytes that each vector's worth of a destination's row that starts between two words lies further on.
     """
     asynchronous = piece_bytes == source_bytes >= ASYNCHRONOUS
     constants = {
