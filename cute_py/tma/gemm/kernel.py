@@ -249,7 +249,7 @@ class GemmKernel:
     def _view(self, name: str, array: ArrayLike) -> ArrayView:
         view, atom = array_view(array), self.plan.atoms[name]
         check_tensor(atom, view.shape, view.strides, view.dtype.bits, name)
-        if view.dtype.name != atom.dtype.name:
+        if view.dtype.storage != atom.dtype.storage:  # float32 arrays hold tfloat32
             raise InvalidTypeError(f"{name} has elements of {view.dtype}, its atom of {atom.dtype}")
         return view
 

@@ -125,7 +125,9 @@ def test_what_is_broken_is_a_diagnostic_before_anything_is_compiled() -> None:
     assert refused(tma_a=load(576, 512, 128)) == ["extents"]
     assert refused(tma_a=load(512, 512, 64)) == ["tile"]
     assert refused(tma_b=load(768, 512, 128)) == ["tile"]
-    assert refused(tma_a=load(512, 512, 256)) == ["tile"]  # 256 sums of each thread
+    for columns, rules in ((192, []), (200, ["tile"])):  # as many sums of each thread; 192 have registers
+        mma = cute.make_tiled_mma(f"SM90_64x{columns}x16_F32BF16BF16_SS", (2, 1, 1))
+        assert refused(tiled_mma=mma, tma_a=load(512, 512, 256), tma_b=load(768, 512, columns)) == rules
     bare = cute.tma.make_tma_copy("SM90_TMA_LOAD", a.gtensor, Layout((Int(128), Int(64)), (Int(64), Int(1))))
     assert refused(tma_a=bare) == ["no_descriptor"]
     assert refused(stages=5) == ["stages"]
@@ -161,6 +163,25 @@ def test_other_arrays_than_the_atoms_are_refused() -> None:
         kernel.stage(a.astype(np.float16), b)
     with pytest.raises(InvalidValueError, match="tile M"):
         kernel.stage(a, b, (4, 0))
+
+
+def test_arrays_of_float32_are_operands_of_tfloat32() -> None:
+    a = np.arange(128 * 64, dtype=np.float32).reshape(128, 64) % 100
+    loads = []
+    for rows in (128, 64):
+        tensor = cute.make_tensor(cute.make_gmem_ptr(1 << 40, "tfloat32"), Layout((rows, 64), (64, Int(1))))
+        smem = cute.tma.make_smem_layout("K", "128B", "tfloat32", (rows, 32))
+        loads.append(cute.tma.make_tma_copy("SM90_TMA_LOAD", tensor, smem))
+    smem = cute.tma.make_smem_layout("K", "128B", "bfloat16", (64, 64))
+    store = cute.tma.make_tma_copy("SM90_TMA_STORE", global_tensor(128, 64), smem)
+    mma = cute.make_tiled_mma("SM90_64x64x8_F32TF32TF32_SS_TN", (2, 1, 1))
+    kernel = cute.tma.gemm_kernel(mma, *loads, store)
+    stage = kernel.stage(a, a[:64], k=1)
+    for atom, array, name in zip(loads, (a, a[:64]), "AB", strict=True):
+        found = stage[name].view(np.float32)[offsets(atom.smem_layout)].reshape(-1, 32, order="F")
+        assert np.array_equal(found, array[:, 32:])
+    with pytest.raises(InvalidTypeError, match="A has elements of int32, its atom of tfloat32"):
+        kernel.stage(a.astype(np.int32), a[:64])
 
 
 def test_the_explanation_has_the_numbers_of_the_plan() -> None:
