@@ -48,7 +48,7 @@ TURNED_BY_THREADS = 4 << 20
 """Bytes up to which threads transpose sooner than the copy engine begins. Measured on NVIDIA H200."""
 SHARED_BY_THREADS = 16 << 20
 """Bytes above which threads move runs that both sides share, in vectors of 16 bytes, if these are short or no whole
-lines: 2 to 9 % faster than the copy engine but for one that was level. Measured on NVIDIA H200, 31 copies."""
+lines; of the latter all but one 2 to 9 % faster than by the copy engine. Measured on NVIDIA H200, 31 copies."""
 SHORT_RUN = 1024
 """Bytes of a short run, at most: with rows of 32 KiB threads are 2 % slower, and cache hints gain 2 % more."""
 COPIED = 9.07

@@ -373,7 +373,7 @@ def _filled(
 def _may_halve(tile: _Filled, element: int) -> bool:
     """Whether a tile of half of `FILLED` is faster: one of exactly as many bytes, whose rows are in steps."""
     exact = math.prod(tile.extents) * element == FILLED // 2 and tile.vectors == [WORD, WORD]
-    return exact and element in HALVED and _in_steps(tile.orders, tile.runs)
+    return exact and _in_steps(tile.orders, tile.runs)
 
 
 def tile_shapes(
@@ -385,7 +385,7 @@ def tile_shapes(
     limits: bytes that a side's accesses may have. least: as of `choose_extents`.
     """
     modes = refinement.modes
-    halved = _filled(modes, element, limits, least, FILLED // 2)
+    halved = _filled(modes, element, limits, least, FILLED // 2) if element in HALVED else None
     chosen = halved if halved and _may_halve(halved, element) else _filled(modes, element, limits, least, FILLED)
     if chosen is None or not all(chosen.orders):  # one element, or one for all
         return
