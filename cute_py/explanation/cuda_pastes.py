@@ -348,9 +348,10 @@ _STEP: Final = re.compile(
     r"(?P<operands>[^\n;]*);?(?P<note>[^\n]*)$",
     re.MULTILINE,
 )
-_HANG: Final = re.compile(
+HANG: Final = re.compile(
     r"never (?:ends|completes|returns)|hangs?\b|dead ?lock|stuck|timed? ?out|infinite|forever", re.IGNORECASE
 )
+"""Words for a kernel that does not end."""
 _BOX: Final = re.compile(r"box\s*[{(\[]\s*(?P<box>[0-9, x]{1,60})[})\]]", re.IGNORECASE)
 _CTA: Final = re.compile(r"\b(?:CTA|block|rank)\s*([0-9]{1,2})\b", re.IGNORECASE)
 _MASK: Final = re.compile(r"\bmask\W{0,4}(0x[0-9a-f]{1,4}|[0-9]{1,5})\b", re.IGNORECASE)
@@ -517,7 +518,7 @@ def read_waits(text: str) -> list[Reading]:
     ran = _Program(text, steps)
     for step in steps:
         ran.run(step)
-    hangs = _HANG.search(text)
+    hangs = HANG.search(text)
     if not ran.broken and hangs and not ran.unknown:
         where = "look at the parity, at another barrier, or at a load that was not issued"
         ran.lines.append(f"the bytes and the arrivals balance: {where}")

@@ -145,6 +145,13 @@ def test_an_error_before_any_instruction_asks_for_none(text: str, says: str) -> 
     assert says in said and "Missing" not in said
 
 
+@pytest.mark.parametrize("words", ["hangs at an mbarrier", "deadlocks in consumer_wait", "is stuck in a wait"])
+def test_a_hang_in_words_has_its_causes(words: str) -> None:
+    said = cute.explain(f"my kernel {words}")
+    assert "waits for a phase that never completes" in said
+    assert "diagnose(...)" in said and "Missing in the text" in said
+
+
 def test_a_swizzled_tile_between_patterns_does_not_trap() -> None:
     said = cute.explain("smem + 128, 128B swizzle\nCUDA error: misaligned address")
     assert "or its pattern is another one, without a trap" in said
