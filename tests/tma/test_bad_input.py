@@ -215,6 +215,9 @@ def test_what_random_calls_have_found(call: Callable[[], object], text: str) -> 
         (lambda: cute.coalesce("(4,8):(8,1)"), "parse(text) reads a layout"),
         (lambda: cute.draw.draw("(4,8):(8,1)"), "parse(text) reads a layout"),
         (lambda: tma.diff(ATOM, ATOM), "atom.descriptor has the bytes"),
+        (lambda: tma.Emulator().load(ATOM, X, (0, 0), X), "atom.descriptor has the bytes"),
+        (lambda: cute.zipped_divide(X, (8, 8)), "cute_py.make_tensor(array)"),
+        (lambda: cute.size(np.zeros((64, 128))), "got ndarray <ndarray of the shape (64, 128)>"),
         (lambda: tma.violations(ATOM.descriptor), "decode(bytes) gives the request"),
     ],
 )
