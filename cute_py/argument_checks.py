@@ -67,6 +67,10 @@ def wrong_type(
     >>> print(wrong_type("slice_ takes a layout", 4.5))
     slice_ takes a layout, got float 4.5
     """
+    if hint is None and isinstance(value, str) and ":" in value and "layout" in rule:
+        hint = "cute_py.parse(text) reads a layout"
+    if hint is None and type(value).__module__ == "numpy" and hasattr(value, "ndim") and "a tensor" in rule:
+        hint = "cute_py.make_tensor(array) is the tensor of an array"
     return InvalidTypeError(f"{rule}, got {type(value).__name__} {given(value)}", facts, hint)
 
 

@@ -92,8 +92,10 @@ def given(value: object) -> str:
     '[0x1000000000... (20001 bits)]'
     """
     items = value if isinstance(value, (tuple, list)) else (value,)
-    # Of each mode of an array numpy shows 6 indices: of 20 modes of 2 all of a million elements.
-    deep = any(type(x).__module__ == "numpy" and getattr(x, "ndim", 0) > 4 for x in items)
+    # Of each mode of an array numpy shows 6 indices: of 20 modes of 2 all of a million elements. Where it leaves
+    # elements out, the shape says more than those that are left.
+    arrays = [x for x in items if type(x).__module__ == "numpy"]
+    deep = any(getattr(x, "ndim", 0) > 4 or getattr(x, "size", 0) > 1000 for x in arrays)
     try:
         text = _Shortened().repr(value) if deep else repr(value)
     except RecursionError:

@@ -348,7 +348,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def parse_order(text: str, rank: int) -> tuple[int, ...]:
-    """`0,2,1` -> (0, 2, 1): each of `rank` dimensions once.
+    """`0,2,1`, or `(0,2,1)` -> (0, 2, 1): each of `rank` dimensions once.
 
     Raises:
         InvalidValueError: no permutation of the dimensions.
@@ -356,7 +356,9 @@ def parse_order(text: str, rank: int) -> tuple[int, ...]:
     >>> parse_order("0,2,1", 3)
     (0, 2, 1)
     """
-    parts = [part.strip() for part in text.split(",")]
+    inside = text.strip()
+    inside = inside[1:-1] if inside.startswith("(") and inside.endswith(")") else inside
+    parts = [part.strip() for part in inside.split(",")]
     if not all(re.fullmatch(r"[0-9]{1,4}", part) for part in parts) or sorted(map(int, parts)) != list(range(rank)):
         why = f"--permute {shortened(repr(text), 80)}; must name each of the {counted(rank, 'dimension')} once, from 0"
         raise InvalidValueError(why)
@@ -365,8 +367,9 @@ def parse_order(text: str, rank: int) -> tuple[int, ...]:
 
 def _run_whole(options: argparse.Namespace) -> int:
     """Copy a whole tensor into another order or layout."""
-    if options.tile is not None:
-        raise InvalidValueError("--tile is of a copy tile by tile; leave it out with --permute or --layout")
+    tiled = {"tile": options.tile is not None, "swizzle": options.swizzle != "none", "order": options.order is not None}
+    for name in [name for name, given in tiled.items() if given]:
+        raise InvalidValueError(f"--{name} is of a copy tile by tile; leave it out with --permute or --layout")
     with file_of(options.input) as name:
         array = read_array(name, options.key, options.dtype)
     source = array if options.permute is None else array.transpose(parse_order(options.permute, array.ndim))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+from typing import Final
 
 import cute_py as cute
 from cute_py.cli.arguments import MAX_TEXT, STANDARD_INPUT, json_option, report, text_of
@@ -43,12 +45,18 @@ def _part(reading: Reading) -> dict[str, object]:
     }
 
 
+_FILE_NAME: Final = re.compile(r"[~.]{0,2}/[\w./~+-]+|[\w./+-]+\.(?:txt|log|ptx|cu)")
+"""An argument that names a file; a text of a program has other characters."""
+
+
 def _text(argument: str) -> str:
     """The text that is given, or that of a file or of standard input.
 
     Raises:
-        FileFormatError: a file that can't be read, or of more than 1 MiB.
+        FileFormatError: a file that can't be read, or of more than 1 MiB; the name of one that is not there.
     """
+    if _FILE_NAME.fullmatch(argument) and not os.path.exists(argument):
+        raise FileFormatError(f"{argument}: no such file")
     if argument == STANDARD_INPUT or "\n" in argument or not os.path.isfile(argument):
         return text_of(argument)
     try:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from cute_py.cli.terminal import ERROR, FACT, HINT, painted, wants_colour
-from cute_py.errors import CuteError, shortened
+from cute_py.errors import CuteError, nearest_names, shortened
 
 COMMANDS = {
     "demo": "one copy on one screen: coordinate tensors, a TMA atom, its descriptor, a copy",
@@ -83,6 +83,14 @@ class OneLineParser(argparse.ArgumentParser):
         if action.nargs is None and isinstance(found, list):
             self.error(str(argparse.ArgumentError(action, "expected one argument")))
         return found
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse's; the command that does not know an argument refuses it, with the options that are near."""
+        found, rest = super().parse_known_args(args, namespace)
+        if rest:
+            near = ", ".join(nearest_names(rest[0].partition("=")[0], self._option_string_actions))
+            self.error(f"unrecognized arguments: {' '.join(rest)}" + (f"; nearest: {near}" if near else ""))
+        return found, rest
 
     def error(self, message: str) -> NoReturn:
         """Exit with status 2."""

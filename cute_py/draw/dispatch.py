@@ -120,4 +120,5 @@ def draw(thing: Drawable, **options: Option) -> Picture:
             "takes": "layouts, swizzles, tensors, atoms, tensor maps, timelines of a ring, "
             "copies to tensor memory, sharded tensors"
         },
+        "cute_py.parse(text) reads a layout" if isinstance(thing, str) else None,
     )

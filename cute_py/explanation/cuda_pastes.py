@@ -112,8 +112,8 @@ _ALIGNMENTS: Final[tuple[tuple[str, int, str], ...]] = (
     (
         "",
         128,
-        "the shared-memory address of a tensor copy must be a multiple of 128 bytes (256, 512 or 1024 with the 32B, "
-        "64B or 128B swizzle, where its pattern repeats)",
+        "the shared-memory address of a tensor copy must be a multiple of 128 bytes; with the 32B, 64B or 128B swizzle "
+        "256, 512 or 1024, or its pattern is another one, without a trap",
     ),
 )
 """(what the text names, bytes, the rule), the first that fits."""
@@ -128,7 +128,8 @@ _MAX_DYNAMIC: Final = re.compile(
 )
 _LAUNCH: Final = re.compile(r"<<<[^,<>]{1,80},[^,<>]{1,80},\s*([0-9]{4,9})\s*(?:,[^<>]{1,40})?>>>")
 _MOST_SHARED: Final = GPUS["sm_90"].block_shared_memory_bytes
-_SHARED_AT_ONCE: Final = 48 << 10
+SHARED_AT_ONCE: Final = 48 << 10
+"""Bytes of shared memory that a kernel may declare, or a launch have, without an attribute."""
 _WITHOUT_ATTRIBUTE: Final = (
     "all that a launch has unless cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, n) "
     "is called before"
@@ -213,8 +214,8 @@ def _error(text: str, span: tuple[int, int], row: CudaError) -> Reading:
     broken += _shared_sizes(text) if row.number in (1, 701) else ()
     lines += _causes(text, row.number, bool(broken))
     changes = [f"align {d.argument} to {d.facts['alignment']} bytes" for d in broken if "alignment" in d.facts]
-    judged = broken or row.number in (1, 3, 100, 201)
-    missing = () if judged else ("the instruction and its operands: address, coordinates, map",)
+    of_kernel = not broken and row.number in (*_EARLIER, 999)
+    missing = ("the instruction and its operands: address, coordinates, map",) if of_kernel else ()
     return Reading(f"{name}, an error of CUDA", *span, lines, broken, changes, missing)
 
 
@@ -244,7 +245,7 @@ def _bulk_sizes(text: str) -> Iterator[Diagnostic]:
 def _shared_sizes(text: str) -> Iterator[Diagnostic]:
     """Launches and attributes that ask for more dynamic shared memory than they may."""
     asked = [(_MAX_DYNAMIC, _MOST_SHARED, "the most that a block of sm_90 or sm_100 has")]
-    asked += [] if _MAX_DYNAMIC.search(text) else [(_LAUNCH, _SHARED_AT_ONCE, _WITHOUT_ATTRIBUTE)]
+    asked += [] if _MAX_DYNAMIC.search(text) else [(_LAUNCH, SHARED_AT_ONCE, _WITHOUT_ATTRIBUTE)]
     source = "CUDA programming guide, compute capabilities"
     for pattern, most, meaning in asked:
         for match in some(pattern.finditer(text), 4):
@@ -267,6 +268,10 @@ _CAUSES: Final[dict[int, tuple[str, ...]]] = {
         "leaves the shared memory of the block",
         "a box that is larger than the tensor is no cause: what lies outside of the tensor is filled",
     ),
+    209: (
+        "the program has no code for this GPU: code for sm_90a runs on no other architecture, code for sm_90 on later "
+        "ones only as PTX; compile with the -arch of the GPU",
+    ),
     701: (
         "more than 49152 bytes (48 KB) of dynamic shared memory need cuFuncSetAttribute; a block has at most 232448",
     ),
@@ -277,6 +282,12 @@ _CAUSES: Final[dict[int, tuple[str, ...]]] = {
         *(f"or {name}: {reason.why}" for name, reason in TRAP_REASONS.items() if name.startswith(_TMA_TRAPS)),
     ),
     716: tuple(rule for _, _, rule in _ALIGNMENTS),
+    801: ("in cuTensorMapEncode*: this GPU has no TMA (before sm_90)",),
+    912: (
+        "the grid must be a multiple of the cluster in each dimension, and a cluster has at most 8 CTAs, or "
+        f"{MAX_CLUSTER} with cudaFuncAttributeNonPortableClusterSizeAllowed; cudaOccupancyMaxActiveClusters "
+        "says whether one fits",
+    ),
     719: (
         "a trap instruction of the kernel (a bounded wait that gave up), an mbarrier that overflowed its counts, or an "
         "assertion; at a wait: the bytes that were expected are not the bytes that came",
@@ -288,7 +299,7 @@ _CAUSES: Final[dict[int, tuple[str, ...]]] = {
 def _causes(text: str, number: int, known: bool) -> list[str]:
     """The causes of an error that fit a text; `known`: a broken rule was found in it."""
     asked = [int(n) for n in re.findall(r"\b([0-9]{5,7})\b", text)] if number == 701 else []
-    over = [f"{n} bytes are asked for" for n in asked if _SHARED_AT_ONCE < n < 1 << 22]
+    over = [f"{n} bytes are asked for" for n in asked if SHARED_AT_ONCE < n < 1 << 22]
     return [*over[:1], *(() if number == 716 and known else _CAUSES.get(number, ()))]
 
 
@@ -337,9 +348,10 @@ _STEP: Final = re.compile(
     r"(?P<operands>[^\n;]*);?(?P<note>[^\n]*)$",
     re.MULTILINE,
 )
-_HANG: Final = re.compile(
+HANG: Final = re.compile(
     r"never (?:ends|completes|returns)|hangs?\b|dead ?lock|stuck|timed? ?out|infinite|forever", re.IGNORECASE
 )
+"""Words for a kernel that does not end."""
 _BOX: Final = re.compile(r"box\s*[{(\[]\s*(?P<box>[0-9, x]{1,60})[})\]]", re.IGNORECASE)
 _CTA: Final = re.compile(r"\b(?:CTA|block|rank)\s*([0-9]{1,2})\b", re.IGNORECASE)
 _MASK: Final = re.compile(r"\bmask\W{0,4}(0x[0-9a-f]{1,4}|[0-9]{1,5})\b", re.IGNORECASE)
@@ -468,6 +480,8 @@ class _Program:
 
     def wait(self, held: _Barrier, parity: int) -> None:
         """Whether a wait is satisfied; what it is short of."""
+        if not (held.arrivals or held.expected or held.delivered or any(s["verb"] == "init" for s in self.steps)):
+            self.unknown.append(f"how {held.name} is initialised, and what arrives on it")
         if self.unknown and not held.delivered:
             return
         if held.barrier.try_wait(parity) and (self.unknown or held.expected == held.delivered):
@@ -504,7 +518,7 @@ def read_waits(text: str) -> list[Reading]:
     ran = _Program(text, steps)
     for step in steps:
         ran.run(step)
-    hangs = _HANG.search(text)
+    hangs = HANG.search(text)
     if not ran.broken and hangs and not ran.unknown:
         where = "look at the parity, at another barrier, or at a load that was not issued"
         ran.lines.append(f"the bytes and the arrivals balance: {where}")

@@ -18,7 +18,7 @@ from cute_py.draw.picture import Picture
 from cute_py.errors import CuteError, InvalidTypeError, ParseError, given
 from cute_py.explanation.atoms import atom_of, atom_text, is_atom, is_atom_name
 from cute_py.explanation.compiler_pastes import read_compiler
-from cute_py.explanation.cuda_pastes import read_errors, read_waits
+from cute_py.explanation.cuda_pastes import HANG, read_errors, read_waits
 from cute_py.explanation.definitions import (
     Thing,
     class_text,
@@ -225,7 +225,8 @@ def _text_explained(text: str) -> str:
         return "\n\n".join([*_printed_atom(text), answer(readings)])
     if modes:
         return modes
-    known = [name for name in TERMS if re.search(rf"\b{re.escape(name)}\b", text[:MOST_TEXT], re.IGNORECASE)]
+    said = {name: HANG.pattern if name == "hang" else rf"\b{re.escape(name)}\b" for name in TERMS}
+    known = [name for name, words in said.items() if re.search(words, text[:MOST_TEXT], re.IGNORECASE)]
     sentence = len(text.split()) > 1
     if sentence:
         facts |= {"recognised": ", ".join(known) or "nothing", "missing": MISSING}

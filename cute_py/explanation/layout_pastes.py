@@ -408,7 +408,7 @@ def read_dsl_tensors(text: str) -> list[Reading]:
         start, _, layout = inside.partition(" o ")
         pointer = _DSL_POINTER.fullmatch(start.strip())
         spelled = _named_unknowns(layout)
-        of_pointer = pointer and f"tensor<ptr<{pointer['type']}, {pointer['space']}> o {spelled}>"
+        of_pointer = pointer and f"tensor<ptr<{pointer['type']}, {pointer['space']}{pointer['swizzle']}> o {spelled}>"
         thing = unless_refused(parse, of_pointer or spelled)
         if thing is None:
             continue
@@ -429,7 +429,7 @@ def read_dsl_tensors(text: str) -> list[Reading]:
 _DSL_TENSOR: Final = re.compile(r"\btensor[<(](?=raw_ptr\(|ptr<|\()")
 _DSL_POINTER: Final = re.compile(
     r"(?:raw_ptr\(\s*(?P<address>0x[0-9a-fA-F]{1,16}):\s*|ptr<)(?P<type>\w+), (?P<space>\w+)"
-    r"(?:, align<(?P<align>[0-9]{1,9})>)?[>)]"
+    r"(?:, align<(?P<align>[0-9]{1,9})>)?(?P<swizzle>(?:, S<[0-9]+,[0-9]+,-?[0-9]+>)?)[>)]"
 )
 
 
@@ -448,6 +448,8 @@ def _dsl_types(text: str) -> Iterator[Reading]:
             lines.append(
                 f"elements {pointer[1]}, {pointer[2]}" + (f", aligned to {pointer[3]} bytes" if pointer[3] else "")
             )
+        if pointer and (swizzle := re.search(r",\s*S<([0-9]+,[0-9]+,-?[0-9]+)>\s*(?:,|$)", inside)):
+            lines.append(f"Sw<{swizzle[1]}> of the pointer permutes byte addresses, after an offset is added")
         if "?" in inside:
             divisors = sorted({int(n) for n in re.findall(r"div=([0-9]{1,9})", inside)})
             known = f"; known divisors: {', '.join(map(str, divisors))}" if divisors else ""

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import unless_refused
+from cute_py.explanation.cuda_pastes import SHARED_AT_ONCE
 from cute_py.explanation.readings import Reading, some
 from cute_py.ptx.catalog import FORMS
 from cute_py.ptx.check import ParsedInstruction, examine
@@ -87,10 +88,17 @@ _TARGET: Final = re.compile(r"(?P<needs>requires? \.?target )?[\"']?(?P<arch>sm_
 _NEEDS_VERSION: Final = re.compile(r"requires PTX ISA \.version (?P<version>[0-9]\.[0-9])")
 _NO_TARGET: Final = re.compile(r"PTX \.version [0-9.]+ does not support \.target (?P<arch>sm_\w+)")
 _FAMILY_FEATURES: Final[tuple[tuple[str, range], ...]] = (
-    ("wgmma|tensormap.replace|setmaxnreg", range(90, 92)),
-    ("tcgen05|cta_group|gather4|scatter4|im2col::w", range(100, 111)),
+    ("wgmma", range(90, 91)),
+    ("tensormap.replace|setmaxnreg", range(90, 122)),
+    (r"tcgen05|cta_group|gather4|scatter4|im2col::w|'\.[0-9]+x[0-9]+b'", range(100, 111)),
 )
-"""(words of a feature, the architectures whose own targets, sm_90a or sm_100a, have it)."""
+"""(words of a feature, the architectures whose own targets, sm_90a or sm_100a, have it). What is not here and not on
+sm_90 is not on sm_90a either; from sm_100 on it may be on the own target."""
+_FIRST_OF_FAMILIES: Final = 100
+_NO_SUCH_GPU: Final = re.compile(r"Value '\w+' is not defined for option")
+_TOO_MUCH_SHARED: Final = re.compile(
+    r"uses too much shared data \((?P<asked>0x[0-9a-f]{1,9}) bytes, (?P<most>0x[0-9a-f]{1,9}) max"
+)
 _MEANINGS: Final[tuple[tuple[str, str], ...]] = (
     (
         "State space",
@@ -140,13 +148,24 @@ def _message(what: str) -> tuple[str, str]:
         floor = next((row.floor for row in ARCHITECTURES if row.name == unknown["arch"]), None)
         change = f".version {version_text(floor)} or later for {unknown['arch']}" if floor is not None else ""
         return "this .version of PTX is older than the target", change
+    if _NO_SUCH_GPU.search(what):
+        change = "the ptxas of another toolkit, whose nvcc --list-gpu-code has the target"
+        return "this ptxas does not know the target: it is older than the GPU, or has dropped it", change
+    if shared := _TOO_MUCH_SHARED.search(what):
+        asked, most = int(shared["asked"], 16), int(shared["most"], 16)
+        why = f"the kernel declares {asked} bytes of shared memory; {most} are the most of such a block"
+        if most == SHARED_AT_ONCE:
+            return why, "declare it extern __shared__, whose size is given at the launch"
+        return why, "fewer stages, or a smaller tile"
     if (target := _TARGET.search(what)) is None:
         return next((why for words, why in _MEANINGS if re.search(words, what)), ""), ""
     number, named = int(target["number"]), target["arch"]
-    family = next((numbers for words, numbers in _FAMILY_FEATURES if re.search(words, what)), range(number, number + 1))
-    if len(family) > 1 or target["needs"] is None:
-        own = f"sm_{number if number in family else family[0]}a"
-        if own == named:
+    known = next((numbers for words, numbers in _FAMILY_FEATURES if re.search(words, what)), None)
+    if known is not None or target["needs"] is None:
+        own = f"sm_{number if known is None or number in known else known[0]}a"
+        if own == named and target["needs"]:
+            return f"the target of this compilation is not {named}", _compiled(named)
+        if own == named or (known is None and number < _FIRST_OF_FAMILIES):
             return f"{named} does not have this", ""
         why = f"features of one family, such as this one, need their own target, {own}; no later GPU runs that code"
         return why, _compiled(own)

@@ -512,6 +512,17 @@ mbarrier | A 64-bit barrier in shared memory: a phase completes when all arrival
     been delivered; waits name the parity of the phase.
     -> cute.tma.Mbarrier emulates one.
     <- PTX ISA, mbarrier
+expect_tx | The bytes that a phase of an mbarrier waits for, beside its arrivals; a load counts them off as it delivers.
+    -> atom.transaction_bytes is the number of a tile; Mbarrier.arrive_expect_tx emulates it.
+    <- PTX ISA, mbarrier
+phase | What an mbarrier counts through: a wait names the parity (0, 1, 0, ...) of one phase, and passes when that phase
+    is over; so a wait for parity 1 passes on a new barrier, and a barrier that is used again needs the other parity.
+    -> cute.tma.Mbarrier.try_wait(parity) emulates one.
+    <- PTX ISA, mbarrier
+hang | A kernel that does not end mostly waits for a phase that never completes: the bytes that are expected are not
+    those that come, an arrival is missing, the parity is that of the current phase, a load was not issued, or the
+    barrier was initialised again.
+    -> diagnose(...) runs loads and waits and says what is missing; `cute-py check kernel.ptx`; explain(WouldHangError).
 multicast | One load whose box is written to the shared memory of every CTA of the mask; each CTA issues its slice, and
     every barrier expects the bytes of the whole tile.
     -> make_tma_copy("SM90_TMA_LOAD_MULTICAST", ..., num_multicast=4); create_tma_multicast_mask.

@@ -87,6 +87,9 @@ def _named(
         if kind not in NAMES:
             meaning = f"{kind}: an encoding of other GPUs, or one that is not known here"
             yield Reading(head, *span, (meaning,), missing=("its bases: print the linear layout of the tile",))
+        elif unknown := re.findall(r"(?<=parent = )#\w+\b(?![.\w])", spelled):
+            lacking = f"what {unknown[0]} is: the line of the module that begins {unknown[0]} ="
+            yield Reading(head, *span, (f"{kind} of {unknown[0]}",), missing=(lacking,))
         else:
             found = Diagnostic("encoding", text=error.headline)
             yield Reading(head, *span, (f"{kind}, with parameters that fit no such encoding",), (found,))

@@ -162,6 +162,32 @@ def test_wrong_arguments_are_one_line_too(capsys: pytest.CaptureFixture[str], ar
     assert "_" not in refused(capsys, *arguments).split("(see")[0]
 
 
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (
+            ["--tile", "8x8", "--swizle", "128B"],
+            "cute-py copy: error: unrecognized arguments: --swizle 128B; nearest: --swizz",
+        ),
+        (["other.npy", "--tile", "8x8"], "unrecognized arguments: other.npy (see cute-py copy --help)"),
+        (["--permute", "1,0", "--swizzle", "128B"], "--swizzle is of a copy tile by tile; leave it out with --permute"),
+        (["--permute", "1,0", "--order", "col"], "--order is of a copy tile by tile; leave it out with --permute"),
+    ],
+)
+def test_an_option_that_does_not_apply(
+    capsys: pytest.CaptureFixture[str], array: str, more: list[str], words: str
+) -> None:
+    try:
+        status: object = main(["copy", array, *more])
+    except SystemExit as stop:
+        status = stop.code
+    assert status == 2 and words in capsys.readouterr().err
+
+
+def test_an_order_may_be_written_as_a_tuple(array: str) -> None:
+    assert main(["copy", array, "--permute", "(1,0)"]) == 0
+
+
 def test_demo_takes_the_swizzle_that_its_refusal_proposes(capsys: pytest.CaptureFixture[str]) -> None:
     err = refused(capsys, "demo", "--tile=300x8")
     fix = err.split("these work: ")[1].split(",")[0].split()

@@ -44,3 +44,9 @@ def test_junk_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "more than 1048576 bytes" in capsys.readouterr().err
     assert main(["explain", "it does not work"]) == 2
     assert "recognised : nothing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["build.log", "/nowhere/error.txt", "./nvcc.out"])
+def test_a_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    assert main(["explain", name]) == 2
+    assert f"{name}: no such file" in capsys.readouterr().err

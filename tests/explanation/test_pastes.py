@@ -132,6 +132,31 @@ def test_a_tiled_copy_of_names_is_a_paste(tiler: str, layout: str) -> None:
     assert cute.explain(text).startswith("TiledCopy, as CuTe prints it")
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("CUDA_ERROR_NO_BINARY_FOR_GPU", "code for sm_90a runs on no other architecture"),
+        ("CUDA_ERROR_INVALID_CLUSTER_SIZE", "the grid must be a multiple of the cluster"),
+        ("cuTensorMapEncodeTiled returned CUDA_ERROR_NOT_SUPPORTED", "this GPU has no TMA"),
+    ],
+)
+def test_an_error_before_any_instruction_asks_for_none(text: str, says: str) -> None:
+    said = cute.explain(text)
+    assert says in said and "Missing" not in said
+
+
+@pytest.mark.parametrize("words", ["hangs at an mbarrier", "deadlocks in consumer_wait", "is stuck in a wait"])
+def test_a_hang_in_words_has_its_causes(words: str) -> None:
+    said = cute.explain(f"my kernel {words}")
+    assert "waits for a phase that never completes" in said
+    assert "diagnose(...)" in said and "Missing in the text" in said
+
+
+def test_a_swizzled_tile_between_patterns_does_not_trap() -> None:
+    said = cute.explain("smem + 128, 128B swizzle\nCUDA error: misaligned address")
+    assert "or its pattern is another one, without a trap" in said
+
+
 def test_encodings_of_other_gpus_and_tiles_that_do_not_fit() -> None:
     other = cute.explain("#mma = #ttg.amd_mfma<{version = 3, warpsPerCTA = [4, 1], instrShape = [32, 32]}>")
     assert "an encoding of other GPUs" in other and "\nWrong" not in other

@@ -31,10 +31,28 @@ def test_a_swizzle_of_elements_is_explained_by_the_elements() -> None:
         "Sw<3,4,3>_smem_ptr[16b](0x400) o (_8,_64):(_64,_1)",
         "Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)",
         "tensor<ptr<f16, smem, align<1024>> o S<3,4,3> o 0 o (8,64):(64,1)>",
+        "tensor(raw_ptr(0x0000000000000400: f16, smem, align<1024>, S<3,4,3>) o (8,64):(64,1), data=\n  [[",
     ],
 )
 def test_a_swizzle_of_bytes_stays_one(text: str) -> None:
-    assert "Sw<3,4,3> on bytes is the 128B swizzle" in cute.explain(text)
+    said = cute.explain(text)
+    assert "Sw<3,4,3> on bytes is the 128B swizzle" in said and "a tensor of coordinates" not in said
+
+
+def test_a_swizzle_of_a_pointer_type_is_named() -> None:
+    swizzled = "Sw<3,4,3> of the pointer permutes byte addresses"
+    text = '!cute.memref<f16, smem, align<1024>, {}"((8,16),(64,1)):((64,512),(1,0))">'
+    assert swizzled in cute.explain(text.format("S<3,4,3>, ")) and swizzled not in cute.explain(text.format(""))
+
+
+@pytest.mark.parametrize(
+    "text", ["#ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>", "#ttg.slice<{dim = 0, parent = #mma}>"]
+)
+def test_an_encoding_of_a_name_asks_for_its_line(text: str) -> None:
+    said = cute.explain(text)
+    assert "the line of the module that begins #mma =" in said and "Wrong" not in said
+    mma = "#ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 8]}>"
+    assert "Missing" not in cute.explain(f"#mma = {mma}\n{text}")
 
 
 def test_gaps_are_those_of_the_swizzled_offsets() -> None:

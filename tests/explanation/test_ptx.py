@@ -56,6 +56,18 @@ def test_the_target_of_the_text_counts() -> None:
         ("Feature '.cta_group::2' not supported on .target 'sm_90a'", "-arch=sm_100a", "-arch=sm_90a"),
         ("Feature 'something' not supported on .target 'sm_90a'", "sm_90a does not have this", "-arch"),
         ("Instruction 'tensormap.replace' not supported on .target 'sm_90'", "-arch=sm_90a", "no change"),
+        # What ptxas 13.0.88 prints; the own target of sm_80, sm_90 or sm_120 has none of these, or does not exist.
+        ("Feature '.128x256b' not supported on .target 'sm_90'", "-arch=sm_100a", "-arch=sm_90a"),
+        ("Feature '.16x64b' not supported on .target 'sm_120'", "-arch=sm_100a", "-arch=sm_120a"),
+        ("Feature '.kind::f8f6f4' not supported on .target 'sm_90'", "sm_90 does not have this", "-arch"),
+        ("Instruction 'tensormap.cp_fenceproxy' not supported on .target 'sm_80'", "sm_80 does not have this", "-arch"),
+        ("Instruction 'setmaxnreg.inc' not supported on .target 'sm_100'", "-arch=sm_100a", "sm_90a"),
+        ("Instruction 'tensormap.replace' not supported on .target 'sm_120'", "-arch=sm_120a", "sm_90a"),
+        ("Instruction 'redux.f32' not supported on .target 'sm_100'", "-arch=sm_100a", "no change"),
+        ("Value 'sm_70' is not defined for option 'gpu-name'", "does not know the target", "-arch"),
+        ("Entry function 'k' uses too much shared data (0x39000 bytes, 0x38c00 max)", "233472 bytes", "extern"),
+        ("Entry function 'k' uses too much shared data (0x10000 bytes, 0xc000 max)", "extern __shared__", "stages"),
+        ("Feature 'setmaxnreg' requires .target sm_90a", "-arch=sm_90a", "sm_90a does not have this"),
         ("Feature 'x' requires PTX ISA .version 8.6 or later", ".version 8.6 or later", "-arch"),
         ("PTX .version 7.0 does not support .target sm_90a", ".version 8.0 or later for sm_90a", "-arch"),
         ("Arguments mismatch for instruction 'tcgen05.mma'", "the number or the kinds of the operands", "-arch"),
@@ -79,6 +91,11 @@ def test_a_program_of_barriers_is_still_run() -> None:
     )
     (reading,) = readings_of(program)
     assert reading.kind.startswith("A program of mbarrier") and "2048" in str(reading)
+
+
+def test_a_wait_alone_is_not_judged() -> None:
+    said = cute.explain("mbarrier.try_wait.parity.shared::cta.b64 p, [bar], 0;")
+    assert "how bar is initialised, and what arrives on it" in said and "Wrong" not in said
 
 
 def test_a_message_about_a_barrier_is_no_program() -> None:

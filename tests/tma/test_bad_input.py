@@ -198,3 +198,30 @@ def test_what_was_taken_is_still_taken() -> None:
 def test_what_random_calls_have_found(call: Callable[[], object], text: str) -> None:
     with pytest.raises(CuteError, match=text):
         call()
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (
+            lambda: tma.make_tma_copy("SM90_TMA_LOAD", X, "garbage"),
+            "a shared layout is written shape:stride, got str 'g",
+        ),
+        (
+            lambda: tma.make_tma_copy("SM90_TMA_LOAD", X, "(_8,_8):(_8,_1)", swizzle="128B"),
+            "a part of the shared layout",
+        ),
+        (lambda: tma.make_tma_copy("SM90_TMA_LOAD", X, "(_8,_8):(_8,_1)", chek=True), "nearest : check"),
+        (lambda: cute.coalesce("(4,8):(8,1)"), "parse(text) reads a layout"),
+        (lambda: cute.draw.draw("(4,8):(8,1)"), "parse(text) reads a layout"),
+        (lambda: tma.diff(ATOM, ATOM), "atom.descriptor has the bytes"),
+        (lambda: tma.Emulator().load(ATOM, X, (0, 0), X), "atom.descriptor has the bytes"),
+        (lambda: cute.zipped_divide(X, (8, 8)), "cute_py.make_tensor(array)"),
+        (lambda: cute.size(np.zeros((64, 128))), "got ndarray <ndarray of the shape (64, 128)>"),
+        (lambda: tma.violations(ATOM.descriptor), "decode(bytes) gives the request"),
+    ],
+)
+def test_a_natural_mistake_is_told_what_to_do(call: Callable[[], object], text: str) -> None:
+    with pytest.raises(InvalidTypeError) as refused:
+        call()
+    assert text in str(refused.value)

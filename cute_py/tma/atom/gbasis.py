@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, ClassVar, Final, TypeAlias
 
-from cute_py.argument_checks import expect, record
+from cute_py.argument_checks import expect, record, wrong_type
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DTypeLike, as_dtype
@@ -196,6 +196,8 @@ def as_shared_layout(layout: Layout | ComposedLayout | Tensor | str) -> Layout |
         )
     if not isinstance(layout, str):
         return layout
+    if not isinstance(found, Layout | ComposedLayout | Tensor):
+        raise wrong_type("a shared layout is written shape:stride", layout)
     return static(found) if isinstance(found, Layout) else apply_to_inner(static, found)
 
 

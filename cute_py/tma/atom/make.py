@@ -25,6 +25,7 @@ from cute_py.errors import (
     InvalidValueError,
     TmaLimitError,
     given,
+    known_names,
     unless_refused,
 )
 from cute_py.layout.composed import ComposedLayout
@@ -359,4 +360,10 @@ def make_tma_copy(
     ArithTuple(_0,_0) o (1024,512):(_1@1,_1@0)
     """
     cta_tiler = None if cta_tiler is None else as_tiler(cta_tiler)
+    known = inspect.signature(make_tma_atom).parameters if options else {}
+    for name in [name for name in options if name not in known]:
+        hint = "make_smem_layout('K', '128B', dtype, tile): a swizzle is a part of the shared layout"
+        others = [one for one, kind in known.items() if kind.kind is inspect.Parameter.KEYWORD_ONLY]
+        facts = known_names(name, others)
+        raise InvalidTypeError(f"make_tma_copy has no option {name!r}", facts, hint if "swizzle" in name else None)
     return make_tma_atom(op, gtensor, smem_layout, cta_tiler, num_multicast, internal_dtype, arch, **options)

@@ -288,7 +288,8 @@ def read_map(source: MapSource, *, order: Order = "auto") -> bytes:
         raw = memoryview(source).tobytes()  # type: ignore[arg-type]
     except (TypeError, ValueError, BufferError, NotImplementedError):
         raise InvalidTypeError(
-            f"a tensor map must be bytes, a buffer, words or text, not {type(source).__name__}"
+            f"a tensor map must be bytes, a buffer, words or text, not {type(source).__name__}",
+            hint="atom.descriptor has the bytes of an atom" if hasattr(source, "descriptor") else None,
         ) from None
     return _sized(raw)
 

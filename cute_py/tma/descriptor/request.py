@@ -428,7 +428,8 @@ def request_of(what: TensorMap | HasRequest) -> TensorMap:
     """
     found: Any = what if isinstance(what, _Request) else getattr(what, "request", None)
     if not isinstance(found, _Request):
-        raise InvalidTypeError(f"not a tensor map request: {type(what).__name__}")
+        hint = "decode(bytes) gives the request of a map" if isinstance(what, (bytes, bytearray, memoryview)) else None
+        raise InvalidTypeError(f"not a tensor map request: {type(what).__name__}", hint=hint)
     request: TensorMap = found  # type: ignore[assignment]
     return request
 

@@ -266,6 +266,8 @@ def bytes_or_map(descriptor: Descriptor) -> bytes | TensorMap:
     if isinstance(descriptor, (bytes, TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)):
         return descriptor
     what = f"a descriptor must be bytes or a decoded tensor map, not {type(descriptor).__name__}"
+    if hasattr(descriptor, "descriptor"):
+        raise InvalidTypeError(what, hint="atom.descriptor has the bytes of an atom")
     if getattr(descriptor, "ndim", 1) == 0:  # a number of numpy is a buffer too
         raise InvalidTypeError(what)
     try:
