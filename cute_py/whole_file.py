@@ -39,7 +39,8 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes | Callable[[I
 
     Args:
         path: the name; of a symbolic link what it points to is written.
-        content: a text, bytes, or what writes them into an open file.
+        content: a text, bytes, or what writes them into an open file. Half a surrogate pair, which UTF-8 can't hold,
+            is written as `\\udc80`.
     Raises:
         FileFormatError: it can't be written there. InvalidTypeError: the name is neither a text nor a path.
     """
@@ -60,7 +61,7 @@ def write_whole(path: str | os.PathLike[str], content: str | bytes | Callable[[I
             if callable(content):
                 content(file)
             else:
-                file.write(content.encode() if isinstance(content, str) else content)
+                file.write(content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content)
         os.chmod(temporary, mode)
         os.replace(temporary, target)
     except BaseException as error:

@@ -302,7 +302,10 @@ def legends_of(tables: Sequence[Table]) -> list[Legend]:
 
 
 def render(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
-    """The SVG of a picture, as one element with its own style sheet; parses as XML."""
+    """The SVG of a picture, as one element with its own style sheet; parses as XML.
+
+    A character that XML can't hold is shown as U+FFFD.
+    """
     spots: list[tuple[Table, _Place, float, float]] = []
     titles = heading(title)
     x, y, below = MARGIN, MARGIN + (LINE * len(titles) + 8 if titles else 0), 0.0
@@ -344,7 +347,13 @@ def render(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
     return _markup(root)
 
 
-_UNSAFE: Final = re.compile('[&<>"\\r\\n\\t]')
+_NO_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that no XML has, not even escaped: most control characters and lone halves of surrogate pairs."""
+_UNSAFE: Final = re.compile(f'[&<>"\\r\\n\\t]|{_NO_XML.pattern}')
+
+
+def _escaped(text: str) -> str:
+    return escape(_NO_XML.sub("\ufffd", text))
 
 
 def _markup(node: Element) -> str:
@@ -360,7 +369,7 @@ def _markup(node: Element) -> str:
     else:
         parts.append(">")
         if text:
-            parts.append(escape(text) if _UNSAFE.search(text) else text)
+            parts.append(_escaped(text) if _UNSAFE.search(text) else text)
         parts += map(_markup, node)
         parts.append(f"</{node.tag}>")
     return "".join(parts)

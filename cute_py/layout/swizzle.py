@@ -137,6 +137,31 @@ def _adds_by_fields(swizzle: Swizzle, value: int, passed: int, sliced: Layout, d
     return all(fits(edge, (value, passed)) for edge in (low, low + bits, low + span, low + span + bits))
 
 
+_MOST_FOLDED = 4096
+"""Elements of a kept mode that are looked at one by one; the swizzle stays on longer ones."""
+
+
+def _folds(plain: Layout, sliced: Layout) -> bool:
+    """Is the composition of `plain`, whose sizes are powers of two, with each kept mode `plain` of that mode? C++ does
+    not look: one of 3 or 6, say, may cross a mode of `plain` on its way."""
+    low, whole = value_of(leaves(plain._shape)[0]), value_of(product_of(plain._shape))
+    for s, d in zip(map(value_of, leaves(sliced._shape)), map(value_of, leaves(sliced._stride)), strict=True):
+        if s & s - 1 == d & d - 1 == 0 or 0 <= (s - 1) * d < low or d % whole == 0:
+            continue
+        if s > _MOST_FOLDED:
+            return False
+        try:
+            one = compose_layouts(plain, make(Dynamic(s), Dynamic(d)))
+        except LayoutError:
+            return _is_static(sliced)  # the composition of all modes is refused, as in C++
+        if value_of(product_of(one._shape)) != s or any(
+            value_of(crd2idx_of(k, one._shape, one._stride)) != value_of(crd2idx_of(k * d, plain._shape, plain._stride))
+            for k in range(s)
+        ):
+            return False
+    return True
+
+
 def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Integer, inner: Layout) -> Sliced:
     """(sliced layout, public offset) of `swizzle o offset o inner` at a coordinate with `_`; `offset` is internal."""
     b, m, span = swizzle.bits, swizzle.base, abs(swizzle.shift)
@@ -162,9 +187,19 @@ def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Integer, inner: 
     start = as_python_int(offset)
     active = active_bits(swizzle, sliced)
     decays = not active & ~swizzle.of(active)
-    if value & start or not _adds_by_fields(swizzle, value ^ start, as_python_int(passed), sliced, decays):
+
+    def whole() -> Sliced:
+        """The slice with the swizzle as it is."""
         kept, left = slice_parts(coord, inner)
         return ComposedLayout(swizzle, to_public(plus(offset, to_internal(left))), kept), Int(0)
+
+    natural = leaves(idx2crd_colex(fixed, diced._shape))
+    inside = all(as_python_int(c) < n for c, n in zip(natural, leaves(diced._shape), strict=True))
+    seen, there = swizzle.yyy_mask | swizzle.zzz_mask, as_python_int(crd2idx_of(fixed, diced._shape, diced._stride))
+    if inside and (value, as_python_int(passed)) != (there & seen, there & ~seen):
+        return whole()  # C++ takes steps such as 3 or 6 apart bit by bit
+    if value & start or not _adds_by_fields(swizzle, value ^ start, as_python_int(passed), sliced, decays):
+        return whole()
     value ^= start
     if type(offset) is Dynamic:
         mask = ~0
@@ -186,6 +221,8 @@ def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Integer, inner: 
         (highs if z < y else lows).append(flip_y)
     plain = make((1 << m, (2,) * b, 1 << (span - b), (2,) * b, 1), (1, tuple(lows), 1 << (m + b), tuple(highs), top))
     moved = known(swizzle.of(value), ~0)
+    if not _folds(plain, sliced):
+        return whole()
     return compose_layouts(plain, sliced), to_public(plus(moved, passed))
 
 

@@ -46,7 +46,7 @@ _MOST_DIGITS: Final = len(str(MAX_INTEGER))
 _SHOWN: Final = 40
 """Characters of a part of the text that an error repeats; the window below it has its surroundings."""
 
-_OPERATION = re.compile(r"\s*(?:Tiled ?MMA|Tiled ?Copy|MMA[_ ]Atom|Copy[_ ]Atom)\s*\n")
+_OPERATION = re.compile(r"\s*(?:Tiled ?MMA|Tiled ?Copy|ThrMMA|ThrCopy|MMA[_ ]Atom|Copy[_ ]Atom)\s*\n")
 _TRITON = re.compile(
     r"\s*(?:- \w+(?:=[0-9]+ ->| is a size 1)|#ttg\.|\(empty layout|"
     r"(?:(?:Distributed|Shared)Linear|Blocked|NVMMADistributed|DotOperand|Slice|SwizzledShared|NVMMAShared)Layout\()"

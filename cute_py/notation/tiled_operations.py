@@ -24,14 +24,14 @@ from cute_py.atom.copy_atoms import COPY_ATOMS, copy_atom
 from cute_py.atom.element_types import SparseElement
 from cute_py.atom.mma_atom import MmaAtom
 from cute_py.atom.mma_atoms import MMA_ATOMS, mma_atom
-from cute_py.atom.tiled_copy import TiledCopy
-from cute_py.atom.tiled_mma import TiledMma
+from cute_py.atom.tiled_copy import ThrCopy, TiledCopy
+from cute_py.atom.tiled_mma import ThrMma, TiledMma
 from cute_py.dtypes import DType
 from cute_py.errors import CuteError, ParseError, shortened, unless_refused
 from cute_py.layout import Layout, coalesce, complement, composition, cosize, left_inverse, make_layout
 from cute_py.layout.trees import leaves
 
-HEADS: Final = ("TiledMMA", "TiledCopy", "MMA_Atom", "Copy_Atom")
+HEADS: Final = ("TiledMMA", "TiledCopy", "ThrMMA", "ThrCopy", "MMA_Atom", "Copy_Atom")
 """First words of the texts that are read here."""
 _OF_DSL: Final = {
     "Tiled MMA": "TiledMMA",
@@ -54,6 +54,7 @@ _OF_DSL: Final = {
 _EXTENT: Final = re.compile(r"(?<=[(,])([0-9]+):1(?=[,)])")
 _INTEGER: Final = re.compile(r"(?<![0-9_?])(?=[0-9])")
 _FIELD: Final = re.compile(r"\s*(\w+):[ \t]+([^\n]*)")
+_PLACE: Final = re.compile(r"(?:Thr VMNK|ThrIdx):[ \t]*([^\n]*)")
 _WORDS: Final = ("uint8_t", "uint16_t", "uint32_t", "uint64_t", "uint128_t")
 
 Made = TypeVar("Made")
@@ -251,10 +252,32 @@ def _is_number(leaf: object) -> bool:
     return isinstance(leaf, int)
 
 
+def _parsed_slice(text: str, head: str, whole: Read, read: Read) -> ThrMma | ThrCopy:
+    """One thread's part: its place in a line, then the tiled operation."""
+    begin = text.find("Tiled")
+    if begin < 0:
+        raise _failure(text, len(text), f"expected a line Tiled{head.removeprefix('Thr')}")
+    found = _PLACE.search(text, 0, begin)
+    if found is None:
+        raise _failure(text, len(head), f"expected a line {'Thr VMNK' if head == 'ThrMMA' else 'ThrIdx'}:")
+    operation = _read(text, begin, text[begin:], whole)
+    place = _read(text, found.start(1), found[1], read)
+    try:
+        if isinstance(operation, TiledMma) and isinstance(place, tuple):
+            place = operation.thr_layout_vmnk(*place)
+        if isinstance(operation, TiledMma if head == "ThrMMA" else TiledCopy):
+            part: ThrMma | ThrCopy = operation.get_slice(place)
+            if f"{part}".split("\n")[1].split(":")[1].strip().replace("_", "") == found[1].strip().replace("_", ""):
+                return part
+    except CuteError:
+        pass
+    raise _failure(text, found.start(1), "expected a thread of the tiled operation")
+
+
 def parse_operation(
     text: str, dtype: DType | None, read: Read, named: Callable[[str], DType], unsigned: Callable[[int], DType]
-) -> MmaAtom | CopyAtom | TiledMma | TiledCopy:
-    """The atom or tiled operation of a text of C++ or CuTe DSL.
+) -> MmaAtom | CopyAtom | TiledMma | TiledCopy | ThrMma | ThrCopy:
+    """The atom, tiled operation or one thread's part of it, of a text of C++ or CuTe DSL.
 
     Args:
         dtype: of A, or of a copy's values; default the first operation, and the type that the text has, or an unsigned
@@ -270,6 +293,8 @@ def parse_operation(
             return parse_operation(cpp, dtype, read, named, unsigned)
         except ParseError as error:
             raise _in_dsl(text, cpp, error) from None
+    if head in ("ThrMMA", "ThrCopy"):
+        return _parsed_slice(text, head, lambda part: parse_operation(part, dtype, read, named, unsigned), read)
     if head == "MMA_Atom":
         return _parsed_mma_atom(text, dtype)
     if head == "TiledMMA":

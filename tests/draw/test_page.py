@@ -120,3 +120,13 @@ def test_a_long_name_is_clipped_in_the_drawing_only() -> None:
     root = ElementTree.fromstring(picture.svg)
     assert float(root.get("width", "0")) < 2000
     assert picture.text.startswith(name)
+
+
+@pytest.mark.parametrize("title", ["a\x00b", "\x1b[31m", "\uffff", "\ud800", "<&>\"'"])
+def test_any_title_makes_a_picture_that_can_be_read(title: str, tmp_path: Path) -> None:
+    picture = draw(cute.parse("(2,3):(1,2)"), title=title)
+    shown = "".join("\ufffd" if c in "\x00\x1b\uffff\ud800" else c for c in title)
+    assert shown in words(picture) and len(cells(picture)) == 6
+    assert "<figure>" in picture.html
+    for ending in ("svg", "html", "txt"):
+        assert picture.save(tmp_path / f"picture.{ending}").read_bytes()

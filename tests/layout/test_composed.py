@@ -64,6 +64,12 @@ def test_a_slice_of_a_composition_of_layouts_has_its_elements(
         ("Sw<3,4,-3> o _4 o (_2,_4):(_8,_2)", (None, Int(2)), "Sw<3,4,-3> o _8 o (_2):(_8)", "_0"),
         ("Sw<1,1,3> o _1 o (_8,_8):(_1,_8)", (Int(5), None), "Sw<1,1,3> o _6 o (_8):(_8)", "_0"),
         ("Sw<1,1,3> o _3 o (_16,_8):(_8,_1)", (None, Int(1)), "Sw<1,1,3> o _4 o (_16):(_8)", "_0"),
+        # or where a size or a step that is no power of two crosses a field of bits
+        ("Sw<3,1,3> o _0 o (_4,6):(_1,_4)", (0, None), "Sw<3,1,3> o 0 o (6):(_4)", "_0"),
+        ("Sw<3,0,4> o 0 o (_1,2):(_4,3)", (Int(0), None), "Sw<3,0,4> o 0 o (2):(3)", "_0"),
+        ("Sw<3,3,-3> o _0 o (_2,_6):(_2,_6)", (Int(0), None), "Sw<3,3,-3> o _0 o (_6):(_6)", "_0"),
+        ("Sw<1,3,1> o _0 o (_8,_3,_3):(_6,_32,_3)", (Int(2), None, Int(2)), "Sw<1,3,1> o _18 o (_3):(_32)", "_0"),
+        ("Sw<1,2,1> o _0 o (_8,3):(_3,32)", (4, None), "Sw<1,2,1> o 12 o (3):(32)", "_0"),
     ],
 )
 def test_a_swizzle_is_dropped_or_split_where_no_sum_carries(text: str, coord: Any, kept: str, offset: str) -> None:

@@ -79,3 +79,18 @@ def test_the_least_and_the_largest_alignment_are_taken() -> None:
 def test_the_orders_of_strides_are_read(text: str, major: object) -> None:
     shape = (4, 8)
     assert str(cute.parse(f"(4,8):{text}{{}}")) == str(Layout(shape, major))  # type: ignore[arg-type]
+
+
+def test_one_threads_part_of_a_tiled_operation_is_read() -> None:
+    mma = cute.make_tiled_mma("SM70_8x8x4_F16F16F16F16_NN", (2, 1, 2))
+    copy = cute.make_tiled_copy(cute.copy_atom("UniversalCopy<uint16_t>", "uint16"), cute.Layout((8, 4)))
+    for whole in (mma, copy):
+        for thread in (0, 13, 31):
+            part = whole.get_slice(thread)
+            assert isinstance(cute.parse(str(part)), type(part)) and str(cute.parse(str(part))) == str(part)
+    with pytest.raises(ParseError, match="at position 18: expected a thread of the tiled operation"):
+        cute.parse(f"ThrCopy\n  ThrIdx: 99\n{copy}")
+    with pytest.raises(ParseError, match="at position 6: expected a line Thr VMNK:"):
+        cute.parse(f"ThrMMA\n{mma}")
+    with pytest.raises(ParseError, match="expected a line TiledMMA"):
+        cute.parse("ThrMMA\n  Thr VMNK: (0,0,0,0)\n")
