@@ -69,7 +69,7 @@ def wrong_type(
     """
     if hint is None and isinstance(value, str) and ":" in value and "layout" in rule:
         hint = "cute_py.parse(text) reads a layout"
-    if hint is None and type(value).__module__ == "numpy" and getattr(value, "ndim", 0) and "a tensor" in rule:
+    if hint is None and type(value).__module__ == "numpy" and getattr(value, "ndim", 0) > 0 and "a tensor" in rule:
         hint = "cute_py.make_tensor(array) is the tensor of an array"
     return InvalidTypeError(f"{rule}, got {type(value).__name__} {given(value)}", facts, hint)
 
