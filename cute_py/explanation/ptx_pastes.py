@@ -40,7 +40,7 @@ def read_instructions(text: str) -> list[Reading]:
     names = {row.name for row in ARCHITECTURES}
     arch = next((match[0] for match in some(_ARCH.finditer(text), 8) if match[0] in names), None)
     symbols = {match["name"]: match["space"] for match in some(_SYMBOL.finditer(text))}
-    found = [*_messages(text)]
+    found = [*_messages(text), *_notes(text)]
     program = "mbarrier." in text
     for match in some(_STATEMENT.finditer(text)):
         if _BARE.search(re.sub(r"\[\s*[A-Za-z_$][\w$]*", "[", match["operands"])):
@@ -134,6 +134,64 @@ def _messages(text: str) -> Iterator[Reading]:
     begin = matches[0].start(), max(match.end() for match in matches)
     kind = "An error of ptxas" if len(matches) == 1 else f"{len(matches)} errors of ptxas"
     yield Reading(kind, *begin, list(lines), list(dict.fromkeys(broken)), list(changes), missing)
+
+
+_SERIALIZED: Final = "wgmma.mma_async instructions are serialized due to "
+_NOTE: Final = re.compile(rf"(?:{re.escape(_SERIALIZED)}|warpgroup\.(?:wait|arrive) is injected)[^\n]{{1,300}}")
+_NOTES: Final[tuple[tuple[str, str, str], ...]] = (
+    (
+        "Extern calls",
+        "the kernel calls a function whose code ptxas does not see",
+        "define the function in the same unit, __forceinline__",
+    ),
+    (
+        "crossing function boundary",
+        "a call lies between a wgmma and its wait; printf and assert are calls",
+        "__forceinline__ for functions that issue wgmma; no printf in its loop, not even behind the wait",
+    ),
+    (
+        "insufficient register",
+        "the accumulators in flight, with copies of those that other instructions write meanwhile, need more registers "
+        "than a thread has",
+        "wgmma.wait_group 0 before accumulators are touched; fewer of them in a warpgroup: a smaller tile, or one more "
+        "warpgroup; no lower -maxrregcount",
+    ),
+    (
+        "reading accumulator",
+        "accumulators are read before the wait of their wgmma; a run-time index reads all of them",
+        "read accumulators behind wgmma.wait_group; index them by constants, in unrolled loops",
+    ),
+    (
+        "defining accumulator",
+        "accumulators are written between a wgmma and its wait",
+        "write accumulators before wgmma.fence, or start from zero with scale-d 0",
+    ),
+    (
+        "wait is injected",
+        "registers of a wgmma are used without a wait before: ptxas waits there",
+        "wgmma.wait_group before that use",
+    ),
+    (
+        "arrive is injected",
+        "registers of a wgmma are written by others since the last wgmma.fence: ptxas adds one",
+        "wgmma.fence.sync.aligned between these writes and the wgmma",
+    ),
+)
+"""(words of a note, what they mean, a change). As ptxas 13.0.88 printed them for kernels made for each, but for writes
+of accumulators, which others' logs have."""
+
+
+def _notes(text: str) -> Iterator[Reading]:
+    """What ptxas notes of wgmma pipelines, as one reading: no error, but a loss of speed."""
+    matches = some(_NOTE.finditer(text), 64)
+    if not matches:
+        return
+    found = [row for row in _NOTES if any(row[0] in match[0] for match in matches)]
+    lines = [why for _, why, _ in found]
+    if any(match[0].startswith(_SERIALIZED) for match in matches):
+        lines.insert(0, "the results are right, but each wgmma waits for the one before it")
+    span = matches[0].start(), max(match.end() for match in matches)
+    yield Reading("A note of ptxas on wgmma", *span, lines, (), [change for _, _, change in found])
 
 
 def _message(what: str) -> tuple[str, str]:

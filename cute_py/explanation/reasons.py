@@ -489,6 +489,22 @@ def _about(kind: type) -> str:
 
 
 TERMS: Final = reason_table("""
+TMA | The engine of sm_90 and later that copies boxes of a tensor between global and shared memory: one thread issues an
+    instruction with a tensor map and coordinates; an mbarrier or a bulk group completes with the copy.
+    -> make_tma_copy(op, tensor, smem_layout) makes an atom; `cute-py demo` shows one copy.
+    <- PTX ISA, cp.async.bulk.tensor
+wgmma | The multiplication of sm_90a: 128 threads multiply tiles of shared memory (A from registers as well) into
+    accumulators in registers, between wgmma.fence, commit_group and wait_group.
+    -> mma_atom("SM90_64x256x16_F32BF16BF16_SS"), make_gmma_desc, cute.tma.gemm_kernel; `cute-py atom show`.
+    <- PTX ISA, wgmma.mma_async
+tcgen05 | The tensor cores of sm_100 and later: one thread issues the multiplication, and the accumulators lie in tensor
+    memory, 128 lanes of 512 columns of 32 bits.
+    -> make_umma_desc, cute_py.tmem plans tcgen05.cp.
+    <- PTX ISA, tcgen05
+fence.proxy.async | Orders what threads wrote to shared memory before what TMA or wgmma reads of it; without it they may
+    read what was there before.
+    -> `cute-py check kernel.ptx` finds stores without it.
+    <- PTX ISA, membar/fence
 G-basis | The box of a TMA copy as a layout, before it is cut to five modes: shared-memory order on the outside, and
     basis strides n@m that say by how much each step moves along global mode m. CuTe C++ calls it tma_gbasis.
     -> atom.gbasis; atom.gbasis.trace lists the stages; explain(atom) has the reasons.

@@ -115,3 +115,39 @@ def test_a_message_about_a_barrier_is_no_program() -> None:
 )
 def test_operands_without_a_type_are_not_judged(text: str) -> None:
     assert not any(reading.kind.startswith("A PTX instruction") for reading in readings_of(text))
+
+
+@pytest.mark.parametrize(
+    ("note", "means", "change"),
+    [  # ptxas 13.0.88, and the change with which it was silent
+        (
+            "non wgmma instructions reading accumulator registers of  a wgmma between start and end of the pipeline "
+            "stage",
+            "read before the wait",
+            "behind wgmma.wait_group",
+        ),
+        (
+            "insufficient register resources for the wgmma pipeline",
+            "more registers than a thread",
+            "wait_group 0 before",
+        ),
+        ("wgmma pipeline crossing function boundary at a function call", "a call lies between", "__forceinline__"),
+        ("the presence of Extern calls", "whose code ptxas does not see", "in the same unit"),
+    ],
+)
+def test_a_note_of_ptxas_on_wgmma(note: str, means: str, change: str) -> None:
+    start = "Potential Performance Loss: wgmma.mma_async instructions are serialized due to"
+    said = cute.explain(
+        f"ptxas info    : (C7514) {start} {note} in the function 'k'\nptxas info    : Used 40 registers"
+    )
+    assert said.startswith("A note of ptxas on wgmma\n  the results are right")
+    assert means in said and change in said.partition("A change that works")[2]
+
+
+def test_fences_and_waits_that_ptxas_adds() -> None:
+    said = cute.explain(
+        "ptxas info    : (C7519) warpgroup.arrive is injected in around line 67 by compiler to allow use of registers "
+        "in GMMA in function 'k'\nptxas info    : (C7517) warpgroup.wait is injected in around line 159 by compiler to"
+        " allow use of registers defined by GMMA in function 'k'"
+    )
+    assert "ptxas waits there" in said and "ptxas adds one" in said and "the results are right" not in said
