@@ -331,6 +331,20 @@ Expected SMEM Tensor to construct a = Expected SMEM Tensor | The operation reads
     a descriptor, and the tensor is not known to lie there.
     -> Make the tensor with make_smem_ptr(...), or take the form whose A comes from registers (_RS).
     <- cute/atom/mma_traits_sm90_gmma.hpp, make_gmma_desc
+Copy_Traits: src failed to vectorize into registers = failed to vectorize | One call of a copy operation moves whole
+    registers: the values of the fragment, in the order of the partition, must fill as many as it has, side by side.
+    -> Partition both sides with one tiled copy; a fragment that an MMA made goes through retile_S or retile_D of
+    make_tiled_copy_A, _B or _C. Or take an operation of fewer bytes, such as UniversalCopy of one value.
+    <- cute/atom/copy_traits.hpp, copy_unpack
+CopyAtom rank-mismatch. = CopyAtom rank-mismatch | A copy goes through both partitions mode by mode behind the first,
+    which has the values of the atom.
+    -> Slice or partition both sides alike; group_modes<1, R> makes their other modes one.
+    <- cute/algorithm/copy.hpp, copy
+Expected registers in MMA_Atom::call = Expected registers | The instruction takes registers: values, or the
+    descriptors of operands in shared memory. A tensor of shared or global memory is given in their place.
+    -> Give partition_fragment_A, _B, _C of the tensors (of shared memory for wgmma and tcgen05: these are descriptors),
+    and copy into fragments of values before.
+    <- cute/atom/mma_traits.hpp, mma_unpack; mma_traits_sm100.hpp
 Unknown TMA Format! | The engine moves elements of the formats of a tensor map only.
     -> Move the bits as a type of the same width: internal_dtype='uint16' for any 16-bit type.
     <- cute/arch/copy_sm90_desc.hpp, to_CUtensorMapDataType
@@ -396,12 +410,21 @@ MissingPackageError | The core needs only numpy and sympy; other packages are fo
     -> Install the extra that the hint names.
 """)
 """Class of errors -> what is said in general."""
+_VECTORIZED: Final = CONDITION_REASONS["Copy_Traits: src failed to vectorize into registers"]
 SEVERAL_IDS: Final = {
     "TMA requires CTA_Tile and SLayout top-level shape equivalence.": next(iter(GBASIS_REASONS.values())),
     "exit before the load was waited for": RACE_REASONS["exit before the group was read"],
     "Mismatched Ranks": CONDITION_REASONS["Mismatched ranks"],
     "Mismatched tuple_size": CONDITION_REASONS["Mismatched ranks"],
     "tuple index must be in range": CONDITION_REASONS["Index out of range"],
+    "Copy_Traits: dst failed to vectorize into registers. Layout is incompatible with this CopyOp.": _VECTORIZED,
+    **{
+        f"In CopyAtom, {side} layout doesn't vectorize into registers. This {side} layout is incompatible with this "
+        f"{what}.": _VECTORIZED
+        for side in ("src", "dst")
+        for what in ("tiled copy", "CopyOp")
+    },
+    "Expected desc registers in MMA_Atom::call": CONDITION_REASONS["Expected registers in MMA_Atom::call"],
 }
 """Further ids of rules that have one reason."""
 REASONS: Final[dict[str, Reason]] = {
@@ -489,10 +512,6 @@ def _about(kind: type) -> str:
 
 
 TERMS: Final = reason_table("""
-TMA | The engine of sm_90 and later that copies boxes of a tensor between global and shared memory: one thread issues an
-    instruction with a tensor map and coordinates; an mbarrier or a bulk group completes with the copy.
-    -> make_tma_copy(op, tensor, smem_layout) makes an atom; `cute-py demo` shows one copy.
-    <- PTX ISA, cp.async.bulk.tensor
 wgmma | The multiplication of sm_90a: 128 threads multiply tiles of shared memory (A from registers as well) into
     accumulators in registers, between wgmma.fence, commit_group and wait_group.
     -> mma_atom("SM90_64x256x16_F32BF16BF16_SS"), make_gmma_desc, cute.tma.gemm_kernel; `cute-py atom show`.

@@ -84,3 +84,29 @@ def test_gcc_names_a_tiled_copy_by_its_arguments(operation: str, says: str, chan
     said = cute.explain(FEW_VALUES.replace("OPERATION", operation))
     assert "the tiled copy has 32 threads of 4 values each" in said
     assert says in said and change in said
+
+
+@pytest.mark.parametrize(
+    ("condition", "why"),
+    [
+        (
+            "Copy_Traits: src failed to vectorize into registers. Layout is incompatible with this CopyOp.",
+            "whole registers",
+        ),
+        (
+            "Copy_Traits: dst failed to vectorize into registers. Layout is incompatible with this CopyOp.",
+            "whole registers",
+        ),
+        (
+            "In CopyAtom, dst layout doesn't vectorize into registers. This dst layout is incompatible with this CopyOp.",
+            "whole registers",
+        ),
+        ("CopyAtom: Src/Dst partitioning does not match the instruction requirement.", "what one operation moves"),
+        ("CopyAtom rank-mismatch.", "mode by mode"),
+        ("Expected registers in MMA_Atom::call", "descriptors of operands"),
+        ("Expected desc registers in MMA_Atom::call", "descriptors of operands"),
+    ],
+)
+def test_an_assertion_on_fragments_has_a_reason(condition: str, why: str) -> None:
+    said = cute.explain(f'cute/atom/copy_traits.hpp(129): error: static assertion failed with "{condition}"')
+    assert why in " ".join(said.split()) and "to do : " in said
