@@ -173,10 +173,11 @@ STATES: Final = {"rested": 0.012, "loaded": 0.0}
 """Seconds that the device rests before each turn."""
 
 
-def shown(row: dict[str, float]) -> str:
-    divided = f"{row['of_divided']:6.1%} of {row['divided_tflops']:.0f}" if "of_divided" in row else ""
-    peer = f"{row['of_peer']:6.1%} of {row['peer_tflops']:.0f}"
-    return f"{row['us']:8.1f} us {row['tflops']:5.0f} TFLOP/s {peer} {divided} |"
+def cells(one: dict[str, float]) -> list[str]:
+    """Of a case in one state: microseconds, TFLOP/s, percent of the peer, and of the divided rate if there is one."""
+    divided = f"{100 * one['of_divided']:.1f} of {one['divided_tflops']:.0f}" if "of_divided" in one else ""
+    peer = f"{100 * one['of_peer']:.1f} of {one['peer_tflops']:.0f}"
+    return [f"{one['us']:.1f}", f"{one['tflops']:.0f}", peer, divided]
 
 
 class Bench:
@@ -323,9 +324,8 @@ class Bench:
                 row[state] = self.rate(row["case"], cases[0], name, divided, times)
         for row in rows:
             row["peer"] = name
-            print(
-                f"{row['case']:70}", *(shown(row[state]) for state in STATES), f"({row['prepare_ms']} ms)", flush=True
-            )
+            found = [cell for state in STATES for cell in cells(row[state])]
+            print(row["case"], *found, f"{row['prepare_ms']} ms", sep=" | ", flush=True)
         for one in prepared.values():
             one.check()
         return rows
@@ -376,13 +376,8 @@ def markdown(rows: list[dict[str, Any]]) -> str:
     states = "".join(f" {state}: us | TFLOP/s | % of the peer | % of the divided rate |" for state in STATES)
     lines = [f"| M x N x K |{states}", "|---" * (1 + 4 * len(STATES)) + "|"]
     for row in rows:
-        cells = [row["case"]]
-        for state in STATES:
-            one = row[state]
-            divided = f"{100 * one['of_divided']:.1f} of {one['divided_tflops']:.0f}" if "of_divided" in one else ""
-            peer = f"{100 * one['of_peer']:.1f} of {one['peer_tflops']:.0f}"
-            cells += [f"{one['us']:.1f}", f"{one['tflops']:.0f}", peer, divided]
-        lines.append("| " + " | ".join(cells) + " |")
+        found = [cell for state in STATES for cell in cells(row[state])]
+        lines.append("| " + " | ".join([row["case"], *found]) + " |")
     return "\n".join(lines) + "\n"
 
 

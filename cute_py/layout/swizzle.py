@@ -22,10 +22,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, SupportsIndex, overload
 
 from cute_py.argument_checks import check_magnitude, expect_integer, is_integer, wrong_type
-from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError
+from cute_py.errors import CompositionMismatchError, InvalidTypeError, LayoutError, StaticAssertError
 from cute_py.layout.arguments import Coordinate, LayoutLike, Leaf, Tiler, Tree
 from cute_py.layout.composed import ComposedLayout, Sliced, slice_parts
-from cute_py.layout.composition import compose_layouts
+from cute_py.layout.composition import compose_layouts, composition
 from cute_py.layout.int_tuple import crd2idx_of, idx2crd_colex, product_of
 from cute_py.layout.layout import Layout, domain_of, make
 from cute_py.layout.leaf import (
@@ -151,14 +151,11 @@ def _folds(plain: Layout, sliced: Layout) -> bool:
         if s > _MOST_FOLDED:
             return False
         try:
-            one = compose_layouts(plain, make(Dynamic(s), Dynamic(d)))
+            composition(plain, make(Dynamic(s), Dynamic(d)), strict=True)
+        except CompositionMismatchError:
+            return False
         except LayoutError:
             return _is_static(sliced)  # the composition of all modes is refused, as in C++
-        if value_of(product_of(one._shape)) != s or any(
-            value_of(crd2idx_of(k, one._shape, one._stride)) != value_of(crd2idx_of(k * d, plain._shape, plain._stride))
-            for k in range(s)
-        ):
-            return False
     return True
 
 
@@ -172,10 +169,15 @@ def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Integer, inner: 
     sliced = make(slice_tree(coord, inner._shape), slice_tree(coord, inner._stride))
     diced = make(dice_tree(coord, inner._shape), dice_tree(coord, inner._stride))
     fixed = to_internal(dice_tree(coord, coord))  # type: ignore[arg-type]
-    if not _is_static(diced) or not (_is_static(sliced) or _slices_to_layout(swizzle, anti, sliced)):
+
+    def whole() -> Sliced:
+        """The slice with the swizzle as it is; one without bits is dropped."""
         kept, left = slice_parts(coord, inner)
         there = to_public(plus(offset, to_internal(left)))
         return (ComposedLayout(swizzle, there, kept), Int(0)) if b else (kept, there)
+
+    if not _is_static(diced) or not (_is_static(sliced) or _slices_to_layout(swizzle, anti, sliced)):
+        return whole()
 
     anti_layout = compose_layouts(anti, diced)
     only_layout = compose_layouts(only, diced)
@@ -187,11 +189,6 @@ def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Integer, inner: 
     start = as_python_int(offset)
     active = active_bits(swizzle, sliced)
     decays = not active & ~swizzle.of(active)
-
-    def whole() -> Sliced:
-        """The slice with the swizzle as it is."""
-        kept, left = slice_parts(coord, inner)
-        return ComposedLayout(swizzle, to_public(plus(offset, to_internal(left))), kept), Int(0)
 
     natural = leaves(idx2crd_colex(fixed, diced._shape))
     inside = all(as_python_int(c) < n for c, n in zip(natural, leaves(diced._shape), strict=True))
