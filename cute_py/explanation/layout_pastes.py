@@ -245,7 +245,7 @@ def _printed_line(line: str, begin: int) -> _Print | None:
             thing = _parsed(piece)
             if thing is not None and not (_PLACE.fullmatch(piece) and _AT_PLACE.search(line[:start])):
                 at = begin + line.find(piece, start)
-                return at, at + len(piece), thing, line[:start].strip(" %\t").rstrip(":=").strip()
+                return at, at + len(piece), thing, line[:start].strip(" \t%#/<!-").rstrip(":=").strip()
     return None
 
 

@@ -115,6 +115,7 @@ def test_layouts_of_one_operation_name_it() -> None:
         ("(_,1,_)", "a coordinate that keeps 2 modes whole"),
         ("(_128,64)", "8192 elements, compact (_128,64):(_1,_128)"),
         ("% LayoutA: (_2,_3):(_1,_2)", "A layout (LayoutA)"),
+        ("<!--     A: (_2,_3):(_1,_2)  -->", "A layout (A)"),
         ("gmem_ptr[8b](0x400) o (2,3):(3,1)", "Elements of 8 bits, stored at"),
         ("gmem_ptr[8b](0x400) o (2,3):(3,1)", "moves 1 element, 1 byte\n"),
     ],
