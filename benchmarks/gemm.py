@@ -32,8 +32,14 @@ from cute_py.errors import CuteError
 from cute_py.gpu.arrays import ArrayView, array_view
 from cute_py.tma.gemm.kernel import GemmKernel, gemm_kernel
 
-LETTERS: Final = {"bfloat16": "BF16", "float16": "F16", "float8_e4m3fn": "E4M3", "float8_e5m2": "E5M2"}
-BITS: Final = {"bfloat16": 16, "float16": 16, "float8_e4m3fn": 8, "float8_e5m2": 8}
+LETTERS: Final = {
+    "bfloat16": "BF16",
+    "float16": "F16",
+    "float8_e4m3fn": "E4M3",
+    "float8_e5m2": "E5M2",
+    "tfloat32": "TF32",
+}
+BITS: Final = {name: as_dtype(name).bits for name in LETTERS}
 
 
 @dataclass(frozen=True)
@@ -139,6 +145,8 @@ CHECKS: Final[tuple[Case, ...]] = (
     Case(600, 520, 328, tile=(256, 192), epilogue="x > 0.f ? x : 0.f"),
     Case(600, 520, 328, tile=(256, 192), majors="MM"),
     Case(600, 520, 336, dtype="float8_e4m3fn", tile=(256, 160), c_columns=32),
+    Case(600, 520, 332, dtype="tfloat32"),
+    Case(512, 512, 512, dtype="tfloat32", tile=(128, 128)),
 )
 CLUSTERED: Final[tuple[Case, ...]] = (
     Case(256, 256, 64, cluster="M"),
@@ -193,7 +201,7 @@ class Bench:
     def matrix(self, rows: int, columns: int, major: str, dtype: str, integers: bool) -> Any:
         """(rows, columns) on the device, with 16-byte rows of the contiguous mode."""
         torch = self.torch
-        kind = getattr(torch, dtype)
+        kind = getattr(torch, as_dtype(dtype).storage)
         outer, inner = (rows, columns) if major == "K" else (columns, rows)
         wide = padded(inner, BITS[dtype])
         values = torch.randn((outer, wide), device="cuda") * 0.5
@@ -409,7 +417,14 @@ def small() -> None:
     """A few GEMMs of numpy arrays, for tools that slow a kernel down: PyTorch is not needed, and waits are long."""
     from tests.tma.gemm.problem import arrays, output, product
 
-    for case in (Case(200, 264, 328), Case(264, 520, 200, majors="MM"), Case(264, 520, 200, cluster="M")):
+    for case in (
+        Case(200, 264, 328),
+        Case(264, 520, 200, majors="MM"),
+        Case(264, 520, 200, cluster="M"),
+        Case(264, 520, 200, tile=(256, 192)),
+        Case(520, 264, 208, dtype="float8_e4m3fn", tile=(256, 160), cluster="N", c_columns=32),
+        Case(200, 264, 100, dtype="tfloat32"),
+    ):
         a, b = arrays(case)
         c = output(case)
         kernel_of(case, wait_cycles=100_000_000_000).run(a, b, c)
