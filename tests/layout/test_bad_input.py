@@ -33,7 +33,7 @@ N = sympy.Symbol("N", integer=True, positive=True)
 NO_INTEGERS = (
     None, True, 1.5, float("nan"), "4", b"4", bytearray(4), [1], {}, int, np.float32(2), np.datetime64("2020"), 1j,
     Fraction(1, 2), np.array([1, 2]), sympy.true, sympy.oo, sympy.nan, sympy.zoo, sympy.I, sympy.Rational(1, 2),
-    range(3), np.timedelta64(4), N > 3, sympy.FiniteSet(1), sympy.Tuple(1, 2), sympy.Interval(0, 1),
+    range(3), np.timedelta64(4, "s"), N > 3, sympy.FiniteSet(1), sympy.Tuple(1, 2), sympy.Interval(0, 1),
 )  # fmt: skip
 
 
