@@ -277,7 +277,9 @@ def test_a_file_that_fails_is_told_as_json_too(capsys: pytest.CaptureFixture[str
     assert json.loads(capsys.readouterr().out)["error"]["message"].endswith("File name too long")
 
 
-@pytest.mark.parametrize("command", [["demo", "--tile=--"], ["copy", "x.npy", "--out=--"], ["check", __file__, "--map=--"]])
+@pytest.mark.parametrize(
+    "command", [["demo", "--tile=--"], ["copy", "x.npy", "--out=--"], ["check", __file__, "--map=--"]]
+)
 def test_an_option_whose_value_is_two_dashes(capsys: pytest.CaptureFixture[str], command: list[str]) -> None:
     option = command[-1].removesuffix("=--")
     words = f"argument {option}: expected one argument" if sys.version_info < (3, 13) else "--"
