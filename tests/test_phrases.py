@@ -84,6 +84,7 @@ def texts() -> list[Path]:
         *ROOT.glob("docs/**/*.md"),
         *ROOT.glob("docs/**/*.ipynb"),
         *ROOT.glob("cute_py/**/*.py"),
+        *ROOT.glob("cute_py/**/*.txt"),
     ]
     skipped = UNTOUCHED
     return [path for path in sorted(found) if not str(path.relative_to(ROOT)).startswith(skipped)]

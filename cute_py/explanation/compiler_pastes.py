@@ -23,7 +23,7 @@ from cute_py.atom.smem_layouts import gmma_layout
 from cute_py.atom.tiled_copy import TiledCopy
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted, unless_refused
-from cute_py.explanation.readings import Reading, closing, reason_of, some, type_bits
+from cute_py.explanation.readings import Reading, closing, condition_reason, some, type_bits
 from cute_py.layout.arguments import Tree
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composed import ComposedLayout
@@ -43,7 +43,7 @@ DEEPEST: Final = 48
 """Levels of template arguments that are read."""
 
 _STATIC: Final = re.compile(
-    r"static[ _]assert(?:ion)?\s+failed(?:\s+due to requirement\s+'(?P<requirement>[^\n]{0,400}?)')?"
+    r"static[ _]assert(?:ion)?\s+failed(?:\s+due to requirement\s+'(?P<requirement>[^\n]{0,4000}?)')?"
     r"[ \t]{0,9}(?:with|:)?[ \t]{0,9}[\"']?"
     r"(?P<condition>[^\n\"]{0,300})",
     re.IGNORECASE,
@@ -505,7 +505,7 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
     if chain:
         lines.append(f"in {' < '.join(chain[:8])} (the innermost first)")
     lines += _operands(calls[-1]) if calls else []
-    rule = "static_assert" if reason_of(condition) is None else condition
+    rule = "static_assert" if condition_reason(condition) is None else condition
     broken = Diagnostic(rule, text=condition or "a static_assert", source="CuTe C++")
     notes_asked = "the instantiation notes, which have the types: compile without -w, or print the layouts"
     missing = () if calls else (notes_asked,)
@@ -613,7 +613,7 @@ def _run_time(text: str, match: re.Match[str]) -> Reading:
         missing = (f"the run-time numbers: print the global tensor, whose {broken.argument} it is",)
     changes = _advice(broken, named) if broken is not None else []
     stated = condition.rpartition('&& "')[2].rstrip('"')
-    made = broken or Diagnostic(stated if reason_of(stated) else "assert", text=condition, source="CuTe C++")
+    made = broken or Diagnostic(stated if condition_reason(stated) else "assert", text=condition, source="CuTe C++")
     kind = "An assertion of CuTe that failed when the program ran"
     return Reading(kind, begin, match.end(), lines, (made,), changes, missing)
 

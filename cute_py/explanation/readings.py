@@ -8,7 +8,7 @@ turn, each without what the earlier ones took.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -17,7 +17,14 @@ from cute_py.diagnostics import Diagnostic, Reason
 from cute_py.dtypes import as_dtype
 from cute_py.errors import shortened, unless_refused
 from cute_py.explanation.definitions import filled
-from cute_py.explanation.reasons import CONDITION_REASONS, GBASIS_REASONS, MAP_REASONS, SEVERAL_IDS, TRAP_REASONS
+from cute_py.explanation.reasons import (
+    CONDITION_REASONS,
+    GBASIS_REASONS,
+    MAP_REASONS,
+    SEVERAL_IDS,
+    TRAP_REASONS,
+    assertion_reason,
+)
 
 MOST_READINGS: Final = 12
 """Parts of one text that are answered; the others are counted."""
@@ -67,19 +74,28 @@ class Reading:
 
 
 def reason_of(rule: str) -> Reason | None:
-    """The reason of a rule: of a tensor map by its id; of C++ and of the hardware by how its text begins.
+    """The reason of a rule: of a tensor map by its id; of C++ and of the hardware by its text.
 
     >>> reason_of("box").why
     'A map holds the size of the box less 1 in 8 bits of each mode.'
     """
-    if rule in MAP_REASONS:
-        return MAP_REASONS[rule]
-    if rule in SEVERAL_IDS:
-        return SEVERAL_IDS[rule]
-    for table in (CONDITION_REASONS, GBASIS_REASONS, TRAP_REASONS):
-        for name, reason in table.items():
-            if rule.lower().startswith(name.lower()) or (len(rule) > 12 and name.lower().startswith(rule.lower())):
-                return reason
+    return MAP_REASONS.get(rule) or condition_reason(rule) or _begins(rule, TRAP_REASONS)
+
+
+def condition_reason(condition: str) -> Reason | None:
+    """The reason of what CuTe C++ asserts: by the whole message, or else by how it begins."""
+    for table in (SEVERAL_IDS, CONDITION_REASONS):
+        if condition in table:
+            return table[condition]
+    return assertion_reason(condition) or _begins(condition, {**CONDITION_REASONS, **GBASIS_REASONS})
+
+
+def _begins(rule: str, table: Mapping[str, Reason]) -> Reason | None:
+    """The first row that the text begins with, or that begins with the text, which may be cut off."""
+    begun = rule.lower()
+    for name, reason in table.items():
+        if begun.startswith(name.lower()) or (len(rule) > 12 and name.lower().startswith(begun)):
+            return reason
     return None
 
 

@@ -4,16 +4,19 @@ A reason is found by the id of its rule, never by a text: a `Diagnostic` of a te
 has its number, and every error of this library carries one as `.rule`. The tables below have a row for each rule: those
 of a tensor map (`descriptor.limits`, whose reasons about bits follow from the fields that the map has), the steps of
 the verifier, the conditions of the G-basis, the traps of the hardware, the races that `diagnose` sees, a barrier that
-never completes, the conditions that CuTe C++ asserts in the algebra; then one row for each class of `cute_py.errors`,
-which apply where no rule is known. The last table has terms without an object of their own: the vocabulary of TMA, and
-the errors that the CUDA driver returns.
+never completes, the conditions that CuTe C++ asserts in the algebra (`assertions.txt` has those on tensors, copies and
+MMAs); then one row for each class of `cute_py.errors`, which apply where no rule is known. The last table has terms
+without an object of their own: the vocabulary of TMA, and the errors that the CUDA driver returns.
 """
 
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
+import re
 from enum import Enum
+from importlib import resources
 from typing import Final
 
 from cute_py.diagnostics import Diagnostic, Reason, reason_table
@@ -438,6 +441,36 @@ REASONS: Final[dict[str, Reason]] = {
 """What `CuteError.rule` may be -> its reason."""
 
 
+@functools.cache
+def assertions() -> dict[str, Reason]:
+    """Static assertions of CuTe C++ -> their reason, of the file `assertions.txt`, which is read when one is met.
+
+    A row has one reason for all of its messages, with semicolons between them: `*` stands for any text, the dot at the
+    end is left out, and of two rows that fit a message the first is its reason.
+    """
+    return reason_table(resources.files("cute_py.explanation").joinpath("assertions.txt").read_text(encoding="utf-8"))
+
+
+@functools.cache
+def _messages() -> list[tuple[re.Pattern[str], Reason]]:
+    return [
+        (re.compile("|".join(".*".join(map(re.escape, one.split("*"))) for one in row.split(" ; "))), reason)
+        for row, reason in assertions().items()
+    ]
+
+
+def assertion_reason(message: str) -> Reason | None:
+    """The reason of a message of CuTe as a whole; of one that begins or ends otherwise, None.
+
+    >>> assertion_reason("Unrecognized CopyPolicy.").source
+    'cute/algorithm/copy.hpp'
+    >>> assertion_reason("Unrecognized CopyPolicy of mine") is None
+    True
+    """
+    said = message.strip().rstrip(".")
+    return next((reason for pattern, reason in _messages() if pattern.fullmatch(said)), None)
+
+
 def error_text(error: CuteError) -> str:
     """The text of an error, the rules behind it with their reasons, and its place in the tree.
 
@@ -463,7 +496,7 @@ def reasons_of(error: CuteError) -> list[tuple[str, Reason, str]]:
         reason = STEP_REASONS.get(str(error.step))
         name = f"step {error.step}, {_step_names().get(error.step)}"
         return [] if reason is None else [(name, reason, _VERIFIER_SOURCE)]
-    reason = REASONS.get(error.rule)
+    reason = REASONS.get(error.rule) or assertion_reason(error.rule)
     title = error.cause if isinstance(error, TmaTrap) else error.headline
     return [] if reason is None else [(title, reason, reason.source)]
 
