@@ -7,7 +7,6 @@ and renamed, so that a half-written one is never found there.
 
 from __future__ import annotations
 
-import importlib
 import io
 import json
 import math
@@ -20,7 +19,7 @@ from types import ModuleType
 from typing import IO, TYPE_CHECKING, TypeAlias
 
 from cute_py.dtypes import SAFETENSORS_TYPES, as_dtype
-from cute_py.errors import FileFormatError, MissingPackageError, counted, integer_text, shortened
+from cute_py.errors import FileFormatError, counted, imported, integer_text, shortened
 from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.whole_file import unwritable_reason, write_whole
 
@@ -215,12 +214,7 @@ def _pick(path: str, names: list[str], key: str | None) -> str:
 
 
 def _package(module: str, doing: str) -> ModuleType:
-    try:
-        return importlib.import_module(module)
-    except ImportError:
-        raise MissingPackageError(
-            f"{doing} .safetensors needs the package safetensors", hint="pip install 'cute-py[cli]'"
-        ) from None
+    return imported(module, f"{doing} .safetensors", "safetensors", "pip install 'cute-py[cli]'")
 
 
 def _safetensors(path: str, key: str | None) -> Array:

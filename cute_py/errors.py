@@ -12,8 +12,10 @@ Catch `CuteError` to catch everything that this library raises on purpose.
 
 from __future__ import annotations
 
+import importlib
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Final, ParamSpec, Self, TypeVar
 
 if TYPE_CHECKING:
@@ -355,3 +357,21 @@ class FileFormatError(CuteError, ValueError):
 
 class MissingPackageError(CuteError, ImportError):
     """An optional package is needed for this feature; the text names the package and the extra to install."""
+
+
+def imported(module: str, feature: str, package: str, install: str, named: bool = False) -> ModuleType:
+    """A module that one feature needs, of a package that may be missing. `named`: a refusal says which module is.
+
+    Raises:
+        MissingPackageError: it can't be imported.
+
+    >>> imported("no_such", "a picture", "such", "pip install such")
+    Traceback (most recent call last):
+    cute_py.errors.MissingPackageError: a picture needs the package such
+      hint : pip install such
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as problem:
+        facts = {"missing": problem.name or module} if named else None
+        raise MissingPackageError(f"{feature} needs the package {package}", facts, install) from None

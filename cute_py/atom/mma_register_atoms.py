@@ -69,11 +69,9 @@ def warp_fragment(rows: int, columns: int, piece: int, wrapped: bool = False) ->
     return static_layout(((4, 8), shape), ((piece * rows, 1), stride))
 
 
-def registers_of(layout: Layout, element: ElementType) -> tuple[int, str]:
+def registers_of(layout: Layout, element: DType) -> tuple[int, str]:
     """(how many, of what type) registers hold one thread's values: 32-bit words for types of 16 bits and less."""
     values = int(size(layout[1]))
-    if isinstance(element, SparseElement):
-        return values // element.ratio * element.bits // 32, "uint32"
     if element.name in ("float32", "float64", "complex128", "gauss_complex128"):
         return values, element.name
     return values * element.bits // 32, "uint32"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 from collections.abc import Iterator
 from typing import Final
 
 from cute_py.cli.arguments import json_option, report
 from cute_py.cli.tma_command import VIEWS
-from cute_py.errors import MissingPackageError
+from cute_py.errors import MissingPackageError, imported
 
 SHELLS: Final = ("bash", "zsh", "fish", "tcsh")
 FILES: Final = {
@@ -50,10 +49,7 @@ def script(parser: argparse.ArgumentParser, shell: str) -> str:
     Raises:
         MissingPackageError: shtab is not installed, or too old for this shell.
     """
-    try:
-        shtab = importlib.import_module("shtab")
-    except ImportError:
-        raise MissingPackageError("completion needs the package shtab", hint="pip install 'cute-py[cli]'") from None
+    shtab = imported("shtab", "completion", "shtab", "pip install 'cute-py[cli]'")
     if shell not in shtab.SUPPORTED_SHELLS:
         text = f"this shtab writes no script for {shell}"
         raise MissingPackageError(text, hint="pip install --upgrade 'cute-py[cli]'")

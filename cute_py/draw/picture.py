@@ -10,7 +10,6 @@ the system: a picture without a usable font, which would have no text at all, is
 from __future__ import annotations
 
 import functools
-import importlib
 import math
 import os
 import re
@@ -24,7 +23,7 @@ from cute_py.draw.page import html_page
 from cute_py.draw.render_svg import FONT, render
 from cute_py.draw.table import SVG_BYTES, Cell, Table
 from cute_py.draw.text_renderer import text_of_picture
-from cute_py.errors import InvalidTypeError, InvalidValueError, MissingPackageError, counted, given, shortened
+from cute_py.errors import InvalidTypeError, InvalidValueError, MissingPackageError, counted, given, imported, shortened
 from cute_py.whole_file import write_whole
 
 SCALE: Final = 2.0
@@ -160,11 +159,7 @@ def _untitled(row: tuple[Cell | None, ...]) -> tuple[Cell | None, ...]:
 
 
 def _resvg() -> ModuleType:
-    try:
-        return importlib.import_module("resvg_py")
-    except ImportError:
-        text = "a picture as .png needs the package resvg-py"
-        raise MissingPackageError(text, hint="pip install 'cute-py[png]'") from None
+    return imported("resvg_py", "a picture as .png", "resvg-py", "pip install 'cute-py[png]'")
 
 
 @functools.cache

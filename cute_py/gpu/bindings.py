@@ -10,24 +10,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 from types import ModuleType
 from typing import Any
 
-from cute_py.errors import CuteError, DeviceError, MissingPackageError
+from cute_py.errors import CuteError, DeviceError, imported
 
 _INSTALL = "pip install 'cute-py[gpu]'"
 
 
 def _load(module: str, feature: str, package: str = "cuda-python, version 13 or newer") -> ModuleType:
-    try:
-        return importlib.import_module(module)
-    except ImportError as problem:
-        raise MissingPackageError(
-            f"{feature} needs the package {package}", {"missing": problem.name or module}, hint=_INSTALL
-        ) from None
+    return imported(module, feature, package, _INSTALL, named=True)
 
 
 @functools.cache

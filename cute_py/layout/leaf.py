@@ -125,9 +125,7 @@ def divided(operation: Callable[[Value, Value], Value], x: Value, y: Value) -> V
 
 
 def least(x: Value, y: Value) -> Value:
-    """The smaller of two bare numbers or symbols."""
-    if isinstance(x, int) and isinstance(y, int):
-        return min(x, y)
+    """The smaller of two bare numbers or symbols, at least one of them a symbol."""
     import sympy
 
     if is_short(x, y):
@@ -392,21 +390,12 @@ class Dynamic:
 
     __radd__ = __add__
 
-    def __sub__(self, other: Integer) -> Integer:
-        return Dynamic(self.value - (other.value if type(other) is Dynamic else other))
-
-    def __rsub__(self, other: Integer) -> Integer:
-        return Dynamic(other - self.value)
-
     def __mul__(self, other: Integer) -> Integer:
         if type(other) is Dynamic:
             return Dynamic(self.value * other.value)
         return Dynamic(self.value * other) if other else 0
 
     __rmul__ = __mul__
-
-    def __neg__(self) -> Dynamic:
-        return Dynamic(-self.value)
 
     def __abs__(self) -> Dynamic:
         return Dynamic(abs(self.value))

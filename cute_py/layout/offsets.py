@@ -30,14 +30,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
 from cute_py.argument_checks import expect_items, refuse_mask, wrong_type
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError, given
-from cute_py.layout.arguments import AsTuple, LayoutLike, Tree, Underscore, Value
+from cute_py.layout.arguments import LayoutLike, Tree, Underscore
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composed import ComposedLayout, OffsetFunction
 from cute_py.layout.layout import Layout, along_axis, axis_paths, coprofile_of, domain_of
 from cute_py.layout.leaf import Dynamic, is_symbolic, leaf_text, tree_text, value_of
 from cute_py.layout.recast import memory_layout
 from cute_py.layout.swizzle import Swizzle
-from cute_py.layout.trees import check_depth, is_underscore, leaves, map_leaves, modes
+from cute_py.layout.trees import check_depth, is_underscore, leaves, map_leaves, modes, unflatten_leaves
 
 if TYPE_CHECKING:
     import numpy
@@ -218,7 +218,7 @@ def at_coordinates(layout: OffsetFunction, coords: Coordinates, kind: IntType) -
     import numpy as np
 
     if isinstance(layout, ComposedLayout):
-        return apply_function(layout.outer, value_of(layout._offset), at_coordinates(layout.inner, coords, kind), kind)
+        return apply_function(layout, at_coordinates(layout.inner, coords, kind), kind)
     if isinstance(layout, Swizzle):
         return layout(_array(coords, kind))
     if not isinstance(layout, Layout):
@@ -231,22 +231,30 @@ def at_coordinates(layout: OffsetFunction, coords: Coordinates, kind: IntType) -
         shapes = ", ".join(str(a.shape) for a in leaves(arrays))
         raise CoordinateError("the coordinate arrays do not broadcast", {"shapes": shapes}) from None
     parts = [_indices(arrays, shape, stride, kind) for shape, stride in integer_axes(layout)]
-    return np.stack(np.broadcast_arrays(*parts), axis=-1) if _has_bases(layout) else parts[0]
+    return np.stack(np.broadcast_arrays(*parts), axis=-1) if _value_profile(layout) != 0 else parts[0]
 
 
-def apply_function(outer: OffsetFunction, start: Value | AsTuple, inner: Offsets, kind: IntType) -> Offsets:
-    """outer(start + inner) for an array of inner offsets."""
-    import numpy as np
-
-    if type(start) is int:
+def apply_function(layout: ComposedLayout, inner: Offsets, kind: IntType) -> Offsets:
+    """outer(offset + inner) for an array of what the inner function gives."""
+    outer, profile = layout.outer, _value_profile(layout.inner)
+    start: Any = value_of(layout._offset)
+    moved: Any
+    if profile != 0:
+        axes = inner.shape[-1]
+        first = [0] * axes if type(start) is int and start == 0 else leaves(getattr(start, "as_tuple", tuple)())
+        if len(first) != axes or not isinstance(outer, (Layout, ComposedLayout)):
+            text = f"offsets can't apply {outer} to coordinates of {axes} modes"
+            raise InvalidTypeError(
+                text, {"offset": start, "layout": layout}, "a layout with an offset of as many modes"
+            )
+        moved = unflatten_leaves([inner[..., i] + n for i, n in enumerate(first)], profile)
+    elif type(start) is int:
         moved = inner if start == 0 else inner + kind.type(start) if kind.kind != "O" else inner + start
-    elif hasattr(start, "as_tuple"):
-        moved = inner + np.array(leaves(start.as_tuple()), dtype=kind)
     else:
         raise InvalidTypeError(f"offsets can't add {start} to integers")
     if isinstance(outer, (Layout, ComposedLayout)):
         return at_coordinates(outer, moved, kind)
-    found: Offsets = outer(moved)  # type: ignore[arg-type]
+    found: Offsets = outer(moved)
     return found
 
 
@@ -330,8 +338,11 @@ def integer_axes(layout: Layout) -> list[tuple[Tree, Tree]]:
     return [(shape, axis) for axis in axes]
 
 
-def _has_bases(layout: LayoutLike) -> bool:
-    return bool(coprofile_of(domain_of(layout)._stride) != 0)
+def _value_profile(layout: OffsetFunction) -> Tree:
+    """0 where the values are integers, else the profile of the coordinates that basis strides give."""
+    while isinstance(layout, ComposedLayout):
+        layout = layout.outer
+    return coprofile_of(layout._stride) if isinstance(layout, Layout) else 0
 
 
 def offset_bounds(shape: Tree, stride: Tree) -> tuple[int, int]:
@@ -499,7 +510,7 @@ def offsets(
     axes = integer_axes(layout)
     _check_size(axes[0][0], layout)
     kind = _checked_type(dtype, [edge for axis in axes for edge in offset_bounds(*axis)], layout)
-    if len(axes) == 1 and not _has_bases(layout):
+    if len(axes) == 1 and _value_profile(layout) == 0:
         return _grid(*axes[0], kind)
     table = np.empty((*[prod(leaves(m)) for m in modes(axes[0][0])], len(axes)), kind)
     for i, axis in enumerate(axes):
@@ -512,11 +523,11 @@ def _composed(layout: ComposedLayout, kind: IntType) -> Offsets:
     if isinstance(inner, Layout) and isinstance(outer, Swizzle) and type(start) is int:
         shape, stride = integer_axes(inner)[0]
         low, high = offset_bounds(shape, stride)
-        if not _has_bases(inner) and low >= 0 and start >= 0 and shape != ():
+        if _value_profile(inner) == 0 and low >= 0 and start >= 0 and shape != ():
             _check_size(shape, layout)
             top = (1 << max((start + high).bit_length(), outer.yyy_mask.bit_length())) - 1
             return _grid(shape, stride, _checked_type(kind, [top | outer.zzz_mask], layout), outer, start)
-    return apply_function(outer, start, offsets(inner, dtype=kind), kind)
+    return apply_function(layout, offsets(inner, dtype=kind), kind)
 
 
 MAX_SEARCHED = 1 << 26
@@ -569,7 +580,7 @@ def coordinates(layout: LayoutLike, values: ArrayLike, *, of: str = "memory") ->
     plain, inner = layout, wanted
     while isinstance(plain, ComposedLayout) and isinstance(plain.outer, Swizzle):
         start = value_of(plain._offset)
-        if type(start) is not int:
+        if type(start) is not int or _value_profile(plain.inner) != 0:
             break
         plain, inner = plain.inner, plain.outer(inner) - start
     if isinstance(plain, Layout):
@@ -595,7 +606,7 @@ def _divided(
 
     sizes = leaves(shape)
     index: list[Any] = [np.zeros((), np.int64)] * len(sizes)
-    basis = _has_bases(layout)
+    basis = _value_profile(layout) != 0
     if len(steps) > 1 or (inner.ndim and inner.shape[-1:] == (1,) and basis):
         if inner.shape[-1:] != (len(steps),):
             raise InvalidValueError(

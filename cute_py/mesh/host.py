@@ -161,19 +161,22 @@ def write_sum(elements: Elements, goal: Part, summands: Sequence[Any]) -> None:
 
 
 class HostRedistribution:
-    """Both sides of every transfer as views; a launch copies them in order."""
+    """Both sides of every transfer as views; a launch copies them in order. With scratch memory `into` they are copied
+    there, and to the destinations when all of it has come."""
 
     def __init__(
         self,
         groups: Iterable[list[Transfer]],
         dtype: DType,
         sources: Mapping[int, Array],
-        written: Mapping[int, Array],
+        destinations: Mapping[int, Array],
+        into: Mapping[int, Array] | None = None,
     ) -> None:
-        self.destinations = written
+        self.destinations = destinations
+        self._into = into or {}
         self._elements = NumpyElements(dtype)
         flat = {device: array.reshape(-1) for device, array in sources.items()}
-        goal = {device: array.reshape(-1) for device, array in written.items()}
+        goal = {device: array.reshape(-1) for device, array in (destinations if into is None else into).items()}
         self._copies = [
             (
                 destination_part(self._elements, goal[group[0].destination_device], group[0]),
@@ -186,34 +189,20 @@ class HostRedistribution:
         """Copy, on the calling thread; a stream has no meaning here."""
         for goal, sources in self._copies:
             write_sum(self._elements, goal, [source.read() for source in sources])
-
-
-class IntoScratch:
-    """A redistribution into scratch memory, and from there to the destinations when all of it has come."""
-
-    def __init__(self, inner: HostRedistribution, destinations: Mapping[int, Array]) -> None:
-        self._inner = inner
-        self.destinations = destinations
-
-    def launch(self, stream: Any = None) -> None:
-        """Fill the scratch memory, then the destinations."""
-        self._inner.launch(stream)
-        for device, array in self.destinations.items():
-            array.reshape(-1)[:] = self._inner.destinations[device].reshape(-1)
+        for device in self._into.keys() & self.destinations.keys():  # an empty part may be left out of either
+            self.destinations[device].reshape(-1)[:] = self._into[device].reshape(-1)
 
 
 def prepare(
     plan: Plan, sources: Mapping[int, Any], destinations: Mapping[int, Any] | None, into: Mapping[int, Any] | None
-) -> HostRedistribution | IntoScratch:
+) -> HostRedistribution:
     """Check the memory and make the views; see `Redistribution.run`."""
     elements = NumpyElements(plan.dtype)
     if destinations is None:
         destinations = new_parts(elements, plan.destination, range(plan.destination.devices))
     found = check_memory(elements, plan, sources, destinations, into)
     refuse(InvalidValueError, found, f"{len(found)} of the arrays can't be used")
-    written = destinations if into is None else into
-    made = HostRedistribution(plan.groups(), plan.dtype, sources, written)
-    return made if into is None else IntoScratch(made, destinations)
+    return HostRedistribution(plan.groups(), plan.dtype, sources, destinations, into)
 
 
 def new_parts(elements: Elements, side: ShardedLayout, devices: Iterable[int]) -> dict[int, Any]:

@@ -122,7 +122,8 @@ class RankRedistribution:
                 self._mapped.push()
             for device, array in (self._into or {}).items():
                 self._watch.outcome = "the contents of the destinations are undefined"
-                self._elements.flat(self.destinations[device])[...] = self._elements.flat(array)
+                if device in self.destinations:  # an empty part may be left out
+                    self._elements.flat(self.destinations[device])[...] = self._elements.flat(array)
                 self._elements.settle()
 
     def report(self) -> str:

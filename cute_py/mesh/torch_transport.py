@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,16 +11,9 @@ import numpy
 from numpy.typing import NDArray
 
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, MissingPackageError
+from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, imported
 from cute_py.mesh.host import Described, Elements
 from cute_py.mesh.transport import Transport
-
-
-def _torch() -> Any:
-    try:
-        return importlib.import_module("torch")
-    except ImportError:
-        raise MissingPackageError("backend 'torch' needs the package torch", hint="pip install torch") from None
 
 
 class TorchTransport(Transport):
@@ -35,7 +27,7 @@ class TorchTransport(Transport):
     """
 
     def __init__(self, group: Any = None, maps: bool = True) -> None:
-        torch = _torch()
+        torch: Any = imported("torch", "backend 'torch'", "torch", "pip install torch")
         self.maps = maps
         self._torch, self._dist = torch, torch.distributed
         if not self._dist.is_available() or not self._dist.is_initialized():

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import cute_py as cute
-from cute_py import ComposedLayout, E, Layout
-from cute_py.errors import LayoutError
+from cute_py import ComposedLayout, E, Int, Layout, Swizzle
+from cute_py.errors import InvalidTypeError, LayoutError
 from cute_py.testing.strategies import coordinates_of, flat, layouts, shapes, swizzled_layouts, table
 
 ANY = layouts(kinds=("compact", "gaps", "zeros", "wild", "negative"), static=None)
@@ -39,6 +40,36 @@ def test_offsets_of_swizzled_layouts(a: ComposedLayout, start: int) -> None:
 def test_offsets_of_a_layout_after_a_layout(outer: Layout, inner: Layout, start: int) -> None:
     layout = ComposedLayout(outer, start, inner)
     assert cute.offsets(layout).ravel(order="F").tolist() == table(layout)
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        ComposedLayout(Layout((4, 8)), Int(0), cute.make_identity_layout((2, 2))),
+        ComposedLayout(Layout((4, 8)), cute.ArithTuple(1, 2), cute.make_identity_layout((2, 2))),
+        ComposedLayout(Layout(((4, 3), 8)), cute.ArithTuple((1, 0), 2), Layout((2, 2, 2), (E(0, 0), E(0, 1), E(1)))),
+        ComposedLayout(Swizzle(1, 0, 2), 0, ComposedLayout(Layout((4, 8)), Int(0), cute.make_identity_layout((2, 4)))),
+    ],
+    ids=str,
+)
+def test_offsets_of_a_layout_after_coordinates(layout: ComposedLayout) -> None:
+    """An inner layout of basis strides gives coordinates, and the outer layout takes them as coordinates."""
+    called = table(layout)
+    assert cute.offsets(layout).ravel(order="F").tolist() == called
+    assert cute.offsets(layout, list(range(len(called)))).tolist() == called
+    assert cute.offsets(layout, tuple(cute.coordinates(layout, called).T)).tolist() == called
+
+
+@pytest.mark.parametrize(
+    ("outer", "offset"),
+    [(Swizzle(1, 0, 2), cute.ArithTuple(0, 1)), (Layout((4, 8)), 1), (Layout((4, 8)), E(0))],
+    ids=str,
+)
+def test_what_takes_no_coordinates_has_no_offsets(outer: Any, offset: Any) -> None:
+    layout = ComposedLayout(outer, offset, cute.make_identity_layout((2, 2)))
+    for evaluate in (cute.offsets, lambda one: cute.offsets(one, [0, 1]), lambda one: cute.coordinates(one, [0])):
+        with pytest.raises(InvalidTypeError, match=r"offsets can't apply .* to coordinates of 2 modes"):
+            evaluate(layout)
 
 
 @given(shapes())

@@ -71,6 +71,16 @@ def sums_are_those_of_one_process(transport: SharedMemoryTransport) -> bool:
     return np.array_equal(prepared.destinations[transport.rank], wanted)
 
 
+def an_empty_part_is_left_out(transport: SharedMemoryTransport) -> list[list[int]]:
+    """What comes, through scratch memory, where rank 1 holds no element and gives no destination."""
+    rows, rank = distribute((1, 4), 2, [Shard(0)]), transport.rank
+    sources = {rank: np.arange(4 * (1 - rank), dtype=np.int32)}
+    goal = {0: np.zeros(4, np.int32)} if rank == 0 else {}
+    plan = redistribute(rows, rows, "int32")
+    plan.run(sources, goal, backend=transport, into={rank: np.zeros_like(sources[rank])})
+    return [array.tolist() for array in goal.values()]
+
+
 def plan_of(ranks: int) -> tuple[Redistribution, np.ndarray]:
     rows, columns = distribute((16, 16), ranks, [Shard(0)]), distribute((16, 16), ranks, [Shard(1)])
     return redistribute(rows, columns, "int32"), np.arange(256, dtype=np.int32).reshape(16, 16)

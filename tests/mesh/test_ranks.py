@@ -19,6 +19,10 @@ def test_sums_are_those_of_one_process_bit_for_bit(tmp_path: Path) -> None:
     assert run_ranks(rank_jobs.sums_are_those_of_one_process, tmp_path, 4) == [True] * 4
 
 
+def test_an_empty_part_may_be_left_out(tmp_path: Path) -> None:
+    assert run_ranks(rank_jobs.an_empty_part_is_left_out, tmp_path, 2) == [[[0, 1, 2, 3]], []]
+
+
 @pytest.mark.parametrize(
     ("how", "when", "lost", "into", "why"),
     [

@@ -164,6 +164,16 @@ def test_scratch_memory_keeps_the_destinations_until_the_end() -> None:
     assert goal[1][0, 0] == 102
 
 
+@pytest.mark.parametrize("left_out", ["goal", "scratch"])
+def test_an_empty_part_may_be_left_out_of_destinations_or_scratch_memory(left_out: str) -> None:
+    rows = distribute((1, 4), 2, [Shard(0)])
+    parts = {0: np.arange(4, dtype=np.int32), 1: np.zeros(0, np.int32)}
+    memory = {"goal": {0: np.zeros(4, np.int32)}, "scratch": {0: np.zeros(4, np.int32)}}
+    memory["scratch" if left_out == "goal" else "goal"][1] = np.zeros(0, np.int32)
+    redistribute(rows, rows, "int32").run(parts, memory["goal"], into=memory["scratch"])
+    assert memory["goal"][0].tolist() == [0, 1, 2, 3]
+
+
 def plan() -> Redistribution:
     return redistribute(distribute((4, 4), 2, [Shard(0)]), distribute((4, 4), 2, [Shard(1)]), "int32")
 

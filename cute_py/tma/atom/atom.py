@@ -145,9 +145,7 @@ def check_filled(atom: TmaAtom) -> list[Diagnostic]:
         zip(modes(atom.plan.gbasis._shape), modes(atom.plan.gbasis._stride), strict=True)
     ):
         paths = [tuple(getattr(d, "modes", ())) for d in leaves(stride)]
-        extents = [int(n) for n in leaves(shape)]
-        if len(extents) == len(paths):
-            walked.update({path: (j, n) for path, n in zip(paths, extents, strict=True)})
+        walked.update({path: (j, int(n)) for path, n in zip(paths, leaves(shape), strict=True)})
         if len(paths) < 2:
             continue
         outermost = max(paths, key=lambda p: int(value_of(at(gmem._stride, p))))
