@@ -74,8 +74,9 @@ class ComposedLayout(Immutable):
         """The layout that has the domain."""
         return self.inner  # type: ignore[no-any-return]
 
-    def with_domain(self, inner: OffsetFunction) -> ComposedLayout:
-        return ComposedLayout(self.outer, self.offset, inner)
+    def with_domain(self, inner: OffsetFunction) -> Layout | ComposedLayout:
+        """`outer o offset o inner`, which is `inner` itself where outer is a swizzle without bits."""
+        return composed_of(self.outer, self.offset, inner)
 
     layout_a = property(lambda self: self.outer)
     layout_b = property(lambda self: self.inner)
@@ -102,7 +103,7 @@ class ComposedLayout(Immutable):
             return self.slice_and_offset(c)[0]
         return self.outer(self.offset + self.inner(c))  # type: ignore[no-any-return]
 
-    def __getitem__(self, mode: int) -> ComposedLayout:
+    def __getitem__(self, mode: int) -> Layout | ComposedLayout:
         return self.with_domain(self.inner[mode])
 
     __iter__ = None
@@ -118,7 +119,8 @@ class ComposedLayout(Immutable):
             return hook(coord, self._offset, self.inner)  # type: ignore[no-any-return]
         kept, offset = slice_parts(coord, self.inner)
         if whole or (unset and isinstance(offset, Int) and offset == 0):
-            return self if kept == self.inner else self.with_domain(kept), Int(0)
+            found = self.with_domain(kept)
+            return self if found == self else found, Int(0)
         return ComposedLayout(self.outer, self.offset + offset, kept), Int(0)
 
     def domain_offset(self, coord: Coordinate) -> tuple[ComposedLayout, int]:
@@ -127,7 +129,7 @@ class ComposedLayout(Immutable):
             raise InvalidTypeError("domain_offset takes a coordinate without `_`", {"coordinate": given(coord)})
         return ComposedLayout(self.outer, self.offset + self.inner(coord), self.inner), Int(0)
 
-    def _compose_with(self, other: Tiler, offset: Leaf | None) -> ComposedLayout:
+    def _compose_with(self, other: Tiler, offset: Leaf | None) -> Layout | ComposedLayout:
         """`self o other` for a layout or a tiler."""
         if offset is not None:
             return ComposedLayout(self, offset, other)  # type: ignore[arg-type]
@@ -194,6 +196,19 @@ def _composed_of_layouts(outer: Layout, inner: OffsetFunction, offset: Leaf) -> 
 
 
 Layout._compose_with = _composed_of_layouts  # type: ignore[attr-defined]  # layouts know no composed ones
+
+
+def composed_of(outer: OffsetFunction, offset: Leaf, inner: OffsetFunction) -> Layout | ComposedLayout:
+    """`outer o offset o inner`; where `outer` is a swizzle without bits and the offset a static 0, the layout itself.
+
+    C++'s composition of the three, by which its operations on composed layouts end, all but upcast and downcast.
+
+    >>> print(composed_of(Swizzle(0, 4, 3), Int(0), Layout(8)), composed_of(Swizzle(0, 4, 3), 0, Layout(8)))
+    8:_1 Sw<0,4,3> o 0 o 8:_1
+    """
+    if type(inner) is Layout and type(offset) is Int and offset == 0 and getattr(outer, "bits", None) == 0:
+        return inner
+    return ComposedLayout(outer, offset, inner)
 
 
 def make_composed_layout(outer: OffsetFunction, offset: Leaf, inner: OffsetFunction) -> ComposedLayout:

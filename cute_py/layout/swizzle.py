@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, SupportsIndex, overload
 from cute_py.argument_checks import check_magnitude, expect_integer, is_integer, wrong_type
 from cute_py.errors import CompositionMismatchError, InvalidTypeError, LayoutError, StaticAssertError
 from cute_py.layout.arguments import Coordinate, LayoutLike, Leaf, Tiler, Tree
-from cute_py.layout.composed import ComposedLayout, Sliced, slice_parts
+from cute_py.layout.composed import ComposedLayout, Sliced, composed_of, slice_parts
 from cute_py.layout.composition import compose_layouts, composition
 from cute_py.layout.int_tuple import crd2idx_of, idx2crd_colex, product_of
 from cute_py.layout.layout import Layout, domain_of, make
@@ -356,10 +356,7 @@ class Swizzle:
             if isinstance(other.outer, Swizzle) and other.offset == 0:
                 return self._merged(other.outer)._compose_with(other.inner, None)
             return ComposedLayout(self, Int(0), other)
-        start = STATIC_ZERO if offset is None else offset
-        if self.bits == 0 and type(start) is Int and start == 0:
-            return other  # type: ignore[return-value]
-        return ComposedLayout(self, start, other)  # type: ignore[arg-type]
+        return composed_of(self, STATIC_ZERO if offset is None else offset, other)  # type: ignore[arg-type]
 
     def _composed_after(self, layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
         """`layout o self` as `Sw' o layout`: the same bits seen after the layout, where a Swizzle can say it."""
@@ -461,17 +458,28 @@ def get_swizzle_portion(layout: LayoutLike) -> Swizzle:
     Sw<0,4,3>
     """
     if isinstance(layout, ComposedLayout):
-        if isinstance(layout.outer, Swizzle):
-            return layout.outer
-        raise InvalidTypeError(f"the outer function must be a swizzle, got {layout}")
+        return _outer_swizzle(layout)
     domain_of(layout)
     return Swizzle(0, 4, 3)
 
 
+def _outer_swizzle(layout: ComposedLayout) -> Swizzle:
+    if isinstance(layout.outer, Swizzle):
+        return layout.outer
+    raise InvalidTypeError(f"the outer function must be a swizzle, got {layout}")
+
+
 def get_nonswizzle_portion(layout: LayoutLike) -> Layout:
-    """The plain layout under the swizzle, or the layout itself.
+    """The layout under the swizzle, or the layout itself.
+
+    Raises:
+        InvalidTypeError: the outer function of a composed layout is not a swizzle.
 
     >>> print(get_nonswizzle_portion(ComposedLayout(Swizzle(2, 0, 2), 0, Layout((4, 4)))))
     (4,4):(_1,4)
     """
+    if isinstance(layout, ComposedLayout):
+        _outer_swizzle(layout)
+        inner: Layout = layout.inner
+        return inner
     return domain_of(layout)

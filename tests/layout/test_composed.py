@@ -179,3 +179,48 @@ def test_the_type_of_a_swizzled_array() -> None:
 def test_a_swizzle_comes_back_from_its_bits(bits: int, base: int, gap: int, down: bool) -> None:
     swizzle = Swizzle(bits, base, (bits + gap) * (1 if down else -1))
     assert make_swizzle(swizzle.yyy_mask, swizzle.zzz_mask) == swizzle
+
+
+WITHOUT_BITS = ComposedLayout(Swizzle(0, 0, 0), Int(0), Layout((Int(8), Int(8))))
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (lambda a: cute.coalesce(a), "_64:_1"),
+        (lambda a: cute.flatten(a), "(_8,_8):(_1,_8)"),
+        (lambda a: cute.take(a, 0, 1), "(_8):(_1)"),
+        (lambda a: a[0], "_8:_1"),
+        (lambda a: a(None, None), "(_8,_8):(_1,_8)"),
+        (lambda a: cute.composition(a, Int(4)), "_4:_1"),
+        (lambda a: cute.zipped_divide(a, Int(4)), "(_4,_16):(_1,_4)"),
+        (lambda a: cute.zip_(a), "((_8,_8)):((_1,_8))"),
+        (lambda a: cute.upcast(a, 2), "Sw<0,0,0> o _0 o (_4,_8):(_1,_4)"),
+        (lambda a: cute.downcast(a, 2), "Sw<0,1,0> o _0 o (_16,_8):(_1,_16)"),
+        (lambda a: cute.domain_offset((Int(0), Int(0)), a)[0], "Sw<0,0,0> o _0 o (_8,_8):(_1,_8)"),
+    ],
+)
+def test_operations_leave_a_swizzle_without_bits_away(made: Any, text: str) -> None:
+    """Printed by CuTe C++ of make_composed_layout(Swizzle<0,0,0>{}, Int<0>{}, layout)."""
+    assert str(made(WITHOUT_BITS)) == text
+
+
+@pytest.mark.parametrize("offset", [0, Int(8), cute.smem_ptr_flag(16)])
+def test_a_swizzle_without_bits_stays_over_another_offset(offset: int) -> None:
+    kept = cute.coalesce(ComposedLayout(Swizzle(0, 4, 3), offset, Layout((Int(8), Int(8)))))
+    assert str(kept) == f"Sw<0,4,3> o {offset} o _64:_1"
+
+
+def test_a_swizzle_without_bits_stays_over_a_composed_layout() -> None:
+    twice = ComposedLayout(Layout((Int(8), Int(8))), Int(0), Layout((Int(8), Int(8))))
+    text = "Sw<0,0,0> o _0 o (_8,_8):(_1,_8) o _0 o (_8,_8):(_1,_8)"
+    assert str(cute.composition(Swizzle(0, 0, 0), Int(0), twice)) == text
+
+
+def test_only_a_swizzle_has_a_rest_under_it() -> None:
+    plain, swizzled = Layout((Int(8), Int(8))), cute.composition(Swizzle(2, 0, 3), Layout(Int(64)))
+    assert cute.get_nonswizzle_portion(ComposedLayout(Swizzle(1, 0, 1), Int(0), swizzled)) == swizzled
+    for outer in (plain, swizzled):  # C++: no matching function for call to ‘get_nonswizzle_portion’
+        for portion in (cute.get_nonswizzle_portion, cute.get_swizzle_portion):
+            with pytest.raises(InvalidTypeError, match="the outer function must be a swizzle"):
+                portion(ComposedLayout(outer, Int(4), plain))

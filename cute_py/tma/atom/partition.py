@@ -34,7 +34,7 @@ from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
 from cute_py.layout.coordinate import domain_offset, slice_and_offset
-from cute_py.layout.int_tuple import congruent, product_each, rank, size
+from cute_py.layout.int_tuple import congruent, is_static, product_each, rank, size
 from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, cosize, domain_of, has_numbers, joined
 from cute_py.layout.leaf import Int
@@ -140,8 +140,8 @@ def tma_partition(
             `Layout(Int(1))` without.
         stensor: shared tensor, mode 0 the tile. gtensor: TMA tensor, mode 0 the tile.
     Raises:
-        StaticAssertError: the tiles differ in size. InvalidTypeError: no tensors, or no layout. InvalidValueError: a
-            coordinate outside the layout of the CTAs.
+        StaticAssertError: the tiles differ in size, or a size is a run-time one. InvalidTypeError: no tensors, or no
+            layout. InvalidValueError: a coordinate outside the layout of the CTAs.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
     >>> smem = cute.tma.make_smem_layout("K", "128B", "float16", (128, 64))
@@ -162,15 +162,17 @@ def tma_partition(
         raise InvalidTypeError(f"the coordinate of one CTA has no free modes, got {given(cta_coord)}")
     expect_cta(cta_coord, cta_layout)
     smem = domain_of(stensor)[0]
-    if size(smem) != size(gtensor, 0):
+    sizes = size(smem), size(gtensor, 0)
+    known = is_static(sizes)
+    if sizes[0] != sizes[1] or not known:
         raise StaticAssertError(
             "size<0>(stensor) == size<0>(gtensor)",
             {
-                "shared tile": f"{smem}, {size(smem)} elements",
-                "global tile": f"{gtensor.layout[0]}, {size(gtensor, 0)} elements",
-                "rule": "mode 0 of both is the tile; group its modes first",
+                "shared tile": f"{smem}, {sizes[0]} elements",
+                "global tile": f"{gtensor.layout[0]}, {sizes[1]} elements",
+                "rule": "mode 0 of both is the tile; group its modes first" if known else "both sizes must be static",
             },
-            "cute.group_modes(tensor, 0, rank of the tile)",
+            "cute.group_modes(tensor, 0, rank of the tile)" if known else "Int(n) for the sizes of the tile",
         )
     slots = tile_layout(smem, atom.num_val_src)
     number: Any = cta_layout(cta_coord)

@@ -167,3 +167,9 @@ def test_partition_operands_refused() -> None:
         cute.tma.tma_partition(load, 0, one, shared, one)
     with pytest.raises(StaticAssertError, match="size<0>"):
         cute.tma.tma_partition(load, 0, one, shared, tiles)
+    shared = cute.group_modes(shared, 0, 2)
+    cute.tma.tma_partition(load, 0, one, shared, tiles)
+    # C++: ‘value’ is not a member of ‘bool’, of CUTE_STATIC_ASSERT_V(size<0>(stensor) == size<0>(gtensor))
+    run_time = cute.zipped_divide(load.get_tma_tensor(), (128, Int(64)))
+    with pytest.raises(StaticAssertError, match=r"(?s)size<0>\(stensor\) == size<0>\(gtensor\).*sizes must be static"):
+        cute.tma.tma_partition(load, 0, one, shared, run_time)
