@@ -68,7 +68,7 @@ _USER: Final = re.compile(
     re.MULTILINE,
 )
 _OF_MLIR: Final = re.compile(r"'!?(?:cute|nvgpu|nvvm|llvm|ttg|tt)\w*\.[\w.]+'|\bdialect\b")
-_OTHER: Final = re.compile(r"\berror:\s*(?P<what>[^\n]{1,300})")
+_OTHER: Final = re.compile(r"(?<!CUDA )(?<!cuda )(?<!cutlass )\berror:\s*(?P<what>[^\n]{1,300})")
 
 # A condition of make_tma_copy_desc -> the rule of tensor maps that it checks.
 _MAP_CONDITIONS: Final[tuple[tuple[str, str, str], ...]] = (

@@ -151,7 +151,7 @@ _BEYOND_SHARED: Final = (
 )
 _REFUSED: Final = re.compile(
     r"(?:initiali[sz]e|encode|creat\w*)[^\n]{0,30}?(?:TMA desc|tensor ?map)\w*|TMA descriptor creation|"
-    r"cuTensorMapEncode(?:Tiled|Im2col(?:Wide)?)",
+    r"(?<!EntryPoint\(\")(?<!Version\(\")cuTensorMapEncode(?:Tiled|Im2col(?:Wide)?)",
     re.IGNORECASE,
 )
 """What programs print where cuTensorMapEncode* fails."""
@@ -349,6 +349,7 @@ _CAUSES: Final[dict[int, tuple[str, ...]]] = {
         "ones only as PTX; compile with the -arch of the GPU",
     ),
     701: (
+        "threads of the block x registers of a thread are above 65536: __launch_bounds__(threads) bounds the registers",
         "more than 49152 bytes (48 KB) of dynamic shared memory need cuFuncSetAttribute; a block has at most 232448",
     ),
     715: (
@@ -376,6 +377,11 @@ _CAUSES: Final[dict[int, tuple[str, ...]]] = {
 """Number of an error -> what a kernel with TMA does wrong where it is reported, the commonest first."""
 
 
+_NO_SUCH_CTA: Final = (
+    "an address of a CTA that the cluster does not have, or that has ended: a multicast mask, mapa or a remote arrive "
+    "with a rank beyond the cluster; or a CTA left before the others had arrived on its barriers (cluster_sync at the "
+    "end)"
+)
 _FEW_LEFT: Final = (
     "the text has setmaxnreg: so ends a warpgroup that gives up registers which its code uses (a printf takes many), "
     "or of which not all 4 warps run it"
@@ -386,9 +392,19 @@ def _causes(text: str, number: int, known: bool) -> list[str]:
     """The causes of an error that fit a text; `known`: a broken rule was found in it."""
     asked = [int(n) for n in re.findall(r"\b([0-9]{5,7})\b", text)] if number == 701 else []
     over = [f"{n} bytes are asked for" for n in asked if SHARED_AT_ONCE < n < 1 << 22]
+    if number == 700 and re.search("cluster out-of-range", text, re.IGNORECASE):
+        over = [_NO_SUCH_CTA]
     if number == 715 and re.search("reg_?(?:de)?alloc|setmaxn?reg", text, re.IGNORECASE):
         over = [_FEW_LEFT]
     return [*over[:1], *(() if number == 716 and known else _CAUSES.get(number, ()))]
+
+
+_DIVERGENT: Final = (
+    "not all threads that the barrier waits for reach this one instruction: a branch, a loop or an early return lies "
+    "before it",
+    "to do: __syncthreads() outside of branches of warps; warps of different roles meet in a named barrier with the "
+    "number of their threads (barrier.sync id, n; bar.sync wants one instruction for all), or on an mbarrier",
+)
 
 
 def _sanitizer(text: str) -> Iterator[Reading]:
@@ -412,6 +428,9 @@ def _sanitizer(text: str) -> Iterator[Reading]:
         number = 715 if "instruction" in what.lower() else 716 if misaligned else 700
         if "barrier" in what.lower():
             number = 719
+        if "divergent" in what.lower():
+            yield Reading("A report of compute-sanitizer", match.start(), end, [*lines, *_DIVERGENT])
+            continue
         row = next(row for row in ERRORS if row.number == number)
         if number == 700 and match["space"] == "shared":
             lines.append(_BEYOND_SHARED)

@@ -182,6 +182,12 @@ def test_what_has_no_part_in_an_error_is_not_named() -> None:
     assert "CUDA_ERROR_UNKNOWN" not in seen["burn 4445"]
     assert "static assertion" not in seen["cutlass 3033"] + seen["cutlass 2904"]
     assert "does not have this" not in seen["XLA 4970"] + seen["cccl 1403"]
+    assert "rule of tensor maps" not in seen["ao 4653"]
+    assert "descriptor's bytes" not in seen["TIRx-kernels 21"]
+    launched = cute.explain(
+        "Got cutlass error: Error Internal at: 483\nCUDA error: too many resources requested for launch"
+    )
+    assert "A compile error" not in launched and "65536" in launched
     even = next(row.text for row in SEEN if row.thread == "cutlass 2157").replace("(4, 33, 1)", "(4, 34, 1)")
     assert "A launch with clusters" not in cute.explain(even)
     assert "\nLegal, and harmful" not in cute.explain("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum  0")

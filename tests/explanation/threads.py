@@ -164,6 +164,9 @@ _MORE: Final[tuple[Seen, ...]] = (
     Seen("sglang 913", "Allocation.cpp:43: getCvtOrder(Attribute, Attribute): Assertion `!(srcMmaLayout && dstMmaLayout && !srcMmaLayout.isAmpere()) && \"mma -> mma layout conversion is only supported on Ampere\"' failed.", ("newer triton",), True),
     Seen("triton 8606", "LLVM ERROR: Failed to find a valid layout", ("descriptor of wgmma or tcgen05", "8 rows"), True),
     Seen("triton 5133", "unsupported shared memory layout for MMAv3\nUNREACHABLE executed at TritonGPUAttrDefs.cpp.inc:385!", ("block_k of 32 bytes",), True),
+    Seen("triton 6238", "unsupported NVMMA layout (MMAv3 or TMA)\nUNREACHABLE executed at TritonGPUAttrDefs.cpp.inc:385!", ("block_k of 32 bytes",), True),
+    Seen("triton 6238, rows", "AssertionError: tensor descriptor block shape must have at least 8 rows, but got 4", ("4 rows", "8 rows or more"), True),
+    Seen("jax 32123", "NotImplementedError: Only copies transferring a number of bytes divisible by the warpgroup size are supported", ("multiple of 128 bytes",), True),
     Seen("triton 11587", "error: 'ttng.async_tma_copy_global_to_local' op descriptor block and tensor must have the same number of elements, but got descriptor block with 8192 elements tensor with 4096 elements", ("box has 8192 elements", "block_shape of 4096"), True),
     Seen("triton 8022", "error: cp.async does not support transfers smaller than 4 bytes", ("num_stages=1", "contiguous"), True),
     Seen("tilelang 40", "InternalError: Check failed: layout_map.count(buffer) != 0 (0 vs. 0) : The layout for fragment m_max can not be inferred correctly.", ("the fragment m_max", "t.annotate_layout"), True),
@@ -183,6 +186,12 @@ _MORE: Final[tuple[Seen, ...]] = (
     Seen("cutlass 2932", _LEFT, ("gives up registers", "printf takes many"), None),
     Seen("DeepGEMM 143", "RuntimeError: Failed: Assertion error smxx_layout.hpp:89 'dim == 2 or dim == 3'", ("2 modes, (mn, k / 128)",), True),
     Seen("cutlass 1882", _CONFLICTS, ("stores (st.shared, stmatrix): 5713107 conflicts", "bank_conflicts("), False),
+    Seen("ao 4653", "RuntimeError: cudaGetDriverEntryPoint(\"cuTensorMapEncodeTiled\") failed: cudaErrorInvalidValue: invalid argument", ("cudagetdriverentrypointbyversion", "from cuda 13 on"), True),
+    Seen("cccl 5010", "k.cu(3): error: identifier \"PFN_cuTensorMapEncodeTiled\" is undefined", ("cudatypedefs.h", "_v12000"), True),
+    Seen("burn 2453", "[Compilation Error]\n    nvrtc: error: invalid value for --gpu-architecture (-arch)", ("older than the gpu", "sm_90a"), True),
+    Seen("torchtitan 1154", "AttributeError: 'CudaUtils' object has no attribute 'fill_1d_tma_descriptor'", ("before 3.4", "from_tensor"), True),
+    Seen("TIRx-kernels 21", "========= Barrier error detected. Divergent thread(s) in block.\n=========     at flash_bwd+0x2b40\n=========     by thread (0,0,0) in block (0,0,0)", ("early return", "barrier.sync id, n"), None),
+    Seen("cuda-gdb, a cluster", "received signal CUDA_EXCEPTION_17, Cluster out-of-range address.", ("a rank beyond the cluster", "cluster_sync"), None),
     Seen("ncu, a sentence", "The memory access pattern for shared loads might not be optimal and causes on average a 8.0 - way bank conflict across all 1024 shared load requests. This results in 7168 bank conflicts, which represent 87.50% of the overall 8192 wavefronts", ("7168 conflicts, 8.0 passes a request",), False),
 )  # fmt: skip
 
