@@ -107,7 +107,7 @@ _OFFSET: Final = re.compile(
     re.IGNORECASE,
 )
 _ADDRESS: Final = re.compile(
-    r"(?P<what>mbar(?:rier)?|desc(?:riptor)?|tensor_?map|tma_desc|smem|bar(?:rier)?)\w*\s?(?:[:=]|at)\s?"
+    r"(?P<what>mbar(?:rier)?|desc(?:riptor)?|tensor_?map|tma_desc|bar(?:rier)?)\w*\s?(?:[:=]|at)\s?"
     r"(?:0x(?P<hex>[0-9a-fA-F]{3,16})|(?P<address>[0-9a-fA-F]{16}))\b",
     re.IGNORECASE,
 )
@@ -265,7 +265,8 @@ def _error(text: str, span: tuple[int, int], row: CudaError) -> Reading:
         lines += _INVALID_LAUNCH
     elif term is not None:
         lines += [term.why, f"to do: {term.fix}"]
-    broken = [*_offsets(text), *_bulk_sizes(text)] if row.number in (716, 715, 700, 719) else []
+    broken = [*_addresses(text)] if row.number == 716 else []
+    broken += [*_offsets(text), *_bulk_sizes(text)] if row.number in (716, 715, 700, 719) else []
     broken += _shared_sizes(text) if row.number in (1, 701) else ()
     lines += _causes(text, row.number, bool(broken))
     aligned = [f"align {d.argument} to {d.facts['alignment']} bytes" for d in broken if "alignment" in d.facts]
@@ -287,6 +288,9 @@ def _offsets(text: str) -> Iterator[Diagnostic]:
             found = f"{match[0].strip()}: {offset} is not a multiple of {alignment}; {rule}"
             yield _misplaced(match["what"], found, alignment)
 
+
+def _addresses(text: str) -> Iterator[Diagnostic]:
+    """Printed addresses of maps and barriers, against their alignment."""
     for match in some(_ADDRESS.finditer(text), 8):
         what, address = match["what"].lower(), int(match["hex"] or match["address"], 16)
         alignment, rule = next((bytes_, text_) for name, bytes_, text_ in _ALIGNMENTS if re.search(name, what))
