@@ -112,6 +112,8 @@ _ADDRESS: Final = re.compile(
     re.IGNORECASE,
 )
 """A printed address of one of them."""
+_NO_ADDRESS: Final = 1 << 48
+"""Numbers from here on are descriptors of wgmma or tcgen05, no addresses."""
 _ALIGNMENTS: Final[tuple[tuple[str, int, str], ...]] = (
     ("mbar|bar", 8, "an mbarrier must be aligned to 8 bytes"),
     ("map|desc", 64, "a tensor map must be aligned to 64 bytes (128 since CUDA 13)"),
@@ -294,7 +296,7 @@ def _addresses(text: str) -> Iterator[Diagnostic]:
     for match in some(_ADDRESS.finditer(text), 8):
         what, address = match["what"].lower(), int(match["hex"] or match["address"], 16)
         alignment, rule = next((bytes_, text_) for name, bytes_, text_ in _ALIGNMENTS if re.search(name, what))
-        if address % alignment:
+        if address % alignment and address < _NO_ADDRESS:
             found = f"{match[0].strip()}: {address % alignment} bytes beyond a multiple of {alignment}; {rule}"
             yield _misplaced(match["what"], found, alignment)
 

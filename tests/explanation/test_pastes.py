@@ -191,6 +191,7 @@ def test_what_has_no_part_in_an_error_is_not_named() -> None:
     assert "beyond a multiple" not in cute.explain(
         "desc_a=0x2002fe5a8\nCUDA error: an illegal memory access was encountered"
     )
+    assert "beyond a multiple" not in cute.explain("desc_a = 0x4000004000010102\nCUDA error: misaligned address")
     even = next(row.text for row in SEEN if row.thread == "cutlass 2157").replace("(4, 33, 1)", "(4, 34, 1)")
     assert "A launch with clusters" not in cute.explain(even)
     assert "\nLegal, and harmful" not in cute.explain("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum  0")
