@@ -67,7 +67,8 @@ _USER: Final = re.compile(
     r"from here",
     re.MULTILINE,
 )
-_OTHER: Final = re.compile(r"\berror:\s*(?P<what>[^\n]{1,300})")
+_OF_MLIR: Final = re.compile(r"'!?(?:cute|nvgpu|nvvm|llvm|ttg|tt)\w*\.[\w.]+'|\bdialect\b")
+_OTHER: Final = re.compile(r"(?<!CUDA )(?<!cuda )(?<!cutlass )\berror:\s*(?P<what>[^\n]{1,300})")
 
 # A condition of make_tma_copy_desc -> the rule of tensor maps that it checks.
 _MAP_CONDITIONS: Final[tuple[tuple[str, str, str], ...]] = (
@@ -613,8 +614,10 @@ def _run_time(text: str, match: re.Match[str]) -> Reading:
         missing = (f"the run-time numbers: print the global tensor, whose {broken.argument} it is",)
     changes = _advice(broken, named) if broken is not None else []
     stated = condition.rpartition('&& "')[2].rstrip('"')
-    made = broken or Diagnostic(stated if condition_reason(stated) else "assert", text=condition, source="CuTe C++")
-    kind = "An assertion of CuTe that failed when the program ran"
+    of_cute = broken is not None or re.search(r"cute|cutlass", notes) is not None
+    source = "CuTe C++" if of_cute else ""
+    made = broken or Diagnostic(stated if condition_reason(stated) else "assert", text=condition, source=source)
+    kind = f"An assertion{' of CuTe' if of_cute else ''} that failed when the program ran"
     return Reading(kind, begin, match.end(), lines, (made,), changes, missing)
 
 
@@ -672,5 +675,9 @@ def _other_errors(text: str) -> Iterator[Reading]:
     for match in some(_OTHER.finditer(text), 1 if "cute" in text or "cutlass" in text else 0):
         calls = _calls(text)
         lines = [match["what"], *_where(text), *(_operands(calls[-1]) if calls else [])]
+        if "ptxas" in match["what"]:
+            continue
         missing = ("a static assertion: the compiler stopped before CuTe's own check",)
+        if _OF_MLIR.search(match["what"]):
+            missing = ("the operation with the types of its operands: the line that begins with see current operation",)
         yield Reading("A compile error in code that uses CuTe", match.start(), len(text), lines, missing=missing)

@@ -39,6 +39,7 @@ _ROWS: Final = """
 716 | MISALIGNED_ADDRESS | MisalignedAddress | misaligned address
 717 | INVALID_ADDRESS_SPACE | InvalidAddressSpace | operation not supported on global/shared address space
 719 | LAUNCH_FAILED | LaunchFailure | unspecified launch failure
+720 | COOPERATIVE_LAUNCH_TOO_LARGE | CooperativeLaunchTooLarge | too many blocks in cooperative launch
 801 | NOT_SUPPORTED | NotSupported | operation not supported
 912 | INVALID_CLUSTER_SIZE | InvalidClusterSize | cluster misconfiguration
 999 | UNKNOWN | Unknown | unknown error
@@ -78,7 +79,7 @@ class CudaError:
 
     @property
     def pattern(self) -> str:
-        names = f"CUDA_ERROR_{self.driver}|cudaError{self.runtime}\\b|{re.escape(self.message)}(?! on )"
+        names = f"CUDA_ERROR_{self.driver}|cudaError{self.runtime}\\b|{re.escape(self.message)}(?! on | happened)"
         names += f"|{_LOGGED[self.number]}" if self.number in _LOGGED else ""
         for exception, title in _EXCEPTIONS.get(self.number, {}).items():
             names += f"|CUDA_EXCEPTION_{exception}\\b|{title}"
@@ -93,7 +94,7 @@ ERRORS: Final = tuple(
 """The errors of a program with TMA."""
 
 _SANITIZER: Final = re.compile(
-    r"=+\s*(?P<what>Illegal instruction|Invalid __(?P<space>\w+)__ (?P<access>\w+) of size (?P<size>[0-9]+) bytes|"
+    r"=+\s*(?P<what>Illegal instruction|Invalid __(?P<space>\w+)__ (?P<access>[\w?]+) of size (?P<size>[0-9]+) bytes|"
     r"Misaligned (?:Shared or Local )?Address|Barrier error[^\n]{0,120}|Warp Illegal Instruction|"
     r"Out-of-range[^\n]{0,80})",
     re.IGNORECASE,
@@ -105,6 +106,14 @@ _OFFSET: Final = re.compile(
     r"global|gmem|base)\w*(?P<between>(?:(?!\)\+0x)[^\n;]){0,40}?)\+\s*(?P<offset>(?:0x[0-9a-fA-F]{1,8}|[0-9]{1,8}))\b",
     re.IGNORECASE,
 )
+_ADDRESS: Final = re.compile(
+    r"(?P<what>mbar(?:rier)?|desc(?:riptor)?|tensor_?map|tma_desc|bar(?:rier)?)\w*\s?(?:[:=]|at)\s?"
+    r"(?:0x(?P<hex>[0-9a-fA-F]{3,16})|(?P<address>[0-9a-fA-F]{16}))\b",
+    re.IGNORECASE,
+)
+"""A printed address of one of them."""
+_NO_ADDRESS: Final = 1 << 48
+"""Numbers from here on are descriptors of wgmma or tcgen05, no addresses."""
 _ALIGNMENTS: Final[tuple[tuple[str, int, str], ...]] = (
     ("mbar|bar", 8, "an mbarrier must be aligned to 8 bytes"),
     ("map|desc", 64, "a tensor map must be aligned to 64 bytes (128 since CUDA 13)"),
@@ -124,7 +133,9 @@ _BULK_COPY: Final = re.compile(
     r"cp\.(?:reduce\.)?async\.bulk\.(?:shared|global)[\w.:]*\s[^\n;]*?\],\s*(?P<bytes>[0-9]{1,9})\s*[,;\n]"
 )
 _MAX_DYNAMIC: Final = re.compile(
-    r"(?:MaxDynamicSharedMemorySize|MAX_DYNAMIC_SHARED_SIZE_BYTES)\W{1,4}(?:=\s*)?([0-9]{4,9})\b", re.IGNORECASE
+    r"(?:(?:MaxDynamicSharedMemorySize|MAX_DYNAMIC_SHARED_SIZE_BYTES)\W{1,4}(?:=\s*)?|"
+    r"dynamic shared memory(?: size)? (?:to|of) )([0-9]{4,9})\b",
+    re.IGNORECASE,
 )
 _LAUNCH: Final = re.compile(r"<<<[^,<>]{1,80},[^,<>]{1,80},\s*([0-9]{4,9})\s*(?:,[^<>]{1,40})?>>>")
 _MOST_SHARED: Final = GPUS["sm_90"].block_shared_memory_bytes
@@ -142,11 +153,20 @@ _BEYOND_SHARED: Final = (
 )
 _REFUSED: Final = re.compile(
     r"(?:initiali[sz]e|encode|creat\w*)[^\n]{0,30}?(?:TMA desc|tensor ?map)\w*|TMA descriptor creation|"
-    r"cuTensorMapEncode(?:Tiled|Im2col(?:Wide)?)",
+    r"(?<!EntryPoint\(\")(?<!Version\(\")cuTensorMapEncode(?:Tiled|Im2col(?:Wide)?)",
     re.IGNORECASE,
 )
 """What programs print where cuTensorMapEncode* fails."""
-_REFUSED_CODE: Final = re.compile(rf"(?:{_REFUSED.pattern})\D{{0,20}}([0-9]{{1,4}})\b", re.IGNORECASE)
+_REFUSED_CODE: Final = re.compile(
+    rf"(?:{_REFUSED.pattern})(?!\s*\((?!\s*\)))"
+    r"(?:\D{0,20}|[^\d\n]{0,30} (?:code|error|result)\W{1,3})([0-9]{1,4})\b",
+    re.IGNORECASE,
+)
+_REFUSED_WITHOUT: Final = re.compile(
+    r"Failed to (?:initiali[sz]e|encode|create) (?:the )?(?:TMA desc\w*|tensor ?map)(?: [A-Za-z_]\w*)?\s*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The same without any result: the name of the map, or nothing."""
 _EARLIER: Final = (700, 702, 715, 716, 717, 719)
 _WHY_REFUSED: Final[dict[int, str]] = {
     0: "the driver accepted it",
@@ -201,19 +221,58 @@ def read_errors(text: str) -> list[Reading]:
             match = refused
         if match is not None:
             found.append(_error(text, match.span(), row))
-    return found
+    if not found and (failed := _REFUSED_WITHOUT.search(text)) is not None:
+        lines = ["the driver's result is not printed; mostly it is 1", result_of_encode(1)]
+        missing = ("the arguments of the map: its sizes, strides, box, type and swizzle, or x.shape and x.stride()",)
+        found.append(Reading("A tensor map that was refused", *failed.span(), lines, missing=missing))
+    return [*found, *_clusters(text)]
+
+
+_GRID: Final = re.compile(
+    r"Grid_?Dims?\b[^\n(\[]{0,60}[(\[]\s*([0-9]{1,9})\s*,\s*([0-9]{1,6})\s*,\s*([0-9]{1,6})\s*[)\]]", re.IGNORECASE
+)
+_CLUSTER: Final = re.compile(
+    r"cluster\w*\s?(?:dims?|size|shape)?\W{1,4}([0-9]{1,2})\s?[,x]\s?([0-9]{1,2})\s?[,x]\s?([0-9]{1,2})\b|"
+    r"_[0-9]+x[0-9]+x[0-9]+_([0-9]{1,2})x([0-9]{1,2})x([0-9]{1,2})_[0-9]_[nt]{3}_",
+    re.IGNORECASE,
+)
+"""A printed cluster, or that of the name of CUTLASS's kernel: _256x96x64_4x2x1_0_ttn_align8."""
+
+
+def _clusters(text: str) -> Iterator[Reading]:
+    """A launch whose grid is not a multiple of its cluster."""
+    grid, cluster = _GRID.search(text), _CLUSTER.search(text)
+    if grid is None or cluster is None:
+        return
+    blocks = [int(n) for n in grid.groups()]
+    sizes = [int(n) for n in cluster.groups() if n is not None]
+    broken = [
+        Diagnostic("cluster", "grid", count, text=f"grid mode {mode}: {count} CTAs, not a multiple of {size}")
+        for mode, (count, size) in enumerate(zip(blocks, sizes, strict=True))
+        if size and count % size
+    ]
+    if broken:
+        rounded = ", ".join(str(-(-n // s) * s if s else n) for n, s in zip(blocks, sizes, strict=True))
+        lines = [f"grid ({', '.join(map(str, blocks))}), cluster ({', '.join(map(str, sizes))})", *_CAUSES[912]]
+        changes = [f"a grid of ({rounded}), or a cluster that divides it"]
+        yield Reading("A launch with clusters", *grid.span(), lines, broken, changes)
 
 
 def _error(text: str, span: tuple[int, int], row: CudaError) -> Reading:
     name = f"CUDA_ERROR_{row.driver}"
     lines = [f"{row.number}, cudaError{row.runtime}: {row.message}", *refused_why(text)]
     term = TERMS.get(name)
-    if term is not None:
+    of_launch = row.number == 1 and not _REFUSED.search(text) and _LAUNCHED.search(text) is not None
+    if of_launch:
+        lines += _INVALID_LAUNCH
+    elif term is not None:
         lines += [term.why, f"to do: {term.fix}"]
-    broken = [*_offsets(text), *_bulk_sizes(text)] if row.number in (716, 715, 700, 719) else []
+    broken = [*_addresses(text)] if row.number == 716 else []
+    broken += [*_offsets(text), *_bulk_sizes(text)] if row.number in (716, 715, 700, 719) else []
     broken += _shared_sizes(text) if row.number in (1, 701) else ()
     lines += _causes(text, row.number, bool(broken))
-    changes = [f"align {d.argument} to {d.facts['alignment']} bytes" for d in broken if "alignment" in d.facts]
+    aligned = [f"align {d.argument} to {d.facts['alignment']} bytes" for d in broken if "alignment" in d.facts]
+    changes = list(dict.fromkeys(aligned))
     of_kernel = not broken and row.number in (*_EARLIER, 999)
     missing = ("the instruction and its operands: address, coordinates, map",) if of_kernel else ()
     return Reading(f"{name}, an error of CUDA", *span, lines, broken, changes, missing)
@@ -229,8 +288,24 @@ def _offsets(text: str) -> Iterator[Diagnostic]:
             alignment = 8 * int(swizzled[1] or swizzled[2])
         if offset % alignment:
             found = f"{match[0].strip()}: {offset} is not a multiple of {alignment}; {rule}"
-            facts: dict[str, object] = {"alignment": alignment}
-            yield Diagnostic("shared-memory address", match["what"], text=found, source="PTX ISA", facts=facts)
+            yield _misplaced(match["what"], found, alignment)
+
+
+def _addresses(text: str) -> Iterator[Diagnostic]:
+    """Printed addresses of maps and barriers, against their alignment."""
+    for match in some(_ADDRESS.finditer(text), 8):
+        what, address = match["what"].lower(), int(match["hex"] or match["address"], 16)
+        alignment, rule = next((bytes_, text_) for name, bytes_, text_ in _ALIGNMENTS if re.search(name, what))
+        if address % alignment and address < _NO_ADDRESS:
+            found = f"{match[0].strip()}: {address % alignment} bytes beyond a multiple of {alignment}; {rule}"
+            yield _misplaced(match["what"], found, alignment)
+
+
+def _misplaced(what: str, found: str, alignment: int) -> Diagnostic:
+    """An address that is not aligned; the reason of a tile's is not that of a map's or a barrier's."""
+    tile = alignment >= _ALIGNMENTS[-1][1]
+    rule = "shared-memory address" if tile else "alignment"
+    return Diagnostic(rule, what, text=found, source="PTX ISA", facts={"alignment": alignment})
 
 
 def _bulk_sizes(text: str) -> Iterator[Diagnostic]:
@@ -254,6 +329,13 @@ def _shared_sizes(text: str) -> Iterator[Diagnostic]:
                 yield Diagnostic("dynamic shared memory", "shared memory", count, "bytes", text=found, source=source)
 
 
+_LAUNCHED: Final = re.compile(r"(?<![a-z_])launch|<<<|dynamic shared memory|MaxDynamicSharedMemorySize", re.IGNORECASE)
+_INVALID_LAUNCH: Final = (
+    "at a launch no tensor map is looked at: grid, block, cluster or dynamic shared memory is none that this GPU "
+    "takes, or the kernel was made for another GPU",
+    "to do: compare the bytes of shared memory with the GPU's (ARCHITECTURES), the grid with the cluster, and the "
+    "-arch of the program with the GPU",
+)
 _TMA_TRAPS: Final = ("inner", "negative", "reduction", "base", "im2col")
 _NO_CONTEXT: Final = (
     "cuTensorMapEncode* needs a driver that was initialised and a context that is current on this thread: cuInit(0), "
@@ -273,6 +355,7 @@ _CAUSES: Final[dict[int, tuple[str, ...]]] = {
         "ones only as PTX; compile with the -arch of the GPU",
     ),
     701: (
+        "threads of the block x registers of a thread are above 65536: __launch_bounds__(threads) bounds the registers",
         "more than 49152 bytes (48 KB) of dynamic shared memory need cuFuncSetAttribute; a block has at most 232448",
     ),
     715: (
@@ -283,6 +366,10 @@ _CAUSES: Final[dict[int, tuple[str, ...]]] = {
     ),
     716: tuple(rule for _, _, rule in _ALIGNMENTS),
     801: ("in cuTensorMapEncode*: this GPU has no TMA (before sm_90)",),
+    720: (
+        "all blocks of a cooperative launch must be on the GPU at once: at most multiprocessors x blocks of each, "
+        "which registers and shared memory bound (cudaOccupancyMaxActiveBlocksPerMultiprocessor)",
+    ),
     912: (
         "the grid must be a multiple of the cluster in each dimension, and a cluster has at most 8 CTAs, or "
         f"{MAX_CLUSTER} with cudaFuncAttributeNonPortableClusterSizeAllowed; cudaOccupancyMaxActiveClusters "
@@ -296,11 +383,34 @@ _CAUSES: Final[dict[int, tuple[str, ...]]] = {
 """Number of an error -> what a kernel with TMA does wrong where it is reported, the commonest first."""
 
 
+_NO_SUCH_CTA: Final = (
+    "an address of a CTA that the cluster does not have, or that has ended: a multicast mask, mapa or a remote arrive "
+    "with a rank beyond the cluster; or a CTA left before the others had arrived on its barriers (cluster_sync at the "
+    "end)"
+)
+_FEW_LEFT: Final = (
+    "the text has setmaxnreg: so ends a warpgroup that gives up registers which its code uses (a printf takes many), "
+    "or of which not all 4 warps run it"
+)
+
+
 def _causes(text: str, number: int, known: bool) -> list[str]:
     """The causes of an error that fit a text; `known`: a broken rule was found in it."""
     asked = [int(n) for n in re.findall(r"\b([0-9]{5,7})\b", text)] if number == 701 else []
     over = [f"{n} bytes are asked for" for n in asked if SHARED_AT_ONCE < n < 1 << 22]
+    if number == 700 and re.search("cluster out-of-range", text, re.IGNORECASE):
+        over = [_NO_SUCH_CTA]
+    if number == 715 and re.search("reg_?(?:de)?alloc|setmaxn?reg", text, re.IGNORECASE):
+        over = [_FEW_LEFT]
     return [*over[:1], *(() if number == 716 and known else _CAUSES.get(number, ()))]
+
+
+_DIVERGENT: Final = (
+    "not all threads that the barrier waits for reach this one instruction: a branch, a loop or an early return lies "
+    "before it",
+    "to do: __syncthreads() outside of branches of warps; warps of different roles meet in a named barrier with the "
+    "number of their threads (barrier.sync id, n; bar.sync wants one instruction for all), or on an mbarrier",
+)
 
 
 def _sanitizer(text: str) -> Iterator[Reading]:
@@ -324,6 +434,9 @@ def _sanitizer(text: str) -> Iterator[Reading]:
         number = 715 if "instruction" in what.lower() else 716 if misaligned else 700
         if "barrier" in what.lower():
             number = 719
+        if "divergent" in what.lower():
+            yield Reading("A report of compute-sanitizer", match.start(), end, [*lines, *_DIVERGENT])
+            continue
         row = next(row for row in ERRORS if row.number == number)
         if number == 700 and match["space"] == "shared":
             lines.append(_BEYOND_SHARED)

@@ -47,7 +47,7 @@ from cute_py.explanation.layouts import (
     swizzle_text,
 )
 from cute_py.explanation.map_pastes import read_maps
-from cute_py.explanation.messages import read_demands, read_messages
+from cute_py.explanation.messages import read_demands, read_messages, read_metrics
 from cute_py.explanation.ptx_pastes import read_instructions
 from cute_py.explanation.readings import Reading, answer, without
 from cute_py.explanation.reasons import TERMS, error_class_text, error_text, nearest, term_text
@@ -153,6 +153,7 @@ _RECOGNISERS: Final[tuple[Callable[[str], list[Reading]], ...]] = (
     read_instructions,
     read_waits,
     read_errors,
+    read_metrics,
     read_tiled,
     read_dsl_tensors,
     read_printed,

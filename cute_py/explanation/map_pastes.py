@@ -350,7 +350,7 @@ def _by_name(text: str) -> Iterator[Reading]:
         notes += refused_why(text)
         kind = _TILELANG_PRINT if "cudaGlobalStrides" in text or "globalStridesRaw" in text else _CUTLASS_PRINT
         if not heads:
-            kind = "Arguments of cuTensorMapEncodeTiled"
+            kind = f"Arguments of cuTensorMapEncode{'Im2col' if 'pixels_per_column' in fields else 'Tiled'}"
         results = [end for begin, end in refused_at(text) if begin >= span[0]]  # each print ends with its result
         until = results[-1] if len(groups) == 1 and results else min([e for e in results if e >= span[1]], default=0)
         yield from _judged(kind[0].upper() + kind[1:], (span[0], max(span[1], until)), fields, notes)
@@ -428,6 +428,18 @@ def _grouped(found: Sequence[_Found], heads: Sequence[int]) -> list[tuple[dict[s
     return [group for group in groups if "global_dim" in group[0]]
 
 
+_NO_STRIDES: Final = "the strides are not in the text; the other rules were checked with strides that break none"
+
+
+def _aligned_strides(dims: Sequence[int]) -> tuple[int, ...]:
+    """Strides of a tensor of 8-byte elements or fewer, each a multiple of 32 bytes."""
+    strides, step = [-1], 8
+    for size in dims[:-1]:
+        step = -(-step * max(size, 1) // 32) * 32
+        strides.append(step)
+    return tuple(strides)
+
+
 def _plain_strides(value: Value) -> Value:
     """Strides without that of mode 0, as far as that shows."""
     if isinstance(value, tuple) and len(value) > 1 and value[0] in (-1, 1, 2, 4, 8):
@@ -449,11 +461,17 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
     values.setdefault("data_type", 1)
     address = fields.get("global_address")
     values["global_address"] = address if isinstance(address, int) else 1 << 20
-    notes = [*notes, *([] if isinstance(address, int) else [_NO_ADDRESS])]
+    stated, notes = notes, [*notes, *([] if isinstance(address, int) else [_NO_ADDRESS])]
     lacking = pointers or [name for name in ("global_dim", *(() if im2col else ("box_dim",))) if name not in fields]
     strides = fields.get("global_strides", () if rank == 1 else None)
     if strides is None:
         lacking = [*lacking, "global_strides"]
+        if len(lacking) == 1 and isinstance(dims, tuple):
+            taken = {**fields, "global_strides": _aligned_strides(dims[:rank] if rank else dims)}
+            judged = [one for one in _judged(kind, span, taken, [*stated, _NO_STRIDES]) if one.broken]
+            if judged:
+                yield from judged
+                return
     if lacking or not isinstance(dims, tuple) or not isinstance(strides, tuple):
         yield _incomplete(kind, span, values, rank, lacking, notes)
         return
@@ -473,7 +491,8 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
     try:
         if im2col:
             for name in ("pixel_box_lower_corner", "pixel_box_upper_corner"):
-                corner = fields.get(name, ())
+                corner = fields.get(name, (0,) * (rank - 2))
+                notes = notes if name in fields else [*notes, f"{name} is not in the text; 0 was taken"]
                 values[name] = corner[: max(rank - 2, 0)] if isinstance(corner, tuple) else ()
             values |= {name: fields[name] for name in ("channels_per_pixel", "pixels_per_column")}
             request: TensorMap = TensorMapIm2col(**values)  # type: ignore[arg-type]

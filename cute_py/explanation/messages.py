@@ -2,7 +2,8 @@
 
 A message states its rule and mostly its numbers; the table below has how each is recognised, the rule (one of tensor
 maps, or the program's own) and the change that follows from the numbers. A message that is not in the table is read
-by what it demands: an alignment, a power of two, a contiguous mode, a rank, a size of the box.
+by what it demands: an alignment, a power of two, a contiguous mode, a rank, a size of the box. Nsight Compute's counts
+of bank conflicts are read as well.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.explanation.readings import Reading, some
-from cute_py.tma.descriptor.limits import BY_NAME
+from cute_py.tma.descriptor.limits import BY_NAME, GPUS
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,10 @@ def _box_row(numbers: Sequence[int]) -> str:
 def _span(numbers: Sequence[int]) -> str:
     span, _, bits = (*numbers, 0, 0, 0)[:3]
     return f"boxDim[0] = {span * 8 // bits} elements = {span} bytes, or a wider swizzle" if bits else ""
+
+
+_LARGEST: Final = {GPUS[name].block_shared_memory_bytes: GPUS[name] for name in ("sm_90", "sm_120")}
+"""Bytes of shared memory of a block -> a GPU."""
 
 
 MESSAGES: Final[tuple[Message, ...]] = (
@@ -222,7 +227,8 @@ MESSAGES: Final[tuple[Message, ...]] = (
             lambda _: "leading dimensions of a multiple of 8 elements of 16 bits, 16 of 8 bits; or another kernel"),
     Message(r"(?:error: )?\bError Internal\b[^\n]{0,80}", "initialize",
             "CUTLASS's kErrorInternal: initialize() or the launch failed: a TMA descriptor was refused (its arguments "
-            "are printed before), or the kernel asks for more shared memory than a block has"),
+            "are printed before), the kernel asks for more shared memory than a block has, or the grid is not a "
+            "multiple of the cluster"),
     Message(r"\bError (?:Invalid Problem|Not Supported)\b", "can_implement",
             "can_implement() is false: a shape, an alignment or a mode that this kernel was not made for"),
     Message(r"\bError (?:Arch Mismatch|Insufficient Driver)\b", "target",
@@ -234,6 +240,99 @@ MESSAGES: Final[tuple[Message, ...]] = (
     Message(r"mn % ([0-9]+) == 0", "stride_alignment",
             "scale factors of 32 bits go through a tensor map: their extent MN, its stride, must be a multiple of {0}, "
             "16 bytes", lambda n: f"pad MN to a multiple of {n[0]}"),
+    Message(r"(?:Lower|Upper) corner must be in range \[(-[0-9]+), ([0-9]+)\] for ([345])D im2col", "corner_range",
+            "a corner of the bounding box is beyond {0} to {1}, all that a map of {2} modes holds",
+            lambda n: f"padding and dilation * (filter - 1) within {n[0]} to {n[1]}; wider filters, such as those of a "
+            "gradient, go without im2col maps"),
+    Message(r"(?:error: [^\n]{0,200}?)?'cute\.copy' op '!?[\w.]+<\w+, ([0-9]+) b>' "
+            r"ptr alignment does not meet requirement", "alignment",
+            "one operation moves {0} bits, and a pointer of the copy is not known to be a multiple of that: it is the "
+            "!cute.memref of the note without align<n>, or with a smaller n",
+            lambda n: f"from_dlpack(x, assumed_align={n[0] // 8}) and strides known to be multiples of it "
+            f"(mark_compact_shape_dynamic(divisibility=...), cute.assume), or fewer than {n[0]} bits a copy"),
+    Message(r"(?:error: [^\n]{0,200}?)?unknown attribute `(\w+)` in dialect `(cute\w*)", "version",
+            "this release's compiler has no {0}: the operation does not take this argument yet, or the packages are of "
+            "several releases", lambda _: "a newer nvidia-cutlass-dsl, its -libs- packages of the same version"),
+    Message(r"WGMMA type or shape is not supported", "wgmma",
+            "wgmma has no such form: M is 64, N a multiple of 8 up to 256, K 32 bytes; operands of 32 and of 8 bits "
+            "are K-major in shared memory, only those of 16 bits may be MN-major",
+            lambda _: "operands of 32 or 8 bits with K contiguous: transpose the array, not the tile; or 16 bits"),
+    Message(r"mma -> mma layout conversion is only supported on Ampere", "version",
+            "this Triton changes the layout of a product of mma.sync alone, not of one of wgmma",
+            lambda _: "a newer Triton"),
+    Message(r"LLVM ERROR: Failed to find a valid layout", "canonical layout",
+            "the shared layout of an operand is none that a descriptor of wgmma or tcgen05 holds",
+            lambda _: "blocks of at least 8 rows of 32 bytes along each mode; operands loaded as they lie, without a "
+            "reshape or a transpose in between"),
+    Message(r"unsupported (?:shared memory layout for MMAv3|NVMMA layout)", "canonical layout",
+            "the rows of an operand's tile are shorter than the narrowest swizzle, 32 bytes",
+            lambda _: "a BLOCK_K of 32 bytes or more: 32 elements of 8 bits, 16 of 16 bits"),
+    Message(r"descriptor block and tensor must have the same number of elements, but got descriptor block with "
+            r"([0-9]+) elements tensor with ([0-9]+) elements", "block type",
+            "the descriptor's box has {0} elements, the shared tile {1}: a copy fills its tile exactly",
+            lambda n: f"a block_shape of {n[1]} elements; where a compiler split the tile (warp specialization), make "
+            "the descriptor in the kernel, or take the smaller block"),
+    Message(r"cp\.async does not support transfers smaller than 4 bytes", "cp.async",
+            "one thread's run of contiguous elements is shorter than 4 bytes, the least that cp.async moves (4, 8, 16)",
+            lambda _: "loads whose contiguous mode the layout's order names first, or num_stages=1, which needs none"),
+    Message(r"layout for fragment (\w+) can not be inferred", "layout inference",
+            "no tile operation gives the fragment {0} a layout: it is only assigned to, or not used",
+            lambda _: "use it in T.copy, T.gemm, T.reduce or a T.Parallel loop, or T.annotate_layout"),
+    Message(r"Layout may conflict with ParallelOp for buffer (\w+)", "layout inference",
+            "two operations need the fragment {0} in different layouts: each thread would hold other elements",
+            lambda _: "a copy through T.alloc_shared between them, or loops of the same shape and order"),
+    Message(r"Get different layout for (\w+)", "layout inference",
+            "two operations need {0} in different layouts; wgmma and ldmatrix take their own swizzles only",
+            lambda _: "no T.annotate_layout on that buffer, or make_swizzled_layout; or a buffer for each operation"),
+    Message(r"Not a canonical GMMA_(K|MN) layout", "canonical layout",
+            "the shared tile, {0}-major, is none of the canonical layouts of wgmma: one warpgroup's part may be too "
+            "narrow",
+            lambda _: "fewer threads (128 are one warpgroup), or a wider tile"),
+    Message(r"Failed to set the allowed dynamic shared memory size to ([0-9]+)(?:[^\n]{0,30}invalid argument)?",
+            "dynamic shared memory", "{0} bytes of dynamic shared memory are asked for; a block has at most "
+            + ", ".join(f"{row.block_shared_memory_bytes} on {row.name}" for row in _LARGEST.values()),
+            lambda n: "fewer stages, or smaller tiles: " + "; ".join(
+                f"{n[0] - most} bytes less for {row.name}" for most, row in _LARGEST.items() if n[0] > most)),
+    Message(r"identifier \"mbarrier\" is undefined", "mbarrier",
+            "TileLang lowered copies to TMA and made no barriers for them: warp specialization was disabled alone",
+            lambda _: "TL_DISABLE_TMA_LOWER beside TL_DISABLE_WARP_SPECIALIZED, or a newer TileLang"),
+    Message(r"[‘'\"`](CUtensorMap\w*)[’'\"`] (?:(?:has not been|was not) declared|is undefined|does not name a type)"
+            r"(?:[\s\S]{0,8000}CUtensorMap\w*[’'\"`] (?:has|was) not (?:been )?declared)?", "version",
+            "{0} is declared by cuda.h of CUDA 12.0 or later: an older toolkit's header was found, or none",
+            lambda _: "#include <cuda.h>, and the -I of a toolkit of CUDA 12.0 or later (nvcc --version names one; the "
+            "compiler may find another)"),
+    Message(r"namespace \"cuda::(?:device::experimental|ptx)\" has no member \"(\w+)\""
+            r"(?:[\s\S]{0,8000}namespace \"cuda::(?:device::experimental|ptx)\" has no member \"\w+\")?", "target",
+            "libcu++ has {0} only in compile passes for sm_90 and later; each -gencode is a pass",
+            lambda _: "sm_90 and later alone for this file, or #if __CUDA_ARCH__ >= 900 around the code"),
+    Message(r"tcgen05 instructions? (?:are|is) only (?:applicable|available|supported)", "target",
+            "this GPU has no tcgen05: sm_100, sm_101, sm_103 and sm_110 have it, sm_120 and sm_121 (GeForce RTX 50, "
+            "DGX Spark) do not, whatever the target", lambda _: "a kernel of mma.sync for sm_120"),
+    Message(r"Cannot select: intrinsic %llvm\.nvvm\.([\w.]+)", "target",
+            "LLVM has no instruction for {0} at this target: the target lacks it, or this LLVM is older than the "
+            "target",
+            lambda _: "the GPU's own target (sm_90a, sm_100a) with a newer -mattr=+ptx; for a newer GPU a newer LLVM"),
+    Message(r"smxx_layout\S* 'dim == 2 or dim == 3'", "scale factors",
+            "scale factors have 2 modes, (MN, K / 128), or 3 with the groups before them"),
+    Message(r"block shape must have at least 8 rows, but got ([0-9]+)", "swizzle rows",
+            "the block has {0} rows, and the swizzle's pattern 8: this Triton makes no layout of fewer",
+            lambda _: "a block of 8 rows or more, or rows of less than 32 bytes, which have no swizzle"),
+    Message(r"Only copies transferring a number of bytes divisible by the warpgroup size", "bulk size",
+            "one copy of Mosaic GPU moves a multiple of 128 bytes, as many as a warpgroup has threads",
+            lambda _: "blocks whose bytes are a multiple of 128: 32 elements of 32 bits, 64 of 16"),
+    Message(r"cudaGetDriverEntryPoint(?!ByVersion)\W{1,3}cuTensorMapEncode\w+[^\n]{0,40}?(?:fail|error|invalid)"
+            r"(?:[^\n]{0,60}invalid argument)?", "version",
+            "the driver's function was not found: from CUDA 13 on the version that it is asked for must be named",
+            lambda _: "cudaGetDriverEntryPointByVersion(name, &f, 12000, cudaEnableDefault, &found)"),
+    Message(r"(PFN_cuTensorMapEncode\w+)[’'\"`]? (?:was not declared|has not been declared|is undefined)", "version",
+            "{0} is a type of cudaTypedefs.h; in CUDA 13 only with its version in the name",
+            lambda _: "#include <cudaTypedefs.h>, and PFN_cuTensorMapEncodeTiled_v12000"),
+    Message(r"nvrtc: error: invalid value for --gpu-architecture", "target",
+            "this NVRTC does not know the target: it is older than the GPU, or the name lacks its letter (sm_90a)",
+            lambda _: "the NVRTC of a toolkit that has the GPU, found before an older one; one target only"),
+    Message(r"has no attribute '(fill_[12]d_tma_descriptor)", "version",
+            "{0} was of Triton before 3.4",
+            lambda _: "triton.tools.tensor_descriptor.TensorDescriptor.from_tensor(x, block_shape) on the host"),
     Message(r"must have contiguous last dimension", "contiguous mode",
             "the last stride is not 1; TMA's innermost mode has stride 1", lambda _: "x.contiguous()"),
 )  # fmt: skip
@@ -292,7 +391,8 @@ def _message(text: str, match: re.Match[str], row: Message, span: tuple[int, int
     change = row.change(numbers) if row.change is not None and all(abs(n) < 1 << 60 for n in numbers) else ""
     rule = BY_NAME.get(row.rule)
     broken = Diagnostic(row.rule, text=meaning, source=rule.source if rule else _SOURCES.get(_named(text), ""))
-    return Reading(_program(text), *span, _context(text, match), (broken,), (change,) if change else ())
+    program = _program(text, "" if row.rule in _OF_OTHERS else _OF_COPIES)
+    return Reading(program, *span, _context(text, match), (broken,), (change,) if change else ())
 
 
 _PROGRAMS: Final = (
@@ -312,6 +412,29 @@ _PROGRAMS: Final = (
     ("async_tx", "CCCL"),
     ("in local shared memory", "CCCL"),
     ("ttng.", "Triton"),
+    ("mmav3", "Triton"),
+    ("nvmma layout", "Triton"),
+    ("divisible by the warpgroup size", "JAX"),
+    ("wgmma type or shape", "Triton"),
+    ("mma -> mma", "Triton"),
+    ("find a valid layout", "Triton"),
+    ("cute.copy'", "CuTe DSL"),
+    ("layout for ", "TileLang"),
+    ("gmma_", "TileLang"),
+    ("parallelop", "TileLang"),
+    ("allowed dynamic shared memory", "TileLang"),
+    ('"mbarrier" is undefined', "TileLang"),
+    (".mojo", "Mojo"),
+    ("for 3d im2col", "CubeCL"),
+    ("for 4d im2col", "CubeCL"),
+    ("for 5d im2col", "CubeCL"),
+    ("cannot select", "LLVM"),
+    ("nvrtc: error", "NVRTC"),
+    ("fill_1d_tma", "Triton"),
+    ("fill_2d_tma", "Triton"),
+    ("cutensormap", "a compiler"),
+    ("cuda::device::experimental", "CCCL"),
+    ("cuda::ptx", "CCCL"),
     ("undefined ", "the linker"),
 )
 """(what a text of a program has, the program), the first that fits."""
@@ -322,8 +445,13 @@ def _named(text: str) -> str:
     return next((name for mark, name in _PROGRAMS if mark in text.lower()), "")
 
 
-def _program(text: str) -> str:
-    return f"An error of {_named(text) or 'a front end'}, on a tensor map or a copy"
+_OF_COPIES: Final = ", on a tensor map or a copy"
+_OF_OTHERS: Final = ("layout inference", "wgmma", "cp.async", "dynamic shared memory", "mbarrier")
+"""Rules of messages that are on neither."""
+
+
+def _program(text: str, of: str = _OF_COPIES) -> str:
+    return f"An error of {_named(text) or 'a front end'}{of}"
 
 
 def _context(text: str, match: re.Match[str]) -> list[str]:
@@ -352,3 +480,51 @@ def read_demands(text: str) -> Iterator[Reading]:
                     _program(text), line.start(), line.end(), (f"message: {line[0].strip()[:300]}",), (broken,)
                 )
                 break
+
+
+# ---- bank conflicts, as Nsight Compute counts them -------------------------------------------------------------
+
+_METRIC: Final = re.compile(
+    r"l1tex__data_bank_conflicts_pipe_lsu_mem_shared(?:_op_(?P<op>\w+))?\.sum\b[^\n0-9]{0,60}(?P<count>[0-9][0-9,]{0,20})"
+)
+_WAYS: Final = re.compile(
+    r"causes on average an?\s+(?P<ways>[0-9.]{1,6})\s*-\s*way bank conflict across all (?P<requests>[0-9]{1,15}) "
+    r"shared (?P<op>load|store) requests[^\n]{0,30}?This results in (?P<count>[0-9]{1,15}) bank conflicts"
+)
+_COUNTED: Final = {
+    "ld": "loads (ld.shared, ldmatrix)",
+    "load": "loads (ld.shared, ldmatrix)",
+    "st": "stores (st.shared, stmatrix)",
+    "store": "stores (st.shared, stmatrix)",
+    "ldgsts": "cp.async",
+    "gmma": "operands of wgmma",
+    "atom": "atomics",
+}
+"""The end of a metric's name -> what it counts."""
+_CONFLICTS: Final = (
+    "a pass (wavefront) serves 32 banks of 4 bytes; a conflict is a pass more than the bytes of a request need",
+    "the metrics also count waits for other traffic of the same memory: a few remain where there is no conflict",
+)
+_APART: Final = (
+    "bank_conflicts(layout, dtype, access=...) says which threads meet in which bank; a swizzle takes them apart: "
+    "make_smem_layout for TMA and wgmma, composition(Swizzle(3, 3, 3), ...) for rows of 64 elements of 16 bits"
+)
+
+
+def read_metrics(text: str) -> list[Reading]:
+    """Counts of bank conflicts, all in one reading; without a conflict it says so."""
+    matches = sorted([*some(_METRIC.finditer(text), 32), *some(_WAYS.finditer(text), 8)], key=re.Match.start)
+    if not matches:
+        return []
+    found = []
+    for match in matches:
+        count = int(match["count"].replace(",", ""))
+        if count and (match["op"] or len(matches) == 1):
+            each = f", {match['ways']} passes a request" if "ways" in match.groupdict() else ""
+            shown = f"{_COUNTED.get(match['op'] or '', match['op'] or 'all')}: {count} conflicts{each}"
+            found.append(Diagnostic("bank conflicts", text=shown, severity="warning"))
+    meaning = _CONFLICTS if found else (*_CONFLICTS, "no operation has a conflict")
+    span = matches[0].start(), max(match.end() for match in matches)
+    missing = ("the shared layout, the element type, and which thread reads or writes what",) if found else ()
+    changes = (_APART,) if found else ()
+    return [Reading("Bank conflicts, as Nsight Compute counts them", *span, meaning, found, changes, missing)]

@@ -86,6 +86,15 @@ def _written(one: ParsedInstruction) -> Iterator[str]:
 _PTXAS: Final = re.compile(r"ptxas[^\n]{0,300}?(?:error|fatal)\s*:\s*(?!\s|Ptx assembly aborted)(?P<what>[^\n]{1,300})")
 _TARGET: Final = re.compile(r"(?P<needs>requires? \.?target )?[\"']?(?P<arch>sm_(?P<number>[0-9]{2,3})[af]?)\b")
 _NEEDS_VERSION: Final = re.compile(r"requires PTX ISA \.version (?P<version>[0-9]\.[0-9])")
+_OLD_PTXAS: Final = re.compile(r"Unsupported \.version (?P<version>[0-9.]+); current version is '(?P<known>[0-9.]+)'")
+_OTHER_ARCH: Final = re.compile(
+    r"with \.target '(?P<arch>sm_\w+)' cannot be compiled for architecture '(?P<asked>sm_\w+)'"
+)
+_ADVISED: Final = re.compile(r"should be used on \.target '(?P<arch>sm_\w+)'")
+_FEW_REGISTERS: Final = re.compile(
+    r"(?:Insufficient registers \(|register count of ')(?P<had>[0-9]{1,3})[)']"
+    r"(?:[^\n]*?target of (?P<needs>[0-9]{1,3}))?"
+)
 _NO_TARGET: Final = re.compile(r"PTX \.version [0-9.]+ does not support \.target (?P<arch>sm_\w+)")
 _FAMILY_FEATURES: Final[tuple[tuple[str, range], ...]] = (
     ("wgmma", range(90, 91)),
@@ -100,6 +109,10 @@ _TOO_MUCH_SHARED: Final = re.compile(
     r"uses too much shared data \((?P<asked>0x[0-9a-f]{1,9}) bytes, (?P<most>0x[0-9a-f]{1,9}) max"
 )
 _MEANINGS: Final[tuple[tuple[str, str], ...]] = (
+    (
+        "exceeds 128 bit limit",
+        "loads and stores of 256 bits (.v8.b32, .v4.b64) exist from sm_100 on, and in PTX 8.8 (CUDA 12.9) or newer",
+    ),
     (
         "State space",
         "an address is of another state space than the instruction names; a tensor map is given by a generic address",
@@ -116,6 +129,10 @@ _MEANINGS: Final[tuple[tuple[str, str], ...]] = (
     ("expected to be|must be power|out of range", "the number is none that the instruction takes"),
 )
 """(words of a message, what they mean), the first that fits."""
+
+
+_REGISTERS: Final = 1 << 16
+"""Registers of a multiprocessor."""
 
 
 def _messages(text: str) -> Iterator[Reading]:
@@ -137,7 +154,9 @@ def _messages(text: str) -> Iterator[Reading]:
 
 
 _SERIALIZED: Final = "wgmma.mma_async instructions are serialized due to "
-_NOTE: Final = re.compile(rf"(?:{re.escape(_SERIALIZED)}|warpgroup\.(?:wait|arrive) is injected)[^\n]{{1,300}}")
+_NOTE: Final = re.compile(
+    rf"(?:{re.escape(_SERIALIZED)}|warpgroup\.(?:wait|arrive) is injected|'?setmaxnreg'? ignored)[^\n]{{1,300}}"
+)
 _NOTES: Final[tuple[tuple[str, str, str], ...]] = (
     (
         "Extern calls",
@@ -176,13 +195,34 @@ _NOTES: Final[tuple[tuple[str, str, str], ...]] = (
         "registers of a wgmma are written by others since the last wgmma.fence: ptxas adds one",
         "wgmma.fence.sync.aligned between these writes and the wgmma",
     ),
+    (
+        "register count at entry",
+        "setmaxnreg is dropped: ptxas does not know how many registers the kernel begins with; the results are right, "
+        "and all warps have the same number of registers",
+        "__launch_bounds__(threads, 1), whose second number fixes it (.minnctapersm; min_blocks_per_mp=1 in CuTe DSL)",
+    ),
+    (
+        "minimum register requirements",
+        "setmaxnreg is dropped: the code behind it needs more registers than it leaves; the results are right",
+        "a larger number for setmaxnreg.dec, or less work in that warpgroup",
+    ),
+    (
+        "across compilation units",
+        "setmaxnreg is dropped: the kernel is compiled to be linked with other units (-rdc=true, -dc)",
+        "the kernel's file without -rdc=true: whole programs, with its device functions in headers",
+    ),
+    (
+        "ill formed pipeline stage",
+        "ptxas finds no wgmma.fence, commit_group and wait_group that enclose each wgmma on every path",
+        "fence, wgmma, commit_group and wait_group in one branch, the loop around all of them; a loop that is unrolled",
+    ),
 )
 """(words of a note, what they mean, a change). As ptxas 13.0.88 printed them for kernels made for each, but for writes
 of accumulators, which others' logs have."""
 
 
 def _notes(text: str) -> Iterator[Reading]:
-    """What ptxas notes of wgmma pipelines, as one reading: no error, but a loss of speed."""
+    """What ptxas notes of wgmma pipelines and of setmaxnreg, as one reading: no error, but a loss of speed."""
     matches = some(_NOTE.finditer(text), 64)
     if not matches:
         return
@@ -191,7 +231,8 @@ def _notes(text: str) -> Iterator[Reading]:
     if any(match[0].startswith(_SERIALIZED) for match in matches):
         lines.insert(0, "the results are right, but each wgmma waits for the one before it")
     span = matches[0].start(), max(match.end() for match in matches)
-    yield Reading("A note of ptxas on wgmma", *span, lines, (), [change for _, _, change in found])
+    of = "wgmma" if any("setmaxnreg" not in match[0] for match in matches) else "registers"
+    yield Reading(f"A note of ptxas on {of}", *span, lines, (), [change for _, _, change in found])
 
 
 def _message(what: str) -> tuple[str, str]:
@@ -202,6 +243,19 @@ def _message(what: str) -> tuple[str, str]:
             f"the PTX says an older .version than {version}",
             f".version {version} or later; compilers write that of their toolkit, so take a newer toolkit",
         )
+    if old := _OLD_PTXAS.search(what):
+        why = f"this ptxas reads PTX up to {old['known']}; the compiler that wrote {old['version']} is newer than it"
+        return (
+            why,
+            f"the ptxas of a toolkit with PTX {old['version']} first in PATH, or an older compiler",
+        )
+    if other := _OTHER_ARCH.search(what):
+        why = f"the PTX is for {other['arch']}, and ptxas or the driver was asked for {other['asked']}"
+        return why, _compiled(other["arch"])
+    if advised := _ADVISED.search(what):
+        return "legal for both targets; with warnings as errors it stops there", _compiled(advised["arch"])
+    if few := _FEW_REGISTERS.search(what):
+        return _few_registers(int(few["had"]), int(few["needs"] or 0))
     if unknown := _NO_TARGET.search(what):
         floor = next((row.floor for row in ARCHITECTURES if row.name == unknown["arch"]), None)
         change = f".version {version_text(floor)} or later for {unknown['arch']}" if floor is not None else ""
@@ -219,6 +273,12 @@ def _message(what: str) -> tuple[str, str]:
         return next((why for words, why in _MEANINGS if re.search(words, what)), ""), ""
     number, named = int(target["number"]), target["arch"]
     known = next((numbers for words, numbers in _FAMILY_FEATURES if re.search(words, what)), None)
+    if known is not None and number >= known.stop:
+        last = known.stop - 1
+        have = f"sm_{known.start}" + (f" to sm_{last}" if last > known.start else "")
+        why = f"only GPUs of {have} have this: one of {named} does not, whatever the target"
+        own = f"sm_{known.start}a"
+        return why, f"this code for {have} alone ({_compiled(own)}), and code without it for {named}"
     if known is not None or target["needs"] is None:
         own = f"sm_{number if known is None or number in known else known[0]}a"
         if own == named and target["needs"]:
@@ -228,6 +288,17 @@ def _message(what: str) -> tuple[str, str]:
         why = f"features of one family, such as this one, need their own target, {own}; no later GPU runs that code"
         return why, _compiled(own)
     return f"the target of this compilation is below {named}", _compiled(named)
+
+
+def _few_registers(had: int, needs: int) -> tuple[str, str]:
+    """What too few registers for one instruction mean, and the threads of a block that leave enough."""
+    why = (
+        f"ptxas had {had} registers a thread: {_REGISTERS} of a multiprocessor by the threads of the block, or "
+        "-maxrregcount; what setmaxnreg asks for later is not counted"
+    )
+    warpgroups = _REGISTERS // max(needs, 1) // 128
+    fewer = f"at most {128 * warpgroups} threads leave {needs} registers, or " if needs and 0 < warpgroups < 8 else ""
+    return why, f"{fewer}a smaller tile for each thread"
 
 
 def _compiled(name: str) -> str:

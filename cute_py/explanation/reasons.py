@@ -549,8 +549,8 @@ wgmma | The multiplication of sm_90a: 128 threads multiply tiles of shared memor
     accumulators in registers, between wgmma.fence, commit_group and wait_group.
     -> mma_atom("SM90_64x256x16_F32BF16BF16_SS"), make_gmma_desc, cute.tma.gemm_kernel; `cute-py atom show`.
     <- PTX ISA, wgmma.mma_async
-tcgen05 | The tensor cores of sm_100 and later: one thread issues the multiplication, and the accumulators lie in tensor
-    memory, 128 lanes of 512 columns of 32 bits.
+tcgen05 | The tensor cores of sm_100 to sm_110, which sm_120 and sm_121 (GeForce RTX 50, DGX Spark) do not have: one
+    thread issues the multiplication, and the accumulators lie in tensor memory, 128 lanes of 512 columns of 32 bits.
     -> make_umma_desc, cute_py.tmem plans tcgen05.cp.
     <- PTX ISA, tcgen05
 fence.proxy.async | Orders what threads wrote to shared memory before what TMA or wgmma reads of it; without it they may

@@ -98,6 +98,8 @@ def _tuple(fields: dict[str, str], name: str) -> list[int]:
     """The sizes of a printed tiler or shape."""
     thing = unless_refused(parse, fields[name]) if name in fields else ()
     items = thing if isinstance(thing, tuple) else (thing,)
+    if not all(has_numbers(item) for item in items if isinstance(item, Layout)):
+        return []
     sizes = [int(size(item)) if isinstance(item, Layout) else known_number(item) for item in items]
     return [n for n in sizes if n is not None] if None not in sizes else []
 

@@ -121,7 +121,12 @@ def test_a_change_is_in_the_answer() -> None:
 
 @pytest.mark.parametrize(
     ("tiler", "layout"),
-    [("Atom", "(_256,_4):(_4,_1)"), ("(_0,_1)", "(_256,_4):(_4,_1)"), ("(_128,_8)", "(n,_4):(_4,_1)")],
+    [
+        ("(ThrID:_128,_8)", "(_256,_4):(_4,_1)"),
+        ("Atom", "(_256,_4):(_4,_1)"),
+        ("(_0,_1)", "(_256,_4):(_4,_1)"),
+        ("(_128,_8)", "(n,_4):(_4,_1)"),
+    ],
 )
 def test_a_tiled_copy_of_names_is_a_paste(tiler: str, layout: str) -> None:
     """`parse` takes numbers alone there, and a tile that is not empty; the print is answered all the same."""
@@ -165,6 +170,31 @@ def test_encodings_of_other_gpus_and_tiles_that_do_not_fit() -> None:
     assert "Wrong\n  a tile of 4 x 64: the tile has 4 rows; the swizzle needs 8" in small
     fitting = cute.explain(f"{shared}%0 = ttg.local_alloc : () -> !ttg.memdesc<3x8x64xf16, #s, #smem, mutable>")
     assert "of a tile of 8 x 64, as CuTe writes it: Sw<3,3,3> o _0 o (_8,_64):(_64,_1)" in fitting
+
+
+def test_what_has_no_part_in_an_error_is_not_named() -> None:
+    """A launch is no tensor map, an assertion of Triton none of CuTe, arguments of a call are no result."""
+    seen = {row.thread: cute.explain(row.text) for row in SEEN}
+    assert "rule of tensor maps" not in seen["cutlass 2513"] + seen["tilelang 1252"]
+    assert "CuTe" not in seen["triton 6292"] + seen["sglang 913"]
+    assert "CuTe" not in cute.explain("a.cpp:5: int f(int): Assertion `shared > 0' failed.")
+    assert "the driver's result" not in seen["cudnn-frontend 839"]
+    assert "CUDA_ERROR_UNKNOWN" not in seen["burn 4445"]
+    assert "static assertion" not in seen["cutlass 3033"] + seen["cutlass 2904"]
+    assert "does not have this" not in seen["XLA 4970"] + seen["cccl 1403"]
+    assert "rule of tensor maps" not in seen["ao 4653"]
+    assert "descriptor's bytes" not in seen["TIRx-kernels 21"]
+    launched = cute.explain(
+        "Got cutlass error: Error Internal at: 483\nCUDA error: too many resources requested for launch"
+    )
+    assert "A compile error" not in launched and "65536" in launched
+    assert "beyond a multiple" not in cute.explain(
+        "desc_a=0x2002fe5a8\nCUDA error: an illegal memory access was encountered"
+    )
+    assert "beyond a multiple" not in cute.explain("desc_a = 0x4000004000010102\nCUDA error: misaligned address")
+    even = next(row.text for row in SEEN if row.thread == "cutlass 2157").replace("(4, 33, 1)", "(4, 34, 1)")
+    assert "A launch with clusters" not in cute.explain(even)
+    assert "\nLegal, and harmful" not in cute.explain("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum  0")
 
 
 def test_an_unknown_text_says_what_is_missing() -> None:

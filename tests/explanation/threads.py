@@ -101,6 +101,100 @@ _IDENTITY: Final = (
     "ArithTuple(_0,_0) o (_4,_2):(_1@0,_1@1):\n  (0,0)  (0,1)\n  (1,0)  (1,1)\n  (2,0)  (2,1)\n  (3,0)  (3,1)"
 )
 
+_IM2COL: Final = """\
+InternalError: Failed to initialize the TMA descriptor 1 (CUDA_ERROR_INVALID_VALUE: invalid argument)
+format         6 (CU_TENSOR_MAP_DATA_TYPE_FLOAT16)
+dim            4
+globalDim      [{channels}, 10, 12, 2]
+smem_box_pixel 16
+smem_box_channel {channels}
+elementStrides [1, 1, 1, 1]
+interleave     0 (CU_TENSOR_MAP_INTERLEAVE_NONE)
+swizzle        3 (CU_TENSOR_MAP_SWIZZLE_128B)
+l2Promotion    2 (CU_TENSOR_MAP_L2_PROMOTION_L2_128B)
+oobFill        0 (CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)"""
+
+_COPY_OP: Final = """\
+DSLRuntimeError: ICE IR Verification Failed
+error: "cute.copy("("k.py":41:4): 'cute.copy' op '!cute_nvgpu.atom.universal_copy<f32, 128 b>' ptr alignment does not meet requirement
+ note: "cute.copy("("k.py":41:4): see current operation: "cute.copy"(%1, %2, %3) : (!cute.memref<f32, gmem, "((4,1),(1,1)):((1,0),(0,0))">, !cute.memref<f32, smem, align<16>, "((4,1),(1,1)):((1,0),(0,0))">) -> ()"""
+
+_INTERNAL: Final = """\
+cutlass error: Error Internal at: 247
+gemm_universal_adapter.h:271    Setting smem size to 197632
+cutlass3x_sm90_tensorop_s64x96x16gemm_bf16_bf16_f32_void_bf16_256x96x64_4x2x1_0_ttn_align8_stream_k
+get_grid_shape(): Proposed GridDims by the scheduler using heuristics = (4, {rows}, 1)"""
+
+_NO_MEMBER: Final = 'k.cuh({line}): error: namespace "cuda::device::experimental" has no member "{name}"'
+
+_LEFT: Final = """\
+cutlass.base_dsl.common.DSLCudaRuntimeError: CUDA_ERROR_ILLEGAL_INSTRUCTION (error code: 715)
+    cute.arch.warpgroup_reg_dealloc(24)
+    cute.printf("tile {}", tile)"""
+
+_CONFLICTS: Final = """\
+    Metric Name                                                  Metric Unit Metric Value
+    l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum                          5,713,108
+    l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ld.sum                            0
+    l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum                    5,713,107"""
+
+_MORE: Final[tuple[Seen, ...]] = (
+    Seen("tilelang 2578", _IM2COL.format(channels=128), ("256 bytes", "at most 128 with swizzle 128b", "im2col", "strides are not in the text"), True),
+    Seen("tilelang 2578, sound", _IM2COL.format(channels=64), ("global_strides",), False),
+    Seen("cudnn-frontend 839", "cuTensorMapEncodeTiled(rank=4, dtype=FLOAT16, globalDim=[256, 8, 1, 1], globalStrides=[512, 16384, -2147483648], boxDim=[64, 2, 1, 1], elementStrides=[1, 1, 1, 1], swizzle=128B) -> cudaErrorInvalidValue", ("-2147483648", "there is no sign"), True),
+    Seen("burn 4445", "Launch error An unknown error happened during launch\nCaused by:\n  Upper corner must be in range [-128, 127] for 4D im2col", ("-128 to 127", "share 16 bits"), True),
+    Seen("cutlass 3033", _COPY_OP, ("assumed_align=16", "128 bits"), True),
+    Seen("cutlass 2656", "MLIRError: Unable to parse attribute:\nerror: \"#cute_nvgpu.atom_copy_field_tmareduce<tma_descriptor_ptr>\":1:13: unknown attribute `atom_copy_field_tmareduce` in dialect `cute_nvgpu`", ("compiler has no atom_copy_field_tmareduce", "newer nvidia-cutlass-dsl"), True),
+    Seen("cutlass 2904", "error: unknown: NVPTX compiler invocation failed, error log: ptxas fatal   : (C7602) Insufficient registers (128) to compile instruction at line 1582 in function kernel_cutlass_kernel_0. Try to compile with register target of 154 or higher.", ("at most 384 threads", "setmaxnreg", "65536"), True),
+    Seen("triton 5017", "ptxas fatal   : (C7600) Register allocation failed with register count of '255'. Compile the program with a higher register target", ("255 registers a thread", "smaller tile"), True),
+    Seen("cutlass 3406", "ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' ignored; unable to determine register count at entry.", ("__launch_bounds__(threads, 1)", "results are right"), False),
+    Seen("cutlass 2452", "ptxas info    : (C7504) Potential Performance Loss: 'setmaxnreg' ignored to maintain compatibility across compilation units.", ("-rdc=true",), False),
+    Seen("triton 5017, note", "ptxas info    : (C7516) Potential Performance Loss: wgmma.mma_async instructions are serialized due to ill formed pipeline stage in the function 'k'", ("on every path", "wait_group"), False),
+    Seen("SageAttention 291", "ptxas error: Instruction 'wgmma.fence' not supported on .target 'sm_120'", ("only gpus of sm_90 have this", "code without it for sm_120"), True),
+    Seen("DeepGEMM 185", "ptxas k.ptx, line 3; error   : Instruction 'tcgen05.fence' not supported on .target 'sm_120a'", ("only gpus of sm_100 to sm_110 have this",), True),
+    Seen("XLA 4970", "ptxas exited with non-zero error code 65280, output: ptxas fatal: PTX with .target 'sm_90a' cannot be compiled for architecture 'sm_90'", ("was asked for sm_90", "-arch=sm_90a"), True),
+    Seen("cccl 1403", "ptxas k.ptx, line 154; error   : Advisory: '.multicast::cluster' modifier on instruction 'cp.async.bulk{.tensor}' should be used on .target 'sm_90a' instead of .target 'sm_90' as this feature is expected to have substantially reduced performance", ("legal for both targets", "-arch=sm_90a"), True),
+    Seen("GB-25 7", "ptxas k.ptx, line 5; fatal   : Unsupported .version 8.6; current version is '8.4'\nptxas fatal   : Ptx assembly aborted due to errors", ("reads ptx up to 8.4", "toolkit with ptx 8.6"), True),
+    Seen("tilelang 931", "ptxas k.ptx, line 3617; error   : Vector type too large, exceeds 128 bit limit", ("256 bits", "sm_100", "8.8"), True),
+    Seen("modular 5707", "constrained.mojo:56:6: note: constraint failed: The tcgen05 instructions are only applicable on nVidia Blackwell (sm_100a, sm_101a) hardware.", ("sm_120 and sm_121", "mma.sync"), True),
+    Seen("llvm 156613", "LLVM ERROR: Cannot select: intrinsic %llvm.nvvm.tcgen05.fence.after.thread.sync", ("no instruction for tcgen05.fence.after.thread.sync", "newer llvm"), True),
+    Seen("sanitizer 19", "========= Invalid __shared__ ? of size 2048 bytes\n=========     at 0x2570 in k.py:223:matmul\n=========     by thread (224,0,0) in block (4,0,0)\n=========     Address 0x1bc20 is out of bounds", ("left the shared memory of its block",), False),
+    Seen("cutlass 2905", "[TMA] desc_a=00000002002FE5A0 desc_b=0x2002fe640\nGot bad cuda status: misaligned address", ("desc_a=00000002002fe5a0: 32 bytes beyond a multiple of 64", "align desc to 64 bytes"), True),
+    Seen("triton 6292", "NVGPUToLLVMPass.cpp:528: std::string WGMMAOpPattern::getPtxAsm(WGMMAOp) const: Assertion `supported && \"WGMMA type or shape is not supported\"' failed.", ("k-major", "an error of triton"), True),
+    Seen("sglang 913", "Allocation.cpp:43: getCvtOrder(Attribute, Attribute): Assertion `!(srcMmaLayout && dstMmaLayout && !srcMmaLayout.isAmpere()) && \"mma -> mma layout conversion is only supported on Ampere\"' failed.", ("newer triton",), True),
+    Seen("triton 8606", "LLVM ERROR: Failed to find a valid layout", ("descriptor of wgmma or tcgen05", "8 rows"), True),
+    Seen("triton 5133", "unsupported shared memory layout for MMAv3\nUNREACHABLE executed at TritonGPUAttrDefs.cpp.inc:385!", ("block_k of 32 bytes",), True),
+    Seen("triton 6238", "unsupported NVMMA layout (MMAv3 or TMA)\nUNREACHABLE executed at TritonGPUAttrDefs.cpp.inc:385!", ("block_k of 32 bytes",), True),
+    Seen("triton 6238, rows", "AssertionError: tensor descriptor block shape must have at least 8 rows, but got 4", ("4 rows", "8 rows or more"), True),
+    Seen("jax 32123", "NotImplementedError: Only copies transferring a number of bytes divisible by the warpgroup size are supported", ("multiple of 128 bytes",), True),
+    Seen("triton 11587", "error: 'ttng.async_tma_copy_global_to_local' op descriptor block and tensor must have the same number of elements, but got descriptor block with 8192 elements tensor with 4096 elements", ("box has 8192 elements", "block_shape of 4096"), True),
+    Seen("triton 8022", "error: cp.async does not support transfers smaller than 4 bytes", ("num_stages=1", "contiguous"), True),
+    Seen("tilelang 40", "InternalError: Check failed: layout_map.count(buffer) != 0 (0 vs. 0) : The layout for fragment m_max can not be inferred correctly.", ("the fragment m_max", "t.annotate_layout"), True),
+    Seen("tilelang 310", "InternalError: Check failed: (src_layout->IsEqual(dst_layout, true)) is false: Layout may conflict with ParallelOp for buffer lse_local\nLHS = Fragment Shape: [8, 128] -> [8] -> replicate: 1 -> thread: 128", ("each thread would hold other elements", "t.alloc_shared"), True),
+    Seen("tilelang 2642", "InternalError: Get different layout for B_s\n  current layout:  Layout((64, 64) -> (1, 8, 512), (i,j) -> (0, i//8, j))", ("own swizzles", "make_swizzled_layout"), True),
+    Seen("TileOPs 1853", "AssertionError: Not a canonical GMMA_MN layout: stride<1,0>=2 != W=1", ("mn-major", "128 are one warpgroup"), True),
+    Seen("tilelang 1252", "RuntimeError: Initialization failed: Failed to set the allowed dynamic shared memory size to 331776 with error: invalid argument", ("232448 on sm_90", "99328 bytes less"), True),
+    Seen("FlashQLA 4", "tvm.error.InternalError: Failed to set the allowed dynamic shared memory size to 196608", ("101376 on sm_120", "95232 bytes less for sm_120"), True),
+    Seen("tilelang 237", "Failed to initialize the TMA descriptor A_desc with error code 1", ("cuda_error_invalid_value", "multiples of 16 bytes"), None),
+    Seen("tilelang 460", "RuntimeError: Kernel call failed: Error: Failed to initialize the TMA descriptor A_desc", ("mostly it is 1", "x.stride()"), None),
+    Seen("tilelang 1840", "k.cu(24): error: identifier \"mbarrier\" is undefined\n    mbarrier[0].expect_transaction(4096);", ("tl_disable_tma_lower",), True),
+    Seen("TensorRT-LLM 2527", "w.h:74:37: error: ‘CUtensorMap’ has not been declared\nw.h:74:61: error: ‘CUtensorMapDataType’ has not been declared", ("cuda 12.0 or later", "#include <cuda.h>"), True),
+    Seen("pie 520", _NO_MEMBER.format(line=700, name="fence_proxy_async_shared_cta") + "\n" + _NO_MEMBER.format(line=640, name="cp_async_bulk_tensor_4d_global_to_shared"), ("each -gencode is a pass", "__cuda_arch__ >= 900"), True),
+    Seen("cutlass 2513", "[ ERROR: CUDA Runtime ] cluster_launch.hpp:248: invalid argument\nFailed to launch the CUTLASS kernel.", ("no tensor map is looked at", "-arch"), None),
+    Seen("cupy 8778", "CUDADriverError: CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: too many blocks in cooperative launch", ("on the gpu at once",), None),
+    Seen("cutlass 2157", _INTERNAL.format(rows=33), ("33 ctas, not a multiple of 2", "(4, 34, 1)"), True),
+    Seen("cutlass 2932", _LEFT, ("gives up registers", "printf takes many"), None),
+    Seen("DeepGEMM 143", "RuntimeError: Failed: Assertion error smxx_layout.hpp:89 'dim == 2 or dim == 3'", ("2 modes, (mn, k / 128)",), True),
+    Seen("cutlass 1882", _CONFLICTS, ("stores (st.shared, stmatrix): 5713107 conflicts", "bank_conflicts("), False),
+    Seen("ao 4653", "RuntimeError: cudaGetDriverEntryPoint(\"cuTensorMapEncodeTiled\") failed: cudaErrorInvalidValue: invalid argument", ("cudagetdriverentrypointbyversion", "from cuda 13 on"), True),
+    Seen("cccl 5010", "k.cu(3): error: identifier \"PFN_cuTensorMapEncodeTiled\" is undefined", ("cudatypedefs.h", "_v12000"), True),
+    Seen("burn 2453", "[Compilation Error]\n    nvrtc: error: invalid value for --gpu-architecture (-arch)", ("older than the gpu", "sm_90a"), True),
+    Seen("torchtitan 1154", "AttributeError: 'CudaUtils' object has no attribute 'fill_1d_tma_descriptor'", ("before 3.4", "from_tensor"), True),
+    Seen("TIRx-kernels 21", "========= Barrier error detected. Divergent thread(s) in block.\n=========     at flash_bwd+0x2b40\n=========     by thread (0,0,0) in block (0,0,0)", ("early return", "barrier.sync id, n"), None),
+    Seen("cuda-gdb, a cluster", "received signal CUDA_EXCEPTION_17, Cluster out-of-range address.", ("a rank beyond the cluster", "cluster_sync"), None),
+    Seen("ncu, a sentence", "The memory access pattern for shared loads might not be optimal and causes on average a 8.0 - way bank conflict across all 1024 shared load requests. This results in 7168 bank conflicts, which represent 87.50% of the overall 8192 wavefronts", ("7168 conflicts, 8.0 passes a request",), False),
+)  # fmt: skip
+
 SEEN: Final[tuple[Seen, ...]] = (
     Seen("flashinfer 2232", kernels("invalid argument", 4, "64 16 1 7721128 7149852580857340533", "128 2 4096 337", "64 16 1 1 1024"), ("bfloat16", "2 bytes", "multiple of 16", "(64,16,1,7721128)"), True),
     Seen("flashinfer 2274", kernels("an illegal memory access was encountered", 4, "128 7 2 24 1", "256 1792 3584 1041", "64 8 1 1 3584"), ("break no rule", "earlier kernel", "(128,7,2,24)"), False),
@@ -156,4 +250,5 @@ SEEN: Final[tuple[Seen, ...]] = (
     Seen("vllm, CUTLASS's status", "RuntimeError: Error Misaligned Operand", ("16 bytes", "alignment"), True),
     Seen("CUTLASS's example", "Got cutlass error: Error Internal at: 483", ("tma descriptor", "shared memory"), None),
     Seen("scaled_mm", "RuntimeError: Expected trailing dimension of mat1 to be divisible by 16 but got mat1 shape: (17x40).", ("16", "40", "48"), True),
+    *_MORE,
 )  # fmt: skip
