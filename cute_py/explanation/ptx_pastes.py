@@ -212,13 +212,24 @@ _NOTES: Final[tuple[tuple[str, str, str], ...]] = (
         "the kernel's file without -rdc=true: whole programs, with its device functions in headers",
     ),
     (
+        "into 'extern' call",
+        "setmaxnreg is dropped: the kernel calls a function whose code ptxas does not see; all warps have the "
+        "same number of registers",
+        "the kernel without that call, or with the function's source",
+    ),
+    (
+        "to allow debugging",
+        "setmaxnreg is dropped: the kernel is compiled for a debugger (-G)",
+        "-lineinfo in place of -G",
+    ),
+    (
         "ill formed pipeline stage",
         "ptxas finds no wgmma.fence, commit_group and wait_group that enclose each wgmma on every path",
         "fence, wgmma, commit_group and wait_group in one branch, the loop around all of them; a loop that is unrolled",
     ),
 )
 """(words of a note, what they mean, a change). As ptxas 13.0.88 printed them for kernels made for each, but for writes
-of accumulators, which others' logs have."""
+of accumulators, which others' logs have, and for minimum registers and extern calls, which are words of ptxas."""
 
 
 def _notes(text: str) -> Iterator[Reading]:

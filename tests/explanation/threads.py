@@ -148,6 +148,7 @@ _MORE: Final[tuple[Seen, ...]] = (
     Seen("cutlass 2904", "error: unknown: NVPTX compiler invocation failed, error log: ptxas fatal   : (C7602) Insufficient registers (128) to compile instruction at line 1582 in function kernel_cutlass_kernel_0. Try to compile with register target of 154 or higher.", ("at most 384 threads", "setmaxnreg", "65536"), True),
     Seen("triton 5017", "ptxas fatal   : (C7600) Register allocation failed with register count of '255'. Compile the program with a higher register target", ("255 registers a thread", "smaller tile"), True),
     Seen("cutlass 3406", "ptxas info    : (C7508) Potential Performance Loss: 'setmaxnreg' ignored; unable to determine register count at entry.", ("__launch_bounds__(threads, 1)", "results are right"), False),
+    Seen("made for ptxas", "ptxas info    : (C7505) Potential Performance Loss: 'setmaxnreg' ignored to allow debugging.", ("-lineinfo in place of -G",), False),
     Seen("cutlass 2452", "ptxas info    : (C7504) Potential Performance Loss: 'setmaxnreg' ignored to maintain compatibility across compilation units.", ("-rdc=true",), False),
     Seen("triton 5017, note", "ptxas info    : (C7516) Potential Performance Loss: wgmma.mma_async instructions are serialized due to ill formed pipeline stage in the function 'k'", ("on every path", "wait_group"), False),
     Seen("SageAttention 291", "ptxas error: Instruction 'wgmma.fence' not supported on .target 'sm_120'", ("only gpus of sm_90 have this", "code without it for sm_120"), True),
