@@ -421,3 +421,10 @@ def test_an_error_of_this_library_has_the_reason_of_its_message() -> None:
             ),
         )
     assert "why : The hardware permutes pieces of 16 bytes" in " ".join(cute.explain(caught.value).split())
+
+
+@pytest.mark.parametrize(("place", "whose"), [("gemm.hpp", False), ("include/cute/layout.hpp", True)])
+def test_an_assertion_is_of_cute_if_anything_says_so(place: str, whose: bool) -> None:
+    said = cute.explain(f'{place}(12): error: static assertion failed with "Invalid CUDA version"')
+    assert ("assertion of CuTe" in str(said)) is whose
+    assert ("CuTe C++" in str(said)) is whose
