@@ -506,11 +506,13 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
     if chain:
         lines.append(f"in {' < '.join(chain[:8])} (the innermost first)")
     lines += _operands(calls[-1]) if calls else []
-    rule = "static_assert" if condition_reason(condition) is None else condition
-    broken = Diagnostic(rule, text=condition or "a static_assert", source="CuTe C++")
+    known = condition_reason(condition) is not None
+    of_cute = known or re.search(r"cute|cutlass", before + notes, re.IGNORECASE) is not None
+    rule = condition if known else "static_assert"
+    broken = Diagnostic(rule, text=condition or "a static_assert", source="CuTe C++" if of_cute else "")
     notes_asked = "the instantiation notes, which have the types: compile without -w, or print the layouts"
     missing = () if calls else (notes_asked,)
-    kind = "A static assertion of CuTe, from a compiler"
+    kind = f"A static assertion{' of CuTe' if of_cute else ''}, from a compiler"
     return Reading(kind, match.start(), end, lines, (broken,), changes, missing)
 
 
