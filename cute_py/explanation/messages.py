@@ -1,10 +1,9 @@
 """Error texts on TMA, layouts and placements of Triton, TileLang, CuTe DSL, CUTLASS, CCCL, JAX, PyTorch and others.
 
 A message states its rule and mostly its numbers; the table below has how each is recognised, the rule (one of tensor
-maps, or the program's own) and the change that follows from the numbers. `messages.txt` has those by which the program is
-known, and whose change needs no arithmetic. A message that is not in the table is read
-by what it demands: an alignment, a power of two, a contiguous mode, a rank, a size of the box. Nsight Compute's counts
-of bank conflicts are read as well.
+maps, or the program's own) and the change that follows from the numbers. `messages.txt` has those by which the program
+is known, and whose change needs no arithmetic. A message that is in neither is read by what it demands: an alignment, a
+power of two, a contiguous mode, a rank, a size of the box. Nsight Compute's counts of bank conflicts are read as well.
 """
 
 from __future__ import annotations
