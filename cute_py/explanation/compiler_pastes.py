@@ -506,9 +506,10 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
     if chain:
         lines.append(f"in {' < '.join(chain[:8])} (the innermost first)")
     lines += _operands(calls[-1]) if calls else []
-    rule = "static_assert" if condition_reason(condition) is None else condition
+    known = condition_reason(condition) is not None
     line = text[text.rfind("\n", 0, match.start()) + 1 : end]
-    of_cute = rule == condition or calls or "cute" in line or "cutlass" in line
+    of_cute = known or re.search(r"cute|cutlass", before + line, re.IGNORECASE) is not None
+    rule = condition if known else "static_assert"
     broken = Diagnostic(rule, text=condition or "a static_assert", source="CuTe C++" if of_cute else "")
     notes_asked = "the instantiation notes, which have the types: compile without -w, or print the layouts"
     missing = () if calls else (notes_asked,)

@@ -130,7 +130,8 @@ _SWIZZLED: Final = re.compile(
     r"swizzle\w{0,12}\W{0,4}(?:CU_TENSOR_MAP_SWIZZLE_)?(32|64|128) ?B\b|\b(32|64|128) ?B[ -]swizzle", re.IGNORECASE
 )
 _BULK_COPY: Final = re.compile(
-    r"cp\.(?:reduce\.)?async\.bulk\.(?:shared|global)[\w.:]*\s[^\n;]*?\],\s*(?P<bytes>[0-9]{1,9})\s*[,;\n]"
+    r"cp\.(?:reduce\.)?async\.bulk\.(?:shared|global)[\w.:]*\s[^\n;]*?\],\s*(?P<bytes>[0-9]{1,9})\s*[,;\n]|"
+    r"tl::tma_store_cluster\([^\n;]{0,300}?<uint32_t>\((?P<cluster>[0-9]{1,9})\)"
 )
 _MAX_DYNAMIC: Final = re.compile(
     r"(?:(?:MaxDynamicSharedMemorySize|MAX_DYNAMIC_SHARED_SIZE_BYTES)\W{1,4}(?:=\s*)?|"
@@ -262,9 +263,11 @@ def _error(text: str, span: tuple[int, int], row: CudaError) -> Reading:
     name = f"CUDA_ERROR_{row.driver}"
     lines = [f"{row.number}, cudaError{row.runtime}: {row.message}", *refused_why(text)]
     term = TERMS.get(name)
-    of_launch = row.number == 1 and not _REFUSED.search(text) and _LAUNCHED.search(text) is not None
-    if of_launch:
+    of_map = _REFUSED.search(text) is not None or re.search("tma|tensor_?map|descriptor", text, re.IGNORECASE)
+    if row.number == 1 and not _REFUSED.search(text) and _LAUNCHED.search(text):
         lines += _INVALID_LAUNCH
+    elif row.number == 1 and not of_map:
+        lines += _INVALID_ANYWHERE
     elif term is not None:
         lines += [term.why, f"to do: {term.fix}"]
     broken = [*_addresses(text)] if row.number == 716 else []
@@ -311,7 +314,7 @@ def _misplaced(what: str, found: str, alignment: int) -> Diagnostic:
 def _bulk_sizes(text: str) -> Iterator[Diagnostic]:
     """Bulk copies without a tensor map with a number of bytes that 16 does not divide."""
     for match in some(_BULK_COPY.finditer(text), 8):
-        count = int(match["bytes"])
+        count = int(match["bytes"] or match["cluster"])
         if count % STORE_UNIT:
             found = f"{count} bytes: {count} is not a multiple of {STORE_UNIT}; the size of a bulk copy must be one"
             yield Diagnostic("bulk size", "size", count, "bytes", text=found, source="PTX ISA, cp.async.bulk")
@@ -335,6 +338,12 @@ _INVALID_LAUNCH: Final = (
     "takes, or the kernel was made for another GPU",
     "to do: compare the bytes of shared memory with the GPU's (ARCHITECTURES), the grid with the cluster, and the "
     "-arch of the program with the GPU",
+)
+_INVALID_ANYWHERE: Final = (
+    "many functions of CUDA return it, and the text does not name the one that did",
+    "of cuTensorMapEncode*: a rule of tensor maps is broken, violations(request) lists which; of a launch: grid, "
+    "block, cluster or shared memory; of memory that is shared or mapped: its size, address or kind of handle",
+    "to do: the line of the call, CUDA_LAUNCH_BLOCKING=1, or compute-sanitizer, which names the function",
 )
 _TMA_TRAPS: Final = ("inner", "negative", "reduction", "base", "im2col")
 _NO_CONTEXT: Final = (

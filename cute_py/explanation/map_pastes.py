@@ -428,6 +428,8 @@ def _grouped(found: Sequence[_Found], heads: Sequence[int]) -> list[tuple[dict[s
     return [group for group in groups if "global_dim" in group[0]]
 
 
+_WIDTHS: Final = {1: 0, 2: 1, 4: 2, 8: 4}
+"""Bytes of an element -> the unsigned integer of that width, where the type is not printed."""
 _NO_STRIDES: Final = "the strides are not in the text; the other rules were checked with strides that break none"
 
 
@@ -475,6 +477,9 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
     if lacking or not isinstance(dims, tuple) or not isinstance(strides, tuple):
         yield _incomplete(kind, span, values, rank, lacking, notes)
         return
+    width = strides[0] if rank and len(strides) >= rank and strides[0] in _WIDTHS else 0
+    if width and "data_type" not in fields:
+        values["data_type"] = _WIDTHS[width]
     if strides and strides[0] == -1:
         steps = strides[1:]
     elif len(strides) == rank - 1 or "map" in fields:
@@ -504,7 +509,8 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
         yield Reading(kind, *span, notes, broken)
         return
     if "data_type" not in fields:
-        notes = [*notes, "the type is not in the text; 16 bits were assumed"]
+        assumed = f"{8 * width} bits by the stride of mode 0" if width else "16 bits were assumed"
+        notes = [*notes, f"the type is not in the text; {assumed}"]
     yield map_reading(kind, span, request, notes)
 
 

@@ -1,19 +1,21 @@
-"""Error texts on TMA of Triton, TileLang, CuTe DSL, CUTLASS, CCCL, PyTorch and of the linker.
+"""Error texts on TMA, layouts and placements of Triton, TileLang, CuTe DSL, CUTLASS, CCCL, JAX, PyTorch and others.
 
 A message states its rule and mostly its numbers; the table below has how each is recognised, the rule (one of tensor
-maps, or the program's own) and the change that follows from the numbers. A message that is not in the table is read
-by what it demands: an alignment, a power of two, a contiguous mode, a rank, a size of the box. Nsight Compute's counts
-of bank conflicts are read as well.
+maps, or the program's own) and the change that follows from the numbers. `messages.txt` has those by which the program
+is known, and whose change needs no arithmetic. A message that is in neither is read by what it demands: an alignment, a
+power of two, a contiguous mode, a rank, a size of the box. Nsight Compute's counts of bank conflicts are read as well.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from typing import Final
 
-from cute_py.diagnostics import Diagnostic
+from cute_py.diagnostics import Diagnostic, reason_table
 from cute_py.explanation.readings import Reading, some
 from cute_py.tma.descriptor.limits import BY_NAME, GPUS
 
@@ -25,12 +27,15 @@ class Message:
     Attributes:
         pattern: how it is recognised; groups are its numbers. rule: the rule of a tensor map, or a name of its own.
         text: what it means, `{0}` its first group; change: (numbers) -> what works instead.
+        fix: the same as a text, `{0}` the first group; program: what prints it, if the text around it does not matter.
     """
 
     pattern: str
     rule: str
     text: str
     change: Callable[[Sequence[int]], str] | None = None
+    fix: str = ""
+    program: str = ""
 
 
 def _at_least(numbers: Sequence[int]) -> str:
@@ -59,7 +64,8 @@ _LARGEST: Final = {GPUS[name].block_shared_memory_bytes: GPUS[name] for name in 
 
 MESSAGES: Final[tuple[Message, ...]] = (
     Message(
-        r"block shape must have at least 16 bytes in the last dimension, but got ([0-9]+) \* ([0-9]+) = ([0-9]+) bytes",
+        r"block shape must have at least 16 bytes in the last dimension,"
+        r"\s+but got ([0-9]+) \* ([0-9]+) = ([0-9]+) bytes",
         "inner_bytes",
         "the innermost box is {0} elements x {1} bytes = {2} bytes, and must be at least 16",
         _at_least,
@@ -338,6 +344,22 @@ MESSAGES: Final[tuple[Message, ...]] = (
 )  # fmt: skip
 """Messages of the programs, the more specific ones first."""
 
+_BLANK: Final = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]| ")
+"""A blank of a pattern, outside of brackets."""
+
+
+@functools.cache
+def by_program() -> tuple[Message, ...]:
+    """The rows of `messages.txt`, `pattern = program; rule | text -> fix`; a blank of a pattern is any white space."""
+    rows = resources.files("cute_py.explanation").joinpath("messages.txt").read_text(encoding="utf-8")
+    found = []
+    for pattern, row in reason_table(rows).items():
+        program, _, rule = row.name.partition("; ")
+        spaced = _BLANK.sub(lambda part: r"\s+" if part[0] == " " else part[0], pattern)
+        found.append(Message(spaced, rule, row.why.rstrip("."), fix=row.fix, program=program))
+    return tuple(found)
+
+
 _GENERAL: Final[tuple[tuple[str, str, str], ...]] = (
     (r"power[- ]of[- ](?:2|two)", "power of 2", "a size must be a power of 2"),
     (r"(?:base|pointer|address|data_ptr)[^\n]{0,40}(?:align|multiple of (?:16|32))", "address_alignment",
@@ -376,7 +398,7 @@ def read_messages(text: str) -> list[Reading]:
     """Every message of Triton, TileLang or another front end on TMA in a text."""
     found: list[Reading] = []
     wrapped = some(_WRAPPED.finditer(text), 32)
-    for row in MESSAGES:
+    for row in (*by_program(), *MESSAGES):
         for match in some(re.finditer(row.pattern, text, re.IGNORECASE), 8):
             if not any(r.begin <= match.start() < r.end for r in found):
                 whole = next((w for w in wrapped if w.start() <= match.start() < w.end()), match)
@@ -389,9 +411,12 @@ def _message(text: str, match: re.Match[str], row: Message, span: tuple[int, int
     numbers = [int(group) if group and re.fullmatch(r"-?[0-9]{1,18}", group) else 0 for group in match.groups()]
     meaning = row.text.format(*[group or "" for group in match.groups()])
     change = row.change(numbers) if row.change is not None and all(abs(n) < 1 << 60 for n in numbers) else ""
+    change = change or row.fix.format(*[group or "" for group in match.groups()])
     rule = BY_NAME.get(row.rule)
-    broken = Diagnostic(row.rule, text=meaning, source=rule.source if rule else _SOURCES.get(_named(text), ""))
-    program = _program(text, "" if row.rule in _OF_OTHERS else _OF_COPIES)
+    source = "" if row.program else _SOURCES.get(_named(text), "")
+    broken = Diagnostic(row.rule, text=meaning, source=rule.source if rule else source)
+    program = f"An error of {row.program}" if row.program else ""
+    program = program or _program(text, "" if row.rule in _OF_OTHERS else _OF_COPIES)
     return Reading(program, *span, _context(text, match), (broken,), (change,) if change else ())
 
 
@@ -458,7 +483,8 @@ def _context(text: str, match: re.Match[str]) -> list[str]:
     """The message, and what the source line in the text says of the descriptor."""
     begin = text.rfind("\n", 0, match.start()) + 1
     end = text.find("\n", match.end())
-    lines = [f"message: {text[begin : end if end >= 0 else len(text)].strip()[:300]}"]
+    message = " ".join(text[begin : end if end >= 0 else len(text)].split())  # layouts in it were read and blanked
+    lines = [f"message: {message[:300]}"]
     for name in ("shape", "strides", "block_shape"):
         if given := re.search(rf"\b{name}=(\[[^\]\n]{{0,80}}\])", text):
             lines.append(f"{name} = {given[1]}, outermost first")

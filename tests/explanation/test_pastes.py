@@ -12,6 +12,7 @@ import pytest
 import cute_py as cute
 from cute_py.errors import CuteError, InvalidTypeError, ParseError
 from cute_py.explanation.dispatch import readings_of
+from cute_py.explanation.messages import by_program
 from cute_py.tma import TensorMapTiled, violations
 from cute_py.tma.descriptor.violations import find_changes
 from tests.explanation.threads import SEEN, Seen
@@ -263,3 +264,24 @@ def test_long_repetitions_are_quick(unit: str) -> None:
     with contextlib.suppress(CuteError):
         cute.explain(text)
     assert time.process_time() - begin < 2
+
+
+def test_an_assertion_of_another_library_is_not_one_of_cute() -> None:
+    said = cute.explain('mine.cuh(80): error: static assertion failed with "rows must fit"')
+    assert "A static assertion, from a compiler" in said and "CuTe" not in said
+
+
+def test_an_invalid_argument_of_an_unknown_function_is_no_tensor_map() -> None:
+    assert "does not name the one that did" in cute.explain("my_copy.cu:12: CUDA driver error: invalid argument")
+    assert "a rule of tensor maps is broken. The driver" in cute.explain("tma.cu:12: CUDA error: invalid argument")
+
+
+def test_every_row_of_the_messages_has_a_program_a_rule_and_a_fix() -> None:
+    """Each is found in a long text without delay, which `some` bounds in matches and not in time."""
+    begun = time.perf_counter()
+    for row in by_program():
+        groups = [str(i) for i in range(re.compile(row.pattern).groups)]
+        assert row.program and row.rule and row.fix.format(*groups) and row.text.format(*groups)
+        for text in ("a" * 20000, "redistribute from " * 1000, "1 2 3 " * 3000):
+            assert re.search(row.pattern, text, re.IGNORECASE) is None
+    assert time.perf_counter() - begun < 10
