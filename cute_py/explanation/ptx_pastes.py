@@ -40,7 +40,7 @@ def read_instructions(text: str) -> list[Reading]:
     names = {row.name for row in ARCHITECTURES}
     arch = next((match[0] for match in some(_ARCH.finditer(text), 8) if match[0] in names), None)
     symbols = {match["name"]: match["space"] for match in some(_SYMBOL.finditer(text))}
-    found = [*_messages(text), *_notes(text)]
+    found = [*_messages(text), *_notes(text), *_usage(text)]
     program = "mbarrier." in text
     for match in some(_STATEMENT.finditer(text)):
         if _BARE.search(re.sub(r"\[\s*[A-Za-z_$][\w$]*", "[", match["operands"])):
@@ -118,6 +118,12 @@ _MEANINGS: Final[tuple[tuple[str, str], ...]] = (
         "an address is of another state space than the instruction names; a tensor map is given by a generic address",
     ),
     ("vector size|Vector of size", "the braces hold another number of elements than the modifiers call for"),
+    (
+        "Unexpected instruction types",
+        "no form of this mma has these element types together: A, B and the accumulator go in pairs (f16 with f16, "
+        "bf16 with bf16); mma of 8-bit floats needs sm_89 and a ptxas of CUDA 12.4 (PTX 8.4), of 4 and 6 bits sm_120a "
+        "with .kind::f8f6f4",
+    ),
     ("Arguments mismatch", "the number or the kinds of the operands are not those that the modifiers call for"),
     (
         "completion_mechanism",
@@ -233,6 +239,41 @@ def _notes(text: str) -> Iterator[Reading]:
     span = matches[0].start(), max(match.end() for match in matches)
     of = "wgmma" if any("setmaxnreg" not in match[0] for match in matches) else "registers"
     yield Reading(f"A note of ptxas on {of}", *span, lines, (), [change for _, _, change in found])
+
+
+_USED: Final = re.compile(
+    r"(?:ptxas[^\n]{0,20}|^\s+)(?P<stack>[0-9]{1,7}) bytes stack frame, (?P<stores>[0-9]{1,7}) bytes spill stores, "
+    r"(?P<loads>[0-9]{1,7}) bytes spill loads(?:\s+ptxas info\s*: Used (?P<registers>[0-9]{1,3}) registers[^\n]*)?|"
+    r"ptxas info\s*: Used (?P<alone>[0-9]{1,3}) registers[^\n]*",
+    re.MULTILINE,
+)
+_SMEM: Final = re.compile(r"\b([0-9]{1,7}) bytes smem")
+
+
+def _usage(text: str) -> Iterator[Reading]:
+    """Registers, stack and shared memory of each kernel, as ptxas -v prints them."""
+    for match in some(_USED.finditer(text), 8):
+        lines, broken, changes = [], [], []
+        registers = int(match["registers"] or match["alone"] or 0)
+        if registers:
+            most = min(_REGISTERS // (-(-registers // 8) * 8) // 128 * 128, 1024)
+            lines.append(f"{registers} registers a thread: at most {most} threads in a block")
+        if smem := _SMEM.search(match[0]):
+            lines.append(f"{smem[1]} bytes of static shared memory; what a launch adds is not counted")
+        if match["stack"] is not None and int(match["stores"]) + int(match["loads"]):
+            found = (
+                f"{match['stores']} bytes of stores and {match['loads']} of loads of a thread are spills: registers "
+            )
+            broken.append(Diagnostic("spills", text=f"{found}that lie in local memory", severity="warning"))
+            changes.append(
+                "fewer values a thread (a smaller tile, more warps), arrays indexed by constants in unrolled loops, or "
+                f"more than {registers or 'these'} registers: fewer threads in __launch_bounds__, no -maxrregcount"
+            )
+        elif match["stack"] is not None:
+            lines.append("no register is spilled")
+            stack = "a stack frame without spills holds arrays whose index is known at run time, or calls"
+            lines += [stack] if int(match["stack"]) else []
+        yield Reading("What ptxas says of a kernel's registers", *match.span(), lines, broken, changes)
 
 
 def _message(what: str) -> tuple[str, str]:

@@ -195,6 +195,40 @@ _MORE: Final[tuple[Seen, ...]] = (
     Seen("ncu, a sentence", "The memory access pattern for shared loads might not be optimal and causes on average a 8.0 - way bank conflict across all 1024 shared load requests. This results in 7168 bank conflicts, which represent 87.50% of the overall 8192 wavefronts", ("7168 conflicts, 8.0 passes a request",), False),
 )  # fmt: skip
 
+
+_TMEM_COPY: Final = """\
+Tiled Copy
+  Tiler MN:        ((4,32):(32,1),32:1)
+  TV Layout tiled: ((32,4),(32,32)):((0,1),(128,4))
+Copy Atom
+  ThrID:           32:1
+  TV Layout Src:   (32,1024):(0,1)
+  TV Layout Dst:   (32,32):(32,1)
+  Value type:      f32"""
+
+_WGMMA: Final = """\
+tiled_mma = {} Tiled MMA
+  Thr Layout VMNK: (128,1,1,1):(1,0,0,0)
+  Permutation MNK: (_,_,_)
+MMA Atom
+  ThrID:           128:1
+  Shape MNK:       (64,64,16)
+  TV Layout A:     (128,(64,16)):(0,(1,64))
+  TV Layout B:     (128,(64,16)):(0,(1,64))
+  TV Layout C:     ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))"""
+
+_OF_CUTE: Final[tuple[Seen, ...]] = (
+    Seen("CuTe DSL 4.8, tcgen05.ld print", _TMEM_COPY, ("a warp reads or writes 1024 values of tensor memory together",), False),
+    Seen("cutlass 2431", _WGMMA, ("64x16, 1024 values of shared or tensor memory, by all threads together", "64x64, 32 values a thread"), False),
+    Seen("cutlass 2364", "cute.arch.mbarrier_init_tx_bytes(mbar, 1)\nunspecified launch failure", ("mbarrier_init_arrive_cnt must come first",), None),
+    Seen("cutlass 3643", "========= Barrier error detected. Missing wait.\n=========     at kernel+0x4d0 in k.py:210", ("no thread waited for the phase before", "peer"), False),
+    Seen("cutlass 2348", "========= Invalid __global__ read of size 4 bytes\n=========     at void cutlass::Kernel<cutlass::gemm::kernel::GemmGrouped<...>>\n=========     Address 0x7f2ae4d54010 is out of bounds", ("not of tma", "predicate of the edges"), False),
+    Seen("csarofeen 2317", "ptxas info    : Function properties for kernel1\nptxas         .     224 bytes stack frame, 284 bytes spill stores, 532 bytes spill loads\nptxas info    : Used 24 registers, 16 bytes smem, 480 bytes cmem[0]", ("284 bytes of stores and 532 of loads", "spills", "at most 1024 threads in a block"), False),
+    Seen("Enzyme 428", "ptxas info    : Function properties for k\n    208 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\nptxas info    : Used 96 registers, 64000 bytes smem, 600 bytes cmem[0]", ("no register is spilled", "at most 640 threads"), False),
+    Seen("q8_kernels 12", "ptxas k.ptx, line 1279; error   : Unexpected instruction types specified for 'mma'", ("cuda 12.4", "f16 with f16"), True),
+    Seen("cutlass 1499", "error: static assertion failed due to requirement 'C<3>::value % C<2>::value == 0 || C<2>::value % C<3>::value == 0': Static shape_div failure", ("3 and 2: neither divides the other", "divided mode by mode"), True),
+)  # fmt: skip
+
 SEEN: Final[tuple[Seen, ...]] = (
     Seen("flashinfer 2232", kernels("invalid argument", 4, "64 16 1 7721128 7149852580857340533", "128 2 4096 337", "64 16 1 1 1024"), ("bfloat16", "2 bytes", "multiple of 16", "(64,16,1,7721128)"), True),
     Seen("flashinfer 2274", kernels("an illegal memory access was encountered", 4, "128 7 2 24 1", "256 1792 3584 1041", "64 8 1 1 3584"), ("break no rule", "earlier kernel", "(128,7,2,24)"), False),
@@ -251,4 +285,5 @@ SEEN: Final[tuple[Seen, ...]] = (
     Seen("CUTLASS's example", "Got cutlass error: Error Internal at: 483", ("tma descriptor", "shared memory"), None),
     Seen("scaled_mm", "RuntimeError: Expected trailing dimension of mat1 to be divisible by 16 but got mat1 shape: (17x40).", ("16", "40", "48"), True),
     *_MORE,
+    *_OF_CUTE,
 )  # fmt: skip
