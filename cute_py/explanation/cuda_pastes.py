@@ -398,6 +398,8 @@ _FEW_LEFT: Final = (
 )
 
 
+REGISTERS: Final = 1 << 16
+"""Registers of a multiprocessor."""
 _NOT_INITIALISED: Final = "mbarrier_init_tx_bytes arrives and expects bytes; mbarrier_init_arrive_cnt must come first"
 
 
@@ -407,6 +409,11 @@ def _causes(text: str, number: int, known: bool) -> list[str]:
     over = [f"{n} bytes are asked for" for n in asked if SHARED_AT_ONCE < n < 1 << 22]
     if number == 700 and re.search("cluster out-of-range", text, re.IGNORECASE):
         over = [_NO_SUCH_CTA]
+    registers, threads = re.search(r"\b([0-9]{2,3}) registers", text), re.search(r"\b([0-9]{2,4}) threads", text)
+    if number == 701 and registers is not None and threads is not None:
+        count, of = int(registers[1]), int(threads[1])
+        most = REGISTERS // max(-(-count // 8) * 8, 8) // 128 * 128
+        over = [f"{count} registers x {of} threads = {count * of}: at most {most} threads, or __launch_bounds__({of})"]
     if number == 719 and "mbarrier_init_tx_bytes" in text:
         over = [_NOT_INITIALISED]
     if number == 715 and re.search("reg_?(?:de)?alloc|setmaxn?reg", text, re.IGNORECASE):

@@ -32,14 +32,21 @@ def _bytes_of(bits: int) -> int:
     return max(bits // 8, 1)
 
 
+def _rows(n: Sequence[int]) -> str:
+    need = _bytes_of(n[1])
+    return (
+        f"rows of {need} bytes that lie side by side: K-major tiles as they are, MN-major ones with transpose=True; "
+        f"the other strides multiples of {need} bytes, byte_alignment={need} of the shared memory"
+    )
+
+
 def _aligned(n: Sequence[int]) -> str:
     have, need = n
-    narrower = f", or a copy of {have} bits (num_bits_per_copy={have})" if have in (32, 64) else ""
+    narrower = f"; or a copy of {have} bits (num_bits_per_copy={have})" if have in (32, 64) else ""
     return (
         f"{_bytes_of(need)} bytes side by side for each thread: values along the mode of stride 1, as many as fill "
         f"them, the other strides multiples of {_bytes_of(need)} bytes; assumed_align={_bytes_of(need)} of "
-        f"from_dlpack, byte_alignment={_bytes_of(need)} of shared memory; ldmatrix of MN-major tiles with "
-        f"transpose=True{narrower}"
+        f"from_dlpack, byte_alignment={_bytes_of(need)} of shared memory{narrower}"
     )
 
 
@@ -57,6 +64,10 @@ def _extent(n: Sequence[int]) -> str:
 
 
 _WRITTEN: Final[tuple[Message, ...]] = (
+    Message(r"'cute\.copy' op (?:src|dst) ptr alignment \(([0-9]+) bits\) does not meet requirement \(([0-9]+) bits\) "
+            r"of atom '!cute_nvgpu\.atom\.(?:ldsm|stsm)[^']*'", "copy alignment",
+            "ldmatrix and stmatrix take addresses of rows of {1} bits, known to be multiples of {0} bits only",
+            _rows),
     Message(r"'cute\.copy' op (?:src|dst) ptr alignment \(([0-9]+) bits\) does not meet requirement \(([0-9]+) bits\)"
             r"(?: of atom '[^']*')?", "copy alignment",
             "one operation moves {1} bits, and the addresses are known to be multiples of {0} bits only: the values of "

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import unless_refused
-from cute_py.explanation.cuda_pastes import SHARED_AT_ONCE
+from cute_py.explanation.cuda_pastes import REGISTERS, SHARED_AT_ONCE
 from cute_py.explanation.readings import Reading, some
 from cute_py.ptx.catalog import FORMS
 from cute_py.ptx.check import ParsedInstruction, examine
@@ -91,7 +91,7 @@ _OTHER_ARCH: Final = re.compile(
     r"with \.target '(?P<arch>sm_\w+)' cannot be compiled for architecture '(?P<asked>sm_\w+)'"
 )
 _ADVISED: Final = re.compile(r"should be used on \.target '(?P<arch>sm_\w+)'")
-_FEW_REGISTERS: Final = re.compile(
+_FEWREGISTERS: Final = re.compile(
     r"(?:Insufficient registers \(|register count of ')(?P<had>[0-9]{1,3})[)']"
     r"(?:[^\n]*?target of (?P<needs>[0-9]{1,3}))?"
 )
@@ -135,10 +135,6 @@ _MEANINGS: Final[tuple[tuple[str, str], ...]] = (
     ("expected to be|must be power|out of range", "the number is none that the instruction takes"),
 )
 """(words of a message, what they mean), the first that fits."""
-
-
-_REGISTERS: Final = 1 << 16
-"""Registers of a multiprocessor."""
 
 
 def _messages(text: str) -> Iterator[Reading]:
@@ -256,7 +252,7 @@ def _usage(text: str) -> Iterator[Reading]:
         lines, broken, changes = [], [], []
         registers = int(match["registers"] or match["alone"] or 0)
         if registers:
-            most = min(_REGISTERS // (-(-registers // 8) * 8) // 128 * 128, 1024)
+            most = min(REGISTERS // (-(-registers // 8) * 8) // 128 * 128, 1024)
             lines.append(f"{registers} registers a thread: at most {most} threads in a block")
         if smem := _SMEM.search(match[0]):
             lines.append(f"{smem[1]} bytes of static shared memory; what a launch adds is not counted")
@@ -295,7 +291,7 @@ def _message(what: str) -> tuple[str, str]:
         return why, _compiled(other["arch"])
     if advised := _ADVISED.search(what):
         return "legal for both targets; with warnings as errors it stops there", _compiled(advised["arch"])
-    if few := _FEW_REGISTERS.search(what):
+    if few := _FEWREGISTERS.search(what):
         return _few_registers(int(few["had"]), int(few["needs"] or 0))
     if unknown := _NO_TARGET.search(what):
         floor = next((row.floor for row in ARCHITECTURES if row.name == unknown["arch"]), None)
@@ -334,10 +330,10 @@ def _message(what: str) -> tuple[str, str]:
 def _few_registers(had: int, needs: int) -> tuple[str, str]:
     """What too few registers for one instruction mean, and the threads of a block that leave enough."""
     why = (
-        f"ptxas had {had} registers a thread: {_REGISTERS} of a multiprocessor by the threads of the block, or "
+        f"ptxas had {had} registers a thread: {REGISTERS} of a multiprocessor by the threads of the block, or "
         "-maxrregcount; what setmaxnreg asks for later is not counted"
     )
-    warpgroups = _REGISTERS // max(needs, 1) // 128
+    warpgroups = REGISTERS // max(needs, 1) // 128
     fewer = f"at most {128 * warpgroups} threads leave {needs} registers, or " if needs and 0 < warpgroups < 8 else ""
     return why, f"{fewer}a smaller tile for each thread"
 
