@@ -25,7 +25,7 @@ _NUMBER: Final = re.compile(r"(?<![\w@_])([0-9]{1,18})(?!@|\w)|(?<![\w@_])([0-9]
 
 
 def _spaced(pattern: str) -> str:
-    return pattern.replace(" ", r"\s+")
+    return pattern.replace(" ", r"\s{1,80}")
 
 
 def _bytes_of(bits: int) -> int:
@@ -78,7 +78,7 @@ _WRITTEN: Final[tuple[Message, ...]] = (
             "without a memory space)",
             lambda _: "cp.async and bulk loads go from global to shared memory: an array of the GPU for from_dlpack, "
             "make_ptr(..., AddressSpace.gmem); to and from registers CopyUniversalOp"),
-    Message(r"(?:'cute\.copy' op '[^']*' )?'cp_size' only supports \(32, 64, 128\), but got ([0-9]+)", "cp.async",
+    Message(r"(?:'cute\.copy' op '[^']{0,300}' )?'cp_size' only supports \(32, 64, 128\), but got ([0-9]+)", "cp.async",
             "cp.async moves 4, 8 or 16 bytes, not {0} bits",
             lambda _: "num_bits_per_copy=32, 64 or 128 with as many values a thread, or CopyUniversalOp"),
     Message(r"(?:'cute\.copy' op `src\.rank\(\) = |source and destination tensors to have the same rank, but got )"
@@ -109,10 +109,10 @@ _WRITTEN: Final[tuple[Message, ...]] = (
     Message(r"(x[0-9]+(?: and x[0-9]+)?) repetition is not supported", "repetition",
             "this load or store of tensor memory has no {0}: one instruction fills at most 128 registers of a thread",
             lambda _: "Repetition.x32 of 16x256b, x64 of 16x128b, x128 of 16x64b and 32x32b, or fewer"),
-    Message(r"expects arch to be one of \[[^\]]*\], but got \S*?sm_([0-9]+)[af]?(?:\s+Error Code: \w+)?", "target",
+    Message(r"expects arch to be one of \[[^\]]{0,800}\], but got \S*?sm_([0-9]+)[af]?(?:\s+Error Code: \w+)?", "target",
             "sm_{0} does not have this instruction: wgmma is of sm_90a alone, tcgen05 and tensor memory of sm_100a to "
             "sm_110a; sm_120 and sm_121 (GeForce RTX 50, DGX Spark) have neither", _arch),
-    Message(r"expects (?:a |an )?(`?\w[\w `]*?)(?: value)? to be provided via the (\w+) kw argument", "copy argument",
+    Message(r"expects (?:a |an )?(`?\w[\w `]{0,80}?)(?: value)? to be provided via the (\w+) kw argument", "copy argument",
             "this copy operation needs {1}, {0}",
             lambda _: "cute.copy(atom, source, destination, tma_bar_ptr=...) of a load, and mcast_mask=... of a "
             "multicast one; stores need neither"),
@@ -197,8 +197,8 @@ def read_dsl(text: str) -> list[Reading]:
     return [_whole(text, reading) for reading in found]
 
 
-_HEAD: Final = re.compile(r"(?:[^\n]*compiler pass failed\s*\n)?[^\n]*\Z")
-_NOTE: Final = re.compile(r"[^\n]*(?:\n\s*note: [^\n]*see current operation[^\n]*)?")
+_HEAD: Final = re.compile(r"(?:[^\n]*compiler pass failed[ \t]{0,9}\n)?[^\n]*\Z")
+_NOTE: Final = re.compile(r"[^\n]*(?:\n[ \t]{0,40}note: [^\n]*see current operation[^\n]*)?")
 
 
 def _whole(text: str, reading: Reading) -> Reading:
