@@ -109,10 +109,12 @@ _WRITTEN: Final[tuple[Message, ...]] = (
     Message(r"(x[0-9]+(?: and x[0-9]+)?) repetition is not supported", "repetition",
             "this load or store of tensor memory has no {0}: one instruction fills at most 128 registers of a thread",
             lambda _: "Repetition.x32 of 16x256b, x64 of 16x128b, x128 of 16x64b and 32x32b, or fewer"),
-    Message(r"expects arch to be one of \[[^\]]{0,800}\], but got \S*?sm_([0-9]+)[af]?(?:\s+Error Code: \w+)?", "target",
+    Message(r"expects arch to be one of \[[^\]]{0,800}\], but got \S*?sm_([0-9]+)[af]?(?:\s+Error Code: \w+)?",
+            "target",
             "sm_{0} does not have this instruction: wgmma is of sm_90a alone, tcgen05 and tensor memory of sm_100a to "
             "sm_110a; sm_120 and sm_121 (GeForce RTX 50, DGX Spark) have neither", _arch),
-    Message(r"expects (?:a |an )?(`?\w[\w `]{0,80}?)(?: value)? to be provided via the (\w+) kw argument", "copy argument",
+    Message(r"expects (?:a |an )?(`?\w[\w `]{0,80}?)(?: value)? to be provided via the (\w+) kw argument",
+            "copy argument",
             "this copy operation needs {1}, {0}",
             lambda _: "cute.copy(atom, source, destination, tma_bar_ptr=...) of a load, and mcast_mask=... of a "
             "multicast one; stores need neither"),

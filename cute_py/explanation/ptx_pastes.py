@@ -238,8 +238,9 @@ def _notes(text: str) -> Iterator[Reading]:
 
 
 _USED: Final = re.compile(
-    r"(?:ptxas[^\n]{0,20}|^[ \t]{1,40})(?P<stack>[0-9]{1,7}) bytes stack frame, (?P<stores>[0-9]{1,7}) bytes spill stores, "
-    r"(?P<loads>[0-9]{1,7}) bytes spill loads(?:\s{1,9}ptxas info\s{0,9}: Used (?P<registers>[0-9]{1,3}) registers[^\n]*)?|"
+    r"(?:ptxas[^\n]{0,20}|^[ \t]{1,40})(?P<stack>[0-9]{1,7}) bytes stack frame, (?P<stores>[0-9]{1,7}) "
+    r"bytes spill stores, (?P<loads>[0-9]{1,7}) bytes spill loads"
+    r"(?:\s{1,9}ptxas info\s{0,9}: Used (?P<registers>[0-9]{1,3}) registers[^\n]*)?|"
     r"ptxas info\s{0,9}: Used (?P<alone>[0-9]{1,3}) registers[^\n]*",
     re.MULTILINE,
 )
