@@ -201,7 +201,7 @@ IMPORTED: dict[str, int] = {
     "copy --help": 101,
     "tmem --help": 136,
     "draw --help": 212,
-    "explain --help": 225,
+    "explain --help": 226,
 }
 """Command -> the most modules of this package that it imports."""
 _RUN = """

@@ -61,6 +61,7 @@ _INSTANCE: Final = re.compile(
     r"(?:instantiation of (?:function |class |variable )?[\"']|required from [‘'`]|In instantiation of "
     r"[‘'`])(?P<name>[^\n]{1,6000})"
 )
+_REMAINDER: Final = re.compile(r"C<([0-9]{1,12})>::value % C<([0-9]{1,12})>::value == 0 \|\|")
 _TILED_COPY: Final = re.compile(r"(?:struct |class )?cute::TiledCopy<")
 _USER: Final = re.compile(
     r"at line (?P<line>[0-9]+) of (?P<file>[^\s\"]+)|^(?P<gfile>[^\s:]+):(?P<gline>[0-9]+):[0-9]+:\s+required "
@@ -258,7 +259,7 @@ def _sized(sizes: Sequence[int]) -> str:
     return f"({','.join(f'_{n}' for n in sizes)})"
 
 
-_Outcome: TypeAlias = "tuple[list[str], list[str]]"
+Outcome: TypeAlias = "tuple[list[str], list[str]]"
 """Lines on the operands and what goes wrong; changes that work."""
 
 
@@ -274,7 +275,7 @@ def _refusal(make: Callable[[], _Made]) -> str:
         return f"{error.headline}{f' ({facts})' if facts else ''}"
 
 
-def _run_composition(call: _Call) -> _Outcome | None:
+def _run_composition(call: _Call) -> Outcome | None:
     a, b = _layout(call, "LShape", "LStride"), _layout(call, "RShape", "RStride")
     if not isinstance(a, Layout) or not isinstance(b, Layout) or not leaves(b.shape):
         return None
@@ -300,7 +301,7 @@ def _run_composition(call: _Call) -> _Outcome | None:
     return lines, changes
 
 
-def _run_tile_to_shape(call: _Call) -> _Outcome | None:
+def _run_tile_to_shape(call: _Call) -> Outcome | None:
     block = _layout(call, "Shape", "Stride") or _layout(call, "B")
     target = _tree(call, "TrgShape") or _tree(call, "TargetShape")
     if block is None or not isinstance(target, tuple):
@@ -323,7 +324,7 @@ def _run_tile_to_shape(call: _Call) -> _Outcome | None:
     return lines, changes
 
 
-def _run_divide(call: _Call) -> _Outcome | None:
+def _run_divide(call: _Call) -> Outcome | None:
     layout = _layout(call, "LShape", "LStride") or _layout(call, "Shape", "Stride")
     tiler = _tree(call, "Tiler") or _tree(call, "TShape")
     if not isinstance(layout, Layout) or tiler is None:
@@ -345,7 +346,7 @@ def _run_divide(call: _Call) -> _Outcome | None:
     return lines, changes
 
 
-def _run_upcast(call: _Call) -> _Outcome | None:
+def _run_upcast(call: _Call) -> Outcome | None:
     layout = _layout(call, "Shape", "Stride")
     factor = call.types.get("N", "").strip("_?")
     if not isinstance(layout, Layout) or not factor.isdecimal() or len(factor) > 6:
@@ -366,10 +367,10 @@ def _flat(tree: Tree) -> tuple[int, ...]:
     return tuple([int(n) for n in leaves(tree) if isinstance(n, int)])
 
 
-def _refused(operation: Callable[..., Layout], *arguments: tuple[str, str]) -> Callable[[_Call], _Outcome | None]:
+def _refused(operation: Callable[..., Layout], *arguments: tuple[str, str]) -> Callable[[_Call], Outcome | None]:
     """A run of an operation on layouts, each of a shape and a stride, that has no change to offer."""
 
-    def run(call: _Call) -> _Outcome | None:
+    def run(call: _Call) -> Outcome | None:
         made = [_layout(call, *names) for names in arguments]
         if not all(isinstance(layout, Layout) for layout in made):
             return None
@@ -395,7 +396,7 @@ def _narrower(atom: CopyAtom) -> list[CopyAtom]:
 _WIDTH: Final = re.compile(r"(?<=x)[0-9]+|<.*")
 
 
-def _run_tiled_copy(call: _Call) -> _Outcome | None:
+def _run_tiled_copy(call: _Call) -> Outcome | None:
     """A tiled copy of fewer threads or values than its operation has."""
     atom, layout = _copy_operation(call.types.get("Copy_Atom", "")), _layout(call, "LayoutCopy_TV")
     tiler = _tree(call, "ShapeTiler_MN")
@@ -420,7 +421,7 @@ def _run_tiled_copy(call: _Call) -> _Outcome | None:
     return lines, [*changes, *(f"a layout with {part}{' a thread' * ('value' in part)}" for part in more)]
 
 
-def _run_copy_atom(call: _Call) -> _Outcome | None:
+def _run_copy_atom(call: _Call) -> Outcome | None:
     """A copy atom that is called on parts of other sizes than it moves."""
     atom = _copy_operation(call.types.get("Args", ""), call.types.get("CopyInternalType", ""))
     source, target = _layout(call, "SLayout"), _layout(call, "DLayout")
@@ -436,7 +437,7 @@ def _run_copy_atom(call: _Call) -> _Outcome | None:
     return lines, [*changes, "partition both with one tiled copy: partition_S, partition_D, and retile_D of a fragment"]
 
 
-def _run_mma(call: _Call) -> _Outcome | None:
+def _run_mma(call: _Call) -> Outcome | None:
     """An MMA operation that is called on fragments of other sizes than it takes."""
     atom = unless_refused(mma_atom, re.sub(r"^MMA_Traits<(.*)>$", r"\1", call.types.get("AnyMMATraits", "")))
     if atom is None:
@@ -450,7 +451,7 @@ def _run_mma(call: _Call) -> _Outcome | None:
     return lines, ["fragments of the tiled MMA: partition_fragment_A, _B and _C, which have its sizes"]
 
 
-_RUNS: Final[dict[str, Callable[[_Call], _Outcome | None]]] = {
+_RUNS: Final[dict[str, Callable[[_Call], Outcome | None]]] = {
     "composition": _run_composition,
     "tile_to_shape": _run_tile_to_shape,
     "zipped_divide": _run_divide,
@@ -465,6 +466,11 @@ _RUNS: Final[dict[str, Callable[[_Call], _Outcome | None]]] = {
     "mma_unpack": _run_mma,
 }
 """C++'s function -> how it is run here."""
+
+
+def run_operation(name: str, types: dict[str, str]) -> Outcome | None:
+    """An operation on operands that are named as C++'s template arguments; None where it can't be run."""
+    return _RUNS[name](_Call(name, types))
 
 
 # ---- the readings --------------------------------------------------------------------------------------------------
@@ -495,6 +501,7 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
     places = [_named(source)] if source and source["file"] else _place(text, match)
     lines += [f"asserted in {place}" for place in places]
     lines += _where(before + notes)
+    lines += [f"{m[1]} and {m[2]}: neither divides the other" for m in some(_REMAINDER.finditer(notes), 1)]
     outcomes = (_RUNS[call.name](call) for call in calls if call.name in _RUNS)
     if outcome := next((made for made in outcomes if made is not None), None):
         more, changes = outcome

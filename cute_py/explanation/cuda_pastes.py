@@ -152,6 +152,10 @@ _BEYOND_SHARED: Final = (
     "a thread left the shared memory of its block: the launch asked for fewer bytes than stages x bytes of a stage, or "
     "an index ran over; tensor maps have no part in it"
 )
+_BEYOND_GLOBAL: Final = (
+    "a load or store of a thread itself, not of TMA, left its allocation: an index, a predicate of the edges (sizes "
+    "that the tile does not divide), a stride in other units, or memory that was freed"
+)
 _REFUSED: Final = re.compile(
     r"(?:initiali[sz]e|encode|creat\w*)[^\n]{0,30}?(?:TMA desc|tensor ?map)\w*|TMA descriptor creation|"
     r"(?<!EntryPoint\(\")(?<!Version\(\")cuTensorMapEncode(?:Tiled|Im2col(?:Wide)?)",
@@ -403,12 +407,24 @@ _FEW_LEFT: Final = (
 )
 
 
+REGISTERS: Final = 1 << 16
+"""Registers of a multiprocessor."""
+_NOT_INITIALISED: Final = "mbarrier_init_tx_bytes arrives and expects bytes; mbarrier_init_arrive_cnt must come first"
+
+
 def _causes(text: str, number: int, known: bool) -> list[str]:
     """The causes of an error that fit a text; `known`: a broken rule was found in it."""
     asked = [int(n) for n in re.findall(r"\b([0-9]{5,7})\b", text)] if number == 701 else []
     over = [f"{n} bytes are asked for" for n in asked if SHARED_AT_ONCE < n < 1 << 22]
     if number == 700 and re.search("cluster out-of-range", text, re.IGNORECASE):
         over = [_NO_SUCH_CTA]
+    registers, threads = re.search(r"\b([0-9]{2,3}) registers", text), re.search(r"\b([0-9]{2,4}) threads", text)
+    if number == 701 and registers is not None and threads is not None:
+        count, of = int(registers[1]), int(threads[1])
+        most = REGISTERS // max(-(-count // 8) * 8, 8) // 128 * 128
+        over = [f"{count} registers x {of} threads = {count * of}: at most {most} threads, or __launch_bounds__({of})"]
+    if number == 719 and "mbarrier_init_tx_bytes" in text:
+        over = [_NOT_INITIALISED]
     if number == 715 and re.search("reg_?(?:de)?alloc|setmaxn?reg", text, re.IGNORECASE):
         over = [_FEW_LEFT]
     return [*over[:1], *(() if number == 716 and known else _CAUSES.get(number, ()))]
@@ -419,6 +435,12 @@ _DIVERGENT: Final = (
     "before it",
     "to do: __syncthreads() outside of branches of warps; warps of different roles meet in a named barrier with the "
     "number of their threads (barrier.sync id, n; bar.sync wants one instruction for all), or on an mbarrier",
+)
+
+
+_NEVER_WAITED: Final = (
+    "the barrier of a copy is used again, or its block ends, and no thread waited for the phase before",
+    "to do: a wait in every CTA whose barrier receives bytes, the peer's of two CTAs as well, before reuse and the end",
 )
 
 
@@ -446,10 +468,16 @@ def _sanitizer(text: str) -> Iterator[Reading]:
         if "divergent" in what.lower():
             yield Reading("A report of compute-sanitizer", match.start(), end, [*lines, *_DIVERGENT])
             continue
+        if "missing wait" in what.lower():
+            yield Reading("A report of compute-sanitizer", match.start(), end, [*lines, *_NEVER_WAITED])
+            continue
         row = next(row for row in ERRORS if row.number == number)
-        if number == 700 and match["space"] == "shared":
-            lines.append(_BEYOND_SHARED)
+        by_thread = where is None or not re.search("tma|tensormap", where["where"], re.IGNORECASE)
+        if number == 700 and (match["space"] == "shared" or (match["space"] == "global" and by_thread)):
+            shared = match["space"] == "shared"
+            lines.append(_BEYOND_SHARED if shared else _BEYOND_GLOBAL)
             needed = ("the dynamic shared memory of the launch, and the offset that the kernel adds",)
+            needed = needed if shared else ("the sizes and strides of the arrays, and the grid with its tile",)
             yield Reading("A report of compute-sanitizer", match.start(), end, lines, broken, missing=needed)
             continue
         term = TERMS.get(f"CUDA_ERROR_{row.driver}")

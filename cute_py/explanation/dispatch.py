@@ -33,6 +33,7 @@ from cute_py.explanation.definitions import (
     module_text,
     picture_text,
 )
+from cute_py.explanation.dsl_pastes import read_dsl
 from cute_py.explanation.layout_pastes import facts_of, read_dsl_tensors, read_printed, read_spelled
 from cute_py.explanation.layouts import (
     any_layout,
@@ -149,6 +150,7 @@ _RECOGNISERS: Final[tuple[Callable[[str], list[Reading]], ...]] = (
     read_triton_layouts,
     read_maps,
     read_messages,
+    read_dsl,
     read_compiler,
     read_instructions,
     read_waits,

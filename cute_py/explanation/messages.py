@@ -202,16 +202,11 @@ MESSAGES: Final[tuple[Message, ...]] = (
     Message(r"Layout has rank ([0-9]+), but the tensor it's attached to has rank ([0-9]+)", "encoding rank",
             "an encoding of rank {0} on a tensor of rank {1}: each dimension of the tensor needs one of the encoding",
             lambda n: f"a slice of it (#ttg.slice) for rank {n[1]}, or a tensor of rank {n[0]}"),
-    Message(r"cute_nvgpu\.make_[gu]mma_smem_desc' that was explicitly marked illegal", "canonical layout",
-            "the shared layout is none of the canonical ones of wgmma and tcgen05, so that no descriptor holds it",
-            lambda _: "tile_to_shape of a layout atom (SmemLayoutAtomKind.K_SW128, ...); make_smem_layout has them"),
-    Message(r"unable to partition input tensors for TMA", "tma_partition",
-            "mode 0 of the shared and of the global tensor must be the atom's whole tile, of one size and in one order",
-            lambda _: "group_modes(x, 0, 2) of both, tiled by the tile that the atom was made with: explain(print)"),
     Message(r"Arch conditional MMA instruction used without targeting ?[^\n]{0,40}|"
-            r"(?:Trying|Attempting) to use [^\n]{1,80}? without CUTE_ARCH_\w+_ENABLED", "target",
+            r"(?:Trying|Attempting) to use [^\n]{1,80}? without CUTE_ARCH_\w*?(?:SM([0-9]{2,3}))?A?_ENABLED", "target",
             "the kernel was compiled for a target that lacks its instructions: it stops there and writes nothing",
-            lambda _: "the GPU's own target: -arch=sm_90a (sm_100a, sm_103a, sm_120a), not sm_90 or an older PTX"),
+            lambda n: f"the target that has them, if it is the GPU's own: -arch=sm_{n[0]}{'a' * (n[0] >= 90)}" if n[0]
+            else "the GPU's own target: -arch=sm_90a (sm_100a, sm_103a, sm_120a), not sm_90 or an older PTX"),
     Message(r"undefined (?:reference to|symbol:?) ?[`'\"]?(cu[A-Z]\w+)", "link",
             "{0} is a function of the driver's own library, libcuda, and was not linked",
             lambda _: "link with -lcuda, or ask for it at run time: cudaGetDriverEntryPointByVersion(name, &f, 12000, "
@@ -227,17 +222,18 @@ MESSAGES: Final[tuple[Message, ...]] = (
     Message(r"(?:memcpy|mempcy)_async_tx expects arguments to be at least 16 byte aligned", "address_alignment",
             "both addresses and the size of a bulk copy are multiples of 16 bytes, and its type must say so",
             lambda _: "cuda::aligned_size_t<16>(bytes), and alignas(16) or more of the shared array"),
-    Message(r"\bError Misaligned Operand\b", "stride_alignment",
+    Message(r"\b(?:Error Misaligned Operand|kErrorMisalignedOperand)\b", "stride_alignment",
             "CUTLASS's kMisalignedOperand: an operand's address or leading dimension is not a multiple of its "
             "alignment, which is 16 bytes for TMA",
             lambda _: "leading dimensions of a multiple of 8 elements of 16 bits, 16 of 8 bits; or another kernel"),
-    Message(r"(?:error: )?\bError Internal\b[^\n]{0,80}", "initialize",
+    Message(r"(?:error: )?\b(?:Error Internal|kErrorInternal)\b[^\n]{0,80}", "initialize",
             "CUTLASS's kErrorInternal: initialize() or the launch failed: a TMA descriptor was refused (its arguments "
             "are printed before), the kernel asks for more shared memory than a block has, or the grid is not a "
             "multiple of the cluster"),
-    Message(r"\bError (?:Invalid Problem|Not Supported)\b", "can_implement",
+    Message(r"\b(?:Error (?:Invalid Problem|Not Supported)|kError(?:InvalidProblem|NotSupported)|"
+            r"cutlass error: Invalid status)\b", "can_implement",
             "can_implement() is false: a shape, an alignment or a mode that this kernel was not made for"),
-    Message(r"\bError (?:Arch Mismatch|Insufficient Driver)\b", "target",
+    Message(r"\b(?:Error (?:Arch(?:itecture)? Mismatch|Insufficient Driver)|kErrorArchMismatch)\b", "target",
             "the kernel is for another architecture, or the driver is older than its toolkit"),
     Message(r"trailing dimension of (mat[12]) to be divisible by ([0-9]+) but got mat[12] shape: \(([0-9]+)x([0-9]+)\)",
             "stride_alignment",
@@ -250,15 +246,6 @@ MESSAGES: Final[tuple[Message, ...]] = (
             "a corner of the bounding box is beyond {0} to {1}, all that a map of {2} modes holds",
             lambda n: f"padding and dilation * (filter - 1) within {n[0]} to {n[1]}; wider filters, such as those of a "
             "gradient, go without im2col maps"),
-    Message(r"(?:error: [^\n]{0,200}?)?'cute\.copy' op '!?[\w.]+<\w+, ([0-9]+) b>' "
-            r"ptr alignment does not meet requirement", "alignment",
-            "one operation moves {0} bits, and a pointer of the copy is not known to be a multiple of that: it is the "
-            "!cute.memref of the note without align<n>, or with a smaller n",
-            lambda n: f"from_dlpack(x, assumed_align={n[0] // 8}) and strides known to be multiples of it "
-            f"(mark_compact_shape_dynamic(divisibility=...), cute.assume), or fewer than {n[0]} bits a copy"),
-    Message(r"(?:error: [^\n]{0,200}?)?unknown attribute `(\w+)` in dialect `(cute\w*)", "version",
-            "this release's compiler has no {0}: the operation does not take this argument yet, or the packages are of "
-            "several releases", lambda _: "a newer nvidia-cutlass-dsl, its -libs- packages of the same version"),
     Message(r"WGMMA type or shape is not supported", "wgmma",
             "wgmma has no such form: M is 64, N a multiple of 8 up to 256, K 32 bytes; operands of 32 and of 8 bits "
             "are K-major in shared memory, only those of 16 bits may be MN-major",
@@ -341,11 +328,78 @@ MESSAGES: Final[tuple[Message, ...]] = (
             lambda _: "triton.tools.tensor_descriptor.TensorDescriptor.from_tensor(x, block_shape) on the host"),
     Message(r"must have contiguous last dimension", "contiguous mode",
             "the last stride is not 1; TMA's innermost mode has stride 1", lambda _: "x.contiguous()"),
+    Message(r"(?:CAN IMPLEMENT: )?Problem [Ss]ize doesn't meet the minimum alignment requirements for[^\n]{0,60}",
+            "stride_alignment",
+            "can_implement() is false: the contiguous mode of a tensor (A, B, C or D, as its layout tag says) is "
+            "not a multiple of 16 bytes",
+            lambda _: "that extent padded to a multiple of 8 elements of 16 bits, 16 of 8, 32 of 4; for C and D "
+            "also an epilogue without TMA (NoSmemWarpSpecialized)"),
+    Message(r"CAN IMPLEMENT: (?!Ignoring)([^\n]{1,120})", "can_implement", "can_implement() is false: {0}"),
+    Message(r"requires ([0-9]+) bytes (?:of )?shared memory but (?:the )?device supports ([0-9]+)",
+            "dynamic shared memory",
+            "{0} bytes of shared memory are asked for, a block has {1}",
+            lambda n: f"fewer stages (StageCount<n> in place of Auto) or a smaller tile: {n[0] - n[1]} bytes less"),
+    Message(r"(?:error[^\n:]{0,12}: )?calling a constexpr __host__ function(?:\(\"[^\n]{1,200}?\"\))? from a "
+            r"(?:__\w+__ ?){1,2} function[^\n]{0,200}?expt-relaxed-constexpr[^\n]{0,40}", "compiler option",
+            "device code calls a constexpr function without __device__, which nvcc allows with an option only",
+            lambda _: "nvcc --expt-relaxed-constexpr, as CUTLASS's own build has it"),
+    Message(r"(?:error[^\n:]{0,12}: )?calling a __device__ function\(\"cute::(\w+)[^\n]{0,200}?\"\) from a "
+            r"__host__ __device__ function[^\n]{0,120}not allowed", "host and device",
+            "cute::{0} exists on the device only, and is called in a function that is compiled for the host as well",
+            lambda _: "the fragment or descriptor made in __global__ or __device__ code alone, not in a host function; "
+            "a newer CUTLASS"),
+    Message(r"asm operand type size\(8\) does not match type/size implied by constraint 'r'", "asm operand",
+            "an operand of 64 bits, a pointer, is given as a register of 32 (r); from a header of CUDA itself the "
+            "compiler runs for 32 bits",
+            lambda _: "\"l\" for generic and global addresses; \"r\" with __cvta_generic_to_shared(p), as an uint32_t, "
+            "for shared ones; on Windows a compiler for x64 (vcvars64)"),
+    Message(r"(?:error: )?no instance of overloaded function \"(\w+)\" matches the argument list\s+argument types are: "
+    r"\([^\n]*?\bvoid,[^\n]*",
+            "layout atom",
+            "{0} was given void: the collective's builder found no layout atom for this tile",
+            lambda _: "a tile whose contiguous mode is at least 16 bytes, 128 bits for the copies of the epilogue"),
+    Message(r"cudaErrorInsufficientDriver|CUDA driver version is insufficient for CUDA runtime version",
+            "driver version",
+            "35: the driver is older than the CUDA runtime of this program or package",
+            lambda _: "a driver of the runtime's major version or newer (nvidia-smi shows the version that it has), or "
+            "packages for the driver's (-cu12 in place of -cu13)"),
+    Message(r"\bcu(?:BLAS|blas)\w*\b[^\n]{0,120}?(?:status|code)[ =:]{1,3}(?:7|15)\b|"
+            r"CUBLAS_STATUS_(?:NOT_SUPPORTED|INVALID_VALUE)",
+            "cuBLAS",
+            "7 is CUBLAS_STATUS_INVALID_VALUE, 15 CUBLAS_STATUS_NOT_SUPPORTED: no kernel takes these types, "
+            "layouts and alignments; leading dimensions count elements, of column-major matrices",
+            lambda _: "for 8-bit floats A transposed and B not (both K-major), pointers and leading dimensions "
+            "multiples of 16 bytes, CUBLAS_COMPUTE_32F and scales of CUDA_R_32F"),
+    Message(r"No (?:valid )?(?:execution|engine) (?:plans?|configs?) (?:support the graph|built successfully|returned)",
+            "cuDNN", "no engine of this cuDNN takes the graph on this GPU: a type, a layout, an alignment or the GPU",
+            lambda _: "strides with the contiguous mode that its engines want (convolutions: channels, stride 1 in "
+            "mode 1), 16-byte alignment, io types of 16 bits; a newer cuDNN; CUDNN_LOGLEVEL_DBG=3 with "
+            "CUDNN_LOGDEST_DBG=stderr names the reason"),
+    Message(r"(?:error: )?(?:(?:cannot|could not) open source file \"|fatal error: )"
+            r"((?:cute|cutlass|cuda/std)/[\w./]+)[^\n]{0,40}", "include path",
+            "{0} is not found: the folder that has it is not given to the compiler",
+            lambda _: "-I <cutlass>/include (and tools/util/include); for cuda/std the toolkit's include, from CUDA 13 "
+            "on include/cccl; NVRTC takes them as options, it has no folder of its own"),
+    Message(r"libcuda\.so(?:\.1)?: cannot open shared object file", "driver library",
+            "libcuda.so.1, which the NVIDIA driver installs, is not on this machine or not visible in this container",
+            lambda _: "a machine with the driver, or a container started with --gpus all; to link alone "
+            "<toolkit>/lib64/stubs"),
+    Message(r"(?:Error|Warning): Race reported between (?:Read|Write) access at [^\n]{1,400}"
+            r"(?:\n=+\s*and (?:Read|Write) access at [^\n]{1,400})*", "race",
+            "two threads touch the same shared memory, one of them writes, and nothing orders them",
+            lambda _: "a barrier of all their threads between the two places (__syncwarp() within one warp); after "
+            "TMA, cp.async or wgmma the wait of its barrier or group; fence.proxy.async between writes of threads and "
+            "TMA or wgmma"),
 )  # fmt: skip
 """Messages of the programs, the more specific ones first."""
 
 _BLANK: Final = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]| ")
 """A blank of a pattern, outside of brackets."""
+
+
+def spaced(pattern: str) -> str:
+    """A pattern whose blanks are any white space: compilers and logs wrap their lines."""
+    return _BLANK.sub(lambda part: r"\s{1,80}" if part[0] == " " else part[0], pattern)
 
 
 @functools.cache
@@ -355,8 +409,7 @@ def by_program() -> tuple[Message, ...]:
     found = []
     for pattern, row in reason_table(rows).items():
         program, _, rule = row.name.partition("; ")
-        spaced = _BLANK.sub(lambda part: r"\s+" if part[0] == " " else part[0], pattern)
-        found.append(Message(spaced, rule, row.why.rstrip("."), fix=row.fix, program=program))
+        found.append(Message(spaced(pattern), rule, row.why.rstrip("."), fix=row.fix, program=program))
     return tuple(found)
 
 
@@ -396,9 +449,14 @@ _WRAPPED: Final = re.compile(
 
 def read_messages(text: str) -> list[Reading]:
     """Every message of Triton, TileLang or another front end on TMA in a text."""
+    return messages_of(text, (*by_program(), *MESSAGES))
+
+
+def messages_of(text: str, rows: Sequence[Message]) -> list[Reading]:
+    """Every message of a table in a text."""
     found: list[Reading] = []
     wrapped = some(_WRAPPED.finditer(text), 32)
-    for row in (*by_program(), *MESSAGES):
+    for row in rows:
         for match in some(re.finditer(row.pattern, text, re.IGNORECASE), 8):
             if not any(r.begin <= match.start() < r.end for r in found):
                 whole = next((w for w in wrapped if w.start() <= match.start() < w.end()), match)
@@ -444,6 +502,16 @@ _PROGRAMS: Final = (
     ("mma -> mma", "Triton"),
     ("find a valid layout", "Triton"),
     ("cute.copy'", "CuTe DSL"),
+    ("cublas", "cuBLAS"),
+    ("race reported", "compute-sanitizer"),
+    ("libcuda.so", "the loader"),
+    ("execution plan", "cuDNN"),
+    ("kerror", "CUTLASS"),
+    ("error: asm operand", "nvcc"),
+    ("expt-relaxed", "nvcc"),
+    ('function("cute::', "CuTe C++"),
+    ("no instance of overloaded", "CuTe C++"),
+    ("cudaerrorinsufficient", "CUDA"),
     ("layout for ", "TileLang"),
     ("gmma_", "TileLang"),
     ("parallelop", "TileLang"),
@@ -471,7 +539,24 @@ def _named(text: str) -> str:
 
 
 _OF_COPIES: Final = ", on a tensor map or a copy"
-_OF_OTHERS: Final = ("layout inference", "wgmma", "cp.async", "dynamic shared memory", "mbarrier")
+_OF_OTHERS: Final = (
+    "layout inference",
+    "wgmma",
+    "cp.async",
+    "dynamic shared memory",
+    "mbarrier",
+    "compiler option",
+    "host and device",
+    "asm operand",
+    "layout atom",
+    "driver version",
+    "cuBLAS",
+    "cuDNN",
+    "can_implement",
+    "include path",
+    "driver library",
+    "race",
+)
 """Rules of messages that are on neither."""
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import unless_refused
-from cute_py.explanation.cuda_pastes import SHARED_AT_ONCE
+from cute_py.explanation.cuda_pastes import REGISTERS, SHARED_AT_ONCE
 from cute_py.explanation.readings import Reading, some
 from cute_py.ptx.catalog import FORMS
 from cute_py.ptx.check import ParsedInstruction, examine
@@ -40,7 +40,7 @@ def read_instructions(text: str) -> list[Reading]:
     names = {row.name for row in ARCHITECTURES}
     arch = next((match[0] for match in some(_ARCH.finditer(text), 8) if match[0] in names), None)
     symbols = {match["name"]: match["space"] for match in some(_SYMBOL.finditer(text))}
-    found = [*_messages(text), *_notes(text)]
+    found = [*_messages(text), *_notes(text), *_usage(text)]
     program = "mbarrier." in text
     for match in some(_STATEMENT.finditer(text)):
         if _BARE.search(re.sub(r"\[\s*[A-Za-z_$][\w$]*", "[", match["operands"])):
@@ -91,7 +91,7 @@ _OTHER_ARCH: Final = re.compile(
     r"with \.target '(?P<arch>sm_\w+)' cannot be compiled for architecture '(?P<asked>sm_\w+)'"
 )
 _ADVISED: Final = re.compile(r"should be used on \.target '(?P<arch>sm_\w+)'")
-_FEW_REGISTERS: Final = re.compile(
+_FEWREGISTERS: Final = re.compile(
     r"(?:Insufficient registers \(|register count of ')(?P<had>[0-9]{1,3})[)']"
     r"(?:[^\n]*?target of (?P<needs>[0-9]{1,3}))?"
 )
@@ -118,6 +118,12 @@ _MEANINGS: Final[tuple[tuple[str, str], ...]] = (
         "an address is of another state space than the instruction names; a tensor map is given by a generic address",
     ),
     ("vector size|Vector of size", "the braces hold another number of elements than the modifiers call for"),
+    (
+        "Unexpected instruction types",
+        "no form of this mma has these element types together: A, B and the accumulator go in pairs (f16 with f16, "
+        "bf16 with bf16); mma of 8-bit floats needs sm_89 and a ptxas of CUDA 12.4 (PTX 8.4), of 4 and 6 bits sm_120a "
+        "with .kind::f8f6f4",
+    ),
     ("Arguments mismatch", "the number or the kinds of the operands are not those that the modifiers call for"),
     (
         "completion_mechanism",
@@ -129,10 +135,6 @@ _MEANINGS: Final[tuple[tuple[str, str], ...]] = (
     ("expected to be|must be power|out of range", "the number is none that the instruction takes"),
 )
 """(words of a message, what they mean), the first that fits."""
-
-
-_REGISTERS: Final = 1 << 16
-"""Registers of a multiprocessor."""
 
 
 def _messages(text: str) -> Iterator[Reading]:
@@ -246,6 +248,42 @@ def _notes(text: str) -> Iterator[Reading]:
     yield Reading(f"A note of ptxas on {of}", *span, lines, (), [change for _, _, change in found])
 
 
+_USED: Final = re.compile(
+    r"(?:ptxas[^\n]{0,20}|^[ \t]{1,40})(?P<stack>[0-9]{1,7}) bytes stack frame, (?P<stores>[0-9]{1,7}) "
+    r"bytes spill stores, (?P<loads>[0-9]{1,7}) bytes spill loads"
+    r"(?:\s{1,9}ptxas info\s{0,9}: Used (?P<registers>[0-9]{1,3}) registers[^\n]*)?|"
+    r"ptxas info\s{0,9}: Used (?P<alone>[0-9]{1,3}) registers[^\n]*",
+    re.MULTILINE,
+)
+_SMEM: Final = re.compile(r"\b([0-9]{1,7}) bytes smem")
+
+
+def _usage(text: str) -> Iterator[Reading]:
+    """Registers, stack and shared memory of each kernel, as ptxas -v prints them."""
+    for match in some(_USED.finditer(text), 8):
+        lines, broken, changes = [], [], []
+        registers = int(match["registers"] or match["alone"] or 0)
+        if registers:
+            most = min(REGISTERS // (-(-registers // 8) * 8) // 128 * 128, 1024)
+            lines.append(f"{registers} registers a thread: at most {most} threads in a block")
+        if smem := _SMEM.search(match[0]):
+            lines.append(f"{smem[1]} bytes of static shared memory; what a launch adds is not counted")
+        if match["stack"] is not None and int(match["stores"]) + int(match["loads"]):
+            found = (
+                f"{match['stores']} bytes of stores and {match['loads']} of loads of a thread are spills: registers "
+            )
+            broken.append(Diagnostic("spills", text=f"{found}that lie in local memory", severity="warning"))
+            changes.append(
+                "fewer values a thread (a smaller tile, more warps), arrays indexed by constants in unrolled loops, or "
+                f"more than {registers or 'these'} registers: fewer threads in __launch_bounds__, no -maxrregcount"
+            )
+        elif match["stack"] is not None:
+            lines.append("no register is spilled")
+            stack = "a stack frame without spills holds arrays whose index is known at run time, or calls"
+            lines += [stack] if int(match["stack"]) else []
+        yield Reading("What ptxas says of a kernel's registers", *match.span(), lines, broken, changes)
+
+
 def _message(what: str) -> tuple[str, str]:
     """What one message means, and the change that works, if the message has it."""
     if needed := _NEEDS_VERSION.search(what):
@@ -265,7 +303,7 @@ def _message(what: str) -> tuple[str, str]:
         return why, _compiled(other["arch"])
     if advised := _ADVISED.search(what):
         return "legal for both targets; with warnings as errors it stops there", _compiled(advised["arch"])
-    if few := _FEW_REGISTERS.search(what):
+    if few := _FEWREGISTERS.search(what):
         return _few_registers(int(few["had"]), int(few["needs"] or 0))
     if unknown := _NO_TARGET.search(what):
         floor = next((row.floor for row in ARCHITECTURES if row.name == unknown["arch"]), None)
@@ -304,10 +342,10 @@ def _message(what: str) -> tuple[str, str]:
 def _few_registers(had: int, needs: int) -> tuple[str, str]:
     """What too few registers for one instruction mean, and the threads of a block that leave enough."""
     why = (
-        f"ptxas had {had} registers a thread: {_REGISTERS} of a multiprocessor by the threads of the block, or "
+        f"ptxas had {had} registers a thread: {REGISTERS} of a multiprocessor by the threads of the block, or "
         "-maxrregcount; what setmaxnreg asks for later is not counted"
     )
-    warpgroups = _REGISTERS // max(needs, 1) // 128
+    warpgroups = REGISTERS // max(needs, 1) // 128
     fewer = f"at most {128 * warpgroups} threads leave {needs} registers, or " if needs and 0 < warpgroups < 8 else ""
     return why, f"{fewer}a smaller tile for each thread"
 

@@ -417,6 +417,7 @@ _VECTORIZED: Final = CONDITION_REASONS["Copy_Traits: src failed to vectorize int
 SEVERAL_IDS: Final = {
     "TMA requires CTA_Tile and SLayout top-level shape equivalence.": next(iter(GBASIS_REASONS.values())),
     "exit before the load was waited for": RACE_REASONS["exit before the group was read"],
+    "Static shape_div failure": CONDITION_REASONS["Divisibility Condition"],
     "Mismatched Ranks": CONDITION_REASONS["Mismatched ranks"],
     "Mismatched tuple_size": CONDITION_REASONS["Mismatched ranks"],
     "tuple index must be in range": CONDITION_REASONS["Index out of range"],

@@ -27,7 +27,7 @@ from cute_py.notation.tiled_operations import as_cpp, same_layouts
 
 _TILED: Final = re.compile(
     r"^(?:[ \t]*Thr(?:Copy|MMA)[ \t]*\n[ \t]+Thr(?:Idx| VMNK):[ \t]*(?P<slice>[^\n]{1,60})\n)?"
-    r"[ \t]*(?P<kind>Tiled ?MMA|Tiled ?Copy|MMA[_ ]Atom|Copy[_ ]Atom)[ \t]*$",
+    r"(?:[^\n]{0,60}[=:}])?[ \t]*(?P<kind>Tiled ?MMA|Tiled ?Copy|MMA[_ ]Atom|Copy[_ ]Atom)[ \t]*$",
     re.MULTILINE,
 )
 _TILED_FIELD: Final = re.compile(
@@ -104,6 +104,12 @@ def _tuple(fields: dict[str, str], name: str) -> list[int]:
     return [n for n in sizes if n is not None] if None not in sizes else []
 
 
+def _shared(held: Layout) -> bool:
+    """Whether all threads of a TV layout have the same values: an operand that a descriptor or an address names."""
+    threads = held.stride[0] if isinstance(held.stride, tuple) else held.stride
+    return int(product_each(held.shape)[0]) > 1 and all(known_number(step) == 0 for step in leaves(threads))
+
+
 def _operation_facts(kind: str, fields: dict[str, str]) -> tuple[list[str], list[str]]:
     if "Copy" in kind:
         return _copy_facts(fields)
@@ -121,7 +127,9 @@ def _operation_facts(kind: str, fields: dict[str, str]) -> tuple[list[str], list
         if held is not None and shape:
             values = int(product_each(held.shape)[1]) if int(rank(held)) > 1 else 1
             m, n = (shape[i] for i in sides)
-            lines.append(f"{letter}: {m}x{n}, {counted(values, 'value')} a thread ({held})")
+            shared = _shared(held) and values == m * n
+            whose = "of shared or tensor memory, by all threads together" if shared else "a thread"
+            lines.append(f"{letter}: {m}x{n}, {counted(values, 'value')} {whose} ({held})")
     if threads is not None and shape:
         counts = [int(n) for n in product_each(threads.shape)]
         lines.append(f"{counted(int(size(threads)), 'thread')} in all")
@@ -155,8 +163,13 @@ def _copy_facts(fields: dict[str, str]) -> tuple[list[str], list[str]]:
         lines += [f"a tile of {'x'.join(map(str, tile))}, {counted(math.prod(tile), 'element')}"] if tile else []
     elif held is not None and int(rank(held)) == 2:
         threads, values = (int(n) for n in product_each(held.shape))
-        lines += [f"{threads} threads, {values} values each: {threads * values} elements"]
-        if bits:
+        warp = moved[0] if one is not None and moved[:1] == [32] and _shared(one) else 1
+        if warp > 1:
+            lines += [f"{threads} threads: a warp reads or writes {values} values of tensor memory together"]
+            threads, values = threads // warp, values
+        else:
+            lines += [f"{threads} threads, {values} values each: {threads * values} elements"]
+        if bits and warp == 1:
             lines.append(f"{values} values of {bits} bits: {values * int(bits) / 8:g} bytes a thread")
         if tile:
             area = math.prod(tile)

@@ -280,6 +280,100 @@ _FRONT_ENDS: Final[tuple[Seen, ...]] = (
 )  # fmt: skip
 """Where no number of a thread is given, the message is that of the program's sources."""
 
+_IR: Final = """\
+DSLRuntimeError
+error[INTERNAL]: The compiler could not build valid IR for this code.
+  error: IR verification failed: error: unknown: """
+
+_GEMM: Final = """\
+error: unknown: 'cute.gemm' op layoutA, layoutB and layoutD fail to form a gemm. A: (1,1):(0,0), B: (1,2):(0,512), D: ((2,2,8),1,1):((1,2,4),0,0)
+ note: unknown: see current operation: "cute.gemm"(%13, %77) : (!cute.memref<f32, rmem, align<32>, "((2,2,8),1,1):((1,2,4),0,0)">) -> ()"""
+
+_TMEM_COPY: Final = """\
+Tiled Copy
+  Tiler MN:        ((4,32):(32,1),32:1)
+  TV Layout tiled: ((32,4),(32,32)):((0,1),(128,4))
+Copy Atom
+  ThrID:           32:1
+  TV Layout Src:   (32,1024):(0,1)
+  TV Layout Dst:   (32,32):(32,1)
+  Value type:      f32"""
+
+_WGMMA: Final = """\
+tiled_mma = {} Tiled MMA
+  Thr Layout VMNK: (128,1,1,1):(1,0,0,0)
+  Permutation MNK: (_,_,_)
+MMA Atom
+  ThrID:           128:1
+  Shape MNK:       (64,64,16)
+  TV Layout A:     (128,(64,16)):(0,(1,64))
+  TV Layout B:     (128,(64,16)):(0,(1,64))
+  TV Layout C:     ((4,8,4),(2,2,8)):((128,1,16),(64,8,512))"""
+
+_OF_CUTE: Final[tuple[Seen, ...]] = (
+    Seen("CuTe DSL 4.8, ldmatrix", _IR + "'cute.copy' op src ptr alignment (16 bits) does not\n         meet requirement (128 bits) of atom '!cute_nvgpu.atom.ldsm<val_type = f16, mode =\n         <\"(8,8)\">, sz_pattern = u16, num_matrices = 4, n>'", ("rows of 16 bytes", "transpose=true"), True),
+    Seen("CuTe DSL 4.8, cp.async", _IR + "'cute.copy' op src ptr alignment (64 bits) does not\n         meet requirement (128 bits) of atom '!cute_nvgpu.atom.simt_async_copy<f32, cache = always,\n         128 b>'", ("num_bits_per_copy=64", "assumed_align=16"), True),
+    Seen("cutlass 2392", "MLIRError: Verification failed:\nerror: \"k\"(\"k.py\":35:0): 'cute.copy' op src expects global based memref, but got generic\n note: \"k\"(\"k.py\":35:0): see current operation: \"cute.copy\"(%81, %67, %71) : (!cute_nvgpu.atom.simt_async_copy<f32, cache = always, 32 b>, !cute.memref<f32, generic, \"(8,2):(65536,32)\">) -> ()", ("must be in global memory", "of the host", "addressspace.gmem"), True),
+    Seen("CuTe DSL 4.8, cp_size", _IR + "'cute.copy' op\n         '!cute_nvgpu.atom.simt_async_copy<bf16, cache = always, 16 b>' 'cp_size' only supports (32,\n         64, 128), but got 16.", ("4, 8 or 16 bytes, not 16 bits",), True),
+    Seen("CuTe DSL 4.8, ranks", "error: unknown: 'cute.copy' op `src.rank() = 2` != `dst.rank() = 1`\n note: unknown: see current operation: \"cute.copy\"(%25) : (!cute.memref<f32, rmem, align<32>, \"(32):(1)\">) -> ()", ("the source has 2 modes, the destination 1", "make_fragment_like"), True),
+    Seen("CuTe DSL 4.8, width", "TypeError: `copy` currently only supports equal source and destination element type bit width", ("converts nothing", ".to("), True),
+    Seen("CuTe DSL 4.8, gemm", _GEMM, ("n: 2 of b, 1 of d", "partition_shape_c"), True),
+    Seen("cutlass 3290", "'cute.gemm' op invalid layout of A/B/D. A: (1,1):(0,0), B: (1,1):(0,0), D:((2,2),1,1):((1,2),0,0)", ("the numbers of atoms agree", "newer nvidia-cutlass-dsl"), True),
+    Seen("CuTe DSL 4.8, slices", "ValueError: `c` must have rank <= 2 when `a` has rank 1", ("only the mode of k is sliced",), True),
+    Seen("CuTe DSL 4.8, gmma", "CompilerDiagnosticError error: compiler pass failed\n  error: unknown: failed to legalize operation 'cute_nvgpu.make_gmma_smem_desc' that was explicitly\n         marked illegal: %39 = \"cute_nvgpu.make_gmma_smem_desc\"(%37) <{layout =\n         #cute.layout<\"((64,16),1,4):((64,1),0,16)\">}>", ("canonical", "tile_to_shape of a layout atom"), True),
+    Seen("CuTe DSL 4.8, N", "DSLUserCodeError\nerror: expects the N-mode to satisfy 8 <= N <= 256 and N % 8 == 0. but got 12", ("n = 16",), True),
+    Seen("CuTe DSL 4.8, M", "DSLUserCodeError\nerror: expects the M-mode to be 64 or 128, but got 96", ("m = 128", "256 for two"), True),
+    Seen("CuTe DSL 4.8, K", "DSLUserCodeError\nerror: expects the instruction extent in the K-mode to be 16, but got 32", ("32 bytes", "2 instructions"), True),
+    Seen("CuTe DSL 4.8, type", "DSLUserCodeError\nerror: expects the 'ab_dtype' Op parameter to be one of Float16 or BFloat16", ("no form with such a type", "mmafp8op"), True),
+    Seen("CuTe DSL 4.8, tcgen05.ld", "DSLUserCodeError\nerror: x64 and x128 repetition is not supported", ("128 registers", "x32 of 16x256b"), True),
+    Seen("cutlass 2802", "cutlass.cute.nvgpu.common.OpError: OpError: expects arch to be one of ['sm_100a', 'sm_100f'], but got sm_121a\nError Code: MmaF16BF16Op error", ("sm_121 does not have", "dgx spark", "mmasm120blockscaledop"), True),
+    Seen("CuTe DSL 4.8, target", "error: expects arch to be one of [base_dsl.Arch.sm_100a, base_dsl.Arch.sm_103a], but got sm_90a", ("cute_dsl_arch",), True),
+    Seen("CuTe DSL 4.8, coordinate", "MLIRError: Operation creation failed:\nerror: unknown: expects `coord` and shape of view are weakly congruent, but got '!cute.layout<\"((8192,1),64,2,4):((1@1,0),1@0,128@1,64@0)\">', '!cute.coord<\"(_,0,0)\">'", ("4 modes", "3 entries", "group_modes(x, 0, 2)"), True),
+    Seen("CuTe DSL 4.8, tiles", "error: unknown: expects smem and gmem have the same size in the first rank, but got smemShape: (((8,16),(64,1))) and gmemShape: ((64,64),4,4)", ("8192 elements in shared memory and 4096", "local_tile"), True),
+    Seen("CuTe DSL 4.8, V-map", "error: unknown: expected top-level shape equivalence between the SMEM layout and the CTA V-map, but got '!cute.composed_layout<\"S<3,4,3> o 0 o ((8,16),(64,1)):((64,512),(1,0))\">' and '!cute.layout<\"(64,64):(1@0,1@1)\">'", ("(128, 64) elements by mode", "a tiler of (128, 64)"), True),
+    Seen("CuTe DSL 4.8, barrier", "ValueError: expects a pointer to an mbarrier to be provided via the tma_bar_ptr kw argument", ("tma_bar_ptr=", "stores need neither"), True),
+    Seen("cutlass 3050", "error: unable to compute the following composition: '!cute.layout<\"(2,3):(4,1)\">' o '!cute.layout<\"(3,4):(3,1)\">'", ("stride divisibility condition", "_3 of the right side"), True),
+    Seen("cutlass 3470", "MLIRError: Operation creation failed:\nerror: unknown: unable to compute the following composition: '!cute.layout<\"(4096,8192):(1,4096)\">' o '!cute.layout<\"(32,?,8,128):(1@0,8@1,1@1,32@0)\">'", ("must be static",), True),
+    Seen("CuTe DSL 4.8, product", "error: unknown: unable to compute product with '!cute.layout<\"(4,4):(1,8)\">' and '!cute.layout<\"(3,2):(1,3)\">'", ("shape divisibility condition",), True),
+    Seen("cutlass 3471", "error: unknown: expects an input with static shape, but got '!cute.layout<\"(16,?):(1,16)\">'", ("run time only",), True),
+    Seen("CuTe DSL 4.8, partition_shape_C", "error: unknown: failed to partition `input` '!cute.shape<\"(96,128)\">' with `tiled_mma`", ("does not divide the shape (96,128)",), True),
+    Seen("CuTe DSL 4.8, congruent", "ValueError: shape and stride must be congruent", ("one stride for each size",), True),
+    Seen("cutlass 2673", "RuntimeError: Expected strides[leading_dim] == 1, but got 131072.", ("not one of size 1",), True),
+    Seen("cutlass 3031", "shape=(32, 1) stride=(1, 1)\nRuntimeError: Can't decude the leading dimension from layout, please specify the leading_dim explicitly.", ("more than one, has stride 1", "leading_dim=k"), True),
+    Seen("cutlass 2715", "RuntimeError: The stride_order is not consistent with the layout", ("largest stride to the smallest", "x.dim_order()"), True),
+    Seen("CuTe DSL 4.8, divisibility", "RuntimeError: The shape(30) of mode(0) is not divisible by the divisibility(16).", ("divisibility=2", "padded to 32"), True),
+    Seen("cutlass 2676", "DSLRuntimeError: Unable to convert dynamic Boolean value to bool at compile time.", ("const_expr",), True),
+    Seen("cutlass 2531", "ValueError: unable to convert [0, 1, 2] in type <class 'list'> to Numeric", ("a list is assigned", "range_constexpr"), True),
+    Seen("cutlass 2532", "MLIRError: Verification failed:\nerror: unknown: operand #0 does not dominate this use\n note: unknown: see current operation: %622 = \"arith.addf\"(%737, %621) : (f32, f32) -> f32", ("assigned before the branch or loop",), True),
+    Seen("flash-attention 2439", "error: failed to legalize operation 'cute_nvgpu.atom.make_tmem_copy' that was explicitly marked illegal", ("no code for cute_nvgpu.atom.make_tmem_copy", "cute_dsl_arch"), True),
+    Seen("cutlass 3329", "JIT session error: Symbols not found: [ cuda_dialect_unload_library_once, _cuKernelGetAttribute, _cudaLaunchKernelEx ]", ("cute_dsl_libs",), True),
+    Seen("cutlass 2854", "ModuleNotFoundError: No module named 'cutlass._mlir'", ("nvidia-cutlass is another package", "pip install nvidia-cutlass-dsl"), True),
+    Seen("CuTe DSL 4.8, tcgen05.ld print", _TMEM_COPY, ("a warp reads or writes 1024 values of tensor memory together",), False),
+    Seen("cutlass 2431", _WGMMA, ("64x16, 1024 values of shared or tensor memory, by all threads together", "64x64, 32 values a thread"), False),
+    Seen("cutlass 2364", "cute.arch.mbarrier_init_tx_bytes(mbar, 1)\nunspecified launch failure", ("mbarrier_init_arrive_cnt must come first",), None),
+    Seen("cutlass 3643", "========= Barrier error detected. Missing wait.\n=========     at kernel+0x4d0 in k.py:210", ("no thread waited for the phase before", "peer"), False),
+    Seen("cutlass 2348", "========= Invalid __global__ read of size 4 bytes\n=========     at void cutlass::Kernel<cutlass::gemm::kernel::GemmGrouped<...>>\n=========     Address 0x7f2ae4d54010 is out of bounds", ("not of tma", "predicate of the edges"), False),
+    Seen("cccl 1903", "========= Error: Race reported between Write access at void cub::BlockStore<float, (int)64>::Store+0xa70 in block_store.cuh:980\n=========     and Read access at void cub::BlockStore<float, (int)64>::Store+0xb10 in block_store.cuh:990 [16 hazards]", ("nothing orders them", "__syncwarp()"), True),
+    Seen("csarofeen 2317", "ptxas info    : Function properties for kernel1\nptxas         .     224 bytes stack frame, 284 bytes spill stores, 532 bytes spill loads\nptxas info    : Used 24 registers, 16 bytes smem, 480 bytes cmem[0]", ("284 bytes of stores and 532 of loads", "spills", "at most 1024 threads in a block"), False),
+    Seen("Enzyme 428", "ptxas info    : Function properties for k\n    208 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\nptxas info    : Used 96 registers, 64000 bytes smem, 600 bytes cmem[0]", ("no register is spilled", "at most 640 threads"), False),
+    Seen("cutlass 724", "the kernel will use 248 registers, and 512 threads per block\nCUDA error: too many resources requested for launch", ("126976: at most 256 threads",), None),
+    Seen("q8_kernels 12", "ptxas k.ptx, line 1279; error   : Unexpected instruction types specified for 'mma'", ("cuda 12.4", "f16 with f16"), True),
+    Seen("cutlass 1499", "error: static assertion failed due to requirement 'C<3>::value % C<2>::value == 0 || C<2>::value % C<3>::value == 0': Static shape_div failure", ("3 and 2: neither divides the other", "divided mode by mode"), True),
+    Seen("LTX-Video-Q8 7", "Assertion `0 && \"Attempting to use SM89_16x8x32_F32E4M3E4M3F32_TN without CUTE_ARCH_MMA_F16_SM89_ENABLED\"` failed.", ("-arch=sm_89",), True),
+    Seen("cutlass 1884", "sm90_epilogue_array_tma_warpspecialized.hpp:432    CAN IMPLEMENT: Problem Size doesn't meet the minimum alignment requirements for TMA.\nGot cutlass error: Invalid status at: 670", ("multiple of 8 elements of 16 bits", "nosmemwarpspecialized"), True),
+    Seen("cutlass 3144", "MoE grouped GEMM requires 102400 bytes shared memory but device supports 101376", ("1024 bytes less", "stagecount<n>"), True),
+    Seen("cutlass 2692", "    Total kernel SharedStorage size: 87040 bytes (85 KB)\nStatus::kErrorInternal", ("initialize() or the launch failed",), True),
+    Seen("cutlass 2198", "sm90_visitor_tma_warpspecialized.hpp(1): error: calling a constexpr __host__ function(\"forward\") from a __device__ function(\"ConsumerStoreCallbacks\") is not allowed. The experimental flag '--expt-relaxed-constexpr' can be used to allow this.", ("without __device__",), True),
+    Seen("cutlass 1997", "error: calling a __device__ function(\"cute::cast_smem_ptr_to_uint(const void *)\") from a __host__ __device__ function(\"make_gmma_desc\") is not allowed", ("exists on the device only",), True),
+    Seen("exui 66", "cuda_fp16.hpp(2044): error: asm operand type size(8) does not match type/size implied by constraint 'r'", ("__cvta_generic_to_shared", "runs for 32 bits"), True),
+    Seen("cutlass 3646", "sm90_epilogue_tma_warpspecialized.hpp(165): error: no instance of overloaded function \"tile_to_shape\" matches the argument list\n            argument types are: (void, cute::tuple<cute::_128, cute::_8, cute::C<1>>, cute::tuple<cute::_1, cute::_2, cute::_3>)", ("found no layout atom",), True),
+    Seen("cutlass 529", "integer_subbyte.h(39): catastrophic error: cannot open source file \"cuda/std/cstdint\"", ("include/cccl",), True),
+    Seen("cutlass 3110", "ImportError: libcuda.so.1: cannot open shared object file: No such file or directory", ("the nvidia driver installs",), True),
+    Seen("cutlass 2804", "- Error name: (<cudaError_t.cudaSuccess: 0>, b'cudaErrorInsufficientDriver')\n- Error code: 35", ("the driver is older",), True),
+    Seen("FlashRT 21", "RuntimeError: cuBLAS error at gemm_runner.cu:125 code=15", ("cublas_status_not_supported", "a transposed and b not"), True),
+    Seen("cudnn-frontend 75", "cudnn._compiled_module.cudnnGraphNotSupportedError: [cudnn_frontend] Error: No execution plans built successfully.", ("no engine", "16-byte alignment"), True),
+)  # fmt: skip
+
 SEEN: Final[tuple[Seen, ...]] = (
     Seen("flashinfer 2232", kernels("invalid argument", 4, "64 16 1 7721128 7149852580857340533", "128 2 4096 337", "64 16 1 1 1024"), ("bfloat16", "2 bytes", "multiple of 16", "(64,16,1,7721128)"), True),
     Seen("flashinfer 2274", kernels("an illegal memory access was encountered", 4, "128 7 2 24 1", "256 1792 3584 1041", "64 8 1 1 3584"), ("break no rule", "earlier kernel", "(128,7,2,24)"), False),
@@ -337,4 +431,5 @@ SEEN: Final[tuple[Seen, ...]] = (
     Seen("scaled_mm", "RuntimeError: Expected trailing dimension of mat1 to be divisible by 16 but got mat1 shape: (17x40).", ("16", "40", "48"), True),
     *_MORE,
     *_FRONT_ENDS,
+    *_OF_CUTE,
 )  # fmt: skip
