@@ -18,7 +18,7 @@ from cute_py.draw.picture import Picture
 from cute_py.errors import CuteError, InvalidTypeError, ParseError, given
 from cute_py.explanation.atoms import atom_of, atom_text, is_atom, is_atom_name
 from cute_py.explanation.compiler_pastes import read_compiler
-from cute_py.explanation.cuda_pastes import HANG, read_errors, read_waits
+from cute_py.explanation.cuda_pastes import read_errors
 from cute_py.explanation.definitions import (
     Thing,
     class_text,
@@ -49,7 +49,7 @@ from cute_py.explanation.layouts import (
 )
 from cute_py.explanation.map_pastes import read_maps
 from cute_py.explanation.messages import read_demands, read_messages, read_metrics
-from cute_py.explanation.ptx_pastes import read_instructions
+from cute_py.explanation.ptx_pastes import HANG, read_instructions, read_waits
 from cute_py.explanation.readings import Reading, answer, without
 from cute_py.explanation.reasons import TERMS, error_class_text, error_text, nearest, term_text
 from cute_py.explanation.tiled_pastes import names_of, read_tiled

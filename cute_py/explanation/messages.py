@@ -399,7 +399,7 @@ _BLANK: Final = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]| ")
 
 def spaced(pattern: str) -> str:
     """A pattern whose blanks are any white space: compilers and logs wrap their lines."""
-    return _BLANK.sub(lambda part: r"\s{1,80}" if part[0] == " " else part[0], pattern)
+    return _BLANK.sub(lambda part: r"\s{1,400}" if part[0] == " " else part[0], pattern)
 
 
 @functools.cache
