@@ -576,21 +576,54 @@ def _context(text: str, match: re.Match[str]) -> list[str]:
     return lines
 
 
+_MULTIPLE: Final = re.compile(
+    r"(?:multiples? of|divisible by|aligned to|(?P<name>[A-Za-z_][\w.]{0,40})\s?%)\s?"
+    r"(?:[A-Za-z][\w ]{0,30}[ =])?(?P<unit>[0-9]{1,7})\b",
+    re.IGNORECASE,
+)
+_HAD: Final = re.compile(
+    r"(?P<name>[A-Za-z_][\w.\[\]]{0,40})(?:\s?[=:(]\s?|\s(?=[0-9]{1,12} (?:is|must|should|needs?|has|not)\b))"
+    r"(?P<value>[0-9]{1,12})\b"
+)
+_GOT: Final = re.compile(
+    r"\b(?:got|found|given|received|but|is|was|actual\w*)\b[^\d\[\n]{0,24}?(?P<value>[0-9]{1,12})\b"
+)
+
+
+def _no_multiple(line: re.Match[str]) -> Reading | None:
+    """A message that names a size and what it should be a multiple of."""
+    demand = _MULTIPLE.search(line[0])
+    if demand is None or not int(demand["unit"]):
+        return None
+    before, unit = line[0][: demand.start()], int(demand["unit"])
+    had, got = some(_HAD.finditer(before))[-1:], _GOT.search(line[0], demand.end())
+    named = some(re.finditer(r"(\w+) (?:must|should|needs?|has to|to be|is)\b", before))[-1:]
+    name = demand["name"] or next((m["name"] for m in had), "") or next((m[1] for m in named), "") or "the size"
+    value = int(got["value"] if got else had[0]["value"] if had else 0)
+    if value % unit == 0:
+        return None
+    low = value - value % unit
+    broken = Diagnostic("multiple", name, value, text=f"{name} = {value} is {low // unit} x {unit} + {value % unit}")
+    padded = f"{low + unit}, which pads by {unit - value % unit}"
+    change = f"{padded}; or {low}" if low else padded
+    return Reading("A size between two multiples", line.start(), line.end(), (line[0].strip(),), (broken,), (change,))
+
+
 def read_demands(text: str) -> Iterator[Reading]:
     """What the messages of a text demand, where the table has none of them."""
-    if not (_IS_ERROR.search(text) and _ABOUT_TMA.search(text)):
-        return
+    about_tma = _ABOUT_TMA.search(text) is not None
     for line in some(re.finditer(r"[^\n]{8,500}", text), 200):
         if not _IS_ERROR.search(line[0]):
             continue
-        for pattern, rule, meaning in _GENERAL:
-            if re.search(pattern, line[0], re.IGNORECASE):
-                row = BY_NAME.get(rule)
-                broken = Diagnostic(rule, text=meaning, source=row.source if row else "")
-                yield Reading(
-                    _program(text), line.start(), line.end(), (f"message: {line[0].strip()[:300]}",), (broken,)
-                )
-                break
+        demands = (row for row in _GENERAL if re.search(row[0], line[0], re.IGNORECASE))
+        if about_tma and (demand := next(demands, None)) is not None:
+            _, rule, meaning = demand
+            row = BY_NAME.get(rule)
+            broken = Diagnostic(rule, text=meaning, source=row.source if row else "")
+            said = (f"message: {line[0].strip()[:300]}",)
+            yield Reading(_program(text), line.start(), line.end(), said, (broken,))
+        elif (reading := _no_multiple(line)) is not None:
+            yield reading
 
 
 # ---- bank conflicts, as Nsight Compute counts them -------------------------------------------------------------

@@ -287,3 +287,35 @@ def test_every_row_of_the_messages_has_a_program_a_rule_and_a_fix() -> None:
         for text in ("a" * 20000, "redistribute from " * 1000, "1 2 3 " * 3000):
             assert re.search(row.pattern, text, re.IGNORECASE) is None
     assert time.perf_counter() - begun < 10
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "Lhs dimension k=48 must be a multiple of plane size 32",
+            ("k = 48 is 1 x 32 + 16", "64, which pads by 16; or 32"),
+        ),
+        ("ValueError: K must be a multiple of 64, got: 32", ("K = 32", "64, which pads by 32\n")),
+        ("RuntimeError: N must be divisible by 8 (got 1001)", ("N = 1001", "1008, which pads by 7; or 1000")),
+        ("RuntimeError: Expected size_k % 64 == 0, but got 96", ("size_k = 96", "128, which pads by 32; or 64")),
+        ("ValueError: block_size 48 is not divisible by 32", ("block_size = 48", "64, which pads by 16; or 32")),
+    ],
+)
+def test_sizes_that_any_program_refuses(text: str, says: tuple[str, ...]) -> None:
+    said = f"{cute.explain(text)}\n"
+    assert [part for part in says if part not in said] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ValueError: K must be a multiple of 64, got: 128",
+        "q.shape[-1] must be divisible by 8, got torch.Size([2, 3, 100])",
+        "ImportError: cannot import name 'x' (line 33 is 5 % 4)",
+        "size must be a multiple of 0, got 3",
+    ],
+)
+def test_sizes_that_a_text_does_not_name(text: str) -> None:
+    with pytest.raises(CuteError):
+        cute.explain(text)
