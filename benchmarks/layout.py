@@ -445,7 +445,8 @@ NOTES = """## Where a bound is broken
 - `.shape` and `.stride` are plain slots, as fast as pycute's plain attributes; which of the two is ahead changes from
   run to run.
 - `crd2idx` and `inner_product` of bare trees judge the class and range of each number before they multiply. Peers do
-  not: of a boolean, or of a size below 0, they give a number.
+  not: of a boolean, or of a size below 0, they give a number. One loop with nothing but these tests and 8 products took
+  0.95 to 1.05 times as long as all of the fastest peer's `crd2idx` with plain ints, and 1.06 with `Int`.
 - Symbols: a constructor asks sympy whether each is an integer, which takes longer than all that pycute does.
 - `offsets` of coordinates of 64 x 64: 8 us and more go into reading the layout, whatever its size; at given
   coordinates a third of the time goes into their range, which numpy by hand does not look at."""
