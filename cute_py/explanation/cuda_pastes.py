@@ -373,7 +373,10 @@ _CAUSES: Final[dict[int, tuple[str, ...]]] = {
         "change)",
         *(f"or {name}: {reason.why}" for name, reason in TRAP_REASONS.items() if name.startswith(_TMA_TRAPS)),
     ),
-    716: tuple(rule for _, _, rule in _ALIGNMENTS),
+    716: (
+        "a thread's own vector (float4, uint128_t, a row of ldmatrix), over an offset or a stride that splits it",
+        *(rule for _, _, rule in _ALIGNMENTS),
+    ),
     801: ("in cuTensorMapEncode*: this GPU has no TMA (before sm_90)",),
     720: (
         "all blocks of a cooperative launch must be on the GPU at once: at most multiprocessors x blocks of each, "

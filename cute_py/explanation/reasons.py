@@ -606,8 +606,10 @@ CUDA_ERROR_ILLEGAL_ADDRESS | From a kernel with TMA: the box touches bytes that 
     address, size or stride in the map. The CUDA context is lost.
     -> Compare describe(map) with the allocation; the emulator raises TmaTrap.
 CUDA_ERROR_MISALIGNED_ADDRESS | From a kernel with TMA: a shared-memory address, an mbarrier or the tensor map is not
-    aligned as it must be.
-    -> 128 bytes for tiles (atom.alignment for swizzled ones), 8 for barriers, 64 for maps; 128 since CUDA 13.
+    aligned as it must be; from another one: a thread reads or writes 4, 8 or 16 bytes at once where they don't begin at
+    a multiple of that.
+    -> 128 bytes for tiles (atom.alignment for swizzled ones), 8 for barriers, 64 for maps (128 since CUDA 13); narrower
+    vectors, or sizes, strides and offsets that are whole vectors.
 CUDA_ERROR_LAUNCH_TIMEOUT | A kernel did not end: mostly a wait for a phase that never completes.
     -> diagnose(...) and explain(WouldHangError): compare the bytes that are expected with those that arrive.
 CUDA_ERROR_UNSUPPORTED_PTX_VERSION | NVRTC or nvcc is newer than the driver, and PTX was loaded.

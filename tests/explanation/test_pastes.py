@@ -319,3 +319,8 @@ def test_sizes_that_any_program_refuses(text: str, says: tuple[str, ...]) -> Non
 def test_sizes_that_a_text_does_not_name(text: str) -> None:
     with pytest.raises(CuteError):
         cute.explain(text)
+
+
+@pytest.mark.parametrize("text", ["CUDA error: misaligned address", "CUDA_ERROR_MISALIGNED_ADDRESS in line 3 of k.cu"])
+def test_a_misaligned_address_may_be_a_threads_own(text: str) -> None:
+    assert "4, 8 or 16 bytes" in " ".join(str(cute.explain(text)).split())
