@@ -72,23 +72,23 @@ _WRITTEN: Final[tuple[Message, ...]] = (
     Message(r"'cute\.copy' op (src|dst) expects (\w+) based memref, but got (\w+)", "address space",
             "the {0} of this copy must be in {1} memory, and is in {2} memory (generic: of the host, or a pointer made "
             "without a memory space)",
-            lambda _: "cp.async and bulk loads go from global to shared memory: an array of the GPU for from_dlpack, "
+            fix="cp.async and bulk loads go from global to shared memory: an array of the GPU for from_dlpack, "
             "make_ptr(..., AddressSpace.gmem); to and from registers CopyUniversalOp"),
     Message(r"(?:'cute\.copy' op '[^']{0,300}' )?'cp_size' only supports \(32, 64, 128\), but got ([0-9]+)", "cp.async",
             "cp.async moves 4, 8 or 16 bytes, not {0} bits",
-            lambda _: "num_bits_per_copy=32, 64 or 128 with as many values a thread, or CopyUniversalOp"),
+            fix="num_bits_per_copy=32, 64 or 128 with as many values a thread, or CopyUniversalOp"),
     Message(r"(?:'cute\.copy' op `src\.rank\(\) = |source and destination tensors to have the same rank, but got )"
             r"([0-9]+)(?:` != `dst\.rank\(\) = | and )([0-9]+)", "copy rank",
             "the source has {0} modes, the destination {1}: a copy needs the same number, the values of the atom first",
-            lambda _: "both from one thread slice (partition_S, partition_D), a fragment as make_fragment_like "
+            fix="both from one thread slice (partition_S, partition_D), a fragment as make_fragment_like "
             "of it or retile; the same coordinate for both slices"),
     Message(r"`copy` currently only supports equal source and destination element type bit width", "copy type",
             "a copy moves bits and converts nothing: both tensors need elements of one width",
-            lambda _: "fragment.store(source.load().to(cutlass.BFloat16)) of a fragment of the new type, then "
+            fix="fragment.store(source.load().to(cutlass.BFloat16)) of a fragment of the new type, then "
             "the copy"),
     Message(r"`c` must have rank <= 2 when `a` has rank 1", "gemm rank",
             "A and B were sliced to one atom, the accumulator was not: slices of gemm keep their modes of M, N and K",
-            lambda _: "cute.gemm(tiled_mma, C, A[None, None, k], B[None, None, k], C): only the mode of K is sliced"),
+            fix="cute.gemm(tiled_mma, C, A[None, None, k], B[None, None, k], C): only the mode of K is sliced"),
     Message(r"expects the N-mode to satisfy 8 <= N <= 256 and N % (?:8|16) == 0[,.] but got ([0-9]+)",
             "instruction shape",
             "N of one instruction is {0}; it must be a multiple of 8 from 8 to 256 (of 16 for some)", _extent),
@@ -101,10 +101,10 @@ _WRITTEN: Final[tuple[Message, ...]] = (
             "A[None, None, k]"),
     Message(r"expects the '(\w+)' Op parameter to be (?:one of )?([\w ,]{1,120}\w)", "instruction type",
             "this operation has no form with such a type: {0} must be {1}",
-            lambda _: "the operation of that type (MmaTF32Op, MmaFP8Op, MmaI8Op, ...), or a conversion before"),
+            fix="the operation of that type (MmaTF32Op, MmaFP8Op, MmaI8Op, ...), or a conversion before"),
     Message(r"(x[0-9]+(?: and x[0-9]+)?) repetition is not supported", "repetition",
             "this load or store of tensor memory has no {0}: one instruction fills at most 128 registers of a thread",
-            lambda _: "Repetition.x32 of 16x256b, x64 of 16x128b, x128 of 16x64b and 32x32b, or fewer"),
+            fix="Repetition.x32 of 16x256b, x64 of 16x128b, x128 of 16x64b and 32x32b, or fewer"),
     Message(r"expects arch to be one of \[[^\]]{0,800}\], but got \S*?sm_([0-9]+)[af]?(?:\s+Error Code: \w+)?",
             "target",
             "sm_{0} does not have this instruction: wgmma is of sm_90a alone, tcgen05 and tensor memory of sm_100a to "
@@ -112,28 +112,28 @@ _WRITTEN: Final[tuple[Message, ...]] = (
     Message(r"expects (?:a |an )?(`?\w[\w `]{0,80}?)(?: value)? to be provided via the (\w+) kw argument",
             "copy argument",
             "this copy operation needs {1}, {0}",
-            lambda _: "cute.copy(atom, source, destination, tma_bar_ptr=...) of a load, and mcast_mask=... of a "
+            fix="cute.copy(atom, source, destination, tma_bar_ptr=...) of a load, and mcast_mask=... of a "
             "multicast one; stores need neither"),
     Message(r"expects an input with static shape, but got '!cute\.layout<\"([^\"]*)\">'", "static shape",
             "a size of {0} is known at run time only (?), and this operation of CuTe DSL takes none",
-            lambda _: "sizes that are Python numbers or Constexpr; the operation on the static modes alone"),
+            fix="sizes that are Python numbers or Constexpr; the operation on the static modes alone"),
     Message(r"failed to partition `input` '!cute\.shape<\"([^\"]*)\">' with `tiled_mma`", "partition",
             "the tile of the tiled MMA does not divide the shape {0}",
-            lambda _: "sizes that are multiples of the MMA's tile: print(tiled_mma) has Shape MNK and the atoms"),
+            fix="sizes that are multiples of the MMA's tile: print(tiled_mma) has Shape MNK and the atoms"),
     Message(r"shape and stride must be congruent", "congruent",
             "shape and stride have different nesting or lengths: one stride for each size",
-            lambda _: "the same parentheses on both sides: (4, (2, 2)) and (1, (4, 8))"),
+            fix="the same parentheses on both sides: (4, (2, 2)) and (1, (4, 8))"),
     Message(r"Expected strides\[leading_dim\] == 1, but got ([0-9]+)", "leading_dim",
             "the mode that is named as contiguous has stride {0}",
-            lambda _: "leading_dim = the mode of stride 1 in x.stride(), not one of size 1 (x.dim_order() orders those "
+            fix="leading_dim = the mode of stride 1 in x.stride(), not one of size 1 (x.dim_order() orders those "
             "by chance); x.contiguous() if there is none"),
     Message(r"Can't de[cd]u[cd]e the leading dimension", "leading_dim",
             "no mode, or more than one, has stride 1 (a mode of size 1 has any stride)",
-            lambda _: "mark_layout_dynamic(leading_dim=k) with k the mode that stays contiguous"),
+            fix="mark_layout_dynamic(leading_dim=k) with k the mode that stays contiguous"),
     Message(r"stride_order is not consistent with the (?:layout|deduced stride_order)", "stride_order",
             "stride_order names the modes from the largest stride to the smallest, and the strides say another order "
             "(before 4.3 also where a stride is above 2**31)",
-            lambda _: "stride_order=x.dim_order(): (0, 1) for row-major, (1, 0) for column-major"),
+            fix="stride_order=x.dim_order(): (0, 1) for row-major, (1, 0) for column-major"),
     Message(r"shape\(([0-9]+)\) of mode\(([0-9]+)\) is not divisible by the divisibility\(([0-9]+)\)", "divisibility",
             "mode {1} has {0} elements, and was declared a multiple of {2}",
             lambda n: f"divisibility={math.gcd(n[0], n[2])}, or a mode padded to "
@@ -141,36 +141,36 @@ _WRITTEN: Final[tuple[Message, ...]] = (
     Message(r"Unable to convert dynamic Boolean value to bool at compile time", "run time",
             "a Python if, and, or or comparison needs a value while the program is traced, and this one is known at "
             "run time only",
-            lambda _: "an if statement in the jitted function itself (it becomes a branch), const_expr(...) around "
+            fix="an if statement in the jitted function itself (it becomes a branch), const_expr(...) around "
             "what is static, & and | in place of and, or"),
     Message(r"unable to convert [^\n]{1,200}? in type <class '(\w+)'> to Numeric", "run time",
             "a {0} is assigned in a branch or loop of run time, which keeps numbers and tensors only",
-            lambda _: "const_expr(...) in the condition, range_constexpr for the loop, or a fragment"),
+            fix="const_expr(...) in the condition, range_constexpr for the loop, or a fragment"),
     Message(r"operand #[0-9]+ does not dominate this use", "run time",
             "a value that was made inside of a branch or loop of run time (or in another jitted function) is used "
             "outside of it",
-            lambda _: "the variable assigned before the branch or loop, and again inside; values passed as arguments"),
+            fix="the variable assigned before the branch or loop, and again inside; values passed as arguments"),
     Message(r"failed to legalize operation '((?!cute_nvgpu\.make_[gu]mma_smem)(?:cute|nvvm)[\w.]*)' that was "
             r"explicitly marked illegal", "target",
             "the compiler has no code for {0} with these operands at this target: the GPU or this release lacks it",
-            lambda _: "CUTE_DSL_ARCH with the GPU's own name (sm_90a, sm_100a); a newer nvidia-cutlass-dsl"),
+            fix="CUTE_DSL_ARCH with the GPU's own name (sm_90a, sm_100a); a newer nvidia-cutlass-dsl"),
     Message(r"JIT session error: Symbols not found: \[ ?[^\]\n]*(cu(?:da_dialect|Kernel|daLaunch)\w*)[^\n]*",
             "runtime library",
             "the runtime library of CuTe DSL, which has {0}, was not found, or is of another release",
-            lambda _: "pip install again with -libs- packages of the same version; CUTE_DSL_LIBS = the path of "
+            fix="pip install again with -libs- packages of the same version; CUTE_DSL_LIBS = the path of "
             "libcute_dsl_runtime.so"),
     Message(r"No module named 'cutlass(?:\._mlir)?'|_mlir_libs\S*: undefined symbol: \w+", "packages",
             "CuTe DSL's compiler is not installed, or of another release than its Python files: nvidia-cutlass is "
             "another package, and a checkout of CUTLASS has no _mlir",
-            lambda _: "pip install nvidia-cutlass-dsl in a fresh environment, its -libs- packages of one version, no "
+            fix="pip install nvidia-cutlass-dsl in a fresh environment, its -libs- packages of one version, no "
             "folder named cutlass beside the program"),
     Message(r"failed to legalize operation 'cute_nvgpu\.make_[gu]mma_smem_desc' that was explicitly marked "
             r"illegal", "canonical layout",
             "the shared layout is none of the canonical ones of wgmma and tcgen05, so that no descriptor holds it",
-            lambda _: "tile_to_shape of a layout atom (SmemLayoutAtomKind.K_SW128, ...); make_smem_layout has them"),
+            fix="tile_to_shape of a layout atom (SmemLayoutAtomKind.K_SW128, ...); make_smem_layout has them"),
     Message(r"unable to partition input tensors for TMA", "tma_partition",
             "mode 0 of the shared and of the global tensor must be the atom's whole tile, of one size and in one order",
-            lambda _: "group_modes(x, 0, 2) of both, tiled by the tile that the atom was made with: explain(print)"),
+            fix="group_modes(x, 0, 2) of both, tiled by the tile that the atom was made with: explain(print)"),
     Message(r"'cute\.copy' op '!?[\w.]+<\w+, ([0-9]+) b>' "
             r"ptr alignment does not meet requirement", "alignment",
             "one operation moves {0} bits, and a pointer of the copy is not known to be a multiple of that: it is the "
@@ -179,7 +179,7 @@ _WRITTEN: Final[tuple[Message, ...]] = (
             f"(mark_compact_shape_dynamic(divisibility=...), cute.assume), or fewer than {n[0]} bits a copy"),
     Message(r"unknown attribute `(\w+)` in dialect `(cute\w*)", "version",
             "this release's compiler has no {0}: the operation does not take this argument yet, or the packages are of "
-            "several releases", lambda _: "a newer nvidia-cutlass-dsl, its -libs- packages of the same version"),
+            "several releases", fix="a newer nvidia-cutlass-dsl, its -libs- packages of the same version"),
 )  # fmt: skip
 _ROWS: Final = tuple(replace(row, pattern=spaced(row.pattern), program=_SOURCE) for row in _WRITTEN)
 """Messages that say what is wrong without a computation, the more specific ones first."""

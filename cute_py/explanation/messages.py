@@ -122,38 +122,38 @@ MESSAGES: Final[tuple[Message, ...]] = (
             lambda n: f"a block of [1, {n[0]}] or wider"),
     Message(r"descriptor block must have (?:exactly )?1 row, but got \D*([0-9]+)", "gather block",
             "the block of a gather or scatter is one row: the offsets name the rows",
-            lambda _: "block_shape=[1, columns]"),
+            fix="block_shape=[1, columns]"),
     Message(r"descriptor must be 2D, but got", "gather rank", "gather and scatter take maps of 2 modes"),
     Message(r"x[ _]offsets must be 1D|x offsets must have dtype", "gather offsets",
             "the rows of a gather are one vector of int16 or int32"),
     Message(r"Shape element ([0-9]) must be a power of 2", "power of 2",
             "block dimension {0} is not a power of 2: Triton's own rule, the hardware takes 1 to 256",
-            lambda _: "powers of 2 for every block dimension (32, 64, 128, ...); let the descriptor fill what hangs "
+            fix="powers of 2 for every block dimension (32, 64, 128, ...); let the descriptor fill what hangs "
             "over the tensor"),
     Message(r"expected ([0-9]+) offsets?, but got ([0-9]+)", "offsets",
             "the descriptor has {0} modes and {1} offsets were given: one for each mode, outermost first",
             lambda n: f"{n[0]} offsets"),
     Message(r"Expected (?:1 <= ndim <= 5|ndim in range \[1, 5\]) but got ([0-9]+)", "rank",
-            "a map has 1 to 5 modes, not {0}", lambda _: "merge modes that continue each other, or view fewer"),
+            "a map has 1 to 5 modes, not {0}", fix="merge modes that continue each other, or view fewer"),
     Message(r"Expected ([0-9]+) strides but got ([0-9]+)", "length", "{0} modes need {0} strides, {1} were given",
             lambda n: f"{n[0]} strides"),
     Message(r"Expected block_shape to have ([0-9]+) dimensions but got ([0-9]+)", "length",
             "{0} modes need a block of {0} dimensions, {1} were given", lambda n: f"a block of {n[0]} dimensions"),
     Message(r"last dim(?: stride)? must be 1 but got (-?[0-9]+)", "contiguous mode",
             "the last dimension has stride {0}; TMA's innermost mode has stride 1",
-            lambda _: "transpose the view so that the contiguous mode is last, or x.contiguous()"),
+            fix="transpose the view so that the contiguous mode is last, or x.contiguous()"),
     Message(r"Last dimension must be contiguous", "contiguous mode",
             "the last stride is not 1; TMA's innermost mode has stride 1",
-            lambda _: "transpose the view so that the contiguous mode is last, or x.contiguous()"),
+            fix="transpose the view so that the contiguous mode is last, or x.contiguous()"),
     Message(r"strides must be 16-byte aligned", "stride_alignment",
             "a stride but the last, in bytes, is not a multiple of 16",
-            lambda _: "pad the row: a multiple of 8 elements of 16 bits, 4 of 32 bits, 16 of 8 bits"),
+            fix="pad the row: a multiple of 8 elements of 16 bits, 4 of 32 bits, 16 of 8 bits"),
     Message(r"base must be 16-byte aligned", "address_alignment",
             "the tensor begins at an address that is not a multiple of 16: a view at an odd offset",
-            lambda _: "begin the view at a multiple of 16 bytes, or clone() it; put the offset into the coordinates"),
+            fix="begin the view at a multiple of 16 bytes, or clone() it; put the offset into the coordinates"),
     Message(r"shape must be positive", "size", "a dimension is 0 (or negative): an empty tensor has no map; "
     "sizes are 1 to 2**32",
-            lambda _: "launch nothing where a dimension is 0"),
+            fix="launch nothing where a dimension is 0"),
     Message(r"rank mismatch", "length", "shape, strides and block_shape have different lengths; one entry for "
     "each mode"),
     Message(r"swizzling_?Byte_?Width\W{0,3}([0-9]+) does not fit[^\n]{0,60}?([0-9]+) bytes", "inner_span",
@@ -161,7 +161,7 @@ MESSAGES: Final[tuple[Message, ...]] = (
             lambda n: f"a contiguous block of {n[0]} bytes or more, or a swizzle of {n[1]} bytes"),
     Message(r"has no attribute '(?:make_tensor_descriptor|_?experimental_make_tensor_descriptor)'", "version",
             "this Triton is older than its tensor descriptors: tl.make_tensor_descriptor came with Triton 3.4",
-            lambda _: "Triton 3.4 or later; before it, tl._experimental_make_tensor_descriptor (3.3)"),
+            fix="Triton 3.4 or later; before it, tl._experimental_make_tensor_descriptor (3.3)"),
     Message(r"rank must not be zero|rank cannot be more than 5|(?:rank|ndim) must be (?:between 1 and 5|<= ?5)",
             "rank", "a map has 1 to 5 modes"),
     Message(r"(?:Illegal value for padding|Padding option `?nan`? is (?:only supported|not supported))", "nan_fill",
@@ -174,24 +174,24 @@ MESSAGES: Final[tuple[Message, ...]] = (
             lambda n: f"fewer stages or a smaller block: {n[0] - n[1]} bytes less"),
     Message(r"Please set allocator|requires? a (?:global )?(?:memory )?allocator|no allocator was set", "allocator",
             "device-side descriptors are written to global memory that the host allocates",
-            lambda _: "triton.set_allocator(lambda size, align, stream: torch.empty(size, dtype=torch.int8, "
+            fix="triton.set_allocator(lambda size, align, stream: torch.empty(size, dtype=torch.int8, "
             "device='cuda'))"),
     Message(r"CUtensorMap must be aligned to ([0-9]+)B?, but got [^\n]{0,20}mod [0-9]+ = ([0-9]+)", "map alignment",
             "the map lies {1} bytes beyond a multiple of {0}: 64 bytes until CUDA 12, 128 since CUDA 13",
             lambda n: f"alignas({n[0]}) CUtensorMap, also where a launcher packs it among parameters; a newer Triton"),
     Message(r"block offset start must be 16-byte aligned", "inner coordinate",
             "the innermost coordinate, in bytes, is not a multiple of 16; the other coordinates are free",
-            lambda _: "a first column that is a multiple of 16 bytes, or a descriptor that begins at that column"),
+            fix="a first column that is a multiple of 16 bytes, or a descriptor that begins at that column"),
     Message(r"isinstance\(base\.dtype, tl\.pointer_type\)", "pointer",
             "make_tensor_descriptor takes a pointer; a descriptor of the host, or a tensor of values, was given",
-            lambda _: "use a descriptor that the host made as it is, or give the kernel the pointer"),
+            fix="use a descriptor that the host made as it is, or give the kernel the pointer"),
     Message(r"descriptor block and tensor types must match(?:[^\n]*\n){0,3}?[^\n]*?tensordesc<(?:tensor<)?"
             r"([0-9x]+)x(\w+)[^\n]*?[ (]tensor<([0-9x]+)x(\w+)", "block type",
             "the descriptor's block is {0} of {1}, the value {2} of {3}: both must have the same shape and type",
-            lambda _: "block_shape as the value has it, or a cast and a reshape of the value"),
+            fix="block_shape as the value has it, or a cast and a reshape of the value"),
     Message(r"descriptor block and tensor types must match", "block type",
             "the value has another shape or type than the descriptor's block: both must have the same shape and type",
-            lambda _: "block_shape as the value has it, or a cast and a reshape of the value"),
+            fix="block_shape as the value has it, or a cast and a reshape of the value"),
     Message(r"Illegal shared layout; expected shape to be at least \[([0-9]+), ([0-9]+)\], "
             r"shape: \[([0-9]+), ([0-9]+)\]", "inner_span",
             "the swizzle's pattern has {0} rows of {1} elements, the tile {2} rows of {3}",
@@ -209,30 +209,31 @@ MESSAGES: Final[tuple[Message, ...]] = (
             else "the GPU's own target: -arch=sm_90a (sm_100a, sm_103a, sm_120a), not sm_90 or an older PTX"),
     Message(r"undefined (?:reference to|symbol:?) ?[`'\"]?(cu[A-Z]\w+)", "link",
             "{0} is a function of the driver's own library, libcuda, and was not linked",
-            lambda _: "link with -lcuda, or ask for it at run time: cudaGetDriverEntryPointByVersion(name, &f, 12000, "
+            fix="link with -lcuda, or ask for it at run time: cudaGetDriverEntryPointByVersion(name, &f, 12000, "
             "cudaEnableDefault, &found), which needs no link"),
     Message(r"Barrier must be located in local shared memory", "barrier",
             "the cuda::barrier is not in the shared memory of this block",
-            lambda _: "__shared__ cuda::barrier<cuda::thread_scope_block> bar;"),
+            fix="__shared__ cuda::barrier<cuda::thread_scope_block> bar;"),
     Message(r"(dest|src) must point to (shared|global) memory", "address space",
             "{0} is not an address of {1} memory: a bulk copy of CCCL goes from global to shared memory"),
     Message(r"(Transaction|Arrival) count update cannot exceed 2\^20 - 1", "tx_count",
             "{0} count: one update of a barrier is at most 1048575 (of bytes: 1 MiB less 1)",
-            lambda _: "several updates, one for each copy"),
+            fix="several updates, one for each copy"),
     Message(r"(?:memcpy|mempcy)_async_tx expects arguments to be at least 16 byte aligned", "address_alignment",
             "both addresses and the size of a bulk copy are multiples of 16 bytes, and its type must say so",
-            lambda _: "cuda::aligned_size_t<16>(bytes), and alignas(16) or more of the shared array"),
+            fix="cuda::aligned_size_t<16>(bytes), and alignas(16) or more of the shared array"),
     Message(r"\b(?:Error Misaligned Operand|kErrorMisalignedOperand)\b", "stride_alignment",
             "CUTLASS's kMisalignedOperand: an operand's address or leading dimension is not a multiple of its "
             "alignment, which is 16 bytes for TMA",
-            lambda _: "leading dimensions of a multiple of 8 elements of 16 bits, 16 of 8 bits; or another kernel"),
+            fix="leading dimensions of a multiple of 8 elements of 16 bits, 16 of 8 bits; or another kernel"),
     Message(r"(?:error: )?\b(?:Error Internal|kErrorInternal)\b[^\n]{0,80}", "initialize",
             "CUTLASS's kErrorInternal: initialize() or the launch failed: a TMA descriptor was refused (its arguments "
             "are printed before), the kernel asks for more shared memory than a block has, or the grid is not a "
             "multiple of the cluster"),
     Message(r"\b(?:Error (?:Invalid Problem|Not Supported)|kError(?:InvalidProblem|NotSupported)|"
             r"cutlass error: Invalid status)\b", "can_implement",
-            "can_implement() is false: a shape, an alignment or a mode that this kernel was not made for"),
+            "can_implement() is false: a shape, an alignment or a mode that this kernel was not made for",
+            program="CUTLASS or CuTe DSL"),
     Message(r"\b(?:Error (?:Arch(?:itecture)? Mismatch|Insufficient Driver)|kErrorArchMismatch)\b", "target",
             "the kernel is for another architecture, or the driver is older than its toolkit"),
     Message(r"trailing dimension of (mat[12]) to be divisible by ([0-9]+) but got mat[12] shape: \(([0-9]+)x([0-9]+)\)",
@@ -249,17 +250,18 @@ MESSAGES: Final[tuple[Message, ...]] = (
     Message(r"WGMMA type or shape is not supported", "wgmma",
             "wgmma has no such form: M is 64, N a multiple of 8 up to 256, K 32 bytes; operands of 32 and of 8 bits "
             "are K-major in shared memory, only those of 16 bits may be MN-major",
-            lambda _: "operands of 32 or 8 bits with K contiguous: transpose the array, not the tile; or 16 bits"),
+            fix="operands of 32 or 8 bits with K contiguous: transpose the array, not the tile; or 16 bits",
+            program="Triton"),
     Message(r"mma -> mma layout conversion is only supported on Ampere", "version",
             "this Triton changes the layout of a product of mma.sync alone, not of one of wgmma",
-            lambda _: "a newer Triton"),
+            fix="a newer Triton"),
     Message(r"LLVM ERROR: Failed to find a valid layout", "canonical layout",
             "the shared layout of an operand is none that a descriptor of wgmma or tcgen05 holds",
-            lambda _: "blocks of at least 8 rows of 32 bytes along each mode; operands loaded as they lie, without a "
+            fix="blocks of at least 8 rows of 32 bytes along each mode; operands loaded as they lie, without a "
             "reshape or a transpose in between"),
     Message(r"unsupported (?:shared memory layout for MMAv3|NVMMA layout)", "canonical layout",
             "the rows of an operand's tile are shorter than the narrowest swizzle, 32 bytes",
-            lambda _: "a BLOCK_K of 32 bytes or more: 32 elements of 8 bits, 16 of 16 bits"),
+            fix="a BLOCK_K of 32 bytes or more: 32 elements of 8 bits, 16 of 16 bits"),
     Message(r"descriptor block and tensor must have the same number of elements, but got descriptor block with "
             r"([0-9]+) elements tensor with ([0-9]+) elements", "block type",
             "the descriptor's box has {0} elements, the shared tile {1}: a copy fills its tile exactly",
@@ -267,129 +269,147 @@ MESSAGES: Final[tuple[Message, ...]] = (
             "the descriptor in the kernel, or take the smaller block"),
     Message(r"cp\.async does not support transfers smaller than 4 bytes", "cp.async",
             "one thread's run of contiguous elements is shorter than 4 bytes, the least that cp.async moves (4, 8, 16)",
-            lambda _: "loads whose contiguous mode the layout's order names first, or num_stages=1, which needs none"),
+            fix="loads whose contiguous mode the layout's order names first, or num_stages=1, which needs none",
+            program="a front end"),
     Message(r"layout for fragment (\w+) can not be inferred", "layout inference",
             "no tile operation gives the fragment {0} a layout: it is only assigned to, or not used",
-            lambda _: "use it in T.copy, T.gemm, T.reduce or a T.Parallel loop, or T.annotate_layout"),
+            fix="use it in T.copy, T.gemm, T.reduce or a T.Parallel loop, or T.annotate_layout",
+            program="TileLang"),
     Message(r"Layout may conflict with ParallelOp for buffer (\w+)", "layout inference",
             "two operations need the fragment {0} in different layouts: each thread would hold other elements",
-            lambda _: "a copy through T.alloc_shared between them, or loops of the same shape and order"),
+            fix="a copy through T.alloc_shared between them, or loops of the same shape and order",
+            program="TileLang"),
     Message(r"Get different layout for (\w+)", "layout inference",
             "two operations need {0} in different layouts; wgmma and ldmatrix take their own swizzles only",
-            lambda _: "no T.annotate_layout on that buffer, or make_swizzled_layout; or a buffer for each operation"),
+            fix="no T.annotate_layout on that buffer, or make_swizzled_layout; or a buffer for each operation",
+            program="TileLang"),
     Message(r"Not a canonical GMMA_(K|MN) layout", "canonical layout",
             "the shared tile, {0}-major, is none of the canonical layouts of wgmma: one warpgroup's part may be too "
             "narrow",
-            lambda _: "fewer threads (128 are one warpgroup), or a wider tile"),
+            fix="fewer threads (128 are one warpgroup), or a wider tile"),
     Message(r"Failed to set the allowed dynamic shared memory size to ([0-9]+)(?:[^\n]{0,30}invalid argument)?",
             "dynamic shared memory", "{0} bytes of dynamic shared memory are asked for; a block has at most "
             + ", ".join(f"{row.block_shared_memory_bytes} on {row.name}" for row in _LARGEST.values()),
             lambda n: "fewer stages, or smaller tiles: " + "; ".join(
-                f"{n[0] - most} bytes less for {row.name}" for most, row in _LARGEST.items() if n[0] > most)),
+                f"{n[0] - most} bytes less for {row.name}" for most, row in _LARGEST.items() if n[0] > most),
+            program="TileLang"),
     Message(r"identifier \"mbarrier\" is undefined", "mbarrier",
             "TileLang lowered copies to TMA and made no barriers for them: warp specialization was disabled alone",
-            lambda _: "TL_DISABLE_TMA_LOWER beside TL_DISABLE_WARP_SPECIALIZED, or a newer TileLang"),
+            fix="TL_DISABLE_TMA_LOWER beside TL_DISABLE_WARP_SPECIALIZED, or a newer TileLang",
+            program="TileLang"),
     Message(r"[‘'\"`](CUtensorMap\w*)[’'\"`] (?:(?:has not been|was not) declared|is undefined|does not name a type)"
             r"(?:[\s\S]{0,8000}CUtensorMap\w*[’'\"`] (?:has|was) not (?:been )?declared)?", "version",
             "{0} is declared by cuda.h of CUDA 12.0 or later: an older toolkit's header was found, or none",
-            lambda _: "#include <cuda.h>, and the -I of a toolkit of CUDA 12.0 or later (nvcc --version names one; the "
+            fix="#include <cuda.h>, and the -I of a toolkit of CUDA 12.0 or later (nvcc --version names one; the "
             "compiler may find another)"),
     Message(r"namespace \"cuda::(?:device::experimental|ptx)\" has no member \"(\w+)\""
             r"(?:[\s\S]{0,8000}namespace \"cuda::(?:device::experimental|ptx)\" has no member \"\w+\")?", "target",
             "libcu++ has {0} only in compile passes for sm_90 and later; each -gencode is a pass",
-            lambda _: "sm_90 and later alone for this file, or #if __CUDA_ARCH__ >= 900 around the code"),
+            fix="sm_90 and later alone for this file, or #if __CUDA_ARCH__ >= 900 around the code"),
     Message(r"tcgen05 instructions? (?:are|is) only (?:applicable|available|supported)", "target",
             "this GPU has no tcgen05: sm_100, sm_101, sm_103 and sm_110 have it, sm_120 and sm_121 (GeForce RTX 50, "
-            "DGX Spark) do not, whatever the target", lambda _: "a kernel of mma.sync for sm_120"),
+            "DGX Spark) do not, whatever the target", fix="a kernel of mma.sync for sm_120"),
     Message(r"Cannot select: intrinsic %llvm\.nvvm\.([\w.]+)", "target",
             "LLVM has no instruction for {0} at this target: the target lacks it, or this LLVM is older than the "
             "target",
-            lambda _: "the GPU's own target (sm_90a, sm_100a) with a newer -mattr=+ptx; for a newer GPU a newer LLVM"),
+            fix="the GPU's own target (sm_90a, sm_100a) with a newer -mattr=+ptx; for a newer GPU a newer LLVM"),
     Message(r"smxx_layout\S* 'dim == 2 or dim == 3'", "scale factors",
             "scale factors have 2 modes, (MN, K / 128), or 3 with the groups before them"),
     Message(r"block shape must have at least 8 rows, but got ([0-9]+)", "swizzle rows",
             "the block has {0} rows, and the swizzle's pattern 8: this Triton makes no layout of fewer",
-            lambda _: "a block of 8 rows or more, or rows of less than 32 bytes, which have no swizzle"),
+            fix="a block of 8 rows or more, or rows of less than 32 bytes, which have no swizzle"),
     Message(r"Only copies transferring a number of bytes divisible by the warpgroup size", "bulk size",
             "one copy of Mosaic GPU moves a multiple of 128 bytes, as many as a warpgroup has threads",
-            lambda _: "blocks whose bytes are a multiple of 128: 32 elements of 32 bits, 64 of 16"),
+            fix="blocks whose bytes are a multiple of 128: 32 elements of 32 bits, 64 of 16"),
     Message(r"cudaGetDriverEntryPoint(?!ByVersion)\W{1,3}cuTensorMapEncode\w+[^\n]{0,40}?(?:fail|error|invalid)"
             r"(?:[^\n]{0,60}invalid argument)?", "version",
             "the driver's function was not found: from CUDA 13 on the version that it is asked for must be named",
-            lambda _: "cudaGetDriverEntryPointByVersion(name, &f, 12000, cudaEnableDefault, &found)"),
+            fix="cudaGetDriverEntryPointByVersion(name, &f, 12000, cudaEnableDefault, &found)"),
     Message(r"(PFN_cuTensorMapEncode\w+)[’'\"`]? (?:was not declared|has not been declared|is undefined)", "version",
             "{0} is a type of cudaTypedefs.h; in CUDA 13 only with its version in the name",
-            lambda _: "#include <cudaTypedefs.h>, and PFN_cuTensorMapEncodeTiled_v12000"),
+            fix="#include <cudaTypedefs.h>, and PFN_cuTensorMapEncodeTiled_v12000"),
     Message(r"nvrtc: error: invalid value for --gpu-architecture", "target",
             "this NVRTC does not know the target: it is older than the GPU, or the name lacks its letter (sm_90a)",
-            lambda _: "the NVRTC of a toolkit that has the GPU, found before an older one; one target only"),
+            fix="the NVRTC of a toolkit that has the GPU, found before an older one; one target only"),
     Message(r"has no attribute '(fill_[12]d_tma_descriptor)", "version",
             "{0} was of Triton before 3.4",
-            lambda _: "triton.tools.tensor_descriptor.TensorDescriptor.from_tensor(x, block_shape) on the host"),
+            fix="triton.tools.tensor_descriptor.TensorDescriptor.from_tensor(x, block_shape) on the host"),
     Message(r"must have contiguous last dimension", "contiguous mode",
-            "the last stride is not 1; TMA's innermost mode has stride 1", lambda _: "x.contiguous()"),
+            "the last stride is not 1; TMA's innermost mode has stride 1", fix="x.contiguous()"),
     Message(r"(?:CAN IMPLEMENT: )?Problem [Ss]ize doesn't meet the minimum alignment requirements for[^\n]{0,60}",
             "stride_alignment",
             "can_implement() is false: the contiguous mode of a tensor (A, B, C or D, as its layout tag says) is "
             "not a multiple of 16 bytes",
-            lambda _: "that extent padded to a multiple of 8 elements of 16 bits, 16 of 8, 32 of 4; for C and D "
+            fix="that extent padded to a multiple of 8 elements of 16 bits, 16 of 8, 32 of 4; for C and D "
             "also an epilogue without TMA (NoSmemWarpSpecialized)"),
-    Message(r"CAN IMPLEMENT: (?!Ignoring)([^\n]{1,120})", "can_implement", "can_implement() is false: {0}"),
+    Message(r"CAN IMPLEMENT: (?!Ignoring)([^\n]{1,120})", "can_implement", "can_implement() is false: {0}",
+            program="CUTLASS or CuTe DSL"),
     Message(r"requires ([0-9]+) bytes (?:of )?shared memory but (?:the )?device supports ([0-9]+)",
             "dynamic shared memory",
             "{0} bytes of shared memory are asked for, a block has {1}",
-            lambda n: f"fewer stages (StageCount<n> in place of Auto) or a smaller tile: {n[0] - n[1]} bytes less"),
+            lambda n: f"fewer stages (StageCount<n> in place of Auto) or a smaller tile: {n[0] - n[1]} bytes less",
+            program="a front end"),
     Message(r"(?:error[^\n:]{0,12}: )?calling a constexpr __host__ function(?:\(\"[^\n]{1,200}?\"\))? from a "
             r"(?:__\w+__ ?){1,2} function[^\n]{0,200}?expt-relaxed-constexpr[^\n]{0,40}", "compiler option",
             "device code calls a constexpr function without __device__, which nvcc allows with an option only",
-            lambda _: "nvcc --expt-relaxed-constexpr, as CUTLASS's own build has it"),
+            fix="nvcc --expt-relaxed-constexpr, as CUTLASS's own build has it",
+            program="nvcc"),
     Message(r"(?:error[^\n:]{0,12}: )?calling a __device__ function\(\"cute::(\w+)[^\n]{0,200}?\"\) from a "
             r"__host__ __device__ function[^\n]{0,120}not allowed", "host and device",
             "cute::{0} exists on the device only, and is called in a function that is compiled for the host as well",
-            lambda _: "the fragment or descriptor made in __global__ or __device__ code alone, not in a host function; "
-            "a newer CUTLASS"),
+            fix="the fragment or descriptor made in __global__ or __device__ code alone, not in a host function; "
+            "a newer CUTLASS",
+            program="CuTe C++"),
     Message(r"asm operand type size\(8\) does not match type/size implied by constraint 'r'", "asm operand",
             "an operand of 64 bits, a pointer, is given as a register of 32 (r); from a header of CUDA itself the "
             "compiler runs for 32 bits",
-            lambda _: "\"l\" for generic and global addresses; \"r\" with __cvta_generic_to_shared(p), as an uint32_t, "
-            "for shared ones; on Windows a compiler for x64 (vcvars64)"),
+            fix="\"l\" for generic and global addresses; \"r\" with __cvta_generic_to_shared(p), as an uint32_t, "
+            "for shared ones; on Windows a compiler for x64 (vcvars64)",
+            program="nvcc"),
     Message(r"(?:error: )?no instance of overloaded function \"(\w+)\" matches the argument list\s+argument types are: "
     r"\([^\n]*?\bvoid,[^\n]*",
             "layout atom",
             "{0} was given void: the collective's builder found no layout atom for this tile",
-            lambda _: "a tile whose contiguous mode is at least 16 bytes, 128 bits for the copies of the epilogue"),
+            fix="a tile whose contiguous mode is at least 16 bytes, 128 bits for the copies of the epilogue",
+            program="CuTe C++"),
     Message(r"cudaErrorInsufficientDriver|CUDA driver version is insufficient for CUDA runtime version",
             "driver version",
             "35: the driver is older than the CUDA runtime of this program or package",
-            lambda _: "a driver of the runtime's major version or newer (nvidia-smi shows the version that it has), or "
-            "packages for the driver's (-cu12 in place of -cu13)"),
+            fix="a driver of the runtime's major version or newer (nvidia-smi shows the version that it has), or "
+            "packages for the driver's (-cu12 in place of -cu13)",
+            program="CUDA"),
     Message(r"\bcu(?:BLAS|blas)\w*\b[^\n]{0,120}?(?:status|code)[ =:]{1,3}(?:7|15)\b|"
             r"CUBLAS_STATUS_(?:NOT_SUPPORTED|INVALID_VALUE)",
             "cuBLAS",
             "7 is CUBLAS_STATUS_INVALID_VALUE, 15 CUBLAS_STATUS_NOT_SUPPORTED: no kernel takes these types, "
             "layouts and alignments; leading dimensions count elements, of column-major matrices",
-            lambda _: "for 8-bit floats A transposed and B not (both K-major), pointers and leading dimensions "
-            "multiples of 16 bytes, CUBLAS_COMPUTE_32F and scales of CUDA_R_32F"),
+            fix="for 8-bit floats A transposed and B not (both K-major), pointers and leading dimensions "
+            "multiples of 16 bytes, CUBLAS_COMPUTE_32F and scales of CUDA_R_32F",
+            program="cuBLAS"),
     Message(r"No (?:valid )?(?:execution|engine) (?:plans?|configs?) (?:support the graph|built successfully|returned)",
             "cuDNN", "no engine of this cuDNN takes the graph on this GPU: a type, a layout, an alignment or the GPU",
-            lambda _: "strides with the contiguous mode that its engines want (convolutions: channels, stride 1 in "
+            fix="strides with the contiguous mode that its engines want (convolutions: channels, stride 1 in "
             "mode 1), 16-byte alignment, io types of 16 bits; a newer cuDNN; CUDNN_LOGLEVEL_DBG=3 with "
-            "CUDNN_LOGDEST_DBG=stderr names the reason"),
+            "CUDNN_LOGDEST_DBG=stderr names the reason",
+            program="cuDNN"),
     Message(r"(?:error: )?(?:(?:cannot|could not) open source file \"|fatal error: )"
             r"((?:cute|cutlass|cuda/std)/[\w./]+)[^\n]{0,40}", "include path",
             "{0} is not found: the folder that has it is not given to the compiler",
-            lambda _: "-I <cutlass>/include (and tools/util/include); for cuda/std the toolkit's include, from CUDA 13 "
-            "on include/cccl; NVRTC takes them as options, it has no folder of its own"),
+            fix="-I <cutlass>/include (and tools/util/include); for cuda/std the toolkit's include, from CUDA 13 "
+            "on include/cccl; NVRTC takes them as options, it has no folder of its own",
+            program="a front end"),
     Message(r"libcuda\.so(?:\.1)?: cannot open shared object file", "driver library",
             "libcuda.so.1, which the NVIDIA driver installs, is not on this machine or not visible in this container",
-            lambda _: "a machine with the driver, or a container started with --gpus all; to link alone "
-            "<toolkit>/lib64/stubs"),
+            fix="a machine with the driver, or a container started with --gpus all; to link alone "
+            "<toolkit>/lib64/stubs",
+            program="the loader"),
     Message(r"(?:Error|Warning): Race reported between (?:Read|Write) access at [^\n]{1,400}"
             r"(?:\n=+\s*and (?:Read|Write) access at [^\n]{1,400})*", "race",
             "two threads touch the same shared memory, one of them writes, and nothing orders them",
-            lambda _: "a barrier of all their threads between the two places (__syncwarp() within one warp); after "
+            fix="a barrier of all their threads between the two places (__syncwarp() within one warp); after "
             "TMA, cp.async or wgmma the wait of its barrier or group; fence.proxy.async between writes of threads and "
-            "TMA or wgmma"),
+            "TMA or wgmma",
+            program="compute-sanitizer"),
 )  # fmt: skip
 """Messages of the programs, the more specific ones first."""
 
@@ -473,8 +493,7 @@ def _message(text: str, match: re.Match[str], row: Message, span: tuple[int, int
     rule = BY_NAME.get(row.rule)
     source = "" if row.program else _SOURCES.get(_named(text), "")
     broken = Diagnostic(row.rule, text=meaning, source=rule.source if rule else source)
-    program = f"An error of {row.program}" if row.program else ""
-    program = program or _program(text, "" if row.rule in _OF_OTHERS else _OF_COPIES)
+    program = f"An error of {row.program}" if row.program else _program(text)
     return Reading(program, *span, _context(text, match), (broken,), (change,) if change else ())
 
 
@@ -498,25 +517,11 @@ _PROGRAMS: Final = (
     ("mmav3", "Triton"),
     ("nvmma layout", "Triton"),
     ("divisible by the warpgroup size", "JAX"),
-    ("wgmma type or shape", "Triton"),
     ("mma -> mma", "Triton"),
     ("find a valid layout", "Triton"),
     ("cute.copy'", "CuTe DSL"),
-    ("cublas", "cuBLAS"),
-    ("race reported", "compute-sanitizer"),
-    ("libcuda.so", "the loader"),
-    ("execution plan", "cuDNN"),
     ("kerror", "CUTLASS"),
-    ("error: asm operand", "nvcc"),
-    ("expt-relaxed", "nvcc"),
-    ('function("cute::', "CuTe C++"),
-    ("no instance of overloaded", "CuTe C++"),
-    ("cudaerrorinsufficient", "CUDA"),
-    ("layout for ", "TileLang"),
     ("gmma_", "TileLang"),
-    ("parallelop", "TileLang"),
-    ("allowed dynamic shared memory", "TileLang"),
-    ('"mbarrier" is undefined', "TileLang"),
     (".mojo", "Mojo"),
     ("for 3d im2col", "CubeCL"),
     ("for 4d im2col", "CubeCL"),
@@ -538,30 +543,8 @@ def _named(text: str) -> str:
     return next((name for mark, name in _PROGRAMS if mark in text.lower()), "")
 
 
-_OF_COPIES: Final = ", on a tensor map or a copy"
-_OF_OTHERS: Final = (
-    "layout inference",
-    "wgmma",
-    "cp.async",
-    "dynamic shared memory",
-    "mbarrier",
-    "compiler option",
-    "host and device",
-    "asm operand",
-    "layout atom",
-    "driver version",
-    "cuBLAS",
-    "cuDNN",
-    "can_implement",
-    "include path",
-    "driver library",
-    "race",
-)
-"""Rules of messages that are on neither."""
-
-
-def _program(text: str, of: str = _OF_COPIES) -> str:
-    return f"An error of {_named(text) or 'a front end'}{of}"
+def _program(text: str) -> str:
+    return f"An error of {_named(text) or 'a front end'}, on a tensor map or a copy"
 
 
 def _context(text: str, match: re.Match[str]) -> list[str]:
