@@ -59,6 +59,10 @@ def is_integer(value: object) -> bool:
     return True
 
 
+PARSE_READS: Final = "cute_py.parse(text) reads a layout"
+"""What helps where a text was given for a layout."""
+
+
 def wrong_type(
     rule: str, value: object, facts: Mapping[str, object] | None = None, hint: str | None = None
 ) -> InvalidTypeError:
@@ -68,7 +72,7 @@ def wrong_type(
     slice_ takes a layout, got float 4.5
     """
     if hint is None and isinstance(value, str) and ":" in value and "layout" in rule:
-        hint = "cute_py.parse(text) reads a layout"
+        hint = PARSE_READS
     if hint is None and type(value).__module__ == "numpy" and getattr(value, "ndim", 0) > 0 and "a tensor" in rule:
         hint = "cute_py.make_tensor(array) is the tensor of an array"
     return InvalidTypeError(f"{rule}, got {type(value).__name__} {given(value)}", facts, hint)

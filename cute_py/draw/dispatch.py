@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy
 from numpy.typing import NDArray
 
+from cute_py.argument_checks import PARSE_READS
 from cute_py.atom.copy_atom import CopyAtom
 from cute_py.atom.mma_atom import MmaAtom
 from cute_py.atom.tiled_copy import TiledCopy
@@ -120,5 +121,5 @@ def draw(thing: Drawable, **options: Option) -> Picture:
             "takes": "layouts, swizzles, tensors, atoms, tensor maps, timelines of a ring, "
             "copies to tensor memory, sharded tensors"
         },
-        "cute_py.parse(text) reads a layout" if isinstance(thing, str) else None,
+        PARSE_READS if isinstance(thing, str) else None,
     )

@@ -144,14 +144,19 @@ _WITHOUT_ATTRIBUTE: Final = (
 )
 
 
-_BEYOND_SHARED: Final = (
-    "a thread left the shared memory of its block: the launch asked for fewer bytes than stages x bytes of a stage, or "
-    "an index ran over; tensor maps have no part in it"
-)
-_BEYOND_GLOBAL: Final = (
-    "a load or store of a thread itself, not of TMA, left its allocation: an index, a predicate of the edges (sizes "
-    "that the tile does not divide), a stride in other units, or memory that was freed"
-)
+_BEYOND: Final = {
+    "shared": (
+        "a thread left the shared memory of its block: the launch asked for fewer bytes than stages x bytes of a "
+        "stage, or an index ran over; tensor maps have no part in it",
+        "the dynamic shared memory of the launch, and the offset that the kernel adds",
+    ),
+    "global": (
+        "a load or store of a thread itself, not of TMA, left its allocation: an index, a predicate of the edges "
+        "(sizes that the tile does not divide), a stride in other units, or memory that was freed",
+        "the sizes and strides of the arrays, and the grid with its tile",
+    ),
+}
+"""State space -> what an access of a thread beyond its end means, and what is missing in the text."""
 _REFUSED: Final = re.compile(
     r"(?:initiali[sz]e|encode|creat\w*)[^\n]{0,30}?(?:TMA desc|tensor ?map)\w*|TMA descriptor creation|"
     r"(?<!EntryPoint\(\")(?<!Version\(\")cuTensorMapEncode(?:Tiled|Im2col(?:Wide)?)",
@@ -263,8 +268,9 @@ def _error(text: str, span: tuple[int, int], row: CudaError) -> Reading:
     name = f"CUDA_ERROR_{row.driver}"
     lines = [f"{row.number}, cudaError{row.runtime}: {row.message}", *refused_why(text)]
     term = TERMS.get(name)
-    of_map = _REFUSED.search(text) is not None or re.search("tma|tensor_?map|descriptor", text, re.IGNORECASE)
-    if row.number == 1 and not _REFUSED.search(text) and _LAUNCHED.search(text):
+    refused = _REFUSED.search(text) is not None
+    of_map = refused or re.search("tma|tensor_?map|descriptor", text, re.IGNORECASE)
+    if row.number == 1 and not refused and _LAUNCHED.search(text):
         lines += _INVALID_LAUNCH
     elif row.number == 1 and not of_map:
         lines += _INVALID_ANYWHERE
@@ -408,6 +414,17 @@ _FEW_LEFT: Final = (
 
 REGISTERS: Final = 1 << 16
 """Registers of a multiprocessor."""
+
+
+def most_threads(registers: int) -> int:
+    """Threads of a block, whole warpgroups, of which each has so many registers; they are given out by eights.
+
+    >>> most_threads(168), most_threads(24)
+    (384, 1024)
+    """
+    return min(REGISTERS // max(-(-registers // 8) * 8, 8) // 128 * 128, 1024)
+
+
 _NOT_INITIALISED: Final = "mbarrier_init_tx_bytes arrives and expects bytes; mbarrier_init_arrive_cnt must come first"
 
 
@@ -420,7 +437,7 @@ def _causes(text: str, number: int, known: bool) -> list[str]:
     registers, threads = re.search(r"\b([0-9]{2,3}) registers", text), re.search(r"\b([0-9]{2,4}) threads", text)
     if number == 701 and registers is not None and threads is not None:
         count, of = int(registers[1]), int(threads[1])
-        most = REGISTERS // max(-(-count // 8) * 8, 8) // 128 * 128
+        most = most_threads(count)
         over = [f"{count} registers x {of} threads = {count * of}: at most {most} threads, or __launch_bounds__({of})"]
     if number == 719 and "mbarrier_init_tx_bytes" in text:
         over = [_NOT_INITIALISED]
@@ -429,18 +446,20 @@ def _causes(text: str, number: int, known: bool) -> list[str]:
     return [*over[:1], *(() if number == 716 and known else _CAUSES.get(number, ()))]
 
 
-_DIVERGENT: Final = (
-    "not all threads that the barrier waits for reach this one instruction: a branch, a loop or an early return lies "
-    "before it",
-    "to do: __syncthreads() outside of branches of warps; warps of different roles meet in a named barrier with the "
-    "number of their threads (barrier.sync id, n; bar.sync wants one instruction for all), or on an mbarrier",
-)
-
-
-_NEVER_WAITED: Final = (
-    "the barrier of a copy is used again, or its block ends, and no thread waited for the phase before",
-    "to do: a wait in every CTA whose barrier receives bytes, the peer's of two CTAs as well, before reuse and the end",
-)
+_OF_BARRIERS: Final = {
+    "divergent": (
+        "not all threads that the barrier waits for reach this one instruction: a branch, a loop or an early return "
+        "lies before it",
+        "to do: __syncthreads() outside of branches of warps; warps of different roles meet in a named barrier with "
+        "the number of their threads (barrier.sync id, n; bar.sync wants one instruction for all), or on an mbarrier",
+    ),
+    "missing wait": (
+        "the barrier of a copy is used again, or its block ends, and no thread waited for the phase before",
+        "to do: a wait in every CTA whose barrier receives bytes, the peer's of two CTAs as well, before reuse and "
+        "the end",
+    ),
+}
+"""Words of a report on barriers -> what it means."""
 
 
 def _sanitizer(text: str) -> Iterator[Reading]:
@@ -464,25 +483,21 @@ def _sanitizer(text: str) -> Iterator[Reading]:
         number = 715 if "instruction" in what.lower() else 716 if misaligned else 700
         if "barrier" in what.lower():
             number = 719
-        if "divergent" in what.lower():
-            yield Reading("A report of compute-sanitizer", match.start(), end, [*lines, *_DIVERGENT])
-            continue
-        if "missing wait" in what.lower():
-            yield Reading("A report of compute-sanitizer", match.start(), end, [*lines, *_NEVER_WAITED])
+        meaning = next((meaning for words, meaning in _OF_BARRIERS.items() if words in what.lower()), None)
+        if meaning is not None:
+            yield Reading("A report of compute-sanitizer", match.start(), end, [*lines, *meaning])
             continue
         row = next(row for row in ERRORS if row.number == number)
-        by_thread = where is None or not re.search("tma|tensormap", where["where"], re.IGNORECASE)
-        if number == 700 and (match["space"] == "shared" or (match["space"] == "global" and by_thread)):
-            shared = match["space"] == "shared"
-            lines.append(_BEYOND_SHARED if shared else _BEYOND_GLOBAL)
-            needed = ("the dynamic shared memory of the launch, and the offset that the kernel adds",)
-            needed = needed if shared else ("the sizes and strides of the arrays, and the grid with its tile",)
-            yield Reading("A report of compute-sanitizer", match.start(), end, lines, broken, missing=needed)
+        of_tma = where is not None and re.search("tma|tensormap", where["where"], re.IGNORECASE) is not None
+        if number == 700 and (match["space"] == "shared" or (match["space"] == "global" and not of_tma)):
+            beyond, needed = _BEYOND[match["space"]]
+            lines.append(beyond)
+            yield Reading("A report of compute-sanitizer", match.start(), end, lines, broken, missing=(needed,))
             continue
         term = TERMS.get(f"CUDA_ERROR_{row.driver}")
         lines += [term.why] if term is not None else []
         lines += _causes(text, number, bool(broken))
-        if where is not None and re.search("tma|tensormap", where["where"], re.IGNORECASE) and number != 715:
+        if of_tma and number != 715:
             lines.append("the place is a TMA instruction: check the descriptor first, then address and coordinates")
         broken += _offsets(notes)
         asked = "the descriptor's bytes (print its 16 words) and the coordinates of the instruction"

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted, unless_refused
-from cute_py.explanation.cuda_pastes import REGISTERS, SHARED_AT_ONCE
+from cute_py.explanation.cuda_pastes import REGISTERS, SHARED_AT_ONCE, most_threads
 from cute_py.explanation.readings import TYPE_NAME, Reading, some, type_bits
 from cute_py.ptx.catalog import FORMS
 from cute_py.ptx.check import ParsedInstruction, examine
@@ -96,7 +96,7 @@ _OTHER_ARCH: Final = re.compile(
     r"with \.target '(?P<arch>sm_\w+)' cannot be compiled for architecture '(?P<asked>sm_\w+)'"
 )
 _ADVISED: Final = re.compile(r"should be used on \.target '(?P<arch>sm_\w+)'")
-_FEWREGISTERS: Final = re.compile(
+_FEW_REGISTERS: Final = re.compile(
     r"(?:Insufficient registers \(|register count of ')(?P<had>[0-9]{1,3})[)']"
     r"(?:[^\n]*?target of (?P<needs>[0-9]{1,3}))?"
 )
@@ -269,7 +269,7 @@ def _usage(text: str) -> Iterator[Reading]:
         lines, broken, changes = [], [], []
         registers = int(match["registers"] or match["alone"] or 0)
         if registers:
-            most = min(REGISTERS // (-(-registers // 8) * 8) // 128 * 128, 1024)
+            most = most_threads(registers)
             lines.append(f"{registers} registers a thread: at most {most} threads in a block")
         if smem := _SMEM.search(match[0]):
             lines.append(f"{smem[1]} bytes of static shared memory; what a launch adds is not counted")
@@ -308,7 +308,7 @@ def _message(what: str) -> tuple[str, str]:
         return why, _compiled(other["arch"])
     if advised := _ADVISED.search(what):
         return "legal for both targets; with warnings as errors it stops there", _compiled(advised["arch"])
-    if few := _FEWREGISTERS.search(what):
+    if few := _FEW_REGISTERS.search(what):
         return _few_registers(int(few["had"]), int(few["needs"] or 0))
     if unknown := _NO_TARGET.search(what):
         floor = next((row.floor for row in ARCHITECTURES if row.name == unknown["arch"]), None)

@@ -166,7 +166,7 @@ def _copy_facts(fields: dict[str, str]) -> tuple[list[str], list[str]]:
         warp = moved[0] if one is not None and moved[:1] == [32] and _shared(one) else 1
         if warp > 1:
             lines += [f"{threads} threads: a warp reads or writes {values} values of tensor memory together"]
-            threads, values = threads // warp, values
+            threads //= warp
         else:
             lines += [f"{threads} threads, {values} values each: {threads * values} elements"]
         if bits and warp == 1:

@@ -34,7 +34,7 @@ from functools import lru_cache
 from numbers import Number
 from typing import TYPE_CHECKING, Any, Final, Protocol, SupportsIndex, TypeAlias, TypeGuard, overload, runtime_checkable
 
-from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, check_magnitude
+from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, PARSE_READS, check_magnitude
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError, given, integer_text
 from cute_py.layout.arguments import Coordinate, IntTuple, Leaf, Shaped, Tree, Value
 
@@ -537,7 +537,7 @@ def internal_leaf(x: Any) -> Any:
     if isinstance(x, (Number, Sequence, dict, set, type)) or x is None or kind.__module__ == "numpy":
         hint = "shapes and strides are tuples" if kind is list else None
         if kind is str and ":" in x:
-            hint = "cute_py.parse(text) reads a layout"
+            hint = PARSE_READS
         raise InvalidTypeError(f"expected an integer, got {kind.__name__} {given(x)}", hint=hint)
     if isinstance(x, IntegerModule):
         return x
