@@ -28,6 +28,9 @@ OPTIONS: Final = {"std": "c++17", "minimal": True, "no_cache": True, "diag_suppr
 saves compile time; `no_cache` NVRTC's own cache, for which it starts the driver (0.2 s). 177 and 186 are the warnings
 of unused constants and of comparisons that the constants decide."""
 
+FAST: Final = {"ofast_compile": "min"}
+"""Beside them, for a kernel of `fast_compile`."""
+
 DIGEST_BYTES: Final = 32
 
 
@@ -66,15 +69,16 @@ def compiler_version() -> str:
     return f"nvrtc {major}.{minor}"
 
 
-def run_nvrtc(text: str, name: str, arch: str, want: str) -> bytes:
-    """Compile `text` for `arch` and return its "cubin" or its "ptx".
+def run_nvrtc(text: str, name: str, arch: str, want: str, fast_compile: bool = False) -> bytes:
+    """Compile `text` for `arch` and return its "cubin" or its "ptx". fast_compile: with fewer passes.
 
     Raises:
         MissingPackageError: no cuda-python, or no cuda-core.
         DeviceError: NVRTC is missing, or refuses the text; its log is in the error.
     """
     api = nvrtc()
-    listed = core().ProgramOptions(name=f"{name}.cu", arch=arch, **OPTIONS).as_bytes("nvrtc")
+    chosen = OPTIONS | FAST if fast_compile else OPTIONS
+    listed = core().ProgramOptions(name=f"{name}.cu", arch=arch, **chosen).as_bytes("nvrtc")
     program = call("creating a program", api.nvrtcCreateProgram, text.encode(), f"{name}.cu".encode(), 0, [], [])
     try:
         code = api.nvrtcCompileProgram(program, len(listed), listed)[0]
@@ -115,7 +119,7 @@ class KernelCompiler:
 
     def key(self, source: KernelSource, arch: str) -> str:
         """The name under which a cubin is kept."""
-        parts = (source.text, arch, str(OPTIONS), compiler_version())
+        parts = (source.text, arch, str(OPTIONS), str(FAST if source.fast_compile else ""), compiler_version())
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
     def compile(self, source: KernelSource, arch: str | None = None) -> CompiledKernel:
@@ -137,7 +141,7 @@ class KernelCompiler:
             if hashlib.sha256(content[DIGEST_BYTES:]).digest() == content[:DIGEST_BYTES]:
                 cubin = content[DIGEST_BYTES:]
         if not cubin:
-            cubin, origin = run_nvrtc(source.text, source.name, target, "cubin"), "compiled"
+            cubin, origin = run_nvrtc(source.text, source.name, target, "cubin", source.fast_compile), "compiled"
             with contextlib.suppress(OSError):
                 self.files[key] = hashlib.sha256(cubin).digest() + cubin
         kernel = CompiledKernel(source, target, cubin, compiler_version(), origin, time.perf_counter() - started)
@@ -163,7 +167,7 @@ def compile_kernel(source: KernelSource, arch: str | None = None) -> CompiledKer
 def kernel_ptx(source: KernelSource, arch: str | None = None) -> str:
     """The PTX of a kernel, as NVRTC writes it. Errors as `run_nvrtc`."""
     target = (arch or source.arch).replace("sm_", "compute_")
-    return run_nvrtc(source.text, source.name, target, "ptx").rstrip(b"\0").decode()
+    return run_nvrtc(source.text, source.name, target, "ptx", source.fast_compile).rstrip(b"\0").decode()
 
 
 def kernel_sass(kernel: CompiledKernel) -> str:

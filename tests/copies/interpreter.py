@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cute_py.copies.thread_kernels import ThreadLaunch
-from cute_py.gpu.kernels.relayout import CLASS, DIGIT, MAX_CLASSES, MAX_DIGITS, ROW, ROWS, RUNS, TILE
+from cute_py.gpu.kernels.relayout import CLASS, DIGIT, MAX_CLASSES, MAX_DIGITS, ROW, ROW_SHIFT, ROWS, RUNS, TILE
 
 Bytes = NDArray[np.uint8]
 POISON = 0xEE
@@ -99,7 +99,7 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
         """Row and vector of every access of every thread, as the threads go on."""
         count, run, lanes, magic, skip, ahead, _ = rows
         thread = np.arange(threads, dtype=np.int64)
-        row = thread if lanes == 1 else thread * magic >> 32
+        row = thread * magic >> ROW_SHIFT
         along = thread - row * lanes
         row = np.where((row >= skip) | (along >= run), count, row) if facts["STEADY"] else row
         found = []
@@ -191,7 +191,6 @@ def run_tiles(launch: ThreadLaunch, facts: dict[str, int], content: bytes, sourc
                 return x[which, None] + (numbers[number] if facts["LISTED"] else along_row)
 
             whole = (index >= 0) & (index + per <= held)
-            assert first or held - own < grain // unit - 1 or whole.all()  # such tiles have no words of parts
             number = index[whole, None] + np.arange(per)
             places = at(whole, number)
             if facts["LISTED"]:  # evenly spaced ones are told by the first and the last of them

@@ -19,7 +19,18 @@ from cute_py.copies.tile import best_tile, least_cost, placings, tile_cost
 from cute_py.errors import MissingPackageError
 from cute_py.gpu.kernels.edges import copy_edges
 from cute_py.gpu.kernels.listed import copy_listed
-from cute_py.gpu.kernels.relayout import CLASS, DIGIT, MAX_CLASSES, MAX_DIGITS, RUNS, TILE, magic, row_magic
+from cute_py.gpu.kernels.relayout import (
+    CLASS,
+    DIGIT,
+    MAX_CLASSES,
+    MAX_DIGITS,
+    MAX_THREADS,
+    ROW_SHIFT,
+    RUNS,
+    TILE,
+    magic,
+    row_magic,
+)
 from cute_py.gpu.kernels.source import KernelSource
 from cute_py.gpu.nvrtc import compile_kernel
 from tests.copies.interpreter import Memory, divided, run
@@ -250,10 +261,11 @@ def test_divisions_by_multiplication() -> None:
     numbers = np.array([0, 1, 2, 3, 6, 7, 8, 1000, 2**16, 2**30, 2**31 - 2, 2**31 - 1], np.int64).tolist()
     for size in (1, 2, 3, 5, 7, 8, 641, 65537, 2**20 + 1, 2**31 - 1):
         assert [divided(n, *magic(size)) for n in numbers] == [n // size for n in numbers]
-    for run_length in (1, 2, 3, 7, 192, 1000, 65535):
-        wanted = [n // run_length for n in range(65536)]
-        factor = row_magic(run_length)
-        assert [n if run_length == 1 else n * factor >> 32 for n in range(65536)] == wanted
+    threads = np.arange(MAX_THREADS)
+    for run_length in (*range(1, 2050), 4095, 65535, 2**22, 2**31):
+        products = threads * row_magic(run_length)
+        assert products[-1] < 2**32
+        assert (products >> ROW_SHIFT == threads // run_length).all(), run_length
 
 
 def test_parameters_lie_as_the_kernel_has_them() -> None:

@@ -27,13 +27,15 @@ import struct
 from dataclasses import replace
 from typing import Final
 
-from cute_py.gpu.kernels.source import KernelSource, make_kernel
+from cute_py.gpu.kernels.source import AWAIT, TYPES, KernelSource, make_kernel
 
 MAX_DIGITS: Final = 20
 """Digits of a block's or a vector's number."""
 MAX_CLASSES: Final = 16
 MAX_THREADS: Final = 512
 """Of a block of a tile; how many it has is a matter of the launch."""
+ROW_SHIFT: Final = 22
+"""Of a division by a multiplication in 32 bits, exact for numbers below 1024: those of threads."""
 WORD: Final = 16
 """Bytes of a word on a side whose rows start between two."""
 GRAIN: Final = 32
@@ -125,7 +127,7 @@ __device__ __forceinline__ u32 gathered(u32 a, u32 b, u32 c, u32 d) {
 struct Walk {
   u32 row, along;
   __device__ __forceinline__ Walk(const Rows& r) {
-    row = r.lanes == 1 ? threadIdx.x : __umulhi(threadIdx.x, r.magic);
+    row = threadIdx.x * r.magic >> ROW_SHIFT;
     along = threadIdx.x - row * r.lanes;
     if (STEADY && (row >= r.skip || along >= r.run)) row = r.count;
   }
@@ -229,15 +231,15 @@ template <class At> __device__ __forceinline__ Stored gather(At at) {
 // The place of element i of a destination's row; of every vector's worth a part lies SKEW bytes further on.
 __device__ __forceinline__ u32 place_along(u32 i, u32 pitch) { return i * pitch + i / PER_VECTOR * SKEW; }
 
-// Shared memory to a destination whose rows start between two words. interior: all words of the tile are whole; the
-// loop that knows it while it is compiled (APART) takes up to 9 % less time for elements of 1 and 2 bytes, and compiles
-// for as long again.
-template <bool APART>
+// Shared memory to a destination whose rows start between two words. first: no tile of these rows lies before this one.
 __device__ __forceinline__ void store_shifted(
-    const Tile& p, const Class& c, u8* target, bool first, u32 misplaced, Written rows, bool interior) {
+    const Tile& p, const Class& c, u8* target, bool first, u32 misplaced, Written rows) {
   const u32 pitch = PITCH ? PITCH : p.pitch;
   const u16* const list = (const u16*)(p.tables + c.list);
-#pragma unroll (APART ? 2 : 1)
+  // before: elements that the first tile has before it. whole: where words that are read as such may begin.
+  const u32 before = first ? GRAIN / ELEMENT_BYTES : 0, own = c.own + before;
+  const u32 whole = c.held < PER_VECTOR ? 0 : c.held - PER_VECTOR + 1;
+#pragma unroll 1
   while (rows.more(c)) {
     const u32 along = rows.walk.along;
     const Row r = rows.take(p, c);
@@ -245,9 +247,9 @@ __device__ __forceinline__ void store_shifted(
     const int phase = (int)((u32)(u64)start % GRAIN / ELEMENT_BYTES), index = (int)(along * PER_VECTOR) - phase;
     // All words of a grain belong to the tile that holds its first element.
     const int grain = (int)(along * DESTINATION_BYTES / GRAIN * (GRAIN / ELEMENT_BYTES)) - phase;
-    if (interior ? (u32)grain >= c.own : grain >= (int)c.own || (grain < 0 && !first)) continue;
+    if ((u32)grain + before >= own) continue;
     const u32 x = r.place + misplaced;
-    if (interior || (index >= 0 && index + PER_VECTOR <= c.held)) {
+    if ((u32)index < whole) {
       const u32 begin = x + (LISTED ? list[index] : index * pitch);
       Stored out;
       if constexpr (SKEW && !LISTED)
@@ -328,9 +330,8 @@ __device__ __forceinline__ void store_vectors(
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) copy_tile(const __grid_constant__ Tile p) {
-  u32 rest = blockIdx.x, combination = 0;
+  u32 rest = blockIdx.x, combination = 0, skipped = 0;
   i64 from = p.source_start, to = p.destination_start;
-  bool first = true;
 #pragma unroll 1
   for (u32 m = 0; m < p.rank; ++m) {
     const Digit& d = p.digits[m];
@@ -338,8 +339,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_tile(const __grid_con
     rest = quotient;
     from += (i64)digit * d.source;
     to += (i64)digit * d.destination;
-    if (digit == d.size - 1) combination |= d.bit;
-    if (DESTINATION_SHIFT && m == p.run_digit) first = digit == 0;
+    const u32 bit = d.bit;
+    combination |= digit == d.size - 1 ? bit : 0;
+    skipped |= m == p.run_digit ? digit : 0;
   }
   const Class& c = p.classes[combination];
   const u8* const base = p.source + from;
@@ -352,13 +354,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_tile(const __grid_con
   if (ASYNC) asm volatile("cp.async.wait_all;" ::: "memory");
   await_previous();
   __syncthreads();
-  const bool interior = DESTINATION_SHIFT && !first && c.held - c.own >= GRAIN / ELEMENT_BYTES - 1;
-  if constexpr (!DESTINATION_SHIFT)
-    store_vectors(p, c, to, misplaced, rows, steady);
-  else if (ELEMENT_BYTES < 4 && interior)
-    store_shifted<true>(p, c, p.destination + to, first, misplaced, rows, true);
+  if constexpr (DESTINATION_SHIFT)
+    store_shifted(p, c, p.destination + to, skipped == 0, misplaced, rows);
   else
-    store_shifted<false>(p, c, p.destination + to, first, misplaced, rows, ELEMENT_BYTES >= 4 && interior);
+    store_vectors(p, c, to, misplaced, rows, steady);
 }
 """
 
@@ -465,8 +464,8 @@ def magic(size: int) -> tuple[int, int]:
 
 
 def row_magic(run: int) -> int:
-    """number / run = high(number * magic), for both below 2**16; 0 for a run of 1, which the kernel asks for."""
-    return 0 if run == 1 else (1 << 32) // run + 1
+    """number / run = number * magic >> ROW_SHIFT, for numbers of threads."""
+    return (1 << ROW_SHIFT) // run + 1
 
 
 def copy_tile(
@@ -500,8 +499,11 @@ def copy_tile(
     loads = 4 if asynchronous else max(1, min(8, 64 // source_bytes))
     if asynchronous and affine and shifts[0]:  # Nothing is waited for: as fast one by one, and compiled sooner.
         loads = 1
+    # Whole elements that pass by the registers: as fast with fewer passes; others take up to 18 % longer.
+    fast_compile = asynchronous and element_bytes >= ASYNCHRONOUS
     constants = {
         "THREADS": MAX_THREADS,
+        "ROW_SHIFT": ROW_SHIFT,
         "LOADS": loads,
         "ASYNC": int(asynchronous),
         "GRAIN": max(GRAIN, destination_bytes),
@@ -529,9 +531,10 @@ def copy_tile(
         constants,
         shared_bytes,
         ("plan",),
+        prelude=TYPES + AWAIT,
         awaits=True,
     )
-    return replace(kernel, threads=threads)
+    return replace(kernel, threads=threads, fast_compile=fast_compile)
 
 
 def copy_runs(
@@ -564,7 +567,7 @@ def copy_runs(
     }
     number = f"typedef {'u64' if wide else 'u32'} NUMBER;\n"
     body = _types(vector_bytes // gathered, vector_bytes, vector_bytes, vector_bytes) + number + _SHARED + _RUNS
-    return make_kernel("copy_runs", body, constants, 0, ("plan",), awaits=True)
+    return make_kernel("copy_runs", body, constants, 0, ("plan",), prelude=TYPES + AWAIT, awaits=True)
 
 
 def _types(element: int, source: int, destination: int, piece: int, columns: int = 1) -> str:

@@ -31,14 +31,28 @@ ERROR_RECORD_BYTES: Final = 64
 MAX_SHARED_BYTES: Final = architecture("sm_90").block_shared_memory_bytes
 """Dynamic and static shared memory of one block on sm_90 and sm_100: 227 KiB."""
 
-BARRIERS: Final = r"""
+TYPES: Final = r"""
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
+__device__ __forceinline__ u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
+"""
+"""Unsigned numbers by their bits, and shared addresses."""
+
+AWAIT: Final = r"""
+__device__ __forceinline__ void await_previous() {
+  asm volatile("griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;" ::: "memory");
+}
+""".lstrip()
+"""The wait of a kernel that was launched while the one before it ran: memory is touched behind it, and the next kernel
+may be launched from there on."""
+
+BARRIERS: Final = (
+    TYPES
+    + r"""
 struct __align__(128) TensorMap { u64 word[16]; };
 struct __align__(64) ErrorRecord { u32 state, barrier, phase, expected, block_x, block_y, thread, stage; u64 cycles; };
-__device__ __forceinline__ u32 shared_address(const void* p) { return (u32)__cvta_generic_to_shared(p); }
 __device__ __forceinline__ void barrier_init(u32 barrier, u32 count) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(count) : "memory");
 }
@@ -58,8 +72,9 @@ __device__ __forceinline__ u32 try_wait(u32 barrier, u32 parity) {
                : "=r"(done) : "r"(barrier), "r"(parity) : "memory");
   return done;
 }
-"""
-"""Types, shared addresses, and the instructions of a barrier."""
+""".lstrip()
+)
+"""These, and the instructions of a barrier."""
 
 WAITS: Final = r"""
 __device__ __noinline__ bool wait_slowly(u32 barrier, u32 parity, u32 stage, u32 expected, ErrorRecord* record) {
@@ -109,13 +124,10 @@ PRELUDE: Final = (
 __device__ __forceinline__ void acquire_map(const TensorMap* map) {
   asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
 }
-__device__ __forceinline__ void await_previous() {
-  asm volatile("griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;" ::: "memory");
-}
 """.lstrip()
+    + AWAIT
 )
-"""All of these, the acquire of a tensor map, and the wait of a kernel that was launched while the one before it ran:
-memory is touched behind it, and the next kernel may be launched from there on. What kernels of copies start with."""
+"""All of these and the acquire of a tensor map: what kernels of copies by TMA start with."""
 
 
 @record
@@ -126,7 +138,7 @@ class KernelSource:
     memory of one block. cluster: blocks in a cluster, along x. arch: the architecture that it must be compiled
     for, at least. parameters: the names of the kernel's parameters, in order, for messages. facts: what is folded.
     loads: how many loads one barrier waits for. awaits: every thread that touches memory first awaits the kernel before
-    this one, so that it may be launched while that one still runs.
+    this one, so that it may be launched while that one still runs. fast_compile: NVRTC's -Ofast-compile=min.
     """
 
     name: str
@@ -139,6 +151,7 @@ class KernelSource:
     facts: Mapping[str, object] = field(default_factory=dict, hash=False)
     loads: int = 1
     awaits: bool = False
+    fast_compile: bool = False
 
     def __repr__(self) -> str:
         lines = counted(len(self.text.splitlines()), "line")
@@ -170,6 +183,7 @@ def make_kernel(
     shared_bytes: int,
     parameters: tuple[str, ...],
     *,
+    prelude: str = PRELUDE,
     header: str = "",
     wait_cycles: int = WAIT_CYCLES,
     facts: Mapping[str, object] | None = None,
@@ -184,7 +198,7 @@ def make_kernel(
     the constants.
     """
     text = (
-        f"#define WAIT_CYCLES {wait_cycles}ull\n{PRELUDE.strip()}\n{header}{enum_constants(constants)}{body.strip()}\n"
+        f"#define WAIT_CYCLES {wait_cycles}ull\n{prelude.strip()}\n{header}{enum_constants(constants)}{body.strip()}\n"
     )
     every = {**constants, **(facts or {})}
     return KernelSource(name, text, constants["THREADS"], shared_bytes, cluster, arch, parameters, every, loads, awaits)

@@ -25,9 +25,9 @@ class Counter:
     def __init__(self) -> None:
         self.calls = 0
 
-    def __call__(self, text: str, name: str, arch: str, want: str) -> bytes:
+    def __call__(self, text: str, name: str, arch: str, want: str, fast_compile: bool) -> bytes:
         self.calls += 1
-        return f"{want} {name} {arch} {len(text)}".encode()
+        return f"{want} {name} {arch} {len(text)} {fast_compile}".encode()
 
 
 class Files(dict[str, bytes]):
@@ -69,9 +69,10 @@ def test_what_a_cubin_depends_on_is_in_its_key(counter: Counter, monkeypatch: py
     compiler = KernelCompiler(None)
     keys = {compiler.key(SOURCE, "sm_90a"), compiler.key(SOURCE, "sm_100a")}
     keys.add(compiler.key(replace(SOURCE, text=SOURCE.text + "\n"), "sm_90a"))
+    keys.add(compiler.key(replace(SOURCE, fast_compile=True), "sm_90a"))
     monkeypatch.setattr(nvrtc, "compiler_version", lambda: "made up 2.0")
     keys.add(compiler.key(SOURCE, "sm_90a"))
-    assert len(keys) == 4
+    assert len(keys) == 5
 
 
 def test_one_text_with_more_shared_memory_is_a_launch_of_its_own(counter: Counter) -> None:
@@ -111,7 +112,7 @@ def test_a_directory_that_can_not_be_written_is_no_error(counter: Counter, tmp_p
 
 
 def _compile_in(folder: str) -> bytes:
-    nvrtc.run_nvrtc = lambda text, name, arch, want: text.encode() * 20  # type: ignore[assignment]
+    nvrtc.run_nvrtc = lambda text, *_: text.encode() * 20  # type: ignore[assignment]
     nvrtc.compiler_version = lambda: "made up 1.0"  # type: ignore[assignment]
     cubin = b""
     for _ in range(20):
