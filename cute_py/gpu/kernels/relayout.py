@@ -499,8 +499,6 @@ def copy_tile(
     loads = 4 if asynchronous else max(1, min(8, 64 // source_bytes))
     if asynchronous and affine and shifts[0]:  # Nothing is waited for: as fast one by one, and compiled sooner.
         loads = 1
-    # Whole elements that pass by the registers: as fast with fewer passes; others take up to 18 % longer.
-    fast_compile = asynchronous and element_bytes >= ASYNCHRONOUS
     constants = {
         "THREADS": MAX_THREADS,
         "ROW_SHIFT": ROW_SHIFT,
@@ -534,7 +532,8 @@ def copy_tile(
         prelude=TYPES + AWAIT,
         awaits=True,
     )
-    return replace(kernel, threads=threads, fast_compile=fast_compile)
+    # Smaller elements, which are put together in registers, take up to 16 % longer with fewer passes.
+    return replace(kernel, threads=threads, fast_compile=element_bytes >= 4)
 
 
 def copy_runs(

@@ -138,7 +138,7 @@ class KernelSource:
     memory of one block. cluster: blocks in a cluster, along x. arch: the architecture that it must be compiled
     for, at least. parameters: the names of the kernel's parameters, in order, for messages. facts: what is folded.
     loads: how many loads one barrier waits for. awaits: every thread that touches memory first awaits the kernel before
-    this one, so that it may be launched while that one still runs. fast_compile: NVRTC's -Ofast-compile=min.
+    this one, so that it may be launched while that one still runs. fast_compile: with fewer passes.
     """
 
     name: str
