@@ -27,10 +27,14 @@ __all__ = ["InlineAsm", "ch_opnum", "inline_asm", "mcast_opnum"]
 def mcast_opnum(rank: int, im2col_count: int) -> int:
     """Operand number of the multicast mask of a load: rank + 3 + im2col_count.
 
+    Raises:
+        InvalidValueError: no load has this rank (1 to 5) or this many im2col offsets (0 to 3).
+
     >>> mcast_opnum(4, 2)
     9
     """
-    rank, im2col_count = expect_integer(rank, "rank"), expect_integer(im2col_count, "im2col_count")
+    rank = expect_integer(rank, "rank", 1, 5, unit="modes")
+    im2col_count = expect_integer(im2col_count, "im2col_count", 0, 3, unit="offsets")
     return rank + 3 + im2col_count
 
 

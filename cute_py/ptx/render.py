@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from cute_py.argument_checks import expect, expect_integer, is_integer
 from cute_py.diagnostics import Diagnostic, refuse
-from cute_py.errors import EmissionError, InvalidTypeError, given
+from cute_py.errors import EmissionError, InvalidTypeError, given, integer_text
 from cute_py.ptx.catalog import FORMS, forms_named
 from cute_py.ptx.catalog import form as find_form
 from cute_py.ptx.check import VECTORS, examine
@@ -151,15 +151,22 @@ def check_cluster_mask(mask: int, cluster_size: int | None) -> list[Diagnostic]:
     >>> print(*check_cluster_mask(0b10011, cluster_size=4))
     multicast mask 0x13 names CTA 4; the cluster has 4 CTAs
     """
-    found = []
-    if cluster_size is not None and not 1 <= cluster_size <= MAX_CLUSTER:
-        found.append(f"cluster of {cluster_size} CTAs; a multicast mask names 1..{MAX_CLUSTER} CTAs")
-    limit = MAX_CLUSTER if cluster_size is None else min(cluster_size, MAX_CLUSTER)
+    limit = MAX_CLUSTER if cluster_size is None else cluster_size
     if mask <= 0:
-        found.append(f"multicast mask {mask} names no CTA")
+        text = f"multicast mask {integer_text(mask)} names no CTA"
     elif mask >> limit:
-        found.append(f"multicast mask {mask:#x} names CTA {mask.bit_length() - 1}; the cluster has {limit} CTAs")
-    return [Diagnostic("multicast mask", text=text) for text in found]
+        text = f"multicast mask {mask:#x} names CTA {mask.bit_length() - 1}; the cluster has {limit} CTAs"
+    else:
+        return []
+    return [Diagnostic("multicast mask", text=text)]
+
+
+def _check_width(value: Value, what: str, bits: int) -> None:
+    """A number beyond its register is refused: an assembler cuts it without a word."""
+    listed = value if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
+    for i, number in enumerate(listed):
+        if is_integer(number) and not -1 << bits - 1 <= int(number) < 1 << bits:
+            raise EmissionError(f"{what}[{i}] = {integer_text(int(number))}; must fit in {bits} bits")
 
 
 def _counted(form: InstructionForm, chosen: Mapping[str, str], texts: Sequence[str], what: str, count: int) -> str:
@@ -181,6 +188,7 @@ def _written(
         address = operand_text(operands.get("tensor", "%rd1"), "tensor").strip("[]")
         count = coordinate_count(chosen)
         given_ = _sequence(operands.get("coords", ()), "coords")
+        _check_width(operands.get("coords", ()), "coords", 32)
         coordinates = _counted(form, chosen, given_, "coordinates", count) if given_ else _vector("%r", 10, count)
         return f"[{address}, {coordinates}]"
     if operand.name not in operands:
@@ -188,6 +196,7 @@ def _written(
     value = operands[operand.name]
     texts = _sequence(value, operand.name)
     if kind is OperandClass.OFFSETS:
+        _check_width(value, operand.name, 16)
         return _counted(form, chosen, texts, "im2col offsets", offset_count(chosen))
     if operand.name == "mask" and is_integer(value):
         refuse(EmissionError, check_cluster_mask(expect_integer(value, "mask"), cluster_size))
@@ -231,7 +240,7 @@ def ptx(
         operands: text or number for an operand by its name; a tensor operand is `tensor` (the address) and
             `coords` (innermost first). What is not given gets a default register.
         predicate: such as "@%p1".
-        cluster_size: CTAs in the cluster, for the check of a literal multicast mask.
+        cluster_size: CTAs in the cluster, 1 to 16, for the check of a literal multicast mask.
         arch, version: if given, a text that this target does not take is refused.
         canonical: False writes a tensor copy as the templates of the TMA emission page have it: the mode behind the
             completion (gather4 and scatter4 behind the rank), and no `.tile`. An assembler takes both orders.
@@ -248,7 +257,8 @@ def ptx(
         InvalidValueError: no such form.
         InvalidTypeError: a modifier or an operand is neither text nor integer.
         EmissionError: no such modifier or value, a wrong number of coordinates or offsets, a mask bit beyond the
-            cluster, a combination that no target has, or (with `arch`) that this target does not have.
+            cluster, a cluster of more than 16 CTAs, a number beyond its register, a combination that no target has,
+            or (with `arch`) that this target does not have.
     """
     if not isinstance(form, str):
         if (written := getattr(form, "ptx", None)) is not None:
@@ -261,7 +271,9 @@ def ptx(
     if not _PREDICATE.fullmatch(expect(predicate, str, "predicate")):
         raise EmissionError(f"predicate {given(predicate)}; must be such as @%p1 or @!%p1")
     if cluster_size is not None:
-        expect_integer(cluster_size, "cluster_size")
+        size = expect_integer(cluster_size, "cluster_size")
+        if not 1 <= size <= MAX_CLUSTER:
+            raise EmissionError(f"cluster_size = {integer_text(size)} CTAs; must be 1 to {MAX_CLUSTER}")
     for name in {} if operands is None else expect(operands, Mapping, "operands"):  # type: ignore[type-abstract]
         expect(name, str, "the name of an operand")
     target = None if arch is None else (arch, version)

@@ -352,9 +352,11 @@ def _from_file(path: Path, order: Order) -> bytes:
     try:
         text = raw.decode()
     except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:  # a map has zeros in it, a text has none
         raise FileFormatError(
             f"{path} holds {len(raw)} bytes; a tensor map has {PAYLOAD_BYTES} or {MAP_BYTES}, or is a text"
-        ) from None
+        )
     return _from_text(text, order)
 
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from cute_py.argument_checks import expect, expect_choice, expect_having, expect_integer, record
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import EmissionError
+from cute_py.ptx.check import examine
 from cute_py.ptx.forms_tensormap import WIDE_FIELDS
 from cute_py.ptx.module import ptx_module
 from cute_py.ptx.render import ptx
@@ -264,11 +265,14 @@ def rebind_ptx(rank: int, arch: str = "sm_90a", *, scope: str = "gpu", version: 
     Parameters: p_map u64, p_address u64, p_extent0.. u32, p_stride1.. u64 (bytes).
 
     Raises:
-        EmissionError: the sequence has violations.
+        EmissionError: the sequence has violations, or this target does not have its instructions.
         InvalidValueError: no such architecture, or no such version.
     """
     version, arch = expect_version(version), architecture(arch).name
     sequence = rebind_sequence(rank, space="global", scope=scope)
+    for step in sequence.steps:
+        if reasons := examine(step.text).reasons(arch, version):
+            raise EmissionError(reasons[0], {"instruction": step.text})
     names = [
         ("u64", "map", "%rd_map"),
         ("u64", "address", "%rd_address"),

@@ -14,6 +14,7 @@ from typing import Final
 
 from cute_py.argument_checks import expect, expect_expression, expect_having, expect_name
 from cute_py.errors import EmissionError, FileFormatError, InvalidTypeError, InvalidValueError, given
+from cute_py.targets import architecture
 from cute_py.tma.descriptor.formats import (
     FORMATS,
     Im2ColWideMode,
@@ -244,6 +245,7 @@ def export(atom: Copyable, kind: str, *, request: TensorMap | None = None, arch:
     expect(kind, str, "the kind of an export")
     if kind not in KINDS:
         raise InvalidValueError(f"export {given(kind)}; expected one of {', '.join(KINDS)}")
+    architecture(arch)
     if kind == "c":
         return encode_call(request_of(atom) if request is None else request)  # type: ignore[arg-type]
     copy = trace_copy(atom)

@@ -338,3 +338,11 @@ def test_what_holds_no_map(source: Any, error: type[CuteError], message: str) ->
 def test_any_text_gives_a_map_or_the_librarys_error(text: str) -> None:
     with contextlib.suppress(CuteError):
         assert len(read_map(text)) in (64, 128)
+
+
+@pytest.mark.parametrize("size", (1, 63, 65, 127, 129))
+def test_a_file_of_bytes_that_is_no_map_says_its_size(tmp_path: Path, size: int) -> None:
+    file = tmp_path / "map.bin"
+    file.write_bytes(bytes(size))
+    with pytest.raises(FileFormatError, match=f"map.bin holds {size} bytes; a tensor map has 64 or 128, or is a text"):
+        read_map(file)

@@ -45,6 +45,7 @@ REFUSED: list[Refusal] = [
     ("path", lambda: lower.write_export(ATOM, "cu", 5), InvalidTypeError, "path must be a text or a path"),
     ("no path", lambda: lower.write_export(ATOM, "cu", ""), InvalidValueError, "the name of a file"),
     ("folder", lambda: lower.write_export(ATOM, "cu", "/no/such/folder/x.cu"), FileFormatError, "can't be written"),
+    ("target", lambda: lower.export(ATOM, "cu", arch="sm_1"), InvalidValueError, "not a known architecture"),
     ("version", lambda: lower.verdict(FENCE, "sm_90", 8.0), InvalidTypeError, "a PTX version is two integers"),
     ("one number", lambda: lower.why_not("load", "sm_90", (8,)), InvalidTypeError, "a PTX version is two integers"),
     ("module", lambda: lower.single_tile_ptx(COPY, version=()), InvalidTypeError, "a PTX version is two integers"),

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from cute_py.errors import EmissionError
+from cute_py.errors import EmissionError, InvalidValueError
 from cute_py.ptx.check import examine
 from cute_py.ptx.inline_asm import (
     ch_opnum,
@@ -64,3 +64,11 @@ def test_the_statement_is_the_instruction() -> None:
         text = text.replace(f"%{operand.number}", f"{register}{operand.number}")
     assert examine(text).canonical
     assert statement.text.count('"h"') == 3
+
+
+@pytest.mark.parametrize(("rank", "count"), ((0, 0), (6, 0), (3, -1), (5, 4)))
+def test_numbers_of_no_load(rank: int, count: int) -> None:
+    with pytest.raises(InvalidValueError, match="must be"):
+        mcast_opnum(rank, count)
+    with pytest.raises(InvalidValueError, match="must be"):
+        ch_opnum(rank, count, True)

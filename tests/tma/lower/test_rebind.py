@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import pytest
 from hypothesis import given
@@ -155,6 +156,19 @@ def test_ptx_numbers_formats_its_own_way() -> None:
 def test_modules_assemble(rank: int, arch: str) -> None:
     accepted, messages, _ = assemble_module(rebind_ptx(rank, arch), arch)
     assert accepted, messages
+
+
+@pytest.mark.parametrize(
+    ("arch", "version", "reason"),
+    (
+        ("sm_80", (9, 0), "needs sm_90 or newer; got sm_80"),
+        ("sm_90", (9, 0), "tensormap.replace needs an a or f variant of sm_90 or newer; got sm_90"),
+        ("sm_90a", (8, 2), "needs PTX 8.3 or newer; got 8.2"),
+    ),
+)
+def test_modules_of_targets_without_a_rebind_are_refused(arch: str, version: tuple[int, int], reason: str) -> None:
+    with pytest.raises(EmissionError, match=re.escape(reason)):
+        rebind_ptx(2, arch, version=version)
 
 
 @needs_ptxas

@@ -89,8 +89,6 @@ def test_operands_are_placed_by_name() -> None:
         (0x10000, 16, 1),
         (0x10000, None, 1),
         (0, 4, 1),
-        (1, 17, 1),
-        (1, 0, 2),
     ],
 )
 def test_masks_at_the_border(mask: int, size: int | None, count: int) -> None:
@@ -126,6 +124,26 @@ def test_refused_before_an_assembler_sees_it(
     with pytest.raises(EmissionError) as caught:
         ptx(form, operands=operands, **modifiers)  # type: ignore[arg-type]
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("size", (-1, 0, 17, 1 << 70))
+@pytest.mark.parametrize("operands", ({}, {"mask": 1}))
+@pytest.mark.parametrize("multicast", (False, True))
+def test_no_cluster_has_more_than_16_ctas(size: int, operands: dict[str, int], multicast: bool) -> None:
+    with pytest.raises(EmissionError, match=rf"cluster_size = {size} CTAs; must be 1 to 16"):
+        ptx("load", dim=2, multicast=multicast, cluster_size=size, operands=operands)
+
+
+@pytest.mark.parametrize(
+    ("operand", "low", "high", "bits"), (("coords", -(1 << 31), (1 << 32) - 1, 32), ("offsets", -(1 << 15), 65535, 16))
+)
+def test_numbers_fit_their_registers(operand: str, low: int, high: int, bits: int) -> None:
+    rest = [0, 0] if operand == "coords" else []
+    for number in (low, high):
+        assert f"{{{number}" in ptx("load", dim=3, mode="im2col", operands={operand: [number, *rest]})
+    for number in (low - 1, high + 1):
+        with pytest.raises(EmissionError, match=rf"{operand}\[0\] = {number}; must fit in {bits} bits"):
+            ptx("load", dim=3, mode="im2col", operands={operand: [number, *rest]})
 
 
 def test_a_mask_beyond_the_cluster_is_refused() -> None:

@@ -301,3 +301,10 @@ def test_read_only_arrays() -> None:
     ENGINE.store(TILE, gmem(), (0, 0), window, gmem_base=4096)
     with pytest.raises(InvalidTypeError, match="writable"):
         ENGINE.load(TILE, memory, (0, 0), window, gmem_base=4096)
+
+
+@pytest.mark.parametrize("descriptor", (bytes(64), bytes(128)))
+def test_a_map_of_zeros_traps(descriptor: bytes) -> None:
+    # Measured on NVIDIA H200, driver 580.159.04: CUDA_ERROR_ILLEGAL_INSTRUCTION (715).
+    assert outcome(ENGINE.load, descriptor, gmem(), (0,), smem()) == ILLEGAL
+    assert outcome(ENGINE.store, descriptor, gmem(), (0,), smem()) == ILLEGAL
