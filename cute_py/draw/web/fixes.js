@@ -51,13 +51,16 @@ function* candidates({ gmem, smem, bits, dtype, count }) {
   for (const n of [8n, 4n, 2n, 1n]) {
     if (n < count) yield { words: `num_multicast=${n}`, changes: { multicast: String(n) } };
   }
-  for (let i = 0; i < tile.length; i++) {
-    const size = [256n, 128n, 64n, 32n, 16n, 8n].find((n) => n < number(tile[i]));
-    if (size === undefined) continue;
-    const half = tile.map((m, j) => (j === i ? size : number(m)));
-    for (const layout of [new Layout(half, compactRight(half)[0]), compact(half)]) {
-      const words = `a tile of ${half.join("x")}`;
-      yield { words, changes: { smem: String(layout), tile: treeText(half) } };
+  const sizes = tile.map(number);
+  const smaller = sizes.map((m) => [256n, 128n, 64n, 32n, 16n, 8n].find((n) => n < m) ?? m);
+  for (const changed of [smaller, sizes.map((m) => roundUp(m, unit))]) {
+    for (let i = 0; i < sizes.length; i++) {
+      if (changed[i] === sizes[i]) continue;
+      const part = sizes.map((m, j) => (j === i ? changed[i] : m));
+      for (const layout of [new Layout(part, compactRight(part)[0]), compact(part)]) {
+        const words = `a tile of ${part.join("x")}`;
+        yield { words, changes: { smem: String(layout), tile: treeText(part) } };
+      }
     }
   }
 }

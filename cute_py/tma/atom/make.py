@@ -105,10 +105,12 @@ def fix_candidates(tensor: Tensor, smem_layout: Layout | ComposedLayout, num_mul
     for count in (8, 4, 2, 1):
         if count < num_multicast:
             yield Fix(f"num_multicast={count}", {"num_multicast": count})
-    for i, n in enumerate(tile):
-        smaller = next((size for size in (256, 128, 64, 32, 16, 8) if size < int(n)), None)
-        if smaller is not None:
-            part = tuple([Int(smaller) if j == i else Int(int(m)) for j, m in enumerate(tile)])
+    sizes = [int(n) for n in tile]
+    smaller = [(i, next((size for size in (256, 128, 64, 32, 16, 8) if size < n), n)) for i, n in enumerate(sizes)]
+    rows_of_16_bytes = [(i, -(-n // unit) * unit) for i, n in enumerate(sizes)]
+    for i, size in smaller + rows_of_16_bytes:
+        if size != sizes[i]:
+            part = tuple([Int(size if j == i else n) for j, n in enumerate(sizes)])
             words = f"a tile of {'x'.join(str(int(n)) for n in part)}"
             for compact in (LayoutRight, LayoutLeft):
                 yield Fix(words, {"smem_layout": Layout(part, compact), "cta_tiler": part})

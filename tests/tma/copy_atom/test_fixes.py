@@ -37,6 +37,8 @@ CASES = {
         1,
         "pad the row to 504 elements, and split_oversize=True: several instructions a tile",
     ),
+    "rows of 8 bytes": (ROWS, row_tile(64, 4), 1, "a tile of 64x8"),
+    "rows of 40 bytes": (ROWS, row_tile(64, 20), 1, "a tile of 64x16"),
     "multicast that does not divide": (tensor((64,), (Int(1),)), row_tile(8), 3, "num_multicast=1"),
 }
 
