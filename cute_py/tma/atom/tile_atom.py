@@ -458,16 +458,20 @@ def check_fits(atom: TileAtom) -> list[Diagnostic]:
     >>> print(*check_fits(cute.tma.make_tma_atom("SM90_TMA_LOAD", x, tile, split_oversize=True)))
     a tile of 262144 bytes and a barrier of 8; a block has at most 232448 bytes of shared memory on sm_90
     """
-    direction = atom.instruction.direction
-    gpu = architecture(atom.arch)
     taken = -(-int(cosize(atom.tile)) * atom.dtype.bits // 8) + atom._box_bytes - atom.bytes_per_instruction
+    return check_block(taken, atom.instruction.direction, atom.arch, {"shared tile": atom.smem_layout})
+
+
+def check_block(taken: int, direction: str, arch: str, facts: dict[str, object]) -> list[Diagnostic]:
+    """Why a tile of `taken` bytes, and the barrier of a load, can't lie in the shared memory of one block of `arch`."""
+    gpu = architecture(arch)
     barrier = BARRIER_BYTES if direction == "load" else 0
     if direction == "prefetch" or taken + barrier <= gpu.block_shared_memory_bytes:
         return []
     beside = f" and a barrier of {barrier}" if barrier else ""
     limit = f"a block has at most {gpu.block_shared_memory_bytes} bytes of shared memory on {gpu.name}"
     text = f"a tile of {taken} bytes{beside}; {limit}"
-    return [Diagnostic("shared_memory", value=taken, unit="bytes", text=text, facts={"shared tile": atom.smem_layout})]
+    return [Diagnostic("shared_memory", value=taken, unit="bytes", text=text, facts=facts)]
 
 
 def expect_fits(atom: TileAtom) -> None:
@@ -477,6 +481,15 @@ def expect_fits(atom: TileAtom) -> None:
         TmaLimitError: its tile does not fit, see `check_fits`.
     """
     refuse(TmaLimitError, check_fits(atom))
+
+
+def expect_block(taken: int, direction: str, arch: str) -> None:
+    """Refuse a tile that fits into no block of a target, which may be another than the atom's.
+
+    Raises:
+        TmaLimitError: see `check_block`.
+    """
+    refuse(TmaLimitError, check_block(taken, direction, arch, {"target": arch}))
 
 
 def check_units(layout: Layout | ComposedLayout | Tensor, bits: int) -> list[Diagnostic]:

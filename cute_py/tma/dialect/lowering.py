@@ -21,6 +21,7 @@ from cute_py.ptx.inline_asm import mcast_opnum
 from cute_py.ptx.module import assemble_module, disassemble, find_ptxas, ptx_module
 from cute_py.ptx.render import Value, ptx
 from cute_py.targets import NEWEST_VERSION, Version, architecture
+from cute_py.tma.atom.tile_atom import expect_block
 from cute_py.tma.dialect import stages as texts
 from cute_py.tma.dialect.diagnostics import DESCRIPTOR_BYTES, short_repr
 from cute_py.tma.dialect.legacy_copy import legacy_ptx
@@ -425,6 +426,7 @@ def lower(
         TmaBuildError: not an atom, or its numbers contradict each other.
         CoordinateError: a wrong number of coordinates. InvalidValueError: no such tile, no such architecture.
         EmissionError: no code for this copy on this architecture.
+        TmaLimitError: its tile fits into no block's shared memory there.
         MissingPackageError: sass without a disassembler, or without what makes a cubin.
     """
     copy = trace_copy(
@@ -436,6 +438,8 @@ def lower(
         in_bounds=in_bounds,
     )
     has_tma = architecture(arch).number >= 90
+    if has_tma:
+        expect_block(copy.smem_bytes, copy.direction, arch)
     expect(sass, bool, "sass")
     witness, reasons = texts.witness_of(copy, arch, allow_tma)
     checked = texts.check_stages(copy)

@@ -18,6 +18,7 @@ from cute_py.errors import EmissionError, counted
 from cute_py.ptx.inline_asm import inline_asm
 from cute_py.ptx.render import Value, ptx
 from cute_py.targets import NEWEST_VERSION, Version, architecture, expect_version
+from cute_py.tma.atom.tile_atom import expect_block
 from cute_py.tma.dialect.legacy_copy import THREADS, image_lines, tile_module
 from cute_py.tma.dialect.traced_copy import Copyable, TracedCopy, trace_copy
 
@@ -56,10 +57,12 @@ def single_tile_ptx(atom: Copyable | TracedCopy, arch: str = "sm_90a", version: 
     Raises:
         EmissionError: multicast or a cache hint (they need a cluster or a policy, which this kernel lacks), an
             instruction that `arch` does not have, or a tile whose bytes are not a multiple of 4.
+        TmaLimitError: the tile fits into no block of `arch`.
         InvalidValueError: no such architecture.
     """
     copy = trace_copy(atom)
-    architecture(arch)
+    if architecture(arch).number >= 90:
+        expect_block(copy.smem_bytes, copy.direction, arch)
     version = expect_version(version)
     _expect_alone(copy, "module")
     if copy.smem_bytes % 4:

@@ -90,6 +90,22 @@ def test_exports_refuse(kind: str) -> None:
     assert [(found.rule, found.value) for found in error.value.violations] == [("shared_memory", 262144)]
 
 
+@pytest.mark.parametrize("op", ("SM90_TMA_LOAD", "SM90_TMA_STORE"))
+def test_the_target_is_what_a_tile_must_fit(op: str) -> None:
+    """An atom of sm_90 with 99 KiB and with 128: sm_120 has 99 for a block, 8 of them for the barrier of a load."""
+    barrier = " and a barrier of 8" if op.endswith("LOAD") else ""
+    for rows, fits in ((395, True), (396, not barrier), (512, False)):
+        made = atom(rows, 256, op)
+        for call in (lower, lambda it, arch: export(it, "ptx", arch=arch)):
+            call(made, arch="sm_100a")
+            if fits:
+                call(made, arch="sm_120a")
+                continue
+            text = f"a tile of {rows * 256} bytes{barrier}; a block has at most 101376 bytes of shared memory on sm_120"
+            with pytest.raises(TmaLimitError, match=text):
+                call(made, arch="sm_120a")
+
+
 def test_lowering_and_copies_refuse() -> None:
     array = np.zeros((512, 1024), np.float16)
     tile = Layout((Int(256), Int(512)), LayoutRight)
