@@ -185,7 +185,7 @@ def smem_choices(major: str, dtype: DTypeLike, tile: Tree | str) -> list[SmemCho
     for MN-major.
 
     Raises:
-        InvalidValueError: none divides the tile.
+        InvalidValueError: none divides the tile, or the tile is empty.
 
     >>> [c.swizzle for c in smem_choices("K", "float16", (128, 32))]
     ['64B', '32B', 'none']
@@ -203,7 +203,9 @@ def smem_choices(major: str, dtype: DTypeLike, tile: Tree | str) -> list[SmemCho
         except CuteError as error:
             reasons.append(f"{row.name}: {error.headline}")
             continue
-        sizes = [expect_integer(n, "a size of the tile") for n in product_each(domain_of(layout).shape)]
+        sizes = [
+            expect_integer(n, "a size of the tile", 1, unit="elements") for n in product_each(domain_of(layout).shape)
+        ]
         other = sizes[1 if major == "MN" else 0]
         alignment = 128 if row.bits == 0 else row.span * 8
         passes = bank_conflict_passes(layout, kind.bits, major)

@@ -287,11 +287,14 @@ def run_phases(function: KernelFunction) -> PhaseTrace:
     %acc = nv_tileas.mma %a_tile, %b_tile, %acc0
 
     Raises:
-        InvalidValueError: the architecture is not known, or a depth below 1.
+        InvalidValueError: the architecture is not known, a depth below 1, or a negative counter.
         TmaBuildError: a copy that is no atom.
     """
     expect(function, KernelFunction, "a kernel")
     depth = expect_integer(function.depth, "depth", 1, 1 << 10)
+    for name in ("num_host_tmas", "num_device_tmas"):
+        if (count := getattr(function, name)) is not None:
+            expect_integer(count, name, 0, unit="descriptors")
     if function.arch is None:
         return PhaseTrace((Phase(1, PHASES[0], (MISSING_SPEC,)),), (), 0, 0, (MISSING_SPEC,))
     letters = iter(ascii_uppercase * (1 + len(function.copies)))

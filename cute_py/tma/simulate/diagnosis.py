@@ -326,10 +326,11 @@ class Run:
 
     def exit(self) -> None:
         """The CTA ends: its shared memory is released, so every store must have read it and every load have landed."""
-        for op in self._unread():
-            self._note(Race("exit before the group was read", op.start, op.stop, op.name, "exit"))
-        for flight in self.flights:
-            self._note(Race("exit before the load was waited for", flight.start, flight.stop, flight.name, "exit"))
+        unread = [Race("exit before the group was read", op.start, op.stop, op.name, "exit") for op in self._unread()]
+        flying = [Race("exit before the load was waited for", f.start, f.stop, f.name, "exit") for f in self.flights]
+        for race in unread + flying:
+            if race not in self.races:  # `diagnose` ends what a program has ended before
+                self._note(race)
 
     def _unread(self) -> list[Access]:
         """Sources of stores that may still be read."""

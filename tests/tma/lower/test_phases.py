@@ -9,7 +9,7 @@ import pytest
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import as_dtype
-from cute_py.errors import TmaBuildError
+from cute_py.errors import InvalidValueError, TmaBuildError
 from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tma.atom.smem_layout import make_smem_layout
 from cute_py.tma.atom.tiles import first_tile
@@ -239,3 +239,9 @@ def test_verify_raises_the_first_diagnostic_with_its_stage() -> None:
     with pytest.raises(TmaBuildError) as caught:
         trace.verify()
     assert str(caught.value) == "all dimensions must be powers of two, got [96, 64]\n  stage : 1 (cuda_tile)"
+
+
+@pytest.mark.parametrize("counter", ("num_host_tmas", "num_device_tmas"))
+def test_no_counter_is_negative(counter: str) -> None:
+    with pytest.raises(InvalidValueError, match=f"{counter} = -1 descriptors; must be at least 0"):
+        run_phases(KernelFunction("sm_90a", (A,), **{counter: -1}))  # type: ignore[arg-type]

@@ -159,6 +159,11 @@ def exit_in_flight(r: Run) -> None:
     loaded(r)
 
 
+def exit_said(r: Run) -> None:
+    exit_unread(r)
+    r.exit()
+
+
 @pytest.mark.parametrize(
     ("program", "rule", "start", "stop"),
     [
@@ -172,6 +177,7 @@ def exit_in_flight(r: Run) -> None:
         (written_in_flight, "written while a load is in flight", 0, 4),
         (exit_unread, "exit before the group was read", 0, 128),
         (exit_in_flight, "exit before the load was waited for", 0, 128),
+        (exit_said, "exit before the group was read", 0, 128),
     ],
 )
 def test_races(program: Callable[[Run], None], rule: str, start: int, stop: int) -> None:
