@@ -20,7 +20,7 @@ from typing import Any, ClassVar, TypeAlias
 from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.arith_tuple.arith_tuple import ArithTuple, E, ScaledBasis, basis_get, basis_value
 from cute_py.arith_tuple.iterators import ArithTupleIterator
-from cute_py.diagnostics import refuse
+from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import GBasisError, InvalidValueError, TmaLimitError
 from cute_py.layout.arguments import Leaf, Tree
@@ -257,16 +257,27 @@ def _divided(a: Leaf, b: Leaf) -> int:
     return to_public(trunc_div(to_internal(a), to_internal(b)))
 
 
+def _require_counts(what: str, counts: Sequence[Any], win: Im2colWindow) -> None:
+    """Pixels or filter positions, one number for each spatial mode, are what the window leaves: 0 or more."""
+    for i, count in enumerate(counts):
+        if int(count) < 0:
+            names = ("lower_corner", "upper_corner", "lower_padding", "upper_padding")
+            facts = {f"{name}_whd": getattr(win, name) for name in names}
+            raise InvalidValueError(f"{what} of spatial mode {i} = {int(count)}; must not be negative", facts)
+
+
 def _tma_tensor(sizes: tuple[int, ...], win: Im2colWindow, outer: ScaledBasis, inner: ScaledBasis) -> Tensor:
     """The coordinate tensor: GEMM shape and basis strides, composed with the identity of its linearized shape."""
     corners = list(zip(sizes[1:-1], win.lower_corner, win.upper_corner, win.stride, strict=True))
     pixels = tuple([_divided(n + up - low - Int(1), step) + Int(1) for n, low, up, step in corners])
+    _require_counts("pixels", pixels, win)
     mn = (*pixels, sizes[-1])
     taps = []
     for i in range(win.spatial):
         step = win.stride_srt[i]
         pad = win.upper_padding[i] - win.upper_corner[i] if step > 0 else win.lower_corner[i] - win.lower_padding[i]
         taps.append(Int(1) + _divided(pad, step))
+    _require_counts("filter positions", taps, win)
     k = (sizes[0], *taps)
     spatial = range(win.spatial)
     mn_stride = (*[win.stride[i] * E(1, i) for i in spatial], E(2))
@@ -346,6 +357,15 @@ class Im2colAtom(TileAtom):
         middle.append(f"  one instruction: {plan.range_c} channels of {plan.range_whdn} pixels")
         slots = f"  {self.instructions} per tile and CTA; coordinates are those of {self.get_tma_tensor()}"
         return "\n".join(self._sections("a tile of patches", "", middle, [slots], "pixels outside the image"))
+
+    def check(self) -> list[Diagnostic]:
+        """As of a tile; and a store whose window begins before the image or ends behind it, which traps (measured)."""
+        low, high = self.request.pixel_box_lower_corner, self.request.pixel_box_upper_corner
+        found = TileAtom.check(self)
+        if self.instruction.direction in ("store", "reduce") and (min(low) < 0 or max(high) > 0):
+            text = "an im2col store takes no lower corner below 0 and no upper corner above 0; it traps"
+            found.append(Diagnostic("im2col store", text=text, facts={"lower corner": low, "upper corner": high}))
+        return found
 
     def get_tma_tensor(self, shape: Tree | None = None) -> Tensor:
         """The coordinate tensor (output pixels, (channels, filter positions)); the shape is the convolution's own."""

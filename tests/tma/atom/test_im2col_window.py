@@ -97,7 +97,12 @@ def test_the_defaults_are_static() -> None:
         ({"stride_whd": (1,)}, InvalidValueError, "stride has 1 numbers; must have one for each of 2 modes"),
         ({"lower_srt": (0, 1.5)}, InvalidTypeError, "a number of lower_srt must be an integer, got float 1.5"),
         ({"lower_srt": (0, True)}, InvalidTypeError, "a number of lower_srt must be an integer, got bool True"),
-        ({"upper_corner_whd": (-40, 0)}, CuteError, "a size is -24; must not be negative"),
+        ({"upper_corner_whd": (-40, 0)}, CuteError, "pixels of spatial mode 0 = -24; must not be negative"),
+        (
+            {"upper_corner_whd": (1, 3)},
+            InvalidValueError,
+            "filter positions of spatial mode 1 = -2; must not be negative",
+        ),
         ({"num_multicast": 3}, CuteError, "num_multicast"),
         (
             {"smem_layout": Layout((Int(64), Int(32)), (Int(64), Int(2)))},

@@ -102,3 +102,14 @@ def test_several_broken_rules_are_listed_together() -> None:
     rules = [found.rule for found in caught.value.violations]
     assert rules == ["address_alignment", "stride_alignment"]
     assert str(caught.value).splitlines()[0] == "2 rules of the im2col tensor map are broken"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "traps"), (((0, 0), (0, 0), False), ((-1, 0), (0, 0), True), ((0, 0), (0, 1), True))
+)
+def test_a_store_says_which_windows_trap(low: tuple[int, int], high: tuple[int, int], traps: bool) -> None:
+    window = {"lower_corner_whd": low, "upper_corner_whd": high}
+    load = cute.tma.make_im2col_tma_copy("SM90_TMA_LOAD_IM2COL", GMEM, SMEM, (Int(128), Int(64)), 1, **window)
+    store = cute.tma.make_im2col_tma_copy("SM90_TMA_STORE_IM2COL", GMEM, SMEM, (Int(128), Int(64)), 1, **window)
+    text = "an im2col store takes no lower corner below 0 and no upper corner above 0; it traps"
+    assert (load.check(), [str(found) for found in store.check()]) == ([], [text] if traps else [])
