@@ -258,14 +258,21 @@ def gemm(
         raise InvalidValueError(f"A has K = {k}, B has K = {depth}; must be equal", {"A": (m, k), "B": (n, depth)})
     left = _scaled(_checked(first, _compute_type(atom, "A"), "A"), scale_a, atom, "scale_a")
     right = _scaled(_checked(second, _compute_type(atom, "B"), "B"), scale_b, atom, "scale_b")
-    x, y = _atom_matrix(mma, "A", left), _atom_matrix(mma, "B", right)
+    x, y = _atom_matrix(mma, "A", _not_empty(left)), _atom_matrix(mma, "B", _not_empty(right))
     bits = isinstance(atom.a_dtype, DType) and atom.a_dtype.name == "uint1"
     sums = _sums_of_bits(atom, x, y) if bits else x @ y.T
     d = atom.d_dtype
     if not isinstance(d, DType) or (sums.dtype.kind == "c" and d.kind != "complex"):
         raise InvalidTypeError(f"gemm does not sum what {atom.name} multiplies", {"D": type_text(d)})
     start = np.zeros((m, n), sums.dtype) if c is None else _start(_matrix(c, "C"), d, (m, n)).astype(sums.dtype)
-    return _rounded(start + _collected(mma, sums, m, n), d, "_SATURATE" in atom.name)
+    return _rounded(start + _collected(mma, sums, max(m, 1), max(n, 1))[:m, :n], d, "_SATURATE" in atom.name)
+
+
+def _not_empty(matrix: Array) -> Array:
+    """The matrix, with zeros where it has no rows or no columns: an empty sum is 0."""
+    import numpy as np
+
+    return matrix if matrix.size else np.zeros((max(matrix.shape[0], 1), max(matrix.shape[1], 1)), matrix.dtype)
 
 
 def _compute_type(atom: MmaAtom, operand: str) -> ElementType:

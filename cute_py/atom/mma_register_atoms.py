@@ -229,7 +229,7 @@ def _sm120(operation: MmaOperation, values: Arguments) -> MmaAtom:
         types["SF"] = values["sf_type"]
         layouts["SFA"] = static_layout(((2, 2, 8), k), ((8, 0, 1), 16))
         layouts["SFB"] = static_layout(((4, 8), k), ((0, 1), 8))
-        factors = (k // vector * 8) if wide else 8
+        factors = 8 if not wide else 16 if values["VS"] * 2 == k else 32
         registers |= dict.fromkeys(("SFA", "SFB"), (1, f"uint{factors}"))
     ptx, header = _sm120_ptx(operation, values, wide), f"mma_traits_sm120{'_sparse' if sparse else ''}"
     held = (_WARP, layouts, types, registers, ptx, header)
@@ -247,12 +247,16 @@ def _check_sm120(operation: MmaOperation, values: Arguments, wide: bool) -> None
     static_assert(known, f"No MMA matches {operation.name} for given data types.", lambda: facts)
 
 
+def _factors_of_a_row(factor: ElementType, wide: bool) -> int:
+    """Scale factors of one row of A, as the instruction counts them: C++ takes them from their type, as ptxas does."""
+    return 1 if not wide else 2 if type_text(factor) == "float8_ue8m0" else 4
+
+
 def _sm120_ptx(operation: MmaOperation, values: Arguments, wide: bool) -> str:
     k, sparse, scaled = operation.details
     kind = ("mxf4nvf4" if wide else "mxf8f6f4") if scaled else "f8f6f4"
     metadata = ".sp::ordered_metadata" if sparse else ""
-    vectors = 1 if not wide else k // values["VS"]
-    block = f".block_scale.scale_vec::{vectors}X" if scaled else ""
+    block = f".block_scale.scale_vec::{_factors_of_a_row(values['sf_type'], wide)}X" if scaled else ""
     short = {t: type_text(t).split("_")[-1] for t in (values["a_type"], values["b_type"])}
     c = "f32" if values["c_type"].bits == 32 else "f16"
     factor = f".{type_text(values['sf_type']).split('_')[-1]}" if scaled else ""

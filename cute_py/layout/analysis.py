@@ -359,8 +359,8 @@ MAX_ACCESSES = 1 << 20
 """Elements of one access: 1024 threads with more values than registers hold are below."""
 WARP = 32
 """Threads whose access is one request; more threads are several requests."""
-VECTOR_BITS = (128, 64, 32)
-"""Widths of one thread's access above which a request takes more than one phase."""
+VECTOR_BITS = (128, 64, 32, 16)
+"""Widths of one thread's access that can hold several elements, the widest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -537,7 +537,7 @@ def bank_conflicts(
         vector_bits = expect_integer(vector_bits, "vector_bits")
     atom: Any = getattr(access, "atom", None)
     if vector_bits is None and atom is not None:
-        vector_bits = next((w for w in (*VECTOR_BITS, 16, 8) if atom.num_val_src * bits % w == 0), None)
+        vector_bits = next((w for w in (*VECTOR_BITS, 8) if atom.num_val_src * bits % w == 0), None)
     table = _element_offsets(layout, base, bits, access, vector_bits)
     if bits % 8:
         raise InvalidValueError(f"bank conflicts count bytes; an element has {bits} bits")

@@ -268,6 +268,9 @@ def _check_part(elements: Elements, side: ShardedLayout, device: int, one: Descr
         shape: dict[str, object] = {"shape": one.shape, "expected": side.local_shape(device)}
         needs = f"be {wanted}, the reach of its local layout"
         found.append(Diagnostic("mesh-size", name, math.prod(one.shape), "elements", needs, facts=shape))
+    elif len(one.shape) > 1 and side._local == "row" and _long(one.shape) != _long(side.local_shape(device)):
+        text = f"{name} has the shape {one.shape}; must be {side.local_shape(device)}, or of one dimension"
+        found.append(Diagnostic("mesh-shape", name, text=text))
     own = side._local not in ("row", "column")
     if what != "sources" and wanted and own and not is_injective(side.local_layout(device)):
         text = f"{name}: its local layout {side.local_layout(device)} puts two elements at one offset"
@@ -278,6 +281,10 @@ def _check_part(elements: Elements, side: ShardedLayout, device: int, one: Descr
     if what != "sources" and not one.writeable:
         found.append(Diagnostic("mesh-writeable", name, text=f"{name} is read-only"))
     return found
+
+
+def _long(shape: Sequence[int]) -> list[int]:
+    return [n for n in shape if n != 1]
 
 
 def elements_of(side: ShardedLayout, device: int) -> int:

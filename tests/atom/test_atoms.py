@@ -146,6 +146,28 @@ def test_signs_change_the_descriptor_but_where_cute_drops_them() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "k", "factor", "vector", "count", "register"),
+    [
+        ("SM120_16x8x64_TN_VS", 64, "float_ue8m0_t", 32, 2, "uint16"),
+        ("SM120_16x8x64_TN_VS", 64, "float_ue8m0_t", 16, 2, "uint32"),
+        ("SM120_16x8x64_TN_VS", 64, "float_ue4m3_t", 32, 4, "uint16"),
+        ("SM120_16x8x64_TN_VS", 64, "float_ue4m3_t", 0, 4, "uint32"),
+        ("SM120_SPARSE_16x8x128_TN_VS", 128, "float_ue8m0_t", 64, 2, "uint16"),
+        ("SM120_SPARSE_16x8x128_TN_VS", 128, "float_ue8m0_t", 32, 2, "uint32"),
+        ("SM120_SPARSE_16x8x128_TN_VS", 128, "float_ue4m3_t", 16, 4, "uint32"),
+        ("SM120_SPARSE_16x8x128_TN_VS", 128, "float_ue4m3_t", 32, 4, "uint32"),
+    ],
+)
+def test_the_type_of_the_factors_names_the_instruction_of_sm120(
+    name: str, k: int, factor: str, vector: int, count: int, register: str
+) -> None:
+    """As in cute/arch/mma_sm120*.hpp; ptxas 13.0 refuses 4X of ue8m0, 2X of ue4m3 and 8X."""
+    atom = mma_atom(f"{name}<float_e2m1_t,float_e2m1_t,float,{factor},{vector}>")
+    assert f".scale_vec::{count}X.m16n8k{k}." in atom.ptx
+    assert atom.registers["SFA"] == atom.registers["SFB"] == (1, register)
+
+
+@pytest.mark.parametrize(
     ("name", "has", "lacks", "said"),
     [
         (GMMA, ("sm_90a", "sm90", "sm90a"), ("sm_90", "sm_100a", "sm80"), "has it      : sm_90a"),

@@ -104,6 +104,14 @@ def test_compress_and_expand_are_inverse() -> None:
         assert (expand(atom, *compress(atom, a)) == a).all()
 
 
+@pytest.mark.parametrize(("m", "n", "k"), [(0, 4, 16), (4, 0, 16), (3, 5, 0), (0, 0, 0)])
+@pytest.mark.parametrize("name", ["SM80_16x8x16_F32F16F16F32_TN", "SM80_8x8x128_S32U1U1S32_TN_XORPOPC"])
+def test_an_empty_sum_is_c(name: str, m: int, n: int, k: int) -> None:
+    c = np.arange(m * n).reshape(m, n)
+    found = gemm(make_tiled_mma(name, (2, 1, 1)), np.zeros((m, k), int), np.zeros((n, k), int), c)
+    assert found.shape == (m, n) and (found == c).all()
+
+
 SPARSE = mma_atom("SM90::GMMA::SPARSE::GMMA_64x8x32_F16F16F16_SS")
 
 

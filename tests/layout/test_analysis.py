@@ -212,6 +212,14 @@ def test_bank_conflicts_of_a_tile(tile: Any, access: Any, ways: int, width: int)
     assert (found.ways, found.vector_bits) == (ways, width)
 
 
+def test_two_bytes_of_a_thread_are_one_access() -> None:
+    bytes_ = Layout((32, 2), (2, 1))
+    assert repr(cute.bank_conflicts(bytes_, "uint8")) == repr(cute.bank_conflicts(bytes_, "uint8", vector_bits=16))
+    assert cute.bank_conflicts(Layout((32, 6), (6, 1)), "int8").vector_bits == 16
+    assert cute.bank_conflicts(Layout((6, 6), (6, 1)), "int8", access="row").vector_bits == 32
+    assert cute.bank_conflicts(Layout((3, 6), (6, 1)), "int8", access="row").vector_bits == 16
+
+
 def test_an_access_of_a_tile_is_a_known_one() -> None:
     with pytest.raises(InvalidValueError, match="diagonal"):
         cute.bank_conflicts(ROWS, "float16", access="diagonal")

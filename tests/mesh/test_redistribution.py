@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from random import Random
 from typing import Any
@@ -224,6 +225,19 @@ def test_memory_is_as_long_as_the_last_offset(local: Any, memory: list[int]) -> 
     assert redistribute(there, plain, "int32").run(into)[0].tolist() == [0, 1, 2]
     with pytest.raises(InvalidValueError, match=f"must be {len(memory)}, the reach of its local layout"):
         redistribute(there, plain, "int32").run({0: into[0][:-1]})
+
+
+def test_a_part_of_as_many_elements_but_another_shape_is_refused() -> None:
+    rows, columns = distribute((8, 1, 8), 4, [Shard(0)]), distribute((8, 1, 8), 4, [Shard(2)])
+    x = np.arange(64, dtype=np.int32).reshape(8, 8)
+    plan = redistribute(rows, columns, "int32")
+    parts = {d: x[2 * d : 2 * d + 2] for d in range(4)}  # modes of size 1 do not count
+    found = plan.run({d: part.reshape(-1) if d == 1 else part for d, part in parts.items()})
+    assert all((found[d].reshape(8, 2) == x[:, 2 * d : 2 * d + 2]).all() for d in range(4))
+    with pytest.raises(InvalidValueError, match=re.escape("sources[2] has the shape (8, 2); must be (2, 1, 8), or of")):
+        plan.run({**parts, 2: parts[2].reshape(8, 2)})
+    with pytest.raises(InvalidValueError, match=re.escape("destinations[0] has the shape (2, 8); must be (8, 1, 2)")):
+        plan.run(parts, {d: np.zeros((2, 8) if d == 0 else (8, 2), np.int32) for d in range(4)})
 
 
 def test_a_layout_of_ones_own_may_begin_anywhere_in_memory() -> None:

@@ -11,7 +11,8 @@ so that the producer gives up too. Then every load that was issued has long arri
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from cute_py.atom.copy_atoms import copy_atom
@@ -21,7 +22,7 @@ from cute_py.gpu.kernels.copy_op import CopyOp, copy_functions
 from cute_py.gpu.kernels.source import BARRIERS, GROUPS, KernelSource
 from cute_py.layout import Int, Layout
 from cute_py.tma.atom.partition import create_tma_multicast_mask
-from cute_py.tma.gemm.plan import GemmPlan, TileBoxes
+from cute_py.tma.gemm.plan import GemmPlan, TileBox, TileBoxes
 
 NAME: Final = "gemm"
 PARAMETERS: Final = ("map_a", "map_b", "map_c", "record")
@@ -30,6 +31,8 @@ DUMP_HERE: Final = "        const u64 a = first_a + stage"
 PRODUCER_REGISTERS: Final = {1: 40, 2: 40}
 CONSUMER_REGISTERS: Final = {1: 232, 2: 232}
 """Warpgroups that multiply -> registers of a thread; 40 * 128 + 232 * 256 are below the 65,536 of an SM."""
+MOST_BOXES: Final = 3
+"""Boxes of a tile that have a line each; more are a loop, which the compiler unrolls."""
 
 _FUNCTIONS: Final = r"""
 // Waits until the phase of this parity is complete. Bounded: a wait that takes too long is reported, and is the last.
@@ -233,18 +236,49 @@ def _term(name: str, step: int) -> str:
     return "" if not step else name if step == 1 else f"{name} * {step}"
 
 
-def _coordinates(walk: TileBoxes, index: int, first: str, second: str, rank: str) -> str:
-    box, parts = walk.boxes[index], []
-    for mode, start in enumerate(box.coords):
+def _coordinates(walk: TileBoxes, starts: Sequence[str], first: str, second: str, rank: str) -> str:
+    parts = []
+    for mode, start in enumerate(starts):
         parts.append(
             _sum(
                 _term(first, walk.steps[0][mode]),
                 _term(second, walk.steps[1][mode]),
                 _term(rank, walk.shift.coords[mode]),
-                str(start) if start else "",
+                start,
             )
         )
     return ", ".join(parts)
+
+
+def _apart(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(x - y for x, y in zip(one, other, strict=True))
+
+
+def _places(boxes: Sequence[TileBox], after: int) -> tuple[int, list[list[str]]]:
+    """How often the lines run, and their byte and coordinates: a line for each box, or one of `i` for a grid."""
+    rows = [(after + box.place, *box.coords) for box in boxes]
+    if len(rows) > MOST_BOXES:
+        steps = [_apart(one, before) for before, one in itertools.pairwise(rows)]
+        step = steps[0]
+        inner = next((i for i, other in enumerate(steps, 1) if other != step), len(rows))
+        outer = _apart(rows[inner], rows[0]) if inner < len(rows) else tuple(u * inner for u in step)
+        columns = list(zip(rows[0], step, outer, strict=True))
+        if rows == [tuple(x + i % inner * u + i // inner * v for x, u, v in columns) for i in range(len(rows))]:
+            return len(rows), [[_along(x, u, v, inner) for x, u, v in columns]]
+    return 1, [[str(x) if x else "" for x in row] for row in rows]
+
+
+def _along(start: int, step: int, outer: int, inner: int) -> str:
+    """The text of a number that moves by `step` from box to box, and by `outer` after each `inner` of them."""
+    one_mode = outer == step * inner
+    moves = [_term("i", step)] if one_mode else [_term(f"i % {inner}", step), _term(f"i / {inner}", outer)]
+    return " + ".join(term for term in (str(start) if start else "", *moves) if term)
+
+
+def _issued(calls: list[str], times: int, indent: str) -> list[str]:
+    if times == 1:
+        return [f"{indent}{call}" for call in calls]
+    return ["#pragma unroll", f"{indent}for (int i = 0; i < {times}; ++i)", f"{indent}  {calls[0]}"]
 
 
 def _loads(plan: GemmPlan) -> tuple[list[str], list[CopyOp]]:
@@ -253,21 +287,25 @@ def _loads(plan: GemmPlan) -> tuple[list[str], list[CopyOp]]:
         walk, shared = plan.walks[name], plan.atoms[name].num_multicast > 1
         op = CopyOp("load", plan.atoms[name].plan.rank, multicast=shared)
         ops.append(op)
-        for i, box in enumerate(walk.boxes):
-            at = _sum("at", str(after + box.place) if after + box.place else "", _term("rank", walk.shift.place))
-            mask = f", {multicast_mask(plan):#x}" if shared else ""
-            coords = _coordinates(walk, i, index, "k", "rank")
-            lines.append(f"          {op.name}({at}, &map_{name.lower()}, barrier, {coords}{mask});")
+        mask = f", {multicast_mask(plan):#x}" if shared else ""
+        times, places = _places(walk.boxes, after)
+        calls = []
+        for place, *starts in places:
+            at = _sum("at", place, _term("rank", walk.shift.place))
+            coords = _coordinates(walk, starts, index, "k", "rank")
+            calls.append(f"{op.name}({at}, &map_{name.lower()}, barrier, {coords}{mask});")
+        lines += _issued(calls, times, " " * 10)
     return lines, ops
 
 
 def _stores(plan: GemmPlan) -> tuple[list[str], CopyOp]:
     op, walk = CopyOp("store", plan.atoms["C"].plan.rank), plan.walks["C"]
-    lines = []
-    for i, box in enumerate(walk.boxes):
-        at = _sum("at", str(box.place) if box.place else "")
-        lines.append(f"            {op.name}({at}, &map_c, {_coordinates(walk, i, 'rows', 'columns', '')});")
-    return lines, op
+    times, places = _places(walk.boxes, 0)
+    calls = [
+        f"{op.name}({_sum('at', place)}, &map_c, {_coordinates(walk, starts, 'rows', 'columns', '')});"
+        for place, *starts in places
+    ]
+    return _issued(calls, times, " " * 12), op
 
 
 def multicast_mask(plan: GemmPlan) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -40,6 +41,55 @@ def test_the_text_is_short_and_every_stage_holds_the_tiles_of_its_arrays(case: C
         stage = kernel.stage(a, b, at, tiles[2] - 1)
         for i, (name, array) in enumerate((("A", a), ("B", b))):
             assert compare_tile(kernel.plan.atoms[name], array, (at[i], tiles[2] - 1), stage[name]).equal
+
+
+def of_many_boxes(
+    majors: tuple[str, str], span: str, depth: int, columns: int = 64, ctas: int = 1
+) -> cute.tma.GemmKernel:
+    """Stages in the order that `make_smem_layout` takes by itself: MN-major ones need a box for every 8 of K."""
+
+    def operand(rows: int, major: str, tile: int, shared: bool) -> cute.tma.TmaAtom:
+        strides = (512, Int(1)) if major == "K" else (Int(1), rows)
+        x = cute.make_tensor(cute.make_gmem_ptr(4096, "bfloat16"), Layout((rows, 512), strides))
+        smem = cute.tma.make_smem_layout(major, span, "bfloat16", (tile, depth))
+        op = "SM90_TMA_LOAD_MULTICAST" if shared else "SM90_TMA_LOAD"
+        return cute.tma.make_tma_copy(op, x, smem, num_multicast=2 if shared else 1)
+
+    x = cute.make_tensor(cute.make_gmem_ptr(4096, "bfloat16"), Layout((1024, 2048), (2048, Int(1))))
+    c = cute.tma.make_smem_layout("K", "128B", "bfloat16", (64, columns))
+    mma = cute.make_tiled_mma(f"SM90_64x256x16_F32BF16BF16_SS<{majors[0]},{majors[1]}>", (2, 1, 1))
+    a, b = operand(1024, majors[0], 128, False), operand(2048, majors[1], 256, ctas > 1)
+    return cute.tma.gemm_kernel(mma, a, b, cute.tma.make_tma_copy("SM90_TMA_STORE", x, c))
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        lambda: of_many_boxes(("MN", "MN"), "128B", 64),
+        lambda: of_many_boxes(("MN", "MN"), "64B", 64, columns=128),
+        lambda: of_many_boxes(("MN", "MN"), "128B", 64, columns=256, ctas=2),
+        lambda: of_many_boxes(("K", "MN"), "128B", 64, ctas=2),
+        lambda: kernel_of(replace(SQUARE, majors="MM", tile=(256, 128), c_columns=128)),
+    ],
+)
+def test_the_text_names_every_box_and_is_short_where_there_are_many(kernel: Any) -> None:
+    made = kernel()
+    lines = made.source.splitlines()
+    assert len(lines) < 250
+    for name in "ABC":
+        walk = made.plan.walks[name]
+        after = made.plan.walks["A"].bytes if name == "B" else 0
+        found = []
+        for number, line in enumerate(lines):
+            call = re.search(rf"(?:load|store)\w*\(at([^,]*), &map_{name.lower()},(?: barrier,)? (.*)\);", line)
+            if call is None:
+                continue
+            loop = re.search(r"for \(int i = 0; i < (\d+); \+\+i\)$", lines[number - 1])
+            for i in range(int(loop[1]) if loop else 1):
+                here = dict.fromkeys(("m", "n", "k", "rank", "rows", "columns"), 0) | {"i": i}
+                numbers = eval(f"(0{call[1]}, {call[2]})".replace("/", "//"), {}, here)
+                found.append(numbers[: 1 + len(walk.boxes[0].coords)])
+        assert found == [(after + box.place, *box.coords) for box in walk.boxes]
 
 
 def test_a_tile_of_c_may_be_of_any_integers_one_by_one() -> None:
