@@ -18,7 +18,7 @@ from typing import Any
 
 from cute_py.argument_checks import expect, expect_choice, expect_integers
 from cute_py.copies.boxes import LaunchPlan, Tuning, plan_boxes
-from cute_py.copies.modes import CopyMode, Refinement, in_bytes, refine
+from cute_py.copies.modes import CopyMode, Refinement, in_bytes, offset_bounds, refine
 from cute_py.copies.shared_layout import WIDEST
 from cute_py.copies.thread_kernels import (
     FEW,
@@ -242,7 +242,7 @@ def _planned(
         )
 
     def made(kernel: str, launches: int, vectors: tuple[int, int], why: str, tile: Tile | None = None) -> CopyPlan:
-        plan = _costed(source, destination, dtype, refinement, kernel, launches, vectors, why, tile, element)
+        plan = _costed(source, destination, dtype, refinement, kernel, launches, vectors, why, tile, bits)
         return replace(plan, nibbles=nibbles, bits=bits)
 
     if bits == NIBBLE:
@@ -361,19 +361,25 @@ def thread_launches(plan: CopyPlan) -> tuple[ThreadLaunch, ...]:
     return (launch(refinement, plan.bits // 8, plan.destination_vector),)
 
 
-def _sectors(refinement: Refinement, element: int, side: str) -> int:
-    """Sectors that one side touches, each once where neighbours share it."""
-    digits = [(m.size, abs(getattr(m, side))) for m in refinement.modes]
-    digits += [(n, abs(d)) for n, d in refinement.rest[side == "destination"]]
-    span, found = element, 1.0
-    for size, step in sorted(digits, key=lambda digit: digit[1]):
-        if not step:
-            continue
-        if step * element <= max(span, SECTOR_BYTES):
-            span += (size - 1) * step * element
+def _sectors(refinement: Refinement, which: int, bits: int) -> int:
+    """Sectors that one side touches, each once where neighbours share it; of elements of so many bits."""
+    name, sector = ("source", "destination")[which], 8 * SECTOR_BYTES
+    steps = [(m.size, abs(getattr(m, name)) * bits) for m in refinement.modes]
+    steps += [(n, abs(d) * bits) for n, d in refinement.rest[which]]
+    span, apart = bits, list[tuple[int, int]]()
+    for size, step in sorted(steps, key=lambda one: one[1]):
+        if step - span < sector:  # no whole sector lies between
+            span += (size - 1) * step
         else:
-            found *= size
-    return round(found * -(-span // SECTOR_BYTES))
+            apart.append((size, step))
+    begins = {offset_bounds(refinement, which)[0] * bits % sector: 1}  # runs, by where in a sector they begin
+    for size, step in apart:
+        found = dict.fromkeys(((b + i * step) % sector for b in begins for i in range(min(size, sector))), 0)
+        for begin, count in begins.items():
+            for i in range(min(size, sector)):
+                found[(begin + i * step) % sector] += count * -((i - size) // sector)
+        begins = found
+    return sum(count * -(-(begin + span) // sector) for begin, count in begins.items())
 
 
 def _costed(
@@ -386,11 +392,11 @@ def _costed(
     vectors: tuple[int, int],
     why: str,
     tile: Tile | None,
-    element: int,
+    bits: int,
 ) -> CopyPlan:
-    size = refinement.count * element
-    sectors = _sectors(refinement, element, "source"), _sectors(refinement, element, "destination")
-    least = -(-size // SECTOR_BYTES)
+    element = max(bits // 8, 1)
+    sectors = _sectors(refinement, 0, bits), _sectors(refinement, 1, bits)
+    least = -(-refinement.count * bits // (8 * SECTOR_BYTES))
     wavefronts, picture = 0, Layout(vectors[1] // element if kernel == "runs" else 1)
     shared: Layout | ComposedLayout | None = None
     expected = 0.95
