@@ -324,3 +324,10 @@ def test_a_long_assumption_is_held_against_the_values() -> None:
     symbolic = cute.logical_divide(Layout((8, 7, 14, 4)), Layout(N))
     with pytest.raises(LayoutError, match="the values break an assumption of this layout"):
         symbolic.subs({N: 10})
+
+
+@pytest.mark.parametrize("size", [-N, -N - 1, sympy.Symbol("g", integer=True, negative=True)])
+def test_sizes_known_to_be_below_zero_are_refused(size: sympy.Expr) -> None:
+    with pytest.raises(InvalidValueError, match="which is below 0; must not be negative"):
+        Layout((4, size))
+    assert Layout(4, size).stride == size
