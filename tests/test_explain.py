@@ -356,3 +356,8 @@ def test_a_text_that_parse_reads_is_explained_as_what_it_shows() -> None:
     assert cute.explain("(4,8):(8,1)") == cute.explain(cute.Layout((4, 8), (8, 1)))
     with pytest.raises(InvalidTypeError, match="texts that `parse` reads"):
         cute.explain("(4,8")
+
+
+def test_explain_counts_the_modes_that_strides_reach_beyond_the_iterator() -> None:
+    tensor = cute.parse("ArithTuple(0,_0) o (_64,(4,2)):(_1@0,(_64@1,_1@2))")
+    assert "A tensor of coordinates of 3 modes." in str(cute.explain(tensor))

@@ -233,9 +233,10 @@ def coordinates(tensor: Tensor) -> str:
     """A tensor of coordinates: its iterator, its strides and why, samples, a formula for each coordinate."""
     layout, start = domain_of(tensor.layout), tensor.engine.coord
     numbers = _coordinate_leaves(start)
+    first = tensor(_coordinate(layout.shape, {}))  # strides may reach modes that the iterator lacks
     out = [str(tensor), ""]
     if isinstance(start, ArithTuple):
-        out.append(f"A tensor of coordinates of {counted(len(numbers), 'mode')}. {_COMPUTED}")
+        out.append(f"A tensor of coordinates of {counted(len(_coordinate_leaves(first)), 'mode')}. {_COMPUTED}")
         out.append("A TMA instruction takes an element as the position of its box; mode 0 is the contiguous one.")
     else:
         out.append(_INTEGERS)
@@ -247,7 +248,7 @@ def coordinates(tensor: Tensor) -> str:
     out = _about([*out, *_through(tensor.layout)], layout, tensor, "element", "the integer")
     few = len(_flat_modes(layout)) <= MOST_MODES
     if isinstance(start, ArithTuple) and not isinstance(tensor.layout, ComposedLayout) and few:
-        out += ["", "With cI the index in mode I", *_formula(layout, tensor(_coordinate(layout.shape, {})))]
+        out += ["", "With cI the index in mode I", *_formula(layout, first)]
     return "\n".join(out)
 
 

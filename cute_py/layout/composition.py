@@ -22,7 +22,17 @@ from cute_py.layout.arguments import LayoutLike, Leaf, Tiler, Tree, Value
 from cute_py.layout.coalesce import coalesce_x_by, coalesced
 from cute_py.layout.int_tuple import product_of
 from cute_py.layout.known import tiled_numbers
-from cute_py.layout.layout import Layout, Thing, apply_to_inner, coprofile_of, in_numbers, joined, make, modes_of
+from cute_py.layout.layout import (
+    Layout,
+    Thing,
+    apply_to_inner,
+    coprofile_of,
+    in_numbers,
+    joined,
+    make,
+    modes_of,
+    shape_of,
+)
 from cute_py.layout.leaf import (
     Dynamic,
     Int,
@@ -294,40 +304,41 @@ def composition(
                 "composition takes two operands, or (outer, offset, inner) whose outer is a layout or a swizzle"
             )
         return lhs._compose_with(inner[0], rhs)  # type: ignore[arg-type]
+    result: LayoutLike | Merges
     if type(lhs) is Layout and type(rhs) is Layout:
         result = compose_layouts(lhs, rhs)
     elif type(lhs) is Layout:
-        if hasattr(rhs, "_composed_after"):
-            return rhs._composed_after(lhs)  # type: ignore[union-attr, no-any-return]
-        result = compose_tiler(lhs, rhs)
+        after = hasattr(rhs, "_composed_after")
+        result = rhs._composed_after(lhs) if after else compose_tiler(lhs, rhs)  # type: ignore[union-attr]
     elif hasattr(lhs, "_compose_with"):
-        return lhs._compose_with(rhs, None)
+        result = lhs._compose_with(rhs, None)
     else:
         return apply_to_inner(composition, lhs, rhs, strict=strict)
     if strict:
-        _check(result, lhs, rhs)
+        _check(result, lhs, rhs)  # type: ignore[arg-type]
     return result
 
 
 def _check(result: Layout, lhs: Layout, rhs: Tiler) -> None:
-    if isinstance(rhs, Layout):
-        count, have = (as_python_int(product_of(x._shape)) for x in (rhs, result))
+    """That the result is the function, element by element: of plain layouts, swizzles and composed ones."""
+    if isinstance(rhs, Layout) or hasattr(rhs, "_composed_after"):
+        domain = lhs if hasattr(rhs, "yyy_mask") else rhs  # a swizzle has none of its own
+        if hasattr(domain, "yyy_mask"):
+            return  # two swizzles: their masks merge to the function, or make_swizzle refuses them
+        facts = {"A": lhs, "B": rhs, "R (as C++ computes it)": result}
+        count, have = (as_python_int(product_of(shape_of(x))) for x in (domain, result))
         if have != count:  # run-time sizes that do not divide: C++ drops the rest
             raise CompositionMismatchError(
-                f"composition has {have} elements; must have the {count} of the right side",
-                {"A": lhs, "B": rhs, "R (as C++ computes it)": result},
+                f"composition has {have} elements; must have the {count} of the right side", facts
             )
         if count > MAX_STRICT:
             raise LayoutError(
                 f"strict=True compares {count} elements; must be at most {MAX_STRICT}", {"A": lhs, "B": rhs}
             )
         for i in range(count):
-            want, got = lhs(rhs(i)), result(i)
+            want, got = lhs(rhs(i)), result(i)  # type: ignore[operator, misc]
             if want != got:
-                raise CompositionMismatchError(
-                    f"composition is not A(B(i)): R({i}) = {got}, A(B({i})) = {want}",
-                    {"A": lhs, "B": rhs, "R (as C++ computes it)": result},
-                )
+                raise CompositionMismatchError(f"composition is not A(B(i)): R({i}) = {got}, A(B({i})) = {want}", facts)
     elif type(rhs) is tuple:
         for i, t in enumerate(rhs):
             _check(result[i], lhs[i], t)

@@ -315,7 +315,12 @@ def _checked_shape(shape: Tree) -> Tree:
         if type(value) is int:
             if value < 0:
                 raise InvalidValueError(f"a size is {value}; must not be negative", {"shape": tree_text(shape)})
-        elif kind is not Dynamic:
+        elif kind is Dynamic:
+            if value.is_negative:
+                raise InvalidValueError(
+                    f"a size is {value}, which is below 0; must not be negative", {"shape": tree_text(shape)}
+                )
+        else:
             raise InvalidTypeError(f"a shape holds integers, got {given(s)}", {"shape": tree_text(shape)})
     return shape
 

@@ -557,12 +557,15 @@ def coordinates(layout: LayoutLike, values: ArrayLike, *, of: str = "memory") ->
         of: which function of a swizzle on bytes, as in `offsets`.
     Returns:
         int64 array with one trailing axis: one integer per mode of the layout (colexicographic within a nested one),
-        so that `offsets(layout, tuple(numpy.moveaxis(result, -1, 0)))` gives `values` back.
+        so that `offsets(layout, tuple(numpy.moveaxis(result, -1, 0)))` gives `values` back; for a layout whose shape
+        is a number, `offsets(layout, result[..., 0])`.
     Raises:
         LayoutError: the layout is not injective, or an offset is not reached.
 
     >>> coordinates(Layout((4, (2, 3)), (6, (3, 1))), [0, 11, 23]).tolist()
     [[0, 0], [1, 5], [3, 5]]
+    >>> offsets(Layout(4, 8), coordinates(Layout(4, 8), [8, 24])[..., 0]).tolist()
+    [8, 24]
     """
     import numpy as np
 

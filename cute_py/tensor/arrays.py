@@ -107,6 +107,8 @@ class ArrayEngine:
                 beyond the type's range are refused, neither wrapped nor made infinite.
         """
         refuse_mask(value, "the element")
+        if value is None or isinstance(value, (str, bytes)):  # numpy reads numbers from texts, and NaN from None
+            raise TensorAccessError(f"{given(value)} is no {self.dtype}: must be a number", {"engine": self})
         if not self.flat.flags.writeable:
             raise TensorAccessError("the array is read-only", {"engine": self, "value": value})
         index = self._index(offset)

@@ -96,6 +96,11 @@ BEYOND: list[tuple[str, Any, str]] = [
     ("float8_e4m3fn", 464, "464 is no float8_e4m3fn: must be above -464 and below 464"),
     ("float4_e2m1fn", np.float32(7), "is no float4_e2m1fn: must be above -7 and below 7"),
     ("float8_e8m0fnu", 0, "0 is no float8_e8m0fnu: must be above 0 and below"),
+    ("float16", None, "None is no float16: must be a number"),
+    ("bool", None, "None is no bool: must be a number"),
+    ("bool", "x", "'x' is no bool: must be a number"),
+    ("int32", "3", "'3' is no int32: must be a number"),
+    ("float32", b"3", "b'3' is no float32: must be a number"),
 ]
 WITHIN: list[tuple[str, Any]] = [
     ("uint8", 255), ("uint8", 255.9), ("uint8", True), ("int8", -128), ("int64", -(2**63)), ("int4", -8),

@@ -260,6 +260,34 @@ def test_strict_composition_misses_no_element() -> None:
         cute.composition(a, Layout(Int(16)), strict=True)
 
 
+@pytest.mark.parametrize(
+    ("lhs", "rhs", "words"),
+    [
+        ("Sw<1,0,3> o _0 o (_2,2):(_1,_2)", "(5):(_1)", "composition has 4 elements; must have the 5"),
+        ("Sw<1,0,3> o 5 o (4,6,8):(2,3,5)", "6:3", r"R\(2\) = 9, A\(B\(2\)\) = 13"),
+        ("(4,8):(8,1)", "Sw<1,2,3>", r"R\(1\) = 9, A\(B\(1\)\) = 8"),
+    ],
+)
+def test_strict_composition_checks_composed_layouts_and_swizzles(lhs: str, rhs: str, words: str) -> None:
+    a, b = cute.parse(lhs), cute.parse(rhs)
+    cute.composition(a, b)
+    with pytest.raises(CompositionMismatchError, match=words):
+        cute.composition(a, b, strict=True)
+
+
+@pytest.mark.parametrize(
+    ("lhs", "rhs", "text"),
+    [
+        ("Sw<2,0,3>", "Sw<1,2,3>", "Sw<3,0,3>"),
+        ("Sw<1,0,3>", "Sw<1,1,3> o _0 o 16:1", "Sw<2,0,3> o _0 o 16:1"),
+        ("(4,8):(8,1)", "Sw<1,0,2>", "Sw<1,0,-3> o _0 o (4,8):(8,1)"),
+        ("Sw<1,0,3> o 5 o 6:1", "5:1", "Sw<1,0,3> o 5 o 5:1"),
+    ],
+)
+def test_strict_composition_of_swizzles_that_are_the_function(lhs: str, rhs: str, text: str) -> None:
+    assert str(cute.composition(cute.parse(lhs), cute.parse(rhs), strict=True)) == text
+
+
 def test_coordinates_overlap_where_all_their_numbers_do() -> None:
     """{(0,0),(0,1),(0,2)} and {(1,1),(1,2),(1,3)} share numbers and no coordinate."""
     a = Layout((Int(1), 3), (E(0), E(1)))
@@ -296,3 +324,10 @@ def test_a_long_assumption_is_held_against_the_values() -> None:
     symbolic = cute.logical_divide(Layout((8, 7, 14, 4)), Layout(N))
     with pytest.raises(LayoutError, match="the values break an assumption of this layout"):
         symbolic.subs({N: 10})
+
+
+@pytest.mark.parametrize("size", [-N, -N - 1, sympy.Symbol("g", integer=True, negative=True)])
+def test_sizes_known_to_be_below_zero_are_refused(size: sympy.Expr) -> None:
+    with pytest.raises(InvalidValueError, match="which is below 0; must not be negative"):
+        Layout((4, size))
+    assert Layout(4, size).stride == size
