@@ -113,6 +113,11 @@ def test_what_has_no_words(bad: Any) -> None:
     [
         ("zipped_divide", "zipped_divide(layout, tiler)"),
         ("128B", "TensorMapSwizzle.B128 = 3"),
+        ("CU_TENSOR_MAP_SWIZZLE_128B", "TensorMapSwizzle.B128 = 3"),
+        ("CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_NONE", "TensorMapSwizzle.NONE = 0"),
+        ("CU_TENSOR_MAP_L2_PROMOTION_L2_128B", "L2Promotion.B128 = 2"),
+        ("L2Promotion.B128", "L2Promotion.B128 = 2"),
+        ("CU_TENSOR_MAP_DATA_TYPE_BFLOAT16", "TensorMapDataType.BFLOAT16 = 9"),
         ("G-basis", "G-basis"),
         ("gbasis", "G-basis"),
         ("CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_INVALID_VALUE"),
@@ -356,3 +361,8 @@ def test_a_text_that_parse_reads_is_explained_as_what_it_shows() -> None:
     assert cute.explain("(4,8):(8,1)") == cute.explain(cute.Layout((4, 8), (8, 1)))
     with pytest.raises(InvalidTypeError, match="texts that `parse` reads"):
         cute.explain("(4,8")
+
+
+def test_a_spelling_is_no_part_of_another() -> None:
+    assert "The same spelling: L2Promotion.B128" in cute.explain("128B")
+    assert "The same spelling" not in cute.explain("FLOAT16")
