@@ -130,10 +130,10 @@ def explain(thing: Thing, *operands: Thing) -> Explanation:
 
 def _of_text(text: str) -> Explanation:
     """Of a name, a term, or a text that a program printed."""
-    if text in ("LBO", "SBO"):
+    if text.strip().upper() in ("LBO", "SBO"):
         from cute_py.atom.smem_descriptor import offset_text
 
-        return Explanation(offset_text(text))
+        return Explanation(offset_text(text.strip().upper()))
     if (named := found_by_name(text)) is not None:
         name, value = named
         return Explanation(constant_text(name, value)) if is_constant(value) else explain(value)
