@@ -367,3 +367,10 @@ def test_a_text_that_parse_reads_is_explained_as_what_it_shows() -> None:
 def test_a_spelling_is_no_part_of_another() -> None:
     assert "The same spelling: L2Promotion.B128" in cute.explain("128B")
     assert "The same spelling" not in cute.explain("FLOAT16")
+
+
+def test_an_address_behind_a_cast_is_judged() -> None:
+    rest = "{512, 512}, {1024}, {64, 128}, {1, 1}, 0, 3, 0, 0)"
+    for address in ("(void*)0x7f0000000008", "(void *) 0x7f0000000008", "(cuuint64_t)0x7f0000000008", "0x7f0000000008"):
+        text = explain(f"cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, {address}, {rest}")
+        assert "0x7f0000000008" in text and "\nWrong\n" in text

@@ -291,7 +291,7 @@ def _argument(part: str, text: str) -> Value:
 def _value(part: str) -> Value:
     """What is written: a list of numbers, a number, or a name."""
     part = part.strip()
-    if part[:1] in ("(", "[", "{") and part.lower() not in ("(nil)", "(null)"):
+    if part[:1] in ("(", "[", "{") and part[-1:] in (")", "]", "}") and part.lower() not in ("(nil)", "(null)"):
         body = re.sub(r"^[(\[{]|[)\]}]$", "", part)
         numbers = [_number(item) for item in body.split(",") if item.strip()]
         return tuple(n for n in numbers if n is not None) if None not in numbers else part
@@ -302,7 +302,10 @@ def _value(part: str) -> Value:
 def _number(item: str) -> int | None:
     """The integer of an item, also a product with sizeof, a cast, or an enum as `<Name.X: 6>`."""
     item = re.sub(
-        r"static_cast<[^<>]*>|\(\s*(?:u?int\w*|cuuint\w+|size_t|unsigned[\w ]*|long[\w ]*|CU\w+)\s*\)", "", item
+        r"static_cast<[^<>]*>|\(\s*(?:u?int\w*|cuuint\w+|size_t|unsigned[\w ]*|long[\w ]*|CU\w+|(?:const )?\w+ ?\*)"
+        r"\s*\)",
+        "",
+        item,
     )
     item = item.strip().strip("()").strip()
     if member := re.search(r":\s*([0-9]{1,9})\s*>\s*$", item):

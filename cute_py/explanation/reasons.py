@@ -621,6 +621,12 @@ DRIVER_ENUMS: Final = (TensorMapSwizzle, TensorMapDataType, Interleave, L2Promot
 ENUMS: Final[tuple[type[Enum], ...]] = (*DRIVER_ENUMS, Op)
 
 
+_OF_ENUM: Final = re.compile(
+    rf"(?:cute\.tma\.|tma\.)?(?:{'|'.join(kind.__name__ for kind in ENUMS)}|CUtensorMap\w+)\.\w+\Z"
+)
+"""A member with its enum, as this library or cuda-python prints it."""
+
+
 def _key(text: str) -> str:
     return "".join(c for c in text.lower() if c.isalnum())
 
@@ -635,7 +641,9 @@ def term_text(text: str) -> str | None:
         if _key(name) == _key(text):
             parts = [name, "", filled("", term.why), "", filled("  see    : ", term.fix)]
             return "\n".join([*parts, *([filled("  source : ", term.source)] if term.source else [])])
-    owner, _, name = text.strip().upper().rpartition(".")
+    owner, _, name = (
+        text.strip().upper().rpartition(".") if _OF_ENUM.match(text.strip()) else ("", "", text.strip().upper())
+    )
     names = (name, f"B{name.removesuffix('B')}") if name[:1].isdigit() else (name,)
     of_owner = [kind for kind in ENUMS if kind.__name__.upper() == owner.rpartition(".")[2]]
     spelled = [kind[m] for kind in of_owner or ENUMS for m in names if m in kind.__members__]
