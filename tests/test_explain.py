@@ -374,3 +374,7 @@ def test_an_address_behind_a_cast_is_judged() -> None:
     for address in ("(void*)0x7f0000000008", "(void *) 0x7f0000000008", "(cuuint64_t)0x7f0000000008", "0x7f0000000008"):
         text = explain(f"cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, {address}, {rest}")
         assert "0x7f0000000008" in text and "\nWrong\n" in text
+
+
+def test_what_print_of_shape_stride_and_dtype_shows() -> None:
+    assert "as CuTe writes it: (128,100):(100,1)" in explain("torch.Size([128, 100]) (100, 1) torch.float16")
