@@ -5,7 +5,6 @@ imported on first use, and numpy and sympy only where an operation needs them. I
 themselves as pictures.
 """
 
-import difflib
 import importlib
 import typing
 
@@ -13,7 +12,7 @@ from cute_py.arith_tuple import *
 from cute_py.errors import CuteError as CuteError
 from cute_py.layout import *
 from cute_py.layout import _ as _underscore
-from cute_py.moved import export_public
+from cute_py.moved import export_public, no_such_name
 from cute_py.notation import *
 from cute_py.notebook import register as _register
 from cute_py.notebook import register_where_running as _register_where_running
@@ -151,9 +150,7 @@ if not typing.TYPE_CHECKING:  # where a checker sees the imports, a misspelled n
             return getattr(importlib.import_module("cute_py.tensor.partition"), name)
         if name in _HOME:
             return getattr(importlib.import_module(_HOME[name]), name)
-        near = difflib.get_close_matches(name, __dir__(), 3) if not name.startswith("_") else []
-        meant = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise AttributeError(f"module 'cute_py' has no attribute {name!r}{meant}")
+        raise no_such_name("cute_py", name, __dir__())
 
 
 def __dir__() -> list[str]:

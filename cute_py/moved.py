@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 
 
 def export_public(package: str, *others: str) -> list[str]:
     """List in `__all__` what a package has bound so far, but modules and names with an underscore; and `others`.
+
+    `dir` and completion show the same names, and a misspelled one lists the nearest.
 
     A package writes `from module import name as name` for each of its names: this is the form that type checkers take
     as an export without an `__all__`, so that every name is written once.
@@ -26,7 +29,20 @@ def export_public(package: str, *others: str) -> list[str]:
         if not (name.startswith("_") or isinstance(value, ModuleType) or getattr(value, "__module__", "") == __name__)
     }
     bound["__all__"] = listed = sorted(names.union(others))
+    bound.setdefault("__dir__", listed.copy)
+    bound.setdefault("__getattr__", renamed(package, {}))
     return listed
+
+
+def no_such_name(module: str, name: str, names: Iterable[str]) -> AttributeError:
+    """What a module raises for a name that it does not have.
+
+    >>> print(no_such_name("cute_py", "Layuot", ["Layout", "parse"]))
+    module 'cute_py' has no attribute 'Layuot'; did you mean Layout?
+    """
+    near = difflib.get_close_matches(name, names, 3) if not name.startswith("_") else []
+    meant = f"; did you mean {' or '.join(near)}?" if near else ""
+    return AttributeError(f"module {module!r} has no attribute {name!r}{meant}")
 
 
 def forward(old: str, public: str) -> Callable[[str], object]:
@@ -71,7 +87,7 @@ def renamed(module: str, names: Mapping[str, str], stacklevel: int = 2) -> Calla
 
     def find(name: str) -> object:
         if name not in names:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+            raise no_such_name(module, name, getattr(sys.modules.get(module), "__all__", ()))
         home, _, today = names[name].rpartition(".")
         home = home or module
         text = f"{module}.{name} is {home}.{today}; the old name ends with the next release"

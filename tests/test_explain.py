@@ -113,8 +113,14 @@ def test_what_has_no_words(bad: Any) -> None:
     [
         ("zipped_divide", "zipped_divide(layout, tiler)"),
         ("128B", "TensorMapSwizzle.B128 = 3"),
+        ("CU_TENSOR_MAP_SWIZZLE_128B", "TensorMapSwizzle.B128 = 3"),
+        ("CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_NONE", "TensorMapSwizzle.NONE = 0"),
+        ("CU_TENSOR_MAP_L2_PROMOTION_L2_128B", "L2Promotion.B128 = 2"),
+        ("L2Promotion.B128", "L2Promotion.B128 = 2"),
+        ("CU_TENSOR_MAP_DATA_TYPE_BFLOAT16", "TensorMapDataType.BFLOAT16 = 9"),
         ("G-basis", "G-basis"),
         ("gbasis", "G-basis"),
+        ("lbo", "LBO, the leading byte offset of a descriptor of shared memory; 14 bits, in units of 16 bytes"),
         ("CUDA_ERROR_INVALID_VALUE", "CUDA_ERROR_INVALID_VALUE"),
         ("FLOAT16", "TensorMapDataType.FLOAT16 = 6"),
         ("bf16", "bfloat16"),
@@ -361,3 +367,19 @@ def test_a_text_that_parse_reads_is_explained_as_what_it_shows() -> None:
 def test_explain_counts_the_modes_that_strides_reach_beyond_the_iterator() -> None:
     tensor = cute.parse("ArithTuple(0,_0) o (_64,(4,2)):(_1@0,(_64@1,_1@2))")
     assert "A tensor of coordinates of 3 modes." in str(cute.explain(tensor))
+
+
+def test_a_spelling_is_no_part_of_another() -> None:
+    assert "The same spelling: L2Promotion.B128" in cute.explain("128B")
+    assert "The same spelling" not in cute.explain("FLOAT16")
+
+
+def test_an_address_behind_a_cast_is_judged() -> None:
+    rest = "{512, 512}, {1024}, {64, 128}, {1, 1}, 0, 3, 0, 0)"
+    for address in ("(void*)0x7f0000000008", "(void *) 0x7f0000000008", "(cuuint64_t)0x7f0000000008", "0x7f0000000008"):
+        text = explain(f"cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, {address}, {rest}")
+        assert "0x7f0000000008" in text and "\nWrong\n" in text
+
+
+def test_what_print_of_shape_stride_and_dtype_shows() -> None:
+    assert "as CuTe writes it: (128,100):(100,1)" in explain("torch.Size([128, 100]) (100, 1) torch.float16")

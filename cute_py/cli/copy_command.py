@@ -62,7 +62,7 @@ class TensorCopy:
 
 
 def parse_tile(text: str) -> tuple[int, ...]:
-    """`128x64` -> (128, 64); rows first, as the array's shape.
+    """`128x64`, `(128, 64)` or `(_128,_64)` -> (128, 64); rows first, as the array's shape.
 
     Raises:
         InvalidValueError: no positive integers, or more than five.
@@ -70,10 +70,11 @@ def parse_tile(text: str) -> tuple[int, ...]:
     >>> parse_tile("128x64")
     (128, 64)
     """
-    parts = text.lower().replace(",", "x").split("x")
-    if not all(re.fullmatch(r"\s*-?[0-9]{1,40}\s*", part) for part in parts):
+    inside = re.fullmatch(r"\s*\((.*)\)\s*", text)
+    parts = (text if inside is None else inside[1]).lower().replace(",", "x").split("x")
+    if not all(re.fullmatch(r"\s*_?-?[0-9]{1,40}\s*", part) for part in parts):
         raise InvalidValueError(f"tile {shortened(repr(text), 80)}; must be sizes joined by x, such as 128x64")
-    tile = tuple(int(p) for p in parts)
+    tile = tuple(int(part.strip().removeprefix("_")) for part in parts)
     if any(n < 1 for n in tile):
         raise InvalidValueError(f"tile {text!r}; every size must be at least 1")
     if len(tile) > MAX_RANK:

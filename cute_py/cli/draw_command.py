@@ -25,6 +25,7 @@ from cute_py.draw.tensor_memory import draw_tmem
 from cute_py.draw.threads import draw_tv
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidValueError, unless_refused
+from cute_py.tma.atom.gbasis import as_tiler
 from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tmem.demonstration import demonstrate
 from cute_py.whole_file import write_whole
@@ -150,7 +151,7 @@ def _single(texts: list[str], what: str) -> str:
 
 
 def _tile(options: argparse.Namespace) -> Sizes | None:
-    return cute.parse(options.tile) if options.tile else None  # type: ignore[return-value]
+    return as_tiler(options.tile) if options.tile else None  # type: ignore[return-value]
 
 
 def _of_thing(options: argparse.Namespace, thing: Any) -> Picture:

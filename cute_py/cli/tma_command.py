@@ -147,7 +147,7 @@ def _atom(options: argparse.Namespace, smem: str) -> TmaAtom:
         options.op,
         _gmem(options),
         shared,
-        cute.parse(options.tile) if options.tile is not None else None,  # type: ignore[arg-type]
+        options.tile,
         options.multicast,
         options.internal_dtype,
         options.arch,

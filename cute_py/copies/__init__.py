@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from cute_py.copies.compare_tile import TileComparison, compare_tile
 from cute_py.copies.copy import copy, execute
 from cute_py.copies.emulated_copy import CopyResult, TileResult, first_difference
+from cute_py.moved import no_such_name
 
 if TYPE_CHECKING:
     from cute_py.copies.device_copy import copy_array
@@ -48,5 +49,5 @@ if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is 
 
     def __getattr__(name):
         if name not in _ON_FIRST_USE:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            raise no_such_name(__name__, name, __all__)
         return getattr(importlib.import_module(f"{__name__}.{_ON_FIRST_USE[name]}"), name)

@@ -47,10 +47,10 @@ from cute_py.explanation.layouts import (
     stored,
     swizzle_text,
 )
-from cute_py.explanation.map_pastes import read_maps
+from cute_py.explanation.map_pastes import bytes_refused, read_maps
 from cute_py.explanation.messages import read_demands, read_messages, read_metrics
 from cute_py.explanation.ptx_pastes import HANG, read_instructions, read_waits
-from cute_py.explanation.readings import Reading, answer, without
+from cute_py.explanation.readings import Reading, answer, as_printed, unwrapped, without
 from cute_py.explanation.reasons import TERMS, error_class_text, error_text, nearest, term_text
 from cute_py.explanation.tiled_pastes import names_of, read_tiled
 from cute_py.explanation.triton_pastes import read_triton_layouts
@@ -130,10 +130,10 @@ def explain(thing: Thing, *operands: Thing) -> Explanation:
 
 def _of_text(text: str) -> Explanation:
     """Of a name, a term, or a text that a program printed."""
-    if text in ("LBO", "SBO"):
+    if text.strip().upper() in ("LBO", "SBO"):
         from cute_py.atom.smem_descriptor import offset_text
 
-        return Explanation(offset_text(text))
+        return Explanation(offset_text(text.strip().upper()))
     if (named := found_by_name(text)) is not None:
         name, value = named
         return Explanation(constant_text(name, value)) if is_constant(value) else explain(value)
@@ -141,7 +141,7 @@ def _of_text(text: str) -> Explanation:
         return Explanation(term)
     if is_atom_name(text):
         return Explanation(atom_text(atom_of(text)))
-    return Explanation(_text_explained(text))
+    return Explanation(_text_explained(as_printed(text)))
 
 
 MOST_TEXT: Final = 1 << 18
@@ -172,7 +172,7 @@ def readings_of(text: str) -> list[Reading]:
     """
     if len(text) > MOST_TEXT:
         text = f"{text[: MOST_TEXT // 2]}\n...\n{text[-MOST_TEXT // 2 :]}"
-    text = text.replace("\r\n", "\n").replace("\x00", " ")
+    text = as_printed(text)
     found: list[Reading] = []
     for recognise in _RECOGNISERS:
         readings = recognise(text)
@@ -224,6 +224,8 @@ def _text_explained(text: str) -> str:
         except CuteError:
             pass
     readings = readings_of(text) if readings is None else readings
+    if not readings and (joined := unwrapped(text)) != text:
+        readings = readings_of(joined)
     if readings:
         return "\n\n".join([*_printed_atom(text), answer(readings)])
     if modes:
@@ -231,7 +233,10 @@ def _text_explained(text: str) -> str:
     said = {name: HANG.pattern if name == "hang" else rf"\b{re.escape(name)}\b" for name in TERMS}
     known = [name for name, words in said.items() if re.search(words, text[:MOST_TEXT], re.IGNORECASE)]
     sentence = len(text.split()) > 1
-    if sentence:
+    if (refused := bytes_refused(text)) is not None:
+        of_map = {name: str(value) for name, value in refused.facts.items()}
+        facts |= {"recognised": "numbers of a tensor map", "missing": refused.headline, **of_map}
+    elif sentence:
         facts |= {"recognised": ", ".join(known) or "nothing", "missing": MISSING}
     if not known or not sentence:
         raise InvalidTypeError(f"no explanation of str {given(text)}", facts)

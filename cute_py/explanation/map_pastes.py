@@ -14,7 +14,7 @@ from itertools import islice, pairwise
 from typing import Any, Final, TypeAlias
 
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import CuteError, unless_refused
+from cute_py.errors import CuteError, InvalidValueError, unless_refused
 from cute_py.explanation.cuda_pastes import refused_at, refused_why
 from cute_py.explanation.readings import Reading, closing, some, type_bits
 from cute_py.ptx.parse import split_operands
@@ -97,7 +97,12 @@ _ENCODED: Final = (
 
 
 def map_reading(
-    kind: str, span: tuple[int, int], request: TensorMap, notes: Sequence[str] = (), elsewhere: str = LOOK_ELSEWHERE
+    kind: str,
+    span: tuple[int, int],
+    request: TensorMap,
+    notes: Sequence[str] = (),
+    elsewhere: str = LOOK_ELSEWHERE,
+    missing: Sequence[str] = (),
 ) -> Reading:
     """What a request means, which rules it breaks, and what works instead."""
     found = violations(request)
@@ -106,7 +111,7 @@ def map_reading(
     meaning += [*_names(request), *notes]
     changes = [text for text, _ in find_changes(request)] if found else []
     warned: list[Diagnostic] = [w for w in hazards(request) if not found or w.rule != "null address"]
-    return Reading(kind, *span, meaning, (*found, *warned), changes, elsewhere=elsewhere, judged=True)
+    return Reading(kind, *span, meaning, (*found, *warned), changes, missing, elsewhere, judged=True)
 
 
 def _names(request: TensorMap) -> list[str]:
@@ -126,6 +131,10 @@ def _names(request: TensorMap) -> list[str]:
 
 _MAP_WORDS: Final = re.compile(r"desc|map|tma|opaque|CUtensor|\bx/[0-9]+|uint8|hexdump|xxd", re.IGNORECASE)
 _TOKEN: Final = re.compile(r"(?<![\w.])(?:0[xX][0-9a-fA-F]{1,16}|[0-9a-fA-F]{2,16}|[0-9]{1,20})(?![\w.])")
+_ON_ONE_LINE: Final = re.compile(
+    r"\b0[xX][0-9a-fA-F]{6,16}(?:\s*<[^<>\n]{0,80}>)?\s*:|(?<!\w)[A-Za-z_]\w*\[[0-9]{1,2}\]\s*=|^[0-9]{1,2}\]\s*="
+)
+"""Addresses and subscripts between the numbers of a dump whose line breaks were lost."""
 _NOT_NUMBERS: Final = re.compile(r"\bdtype\s*=\s*[\w.]+|\bdevice\s*=\s*'[^'\n]*'|\b(?:torch|np|numpy)\.[\w.]+(?=\()")
 
 
@@ -156,6 +165,9 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
     position, start, rows = 0, None, 0
     for line in text.splitlines(keepends=True):
         count = len(some(_TOKEN.finditer(line[:2000]), 130))
+        if start is not None and rows >= 8 and re.match(r"\s*[\w.>-]{0,60}\[0\]\s*[=:]", line):  # the next array
+            runs.append((start, position, rows))
+            start, rows = None, 0
         if count >= 1 and (count >= 2 or re.search(r"\[[0-9]+\]|^\s*0[xX][0-9a-fA-F]+\s*,?\s*$", line)):
             start, rows = (position if start is None else start), rows + count
         else:
@@ -175,9 +187,24 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
 def _map_of(piece: str) -> bytes | None:
     tokens = some(_TOKEN.finditer(piece), 200)
     bare = piece[tokens[0].start() : tokens[-1].end()] if tokens else ""
-    for form in (piece, _NOT_NUMBERS.sub(" ", piece), bare, re.sub(r"[|/\\;&]", " ", bare)):
+    forms = (piece, _NOT_NUMBERS.sub(" ", piece), bare, re.sub(r"[|/\\;&]", " ", bare), _ON_ONE_LINE.sub(" ", bare))
+    for form in forms:
         if raw := unless_refused(read_map, form):
             return raw
+    return None
+
+
+def bytes_refused(text: str) -> CuteError | None:
+    """Why the numbers of a map in a text are no map: a part of them, or too many."""
+    found = [text[begin:end] for begin, end in _places(text) if _MAP_WORDS.search(text[max(0, begin - 200) : end])]
+    for piece in found[1:] + found[:1]:  # the runs of numbers before the whole text
+        try:
+            read_map(piece)
+        except InvalidValueError as error:
+            return error
+        except CuteError as error:
+            if "indices" in error.facts:
+                return error
     return None
 
 
@@ -264,7 +291,7 @@ def _argument(part: str, text: str) -> Value:
 def _value(part: str) -> Value:
     """What is written: a list of numbers, a number, or a name."""
     part = part.strip()
-    if part[:1] in ("(", "[", "{") and part.lower() not in ("(nil)", "(null)"):
+    if part[:1] in ("(", "[", "{") and part[-1:] in (")", "]", "}") and part.lower() not in ("(nil)", "(null)"):
         body = re.sub(r"^[(\[{]|[)\]}]$", "", part)
         numbers = [_number(item) for item in body.split(",") if item.strip()]
         return tuple(n for n in numbers if n is not None) if None not in numbers else part
@@ -275,7 +302,10 @@ def _value(part: str) -> Value:
 def _number(item: str) -> int | None:
     """The integer of an item, also a product with sizeof, a cast, or an enum as `<Name.X: 6>`."""
     item = re.sub(
-        r"static_cast<[^<>]*>|\(\s*(?:u?int\w*|cuuint\w+|size_t|unsigned[\w ]*|long[\w ]*|CU\w+)\s*\)", "", item
+        r"static_cast<[^<>]*>|\(\s*(?:u?int\w*|cuuint\w+|size_t|unsigned[\w ]*|long[\w ]*|CU\w+|(?:const )?\w+ ?\*)"
+        r"\s*\)",
+        "",
+        item,
     )
     item = item.strip().strip("()").strip()
     if member := re.search(r":\s*([0-9]{1,9})\s*>\s*$", item):
@@ -430,6 +460,8 @@ def _grouped(found: Sequence[_Found], heads: Sequence[int]) -> list[tuple[dict[s
 
 _WIDTHS: Final = {1: 0, 2: 1, 4: 2, 8: 4}
 """Bytes of an element -> the unsigned integer of that width, where the type is not printed."""
+_PRINTED_ADDRESS: Final = "{0} (an address was printed, not the numbers: print {0}[0] to {0}[rank-1])"
+_WITH_DEFAULTS: Final = ("interleave", "swizzle", "l2_promotion", "oob_fill")
 _NO_STRIDES: Final = "the strides are not in the text; the other rules were checked with strides that break none"
 
 
@@ -463,6 +495,8 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
     values.setdefault("data_type", 1)
     address = fields.get("global_address")
     values["global_address"] = address if isinstance(address, int) else 1 << 20
+    left_out = [name for name in _WITH_DEFAULTS if name not in fields]
+    defaults = [f"{', '.join(left_out)} (0 was taken)"] if left_out else []
     stated, notes = notes, [*notes, *([] if isinstance(address, int) else [_NO_ADDRESS])]
     lacking = pointers or [name for name in ("global_dim", *(() if im2col else ("box_dim",))) if name not in fields]
     strides = fields.get("global_strides", () if rank == 1 else None)
@@ -475,7 +509,8 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
                 yield from judged
                 return
     if lacking or not isinstance(dims, tuple) or not isinstance(strides, tuple):
-        yield _incomplete(kind, span, values, rank, lacking, notes)
+        missing = [name if name not in pointers else _PRINTED_ADDRESS.format(name) for name in lacking]
+        yield _incomplete(kind, span, values, rank, [*missing, *left_out], notes)
         return
     width = strides[0] if rank and len(strides) >= rank and strides[0] in _WIDTHS else 0
     if width and "data_type" not in fields:
@@ -511,7 +546,7 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
     if "data_type" not in fields:
         assumed = f"{8 * width} bits by the stride of mode 0" if width else "16 bits were assumed"
         notes = [*notes, f"the type is not in the text; {assumed}"]
-    yield map_reading(kind, span, request, notes)
+    yield map_reading(kind, span, request, notes, missing=defaults)
 
 
 def _incomplete(
@@ -519,27 +554,26 @@ def _incomplete(
     span: tuple[int, int],
     values: Mapping[str, object],
     rank: int,
-    lacking: Sequence[str],
+    missing: Sequence[str],
     notes: Sequence[str],
 ) -> Reading:
     """What can be said of a map whose arrays were printed as pointers, or left out."""
     known: dict[str, Any] = {**values, "global_dim": (256,), "box_dim": (8,)}
     partial = unless_refused(TensorMapTiled, **{**known, "global_strides": (), "element_strides": None})
     if partial is None:
-        return Reading(kind, *span, notes, missing=lacking)
+        return Reading(kind, *span, notes, missing=missing)
     found = [
         d
         for d in violations(partial)
         if d.argument in ("tensorDataType", "interleave", "swizzle", "l2Promotion", "oobFill", "globalAddress")
     ]
-    meaning = [f"rank {rank}", f"address {partial.global_address:#x}", *_names(partial), *notes]
+    stated = [f"rank {rank}"] if rank else []
+    stated += [] if _NO_ADDRESS in notes else [f"address {partial.global_address:#x}"]
+    stated += [line for line in _names(partial) if line.split()[0] not in missing]
     for name in ("interleave", "l2_promotion", "oob_fill"):
         value = getattr(partial, name)
-        meaning.append(f"{name} {int(value)} is {getattr(value, 'name', 'unknown')}")
-    printed = [
-        f"{name} (an address was printed, not the numbers: print {name}[0] to {name}[rank-1])" for name in lacking
-    ]
-    return Reading(kind, *span, meaning, found, missing=printed)
+        stated += [] if name in missing else [f"{name} {int(value)} is {getattr(value, 'name', 'unknown')}"]
+    return Reading(kind, *span, [*stated, *notes], found, missing=missing)
 
 
 def read_maps(text: str) -> list[Reading]:

@@ -31,6 +31,7 @@ from cute_py.tma.descriptor.formats import (
     OobFill,
     TensorMapDataType,
     TensorMapSwizzle,
+    member_named,
 )
 
 _PACKED = "Documented; not measured, because no GPU with the packed formats was available."
@@ -616,7 +617,14 @@ CUDA_ERROR_UNSUPPORTED_PTX_VERSION | NVRTC or nvcc is newer than the driver, and
     -> Compile to a cubin, as this library does, or update the driver; `cute-py doctor`.
 """)
 """Term -> what it is, where to find it, and who defines it."""
-ENUMS: Final[tuple[type[Enum], ...]] = (TensorMapSwizzle, TensorMapDataType, Interleave, L2Promotion, OobFill, Op)
+DRIVER_ENUMS: Final = (TensorMapSwizzle, TensorMapDataType, Interleave, L2Promotion, OobFill)
+ENUMS: Final[tuple[type[Enum], ...]] = (*DRIVER_ENUMS, Op)
+
+
+_OF_ENUM: Final = re.compile(
+    rf"(?:cute\.tma\.|tma\.)?(?:{'|'.join(kind.__name__ for kind in ENUMS)}|CUtensorMap\w+)\.\w+\Z"
+)
+"""A member with its enum, as this library or cuda-python prints it."""
 
 
 def _key(text: str) -> str:
@@ -633,12 +641,18 @@ def term_text(text: str) -> str | None:
         if _key(name) == _key(text):
             parts = [name, "", filled("", term.why), "", filled("  see    : ", term.fix)]
             return "\n".join([*parts, *([filled("  source : ", term.source)] if term.source else [])])
-    name = text.strip().upper()
-    spelled = [kind[m] for kind in ENUMS for m in (name, f"B{name.removesuffix('B')}") if m in kind.__members__]
+    owner, _, name = (
+        text.strip().upper().rpartition(".") if _OF_ENUM.match(text.strip()) else ("", "", text.strip().upper())
+    )
+    names = (name, f"B{name.removesuffix('B')}") if name[:1].isdigit() else (name,)
+    of_owner = [kind for kind in ENUMS if kind.__name__.upper() == owner.rpartition(".")[2]]
+    spelled = [kind[m] for kind in of_owner or ENUMS for m in names if m in kind.__members__]
+    dtype = unless_refused(as_dtype, text.strip())
+    if not spelled and dtype is None:
+        spelled = [found for kind in DRIVER_ENUMS if (found := member_named(kind, name)) is not None]
     if spelled:
         also = [f"{type(other).__name__}.{other.name}" for other in spelled[1:]]
         return member_text(spelled[0]) + (f"\n\nThe same spelling: {', '.join(also)}" if also else "")
-    dtype = unless_refused(as_dtype, text.strip())
     return None if dtype is None else instance_text(dtype)
 
 

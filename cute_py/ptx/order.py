@@ -221,9 +221,8 @@ def _expected_bytes(flow: _Flow) -> Iterator[Diagnostic]:
             real = sum(count for count in brought if count is not None)
             if real != total:
                 verb = "never completes its phase" if total > real else "completes its phase too early or underflows"
-                text = (
-                    f"the barrier expects {total} bytes; {counted(len(arriving), 'load')} on it bring {real}; it {verb}"
-                )
+                bring = "1 load on it brings" if len(arriving) == 1 else f"{len(arriving)} loads on it bring"
+                text = f"the barrier expects {total} bytes; {bring} {real}; it {verb}"
                 yield flow.broken("expect_tx", mine[0], text, "mbarrier.expect_tx", fix=f"expect {real} bytes")
         elif total % STORE_UNIT:
             text = f"the barrier expects {total} bytes; what the loads on it bring is a multiple of {STORE_UNIT}"

@@ -6,10 +6,22 @@ Needs hypothesis (extra `test`) for the strategies. Nothing is registered with p
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING
 
 from cute_py.errors import MissingPackageError
-from cute_py.testing.compare import assert_same_bytes, assert_same_function
+from cute_py.moved import no_such_name
+from cute_py.testing.compare import assert_same_bytes as assert_same_bytes
+from cute_py.testing.compare import assert_same_function as assert_same_function
+
+if TYPE_CHECKING:
+    from cute_py.testing.strategies import coordinates_of as coordinates_of
+    from cute_py.testing.strategies import injective_layouts as injective_layouts
+    from cute_py.testing.strategies import layouts as layouts
+    from cute_py.testing.strategies import shapes as shapes
+    from cute_py.testing.strategies import slices_of as slices_of
+    from cute_py.testing.strategies import strides_for as strides_for
+    from cute_py.testing.strategies import swizzled_layouts as swizzled_layouts
+    from cute_py.testing.strategies import swizzles as swizzles
 
 _STRATEGIES = (
     "coordinates_of",
@@ -25,16 +37,18 @@ _STRATEGIES = (
 __all__ = ["assert_same_bytes", "assert_same_function"]
 
 
-def __getattr__(name: str) -> Any:
-    """The strategies, imported with hypothesis at first use."""
-    if name in _STRATEGIES:
-        try:
-            return getattr(importlib.import_module("cute_py.testing.strategies"), name)
-        except ModuleNotFoundError:
-            text = f"cute_py.testing.{name} needs the package hypothesis"
-            raise MissingPackageError(text, hint="pip install 'cute-py[test]'") from None
-    raise AttributeError(f"module 'cute_py.testing' has no attribute {name!r}")
+if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is an error
+
+    def __getattr__(name):
+        """The strategies, imported with hypothesis at first use."""
+        if name in _STRATEGIES:
+            try:
+                return getattr(importlib.import_module("cute_py.testing.strategies"), name)
+            except ModuleNotFoundError:
+                text = f"cute_py.testing.{name} needs the package hypothesis"
+                raise MissingPackageError(text, hint="pip install 'cute-py[test]'") from None
+        raise no_such_name("cute_py.testing", name, __dir__())
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_STRATEGIES])
+    return sorted([*__all__, *_STRATEGIES])

@@ -9,11 +9,10 @@ A name is imported from its package when it is first used. Type checkers read th
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from typing import TYPE_CHECKING, Final
 
-from cute_py.moved import renamed
+from cute_py.moved import no_such_name, renamed
 
 if TYPE_CHECKING:
     from cute_py.copies import *
@@ -127,9 +126,7 @@ if not TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is 
             return value
         if name in _PACKAGES:
             return importlib.import_module(f"cute_py.tma.{name}")
-        near = difflib.get_close_matches(name, __all__, 3) if not name.startswith("_") else []
-        meant = f"; did you mean {' or '.join(near)}?" if near else ""
-        raise AttributeError(f"module 'cute_py.tma' has no attribute {name!r}{meant}")
+        raise no_such_name("cute_py.tma", name, __all__)
 
 
 def __dir__() -> list[str]:

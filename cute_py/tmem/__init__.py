@@ -3,6 +3,8 @@
 No Blackwell GPU was available: everything here is planned, emulated and assembled, and was never run on one.
 """
 
+import typing
+
 from cute_py.atom.smem_descriptor import DescriptorKind as DescriptorKind
 from cute_py.atom.smem_descriptor import Major as Major
 from cute_py.atom.smem_descriptor import SmemSwizzle as SmemSwizzle
@@ -67,16 +69,17 @@ from cute_py.tmem.tile_layout import R as R
 from cute_py.tmem.tile_layout import S as S
 from cute_py.tmem.tile_layout import TileLayout as TileLayout
 
-__getattr__ = renamed(
-    __name__,
-    {
-        "CanonicalOperand": "cute_py.atom.SmemOperand",
-        "CopyPlan": "CpPlan",
-        "MatrixDescriptor": "cute_py.atom.SmemDescriptor",
-        "canonical_operand": "cute_py.atom.find_smem_operand",
-        "promised": "expected_tmem",
-    },
-)
+if not typing.TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is an error
+    __getattr__ = renamed(
+        __name__,
+        {
+            "CanonicalOperand": "cute_py.atom.SmemOperand",
+            "CopyPlan": "CpPlan",
+            "MatrixDescriptor": "cute_py.atom.SmemDescriptor",
+            "canonical_operand": "cute_py.atom.find_smem_operand",
+            "promised": "expected_tmem",
+        },
+    )
 
 FORMS_TABLE = _TCGEN05_FORMS
 

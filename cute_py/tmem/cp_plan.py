@@ -199,7 +199,7 @@ def alloc_columns(needed: int) -> int:
     """
     needed = expect_integer(needed, "the number of columns")
     if not 0 < needed <= ALLOC_MAX:
-        raise TmemError(f"{needed} columns; tensor memory has {ALLOC_MAX}")
+        raise TmemError(f"{needed} columns; must be 1 to {ALLOC_MAX}: tensor memory has {ALLOC_MAX}")
     return max(ALLOC_MIN, 1 << (needed - 1).bit_length())
 
 

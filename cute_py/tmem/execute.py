@@ -76,7 +76,7 @@ def read_back(tmem: TensorMemory, taddr: int, n_cols: int) -> NDArray[numpy.uint
     expect(tmem, TensorMemory, "tensor memory")
     taddr, n_cols = expect_integer(taddr, "the tensor-memory address"), expect_integer(n_cols, "n_cols")
     if not 0 <= n_cols <= COLUMNS:
-        raise TmemError(f"{n_cols} columns; tensor memory has {COLUMNS}")
+        raise TmemError(f"{n_cols} columns; must be 0 to {COLUMNS}: tensor memory has {COLUMNS}")
     out = numpy.zeros((LANES, n_cols), numpy.uint32)
     for warp in range(4):
         column = 0

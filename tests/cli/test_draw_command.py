@@ -46,6 +46,8 @@ def test_standard_input_and_json(capsys: pytest.CaptureFixture[str], monkeypatch
         (["ArithTuple(0,0) o (2,3):(_1@0,_1@1)"], "(1,2)"),
         (["(4,8):(8,1)", "--color", "bank", "--dtype", "float32"], "24 b24  25 b25"),
         (["(4,8):(8,1)", "--color", "tile", "--tile", "(2,4)"], "24  25"),
+        (["(4,8):(8,1)", "--color", "tile", "--tile", "2x4"], "24  25"),
+        (["((_8,_4),(_2,_2)):((_16,_2),(_1,_8))", "--what", "tv", "--tile", "8x16"], "T31 V3"),
         (["--what", "tmem"], "32-127 | as lanes 0-31"),
         ([GMEM, "--smem", SMEM], "(192,96)/"),
         ([GMEM, "--smem", SMEM, "--what", "smem", "--at", "(3,3)"], "tile (3,3) in shared memory"),

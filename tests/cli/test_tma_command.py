@@ -96,3 +96,9 @@ def test_stages(capsys: pytest.CaptureFixture[str], name: str) -> None:
 def test_options_of_the_stages_are_of_no_other_view(capsys: pytest.CaptureFixture[str]) -> None:
     assert "are of the view lower, not box" in refused(capsys, "tma", "box", GMEM, SMEM, "--stages")
     assert "the tensor has 64 tiles" in refused(capsys, "tma", GMEM, SMEM, "--at", "(0,9)")
+
+
+def test_a_tile_in_any_spelling(capsys: pytest.CaptureFixture[str]) -> None:
+    whole = shell(capsys, "tma", "box", GMEM, SMEM)
+    for tile in ("128x64", "128X64", "(128, 64)", "(_128,_64)"):
+        assert shell(capsys, "tma", "box", GMEM, SMEM, tile) == whole

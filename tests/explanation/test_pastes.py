@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 import re
 import time
+from collections.abc import Callable
+from html import escape
 
 import pytest
 
@@ -324,3 +327,65 @@ def test_sizes_that_a_text_does_not_name(text: str) -> None:
 @pytest.mark.parametrize("text", ["CUDA error: misaligned address", "CUDA_ERROR_MISALIGNED_ADDRESS in line 3 of k.cu"])
 def test_a_misaligned_address_may_be_a_threads_own(text: str) -> None:
     assert "4, 8 or 16 bytes" in " ".join(str(cute.explain(text)).split())
+
+
+def _each(put: str) -> Callable[[str], str]:
+    return lambda text: "\n".join(put.format(line) for line in text.split("\n"))
+
+
+QUOTED: dict[str, Callable[[str], str]] = {
+    "colours": _each("\x1b[1;31m{}\x1b[0m\x1b[K"),
+    "coloured numbers": lambda text: re.sub(r"(error|format|[0-9]{3,})", "\x1b[1;31m\\1\x1b[0m", text),
+    "colours without their escape": lambda text: re.sub(r"([0-9]{4,})", r"[31m\1[0m", text),
+    "colours spelled out": _each(r"\x1b[31m{}\x1b[0m"),
+    "torchrun": _each("[rank0]: {}"),
+    "mpirun": _each("[1,0]<stderr>:{}"),
+    "ray": _each("\x1b[36m(Worker pid=1234, ip=10.0.0.1)\x1b[0m {}"),
+    "vllm": _each("(EngineCore_DP0 pid=18231) ERROR 11-02 17:24:11 [core.py:718] {}"),
+    "logging": _each("2026-03-04 11:22:33,123 - ERROR - {}"),
+    "loguru": _each("2026-11-01 10:00:00.123 | ERROR    | __main__:main:42 - {}"),
+    "glog": _each("E1101 10:00:00.123456 12345 main.cc:42] {}"),
+    "actions": _each("2026-03-04T11:22:33.1234567Z {}"),
+    "docker": _each("worker-1  | {}"),
+    "pytest": _each("E       {}"),
+    "quotation": _each("> {}"),
+    "literal": repr,
+    "json": json.dumps,
+    "html": escape,
+    "quotes": '"{}"'.format,
+    "no-break spaces": lambda text: text.replace("  ", "\u00a0 "),
+    "byte order mark": "\ufeff{}".format,
+}
+
+
+@pytest.mark.parametrize("how", QUOTED)
+def test_a_paste_is_answered_as_it_came_out_of_a_log(how: str) -> None:
+    """The answer is that to the text alone, but for what a form of quoting can't keep."""
+    for row in PASTES:
+        assert cute.explain(QUOTED[how](row["text"])) == cute.explain(row["text"]), row["id"]
+
+
+def test_a_text_that_a_terminal_cut_is_joined() -> None:
+    text = next(row["text"] for row in PASTES if row["id"] == "c-assert-neg").strip()
+    cut = "\n".join(text[i : i + 80] for i in range(0, len(text), 80))
+    assert cute.explain(cut) == cute.explain(text)
+
+
+def test_what_a_cut_print_lacks_is_said() -> None:
+    whole = cutlass(9, [512, 64], [2, 1024], [64, 32])
+    cut = cute.explain(whole.split("interleave")[0])
+    assert "Missing in the text\n  interleave, swizzle, l2_promotion, oob_fill (0 was taken)" in cut
+    shorter = cute.explain(whole.split("boxDim")[0])
+    assert "an address was printed" not in shorter and "swizzle 0" not in shorter
+    assert "Missing in the text\n  box_dim\n  interleave\n  swizzle" in shorter
+    assert "Missing" not in cute.explain(whole)
+
+
+def test_a_part_of_the_bytes_of_a_map_is_named() -> None:
+    words = next(row["text"] for row in PASTES if row["id"] == "g-3")
+    with pytest.raises(InvalidTypeError) as refused:
+        cute.explain(words.split("desc[15]")[0])
+    assert refused.value.facts["recognised"] == "numbers of a tensor map"
+    assert refused.value.facts["size"] == "8 bytes are missing to 128"
+    assert cute.explain(words.replace("\n", " ")) == cute.explain(words)  # the line breaks were lost
+    assert [len(readings_of(f"{words}\n{words}"))] == [2]

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -107,6 +108,18 @@ def test_a_misspelled_name_lists_the_nearest_and_imports_nothing() -> None:
         tma.emulater  # noqa: B018
     with pytest.raises(AttributeError, match="has no attribute 'Layuot'; did you mean Layout"):
         cute.Layuot  # noqa: B018
+
+
+@pytest.mark.parametrize("package", ["atom", "draw", "mesh", "testing", "tma", "tmem"])
+def test_a_package_shows_public_names_only_and_lists_the_nearest(package: str) -> None:
+    shown = getattr(cute, package)
+    names = dir(shown)
+    assert {"Any", "annotations", "importlib"}.isdisjoint(names)
+    assert [name for name in names if name.startswith("_") or isinstance(getattr(shown, name), ModuleType)] == []
+    assert set(shown.__all__) <= set(names)
+    longest = max(names, key=len)
+    with pytest.raises(AttributeError, match=f"has no attribute '{longest}x'; did you mean {longest}"):
+        getattr(shown, f"{longest}x")
 
 
 @pytest.mark.parametrize(

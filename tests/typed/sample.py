@@ -87,3 +87,5 @@ def wrong() -> None:
     print(cute.logical_divide(layout, (2, 4)).equall)  # error
     print(cute.offsets(layout).equall)  # error
     print(cute.draw.drawing)  # error
+    print(cute.tmem.copy_asynk)  # error
+    print(cute.testing.layots)  # error

@@ -161,7 +161,7 @@ class GBasis:
 Tiler: TypeAlias = Tree | Layout | tuple[Tree | Layout, ...]
 """A tile by mode: sizes, basis elements or layouts."""
 
-_SIZES: Final = re.compile(r"\s*[0-9]{1,20}(\s*[x×]\s*[0-9]{1,20})*\s*")
+_SIZES: Final = re.compile(r"\s*[0-9]{1,20}(\s*[xX×]\s*[0-9]{1,20})*\s*")
 
 
 def as_tiler(tiler: Tiler | str) -> Tiler:
@@ -172,7 +172,7 @@ def as_tiler(tiler: Tiler | str) -> Tiler:
     """
     if isinstance(tiler, str):
         found = _SIZES.fullmatch(tiler)
-        sizes: Any = tuple(map(int, re.split("[x×]", tiler))) if found else parse(tiler)
+        sizes: Any = tuple(map(int, re.split("[xX×]", tiler))) if found else parse(tiler)
         tiler = sizes
     return static(tiler)
 

@@ -204,10 +204,15 @@ def format_of(dtype: DTypeLike) -> TensorMapDataType:
 
 _E = TypeVar("_E", bound=IntEnum)
 
-_PREFIX: Final = re.compile(
-    r"(CU_TENSOR_MAP_)?((DATA_TYPE|INTERLEAVE|SWIZZLE|L2_PROMOTION(_L2)?|L2|(FLOAT_)?OOB_FILL|IM2COL_WIDE_MODE)_)?"
-)
-"""What the driver and CuTe write before the name of a member."""
+_FAMILIES: Final = {
+    "TensorMapDataType": "DATA_TYPE_",
+    "Interleave": "INTERLEAVE_",
+    "TensorMapSwizzle": "SWIZZLE_",
+    "L2Promotion": "(L2_PROMOTION_)?(L2_)?",
+    "OobFill": "(FLOAT_)?OOB_FILL_",
+    "Im2ColWideMode": "IM2COL_WIDE_MODE_",
+}
+"""What the driver and CuTe write before the name of a member, after CU_TENSOR_MAP_."""
 
 
 def member_named(kind: type[_E], value: DTypeLike) -> _E | None:
@@ -217,7 +222,8 @@ def member_named(kind: type[_E], value: DTypeLike) -> _E | None:
     (TensorMapSwizzle.B128, TensorMapDataType.BFLOAT16)
     """
     if isinstance(value, str):
-        plain = _PREFIX.sub("", value.strip().upper(), count=1)
+        prefix = rf"\A(CU_TENSOR_MAP_)?({_FAMILIES.get(kind.__name__, '')})?"
+        plain = re.sub(prefix, "", value.strip().upper())
         for name in (plain, re.sub("^([0-9]+)B?", r"B\1", plain), f"PACKED_{plain}"):
             if name in kind.__members__:
                 return kind[name]

@@ -132,3 +132,19 @@ def test_enums_in_any_spelling(name: str, spellings: tuple[Any, ...]) -> None:
 def test_a_name_that_no_member_has_lists_those_that_are(name: str) -> None:
     with pytest.raises(InvalidValueError, match=f"{name} = '129B'; no such name\n  known : "):
         replace(TILED, **{name: "129B"})
+
+
+@pytest.mark.parametrize(
+    ("field", "name"),
+    [
+        ("swizzle", "CU_TENSOR_MAP_L2_PROMOTION_L2_128B"),
+        ("swizzle", "INTERLEAVE_32B"),
+        ("interleave", "CU_TENSOR_MAP_SWIZZLE_32B"),
+        ("l2_promotion", "SWIZZLE_128B"),
+        ("oob_fill", "CU_TENSOR_MAP_INTERLEAVE_NONE"),
+    ],
+)
+def test_a_name_of_another_enum_is_refused(field: str, name: str) -> None:
+    """B128 is a member of two of them: the driver's prefix says of which."""
+    with pytest.raises(InvalidValueError, match=f"{field} = '{name}'; no such name"):
+        TensorMapTiled("f16", 0x1000, (64, 64), (128,), (64, 8), **{field: name})
