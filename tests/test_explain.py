@@ -383,3 +383,17 @@ def test_an_address_behind_a_cast_is_judged() -> None:
 
 def test_what_print_of_shape_stride_and_dtype_shows() -> None:
     assert "as CuTe writes it: (128,100):(100,1)" in explain("torch.Size([128, 100]) (100, 1) torch.float16")
+
+
+def test_sizes_and_strides_outermost_first_are_read_from_the_last() -> None:
+    """The order of an array: by the last stride, which is the element's; the box in the order that breaks no rule."""
+    rest = "swizzle=128B dtype=bf16"
+    for box in ("[64, 256]", "[256, 64]"):
+        text = explain(f"make_tensor_map: shape=[4096, 1000] stride=[2000, 2] box={box} {rest}")
+        assert "row-major (4096,1000):(1000,1)" in text and "box              : (64,256)" in text
+        assert "break no rule" in text
+        assert ("the box is innermost first" in text) == (box == "[64, 256]")
+    text = explain(f"tma desc shape=[4096, 1001] strides=[1001, 1] box=[256, 64] {rest}")
+    assert "globalStrides[0] = 2002 bytes; must be a multiple of 16" in text
+    text = explain(f"tma desc shape=[1000, 4096] strides=[2, 2000] box=[64, 256] {rest}")
+    assert "row-major (4096,1000):(1000,1)" in text and "from the last" not in text

@@ -14,7 +14,8 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 def register(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     command.formatter_class = argparse.RawDescriptionHelpFormatter
-    command.description = """Reads the .safetensors files of one mesh and writes those of another. The plan is TOML:
+    command.description = """Reads the .safetensors files of one mesh and writes those of another, into folders
+that exist. The plan is TOML:
 
   [source]
   mesh = [8]

@@ -462,6 +462,7 @@ _WIDTHS: Final = {1: 0, 2: 1, 4: 2, 8: 4}
 """Bytes of an element -> the unsigned integer of that width, where the type is not printed."""
 _PRINTED_ADDRESS: Final = "{0} (an address was printed, not the numbers: print {0}[0] to {0}[rank-1])"
 _WITH_DEFAULTS: Final = ("interleave", "swizzle", "l2_promotion", "oob_fill")
+_TURNED: Final = "sizes and strides were read from the last on: the last stride is the element's"
 _NO_STRIDES: Final = "the strides are not in the text; the other rules were checked with strides that break none"
 
 
@@ -512,6 +513,9 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
         missing = [name if name not in pointers else _PRINTED_ADDRESS.format(name) for name in lacking]
         yield _incomplete(kind, span, values, rank, [*missing, *left_out], notes)
         return
+    if rank > 1 and len(dims) == len(strides) == rank and strides[0] > strides[-1] in _WIDTHS:
+        yield from _outermost_first(kind, span, fields, stated)
+        return
     width = strides[0] if rank and len(strides) >= rank and strides[0] in _WIDTHS else 0
     if width and "data_type" not in fields:
         values["data_type"] = _WIDTHS[width]
@@ -547,6 +551,26 @@ def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes
         assumed = f"{8 * width} bits by the stride of mode 0" if width else "16 bits were assumed"
         notes = [*notes, f"the type is not in the text; {assumed}"]
     yield map_reading(kind, span, request, notes, missing=defaults)
+
+
+def _outermost_first(
+    kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes: Sequence[str]
+) -> Iterator[Reading]:
+    """The reading of sizes and strides in the order in which an array has them; of the box in that which is legal."""
+    turned: dict[str, Any] = dict(fields)
+    for name in ("global_dim", "global_strides"):
+        turned[name] = turned[name][::-1]
+    bits = type_bits(str(fields.get("data_type", ""))) or 8
+    if turned["global_strides"][0] == 1 and bits > 8:
+        turned["global_strides"] = tuple([n * bits // 8 for n in turned["global_strides"]])
+        notes = [*notes, "strides were read as elements"]
+    box: Any = fields.get("box_dim")
+    orders = (box[::-1], box) if isinstance(box, tuple) else (box,)
+    readings = [
+        list(_judged(kind, span, {**turned, "box_dim": order}, [*notes, said]))
+        for order, said in zip(orders, (_TURNED, f"{_TURNED}; the box is innermost first"), strict=False)
+    ]
+    yield from next((found for found in readings if not any(one.broken for one in found)), readings[0])
 
 
 def _incomplete(

@@ -369,7 +369,8 @@ def _new_files(side: Side, works: list[_Work]) -> Iterator[list[dict[str, Stored
         for beside, path in opened:
             beside.replace(path)
     except OSError as error:
-        raise FileFormatError(f"{error.filename or side.files[0]}: can't be written: {error.strerror}") from None
+        path = opened[-1][1] if opened else side.files[0]
+        raise FileFormatError(f"{path}: can't be written: {error.strerror}") from None
     finally:
         for beside, _ in opened:
             beside.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from cute_py.arith_tuple import ArithTuple, E, as_arith_tuple
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given, shortened
 from cute_py.layout import ComposedLayout, Layout, LayoutLeft, LayoutRight, composition, offsets, rank, size
 from cute_py.layout.trees import unwrap
-from cute_py.mesh.placements import Divides, Partial, Placement, Replicate, Shard, pieces_of
+from cute_py.mesh.placements import Divides, Partial, Placement, Replicate, SectionedShard, Shard, pieces_of
 from cute_py.mesh.runs import Column, Runs, runs_of, segments
 from cute_py.tensor.arrays import row_major
 
@@ -321,7 +321,8 @@ def distribute(
         local: how a device's part lies in its memory.
         first: the modes of the mesh in the order in which they divide; None: as they are.
     Raises:
-        InvalidValueError: a dimension that the shape does not have, or placements that are not one for each mode.
+        InvalidValueError: a dimension that the shape does not have, placements that are not one for each mode, or
+            sections that are not the dimension.
 
     >>> print(distribute((1024, 256), 4, [Shard(0)]).layout)
     ((256,4),256):((256@1,1@0),1@1)
@@ -353,6 +354,9 @@ def distribute(
         placement, parts, stride = each[mode], mesh[mode], strides[mode]
         if not isinstance(placement, (Replicate, Partial)):
             steps[placement.dim].append((Division(placement, parts), stride))
+    for extent, found in zip(extents, steps, strict=True):
+        if found and isinstance(placement := found[0][0].placement, SectionedShard):
+            placement.pieces(extent, 1, 0)  # the sections are those of the dimension
     made._dimensions = tuple([_divided(n, found, uneven) for n, found in zip(extents, steps, strict=True)])
     made.partial_devices = _spread(
         [(n, s) for n, s, p in zip(mesh, strides, each, strict=True) if isinstance(p, Partial)]

@@ -142,6 +142,12 @@ def test_a_shard_of_another_shape(plan: Path) -> None:
     assert not list(plan.parent.glob("*out*"))
 
 
+def test_a_folder_that_does_not_exist(plan: Path) -> None:
+    plan.write_text(plan.read_text().replace("out-{device}", "none/out-{device}"))
+    with pytest.raises(FileFormatError, match=r"none/out-0\.safetensors: can't be written: No such file"):
+        reshard(read_plan(plan))
+
+
 def test_replicas_that_differ(plan: Path) -> None:
     safetensors.save_file(shards(4, 3) | {"norm": np.ones(7)}, plan.parent / "in-3.safetensors")
     with pytest.raises(FileFormatError, match="hold the same part, and differ"):

@@ -272,7 +272,7 @@ def test_bad_distributions(arguments: Any, error: type[CuteError], text: str) ->
 
 def test_sections_must_be_the_dimension() -> None:
     with pytest.raises(InvalidValueError, match="sections of 10 elements; the dimension has 12"):
-        distribute(12, 2, [SectionedShard(0, (8, 2))]).local_shape(0)
+        distribute(12, 2, [SectionedShard(0, (8, 2))])
 
 
 def test_no_sections_are_an_empty_dimension() -> None:

@@ -89,6 +89,8 @@ def test_operands_are_placed_by_name() -> None:
         (0x10000, 16, 1),
         (0x10000, None, 1),
         (0, 4, 1),
+        (1, 1, 0),
+        (0b10, 1, 1),
     ],
 )
 def test_masks_at_the_border(mask: int, size: int | None, count: int) -> None:
