@@ -59,6 +59,7 @@ def register(p: argparse.ArgumentParser) -> None:
     p.add_argument("--at", metavar="TILE_COORD", help="lower: which tile, such as 3 or '(1,0)'; default any")
     p.add_argument("--device-descriptor", action="store_true", help="lower: the tensor map is made on the device")
     p.add_argument("--sass", action="store_true", help="lower: the machine code too; needs the extra sass")
+    p.add_argument("--split-oversize", action="store_true", help="boxes above 256 as several instructions a tile")
     p.add_argument("--no-check", action="store_true", help="show the atom even where the driver would refuse it")
     json_option(p, run)
 
@@ -152,6 +153,7 @@ def _atom(options: argparse.Namespace, smem: str) -> TmaAtom:
         options.internal_dtype,
         options.arch,
         check=not (options.no_check or options.show == "check"),
+        split_oversize=options.split_oversize,
     )
 
 

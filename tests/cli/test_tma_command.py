@@ -102,3 +102,10 @@ def test_a_tile_in_any_spelling(capsys: pytest.CaptureFixture[str]) -> None:
     whole = shell(capsys, "tma", "box", GMEM, SMEM)
     for tile in ("128x64", "128X64", "(128, 64)", "(_128,_64)"):
         assert shell(capsys, "tma", "box", GMEM, SMEM, tile) == whole
+
+
+def test_a_tile_of_several_boxes(capsys: pytest.CaptureFixture[str]) -> None:
+    tile = "(_512,_64):(_64,_1)"
+    assert "split_oversize=True" in refused(capsys, "tma", "(1024,1024):(1024,_1)", tile)
+    status, out, _ = shell(capsys, "tma", "(1024,1024):(1024,_1)", tile, "--split-oversize")
+    assert status == 0 and "cut to 256: several instructions" in out
