@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -372,12 +373,12 @@ def _sectors(refinement: Refinement, which: int, bits: int) -> int:
             span += (size - 1) * step
         else:
             apart.append((size, step))
-    begins = {offset_bounds(refinement, which)[0] * bits % sector: 1}  # runs, by where in a sector they begin
+    begins = Counter({offset_bounds(refinement, which)[0] * bits % sector: 1})  # runs, by where in a sector they begin
     for size, step in apart:
-        found = dict.fromkeys(((b + i * step) % sector for b in begins for i in range(min(size, sector))), 0)
+        period, found = sector // math.gcd(step, sector), Counter[int]()
         for begin, count in begins.items():
-            for i in range(min(size, sector)):
-                found[(begin + i * step) % sector] += count * -((i - size) // sector)
+            for i in range(min(size, period)):
+                found[(begin + i * step) % sector] += count * -((i - size) // period)
         begins = found
     return sum(count * -(-(begin + span) // sector) for begin, count in begins.items())
 

@@ -170,9 +170,13 @@ def readings_of(text: str) -> list[Reading]:
     >>> [reading.kind for reading in readings_of("misaligned address\\n(8,4):(4,1)")]
     ['CUDA_ERROR_MISALIGNED_ADDRESS, an error of CUDA', 'A layout: (8,4):(4,1)']
     """
+    return _readings(as_printed(text))
+
+
+def _readings(text: str) -> list[Reading]:
+    """`readings_of` a text as its program printed it."""
     if len(text) > MOST_TEXT:
         text = f"{text[: MOST_TEXT // 2]}\n...\n{text[-MOST_TEXT // 2 :]}"
-    text = as_printed(text)
     found: list[Reading] = []
     for recognise in _RECOGNISERS:
         readings = recognise(text)
@@ -209,7 +213,7 @@ def _text_explained(text: str) -> str:
     readings: list[Reading] | None = None
     modes = ""
     if _NAMED_VALUE.fullmatch(text.strip()):  # `error: NAME`, which `parse` would read as a layout of symbols
-        readings = readings_of(text)
+        readings = _readings(text)
     if not readings and "\n" not in text.strip() and len(text) < _LONGEST_LAYOUT:
         try:
             thing = parse(text.strip())
@@ -223,9 +227,9 @@ def _text_explained(text: str) -> str:
             facts["parse"] = error.headline
         except CuteError:
             pass
-    readings = readings_of(text) if readings is None else readings
+    readings = _readings(text) if readings is None else readings
     if not readings and (joined := unwrapped(text)) != text:
-        readings = readings_of(joined)
+        readings = _readings(joined)
     if readings:
         return "\n\n".join([*_printed_atom(text), answer(readings)])
     if modes:
