@@ -9,7 +9,7 @@ Tables of prose say why a rule exists and what to do: `reason_table`.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
@@ -92,6 +92,58 @@ class Diagnostic:
 
 
 _UNSAID: Final = ("None", "''", "{}", "()", "'error'")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What an answer judged, and what it did not judge, with the reason.
+
+    An answer without findings is an approval only where its scope is complete.
+
+    Attributes:
+        judged: what was judged, counted: '4 barriers'.
+        not_judged: what was not judged, with the reason: '1 barrier: used in blocks at lines 120, 188'.
+
+    >>> print(Scope(("4 barriers",), ("1 barrier: used in blocks at lines 120, 188",)))
+    judged: 4 barriers
+    not judged: 1 barrier: used in blocks at lines 120, 188
+    """
+
+    judged: tuple[str, ...] = ()
+    not_judged: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("judged", "not_judged"):
+            for text in expect(getattr(self, name), tuple, name):
+                expect(text, str, name)
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything that the question covers was judged."""
+        return not self.not_judged
+
+    def to_json(self) -> dict[str, object]:
+        """The fields as `--json` prints them."""
+        return {"judged": list(self.judged), "not_judged": list(self.not_judged), "complete": self.complete}
+
+    def __str__(self) -> str:
+        lines = [f"judged: {', '.join(self.judged) or 'nothing'}"]
+        return "\n".join([*lines, *(f"not judged: {text}" for text in self.not_judged)])
+
+
+class Findings(list[Diagnostic]):
+    """A list of diagnostics that carries the scope of the check: `.scope`.
+
+    An empty list means that no rule is broken within `scope`.
+
+    >>> found = Findings([], scope=Scope(("box", "strides"), ("global address: symbolic",)))
+    >>> found == [], found.scope.complete
+    (True, False)
+    """
+
+    def __init__(self, found: Iterable[Diagnostic] = (), *, scope: Scope) -> None:
+        super().__init__(found)
+        self.scope = expect(scope, Scope, "scope")
 
 
 def refuse(error: type[CuteError], found: Sequence[Diagnostic], several: str = "", **arguments: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from random import Random
 from typing import Any
 
@@ -15,7 +14,6 @@ from cute_py import ComposedLayout, E, Layout, Swizzle
 from cute_py.dtypes import DTYPES, as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, LayoutError
 from cute_py.mesh import (
-    BlockCyclic,
     Partial,
     Redistribution,
     Replicate,
@@ -26,7 +24,6 @@ from cute_py.mesh import (
     redistribute,
 )
 from tests.mesh.places import places, random_distribution, random_shape, scattered
-from tests.test_counts import calls_of
 
 
 def pair(seed: int) -> tuple[ShardedLayout, ShardedLayout]:
@@ -277,35 +274,6 @@ def test_what_has_no_plan() -> None:
         redistribute(distribute(4, 2, [Shard(0)]), distribute(4, 2, [Partial()]), "f32")
     with pytest.raises(CuteError):
         redistribute(distribute(4, 2, [Shard(0)]), distribute(4, 2, [Shard(0)]), "no such type")
-
-
-BIG, ONE_AXIS = (64,) * 4, (1024, 1024)
-PLANNED: list[tuple[Any, int, float]] = [
-    (lambda: plan_for(BIG, (8, 8, 8), [Shard(0), Replicate(), Shard(2)], [Shard(3), Shard(2), Shard(1)]), 8300, 0.05),
-    (lambda: plan_for(BIG, (8, 8, 8), [Shard(0), Shard(1), Shard(2)], [Shard(3), Shard(2), Shard(1)]), 2500, 0.05),
-    (lambda: plan_for(ONE_AXIS, 8, [Shard(0)], [Shard(1)]), 1200, 0.001),
-    (lambda: plan_for(ONE_AXIS, 8, [Shard(0)], [BlockCyclic(0, 4)]), 1850, 0.0015),
-]
-"""A redistribution from its distributions on, the most calls of Python functions for its last device, and seconds."""
-
-
-def plan_for(shape: tuple[int, ...], mesh: Any, before: list[Any], after: list[Any]) -> list[Transfer]:
-    made = redistribute(distribute(shape, mesh, before), distribute(shape, mesh, after), "bf16")
-    return list(made.transfers(device=made.destination.devices - 1))
-
-
-@pytest.mark.parametrize(("action", "calls", "seconds"), PLANNED)
-def test_one_device_is_planned_without_the_others(action: Any, calls: int, seconds: float) -> None:
-    """Of 512 devices and of 8 on one axis; the time is the least of many, of this process alone."""
-    assert calls_of(action) <= calls
-    taken = []
-    for _ in range(100):
-        start = time.process_time()
-        action()
-        taken.append(time.process_time() - start)
-        if taken[-1] < seconds:
-            return
-    raise AssertionError(f"{min(taken)} s")
 
 
 def test_512_devices_are_planned_one_at_a_time() -> None:
