@@ -44,7 +44,7 @@ from cute_py.errors import (
 from cute_py.layout.arguments import LayoutLike, Leaf, Shape, Tree
 from cute_py.layout.int_tuple import ceil_div_of
 from cute_py.layout.layout import MOST_MODES, Layout
-from cute_py.layout.leaf import MAX_DEPTH, Int, internal_leaf, is_symbolic, leaf_text, to_public, trunc_div
+from cute_py.layout.leaf import MAX_DEPTH, Int, as_leaf, is_symbolic, leaf_text, trunc_div
 from cute_py.layout.trees import as_tree, at, check_depth
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class ArithTuple(Immutable):
 
 
 def _leaf_text(x: Element) -> str:
-    return str(x) if isinstance(x, (ArithTuple, Ratio)) else leaf_text(internal_leaf(x))
+    return str(x) if isinstance(x, (ArithTuple, Ratio)) else leaf_text(as_leaf(x))
 
 
 def _shown(x: Element) -> str:
@@ -203,7 +203,7 @@ def scale(n: Scale, element: ArithTuple | ScaledBasis) -> Scale:
     if isinstance(n, (int, Ratio)) and not isinstance(n, bool):
         return n
     if is_symbolic(n) or is_integer(n):
-        return to_public(internal_leaf(n))
+        return as_leaf(n)
     shown = n if hasattr(type(n), "as_arith_tuple") else given(n)
     raise InvalidTypeError(f"{element} can be scaled by integers only, got {type(n).__name__} {shown}")
 
@@ -231,7 +231,7 @@ def _element(x: Operand) -> Element:
     if isinstance(x, Ratio):
         return x
     if has_no_position(x):
-        return to_public(internal_leaf(x))
+        return as_leaf(x)
     raise wrong_type("an arithmetic tuple holds integers and tuples", x)
 
 
@@ -303,7 +303,7 @@ class ScaledBasis(Immutable):
         if hasattr(value, "as_tuple"):
             raise InvalidTypeError(f"the value of a basis element is an integer, got the coordinate {value}")
         if not isinstance(value, Ratio):
-            value = to_public(internal_leaf(value))
+            value = as_leaf(value)
         object.__setattr__(self, "value", value)
         object.__setattr__(self, "modes", _checked_modes(modes))
 
@@ -372,24 +372,24 @@ class ScaledBasis(Immutable):
         elif not has_no_position(other):  # E() scaled: a number
             raise wrong_type(f"only numbers are added to {self}", other)
         elif not isinstance(other, Ratio):
-            other = to_public(internal_leaf(other))
+            other = as_leaf(other)
         return mine + other if sign == "+" else mine - other  # type: ignore[no-any-return]
 
     def ceil_div(self, n: Scale) -> ScaledBasis:
         """The value divided, rounded up."""
-        return ScaledBasis(to_public(ceil_div_of(self._dividend("ceil_div"), internal_leaf(n))), *self.modes)
+        return ScaledBasis(ceil_div_of(self._dividend("ceil_div"), as_leaf(n)), *self.modes)
 
     def safe_div(self, n: Scale) -> ScaledBasis:
         """The value divided; static numbers must divide evenly."""
         if isinstance(self.value, Int) and isinstance(n, Int) and n and int(self.value) % int(n):
             raise StaticAssertError("Static safe_div requires t % u == 0", {"basis": self, "divisor": n})
-        return ScaledBasis(to_public(trunc_div(self._dividend("safe_div"), internal_leaf(n))), *self.modes)
+        return ScaledBasis(trunc_div(self._dividend("safe_div"), as_leaf(n)), *self.modes)
 
     def _dividend(self, operation: str) -> Leaf:
-        """The value, internal; C++ has no quotient of a ratio."""
+        """The value; C++ has no quotient of a ratio."""
         if isinstance(self.value, Ratio):
             raise InvalidTypeError(f"{operation} takes integers, and {self} has the scale {self.value}")
-        return internal_leaf(self.value)  # type: ignore[no-any-return]
+        return as_leaf(self.value)  # type: ignore[no-any-return]
 
     def __floordiv__(self, n: Scale) -> ScaledBasis:
         return self.safe_div(n)
@@ -414,7 +414,7 @@ class ScaledBasis(Immutable):
         return result
 
     def __str__(self) -> str:
-        value = str(self.value) if isinstance(self.value, Ratio) else leaf_text(internal_leaf(self.value))
+        value = str(self.value) if isinstance(self.value, Ratio) else leaf_text(as_leaf(self.value))
         return value + "".join([f"@{mode}" for mode in reversed(self.modes)])
 
     def __repr__(self) -> str:
@@ -465,7 +465,7 @@ def basis_get(basis: ScaledBasis | int, tree: Layout | Tree) -> Layout | Tree:
     5
     """
     if not isinstance(basis, ScaledBasis):
-        internal_leaf(basis)  # refuses everything but integers
+        as_leaf(basis)  # refuses everything but integers
         return tree
     if isinstance(tree, Layout):
         for mode in basis.modes:
@@ -484,7 +484,7 @@ def make_basis_like(shape: Shape | LayoutLike) -> Tree:
     def bases(tree: Tree, path: tuple[int, ...]) -> Tree:
         if type(tree) is tuple:
             return tuple([bases(t, (*path, i)) for i, t in enumerate(tree)])
-        internal_leaf(tree)  # refuses everything but sizes
+        as_leaf(tree)  # refuses everything but sizes
         return E(*path)
 
     like: Any = shape

@@ -22,7 +22,7 @@ from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import InvalidTypeError, given, integer_text
 from cute_py.layout.arguments import LayoutLike
 from cute_py.layout.int_tuple import size
-from cute_py.layout.leaf import Int, internal_leaf, is_symbolic, leaf_text
+from cute_py.layout.leaf import Int, as_leaf, is_symbolic, leaf_text
 from cute_py.layout.trees import check_depth, modes
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def element_text(value: Cell) -> str:
     if getattr(value, "ndim", 0):
         raise InvalidTypeError(f"one element is printed, got an array of shape {value.shape}")  # type: ignore[union-attr]
     if is_number(value):
-        return leaf_text(internal_leaf(value if isinstance(value, int) else int(value)))
+        return leaf_text(as_leaf(value if isinstance(value, int) else int(value)))
     if isinstance(value, complex) or getattr(getattr(value, "dtype", None), "kind", "") == "c":
         return str(complex(value))  # type: ignore[arg-type]  # C++ has no print for complex numbers
     if hasattr(value, "dtype") or isinstance(value, float):

@@ -15,7 +15,7 @@ from cute_py.arith_tuple.cells import element_text
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, given
 from cute_py.layout.arguments import Tree
-from cute_py.layout.leaf import Int, internal_leaf, is_symbolic, leaf_text, to_public
+from cute_py.layout.leaf import Int, as_leaf, is_symbolic, leaf_text
 
 __all__ = ["ArithTupleIterator", "CountingIterator", "counting_iterator", "make_inttuple_iter"]
 
@@ -94,7 +94,7 @@ def _held(value: int | float, dtype: DType) -> int | float:
 
 def _integer_or_symbol(value: int | float, what: str) -> int:
     """A plain int, or a sympy expression that can be an integer."""
-    return to_public(internal_leaf(value)) if is_symbolic(value) else expect_integer(value, what)
+    return as_leaf(value) if is_symbolic(value) else expect_integer(value, what)
 
 
 class ArithTupleIterator:
@@ -116,7 +116,7 @@ class ArithTupleIterator:
         if isinstance(coord, tuple):
             coord = ArithTuple(*coord)
         elif not isinstance(coord, (ArithTuple, ScaledBasis)):
-            coord = to_public(internal_leaf(coord))
+            coord = as_leaf(coord)
         self.coord = coord
 
     def deref(self) -> Element:
@@ -128,7 +128,7 @@ class ArithTupleIterator:
         if isinstance(offset, tuple):
             offset = ArithTuple(*offset)
         elif not isinstance(offset, (ArithTuple, ScaledBasis)):
-            offset = to_public(internal_leaf(offset))
+            offset = as_leaf(offset)
         return ArithTupleIterator(self.coord + offset)
 
     def __getitem__(self, offset: Operand) -> Element:
@@ -142,7 +142,7 @@ class ArithTupleIterator:
 
     def __str__(self) -> str:
         coord = self.coord
-        return "ArithTuple" + (str(coord) if hasattr(coord, "is_static") else leaf_text(internal_leaf(coord)))
+        return "ArithTuple" + (str(coord) if hasattr(coord, "is_static") else leaf_text(as_leaf(coord)))
 
     def __repr__(self) -> str:
         if isinstance(self.coord, ArithTuple):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from cute_py.argument_checks import Immutable, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
-from cute_py.layout.leaf import Int, internal_leaf, is_symbolic, to_public
+from cute_py.layout.leaf import Int, as_leaf, is_symbolic
 
 if TYPE_CHECKING:
     import sympy
@@ -57,7 +57,7 @@ class Ratio(Immutable):
         if isinstance(other, Int):
             return ratio(self.numerator * int(other), self.denominator)
         if is_symbolic(other):
-            number: int = to_public(internal_leaf(other)) * self.numerator // self.denominator
+            number: int = as_leaf(other) * self.numerator // self.denominator
             return number
         if is_integer(other):
             product = expect_integer(other, "a factor") * self.numerator

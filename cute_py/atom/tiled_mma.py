@@ -49,8 +49,8 @@ from cute_py.layout.arguments import Coordinate, IntTuple, LayoutLike, Leaf, Sha
 from cute_py.layout.composition import compose_layouts
 from cute_py.layout.coordinate import get_flat_coord
 from cute_py.layout.layout import Thing, joined, make
+from cute_py.layout.leaf import STATIC, STATIC_ZERO, times
 from cute_py.layout.leaf import is_static as leaf_is_static
-from cute_py.layout.leaf import times
 from cute_py.tensor import Tensor
 
 Operand = Literal["A", "B", "C"]
@@ -165,7 +165,7 @@ class TiledMma:
     def _thrfrg_of_even(self, operand: Operand, layout: Layout) -> Layout | None:
         """Where both modes are one static number that all extents divide, the same by fewer steps: the permutation
         changes nothing, each mode is split twice, and only the atom's values are composed. None elsewhere."""
-        shape, stride, shape_mnk = layout._shape, layout._stride, self.atom.shape_mnk
+        shape, stride, shape_mnk = layout.shape, layout.stride, self.atom.shape_mnk
         if type(shape) is not tuple or type(stride) is not tuple or len(shape) < 2:
             return None
         tiles, across, rests = [], [], []
@@ -173,13 +173,13 @@ class TiledMma:
             tile, threads = shape_mnk[mode], size(self.thr_layout_vmnk[mode + 1])
             given_one = self.permutation_mnk[mode]
             whole = tile * threads if given_one is None else given_one
-            if type(whole) is not Int or type(threads) is not Int or type(extent) is not int or type(step) is tuple:
+            if type(whole) is not Int or type(threads) is not Int or type(extent) is not Int or type(step) is tuple:
                 return None
             if extent < 1 or extent % whole or extent % (tile * threads) or not leaf_is_static(step):
                 return None
-            inner, outer = _split(extent, step, int(tile))
+            inner, outer = _split(int(extent), step, int(tile))
             tiles.append(inner)
-            inner, outer = _split(extent // int(tile), outer[1], int(threads))
+            inner, outer = _split(int(extent) // int(tile), outer[1], int(threads))
             across.append(inner)
             rests.append(outer)
         values = compose_layouts(_modes(tiles), self.atom.layouts[operand])
@@ -324,7 +324,8 @@ class TiledMma:
 def _split(extent: int, step: Leaf, tile: int) -> tuple[Mode, Mode]:
     """The mode extent:step as tiles and the rest; C++ gives a mode of one element the stride 0."""
     rest = extent // tile
-    return (tile, 0 if tile == 1 else step), (rest, 0 if rest == 1 else times(tile, step))
+    first, second = STATIC[tile], STATIC[rest]
+    return (first, STATIC_ZERO if tile == 1 else step), (second, STATIC_ZERO if rest == 1 else times(first, step))
 
 
 def _modes(modes: Sequence[Mode]) -> Layout:

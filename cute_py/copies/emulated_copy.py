@@ -128,8 +128,8 @@ def _numbers(tree: Tree) -> list[int]:
 def _same_tensor(atom: TmaAtom, shape: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether an array has the shape of the atom's tensor, and its strides in every mode of more than one element."""
     layout = atom.gtensor.layout
-    want = zip(_numbers(layout._shape), _numbers(layout._stride), strict=True)
-    return list(shape) == _numbers(layout._shape) and all(
+    want = zip(_numbers(layout.shape), _numbers(layout.stride), strict=True)
+    return list(shape) == _numbers(layout.shape) and all(
         n == 1 or have == step for have, (n, step) in zip(strides, want, strict=True)
     )
 
@@ -165,11 +165,11 @@ def destination_atom(atom: TmaAtom, address: int, shape: Sequence[int], strides:
         TmaLimitError: strides or an address that no tensor map can have.
     """
     layout = atom.gtensor.layout
-    if list(shape) != _numbers(layout._shape) or bits != atom.dtype.bits or _same_tensor(atom, shape, strides):
+    if list(shape) != _numbers(layout.shape) or bits != atom.dtype.bits or _same_tensor(atom, shape, strides):
         check_tensor(atom, shape, strides, bits, "destination")
         return atom
     steps: list[int] = []
-    for n, have, want in zip(shape, strides, _numbers(layout._stride), strict=True):
+    for n, have, want in zip(shape, strides, _numbers(layout.stride), strict=True):
         if n > 1 and (have == 1) != (want == 1):  # another mode is contiguous: no box is of both
             raise _another_tensor(atom, shape, strides, "destination")
         steps.append(want if n == 1 else Int(1) if have == 1 else have)
@@ -228,7 +228,7 @@ def _memory(array: HostArray) -> tuple[Bytes, int, tuple[list[int], list[int], i
     its shape, strides in elements and bits of an element)."""
     engine, layout = engine_and_layout(array)
     width = engine.flat.dtype.itemsize
-    geometry = _numbers(layout._shape), _numbers(layout._stride), 8 * width
+    geometry = _numbers(layout.shape), _numbers(layout.stride), 8 * width
     return engine.flat.view(np.uint8), engine.origin * width, geometry
 
 

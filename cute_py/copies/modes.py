@@ -26,7 +26,7 @@ from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import value_of
+from cute_py.layout.leaf import STATIC, value_of
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
 
@@ -105,7 +105,7 @@ def _function(layout: LayoutLike, role: str) -> tuple[Digits, int, Swizzle]:
         return digits, start, layout.outer
     if not isinstance(layout, Layout):
         raise InvalidTypeError(f"the {role} must be a layout, got {type(layout).__name__} {given(layout)}")
-    shape, stride = [value_of(x) for x in leaves(layout._shape)], [value_of(x) for x in leaves(layout._stride)]
+    shape, stride = [value_of(x) for x in leaves(layout.shape)], [value_of(x) for x in leaves(layout.stride)]
     what = f"a number of the {role} layout"
     for number in (*shape, *stride):
         if type(number) is not int:
@@ -117,9 +117,9 @@ def _function(layout: LayoutLike, role: str) -> tuple[Digits, int, Swizzle]:
         return ((0, 1),), 0, IDENTITY
     if sum((n - 1) * abs(d) for n, d in zip(shape, stride, strict=True)) > MAX_OFFSET:
         raise InvalidValueError(f"the {role} layout reaches beyond 2**60 elements", {"layout": layout})
-    sizes, steps = coalesced(tuple(shape), tuple(stride))
+    sizes, steps = coalesced(tuple([STATIC[n] for n in shape]), tuple([STATIC[d] for d in stride]))
     flat = zip(leaves(sizes), leaves(steps), strict=True)
-    return tuple((n, d) for n, d in flat if n > 1), 0, IDENTITY
+    return tuple((int(n), int(d)) for n, d in flat if n > 1), 0, IDENTITY
 
 
 def _cut(one: list[tuple[int, int]], other: list[tuple[int, int]], end: int) -> list[CopyMode]:

@@ -54,7 +54,7 @@ def box_starts(work: Instructions, mode: int) -> tuple[list[Start | None], int]:
     found = {at: Start(at, at, ()) for at in first}
     last, total = found[first[-1]], len(first)
     steps = tile_steps(work)
-    for leaf, (n, d) in enumerate(zip(leaves(steps._shape), leaves(steps._stride), strict=True)):
+    for leaf, (n, d) in enumerate(zip(leaves(steps.shape), leaves(steps.stride), strict=True)):
         if getattr(d, "modes", ())[:1] != (mode,) or int(value_of(n)) == 1 or not int(d.value):
             continue  # the tiles do not step along this mode
         count, step = int(value_of(n)), int(d.value)
@@ -73,12 +73,12 @@ def box_starts(work: Instructions, mode: int) -> tuple[list[Start | None], int]:
 def _tile_coordinate(work: Instructions, starts: Sequence[Start]) -> str:
     """The tile that starts of several modes name, in the tile modes of the divided tensor."""
     at = dict(pair for start in starts for pair in start.tile)
-    numbers = iter(range(len(leaves(tile_steps(work)._shape))))
+    numbers = iter(range(len(leaves(tile_steps(work).shape))))
 
     def tree(shape: Tree) -> Tree:
         return tuple(tree(part) for part in shape) if isinstance(shape, tuple) else at.get(next(numbers), 0)
 
-    return str(tree(tile_steps(work)._shape)).replace(" ", "").replace(",)", ")")
+    return str(tree(tile_steps(work).shape)).replace(" ", "").replace(",)", ")")
 
 
 def _fraction(start: int, box: int, size: int) -> float:

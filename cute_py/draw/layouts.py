@@ -53,7 +53,7 @@ BANK_LEGEND = tone_legend(
 
 @dataclass(frozen=True)
 class PlaneAxis:
-    """One mode as an axis: `shape` and `stride` are trees with internal leaves, `path` the mode's number or ''."""
+    """One mode as an axis: `shape` and `stride` are its trees, `path` the mode's number or ''."""
 
     name: str
     shape: Tree
@@ -145,16 +145,16 @@ def plane_of(thing: Drawn) -> Plane:
         InvalidTypeError: no layout or tensor, or sizes that are not known numbers.
     """
     domain = domain_of(thing)
-    for leaf in leaves(domain._shape):
+    for leaf in leaves(domain.shape):
         if not isinstance(value_of(leaf), int):
             text = f"a picture needs known sizes, got {leaf_text(leaf)}"
             raise InvalidTypeError(text, {"layout": domain}, "replace the symbols with layout.subs({...}) first")
-    rank = len(modes(domain._shape))
+    rank = len(modes(domain.shape))
     if rank > 2:
         thing = group_modes(thing, 1, rank)
         domain = domain_of(thing)
     names = ("mode 0", "mode 1" if rank == 2 else f"modes 1..{rank - 1}")
-    axes = [PlaneAxis(*row) for row in zip(names, modes(domain._shape), modes(domain._stride), "01", strict=False)]
+    axes = [PlaneAxis(*row) for row in zip(names, modes(domain.shape), modes(domain.stride), "01", strict=False)]
     return Plane(thing, len(axes), *([PlaneAxis("", 1, 0, "")] * 2 + axes)[-2:])
 
 
@@ -267,7 +267,7 @@ def unit_of(things: Sequence[Drawn]) -> int:
         if isinstance(getattr(thing, "layout", thing), ComposedLayout):
             return 1
         domain = domain_of(thing)
-        for size, stride in zip(leaves(domain._shape), leaves(domain._stride), strict=True):
+        for size, stride in zip(leaves(domain.shape), leaves(domain.stride), strict=True):
             step = value_of(stride) if not hasattr(stride, "modes") else value_of(stride.value)
             if getattr(stride, "modes", (0,))[:1] in ((0,), ()) and value_of(size) != 1:
                 unit = gcd(unit, step if isinstance(step, int) else 1)
@@ -361,7 +361,7 @@ def layout_table(
 
 def _what(thing: Drawn) -> str:
     """What the values of a layout are."""
-    basis = any(getattr(stride, "modes", ()) for stride in leaves(domain_of(thing)._stride))
+    basis = any(getattr(stride, "modes", ()) for stride in leaves(domain_of(thing).stride))
     return "mode 0 of the coordinate" if basis else "offset"
 
 

@@ -41,7 +41,7 @@ Value: TypeAlias = "int | sympy.Expr"
 
 
 class Leaf(Protocol):
-    """A number of the algebra in either representation, or a stride of any integer module: what all of them can do."""
+    """An `Int`, an int, a sympy expression, or a stride of any integer module: what all of them can do."""
 
     def __add__(self, other: Any, /) -> Leaf: ...
     def __mul__(self, other: Any, /) -> Leaf: ...
@@ -49,7 +49,7 @@ class Leaf(Protocol):
 
 
 Tree: TypeAlias = Leaf | tuple["Tree", ...]
-"""A leaf, or a tuple of trees, in either representation; each function documents which."""
+"""A leaf, or a tuple of trees."""
 
 IntTuple: TypeAlias = int | tuple["IntTuple", ...]
 """A shape or coordinate that an operation gives, for users (a symbolic size is a sympy expression in its place)."""

@@ -9,70 +9,77 @@ time merges: a run-time mode joins no other, and a run-time size 1 is not droppe
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeAlias
 
 from cute_py.errors import StaticAssertError
-from cute_py.layout.arguments import IntTuple, LayoutLike, Shape, Tiler, Tree
+from cute_py.layout.arguments import IntTuple, LayoutLike, Leaf, Shape, Tiler, Tree
 from cute_py.layout.int_tuple import compact_order
-from cute_py.layout.known import coalesced_numbers, filtered_numbers
 from cute_py.layout.layout import (
     Layout,
     apply_to_inner,
     domain_of,
-    in_numbers,
     joined,
     make,
     modes_of,
     of_layouts,
     of_shapes,
 )
-from cute_py.layout.leaf import Recorder, is_static, same, times, to_internal, to_public, tree_text
+from cute_py.layout.leaf import STATIC, STATIC_ONE, STATIC_ZERO, Int, as_leaves, is_static, same, times, tree_text
 from cute_py.layout.trees import as_tree, is_underscore, leaves, map_leaves, modes, unflatten_leaves
 
 
-def coalesced(shape: Tree, stride: Tree, beyond: bool = False, record: Recorder | None = None) -> tuple[Tree, Tree]:
-    """Internal trees -> flat internal shape and stride of the same function on the domain.
+def coalesced(shape: Tree, stride: Tree, beyond: bool = False) -> tuple[Tree, Tree]:
+    """Trees -> flat shape and stride of the same function on the domain.
 
     Args:
         beyond: keep the function beyond the domain too; a trailing static 1 keeps its stride as the mode that goes on
             (CuTe's coalesce_x).
     """
-    if type(shape) is not tuple:
-        if type(shape) is not int or shape != 1:
-            return shape, stride
-        return (2, stride) if beyond else (1, 0)
+    return coalesced_by_steps(shape, stride, beyond)[:2]
+
+
+CoalesceStep: TypeAlias = "tuple[str, tuple[Leaf, ...]]"
+"""The name of a rule, and the mode that it judges with the front of the result: size, stride, front size and stride."""
+
+
+def coalesced_by_steps(shape: Tree, stride: Tree, beyond: bool = False) -> tuple[Tree, Tree, list[CoalesceStep]]:
+    """As `coalesced`, with the steps, in their order."""
+    steps: list[CoalesceStep] = []
     shapes, strides = leaves(shape), leaves(stride)
     if not shapes:
-        return 1, 0
+        return STATIC_ONE, STATIC_ZERO, steps
     # C++'s bw_coalesce: from the last mode to the first, each joins the front of the result or becomes its new front.
-    new_shapes, new_strides = [2 if beyond and shapes[-1] == 1 else shapes[-1]], [strides[-1]]
+    front, jump = shapes[-1], strides[-1]
+    if beyond and type(front) is Int and front == 1:
+        front = STATIC[2]
+    behind: list[tuple[Leaf, Leaf]] = []
     for i in range(len(shapes) - 2, -1, -1):
-        s = shapes[i]
-        d = strides[i]
-        front = new_shapes[-1]
-        if type(s) is int and s == 1:  # C++: is_constant<1> of the mode; it moves nothing
-            if record:
-                record("drop", s, d)
-        elif len(new_shapes) == 1 and type(front) is int and front == 1:
+        s, d = shapes[i], strides[i]
+        if type(s) is Int and s == 1:  # C++: is_constant<1> of the mode; it moves nothing
+            steps.append(("drop", (s, d)))
+        elif type(front) is Int and front == 1 and not behind:
             # C++: is_constant<1, NewShape>; the result was trivial so far
-            if record:
-                record("drop", front, new_strides[0])
-            new_shapes[0], new_strides[0] = s, d
-        elif type(front) is int and (
-            s * d == new_strides[-1] if type(s) is type(d) is int else same(times(s, d), new_strides[-1])
-        ):  # C++: is_constant<true, old_shape * old_stride == new_stride>; they are one mode
-            if record:
-                record("merge", s, d, front, new_strides[-1])
-            new_shapes[-1], new_strides[-1] = s * front, d
+            steps.append(("drop", (front, jump)))
+            front, jump = s, d
+        elif type(front) is Int and _follows(s, d, jump):
+            # C++: is_constant<true, old_shape * old_stride == new_stride>; they are one mode
+            steps.append(("merge", (s, d, front, jump)))
+            front, jump = times(s, front), d
         else:
-            if record:
-                record("keep apart", s, d, front, new_strides[-1])
-            new_shapes.append(s)
-            new_strides.append(d)
-    if len(new_shapes) == 1:
-        return (1, 0) if new_shapes[0] == 1 else (new_shapes[0], new_strides[0])
-    new_shapes.reverse()
-    new_strides.reverse()
-    return tuple(new_shapes), tuple(new_strides)
+            steps.append(("keep apart", (s, d, front, jump)))
+            behind.append((front, jump))
+            front, jump = s, d
+    if not behind:
+        return (STATIC_ONE, STATIC_ZERO, steps) if type(front) is Int and front == 1 else (front, jump, steps)
+    behind.append((front, jump))
+    return tuple([s for s, _ in reversed(behind)]), tuple([d for _, d in reversed(behind)]), steps
+
+
+def _follows(size: Leaf, step: Leaf, jump: Leaf) -> bool:
+    """Is `jump` where the mode size:step ends, and known to be there at compile time?"""
+    if type(size) is type(step) is type(jump) is Int:
+        return (size | 0) * (step | 0) == jump  # type: ignore[operator, no-any-return]
+    return is_static(jump) and same(times(size, step), jump)
 
 
 def coalesce_x_by(profile: Tree, shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
@@ -114,13 +121,10 @@ def coalesce(layout: Layout | Shape, profile: Tiler = None) -> Layout | IntTuple
     """
     if type(layout) is Layout:
         if profile is None or type(profile := as_tree(profile)) is not tuple:
-            if (found := in_numbers(layout, coalesced_numbers)) is not None:
-                return found
-            shape, stride = coalesced(*(layout._inner or layout._trees()))
-            return make(shape, stride, layout.assumptions)
+            return make(*coalesced(layout.shape, layout.stride), layout.assumptions)
         return _by_profile(coalesce, layout, profile)
     if isinstance(layout, (int, tuple)):
-        return to_public(coalesced_shape(to_internal(layout)))
+        return coalesced_shape(as_leaves(layout))  # type: ignore[return-value]
     return apply_to_inner(coalesce, layout, profile)
 
 
@@ -130,12 +134,17 @@ def filter_zeros_tree(shape: Tree, guide: Tree) -> Tree:
         if len(modes(shape)) != len(guide):
             raise StaticAssertError("Mismatched tuple_size", {"shape": tree_text(shape), "profile": tree_text(guide)})
         return tuple([filter_zeros_tree(s, g) for s, g in zip(modes(shape), guide, strict=True)])
-    return map_leaves(lambda _: 1, shape) if type(guide) is int and guide == 0 else shape
+    return map_leaves(lambda _: STATIC_ONE, shape) if type(guide) is Int and guide == 0 else shape
+
+
+def filtered(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
+    """The flat shape and stride of the modes that move."""
+    return coalesced(filter_zeros_tree(shape, stride), stride)
 
 
 def _as_guide(profile: Shape) -> Tree:
-    """A profile of numbers and underscores as internal numbers."""
-    return to_internal(map_leaves(lambda leaf: 1 if is_underscore(leaf) else leaf, profile))  # type: ignore[arg-type]
+    """A profile of numbers and underscores as leaves."""
+    return as_leaves(map_leaves(lambda leaf: STATIC_ONE if is_underscore(leaf) else leaf, profile))  # type: ignore[arg-type]
 
 
 @of_shapes
@@ -147,11 +156,11 @@ def filter_zeros(layout: Layout | Shape, profile: Shape | None = None) -> Layout
     (_4,_1):(_1,_0)
     """
     if type(layout) is Layout:
-        guide = layout._stride if profile is None else _as_guide(profile)
-        return make(filter_zeros_tree(layout._shape, guide), layout._stride, layout.assumptions)
+        guide = layout.stride if profile is None else _as_guide(profile)
+        return make(filter_zeros_tree(layout.shape, guide), layout.stride, layout.assumptions)
     if isinstance(layout, (int, tuple)):
-        sizes = to_internal(layout if profile is None else profile)
-        return to_public(filter_zeros_tree(sizes, _as_guide(layout)))
+        sizes = as_leaves(layout if profile is None else profile)
+        return filter_zeros_tree(sizes, _as_guide(layout))  # type: ignore[return-value]
     return apply_to_inner(filter_zeros, layout, profile)
 
 
@@ -164,11 +173,7 @@ def filter(layout: Layout, profile: Tiler = None) -> Layout:
     """
     if type(layout) is Layout:
         if profile is None or type(profile := as_tree(profile)) is not tuple:
-            if (found := in_numbers(layout, filtered_numbers)) is not None:
-                return found
-            shape, stride = layout._inner or layout._trees()
-            shape, stride = coalesced(filter_zeros_tree(shape, stride), stride)
-            return make(shape, stride, layout.assumptions)
+            return make(*filtered(layout.shape, layout.stride), layout.assumptions)
         return _by_profile(filter, layout, profile)
     return apply_to_inner(filter, layout, profile)
 
@@ -179,11 +184,11 @@ def coalesced_shape(shape: Tree) -> Tree:
         return shape
     flat = leaves(shape)
     if not flat:
-        return 1
+        return STATIC_ONE
     out = [flat[0]]
     for x in flat[1:]:
-        if is_static(out[-1]) == is_static(x):
-            out[-1] = out[-1] * x
+        if (type(out[-1]) is Int) == (type(x) is Int):
+            out[-1] = times(out[-1], x)
         else:
             out.append(x)
     return out[0] if len(out) == 1 else tuple(out)
@@ -201,10 +206,10 @@ def make_layout_like(layout: LayoutLike, tiler: Tiler = None) -> Layout:
     """
     inner = domain_of(layout)
     if tiler is None:
-        shape = filter_zeros_tree(inner._shape, inner._stride)
-        return make(inner._shape, compact_order(shape, inner._stride), inner.assumptions)
-    tile = tiler._shape if isinstance(tiler, Layout) else Layout(tiler)._shape
-    strides, wanted = leaves(inner._stride), len(leaves(tile))
+        shape = filter_zeros_tree(inner.shape, inner.stride)
+        return make(inner.shape, compact_order(shape, inner.stride), inner.assumptions)
+    tile = tiler.shape if isinstance(tiler, Layout) else Layout(tiler).shape
+    strides, wanted = leaves(inner.stride), len(leaves(tile))
     if wanted > len(strides):
         raise StaticAssertError(f"the tile has {wanted} modes, the layout {len(strides)}", {"layout": layout})
     return make(tile, unflatten_leaves(strides[:wanted], tile))

@@ -19,7 +19,7 @@ from cute_py.layout.composition import compose_tiler, composition
 from cute_py.layout.int_tuple import crd2idx_of, product_of
 from cute_py.layout.inverse import left_inverse, max_common_layout, max_common_vector, right_inverse
 from cute_py.layout.layout import Layout, cosize
-from cute_py.layout.leaf import Int, as_python_int, internal_leaf, to_internal, to_public
+from cute_py.layout.leaf import STATIC_ZERO, Int, as_leaf, as_leaves, as_python_int
 from cute_py.layout.trees import all_underscore, check_depth, has_underscore, is_underscore, map_leaves
 
 
@@ -57,17 +57,15 @@ class ComposedLayout(Immutable):
                 {"outer": given(outer), "inner": given(inner)},
             )
         if not isinstance(offset, Int):
-            changed: list[Tree] = []
-            internal = to_internal(offset, 0, changed)  # which refuses what is no offset
-            offset = to_public(internal) if changed else offset
+            offset = as_leaves(offset)  # type: ignore[assignment]  # which refuses what is no offset
         _put_outer(self, outer)
         _put_offset(self, offset)
         _put_inner(self, inner)
 
     @property
     def _offset(self) -> Tree:
-        """The offset as an internal leaf."""
-        return to_internal(self.offset)
+        """The offset as a leaf: an unset pointer is its number."""
+        return as_leaf(self.offset)  # type: ignore[no-any-return]
 
     @property
     def domain(self) -> Layout | ComposedLayout:
@@ -158,7 +156,7 @@ class ComposedLayout(Immutable):
             raise InvalidTypeError("max_common_layout of two composed layouts is not defined in CuTe")
         common = max_common_layout(self.inner, other)
         base = 1 << getattr(self.outer, "base", 0)
-        if base < as_python_int(product_of(common._shape)):
+        if base < as_python_int(product_of(common.shape)):
             return compose_tiler(common, Int(base))
         return common
 
@@ -225,9 +223,9 @@ Sliced: TypeAlias = tuple[Layout | ComposedLayout, int]
 
 
 def slice_parts(coord: Coordinate, layout: Layout | ComposedLayout) -> Sliced:
-    """(kept sublayout, public offset of the fixed modes) of a layout or composed layout."""
+    """(kept sublayout, offset of the fixed modes) of a layout or composed layout."""
     if isinstance(layout, ComposedLayout):
         return layout.slice_and_offset(coord)
     kept = layout._sliced(coord)
-    fixed = map_leaves(lambda c: 0 if is_underscore(c) else internal_leaf(c), coord)  # type: ignore[arg-type]
-    return kept, to_public(crd2idx_of(fixed, layout._shape, layout._stride))
+    fixed = map_leaves(lambda c: STATIC_ZERO if is_underscore(c) else as_leaf(c), coord)  # type: ignore[arg-type]
+    return kept, crd2idx_of(fixed, layout.shape, layout.stride)  # type: ignore[return-value]

@@ -17,37 +17,42 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 
 from cute_py.argument_checks import expect
-from cute_py.errors import CompositionMismatchError, InvalidTypeError, LayoutError, StaticAssertError, given
-from cute_py.layout.arguments import LayoutLike, Leaf, Tiler, Tree, Value
+from cute_py.errors import (
+    CompositionMismatchError,
+    InvalidTypeError,
+    LayoutError,
+    StaticAssertError,
+    given,
+    integer_text,
+)
+from cute_py.layout.arguments import LayoutLike, Leaf, Tiler, Tree
 from cute_py.layout.coalesce import coalesce_x_by, coalesced
 from cute_py.layout.int_tuple import product_of
-from cute_py.layout.known import tiled_numbers
 from cute_py.layout.layout import (
     Layout,
     Thing,
     apply_to_inner,
+    assumed,
     coprofile_of,
-    in_numbers,
     joined,
     make,
     modes_of,
     shape_of,
 )
 from cute_py.layout.leaf import (
-    Dynamic,
+    STATIC_ONE,
+    STATIC_ZERO,
     Int,
-    Integer,
-    Recorder,
+    as_leaf,
     as_python_int,
     divides,
     divides_or_exceeds,
-    internal_leaf,
     is_short,
-    leaf_text,
+    is_symbolic,
+    leaf_of,
     least,
     mode_text,
     quotient,
-    sign,
     times,
     tree_text,
     value_of,
@@ -57,162 +62,168 @@ from cute_py.layout.trees import at, check_depth, is_underscore, modes, unwrap
 if TYPE_CHECKING:
     import sympy
 
-Notes: TypeAlias = "dict[sympy.Basic, None]"
-"""Conditions on symbols, each once, in the order in which they came up."""
+STRIDE_RULE = "Stride Divisibility Condition"
+SHAPE_RULE = "Shape Divisibility Condition"
+
+Step: TypeAlias = "tuple[str, tuple[Any, ...]]"
+"""The name of a rule, and its numbers: leaves, or pairs (bare number, static)."""
 
 
-def compose_trees(
-    lhs_shape: Tree, lhs_stride: Tree, shape: Tree, stride: Tree, notes: Notes, record: Recorder | None = None
-) -> tuple[Tree, Tree]:
-    """The composition of a flattened left side with shape:stride; conditions on symbols are appended to `notes`."""
-    if type(shape) is tuple:  # C++: a tuple on the right; composition distributes over its modes
-        steps = modes(stride)
-        pairs = [compose_trees(lhs_shape, lhs_stride, s, steps[i], notes, record) for i, s in enumerate(shape)]
-        return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
-    path = getattr(stride, "modes", None)
-    if path is not None:  # C++: is_scaled_basis; compose with the mode of A that it points at
-        value = internal_leaf(stride.value)  # type: ignore[union-attr]
-        return compose_trees(at(lhs_shape, path), at(lhs_stride, path), shape, value, notes)
-    if record:
-        record("mode", shape, stride)
-    if type(stride) is int and stride == 0:  # C++: is_constant<0, RStride>; nothing moves
-        if record:
-            record("stay", shape, stride)
-        return shape, 0
-    if type(lhs_shape) is not tuple:  # C++: is_integral<LShape>; along a single mode only the stride is scaled
-        if record:
-            record("scale", shape, stride, lhs_shape, lhs_stride)
-        return shape, times(stride, lhs_stride)
-    if not isinstance(stride, (int, Dynamic)):
-        raise InvalidTypeError(f"can't compose with the stride {stride}; must be an integer or a basis element")
-    return _walk(lhs_shape, modes(lhs_stride), shape, stride, notes, record)  # type: ignore[arg-type]
+class Composing:
+    """A composition while it is computed: `trees` gives shape and stride of A o B for a flattened A.
 
-
-def _walk(
-    lhs_shape: tuple[Tree, ...],
-    lhs_stride: tuple[Tree, ...],
-    size: Integer,
-    step: Integer,
-    notes: Notes,
-    record: Recorder | None,
-) -> tuple[Tree, Tree]:
-    """C++'s last branch: a flat left side of rank > 1, an integer mode size:step.
-
-    Numbers and symbols are held without wrapper, each beside a flag for static. A condition on static numbers
-    is refused like C++'s static_assert; on symbols it becomes an assumption, unless it is known to fail; on run-time
-    numbers C++ has none.
+    Attributes:
+        notes: the conditions on symbols that the result rests on, each once, in the order in which they came up.
+        steps: what was done, in order.
     """
-    out_shape: list[Tree] = []
-    out_stride: list[Tree] = []
-    n_static, d_static = type(size) is int, type(step) is int
-    n: Any = size.value if isinstance(size, Dynamic) else size
-    d: Any = step.value if isinstance(step, Dynamic) else step
-    leaf: Any
-    have: Any
-    left: Any
-    rest: Any
-    over, direction = (d, 1) if type(d) is int and d > 0 else (abs(d), value_of(sign(step)))
-    whole, taken = n, 1
-    last = len(lhs_shape) - 1
-    for i in range(last):
-        leaf = lhs_shape[i]
-        static = type(leaf) is int
-        have = leaf if static else leaf.value
-        static = static and d_static
-        if static and d >= have != 0 and d % have:  # C++: static_assert
-            _refuse_stride(d, have, i, lhs_shape, lhs_stride)
-        # C++'s next_shape and next_stride: what steps of d leave of this mode, and the step in units of the mode.
-        if type(have) is int and type(over) is int and have > 0 and over > 0:
-            left, over = -(-have // over), -(-over // have)
-            following = over * direction
-        else:
-            if type(have) is type(n) is int and have == 0:
-                raise LayoutError("can't compose over a mode of size 0", {"left": tree_text(lhs_shape)})
-            if not isinstance(have, int) or not isinstance(d, int):
-                if have == 0:
-                    raise LayoutError("division by zero", {"dividend": d})
-                _note(divides_or_exceeds(have, d), notes, "Stride Divisibility Condition")
-            left, over = quotient(have + over - 1, over), quotient(over + have - 1, have)
-            following = over * direction
-            over = abs(following) if is_short(following) else over
-        if (static and left == 1) or (n_static and n == 1):  # C++: is_constant<1> of either; the mode is passed
-            if record:
-                rule = "step over" if static and left == 1 else "done"
-                record(rule, i, leaf, lhs_stride[i], _held(d, d_static), _held(left, static), _held(following, static))
-            d, d_static = following, static
-            continue
-        # C++'s new_shape: min(next_shape, rest_shape) elements lie in this mode, the rest beyond it.
-        taken = taken * left
-        take_static = static and n_static
-        if type(left) is int and type(n) is int:
-            take = left if left <= n else n
-            if n_static and n == 0 and not take_static:
-                rest = 0  # C++: a static 0 divided by a run-time number
+
+    __slots__ = ("notes", "steps")
+
+    def __init__(self, *layouts: Layout) -> None:
+        self.notes: dict[sympy.Basic, None] = dict.fromkeys(assumed(layouts))
+        self.steps: list[Step] = []
+
+    def require(self, condition: sympy.Basic, rule: str) -> None:
+        """A condition of C++ on symbols: refused where it never holds, noted where their values decide it."""
+        if condition == False:  # noqa: E712  (sympy's own, which is no Python False)
+            raise StaticAssertError(rule, {"condition": "never holds for these symbols"})
+        if condition != True:  # noqa: E712
+            self.notes[condition] = None
+
+    def trees(self, lhs_shape: Tree, lhs_stride: Tree, shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
+        """The composition of a flattened left side with shape:stride."""
+        if type(shape) is tuple:  # C++: a tuple on the right; composition distributes over its modes
+            strides = modes(stride)
+            pairs = [self.trees(lhs_shape, lhs_stride, s, strides[i]) for i, s in enumerate(shape)]
+            return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
+        known = type(stride) is Int or type(stride) is int
+        path = None if known else getattr(stride, "modes", None)
+        if path is not None:  # C++: is_scaled_basis; compose with the mode of A that it points at
+            value = as_leaf(stride.value)  # type: ignore[union-attr]
+            return self.trees(at(lhs_shape, path), at(lhs_stride, path), shape, value)
+        self.steps.append(("mode", (shape, stride)))
+        if type(stride) is Int and stride == 0:  # C++: is_constant<0, RStride>; nothing moves
+            self.steps.append(("stay", (shape, stride)))
+            return shape, STATIC_ZERO
+        if type(lhs_shape) is not tuple:  # C++: is_integral<LShape>; along a single mode only the stride is scaled
+            self.steps.append(("scale", (shape, stride, lhs_shape, lhs_stride)))
+            return shape, times(stride, lhs_stride)  # type: ignore[arg-type]
+        if not known and not is_symbolic(stride):
+            raise InvalidTypeError(f"can't compose with the stride {stride}; must be an integer or a basis element")
+        return self.walk(lhs_shape, modes(lhs_stride), shape, stride)  # type: ignore[arg-type]
+
+    def walk(
+        self, lhs_shape: tuple[Any, ...], lhs_stride: tuple[Any, ...], size: Leaf, stride: Leaf
+    ) -> tuple[Tree, Tree]:
+        """C++'s last branch: a flat left side of rank > 1, an integer mode size:stride.
+
+        `n` elements are left to take, in steps of `d` elements of the current mode: bare numbers or symbols, each with
+        a flag for static. C++ has its conditions on static numbers, and none on run-time ones.
+        """
+        n, n_static = value_of(size), type(size) is Int
+        d, d_static = value_of(stride), type(stride) is Int
+        out: list[tuple[Leaf, Leaf]] = []
+        over, direction = (d, 1) if type(d) is int and d > 0 else _magnitude(d)
+        whole, taken = n, 1
+        last = len(lhs_shape) - 1
+        for i in range(last):
+            have = value_of(lhs_shape[i])
+            static = d_static and type(lhs_shape[i]) is Int
+            if static and d >= have != 0 and d % have:  # C++: static_assert
+                _refuse_stride(d, have, i, lhs_shape, lhs_stride)
+            # C++'s next_shape and next_stride: what steps of d leave of this mode, and the step in units of the mode.
+            if type(have) is int and type(over) is int and have > 0 and over > 0:
+                left, over = -(-have // over), -(-over // have)
+                following = over * direction
             else:
-                if take == 0 or (take_static and n % take):  # C++: static_assert
+                if type(have) is type(n) is int and have == 0:
+                    raise LayoutError("can't compose over a mode of size 0", {"left": tree_text(lhs_shape)})
+                left, over = self._stepped(have, d, over)
+                following = over * direction
+                over = abs(following) if is_short(following) else over
+            numbers = (i, lhs_shape[i], lhs_stride[i], (d, d_static), (left, static), (following, static))
+            if (static and left == 1) or (n_static and n == 1):  # C++: is_constant<1> of either; the mode is passed
+                self.steps.append(("step over" if static and left == 1 else "done", numbers))
+                d, d_static = following, static
+                continue
+            # C++'s new_shape: min(next_shape, rest_shape) elements lie in this mode, the rest beyond it.
+            taken = taken * left
+            take_static = static and n_static
+            if n_static and n == 0 and not take_static:  # C++: a static 0 divided by a run-time number
+                take, rest = self._least(left, n), 0
+            elif type(left) is int and type(n) is int and left > 0 and n > 0:
+                take = left if left < n else n
+                rest = n // take
+                if take_static and rest * take != n:  # C++: static_assert
                     _refuse_size(n, take, i, lhs_shape, lhs_stride)
-                rest = n // take if take > 0 else quotient(n, take)
-        else:
-            take = least(left, n)
-            if take == 0:
-                raise LayoutError("division by zero", {"dividend": n})
-            _note(divides(take, n), notes, "Shape Divisibility Condition")
-            # Long expressions: the same number, 1 where `taken` exceeds it, without what every mode before left.
-            rest = quotient(n, take) if is_short(n, take) else quotient(whole, least(taken, whole))
-            rest = 0 if n_static and n == 0 else rest
-        step_here = d if d_static else Dynamic(d)
-        out_shape.append(take if take_static else Dynamic(take))
-        out_stride.append(times(step_here, lhs_stride[i]))
-        rest_static = take_static or (n_static and n == 0)
-        if record:
-            numbers = (step_here, _held(left, static), _held(following, static))
-            remaining = (_held(n, n_static), out_shape[-1], _held(rest, rest_static))
-            record("walk", i, leaf, lhs_stride[i], *numbers, *remaining)
-        n, n_static, d, d_static = rest, rest_static, following, static
-    if out_shape and n_static and n == 1:  # C++: is_constant<1, rest_shape>; the last mode is not reached
-        return unwrap(out_shape), unwrap(out_stride)
-    size, step = _held(n, n_static), _held(d, d_static)
-    if record:
-        record("rest", last, lhs_shape[last], lhs_stride[last], step, size)
-    tail = times(step, lhs_stride[last])
-    return ((*out_shape, size), (*out_stride, tail)) if out_shape else (size, tail)
+            else:
+                take = self._least(left, n)
+                rest = self._rest(n, take, whole, taken, (i, lhs_shape, lhs_stride))
+            out.append((leaf_of(take, take_static), times(leaf_of(d, d_static), lhs_stride[i])))
+            rest_static = take_static or (n_static and n == 0)
+            self.steps.append(("walk", (*numbers, (n, n_static), (take, take_static), (rest, rest_static))))
+            n, n_static, d, d_static = rest, rest_static, following, static
+        if not out or not n_static or n != 1:  # C++: else is_constant<1, rest_shape>; the last mode is not reached
+            self.steps.append(("rest", (last, lhs_shape[last], lhs_stride[last], (d, d_static), (n, n_static))))
+            out.append((leaf_of(n, n_static), times(leaf_of(d, d_static), lhs_stride[last])))
+        return unwrap([s for s, _ in out]), unwrap([d for _, d in out])
+
+    def _stepped(self, have: Any, d: Any, over: Any) -> tuple[Any, Any]:
+        """(what steps of d leave of a mode, |step| in units of the mode) for symbols and 0; `over` is |d|."""
+        if not isinstance(have, int) or not isinstance(d, int):
+            if have == 0:
+                raise LayoutError("division by zero", {"dividend": d})
+            self.require(divides_or_exceeds(have, d), STRIDE_RULE)
+        return quotient(have + over - 1, over), quotient(over + have - 1, have)
+
+    def _least(self, left: Any, n: Any) -> Any:
+        return min(left, n) if type(left) is int and type(n) is int else least(left, n)
+
+    def _rest(self, n: Any, take: Any, whole: Any, taken: Any, where: tuple[int, Tree, Tree]) -> Any:
+        """n / take for symbols and 0."""
+        known = type(n) is int and type(take) is int
+        if take == 0:
+            if known:
+                _refuse_size(n, take, *where)
+            raise LayoutError("division by zero", {"dividend": n})
+        if known:
+            return quotient(n, take)
+        self.require(divides(take, n), SHAPE_RULE)
+        # Long expressions: the same number, 1 where `taken` exceeds it, without what every mode before left.
+        return quotient(n, take) if is_short(n, take) else quotient(whole, least(taken, whole))
 
 
-def _held(number: Value, static: bool) -> Integer:
-    """A bare number or symbol as an internal leaf."""
-    return number if static else Dynamic(number)
+def _magnitude(d: Any) -> tuple[Any, int]:
+    """|d| and its sign. A symbol's sign is taken as positive: sizes and strides of unknown sign have no layout in C++
+    either."""
+    if isinstance(d, int):
+        return abs(d), (d > 0) - (d < 0)
+    return abs(d), -1 if d.could_extract_minus_sign() and not d.is_positive else 1
 
 
 def _refuse_stride(step: int, have: int, mode: int, shape: Tree, stride: Tree) -> None:
-    where = f"{leaf_text(have)} (mode {mode}) of the left side {mode_text(shape, stride)}"
-    facts = {"stride": f"{leaf_text(step)} of the right side", "mode": where}
-    raise StaticAssertError("Stride Divisibility Condition", facts)
+    where = f"_{have} (mode {mode}) of the left side {mode_text(shape, stride)}"
+    facts = {"stride": f"_{integer_text(step)} of the right side", "mode": where}
+    raise StaticAssertError(STRIDE_RULE, facts)
 
 
 def _refuse_size(size: int, take: int, mode: int, shape: Tree, stride: Tree) -> None:
-    where = f"{leaf_text(take)} of mode {mode} of the left side {mode_text(shape, stride)}"
-    facts = {"size": f"{leaf_text(size)} left of the right side", "takes": where}
-    raise StaticAssertError("Shape Divisibility Condition", facts)
+    where = f"_{take} of mode {mode} of the left side {mode_text(shape, stride)}"
+    facts = {"size": f"_{integer_text(size)} left of the right side", "takes": where}
+    raise StaticAssertError(SHAPE_RULE, facts)
 
 
-def _note(condition: sympy.Basic, notes: Notes, name: str) -> None:
-    if condition == False:  # noqa: E712  (sympy's own, which is no Python False)
-        raise StaticAssertError(name, {"condition": "never holds for these symbols"})
-    if condition != True:  # noqa: E712
-        notes[condition] = None
+def composed_by_steps(lhs: Layout, rhs: Layout) -> tuple[Layout, list[Step]]:
+    """A o B for two plain layouts, as C++ computes it, and the steps."""
+    composing = Composing(lhs, rhs)
+    flat = coalesce_x_by(coprofile_of(rhs.stride), lhs.shape, lhs.stride)
+    shape, stride = composing.trees(*flat, rhs.shape, rhs.stride)
+    return make(shape, stride, tuple(composing.notes)), composing.steps
 
 
-def compose_layouts(lhs: Layout, rhs: Layout, record: Recorder | None = None) -> Layout:
+def compose_layouts(lhs: Layout, rhs: Layout) -> Layout:
     """A o B for two plain layouts, as C++ computes it."""
-    if rhs._assumptions is None and not record and (found := in_numbers(lhs, tiled_numbers, rhs)) is not None:
-        return found
-    shape, stride = rhs._inner or rhs._trees()
-    flat = coalesce_x_by(coprofile_of(stride), *(lhs._inner or lhs._trees()))
-    notes: Notes = {}
-    if lhs._assumptions or rhs._assumptions:
-        notes = dict.fromkeys((*lhs.assumptions, *rhs.assumptions))
-    shape, stride = compose_trees(*flat, shape, stride, notes, record)
-    return make(shape, stride, tuple(notes))
+    return composed_by_steps(lhs, rhs)[0]
 
 
 MAX_STRICT = 1 << 16
@@ -229,8 +240,6 @@ def tiler_text(tiler: Tiler) -> str:
 def compose_tiler(lhs: Layout, tiler: Tiler) -> Layout:
     """A layout composed by mode with a tiler: a tuple of tilers (shorter tilers drop the other modes), a size, a
     layout, or `_` for the mode as it is."""
-    if (found := in_numbers(lhs, tiled_numbers, tiler)) is not None:
-        return found
     if isinstance(tiler, Layout):
         return compose_layouts(lhs, tiler)
     if type(tiler) is tuple:
@@ -240,12 +249,12 @@ def compose_tiler(lhs: Layout, tiler: Tiler) -> Layout:
         return joined([compose_tiler(part, t) for part, t in zip(parts, tiler, strict=False)])
     if is_underscore(tiler):
         return lhs
-    size = internal_leaf(tiler)
-    if type(size) not in (int, Dynamic):
+    size = as_leaf(tiler)
+    if not isinstance(size, int) and not is_symbolic(size):
         raise InvalidTypeError(f"a tiler holds sizes, layouts and `_`, got {given(tiler)}", {"layout": lhs})
-    notes = dict.fromkeys(lhs.assumptions)
-    shape, stride = compose_trees(*coalesced(*(lhs._inner or lhs._trees()), True), size, 1, notes)
-    return make(shape, stride, tuple(notes))
+    composing = Composing(lhs)
+    shape, stride = composing.trees(*coalesced(lhs.shape, lhs.stride, True), size, STATIC_ONE)
+    return make(shape, stride, tuple(composing.notes))
 
 
 Composed = TypeVar("Composed", bound=LayoutLike, covariant=True)

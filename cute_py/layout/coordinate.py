@@ -13,20 +13,19 @@ from __future__ import annotations
 
 from typing import TypeVar, overload
 
-from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, wrong_type
+from cute_py.argument_checks import wrong_type
 from cute_py.errors import CoordinateError, InvalidTypeError, StaticAssertError, given
 from cute_py.layout.arguments import Coordinate, IntCoordinate, IntTuple, LayoutLike, Shape, Shaped, Tree
 from cute_py.layout.composed import ComposedLayout, Sliced, slice_parts
 from cute_py.layout.int_tuple import crd2idx_horner, crd2idx_of, idx2crd_colex, idx2crd_strided
-from cute_py.layout.known import digits, offset_of_int, offset_of_unchecked
 from cute_py.layout.layout import Layout, Thing, make
-from cute_py.layout.leaf import STATIC, Int, coordinate, to_internal, to_public, tree_text
+from cute_py.layout.leaf import Int, as_leaves, coordinate, tree_text
 from cute_py.layout.trees import (
-    are_numbers,
     as_tree,
     check_depth,
     congruent_trees,
     dice_tree,
+    fits,
     has_underscore,
     modes,
     slice_tree,
@@ -41,22 +40,15 @@ def crd2idx(coord: IntCoordinate, shape: Shaped, stride: Tree | None = None) -> 
     >>> crd2idx((1, 2), (4, 8), (8, 1)), crd2idx((1, 2), (4, 8))
     (10, 9)
     """
-    if type(shape) is tuple and type(coord) is tuple:  # without a leaf object
-        found = offset_of_unchecked(coord, shape, stride)
-        if found is not None and found[0] <= MAX_INTEGER:
-            return STATIC[found[0]] if found[1] else found[0]
-    elif type(shape) is tuple and type(coord) is int and are_numbers(shape, stride) is not None:
-        offset = offset_of_int(coord, shape, stride)
-        if offset and MIN_INTEGER <= offset <= MAX_INTEGER:
-            return offset
     if isinstance(shape, (Layout, ComposedLayout)):
         return shape(coord)
     if stride is None:
-        return to_public(crd2idx_horner(coordinate(coord), to_internal(shape)))
-    sizes, steps = to_internal(shape), to_internal(stride)
-    if not congruent_trees(sizes, steps):
-        raise CoordinateError("Mismatched Ranks", {"shape": tree_text(sizes), "stride": tree_text(steps)})
-    return to_public(crd2idx_of(coordinate(coord), sizes, steps))
+        return crd2idx_horner(coordinate(coord), as_leaves(shape))  # type: ignore[return-value]
+    if not fits(shape, stride):
+        shape, stride = as_leaves(shape), as_leaves(stride)  # type: ignore[assignment]
+        if not congruent_trees(shape, stride):  # type: ignore[arg-type]
+            raise CoordinateError("Mismatched Ranks", {"shape": tree_text(shape), "stride": tree_text(stride)})  # type: ignore[arg-type]
+    return crd2idx_of(coordinate(coord), shape, stride)  # type: ignore[return-value, arg-type]
 
 
 def idx2crd(idx: Shape, shape: Layout | Shape, stride: Tree | None = None) -> IntTuple:
@@ -68,12 +60,8 @@ def idx2crd(idx: Shape, shape: Layout | Shape, stride: Tree | None = None) -> In
     if isinstance(shape, Layout):
         return idx2crd(idx, shape.shape, shape.stride)
     if stride is None:
-        if type(idx) is int and type(shape) is tuple and 0 <= idx <= MAX_INTEGER:
-            found = digits(idx, shape)
-            if found is not None:
-                return found
-        return to_public(idx2crd_colex(to_internal(idx), to_internal(shape)))
-    return to_public(idx2crd_strided(to_internal(idx), to_internal(shape), to_internal(stride)))
+        return idx2crd_colex(as_leaves(idx), as_leaves(shape))  # type: ignore[return-value]
+    return idx2crd_strided(as_leaves(idx), as_leaves(shape), as_leaves(stride))  # type: ignore[return-value]
 
 
 def crd2crd(coord: Shape, src_shape: Shape, dst_shape: Shape) -> IntTuple:
@@ -92,7 +80,7 @@ def crd2crd(coord: Shape, src_shape: Shape, dst_shape: Shape) -> IntTuple:
             return tuple([convert(*t) for t in zip(c, s, d, strict=True)])
         return idx2crd_colex(crd2idx_horner(c, s), d)
 
-    return to_public(convert(to_internal(coord), to_internal(src_shape), to_internal(dst_shape)))
+    return convert(as_leaves(coord), as_leaves(src_shape), as_leaves(dst_shape))  # type: ignore[return-value]
 
 
 def get_flat_coord(layout: Layout, index: Shape) -> IntTuple:
@@ -137,7 +125,7 @@ def dice(coord: Coordinate, layout: LayoutLike | Tree) -> LayoutLike | Tree:
     """
     check_depth(coord)
     if isinstance(layout, Layout):
-        return make(dice_tree(coord, layout._shape), dice_tree(coord, layout._stride), layout.assumptions)
+        return make(dice_tree(coord, layout.shape), dice_tree(coord, layout.stride), layout.assumptions)
     if isinstance(layout, ComposedLayout):
         return layout.with_domain(dice(coord, layout.inner))
     if isinstance(layout, (tuple, int)):

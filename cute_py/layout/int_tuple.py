@@ -2,44 +2,51 @@
 
     product((2, (3, 4)))  =  24        ceil_div(100, 8)  =  13        compatible(6, (2, 3))  =  _1
 
-The public functions take public leaves (`Int`, int, numpy integers, sympy), and those of a shape take layouts and
+The public functions take what users write (`Int`, int, numpy integers, sympy), and those of a shape take layouts and
 tensors too; they return `Int` where C++ has a static result. Functions named `..._of`, and those of coordinates and
-strides, do the same with internal trees (see `leaf`), for the algebra.
+strides, do the same with trees of leaves (see `leaf`), for the algebra.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER
 from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, StaticAssertError, given
 from cute_py.layout.arguments import IntTuple, LayoutLike, Leaf, Shape, Shaped, Tree
-from cute_py.layout.known import offset_of_unchecked
 from cute_py.layout.leaf import (
+    KNOWN_KINDS,
+    MAX_RESULT,
+    MIN_RESULT,
+    RESULT_BITS,
     STATIC,
-    Dynamic,
+    STATIC_ONE,
+    STATIC_ZERO,
     Int,
+    as_leaves,
+    check_result,
     coordinate,
+    is_one,
     is_symbolic,
+    is_zero,
+    leaf_of,
+    leaf_text,
     plus,
     times,
-    to_internal,
-    to_public,
     tree_text,
     trunc_div,
     trunc_divmod,
     trunc_mod,
     value_of,
 )
+from cute_py.layout.leaf import is_static as is_static_leaf
 from cute_py.layout.trees import (
     at,
     check_depth,
     congruent_trees,
     depth_of,
-    known_product,
     leaves,
     modes,
     rank_of,
@@ -50,21 +57,28 @@ if TYPE_CHECKING:
 
 
 def product_of(tree: Tree) -> Leaf:
-    """Product of all leaves; 1 for the empty tuple."""
+    """Product of all leaves; a static 1 for the empty tuple. A static 0 among them decides it."""
     if type(tree) is not tuple:
         return tree
-    result: Leaf = 1
-    for x in tree:
-        result = result * (product_of(x) if type(x) is tuple else x)
-    return result
+    number: Any = 1
+    static = True
+    for x in leaves(tree) if tuple in map(type, tree) else tree:
+        if type(x) is Int:
+            if x == 0:
+                return STATIC_ZERO
+            number = number * (x | 0)
+        else:
+            number = number * x
+            static = False
+    return leaf_of(number, static)
 
 
 def ceil_div_leaf(a: Leaf, b: Leaf) -> Leaf:
     """(a + b - 1) / b, truncating, as C++ computes it."""
     x, y = value_of(a), value_of(b)
     if type(x) is int and type(y) is int and x > 0 and y > 0:
-        return -(-x // y) if type(a) is type(b) is int else Dynamic(-(-x // y))
-    return trunc_div(a + b + -1, b)
+        return leaf_of(-(-x // y), type(a) is type(b) is Int)
+    return trunc_div(plus(plus(a, b), STATIC[-1]), b)
 
 
 def ceil_div_of(a: Tree, b: Tree, exact: bool = False) -> Tree:
@@ -74,7 +88,7 @@ def ceil_div_of(a: Tree, b: Tree, exact: bool = False) -> Tree:
         if type(b) is tuple:
             if len(a) < len(b) or (exact and len(a) > len(b)):
                 raise StaticAssertError("Mismatched ranks", {"dividend": tree_text(a), "divisor": tree_text(b)})
-            return tuple([ceil_div_of(x, y, exact) for x, y in zip_longest(a, b, fillvalue=1)])
+            return tuple([ceil_div_of(x, y, exact) for x, y in zip_longest(a, b, fillvalue=STATIC_ONE)])
         out = []
         for x in a:  # from the left: what is left of b goes on to the next mode
             out.append(ceil_div_of(x, b, exact))
@@ -82,29 +96,34 @@ def ceil_div_of(a: Tree, b: Tree, exact: bool = False) -> Tree:
         return tuple(out)
     if type(b) is tuple:
         return ceil_div_of(a, product_of(b), exact)
-    if exact and type(a) is int and type(b) is int and trunc_mod(a, b) != 0 and trunc_mod(b, a) != 0:
-        raise StaticAssertError("Divisibility Condition", {"dividend": f"_{a}", "divisor": f"_{b}"})
+    if exact and type(a) is type(b) is Int and trunc_mod(a, b) != 0 and trunc_mod(b, a) != 0:
+        raise StaticAssertError("Divisibility Condition", {"dividend": leaf_text(a), "divisor": leaf_text(b)})
     return ceil_div_leaf(a, b)
 
 
-def compact_left(shape: Tree, current: Leaf = 1, order: int = 1) -> tuple[Tree, Leaf]:
+def compact_left(shape: Tree, current: Leaf = STATIC_ONE, order: int = 1) -> tuple[Tree, Leaf]:
     """Compact strides from `current` on, and the next stride; static size-1 modes get stride 0.
 
     Args:
         order: 1 is column-major, the first mode is contiguous; -1 is row-major.
     """
     if type(shape) is not tuple:
-        return (0, current) if type(shape) is int and shape == 1 else (current, current * shape)
+        return (STATIC_ZERO, current) if is_one(shape) else (current, times(current, shape))
     out: list[Tree] = []
     for s in shape if order > 0 else reversed(shape):
         if type(s) is tuple:
             stride, current = compact_left(s, current, order)
             out.append(stride)
-        elif type(s) is int and s == 1:
-            out.append(0)
+        elif type(s) is Int and s == 1:
+            out.append(STATIC_ZERO)
         else:
             out.append(current)
-            current = current * s
+            if type(s) is type(current) is int:
+                current *= s  # type: ignore[operator]
+                if current >> RESULT_BITS:  # type: ignore[operator]
+                    check_result(current)  # type: ignore[arg-type]
+            else:
+                current = times(current, s)
     return tuple(out) if order > 0 else tuple(reversed(out)), current
 
 
@@ -124,9 +143,8 @@ def compact_order(shape: Tree, order: Tree) -> Tree:
     """
     reference = leaves(product_like(shape, order))
     flat = leaves(order)
-    largest = max([x for x in flat if type(x) is int], default=0)
-    largest = max(largest, 0)
-    resolved = [x if type(x) is int else largest + 1 + i for i, x in enumerate(flat)]
+    largest = max([0, *(x | 0 for x in flat if type(x) is Int)])
+    resolved = [x | 0 if type(x) is Int else largest + 1 + i for i, x in enumerate(flat)]
     ranks = iter(resolved)
 
     def strides(s: Tree, o: Tree) -> Tree:
@@ -135,10 +153,10 @@ def compact_order(shape: Tree, order: Tree) -> Tree:
                 raise StaticAssertError("Need equal rank of shape and order", {"shape": tree_text(s)})
             return tuple([strides(x, y) for x, y in zip(s, o, strict=True)])
         mine = next(ranks)
-        start: Leaf = 1
+        start: Leaf = STATIC_ONE
         for size, other in zip(reference, resolved, strict=True):
             if other < mine:
-                start = start * size
+                start = times(start, size)
         return compact_left(s, start)[0]
 
     return strides(shape, order)
@@ -148,36 +166,79 @@ def _split(coord: Leaf, shape: tuple[Tree, ...]) -> list[Leaf]:
     """An integer coordinate split over modes, the first fastest. The last one takes what is left, without a modulo:
     coordinates beyond the shape go on in it, as in C++."""
     parts: list[Leaf] = []
-    part: Leaf
-    last = len(shape) - 1
-    size: Any
-    for i, s in enumerate(shape):
-        if i < last and not (type(coord) is int and coord == 0):
-            size = s if type(s) is not tuple else product_of(s)
-            if type(coord) is int and type(size) is int and coord > 0 < size:
-                coord, part = divmod(coord, size)
-            else:
-                coord, part = trunc_divmod(coord, size)
-            parts.append(part)
+    rest: Any = coord
+    for i in range(len(shape) - 1):
+        size: Any = shape[i] if type(shape[i]) is not tuple else product_of(shape[i])
+        if type(rest) is int and rest >= 0 and (type(size) is int or type(size) is Int) and size > 1:
+            rest, part = divmod(rest, size | 0)
+        elif is_zero(rest):
+            part = rest
+        elif value_of(size) == 0:
+            raise LayoutError("a coordinate can't be split over a mode of size 0", {"mode": i})
         else:
-            parts.append(coord)
+            rest, part = trunc_divmod(rest, size)
+        parts.append(part)
+    if shape:
+        parts.append(rest)
     return parts
 
 
-def crd2idx_of(coord: Tree, shape: Tree, stride: Tree) -> Leaf:
-    """The inner product of a coordinate with the strides; an integer coordinate is split over the modes first."""
+def sum_of_products(factors: Sequence[Leaf], strides: Sequence[Leaf], start: int = 0) -> Leaf:
+    """The sum of factor * stride, from a static `start` on. It is static if every term is; a static 0 is the zero of
+    every module."""
+    total: Any = start
+    static = True
+    others: list[Leaf] = []
+    i = 0
+    for d in strides:
+        x: Any = factors[i]
+        i += 1  # noqa: SIM113  (`enumerate` takes a fifth more, and every call of a layout passes here)
+        if type(x) is int and type(d) is int:
+            total += x * d
+            static = False
+        elif type(x) in KNOWN_KINDS and type(d) in KNOWN_KINDS:
+            n, step = x | 0, d | 0  # type: ignore[operator]
+            total += n * step
+            if (type(x) is int and (step or type(d) is int)) or (type(d) is int and n):
+                static = False
+        else:
+            others.append(times(x, d))
+    sum_: Leaf = STATIC[total] if static else total if MIN_RESULT <= total <= MAX_RESULT else check_result(total)
+    return functools.reduce(plus, others, sum_) if others else sum_
+
+
+def _natural(coord: Tree, shape: Tree, stride: Tree, factors: list[Leaf], strides: list[Leaf]) -> None:
+    """The natural coordinate and the strides that it meets, leaf by leaf; an integer is split over the modes."""
     if type(coord) is tuple:
         if type(shape) is not tuple or len(coord) != len(shape):
             raise CoordinateError("Mismatched Ranks", {"coordinate": tree_text(coord), "shape": tree_text(shape)})
     elif type(shape) is tuple:
-        coord = _split(coord, shape)
+        coord = _split(coord, shape)  # type: ignore[assignment]
     else:
-        return times(coord, stride)
-    total: Leaf = 0
-    for i, c in enumerate(coord):
-        term = crd2idx_of(c, shape[i], stride[i])  # type: ignore[index]
-        total = term if i == 0 else plus(total, term)
-    return total
+        factors.append(coord)
+        strides.append(stride)  # type: ignore[arg-type]
+        return
+    if tuple not in map(type, coord) and tuple not in map(type, shape):  # type: ignore[arg-type]
+        factors += coord  # type: ignore[arg-type]
+        strides += stride  # type: ignore[arg-type]
+        return
+    i = 0
+    for c in coord:  # type: ignore[union-attr]
+        s, d = shape[i], stride[i]  # type: ignore[index]
+        i += 1  # noqa: SIM113
+        if type(c) is tuple or type(s) is tuple:
+            _natural(c, s, d, factors, strides)
+        else:
+            factors.append(c)
+            strides.append(d)
+
+
+def crd2idx_of(coord: Tree, shape: Tree, stride: Tree) -> Leaf:
+    """The inner product of a coordinate with the strides; an integer coordinate is split over the modes first."""
+    factors: list[Leaf] = []
+    strides: list[Leaf] = []
+    _natural(coord, shape, stride, factors, strides)
+    return sum_of_products(factors, strides)
 
 
 def crd2idx_horner(coord: Tree, shape: Tree) -> Leaf:
@@ -188,10 +249,10 @@ def crd2idx_horner(coord: Tree, shape: Tree) -> Leaf:
         raise CoordinateError("Mismatched Ranks", {"coordinate": tree_text(coord), "shape": tree_text(shape)})
     flat_coord, flat_shape = leaves(coord), leaves(product_like(shape, coord))
     if not flat_coord:
-        return 0
+        return STATIC_ZERO
     result: Leaf = flat_coord[-1]
     for c, s in zip(reversed(flat_coord[:-1]), reversed(flat_shape[:-1]), strict=True):
-        result = c + s * result
+        result = plus(c, times(s, result))
     return result
 
 
@@ -221,21 +282,20 @@ def idx2crd_strided(idx: Tree, shape: Tree, stride: Tree) -> Tree:
         return tuple([idx2crd_strided(idx, s, d) for s, d in zip(shape, modes(stride), strict=True)])
     if type(stride) is tuple:
         raise CoordinateError("Mismatched Ranks", {"shape": tree_text(shape), "stride": tree_text(stride)})
-    if type(shape) is int and shape == 1:
-        return 0
+    if is_one(shape):
+        return STATIC_ZERO
     return trunc_mod(trunc_div(idx, stride), shape)
 
 
 def _shape_of(thing: Shaped) -> Tree:
-    """Internal shape of a layout or tensor, or the internal form of a bare tuple of integers and layouts."""
-    check_depth(thing)
-    inner: Tree | None = getattr(thing, "_shape", None)
-    if inner is not None and not isinstance(thing, type):
-        return inner
+    """The shape of a layout or tensor, or a bare tuple of integers and layouts as a tree of leaves."""
     if type(thing) is tuple:
-        return tuple([_shape_of(t) for t in thing])
-    if hasattr(thing, "shape") and hasattr(thing, "domain"):
-        return to_internal(thing.shape)
+        if KNOWN_KINDS.issuperset(map(type, thing)):
+            return as_leaves(thing)
+        check_depth(thing)
+        return tuple([_shape_of(x) for x in thing])
+    if (hasattr(thing, "_sliced") or hasattr(thing, "domain")) and not isinstance(thing, type):
+        return thing.shape  # type: ignore[union-attr, no-any-return]
     return coordinate(thing)
 
 
@@ -245,7 +305,7 @@ def shape(thing: Shaped, *mode: int) -> IntTuple:
     >>> shape(Layout((4, (2, 3))), 1)
     (2, 3)
     """
-    return to_public(at(_shape_of(thing), mode))
+    return at(_shape_of(thing), mode)
 
 
 def stride(thing: LayoutLike, *mode: int) -> Tree:
@@ -283,14 +343,8 @@ def size(thing: Shaped, *mode: int) -> Int | int:
     >>> print(size((Int(4), (Int(2), Int(3)))), size(Layout((4, 8)), 1))
     _24 8
     """
-    whole: Any = thing
-    if type(thing) is not tuple:
-        whole = thing.shape if getattr(thing, "_assumptions", ()) is None else None  # type: ignore[union-attr]
-    if type(whole) is tuple and not mode:
-        known = known_product(whole)
-        if known is not None:
-            return STATIC[known[0]] if known[1] else known[0]
-    return to_public(product_of(at(_shape_of(thing), mode)))
+    whole = _shape_of(thing)
+    return product_of(at(whole, mode) if mode else whole)  # type: ignore[return-value]
 
 
 def product(tree: Shaped) -> Int | int:
@@ -299,7 +353,7 @@ def product(tree: Shaped) -> Int | int:
     >>> print(product((2, (3, 4))), product((Int(2), Int(3))))
     24 _6
     """
-    return size(tree)
+    return product_of(_shape_of(tree))  # type: ignore[return-value]
 
 
 def product_each(tree: Shaped) -> tuple[Int | int, ...]:
@@ -308,7 +362,7 @@ def product_each(tree: Shaped) -> tuple[Int | int, ...]:
     >>> product_each(((2, 3), 4))
     (6, 4)
     """
-    return tuple([to_public(product_of(s)) for s in modes(_shape_of(tree))])
+    return tuple([product_of(s) for s in modes(_shape_of(tree))])
 
 
 def inner_product(a: Tree, b: Tree) -> Int | int:
@@ -317,22 +371,26 @@ def inner_product(a: Tree, b: Tree) -> Int | int:
     >>> inner_product((1, (2, 3)), (10, (20, 30)))
     140
     """
-
-    if type(a) is tuple:  # without a leaf object
-        found = offset_of_unchecked(a, a, b)
-        if found is not None and MIN_INTEGER <= found[0] <= MAX_INTEGER:
-            return STATIC[found[0]] if found[1] else found[0]
-    return to_public(inner_product_of(to_internal(a), to_internal(b)))
+    factors: list[Leaf] = []
+    strides: list[Leaf] = []
+    _paired(as_leaves(a), as_leaves(b), factors, strides)
+    return sum_of_products(factors, strides)  # type: ignore[return-value]
 
 
-def inner_product_of(a: Tree, b: Tree) -> Leaf:
-    """The sum of products of corresponding leaves."""
+def _paired(a: Tree, b: Tree, factors: list[Leaf], strides: list[Leaf]) -> None:
+    """The leaves of two trees of one profile."""
     if type(a) is not tuple and type(b) is not tuple:
-        return times(a, b)
+        factors.append(a)
+        strides.append(b)
+        return
     if type(a) is not tuple or type(b) is not tuple or len(a) != len(b):
         raise StaticAssertError("Mismatched ranks", {"a": tree_text(a), "b": tree_text(b)})
-    zero: Leaf = 0
-    return functools.reduce(plus, map(inner_product_of, a, b), zero)
+    if tuple not in map(type, a) and tuple not in map(type, b):
+        factors += a
+        strides += b
+        return
+    for x, y in zip(a, b, strict=True):
+        _paired(x, y, factors, strides)
 
 
 def shape_div(a: Shaped, b: Shaped) -> IntTuple:
@@ -344,7 +402,7 @@ def shape_div(a: Shaped, b: Shaped) -> IntTuple:
     >>> shape_div((Int(12), Int(4)), (Int(3), Int(2)))
     (Int(4), Int(2))
     """
-    return to_public(ceil_div_of(_shape_of(a), _shape_of(b), True))
+    return ceil_div_of(_shape_of(a), _shape_of(b), True)  # type: ignore[return-value]
 
 
 def round_up(a: Shape, b: Shape) -> IntTuple:
@@ -358,12 +416,12 @@ def round_up(a: Shape, b: Shape) -> IntTuple:
         if type(x) is tuple and type(y) is tuple:
             if len(x) < len(y):
                 raise StaticAssertError("Mismatched ranks", {"a": tree_text(x), "b": tree_text(y)})
-            return tuple([up(p, q) for p, q in zip(x, (*y, *(1,) * (len(x) - len(y))), strict=True)])
+            return tuple([up(p, q) for p, q in zip_longest(x, y, fillvalue=STATIC_ONE)])
         if type(x) is tuple or type(y) is tuple:
             raise InvalidTypeError("round_up of a tuple and an integer", {"a": tree_text(x), "b": tree_text(y)})
-        return ceil_div_leaf(x, y) * y
+        return times(ceil_div_leaf(x, y), y)
 
-    return to_public(up(to_internal(a), to_internal(b)))
+    return up(as_leaves(a), as_leaves(b))  # type: ignore[return-value]
 
 
 def elem_scale(a: Tree, b: Tree) -> IntTuple:
@@ -378,9 +436,9 @@ def elem_scale(a: Tree, b: Tree) -> IntTuple:
             if type(y) is not tuple or len(x) != len(y):
                 raise StaticAssertError("Mismatched tuple_size", {"a": tree_text(x), "b": tree_text(y)})
             return tuple([scale(p, q) for p, q in zip(x, y, strict=True)])
-        return x * product_of(y)
+        return times(x, product_of(y))
 
-    return to_public(scale(to_internal(a), to_internal(b)))
+    return scale(as_leaves(a), as_leaves(b))  # type: ignore[return-value]
 
 
 def congruent(a: Shaped, b: Shaped) -> Int:
@@ -440,7 +498,7 @@ def _equal(x: Leaf, y: Leaf) -> Verdict:
             return False, _decided(sympy.Eq(a, b))
         except (TypeError, sympy.SympifyError):  # a stride
             raise InvalidTypeError(f"sizes are integers, got {a} and {b}") from None
-    return type(x) is int and type(y) is int, bool(a == b)
+    return type(x) is type(y) is Int, bool(a == b)
 
 
 def _all(verdicts: Iterable[Verdict]) -> Verdict:
@@ -479,7 +537,7 @@ def weakly_compatible(a: Shaped, b: Shaped) -> Int | bool:
     def test(x: Leaf, n: Leaf) -> Verdict:
         if value_of(x) == 0:
             raise LayoutError("division by zero", {"dividend": tree_text(n)})
-        return type(x) is int and type(n) is int, _equal(trunc_mod(n, x), 0)[1]
+        return type(x) is type(n) is Int, _equal(trunc_mod(n, x), STATIC_ZERO)[1]
 
     return _verdict(_at_leaves_of_a(test), a, b)
 
@@ -500,7 +558,7 @@ def elem_less(a: Shaped, b: Shaped) -> Int | bool:
             less = _decided(value_of(x) < value_of(y))
         except TypeError:  # a stride
             raise InvalidTypeError("elem_less compares integers", {"a": a, "b": b}) from None
-        return type(x) is int and type(y) is int, less
+        return type(x) is type(y) is Int, less
 
     return _verdict(test, a, b)
 
@@ -511,12 +569,5 @@ def is_static(thing: Shaped) -> bool:
     >>> is_static((Int(4), 8))
     False
     """
-    layout: Any = thing
-    parts = [layout._shape, layout._stride] if hasattr(thing, "_shape") else [to_internal(thing)]
-
-    def known(tree: Tree) -> bool:
-        if type(tree) is tuple:
-            return all(known(t) for t in tree)
-        return type(tree) is not Dynamic and bool(getattr(tree, "is_static", True))
-
-    return all(known(p) for p in parts)
+    parts = [thing.shape, thing.stride] if hasattr(thing, "_sliced") else [as_leaves(thing)]  # type: ignore[arg-type, union-attr]
+    return all(map(is_static_leaf, (leaf for part in parts for leaf in leaves(part))))

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import accumulate
-from operator import mul
 from typing import Any, TypeAlias
 
 from cute_py.argument_checks import wrong_type
@@ -25,26 +24,41 @@ from cute_py.layout.arguments import LayoutLike, Leaf, Tree
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composition import compose_layouts, compose_tiler
 from cute_py.layout.int_tuple import compact_left
-from cute_py.layout.known import right_inverse_numbers
 from cute_py.layout.layout import (
     Layout,
     along_axis,
     axis_paths,
     coprofile_of,
     domain_of,
-    in_numbers,
     make,
     of_layouts,
     on_axis,
 )
-from cute_py.layout.leaf import Int, Recorder, is_static, leaf_text, mode_text, same, to_public, trunc_div, trunc_mod
+from cute_py.layout.leaf import (
+    STATIC_ONE,
+    STATIC_ZERO,
+    Int,
+    is_static,
+    is_zero,
+    mode_text,
+    same,
+    times,
+    trunc_div,
+    trunc_mod,
+)
 from cute_py.layout.trees import at, is_underscore, leaves, modes, unflatten_leaves, unwrap
+
+Step: TypeAlias = "tuple[str, tuple[Any, ...]]"
+"""The name of a rule, and its leaves; `steps` has a sentence for each rule."""
+
+Inverse: TypeAlias = "tuple[Tree, Tree, list[Step]]"
+"""Shape, stride and steps."""
 
 
 def _ascending(strides: tuple[Leaf, ...]) -> list[int]:
     """Indices of the static strides, ascending, by exchange sort: equal strides are in the order in which C++ leaves
     them, which decides between stride-0 modes."""
-    order = [i for i, d in enumerate(strides) if type(d) is int]
+    order = [i for i, d in enumerate(strides) if type(d) is Int]
     if len({strides[i] for i in order}) == len(order):
         return sorted(order, key=strides.__getitem__)  # type: ignore[arg-type]
     for i in range(len(order)):
@@ -54,83 +68,83 @@ def _ascending(strides: tuple[Leaf, ...]) -> list[int]:
     return order
 
 
-def right_inverse_trees(shape: Tree, stride: Tree, record: Recorder | None = None) -> tuple[Tree, Tree]:
-    """Internal shape:stride with integer strides -> its right inverse."""
+def right_inverse_by_steps(shape: Tree, stride: Tree) -> Inverse:
+    """shape:stride with integer strides -> its right inverse."""
     shape, stride = coalesced(shape, stride)
     shapes, strides = modes(shape), modes(stride)
-    starts = list(accumulate(shapes, mul, initial=1))
+    starts = list(accumulate(shapes, times, initial=STATIC_ONE))
     out_shape: list[Tree] = []
     out_stride: list[Tree] = []
-    reached: Any = 1
+    steps: list[Step] = []
+    reached: Any = STATIC_ONE
     for i in _ascending(strides):
-        follows = type(reached) is int and strides[i] == reached
-        if record:
-            record("follow right" if follows else "skip right", i, shapes[i], strides[i], reached, starts[i])
+        follows = type(reached) is Int and strides[i] == reached
+        rule = "follow right" if follows else "skip right"
+        steps.append((rule, (i, shapes[i], strides[i], reached, starts[i])))
         if follows:  # C++: is_constant<true, stride == result's end>
             out_shape.append(shapes[i])
             out_stride.append(starts[i])
-            reached = shapes[i] * reached
+            reached = times(shapes[i], reached)
     if not out_shape:
-        return 1, 0
-    return coalesced(unwrap(out_shape), unwrap(out_stride))
+        return STATIC_ONE, STATIC_ZERO, steps
+    return *coalesced(unwrap(out_shape), unwrap(out_stride)), steps
 
 
-def left_inverse_trees(shape: Tree, stride: Tree, record: Recorder | None = None) -> tuple[Tree, Tree]:
-    """Internal shape:stride with integer strides -> its quasi-inverse."""
+def left_inverse_by_steps(shape: Tree, stride: Tree) -> Inverse:
+    """shape:stride with integer strides -> its quasi-inverse."""
     shape, stride = coalesced(shape, stride)
     shapes, strides = modes(shape), modes(stride)
-    if not all(type(d) is int for d in strides):
+    if not all(type(d) is Int for d in strides):
         raise StaticAssertError(
             "Left inverse requires static strides.",
             {"layout": mode_text(shape, stride)},
             "make the strides static with Int(...)",
         )
-    starts = list(accumulate(shapes, mul, initial=1))
+    starts = list(accumulate(shapes, times, initial=STATIC_ONE))
     order = _ascending(strides)
     out_shape: list[Tree] = []
-    out_stride: list[Tree] = [0]
-    covered: Any = 1
+    out_stride: list[Tree] = [STATIC_ZERO]
+    steps: list[Step] = []
+    covered: Any = STATIC_ONE
     for i in order:
         if strides[i] == 0:  # C++: is_constant<0, istride>; nothing moves
-            if record:
-                record("skip left", i, shapes[i], strides[i], covered, starts[i])
+            steps.append(("skip left", (i, shapes[i], strides[i], covered, starts[i])))
             continue
         if trunc_mod(strides[i], covered) != 0:
             raise StaticAssertError(
                 "Left inverse divisibility condition",
                 {
                     "layout": mode_text(shape, stride),
-                    "stride": f"{leaf_text(strides[i])} (mode {i}) is not a multiple of {covered}, the reach so far",
+                    "stride": f"{strides[i]} (mode {i}) is not a multiple of {covered | 0}, the reach so far",
                 },
             )
         gap = trunc_div(strides[i], covered)
-        if record:
-            record("follow left", i, shapes[i], strides[i], covered, starts[i], gap)
+        steps.append(("follow left", (i, shapes[i], strides[i], covered, starts[i], gap)))
         out_shape.append(gap)
         out_stride.append(starts[i])
-        covered *= gap
+        covered = times(covered, gap)
     out_shape.append(shapes[order[-1]])
-    return coalesced(tuple(out_shape), tuple(out_stride))
+    return *coalesced(tuple(out_shape), tuple(out_stride)), steps
 
 
-Inversion: TypeAlias = Callable[[Tree, Tree], tuple[Tree, Tree]]
+Inversion: TypeAlias = Callable[[Tree, Tree], Inverse]
 
 
 def _by_axis(invert: Inversion, layout: Layout, profile: Tree) -> Layout:
     parts: list[tuple[Tree, Tree]] = []
+    sizes = leaves(layout.shape)
+    starts = list(accumulate(sizes, times, initial=STATIC_ONE))
     for path in axis_paths(profile):
-        axis = along_axis(layout._stride, path)
-        moving = list(zip(leaves(layout._shape), leaves(axis), strict=True))
-        starts = list(accumulate(leaves(layout._shape), mul, initial=1))
-        keep = [i for i, (_, d) in enumerate(moving) if not (type(d) is int and d == 0)]
+        axis = leaves(along_axis(layout.stride, path))
+        keep = [i for i, d in enumerate(axis) if not is_zero(d)]
         if not keep:
-            parts.append((1, 0))
+            parts.append((STATIC_ONE, STATIC_ZERO))
             continue
         # the axis' own modes, as if they were the whole domain; then move their starts to where they really are
-        own = tuple(moving[i][0] for i in keep)
-        inverse_shape, inverse_stride = invert(own, tuple(moving[i][1] for i in keep))
-        there = compose_layouts(make(own, tuple(starts[i] for i in keep)), make(inverse_shape, inverse_stride))
-        parts.append(coalesced(there._shape, there._stride))
+        own = tuple([sizes[i] for i in keep])
+        inverse_shape, inverse_stride, _ = invert(own, tuple([axis[i] for i in keep]))
+        there = compose_layouts(make(own, tuple([starts[i] for i in keep])), make(inverse_shape, inverse_stride))
+        parts.append(coalesced(there.shape, there.stride))
     return make(unflatten_leaves([p[0] for p in parts], profile), unflatten_leaves([p[1] for p in parts], profile))
 
 
@@ -144,10 +158,10 @@ def _inverse(layout: LayoutLike, invert: Inversion, name: str) -> Layout:
         if not hasattr(other, name):
             raise wrong_type(f"{name} takes a layout", layout)
         return getattr(other, name)()  # type: ignore[no-any-return]
-    shape, stride = layout._inner or layout._trees()
-    profile = coprofile_of(stride)
+    profile = coprofile_of(layout.stride)
     if profile == 0:
-        return make(*invert(shape, stride), layout.assumptions)
+        shape, stride, _ = invert(layout.shape, layout.stride)
+        return make(shape, stride, layout.assumptions)
     return _by_axis(invert, layout, profile)
 
 
@@ -158,10 +172,7 @@ def right_inverse(layout: Layout) -> Layout:
     >>> print(right_inverse(Layout((Int(3), Int(5), Int(2)), (Int(10), Int(2), Int(1)))))
     (_2,_5,_3):(_15,_3,_1)
     """
-    found = None
-    if type(layout) is Layout:
-        found = in_numbers(layout, right_inverse_numbers)
-    return found or _inverse(layout, right_inverse_trees, "right_inverse")
+    return _inverse(layout, right_inverse_by_steps, "right_inverse")
 
 
 @of_layouts
@@ -176,7 +187,7 @@ def left_inverse(layout: Layout) -> Layout:
     >>> print(left_inverse(Layout((Int(4), Int(8)), (Int(1), Int(5)))))
     (_5,_8):(_1,_4)
     """
-    return _inverse(layout, left_inverse_trees, "left_inverse")
+    return _inverse(layout, left_inverse_by_steps, "left_inverse")
 
 
 def nullspace(layout: LayoutLike) -> Layout:
@@ -187,11 +198,11 @@ def nullspace(layout: LayoutLike) -> Layout:
     """
     if type(layout) is not Layout:
         domain_of(layout)
-        return make(1, 0)  # a composed layout: C++ does not attempt it
-    shapes, strides = leaves(layout._shape), leaves(layout._stride)
-    keep = [i for i, d in enumerate(strides) if type(d) is int and d == 0]
+        return make(STATIC_ONE, STATIC_ZERO)  # a composed layout: C++ does not attempt it
+    shapes, strides = leaves(layout.shape), leaves(layout.stride)
+    keep = [i for i, d in enumerate(strides) if type(d) is Int and d == 0]
     if not keep:
-        return make(1, 0)
+        return make(STATIC_ONE, STATIC_ZERO)
     starts = modes(compact_left(tuple(shapes))[0])
     return make(unwrap([shapes[i] for i in keep]), unwrap([starts[i] for i in keep]), layout.assumptions)
 
@@ -209,24 +220,24 @@ def max_common_layout(a: LayoutLike, b: LayoutLike) -> Layout:
             return x.max_common_layout(y)  # type: ignore[no-any-return]
     x, y = domain_of(a), domain_of(b)
     inverse = right_inverse(y)
-    profile = coprofile_of(y._stride)
+    profile = coprofile_of(y.stride)
     if profile == 0:
         n = _contiguous(x, inverse)
-        return make(1, 0) if n is None else compose_tiler(inverse, to_public(n))
+        return make(STATIC_ONE, STATIC_ZERO) if n is None else compose_tiler(inverse, n)  # type: ignore[arg-type]
     parts = []
     for path in axis_paths(profile):
-        part = make(at(inverse._shape, path), at(inverse._stride, path))
-        n = _contiguous(x, part, on_axis(1, path, y._stride))
-        parts.append(make(1, 0) if n is None else compose_tiler(part, to_public(n)))
+        part = make(at(inverse.shape, path), at(inverse.stride, path))
+        n = _contiguous(x, part, on_axis(STATIC_ONE, path, y.stride))
+        parts.append(make(STATIC_ONE, STATIC_ZERO) if n is None else compose_tiler(part, n))  # type: ignore[arg-type]
     return make(
-        unflatten_leaves([p._shape for p in parts], profile), unflatten_leaves([p._stride for p in parts], profile)
+        unflatten_leaves([p.shape for p in parts], profile), unflatten_leaves([p.stride for p in parts], profile)
     )
 
 
-def _contiguous(a: Layout, inverse: Layout, unit: Tree = 1) -> Leaf | None:
-    """Internal size of the static unit-stride front of a o inverse, or None."""
+def _contiguous(a: Layout, inverse: Layout, unit: Tree = STATIC_ONE) -> Leaf | None:
+    """The size of the static unit-stride front of a o inverse, or None."""
     common = compose_layouts(a, inverse)
-    shape, stride = coalesced(common._shape, common._stride)
+    shape, stride = coalesced(common.shape, common.stride)
     size, step = modes(shape)[0], modes(stride)[0]
     return size if is_static(size) and same(step, unit) else None
 
@@ -244,4 +255,4 @@ def max_common_vector(a: LayoutLike, b: LayoutLike) -> Int | int:
             return x.max_common_vector(y)  # type: ignore[no-any-return]
     x, y = domain_of(a), domain_of(b)
     n = _contiguous(x, right_inverse(y))
-    return Int(1) if n is None else to_public(n)
+    return STATIC_ONE if n is None else n  # type: ignore[return-value]

@@ -9,11 +9,6 @@ integer module (see `leaf.IntegerModule`), so that offsets can be coordinates.
 
 Guarantee: `layout(i) == layout(idx2crd(i, layout.shape))` for every integer i, also beyond the size.
 
-`int_tuple.crd2idx_of` takes any coordinate and any stride, as internal leaves. `known` handles the common case,
-integers in a layout of known numbers, without leaf objects: it gives the same number, or None for a symbol, a basis
-stride or a coordinate that does not fit. A run-time coordinate gives a run-time offset, except that an offset of 0 may
-be static: `is_run_time_zero` decides which. A layout of known numbers goes the same way through the algebra.
-
 A composed layout `outer o offset o inner` and a tensor `engine o layout` take their coordinates from a layout inside
 them. Coalescing, grouping, dividing and tiling change only that layout; the method `with_domain` of these classes
 rebuilds the object around the changed layout, and `apply_to_inner` calls it:
@@ -35,7 +30,7 @@ from numbers import Integral
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, Protocol, TypeAlias, TypeVar, overload
 
-from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, Immutable, expect, expect_integer, is_integer, wrong_type
+from cute_py.argument_checks import Immutable, expect, expect_integer, is_integer, wrong_type
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given, integer_text
 from cute_py.layout.arguments import (
     Coordinate,
@@ -49,37 +44,30 @@ from cute_py.layout.arguments import (
     Tree,
     Value,
 )
-from cute_py.layout.int_tuple import compact_left, compact_order, crd2idx_of, product_of
-from cute_py.layout.known import (
-    Undecided,
-    is_run_time_zero,
-    known_extent,
-    offset_of_int,
-    offset_of_tuple,
-)
+from cute_py.layout.int_tuple import compact_left, compact_order, crd2idx_of, product_of, sum_of_products
 from cute_py.layout.leaf import (
+    KNOWN,
+    KNOWN_KINDS,
     STATIC,
-    Dynamic,
+    STATIC_ZERO,
     Int,
+    as_leaf,
+    as_leaves,
     coordinate,
-    inner_tree,
-    internal_leaf,
+    is_one,
     is_symbolic,
-    public_text,
+    is_zero,
     substituted,
     times,
-    to_internal,
-    to_public,
     tree_text,
     value_of,
 )
 from cute_py.layout.trees import (
-    are_numbers,
     as_tree,
     at,
     check_depth,
-    compact_numbers,
     congruent_trees,
+    fits,
     has_underscore,
     leaves,
     map_leaves,
@@ -112,25 +100,7 @@ Assumptions: TypeAlias = "tuple[sympy.Basic, ...]"
 Stride: TypeAlias = "Tree | Major | None"
 
 
-class _Open:
-    """A layout while it is made, when its slots can still be set: it becomes a `Layout`, whose can't be."""
-
-    __slots__ = ("_assumptions", "_inner", "shape", "stride")
-
-    shape: IntTuple
-    stride: Tree
-    _inner: tuple[Tree, Tree] | None
-    """Shape and stride as internal trees, for the algebra: made at first use where the constructor was given public
-    ones."""
-    _assumptions: Assumptions | None
-    """None if every leaf is an `Int` or an int: then the operations' second paths, without leaf objects, take it. Empty
-    too where nobody has looked."""
-
-
-_set: Callable[[_Open, str, Any], None] = object.__setattr__
-
-
-class Layout(_Open, Immutable):
+class Layout(Immutable):
     """A layout, immutable and hashable; `layout(coord)` evaluates, `layout[i]` is mode i.
 
     Args:
@@ -148,46 +118,21 @@ class Layout(_Open, Immutable):
     (11, 9, Layout((4,), (6,)))
     """
 
-    __slots__ = ()
+    __slots__ = ("assumptions", "shape", "stride")
     _state = attrgetter("shape", "stride")
 
+    shape: IntTuple
+    stride: Tree
+    assumptions: Assumptions
+    """Conditions on symbols that this result rests on, as sympy relations; empty for known numbers."""
+
     def __new__(cls, shape: Shape, stride: Stride = None) -> Layout:
-        self: Any = _Open()
-        steps: Any = stride
-        known: bool | None = None
-        inner = None
-        if stride is not None and stride is not LayoutLeft:
-            known = are_numbers(shape, stride)
-        elif (found := compact_numbers(shape)) is not None:
-            steps = found[0]
-            known = True
-        if known is None:  # there is something to refuse, or to convert
-            shape, steps, inner = _checked(shape, stride)
-        self.shape = shape
-        self.stride = steps
-        self._inner = inner
-        self._assumptions = None if known else ()
-        self.__class__ = cls
-        return self  # type: ignore[no-any-return]
-
-    @property
-    def _shape(self) -> Tree:
-        return (self._inner or self._trees())[0]
-
-    @property
-    def _stride(self) -> Tree:
-        return (self._inner or self._trees())[1]
-
-    def _trees(self) -> tuple[Tree, Tree]:
-        """(shape, stride) as internal trees."""
-        if self._inner is None:
-            _set(self, "_inner", (inner_tree(self.shape), inner_tree(self.stride)))
-        return self._inner  # type: ignore[return-value]
-
-    @property
-    def assumptions(self) -> Assumptions:
-        """Conditions on symbols that this result rests on, as sympy relations; empty for known numbers."""
-        return self._assumptions or ()
+        if stride is None or isinstance(stride, Major):
+            sizes = _checked_shape(as_leaves(shape))
+            return make(sizes, compact_left(sizes, order=-1 if stride is LayoutRight else 1)[0])
+        if not fits(shape, stride):  # there is something to convert, or to refuse
+            shape, stride = _checked(shape, stride)  # type: ignore[assignment]
+        return make(shape, stride)  # type: ignore[arg-type]
 
     @overload
     def __call__(self, *coord: IntCoordinate) -> int: ...  # type: ignore[overload-overlap]
@@ -196,26 +141,11 @@ class Layout(_Open, Immutable):
     def __call__(self, *coord: Coordinate) -> int | Layout:
         """The offset at a coordinate, or the sublayout that a coordinate with `_` (or None) keeps."""
         c: Any = coord[0] if len(coord) == 1 else coord
-        if type(c) is tuple:
-            found = offset_of_tuple(c, self.shape, self.stride)
-            if found is not None:
-                offset, static = found
-                if MIN_INTEGER <= offset <= MAX_INTEGER:
-                    return STATIC[offset] if static else offset
-        elif type(c) is int:
-            found_int = offset_of_int(c, self.shape, self.stride)
-            if found_int and MIN_INTEGER <= found_int <= MAX_INTEGER:
-                return found_int
-            if found_int == 0 and is_run_time_zero(self.stride):
-                return 0
-        return self._general_call(c)
-
-    def _general_call(self, coord: Coordinate) -> int | Layout:
-        """Any coordinate, any strides, and the static results that the fast path does not distinguish."""
-        check_depth(coord)
-        if has_underscore(coord):
-            return self._sliced(coord)
-        return to_public(crd2idx_of(coordinate(coord), self._shape, self._stride))
+        if type(c) is not int and not (type(c) is tuple and KNOWN_KINDS.issuperset(map(type, c))):
+            check_depth(c)
+            if has_underscore(c):
+                return self._sliced(c)
+        return crd2idx_of(coordinate(c), self.shape, self.stride)  # type: ignore[return-value]
 
     def _sliced(self, coord: Coordinate) -> Layout:
         """The modes that `coord` keeps."""
@@ -227,19 +157,13 @@ class Layout(_Open, Immutable):
         stride: Any = self.stride
         if type(mode) is not int:
             mode = expect_integer(mode, "a mode number, layout[i],", hint="layout(coord) evaluates")
-        part: Any = _Open()  # `of_public` written out, whose call is a sixth of the time
         try:
-            part.shape = shape[mode]
-            part.stride = stride[mode]
+            return make(shape[mode], stride[mode], self.assumptions)
         except (IndexError, TypeError):  # TypeError: of an integer shape
             if type(shape) is not tuple and mode in (0, -1):
                 return self
             count = f"{len(shape)} modes" if type(shape) is tuple else "1 mode"
             raise InvalidValueError(f"layout[{integer_text(mode)}]: {self} has {count}") from None
-        part._inner = None
-        part._assumptions = self._assumptions
-        part.__class__ = Layout
-        return part  # type: ignore[no-any-return]
 
     __iter__ = None
 
@@ -257,7 +181,7 @@ class Layout(_Open, Immutable):
         return hash((self.shape, self.stride))
 
     def __str__(self) -> str:
-        return f"{public_text(self.shape)}:{public_text(self.stride)}"
+        return f"{tree_text(self.shape)}:{tree_text(self.stride)}"
 
     def __repr__(self) -> str:
         return f"Layout({self.shape!r}, {self.stride!r})"
@@ -274,25 +198,24 @@ class Layout(_Open, Immutable):
         for symbol, value in values.items():
             if not is_symbolic(symbol):
                 raise InvalidTypeError(f"subs replaces symbols, got {given(symbol)}", {"layout": self})
-            if type(internal_leaf(value)) not in (int, Dynamic):
+            if not (isinstance(as_leaf(value), int) or is_symbolic(value)):
                 raise InvalidTypeError(f"subs puts in numbers and expressions, got {given(value)}", {"layout": self})
         exact = {k: (int(v) if isinstance(v, Int) else v) for k, v in values.items()}
         known: dict[sympy.Basic, sympy.Basic] = {}
 
-        def replaced(leaf: Leaf) -> Tree:
-            if type(leaf) is Dynamic and not isinstance(leaf.value, int):
-                number: Any = internal_leaf(substituted(leaf.value, exact, known))
-                free = leaf.value.free_symbols
+        def replaced(leaf: Any) -> Tree:
+            if is_symbolic(leaf):
+                number = as_leaf(substituted(leaf, exact, known))
+                free = leaf.free_symbols
                 static = free and all(type(values.get(symbol)) is Int for symbol in free)
-                return number.value if static and type(number.value) is int else number
+                return STATIC[number] if static and type(number) is int else number
             if hasattr(leaf, "with_value"):  # a basis element: its scale
-                value = to_public(replaced(internal_leaf(leaf.value)))  # type: ignore[attr-defined]
-                return internal_leaf(leaf.with_value(value))  # type: ignore[no-any-return]
-            return leaf
+                return as_leaf(leaf.with_value(replaced(as_leaf(leaf.value))))  # type: ignore[no-any-return]
+            return leaf  # type: ignore[no-any-return]
 
         try:
             left = tuple(a for a in (substituted(x, exact, known) for x in self.assumptions) if str(a) != "True")
-            shape, stride = map_leaves(replaced, self._shape), map_leaves(replaced, self._stride)
+            shape, stride = map_leaves(replaced, self.shape), map_leaves(replaced, self.stride)
         except ZeroDivisionError:
             raise LayoutError("division by zero", {"layout": self, "values": values}) from None
         if any(str(a) == "False" for a in left):
@@ -304,82 +227,58 @@ class Layout(_Open, Immutable):
 
 
 def _checked_shape(shape: Tree) -> Tree:
-    """The internal shape itself, if every size is an integer that is not negative."""
+    """The shape itself, if every size is an integer that is not negative."""
     s: Any
-    for s in shape if type(shape) is tuple else (shape,):
-        kind = type(s)
-        if kind is tuple:
-            _checked_shape(s)
-            continue
-        value = s.value if kind is Dynamic else s
-        if type(value) is int:
-            if value < 0:
-                raise InvalidValueError(f"a size is {value}; must not be negative", {"shape": tree_text(shape)})
-        elif kind is Dynamic:
-            if value.is_negative:
-                raise InvalidValueError(
-                    f"a size is {value}, which is below 0; must not be negative", {"shape": tree_text(shape)}
-                )
-        else:
+    for s in leaves(shape):
+        if type(s) in KNOWN:
+            if s < 0:
+                raise InvalidValueError(f"a size is {s | 0}; must not be negative", {"shape": tree_text(shape)})
+        elif not is_symbolic(s):
             raise InvalidTypeError(f"a shape holds integers, got {given(s)}", {"shape": tree_text(shape)})
+        elif s.is_negative:  # type: ignore[attr-defined]
+            text = f"a size is {s}, which is below 0; must not be negative"
+            raise InvalidValueError(text, {"shape": tree_text(shape)})
     return shape
 
 
-def _checked(shape: Shape, stride: Stride) -> tuple[Tree, Tree, tuple[Tree, Tree]]:
-    """Shape and stride of a layout, or the reason why there is none: public, then both as internal trees."""
-    changed: list[Tree] = []
-    sizes = _checked_shape(to_internal(shape, 0, changed))
-    if stride is None or stride is LayoutLeft or stride is LayoutRight:
-        inner = (sizes, compact_left(sizes, order=-1 if stride is LayoutRight else 1)[0])
-    else:
-        inner = (sizes, to_internal(stride, 0, changed))
-        if not congruent_trees(*inner):
-            facts = {"shape": tree_text(sizes), "stride": tree_text(inner[1])}
-            raise LayoutError("shape and stride must be congruent", facts)
-        if not changed:
-            return shape, stride, inner  # type: ignore[return-value]
-    return to_public(sizes), to_public(inner[1]), inner
+def _checked(shape: Shape, stride: Tree) -> tuple[Tree, Tree]:
+    """Shape and stride as trees of leaves.
+
+    Raises:
+        InvalidTypeError, InvalidValueError: a leaf is no size or stride.
+        LayoutError: they are not congruent.
+    """
+    sizes, steps = _checked_shape(as_leaves(shape)), as_leaves(stride)
+    if not congruent_trees(sizes, steps):
+        facts = {"shape": tree_text(sizes), "stride": tree_text(steps)}
+        raise LayoutError("shape and stride must be congruent", facts)
+    return sizes, steps
 
 
-def of_public(
-    shape: Tree, stride: Tree, assumptions: Assumptions | None = None, inner: tuple[Tree, Tree] | None = None
-) -> Layout:
-    """A layout of public trees, unchecked; without assumptions, of known numbers."""
-    layout = _Open()
-    layout.shape = shape  # type: ignore[assignment]
-    layout.stride = stride
-    layout._inner = inner
-    layout._assumptions = assumptions
-    layout.__class__ = Layout
-    return layout  # type: ignore[return-value]
+_new = object.__new__
+_put_shape, _put_stride, _put_assumptions = [
+    getattr(Layout, name).__set__ for name in ("shape", "stride", "assumptions")
+]
+"""The setters of the slots: `Layout.__setattr__` refuses every change."""
 
 
 def make(shape: Tree, stride: Tree, assumptions: Assumptions = ()) -> Layout:
-    """A layout of internal trees, unchecked: for the algebra, whose results are congruent by construction."""
-    return of_public(to_public(shape), to_public(stride), assumptions, (shape, stride))
+    """A layout of trees of leaves, unchecked: for the algebra, whose results are congruent by construction."""
+    layout = _new(Layout)
+    _put_shape(layout, shape)
+    _put_stride(layout, stride)
+    _put_assumptions(layout, assumptions)
+    return layout
 
 
-def assumed(layouts: Sequence[Layout]) -> Assumptions | None:
-    """What several layouts rest on; None if all are of known numbers."""
-    if all([p._assumptions is None for p in layouts]):  # noqa: C419  (in half of the time)
-        return None
+def assumed(layouts: Sequence[Layout]) -> Assumptions:
+    """What several layouts rest on."""
     return tuple([a for p in layouts for a in p.assumptions])
-
-
-def in_numbers(layout: Layout, operation: Callable[..., tuple[Tree, Tree]], *operands: Tiler) -> Layout | None:
-    """What the second path of an operation, for known numbers, makes of a layout; None where the general path has to
-    decide."""
-    if layout._assumptions is not None:
-        return None
-    try:
-        return of_public(*operation(layout.shape, layout.stride, *operands))
-    except (Undecided, LayoutError):
-        return None
 
 
 def regrouped(layout: Layout, change: Callable[[Tree], Tree]) -> Layout:
     """A layout whose shape and stride are `change` of those of another."""
-    return of_public(change(layout.shape), change(layout.stride), layout._assumptions)
+    return make(change(layout.shape), change(layout.stride), layout.assumptions)
 
 
 def make_layout(*parts: Shape | Tree | Major | Layout, stride: Stride = None) -> Layout:
@@ -404,7 +303,7 @@ def make_layout(*parts: Shape | Tree | Major | Layout, stride: Stride = None) ->
 
 def joined(parts: Sequence[Layout]) -> Layout:
     """One layout whose modes are the given layouts."""
-    return of_public(tuple([p.shape for p in parts]), tuple([p.stride for p in parts]), assumed(parts))
+    return make(tuple([p.shape for p in parts]), tuple([p.stride for p in parts]), assumed(parts))
 
 
 def modes_of(layout: Layout) -> list[Layout]:
@@ -413,7 +312,7 @@ def modes_of(layout: Layout) -> list[Layout]:
     stride: Any = layout.stride
     if type(shape) is not tuple:
         return [layout]
-    return list(map(of_public, shape, stride, repeat(layout._assumptions)))
+    return list(map(make, shape, stride, repeat(layout.assumptions)))
 
 
 def make_ordered_layout(shape: Shape, order: Tree | Major) -> Layout:
@@ -424,8 +323,8 @@ def make_ordered_layout(shape: Shape, order: Tree | Major) -> Layout:
     """
     if isinstance(order, Major):
         return Layout(shape, order)
-    inner = _checked_shape(to_internal(shape))
-    return make(inner, compact_order(inner, to_internal(order)))
+    sizes = _checked_shape(as_leaves(shape))
+    return make(sizes, compact_order(sizes, as_leaves(order)))
 
 
 @overload
@@ -499,10 +398,10 @@ def domain_of(thing: LayoutLike) -> Layout:
 
 
 def shape_of(thing: Shaped) -> Tree:
-    """The internal shape of a layout or a tensor; anything else is a shape itself."""
+    """The shape of a layout or a tensor; anything else is a shape itself."""
     if isinstance(thing, Layout) or hasattr(thing, "domain"):
-        return domain_of(thing)._shape  # type: ignore[arg-type]
-    return to_internal(thing)
+        return domain_of(thing).shape  # type: ignore[arg-type]
+    return as_leaves(thing)
 
 
 def has_numbers(layout: Layout) -> bool:
@@ -511,7 +410,7 @@ def has_numbers(layout: Layout) -> bool:
     >>> has_numbers(Layout((4, 8))), has_numbers(Layout((4, 8), (E(0), E(1))))
     (True, False)
     """
-    return all(is_integer(value_of(leaf)) for leaf in (*leaves(layout._shape), *leaves(layout._stride)))
+    return all(is_integer(value_of(leaf)) for leaf in (*leaves(layout.shape), *leaves(layout.stride)))
 
 
 def axis_paths(profile: Tree) -> list[tuple[int, ...]]:
@@ -529,7 +428,7 @@ def along_axis(stride: Tree, path: tuple[int, ...]) -> Tree:
     """Basis strides -> integer strides: the movement along one axis, 0 where a mode moves along another."""
     if type(stride) is tuple:
         return tuple([along_axis(d, path) for d in stride])
-    return internal_leaf(stride.value) if getattr(stride, "modes", ()) == path else 0  # type: ignore
+    return stride.value if getattr(stride, "modes", ()) == path else STATIC_ZERO  # type: ignore
 
 
 def on_axis(stride: Tree, path: tuple[int, ...], like: Tree) -> Tree:
@@ -537,7 +436,7 @@ def on_axis(stride: Tree, path: tuple[int, ...], like: Tree) -> Tree:
     sample = next(d for d in leaves(like) if getattr(d, "modes", None))
 
     def basis(d: Leaf) -> Tree:
-        return 0 if type(d) is int and d == 0 else to_internal(sample.at(path, to_public(d)))
+        return STATIC_ZERO if is_zero(d) else as_leaf(sample.at(path, d))  # type: ignore[no-any-return]
 
     return map_leaves(basis, stride)
 
@@ -546,23 +445,20 @@ MOST_MODES: Final = 4096
 """Far more than a tuple of C++ has; a coordinate has an entry for every mode, so the number of a mode must be small."""
 
 
-_INTEGERS: Final = frozenset((int, Dynamic))
-
-
 def coprofile_of(stride: Tree) -> Tree:
-    """Internal strides -> tree of zeros: the profile that the offsets have."""
-    if type(stride) is int or (type(stride) is tuple and _INTEGERS.issuperset(map(type, stride))):
-        return 0
-    named: list[Any] = [d for d in leaves(stride) if type(d) not in _INTEGERS and getattr(d, "modes", None)]
+    """Strides -> tree of zeros: the profile that the offsets have."""
+    if type(stride) is Int or (type(stride) is tuple and KNOWN_KINDS.issuperset(map(type, stride))):
+        return STATIC_ZERO
+    named: list[Any] = [d for d in leaves(stride) if type(d) not in KNOWN_KINDS and getattr(d, "modes", None)]
     if not named:
-        return 0
+        return STATIC_ZERO
     root: Axes = {}
     ends = []
     for d in named:
         node = root
         for i in d.modes:
             node = node.setdefault(i, {})
-        if not (type(d.value) is Int and d.value == 0):
+        if not is_zero(d.value):
             ends.append(node)
     if any(ends):  # a mode that one stride moves along has modes that others do
         raise LayoutError("strides of incompatible hierarchy", {"strides": tree_text(stride)})
@@ -575,7 +471,7 @@ Axes: TypeAlias = dict[int, "Axes"]
 
 def _zeros(node: Axes) -> Tree:
     if not node:
-        return 0
+        return STATIC_ZERO
     if max(node) >= MOST_MODES:
         raise LayoutError(f"strides of mode {max(node)}: a coordinate has at most {MOST_MODES} modes")
     return tuple([_zeros(node.get(i, {})) for i in range(max(node) + 1)])
@@ -587,29 +483,38 @@ def coprofile(layout: LayoutLike) -> IntTuple:
     >>> print(coprofile(Layout((4, 8))))
     _0
     """
-    return to_public(coprofile_of(domain_of(layout)._stride))
+    return coprofile_of(domain_of(layout).stride)  # type: ignore[return-value]
 
 
 def coshape_of(shape: Tree, stride: Tree) -> Tree:
-    """Internal: 1 + the largest offset in each codomain mode, with the absolute values of the strides."""
-    pairs = zip(leaves(shape), leaves(stride), strict=True)
-    stride = tuple([times(0, d) if type(s) is int and s == 1 else d for s, d in pairs])  # those of size 1 don't move
+    """1 + the largest offset in each codomain mode, with the absolute values of the strides."""
+    strides = leaves(stride)
+    if KNOWN_KINDS.issuperset(map(type, strides)):
+        return _extent(leaves(shape), strides)
+    pairs = zip(leaves(shape), strides, strict=True)
+    stride = tuple([times(STATIC_ZERO, d) if is_one(s) else d for s, d in pairs])  # modes of size 1 don't move
     profile = coprofile_of(stride)
     if profile == 0:
-        return _extent(shape, stride)
-    if any(not getattr(d, "modes", None) and d != 0 for d in leaves(stride)):
+        return _extent(leaves(shape), leaves(stride))
+    if any(not getattr(d, "modes", None) and not is_zero(d) for d in leaves(stride)):
         raise LayoutError("an integer stride beside basis strides", {"strides": tree_text(stride)})
-    return unflatten_leaves([_extent(shape, along_axis(stride, path)) for path in axis_paths(profile)], profile)
+    extents = [_extent(leaves(shape), leaves(along_axis(stride, path))) for path in axis_paths(profile)]
+    return unflatten_leaves(extents, profile)
 
 
-def _extent(shape: Tree, stride: Tree) -> Leaf:
-    total: Leaf = 1
-    for s, d in zip(leaves(shape), leaves(stride), strict=True):
-        if type(d) not in _INTEGERS:
-            facts = {"shape": tree_text(shape), "stride": tree_text(stride)}
-            raise LayoutError(f"no cosize: stride {d} has no order", facts)
-        total = total + times(s + -1, abs(d))
-    return total
+def _extent(sizes: Sequence[Any], strides: Sequence[Any]) -> Leaf:
+    """1 + the sum of (size - 1) * |stride|."""
+    steps = []
+    for d in strides:
+        if type(d) not in KNOWN_KINDS:
+            if not is_symbolic(d):
+                facts = {"shape": tree_text(tuple(sizes)), "stride": tree_text(tuple(strides))}
+                raise LayoutError(f"no cosize: stride {d} has no order", facts)
+            steps.append(abs(d))
+        else:
+            steps.append(d if d >= 0 else -d)
+    last = [STATIC[(s | 0) - 1] if type(s) is Int else s - 1 for s in sizes]
+    return sum_of_products(last, steps, start=1)
 
 
 def coshape(layout: LayoutLike, *mode: int) -> IntTuple:
@@ -619,7 +524,7 @@ def coshape(layout: LayoutLike, *mode: int) -> IntTuple:
     32
     """
     inner = domain_of(layout)
-    return to_public(coshape_of(at(inner._shape, mode), at(inner._stride, mode)))
+    return coshape_of(at(inner.shape, mode), at(inner.stride, mode))  # type: ignore[return-value]
 
 
 def cosize(layout: LayoutLike, *mode: int) -> Int | int:
@@ -632,9 +537,7 @@ def cosize(layout: LayoutLike, *mode: int) -> Int | int:
     >>> print(cosize(Layout((Int(4), Int(8)), (Int(8), Int(1)))))
     _32
     """
-    if type(layout) is Layout and layout._assumptions is None and not mode:
-        known = known_extent(layout.shape, layout.stride)
-        if known is not None:
-            return STATIC[known[0]] if known[1] else known[0]
-    inner = domain_of(layout)
-    return to_public(product_of(coshape_of(at(inner._shape, mode), at(inner._stride, mode))))
+    inner = layout if type(layout) is Layout else domain_of(layout)
+    if mode:
+        inner = make(at(inner.shape, mode), at(inner.stride, mode))
+    return product_of(coshape_of(inner.shape, inner.stride))  # type: ignore[return-value]

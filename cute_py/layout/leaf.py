@@ -3,21 +3,20 @@
 CuTe C++ separates a compile-time integer (`Int<4>`, printed `_4`) from a run-time one (`4`), and its algebra branches
 on the difference: a static 1 is dropped, a run-time 1 is kept; static modes merge, run-time modes do not.
 
-Users write `Int(4)` for the first and plain `4`, numpy integers or sympy expressions for the second. Inside the
-layout package the representation is reversed, so that the algebra reads like the mathematics and runs at the speed of
-plain integers:
+A leaf has the same form everywhere, in a layout and inside the algebra:
 
-    what                 users see            inside the layout package
-    static integer       Int(4)               4
-    run-time integer     4                    Dynamic(4)
-    symbolic size        sympy expression     Dynamic(expression)
-    any other stride     the object itself    the object itself        (E(0), an XOR stride, ...)
+    what                 leaf                 prints
+    static integer       Int(4)               _4
+    run-time integer     4                    4
+    symbolic size        sympy expression     the expression
+    any other stride     the object itself    (E(0) prints _1@0)
 
-`to_internal` and `to_public` convert. A `Dynamic` compares equal to nothing, because C++ knows nothing about it at
-compile time; its arithmetic follows CuTe's rules for mixed operands (a static 0 times anything is a static 0). So
-(4,_2):(_1,4) is held as (Dynamic(4), 2) and (1, Dynamic(4)), coalesce finds no static product that equals the second
-stride, and the two modes stay; in (_4,_2):(_1,_4) it finds 4 * 1 == 4, and they become _8:_1. Layouts whose leaves are
-all `Int` or int, as most are, need none of these objects: see `known`.
+`as_leaf` and `as_tree_of_leaves` read what users write (numpy integers, subclasses) into these forms. An operation
+computes on bare numbers: `value_of(leaf)` is an int or a sympy expression, on which Python's operators work alike, and
+`is_static(leaf)` says whether C++ knows it. `times`, `plus`, `trunc_div` and `trunc_mod` do both steps for single
+leaves, with CuTe's rules for mixed operands: the result is static if both operands are, and a static 0 times anything
+is a static 0. `same(a, b)` is equality as C++ can know it: a run-time number is the same as no other. So coalesce
+merges (_4,_2):(_1,_4) to _8:_1, and keeps both modes of (4,_2):(_1,4).
 
 sympy simplifies each expression that it builds, which takes time in proportion to its size, and a millisecond and more
 for a function (`floor`, `Min`, `Mod`) of another one, where it finds nothing. Every mode that a composition steps over
@@ -31,12 +30,12 @@ import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from numbers import Number
-from typing import TYPE_CHECKING, Any, Final, Protocol, SupportsIndex, TypeAlias, TypeGuard, overload, runtime_checkable
+from numbers import Integral, Number
+from typing import TYPE_CHECKING, Any, Final, Protocol, SupportsIndex, TypeGuard, runtime_checkable
 
 from cute_py.argument_checks import MAX_INTEGER, MIN_INTEGER, PARSE_READS, check_magnitude
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError, given, integer_text
-from cute_py.layout.arguments import Coordinate, IntTuple, Leaf, Shaped, Tree, Value
+from cute_py.layout.arguments import Coordinate, Leaf, Shaped, Tree, Value
 
 if TYPE_CHECKING:
     import sympy
@@ -179,7 +178,8 @@ def substituted(
     return replaced(x).doit()
 
 
-MAX_RESULT = 1 << 256
+RESULT_BITS = 256
+MAX_RESULT = 1 << RESULT_BITS
 """The largest magnitude of a number that an operation may come to; inputs end at `MAX_INTEGER`."""
 
 MIN_RESULT = -MAX_RESULT
@@ -272,7 +272,8 @@ Int.__repr__ = lru_cache(maxsize=4096)(Int.__repr__)  # type: ignore[method-assi
 """Of a few numbers again and again: texts are looked up in half of the time that it takes to write them."""
 
 KNOWN: Final = (int, Int)
-"""The types of known numbers, as users see them."""
+"""The types of known numbers."""
+KNOWN_KINDS: Final = frozenset(KNOWN)
 
 
 def check_result(number: int) -> int:
@@ -368,72 +369,108 @@ def is_symbol_kind(kind: type) -> bool:
     return is_symbolic_kind(kind) and bool(getattr(kind, "is_Symbol", False))
 
 
-class Dynamic:
-    """A number known only at run time in C++'s eyes: `value` is an int or a sympy expression."""
+def is_static(leaf: Leaf) -> bool:
+    """Known at compile time?
 
-    value: Value
-
-    __slots__ = ("value",)
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, value: Value) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
+    >>> is_static(Int(4)), is_static(4)
+    (True, False)
+    """
+    kind: type = type(leaf)
+    if kind is Int:
+        return True
+    if kind is int or is_symbolic_kind(kind):
         return False
-
-    def __repr__(self) -> str:
-        return f"Dynamic({self.value!r})"
-
-    def __add__(self, other: Integer) -> Integer:
-        return Dynamic(self.value + (other.value if type(other) is Dynamic else other))
-
-    __radd__ = __add__
-
-    def __mul__(self, other: Integer) -> Integer:
-        if type(other) is Dynamic:
-            return Dynamic(self.value * other.value)
-        return Dynamic(self.value * other) if other else 0
-
-    __rmul__ = __mul__
-
-    def __abs__(self) -> Dynamic:
-        return Dynamic(abs(self.value))
+    return bool(getattr(leaf, "is_static", True))
 
 
-Integer: TypeAlias = "int | Dynamic"
-"""An internal integer."""
+def value_of(leaf: Tree) -> Any:
+    """The bare number in a leaf: an int or a sympy expression. A stride of another module is its own value.
+
+    >>> value_of(Int(4)), value_of(4)
+    (4, 4)
+    """
+    return leaf | 0 if type(leaf) is Int else leaf
 
 
-def trunc_div(a: Leaf, b: Leaf) -> Integer:
-    """C++'s `a / b` of internal leaves: rounds toward zero; a static 0 stays static."""
-    if type(a) is int:
-        if type(b) is int:
-            return quotient(a, b)
-        if a == 0:
-            return 0
-    return Dynamic(quotient(value_of(a), value_of(b)))
+def leaf_of(number: Value, static: bool) -> Leaf:
+    """A bare number as a leaf; the inverse of `value_of` and `is_static`.
+
+    Raises:
+        LayoutError: the number is beyond `MAX_RESULT`.
+
+    >>> leaf_of(4, True), leaf_of(4, False)
+    (Int(4), 4)
+    """
+    if static:
+        return STATIC[number]  # type: ignore[index]
+    return check_result(number) if type(number) is int else number
 
 
-def trunc_mod(a: Leaf, b: Leaf) -> Integer:
-    """C++'s `a % b` of internal leaves: the sign of the dividend; anything modulo a static 1 is a static 0."""
-    if type(a) is int and type(b) is int:
-        return a - b * quotient(a, b)
-    if (type(a) is int and a == 0) or (type(b) is int and b in (1, -1)):
-        return 0
+def is_zero(leaf: Tree) -> bool:
+    """C++'s is_constant<0>: a static 0."""
+    return type(leaf) is Int and leaf == 0
+
+
+def is_one(leaf: Tree) -> bool:
+    """C++'s is_constant<1>: a static 1."""
+    return type(leaf) is Int and leaf == 1
+
+
+def times(n: Leaf, leaf: Leaf) -> Leaf:
+    """`n * leaf` of a size and any stride: static if both are, or if one is a static 0."""
+    if type(n) is Int and type(leaf) is Int:
+        return STATIC[(n | 0) * (leaf | 0)]
+    if type(n) is int and type(leaf) is int:
+        return check_result(n * leaf)
+    if type(leaf) in KNOWN or is_symbolic(leaf):
+        if is_zero(n) or is_zero(leaf):
+            return STATIC_ZERO
+        product: Any = value_of(n) * value_of(leaf)
+        return check_result(product) if type(product) is int else product
+    return n * leaf
+
+
+def plus(a: Leaf, b: Leaf) -> Leaf:
+    """`a + b` of sizes, of strides, or of sums of strides; a static 0 is the zero of every module."""
+    if is_zero(a):
+        return b
+    if is_zero(b):
+        return a
+    if is_symbolic(a):
+        return a + value_of(b)  # type: ignore[no-any-return]
+    return a + b
+
+
+def same(a: Leaf, b: Leaf) -> bool:
+    """Equal, and known to be so at compile time."""
+    if type(a) is Int or type(b) is Int:
+        return type(a) is type(b) and a == b
+    return type(a) is type(b) and is_static(a) and is_static(b) and bool(a == b)
+
+
+def trunc_div(a: Leaf, b: Leaf) -> Leaf:
+    """C++'s `a / b`: rounds toward zero; a static 0 stays static."""
+    static = type(a) is Int
+    if static and (a == 0 and type(b) is not Int):
+        return STATIC_ZERO
+    return leaf_of(quotient(value_of(a), value_of(b)), static and type(b) is Int)
+
+
+def trunc_mod(a: Leaf, b: Leaf) -> Leaf:
+    """C++'s `a % b`: the sign of the dividend; anything modulo a static 1 is a static 0."""
+    static = type(a) is Int and type(b) is Int
+    if not static and (is_zero(a) or (type(b) is Int and b in (1, -1))):
+        return STATIC_ZERO
     x, y = value_of(a), value_of(b)
     if isinstance(x, int) and isinstance(y, int):
-        return Dynamic(x - y * quotient(x, y))
-    return Dynamic(divided(operator.mod, x, y))
+        return leaf_of(x - y * quotient(x, y), static)  # type: ignore[operator]
+    return divided(operator.mod, x, y)  # type: ignore[return-value]
 
 
-def trunc_divmod(a: Leaf, b: Leaf) -> tuple[Integer, Integer]:
-    """C++'s `a / b` and `a % b` of internal leaves."""
-    x, y = value_of(a), value_of(b)
-    known = type(x) is int and type(y) is int
-    if known and (type(a) is Dynamic or (type(b) is Dynamic and a != 0)):  # the common case divides once
-        q = quotient(x, y)
-        return Dynamic(q), 0 if type(b) is int and b in (1, -1) else Dynamic(x - y * q)
+def trunc_divmod(a: Leaf, b: Leaf) -> tuple[Leaf, Leaf]:
+    """C++'s `a / b` and `a % b`."""
+    if type(a) is int and type(b) is int and a >= 0 < b:  # the common case divides once
+        return divmod(a, b)
     return trunc_div(a, b), trunc_mod(a, b)
 
 
@@ -446,92 +483,52 @@ def quotient(x: Value, y: Value) -> Value:
     return divided(operator.floordiv, x, y)
 
 
-def value_of(leaf: Tree) -> Any:
-    """The number in an internal leaf: int or sympy expression."""
-    return leaf.value if type(leaf) is Dynamic else leaf
-
-
 def as_python_int(leaf: Leaf) -> int:
-    """The int in an internal leaf; symbolic leaves are refused."""
-    value = leaf.value if type(leaf) is Dynamic else leaf
-    if not isinstance(value, int):
-        raise CoordinateError(f"needs a known number, got {to_public(leaf)}")
-    return int(value)
+    """The int in a leaf; symbols are refused."""
+    if not isinstance(leaf, int):
+        raise CoordinateError(f"needs a known number, got {leaf}")
+    return int(leaf)
 
 
-def is_static(leaf: Leaf) -> bool:
-    """Known at compile time? (internal leaf)"""
-    if type(leaf) is int:
-        return True
-    if type(leaf) is Dynamic:
-        return False
-    return bool(getattr(leaf, "is_static", True))
+@lru_cache(maxsize=4096)
+def _is_index_kind(kind: type) -> bool:
+    """A class of integers, numpy's for example, that count as run-time ones?"""
+    return issubclass(kind, Integral) and hasattr(kind, "__index__") and not issubclass(kind, (bool, Int))
 
 
-def sign(leaf: Integer) -> Integer:
-    """-1, 0 or 1 of an internal leaf. A symbol's sign is taken as positive: sizes and strides of unknown sign have
-    no layout in C++ either."""
-    if isinstance(leaf, Dynamic):
-        value = leaf.value
-        if isinstance(value, int):
-            return Dynamic((value > 0) - (value < 0))
-        return Dynamic(-1 if value.could_extract_minus_sign() and not value.is_positive else 1)
-    return (leaf > 0) - (leaf < 0)
+def as_leaf(x: Any) -> Any:
+    """What a user writes as one size, stride or coordinate, in the form of a leaf.
 
-
-def times(n: Leaf, leaf: Leaf) -> Leaf:
-    """`n * leaf` with `n` an internal integer and `leaf` any internal stride."""
-    if type(leaf) is int or type(leaf) is Dynamic:
-        return n * leaf
-    return to_internal(to_public(n) * leaf)
-
-
-def plus(a: Leaf, b: Leaf) -> Leaf:
-    """`a + b` of internal strides or of their sums; a static 0 is the zero of every module."""
-    if type(a) is int and a == 0:
-        return b
-    if type(b) is int and b == 0:
-        return a
-    if type(a) in (int, Dynamic) and type(b) in (int, Dynamic):
-        return a + b
-    return to_internal(to_public(a) + to_public(b))
-
-
-def same(a: Leaf, b: Leaf) -> bool:
-    """Equal, and known to be so at compile time."""
-    if type(a) is int and type(b) is int:
-        return a == b
-    return is_static(a) and is_static(b) and type(a) is type(b) and bool(a == b)
-
-
-def internal_leaf(x: Any) -> Any:
-    """One public leaf -> internal. Booleans, floats and strings are refused."""
+    Raises:
+        InvalidTypeError: a boolean, a float, a string, or anything else that is neither an integer nor a stride.
+        InvalidValueError: an integer beyond the range of sizes.
+    """
     kind = type(x)
     if kind is Int or kind is int:
         if not MIN_INTEGER <= x <= MAX_INTEGER:
             check_magnitude(int(x), "a size, stride or coordinate")
-        return x.real if kind is Int else Dynamic(x)
-    if kind is Dynamic:
         return x
+    if _is_index_kind(kind):
+        return check_magnitude(operator.index(x), "a size, stride or coordinate")
     if hasattr(kind, "with_value") or (hasattr(kind, "as_tuple") and hasattr(kind, "__rmul__")):
         return x  # a basis element, or a sum of them
     if isinstance(x, Int):
-        return int(x)
+        return STATIC[int(x)]
     if isinstance(x, bool) or kind.__name__ in ("bool_", "bool"):
         raise InvalidTypeError(f"a boolean is no size, stride or coordinate: {given(x)}")
     if is_symbolic(x):
         if is_symbolic_size(x):
-            return Dynamic(x)
+            return x
         if getattr(x, "is_Integer", False):
-            return Dynamic(check_magnitude(int(x), "a size, stride or coordinate"))
+            return check_magnitude(int(x), "a size, stride or coordinate")
         if never_an_integer(x):
             raise InvalidTypeError(f"not an integer: {given(x)}")
         for number in largest_integers(x):
             check_magnitude(number, f"a number in the size or stride {type(x).__name__}(...)")
-        return Dynamic(x)
+        return x
     if hasattr(x, "__index__"):
         try:
-            return Dynamic(check_magnitude(operator.index(x), "a size, stride or coordinate"))
+            return check_magnitude(operator.index(x), "a size, stride or coordinate")
         except TypeError:  # a numpy array has __index__, and only a single integer uses it
             raise InvalidTypeError(f"expected an integer, got {kind.__name__} {given(x)}") from None
     if isinstance(x, (Number, Sequence, dict, set, type)) or x is None or kind.__module__ == "numpy":
@@ -544,93 +541,35 @@ def internal_leaf(x: Any) -> Any:
     raise InvalidTypeError(f"{kind.__name__} is neither an integer nor a stride (it needs int * x and x + x)")
 
 
-def to_internal(tree: Shaped | Tree, depth: int = 0, changed: list[Tree] | None = None) -> Tree:
-    """A public tree of integers or strides -> internal.
+def as_leaves(tree: Shaped | Tree, depth: int = 0) -> Tree:
+    """What a user writes as a shape, stride or coordinate, as a plain tree of leaves.
 
-    Args:
-        changed: receives every leaf or tuple that `to_public` returns as something else (a numpy integer as an int).
+    Raises:
+        InvalidTypeError: as `as_leaf`.
+        InvalidValueError: more than `MAX_DEPTH` levels of tuples.
     """
-    if type(tree) is tuple:
+    if isinstance(tree, tuple):  # a named tuple and a shape of PyTorch are tuples too
         if depth > MAX_DEPTH:
             raise InvalidValueError(f"nested deeper than {MAX_DEPTH} tuples")
-        out: list[Tree] = []
-        x: Any
-        for x in tree:
-            kind = type(x)
-            if kind is Int and MIN_INTEGER <= x <= MAX_INTEGER:
-                out.append(x.real)  # the plain int, without a call
-            elif kind is int and MIN_INTEGER <= x <= MAX_INTEGER:
-                out.append(Dynamic(x))
-            else:
-                out.append(to_internal(x, depth + 1, changed))
-        return tuple(out)
-    if isinstance(tree, tuple):  # a class of its own: a named tuple, a shape of PyTorch
-        leaf = to_internal(tuple(tree), depth)
-    else:
-        leaf = internal_leaf(tree)
-    if changed is not None and type(tree) is not Int and value_of(leaf) is not tree:
-        changed.append(tree)  # type: ignore[arg-type]
-    return leaf
-
-
-def inner_tree(tree: Tree) -> Tree:
-    """A public tree that was checked before -> internal."""
-    if type(tree) is tuple:
-        return tuple([x.real if type(x) is Int else Dynamic(x) if type(x) is int else inner_tree(x) for x in tree])
-    return tree.real if type(tree) is Int else Dynamic(tree) if type(tree) is int else internal_leaf(tree)
+        return tuple(
+            [
+                x if (type(x) is int or type(x) is Int) and MIN_INTEGER <= x <= MAX_INTEGER else as_leaves(x, depth + 1)
+                for x in tree
+            ]
+        )
+    return as_leaf(tree)  # type: ignore[no-any-return]
 
 
 def coordinate(tree: Shaped | Coordinate) -> Tree:
-    """A public coordinate -> internal, as `to_internal`; an element of a coordinate tensor (anything with `as_tuple`)
-    is the tuple of its numbers, at any depth."""
+    """A coordinate as a tree of leaves. An element of a coordinate tensor (anything with `as_tuple`) is the tuple of
+    its numbers, at any depth."""
+    if type(tree) is tuple and KNOWN_KINDS.issuperset(map(type, tree)):
+        return as_leaves(tree)
     if hasattr(tree, "as_tuple"):
         tree = tree.as_tuple()  # type: ignore[union-attr]
     if type(tree) is tuple:
-        return to_internal(tuple([x.as_tuple() if hasattr(x, "as_tuple") else x for x in tree]))
-    return to_internal(tree)
-
-
-@overload
-def to_public(tree: tuple[Tree, ...]) -> tuple[IntTuple, ...]: ...
-@overload
-def to_public(tree: Leaf) -> int: ...
-def to_public(tree: Tree) -> Tree:
-    """An internal tree -> what users see: `Int` for static leaves, plain int or sympy for the others."""
-    if type(tree) is tuple:
-        out: list[Tree] = []
-        for x in tree:
-            if type(x) is int:
-                out.append(STATIC[x])
-            elif type(x) is Dynamic and type(x.value) is int and MIN_RESULT <= x.value <= MAX_RESULT:
-                out.append(x.value)  # as below, without a call
-            else:
-                out.append(to_public(x))
-        return tuple(out)
-    if type(tree) is int:
-        return STATIC[tree]
-    if type(tree) is Dynamic:
-        return check_result(tree.value) if type(tree.value) is int else tree.value
-    return tree
-
-
-def leaf_text(leaf: Leaf) -> str:
-    """An internal leaf as C++ prints it."""
-    if type(leaf) is int:
-        return f"_{leaf}" if MIN_RESULT <= leaf <= MAX_RESULT else f"_{integer_text(leaf)}"
-    if type(leaf) is Dynamic:
-        return integer_text(leaf.value) if type(leaf.value) is int else str(leaf.value)
-    return str(leaf)
-
-
-def tree_text(tree: Tree) -> str:
-    """An internal tree as C++ prints it: `(a,b)`, no blanks, `()` if empty.
-
-    >>> tree_text((4, (Dynamic(2), 1)))
-    '(_4,(2,_1))'
-    """
-    if type(tree) is tuple:
-        return "(" + ",".join([tree_text(x) for x in tree]) + ")"
-    return leaf_text(tree)
+        return as_leaves(tuple([x.as_tuple() if hasattr(x, "as_tuple") else x for x in tree]))
+    return as_leaves(tree)
 
 
 class _StaticTexts(dict[int, str]):
@@ -643,26 +582,28 @@ class _StaticTexts(dict[int, str]):
 _STATIC_TEXTS: Final = _StaticTexts({n: f"_{n}" for n in STATIC})
 
 
-def public_text(tree: Tree) -> str:
-    """A public tree as C++ prints it.
+def tree_text(tree: Tree) -> str:
+    """A tree as C++ prints it: `(a,b)`, no blanks, `()` if empty.
 
-    >>> public_text((4, (Int(2), Int(1))))
+    >>> tree_text((4, (Int(2), Int(1))))
     '(4,(_2,_1))'
     """
     if type(tree) is not tuple:
-        return str(tree)
+        return leaf_text(tree)
     parts = []
     for x in tree:
         kind = type(x)
-        parts.append(f"{x}" if kind is int else _STATIC_TEXTS[x] if kind is Int else public_text(x))  # type: ignore[index]
+        parts.append(f"{x}" if kind is int else _STATIC_TEXTS[x] if kind is Int else tree_text(x))  # type: ignore[index]
     return "(" + ",".join(parts) + ")"
 
 
+def leaf_text(leaf: Leaf) -> str:
+    """A leaf as C++ prints it. A number with more digits than Python prints is shortened."""
+    if isinstance(leaf, int) and not MIN_RESULT <= leaf <= MAX_RESULT:
+        return f"{'_' if type(leaf) is Int else ''}{integer_text(leaf)}"
+    return str(leaf)
+
+
 def mode_text(shape: Tree, stride: Tree) -> str:
-    """Internal shape and stride as a layout prints."""
+    """Shape and stride as a layout prints."""
     return f"{tree_text(shape)}:{tree_text(stride)}"
-
-
-Recorder: TypeAlias = Callable[..., None]
-"""Called with each step of an operation: its rule, then the internal numbers of the rule. Operations take a recorder,
-None by default; `steps.steps` passes one that makes sentences."""

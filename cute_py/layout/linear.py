@@ -22,7 +22,7 @@ from cute_py.layout.arguments import IntCoordinate, LayoutLike, Tree
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composed import ComposedLayout, OffsetFunction
 from cute_py.layout.layout import Layout, coprofile_of, has_numbers, make
-from cute_py.layout.leaf import Int, to_internal, to_public, tree_text, value_of
+from cute_py.layout.leaf import STATIC, Int, as_leaves, tree_text, value_of
 from cute_py.layout.offsets import MAX_ELEMENTS, domain_size, has_module_strides, integer_axes, offsets
 from cute_py.layout.recast import memory_layout
 from cute_py.layout.swizzle import Swizzle
@@ -49,12 +49,12 @@ class LinearLayout:
     origin: int = 0
 
     def __post_init__(self) -> None:
-        shape = to_internal(self.shape)
+        shape = as_leaves(self.shape)
         sizes = [expect_integer(value_of(s), "a size", 1) for s in leaves(shape)]
         if any(s & (s - 1) for s in sizes):
             raise InvalidValueError(f"the shape is {given(self.shape)}; its sizes must be powers of two")
         bits = sum(s.bit_length() - 1 for s in sizes)
-        object.__setattr__(self, "shape", to_public(shape))
+        object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "columns", expect_integers(self.columns, "columns", 0, count=bits))
         object.__setattr__(self, "origin", expect_integer(self.origin, "the origin", 0))
 
@@ -133,11 +133,11 @@ class LinearLayout:
         bits = iter(columns)
 
         def mode(size: int) -> Layout:
-            own = tuple([next(bits) for _ in range(size.bit_length() - 1)])
-            return make(*coalesced((2,) * len(own), own))
+            own = tuple([STATIC[next(bits)] for _ in range(size.bit_length() - 1)])
+            return make(*coalesced((STATIC[2],) * len(own), own))
 
         parts = map_leaves(mode, self.shape)  # type: ignore[arg-type]
-        return make(map_leaves(lambda part: part._shape, parts), map_leaves(lambda part: part._stride, parts))
+        return make(map_leaves(lambda part: part.shape, parts), map_leaves(lambda part: part.stride, parts))
 
 
 def _swizzles(bits: int) -> list[Swizzle]:
@@ -225,7 +225,7 @@ def _view(layout: OffsetFunction) -> LinearLayout | str:
 
 def _known(layout: Layout) -> tuple[Tree, Tree]:
     """Shape and stride as bare integers."""
-    shape, stride = (map_leaves(value_of, tree) for tree in (layout._shape, layout._stride))
+    shape, stride = (map_leaves(value_of, tree) for tree in (layout.shape, layout.stride))
     for value in (*leaves(shape), *leaves(stride)):
         if type(value) is not int:
             raise InvalidTypeError(f"a linear view needs known integers, got {value}")
@@ -282,7 +282,7 @@ def _by_algebra(a: LayoutLike, b: LayoutLike) -> bool | None:
     if isinstance(a, Layout) and isinstance(b, Layout):
         if has_numbers(a) and has_numbers(b):
             return _normal(a) == _normal(b)
-        if has_module_strides(a) or has_module_strides(b) or coprofile_of(a._stride) != coprofile_of(b._stride):
+        if has_module_strides(a) or has_module_strides(b) or coprofile_of(a.stride) != coprofile_of(b.stride):
             return None
         return [_merged(*axis) for axis in integer_axes(a)] == [_merged(*axis) for axis in integer_axes(b)]
     if isinstance(a, ComposedLayout) and isinstance(b, ComposedLayout) and (a.outer, a.offset) == (b.outer, b.offset):
@@ -303,11 +303,13 @@ def _of_numbers(thing: LayoutLike) -> TypeGuard[Layout | ComposedLayout]:
 
 
 def _normal(layout: Layout) -> tuple[Tree, Tree]:
-    return _merged(*(map_leaves(value_of, tree) for tree in (layout._shape, layout._stride)))
+    return _merged(layout.shape, layout.stride)
 
 
 def _merged(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
-    return (0, 0) if 0 in leaves(shape) else coalesced(shape, stride)
+    """The normal form, in which static and run-time numbers count alike."""
+    sizes, steps = ([STATIC[value_of(x)] for x in leaves(tree)] for tree in (shape, stride))
+    return (0, 0) if 0 in sizes else coalesced(tuple(sizes), tuple(steps))
 
 
 PIECE: Final = MAX_ELEMENTS // 256

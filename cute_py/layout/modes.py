@@ -11,7 +11,7 @@ from typing import Any
 from cute_py.argument_checks import is_integer
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, StaticAssertError, given
 from cute_py.layout.arguments import IntTuple, Shape, Tree
-from cute_py.layout.layout import Layout, apply_to_inner, assumed, of_public, of_shapes, regrouped
+from cute_py.layout.layout import Layout, apply_to_inner, assumed, make, of_shapes, regrouped
 from cute_py.layout.leaf import STATIC_ONE, STATIC_ZERO
 from cute_py.layout.trees import as_tree, check_depth, check_mode, leaves, modes, unflatten_leaves
 
@@ -143,10 +143,10 @@ def _extended(
     check_depth(thing)
     check_depth(x)
     if type(thing) is Layout:
-        extra = of_public(STATIC_ONE, STATIC_ZERO) if x is None else x
+        extra = make(STATIC_ONE, STATIC_ZERO) if x is None else x
         if type(extra) is not Layout:
             raise InvalidTypeError(f"append and prepend to a layout take a layout, got {given(x)}")
-        return of_public(
+        return make(
             _padded(thing.shape, extra.shape, up_to_rank, front),
             _padded(thing.stride, extra.stride, up_to_rank, front),
             assumed((thing, extra)),
@@ -196,7 +196,7 @@ def replace(thing: Layout | Shape, mode: int, x: Layout | Shape) -> Layout | Int
     if type(thing) is Layout:
         if type(x) is not Layout:
             raise InvalidTypeError(f"replace in a layout takes a layout, got {given(x)}")
-        return of_public(put(thing.shape, x.shape), put(thing.stride, x.stride), assumed((thing, x)))
+        return make(put(thing.shape, x.shape), put(thing.stride, x.stride), assumed((thing, x)))
     if isinstance(thing, (tuple, int)):
         return put(as_tree(thing), as_tree(x))  # type: ignore[return-value]
     return apply_to_inner(replace, thing, mode, x)

@@ -34,7 +34,7 @@ from cute_py.layout.arguments import LayoutLike, Tree, Underscore
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composed import ComposedLayout, OffsetFunction
 from cute_py.layout.layout import Layout, along_axis, axis_paths, coprofile_of, domain_of
-from cute_py.layout.leaf import Dynamic, is_symbolic, leaf_text, tree_text, value_of
+from cute_py.layout.leaf import KNOWN, is_symbolic, leaf_text, tree_text, value_of
 from cute_py.layout.recast import memory_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import check_depth, is_underscore, leaves, map_leaves, modes, unflatten_leaves
@@ -262,13 +262,8 @@ def has_module_strides(layout: Layout | ComposedLayout) -> TypeGuard[Layout]:
     """Is a stride of the layout something else than an integer, a symbol or a basis element?"""
     if not isinstance(layout, Layout):
         return False
-    steps = leaves(layout._stride)
-    return not _NUMBERS.issuperset(map(type, steps)) and any(
-        type(d) not in _NUMBERS and getattr(d, "modes", None) is None for d in steps
-    )
-
-
-_NUMBERS = frozenset((int, Dynamic))
+    steps = leaves(layout.stride)
+    return any(type(d) not in KNOWN and not is_symbolic(d) and getattr(d, "modes", None) is None for d in steps)
 
 
 def module_offsets(layout: Layout, coords: Coordinates = None) -> NDArray[numpy.object_]:
@@ -284,7 +279,7 @@ def module_offsets(layout: Layout, coords: Coordinates = None) -> NDArray[numpy.
     sizes = tuple([prod(leaves(mode)) for mode in modes(numbers(layout)[0])])
     out = np.empty(sizes, object)
     for index in np.ndindex(sizes):
-        out[index] = layout(index if type(layout._shape) is tuple else index[0])
+        out[index] = layout(index if type(layout.shape) is tuple else index[0])
     return out
 
 
@@ -298,7 +293,7 @@ def numbers(layout: Layout) -> tuple[Tree, Tree]:
     Raises:
         InvalidTypeError: a symbol.
     """
-    shape, stride = _values(layout._shape), _values(layout._stride)
+    shape, stride = _values(layout.shape), _values(layout.stride)
     for value in (*leaves(shape), *leaves(stride)):
         if type(value) is not int and is_symbolic(value):
             raise InvalidTypeError(
@@ -313,7 +308,7 @@ def _values(tree: Tree) -> Any:
     """`value_of` of each leaf."""
     if type(tree) is not tuple:
         return value_of(tree)
-    return tuple([x.value if type(x) is Dynamic else _values(x) if type(x) is tuple else x for x in tree])
+    return tuple([_values(x) for x in tree])
 
 
 _INT = frozenset((int,))
@@ -324,14 +319,14 @@ def integer_axes(layout: Layout) -> list[tuple[Tree, Tree]]:
     shape, stride = numbers(layout)
     if _INT.issuperset(map(type, leaves(stride))):
         return [(shape, stride)]
-    profile = coprofile_of(layout._stride)
+    profile = coprofile_of(layout.stride)
     if profile == 0:
         axes = [stride]
     else:
         for d in leaves(stride):
             if not getattr(d, "modes", None) and d != 0:
-                raise LayoutError("an integer stride beside basis strides", {"stride": tree_text(layout._stride)})
-        axes = [_values(along_axis(layout._stride, path)) for path in axis_paths(profile)]
+                raise LayoutError("an integer stride beside basis strides", {"stride": tree_text(layout.stride)})
+        axes = [_values(along_axis(layout.stride, path)) for path in axis_paths(profile)]
     for d in leaves(tuple(axes)):
         if type(d) is not int:
             raise InvalidTypeError(f"offsets take integer or basis strides, got {leaf_text(d)}")
@@ -342,7 +337,7 @@ def _value_profile(layout: OffsetFunction) -> Tree:
     """0 where the values are integers, else the profile of the coordinates that basis strides give."""
     while isinstance(layout, ComposedLayout):
         layout = layout.outer
-    return coprofile_of(layout._stride) if isinstance(layout, Layout) else 0
+    return coprofile_of(layout.stride) if isinstance(layout, Layout) else 0
 
 
 def offset_bounds(shape: Tree, stride: Tree) -> tuple[int, int]:

@@ -33,13 +33,16 @@ from cute_py.layout.int_tuple import ceil_div_leaf, product_of
 from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, domain_of, make
 from cute_py.layout.leaf import (
-    Dynamic,
+    KNOWN,
+    STATIC,
+    STATIC_ONE,
+    STATIC_ZERO,
     Int,
-    Integer,
-    internal_leaf,
+    as_leaf,
+    is_one,
+    is_symbolic,
     leaf_text,
-    to_internal,
-    to_public,
+    times,
     trunc_div,
     trunc_mod,
 )
@@ -52,30 +55,29 @@ OneLayout = TypeVar("OneLayout", bound=Layout | ComposedLayout)
 
 
 def _recast(
-    rule: Callable[[Leaf, Integer, int], tuple[Leaf, Leaf]], shape: Tree, stride: Tree, n: int
+    rule: Callable[[Leaf, Leaf, Int], tuple[Leaf, Leaf]], shape: Tree, stride: Tree, n: Int
 ) -> tuple[Tree, Tree]:
     """Apply the rule of one mode, (size, integer stride, n) -> (size, stride), to every mode; of a basis stride, to its
     value."""
     if type(shape) is tuple:
         pairs = [_recast(rule, s, d, n) for s, d in zip(shape, modes(stride), strict=True)]
         return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
-    kind = type(stride)
-    if kind is int or kind is Dynamic:
+    if type(stride) in KNOWN or is_symbolic(stride):
         return rule(shape, stride, n)  # type: ignore[arg-type]
     if not hasattr(stride, "with_value"):
         raise InvalidTypeError(f"can't recast a layout with stride {stride}")
-    size, step = rule(shape, internal_leaf(stride.value), n)  # type: ignore[union-attr]
-    return size, to_internal(stride.with_value(to_public(step)))
+    size, step = rule(shape, as_leaf(stride.value), n)  # type: ignore[union-attr, arg-type]
+    return size, as_leaf(stride.with_value(step))
 
 
-def _up(size: Leaf, stride: Integer, n: int) -> tuple[Leaf, Leaf]:
-    if type(stride) is not int:  # C++ takes it as larger than N and divisible
+def _up(size: Leaf, stride: Leaf, n: Int) -> tuple[Leaf, Leaf]:
+    if type(stride) is not Int:  # C++ takes it as larger than N and divisible
         return size, trunc_div(stride, n)
     if stride == 0:  # C++: is_constant<0>
-        return size, 0
+        return size, STATIC_ZERO
     if stride % n and n % stride:  # C++: static_assert
         raise StaticAssertError(
-            "Divisibility condition", {"stride": leaf_text(stride), "N": n, "size": leaf_text(size)}
+            "Divisibility condition", {"stride": leaf_text(stride), "N": int(n), "size": leaf_text(size)}
         )
     step = abs(stride)
     larger: Any = ceil_div_leaf(step, n)
@@ -97,17 +99,17 @@ def upcast(layout: LayoutLike | Swizzle | int, n: SupportsIndex) -> LayoutLike |
     """
     n = expect_integer(n, "the factor of a recast", 1)
     if type(layout) is Layout:
-        return make(*_recast(_up, layout._shape, layout._stride, n), layout.assumptions)
+        return make(*_recast(_up, layout.shape, layout.stride, STATIC[n]), layout.assumptions)
     if isinstance(layout, int):
-        leaf = internal_leaf(layout)
-        if type(leaf) is int and trunc_mod(leaf, n):
+        leaf = as_leaf(layout)
+        if type(leaf) is Int and trunc_mod(leaf, STATIC[n]) != 0:
             raise StaticAssertError("Static safe_div requires t % u == 0", {"offset": leaf_text(leaf), "N": n})
-        return to_public(trunc_div(leaf, n))
+        return trunc_div(leaf, STATIC[n])  # type: ignore[return-value]
     return _recast_composed(upcast, layout, n)
 
 
-def _down(size: Leaf, stride: Integer, n: int) -> tuple[Leaf, Leaf]:
-    return (size * n, stride) if type(stride) is int and stride in (1, -1) else (size, stride * n)
+def _down(size: Leaf, stride: Leaf, n: Int) -> tuple[Leaf, Leaf]:
+    return (times(size, n), stride) if type(stride) is Int and stride in (1, -1) else (size, times(stride, n))
 
 
 @overload
@@ -125,10 +127,10 @@ def downcast(layout: LayoutLike | Swizzle | int, n: SupportsIndex) -> LayoutLike
     """
     n = expect_integer(n, "the factor of a recast", 1)
     if type(layout) is Layout:
-        steps = [internal_leaf(d.value) if hasattr(d, "modes") else d for d in leaves(layout._stride)]
-        if not any(type(step) is int and step == 1 for step in steps):
+        steps = [as_leaf(d.value) if hasattr(d, "modes") else d for d in leaves(layout.stride)]
+        if not any(map(is_one, steps)):
             raise StaticAssertError("Downcast requires adjacent elements", {"layout": layout})
-        return make(*_recast(_down, layout._shape, layout._stride, n), layout.assumptions)
+        return make(*_recast(_down, layout.shape, layout.stride, STATIC[n]), layout.assumptions)
     if isinstance(layout, int):
         return layout * Int(n)
     return _recast_composed(downcast, layout, n)
@@ -348,19 +350,19 @@ def max_alignment(layout: LayoutLike | Swizzle) -> Int | int:
     _512
     """
     if isinstance(layout, Swizzle):
-        return to_public(1 << layout.base)
+        return STATIC[1 << layout.base]
     if hasattr(layout, "_max_alignment"):
         return layout._max_alignment()  # type: ignore[no-any-return]
     if isinstance(layout, ComposedLayout):
         if not isinstance(layout.outer, Swizzle):
-            return to_public(1)
-        return to_public(math.gcd(1 << layout.outer.base, int(layout.offset), int(max_alignment(layout.inner))))
+            return STATIC_ONE
+        return STATIC[math.gcd(1 << layout.outer.base, int(layout.offset), int(max_alignment(layout.inner)))]
     inner = domain_of(layout)
-    shape, stride = coalesced(inner._shape, inner._stride)
+    shape, stride = coalesced(inner.shape, inner.stride)
     known = make(
-        tuple([s if type(s) is int else 1 for s in leaves(shape)]),
-        tuple([d if type(d) is int else 0 for d in leaves(stride)]),
+        tuple([s if type(s) is Int else STATIC_ONE for s in leaves(shape)]),
+        tuple([d if type(d) is Int else STATIC_ZERO for d in leaves(stride)]),
     )
     permuted = logical_divide(known, right_inverse(known))
-    size: Any = product_of(permuted[0]._shape)
-    return to_public(math.gcd(size, *leaves(permuted[1]._stride)))
+    size: Any = product_of(permuted[0].shape)
+    return STATIC[math.gcd(size, *leaves(permuted[1].stride))]

@@ -2,32 +2,32 @@
 
     for step in steps(composition, A, B): print(step)
 
-The operations themselves give the numbers: each takes a recorder, None by default, and calls it at each decision. Here
-the numbers become sentences; `_SENTENCES` has one for each rule. Tilers, divides and products are split into modes as
-the operations split them. The last step's `result` is the operation's own result.
+The operations themselves give the numbers: the loop of each returns its decisions, step by step, beside its result
+(see `composed_by_steps`). Here the numbers become sentences; `_SENTENCES` has one for each rule.
+Tilers, divides and products are split into modes as the operations split them. The last step's `result` is the
+operation's own result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from cute_py.argument_checks import expect
 from cute_py.errors import InvalidTypeError, given
 from cute_py.layout.arguments import LayoutLike, Leaf, Shaped, Tiler
-from cute_py.layout.coalesce import coalesce, coalesced
-from cute_py.layout.composition import compose_layouts, composition, tiler_text
+from cute_py.layout.coalesce import coalesce, coalesced, coalesced_by_steps, filtered
+from cute_py.layout.composition import composed_by_steps, composition, tiler_text
 from cute_py.layout.int_tuple import size
-from cute_py.layout.inverse import left_inverse, left_inverse_trees, right_inverse, right_inverse_trees
+from cute_py.layout.inverse import left_inverse, left_inverse_by_steps, right_inverse, right_inverse_by_steps
 from cute_py.layout.layout import Layout, coprofile_of, cosize, make, make_layout
-from cute_py.layout.leaf import leaf_text, mode_text, times, to_internal, to_public, tree_text
+from cute_py.layout.leaf import STATIC_ONE, Int, as_leaves, leaf_of, leaf_text, mode_text, times, tree_text
 from cute_py.layout.tiling import (
     blocked_product,
     complement,
-    complement_of,
-    filtered,
+    complement_by_steps,
     flat_divide,
     flat_product,
     logical_divide,
@@ -67,9 +67,9 @@ def _step(rule: str, text: str, result: LayoutLike | None = None, /, **values: i
     return Step(rule, text, MappingProxyType(values), result)
 
 
-def _public(**values: Leaf) -> Numbers:
-    """Internal numbers by name, as users see them."""
-    return {name.replace("_", " "): to_public(x) for name, x in values.items()}
+def _named(**values: Leaf) -> Numbers:
+    """Numbers by name."""
+    return {name.replace("_", " "): x for name, x in values.items()}  # type: ignore[misc]
 
 
 Numbers: TypeAlias = dict[str, int | str]
@@ -85,7 +85,7 @@ def _drop(s: Leaf, d: Leaf) -> Sentence:
 
 
 def _merge(s: Leaf, d: Leaf, size: Leaf, step: Leaf) -> Sentence:
-    front, back, merged = mode_text(s, d), mode_text(size, step), mode_text(s * size, d)
+    front, back, merged = mode_text(s, d), mode_text(size, step), mode_text(times(s, size), d)
     text = f"{front} and {back} are one mode {merged}: {leaf_text(s)} * {leaf_text(d)} = {leaf_text(step)}"
     return text, {"front": front, "back": back, "merged": merged}
 
@@ -93,7 +93,7 @@ def _merge(s: Leaf, d: Leaf, size: Leaf, step: Leaf) -> Sentence:
 def _keep_apart(s: Leaf, d: Leaf, size: Leaf, step: Leaf) -> Sentence:
     front, back, product = mode_text(s, d), mode_text(size, step), times(s, d)
     why = f"{leaf_text(s)} * {leaf_text(d)} = {leaf_text(product)} is not {leaf_text(step)}"
-    if not type(s) is type(size) is type(product) is int:
+    if not type(s) is type(size) is type(product) is Int:
         why = "run-time numbers are not known to be contiguous"
     return f"{front} and {back}: {why}", {"front": front, "back": back}
 
@@ -101,7 +101,7 @@ def _keep_apart(s: Leaf, d: Leaf, size: Leaf, step: Leaf) -> Sentence:
 def _scale(size: Leaf, step: Leaf, s: Leaf, d: Leaf) -> Sentence:
     product = f"{leaf_text(step)} * {leaf_text(d)} = {leaf_text(times(step, d))}"
     text = f"{mode_text(size, step)} walks along the only mode {mode_text(s, d)}: stride {product}"
-    return text, _public(size=size, step=step)
+    return text, _named(size=size, step=step)
 
 
 def _passed(text: str) -> Callable[..., Sentence]:
@@ -109,7 +109,7 @@ def _passed(text: str) -> Callable[..., Sentence]:
 
     def sentence(i: int, s: Leaf, d: Leaf, step: Leaf, left: Leaf, following: Leaf) -> Sentence:
         shown = text.format(leaf_text(step), i, mode_text(s, d), leaf_text(following))
-        return shown, {"mode": i, **_public(size=s, step=step, left=left, next_step=following)}
+        return shown, {"mode": i, **_named(size=s, step=step, left=left, next_step=following)}
 
     return sentence
 
@@ -122,19 +122,19 @@ def _walk(
         f"with stride {leaf_text(times(step, d))}, {leaf_text(rest)} remain; "
         f"{leaf_text(size)} % {leaf_text(take)} = 0 (Shape Divisibility Condition)"
     )
-    numbers = _public(size=s, step=step, left=left, next_step=following, taken=take, remain=rest)
+    numbers = _named(size=s, step=step, left=left, next_step=following, taken=take, remain=rest)
     return text, {"mode": i, **numbers}
 
 
 def _rest(i: int, s: Leaf, d: Leaf, step: Leaf, size: Leaf) -> Sentence:
     product = leaf_text(times(step, d))
     text = f"mode {i} ({mode_text(s, d)}) takes the rest: {leaf_text(size)} with stride {product}"
-    return text, {"mode": i, **_public(size=size, step=step)}
+    return text, {"mode": i, **_named(size=size, step=step)}
 
 
 def _gap(s: Leaf, d: Leaf, gap: Leaf, end: Leaf) -> Sentence:
     text = f"before stride {leaf_text(d)}, {leaf_text(gap)} copies fit at stride {leaf_text(end)}"
-    return text, {**_public(size=gap, step=end), "mode": mode_text(s, d)}
+    return text, {**_named(size=gap, step=end), "mode": mode_text(s, d)}
 
 
 def _follow_left(i: int, s: Leaf, d: Leaf, reached: Leaf, start: Leaf, gap: Leaf) -> Sentence:
@@ -142,7 +142,7 @@ def _follow_left(i: int, s: Leaf, d: Leaf, reached: Leaf, start: Leaf, gap: Leaf
         f"mode {mode_text(s, d)}: {leaf_text(gap)} offsets lie below stride {leaf_text(d)}; "
         f"it starts at index {leaf_text(start)} (Left inverse divisibility condition holds)"
     )
-    return text, {"mode": i, **_public(stride=d, reached=reached, index=start, gap=gap)}
+    return text, {"mode": i, **_named(stride=d, reached=reached, index=start, gap=gap)}
 
 
 def _of_mode(text: str) -> Callable[..., Sentence]:
@@ -150,7 +150,7 @@ def _of_mode(text: str) -> Callable[..., Sentence]:
 
     def sentence(i: int, s: Leaf, d: Leaf, reached: Leaf, start: Leaf) -> Sentence:
         shown = text.format(mode_text(s, d), leaf_text(d), leaf_text(reached), leaf_text(start))
-        return shown, {"mode": i, **_public(stride=d, reached=reached, index=start)}
+        return shown, {"mode": i, **_named(stride=d, reached=reached, index=start)}
 
     return sentence
 
@@ -160,8 +160,8 @@ _SENTENCES: Mapping[str, Callable[..., Sentence]] = MappingProxyType(
         "drop": _drop,
         "merge": _merge,
         "keep apart": _keep_apart,
-        "mode": lambda s, d: (f"{mode_text(s, d)} of the right side", _public(size=s, step=d)),
-        "stay": lambda s, d: (f"{mode_text(s, d)} does not move: stride _0 stays", _public(size=s, step=d)),
+        "mode": lambda s, d: (f"{mode_text(s, d)} of the right side", _named(size=s, step=d)),
+        "stay": lambda s, d: (f"{mode_text(s, d)} does not move: stride _0 stays", _named(size=s, step=d)),
         "scale": _scale,
         "step over": _passed("step {0} passes mode {1} ({2}) whole; step {3} remains"),
         "done": _passed("one element is left to take; mode {1} ({2}) is passed"),
@@ -170,7 +170,7 @@ _SENTENCES: Mapping[str, Callable[..., Sentence]] = MappingProxyType(
         "gap": _gap,
         "tail": lambda s, d, end, whole: (
             f"from {leaf_text(end)} up to {tree_text(whole)}: {mode_text(s, d)}",
-            _public(size=s, step=d),
+            _named(size=s, step=d),
         ),
         "follow right": _of_mode("mode {0} goes on at offset {1}; it starts at index {3}"),
         "skip right": _of_mode("mode {0} has stride {1}, the offsets so far end at {2}"),
@@ -180,22 +180,24 @@ _SENTENCES: Mapping[str, Callable[..., Sentence]] = MappingProxyType(
 )
 
 
-def _recorder(out: list[Step]) -> Callable[..., None]:
-    """Adds a step to `out` for each rule that an operation calls it with."""
-
-    def add(rule: str, *numbers: Leaf) -> None:
-        text, values = _SENTENCES[rule](*numbers)
+def _sentences(done: Iterable[tuple[str, tuple[Any, ...]]]) -> list[Step]:
+    """The steps that an operation returned, each with its sentence. A pair is a bare number with a flag for static."""
+    out = []
+    for rule, numbers in done:
+        text, values = _SENTENCES[rule](*[leaf_of(*x) if _is_pair(x) else x for x in numbers])
         out.append(_step(rule.removesuffix(" right").removesuffix(" left"), text, **values))
+    return out
 
-    return add
+
+def _is_pair(x: Any) -> bool:
+    return type(x) is tuple and len(x) == 2 and type(x[1]) is bool
 
 
 def _coalesce_steps(_: Operation, layout: Layout) -> list[Step]:
-    out: list[Step] = []
-    coalesced(layout._shape, layout._stride, record=_recorder(out))
     result = coalesce(layout)
-    if layout._shape == ():
+    if layout.shape == ():
         return [_step("result", "no modes: 1:0", result)]
+    out = _sentences(coalesced_by_steps(layout.shape, layout.stride)[2])
     return [*out, _step("result", f"{layout} is {result}", result, layout=str(layout))]
 
 
@@ -212,17 +214,17 @@ def _composition_steps(_: Operation, left: LayoutLike, right: Tiler) -> list[Ste
         for i, t in enumerate(right):
             out.append(_step("by mode", f"mode {i} ({left[i]}) is composed with {tiler_text(t)}", mode=i))
             out += _composition_steps(composition, left[i], t)[:-1]
-        dropped = len(modes(left._shape)) - len(right)
+        dropped = len(modes(left.shape)) - len(right)
         if dropped:
             out.append(_step("truncate", f"the tiler has {len(right)} modes; {dropped} more of the layout are dropped"))
         return [*out, _step("result", f"{left} o {tiler_text(right)} = {result}", result)]
     if is_underscore(right):
         return [_step("result", f"_ keeps {left} whole", result)]
-    rhs = right if isinstance(right, Layout) else Layout(right, to_public(1))
-    if coprofile_of(rhs._stride) == 0:
-        flat = coalesced(left._shape, left._stride, True)
+    rhs = right if isinstance(right, Layout) else Layout(right, STATIC_ONE)
+    if coprofile_of(rhs.stride) == 0:
+        flat = coalesced(left.shape, left.stride, True)
         out = [_step("coalesce", f"the left side is {mode_text(*flat)} when made flat", make(*flat))]
-        compose_layouts(left, rhs, _recorder(out))
+        out += _sentences(composed_by_steps(left, rhs)[1])
     else:
         text = "each basis stride v@i of the right side walks with step v along mode i of the left side"
         out = [_step("basis", text)]
@@ -231,25 +233,25 @@ def _composition_steps(_: Operation, left: LayoutLike, right: Tiler) -> list[Ste
 
 def _complement_steps(_: Operation, layout: Layout, cotarget: Shaped | None = None) -> list[Step]:
     result = complement(layout, cotarget)
-    flat = filtered(layout._shape, layout._stride)
+    flat = filtered(layout.shape, layout.stride)
     target = cosize(layout) if cotarget is None else size(cotarget)
     out = [_step("filter", f"{layout} moves like {mode_text(*flat)}", make(*flat))]
     if coprofile_of(flat[1]) != 0:
         return [*out, _step("result", f"axis by axis, up to {target}: {result}", result)]
     if flat == (1, 0):
         return [*out, _step("result", f"nothing moves: all of {target} is left, {result}", result)]
-    complement_of(make(*flat), to_internal(target), _recorder(out))
+    out += _sentences(complement_by_steps(make(*flat), as_leaves(target))[1])
     return [*out, _step("result", f"complement({layout}, {target}) = {result}", result)]
 
 
 def _inverse_steps(operation: Operation, layout: Layout) -> list[Step]:
     result = operation(layout)
-    flat = coalesced(layout._shape, layout._stride)
+    flat = coalesced(layout.shape, layout.stride)
     out = [_step("coalesce", f"{layout} is {mode_text(*flat)} when made flat", make(*flat))]
     if operation is right_inverse:
-        right_inverse_trees(*flat, _recorder(out))
+        out += _sentences(right_inverse_by_steps(*flat)[2])
     elif coprofile_of(flat[1]) == 0:
-        left_inverse_trees(*flat, _recorder(out))
+        out += _sentences(left_inverse_by_steps(*flat)[2])
     return [*out, _step("result", f"{operation.__name__}({layout}) = {result}", result)]
 
 
@@ -274,8 +276,8 @@ def _logical_divide_steps(layout: Layout, tiler: Tiler) -> list[Step]:
     if is_underscore(tiler):
         return [_step("keep", f"_ keeps {layout} whole", layout)]
     tile = tiler if isinstance(tiler, Layout) else Layout(tiler)
-    whole = coalesced(layout._shape, layout._stride)[0]
-    rest = complement(tile, to_public(whole))
+    whole = coalesced(layout.shape, layout.stride)[0]
+    rest = complement(tile, whole)  # type: ignore[arg-type]
     return [
         _step("tile", f"the tile is {tile}", tile),
         _step("complement", f"of {tree_text(whole)} elements the tile leaves {rest}: from tile to tile", rest),

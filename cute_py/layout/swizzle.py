@@ -19,7 +19,7 @@ and run-time bits, which C++ prints as `M_0|(8&8)=8`, is a plain int here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from cute_py.argument_checks import check_magnitude, expect_integer, is_integer, wrong_type
 from cute_py.errors import CompositionMismatchError, InvalidTypeError, LayoutError, StaticAssertError
@@ -27,21 +27,19 @@ from cute_py.layout.arguments import Coordinate, LayoutLike, Leaf, Tiler, Tree
 from cute_py.layout.composed import ComposedLayout, Sliced, composed_of, slice_parts
 from cute_py.layout.composition import compose_layouts, composition
 from cute_py.layout.int_tuple import crd2idx_of, idx2crd_colex, product_of
-from cute_py.layout.layout import Layout, domain_of, make
+from cute_py.layout.layout import Layout, domain_of, make, static
 from cute_py.layout.leaf import (
     STATIC_ZERO,
-    Dynamic,
     Int,
-    Integer,
+    as_leaf,
+    as_leaves,
     as_python_int,
-    internal_leaf,
+    leaf_of,
     plus,
-    to_internal,
-    to_public,
     value_of,
 )
 from cute_py.layout.tiling import logical_product
-from cute_py.layout.trees import dice_tree, leaves, map_leaves, slice_tree
+from cute_py.layout.trees import dice_tree, leaves, slice_tree
 
 if TYPE_CHECKING:
     import numpy
@@ -50,7 +48,7 @@ if TYPE_CHECKING:
 
 def _projection(bits: int, base: int, span: int, strides: tuple[int, int, int, int, int]) -> Layout:
     """The offset's bit fields (low, Z or Y, between, Y or Z, high) scaled by `strides`."""
-    return make((1 << base, 1 << bits, 1 << (span - bits), 1 << bits, 1), strides)
+    return make(static((1 << base, 1 << bits, 1 << (span - bits), 1 << bits, 1)), static(strides))
 
 
 def _field_strides(bits: int, base: int, span: int) -> tuple[int, int, int, int, int]:
@@ -62,34 +60,33 @@ def active_bits(swizzle: Swizzle, layout: Layout) -> int:
     b, m, s = swizzle.bits, swizzle.base, abs(swizzle.shift)
     one, low, _, high, _ = _field_strides(b, m, s)
     only = compose_layouts(_projection(b, m, s, (0 * one, low, 0, high, 0)), layout)
-    last = product_of(only._shape) + -1
-    return int(value_of(crd2idx_of(last, only._shape, only._stride)))
+    last = Int(as_python_int(product_of(only.shape)) - 1)
+    return as_python_int(crd2idx_of(last, only.shape, only.stride))
 
 
 def _mixed_offset(only: Layout, coord: Tree) -> tuple[int, int]:
     """(value, mask of the bits that are known only at run time) of a diced coordinate. Each mode gives the bits that
     it can have; a coordinate beyond the shape loses the others, as in C++."""
     value = mask = 0
-    natural = leaves(idx2crd_colex(coord, only._shape))
-    for c, s, d in zip(natural, leaves(only._shape), leaves(only._stride), strict=True):
-        reach = (s - 1) * d
-        value ^= as_python_int(c) * d & reach
-        if type(c) is Dynamic:
+    natural = leaves(idx2crd_colex(coord, only.shape))
+    for c, s, d in zip(natural, leaves(only.shape), leaves(only.stride), strict=True):
+        reach = (int(s) - 1) * int(d)
+        value ^= as_python_int(c) * int(d) & reach
+        if type(c) is not Int:
             mask |= reach
     return value, mask
 
 
 def _is_static(layout: Layout) -> bool:
-    return all(type(x) is int for x in (*leaves(layout._shape), *leaves(layout._stride)))
+    return all(type(x) is Int for x in (*leaves(layout.shape), *leaves(layout.stride)))
 
 
 def _slices_to_layout(swizzle: Swizzle, anti: Layout, sliced: Layout) -> bool:
     """May the swizzle be dropped from kept modes with run-time numbers? C++ does not look at their values and drops
     it always; here it stays where dropping it would change the function."""
-    known = [map_leaves(value_of, tree) for tree in (sliced._shape, sliced._stride)]
-    if not all(type(x) is int for tree in known for x in leaves(tree)):
+    if not all(isinstance(x, int) for tree in (sliced.shape, sliced.stride) for x in leaves(tree)):
         return False
-    layout = make(known[0], known[1])
+    layout = make(static(sliced.shape), static(sliced.stride))  # type: ignore[call-overload]
     try:
         compose_layouts(anti, layout)
         active = active_bits(swizzle, layout)
@@ -111,7 +108,7 @@ def _adds_by_fields(swizzle: Swizzle, value: int, passed: int, sliced: Layout, d
     for a sum that carries from one bit field to the next, where the slice would be another function. Sufficient; short
     of necessary only for bits that meet without effect.
     """
-    known = zip(*([value_of(x) for x in leaves(tree)] for tree in (sliced._shape, sliced._stride)), strict=True)
+    known = zip(*([value_of(x) for x in leaves(tree)] for tree in (sliced.shape, sliced.stride)), strict=True)
     moving = [(s, d) for s, d in known if s > 1 and d]
     if any(type(x) is not int or x < 0 for x in (value, passed, *(x for mode in moving for x in mode))):
         return False
@@ -144,14 +141,14 @@ _MOST_FOLDED = 4096
 def _folds(plain: Layout, sliced: Layout) -> bool:
     """Is the composition of `plain`, whose sizes are powers of two, with each kept mode `plain` of that mode? C++ does
     not look: one of 3 or 6, say, may cross a mode of `plain` on its way."""
-    low, whole = value_of(leaves(plain._shape)[0]), value_of(product_of(plain._shape))
-    for s, d in zip(map(value_of, leaves(sliced._shape)), map(value_of, leaves(sliced._stride)), strict=True):
+    low, whole = value_of(leaves(plain.shape)[0]), value_of(product_of(plain.shape))
+    for s, d in zip(map(value_of, leaves(sliced.shape)), map(value_of, leaves(sliced.stride)), strict=True):
         if s & s - 1 == d & d - 1 == 0 or 0 <= (s - 1) * d < low or d % whole == 0:
             continue
         if s > _MOST_FOLDED:
             return False
         try:
-            composition(plain, make(Dynamic(s), Dynamic(d)), strict=True)
+            composition(plain, make(s, d), strict=True)
         except CompositionMismatchError:
             return False
         except LayoutError:
@@ -159,21 +156,21 @@ def _folds(plain: Layout, sliced: Layout) -> bool:
     return True
 
 
-def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Integer, inner: Layout) -> Sliced:
-    """(sliced layout, public offset) of `swizzle o offset o inner` at a coordinate with `_`; `offset` is internal."""
+def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Leaf, inner: Layout) -> Sliced:
+    """(sliced layout, offset) of `swizzle o offset o inner` at a coordinate with `_`."""
     b, m, span = swizzle.bits, swizzle.base, abs(swizzle.shift)
     one, low, between, high, top = _field_strides(b, m, span)
     anti = _projection(b, m, span, (one, 0, between, 0, top))
     only = _projection(b, m, span, (0, low, 0, high, 0))
 
-    sliced = make(slice_tree(coord, inner._shape), slice_tree(coord, inner._stride))
-    diced = make(dice_tree(coord, inner._shape), dice_tree(coord, inner._stride))
-    fixed = to_internal(dice_tree(coord, coord))  # type: ignore[arg-type]
+    sliced = make(slice_tree(coord, inner.shape), slice_tree(coord, inner.stride))
+    diced = make(dice_tree(coord, inner.shape), dice_tree(coord, inner.stride))
+    fixed = as_leaves(dice_tree(coord, coord))  # type: ignore[arg-type]
 
     def whole() -> Sliced:
         """The slice with the swizzle as it is; one without bits is dropped."""
         kept, left = slice_parts(coord, inner)
-        there = to_public(plus(offset, to_internal(left)))
+        there: Any = plus(offset, left)
         return (ComposedLayout(swizzle, there, kept), Int(0)) if b else (kept, there)
 
     if not _is_static(diced) or not (_is_static(sliced) or _slices_to_layout(swizzle, anti, sliced)):
@@ -181,32 +178,33 @@ def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Integer, inner: 
 
     anti_layout = compose_layouts(anti, diced)
     only_layout = compose_layouts(only, diced)
-    for s, d in zip(leaves(only_layout._shape), leaves(only_layout._stride), strict=True):
-        if s * d & (s * d - 1):
-            raise StaticAssertError("Requires pow2 shape*stride.", {"mode": f"_{s}:_{d}", "swizzle": swizzle})
-    passed = crd2idx_of(fixed, anti_layout._shape, anti_layout._stride)
+    for s, d in zip(leaves(only_layout.shape), leaves(only_layout.stride), strict=True):
+        reach = int(s) * int(d)
+        if reach & (reach - 1):
+            raise StaticAssertError("Requires pow2 shape*stride.", {"mode": f"{s}:{d}", "swizzle": swizzle})
+    passed = crd2idx_of(fixed, anti_layout.shape, anti_layout.stride)
     value, mask = _mixed_offset(only_layout, fixed)
     start = as_python_int(offset)
     active = active_bits(swizzle, sliced)
     decays = not active & ~swizzle.of(active)
 
-    natural = leaves(idx2crd_colex(fixed, diced._shape))
-    inside = all(as_python_int(c) < n for c, n in zip(natural, leaves(diced._shape), strict=True))
-    seen, there = swizzle.yyy_mask | swizzle.zzz_mask, as_python_int(crd2idx_of(fixed, diced._shape, diced._stride))
+    natural = leaves(idx2crd_colex(fixed, diced.shape))
+    inside = all(as_python_int(c) < n for c, n in zip(natural, leaves(diced.shape), strict=True))
+    seen, there = swizzle.yyy_mask | swizzle.zzz_mask, as_python_int(crd2idx_of(fixed, diced.shape, diced.stride))
     if inside and (value, as_python_int(passed)) != (there & seen, there & ~seen):
         return whole()  # C++ takes steps such as 3 or 6 apart bit by bit
     if value & start or not _adds_by_fields(swizzle, value ^ start, as_python_int(passed), sliced, decays):
         return whole()
     value ^= start
-    if type(offset) is Dynamic:
+    if type(offset) is not Int:
         mask = ~0
 
-    def known(bit_value: int, bits: int) -> Integer:
+    def known(bit_value: int, bits: int) -> Leaf:
         """Static where no run-time bit decides it."""
-        return Dynamic(bit_value) if mask & bits else bit_value
+        return leaf_of(bit_value, not mask & bits)
 
     if not decays:
-        return ComposedLayout(swizzle, to_public(known(value, ~0)), sliced), to_public(passed)
+        return ComposedLayout(swizzle, known(value, ~0), sliced), passed  # type: ignore[return-value]
 
     z, y = (low, high) if swizzle.shift > 0 else (high, low)
     lows: list[Tree] = []
@@ -216,11 +214,12 @@ def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Integer, inner: 
         flip_y = known((y + z if not value & (z << i) else y - z) << i, z << i)
         (lows if z < y else highs).append(flip_z)
         (highs if z < y else lows).append(flip_y)
-    plain = make((1 << m, (2,) * b, 1 << (span - b), (2,) * b, 1), (1, tuple(lows), 1 << (m + b), tuple(highs), top))
+    sizes = static((1 << m, (2,) * b, 1 << (span - b), (2,) * b, 1))
+    plain = make(sizes, (Int(1), tuple(lows), Int(1 << (m + b)), tuple(highs), Int(top)))
     moved = known(swizzle.of(value), ~0)
     if not _folds(plain, sliced):
         return whole()
-    return compose_layouts(plain, sliced), to_public(plus(moved, passed))
+    return compose_layouts(plain, sliced), plus(moved, passed)  # type: ignore[return-value]
 
 
 MAX_BITS = 128
@@ -360,8 +359,7 @@ class Swizzle:
 
     def _composed_after(self, layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
         """`layout o self` as `Sw' o layout`: the same bits seen after the layout, where a Swizzle can say it."""
-        y = to_public(internal_leaf(layout(Int(self.yyy_mask))))
-        z = to_public(internal_leaf(layout(Int(self.zzz_mask))))
+        y, z = as_leaf(layout(Int(self.yyy_mask))), as_leaf(layout(Int(self.zzz_mask)))
         if not (is_integer(y) and is_integer(z)):
             raise InvalidTypeError(
                 "a layout of coordinates has no bits to swizzle", {"layout": layout, "swizzle": self}
@@ -373,7 +371,7 @@ class Swizzle:
             raise StaticAssertError("Can only merge swizzles of the same shift.", {"left": self, "right": other})
         return make_swizzle(self.yyy_mask ^ other.yyy_mask, self.zzz_mask ^ other.zzz_mask)
 
-    def _slice_composed(self, coord: Coordinate, offset: Integer, inner: Layout) -> Sliced:
+    def _slice_composed(self, coord: Coordinate, offset: Leaf, inner: Layout) -> Sliced:
         """Slice `self o offset o inner`: (what is kept, offset); a plain layout if the swizzle decays."""
         return slice_swizzled(self, coord, offset, inner)
 

@@ -27,15 +27,14 @@ import math
 from collections.abc import Callable
 from itertools import zip_longest
 from operator import itemgetter
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, TypeAlias
 
 from cute_py.argument_checks import wrong_type
 from cute_py.errors import InvalidTypeError, StaticAssertError, given
 from cute_py.layout.arguments import LayoutLike, Leaf, Shaped, Tiler, Tree
-from cute_py.layout.coalesce import coalesced, coalesced_shape, filter_zeros_tree
+from cute_py.layout.coalesce import coalesced, coalesced_shape, filtered
 from cute_py.layout.composition import compose_layouts, tiler_text
 from cute_py.layout.int_tuple import ceil_div_of, compact_left, compact_order, compatible, product, product_of
-from cute_py.layout.known import complement_numbers, divided_numbers, multiplied_numbers
 from cute_py.layout.layout import (
     Layout,
     LayoutLeft,
@@ -46,7 +45,6 @@ from cute_py.layout.layout import (
     coprofile_of,
     coshape_of,
     domain_of,
-    in_numbers,
     joined,
     make,
     modes_of,
@@ -56,12 +54,15 @@ from cute_py.layout.layout import (
     shape_of,
 )
 from cute_py.layout.leaf import (
+    STATIC,
+    STATIC_ONE,
+    STATIC_ZERO,
     Int,
-    Recorder,
+    as_leaves,
+    is_one,
     leaf_text,
     mode_text,
-    to_internal,
-    to_public,
+    times,
     tree_text,
     trunc_div,
     trunc_mod,
@@ -80,84 +81,78 @@ from cute_py.layout.trees import (
     zip_pairs,
 )
 
-
-def filtered(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
-    """Internal trees -> the flat modes that move."""
-    return coalesced(filter_zeros_tree(shape, stride), stride)
+Step: TypeAlias = "tuple[str, tuple[Any, ...]]"
+"""The name of a rule, and its leaves; `steps` has a sentence for each rule."""
 
 
-def _ascending(shape: Tree, stride: Tree) -> list[tuple[Leaf, Leaf]] | None:
+def _ascending(shape: Tree, stride: Tree) -> list[tuple[Any, Any]] | None:
     """(stride, size) of the modes that move, the smallest stride first; None where strides have no order."""
-    moving: list[tuple[Leaf, Leaf]] = [
-        (d, s) for s, d in zip(leaves(shape), leaves(stride), strict=True) if d != 0 and s != 1
+    moving = [
+        (d, s)
+        for s, d in zip(leaves(shape), leaves(stride), strict=True)
+        if not (type(d) is Int and d == 0) and not (type(s) is Int and s == 1)
     ]
     if len(moving) == 1:
         return None if hasattr(moving[0][0], "modes") else moving
-    try:
-        moving.sort(key=itemgetter(0))
-    except TypeError:  # run-time numbers or bases
+    if not all([type(d) is Int for d, _ in moving]):  # noqa: C419  (run-time numbers or bases)
         return None
-    return moving
+    return sorted(moving, key=itemgetter(0))
 
 
-def complement_of(layout: Layout, target: Tree, record: Recorder | None = None) -> Layout:
-    """The complement of a layout below an internal size, shape, or size for each codomain axis."""
-    moving = _ascending(*(layout._inner or layout._trees()))
-    if moving is None or type(target) is not int:
-        profile = coprofile_of(layout._stride)
+def complement_of(layout: Layout, target: Tree) -> Layout:
+    """The complement of a layout below a size, a shape, or a size for each codomain axis."""
+    return complement_by_steps(layout, target)[0]
+
+
+def complement_by_steps(layout: Layout, target: Tree) -> tuple[Layout, list[Step]]:
+    """As `complement_of`, with the steps."""
+    steps: list[Step] = []
+    moving = _ascending(layout.shape, layout.stride)
+    if moving is None or type(target) is not Int:
+        profile = coprofile_of(layout.stride)
         if profile != 0:
-            return _complement_by_axis(layout, profile, target)
+            return _complement_by_axis(layout, profile, target), steps
         if moving is None:  # C++: static_assert
             raise StaticAssertError(
                 "Dynamic-stride complement only for rank-1 layouts",
-                {"layout": mode_text(*filtered(layout._shape, layout._stride))},
+                {"layout": mode_text(*filtered(layout.shape, layout.stride))},
                 "make the strides static with Int(...)",
             )
     if not moving:
         whole = coalesced_shape(target)
-        return make(whole, compact_left(whole)[0], layout.assumptions)
-    out_shape: list[Tree] = []
-    out_stride: list[Tree] = []
-    end: Any = 1
-    d: Any
+        return make(whole, compact_left(whole)[0], layout.assumptions), steps
+    out: list[tuple[Leaf, Leaf]] = []
+    end: Any = STATIC_ONE
     for d, s in moving:  # C++ folds the smallest stride out of those that are left
         # Below this stride lies room for so many copies of what came before.
-        gap = trunc_div(d, end)
-        if type(gap) is int and gap < 1:
-            flat = filtered(layout._shape, layout._stride)
-            if flat != (layout._shape, layout._stride):  # modes that run backwards join their neighbours first
-                return complement_of(make(*flat, layout.assumptions), target)
+        gap: Any = trunc_div(d, end)
+        if type(gap) is Int and gap < 1:
+            flat = filtered(layout.shape, layout.stride)
+            if flat != (layout.shape, layout.stride):  # modes that run backwards join their neighbours first
+                return complement_by_steps(make(*flat, layout.assumptions), target)
             if gap == 0:  # C++: static_assert
                 below = f"{leaf_text(d)} lies below {leaf_text(end)}, the end of those before"
                 facts = {"layout": layout, "stride": below}
                 raise StaticAssertError("Non-injective Layout detected in complement.", facts)
-        if record:
-            record("gap", s, d, gap, end)
-        if gap != 1:
-            out_shape.append(gap)
-            out_stride.append(end)
-        end = d * s
+        steps.append(("gap", (s, d, gap, end)))
+        if not is_one(gap):
+            out.append((gap, end))
+        end = times(d, s)
     rest = coalesced_shape(ceil_div_of(target, end))
-    if record:
-        record("tail", rest, compact_left(rest, end)[0], end, target)
-    if type(rest) is tuple:
-        tail = [(s, d) for s, d in zip(rest, modes(compact_left(rest, end)[0]), strict=True) if s != 1]
-        out_shape += [s for s, _ in tail]
-        out_stride += [d for _, d in tail]
-    elif rest != 1:
-        out_shape.append(rest)
-        out_stride.append(end)
-    if not out_shape:
-        return make(1, 0, layout.assumptions)
-    return make(unwrap(out_shape), unwrap(out_stride), layout.assumptions)
+    tail = compact_left(rest, end)[0] if type(rest) is tuple else end
+    steps.append(("tail", (rest, tail, end, target)))
+    out += [(s, d) for s, d in zip(modes(rest), modes(tail), strict=True) if not is_one(s)]
+    if not out:
+        return make(STATIC_ONE, STATIC_ZERO, layout.assumptions), steps
+    return make(unwrap([s for s, _ in out]), unwrap([d for _, d in out]), layout.assumptions), steps
 
 
 def _complement_by_axis(layout: Layout, profile: Tree, target: Tree) -> Layout:
     parts = []
     for path in axis_paths(profile):
         size = at(target, path) if type(target) is tuple else target
-        mine = complement_of(make(layout._shape, along_axis(layout._stride, path)), size)
-        parts.append((mine._shape, on_axis(mine._stride, path, layout._stride)))
+        mine = complement_of(make(layout.shape, along_axis(layout.stride, path)), size)
+        parts.append((mine.shape, on_axis(mine.stride, path, layout.stride)))
     return make(tuple([p[0] for p in parts]), tuple([p[1] for p in parts]))
 
 
@@ -179,17 +174,13 @@ def complement(layout: LayoutLike, cotarget: Shaped | None = None) -> Layout:
     if is_underscore(layout):
         return layout  # type: ignore[return-value]
     inner = layout if type(layout) is Layout else domain_of(layout)
-    if type(cotarget) is Int:
-        if (found := in_numbers(inner, complement_numbers, cotarget)) is not None:
-            return found
-        return complement_of(inner, cotarget.real)
-    profile = coprofile_of(inner._stride)
+    profile = coprofile_of(inner.stride)
     if cotarget is not None:
         target = shape_of(cotarget)
     elif profile == 0:
-        target = product_of(coshape_of(inner._shape, inner._stride))
+        target = product_of(coshape_of(inner.shape, inner.stride))
     else:
-        target = coshape_of(*filtered(inner._shape, inner._stride))
+        target = coshape_of(*filtered(inner.shape, inner.stride))
     return complement_of(inner, target) if profile == 0 else _complement_by_axis(inner, profile, target)
 
 
@@ -213,10 +204,8 @@ def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
     if type(layout) is not Layout:
         return apply_to_inner(logical_divide, layout, tiler)
     check_depth(tiler)
-    if (found := in_numbers(layout, divided_numbers, tiler)) is not None:
-        return found
     if isinstance(tiler, Layout):
-        whole = coalesced(*(layout._inner or layout._trees()))[0]
+        whole = coalesced(layout.shape, layout.stride)[0]
         return compose_layouts(layout, joined([tiler, complement_of(tiler, whole)]))
     if type(tiler) is tuple:
         return _by_mode(logical_divide, layout, tiler)
@@ -298,12 +287,12 @@ def ceil_div(a: Shaped, b: Shaped) -> Tree:
         return a.ceil_div(b)  # type: ignore[no-any-return]
     if type(b) is tuple:
         check_depth(b)
-        parts: Any = to_public(shape_of(a))
+        parts: Any = shape_of(a)
         if type(parts) is tuple and any(isinstance(tile, (tuple, Layout)) for tile in b):
             if len(b) > len(parts):
                 raise StaticAssertError("Mismatched ranks", {"dividend": given(a), "divisor": given(b)})
             return tuple([ceil_div(x, tile) for x, tile in zip_longest(parts, b, fillvalue=Int(1))])
-    return to_public(ceil_div_of(shape_of(a), to_internal(b)))
+    return ceil_div_of(shape_of(a), as_leaves(b))
 
 
 def evenly_divides(a: Shaped, tiler: Shaped) -> Int | bool:
@@ -315,7 +304,7 @@ def evenly_divides(a: Shaped, tiler: Shaped) -> Int | bool:
     if type(tiler) is not tuple:
         return compatible(product(a), product(tiler) * product(ceil_div(a, tiler)))
     check_depth(tiler)
-    parts = modes(to_public(shape_of(a)))
+    parts = modes(shape_of(a))
     if len(tiler) > len(parts):
         return Int(0)
     found = [evenly_divides(x, tile) for x, tile in zip(parts, tiler, strict=False)]
@@ -337,11 +326,9 @@ def logical_product(block: Layout, tiler: Tiler) -> Layout:
     if type(block) is not Layout:
         return apply_to_inner(logical_product, block, tiler)
     check_depth(tiler)
-    if (found := in_numbers(block, multiplied_numbers, tiler)) is not None:
-        return found
     if isinstance(tiler, Layout):
-        span = product_of(block._shape) * product_of(coshape_of(tiler._shape, tiler._stride))
-        profile = coprofile_of(block._stride)
+        span = times(product_of(block.shape), product_of(coshape_of(tiler.shape, tiler.stride)))
+        profile = coprofile_of(block.stride)
         target = span if profile == 0 else map_leaves(lambda _: span, profile)
         return joined([block, compose_layouts(complement_of(block, target), tiler)])
     if hasattr(tiler, "_as_product_tiler"):
@@ -442,31 +429,31 @@ def tile_to_shape(block: Layout, shape: Shaped, order: Stride = LayoutLeft) -> L
         return apply_to_inner(tile_to_shape, block, shape, order)
     target = shape_of(shape)
     rank = len(modes(target))
-    if len(modes(block._shape)) > rank:
+    if len(modes(block.shape)) > rank:
         raise StaticAssertError(
             "Rank of layout must be <= rank of target shape.",
             {"layout": block, "target shape": tree_text(target)},
         )
     padded = append(block, None, rank)
-    block_shape = tuple([product_of(s) for s in modes(padded._shape)])
+    block_shape = tuple([product_of(s) for s in modes(padded.shape)])
     target_shape = tuple([product_of(s) for s in modes(target)])
-    static = all(type(s) is int for s in target_shape)
+    static = all(type(s) is Int for s in target_shape)
     for i, (t, b) in enumerate(zip(target_shape, block_shape, strict=True) if static else ()):
-        _check_division(i, t, b)  # type: ignore[arg-type]
+        _check_division(i, t, b)
     counts = ceil_div_of(target_shape, block_shape)
     ordered = isinstance(order, (tuple, int))
-    tiler = make(counts, compact_order(counts, to_internal(order))) if ordered else Layout(to_public(counts), order)
+    tiler = make(counts, compact_order(counts, as_leaves(order))) if ordered else Layout(counts, order)
     return blocked_product(padded, tiler)
 
 
-def _check_division(mode: int, target: int, block: Leaf) -> None:
+def _check_division(mode: int, target: Leaf, block: Leaf) -> None:
     """A static target needs a static quotient: a run-time block is refused, as in C++."""
-    static = type(block) is int
-    if not static or block == 0 or trunc_mod(target, block):
-        shown = f"_{block}" if static else f"{tree_text(block)}, known only at run time"
+    static = type(block) is Int
+    if not static or block == 0 or trunc_mod(target, block) != 0:
+        shown = leaf_text(block) if static else f"{tree_text(block)}, known only at run time"
         raise StaticAssertError(
             "tile_to_shape: block shape does not divide the target shape.",
-            {"mode": mode, "block": shown, "target": f"_{target}"},
+            {"mode": mode, "block": shown, "target": leaf_text(target)},
             None if static else "make the block static with Int(...), or the target shape a run-time one",
         )
 
@@ -478,12 +465,12 @@ def domain_distribute(shape: Shaped, size: SupportsIndex) -> Layout:
     (_3,_2):(_1,_15)
     """
     flat = leaves(shape_of(shape))
-    rest = to_internal(size)
-    if type(rest) is not int or not all(type(s) is int for s in flat):
+    rest: Any = as_leaves(size)
+    if type(rest) is not Int or not all(type(s) is Int for s in flat):
         raise StaticAssertError("is_static<ShapeB>::value", {"shape": tree_text(tuple(flat)), "size": tree_text(rest)})
     counts = []
     for s in flat:
-        counts.append(math.gcd(s, rest))
-        rest //= counts[-1]
+        counts.append(STATIC[math.gcd(s, rest)])
+        rest = trunc_div(rest, counts[-1])
     starts, _ = compact_left(tuple(flat))
     return make(*coalesced(tuple(counts), starts))

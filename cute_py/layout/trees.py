@@ -1,4 +1,4 @@
-"""Trees of tuples: take them apart and put them together, with any leaves; at the end what known numbers say at once.
+"""Trees of tuples: take them apart and put them together, with any leaves.
 
 A tree is a leaf or a tuple of trees. Its profile is what remains when every leaf is forgotten: `((2,4),3)` and
 `((a,b),c)` have the profile `((*,*),*)`.
@@ -15,11 +15,8 @@ from cute_py.layout.arguments import Coordinate, Tiler, Tree, Underscore
 from cute_py.layout.leaf import (
     KNOWN,
     MAX_DEPTH,
-    STATIC,
-    STATIC_ZERO,
-    Dynamic,
     Int,
-    internal_leaf,
+    as_leaf,
     is_symbol_kind,
     is_taken,
 )
@@ -58,8 +55,8 @@ def as_tree(tree: Tree | Coordinate | Tiler, depth: int = 0) -> Tree:
         if depth > MAX_DEPTH:
             raise InvalidValueError(f"nested deeper than {MAX_DEPTH} tuples")
         return tuple([as_tree(x, depth + 1) for x in tree])
-    if type(tree) not in KNOWN and not (is_underscore(tree) or hasattr(tree, "_shape") or hasattr(tree, "domain")):
-        internal_leaf(tree)
+    if type(tree) not in KNOWN and not (is_underscore(tree) or hasattr(tree, "_sliced") or hasattr(tree, "domain")):
+        as_leaf(tree)
     return tree  # type: ignore[return-value]
 
 
@@ -209,8 +206,7 @@ def _shown(tree: Tree | Coordinate, depth: int = 0) -> str:
         return "(" + ",".join([_shown(x, depth + 1) for x in tree]) + ")" if depth < MAX_DEPTH else "(...)"
     if tree is None:
         return "_"
-    value: Any = tree.value if type(tree) is Dynamic else tree
-    return integer_text(value) if type(value) in KNOWN else str(value)
+    return integer_text(tree) if type(tree) in KNOWN else str(tree)  # type: ignore[arg-type]
 
 
 def _sliced(coord: Coordinate, tree: Tree, keep: Callable[[Coordinate], bool]) -> tuple[Tree, ...]:
@@ -283,14 +279,15 @@ def zip2_by(tree: Tree, guide: Tiler) -> tuple[Tree, Tree]:
     return tuple(first), (*second, *tree[len(guide) :])
 
 
-def are_numbers(shape: Any, stride: Any, depth: int = 0) -> bool | None:
-    """Are two public trees a shape and a stride of numbers that the algebra takes as they are, of one profile and in
-    their ranges? None if they are not, or if only a closer look can judge; else whether all of them are known."""
+def fits(shape: Any, stride: Any, depth: int = 0) -> bool:
+    """Are two trees a shape and a stride as a layout holds them: of one profile, sizes not negative, in their ranges?
+
+    False also where only a closer look can tell, as for strides of another module.
+    """
     if type(shape) is not tuple:
         shape, stride = (shape,), (stride,)
     elif type(stride) is not tuple or len(shape) != len(stride) or depth > MAX_DEPTH:
-        return None
-    known: bool | None = True
+        return False
     i = 0
     for s in shape:  # counted by hand: every constructor passes here, and `enumerate` takes a sixth more
         d = stride[i]
@@ -299,70 +296,13 @@ def are_numbers(shape: Any, stride: Any, depth: int = 0) -> bool | None:
         other = type(d)
         if (kind is int or kind is Int) and (other is int or other is Int):
             if (s | d) >> 127 and not 0 <= s <= MAX_INTEGER >= d >= MIN_INTEGER:  # 0 of two that are far within
-                return None
+                return False
         elif kind is tuple or other is tuple:
-            if kind is not tuple:
-                return None
-            inner = are_numbers(s, d, depth + 1)
-            if not inner:
-                if inner is None:
-                    return None
-                known = False
+            if kind is not tuple or not fits(s, d, depth + 1):
+                return False
         elif kind is other and is_symbol_kind(kind):  # type: ignore[arg-type]
             if s.is_integer is False or d.is_integer is False:
-                return None
-            known = False
-        elif is_taken(s) and is_taken(d):
-            known = False
-        else:
-            return None
-    return known
-
-
-def compact_numbers(shape: Any, number: int = 1, static: bool = True, depth: int = 0) -> tuple[Tree, int, bool] | None:
-    """`compact_left` of a public shape of known sizes, from the stride `number` on: (stride, next stride, is that one
-    static?); None where a size is 0 or needs a closer look."""
-    if type(shape) is not tuple:
-        found = compact_numbers((shape,))
-        return found and (found[0][0], found[1], found[2])  # type: ignore[index]
-    if depth > MAX_DEPTH:
-        return None
-    out: list[Tree] = []
-    for s in shape:
-        kind = type(s)
-        if kind is Int or kind is int:
-            size = s | 0
-            if size <= 0:
-                return None
-            if size == 1 and kind is Int:
-                out.append(STATIC_ZERO)
-                continue
-            out.append(STATIC[number] if static else number)
-            number *= size
-            static = static and kind is Int
-        else:
-            inner = compact_numbers(s, number, static, depth + 1) if kind is tuple else None
-            if inner is None:
-                return None
-            stride, number, static = inner
-            out.append(stride)
-    return (tuple(out), number, static) if number <= MAX_INTEGER else None
-
-
-def known_product(tree: tuple[Any, ...], depth: int = 0) -> tuple[int, bool] | None:
-    """(product, is it static?) of a public tree; None where only a closer look gives it: it has anything but `Int` and
-    int, a 0 (a static one decides the product, a run-time one does not), or numbers beyond the range."""
-    number, static = 1, True
-    for x in tree:
-        if type(x) is int:
-            number *= x
-            static = False
-        elif type(x) is Int:
-            number *= x | 0
-        else:
-            part = known_product(x, depth + 1) if type(x) is tuple and depth < MAX_DEPTH else None
-            if part is None:
-                return None
-            number *= part[0]
-            static = static and part[1]
-    return (number, static) if 0 < number <= MAX_INTEGER else None
+                return False
+        elif not (is_taken(s) and is_taken(d)):
+            return False
+    return True

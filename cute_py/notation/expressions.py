@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from cute_py.argument_checks import MAX_INTEGER, expect, expect_integer
 from cute_py.errors import InvalidValueError, integer_text
 from cute_py.layout.arguments import Value
-from cute_py.layout.leaf import MAX_DEPTH, internal_leaf, is_symbolic
+from cute_py.layout.leaf import MAX_DEPTH, as_leaf, is_symbolic
 
 if TYPE_CHECKING:
     import sympy
@@ -61,7 +61,7 @@ def checked_symbols(symbols: Symbols) -> dict[str, sympy.Expr]:
     for name, value in expect(symbols, Mapping, "symbols").items():  # type: ignore[type-abstract]
         key = expect(name, str, "the name of a symbol")
         if is_symbolic(value):
-            internal_leaf(value)  # refuses everything but integers
+            as_leaf(value)  # refuses everything but integers
             found[key] = value
         else:
             import sympy

@@ -86,7 +86,7 @@ def table_sizes(layout: LayoutLike, operation: str) -> tuple[int, int]:
 
 def check_integer_offsets(layout: LayoutLike, operation: str) -> None:
     """Refuse layouts whose offsets are coordinates: C++ does not compile them here."""
-    strides = [d for d in leaves(domain_of(layout)._stride) if getattr(d, "modes", None)]
+    strides = [d for d in leaves(domain_of(layout).stride) if getattr(d, "modes", None)]
     if strides:
         raise InvalidTypeError(
             f"{operation} shows integer offsets; this layout's are coordinates",
@@ -113,7 +113,7 @@ def format_layout(layout: Layout | ComposedLayout) -> str:
         +---+---+---+
     """
     layout = as_position_independent_swizzle_layout(layout)
-    rank = len(modes(domain_of(layout)._shape))
+    rank = len(modes(domain_of(layout).shape))
     if rank != 2:
         raise StaticAssertError("rank(layout) == Int<2>{}", {"layout": layout, "rank": rank})
     check_integer_offsets(layout, "print_layout")
@@ -133,7 +133,7 @@ def _offset_rows(layout: Layout | ComposedLayout) -> Iterable[Sequence[int]]:
         for row in _offset_rows(layout.inner):
             yield [outer(start + offset) for offset in row]
         return
-    down, along = map(_steps, modes(layout._shape), modes(layout._stride))
+    down, along = map(_steps, modes(layout.shape), modes(layout.stride))
     for first in down:
         yield [first + step for step in along]
 
@@ -220,7 +220,7 @@ def format_latex(layout: Layout | ComposedLayout, color: Callable[[int], str] = 
     if callable(own):  # tiled operations: (thread, value) pictures
         return str(own(None if color is grey else color))
     layout = as_position_independent_swizzle_layout(layout)
-    rank = len(modes(domain_of(layout)._shape))
+    rank = len(modes(domain_of(layout).shape))
     if rank > 2:
         raise StaticAssertError("rank(layout_a) <= Int<2>{}", {"layout": layout, "rank": rank})
     check_integer_offsets(layout, "print_latex")
@@ -258,7 +258,7 @@ def format_latex_tv(layout_tv: Layout | Tensor, tile_mn: Shaped, color: Callable
     \\node[fill={rgb,255:red,255;green,175;blue,175}] at (0,3) {\\shortstack{T3 \\\\ V0}};
     """
     expect_function(color, "color")
-    rank = len(modes(domain_of(layout_tv)._shape))
+    rank = len(modes(domain_of(layout_tv).shape))
     if rank != 2:
         raise StaticAssertError("rank(layout_tv) == Int<2>{}", {"layout_tv": layout_tv, "rank": rank})
     tile = product_each(tile_mn)

@@ -25,7 +25,6 @@ from cute_py.layout.coordinate import dice, get_flat_coord
 from cute_py.layout.int_tuple import product_each, product_of
 from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, Thing, apply_to_inner, domain_of, joined, of_layouts
-from cute_py.layout.leaf import to_public
 from cute_py.layout.recast import is_flagged, slice_flagged
 from cute_py.layout.tiling import raked_product, zipped_divide
 from cute_py.layout.trees import check_depth, modes, wholes
@@ -36,7 +35,7 @@ __all__ = ["inner_partition", "local_partition", "local_tile", "make_layout_tv",
 def _sliced(tiled: Thing, coord: Coordinate, half: int) -> Thing:
     """The slice of one half (tile or rest) of a divided layout at `coord`, whole in the other half. A layout whose
     swizzle acts on bytes keeps its flag."""
-    shape: Any = domain_of(tiled)._shape
+    shape: Any = domain_of(tiled).shape
     ranks = [len(modes(part)) for part in shape]
     if type(coord) is tuple:
         if len(coord) > ranks[half]:
@@ -111,8 +110,8 @@ def make_layout_tv(threads: Layout, values: Layout) -> tuple[tuple[int, ...], La
     expect(threads, Layout, "the layout of threads")
     expect(values, Layout, "the layout of values")
     tile = raked_product(threads, values)
-    counts = (product_of(threads._shape), product_of(values._shape))
-    return product_each(tile), compose_layouts(right_inverse(tile), Layout(to_public(counts)))
+    counts = (product_of(threads.shape), product_of(values.shape))
+    return product_each(tile), compose_layouts(right_inverse(tile), Layout(counts))
 
 
 _FORMER: Final = "{} is TiledCopy(atom, layout_tv, tiler).{}; it ends with the next release"
@@ -136,7 +135,7 @@ def thread_view(thing: Thing, tiler: Tiler, layout_tv: Layout, thread: Coordinat
 def _thread_values(thing: Layout, tiler: Tiler, layout_tv: Layout) -> Layout:
     if type(thing) is not Layout:
         return apply_to_inner(_thread_values, thing, tiler, layout_tv)
-    if not isinstance(layout_tv, Layout) or len(modes(layout_tv._shape)) != 2:
+    if not isinstance(layout_tv, Layout) or len(modes(layout_tv.shape)) != 2:
         raise InvalidTypeError(f"layout_tv is a layout of (thread, value), got {given(layout_tv)}")
     tiled = zipped_divide(thing, tiler)
     whole = compose_layouts(tiled[0], layout_tv)

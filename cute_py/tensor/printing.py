@@ -164,9 +164,9 @@ def _mode_lines(tensor: Tensor) -> list[tuple[str, str]]:
     inner = domain_of(layout)
     roles = ("rows", "columns")
     lines = []
-    count = len(modes(inner._shape))
+    count = len(modes(inner.shape))
     for i in range(count):
-        mode = inner if type(inner._shape) is not tuple else inner[i]
+        mode = inner if type(inner.shape) is not tuple else inner[i]
         shape, stride = str(mode).split(":", 1)
         text = f"size {int(size(mode))}, shape {shape}, stride {stride}"
         if not isinstance(mode.shape, tuple):
@@ -222,9 +222,9 @@ def python_tensor(tensor: Tensor, header: bool = True) -> str:
     1 | 30  31  32
     """
     inner = domain_of(tensor.layout)
-    shape = modes(inner._shape)
+    shape = modes(inner.shape)
     rank = len(shape)
-    sizes = [int(size(tensor, i)) for i in range(rank)] if type(inner._shape) is tuple else [int(size(tensor))]
+    sizes = [int(size(tensor, i)) for i in range(rank)] if type(inner.shape) is tuple else [int(size(tensor))]
     out: list[str] = []
     if header:
         dims = "x".join(map(str, sizes)) if rank else "of rank 0"

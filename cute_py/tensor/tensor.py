@@ -24,7 +24,7 @@ from cute_py.layout.composed import ComposedLayout, slice_parts
 from cute_py.layout.coordinate import domain_offset
 from cute_py.layout.inverse import max_common_layout, max_common_vector
 from cute_py.layout.layout import Layout, Stride, coprofile, make
-from cute_py.layout.leaf import Int, value_of
+from cute_py.layout.leaf import STATIC_ONE, STATIC_ZERO, Int, value_of
 from cute_py.layout.recast import as_position_independent_swizzle_layout, is_flagged, max_alignment, recast_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import has_underscore, leaves
@@ -131,7 +131,11 @@ class Tensor(Immutable):
 
     def max_common_layout(self, other: LayoutLike) -> Layout:
         if isinstance(other, Tensor):
-            return max_common_layout(self.layout, other.layout) if self._vectorizes_with(other) else make(1, 0)
+            return (
+                max_common_layout(self.layout, other.layout)
+                if self._vectorizes_with(other)
+                else make(STATIC_ONE, STATIC_ZERO)
+            )
         return max_common_layout(self.layout, other)
 
     def max_common_vector(self, other: LayoutLike) -> Int | int:
@@ -294,8 +298,8 @@ def recast(tensor: Tensor, dtype: DTypeLike) -> Tensor:
 
 def _negative_modes(old: Layout, new: Layout) -> list[tuple[int, int, int]]:
     """(old size, new size, static negative stride) of each mode that has one."""
-    modes = zip(leaves(old._shape), leaves(new._shape), leaves(old._stride), strict=True)
-    return [(int(value_of(a)), int(value_of(b)), d) for a, b, d in modes if type(d) is int and d < 0]
+    modes = zip(leaves(old.shape), leaves(new.shape), leaves(old.stride), strict=True)
+    return [(int(value_of(a)), int(value_of(b)), int(d)) for a, b, d in modes if type(d) is Int and d < 0]
 
 
 def _shrunk_extent(old: Layout, new: Layout) -> int:

@@ -19,7 +19,7 @@ from cute_py.errors import CuteError, counted
 from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import value_of
+from cute_py.layout.leaf import is_one, value_of
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import at, leaves, modes
 from cute_py.tensor.tensor import Tensor
@@ -136,21 +136,21 @@ def check_filled(atom: TmaAtom) -> list[Diagnostic]:
     """
     gmem, v_map = atom.gtensor.layout, atom.gbasis.trace.cta_v_map
     reach: dict[Path, int] = {}  # how far the tile reaches along each global mode that it walks, in elements
-    for n, d in zip(leaves(v_map._shape), leaves(v_map._stride), strict=True):
+    for n, d in zip(leaves(v_map.shape), leaves(v_map.stride), strict=True):
         path = tuple(getattr(d, "modes", ()))
         if path:
             reach[path] = reach.get(path, 1) + (int(value_of(n)) - 1) * int(value_of(d.value))
     walked: dict[Path, tuple[int, int]] = {}
     for j, (shape, stride) in enumerate(
-        zip(modes(atom.plan.gbasis._shape), modes(atom.plan.gbasis._stride), strict=True)
+        zip(modes(atom.plan.gbasis.shape), modes(atom.plan.gbasis.stride), strict=True)
     ):
         paths = [tuple(getattr(d, "modes", ())) for d in leaves(stride)]
         walked.update({path: (j, int(n)) for path, n in zip(paths, leaves(shape), strict=True)})
         if len(paths) < 2:
             continue
-        outermost = max(paths, key=lambda p: int(value_of(at(gmem._stride, p))))
+        outermost = max(paths, key=lambda p: int(value_of(at(gmem.stride, p))))
         for path in paths:
-            size, tile = int(value_of(at(gmem._shape, path))), reach.get(path, 1)
+            size, tile = int(value_of(at(gmem.shape, path))), reach.get(path, 1)
             if path != outermost and size % tile:
                 return _unfilled(
                     (path, tile),
@@ -158,11 +158,11 @@ def check_filled(atom: TmaAtom) -> list[Diagnostic]:
                     " with zeros",
                 )
     for path, tile in reach.items():
-        held = at(gmem._shape, path)
-        if type(held) is not int or held != 1 or tile == 1:
+        held = at(gmem.shape, path)
+        if not is_one(held) or tile == 1:
             continue
         j, extent = walked.get(path, (0, 1))
-        full = math.prod(int(n) for n in leaves(modes(atom.plan.gbasis._shape)[j]))
+        full = math.prod(int(n) for n in leaves(modes(atom.plan.gbasis.shape)[j]))
         if extent != tile or atom.plan.box[j] != full:
             return _unfilled(
                 (path, tile),
@@ -221,7 +221,7 @@ def improvements(atom: TmaAtom) -> list[str]:
         )
     if inner < 64:
         out.append(f"rows of {inner} bytes: boxes with rows of 64 bytes or more move at the full rate")
-    if atom.swizzle.bits == 0 and inner % 128 == 0 and len(leaves(atom.tile._shape)) > 1:
+    if atom.swizzle.bits == 0 and inner % 128 == 0 and len(leaves(atom.tile.shape)) > 1:
         out.append("no swizzle: 8 rows at one column lie in the same banks; a 128B swizzle spreads them")
     reason = atom.why_not()
     if reason:

@@ -36,7 +36,18 @@ from cute_py.layout.composition import composition
 from cute_py.layout.int_tuple import compact_left, size
 from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, apply_to_inner, domain_of, make, static
-from cute_py.layout.leaf import Int, is_symbolic, same, times, to_public, value_of
+from cute_py.layout.leaf import (
+    STATIC,
+    STATIC_ONE,
+    STATIC_ZERO,
+    Int,
+    is_one,
+    is_symbolic,
+    is_zero,
+    same,
+    times,
+    value_of,
+)
 from cute_py.layout.modes import group_modes, take
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.trees import at, check_depth, is_underscore, leaves, modes, rank_of
@@ -126,24 +137,24 @@ def coalesce_256(layout: Layout) -> Layout:
     """
     if not isinstance(layout, Layout):
         raise InvalidTypeError(f"coalesce_256 takes a layout, got {type(layout).__name__}")
-    shapes, strides = leaves(layout._shape), leaves(layout._stride)
+    shapes, strides = leaves(layout.shape), leaves(layout.stride)
     if not shapes:
-        return make(1, 0)
+        return make(STATIC_ONE, STATIC_ZERO)
     new_shape: list[Any] = [shapes[0]]
     new_stride: list[Any] = [strides[0]]
     for s, d in zip(shapes[1:], strides[1:], strict=True):
         back, step = new_shape[-1], new_stride[-1]
-        if s == 1:
+        if is_one(s):
             continue
-        if len(new_shape) == 1 and back == 1:
+        if len(new_shape) == 1 and is_one(back):
             new_shape[0], new_stride[0] = s, d
-        elif type(s) is int and type(back) is int and same(times(back, step), d) and s * back <= _MAX_EXTENT:
-            new_shape[-1] = s * back
+        elif type(s) is type(back) is Int and same(times(back, step), d) and s * back <= _MAX_EXTENT:
+            new_shape[-1] = times(s, back)
         else:
             new_shape.append(s)
             new_stride.append(d)
     if len(new_shape) == 1:
-        return make(1, 0) if new_shape[0] == 1 else make(new_shape[0], new_stride[0])
+        return make(STATIC_ONE, STATIC_ZERO) if is_one(new_shape[0]) else make(new_shape[0], new_stride[0])
     return make(tuple(new_shape), tuple(new_stride))
 
 
@@ -306,17 +317,17 @@ def gbasis_of(
     sidx2gmode = take(sidx2gmode_full, 0, smem_rank)
     tile_gstride = recast_layout(composition(gmem, sidx2gmode), old, new)
     tma_gstride = coalesce_256(tile_gstride)
-    tile_gbasis = make(tile_gstride._shape, composition(gbasis, sidx2gmode)._stride)
-    sizes = modes(tma_gstride._shape)
+    tile_gbasis = make(tile_gstride.shape, composition(gbasis, sidx2gmode).stride)
+    sizes = modes(tma_gstride.shape)
     box = make(sizes, compact_left(sizes)[0])
     tma_gbasis_tile = composition(tile_gbasis, box)
     gmem_t = recast_layout(gmem, old, new)
     remaining = remaining_bases(gmem_t, gbasis, tma_gbasis_tile)
     full = make(
-        (*modes(tma_gbasis_tile._shape), *(1,) * len(remaining)),
-        (*modes(tma_gbasis_tile._stride), *remaining),
+        (*modes(tma_gbasis_tile.shape), *(STATIC_ONE,) * len(remaining)),
+        (*modes(tma_gbasis_tile.stride), *remaining),
     )
-    tma_gbasis = group_modes(full, min(rank_of(full._shape), MAX_RANK - 1), -1)
+    tma_gbasis = group_modes(full, min(rank_of(full.shape), MAX_RANK - 1), -1)
     notes = _notes(tile_gstride, tma_gstride, full, smem_rank, sidx2gmode_full)
     if expect(split_oversize, bool, "split_oversize"):
         tma_gbasis, note = split_basis(tma_gbasis, gmem_t)
@@ -349,8 +360,8 @@ def _types(dtype: DTypeLike | None, internal_dtype: DTypeLike | None) -> tuple[i
 
 def _leading_unit_modes(layout: Layout) -> int:
     count = 0
-    for d in modes(layout._stride):
-        value = to_public(d.value if isinstance(d, ScaledBasis) else d)
+    for d in modes(layout.stride):
+        value = d.value if isinstance(d, ScaledBasis) else d
         if not isinstance(value, Int) or value != 1:
             break
         count += 1
@@ -359,10 +370,10 @@ def _leading_unit_modes(layout: Layout) -> int:
 
 def remaining_bases(gmem: Layout, gbasis: Layout, tile: Layout) -> list[ScaledBasis]:
     """Basis elements of the moving modes that the tile does not walk: not static size 1, not static stride 0."""
-    walked = leaves(tile._stride)
+    walked = leaves(tile.stride)
     out = []
-    for s, d, e in zip(leaves(gmem._shape), leaves(gmem._stride), leaves(gbasis._stride), strict=True):
-        if (type(s) is int and s == 1) or (type(d) is int and d == 0):
+    for s, d, e in zip(leaves(gmem.shape), leaves(gmem.stride), leaves(gbasis.stride), strict=True):
+        if is_one(s) or is_zero(d):
             continue
         if e not in walked:
             out.append(e)
@@ -387,14 +398,14 @@ def exact_leaves(sizes: list[int], strides: list[int]) -> int:
 
 def _collapsed(gbasis: Layout, mode: int, gmem: Layout) -> tuple[list[int], list[int]] | None:
     """(sizes, strides) of a mode of the map that several global modes share; None of other modes, and of symbols."""
-    steps = leaves(modes(gbasis._stride)[mode])
+    steps = leaves(modes(gbasis.stride)[mode])
     if len(steps) < 2:
         return None
     paths = [tuple(getattr(d, "modes", ())) for d in steps]
-    sizes = [value_of(n) for n in leaves(modes(gbasis._shape)[mode])]
+    sizes = [value_of(n) for n in leaves(modes(gbasis.shape)[mode])]
     if len(paths) != len(sizes):
         return None
-    strides = [value_of(at(gmem._stride, path)) for path in paths]
+    strides = [value_of(at(gmem.stride, path)) for path in paths]
     if not all(isinstance(n, int) for n in (*sizes, *strides)):
         return None
     return sizes, strides
@@ -407,12 +418,12 @@ def exact_part(gbasis: Layout, mode: int, gmem: Layout) -> Tree | None:
         return None
     sizes, strides = found
     count = exact_leaves(sizes, strides)
-    return None if count == len(sizes) else tuple([n if i < count else 1 for i, n in enumerate(sizes)])
+    return None if count == len(sizes) else tuple([STATIC[n if i < count else 1] for i, n in enumerate(sizes)])
 
 
 def check_collapsed(gmem: Layout, gbasis: Layout) -> list[Diagnostic]:
     """The first mode whose box does not walk the tile; `gmem` in elements of the internal type."""
-    for mode in range(len(modes(gbasis._shape))):
+    for mode in range(len(modes(gbasis.shape))):
         found = _collapsed(gbasis, mode, gmem)
         if found is not None and exact_leaves(*found) < len(found[0]):
             sizes, strides = found
@@ -431,7 +442,7 @@ def split_basis(layout: Layout, gmem: Layout) -> tuple[Layout, tuple[str, ...]]:
     """
     expect(layout, Layout, "a G-basis")
     expect(gmem, Layout, "the global layout")
-    if not all(type(n) is int for n in leaves(layout._shape)):
+    if not all(type(n) is Int for n in leaves(layout.shape)):
         raise InvalidTypeError("a G-basis has static sizes", {"G-basis": layout})
     notes: list[str] = []
     cut = False
@@ -445,22 +456,22 @@ def split_basis(layout: Layout, gmem: Layout) -> tuple[Layout, tuple[str, ...]]:
                 budget = max(1, budget // _extent(out[-1]))
             return tuple(out)
         if cut:
-            return 1
+            return STATIC_ONE
         size: int = value_of(shape)
         if size <= budget:
-            return size
+            return shape
         cut = True
-        return max(n for n in range(1, budget + 1) if size % n == 0)
+        return STATIC[max(n for n in range(1, budget + 1) if size % n == 0)]
 
     new = []
-    for i, s in enumerate(modes(layout._shape)):
+    for i, s in enumerate(modes(layout.shape)):
         exact = exact_part(layout, i, gmem)
         fitted = fit(s if exact is None else exact, _MAX_EXTENT)
         cut = cut or exact is not None
         if fitted != s and not notes:
             notes.append(f"box mode {i} of {_extent(s)} elements cut to {_extent(fitted)}: several instructions")
         new.append(fitted)
-    return make(tuple(new), layout._stride), tuple(notes)
+    return make(tuple(new), layout.stride), tuple(notes)
 
 
 def _extent(shape: Tree) -> int:
@@ -469,10 +480,10 @@ def _extent(shape: Tree) -> int:
 
 def _notes(tile: Layout, merged: Layout, full: Layout, rank: int, walk: Layout) -> tuple[str, ...]:
     out = []
-    if rank < rank_of(walk._shape):
+    if rank < rank_of(walk.shape):
         out.append(f"shared memory is contiguous beyond the box; mode {rank} of {walk} does not step by 1")
-    if rank_of(merged._shape) < len(leaves(tile._shape)):
+    if rank_of(merged.shape) < len(leaves(tile.shape)):
         out.append(f"contiguous in global memory too: {tile} merged to {merged}")
-    if rank_of(full._shape) > MAX_RANK:
-        out.append(f"rank {rank_of(full._shape)}: modes 4 and up share the last mode of the tensor map")
+    if rank_of(full.shape) > MAX_RANK:
+        out.append(f"rank {rank_of(full.shape)}: modes 4 and up share the last mode of the tensor map")
     return tuple(out)

@@ -335,7 +335,7 @@ def make_tma_atom(
 def _plan(op: Op, gmem: Layout, basis: GBasis, dtype: DType, internal: DType, count: int) -> TmaPlan:
     layout, factor = basis.layout, 1
     if op.row.mode in ("gather4", "scatter4"):
-        if rank_of(layout._shape) != 2:
+        if rank_of(layout.shape) != 2:
             raise GBasisError("TMA Gather/Scatter only supports 2D tensors", {"G-basis": layout})
         layout = composition(layout, (layout[0].shape, Int(1)))
         factor = 4

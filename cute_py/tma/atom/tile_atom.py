@@ -28,7 +28,7 @@ from cute_py.layout.arguments import Leaf, Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout, cosize, domain_of
-from cute_py.layout.leaf import Int, to_public, tree_text, value_of
+from cute_py.layout.leaf import Int, is_one, is_zero, tree_text, value_of
 from cute_py.layout.recast import recast_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import at, leaves, modes
@@ -90,15 +90,15 @@ def _paths(stride: Tree) -> list[tuple[int, ...]]:
 def shape_and_stride(gmem: Layout, gbasis: Layout) -> tuple[list[int], list[int]]:
     """(sizes, strides) of each TMA mode in elements of the internal type; `gmem` is in those elements."""
     sizes, strides = [], []
-    for mode in modes(gbasis._stride):
+    for mode in modes(gbasis.stride):
         paths = _paths(mode)
-        if any(type(at(gmem._shape, p)) is tuple for p in paths):
+        if any(type(at(gmem.shape, p)) is tuple for p in paths):
             raise GBasisError(
                 "the tile is a single element of the type that TMA counts in: its box walks no mode of the tensor",
                 {"global layout in that type": gmem, "G-basis": gbasis},
             )
         size, stride = 1, 0
-        pairs = [(_number(at(gmem._shape, p), "a size"), _number(at(gmem._stride, p), "a stride")) for p in paths]
+        pairs = [(_number(at(gmem.shape, p), "a size"), _number(at(gmem.stride, p), "a stride")) for p in paths]
         if len(pairs) == 1:
             size, stride = pairs[0]
         else:
@@ -138,19 +138,19 @@ def _asserted(condition: str, rule: str, argument: str, text: str, mode: int | N
 
 def tma_strides(gmem: Layout, gmem_t: Layout, gbasis: Layout, byte_strides: list[int], bits: tuple[int, int]) -> Tree:
     """The strides of the TMA tensor, one basis element per global mode (static 0 for what does not move)."""
-    owners = [_paths(mode) for mode in modes(gbasis._stride)]
+    owners = [_paths(mode) for mode in modes(gbasis.stride)]
     old, new = bits
 
     def leaf(path: tuple[int, ...]) -> Tree:
-        size, stride = at(gmem_t._shape, path), at(gmem_t._stride, path)
-        if (type(size) is int and size == 1) or (type(stride) is int and stride == 0):
+        size, stride = at(gmem_t.shape, path), at(gmem_t.stride, path)
+        if is_one(size) or is_zero(stride):
             return Int(0)
         found = [j for j, paths in enumerate(owners) if path in paths]
         if not found:
             return Int(0)
         j = found[0]
         if j == 0:
-            scale = to_public(at(gmem._stride, path))
+            scale = at(gmem.stride, path)
             return ScaledBasis(scale if old == new else ratio(old, new) * scale, 0)
         if len(owners[j]) == 1:
             return E(j)
@@ -163,7 +163,7 @@ def tma_strides(gmem: Layout, gmem_t: Layout, gbasis: Layout, byte_strides: list
         found: Tree = leaf(path)
         return found
 
-    return walk(gmem._shape, ())
+    return walk(gmem.shape, ())
 
 
 def plan_tiled(
@@ -183,7 +183,7 @@ def plan_tiled(
     sizes, strides = shape_and_stride(gmem_t, gbasis)
     bits = internal_dtype.bits
     byte_strides = [d * bits // 8 for d in strides]
-    full_box = [math.prod(_number(s, "a box size") for s in leaves(mode)) for mode in modes(gbasis._shape)]
+    full_box = [math.prod(_number(s, "a box size") for s in leaves(mode)) for mode in modes(gbasis.shape)]
     box, uncut = multicast_box(full_box, num_multicast)
     broken = [*_check_tensor(sizes, strides, byte_strides, bits), *([uncut] if uncut else []), *_check_box(box)]
     g_stride = tma_strides(gmem, gmem_t, gbasis, byte_strides, (dtype.bits, bits))
@@ -243,10 +243,10 @@ def layout_modes(plan: TmaPlan, gmem: Layout, tma_mode: int) -> str:
     Example: 'TMA mode 1 (layout mode 0: 1024 elements, stride 12)'.
     """
     parts = []
-    for d in leaves(modes(plan.gbasis._stride)[tma_mode]):
+    for d in leaves(modes(plan.gbasis.stride)[tma_mode]):
         path = tuple(getattr(d, "modes", ()))
         where = ".".join(map(str, path)) or "0"
-        size, stride = tree_text(at(gmem._shape, path)), tree_text(at(gmem._stride, path))
+        size, stride = tree_text(at(gmem.shape, path)), tree_text(at(gmem.stride, path))
         parts.append(f"layout mode {where}: {size.strip('_')} elements, stride {stride.strip('_')}")
     return f"TMA mode {tma_mode} ({'; '.join(parts)})"
 

@@ -21,7 +21,7 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Int, to_internal, value_of
+from cute_py.layout.leaf import Int, as_leaves, value_of
 from cute_py.layout.modes import group_modes
 from cute_py.layout.tiling import zipped_divide
 from cute_py.layout.trees import check_depth, leaves, modes
@@ -136,7 +136,7 @@ def last_coordinates(first: Instructions) -> list[int]:
     """Coordinates of the last instruction of the last tile, from the instructions of the first tile."""
     out = [int(x) for x in first.coords[-1]]
     rest = tile_steps(first)
-    for n, d in zip(leaves(rest._shape), leaves(rest._stride), strict=True):
+    for n, d in zip(leaves(rest.shape), leaves(rest.stride), strict=True):
         path = getattr(d, "modes", ())
         if path:
             out[path[0]] += (int(value_of(n)) - 1) * _whole(d.value)
@@ -162,7 +162,7 @@ def _steps(layout: Layout, rank: int) -> NDArray[numpy.int64]:
     import numpy as np
 
     out = np.zeros((1, rank), np.int64)
-    for s, d in zip(leaves(layout._shape), leaves(layout._stride), strict=True):
+    for s, d in zip(leaves(layout.shape), leaves(layout.stride), strict=True):
         n, path = int(value_of(s)), getattr(d, "modes", ())
         step = _whole(d.value) if path else int(value_of(d))
         steps = np.zeros((n, rank), np.int64)
@@ -187,7 +187,7 @@ def _start(tensor: Tensor, rank: int) -> NDArray[numpy.int64]:
 def tile_tensors(atom: TileAtom) -> tuple[Tensor, Tensor]:
     """(shared tensor of one tile, TMA tensor divided into tiles), mode 0 the tile in both."""
     smem = make_tensor(make_smem_ptr(0, atom.dtype), atom.tile)
-    tile = group_modes(smem, 0, len(modes(atom.tile._shape)))
+    tile = group_modes(smem, 0, len(modes(atom.tile.shape)))
     return tile, zipped_divide(atom.get_tma_tensor(), atom.cta_tiler)
 
 
@@ -230,7 +230,7 @@ def list_first_tile(atom: TileAtom) -> Instructions:
     offsets = bits // 8
     used = max(int(offsets.max()) + atom._box_bytes, 1)
     rest = gmem_part.layout[1]
-    tiles = math.prod(int(value_of(n)) for n in leaves(rest._shape))
+    tiles = math.prod(int(value_of(n)) for n in leaves(rest.shape))
     smem_bytes = -(-used // atom.alignment) * atom.alignment
     return Instructions(coords, offsets, tiles, len(coords), rest.shape, smem_bytes, gmem_part, smem_part)
 
@@ -310,7 +310,7 @@ def coverage(atom: TileAtom, tiles: Sequence[Tree] | None = None) -> Coverage:
     extents, steps = request.global_dim, request.element_strides
     if math.prod(extents) > MOST_COVERED:
         raise InvalidValueError(f"a tensor of {math.prod(extents)} elements; at most {MOST_COVERED} are counted")
-    sizes = [int(value_of(n)) for n in leaves(tile_steps(first)._shape)]
+    sizes = [int(value_of(n)) for n in leaves(tile_steps(first).shape)]
     counts = np.zeros(extents[::-1], np.uint32)
     outside: list[int] = []
     chosen = range(first.tiles) if tiles is None else tiles
@@ -318,7 +318,7 @@ def coverage(atom: TileAtom, tiles: Sequence[Tree] | None = None) -> Coverage:
         check_depth(tile)
         index = _indices(tile, sizes)
         moved = np.array([0] * len(extents), np.int64)
-        for k, d in zip(index, leaves(tile_steps(first)._stride), strict=True):
+        for k, d in zip(index, leaves(tile_steps(first).stride), strict=True):
             path = getattr(d, "modes", ())
             if path:
                 moved[path[0]] += k * _whole(d.value)
@@ -382,4 +382,4 @@ def check_smem_address(atom: TileAtom, address: int) -> list[Diagnostic]:
 
 def known(tree: Tree) -> Tree:
     """Public tree of plain ints."""
-    return tuple([known(t) for t in tree]) if type(tree) is tuple else int(value_of(to_internal(tree)))
+    return tuple([known(t) for t in tree]) if type(tree) is tuple else int(value_of(as_leaves(tree)))

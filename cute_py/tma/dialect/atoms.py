@@ -29,7 +29,7 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError, c
 from cute_py.layout.arguments import Tree
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout, domain_of
-from cute_py.layout.leaf import Dynamic, Int, internal_leaf, to_public
+from cute_py.layout.leaf import Int, as_leaf, is_symbolic
 from cute_py.layout.trees import leaves
 from cute_py.ptx.render import Value, ptx, traits_modifiers
 from cute_py.tensor.tensor import Tensor
@@ -248,7 +248,7 @@ class NonExecTmaAtom:
         given = given if isinstance(given, ArithTuple) else ArithTuple(given)  # an integer is that of mode 0
         every = _filled(given.as_tuple(), tensor.shape if type(tensor.shape) is tuple else (tensor.shape,))
         found: Any = tensor(every if type(tensor.shape) is tuple else every[0])
-        return tuple([int(c) if isinstance(c, int) else c for c in leaves(to_public(found.as_tuple()))])
+        return tuple([int(c) if isinstance(c, int) else c for c in leaves(found.as_tuple())])
 
     def __str__(self) -> str:
         mode = next(m for m in (self.reduce_kind, self.store_mode, self.load_mode) if m is not None)
@@ -398,7 +398,7 @@ class BulkTensorCopy:
     def __post_init__(self) -> None:
         expect_fields(self)
         for c in self.coord:
-            if type(internal_leaf(c)) not in (int, Dynamic):
+            if not (isinstance(as_leaf(c), int) or is_symbolic(c)):
                 raise InvalidTypeError(f"a coordinate is a number or an expression, got {given(c)}")
         plain = tuple([int(c) if is_integer(c) and not isinstance(c, int) else c for c in self.coord])
         object.__setattr__(self, "coord", plain)

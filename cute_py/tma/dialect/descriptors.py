@@ -25,7 +25,7 @@ from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.layout import Layout, make_ordered_layout
-from cute_py.layout.leaf import Int, internal_leaf, is_static
+from cute_py.layout.leaf import Int, as_leaf, is_static
 from cute_py.layout.recast import smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import at, leaves, rank_of
@@ -89,7 +89,7 @@ def static_layout(layout: Layout | None) -> bool:
     (True, False)
     """
     numbers = [] if layout is None else [*leaves(layout.shape), *leaves(layout.stride)]
-    return all(is_static(internal_leaf(x)) for x in numbers)
+    return all(is_static(as_leaf(x)) for x in numbers)
 
 
 def mode_sizes(layout: Layout) -> tuple[Tree, ...]:
@@ -480,7 +480,7 @@ def box_basis(gmem: Layout, layout: Layout, pair: bool = False) -> Layout:
         CuteError: there is no such box.
     """
     if any(isinstance(d, ScaledBasis) for d in leaves(layout.stride)):
-        if not names_leaves(gmem._shape, layout._stride):
+        if not names_leaves(gmem.shape, layout.stride):
             raise StaticAssertError("every basis stride names a mode of the tensor", {"layout": layout})
         return layout
     tile = (half_of_pair(layout) or layout) if pair else layout

@@ -28,7 +28,7 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidTypeError, TmaBuildError, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import coordinate, to_public
+from cute_py.layout.leaf import coordinate
 from cute_py.layout.trees import leaves
 from cute_py.ptx.render import ptx
 from cute_py.targets import MAX_CLUSTER
@@ -181,7 +181,7 @@ def _copies(
     exec_atom: ExecTmaAtom, tile: Place, coord: Sequence[Number], cta: int = 0, im2col_offsets: tuple[int, ...] = ()
 ) -> list[BulkTensorCopy]:
     atom, address = exec_atom.atom, address_of(tile)
-    start: Any = to_public(coordinate(tuple(coord)))
+    start: Any = coordinate(tuple(coord))
     if any(isinstance(c, tuple) for c in start):
         raise InvalidTypeError(f"a coordinate of a tile has one number a mode, got {given(start)}")
     out = []

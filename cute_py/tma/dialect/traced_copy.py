@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from cute_py.argument_checks import expect, expect_choice, expect_integer, expect_items
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CoordinateError, InvalidValueError, TmaBuildError, counted
+from cute_py.layout.leaf import Int
 from cute_py.layout.tiling import zipped_divide
 from cute_py.layout.trees import at, leaves, modes
 from cute_py.ptx.render import traits_modifiers
@@ -314,10 +315,10 @@ def _tensor_order(atom: object, rank: int) -> tuple[list[int], list[bool]]:
         return list(range(rank))[::-1], [False] * rank
     paths, static = [], []
     gmem = atom.gtensor.layout
-    for mode in modes(atom.plan.gbasis._stride):
+    for mode in modes(atom.plan.gbasis.stride):
         own = [tuple(getattr(d, "modes", ())) for d in leaves(mode)]
         paths.append(min(own))
-        static.append(all(type(at(tree, path)) is int for path in own for tree in (gmem._shape, gmem._stride)))
+        static.append(all(type(at(tree, path)) is Int for path in own for tree in (gmem.shape, gmem.stride)))
     return sorted(range(rank), key=paths.__getitem__), static
 
 

@@ -470,7 +470,7 @@ def _record(op: PartitionOperands, flags: TmaFlags) -> TmaPartitionResult:
     if op.gbasis is None or op.tma_layout is None or op.gmem_layout is None or op.cta_v_map is None:
         raise InvalidValueError("these operands have not passed the steps; no atom can be made of them")
     made, dtype = None if isinstance(op.made, CuteError) else op.made, op.dtype
-    rank = rank_of(op.gbasis.layout._shape) if made is None else made.request.rank
+    rank = rank_of(op.gbasis.layout.shape) if made is None else made.request.rank
     tensor_type = TmaTensorType(op.kind, dtype.name, op.tma_layout, rank)
     transfer = (op.kind, op.load_mode, op.store_mode, op.reduce_kind, dtype.name, dtype.bits)
     tile = (op.smem_layout, op.gmem_layout, op.cta_v_map, op.gbasis.layout, op.box, op.multicast, op.cu_swizzle)

@@ -23,6 +23,7 @@ from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, cosize, has_numbers, static
+from cute_py.layout.leaf import Int
 from cute_py.layout.recast import smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle, get_swizzle_portion
 from cute_py.layout.trees import leaves, rank_of
@@ -300,7 +301,7 @@ class PartitionOperands:
         if not isinstance(self.gbasis, GBasis):
             return 0
         tile, full = self.gbasis.trace.tma_gbasis_tile, self.gbasis.layout
-        return rank_of(tile._shape) + len(leaves(full._stride)) - len(leaves(tile._stride))
+        return rank_of(tile.shape) + len(leaves(full.stride)) - len(leaves(tile.stride))
 
     @cached_property
     def box(self) -> tuple[int, ...]:
@@ -310,7 +311,7 @@ class PartitionOperands:
             return ()
         if isinstance(self.made, Im2colAtom):
             return self.made.plan.range_c, self.made.plan.range_whdn
-        full = [math.prod(leaves(mode)) for mode in modes_of(self.gbasis.layout._shape)]
+        full = [math.prod(leaves(mode)) for mode in modes_of(self.gbasis.layout.shape)]
         cut, problem = multicast_box(full, self.multicast)
         return tuple(full if problem is not None else cut)
 
@@ -359,7 +360,7 @@ class PartitionOperands:
         elif self.gbasis is None or self.is_im2col or movable_format(self.dtype) is None or not self.is_unknown:
             return [Diagnostic("no_atom", text=made.headline)]
         else:  # what is not known is taken to fit
-            rank, full = len(self.box), [math.prod(leaves(mode)) for mode in modes_of(self.gbasis.layout._shape)]
+            rank, full = len(self.box), [math.prod(leaves(mode)) for mode in modes_of(self.gbasis.layout.shape)]
             numbers = (movable_format(self.dtype), 0, (1,) * rank, (16,) * (rank - 1), self.box)
             problem = multicast_box(full, self.multicast)[1]
             found = [*violations(TensorMapTiled(*numbers, swizzle=self.cu_swizzle), arch=arch)]
@@ -457,9 +458,9 @@ class PartitionOperands:
         gmem, basis = self.gmem_layout, self.gbasis
         if self.is_im2col and self.image_layout is not None:
             return walk_of_image(self.image_layout)
-        if gmem is None or basis is None or not names_leaves(gmem._shape, basis.layout._stride):
+        if gmem is None or basis is None or not names_leaves(gmem.shape, basis.layout.stride):
             return None
-        bits, rank = self.dtype.bits, rank_of(basis.layout._shape)
+        bits, rank = self.dtype.bits, rank_of(basis.layout.shape)
         byte_steps = [d * bits // 8 for d in self.steps or [0] * rank]
         steps = unless_refused(tma_strides, gmem, gmem, basis.layout, byte_steps, (bits, bits))
         tensor = None if steps is None else unless_refused(tma_tensor, gmem.shape, steps, rank)
@@ -485,4 +486,4 @@ def walk_of_image(image: Layout) -> Layout:
 
 def static_extents(layout: Layout) -> bool:
     """Are all sizes static?"""
-    return all(type(s) is int for s in leaves(layout._shape))
+    return all(type(s) is Int for s in leaves(layout.shape))
