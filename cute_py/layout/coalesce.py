@@ -78,7 +78,7 @@ def coalesced_by_steps(shape: Tree, stride: Tree, beyond: bool = False) -> tuple
 def _follows(size: Leaf, step: Leaf, jump: Leaf) -> bool:
     """Is `jump` where the mode size:step ends, and known to be there at compile time?"""
     if type(size) is type(step) is type(jump) is Int:
-        return (size | 0) * (step | 0) == jump  # type: ignore[operator, no-any-return]
+        return (size | 0) * (step | 0) == jump
     return is_static(jump) and same(times(size, step), jump)
 
 

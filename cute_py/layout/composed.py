@@ -57,7 +57,7 @@ class ComposedLayout(Immutable):
                 {"outer": given(outer), "inner": given(inner)},
             )
         if not isinstance(offset, Int):
-            offset = as_leaves(offset)  # type: ignore[assignment]  # which refuses what is no offset
+            offset = as_leaves(offset)  # which refuses what is no offset
         _put_outer(self, outer)
         _put_offset(self, offset)
         _put_inner(self, inner)

@@ -107,10 +107,10 @@ class Composing:
             return shape, STATIC_ZERO
         if type(lhs_shape) is not tuple:  # C++: is_integral<LShape>; along a single mode only the stride is scaled
             self.steps.append(("scale", (shape, stride, lhs_shape, lhs_stride)))
-            return shape, times(stride, lhs_stride)  # type: ignore[arg-type]
+            return shape, times(stride, lhs_stride)
         if not known and not is_symbolic(stride):
             raise InvalidTypeError(f"can't compose with the stride {stride}; must be an integer or a basis element")
-        return self.walk(lhs_shape, modes(lhs_stride), shape, stride)  # type: ignore[arg-type]
+        return self.walk(lhs_shape, modes(lhs_stride), shape, stride)
 
     def walk(
         self, lhs_shape: tuple[Any, ...], lhs_stride: tuple[Any, ...], size: Leaf, stride: Leaf

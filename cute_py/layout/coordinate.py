@@ -40,15 +40,16 @@ def crd2idx(coord: IntCoordinate, shape: Shaped, stride: Tree | None = None) -> 
     >>> crd2idx((1, 2), (4, 8), (8, 1)), crd2idx((1, 2), (4, 8))
     (10, 9)
     """
+    if stride is not None and fits(shape, stride):
+        return crd2idx_of(coordinate(coord), shape, stride)  # type: ignore[return-value, arg-type]
     if isinstance(shape, (Layout, ComposedLayout)):
         return shape(coord)
     if stride is None:
         return crd2idx_horner(coordinate(coord), as_leaves(shape))  # type: ignore[return-value]
-    if not fits(shape, stride):
-        shape, stride = as_leaves(shape), as_leaves(stride)  # type: ignore[assignment]
-        if not congruent_trees(shape, stride):  # type: ignore[arg-type]
-            raise CoordinateError("Mismatched Ranks", {"shape": tree_text(shape), "stride": tree_text(stride)})  # type: ignore[arg-type]
-    return crd2idx_of(coordinate(coord), shape, stride)  # type: ignore[return-value, arg-type]
+    sizes, steps = as_leaves(shape), as_leaves(stride)
+    if not congruent_trees(sizes, steps):
+        raise CoordinateError("Mismatched Ranks", {"shape": tree_text(sizes), "stride": tree_text(steps)})
+    return crd2idx_of(coordinate(coord), sizes, steps)  # type: ignore[return-value]
 
 
 def idx2crd(idx: Shape, shape: Layout | Shape, stride: Tree | None = None) -> IntTuple:

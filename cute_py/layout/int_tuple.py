@@ -25,6 +25,7 @@ from cute_py.layout.leaf import (
     STATIC_ONE,
     STATIC_ZERO,
     Int,
+    are_numbers,
     as_leaves,
     check_result,
     coordinate,
@@ -119,9 +120,9 @@ def compact_left(shape: Tree, current: Leaf = STATIC_ONE, order: int = 1) -> tup
         else:
             out.append(current)
             if type(s) is type(current) is int:
-                current *= s  # type: ignore[operator]
-                if current >> RESULT_BITS:  # type: ignore[operator]
-                    check_result(current)  # type: ignore[arg-type]
+                current *= s
+                if current >> RESULT_BITS:
+                    check_result(current)
             else:
                 current = times(current, s)
     return tuple(out) if order > 0 else tuple(reversed(out)), current
@@ -167,6 +168,7 @@ def _split(coord: Leaf, shape: tuple[Tree, ...]) -> list[Leaf]:
     coordinates beyond the shape go on in it, as in C++."""
     parts: list[Leaf] = []
     rest: Any = coord
+    part: Any
     for i in range(len(shape) - 1):
         size: Any = shape[i] if type(shape[i]) is not tuple else product_of(shape[i])
         if type(rest) is int and rest >= 0 and (type(size) is int or type(size) is Int) and size > 1:
@@ -213,17 +215,13 @@ def _natural(coord: Tree, shape: Tree, stride: Tree, factors: list[Leaf], stride
         if type(shape) is not tuple or len(coord) != len(shape):
             raise CoordinateError("Mismatched Ranks", {"coordinate": tree_text(coord), "shape": tree_text(shape)})
     elif type(shape) is tuple:
-        coord = _split(coord, shape)  # type: ignore[assignment]
+        coord = _split(coord, shape)
     else:
         factors.append(coord)
-        strides.append(stride)  # type: ignore[arg-type]
-        return
-    if tuple not in map(type, coord) and tuple not in map(type, shape):  # type: ignore[arg-type]
-        factors += coord  # type: ignore[arg-type]
-        strides += stride  # type: ignore[arg-type]
+        strides.append(stride)
         return
     i = 0
-    for c in coord:  # type: ignore[union-attr]
+    for c in coord:
         s, d = shape[i], stride[i]  # type: ignore[index]
         i += 1  # noqa: SIM113
         if type(c) is tuple or type(s) is tuple:
@@ -235,6 +233,9 @@ def _natural(coord: Tree, shape: Tree, stride: Tree, factors: list[Leaf], stride
 
 def crd2idx_of(coord: Tree, shape: Tree, stride: Tree) -> Leaf:
     """The inner product of a coordinate with the strides; an integer coordinate is split over the modes first."""
+    flat = type(coord) is type(shape) is tuple and len(coord) == len(shape)
+    if flat and tuple not in map(type, coord) and tuple not in map(type, shape):  # type: ignore[arg-type]
+        return sum_of_products(coord, stride)  # type: ignore[arg-type]
     factors: list[Leaf] = []
     strides: list[Leaf] = []
     _natural(coord, shape, stride, factors, strides)
@@ -289,13 +290,13 @@ def idx2crd_strided(idx: Tree, shape: Tree, stride: Tree) -> Tree:
 
 def _shape_of(thing: Shaped) -> Tree:
     """The shape of a layout or tensor, or a bare tuple of integers and layouts as a tree of leaves."""
+    if are_numbers(thing):
+        return thing
     if type(thing) is tuple:
-        if KNOWN_KINDS.issuperset(map(type, thing)):
-            return as_leaves(thing)
         check_depth(thing)
         return tuple([_shape_of(x) for x in thing])
     if (hasattr(thing, "_sliced") or hasattr(thing, "domain")) and not isinstance(thing, type):
-        return thing.shape  # type: ignore[union-attr, no-any-return]
+        return thing.shape  # type: ignore[union-attr]
     return coordinate(thing)
 
 
@@ -305,7 +306,7 @@ def shape(thing: Shaped, *mode: int) -> IntTuple:
     >>> shape(Layout((4, (2, 3))), 1)
     (2, 3)
     """
-    return at(_shape_of(thing), mode)
+    return at(_shape_of(thing), mode)  # type: ignore[return-value]
 
 
 def stride(thing: LayoutLike, *mode: int) -> Tree:
@@ -362,7 +363,7 @@ def product_each(tree: Shaped) -> tuple[Int | int, ...]:
     >>> product_each(((2, 3), 4))
     (6, 4)
     """
-    return tuple([product_of(s) for s in modes(_shape_of(tree))])
+    return tuple([product_of(s) for s in modes(_shape_of(tree))])  # type: ignore[misc]
 
 
 def inner_product(a: Tree, b: Tree) -> Int | int:
@@ -371,6 +372,8 @@ def inner_product(a: Tree, b: Tree) -> Int | int:
     >>> inner_product((1, (2, 3)), (10, (20, 30)))
     140
     """
+    if are_numbers(a) and are_numbers(b) and len(a) == len(b):
+        return sum_of_products(a, b)  # type: ignore[return-value]
     factors: list[Leaf] = []
     strides: list[Leaf] = []
     _paired(as_leaves(a), as_leaves(b), factors, strides)
@@ -385,10 +388,6 @@ def _paired(a: Tree, b: Tree, factors: list[Leaf], strides: list[Leaf]) -> None:
         return
     if type(a) is not tuple or type(b) is not tuple or len(a) != len(b):
         raise StaticAssertError("Mismatched ranks", {"a": tree_text(a), "b": tree_text(b)})
-    if tuple not in map(type, a) and tuple not in map(type, b):
-        factors += a
-        strides += b
-        return
     for x, y in zip(a, b, strict=True):
         _paired(x, y, factors, strides)
 
@@ -569,5 +568,5 @@ def is_static(thing: Shaped) -> bool:
     >>> is_static((Int(4), 8))
     False
     """
-    parts = [thing.shape, thing.stride] if hasattr(thing, "_sliced") else [as_leaves(thing)]  # type: ignore[arg-type, union-attr]
+    parts = [thing.shape, thing.stride] if hasattr(thing, "_sliced") else [as_leaves(thing)]  # type: ignore[union-attr]
     return all(map(is_static_leaf, (leaf for part in parts for leaf in leaves(part))))

@@ -14,7 +14,7 @@ coordinates of axis i to indices of L's domain (rule of arXiv 2603.02298).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import accumulate
 from typing import Any, TypeAlias
 
@@ -55,6 +55,12 @@ Inverse: TypeAlias = "tuple[Tree, Tree, list[Step]]"
 """Shape, stride and steps."""
 
 
+def _starts(sizes: Iterable[Leaf]) -> list[Leaf]:
+    """The index in the domain at which each mode starts, and the size of the domain."""
+    first: Leaf = STATIC_ONE
+    return list(accumulate(sizes, times, initial=first))
+
+
 def _ascending(strides: tuple[Leaf, ...]) -> list[int]:
     """Indices of the static strides, ascending, by exchange sort: equal strides are in the order in which C++ leaves
     them, which decides between stride-0 modes."""
@@ -72,7 +78,7 @@ def right_inverse_by_steps(shape: Tree, stride: Tree) -> Inverse:
     """shape:stride with integer strides -> its right inverse."""
     shape, stride = coalesced(shape, stride)
     shapes, strides = modes(shape), modes(stride)
-    starts = list(accumulate(shapes, times, initial=STATIC_ONE))
+    starts = _starts(shapes)
     out_shape: list[Tree] = []
     out_stride: list[Tree] = []
     steps: list[Step] = []
@@ -100,7 +106,7 @@ def left_inverse_by_steps(shape: Tree, stride: Tree) -> Inverse:
             {"layout": mode_text(shape, stride)},
             "make the strides static with Int(...)",
         )
-    starts = list(accumulate(shapes, times, initial=STATIC_ONE))
+    starts = _starts(shapes)
     order = _ascending(strides)
     out_shape: list[Tree] = []
     out_stride: list[Tree] = [STATIC_ZERO]
@@ -133,7 +139,7 @@ Inversion: TypeAlias = Callable[[Tree, Tree], Inverse]
 def _by_axis(invert: Inversion, layout: Layout, profile: Tree) -> Layout:
     parts: list[tuple[Tree, Tree]] = []
     sizes = leaves(layout.shape)
-    starts = list(accumulate(sizes, times, initial=STATIC_ONE))
+    starts = _starts(sizes)
     for path in axis_paths(profile):
         axis = leaves(along_axis(layout.stride, path))
         keep = [i for i, d in enumerate(axis) if not is_zero(d)]
@@ -223,12 +229,12 @@ def max_common_layout(a: LayoutLike, b: LayoutLike) -> Layout:
     profile = coprofile_of(y.stride)
     if profile == 0:
         n = _contiguous(x, inverse)
-        return make(STATIC_ONE, STATIC_ZERO) if n is None else compose_tiler(inverse, n)  # type: ignore[arg-type]
+        return make(STATIC_ONE, STATIC_ZERO) if n is None else compose_tiler(inverse, n)
     parts = []
     for path in axis_paths(profile):
         part = make(at(inverse.shape, path), at(inverse.stride, path))
         n = _contiguous(x, part, on_axis(STATIC_ONE, path, y.stride))
-        parts.append(make(STATIC_ONE, STATIC_ZERO) if n is None else compose_tiler(part, n))  # type: ignore[arg-type]
+        parts.append(make(STATIC_ONE, STATIC_ZERO) if n is None else compose_tiler(part, n))
     return make(
         unflatten_leaves([p.shape for p in parts], profile), unflatten_leaves([p.stride for p in parts], profile)
     )

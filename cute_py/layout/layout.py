@@ -51,6 +51,7 @@ from cute_py.layout.leaf import (
     STATIC,
     STATIC_ZERO,
     Int,
+    are_numbers,
     as_leaf,
     as_leaves,
     coordinate,
@@ -128,10 +129,10 @@ class Layout(Immutable):
 
     def __new__(cls, shape: Shape, stride: Stride = None) -> Layout:
         if stride is None or isinstance(stride, Major):
-            sizes = _checked_shape(as_leaves(shape))
+            sizes = _checked_shape(shape)
             return make(sizes, compact_left(sizes, order=-1 if stride is LayoutRight else 1)[0])
         if not fits(shape, stride):  # there is something to convert, or to refuse
-            shape, stride = _checked(shape, stride)  # type: ignore[assignment]
+            shape, stride = _checked(shape, stride)
         return make(shape, stride)  # type: ignore[arg-type]
 
     @overload
@@ -141,11 +142,12 @@ class Layout(Immutable):
     def __call__(self, *coord: Coordinate) -> int | Layout:
         """The offset at a coordinate, or the sublayout that a coordinate with `_` (or None) keeps."""
         c: Any = coord[0] if len(coord) == 1 else coord
-        if type(c) is not int and not (type(c) is tuple and KNOWN_KINDS.issuperset(map(type, c))):
+        if not are_numbers(c):
             check_depth(c)
             if has_underscore(c):
                 return self._sliced(c)
-        return crd2idx_of(coordinate(c), self.shape, self.stride)  # type: ignore[return-value]
+            c = coordinate(c)
+        return crd2idx_of(c, self.shape, self.stride)  # type: ignore[return-value]
 
     def _sliced(self, coord: Coordinate) -> Layout:
         """The modes that `coord` keeps."""
@@ -226,8 +228,15 @@ class Layout(Immutable):
         return make(_checked_shape(shape), stride, left)
 
 
-def _checked_shape(shape: Tree) -> Tree:
-    """The shape itself, if every size is an integer that is not negative."""
+def _checked_shape(shape: Shape | Tree) -> Tree:
+    """The shape as a tree of leaves.
+
+    Raises:
+        InvalidTypeError: a size is not an integer. InvalidValueError: a size is negative, or beyond the range.
+    """
+    if are_numbers(shape) and min(shape) >= 0:
+        return shape
+    shape = as_leaves(shape)
     s: Any
     for s in leaves(shape):
         if type(s) in KNOWN:
@@ -235,7 +244,7 @@ def _checked_shape(shape: Tree) -> Tree:
                 raise InvalidValueError(f"a size is {s | 0}; must not be negative", {"shape": tree_text(shape)})
         elif not is_symbolic(s):
             raise InvalidTypeError(f"a shape holds integers, got {given(s)}", {"shape": tree_text(shape)})
-        elif s.is_negative:  # type: ignore[attr-defined]
+        elif s.is_negative:
             text = f"a size is {s}, which is below 0; must not be negative"
             raise InvalidValueError(text, {"shape": tree_text(shape)})
     return shape
@@ -248,7 +257,7 @@ def _checked(shape: Shape, stride: Tree) -> tuple[Tree, Tree]:
         InvalidTypeError, InvalidValueError: a leaf is no size or stride.
         LayoutError: they are not congruent.
     """
-    sizes, steps = _checked_shape(as_leaves(shape)), as_leaves(stride)
+    sizes, steps = _checked_shape(shape), as_leaves(stride)
     if not congruent_trees(sizes, steps):
         facts = {"shape": tree_text(sizes), "stride": tree_text(steps)}
         raise LayoutError("shape and stride must be congruent", facts)
@@ -323,7 +332,7 @@ def make_ordered_layout(shape: Shape, order: Tree | Major) -> Layout:
     """
     if isinstance(order, Major):
         return Layout(shape, order)
-    sizes = _checked_shape(as_leaves(shape))
+    sizes = _checked_shape(shape)
     return make(sizes, compact_order(sizes, as_leaves(order)))
 
 
@@ -436,7 +445,7 @@ def on_axis(stride: Tree, path: tuple[int, ...], like: Tree) -> Tree:
     sample = next(d for d in leaves(like) if getattr(d, "modes", None))
 
     def basis(d: Leaf) -> Tree:
-        return STATIC_ZERO if is_zero(d) else as_leaf(sample.at(path, d))  # type: ignore[no-any-return]
+        return STATIC_ZERO if is_zero(d) else as_leaf(sample.at(path, d))
 
     return map_leaves(basis, stride)
 

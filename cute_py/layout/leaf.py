@@ -402,7 +402,7 @@ def leaf_of(number: Value, static: bool) -> Leaf:
     (Int(4), 4)
     """
     if static:
-        return STATIC[number]  # type: ignore[index]
+        return STATIC[number]
     return check_result(number) if type(number) is int else number
 
 
@@ -463,8 +463,8 @@ def trunc_mod(a: Leaf, b: Leaf) -> Leaf:
         return STATIC_ZERO
     x, y = value_of(a), value_of(b)
     if isinstance(x, int) and isinstance(y, int):
-        return leaf_of(x - y * quotient(x, y), static)  # type: ignore[operator]
-    return divided(operator.mod, x, y)  # type: ignore[return-value]
+        return leaf_of(x - y * quotient(x, y), static)
+    return divided(operator.mod, x, y)
 
 
 def trunc_divmod(a: Leaf, b: Leaf) -> tuple[Leaf, Leaf]:
@@ -503,7 +503,7 @@ def as_leaf(x: Any) -> Any:
         InvalidTypeError: a boolean, a float, a string, or anything else that is neither an integer nor a stride.
         InvalidValueError: an integer beyond the range of sizes.
     """
-    kind = type(x)
+    kind: Any = type(x)
     if kind is Int or kind is int:
         if not MIN_INTEGER <= x <= MAX_INTEGER:
             check_magnitude(int(x), "a size, stride or coordinate")
@@ -541,6 +541,17 @@ def as_leaf(x: Any) -> Any:
     raise InvalidTypeError(f"{kind.__name__} is neither an integer nor a stride (it needs int * x and x + x)")
 
 
+def are_numbers(tree: object) -> TypeGuard[tuple[int, ...]]:
+    """A plain tuple of known numbers in the range of sizes, without tuples inside? As most shapes and coordinates are.
+
+    >>> are_numbers((4, Int(8))), are_numbers((4, (2, 4)))
+    (True, False)
+    """
+    if type(tree) is not tuple or not tree or not KNOWN_KINDS.issuperset(map(type, tree)):
+        return False
+    return min(tree) >= MIN_INTEGER and max(tree) <= MAX_INTEGER
+
+
 def as_leaves(tree: Shaped | Tree, depth: int = 0) -> Tree:
     """What a user writes as a shape, stride or coordinate, as a plain tree of leaves.
 
@@ -548,23 +559,20 @@ def as_leaves(tree: Shaped | Tree, depth: int = 0) -> Tree:
         InvalidTypeError: as `as_leaf`.
         InvalidValueError: more than `MAX_DEPTH` levels of tuples.
     """
+    if are_numbers(tree):
+        return tree
     if isinstance(tree, tuple):  # a named tuple and a shape of PyTorch are tuples too
         if depth > MAX_DEPTH:
             raise InvalidValueError(f"nested deeper than {MAX_DEPTH} tuples")
-        return tuple(
-            [
-                x if (type(x) is int or type(x) is Int) and MIN_INTEGER <= x <= MAX_INTEGER else as_leaves(x, depth + 1)
-                for x in tree
-            ]
-        )
+        return tuple([as_leaves(x, depth + 1) for x in tree])
     return as_leaf(tree)  # type: ignore[no-any-return]
 
 
 def coordinate(tree: Shaped | Coordinate) -> Tree:
     """A coordinate as a tree of leaves. An element of a coordinate tensor (anything with `as_tuple`) is the tuple of
     its numbers, at any depth."""
-    if type(tree) is tuple and KNOWN_KINDS.issuperset(map(type, tree)):
-        return as_leaves(tree)
+    if are_numbers(tree):
+        return tree
     if hasattr(tree, "as_tuple"):
         tree = tree.as_tuple()  # type: ignore[union-attr]
     if type(tree) is tuple:

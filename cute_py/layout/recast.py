@@ -63,10 +63,10 @@ def _recast(
         pairs = [_recast(rule, s, d, n) for s, d in zip(shape, modes(stride), strict=True)]
         return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
     if type(stride) in KNOWN or is_symbolic(stride):
-        return rule(shape, stride, n)  # type: ignore[arg-type]
+        return rule(shape, stride, n)
     if not hasattr(stride, "with_value"):
         raise InvalidTypeError(f"can't recast a layout with stride {stride}")
-    size, step = rule(shape, as_leaf(stride.value), n)  # type: ignore[union-attr, arg-type]
+    size, step = rule(shape, as_leaf(stride.value), n)  # type: ignore[union-attr]
     return size, as_leaf(stride.with_value(step))
 
 

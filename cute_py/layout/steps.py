@@ -277,7 +277,7 @@ def _logical_divide_steps(layout: Layout, tiler: Tiler) -> list[Step]:
         return [_step("keep", f"_ keeps {layout} whole", layout)]
     tile = tiler if isinstance(tiler, Layout) else Layout(tiler)
     whole = coalesced(layout.shape, layout.stride)[0]
-    rest = complement(tile, whole)  # type: ignore[arg-type]
+    rest = complement(tile, whole)
     return [
         _step("tile", f"the tile is {tile}", tile),
         _step("complement", f"of {tree_text(whole)} elements the tile leaves {rest}: from tile to tile", rest),

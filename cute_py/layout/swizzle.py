@@ -86,7 +86,7 @@ def _slices_to_layout(swizzle: Swizzle, anti: Layout, sliced: Layout) -> bool:
     it always; here it stays where dropping it would change the function."""
     if not all(isinstance(x, int) for tree in (sliced.shape, sliced.stride) for x in leaves(tree)):
         return False
-    layout = make(static(sliced.shape), static(sliced.stride))  # type: ignore[call-overload]
+    layout = make(static(sliced.shape), static(sliced.stride))
     try:
         compose_layouts(anti, layout)
         active = active_bits(swizzle, layout)

@@ -77,22 +77,6 @@ def leaves(tree: Tree) -> list[Any]:
     return out
 
 
-def last_leaf(tree: Tree) -> Tree:
-    """What ends a tree: a leaf, or an empty tuple."""
-    while type(tree) is tuple and tree:
-        tree = tree[-1]
-    return tree
-
-
-def empty_mode(shape: Tree) -> int:
-    """The first mode but the last that is empty, of the innermost tuple that ends the shape and has one."""
-    while True:
-        for i, mode in enumerate(shape[:-1]):  # type: ignore[index]
-            if 0 in leaves(mode):
-                return i
-        shape = shape[-1]  # type: ignore[index]
-
-
 def modes(tree: Tree) -> tuple[Any, ...]:
     """The tree as a tuple: a leaf is its own only mode."""
     return tree if type(tree) is tuple else (tree,)

@@ -30,7 +30,7 @@ from cute_py.layout.composition import composition
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.inverse import right_inverse
 from cute_py.layout.layout import Layout, domain_of
-from cute_py.layout.leaf import Int, as_leaves, trunc_div
+from cute_py.layout.leaf import Int, as_leaf, trunc_div
 from cute_py.layout.modes import flatten, take
 from cute_py.layout.swizzle import Swizzle, get_nonswizzle_portion
 from cute_py.layout.tiling import logical_divide
@@ -254,7 +254,7 @@ def plan_im2col(
 
 
 def _divided(a: Leaf, b: Leaf) -> int:
-    return trunc_div(as_leaves(a), as_leaves(b))
+    return trunc_div(as_leaf(a), as_leaf(b))  # type: ignore[return-value]
 
 
 def _require_counts(what: str, counts: Sequence[Any], win: Im2colWindow) -> None:
