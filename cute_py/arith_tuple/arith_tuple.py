@@ -488,5 +488,5 @@ def make_basis_like(shape: Shape | LayoutLike) -> Tree:
         return E(*path)
 
     like: Any = shape
-    tree = like.shape if hasattr(shape, "domain") or hasattr(shape, "_shape") else like
+    tree = like.shape if hasattr(shape, "domain") or hasattr(shape, "_sliced") else like
     return bases(as_tree(tree), ())

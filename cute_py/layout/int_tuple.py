@@ -204,6 +204,8 @@ def sum_of_products(factors: Sequence[Leaf], strides: Sequence[Leaf], start: int
             if (type(x) is int and (step or type(d) is int)) or (type(d) is int and n):
                 static = False
         else:
+            if type(x) not in KNOWN_KINDS and not is_symbolic(x):
+                raise InvalidTypeError(f"a coordinate holds integers, got {type(x).__name__} {given(x)}")
             others.append(times(x, d))
     sum_: Leaf = STATIC[total] if static else total if MIN_RESULT <= total <= MAX_RESULT else check_result(total)
     return functools.reduce(plus, others, sum_) if others else sum_

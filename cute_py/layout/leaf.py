@@ -549,7 +549,7 @@ def are_numbers(tree: object) -> TypeGuard[tuple[int, ...]]:
     """
     if type(tree) is not tuple or not tree or not KNOWN_KINDS.issuperset(map(type, tree)):
         return False
-    return min(tree) >= MIN_INTEGER and max(tree) <= MAX_INTEGER
+    return bool(min(tree) >= MIN_INTEGER and max(tree) <= MAX_INTEGER)
 
 
 def as_leaves(tree: Shaped | Tree, depth: int = 0) -> Tree:
