@@ -50,9 +50,9 @@ from cute_py.layout.leaf import (
     is_short,
     is_symbolic,
     leaf_of,
-    least,
     mode_text,
     quotient,
+    smaller,
     times,
     tree_text,
     value_of,
@@ -66,139 +66,135 @@ STRIDE_RULE = "Stride Divisibility Condition"
 SHAPE_RULE = "Shape Divisibility Condition"
 
 Step: TypeAlias = "tuple[str, tuple[Any, ...]]"
-"""The name of a rule, and its numbers: leaves, or pairs (bare number, static)."""
+"""The name of a rule, and its numbers: leaves, or bare numbers before the flag that says whether they are static."""
 
 
-class Composing:
-    """A composition while it is computed: `trees` gives shape and stride of A o B for a flattened A.
+Notes: TypeAlias = "dict[sympy.Basic, None]"
+"""Conditions on symbols that a result rests on, each once, in the order in which they came up."""
 
-    Attributes:
-        notes: the conditions on symbols that the result rests on, each once, in the order in which they came up.
-        steps: what was done, in order.
+
+def compose_trees(
+    lhs_shape: Tree, lhs_stride: Tree, shape: Tree, stride: Tree, notes: Notes, steps: list[Step]
+) -> tuple[Tree, Tree]:
+    """The composition of a flattened left side with shape:stride. Adds to `notes` the conditions on symbols, and to
+    `steps` what was done."""
+    if type(shape) is tuple:  # C++: a tuple on the right; composition distributes over its modes
+        strides = modes(stride)
+        pairs = [compose_trees(lhs_shape, lhs_stride, s, strides[i], notes, steps) for i, s in enumerate(shape)]
+        return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
+    known = type(stride) is Int or type(stride) is int
+    path = None if known else getattr(stride, "modes", None)
+    if path is not None:  # C++: is_scaled_basis; compose with the mode of A that it points at
+        value = as_leaf(stride.value)  # type: ignore[union-attr]
+        return compose_trees(at(lhs_shape, path), at(lhs_stride, path), shape, value, notes, steps)
+    steps.append(("mode", (shape, stride)))
+    if type(stride) is Int and stride == 0:  # C++: is_constant<0, RStride>; nothing moves
+        steps.append(("stay", (shape, stride)))
+        return shape, STATIC_ZERO
+    if type(lhs_shape) is not tuple:  # C++: is_integral<LShape>; along a single mode only the stride is scaled
+        steps.append(("scale", (shape, stride, lhs_shape, lhs_stride)))
+        return shape, times(stride, lhs_stride)
+    if not known and not is_symbolic(stride):
+        raise InvalidTypeError(f"can't compose with the stride {stride}; must be an integer or a basis element")
+    return _walk(lhs_shape, modes(lhs_stride), shape, stride, notes, steps)
+
+
+def _walk(
+    lhs_shape: tuple[Any, ...],
+    lhs_stride: tuple[Any, ...],
+    size: Leaf,
+    stride: Leaf,
+    notes: Notes,
+    steps: list[Step],
+) -> tuple[Tree, Tree]:
+    """C++'s last branch: a flat left side of rank > 1, an integer mode size:stride.
+
+    `n` elements are left to take, in steps of `d` elements of the current mode: bare numbers or symbols, each with a
+    flag for static. C++ has its conditions on static numbers, and none on run-time ones.
     """
+    n, n_static = value_of(size), type(size) is Int
+    d, d_static = value_of(stride), type(stride) is Int
+    over, direction = (d, 1) if type(d) is int and d > 0 else _magnitude(d)
+    whole, taken = n, 1
+    out: list[tuple[Leaf, Leaf]] = []
+    last = len(lhs_shape) - 1
+    for i in range(last):
+        have = value_of(lhs_shape[i])
+        static = d_static and type(lhs_shape[i]) is Int
+        if static and d >= have != 0 and d % have:  # C++: static_assert
+            _refuse_stride(d, have, i, lhs_shape, lhs_stride)
+        # C++'s next_shape and next_stride: what steps of d leave of this mode, and the step in units of the mode.
+        if type(have) is type(n) is int and have == 0:
+            raise LayoutError("can't compose over a mode of size 0", {"left": tree_text(lhs_shape)})
+        if type(have) is type(over) is int and have > 0 and over > 0:
+            left, over = -(-have // over), -(-over // have)
+        else:
+            left, over = _stepped_over(have, d, over, notes)
+        following = over * direction
+        numbers = (i, lhs_shape[i], lhs_stride[i], leaf_of(d, d_static), left, following, static)
+        if (static and left == 1) or (n_static and n == 1):  # C++: is_constant<1> of either; the mode is passed
+            steps.append(("step over" if static and left == 1 else "done", numbers))
+            d, d_static = following, static
+            continue
+        # C++'s new_shape: min(next_shape, rest_shape) elements lie in this mode, the rest beyond it.
+        take_static = static and n_static
+        taken = taken * left
+        if n_static and n == 0 and not take_static:  # C++: a static 0 divided by a run-time number is a static 0
+            take, rest, rest_static = smaller(left, n), 0, True
+        else:
+            take, rest, rest_static = *_walked(left, n, whole, taken, notes), take_static
+            if take == 0 or (take_static and n % take):  # C++: static_assert
+                _refuse_size(n, take, i, lhs_shape, lhs_stride)
+        out.append((leaf_of(take, take_static), times(numbers[3], lhs_stride[i])))
+        steps.append(("walk", (*numbers, n, n_static, take, rest, rest_static)))
+        n, n_static, d, d_static = rest, rest_static, following, static
+    if not out or not n_static or n != 1:  # C++: else is_constant<1, rest_shape>; the last mode is not reached
+        size, stride = leaf_of(n, n_static), leaf_of(d, d_static)
+        steps.append(("rest", (last, lhs_shape[last], lhs_stride[last], stride, size)))
+        out.append((size, times(stride, lhs_stride[last])))
+    return unwrap([s for s, _ in out]), unwrap([d for _, d in out])
 
-    __slots__ = ("notes", "steps")
 
-    def __init__(self, *layouts: Layout) -> None:
-        self.notes: dict[sympy.Basic, None] = dict.fromkeys(assumed(layouts))
-        self.steps: list[Step] = []
+def _stepped_over(have: Any, d: Any, over: Any, notes: Notes) -> tuple[Any, Any]:
+    """What steps of d leave of a mode of `have` elements, and |d| in units of the mode, for symbols and 0. `over` is
+    |d|."""
+    if not isinstance(have, int) or not isinstance(d, int):
+        if have == 0:
+            raise LayoutError("division by zero", {"dividend": d})
+        _require(divides_or_exceeds(have, d), STRIDE_RULE, notes)
+    left, step = quotient(have + over - 1, over), quotient(over + have - 1, have)
+    return left, step if isinstance(step, int) or not is_short(step) else abs(step)
 
-    def require(self, condition: sympy.Basic, rule: str) -> None:
-        """A condition of C++ on symbols: refused where it never holds, noted where their values decide it."""
-        if condition == False:  # noqa: E712  (sympy's own, which is no Python False)
-            raise StaticAssertError(rule, {"condition": "never holds for these symbols"})
-        if condition != True:  # noqa: E712
-            self.notes[condition] = None
 
-    def trees(self, lhs_shape: Tree, lhs_stride: Tree, shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
-        """The composition of a flattened left side with shape:stride."""
-        if type(shape) is tuple:  # C++: a tuple on the right; composition distributes over its modes
-            strides = modes(stride)
-            pairs = [self.trees(lhs_shape, lhs_stride, s, strides[i]) for i, s in enumerate(shape)]
-            return tuple([p[0] for p in pairs]), tuple([p[1] for p in pairs])
-        known = type(stride) is Int or type(stride) is int
-        path = None if known else getattr(stride, "modes", None)
-        if path is not None:  # C++: is_scaled_basis; compose with the mode of A that it points at
-            value = as_leaf(stride.value)  # type: ignore[union-attr]
-            return self.trees(at(lhs_shape, path), at(lhs_stride, path), shape, value)
-        self.steps.append(("mode", (shape, stride)))
-        if type(stride) is Int and stride == 0:  # C++: is_constant<0, RStride>; nothing moves
-            self.steps.append(("stay", (shape, stride)))
-            return shape, STATIC_ZERO
-        if type(lhs_shape) is not tuple:  # C++: is_integral<LShape>; along a single mode only the stride is scaled
-            self.steps.append(("scale", (shape, stride, lhs_shape, lhs_stride)))
-            return shape, times(stride, lhs_stride)
-        if not known and not is_symbolic(stride):
-            raise InvalidTypeError(f"can't compose with the stride {stride}; must be an integer or a basis element")
-        return self.walk(lhs_shape, modes(lhs_stride), shape, stride)
+def _walked(left: Any, n: Any, whole: Any, taken: Any, notes: Notes) -> tuple[Any, Any]:
+    """How many of n elements lie in a mode that has `left` places, and how many lie beyond it.
 
-    def walk(
-        self, lhs_shape: tuple[Any, ...], lhs_stride: tuple[Any, ...], size: Leaf, stride: Leaf
-    ) -> tuple[Tree, Tree]:
-        """C++'s last branch: a flat left side of rank > 1, an integer mode size:stride.
-
-        `n` elements are left to take, in steps of `d` elements of the current mode: bare numbers or symbols, each with
-        a flag for static. C++ has its conditions on static numbers, and none on run-time ones.
-        """
-        n, n_static = value_of(size), type(size) is Int
-        d, d_static = value_of(stride), type(stride) is Int
-        out: list[tuple[Leaf, Leaf]] = []
-        over, direction = (d, 1) if type(d) is int and d > 0 else _magnitude(d)
-        whole, taken = n, 1
-        last = len(lhs_shape) - 1
-        for i in range(last):
-            have = value_of(lhs_shape[i])
-            static = d_static and type(lhs_shape[i]) is Int
-            if static and d >= have != 0 and d % have:  # C++: static_assert
-                _refuse_stride(d, have, i, lhs_shape, lhs_stride)
-            # C++'s next_shape and next_stride: what steps of d leave of this mode, and the step in units of the mode.
-            if type(have) is int and type(over) is int and have > 0 and over > 0:
-                left, over = -(-have // over), -(-over // have)
-                following = over * direction
-            else:
-                if type(have) is type(n) is int and have == 0:
-                    raise LayoutError("can't compose over a mode of size 0", {"left": tree_text(lhs_shape)})
-                left, over = self._stepped(have, d, over)
-                following = over * direction
-                over = abs(following) if is_short(following) else over
-            numbers = (i, lhs_shape[i], lhs_stride[i], (d, d_static), (left, static), (following, static))
-            if (static and left == 1) or (n_static and n == 1):  # C++: is_constant<1> of either; the mode is passed
-                self.steps.append(("step over" if static and left == 1 else "done", numbers))
-                d, d_static = following, static
-                continue
-            # C++'s new_shape: min(next_shape, rest_shape) elements lie in this mode, the rest beyond it.
-            taken = taken * left
-            take_static = static and n_static
-            if n_static and n == 0 and not take_static:  # C++: a static 0 divided by a run-time number
-                take, rest = self._least(left, n), 0
-            elif type(left) is int and type(n) is int and left > 0 and n > 0:
-                take = left if left < n else n
-                rest = n // take
-                if take_static and rest * take != n:  # C++: static_assert
-                    _refuse_size(n, take, i, lhs_shape, lhs_stride)
-            else:
-                take = self._least(left, n)
-                rest = self._rest(n, take, whole, taken, (i, lhs_shape, lhs_stride))
-            out.append((leaf_of(take, take_static), times(leaf_of(d, d_static), lhs_stride[i])))
-            rest_static = take_static or (n_static and n == 0)
-            self.steps.append(("walk", (*numbers, (n, n_static), (take, take_static), (rest, rest_static))))
-            n, n_static, d, d_static = rest, rest_static, following, static
-        if not out or not n_static or n != 1:  # C++: else is_constant<1, rest_shape>; the last mode is not reached
-            self.steps.append(("rest", (last, lhs_shape[last], lhs_stride[last], (d, d_static), (n, n_static))))
-            out.append((leaf_of(n, n_static), times(leaf_of(d, d_static), lhs_stride[last])))
-        return unwrap([s for s, _ in out]), unwrap([d for _, d in out])
-
-    def _stepped(self, have: Any, d: Any, over: Any) -> tuple[Any, Any]:
-        """(what steps of d leave of a mode, |step| in units of the mode) for symbols and 0; `over` is |d|."""
-        if not isinstance(have, int) or not isinstance(d, int):
-            if have == 0:
-                raise LayoutError("division by zero", {"dividend": d})
-            self.require(divides_or_exceeds(have, d), STRIDE_RULE)
-        return quotient(have + over - 1, over), quotient(over + have - 1, have)
-
-    def _least(self, left: Any, n: Any) -> Any:
-        return min(left, n) if type(left) is int and type(n) is int else least(left, n)
-
-    def _rest(self, n: Any, take: Any, whole: Any, taken: Any, where: tuple[int, Tree, Tree]) -> Any:
-        """n / take for symbols and 0."""
-        known = type(n) is int and type(take) is int
-        if take == 0:
-            if known:
-                _refuse_size(n, take, *where)
-            raise LayoutError("division by zero", {"dividend": n})
-        if known:
-            return quotient(n, take)
-        self.require(divides(take, n), SHAPE_RULE)
-        # Long expressions: the same number, 1 where `taken` exceeds it, without what every mode before left.
-        return quotient(n, take) if is_short(n, take) else quotient(whole, least(taken, whole))
+    `whole` elements were to be taken in all, and `taken` places lie up to here.
+    """
+    take = smaller(left, n)
+    if type(take) is type(n) is int:
+        return take, quotient(n, take) if take else 0
+    if take == 0:
+        raise LayoutError("division by zero", {"dividend": n})
+    _require(divides(take, n), SHAPE_RULE, notes)
+    # Long expressions: the same number, 1 where `taken` exceeds it, without what every mode before left.
+    return take, quotient(n, take) if is_short(n, take) else quotient(whole, smaller(taken, whole))
 
 
 def _magnitude(d: Any) -> tuple[Any, int]:
-    """|d| and its sign. A symbol's sign is taken as positive: sizes and strides of unknown sign have no layout in C++
-    either."""
+    """|d| and its sign. A symbol counts as positive unless it is written with a minus: strides of unknown sign have no
+    layout in C++ either."""
     if isinstance(d, int):
         return abs(d), (d > 0) - (d < 0)
     return abs(d), -1 if d.could_extract_minus_sign() and not d.is_positive else 1
+
+
+def _require(condition: sympy.Basic, rule: str, notes: Notes) -> None:
+    """A condition of C++ on symbols: refused where it never holds, noted where their values decide it."""
+    if condition == False:  # noqa: E712  (sympy's own, which is no Python False)
+        raise StaticAssertError(rule, {"condition": "never holds for these symbols"})
+    if condition != True:  # noqa: E712
+        notes[condition] = None
 
 
 def _refuse_stride(step: int, have: int, mode: int, shape: Tree, stride: Tree) -> None:
@@ -215,10 +211,11 @@ def _refuse_size(size: int, take: int, mode: int, shape: Tree, stride: Tree) -> 
 
 def composed_by_steps(lhs: Layout, rhs: Layout) -> tuple[Layout, list[Step]]:
     """A o B for two plain layouts, as C++ computes it, and the steps."""
-    composing = Composing(lhs, rhs)
+    notes: Notes = dict.fromkeys(assumed((lhs, rhs)))
+    steps: list[Step] = []
     flat = coalesce_x_by(coprofile_of(rhs.stride), lhs.shape, lhs.stride)
-    shape, stride = composing.trees(*flat, rhs.shape, rhs.stride)
-    return make(shape, stride, tuple(composing.notes)), composing.steps
+    shape, stride = compose_trees(*flat, rhs.shape, rhs.stride, notes, steps)
+    return make(shape, stride, tuple(notes)), steps
 
 
 def compose_layouts(lhs: Layout, rhs: Layout) -> Layout:
@@ -252,9 +249,9 @@ def compose_tiler(lhs: Layout, tiler: Tiler) -> Layout:
     size = as_leaf(tiler)
     if not isinstance(size, int) and not is_symbolic(size):
         raise InvalidTypeError(f"a tiler holds sizes, layouts and `_`, got {given(tiler)}", {"layout": lhs})
-    composing = Composing(lhs)
-    shape, stride = composing.trees(*coalesced(lhs.shape, lhs.stride, True), size, STATIC_ONE)
-    return make(shape, stride, tuple(composing.notes))
+    notes: Notes = dict.fromkeys(lhs.assumptions)
+    shape, stride = compose_trees(*coalesced(lhs.shape, lhs.stride, True), size, STATIC_ONE, notes, [])
+    return make(shape, stride, tuple(notes))
 
 
 Composed = TypeVar("Composed", bound=LayoutLike, covariant=True)

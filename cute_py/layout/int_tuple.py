@@ -20,7 +20,6 @@ from cute_py.layout.leaf import (
     KNOWN_KINDS,
     MAX_RESULT,
     MIN_RESULT,
-    RESULT_BITS,
     STATIC,
     STATIC_ONE,
     STATIC_ZERO,
@@ -121,7 +120,7 @@ def compact_left(shape: Tree, current: Leaf = STATIC_ONE, order: int = 1) -> tup
             out.append(current)
             if type(s) is type(current) is int:
                 current *= s
-                if current >> RESULT_BITS:
+                if current > MAX_RESULT:
                     check_result(current)
             else:
                 current = times(current, s)

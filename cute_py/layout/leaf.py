@@ -123,8 +123,10 @@ def divided(operation: Callable[[Value, Value], Value], x: Value, y: Value) -> V
     return sympy.floor(ratio, evaluate=isinstance(y, int) and is_short(x))
 
 
-def least(x: Value, y: Value) -> Value:
-    """The smaller of two bare numbers or symbols, at least one of them a symbol."""
+def smaller(x: Value, y: Value) -> Value:
+    """The smaller of two bare numbers or symbols."""
+    if isinstance(x, int) and isinstance(y, int):
+        return min(x, y)
     import sympy
 
     if is_short(x, y):
@@ -178,8 +180,7 @@ def substituted(
     return replaced(x).doit()
 
 
-RESULT_BITS = 256
-MAX_RESULT = 1 << RESULT_BITS
+MAX_RESULT = 1 << 256
 """The largest magnitude of a number that an operation may come to; inputs end at `MAX_INTEGER`."""
 
 MIN_RESULT = -MAX_RESULT
@@ -403,7 +404,9 @@ def leaf_of(number: Value, static: bool) -> Leaf:
     """
     if static:
         return STATIC[number]
-    return check_result(number) if type(number) is int else number
+    if type(number) is not int or MIN_RESULT <= number <= MAX_RESULT:
+        return number
+    return check_result(number)
 
 
 def is_zero(leaf: Tree) -> bool:
@@ -421,7 +424,7 @@ def times(n: Leaf, leaf: Leaf) -> Leaf:
     if type(n) is Int and type(leaf) is Int:
         return STATIC[(n | 0) * (leaf | 0)]
     if type(n) is int and type(leaf) is int:
-        return check_result(n * leaf)
+        return leaf_of(n * leaf, False)
     if type(leaf) in KNOWN or is_symbolic(leaf):
         if is_zero(n) or is_zero(leaf):
             return STATIC_ZERO
@@ -517,15 +520,7 @@ def as_leaf(x: Any) -> Any:
     if isinstance(x, bool) or kind.__name__ in ("bool_", "bool"):
         raise InvalidTypeError(f"a boolean is no size, stride or coordinate: {given(x)}")
     if is_symbolic(x):
-        if is_symbolic_size(x):
-            return x
-        if getattr(x, "is_Integer", False):
-            return check_magnitude(int(x), "a size, stride or coordinate")
-        if never_an_integer(x):
-            raise InvalidTypeError(f"not an integer: {given(x)}")
-        for number in largest_integers(x):
-            check_magnitude(number, f"a number in the size or stride {type(x).__name__}(...)")
-        return x
+        return _as_symbol(x)
     if hasattr(x, "__index__"):
         try:
             return check_magnitude(operator.index(x), "a size, stride or coordinate")
@@ -539,6 +534,19 @@ def as_leaf(x: Any) -> Any:
     if isinstance(x, IntegerModule):
         return x
     raise InvalidTypeError(f"{kind.__name__} is neither an integer nor a stride (it needs int * x and x + x)")
+
+
+def _as_symbol(x: sympy.Expr) -> Value:
+    """A sympy expression as a leaf; a known number becomes an int."""
+    if is_symbolic_size(x):
+        return x
+    if getattr(x, "is_Integer", False):
+        return check_magnitude(int(x), "a size, stride or coordinate")
+    if never_an_integer(x):
+        raise InvalidTypeError(f"not an integer: {given(x)}")
+    for number in largest_integers(x):
+        check_magnitude(number, f"a number in the size or stride {type(x).__name__}(...)")
+    return x
 
 
 def are_numbers(tree: object) -> TypeGuard[tuple[int, ...]]:

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from cute_py.argument_checks import expect
 from cute_py.errors import InvalidTypeError, given
-from cute_py.layout.arguments import LayoutLike, Leaf, Shaped, Tiler
+from cute_py.layout.arguments import LayoutLike, Leaf, Shaped, Tiler, Value
 from cute_py.layout.coalesce import coalesce, coalesced, coalesced_by_steps, filtered
 from cute_py.layout.composition import composed_by_steps, composition, tiler_text
 from cute_py.layout.int_tuple import size
@@ -107,22 +107,37 @@ def _scale(size: Leaf, step: Leaf, s: Leaf, d: Leaf) -> Sentence:
 def _passed(text: str) -> Callable[..., Sentence]:
     """The sentences of a mode of the left side that nothing is taken from."""
 
-    def sentence(i: int, s: Leaf, d: Leaf, step: Leaf, left: Leaf, following: Leaf) -> Sentence:
-        shown = text.format(leaf_text(step), i, mode_text(s, d), leaf_text(following))
-        return shown, {"mode": i, **_named(size=s, step=step, left=left, next_step=following)}
+    def sentence(i: int, s: Leaf, d: Leaf, step: Leaf, left: Value, following: Value, static: bool) -> Sentence:
+        next_step = leaf_of(following, static)
+        shown = text.format(leaf_text(step), i, mode_text(s, d), leaf_text(next_step))
+        return shown, {"mode": i, **_named(size=s, step=step, left=leaf_of(left, static), next_step=next_step)}
 
     return sentence
 
 
 def _walk(
-    i: int, s: Leaf, d: Leaf, step: Leaf, left: Leaf, following: Leaf, size: Leaf, take: Leaf, rest: Leaf
+    i: int,
+    s: Leaf,
+    d: Leaf,
+    step: Leaf,
+    left_here: Value,
+    following: Value,
+    static: bool,
+    to_take: Value,
+    to_take_static: bool,
+    taken: Value,
+    remaining: Value,
+    remaining_static: bool,
 ) -> Sentence:
+    left, next_step = leaf_of(left_here, static), leaf_of(following, static)
+    size, take = leaf_of(to_take, to_take_static), leaf_of(taken, static and to_take_static)
+    rest = leaf_of(remaining, remaining_static)
     text = (
         f"step {leaf_text(step)} leaves {leaf_text(left)} of mode {i} ({mode_text(s, d)}); take {leaf_text(take)} "
         f"with stride {leaf_text(times(step, d))}, {leaf_text(rest)} remain; "
         f"{leaf_text(size)} % {leaf_text(take)} = 0 (Shape Divisibility Condition)"
     )
-    numbers = _named(size=s, step=step, left=left, next_step=following, taken=take, remain=rest)
+    numbers = _named(size=s, step=step, left=left, next_step=next_step, taken=take, remain=rest)
     return text, {"mode": i, **numbers}
 
 
@@ -181,16 +196,12 @@ _SENTENCES: Mapping[str, Callable[..., Sentence]] = MappingProxyType(
 
 
 def _sentences(done: Iterable[tuple[str, tuple[Any, ...]]]) -> list[Step]:
-    """The steps that an operation returned, each with its sentence. A pair is a bare number with a flag for static."""
+    """The steps that an operation returned, each with its sentence."""
     out = []
     for rule, numbers in done:
-        text, values = _SENTENCES[rule](*[leaf_of(*x) if _is_pair(x) else x for x in numbers])
+        text, values = _SENTENCES[rule](*numbers)
         out.append(_step(rule.removesuffix(" right").removesuffix(" left"), text, **values))
     return out
-
-
-def _is_pair(x: Any) -> bool:
-    return type(x) is tuple and len(x) == 2 and type(x[1]) is bool
 
 
 def _coalesce_steps(_: Operation, layout: Layout) -> list[Step]:
