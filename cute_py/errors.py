@@ -232,7 +232,16 @@ class CoordinateError(LayoutError, IndexError):
 
 
 class CompositionMismatchError(LayoutError):
-    """`strict=True` found that the composition is not A(B(i)) for some i (CuTe C++ accepts it silently)."""
+    """`strict=True` found that the composition is not A(B(i)) for some i (CuTe C++ accepts it silently).
+
+    `difference` says the first such i with both values; it is empty where the number of elements differs.
+    """
+
+    def __init__(
+        self, headline: str, facts: Mapping[str, object] | None = None, hint: str | None = None, difference: str = ""
+    ) -> None:
+        super().__init__(headline, facts, hint)
+        self.difference = difference
 
 
 class ParseError(CuteError, ValueError):

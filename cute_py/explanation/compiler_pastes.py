@@ -23,6 +23,8 @@ from cute_py.atom.smem_layouts import gmma_layout
 from cute_py.atom.tiled_copy import TiledCopy
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted, unless_refused
+from cute_py.explanation.compositions import whether_function
+from cute_py.explanation.offers import composes, divides_whole, passes_check
 from cute_py.explanation.readings import Reading, closing, condition_reason, some, type_bits
 from cute_py.layout.arguments import Tree
 from cute_py.layout.coalesce import coalesce
@@ -31,7 +33,7 @@ from cute_py.layout.composition import composition
 from cute_py.layout.int_tuple import rank, size
 from cute_py.layout.layout import Layout, cosize, domain_of
 from cute_py.layout.recast import upcast
-from cute_py.layout.tiling import complement, logical_divide, logical_product, tile_to_shape, zipped_divide
+from cute_py.layout.tiling import complement, logical_divide, logical_product, tile_to_shape
 from cute_py.layout.trees import leaves, modes
 from cute_py.notation.parse import Parsed, parse
 from cute_py.ptx.parse import split_operands
@@ -263,10 +265,6 @@ Outcome: TypeAlias = "tuple[list[str], list[str]]"
 """Lines on the operands and what goes wrong; changes that work."""
 
 
-def _works(make: Callable[[], _Made | CopyAtom | TiledCopy]) -> bool:
-    return unless_refused(make) is not None
-
-
 def _refusal(make: Callable[[], _Made]) -> str:
     try:
         return f"these operands compile: {make()}"
@@ -280,6 +278,8 @@ def _run_composition(call: _Call) -> Outcome | None:
     if not isinstance(a, Layout) or not isinstance(b, Layout) or not leaves(b.shape):
         return None
     lines = [f"composition(A, B) with A = {a}, B = {b}", _refusal(lambda: composition(a, b))]
+    if unless_refused(composition, a, b) is not None:
+        lines.append(whether_function(a, b))
     changes = []
     whole = coalesce(a)
     sizes = _flat(b.shape)
@@ -288,15 +288,10 @@ def _run_composition(call: _Call) -> Outcome | None:
         for other in sorted(range(max(1, n - 128), n + 129), key=lambda m: (abs(m - n), m))[:256]:
             made = (*sizes[:i], other, *sizes[i + 1 :])
             new = parse(f"{_sized(made) if isinstance(b.shape, tuple) else f'_{other}'}:{shown(b.stride)}")
-            if (
-                isinstance(new, Layout)
-                and other > 1
-                and len(steps) == len(sizes)
-                and _works(functools.partial(composition, a, new))
-            ):
+            if isinstance(new, Layout) and other > 1 and len(steps) == len(sizes) and composes(a, new):
                 changes.append(f"B = {new}: {other} elements in place of {n} compose with {a}")
                 break
-    if whole != a and _works(lambda: composition(whole, b)):
+    if whole != a and composes(whole, b):
         changes.append(f"coalesce A first: {whole} takes {b}")
     return lines, changes
 
@@ -315,11 +310,11 @@ def _run_tile_to_shape(call: _Call) -> Outcome | None:
     grown = tuple(-(-want // have) * have for have, want in zip(sizes, wanted, strict=False) if have)
     changes = []
     smaller = parse(f"{_sized(fitted)}:(_{fitted[1]},_1)") if len(fitted) == 2 else None
-    if isinstance(smaller, Layout) and _works(lambda: tile_to_shape(smaller, target)):
+    if isinstance(smaller, Layout) and passes_check(lambda: tile_to_shape(smaller, target)):
         such = f"such as {smaller} (the next smaller swizzle atom)"
         changes.append(f"a block of {_sized(fitted)}, {fitted[-1]} wide, {such}")
     padded = parse(_sized((*grown, *wanted[len(grown) :]))) if grown else None
-    if isinstance(padded, tuple) and _works(lambda: tile_to_shape(domain_of(block), padded)):
+    if isinstance(padded, tuple) and passes_check(lambda: tile_to_shape(domain_of(block), padded)):
         changes.append(f"a target of {_sized(_numbers(padded))} with this block")
     return lines, changes
 
@@ -335,13 +330,13 @@ def _run_divide(call: _Call) -> Outcome | None:
     if count > held:
         lines.append(f"the tiler has {count} modes, the layout {held}")
         shorter = tiler[:held] if isinstance(tiler, tuple) else tiler
-        if _works(lambda: zipped_divide(layout, shorter)):
+        if divides_whole(layout, shorter):
             changes.append(f"the tiler {shown(shorter)}, of {held} modes")
         return lines, changes
     lines.append(_refusal(lambda: logical_divide(layout, tiler)))
     sizes, extents = _numbers(tiler), _numbers(layout.shape)
     fitted = tuple(math.gcd(n, size) for n, size in zip(sizes, extents, strict=False))
-    if sizes and fitted != sizes and _works(lambda: zipped_divide(layout, parse(_sized(fitted)))):
+    if sizes and fitted != sizes and divides_whole(layout, parse(_sized(fitted))):
         changes.append(f"the tiler {_sized(fitted)}, which divides the layout")
     return lines, changes
 
@@ -357,7 +352,7 @@ def _run_upcast(call: _Call) -> Outcome | None:
     bad = [(s, d) for s, d in pairs if d and d % n and n % d]
     lines += [f"stride {d} (of the mode of size {s}) neither divides {n} nor is a multiple of it" for s, d in bad]
     lines += [] if bad else [_refusal(lambda: upcast(layout, n))]
-    fits = [k for k in range(min(n - 1, 64), 0, -1) if _works(functools.partial(upcast, layout, k))]
+    fits = [k for k in range(min(n - 1, 64), 0, -1) if passes_check(functools.partial(upcast, layout, k))]
     changes = [f"recast by {fits[0]} at most" + (": no recast to a wider type" if fits[0] == 1 else "")] if fits else []
     padded = [-(-d // n) * n for _, d in bad[:1]]
     return lines, changes + [f"or pad: stride {padded[0]} in place of {bad[0][1]}" for _ in padded]
@@ -389,7 +384,9 @@ def _narrower(atom: CopyAtom) -> list[CopyAtom]:
     """The operations of the same kind, those of the most bits first."""
     names = [name for name in COPY_ATOMS if _WIDTH.sub("", name) == _WIDTH.sub("", atom.name)]
     names += [_WIDTH.sub(f"<uint{bits}_t>", atom.name) for bits in (128, 64, 32, 16, 8) if "<" in atom.name]
-    made = [copy_atom(name, atom.dtype) for name in names if _works(functools.partial(copy_atom, name, atom.dtype))]
+    made = [
+        copy_atom(name, atom.dtype) for name in names if passes_check(functools.partial(copy_atom, name, atom.dtype))
+    ]
     return sorted(made, key=lambda a: -int(size(a.layout_ref_TV[1])))
 
 
@@ -411,7 +408,7 @@ def _run_tiled_copy(call: _Call) -> Outcome | None:
     changes = [
         f"{one.name}: {counted(int(size(one.layout_ref_TV[1])), 'value')} of {one.dtype.bits} bits a thread"
         for one in _narrower(atom)
-        if one.dtype is not None and one != atom and _works(functools.partial(TiledCopy, one, layout, tiler))
+        if one.dtype is not None and one != atom and passes_check(functools.partial(TiledCopy, one, layout, tiler))
     ][:1]
     more = [
         f"{counted(n, what)} or a multiple of it"

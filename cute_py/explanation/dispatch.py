@@ -18,6 +18,7 @@ from cute_py.draw.picture import Picture
 from cute_py.errors import CuteError, InvalidTypeError, ParseError, given
 from cute_py.explanation.atoms import atom_of, atom_text, is_atom, is_atom_name
 from cute_py.explanation.compiler_pastes import read_compiler
+from cute_py.explanation.compositions import composition_text, spelled_composition, static_lines
 from cute_py.explanation.cuda_pastes import read_errors
 from cute_py.explanation.definitions import (
     Thing,
@@ -55,6 +56,7 @@ from cute_py.explanation.reasons import TERMS, error_class_text, error_text, nea
 from cute_py.explanation.tiled_pastes import names_of, read_tiled
 from cute_py.explanation.triton_pastes import read_triton_layouts
 from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.composition import composition
 from cute_py.layout.layout import Layout
 from cute_py.layout.steps import explained, steps
 from cute_py.layout.swizzle import Swizzle
@@ -121,8 +123,10 @@ def explain(thing: Thing, *operands: Thing) -> Explanation:
     >>> print(explain(make_identity_tensor((4, 5))).splitlines()[0])
     ArithTuple(_0,_0) o (4,5):(_1@0,_1@1)
     """
+    if thing is composition and len(operands) == 2:
+        return Explanation(composition_text(*operands))
     if operands:
-        return Explanation("\n".join(str(step) for step in steps(thing, *operands)))
+        return Explanation("\n".join([*map(str, steps(thing, *operands)), *static_lines(thing, *operands)]))
     if isinstance(thing, str) and not (isinstance(thing, enum.Enum) or is_constant(thing)):
         return _of_text(thing)
     return next(Explanation(text(thing)) for takes, text in _KINDS if takes(thing))
@@ -141,6 +145,8 @@ def _of_text(text: str) -> Explanation:
         return Explanation(term)
     if is_atom_name(text):
         return Explanation(atom_text(atom_of(text)))
+    if (composed := spelled_composition(text)) is not None:
+        return Explanation(composed)
     return Explanation(_text_explained(as_printed(text)))
 
 

@@ -383,8 +383,8 @@ _CALL: Final = re.compile(r"\b(?:cute\.)?(?:make_)?[Ll]ayout\s{0,9}\(\s{0,9}(?=[
 _NUMBERS: Final = r"[\[(][-0-9, ]{1,80}[\])]"
 _TORCH: Final = re.compile(
     r"(?:torch\.Size\(|\b(?:shape|sizes?)\b\"?(?:\(\))?\s{0,9}[=:]?\s{0,9}(?:torch\.Size\()?)\s{0,9}"
-    rf"(?P<shape>{_NUMBERS})(?P<between>[^\[(]{{0,60}}?(?:\bstrides?\b\"?(?:\(\))?\s{{0,9}}[=:]?\s{{0,9}}|[,;]\s{{0,9}}|"
-    rf"\n\s{{0,9}}|\)\s{{1,9}}))(?P<stride>{_NUMBERS})"
+    rf"(?P<shape>{_NUMBERS})(?!\s{{0,9}}=)(?P<between>[^\[(]{{0,60}}?(?:\bstrides?\b\"?(?:\(\))?\s{{0,9}}[=:]?\s{{0,9}}|[,;]\s{{0,9}}|"
+    rf"\n\s{{0,9}}|\)\s{{1,9}}))(?P<stride>{_NUMBERS})(?!\s{{0,9}}=)"
 )
 _PAIR: Final = re.compile(
     r"^\s{0,9}\(?\s{0,9}(?P<shape>[\[(][0-9, ]{1,80}[\])])\s{0,9}[,;]\s{0,9}(?P<stride>[\[(][-0-9, "

@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, InvalidValueError, unless_refused
 from cute_py.explanation.cuda_pastes import refused_at, refused_why
+from cute_py.explanation.offers import passes_check
 from cute_py.explanation.readings import Reading, closing, some, type_bits
 from cute_py.ptx.parse import split_operands
 from cute_py.tma.descriptor.decode import decode
@@ -109,7 +110,8 @@ def map_reading(
     shown = describe(request).splitlines()
     meaning = [line.strip() for line in shown if not line.startswith(("  broken rule", "  warning"))]
     meaning += [*_names(request), *notes]
-    changes = [text for text, _ in find_changes(request)] if found else []
+    tried = find_changes(request) if found else []
+    changes = [text for text, changed in tried if passes_check(lambda changed=changed: changed, request)]  # type: ignore[misc]
     warned: list[Diagnostic] = [w for w in hazards(request) if not found or w.rule != "null address"]
     return Reading(kind, *span, meaning, (*found, *warned), changes, missing, elsewhere, judged=True)
 

@@ -344,7 +344,8 @@ def _check(result: Layout, lhs: Layout, rhs: Tiler) -> None:
         for i in range(count):
             want, got = lhs(rhs(i)), result(i)  # type: ignore[operator, misc]
             if want != got:
-                raise CompositionMismatchError(f"composition is not A(B(i)): R({i}) = {got}, A(B({i})) = {want}", facts)
+                first = f"R({i}) = {got}, A(B({i})) = {want}"
+                raise CompositionMismatchError(f"composition is not A(B(i)): {first}", facts, difference=first)
     elif type(rhs) is tuple:
         for i, t in enumerate(rhs):
             _check(result[i], lhs[i], t)

@@ -104,7 +104,7 @@ def left_inverse_by_steps(shape: Tree, stride: Tree) -> Inverse:
         raise StaticAssertError(
             "Left inverse requires static strides.",
             {"layout": mode_text(shape, stride)},
-            "make the strides static with Int(...)",
+            "cute.static(layout) makes the strides static" if all(isinstance(d, int) for d in strides) else None,
         )
     starts = _starts(shapes)
     order = _ascending(strides)

@@ -30,7 +30,7 @@ from operator import itemgetter
 from typing import Any, SupportsIndex, TypeAlias
 
 from cute_py.argument_checks import wrong_type
-from cute_py.errors import InvalidTypeError, StaticAssertError, given
+from cute_py.errors import InvalidTypeError, StaticAssertError, given, unless_refused
 from cute_py.layout.arguments import LayoutLike, Leaf, Shaped, Tiler, Tree
 from cute_py.layout.coalesce import coalesced, coalesced_shape, filtered
 from cute_py.layout.composition import compose_layouts, tiler_text
@@ -45,6 +45,7 @@ from cute_py.layout.layout import (
     coprofile_of,
     coshape_of,
     domain_of,
+    has_numbers,
     joined,
     make,
     modes_of,
@@ -52,6 +53,7 @@ from cute_py.layout.layout import (
     on_axis,
     regrouped,
     shape_of,
+    static,
 )
 from cute_py.layout.leaf import (
     STATIC,
@@ -116,7 +118,7 @@ def complement_by_steps(layout: Layout, target: Tree) -> tuple[Layout, list[Step
             raise StaticAssertError(
                 "Dynamic-stride complement only for rank-1 layouts",
                 {"layout": mode_text(*filtered(layout.shape, layout.stride))},
-                "make the strides static with Int(...)",
+                _static_hint(layout, target),
             )
     if not moving:
         whole = coalesced_shape(target)
@@ -145,6 +147,14 @@ def complement_by_steps(layout: Layout, target: Tree) -> tuple[Layout, list[Step
     if not out:
         return make(STATIC_ONE, STATIC_ZERO, layout.assumptions), steps
     return make(unwrap([s for s, _ in out]), unwrap([d for _, d in out]), layout.assumptions), steps
+
+
+def _static_hint(layout: Layout, target: Tree) -> str | None:
+    """What `cute.static` gives, if it was tried and works."""
+    if not has_numbers(layout):
+        return None
+    made = unless_refused(lambda: complement_of(static(layout), static(target)))
+    return None if made is None else f"cute.static(layout) makes the numbers static; its complement is {made}"
 
 
 def _complement_by_axis(layout: Layout, profile: Tree, target: Tree) -> Layout:

@@ -58,7 +58,7 @@ StaticAssertError: Non-injective Layout detected in complement.
     "complement(Layout((4,8)),64)": """\
 StaticAssertError: Dynamic-stride complement only for rank-1 layouts
   layout : (4,8):(_1,4)
-  hint   : make the strides static with Int(...)""",
+  hint   : cute.static(layout) makes the numbers static; its complement is _2:_32""",
     "left_inverse(Layout((I(3),I(2)),(I(5),I(2))))": """\
 StaticAssertError: Left inverse divisibility condition
   layout : (_3,_2):(_5,_2)
@@ -66,7 +66,7 @@ StaticAssertError: Left inverse divisibility condition
     "left_inverse(Layout(4,2))": """\
 StaticAssertError: Left inverse requires static strides.
   layout : 4:2
-  hint   : make the strides static with Int(...)""",
+  hint   : cute.static(layout) makes the strides static""",
     "logical_divide(A,(I(2),I(2),I(2)))": """\
 StaticAssertError: logical_divide: Too many modes in tiler.
   tiler  : (_2,_2,_2)

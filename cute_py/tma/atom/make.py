@@ -277,6 +277,9 @@ def make_tma_atom(
     (_64,_128):(_1@1,_1@0) 16384
     """
     op = as_op(op)
+    if op.row.mode == "im2col":
+        hint = "make_im2col_tma_copy takes the window; C++'s make_tma_copy calls it for these operations"
+        raise InvalidTypeError(f"{op.name} copies through an im2col map, and this makes a tiled one", None, hint)
     arch = f"sm_{op.row.arch}a" if arch is None else arch
     for name, switch in (("check", check), ("split_oversize", split_oversize), ("suggest", suggest)):
         expect(switch, bool, name)

@@ -1,0 +1,92 @@
+"""Which changes explain offers: those that pass the strictest check there is for what the user wants.
+
+    a composition              gives A(B(i)) for every i: `strict=True`
+    a divide                   composes so with the tiles and the rest
+    a tensor map               breaks no rule, and has no hazard that it had not before
+    an atom                    makes and checks without a finding
+    PTX                        is assembled by ptxas, where ptxas is installed
+
+`passes_check` decides for all of them; a row that offers a change gives it a function that makes the changed object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias, TypeVar
+
+from cute_py.errors import CuteError
+from cute_py.layout.arguments import LayoutLike, Tiler
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.composition import composition
+from cute_py.layout.layout import Layout, domain_of, has_numbers, make_layout, modes_of
+from cute_py.layout.tiling import complement, zipped_divide
+from cute_py.layout.trees import is_underscore
+from cute_py.tma.atom.atom import TmaAtom
+from cute_py.tma.descriptor.hazards import hazards
+from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.descriptor.violations import violations
+
+Made = TypeVar("Made")
+
+Change: TypeAlias = Callable[[], object]
+
+
+def passes_check(change: Change, before: object = None) -> bool:
+    """Does a change make an object that passes every check of its kind?
+
+    Args:
+        change: makes the changed object, or raises an error of this library.
+        before: what is changed, where it exists: its hazards are not held against the change.
+
+    >>> passes_check(lambda: TensorMapTiled(6, 4096, (64, 8), (128,), (64, 8)))
+    True
+    >>> passes_check(lambda: TensorMapTiled(6, 4096, (64, 8), (120,), (64, 8)))
+    False
+    """
+    try:
+        made = change()
+        if isinstance(made, TmaAtom):
+            return not made.check()
+        if isinstance(made, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)):
+            return _is_sound_map(made, before)
+    except CuteError:
+        return False
+    return made is not None
+
+
+def _is_sound_map(changed: TensorMap, before: object) -> bool:
+    known = {found.rule for found in hazards(before)} if isinstance(before, type(changed)) else set()
+    return not violations(changed) and all(found.rule in known for found in hazards(changed))
+
+
+def composes(left: LayoutLike, right: Tiler) -> bool:
+    """Is composition(left, right) the function left(right(i))?
+
+    >>> from cute_py import Int, Layout
+    >>> a = Layout((Int(6), Int(4)), (Int(4), Int(1)))
+    >>> composes(a, Layout(Int(2), Int(3))), composes(a, Layout(Int(4), Int(4)))
+    (True, False)
+    """
+    return passes_check(lambda: composition(left, right, strict=True))
+
+
+def divides_whole(layout: Layout | ComposedLayout, tiler: Tiler) -> bool:
+    """Does a divide by the tiler visit the elements of the layout, tile after tile, with no tile that hangs over?
+
+    Sizes that are symbols decide nothing here: then the divide itself is the strictest check.
+    """
+    if not passes_check(lambda: zipped_divide(layout, tiler)):
+        return False
+    plain = domain_of(layout)
+    return not has_numbers(plain) or _splits(plain, tiler)
+
+
+def _splits(layout: Layout, tiler: Tiler) -> bool:
+    if type(tiler) is tuple:
+        return all(map(_splits, modes_of(layout), tiler))
+    if is_underscore(tiler):
+        return True
+    if not isinstance(tiler, Layout) and not isinstance(layout.shape, tuple):
+        return int(layout.shape) % int(tiler) == 0  # type: ignore[arg-type]
+    tile = tiler if isinstance(tiler, Layout) else Layout(tiler)
+    return passes_check(lambda: composition(layout, make_layout(tile, complement(tile, layout.shape)), strict=True))

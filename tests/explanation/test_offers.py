@@ -1,0 +1,137 @@
+"""A change that explain offers passes the strictest check there is; a composition says whether it is the function."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cute_py as cute
+from cute_py import Int, Layout, static
+from cute_py.errors import CompositionMismatchError, CuteError, InvalidTypeError, StaticAssertError
+from cute_py.explanation.dispatch import readings_of
+from cute_py.testing.strategies import layouts
+from cute_py.tma.descriptor.hazards import hazards
+from cute_py.tma.descriptor.violations import find_changes, violations
+
+A = static(Layout((6, 4), (4, 1)))
+NVCC = """/i/cute/layout.hpp(1101): error: static assertion failed with "Shape Divisibility Condition"
+          detected during:
+            instantiation of "auto cute::composition(const cute::Layout<LShape, LStride> &, const cute::Layout<RShape,\
+ RStride> &) [with LShape=cute::tuple<cute::_{m}, cute::_{n}>, LStride=cute::tuple<cute::_{n}, cute::_1>,\
+ RShape=cute::C<{size}>, RStride=cute::_{step}]" at line 3 of /tmp/bad.cu
+"""
+
+
+@given(m=st.integers(2, 12), n=st.integers(2, 8), size=st.integers(2, 24), step=st.integers(1, 12))
+def test_offered_right_sides_compose_to_the_function(m: int, n: int, size: int, step: int) -> None:
+    text = NVCC.format(m=m, n=n, size=size, step=step)
+    for reading in readings_of(text):
+        for change in reading.changes:
+            offered = re.match(r"B = (\S+):", change)
+            if offered:
+                right = cute.parse(re.match(r"B = (_[0-9]+:_[0-9]+)", change)[1])  # type: ignore[index]
+                cute.composition(static(Layout((m, n), (n, 1))), right, strict=True)
+
+
+def test_a_change_that_is_another_function_is_not_offered() -> None:
+    (reading,) = readings_of(NVCC.format(m=6, n=4, size=5, step=4))
+    assert not any("_4:_4" in change for change in reading.changes)
+    with pytest.raises(CompositionMismatchError) as refused:
+        cute.composition(A, Layout(Int(4), Int(4)), strict=True)
+    assert refused.value.difference == "R(2) = 1, A(B(2)) = 9"
+
+
+@given(layouts(), layouts())
+def test_the_last_line_of_a_composition_is_what_strict_says(a: Layout, b: Layout) -> None:
+    try:
+        last = cute.explain(cute.composition, a, b).splitlines()[-1]
+    except CuteError:
+        return
+    try:
+        cute.composition(a, b, strict=True)
+        assert last == "judged: R(i) = A(B(i)) for every i"
+    except CompositionMismatchError:
+        assert last.startswith("R is not A(B(i)): ")
+        assert "strict=True" in last
+    except CuteError:
+        assert last.startswith("not judged: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        ("(6,2):(8,2) o (4,3):(3,1)", "judged: R(i) = A(B(i)) for every i"),
+        (
+            "(_6,_4):(_4,_1) o _4:_5",
+            "R is not A(B(i)): R(2) = 1, A(B(2)) = 17. CuTe C++ computes R without a check; strict=True refuses it.",
+        ),
+        ("Sw<3,3,3> o (8,64):(64,1)", "  composition(Swizzle(3, 3, 3), Layout((8, 64), (64, 1))) makes it."),
+    ],
+)
+def test_two_functions_with_an_o_between_them_are_a_composition(text: str, last: str) -> None:
+    assert cute.explain(text).splitlines()[-1] == last
+
+
+def test_the_offered_spelling_of_a_swizzled_layout_is_read() -> None:
+    text = cute.explain("Sw<3,3,3> o (8,64):(64,1)")
+    spelled = re.search(r"Sw<3,3,3> o _0 o \S+", text)
+    assert spelled is not None
+    assert cute.parse(spelled[0]) == cute.composition(cute.Swizzle(3, 3, 3), Layout((8, 64), (64, 1)))
+
+
+def test_a_refused_composition_says_why() -> None:
+    assert "Shape Divisibility Condition" in cute.explain("(_6,_4):(_4,_1) o _5:_4")
+
+
+def test_static_numbers_are_named_where_they_help() -> None:
+    with pytest.raises(StaticAssertError) as refused:
+        cute.logical_product(Layout((2, 2), (4, 1)), Layout(6, 1))
+    assert refused.value.hint == "cute.static(layout) makes the numbers static; its complement is (_2,_3):(_2,_8)"
+    assert str(cute.complement(static(Layout((2, 2), (4, 1))), Int(24))) == "(_2,_3):(_2,_8)"
+    text = cute.explain(cute.right_inverse, Layout((4, 8), (8, 1)))
+    assert text.splitlines()[-1].endswith("with cute.static operands right_inverse gives (_8,_4):(_4,_1)")
+    assert "cute.static" not in cute.explain(cute.right_inverse, static(Layout((4, 8), (8, 1))))
+
+
+def test_declarations_of_c_are_no_shape_of_an_array() -> None:
+    text = "uint64_t size[2] = {4096, 8192}; uint64_t stride[1] = {8192};\n"
+    call = "cuTensorMapEncodeTiled(&m, CU_TENSOR_MAP_DATA_TYPE_FLOAT16, 2, ptr, size, stride, box, es, 0, 0, 0, 0);"
+    assert [reading.kind for reading in readings_of(text + call)] == ["Arguments of cuTensorMapEncodeTiled"]
+    (torch,) = readings_of("torch.Size([64, 32]) stride (32, 1)")
+    assert torch.kind == "Shape and stride of an array, as PyTorch has them"
+
+
+@pytest.mark.parametrize("name", [op.name for op in cute.tma.Op if op.row.mode == "im2col"])
+def test_im2col_operations_make_no_tiled_map(name: str) -> None:
+    tensor = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), Layout((256, 128), (128, Int(1))))
+    for make in (cute.tma.make_tma_copy, cute.tma.make_tma_atom):
+        with pytest.raises(InvalidTypeError, match="im2col map") as refused:
+            make(name, tensor, Layout((Int(64), Int(64)), cute.LayoutRight))
+        assert "make_im2col_tma_copy" in str(refused.value.hint)
+
+
+REQUESTS = st.builds(
+    cute.tma.TensorMapTiled,
+    st.integers(0, 12),
+    st.sampled_from((0, 16, 4096, 4104)),
+    st.tuples(st.integers(1, 5000), st.integers(1, 5000)),
+    st.tuples(st.integers(1, 20000)),
+    st.tuples(st.integers(1, 300), st.integers(1, 300)),
+    swizzle=st.integers(0, 3),
+)
+
+
+@given(REQUESTS)
+def test_changes_of_maps_break_no_rule_and_add_no_hazard(request: cute.tma.TensorMapTiled) -> None:
+    text = repr(request)
+    known = {found.rule for found in hazards(request)}
+    offered = [change for reading in readings_of(text) for change in reading.changes]
+    sound = {
+        words
+        for words, changed in find_changes(request)
+        if not violations(changed) and {found.rule for found in hazards(changed)} <= known
+    }
+    assert set(offered) <= sound
