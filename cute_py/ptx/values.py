@@ -12,13 +12,15 @@ from __future__ import annotations
 import collections
 import operator
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from cute_py.ptx.parse import immediate, register_bits
 from cute_py.ptx.program import Function, Statement
 
 Key: TypeAlias = tuple[str | int, ...]
+Held = TypeVar("Held")
 
 
 class Value(NamedTuple):
@@ -38,6 +40,7 @@ class Event:
     values: tuple[Value | None, ...]
 
 
+MOST_ALIGNED: Final = 1 << 16
 _LEAVES: Final = ("symbol", "entry", "made")
 _SAME: Final = ("mov", "cvt", "cvta")
 _ARITHMETIC: Final = "add sub mul mad shl shr and or xor not neg abs min max selp setp bfe bfi prmt shf lop3 rem div"
@@ -45,6 +48,15 @@ _PURE: Final = frozenset(f"{_ARITHMETIC} mapa popc clz cnot sad isspacep".split(
 _SPECIAL = re.compile(r"%(tid|ntid|ctaid|nctaid|laneid|warpid|cluster_|clusterid|nclusterid|dynamic_smem|total_smem)")
 _ADDRESS = re.compile(r"\[\s*([^\[\]\s+,]+)\s*(?:\+\s*(-?\w+))?\s*(?:,.*)?\]", re.DOTALL)
 _NUMBERED = re.compile(r"[%A-Za-z_$][\w$.]*")
+
+
+def _is_leaf(key: Key) -> bool:
+    return key[0] in _LEAVES or str(key[0]).startswith("ld")
+
+
+def _lowest(number: int) -> int:
+    """The largest power of 2 that divides a number, at most `MOST_ALIGNED`."""
+    return min(number & -number, MOST_ALIGNED) if number else MOST_ALIGNED
 
 
 class Values:
@@ -58,9 +70,10 @@ class Values:
         self._keys: dict[Key, int] = {("constant",): 0}
         self._list: list[Key] = [("constant",)]
         self._roots: dict[int, frozenset[Key]] = {0: frozenset()}
+        self._multiples: dict[int, int] = {}
         self.events: list[Event] = []
         writes = collections.Counter(
-            name for s in function.statements() for name in _written(s) if register_bits(name) is not None
+            name for s in function.statements() for name in written(s) if register_bits(name) is not None
         )
         once: dict[str, Value] = {}
         self._again = {name for name, count in writes.items() if count > 1}
@@ -71,27 +84,69 @@ class Values:
                 if statement.opcode.partition(".")[0] in wanted:
                     held = tuple([self._operand(text, once, here, number) for text in statement.operands])
                     self.events.append(Event(number, index, statement, held))
-                for place, name in enumerate(_written(statement)):
+                for place, name in enumerate(written(statement)):
                     value = self._result(statement, place, once, here, number, index)
                     (once if writes[name] == 1 else here)[name] = value
 
+    def _folded_up(self, base: int, known: dict[int, Held], of: Callable[[Key, list[tuple[Key, Held]]], Held]) -> Held:
+        """What `of` makes of the expression of a base and of what it made of the parts; each base once in `known`."""
+        todo = [base]
+        while todo:
+            key = self._list[todo[-1]]
+            parts = [] if _is_leaf(key) else [part for part in key[1:] if isinstance(part, int)]
+            waiting = [part for part in parts if part not in known]
+            if waiting:
+                todo += waiting
+            else:
+                known[todo.pop()] = of(key, [(self._list[part], known[part]) for part in parts])
+        return known[base]
+
     def roots(self, value: Value) -> frozenset[Key]:
         """Where the pointers in a value come from: symbols, what was loaded, results of other instructions."""
-        todo = [value.base]
-        while todo:
-            base = todo[-1]
-            key = self._list[base]
-            parts = [p for p in key[1:] if isinstance(p, int)]
-            waiting = [p for p in parts if p not in self._roots]
-            if key[0] in _LEAVES or str(key[0]).startswith("ld"):
-                self._roots[base] = frozenset((key,))
-            elif waiting:
-                todo += waiting
-                continue
-            else:
-                self._roots[base] = frozenset[Key]().union(*(self._roots[p] for p in parts))
-            todo.pop()
-        return self._roots[value.base]
+
+        def of(key: Key, parts: list[tuple[Key, frozenset[Key]]]) -> frozenset[Key]:
+            return frozenset((key,)) if _is_leaf(key) else frozenset[Key]().union(*(held for _, held in parts))
+
+        return self._folded_up(value.base, self._roots, of)
+
+    def multiple(self, value: Value, alignments: Mapping[str, int]) -> int:
+        """A power of 2 that the base of a value is a multiple of, at most `MOST_ALIGNED`.
+
+        Args:
+            alignments: bytes that the declaration of a symbol aligns it to; the same for every call.
+        """
+
+        def of(key: Key, parts: list[tuple[Key, int]]) -> int:
+            held = [multiple for _, multiple in parts]
+            match str(key[0]).partition(".")[0]:
+                case "constant":
+                    return MOST_ALIGNED
+                case "number":
+                    return _lowest(int(key[1]))
+                case "symbol":
+                    return _lowest(alignments.get(str(key[1]), 1))
+                case "sum":
+                    return min(held)
+            if len(held) < 4 or len(held) % 2 or ".hi." in str(key[0]):
+                return 1
+            # The parts are the base and the number of each operand.
+            each = [min(pair) for pair in zip(held[::2], held[1::2], strict=True)]
+            match str(key[0]).partition(".")[0]:
+                case "shl":
+                    by = parts[3][0]
+                    fixed = parts[2][0] == ("constant",) and by[0] == "number" and 0 <= int(by[1]) < 64
+                    return min(each[0] << int(by[1]), MOST_ALIGNED) if fixed else each[0]
+                case "mul":
+                    return min(each[0] * each[1], MOST_ALIGNED)
+                case "mad" if len(each) == 3:
+                    return min(each[0] * each[1], each[2], MOST_ALIGNED)
+                case "and":
+                    return max(each[:2])
+                case "or" | "xor" | "sub" | "add" | "selp" | "min" | "max":
+                    return min(each[:2])
+            return 1
+
+        return self._folded_up(value.base, self._multiples, of)
 
     def symbols(self, value: Value) -> frozenset[str]:
         """The names among the roots of a value."""
@@ -144,7 +199,7 @@ class Values:
         held = [value for value in given if value is not None]
         if len(held) != len(given) or not held:
             return self._intern(*made)
-        single = len(_written(statement)) == 1
+        single = len(written(statement)) == 1
         if first in _SAME and single:
             return held[0]
         kind = rest.rpartition(".")[2]
@@ -185,7 +240,7 @@ class Values:
         return None
 
 
-def _written(statement: Statement) -> tuple[str, ...]:
+def written(statement: Statement) -> tuple[str, ...]:
     """The registers that an instruction writes: those of its first operand, unless that is an address."""
     if not statement.operands or statement.operands[0].startswith("[") or statement.opcode.startswith("bra"):
         return ()
@@ -205,7 +260,7 @@ def _reaching(function: Function, again: set[str]) -> tuple[dict[str, int], list
     for block in function.blocks:
         last: dict[str, int] = {}
         for statement in block.statements:
-            for name in _written(statement):
+            for name in written(statement):
                 if name in again:
                     bit = 1 << count
                     count += 1
