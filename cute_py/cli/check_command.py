@@ -32,9 +32,9 @@ def register(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     command.description = (
         "Judges each TMA, bulk, mbarrier, fence, tensormap and cluster instruction of a PTX module: form and "
-        "architecture, bytes expected, alignment, fences, commits, waits, multicast. A .cu file is compiled to PTX first. "
-        "Of a cubin the instructions are listed, and no rule is judged. The answer ends with what was judged and what "
-        "was not, with the reason. Exit status 1: a rule is broken; with --strict also: something was not judged."
+        "architecture, bytes expected, alignment, fences, commits, waits, multicast. A .cu file is compiled to PTX "
+        "first. Of a cubin the instructions are listed, and no rule is judged. The answer ends with what was judged "
+        "and what was not, with the reason. Exit status 1: a rule is broken; with --strict also: something was not judged."
     )
     command.add_argument(
         "file", metavar="FILE", help="a .ptx, .cu or .cubin file, or - for standard input (PTX, cubin)"
