@@ -34,7 +34,8 @@ def register(command: argparse.ArgumentParser) -> None:
         "Judges each TMA, bulk, mbarrier, fence, tensormap and cluster instruction of a PTX module: form and "
         "architecture, bytes expected, alignment, fences, commits, waits, multicast. A .cu file is compiled to PTX "
         "first. Of a cubin the instructions are listed, and no rule is judged. The answer ends with what was judged "
-        "and what was not, with the reason. Exit status 1: a rule is broken; with --strict also: something was not judged."
+        "and what was not, with the reason. Exit status 1: a rule is broken; with --strict also if anything was not "
+        "judged."
     )
     command.add_argument(
         "file", metavar="FILE", help="a .ptx, .cu or .cubin file, or - for standard input (PTX, cubin)"
@@ -103,7 +104,12 @@ def run_nvcc(name: str, arch: str, include: Sequence[str]) -> str:
         options = ["-ptx", f"-arch={arch}", "-std=c++17", "--expt-relaxed-constexpr", *folders, "-o", str(out)]
         try:
             done = subprocess.run(
-                [nvcc, *options, name], capture_output=True, text=True, check=False, timeout=COMPILE_SECONDS
+                [nvcc, *options, name],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+                timeout=COMPILE_SECONDS,
             )
         except subprocess.TimeoutExpired:
             raise DeviceError(f"nvcc did not end within {COMPILE_SECONDS} s", {"file": shortened(name)}) from None

@@ -60,8 +60,8 @@ class Known:
 
 
 def operand_names(examined: ParsedInstruction, statement: Statement) -> dict[str, int]:
-    """Operand name -> its place. Optional operands that are left out are the first ones."""
-    if examined.form is None:
+    """Operand name -> its place; nothing where the form is wrong. Optional operands that are left out are the first."""
+    if examined.form is None or examined.errors:
         return {}
     expected = [one.name for one in examined.form.expected(dict(examined.chosen))]
     count = len(statement.operands)

@@ -85,7 +85,12 @@ def _run(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
         raise DeviceError(text, {"needed for": "assembling PTX"})
     try:
         return subprocess.run(
-            [str(ptxas), *arguments], capture_output=True, text=True, check=False, timeout=TIME_LIMIT_SECONDS
+            [str(ptxas), *arguments],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=TIME_LIMIT_SECONDS,
         )
     except subprocess.TimeoutExpired:
         text = f"ptxas did not end within {TIME_LIMIT_SECONDS} s"
@@ -130,7 +135,7 @@ def disassemble(cubin: bytes) -> str:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)
         option = "-c" if Path(tool).name == "nvdisasm" else "-sass"
-        done = subprocess.run([tool, option, str(path)], capture_output=True, text=True, check=False)
+        done = subprocess.run([tool, option, str(path)], capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
         raise DeviceError(f"{Path(tool).name} refused the cubin", {"log": done.stderr.strip()})
     return done.stdout

@@ -193,14 +193,31 @@ def _of_one_sign(flow: Flow, sums: dict[_Key, _Sum]) -> Iterator[Diagnostic]:
         apart = any(not one.expects or not one.loads for one in ones)  # two addresses may be of one barrier
         for one in [_together(ones)] if apart else ones:
             wrong[one.total, one.brought, len(one.loads)].append(one)
-    for (total, real, _), ones in wrong.items():
-        first, places = ones[0], [(one.expects or one.loads)[0] for one in ones]
+    whole = {key: ones for key, ones in wrong.items() if ones[0].expects and ones[0].loads}
+    if not whole and any(one.expects for one in sums.values()) and any(one.loads for one in sums.values()):
+        yield _imbalance(flow, sums, signs == {True}, "at least", min(abs(n) for n in balances.values() if n))
+        return
+    for (total, real, _), ones in whole.items():
+        first, places = ones[0], [one.expects[0] for one in ones]
         count = len(first.loads)
         bring = "1 load on it brings" if count == 1 else f"{counted(count, 'load')} on it bring"
-        bring = f"{bring} {real}" if count else "no load completes on it"
-        text = f"the barrier expects {total} bytes; {bring}; it {_verb(total - real)}{also_at(places)}"
-        fix = f"expect {real} bytes" if first.expects and real else ""
+        text = f"the barrier expects {total} bytes; {bring} {real}; it {_verb(total - real)}{also_at(places)}"
+        fix = f"expect {real} bytes"
         yield flow.broken("expect_tx", places[0], text, _SOURCE, fix=fix, facts=line_facts(places))
+
+
+def _imbalance(flow: Flow, sums: dict[_Key, _Sum], more: bool, bound: str, number: float) -> Diagnostic:
+    """A finding on a whole set: `more` bytes are expected than its loads bring, or fewer."""
+    loads = [one for held in sums.values() for one in held.loads]
+    expects = sorted((one for held in sums.values() for one in held.expects), key=lambda one: one.line)
+    text = (
+        f"the loads at {lines_text(one.line for one in loads)} bring {bound} {number:.0f} bytes "
+        f"{'fewer' if more else 'more'} than the barrier expects, on every path; it {_verb(1 if more else -1)}"
+    ).replace("bring  ", "bring ")
+    balance = int(number) if more else -int(number)
+    real = (expects[0].constant("bytes") or 0) - balance if not bound and len(expects) == 1 else 0
+    fix = f"expect {real} bytes" if real > 0 else ""
+    return flow.broken("expect_tx", expects[0], text, _SOURCE, fix=fix, facts=line_facts(expects))
 
 
 def _together(ones: list[_Sum]) -> _Sum:
@@ -273,19 +290,14 @@ def _on_paths(flow: Flow, sums: dict[_Key, _Sum]) -> Iterator[Diagnostic]:
     if not end.met or end.low <= 0 <= end.high:
         return
     least, most = sorted((abs(end.low), abs(end.high)))
-    number = f"{least:.0f}" if least == most else f"at least {least:.0f}"
-    loads = [one for held in sums.values() for one in held.loads]
-    expects = [one for held in sums.values() for one in held.expects]
-    text = (
-        f"on every path the loads at {lines_text(one.line for one in loads)} bring {number} bytes "
-        f"{'fewer' if end.low > 0 else 'more'} than the barrier expects; it {_verb(1 if end.low > 0 else -1)}"
-    )
-    real = (expects[0].constant("bytes") or 0) - int(end.low) if least == most and len(expects) == 1 else 0
-    yield flow.broken("expect_tx", expects[0], text, _SOURCE, fix=f"expect {real} bytes" if real > 0 else "")
+    yield _imbalance(flow, sums, end.low > 0, "" if least == most else "at least", least)
 
 
 def _settles(flow: Flow, sums: dict[_Key, _Sum]) -> bool:
-    """Whether the balance is 0 on every path, at the end and before each block that expects bytes."""
+    """Whether one barrier at a fixed address is balanced on every path, at the end and before each expectation."""
+    roots = [key for _, _, _, value in sums if value is not None for key in flow.values.roots(value)]
+    if any(key[0] != "symbol" for key in roots):
+        return False
     entering, end = _bounds(flow, sums)
     before = [entering[key[0]] for key, one in sums.items() if one.expects]
     return all(not one.met or one.low == one.high == 0 for one in (*before, end))

@@ -239,6 +239,12 @@ def parse_program(text: str) -> Program:
     """
     if len(expect(text, str, "the text of a PTX module")) > MAX_BYTES:
         raise ParseError(f"a PTX module of {len(text)} characters; must be at most {MAX_BYTES}")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ParseError(
+            f"character {error.start} of a PTX module is one half of a surrogate pair; must be text"
+        ) from None
 
     def blank(found: re.Match[str]) -> str:
         return found[0] if found[0][0] == '"' else " " + "\n" * found[0].count("\n")
