@@ -65,7 +65,7 @@ class TileComparison:
     difference: Difference | None = None
     cause: str = ""
     detail: str = ""
-    scope: Scope = field(default_factory=Scope)
+    scope: Scope = field(default_factory=Scope, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         expect(self.equal, bool, "equal")

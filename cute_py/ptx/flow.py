@@ -12,7 +12,7 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.errors import counted, shortened, unless_refused
 from cute_py.ptx.check import ParsedInstruction
 from cute_py.ptx.program import Function, Statement
-from cute_py.ptx.values import Event, Value, Values, written
+from cute_py.ptx.values import Event, Value, Values, registers_written
 from cute_py.targets import Version
 from cute_py.tma.descriptor.request import TensorMap
 from cute_py.tma.descriptor.transfer import transaction_bytes
@@ -186,7 +186,7 @@ class Flow:
         if number not in self._writes:
             made: dict[str, list[int]] = collections.defaultdict(list)
             for i, statement in enumerate(self.function.blocks[number].statements):
-                for name in written(statement):
+                for name in registers_written(statement):
                     made[name].append(i)
             self._writes[number] = made
         return bisect.bisect_left(self._writes[number].get(predicate.lstrip("@! "), []), index)

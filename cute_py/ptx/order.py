@@ -84,7 +84,7 @@ class ProgramReport:
     version: Version
     found: tuple[Diagnostic, ...]
     counts: Mapping[str, int] = field(hash=False)
-    scope: Scope
+    scope: Scope = field(default_factory=Scope, repr=False, compare=False)
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:

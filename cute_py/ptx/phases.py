@@ -30,7 +30,7 @@ from cute_py.tma.descriptor.limits import MAX_TRANSACTION_BYTES, STORE_UNIT
 _OTHERS: Final = ("mbarrier.complete_tx", "st.async", "red.async", "clusterlaunchcontrol.try_cancel", *PEER)
 """Instructions that complete bytes on a barrier, and whose bytes are not counted here."""
 _SOURCE: Final = "mbarrier.expect_tx"
-_MOST_UPDATES: Final = 16
+_MOST_UPDATES: Final = 12
 """Changes of what enters a block, after which its bounds are taken as infinite."""
 
 

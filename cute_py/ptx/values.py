@@ -73,7 +73,7 @@ class Values:
         self._multiples: dict[int, int] = {}
         self.events: list[Event] = []
         writes = collections.Counter(
-            name for s in function.statements() for name in written(s) if register_bits(name) is not None
+            name for s in function.statements() for name in registers_written(s) if register_bits(name) is not None
         )
         once: dict[str, Value] = {}
         self._again = {name for name, count in writes.items() if count > 1}
@@ -84,7 +84,7 @@ class Values:
                 if statement.opcode.partition(".")[0] in wanted:
                     held = tuple([self._operand(text, once, here, number) for text in statement.operands])
                     self.events.append(Event(number, index, statement, held))
-                for place, name in enumerate(written(statement)):
+                for place, name in enumerate(registers_written(statement)):
                     value = self._result(statement, place, once, here, number, index)
                     (once if writes[name] == 1 else here)[name] = value
 
@@ -199,7 +199,7 @@ class Values:
         held = [value for value in given if value is not None]
         if len(held) != len(given) or not held:
             return self._intern(*made)
-        single = len(written(statement)) == 1
+        single = len(registers_written(statement)) == 1
         if first in _SAME and single:
             return held[0]
         kind = rest.rpartition(".")[2]
@@ -240,7 +240,7 @@ class Values:
         return None
 
 
-def written(statement: Statement) -> tuple[str, ...]:
+def registers_written(statement: Statement) -> tuple[str, ...]:
     """The registers that an instruction writes: those of its first operand, unless that is an address."""
     if not statement.operands or statement.operands[0].startswith("[") or statement.opcode.startswith("bra"):
         return ()
@@ -260,7 +260,7 @@ def _reaching(function: Function, again: set[str]) -> tuple[dict[str, int], list
     for block in function.blocks:
         last: dict[str, int] = {}
         for statement in block.statements:
-            for name in written(statement):
+            for name in registers_written(statement):
                 if name in again:
                     bit = 1 << count
                     count += 1

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integer_array, expect_items, record
@@ -265,7 +265,7 @@ class Coverage:
     first_missing: tuple[int, ...] | None = None
     first_repeated: tuple[int, ...] | None = None
     outside: tuple[int, ...] = ()
-    scope: Scope = Scope()
+    scope: Scope = field(default_factory=Scope, repr=False, compare=False)
 
     def __str__(self) -> str:
         lines = [found.message for found in self.check()] or [f"{self.elements} elements, each loaded once"]

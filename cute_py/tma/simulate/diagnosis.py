@@ -20,7 +20,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypedDict, Unpack
 
@@ -93,7 +93,7 @@ class Outcome:
     pending: int = 0
     contributions: tuple[Contribution, ...] = ()
     arrive_count: int = 0
-    scope: Scope = Scope()
+    scope: Scope = field(default_factory=Scope, repr=False, compare=False)
 
     @property
     def summary(self) -> str:
@@ -346,30 +346,6 @@ class Run:
 
     # ---- how it ends -------------------------------------------------------------------------------------------
 
-    def completed(self) -> Outcome:
-        """The outcome of a program that came to its end."""
-        return Outcome("completed", tuple(self.races), scope=self._scope())
-
-    def trapped(self, trap: TmaTrap) -> Outcome:
-        """The outcome of a program that a copy ended with a trap."""
-        left = "the rest of the program: the trap ended it"
-        return Outcome("trap", tuple(self.races), trap.cause, trap.cuda_error, scope=self._scope(left))
-
-    def hung(self, barrier: Mbarrier) -> Outcome:
-        """The outcome of a wait for a barrier whose phase nothing completes."""
-        return Outcome(
-            "would hang",
-            tuple(self.races),
-            barrier=barrier.name,
-            phase=barrier.phase,
-            expected=barrier.expected,
-            arrived=barrier.arrived_bytes,
-            pending=barrier.pending,
-            contributions=tuple(barrier.contributions),
-            arrive_count=barrier.arrive_count,
-            scope=self._scope("the rest of the program: the wait never ends", barrier),
-        )
-
     def _scope(self, left: str = "", stuck: Mbarrier | None = None) -> Scope:
         """What was judged so far, and what was not."""
         judged = [counted(count, noun) for noun, count in sorted(self._judged.items())]
@@ -436,6 +412,33 @@ def _offset(value: int) -> int:
     return expect_integer(value, "the offset in shared memory", 0, SHARED_LIMIT - 1, "bytes")
 
 
+def completed(run: Run) -> Outcome:
+    """The outcome of a program that came to its end."""
+    return Outcome("completed", tuple(run.races), scope=run._scope())
+
+
+def trapped(run: Run, trap: TmaTrap) -> Outcome:
+    """The outcome of a program that a copy ended with a trap."""
+    left = "the rest of the program: the trap ended it"
+    return Outcome("trap", tuple(run.races), trap.cause, trap.cuda_error, scope=run._scope(left))
+
+
+def would_hang(run: Run, barrier: Mbarrier) -> Outcome:
+    """The outcome of a wait for a barrier whose phase nothing completes."""
+    return Outcome(
+        "would hang",
+        tuple(run.races),
+        barrier=barrier.name,
+        phase=barrier.phase,
+        expected=barrier.expected,
+        arrived=barrier.arrived_bytes,
+        pending=barrier.pending,
+        contributions=tuple(barrier.contributions),
+        arrive_count=barrier.arrive_count,
+        scope=run._scope("the rest of the program: the wait never ends", barrier),
+    )
+
+
 def diagnose(
     program: Callable[[Run], object],
     engine: Emulator,
@@ -466,11 +469,11 @@ def diagnose(
     try:
         program(run)
     except TmaTrap as trap:
-        return run.trapped(trap)
+        return trapped(run, trap)
     except WouldHangError:
         barrier = run.stuck_at
         if barrier is None:
             raise
-        return run.hung(barrier)
+        return would_hang(run, barrier)
     run.exit()
-    return run.completed()
+    return completed(run)

@@ -30,7 +30,7 @@ from cute_py.tma.emulator.geometry import Descriptor, bytes_or_map, row_image
 from cute_py.tma.emulator.mbarrier import MAX_COUNT, Mbarrier
 from cute_py.tma.emulator.memory import SHARED_LIMIT, Bytes, GlobalMemory, SharedMemory
 from cute_py.tma.emulator.operands import require_box
-from cute_py.tma.simulate.diagnosis import Flight, Outcome, Run
+from cute_py.tma.simulate.diagnosis import Flight, Outcome, Run, completed, trapped, would_hang
 
 BARRIER_BYTES = 8
 
@@ -322,14 +322,14 @@ class _Simulation:
                 moved = self.produce() or moved
                 moved = self.work() or moved
             except TmaTrap as trap:
-                outcome = self.ring.run.trapped(trap)
+                outcome = trapped(self.ring.run, trap)
             for stage in self.stages:
                 stage.history += stage.state
             self.tick += 1
             if outcome is None and not moved and not self.flying:
-                outcome = self.ring.run.hung(self.stages[self.consumed % self.ring.depth].full)
+                outcome = would_hang(self.ring.run, self.stages[self.consumed % self.ring.depth].full)
         if outcome is None:
             self.ring.run.wait_group(0)
-            outcome = self.ring.run.completed()
+            outcome = completed(self.ring.run)
         states = tuple([stage.history for stage in self.stages])
         return Timeline(self.ring.depth, tuple(self.events), states, outcome)

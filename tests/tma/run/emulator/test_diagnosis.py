@@ -48,7 +48,7 @@ def good(r: Run) -> None:
 
 def test_a_program_without_fault() -> None:
     outcome = run(good)
-    assert (outcome.status, outcome.races, str(outcome)) == ("completed", (), "completed")
+    assert (outcome.status, outcome.races, outcome.summary) == ("completed", (), "completed")
 
 
 @pytest.mark.parametrize("expected", [0, BYTES - 16, BYTES + 16, 2 * BYTES])
@@ -77,7 +77,7 @@ def test_no_arrival_hangs() -> None:
 
 def test_a_trap_ends_the_program() -> None:
     outcome = run(lambda r: r.load(TILE, (3, 0), 0, r.barrier(1024)))
-    assert str(outcome) == (
+    assert outcome.summary == (
         "trap: CUDA_ERROR_ILLEGAL_INSTRUCTION: inner coordinate = 3 bytes; must be a multiple of 16"
     )
 
