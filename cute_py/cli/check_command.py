@@ -171,7 +171,7 @@ def run(options: argparse.Namespace) -> int:
         return _list_cubin(options, data)
     is_source = options.file.endswith((".cu", ".cuh", ".cpp", ".cc"))
     text = _compiled(options, data) if is_source else _text(options.file, data)
-    result = check_program(text, options.arch, maps=_maps(options.maps))
+    result = check_program(text, options.arch, maps=_maps(options.maps), assemble=True)
     found = {
         "target": result.target,
         "found": [

@@ -21,6 +21,8 @@ LOADS: Final = ("load", "bulk.load")
 STORES: Final = ("store", "reduce", "bulk.store", "bulk.reduce")
 PEER: Final = ("bulk.peer", "bulk.reduce.peer")
 EXPECTS: Final = ("mbarrier.expect_tx", "mbarrier.arrive.expect_tx", "mbarrier.arrive_drop.expect_tx")
+EDITS: Final = "edits"
+"""Name of a fact of a finding: line -> (the last operand there, what mends it). `check_program` tries it."""
 ISA: Final = "PTX ISA 9.0, "
 _MEASURED_MODES: Final = ("tile", "im2col")
 """Modes whose loads bring `transaction_bytes` of their map."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from cute_py.errors import DeviceError, MissingPackageError
+from cute_py.errors import DeviceError, MissingPackageError, unless_refused
 from cute_py.targets import NEWEST_VERSION, Version, version_text
 
 TIME_LIMIT_SECONDS = 120
@@ -109,6 +109,18 @@ def assemble_module(source: str, arch: str) -> tuple[bool, str, bytes]:
         done = _run([f"-arch={arch}", str(path), "-o", str(cubin)])
         accepted = done.returncode == 0
         return accepted, (done.stderr + done.stdout).strip(), cubin.read_bytes() if accepted else b""
+
+
+def assembles(source: str, arch: str) -> bool | None:
+    """Whether ptxas takes a PTX module; None: there is no ptxas to ask. A call that does not end counts as refused.
+
+    >>> assembles(ptx_module("nothing", ["ret;"], "sm_90a"), "sm_90a") in (True, None)
+    True
+    """
+    if find_ptxas() is None:
+        return None
+    answer = unless_refused(assemble_module, source, arch)
+    return answer is not None and answer[0]
 
 
 @functools.cache

@@ -20,15 +20,16 @@ import collections
 import itertools
 import operator
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
-from cute_py.argument_checks import expect_integer, record
+from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.diagnostics import Diagnostic, Scope
 from cute_py.errors import InvalidTypeError, ParseError, UnknownFactError, counted, given
 from cute_py.ptx.check import ParsedInstruction, examine
 from cute_py.ptx.flow import (
+    EDITS,
     LOADS,
     PEER,
     STORES,
@@ -41,6 +42,7 @@ from cute_py.ptx.flow import (
     operand_names,
     shared_roots,
 )
+from cute_py.ptx.module import assembles
 from cute_py.ptx.phases import check_expected_bytes
 from cute_py.ptx.program import Function, parse_program
 from cute_py.ptx.values import Event, Key, Values
@@ -98,6 +100,8 @@ class ProgramReport:
         for one in self.found:
             lines += [f"{one.severity:<8} {one.message}  [{one.rule}]"]
             lines += [f"{'':<8} fix: {fix}" for fix in one.fixes]
+            change: Any = one.facts.get("change", {})
+            lines += [f"{'':<8} line {number}: {line}" for number, line in change.items()]
         if not self.found:
             lines += ["no rule is broken" if self.scope.complete else "no broken rule found in what was judged"]
         return "\n".join([*lines, str(self.scope)])
@@ -458,13 +462,19 @@ def _known_of(event: Event, symbols: Mapping[str, str]) -> tuple[Known, ParsedIn
 
 
 def check_program(
-    text: str, arch: str | None = None, *, maps: Mapping[int, TensorMap | HasRequest] | None = None
+    text: str,
+    arch: str | None = None,
+    *,
+    maps: Mapping[int, TensorMap | HasRequest] | None = None,
+    assemble: bool = False,
 ) -> ProgramReport:
     """Judge the TMA, bulk, mbarrier, fence, tensormap and cluster instructions of a PTX module.
 
     Args:
         text: the module. arch: the architecture to judge for; None: the one of its `.target`.
         maps: number of a kernel's parameter -> the tensor map (or atom) that is passed there, for the bytes of loads.
+        assemble: offer a changed line (the fact `change` of a finding) only if ptxas takes the module with it. A change
+            that was not assembled is listed in the scope.
     Raises:
         ParseError: not a PTX module.
         InvalidValueError: no such architecture. InvalidTypeError: no numbers, or no maps.
@@ -481,21 +491,76 @@ def check_program(
     >>> [one.rule for one in report.errors]
     ['proxy_fence', 'wait']
     """
-    program = parse_program(text)
     if not isinstance(maps, Mapping | None):
         raise InvalidTypeError(f"maps are given by the number of their parameter, got {given(maps)}")
     made = {expect_integer(i, "the number of a parameter", 0): request_of(one) for i, one in (maps or {}).items()}
+    expect(assemble, bool, "assemble")
+    judged = _judge_module(text, arch, made)
+    for number in [i for i, one in enumerate(judged.found) if EDITS in one.facts]:
+        tried = number < MOST_TRIED
+        judged.found[number] = _with_change(judged.found[number], text, judged, made, assemble, tried=tried)
+    scope = Scope(
+        (counted(sum(judged.counts.values()), "instruction"), *judged.tally.judged),
+        (*judged.tally.not_judged, *((_ORDER,) if judged.counts else ())),
+    )
+    return ProgramReport(judged.target, judged.version, tuple(judged.found), dict(judged.counts), scope)
+
+
+MOST_TRIED: Final = 8
+"""Findings, from the first on, whose change is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What the rules found in a module."""
+
+    target: str
+    version: Version
+    found: list[Diagnostic]
+    counts: collections.Counter[str]
+    tally: Tally
+
+
+def _judge_module(text: str, arch: str | None, maps: Mapping[int, TensorMap]) -> _Judged:
+    program = parse_program(text)
     target = architecture(program.target if arch is None else arch).name
-    found: list[Diagnostic] = []
-    counts: collections.Counter[str] = collections.Counter()
-    tally = Tally()
+    judged = _Judged(target, program.version, [], collections.Counter(), Tally())
     for function in program.functions:
         values = Values(function, _WANTED)
-        flow = Flow(function, values, program.symbols, program.alignments, made, target, program.version, tally)
-        found += _check_function(flow, counts)
-    judged = (counted(sum(counts.values()), "instruction"), *tally.judged)
-    scope = Scope(judged, (*tally.not_judged, *((_ORDER,) if counts else ())))
-    return ProgramReport(target, program.version, tuple(found), dict(counts), scope)
+        flow = Flow(function, values, program.symbols, program.alignments, maps, target, program.version, judged.tally)
+        judged.found.extend(_check_function(flow, judged.counts))
+    return judged
+
+
+def _with_change(
+    one: Diagnostic, text: str, judged: _Judged, maps: Mapping[int, TensorMap], assemble: bool, *, tried: bool
+) -> Diagnostic:
+    """A finding with the changed lines in place of its edits: the fact `change`, if the module without the finding is
+    what they make, and ptxas takes it where it is asked."""
+    facts: dict[str, Any] = dict(one.facts)
+    edits = facts.pop(EDITS)
+    lines, change = text.split("\n"), {}
+    for number, (old, new) in edits.items():
+        head, operand, tail = lines[number - 1].rpartition(old)
+        if operand and "expect_tx" in head:
+            change[number] = lines[number - 1] = f"{head}{new}{tail}"
+    changed = "\n".join(lines)
+    if tried and len(change) == len(edits) and _mends(one, changed, judged, maps):
+        taken = assembles(changed, judged.target) if assemble else None
+        if taken is None:
+            why = "no ptxas on PATH" if assemble else "assemble=True was not asked for"
+            judged.tally.leave("change", f"not assembled: {why}", change, 1)
+        if taken is not False:
+            facts["change"] = {number: line.strip() for number, line in change.items()}
+    return replace(one, facts=facts)
+
+
+def _mends(one: Diagnostic, changed: str, judged: _Judged, maps: Mapping[int, TensorMap]) -> bool:
+    """Whether a changed module has one finding less, and no new one."""
+    left = [(found.rule, found.facts["line"]) for found in _judge_module(changed, judged.target, maps).found]
+    before = [(found.rule, found.facts["line"]) for found in judged.found]
+    before.remove((one.rule, one.facts["line"]))
+    return left == before
 
 
 _ORDER: Final = "order of threads: what other threads and CTAs do between two instructions of a thread"

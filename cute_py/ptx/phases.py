@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import counted
-from cute_py.ptx.flow import EXPECTS, LOADS, PEER, Flow, Known, also_at, line_facts, lines_text, shared_roots
+from cute_py.ptx.flow import EDITS, EXPECTS, LOADS, PEER, Flow, Known, also_at, line_facts, lines_text, shared_roots
 from cute_py.ptx.values import Value
 from cute_py.tma.descriptor.limits import MAX_TRANSACTION_BYTES, STORE_UNIT
 
@@ -202,8 +202,15 @@ def _of_one_sign(flow: Flow, sums: dict[_Key, _Sum]) -> Iterator[Diagnostic]:
         count = len(first.loads)
         bring = "1 load on it brings" if count == 1 else f"{counted(count, 'load')} on it bring"
         text = f"the barrier expects {total} bytes; {bring} {real}; it {_verb(total - real)}{also_at(places)}"
-        fix = f"expect {real} bytes"
-        yield flow.broken("expect_tx", places[0], text, _SOURCE, fix=fix, facts=line_facts(places))
+        edits = {one.expects[0].line: _bytes_edit(one, real) for one in ones if len(one.expects) == 1}
+        facts = {**line_facts(places), **({EDITS: edits} if len(edits) == len(ones) else {})}
+        yield flow.broken("expect_tx", places[0], text, _SOURCE, fix=f"expect {real} bytes", facts=facts)
+
+
+def _bytes_edit(one: _Sum, real: int) -> tuple[str, str]:
+    """The operand with the bytes of the one expectation of a sum, and the number that it should be."""
+    expects = one.expects[0]
+    return expects.event.statement.operands[expects.names["bytes"]], str(real)
 
 
 def _imbalance(flow: Flow, sums: dict[_Key, _Sum], more: bool, bound: str, number: float) -> Diagnostic:

@@ -51,12 +51,37 @@ def test_compiled_rings(row: Row) -> None:
 
 
 def test_words_of_an_unrolled_ring() -> None:
-    assert str(check_program(ring(BYTES="8192"), maps={0: BOX})).split("\n")[1:4] == [
+    said = str(check_program(ring(BYTES="8192"), maps={0: BOX})).split("\n")
+    assert said[1:4] == [
         "error    line 62, kernel kernel: the barrier expects 8192 bytes; 1 load on it brings 16384; it completes its "
         "phase too early or underflows (also at lines 72, 81, 90, 142, 175, 209, 243, 300)  [expect_tx]",
         "         fix: expect 16384 bytes",
-        "judged: 27 instructions, 5 barriers (bytes), 13 shared-memory addresses (alignment)",
+        "         line 62: mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r32], 16384;",
     ]
+    assert [line for line in said if "(bytes)" in line or "change" in line] == [
+        "judged: 27 instructions, 5 barriers (bytes), 13 shared-memory addresses (alignment)",
+        "not judged: 1 change: not assembled: assemble=True was not asked for; "
+        "lines 62, 72, 81, 90, 142, 175, 209, 243 and 1 more",
+    ]
+
+
+@pytest.mark.parametrize(("accepted", "offered"), [(True, True), (False, False), (None, True)])
+def test_a_change_is_offered_only_if_it_assembles(
+    accepted: bool | None, offered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where ptxas takes the changed module, refuses it, and is not there."""
+    monkeypatch.setattr("cute_py.ptx.module.find_ptxas", lambda: None if accepted is None else Path("ptxas"))
+    asked: list[str] = []
+
+    def assemble(source: str, arch: str) -> tuple[bool, str, bytes]:
+        asked.append(source)
+        return bool(accepted), "", b""
+
+    monkeypatch.setattr("cute_py.ptx.module.assemble_module", assemble)
+    report = check_program(ring(BYTES="8192", UNROLL='_Pragma("unroll 1")'), maps={0: BOX}, assemble=True)
+    assert ("change" in report.found[0].facts) == offered
+    assert any("not assembled: no ptxas on PATH" in line for line in report.scope.not_judged) == (accepted is None)
+    assert [one.count("], 16384;") for one in asked] == [5] * (accepted is not None)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -205,6 +230,7 @@ def test_json_carries_the_scope(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert said["scope"]["complete"] is False
     assert said["scope"]["judged"][1] == "5 barriers (bytes)"
     assert [found["lines"][0] for found in said["found"]] == [62]
+    assert said["found"][0].get("change", {"62": "[%r32], 16384;"})["62"].endswith("[%r32], 16384;")
 
 
 def test_half_of_a_surrogate_pair_is_no_text() -> None:
