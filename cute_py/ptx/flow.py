@@ -163,20 +163,15 @@ class Flow:
     def reached(self, block: int) -> frozenset[int]:
         """The blocks that a path from the end of a block comes to."""
         if block not in self._reached:
-            self._reached[block] = self._walk(self.function.blocks[block].after, lambda _: True)
-        return self._reached[block]
-
-    def _walk(self, begin: Iterable[int], passes: Callable[[int], bool]) -> frozenset[int]:
-        """The blocks that paths from these come to; a path ends in a block that it may not pass."""
-        seen: set[int] = set()
-        todo = list(begin)
-        while todo:
-            number = todo.pop()
-            if number not in seen:
-                seen.add(number)
-                if passes(number):
+            seen: set[int] = set()
+            todo = list(self.function.blocks[block].after)
+            while todo:
+                number = todo.pop()
+                if number not in seen:
+                    seen.add(number)
                     todo += self.function.blocks[number].after
-        return frozenset(seen)
+            self._reached[block] = frozenset(seen)
+        return self._reached[block]
 
     def comes_to(self, first: Place, second: Place) -> bool:
         """Whether a path leads from one instruction to the other."""
@@ -199,16 +194,27 @@ class Flow:
         opcode = statements[-1].opcode.partition(".")[0] if statements else ""
         return opcode in ("ret", "exit") or (not self.function.blocks[block].after and opcode != "trap")
 
-    def avoids(self, first: Place, ends: list[Known]) -> bool:
-        """Whether a path from an instruction to the end of the function meets none of `ends`, which have no predicate
-        or count as met."""
-        if any(end.place[0] == first[0] and end.place[1] > first[1] for end in ends):
-            return False
-        stops = {end.place[0] for end in ends}
-        if self.ends(first[0]):
-            return True
-        passed = self._walk(self.function.blocks[first[0]].after, lambda number: number not in stops)
-        return any(self.ends(number) for number in passed - stops)
+    def avoiding(self, marks: Iterable[Known]) -> Callable[[Place], bool]:
+        """Whether a path from an instruction to the end of the function meets none of `marks`, as a function of its
+        place. A mark with a predicate counts as met."""
+        last: dict[int, int] = {}
+        for mark in marks:
+            number, index = mark.place
+            last[number] = max(last.get(number, -1), index)
+        free: set[int] = set()
+        todo = [number for number in range(len(self.function.blocks)) if number not in last and self.ends(number)]
+        while todo:
+            number = todo.pop()
+            if number not in free:
+                free.add(number)
+                todo += [before for before in self.function.blocks[number].before if before not in last]
+
+        def avoids(place: Place) -> bool:
+            number, index = place
+            follows = self.ends(number) or any(after in free for after in self.function.blocks[number].after)
+            return last.get(number, -1) < index and follows
+
+        return avoids
 
     def broken(
         self,

@@ -301,12 +301,13 @@ def _groups(flow: Flow) -> Iterator[Diagnostic]:
         ("wait", "bulk.wait_group", "is never waited for", "cp.async.bulk.wait_group.read 0 before the kernel ends"),
     ):
         ends = flow.of(row)
+        avoids = flow.avoiding(ends)
         doubtful = []
         for one in stores:
             if not any(flow.comes_to(one.place, end.place) for end in ends):
                 text = f"{one.event.statement.opcode} {verb}: no path from it to the end of the kernel has a {row[5:]}"
                 yield flow.broken(rule, one, text, f"cp.async.bulk.{row[5:]}", fix=fix)
-            elif flow.avoids(one.place, ends):
+            elif avoids(one.place):
                 doubtful.append(one)
         flow.leave("bulk store", f"{rule}: some paths from it to the end of the kernel have no {row[5:]}", doubtful)
         flow.tally.judge("bulk store", rule, len(stores) - len(doubtful))
