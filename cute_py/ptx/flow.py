@@ -65,9 +65,12 @@ def operand_names(examined: ParsedInstruction, statement: Statement) -> dict[str
     """Operand name -> its place; nothing where the form is wrong. Optional operands that are left out are the first."""
     if examined.form is None or examined.errors:
         return {}
-    expected = [one.name for one in examined.form.expected(dict(examined.chosen))]
-    count = len(statement.operands)
-    return {name: count - 1 - back for back, name in enumerate(reversed(expected)) if back < count}
+    expected = examined.form.expected(dict(examined.chosen))
+    missing = len(expected) - len(statement.operands)
+    optional = [i for i, one in enumerate(expected) if one.optional]
+    left_out = set(optional[: max(missing, 0)])
+    names = [one.name for i, one in enumerate(expected) if i not in left_out]
+    return {name: place for place, name in enumerate(names) if place < len(statement.operands)}
 
 
 def lines_text(lines: Iterable[int]) -> str:

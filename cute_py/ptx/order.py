@@ -43,7 +43,7 @@ from cute_py.ptx.flow import (
     shared_roots,
 )
 from cute_py.ptx.module import assembles
-from cute_py.ptx.phases import check_expected_bytes
+from cute_py.ptx.phases import check_expected_bytes, check_first_waits
 from cute_py.ptx.program import Function, parse_program
 from cute_py.ptx.values import Event, Key, Values
 from cute_py.targets import MAX_CLUSTER, Version, architecture
@@ -183,7 +183,7 @@ def _proxy_fences(flow: Flow) -> Iterator[Diagnostic]:
                     doubtful.append(reads[place])
             _step(held, what, place)
             _step(possible, what, place)
-    flow.leave("bulk store", "proxy fence: a write on some paths only may reach it without a fence", doubtful)
+    flow.leave("bulk store", "proxy fence: a write on some paths only may reach the store without a fence", doubtful)
     flow.tally.judge("bulk store", "proxy fence", len(reads) - len(doubtful))
 
 
@@ -257,7 +257,7 @@ def _unfenced(flow: Flow, read: Known, writes: list[Event]) -> Iterator[Diagnost
     if not writes:
         return
     if source is None:
-        flow.leave("bulk store", "proxy fence: its source is at an address that is known at run time", [read])
+        flow.leave("bulk store", "proxy fence: the source is at an address that is known at run time", [read])
         return
     roots = shared_roots(flow, source)
     sure, doubtful, unknown = [], [], []
@@ -309,7 +309,9 @@ def _groups(flow: Flow) -> Iterator[Diagnostic]:
                 yield flow.broken(rule, one, text, f"cp.async.bulk.{row[5:]}", fix=fix)
             elif avoids(one.place):
                 doubtful.append(one)
-        flow.leave("bulk store", f"{rule}: some paths from it to the end of the kernel have no {row[5:]}", doubtful)
+        flow.leave(
+            "bulk store", f"{rule}: some paths from the store to the end of the kernel have no {row[5:]}", doubtful
+        )
         flow.tally.judge("bulk store", rule, len(stores) - len(doubtful))
 
 
@@ -338,7 +340,7 @@ def _multicast(flow: Flow) -> Iterator[Diagnostic]:
     for one in loads:
         mask = one.constant("mask")
         if mask is None:
-            flow.leave("multicast load", "mask: it is known at run time", [one])
+            flow.leave("multicast load", "mask: known at run time", [one])
         elif mask and size is None:
             flow.leave("multicast load", "mask: the kernel does not say the size of its cluster", [one])
         if mask is not None and (mask == 0 or (size is not None and mask >> size)):
@@ -347,7 +349,7 @@ def _multicast(flow: Flow) -> Iterator[Diagnostic]:
             yield flow.broken("multicast_mask", one, text, "cp.async.bulk.tensor: ctaMask", fix=fix)
         before = [init for init in inits if flow.comes_to(init.place, one.place)]
         if not before or flow.calls:
-            flow.leave("multicast load", "scope: its barrier may be initialised in another function", [one])
+            flow.leave("multicast load", "scope: the barrier may be initialised in another function", [one])
             continue
         flow.tally.judge("multicast load", "scope of the barrier")
         ready = [
@@ -407,7 +409,7 @@ def _tensormaps(flow: Flow) -> Iterator[Diagnostic]:
     for one in flow.of(*_MAP_USES):
         address = one.value("map" if one.row == "prefetch.tensormap" else "tensor")
         if address is None:
-            flow.leave("tensor map use", "changed maps: its map is at an address that is known at run time", [one])
+            flow.leave("tensor map use", "changed maps: the map is at an address that is known at run time", [one])
             continue
         mine = flow.values.roots(address)
         if _is_parameter(mine, flow.symbols):
@@ -419,7 +421,7 @@ def _tensormaps(flow: Flow) -> Iterator[Diagnostic]:
         before = [a for a in acquires if flow.comes_to(a.place, one.place)]
         held = [a.value("map") for a in before]
         if flow.calls:
-            flow.leave("tensor map use", "changed maps: a called function may acquire its map", [one])
+            flow.leave("tensor map use", "changed maps: a called function may acquire the map", [one])
             continue
         if address in held:
             flow.tally.judge("tensor map use", "acquire")
@@ -574,12 +576,21 @@ def _run_time(flow: Flow) -> Iterator[Diagnostic]:
     inits, waits, copies = flow.of("mbarrier.init"), flow.of(*_WAITS), flow.of(*_TENSOR_COPIES)
     barriers = len({one.value("barrier") for one in inits})
     flow.leave("barrier", "arrival count: how many threads arrive is known at run time", inits, barriers)
-    flow.leave("wait", "parity: which phase it waits for depends on the phases before it", waits)
+    flow.leave("wait", "parity: the phase that a wait means depends on the phases before it", waits)
     flow.leave("transfer", "extent: whether the box fits into its buffer in shared memory", copies)
     yield from ()
 
 
-_RULES: Final = (check_expected_bytes, _alignments, _proxy_fences, _groups, _multicast, _tensormaps, _run_time)
+_RULES: Final = (
+    check_expected_bytes,
+    check_first_waits,
+    _alignments,
+    _proxy_fences,
+    _groups,
+    _multicast,
+    _tensormaps,
+    _run_time,
+)
 
 
 def _check_function(flow: Flow, counts: collections.Counter[str]) -> list[Diagnostic]:

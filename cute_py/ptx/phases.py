@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import counted
 from cute_py.ptx.flow import EDITS, EXPECTS, LOADS, PEER, Flow, Known, also_at, line_facts, lines_text, shared_roots
-from cute_py.ptx.values import Value
+from cute_py.ptx.values import Constant, FirstPass, Value, statements_behind
 from cute_py.tma.descriptor.limits import MAX_TRANSACTION_BYTES, STORE_UNIT
 
 _OTHERS: Final = ("mbarrier.complete_tx", "st.async", "red.async", "clusterlaunchcontrol.try_cancel", *PEER)
@@ -355,3 +355,56 @@ def _is_sum(total: int, sizes: set[int]) -> bool:
             reached |= reached << step & mask
             step *= 2
     return bool(reached >> goal & 1)
+
+
+_PARITY_WAITS: Final = ("mbarrier.test_wait.parity", "mbarrier.try_wait.parity")
+_NAMED: Final = frozenset({"barrier", "parity"})
+_MOST_WAITS: Final = 64
+"""Waits whose first pass is followed."""
+
+
+def check_first_waits(flow: Flow) -> Iterator[Diagnostic]:
+    """A first wait for parity 1 on a barrier that expects the bytes of its first phase: it passes at once.
+
+    A wait is judged if one expectation on its barrier comes before it, no other wait on the barrier does, and the
+    address and the parity are constants when the wait runs first.
+    """
+    waits, expects = flow.of(*_PARITY_WAITS), flow.of(*EXPECTS)
+    if not waits or not expects:
+        return
+    operands = [
+        one.event.statement.operands[one.names[name]]
+        for one in (*waits, *expects)
+        for name in _NAMED & one.names.keys()
+    ]
+    steps = statements_behind(flow.function, operands)
+    found: list[tuple[Known, Known]] = []
+    for wait in waits[:_MOST_WAITS]:
+        first = FirstPass(flow.function, flow.symbols, steps, wait.place)
+        parity = first.operand(wait.place, wait.event.statement.operands[wait.names["parity"]]) if wait.names else None
+        barrier = _address(first, wait)
+        if parity != ("", 1) or barrier is None:
+            continue
+        before = [one for one in expects if first.precedes(one.place) and _address(first, one) in (None, barrier)]
+        others = [one for one in waits if one is not wait and first.precedes(one.place)]
+        if len(before) != 1 or first.repeats(before[0].place) or _address(first, before[0]) is None:
+            continue
+        if any(_address(first, one) in (None, barrier) for one in others):
+            continue
+        found.append((wait, before[0]))
+    if found:
+        at = [wait for wait, _ in found]
+        text = (
+            "the first wait on a barrier waits for parity 1, the phase before the first one, and passes at once; the "
+            f"bytes that {lines_text(one.line for _, one in found)} expect may not have landed{also_at(at)}"
+        )
+        facts = line_facts(at)
+        yield flow.broken(
+            "parity", at[0], text, "mbarrier.try_wait: phaseParity", fix="wait for parity 0 first", facts=facts
+        )
+
+
+def _address(first: FirstPass, one: Known) -> Constant | None:
+    if "barrier" not in one.names:
+        return None
+    return first.operand(one.place, one.event.statement.operands[one.names["barrier"]])

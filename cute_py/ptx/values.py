@@ -12,7 +12,7 @@ from __future__ import annotations
 import collections
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
@@ -218,26 +218,32 @@ class Values:
             return Value(self._intern("sum", low.base, high.base).base, total)
         if first == "sub" and len(held) == 2 and not held[1].base:
             return Value(held[0].base, held[0].offset - held[1].offset)
-        if any(value.base for value in held) or kind.startswith("f") or len(held) < 2:
-            return None
-        a, b = held[0].offset, held[1].offset
-        narrow = (1 << 64) - 1 if kind.endswith("64") else (1 << 32) - 1
-        match first:
-            case "mul":
-                return Value(0, a * b & (1 << 64) - 1)
-            case "mad" if len(held) == 3:
-                return Value(0, (a * b & (1 << 64) - 1) + held[2].offset)
-            case "shl" if 0 <= b < 64:
-                return Value(0, a << b & narrow)
-            case "shr" if 0 <= b < 64 and a >= 0:
-                return Value(0, a >> b)
-            case "and":
-                return Value(0, a & b)
-            case "or":
-                return Value(0, a | b)
-            case "xor":
-                return Value(0, a ^ b)
+        number = fold(first, kind, held)
+        return None if number is None else Value(0, number)
+
+
+def fold(first: str, kind: str, held: Sequence[Value]) -> int | None:
+    """The result of an instruction on constants; None: another instruction, or operands that are no constants."""
+    if any(value.base for value in held) or kind.startswith("f") or len(held) < 2:
         return None
+    a, b = held[0].offset, held[1].offset
+    narrow = (1 << 64) - 1 if kind.endswith("64") else (1 << 32) - 1
+    match first:
+        case "mul":
+            return a * b & (1 << 64) - 1
+        case "mad" if len(held) == 3:
+            return (a * b & (1 << 64) - 1) + held[2].offset
+        case "shl" if 0 <= b < 64:
+            return a << b & narrow
+        case "shr" if 0 <= b < 64 and a >= 0:
+            return a >> b
+        case "and":
+            return a & b
+        case "or":
+            return a | b
+        case "xor":
+            return a ^ b
+    return None
 
 
 def registers_written(statement: Statement) -> tuple[str, ...]:
@@ -271,3 +277,144 @@ def _reaching(function: Function, again: set[str]) -> tuple[dict[str, int], list
     bits = [sum(last.values()) for last in made]
     entering = function.settled([0] * len(made), lambda n, held: (held & ~gone[n]) | bits[n], operator.or_)
     return dict(places), entering
+
+
+Constant: TypeAlias = tuple[str, int]
+"""A symbol, or '', and a number added to it."""
+
+
+Steps: TypeAlias = list[tuple[int, Statement]]
+
+
+def statements_behind(function: Function, texts: Iterable[str]) -> dict[int, Steps]:
+    """Block -> the statements, with their numbers, that write what operands are computed from."""
+    writers: dict[str, list[tuple[int, int, Statement]]] = collections.defaultdict(list)
+    for number, block in enumerate(function.blocks):
+        for index, statement in enumerate(block.statements):
+            for name in registers_written(statement):
+                writers[name].append((number, index, statement))
+    seen: set[str] = set()
+    found: dict[int, dict[int, Statement]] = collections.defaultdict(dict)
+    todo = [name for text in texts for name in _NUMBERED.findall(text)]
+    while todo:
+        name = todo.pop()
+        if name not in seen:
+            seen.add(name)
+            for number, index, statement in writers.get(name, ()):
+                found[number][index] = statement
+                todo += [part for text in statement.operands[1:] for part in _NUMBERED.findall(text)]
+    return {number: sorted(steps.items()) for number, steps in found.items()}
+
+
+class FirstPass:
+    """What registers hold when an instruction runs for the first time, where that is a constant.
+
+    Only paths from the beginning that do not pass the block of the instruction are followed, so that counters of its
+    loop have their first values.
+
+    Args:
+        steps: the statements that the operands depend on, as `statements_behind` gives them.
+        place: block and index of the instruction.
+    """
+
+    def __init__(
+        self, function: Function, symbols: Mapping[str, str], steps: Mapping[int, Steps], place: tuple[int, int]
+    ) -> None:
+        self._function, self._symbols, self._steps, self._place = function, symbols, steps, place
+        self._before: frozenset[int] = self._coming()
+        self._entering: list[dict[str, Constant | None] | None] = [None] * len(function.blocks)
+        if function.blocks:
+            self._entering[0] = {}
+        todo = collections.deque([0] if function.blocks else [])
+        while todo:
+            number = todo.popleft()
+            entered = self._entering[number]
+            if entered is None or number == place[0]:
+                continue
+            left = self._after(number, dict(entered), len(function.blocks[number].statements))
+            for after in function.blocks[number].after:
+                old = self._entering[after]
+                new = left if old is None else _common(old, left)
+                if after in self._before and new != old:
+                    self._entering[after] = dict(new)
+                    todo.append(after)
+
+    def _coming(self) -> frozenset[int]:
+        """The blocks from which a path comes to the instruction."""
+        seen, todo = {self._place[0]}, [self._place[0]]
+        while todo:
+            for before in self._function.blocks[todo.pop()].before:
+                if before not in seen:
+                    seen.add(before)
+                    todo.append(before)
+        return frozenset(seen)
+
+    def precedes(self, place: tuple[int, int]) -> bool:
+        """Whether a path from the beginning passes a place before the instruction runs first."""
+        if place[0] == self._place[0]:
+            return place[1] < self._place[1]
+        return self._entering[place[0]] is not None
+
+    def repeats(self, place: tuple[int, int]) -> bool:
+        """Whether a place may be passed twice before the instruction runs first."""
+        seen: set[int] = set()
+        todo = [] if place[0] == self._place[0] else list(self._function.blocks[place[0]].after)
+        while todo:
+            number = todo.pop()
+            if number not in seen and number != self._place[0] and self._entering[number] is not None:
+                seen.add(number)
+                todo += self._function.blocks[number].after
+        return place[0] in seen
+
+    def operand(self, place: tuple[int, int], text: str) -> Constant | None:
+        """What an operand holds there; of an address, what is in the brackets."""
+        entered = self._entering[place[0]]
+        if entered is None:
+            return None
+        return self._read(text, self._after(place[0], dict(entered), place[1]))
+
+    def _after(self, number: int, held: dict[str, Constant | None], end: int) -> dict[str, Constant | None]:
+        """The registers after the first `end` statements of a block."""
+        for index, statement in self._steps.get(number, ()):
+            if index >= end:
+                break
+            names = registers_written(statement)
+            made = self._result(statement, held) if len(names) == 1 else None
+            for name in names:
+                held[name] = made if not statement.predicate or held.get(name) == made else None
+        return held
+
+    def _read(self, text: str, held: Mapping[str, Constant | None]) -> Constant | None:
+        address = _ADDRESS.fullmatch(text) if text.startswith("[") else None
+        if address is not None:
+            base, offset = self._read(address[1], held), immediate(address[2]) if address[2] else 0
+            return None if base is None or offset is None else (base[0], base[1] + offset)
+        number = immediate(text)
+        if number is not None:
+            return "", number
+        return held.get(text) if text in held else (text, 0) if text in self._symbols else None
+
+    def _result(self, statement: Statement, held: Mapping[str, Constant | None]) -> Constant | None:
+        first, _, rest = statement.opcode.partition(".")
+        read = [self._read(text, held) for text in statement.operands[1:]]
+        given = [one for one in read if one is not None]
+        if len(given) != len(read) or not given:
+            return None
+        if first in _SAME:
+            return given[0]
+        if first == "not" and not given[0][0]:
+            return "", ~given[0][1] & (1 << (64 if rest.endswith("64") else 32)) - 1
+        if first in ("add", "sub") and len(given) == 2 and not given[1][0]:
+            return given[0][0], given[0][1] + (given[1][1] if first == "add" else -given[1][1])
+        if first == "add" and len(given) == 2 and not given[0][0]:
+            return given[1][0], given[1][1] + given[0][1]
+        values = [Value(1 if name else 0, number) for name, number in given]
+        folded = fold(first, rest.rpartition(".")[2], values)
+        return None if folded is None else ("", folded)
+
+
+def _common(one: Mapping[str, Constant | None], other: Mapping[str, Constant | None]) -> dict[str, Constant | None]:
+    """What holds on both of two paths."""
+    return {name: value if other.get(name) == value else None for name, value in one.items()} | {
+        name: None for name in other if name not in one
+    }

@@ -229,8 +229,8 @@ def test_the_report_says_what_it_did_not_judge() -> None:
         "not judged: 1 barrier: copies at line 14 complete on it, and no instruction of the function expects their "
         "bytes",
         "not judged: 1 instruction: mbarrier.bogus.b64: no row of the instruction table covers it; line 15",
-        "not judged: 1 multicast load: mask: it is known at run time; line 14",
-        "not judged: 1 multicast load: scope: its barrier may be initialised in another function; line 14",
+        "not judged: 1 multicast load: mask: known at run time; line 14",
+        "not judged: 1 multicast load: scope: the barrier may be initialised in another function; line 14",
         "not judged: 1 transfer: extent: whether the box fits into its buffer in shared memory; line 14",
         "not judged: order of threads: what other threads and CTAs do between two instructions of a thread",
     ]

@@ -32,6 +32,9 @@ def ring(**defines: str) -> str:
     return str(next(row["ptx"] for row in ROWS if row["kernel"] == "ring" and row["defines"] == defines))
 
 
+POLL = "mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r2], {};"
+SHIFTED = ("shr.u32 %r7, %r9, 2;", "and.b32 %r8, %r7, 1;", "add.s32 %r9, %r9, 1;")
+"""%r8 is bit 2 of a counter."""
 BYTES_OF_A_STAGE = {"ring": 16384, "apart": 16384, "producer": 32768}
 NEEDS_LAUNCH = {"apart": 32768}
 """Bytes that two threads could bring, so that the text does not decide."""
@@ -44,10 +47,39 @@ def test_compiled_rings(row: Row) -> None:
     wrong = expected not in (BYTES_OF_A_STAGE[row["kernel"]], NEEDS_LAUNCH.get(row["kernel"]))
     found = check_program(row["ptx"], maps={0: BOX})
     wanted = {"expect_tx"} if wrong else {"alignment"} if "OFFSET" in row["defines"] else set()
-    assert {one.rule for one in found.errors} - {"parity"} == wanted, str(found)
+    wanted |= {"parity"} if "FLIP" in row["defines"] else set()
+    assert {one.rule for one in found.errors} == wanted, str(found)
     without = check_program(row["ptx"])
     assert "expect_tx" not in {one.rule for one in without.found}
     assert any("--map 0=FILE" in line for line in without.scope.not_judged)
+
+
+def test_words_of_a_flipped_parity() -> None:
+    (found,) = check_program(ring(FLIP="1"), maps={0: BOX}).found
+    assert found.message == (
+        "line 127, kernel kernel: the first wait on a barrier waits for parity 1, the phase before the first one, and "
+        "passes at once; the bytes that lines 62, 72, 81, 90 expect may not have landed (also at lines 161, 196, 231)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ((EXPECT, LOAD, POLL.format(1)), True),
+        ((EXPECT, LOAD, POLL.format(0)), False),
+        ((EXPECT, LOAD, POLL.format(0), POLL.format(1)), False),
+        ((POLL.format(1), EXPECT, LOAD, POLL.format(0)), False),  # a producer that waits for the phase before
+        ((EXPECT, LOAD, EXPECT, LOAD, POLL.format(1)), False),  # which of the two phases is over is not known
+        (("L:", POLL.format(1), EXPECT, LOAD, "@%p2 bra L;"), False),
+        ((EXPECT, LOAD, "mov.u32 %r9, 4;", "L:", *SHIFTED, POLL.format("%r8"), "@%p2 bra L;"), True),
+        ((EXPECT, LOAD, "mov.u32 %r9, 0;", "L:", *SHIFTED, POLL.format("%r8"), "@%p2 bra L;"), False),
+        ((EXPECT, LOAD, "@%p2 mov.u32 %r9, 4;", *SHIFTED, POLL.format("%r8")), False),
+        ((EXPECT, LOAD, "ld.shared.u32 %r9, [%r1];", *SHIFTED, POLL.format("%r8")), False),
+        ((EXPECT, LOAD, POLL.format(1).replace("[%r2]", "[%r2+8]")), False),
+    ],
+)
+def test_parities_of_first_waits(body: tuple[str, ...], found: bool) -> None:
+    assert rules(kernel(*body)) == ["parity"] * found
 
 
 def test_words_of_an_unrolled_ring() -> None:
@@ -152,7 +184,7 @@ def test_two_threads_may_expect_what_one_loads() -> None:
         ((INIT,), "1 barrier: arrival count: how many threads arrive is known at run time; line 14"),
         (
             ("mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r2], %r9;",),
-            "1 wait: parity: which phase it waits for depends on the phases before it; line 14",
+            "1 wait: parity: the phase that a wait means depends on the phases before it; line 14",
         ),
         (
             ("ld.shared.u32 %r9, [%r2];", LOAD.replace("[%r1]", "[%r9]")),
@@ -161,7 +193,7 @@ def test_two_threads_may_expect_what_one_loads() -> None:
         ),
         (
             (STORE, "@%p1 bra L;", COMMIT, WAIT, "L:"),
-            "1 bulk store: commit: some paths from it to the end of the kernel have no commit_group; line 14",
+            "1 bulk store: commit: some paths from the store to the end of the kernel have no commit_group; line 14",
         ),
         (
             ("@%p1 st.shared.b32 [smem], 1;", STORE, COMMIT, WAIT),
@@ -169,7 +201,7 @@ def test_two_threads_may_expect_what_one_loads() -> None:
         ),
         (
             ("@%p1 bra L;", "st.shared.b32 [smem], 1;", "L:", STORE, COMMIT, WAIT),
-            "1 bulk store: proxy fence: a write on some paths only may reach it without a fence; line 17",
+            "1 bulk store: proxy fence: a write on some paths only may reach the store without a fence; line 17",
         ),
     ],
 )
