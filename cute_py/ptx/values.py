@@ -218,11 +218,11 @@ class Values:
             return Value(self._intern("sum", low.base, high.base).base, total)
         if first == "sub" and len(held) == 2 and not held[1].base:
             return Value(held[0].base, held[0].offset - held[1].offset)
-        number = fold(first, kind, held)
+        number = folded_constant(first, kind, held)
         return None if number is None else Value(0, number)
 
 
-def fold(first: str, kind: str, held: Sequence[Value]) -> int | None:
+def folded_constant(first: str, kind: str, held: Sequence[Value]) -> int | None:
     """The result of an instruction on constants; None: another instruction, or operands that are no constants."""
     if any(value.base for value in held) or kind.startswith("f") or len(held) < 2:
         return None
@@ -409,7 +409,7 @@ class FirstPass:
         if first == "add" and len(given) == 2 and not given[0][0]:
             return given[1][0], given[1][1] + given[0][1]
         values = [Value(1 if name else 0, number) for name, number in given]
-        folded = fold(first, rest.rpartition(".")[2], values)
+        folded = folded_constant(first, rest.rpartition(".")[2], values)
         return None if folded is None else ("", folded)
 
 
