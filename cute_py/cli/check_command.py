@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cute_py.cli.arguments import STANDARD_INPUT, json_option, report, standard_bytes
+from cute_py.diagnostics import Scope
 from cute_py.errors import DeviceError, FileFormatError, InvalidValueError, counted, shortened
 from cute_py.targets import architecture
 
@@ -31,8 +32,10 @@ def register(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     command.description = (
         "Judges each TMA, bulk, mbarrier, fence, tensormap and cluster instruction of a PTX module: form and "
-        "architecture, bytes expected, fences, commits, waits, multicast. A .cu file is compiled to PTX first. Of a "
-        "cubin the instructions are listed, and no rule is judged."
+        "architecture, bytes expected, alignment, fences, commits, waits, multicast. A .cu file is compiled to PTX "
+        "first. Of a cubin the instructions are listed, and no rule is judged. The answer ends with what was judged "
+        "and what was not, with the reason. Exit status 1: a rule is broken; with --strict also if anything was not "
+        "judged."
     )
     command.add_argument(
         "file", metavar="FILE", help="a .ptx, .cu or .cubin file, or - for standard input (PTX, cubin)"
@@ -55,6 +58,9 @@ def register(command: argparse.ArgumentParser) -> None:
         metavar="N=MAP",
         help="the tensor map that parameter N (from 0) of the kernel gets, as `desc decode` takes it: loads through it "
         "are counted in the bytes that barriers expect",
+    )
+    command.add_argument(
+        "--strict", action="store_true", help="exit with 1 if anything was not judged, as always in a cubin"
     )
     json_option(command, run)
 
@@ -98,7 +104,12 @@ def run_nvcc(name: str, arch: str, include: Sequence[str]) -> str:
         options = ["-ptx", f"-arch={arch}", "-std=c++17", "--expt-relaxed-constexpr", *folders, "-o", str(out)]
         try:
             done = subprocess.run(
-                [nvcc, *options, name], capture_output=True, text=True, check=False, timeout=COMPILE_SECONDS
+                [nvcc, *options, name],
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+                timeout=COMPILE_SECONDS,
             )
         except subprocess.TimeoutExpired:
             raise DeviceError(f"nvcc did not end within {COMPILE_SECONDS} s", {"file": shortened(name)}) from None
@@ -128,12 +139,13 @@ def _list_cubin(options: argparse.Namespace, data: bytes) -> int:
         raise FileFormatError(f"{shortened(options.file)}: a fat binary", hint="cuobjdump -xelf all, then its cubins")
     listed = copy_engine_code(disassemble(data))
     count = sum(map(len, listed.values()))
-    note = "machine code is listed; no rule is judged on it"
-    lines = [f"{counted(count, 'instruction')} in {counted(len(listed), 'kernel')}; {note}"]
+    scope = Scope((), (f"{counted(count, 'instruction')}: machine code is listed; no rule is judged on it",))
+    lines = [f"{counted(count, 'instruction')} in {counted(len(listed), 'kernel')}"]
     for kernel, code in listed.items():
         lines += [f"{shortened(kernel, 100)}:", *(f"  {one}" for one in code)]
-    report(options, lambda: {"kernels": listed, "judged": False, "note": note}, lambda: "\n".join(lines))
-    return 0
+    lines += [str(scope)]
+    report(options, lambda: {"kernels": listed, "scope": scope.to_json()}, lambda: "\n".join(lines))
+    return int(options.strict)
 
 
 def _maps(given: Sequence[str]) -> dict[int, TensorMap]:
@@ -151,7 +163,7 @@ def _maps(given: Sequence[str]) -> dict[int, TensorMap]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what is broken; 1 if a rule is."""
+    """Print what is broken; 1 if a rule is, with --strict also if anything was not judged."""
     from cute_py.ptx.order import check_program
 
     data = _content(options.file)
@@ -159,7 +171,7 @@ def run(options: argparse.Namespace) -> int:
         return _list_cubin(options, data)
     is_source = options.file.endswith((".cu", ".cuh", ".cpp", ".cc"))
     text = _compiled(options, data) if is_source else _text(options.file, data)
-    result = check_program(text, options.arch, maps=_maps(options.maps))
+    result = check_program(text, options.arch, maps=_maps(options.maps), assemble=True)
     found = {
         "target": result.target,
         "found": [
@@ -173,8 +185,8 @@ def run(options: argparse.Namespace) -> int:
             }
             for one in result.found
         ],
-        "judged": dict(result.counts),
-        "not_analysed": list(result.not_analysed),
+        "counts": dict(result.counts),
+        "scope": result.scope.to_json(),
     }
     report(options, lambda: found, lambda: result)
-    return 1 if result.errors else 0
+    return int(bool(result.errors) or (options.strict and not result.scope.complete))

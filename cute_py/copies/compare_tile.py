@@ -14,7 +14,7 @@ A cause is named only if it gives every byte of the dump.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -22,6 +22,7 @@ import numpy as np
 from cute_py.argument_checks import expect, expect_having, expect_integer
 from cute_py.copies.copy import execute
 from cute_py.copies.emulated_copy import emulated_tile
+from cute_py.diagnostics import Scope
 from cute_py.errors import CuteError, InvalidValueError, counted, unless_refused
 from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
@@ -56,12 +57,15 @@ class TileComparison:
         cause: the first of these that gives this dump: 'other swizzle', 'other major', 'other box order',
             'shifted by one tile', 'exchanged coordinates', 'stale phase', 'not yet arrived'; empty: equal, or unknown.
         detail: the cause with its numbers.
+        scope: the bytes that were compared and the causes that were tried; the bytes that no load writes, and the
+            causes that were not tried, with the reason.
     """
 
     equal: bool
     difference: Difference | None = None
     cause: str = ""
     detail: str = ""
+    scope: Scope = field(default_factory=Scope, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         expect(self.equal, bool, "equal")
@@ -69,12 +73,13 @@ class TileComparison:
             expect_having(self.difference, ("byte",), "the difference of two tiles")
         for text in (self.cause, self.detail):
             expect(text, str, "the cause of a difference, and its detail")
+        expect(self.scope, Scope, "scope")
 
     def __str__(self) -> str:
         if self.equal:
-            return "equal: every byte that the loads write"
+            return f"equal: every byte that the loads write\n{self.scope}"
         why = f"{self.cause}: {self.detail}" if self.cause else "no known cause gives these bytes"
-        return f"{self.difference}\n  cause : {why}"
+        return f"{self.difference}\n  cause : {why}\n{self.scope}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
@@ -88,6 +93,8 @@ class _Tile:
     expected: Bytes
     found: Bytes
     written: Bytes
+    untried: list[str] = field(default_factory=list)
+    """Causes that can't be tried on this tile, or on a part of it alone, with the reason."""
 
     def matches(self, candidate: Bytes) -> bool:
         """The dump is this candidate, and the candidate is not what is expected."""
@@ -136,43 +143,56 @@ def compare_tile(
     first, second = (execute(atom, source, coord, poison=poison) for poison in (0, 255))
     work = instructions(atom)
     expected, written = first.smem, (first.smem == second.smem).astype(np.uint8)
-    if len(found) < len(expected):
-        raise InvalidValueError(f"a dump of {len(found)} bytes; a tile has {len(expected)}")
+    size = len(found)
+    if size < len(expected):
+        raise InvalidValueError(f"a dump of {size} bytes; a tile has {len(expected)}")
     if stages is not None:
         stages = expect_integer(stages, "stages", 1)
     found = np.where(written != 0, found[: len(expected)], expected)
     from cute_py.tma.simulate.trace import Trace  # programs of copies: a single copy needs none
 
     difference = Trace(atom.descriptor, first.coords, first.smem_offsets).first_difference(found, expected)
+    compared = int(written.sum())
+    judged, left = [counted(compared, "byte")], []
+    if compared < len(expected):
+        left.append(f"{counted(len(expected) - compared, 'byte')} of the tile: no load writes them")
+    if size > len(expected):
+        left.append(f"{counted(size - len(expected), 'byte')} of the dump: they lie behind the tile")
     if difference is None:
-        return TileComparison(True)
+        return TileComparison(True, scope=Scope(tuple(judged), tuple(left)))
     index = Layout(known(work.tile_shape))(coord) if isinstance(coord, tuple) else coord
     number = expect_integer(index, "the number of a tile")
     tile = _Tile(atom, source, work, number, expected, found, written)
-    cause, detail = next(_causes(tile, stages), ("", ""))
-    return TileComparison(False, difference, cause, detail)
+    cause, detail, tried = _find_cause(tile, stages)
+    judged.append(f"{counted(len(tried), 'cause')} ({'; '.join(tried)})")
+    behind = [name for name, _ in _CAUSES if name not in tried]
+    if behind:
+        left.append(f"{counted(len(behind), 'cause')}: an earlier one gives the dump: {', '.join(behind)}")
+    return TileComparison(False, difference, cause, detail, Scope(tuple(judged), (*left, *tile.untried)))
 
 
-def _causes(tile: _Tile, stages: int | None) -> Iterator[tuple[str, str]]:
-    """(cause, detail) of each cause that gives the dump."""
+def _find_cause(tile: _Tile, stages: int | None) -> tuple[str, str, list[str]]:
+    """(the first cause that gives the dump, its detail, the causes that were tried); empty: no cause does."""
     if stages is not None and tile.number >= stages and tile.matches(tile.bytes_of(tile.number - stages)):
-        yield "stale phase", f"all of tile {tile.number - stages}, which the stage held {counted(stages, 'stage')} ago"
-    yield from _other_swizzle(tile)
-    yield from _other_major(tile)
-    yield from _other_order(tile)
-    yield from _shifted(tile)
-    yield from _exchanged(tile)
-    yield from _stale(tile)
-    yield from _not_arrived(tile)
+        before = tile.number - stages
+        detail = f"all of tile {before}, which the stage held {counted(stages, 'stage')} ago"
+        return "stale phase", detail, ["stale phase"]
+    tried = []
+    for name, find in _CAUSES:
+        tried.append(name)
+        detail = next(find(tile), "")
+        if detail:
+            return name, detail, tried
+    return "", "", tried
 
 
-def _other_swizzle(tile: _Tile) -> Iterator[tuple[str, str]]:
+def _other_swizzle(tile: _Tile) -> Iterator[str]:
     """The same rows with the chunks of 16 bytes permuted by another pattern."""
     linear, own = tile.linear, tile.atom.swizzle_row.name
     for row in SPANS:
         candidate = linear[_swizzled(len(linear), row.bits)]
         if row.bits != tile.atom.swizzle.bits and (tile.matches(candidate) or _repacked(tile, row.bits)):
-            yield "other swizzle", f"the dump has swizzle {row.name}, the map {own}"
+            yield f"the dump has swizzle {row.name}, the map {own}"
 
 
 def _repacked(tile: _Tile, bits: int) -> bool:
@@ -210,10 +230,11 @@ def _values(tile: _Tile) -> tuple[Bytes, tuple[int, ...], int] | None:
     return cells[places], shape, width
 
 
-def _other_major(tile: _Tile) -> Iterator[tuple[str, str]]:
+def _other_major(tile: _Tile) -> Iterator[str]:
     """The same elements, another mode contiguous: compact, or a canonical layout, behind any swizzle."""
     held = _values(tile)
     if held is None:
+        tile.untried.append("other major: the elements are not whole bytes in places of their own")
         return
     values, shape, width = held
     sizes = tuple(Int(n) for n in shape)
@@ -231,7 +252,7 @@ def _other_major(tile: _Tile) -> Iterator[tuple[str, str]]:
         cells[places] = values
         for bits in range(4):
             if tile.matches(cells.reshape(-1)[_swizzled(len(tile.expected), bits)]):
-                yield "other major", f"in the dump {name} is contiguous, in {tile.atom.tile} it is another"
+                yield f"in the dump {name} is contiguous, in {tile.atom.tile} it is another"
 
 
 def _chunks(tile: _Tile, memory: Bytes) -> list[bytes]:
@@ -241,12 +262,12 @@ def _chunks(tile: _Tile, memory: Bytes) -> list[bytes]:
     return [linear[at : at + tile.atom.bytes_per_instruction].tobytes() for at in starts]
 
 
-def _other_order(tile: _Tile) -> Iterator[tuple[str, str]]:
+def _other_order(tile: _Tile) -> Iterator[str]:
     """The boxes of the tile at each other's places, or the rows of one box in another order of its modes."""
     want, have = _chunks(tile, tile.expected), _chunks(tile, tile.found)
     if len(want) > 1 and len(set(want)) == len(want) and sorted(want) == sorted(have) and want != have:
         order = [want.index(chunk) for chunk in have]
-        yield "other box order", f"the boxes lie in the order {', '.join(map(str, order[:16]))}"
+        yield f"the boxes lie in the order {', '.join(map(str, order[:16]))}"
     box, width = tile.atom.plan.box, tile.atom.internal_dtype.bits // 8
     if len(box) < 3 or not width or np.prod(box) * width != len(tile.expected):
         return
@@ -255,13 +276,13 @@ def _other_order(tile: _Tile) -> Iterator[tuple[str, str]]:
         for b in range(a + 1, len(box) - 1):
             moved = np.ascontiguousarray(np.swapaxes(outer, a, b)).reshape(-1)
             if tile.matches(moved[_swizzled(len(moved), tile.atom.swizzle.bits)]):
-                yield "other box order", f"modes {len(box) - 1 - a} and {len(box) - 1 - b} of the box are swapped"
+                yield f"modes {len(box) - 1 - a} and {len(box) - 1 - b} of the box are swapped"
 
 
-def _shifted(tile: _Tile) -> Iterator[tuple[str, str]]:
+def _shifted(tile: _Tile) -> Iterator[str]:
     for number, mode, step in _neighbours(tile):
         if tile.matches(tile.bytes_of(number)):
-            yield "shifted by one tile", f"the dump is tile {number}, {step:+d} along tile mode {mode}"
+            yield f"the dump is tile {number}, {step:+d} along tile mode {mode}"
 
 
 def _neighbours(tile: _Tile) -> Iterator[tuple[int, int, int]]:
@@ -276,18 +297,20 @@ def _neighbours(tile: _Tile) -> Iterator[tuple[int, int, int]]:
         stride *= size
 
 
-def _exchanged(tile: _Tile) -> Iterator[tuple[str, str]]:
+def _exchanged(tile: _Tile) -> Iterator[str]:
     """The boxes at the same coordinates in the order of the array's modes, outermost first."""
     first = tile.number * tile.work.per_tile
     coords = tile.work.coords[first : first + tile.work.per_tile]
     made = unless_refused(emulated_tile, tile.atom, tile.source, coords[:, ::-1], tile.work, 0)
-    # None: a coordinate that traps. Zeros alone are as much a stage that nothing was loaded to.
+    # Zeros alone are as much a stage that nothing was loaded to.
+    if made is None:
+        tile.untried.append("exchanged coordinates: a load at them traps")
     if made is not None and made.smem.any() and tile.matches(made.smem):
         reversed_, meant = (", ".join(map(str, row)) for row in (coords[0, ::-1].tolist(), coords[0].tolist()))
-        yield "exchanged coordinates", f"the dump was loaded at ({reversed_}); TMA takes the innermost first, ({meant})"
+        yield f"the dump was loaded at ({reversed_}); TMA takes the innermost first, ({meant})"
 
 
-def _stale(tile: _Tile) -> Iterator[tuple[str, str]]:
+def _stale(tile: _Tile) -> Iterator[str]:
     """All of an earlier tile, or some units of one and the rest as expected."""
     units = _units(tile)
     beside = {number for number, _, _ in _neighbours(tile)}
@@ -299,10 +322,9 @@ def _stale(tile: _Tile) -> Iterator[tuple[str, str]]:
             continue
         stale = sum(not new for new in as_new)
         if stale < len(units) or number not in beside:
-            yield (
-                "stale phase",
-                f"{stale} of {len(units)} units of {STORE_UNIT} bytes are of tile {number}, an earlier phase",
-            )
+            yield f"{stale} of {len(units)} units of {STORE_UNIT} bytes are of tile {number}, an earlier phase"
+    if tile.number > MOST_EARLIER:
+        tile.untried.append(f"stale phase: tiles more than {MOST_EARLIER} before this one were not tried")
 
 
 def _units(tile: _Tile) -> list[Integers]:
@@ -311,10 +333,22 @@ def _units(tile: _Tile) -> list[Integers]:
     return np.split(places, np.flatnonzero(np.diff(places // STORE_UNIT)) + 1)
 
 
-def _not_arrived(tile: _Tile) -> Iterator[tuple[str, str]]:
+def _not_arrived(tile: _Tile) -> Iterator[str]:
     """Units that hold one repeated byte, as memory that was filled and not written; the rest is as expected."""
     units = _units(tile)
     wrong = [unit for unit in units if not np.array_equal(tile.expected[unit], tile.found[unit])]
     fill = int(tile.found[wrong[0][0]])
     if all((tile.found[unit] == fill).all() for unit in wrong) and sum(map(len, wrong)) >= STORE_UNIT:
-        yield "not yet arrived", f"{len(wrong)} of {len(units)} units of {STORE_UNIT} bytes hold 0x{fill:02x} alone"
+        yield f"{len(wrong)} of {len(units)} units of {STORE_UNIT} bytes hold 0x{fill:02x} alone"
+
+
+_CAUSES: Final = (
+    ("other swizzle", _other_swizzle),
+    ("other major", _other_major),
+    ("other box order", _other_order),
+    ("shifted by one tile", _shifted),
+    ("exchanged coordinates", _exchanged),
+    ("stale phase", _stale),
+    ("not yet arrived", _not_arrived),
+)
+"""In the order in which they are tried; each yields the details with which it gives the dump."""

@@ -64,7 +64,7 @@ def draw_pipeline(timeline: Timeline) -> Picture:
         )
         for number, part in enumerate(parts)
     )
-    title = f"ring of {counted(timeline.depth, 'stage')}, {counted(timeline.ticks, 'tick')}: {timeline.outcome}"
+    title = f"ring of {counted(timeline.depth, 'stage')}, {counted(timeline.ticks, 'tick')}: {timeline.outcome.summary}"
     lines = title.splitlines()
     return Picture(lines[0], tables, tuple(lines[1:]))
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from cute_py.errors import DeviceError, MissingPackageError
+from cute_py.errors import DeviceError, MissingPackageError, unless_refused
 from cute_py.targets import NEWEST_VERSION, Version, version_text
 
 TIME_LIMIT_SECONDS = 120
@@ -85,7 +85,12 @@ def _run(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
         raise DeviceError(text, {"needed for": "assembling PTX"})
     try:
         return subprocess.run(
-            [str(ptxas), *arguments], capture_output=True, text=True, check=False, timeout=TIME_LIMIT_SECONDS
+            [str(ptxas), *arguments],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=TIME_LIMIT_SECONDS,
         )
     except subprocess.TimeoutExpired:
         text = f"ptxas did not end within {TIME_LIMIT_SECONDS} s"
@@ -104,6 +109,18 @@ def assemble_module(source: str, arch: str) -> tuple[bool, str, bytes]:
         done = _run([f"-arch={arch}", str(path), "-o", str(cubin)])
         accepted = done.returncode == 0
         return accepted, (done.stderr + done.stdout).strip(), cubin.read_bytes() if accepted else b""
+
+
+def assembles(source: str, arch: str) -> bool | None:
+    """Whether ptxas takes a PTX module; None: there is no ptxas to ask. A call that does not end counts as refused.
+
+    >>> assembles(ptx_module("nothing", ["ret;"], "sm_90a"), "sm_90a") in (True, None)
+    True
+    """
+    if find_ptxas() is None:
+        return None
+    answer = unless_refused(assemble_module, source, arch)
+    return answer is not None and answer[0]
 
 
 @functools.cache
@@ -130,7 +147,7 @@ def disassemble(cubin: bytes) -> str:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)
         option = "-c" if Path(tool).name == "nvdisasm" else "-sass"
-        done = subprocess.run([tool, option, str(path)], capture_output=True, text=True, check=False)
+        done = subprocess.run([tool, option, str(path)], capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
         raise DeviceError(f"{Path(tool).name} refused the cubin", {"log": done.stderr.strip()})
     return done.stdout

@@ -2,14 +2,16 @@
 
 The rules that need more than one instruction hold on every path through the blocks of one function:
 
-- transaction bytes that a barrier expects are those of the copies that complete on it, where all are constants (those
-  of a tensor copy are in its map, which may be given);
+- transaction bytes that a barrier expects are those of the copies that complete on it (`cute_py.ptx.phases`), where all
+  are constants (those of a tensor copy are in its map, which may be given);
+- barriers, and the shared memory of bulk copies, are aligned, where the text says how;
 - shared memory written by this thread is fenced (fence.proxy.async) before a bulk store reads it;
 - a bulk store is committed to a group and waited for before the kernel ends;
 - a barrier that a multicast load of another CTA completes on is initialised for the whole cluster;
 - a tensor map that the kernel changes is released, and acquired before it is used.
 
-What other threads, other kernels and the contents of tensor maps decide is not judged; the report lists it.
+What other threads, other kernels and the contents of tensor maps decide is not judged. The scope of the report counts
+what was judged, and lists what was not with the reason and the lines.
 """
 
 from __future__ import annotations
@@ -18,20 +20,35 @@ import collections
 import itertools
 import operator
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Any, Final
 
-from cute_py.argument_checks import expect_integer, record
-from cute_py.diagnostics import Diagnostic
-from cute_py.errors import InvalidTypeError, ParseError, UnknownFactError, counted, given, shortened
+from cute_py.argument_checks import expect, expect_integer, record
+from cute_py.diagnostics import Diagnostic, Scope
+from cute_py.errors import InvalidTypeError, ParseError, UnknownFactError, counted, given
 from cute_py.ptx.check import ParsedInstruction, examine
-from cute_py.ptx.program import Function, Statement, parse_program
-from cute_py.ptx.values import Event, Key, Value, Values
+from cute_py.ptx.flow import (
+    EDITS,
+    LOADS,
+    PEER,
+    STORES,
+    Flow,
+    Known,
+    Place,
+    Tally,
+    also_at,
+    line_facts,
+    operand_names,
+    shared_roots,
+)
+from cute_py.ptx.module import assembles
+from cute_py.ptx.phases import check_expected_bytes, check_first_waits
+from cute_py.ptx.program import Function, parse_program
+from cute_py.ptx.values import Event, Key, Values
 from cute_py.targets import MAX_CLUSTER, Version, architecture
-from cute_py.tma.descriptor.limits import MAX_TRANSACTION_BYTES, STORE_UNIT
+from cute_py.tma.descriptor.limits import STORE_UNIT
 from cute_py.tma.descriptor.request import HasRequest, TensorMap, request_of
-from cute_py.tma.descriptor.transfer import transaction_bytes
 
 JUDGED: Final = (
     "cp.async.bulk",
@@ -54,15 +71,7 @@ JUDGED: Final = (
 
 _WANTED = frozenset({name.partition(".")[0] for name in JUDGED} | {"st", "stmatrix", "call", "atom", "red"})
 _HARMLESS: Final = ("vprintf", "__assertfail", "malloc", "free", "__nv_")
-_LOADS: Final = ("load", "bulk.load")
-_STORES: Final = ("store", "reduce", "bulk.store", "bulk.reduce")
-_PEER: Final = ("bulk.peer", "bulk.reduce.peer")
-_EXPECTS: Final = ("mbarrier.expect_tx", "mbarrier.arrive.expect_tx", "mbarrier.arrive_drop.expect_tx")
-_COMPLETES: Final = ("mbarrier.complete_tx", "st.async", "red.async", "clusterlaunchcontrol.try_cancel", *_PEER)
 _MAP_USES: Final = ("load", "store", "reduce", "prefetch", "prefetch.tensormap")
-_ISA: Final = "PTX ISA 9.0, "
-
-Place: TypeAlias = tuple[int, int]
 
 
 @record
@@ -70,14 +79,14 @@ class ProgramReport:
     """What a PTX module holds and what is wrong with it.
 
     found: every broken rule; severity 'warning' where the text leaves a doubt. counts: the instructions that were
-    judged, by their row of the table. not_analysed: what the rules could not decide, a line each.
+    judged by themselves, by their row of the table. scope: what the rules judged, and what they left with the reason.
     """
 
     target: str
     version: Version
     found: tuple[Diagnostic, ...]
     counts: Mapping[str, int] = field(hash=False)
-    not_analysed: tuple[str, ...]
+    scope: Scope = field(default_factory=Scope, repr=False, compare=False)
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:
@@ -87,184 +96,75 @@ class ProgramReport:
     def __str__(self) -> str:
         judged = sum(self.counts.values())
         kinds = ", ".join(f"{count} {name}" for name, count in sorted(self.counts.items()))
-        lines = [f"{self.target}: {counted(judged, 'instruction')} judged" + (f" ({kinds})" if kinds else "")]
+        lines = [f"{self.target}: {counted(judged, 'instruction')} of the rules" + (f" ({kinds})" if kinds else "")]
         for one in self.found:
             lines += [f"{one.severity:<8} {one.message}  [{one.rule}]"]
             lines += [f"{'':<8} fix: {fix}" for fix in one.fixes]
+            change: Any = one.facts.get("change", {})
+            lines += [f"{'':<8} line {number}: {line}" for number, line in change.items()]
         if not self.found:
-            lines += ["no rule is broken where it could be decided"]
-        lines += [f"not analysed: {line}" for line in self.not_analysed]
-        return "\n".join(lines)
+            lines += ["no rule is broken" if self.scope.complete else "no broken rule found in what was judged"]
+        return "\n".join([*lines, str(self.scope)])
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """An event with its row of the table."""
-
-    event: Event
-    row: str
-    chosen: Mapping[str, str]
-    names: Mapping[str, int]
-
-    @property
-    def place(self) -> Place:
-        return self.event.block, self.event.index
-
-    def value(self, name: str) -> Value | None:
-        """What the operand of that name holds."""
-        return self.event.values[self.names[name]] if name in self.names else None
-
-    def constant(self, name: str) -> int | None:
-        value = self.value(name)
-        return value.offset if value is not None and not value.base else None
+_ALIGNED: Final = {
+    "load": ("destination", 128, "cp.async.bulk.tensor: dstMem"),
+    "store": ("source", 128, "cp.async.bulk.tensor: srcMem"),
+    "reduce": ("source", 128, "cp.reduce.async.bulk.tensor: srcMem"),
+    "bulk.load": ("destination", STORE_UNIT, "cp.async.bulk: dstMem"),
+    "bulk.store": ("source", STORE_UNIT, "cp.async.bulk: srcMem"),
+    "bulk.reduce": ("source", STORE_UNIT, "cp.reduce.async.bulk: srcMem"),
+    "mbarrier.init": ("barrier", 8, "mbarrier: size and alignment of mbarrier object"),
+}
+"""Row -> its operand in shared memory, the bytes that its address must be a multiple of, and the source."""
 
 
-def _names(examined: ParsedInstruction, statement: Statement) -> dict[str, int]:
-    """Operand name -> its place. Optional operands that are left out are the first ones."""
-    if examined.form is None:
-        return {}
-    expected = [one.name for one in examined.form.expected(dict(examined.chosen))]
-    count = len(statement.operands)
-    return {name: count - 1 - back for back, name in enumerate(reversed(expected)) if back < count}
-
-
-@dataclass(slots=True)
-class _Flow:
-    """One function: its judged instructions, what is reached from where, and what is noted as not judged."""
-
-    function: Function
-    values: Values
-    symbols: Mapping[str, str]
-    maps: Mapping[int, TensorMap]
-    notes: collections.Counter[str]
-    known: list[_Known] = field(default_factory=list)
-    calls: bool = False
-    _reached: dict[int, frozenset[int]] = field(default_factory=dict)
-
-    def of(self, *rows: str) -> list[_Known]:
-        return [one for one in self.known if one.row in rows]
-
-    def reached(self, block: int) -> frozenset[int]:
-        """The blocks that a path from the end of a block comes to."""
-        if block not in self._reached:
-            seen: set[int] = set()
-            todo = list(self.function.blocks[block].after)
-            while todo:
-                number = todo.pop()
-                if number not in seen:
-                    seen.add(number)
-                    todo += self.function.blocks[number].after
-            self._reached[block] = frozenset(seen)
-        return self._reached[block]
-
-    def comes_to(self, first: Place, second: Place) -> bool:
-        """Whether a path leads from one instruction to the other."""
-        return (first[0] == second[0] and first[1] < second[1]) or second[0] in self.reached(first[0])
-
-    def broken(
-        self, rule: str, one: _Known, text: str, source: str, *, fix: str = "", warning: bool = False
-    ) -> Diagnostic:
-        """A finding at an instruction."""
-        at = one.event.statement
-        name = self.function.name
-        return Diagnostic(
-            rule,
-            text=f"line {at.line}, {'kernel' if self.function.entry else 'function'} {shortened(name, 60)}: {text}",
-            source=_ISA + source,
-            severity="warning" if warning else "error",
-            facts={"line": at.line, "function": name, "instruction": at.text},
-            fixes=(fix,) if fix else (),
-        )
-
-
-def _bytes_of_load(flow: _Flow, one: _Known) -> int | None:
-    """What one load brings: a constant of the instruction, or of the map that it loads through, if that is known."""
-    if one.row == "bulk.load":
-        return one.constant("size")
-    tensor = one.value("tensor")
-    names = frozenset() if tensor is None else flow.values.symbols(tensor)
-    known = {name: flow.maps[i] for i, name in enumerate(flow.function.parameters) if i in flow.maps}
-    return transaction_bytes(known[next(iter(names))]) if len(names) == 1 and names <= known.keys() else None
-
-
-def _expected_bytes(flow: _Flow) -> Iterator[Diagnostic]:
-    """A barrier that waits for more or fewer bytes than the copies bring, and one that can't count them."""
-    expects, loads = flow.of(*_EXPECTS), flow.of(*_LOADS)
-    others = flow.of(*_COMPLETES)
-    for one in expects:
-        count = one.constant("bytes")
-        if count is None:
-            flow.notes["expect_tx with a number of bytes that is known at run time"] += 1
-        elif not 0 <= count <= MAX_TRANSACTION_BYTES:
-            text = f"expects {count} bytes; a phase of a barrier counts to {MAX_TRANSACTION_BYTES}"
-            yield flow.broken(
-                "expect_tx_range", one, text, "mbarrier: tx-count", fix="split the copies over two barriers"
+def _alignments(flow: Flow) -> Iterator[Diagnostic]:
+    """Addresses in shared memory that are no multiple of what the instruction needs, wherever their variable lies."""
+    for row, (name, need, source) in _ALIGNED.items():
+        unknown: list[Known] = []
+        wrong: dict[tuple[int, int], list[Known]] = collections.defaultdict(list)
+        for one in flow.of(row):
+            value = one.value(name)
+            sure = 1 if value is None else min(flow.values.multiple(value, flow.alignments), need)
+            rest = 0 if value is None else value.offset % sure
+            if rest:
+                wrong[rest, sure].append(one)
+            elif sure < need:
+                unknown.append(one)
+        for (rest, sure), ones in wrong.items():
+            text = (
+                f"the address of the {name} is {counted(rest, 'byte')} more than a multiple of {sure}; must be a "
+                f"multiple of {need}{also_at(ones)}"
             )
-    if loads and not expects:
-        flow.notes["loads onto barriers that no instruction of the function expects bytes on"] += 1
-        return
-    alone = not others and not flow.calls
-    for barrier in dict.fromkeys(one.value("barrier") for one in expects):
-        mine = [one for one in expects if one.value("barrier") == barrier]
-        arriving = [one for one in loads if one.value("barrier") == barrier]
-        where = {(one.event.block, one.event.statement.predicate) for one in (*mine, *arriving)}
-        if barrier is None or not arriving or len(where) != 1:
-            continue
-        if any(_may_be(one.value("barrier"), barrier) for one in (*expects, *loads) if one not in mine + arriving):
-            continue
-        said = [one.constant("bytes") for one in mine]
-        if None in said or not alone or any("multicast" in one.chosen for one in arriving):
-            continue
-        total = sum(count for count in said if count is not None)
-        brought = [_bytes_of_load(flow, one) for one in arriving]
-        if None not in brought:
-            real = sum(count for count in brought if count is not None)
-            if real != total:
-                verb = "never completes its phase" if total > real else "completes its phase too early or underflows"
-                bring = "1 load on it brings" if len(arriving) == 1 else f"{len(arriving)} loads on it bring"
-                text = f"the barrier expects {total} bytes; {bring} {real}; it {verb}"
-                yield flow.broken("expect_tx", mine[0], text, "mbarrier.expect_tx", fix=f"expect {real} bytes")
-        elif total % STORE_UNIT:
-            text = f"the barrier expects {total} bytes; what the loads on it bring is a multiple of {STORE_UNIT}"
-            yield flow.broken("expect_tx", mine[0], text, "mbarrier.expect_tx", fix="expect the bytes of the boxes")
-
-
-def _may_be(other: Value | None, barrier: Value) -> bool:
-    """Whether another operand can be the same barrier: unless both are numbers on one base."""
-    if other is None:
-        return True
-    return other.base != barrier.base or other.offset == barrier.offset
-
-
-def _shared_roots(flow: _Flow, value: Value | None) -> frozenset[str]:
-    """The symbols in shared memory that an address is computed from."""
-    names = frozenset() if value is None else flow.values.symbols(value)
-    return frozenset(name for name in names if flow.symbols.get(name) == "shared")
+            fix = f"place the {name} at a multiple of {need} bytes"
+            yield flow.broken("alignment", ones[0], text, source, fix=fix, facts=line_facts(ones))
+        flow.tally.judge("shared-memory address", "alignment", len(flow.of(row)) - len(unknown))
+        why = f"alignment: declarations and constants do not say whether the {name} is a multiple of {need} bytes"
+        flow.leave("shared-memory address", why, unknown)
 
 
 _PROXY_FENCES: Final = ("fence.proxy.async", "fence.proxy.async::generic")
 _WIDTH: Final = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
+_TO_SHARED: Final = ("st.shared", "st.volatile.shared", "st.weak.shared", "stmatrix", "st.relaxed.shared")
+_OTHER_WRITES: Final = ("atom.shared", "red.shared", "cp.async.ca", "cp.async.cg", "st.bulk")
+"""Writes to shared memory that the rule of fences does not follow."""
 
 
-def _proxy_fences(flow: _Flow) -> Iterator[Diagnostic]:
+def _proxy_fences(flow: Flow) -> Iterator[Diagnostic]:
     """Shared memory that this thread wrote with ordinary stores, and a bulk store reads, without a fence between."""
-    reads = {one.place: one for one in flow.of(*_STORES, *_PEER)}
+    reads = {one.place: one for one in flow.of(*STORES, *PEER)}
     if not reads:
         return
-    writes: dict[Place, Event] = {}
+    writes, left = _ordinary_writes(flow)
+    for reason, lines in left.items():
+        flow.tally.leave("write", reason, lines)
     steps: dict[int, list[tuple[int, str, Place]]] = collections.defaultdict(list)
+    for place in writes:
+        steps[place[0]].append((place[1], "write", place))
     for event in flow.values.events:
-        opcode, place = event.statement.opcode, (event.block, event.index)
-        shared = opcode.startswith(
-            ("st.shared", "st.volatile.shared", "st.weak.shared", "stmatrix", "st.relaxed.shared")
-        )
-        shared |= opcode.startswith("st.") and bool(_shared_roots(flow, event.values[0]))
-        if opcode.startswith("st") and shared and not opcode.startswith(("st.async", "st.bulk")):
-            if not event.statement.predicate:
-                writes[place] = event
-                steps[event.block].append((event.index, "write", place))
-        elif opcode.startswith("call"):
-            steps[event.block].append((event.index, "fence", place))
+        if event.statement.opcode.startswith("call"):
+            steps[event.block].append((event.index, "fence", (event.block, event.index)))
     for one in flow.known:
         if one.row in _PROXY_FENCES and one.chosen.get("spaces") != "global":
             steps[one.event.block].append((one.event.index, "fence", one.place))
@@ -272,13 +172,44 @@ def _proxy_fences(flow: _Flow) -> Iterator[Diagnostic]:
             steps[one.event.block].append((one.event.index, "read", one.place))
     for found in steps.values():
         found.sort()
-    entering = _on_every_path(flow.function, steps)
+    on_every, on_some = _unfenced_writes(flow.function, steps)
+    doubtful = []
     for number, found in steps.items():
-        held = set(entering[number])
+        held, possible = set(on_every[number]), set(on_some[number])
         for _, what, place in found:
             if what == "read":
                 yield from _unfenced(flow, reads[place], [writes[w] for w in sorted(held)])
+                if any(_may_meet(flow, reads[place], writes[w]) for w in possible - held):
+                    doubtful.append(reads[place])
             _step(held, what, place)
+            _step(possible, what, place)
+    flow.leave("bulk store", "proxy fence: a write on some paths only may reach the store without a fence", doubtful)
+    flow.tally.judge("bulk store", "proxy fence", len(reads) - len(doubtful))
+
+
+def _ordinary_writes(flow: Flow) -> tuple[dict[Place, Event], dict[str, list[int]]]:
+    """The writes to shared memory through the generic proxy, and the lines of those that are not followed."""
+    writes: dict[Place, Event] = {}
+    left: dict[str, list[int]] = collections.defaultdict(list)
+    for event in flow.values.events:
+        opcode, line = event.statement.opcode, event.statement.line
+        if opcode.startswith(_OTHER_WRITES):
+            left["proxy fence: writes to shared memory by these instructions are not followed"].append(line)
+        if not opcode.startswith(("st.", "stmatrix")) or opcode.startswith(("st.async", "st.bulk")):
+            continue
+        value = event.values[0] if event.values else None
+        if opcode.startswith(_TO_SHARED) or shared_roots(flow, value):
+            if event.statement.predicate:
+                left["proxy fence: writes to shared memory under a predicate are not followed"].append(line)
+            else:
+                writes[event.block, event.index] = event
+        elif value is None or (_is_generic(opcode) and not flow.values.symbols(value)):
+            left["proxy fence: generic addresses that may lie in shared memory are not followed"].append(line)
+    return writes, left
+
+
+def _is_generic(opcode: str) -> bool:
+    return not {"global", "local", "param", "const"} & set(opcode.replace("::", ".").split("."))
 
 
 def _step(held: set[Place], what: str, place: Place) -> None:
@@ -288,12 +219,12 @@ def _step(held: set[Place], what: str, place: Place) -> None:
         held.clear()
 
 
-def _on_every_path(function: Function, steps: Mapping[int, list[tuple[int, str, Place]]]) -> list[frozenset[Place]]:
-    """For each block, the writes that no fence follows on any path to it, and that every path to it holds."""
+def _unfenced_writes(
+    function: Function, steps: Mapping[int, list[tuple[int, str, Place]]]
+) -> tuple[list[frozenset[Place]], list[frozenset[Place]]]:
+    """For each block, the writes that no fence follows on any path to it: those that every path to it holds, and
+    those that some path holds."""
     everything = frozenset(place for found in steps.values() for _, what, place in found if what == "write")
-    entering = [everything if block.before else frozenset[Place]() for block in function.blocks]
-    if entering:
-        entering[0] = frozenset()
 
     def leaving(number: int, entered: frozenset[Place]) -> frozenset[Place]:
         held = set(entered)
@@ -301,28 +232,49 @@ def _on_every_path(function: Function, steps: Mapping[int, list[tuple[int, str, 
             _step(held, what, place)
         return frozenset(held)
 
-    return function.settled(entering, leaving, operator.and_)
+    entering = [everything if block.before else frozenset[Place]() for block in function.blocks]
+    if entering:
+        entering[0] = frozenset()
+    nothing = [frozenset[Place]() for _ in function.blocks]
+    return function.settled(entering, leaving, operator.and_), function.settled(nothing, leaving, operator.or_)
 
 
-def _unfenced(flow: _Flow, read: _Known, writes: list[Event]) -> Iterator[Diagnostic]:
+def _may_meet(flow: Flow, read: Known, write: Event) -> bool:
+    """Whether an ordinary write may touch bytes that a bulk store reads."""
+    source, value = read.value("source"), write.values[0]
+    if source is None or value is None:
+        return True
+    if value.base == source.base:
+        size = read.constant("size")
+        width = _WIDTH.get(write.statement.opcode.rpartition(".")[2].lstrip("bufs"), STORE_UNIT)
+        return value.offset + width > source.offset and (size is None or value.offset < source.offset + size)
+    roots, same = shared_roots(flow, source), shared_roots(flow, value)
+    return not roots or not same or bool(roots & same)
+
+
+def _unfenced(flow: Flow, read: Known, writes: list[Event]) -> Iterator[Diagnostic]:
     source = read.value("source")
-    if not writes or source is None:
+    if not writes:
         return
-    roots, size = _shared_roots(flow, source), read.constant("size")
-    sure, doubtful = [], []
+    if source is None:
+        flow.leave("bulk store", "proxy fence: the source is at an address that is known at run time", [read])
+        return
+    roots = shared_roots(flow, source)
+    sure, doubtful, unknown = [], [], []
     for write in writes:
         value = write.values[0]
-        if value is None:
-            continue
-        same = _shared_roots(flow, value)
-        if value.base == source.base and (write.block == read.event.block or flow.values.is_fixed(source)):
-            width = _WIDTH.get(write.statement.opcode.rpartition(".")[2].lstrip("bufs"), STORE_UNIT)
-            if value.offset + width > source.offset and (size is None or value.offset < source.offset + size):
+        same = shared_roots(flow, value)
+        if value is None or (bool(roots) != bool(same) and _may_meet(flow, read, write)):
+            unknown.append(write)
+        elif value.base == source.base and (write.block == read.event.block or flow.values.is_fixed(source)):
+            if _may_meet(flow, read, write):
                 sure.append(write)
         elif (roots and roots & same) or (not roots and not same):
             doubtful.append(write)
     found = sure or doubtful
     if not found:
+        lines = [write.statement.line for write in unknown]
+        flow.tally.leave("write", "proxy fence: a bulk store without a fence before it may read what it writes", lines)
         return
     line = found[-1].statement.line
     text = (
@@ -333,11 +285,11 @@ def _unfenced(flow: _Flow, read: _Known, writes: list[Event]) -> Iterator[Diagno
     yield flow.broken("proxy_fence", read, text, "membar / fence: fence.proxy", fix=fix, warning=not sure)
 
 
-def _groups(flow: _Flow) -> Iterator[Diagnostic]:
+def _groups(flow: Flow) -> Iterator[Diagnostic]:
     """Stores that no commit or no wait follows on any path."""
+    stores = flow.of(*STORES)
     if not flow.function.entry or flow.calls:
-        if flow.of(*_STORES):
-            flow.notes["bulk stores whose commit or wait may be in another function"] += 1
+        flow.leave("bulk store", "commit and wait: they may be in another function", stores)
         return
     for rule, row, verb, fix in (
         (
@@ -349,10 +301,18 @@ def _groups(flow: _Flow) -> Iterator[Diagnostic]:
         ("wait", "bulk.wait_group", "is never waited for", "cp.async.bulk.wait_group.read 0 before the kernel ends"),
     ):
         ends = flow.of(row)
-        for one in flow.of(*_STORES):
+        avoids = flow.avoiding(ends)
+        doubtful = []
+        for one in stores:
             if not any(flow.comes_to(one.place, end.place) for end in ends):
                 text = f"{one.event.statement.opcode} {verb}: no path from it to the end of the kernel has a {row[5:]}"
                 yield flow.broken(rule, one, text, f"cp.async.bulk.{row[5:]}", fix=fix)
+            elif avoids(one.place):
+                doubtful.append(one)
+        flow.leave(
+            "bulk store", f"{rule}: some paths from the store to the end of the kernel have no {row[5:]}", doubtful
+        )
+        flow.tally.judge("bulk store", rule, len(stores) - len(doubtful))
 
 
 def _cluster_size(function: Function) -> int | None:
@@ -368,9 +328,9 @@ def _cluster_size(function: Function) -> int | None:
     return size
 
 
-def _multicast(flow: _Flow) -> Iterator[Diagnostic]:
+def _multicast(flow: Flow) -> Iterator[Diagnostic]:
     """Loads into several CTAs: their barriers are initialised for the whole cluster, and the CTAs are there."""
-    loads = [one for one in flow.of(*_LOADS) if "multicast" in one.chosen]
+    loads = [one for one in flow.of(*LOADS) if "multicast" in one.chosen]
     size = _cluster_size(flow.function)
     inits = flow.of("mbarrier.init")
     waits, arrives = flow.of("barrier.cluster.wait"), flow.of("barrier.cluster.arrive")
@@ -379,14 +339,19 @@ def _multicast(flow: _Flow) -> Iterator[Diagnostic]:
     ]
     for one in loads:
         mask = one.constant("mask")
+        if mask is None:
+            flow.leave("multicast load", "mask: known at run time", [one])
+        elif mask and size is None:
+            flow.leave("multicast load", "mask: the kernel does not say the size of its cluster", [one])
         if mask is not None and (mask == 0 or (size is not None and mask >> size)):
             text = f"mask 0x{mask:x}" + (": no CTA" if mask == 0 else f" names CTAs outside of the cluster of {size}")
             fix = f"a mask of 1 to 0x{(1 << (size or MAX_CLUSTER)) - 1:x}"
             yield flow.broken("multicast_mask", one, text, "cp.async.bulk.tensor: ctaMask", fix=fix)
         before = [init for init in inits if flow.comes_to(init.place, one.place)]
         if not before or flow.calls:
-            flow.notes["multicast loads whose barrier is initialised elsewhere"] += 1
+            flow.leave("multicast load", "scope: the barrier may be initialised in another function", [one])
             continue
+        flow.tally.judge("multicast load", "scope of the barrier")
         ready = [
             w
             for w in waits
@@ -421,13 +386,15 @@ def _multicast(flow: _Flow) -> Iterator[Diagnostic]:
             yield flow.broken("multicast_scope", one, text, "fence.mbarrier_init", fix=fix)
 
 
-def _tensormaps(flow: _Flow) -> Iterator[Diagnostic]:
+def _tensormaps(flow: Flow) -> Iterator[Diagnostic]:
     """Maps that the kernel changes: released after the change, acquired before the use."""
     copies, replaced = flow.of("tensormap.cp_fenceproxy"), flow.of("tensormap.replace")
     releases = [*copies, *flow.of("fence.proxy.tensormap.release")]
     acquires = flow.of("fence.proxy.tensormap.acquire")
     if not copies and not replaced:
         return
+    if flow.calls:
+        flow.leave("tensormap.replace", "release: a called function may release the map", replaced)
     for one in replaced:
         if not flow.calls and not any(flow.comes_to(one.place, r.place) for r in releases):
             text = (
@@ -437,25 +404,34 @@ def _tensormaps(flow: _Flow) -> Iterator[Diagnostic]:
             yield flow.broken("tensormap_release", one, text, "membar / fence: fence.proxy.tensormap", fix=fix)
             break
     changed = [one.value("destination") for one in copies]
-    changed += [v for one in replaced if not _shared_roots(flow, v := one.value("map"))]
+    changed += [v for one in replaced if not shared_roots(flow, v := one.value("map"))]
     roots = [flow.values.roots(value) for value in changed if value is not None]
     for one in flow.of(*_MAP_USES):
         address = one.value("map" if one.row == "prefetch.tensormap" else "tensor")
         if address is None:
-            flow.notes["maps at addresses that are known at run time"] += 1
+            flow.leave("tensor map use", "changed maps: the map is at an address that is known at run time", [one])
             continue
         mine = flow.values.roots(address)
-        if not any(mine & other for other in roots) or _is_parameter(mine, flow.symbols):
+        if _is_parameter(mine, flow.symbols):
+            flow.tally.judge("tensor map use", "acquire")
+            continue
+        if not any(mine & other for other in roots):
+            flow.leave("tensor map use", "changed maps: whether its map is one that the kernel changes", [one])
             continue
         before = [a for a in acquires if flow.comes_to(a.place, one.place)]
         held = [a.value("map") for a in before]
-        if address in held or flow.calls:
+        if flow.calls:
+            flow.leave("tensor map use", "changed maps: a called function may acquire the map", [one])
+            continue
+        if address in held:
+            flow.tally.judge("tensor map use", "acquire")
             continue
         others = {value for value in changed if value is not None and value != address}
         accounted = all(v is not None and (v.base == address.base or v in others) for v in held)
         if before and not (accounted and address in changed):
-            flow.notes["uses of changed maps whose acquire fence names another register"] += 1
+            flow.leave("tensor map use", "changed maps: the acquire fence names another register", [one])
             continue
+        flow.tally.judge("tensor map use", "acquire")
         text = (
             f"{one.event.statement.opcode} uses a map that the kernel changes (line "
             f"{(copies or replaced)[0].event.statement.line}); no path to it acquires that map"
@@ -477,7 +453,7 @@ def _examined(text: str, symbols: tuple[tuple[str, str], ...]) -> ParsedInstruct
         return None
 
 
-def _known_of(event: Event, symbols: Mapping[str, str]) -> tuple[_Known, ParsedInstruction] | None:
+def _known_of(event: Event, symbols: Mapping[str, str]) -> tuple[Known, ParsedInstruction] | None:
     """An event matched with its row; None: no row covers it."""
     statement = event.statement
     named = [part for text in statement.operands for part in (text.strip("[]{} ").partition("+")[0].strip(),)]
@@ -485,17 +461,23 @@ def _known_of(event: Event, symbols: Mapping[str, str]) -> tuple[_Known, ParsedI
     examined = _examined(statement.text, used)
     if examined is None or examined.form is None:
         return None
-    return _Known(event, examined.form.name, examined.chosen, _names(examined, statement)), examined
+    return Known(event, examined.form.name, examined.chosen, operand_names(examined, statement)), examined
 
 
 def check_program(
-    text: str, arch: str | None = None, *, maps: Mapping[int, TensorMap | HasRequest] | None = None
+    text: str,
+    arch: str | None = None,
+    *,
+    maps: Mapping[int, TensorMap | HasRequest] | None = None,
+    assemble: bool = False,
 ) -> ProgramReport:
     """Judge the TMA, bulk, mbarrier, fence, tensormap and cluster instructions of a PTX module.
 
     Args:
         text: the module. arch: the architecture to judge for; None: the one of its `.target`.
         maps: number of a kernel's parameter -> the tensor map (or atom) that is passed there, for the bytes of loads.
+        assemble: offer a changed line (the fact `change` of a finding) only if ptxas takes the module with it. A change
+            that was not assembled is listed in the scope.
     Raises:
         ParseError: not a PTX module.
         InvalidValueError: no such architecture. InvalidTypeError: no numbers, or no maps.
@@ -512,26 +494,106 @@ def check_program(
     >>> [one.rule for one in report.errors]
     ['proxy_fence', 'wait']
     """
-    program = parse_program(text)
     if not isinstance(maps, Mapping | None):
         raise InvalidTypeError(f"maps are given by the number of their parameter, got {given(maps)}")
     made = {expect_integer(i, "the number of a parameter", 0): request_of(one) for i, one in (maps or {}).items()}
+    expect(assemble, bool, "assemble")
+    judged = _judge_module(text, arch, made)
+    for number in [i for i, one in enumerate(judged.found) if EDITS in one.facts]:
+        tried = number < MOST_TRIED
+        judged.found[number] = _with_change(judged.found[number], text, judged, made, assemble, tried=tried)
+    scope = Scope(
+        (counted(sum(judged.counts.values()), "instruction"), *judged.tally.judged),
+        (*judged.tally.not_judged, *((_ORDER,) if judged.counts else ())),
+    )
+    return ProgramReport(judged.target, judged.version, tuple(judged.found), dict(judged.counts), scope)
+
+
+MOST_TRIED: Final = 8
+"""Findings, from the first on, whose change is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """What the rules found in a module."""
+
+    target: str
+    version: Version
+    found: list[Diagnostic]
+    counts: collections.Counter[str]
+    tally: Tally
+
+
+def _judge_module(text: str, arch: str | None, maps: Mapping[int, TensorMap]) -> _Judged:
+    program = parse_program(text)
     target = architecture(program.target if arch is None else arch).name
-    found: list[Diagnostic] = []
-    counts: collections.Counter[str] = collections.Counter()
-    notes: collections.Counter[str] = collections.Counter()
+    judged = _Judged(target, program.version, [], collections.Counter(), Tally())
     for function in program.functions:
-        flow = _Flow(function, Values(function, _WANTED), program.symbols, made, notes)
-        found += _check_function(flow, target, program.version, counts)
-    listed = tuple(f"{count} x {note}" for note, count in sorted(notes.items()))
-    always = "what other threads and CTAs do between two instructions of a thread"
-    return ProgramReport(target, program.version, tuple(found), dict(counts), (*listed, always))
+        values = Values(function, _WANTED)
+        flow = Flow(function, values, program.symbols, program.alignments, maps, target, program.version, judged.tally)
+        judged.found.extend(_check_function(flow, judged.counts))
+    return judged
 
 
-_RULES: Final = (_expected_bytes, _proxy_fences, _groups, _multicast, _tensormaps)
+def _with_change(
+    one: Diagnostic, text: str, judged: _Judged, maps: Mapping[int, TensorMap], assemble: bool, *, tried: bool
+) -> Diagnostic:
+    """A finding with the changed lines in place of its edits: the fact `change`, if the module without the finding is
+    what they make, and ptxas takes it where it is asked."""
+    facts: dict[str, Any] = dict(one.facts)
+    edits = facts.pop(EDITS)
+    lines, change = text.split("\n"), {}
+    for number, (old, new) in edits.items():
+        head, operand, tail = lines[number - 1].rpartition(old)
+        if operand and "expect_tx" in head:
+            change[number] = lines[number - 1] = f"{head}{new}{tail}"
+    changed = "\n".join(lines)
+    if tried and len(change) == len(edits) and _mends(one, changed, judged, maps):
+        taken = assembles(changed, judged.target) if assemble else None
+        if taken is None:
+            why = "no ptxas on PATH" if assemble else "assemble=True was not asked for"
+            judged.tally.leave("change", f"not assembled: {why}", change, 1)
+        if taken is not False:
+            facts["change"] = {number: line.strip() for number, line in change.items()}
+    return replace(one, facts=facts)
 
 
-def _check_function(flow: _Flow, target: str, version: Version, counts: collections.Counter[str]) -> list[Diagnostic]:
+def _mends(one: Diagnostic, changed: str, judged: _Judged, maps: Mapping[int, TensorMap]) -> bool:
+    """Whether a changed module has one finding less, and no new one."""
+    left = [(found.rule, found.facts["line"]) for found in _judge_module(changed, judged.target, maps).found]
+    before = [(found.rule, found.facts["line"]) for found in judged.found]
+    before.remove((one.rule, one.facts["line"]))
+    return left == before
+
+
+_ORDER: Final = "order of threads: what other threads and CTAs do between two instructions of a thread"
+_WAITS: Final = tuple(f"mbarrier.{name}_wait{parity}" for name in ("test", "try") for parity in ("", ".parity"))
+_TENSOR_COPIES: Final = ("load", "store", "reduce")
+
+
+def _run_time(flow: Flow) -> Iterator[Diagnostic]:
+    """List what the text does not say: threads, phases of waits, and the size of what memory holds."""
+    inits, waits, copies = flow.of("mbarrier.init"), flow.of(*_WAITS), flow.of(*_TENSOR_COPIES)
+    barriers = len({one.value("barrier") for one in inits})
+    flow.leave("barrier", "arrival count: how many threads arrive is known at run time", inits, barriers)
+    flow.leave("wait", "parity: the phase that a wait means depends on the phases before it", waits)
+    flow.leave("transfer", "extent: whether the box fits into its buffer in shared memory", copies)
+    yield from ()
+
+
+_RULES: Final = (
+    check_expected_bytes,
+    check_first_waits,
+    _alignments,
+    _proxy_fences,
+    _groups,
+    _multicast,
+    _tensormaps,
+    _run_time,
+)
+
+
+def _check_function(flow: Flow, counts: collections.Counter[str]) -> list[Diagnostic]:
     found: list[Diagnostic] = []
     for event in flow.values.events:
         statement = event.statement
@@ -541,17 +603,14 @@ def _check_function(flow: _Flow, target: str, version: Version, counts: collecti
             continue
         matched = _known_of(event, flow.symbols)
         if matched is None:
-            flow.notes[f"{statement.opcode}: no row of the instruction table covers it"] += 1
+            reason = f"{statement.opcode}: no row of the instruction table covers it"
+            flow.tally.leave("instruction", reason, [statement.line])
             continue
         one, examined = matched
         flow.known.append(one)
         counts[one.row] += 1
-        for broken in examined.check_target(target, version):
+        for broken in examined.check_target(flow.target, flow.version):
             text = f"{statement.opcode}: {broken.message}"
             found.append(flow.broken(broken.rule, one, text, str(examined.form and examined.form.section)))
-        if one.row in ("load", "store", "reduce", "prefetch") and not flow.maps:
-            flow.notes["tensor copies: their bytes and their box are in the map, which is made at run time"] += 1
-    if flow.calls:
-        flow.notes["functions that call others: what needs the whole function is not judged in them"] += 1
     found += itertools.chain.from_iterable(rule(flow) for rule in _RULES)
     return sorted(found, key=lambda one: int(str(one.facts["line"])))

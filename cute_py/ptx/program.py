@@ -102,12 +102,14 @@ class Function:
 
 @record
 class Program:
-    """A module: `.version`, `.target`, the state space of each symbol, and its functions."""
+    """A module: `.version`, `.target`, the state space of each symbol, its functions, and the bytes that declarations
+    align symbols to."""
 
     version: Version
     target: str
     symbols: Mapping[str, str] = field(hash=False)
     functions: tuple[Function, ...] = ()
+    alignments: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
 class _Body:
@@ -210,11 +212,16 @@ class _Body:
         return blocks
 
 
-def _declared(head: str, symbols: dict[str, str]) -> None:
-    """The symbol of a variable's declaration."""
+def _declared(head: str, symbols: dict[str, str], alignments: dict[str, int]) -> None:
+    """The symbol of a variable's declaration, and the bytes that it is aligned to where the declaration says them."""
     found = _VARIABLE.search(f"{head} ")
     if found is not None:
         symbols[found[2]] = found[1]
+        words = head.split()
+        after = words[words.index(".align") + 1 : words.index(".align") + 2] if ".align" in words else []
+        numbers = [int(n) for n in after if n.isascii() and n.isdigit() and len(n) < 9]
+        # Functions may declare different variables of one name: what holds for each is the smallest.
+        alignments[found[2]] = min(alignments.get(found[2], MAX_BYTES), *numbers, *(() if numbers else (1,)))
 
 
 def parse_program(text: str) -> Program:
@@ -232,6 +239,12 @@ def parse_program(text: str) -> Program:
     """
     if len(expect(text, str, "the text of a PTX module")) > MAX_BYTES:
         raise ParseError(f"a PTX module of {len(text)} characters; must be at most {MAX_BYTES}")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ParseError(
+            f"character {error.start} of a PTX module is one half of a surrogate pair; must be text"
+        ) from None
 
     def blank(found: re.Match[str]) -> str:
         return found[0] if found[0][0] == '"' else " " + "\n" * found[0].count("\n")
@@ -243,7 +256,7 @@ def parse_program(text: str) -> Program:
         raise ParseError(f"not a PTX module: no {missing} line", {"begins": given(text.strip()[:60])})
     reader = _Reader(text)
     reader.read()
-    return Program(version_of(version[1]), target[1], reader.symbols, tuple(reader.functions))
+    return Program(version_of(version[1]), target[1], reader.symbols, tuple(reader.functions), reader.alignments)
 
 
 _TARGET = re.compile(r"^\s*\.target\s+(sm_\w+)", re.M)
@@ -255,6 +268,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.symbols: dict[str, str] = {}
+        self.alignments: dict[str, int] = {}
         self.functions: list[Function] = []
         self.body: _Body | None = None
         self.header = ""
@@ -338,7 +352,7 @@ class _Reader:
             name = next((n for (s, n), at in self.body.labels.items() if at == len(self.body.statements)), "")
             self.body.tables[self.body.scopes[-1], name] = _WORD.findall(head.partition(" ")[2])
         elif registers is None and not _ENTRY.search(head):
-            _declared(head, self.symbols)
+            _declared(head, self.symbols, self.alignments)
 
     def _function(self, body: _Body) -> Function:
         kind = _ENTRY.search(self.header)

@@ -12,13 +12,15 @@ from __future__ import annotations
 import collections
 import operator
 import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from cute_py.ptx.parse import immediate, register_bits
 from cute_py.ptx.program import Function, Statement
 
 Key: TypeAlias = tuple[str | int, ...]
+Held = TypeVar("Held")
 
 
 class Value(NamedTuple):
@@ -38,6 +40,7 @@ class Event:
     values: tuple[Value | None, ...]
 
 
+MOST_ALIGNED: Final = 1 << 16
 _LEAVES: Final = ("symbol", "entry", "made")
 _SAME: Final = ("mov", "cvt", "cvta")
 _ARITHMETIC: Final = "add sub mul mad shl shr and or xor not neg abs min max selp setp bfe bfi prmt shf lop3 rem div"
@@ -45,6 +48,15 @@ _PURE: Final = frozenset(f"{_ARITHMETIC} mapa popc clz cnot sad isspacep".split(
 _SPECIAL = re.compile(r"%(tid|ntid|ctaid|nctaid|laneid|warpid|cluster_|clusterid|nclusterid|dynamic_smem|total_smem)")
 _ADDRESS = re.compile(r"\[\s*([^\[\]\s+,]+)\s*(?:\+\s*(-?\w+))?\s*(?:,.*)?\]", re.DOTALL)
 _NUMBERED = re.compile(r"[%A-Za-z_$][\w$.]*")
+
+
+def _is_leaf(key: Key) -> bool:
+    return key[0] in _LEAVES or str(key[0]).startswith("ld")
+
+
+def _lowest(number: int) -> int:
+    """The largest power of 2 that divides a number, at most `MOST_ALIGNED`."""
+    return min(number & -number, MOST_ALIGNED) if number else MOST_ALIGNED
 
 
 class Values:
@@ -58,9 +70,10 @@ class Values:
         self._keys: dict[Key, int] = {("constant",): 0}
         self._list: list[Key] = [("constant",)]
         self._roots: dict[int, frozenset[Key]] = {0: frozenset()}
+        self._multiples: dict[int, int] = {}
         self.events: list[Event] = []
         writes = collections.Counter(
-            name for s in function.statements() for name in _written(s) if register_bits(name) is not None
+            name for s in function.statements() for name in registers_written(s) if register_bits(name) is not None
         )
         once: dict[str, Value] = {}
         self._again = {name for name, count in writes.items() if count > 1}
@@ -71,27 +84,69 @@ class Values:
                 if statement.opcode.partition(".")[0] in wanted:
                     held = tuple([self._operand(text, once, here, number) for text in statement.operands])
                     self.events.append(Event(number, index, statement, held))
-                for place, name in enumerate(_written(statement)):
+                for place, name in enumerate(registers_written(statement)):
                     value = self._result(statement, place, once, here, number, index)
                     (once if writes[name] == 1 else here)[name] = value
 
+    def _folded_up(self, base: int, known: dict[int, Held], of: Callable[[Key, list[tuple[Key, Held]]], Held]) -> Held:
+        """What `of` makes of the expression of a base and of what it made of the parts; each base once in `known`."""
+        todo = [base]
+        while todo:
+            key = self._list[todo[-1]]
+            parts = [] if _is_leaf(key) else [part for part in key[1:] if isinstance(part, int)]
+            waiting = [part for part in parts if part not in known]
+            if waiting:
+                todo += waiting
+            else:
+                known[todo.pop()] = of(key, [(self._list[part], known[part]) for part in parts])
+        return known[base]
+
     def roots(self, value: Value) -> frozenset[Key]:
         """Where the pointers in a value come from: symbols, what was loaded, results of other instructions."""
-        todo = [value.base]
-        while todo:
-            base = todo[-1]
-            key = self._list[base]
-            parts = [p for p in key[1:] if isinstance(p, int)]
-            waiting = [p for p in parts if p not in self._roots]
-            if key[0] in _LEAVES or str(key[0]).startswith("ld"):
-                self._roots[base] = frozenset((key,))
-            elif waiting:
-                todo += waiting
-                continue
-            else:
-                self._roots[base] = frozenset[Key]().union(*(self._roots[p] for p in parts))
-            todo.pop()
-        return self._roots[value.base]
+
+        def of(key: Key, parts: list[tuple[Key, frozenset[Key]]]) -> frozenset[Key]:
+            return frozenset((key,)) if _is_leaf(key) else frozenset[Key]().union(*(held for _, held in parts))
+
+        return self._folded_up(value.base, self._roots, of)
+
+    def multiple(self, value: Value, alignments: Mapping[str, int]) -> int:
+        """A power of 2 that the base of a value is a multiple of, at most `MOST_ALIGNED`.
+
+        Args:
+            alignments: bytes that the declaration of a symbol aligns it to; the same for every call.
+        """
+
+        def of(key: Key, parts: list[tuple[Key, int]]) -> int:
+            held = [multiple for _, multiple in parts]
+            match str(key[0]).partition(".")[0]:
+                case "constant":
+                    return MOST_ALIGNED
+                case "number":
+                    return _lowest(int(key[1]))
+                case "symbol":
+                    return _lowest(alignments.get(str(key[1]), 1))
+                case "sum":
+                    return min(held)
+            if len(held) < 4 or len(held) % 2 or ".hi." in str(key[0]):
+                return 1
+            # The parts are the base and the number of each operand.
+            each = [min(pair) for pair in zip(held[::2], held[1::2], strict=True)]
+            match str(key[0]).partition(".")[0]:
+                case "shl":
+                    by = parts[3][0]
+                    fixed = parts[2][0] == ("constant",) and by[0] == "number" and 0 <= int(by[1]) < 64
+                    return min(each[0] << int(by[1]), MOST_ALIGNED) if fixed else each[0]
+                case "mul":
+                    return min(each[0] * each[1], MOST_ALIGNED)
+                case "mad" if len(each) == 3:
+                    return min(each[0] * each[1], each[2], MOST_ALIGNED)
+                case "and":
+                    return max(each[:2])
+                case "or" | "xor" | "sub" | "add" | "selp" | "min" | "max":
+                    return min(each[:2])
+            return 1
+
+        return self._folded_up(value.base, self._multiples, of)
 
     def symbols(self, value: Value) -> frozenset[str]:
         """The names among the roots of a value."""
@@ -144,7 +199,7 @@ class Values:
         held = [value for value in given if value is not None]
         if len(held) != len(given) or not held:
             return self._intern(*made)
-        single = len(_written(statement)) == 1
+        single = len(registers_written(statement)) == 1
         if first in _SAME and single:
             return held[0]
         kind = rest.rpartition(".")[2]
@@ -163,29 +218,35 @@ class Values:
             return Value(self._intern("sum", low.base, high.base).base, total)
         if first == "sub" and len(held) == 2 and not held[1].base:
             return Value(held[0].base, held[0].offset - held[1].offset)
-        if any(value.base for value in held) or kind.startswith("f") or len(held) < 2:
-            return None
-        a, b = held[0].offset, held[1].offset
-        narrow = (1 << 64) - 1 if kind.endswith("64") else (1 << 32) - 1
-        match first:
-            case "mul":
-                return Value(0, a * b & (1 << 64) - 1)
-            case "mad" if len(held) == 3:
-                return Value(0, (a * b & (1 << 64) - 1) + held[2].offset)
-            case "shl" if 0 <= b < 64:
-                return Value(0, a << b & narrow)
-            case "shr" if 0 <= b < 64 and a >= 0:
-                return Value(0, a >> b)
-            case "and":
-                return Value(0, a & b)
-            case "or":
-                return Value(0, a | b)
-            case "xor":
-                return Value(0, a ^ b)
+        number = folded_constant(first, kind, held)
+        return None if number is None else Value(0, number)
+
+
+def folded_constant(first: str, kind: str, held: Sequence[Value]) -> int | None:
+    """The result of an instruction on constants; None: another instruction, or operands that are no constants."""
+    if any(value.base for value in held) or kind.startswith("f") or len(held) < 2:
         return None
+    a, b = held[0].offset, held[1].offset
+    narrow = (1 << 64) - 1 if kind.endswith("64") else (1 << 32) - 1
+    match first:
+        case "mul":
+            return a * b & (1 << 64) - 1
+        case "mad" if len(held) == 3:
+            return (a * b & (1 << 64) - 1) + held[2].offset
+        case "shl" if 0 <= b < 64:
+            return a << b & narrow
+        case "shr" if 0 <= b < 64 and a >= 0:
+            return a >> b
+        case "and":
+            return a & b
+        case "or":
+            return a | b
+        case "xor":
+            return a ^ b
+    return None
 
 
-def _written(statement: Statement) -> tuple[str, ...]:
+def registers_written(statement: Statement) -> tuple[str, ...]:
     """The registers that an instruction writes: those of its first operand, unless that is an address."""
     if not statement.operands or statement.operands[0].startswith("[") or statement.opcode.startswith("bra"):
         return ()
@@ -205,7 +266,7 @@ def _reaching(function: Function, again: set[str]) -> tuple[dict[str, int], list
     for block in function.blocks:
         last: dict[str, int] = {}
         for statement in block.statements:
-            for name in _written(statement):
+            for name in registers_written(statement):
                 if name in again:
                     bit = 1 << count
                     count += 1
@@ -216,3 +277,144 @@ def _reaching(function: Function, again: set[str]) -> tuple[dict[str, int], list
     bits = [sum(last.values()) for last in made]
     entering = function.settled([0] * len(made), lambda n, held: (held & ~gone[n]) | bits[n], operator.or_)
     return dict(places), entering
+
+
+Constant: TypeAlias = tuple[str, int]
+"""A symbol, or '', and a number added to it."""
+
+
+Steps: TypeAlias = list[tuple[int, Statement]]
+
+
+def statements_behind(function: Function, texts: Iterable[str]) -> dict[int, Steps]:
+    """Block -> the statements, with their numbers, that write what operands are computed from."""
+    writers: dict[str, list[tuple[int, int, Statement]]] = collections.defaultdict(list)
+    for number, block in enumerate(function.blocks):
+        for index, statement in enumerate(block.statements):
+            for name in registers_written(statement):
+                writers[name].append((number, index, statement))
+    seen: set[str] = set()
+    found: dict[int, dict[int, Statement]] = collections.defaultdict(dict)
+    todo = [name for text in texts for name in _NUMBERED.findall(text)]
+    while todo:
+        name = todo.pop()
+        if name not in seen:
+            seen.add(name)
+            for number, index, statement in writers.get(name, ()):
+                found[number][index] = statement
+                todo += [part for text in statement.operands[1:] for part in _NUMBERED.findall(text)]
+    return {number: sorted(steps.items()) for number, steps in found.items()}
+
+
+class FirstPass:
+    """What registers hold when an instruction runs for the first time, where that is a constant.
+
+    Only paths from the beginning that do not pass the block of the instruction are followed, so that counters of its
+    loop have their first values.
+
+    Args:
+        steps: the statements that the operands depend on, as `statements_behind` gives them.
+        place: block and index of the instruction.
+    """
+
+    def __init__(
+        self, function: Function, symbols: Mapping[str, str], steps: Mapping[int, Steps], place: tuple[int, int]
+    ) -> None:
+        self._function, self._symbols, self._steps, self._place = function, symbols, steps, place
+        self._before: frozenset[int] = self._coming()
+        self._entering: list[dict[str, Constant | None] | None] = [None] * len(function.blocks)
+        if function.blocks:
+            self._entering[0] = {}
+        todo = collections.deque([0] if function.blocks else [])
+        while todo:
+            number = todo.popleft()
+            entered = self._entering[number]
+            if entered is None or number == place[0]:
+                continue
+            left = self._after(number, dict(entered), len(function.blocks[number].statements))
+            for after in function.blocks[number].after:
+                old = self._entering[after]
+                new = left if old is None else _common(old, left)
+                if after in self._before and new != old:
+                    self._entering[after] = dict(new)
+                    todo.append(after)
+
+    def _coming(self) -> frozenset[int]:
+        """The blocks from which a path comes to the instruction."""
+        seen, todo = {self._place[0]}, [self._place[0]]
+        while todo:
+            for before in self._function.blocks[todo.pop()].before:
+                if before not in seen:
+                    seen.add(before)
+                    todo.append(before)
+        return frozenset(seen)
+
+    def precedes(self, place: tuple[int, int]) -> bool:
+        """Whether a path from the beginning passes a place before the instruction runs first."""
+        if place[0] == self._place[0]:
+            return place[1] < self._place[1]
+        return self._entering[place[0]] is not None
+
+    def repeats(self, place: tuple[int, int]) -> bool:
+        """Whether a place may be passed twice before the instruction runs first."""
+        seen: set[int] = set()
+        todo = [] if place[0] == self._place[0] else list(self._function.blocks[place[0]].after)
+        while todo:
+            number = todo.pop()
+            if number not in seen and number != self._place[0] and self._entering[number] is not None:
+                seen.add(number)
+                todo += self._function.blocks[number].after
+        return place[0] in seen
+
+    def operand(self, place: tuple[int, int], text: str) -> Constant | None:
+        """What an operand holds there; of an address, what is in the brackets."""
+        entered = self._entering[place[0]]
+        if entered is None:
+            return None
+        return self._read(text, self._after(place[0], dict(entered), place[1]))
+
+    def _after(self, number: int, held: dict[str, Constant | None], end: int) -> dict[str, Constant | None]:
+        """The registers after the first `end` statements of a block."""
+        for index, statement in self._steps.get(number, ()):
+            if index >= end:
+                break
+            names = registers_written(statement)
+            made = self._result(statement, held) if len(names) == 1 else None
+            for name in names:
+                held[name] = made if not statement.predicate or held.get(name) == made else None
+        return held
+
+    def _read(self, text: str, held: Mapping[str, Constant | None]) -> Constant | None:
+        address = _ADDRESS.fullmatch(text) if text.startswith("[") else None
+        if address is not None:
+            base, offset = self._read(address[1], held), immediate(address[2]) if address[2] else 0
+            return None if base is None or offset is None else (base[0], base[1] + offset)
+        number = immediate(text)
+        if number is not None:
+            return "", number
+        return held.get(text) if text in held else (text, 0) if text in self._symbols else None
+
+    def _result(self, statement: Statement, held: Mapping[str, Constant | None]) -> Constant | None:
+        first, _, rest = statement.opcode.partition(".")
+        read = [self._read(text, held) for text in statement.operands[1:]]
+        given = [one for one in read if one is not None]
+        if len(given) != len(read) or not given:
+            return None
+        if first in _SAME:
+            return given[0]
+        if first == "not" and not given[0][0]:
+            return "", ~given[0][1] & (1 << (64 if rest.endswith("64") else 32)) - 1
+        if first in ("add", "sub") and len(given) == 2 and not given[1][0]:
+            return given[0][0], given[0][1] + (given[1][1] if first == "add" else -given[1][1])
+        if first == "add" and len(given) == 2 and not given[0][0]:
+            return given[1][0], given[1][1] + given[0][1]
+        values = [Value(1 if name else 0, number) for name, number in given]
+        folded = folded_constant(first, rest.rpartition(".")[2], values)
+        return None if folded is None else ("", folded)
+
+
+def _common(one: Mapping[str, Constant | None], other: Mapping[str, Constant | None]) -> dict[str, Constant | None]:
+    """What holds on both of two paths."""
+    return {name: value if other.get(name) == value else None for name, value in one.items()} | {
+        name: None for name in other if name not in one
+    }

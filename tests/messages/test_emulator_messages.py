@@ -152,9 +152,13 @@ def test_words_of_a_hang_with_a_race() -> None:
         "would hang: full[0] never completes phase 0\n"
         "  expected : 256 bytes\n"
         "  arrived  : 128 bytes\n"
-        "  pending  : 0 arrivals\n"
+        "  pending  : 0 of 1 arrival\n"
         "  load     : 128 bytes from load 0 at (0, 4)\n"
-        "race: read before its barrier completed: wgmma meets load 0 at (0, 4) at shared bytes 0 to 15"
+        "race: read before its barrier completed: wgmma meets load 0 at (0, 4) at shared bytes 0 to 15\n"
+        "judged: 1 load, 1 wait\n"
+        "not judged: the rest of the program: the wait never ends\n"
+        "not judged: order of landing: bytes landed when the program said; no other order was tried\n"
+        "not judged: threads: one order of the calls was run; other orders, and other CTAs, were not"
     )
 
 
@@ -167,6 +171,11 @@ def test_words_of_a_ring_that_hangs() -> None:
         "would hang: full[0] never completes phase 0\n"
         "  expected : 64 bytes\n"
         "  arrived  : 128 bytes\n"
-        "  pending  : 0 arrivals\n"
-        "  load     : 128 bytes from load 0 at (0, 0)"
+        "  pending  : 0 of 1 arrival\n"
+        "  load     : 128 bytes from load 0 at (0, 0)\n"
+        "judged: 2 loads\n"
+        "not judged: the rest of the program: the wait never ends\n"
+        "not judged: 1 barrier: no wait came for the phase that is open: full[1]\n"
+        "not judged: order of landing: bytes landed when the program said; no other order was tried\n"
+        "not judged: threads: one order of the calls was run; other orders, and other CTAs, were not"
     )

@@ -103,8 +103,13 @@ def test_bytes_of_tensor_copies_are_those_of_the_maps_that_are_given() -> None:
     assert found(EXPECT.replace("2048", "4096"), tensor, LOAD) == []
     assert found(EXPECT.replace("2048", "1024"), tensor, number=0) == []  # another parameter's map
     text = kernel(EXPECT, tensor)
-    assert any("in the map" in line for line in check_program(text).not_analysed)
-    assert not any("in the map" in line for line in check_program(text, maps={1: passed}).not_analysed)
+    missing = (
+        "1 barrier: copies at line 15 complete on it; their bytes are in the tensor map of parameter 1, which was not "
+        "given (--map 1=FILE, maps={1: ...})"
+    )
+    for maps in (None, {0: passed}):
+        assert missing in check_program(text, maps=maps).scope.not_judged
+    assert missing not in check_program(text, maps={1: passed}).scope.not_judged
     for wrong in ({"map": passed}, {1: b"bytes"}, [passed]):
         with pytest.raises(InvalidTypeError):
             check_program(text, maps=wrong)  # type: ignore[arg-type]
@@ -215,11 +220,23 @@ def test_inline_assembly_has_its_own_registers_and_labels() -> None:
     assert (report.found, report.counts) == ((), {"mbarrier.try_wait.parity": 2})
 
 
-def test_the_report_says_what_it_did_not_analyse() -> None:
+def test_the_report_says_what_it_did_not_judge() -> None:
     text = str(check_program(kernel(TENSOR_LOAD, "mbarrier.bogus.b64 [%r2];")))
-    assert "their bytes and their box are in the map" in text
-    assert "mbarrier.bogus.b64: no row of the instruction table covers it" in text
-    assert "not analysed: what other threads and CTAs do" in text
+    assert text.split("\n") == [
+        "sm_90a: 1 instruction of the rules (1 load)",
+        "no broken rule found in what was judged",
+        "judged: 1 instruction, 1 shared-memory address (alignment)",
+        "not judged: 1 barrier: copies at line 14 complete on it, and no instruction of the function expects their "
+        "bytes",
+        "not judged: 1 instruction: mbarrier.bogus.b64: no row of the instruction table covers it; line 15",
+        "not judged: 1 multicast load: mask: known at run time; line 14",
+        "not judged: 1 multicast load: scope: the barrier may be initialised in another function; line 14",
+        "not judged: 1 transfer: extent: whether the box fits into its buffer in shared memory; line 14",
+        "not judged: order of threads: what other threads and CTAs do between two instructions of a thread",
+    ]
+    assert str(check_program(kernel())) == (
+        "sm_90a: 0 instructions of the rules\nno rule is broken\njudged: 0 instructions"
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cute_py as cute
+from cute_py.diagnostics import Scope
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
 from cute_py.tma import compare_tile, execute, make_smem_layout, make_tma_copy
 
@@ -197,3 +199,40 @@ def test_bad_input_is_refused() -> None:
     with pytest.raises(InvalidValueError):
         compare_tile(atom, x, 0, dump, stages=0)
     assert compare_tile(atom, x, 0, dump.tobytes()).equal
+
+
+def test_the_scope_is_what_was_compared_and_tried() -> None:
+    """Bytes of the tile and behind it; causes up to the one that gives the dump."""
+    x = np.arange(64 * 64, dtype=np.uint16).reshape(64, 64)
+    atom = make_tma_copy("SM90_TMA_LOAD", x, make_smem_layout("K", "128B", "uint16", (32, 64)))
+    right = execute(atom, x, (1, 0)).smem
+    assert str(compare_tile(atom, x, (1, 0), right)) == "equal: every byte that the loads write\njudged: 4096 bytes"
+    longer = compare_tile(atom, x, (1, 0), np.concatenate([right, right[:7]]))
+    assert longer.scope == Scope(("4096 bytes",), ("7 bytes of the dump: they lie behind the tile",))
+    shifted = compare_tile(atom, x, (1, 0), execute(atom, x, (0, 0)).smem)
+    assert shifted.scope == Scope(
+        ("4096 bytes", "4 causes (other swizzle; other major; other box order; shifted by one tile)"),
+        ("3 causes: an earlier one gives the dump: exchanged coordinates, stale phase, not yet arrived",),
+    )
+    noise = right.copy()
+    noise[::7] ^= 0x5A
+    unknown = compare_tile(atom, x, (1, 0), noise)
+    assert unknown.scope.judged[1].startswith("7 causes (") and str(unknown).endswith(str(unknown.scope))
+
+
+def test_bytes_that_no_load_writes_are_not_compared() -> None:
+    """Five rows of 32 bytes: a stage is a multiple of 128 bytes, and its last 96 are not written."""
+    x = np.arange(60 * 32, dtype=np.uint32).astype(np.uint8).reshape(60, 32)
+    atom = make_tma_copy("SM90_TMA_LOAD", x, cute.Layout((cute.Int(5), cute.Int(32)), cute.LayoutRight))
+    compared = compare_tile(atom, x, (0, 0), execute(atom, x, (0, 0)).smem)
+    assert (compared.equal, compared.scope) == (
+        True,
+        Scope(("160 bytes",), ("96 bytes of the tile: no load writes them",)),
+    )
+
+
+def test_a_ring_of_stages_tries_the_earlier_phase_first() -> None:
+    atom, x, *_ = case(3)
+    found = compare_tile(atom, x, 5, execute(atom, x, 4).smem, stages=1)
+    assert found.scope.judged[1] == "1 cause (stale phase)"
+    assert found.scope.not_judged[0].startswith("6 causes: an earlier one gives the dump: other swizzle, ")

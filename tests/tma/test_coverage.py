@@ -78,3 +78,19 @@ def test_bad_input_is_refused() -> None:
     big = cute.make_tensor(cute.make_gmem_ptr(4096, "uint16"), Layout((1 << 14, 1 << 14), (1 << 14, Int(1))))
     with pytest.raises(InvalidValueError):
         coverage(make_tma_copy("SM90_TMA_LOAD", big, Layout((Int(32), Int(64)), LayoutRight)))
+
+
+def test_a_cover_says_what_it_counted() -> None:
+    x = np.zeros((64, 64), np.uint16)
+    atom = make_tma_copy("SM90_TMA_LOAD", x, Layout((Int(32), Int(64)), LayoutRight))
+    found = coverage(atom, [0, 0])
+    assert str(found) == (
+        "2048 of 4096 elements are missing, the first at (0, 32)\n"
+        "2048 of 4096 elements are repeated, the first at (0, 0)\n"
+        "judged: 2 tiles, 2 loads, 4096 elements\n"
+        "not judged: order: when each tile is loaded, by which CTA, and what waits for it\n"
+        "not judged: shared memory: where each tile lies there, and whether it is read before the next one "
+        "overwrites it"
+    )
+    assert str(coverage(atom)).startswith("4096 elements, each loaded once\njudged: 2 tiles, 2 loads, 4096 elements\n")
+    assert found.check().scope == found.scope and not coverage(atom).check().scope.complete

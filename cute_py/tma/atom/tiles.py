@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integer_array, expect_items, record
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.arith_tuple.ratio import Ratio
-from cute_py.diagnostics import Diagnostic
+from cute_py.diagnostics import Diagnostic, Findings, Scope
 from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.layout import Layout
@@ -256,6 +256,7 @@ class Coverage:
         elements: of the tensor; missing: never loaded; repeated: loaded more than once.
         first_missing, first_repeated: the first such coordinate, innermost mode first; None where there is none.
         outside: numbers of tiles of which every box lies outside the tensor.
+        scope: what was counted, and what a cover does not say.
     """
 
     elements: int
@@ -264,9 +265,14 @@ class Coverage:
     first_missing: tuple[int, ...] | None = None
     first_repeated: tuple[int, ...] | None = None
     outside: tuple[int, ...] = ()
+    scope: Scope = field(default_factory=Scope, repr=False, compare=False)
 
-    def check(self) -> list[Diagnostic]:
-        """What is missing, what is loaded twice, and tiles out of range."""
+    def __str__(self) -> str:
+        lines = [found.message for found in self.check()] or [f"{self.elements} elements, each loaded once"]
+        return "\n".join([*lines, str(self.scope)])
+
+    def check(self) -> Findings:
+        """What is missing, what is loaded twice, and tiles out of range; with the scope of the count."""
         found = []
         for rule, count, first in (
             ("missing elements", self.missing, self.first_missing),
@@ -279,9 +285,13 @@ class Coverage:
             shown = ", ".join(map(str, self.outside[:8]))
             text = f"{counted(len(self.outside), 'tile')} out of range, of which no element exists: {shown}"
             found.append(Diagnostic("tiles out of range", value=len(self.outside), unit="tiles", text=text))
-        return found
+        return Findings(found, scope=self.scope)
 
 
+_NOT_COVERED: Final = (
+    "order: when each tile is loaded, by which CTA, and what waits for it",
+    "shared memory: where each tile lies there, and whether it is read before the next one overwrites it",
+)
 MOST_COVERED: Final = 1 << 26
 """Elements of a tensor whose loads are counted one by one."""
 
@@ -314,7 +324,8 @@ def coverage(atom: TileAtom, tiles: Sequence[Tree] | None = None) -> Coverage:
     counts = np.zeros(extents[::-1], np.uint32)
     outside: list[int] = []
     chosen = range(first.tiles) if tiles is None else tiles
-    for i, tile in enumerate(expect_items(chosen, "tiles")):
+    listed = expect_items(chosen, "tiles")
+    for i, tile in enumerate(listed):
         check_depth(tile)
         index = _indices(tile, sizes)
         moved = np.array([0] * len(extents), np.int64)
@@ -339,9 +350,10 @@ def coverage(atom: TileAtom, tiles: Sequence[Tree] | None = None) -> Coverage:
     def place(mask: NDArray[numpy.bool_]) -> tuple[int, ...] | None:
         return tuple(map(int, np.argwhere(mask)[0][::-1])) if mask.any() else None
 
-    return Coverage(
-        counts.size, int(missing.sum()), int(repeated.sum()), place(missing), place(repeated), tuple(outside)
-    )
+    loads = (counted(len(listed), "tile"), counted(len(listed) * len(first.coords), "load"))
+    places = place(missing), place(repeated)
+    scope = Scope((*loads, counted(counts.size, "element")), _NOT_COVERED)
+    return Coverage(counts.size, int(missing.sum()), int(repeated.sum()), *places, tuple(outside), scope)
 
 
 FARTHEST_TILE: Final = 2**31 - 1

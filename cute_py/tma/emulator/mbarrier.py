@@ -125,10 +125,11 @@ class Mbarrier:
         )
 
     def __str__(self) -> str:
-        return str(self.view)
+        arrivals = f"{self.pending} of {counted(self.arrive_count, 'arrival')} pending"
+        return f"phase {self.phase}: {arrivals}, {self.arrived_bytes} of {self.expected} bytes arrived"
 
     def __repr__(self) -> str:
-        return f"<{self.name}: {self.view}>"
+        return f"<{self.name}, {self}>"
 
     def _count(self, value: int) -> None:
         if not -MAX_COUNT <= value <= MAX_COUNT:

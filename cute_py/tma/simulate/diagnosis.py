@@ -17,14 +17,15 @@ Source: PTX ISA 9.0, cp.async.bulk.commit_group, cp.async.bulk.wait_group.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import TypedDict, Unpack
+from typing import Final, TypedDict, Unpack
 
 from cute_py.argument_checks import expect, expect_function, expect_having, expect_integer, expect_integers, record
-from cute_py.diagnostics import Diagnostic, refuse
+from cute_py.diagnostics import Diagnostic, Scope, refuse
 from cute_py.errors import InvalidTypeError, InvalidValueError, RaceError, TmaTrap, WouldHangError, counted
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.geometry import Descriptor, row_image
@@ -32,6 +33,9 @@ from cute_py.tma.emulator.mbarrier import Contribution, Mbarrier, init_barrier
 from cute_py.tma.emulator.memory import SHARED_LIMIT, Bytes, GlobalMemory, SharedMemory, as_bytes, as_global
 from cute_py.tma.emulator.operands import checked, reduction
 from cute_py.tma.simulate.tensormap_proxy import Agent, TensormapProxy
+
+MOST_NAMED: Final = 8
+"""Barriers that a scope names."""
 
 
 @dataclass(slots=True)
@@ -72,7 +76,11 @@ class Race:
 
 @record
 class Outcome:
-    """How a program ended. `status` is 'completed', 'trap' or 'would hang'."""
+    """How a program ended. `status` is 'completed', 'trap' or 'would hang'.
+
+    `scope` counts what the run judged, and lists what it did not: a program that completes without a race is sound
+    within it.
+    """
 
     status: str
     races: tuple[Race, ...] = ()
@@ -84,8 +92,12 @@ class Outcome:
     arrived: int = 0
     pending: int = 0
     contributions: tuple[Contribution, ...] = ()
+    arrive_count: int = 0
+    scope: Scope = field(default_factory=Scope, repr=False, compare=False)
 
-    def __str__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """How it ended and the races, without the scope."""
         lines = [self.status]
         if self.status == "trap":
             lines = [f"trap: {self.cuda_error}: {self.cause}"]
@@ -94,24 +106,13 @@ class Outcome:
                 f"would hang: {self.barrier} never completes phase {self.phase}",
                 f"  expected : {self.expected} bytes",
                 f"  arrived  : {self.arrived} bytes",
-                f"  pending  : {counted(self.pending, 'arrival')}",
+                f"  pending  : {self.pending} of {counted(self.arrive_count, 'arrival')}",
                 *(f"  load     : {c.nbytes} bytes from {c.source}" for c in self.contributions),
             ]
         return "\n".join([*lines, *(f"race: {race}" for race in self.races)])
 
-
-def would_hang(barrier: Mbarrier, races: Sequence[Race]) -> Outcome:
-    """The outcome of a wait for a barrier whose phase nothing completes."""
-    return Outcome(
-        "would hang",
-        tuple(races),
-        barrier=barrier.name,
-        phase=barrier.phase,
-        expected=barrier.expected,
-        arrived=barrier.arrived_bytes,
-        pending=barrier.pending,
-        contributions=tuple(barrier.contributions),
-    )
+    def __str__(self) -> str:
+        return f"{self.summary}\n{self.scope}"
 
 
 @dataclass(slots=True)
@@ -168,6 +169,8 @@ class Run:
         self._reading: list[Access] = []
         self._ordinary: list[Access] = []
         self._count = 0
+        self._judged: Counter[str] = Counter()
+        self._barriers: list[Mbarrier] = []
         self.stuck_at: Mbarrier | None = None
         """The barrier whose phase the last wait did not see complete."""
 
@@ -178,7 +181,9 @@ class Run:
 
     def barrier(self, offset: int, arrive_count: int = 1, *, name: str | None = None) -> Mbarrier:
         """mbarrier.init at a shared-memory offset."""
-        return init_barrier(self.smem, offset, arrive_count, name=name)
+        made = init_barrier(self.smem, offset, arrive_count, name=name)
+        self._barriers.append(made)
+        return made
 
     def wait(self, barrier: Mbarrier, parity: int) -> None:
         """Wait until the phase of this parity is over; the loads of that phase have then landed for this thread.
@@ -186,6 +191,7 @@ class Run:
         Raises:
             WouldHangError: nothing that was issued completes the phase.
         """
+        self._judged["wait"] += 1
         if not expect(barrier, Mbarrier, "barrier").try_wait(parity):
             self.stuck_at = barrier
             raise WouldHangError(
@@ -217,6 +223,7 @@ class Run:
         coords, offset = expect_integers(coords, "coordinates"), _offset(offset)
         expect(barrier, Mbarrier, "barrier")
         name = f"load {self._next()} at {coords}"
+        self._judged["load"] += 1
         data, this = self._operands(name, descriptor, coords, offset, mode, im2col_offsets)
         self._check_conflict("two loads into the same bytes", self.flights, this)
         self._check_conflict("overwrites a stage that is still being read", self._reading, this)
@@ -302,6 +309,7 @@ class Run:
         coords, offset = expect_integers(coords, "coordinates"), _offset(offset)
         kind = None if op is None else reduction(op)
         name = f"{kind or 'store'} {self._next()} at {coords}"
+        self._judged["store" if kind is None else "reduction"] += 1
         data, this = self._operands(name, descriptor, coords, offset, mode)
         self._check_conflict("store without fence.proxy.async after ordinary writes", self._ordinary, this)
         self._check_conflict("store before the load of its source was waited for", self.flights, this)
@@ -335,6 +343,21 @@ class Run:
     def _unread(self) -> list[Access]:
         """Sources of stores that may still be read."""
         return list(itertools.chain(*self.groups))
+
+    # ---- how it ends -------------------------------------------------------------------------------------------
+
+    def _scope(self, left: str = "", stuck: Mbarrier | None = None) -> Scope:
+        """What was judged so far, and what was not."""
+        judged = [counted(count, noun) for noun, count in sorted(self._judged.items())]
+        open_ = [b for b in self._barriers if b is not stuck and (b.tx_count or b.pending != b.arrive_count)]
+        not_judged = [left] if left else []
+        if open_:
+            names = ", ".join(b.name for b in open_[:MOST_NAMED]) + ("" if len(open_) <= MOST_NAMED else ", ...")
+            not_judged.append(f"{counted(len(open_), 'barrier')}: no wait came for the phase that is open: {names}")
+        if self._judged["load"]:
+            not_judged.append("order of landing: bytes landed when the program said; no other order was tried")
+        not_judged.append("threads: one order of the calls was run; other orders, and other CTAs, were not")
+        return Scope(tuple(judged), tuple(not_judged))
 
     # ---- common ------------------------------------------------------------------------------------------------
 
@@ -389,6 +412,33 @@ def _offset(value: int) -> int:
     return expect_integer(value, "the offset in shared memory", 0, SHARED_LIMIT - 1, "bytes")
 
 
+def completed(run: Run) -> Outcome:
+    """The outcome of a program that came to its end."""
+    return Outcome("completed", tuple(run.races), scope=run._scope())
+
+
+def trapped(run: Run, trap: TmaTrap) -> Outcome:
+    """The outcome of a program that a copy ended with a trap."""
+    left = "the rest of the program: the trap ended it"
+    return Outcome("trap", tuple(run.races), trap.cause, trap.cuda_error, scope=run._scope(left))
+
+
+def would_hang(run: Run, barrier: Mbarrier) -> Outcome:
+    """The outcome of a wait for a barrier whose phase nothing completes."""
+    return Outcome(
+        "would hang",
+        tuple(run.races),
+        barrier=barrier.name,
+        phase=barrier.phase,
+        expected=barrier.expected,
+        arrived=barrier.arrived_bytes,
+        pending=barrier.pending,
+        contributions=tuple(barrier.contributions),
+        arrive_count=barrier.arrive_count,
+        scope=run._scope("the rest of the program: the wait never ends", barrier),
+    )
+
+
 def diagnose(
     program: Callable[[Run], object],
     engine: Emulator,
@@ -409,18 +459,21 @@ def diagnose(
     would hang: mbarrier[CTA 0, 0] never completes phase 0
       expected : 0 bytes
       arrived  : 0 bytes
-      pending  : 1 arrival
+      pending  : 1 of 1 arrival
+    judged: 1 wait
+    not judged: the rest of the program: the wait never ends
+    not judged: threads: one order of the calls was run; other orders, and other CTAs, were not
     """
     expect_function(program, "a program, called with a Run,")
     run = Run(engine, gmem, smem, maps=maps)
     try:
         program(run)
     except TmaTrap as trap:
-        return Outcome("trap", tuple(run.races), trap.cause, trap.cuda_error)
+        return trapped(run, trap)
     except WouldHangError:
         barrier = run.stuck_at
         if barrier is None:
             raise
-        return would_hang(barrier, run.races)
+        return would_hang(run, barrier)
     run.exit()
-    return Outcome("completed", tuple(run.races))
+    return completed(run)

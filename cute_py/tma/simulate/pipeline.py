@@ -30,7 +30,7 @@ from cute_py.tma.emulator.geometry import Descriptor, bytes_or_map, row_image
 from cute_py.tma.emulator.mbarrier import MAX_COUNT, Mbarrier
 from cute_py.tma.emulator.memory import SHARED_LIMIT, Bytes, GlobalMemory, SharedMemory
 from cute_py.tma.emulator.operands import require_box
-from cute_py.tma.simulate.diagnosis import Flight, Outcome, Run, would_hang
+from cute_py.tma.simulate.diagnosis import Flight, Outcome, Run, completed, trapped, would_hang
 
 BARRIER_BYTES = 8
 
@@ -155,6 +155,9 @@ class Ring:
     stage 0  LLLLCC.LLLLCC.LLLLCC...
     stage 1  .LLLLFCC.LLLLCC.LLLLCC.
     completed
+    judged: 6 loads, 6 waits
+    not judged: order of landing: bytes landed when the program said; no other order was tried
+    not judged: threads: one order of the calls was run; other orders, and other CTAs, were not
     """
 
     def __init__(
@@ -319,14 +322,14 @@ class _Simulation:
                 moved = self.produce() or moved
                 moved = self.work() or moved
             except TmaTrap as trap:
-                outcome = Outcome("trap", tuple(self.ring.run.races), trap.cause, trap.cuda_error)
+                outcome = trapped(self.ring.run, trap)
             for stage in self.stages:
                 stage.history += stage.state
             self.tick += 1
             if outcome is None and not moved and not self.flying:
-                outcome = would_hang(self.stages[self.consumed % self.ring.depth].full, self.ring.run.races)
+                outcome = would_hang(self.ring.run, self.stages[self.consumed % self.ring.depth].full)
         if outcome is None:
             self.ring.run.wait_group(0)
-            outcome = Outcome("completed", tuple(self.ring.run.races))
+            outcome = completed(self.ring.run)
         states = tuple([stage.history for stage in self.stages])
         return Timeline(self.ring.depth, tuple(self.events), states, outcome)

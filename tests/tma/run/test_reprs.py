@@ -20,7 +20,7 @@ LINES = [
     (GMEM, "<global memory: A at 0x1000 to 0x1040>"),
     (tma.GlobalMemory(), "<global memory: no ranges>"),
     (RANGE, "<range 'A' at 0x1000 to 0x1040>"),
-    (tma.Mbarrier(2, name="full[0]"), "<full[0]: phase=0 pending=0/2 txn=0/0>"),
+    (tma.Mbarrier(2, name="full[0]"), "<full[0], phase 0: 2 of 2 arrivals pending, 0 of 0 bytes arrived>"),
     (tma.Trace(ATOM.descriptor, TILE.coords, TILE.smem_offsets), "<trace of 1 instruction, mode tile>"),
     (tma.Cluster(2, 1024), "Cluster(2, 1024, base=0, poison=205)"),
     (tma.TensormapProxy(), "<tensor maps at no address>"),

@@ -48,7 +48,7 @@ def good(r: Run) -> None:
 
 def test_a_program_without_fault() -> None:
     outcome = run(good)
-    assert (outcome.status, outcome.races, str(outcome)) == ("completed", (), "completed")
+    assert (outcome.status, outcome.races, outcome.summary) == ("completed", (), "completed")
 
 
 @pytest.mark.parametrize("expected", [0, BYTES - 16, BYTES + 16, 2 * BYTES])
@@ -77,7 +77,7 @@ def test_no_arrival_hangs() -> None:
 
 def test_a_trap_ends_the_program() -> None:
     outcome = run(lambda r: r.load(TILE, (3, 0), 0, r.barrier(1024)))
-    assert str(outcome) == (
+    assert outcome.summary == (
         "trap: CUDA_ERROR_ILLEGAL_INSTRUCTION: inner coordinate = 3 bytes; must be a multiple of 16"
     )
 
@@ -233,3 +233,24 @@ def test_neighbouring_bytes_do_not_race() -> None:
         r.wait_group()
 
     assert run(program).races == ()
+
+
+def test_an_outcome_says_what_it_judged() -> None:
+    landing = "order of landing: bytes landed when the program said; no other order was tried"
+    threads = "threads: one order of the calls was run; other orders, and other CTAs, were not"
+
+    def left_open(r: Run) -> None:
+        r.wait(loaded(r), 0)
+        r.barrier(1032, name="next").arrive_expect_tx(BYTES)
+
+    outcome = run(left_open)
+    assert (outcome.status, outcome.scope.judged) == ("completed", ("1 load", "1 wait"))
+    opened = "1 barrier: no wait came for the phase that is open: next"
+    assert outcome.scope.not_judged == (opened, landing, threads)
+    assert str(outcome).split("\n")[:3] == ["completed", "judged: 1 load, 1 wait", f"not judged: {opened}"]
+    trap = run(lambda r: r.load(TILE, (3, 0), 0, r.barrier(1024)))
+    assert trap.scope.not_judged[0] == "the rest of the program: the trap ended it"
+    hang = run(lambda r: r.wait(r.barrier(1024, 2), 0))
+    assert hang.scope.not_judged == ("the rest of the program: the wait never ends", threads)
+    assert "pending  : 2 of 2 arrivals" in hang.summary
+    assert run(good).scope.complete is False

@@ -99,7 +99,7 @@ def test_too_many_bytes_never_complete() -> None:
     barrier.arrive_expect_tx(512)
     barrier.complete_tx(1024)
     assert not barrier.try_wait(0)
-    assert str(barrier) == "phase=0 pending=1/1 txn=1024/512"
+    assert str(barrier) == "phase 0: 0 of 1 arrival pending, 1024 of 512 bytes arrived"
     assert not barrier.view.released(0)
 
 

@@ -92,7 +92,9 @@ def test_a_trap_ends_it() -> None:
 def test_the_timeline_is_text() -> None:
     pipe, _ = ring(2, loads=[RingLoad(A, COORDS[:3])], store=RingStore(B, COORDS[:3]))
     line = pipe.simulate(load_ticks=3, consume_ticks=1, store_ticks=1)
-    assert str(line) == "\n".join(["stage 0  LLLCS.LLLCS.", "stage 1  .LLLFCS.....", "completed"])
+    drawn = ["stage 0  LLLCS.LLLCS.", "stage 1  .LLLFCS.....", "completed", "judged: 3 loads, 3 stores, 3 waits"]
+    assert str(line).split("\n")[:4] == drawn
+    assert line.outcome.scope.not_judged[0].startswith("order of landing")
     assert str(line.events[0]) == "    0  stage 0  iteration   0  loads issued"
     assert isinstance(line, Timeline) and line.ticks == 12
 

@@ -1,0 +1,275 @@
+"""One function of a PTX module as the rules of several instructions see it: judged instructions, paths, notes."""
+
+from __future__ import annotations
+
+import bisect
+import collections
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from cute_py.diagnostics import Diagnostic
+from cute_py.errors import counted, shortened, unless_refused
+from cute_py.ptx.check import ParsedInstruction
+from cute_py.ptx.program import Function, Statement
+from cute_py.ptx.values import Event, Value, Values, registers_written
+from cute_py.targets import Version
+from cute_py.tma.descriptor.request import TensorMap
+from cute_py.tma.descriptor.transfer import transaction_bytes
+
+LOADS: Final = ("load", "bulk.load")
+STORES: Final = ("store", "reduce", "bulk.store", "bulk.reduce")
+PEER: Final = ("bulk.peer", "bulk.reduce.peer")
+EXPECTS: Final = ("mbarrier.expect_tx", "mbarrier.arrive.expect_tx", "mbarrier.arrive_drop.expect_tx")
+EDITS: Final = "edits"
+"""Name of a fact of a finding: line -> (the last operand there, what mends it). `check_program` tries it."""
+ISA: Final = "PTX ISA 9.0, "
+_MEASURED_MODES: Final = ("tile", "im2col")
+"""Modes whose loads bring `transaction_bytes` of their map."""
+_MOST_LINES: Final = 8
+"""Line numbers that a note shows."""
+
+Place: TypeAlias = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An event with its row of the table."""
+
+    event: Event
+    row: str
+    chosen: Mapping[str, str]
+    names: Mapping[str, int]
+
+    @property
+    def place(self) -> Place:
+        """The number of its block, and its number in the block."""
+        return self.event.block, self.event.index
+
+    @property
+    def line(self) -> int:
+        """The line of the text."""
+        return self.event.statement.line
+
+    def value(self, name: str) -> Value | None:
+        """The value of the operand of that name; None: unknown, or there is no such operand."""
+        return self.event.values[self.names[name]] if name in self.names else None
+
+    def constant(self, name: str) -> int | None:
+        """The value of an operand that is a constant."""
+        value = self.value(name)
+        return value.offset if value is not None and not value.base else None
+
+
+def operand_names(examined: ParsedInstruction, statement: Statement) -> dict[str, int]:
+    """Operand name -> its place; nothing where the form is wrong. Optional operands that are left out are the first."""
+    if examined.form is None or examined.errors:
+        return {}
+    expected = examined.form.expected(dict(examined.chosen))
+    missing = len(expected) - len(statement.operands)
+    optional = [i for i, one in enumerate(expected) if one.optional]
+    left_out = set(optional[: max(missing, 0)])
+    names = [one.name for i, one in enumerate(expected) if i not in left_out]
+    return {name: place for place, name in enumerate(names) if place < len(statement.operands)}
+
+
+def lines_text(lines: Iterable[int]) -> str:
+    """Line numbers in order, each once; the first ones of a long list.
+
+    >>> lines_text([188, 120, 120]), lines_text([7]), lines_text(range(1, 12))
+    ('lines 120, 188', 'line 7', 'lines 1, 2, 3, 4, 5, 6, 7, 8 and 3 more')
+    """
+    found = sorted(set(lines))
+    rest = f" and {len(found) - _MOST_LINES} more" if len(found) > _MOST_LINES else ""
+    return f"line{'' if len(found) == 1 else 's'} {', '.join(map(str, found[:_MOST_LINES]))}{rest}"
+
+
+def also_at(ones: Sequence[Known]) -> str:
+    """The end of a message that holds for several instructions and is said at the first."""
+    return f" (also at {lines_text(one.line for one in ones[1:])})" if len(ones) > 1 else ""
+
+
+def line_facts(ones: Sequence[Known]) -> dict[str, object]:
+    """The lines of a finding that holds for several instructions."""
+    return {"lines": sorted({one.line for one in ones})} if len(ones) > 1 else {}
+
+
+class Tally:
+    """What the rules judged and did not judge in all functions of a module, counted by kind and reason."""
+
+    def __init__(self) -> None:
+        self._judged: collections.Counter[tuple[str, str]] = collections.Counter()
+        self._count: collections.Counter[tuple[str, str]] = collections.Counter()
+        self._lines: dict[tuple[str, str], list[int]] = collections.defaultdict(list)
+
+    def judge(self, noun: str, what: str, count: int = 1) -> None:
+        """Count things that were judged: their kind in the singular, and what of them."""
+        self._judged[noun, what] += count
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """A text for each kind, in alphabetic order."""
+        return tuple([f"{counted(n, noun)} ({what})" for (noun, what), n in sorted(self._judged.items()) if n])
+
+    def leave(self, noun: str, reason: str, lines: Iterable[int], count: int | None = None) -> None:
+        """Note that something was not judged.
+
+        Args:
+            noun: its kind, in the singular ('barrier'). reason: why; `{lines}` is replaced by the line numbers.
+            lines: where it is used. count: how many; None: one a line.
+        """
+        listed = list(lines)
+        self._count[noun, reason] += len(listed) if count is None else count
+        self._lines[noun, reason] += listed
+
+    @property
+    def not_judged(self) -> tuple[str, ...]:
+        """A text for each kind and reason, in alphabetic order."""
+        listed = []
+        for (noun, reason), count in sorted(self._count.items()):
+            if count:
+                where = lines_text(self._lines[noun, reason])
+                said = reason.replace("{lines}", where) if "{lines}" in reason else f"{reason}; {where}"
+                listed.append(f"{counted(count, noun)}: {said}")
+        return tuple(listed)
+
+
+@dataclass(slots=True)
+class Flow:
+    """One function: its judged instructions, the paths between them, and what the rules judge of it.
+
+    symbols: the state space of each symbol. alignments: bytes that the declaration of a symbol aligns it to.
+    maps: number of a parameter -> the map that is passed there. target: the architecture.
+    """
+
+    function: Function
+    values: Values
+    symbols: Mapping[str, str]
+    alignments: Mapping[str, int]
+    maps: Mapping[int, TensorMap]
+    target: str
+    version: Version
+    tally: Tally
+    known: list[Known] = field(default_factory=list)
+    calls: bool = False
+    _reached: dict[int, frozenset[int]] = field(default_factory=dict)
+    _writes: dict[int, dict[str, list[int]]] = field(default_factory=dict)
+
+    def of(self, *rows: str) -> list[Known]:
+        """The instructions of these rows, in the order of the text."""
+        return [one for one in self.known if one.row in rows]
+
+    def leave(self, noun: str, reason: str, ones: Iterable[Known], count: int | None = None) -> None:
+        """Note that a rule did not judge these instructions."""
+        self.tally.leave(noun, reason, [one.line for one in ones], count)
+
+    def reached(self, block: int) -> frozenset[int]:
+        """The blocks that a path from the end of a block comes to."""
+        if block not in self._reached:
+            seen: set[int] = set()
+            todo = list(self.function.blocks[block].after)
+            while todo:
+                number = todo.pop()
+                if number not in seen:
+                    seen.add(number)
+                    todo += self.function.blocks[number].after
+            self._reached[block] = frozenset(seen)
+        return self._reached[block]
+
+    def comes_to(self, first: Place, second: Place) -> bool:
+        """Whether a path leads from one instruction to the other."""
+        return (first[0] == second[0] and first[1] < second[1]) or second[0] in self.reached(first[0])
+
+    def writes_before(self, place: Place, predicate: str) -> int:
+        """How often the block of an instruction writes the register of a predicate ('@!%p1') before it."""
+        number, index = place
+        if number not in self._writes:
+            made: dict[str, list[int]] = collections.defaultdict(list)
+            for i, statement in enumerate(self.function.blocks[number].statements):
+                for name in registers_written(statement):
+                    made[name].append(i)
+            self._writes[number] = made
+        return bisect.bisect_left(self._writes[number].get(predicate.lstrip("@! "), []), index)
+
+    def ends(self, block: int) -> bool:
+        """Whether the function may end with this block, other than by a trap."""
+        statements = self.function.blocks[block].statements
+        opcode = statements[-1].opcode.partition(".")[0] if statements else ""
+        return opcode in ("ret", "exit") or (not self.function.blocks[block].after and opcode != "trap")
+
+    def avoiding(self, marks: Iterable[Known]) -> Callable[[Place], bool]:
+        """Whether a path from an instruction to the end of the function meets none of `marks`, as a function of its
+        place. A mark with a predicate counts as met."""
+        last: dict[int, int] = {}
+        for mark in marks:
+            number, index = mark.place
+            last[number] = max(last.get(number, -1), index)
+        free: set[int] = set()
+        todo = [number for number in range(len(self.function.blocks)) if number not in last and self.ends(number)]
+        while todo:
+            number = todo.pop()
+            if number not in free:
+                free.add(number)
+                todo += [before for before in self.function.blocks[number].before if before not in last]
+
+        def avoids(place: Place) -> bool:
+            number, index = place
+            follows = self.ends(number) or any(after in free for after in self.function.blocks[number].after)
+            return last.get(number, -1) < index and follows
+
+        return avoids
+
+    def broken(
+        self,
+        rule: str,
+        one: Known,
+        text: str,
+        source: str,
+        *,
+        fix: str = "",
+        warning: bool = False,
+        facts: Mapping[str, object] | None = None,
+    ) -> Diagnostic:
+        """A finding at an instruction."""
+        at = one.event.statement
+        name = self.function.name
+        return Diagnostic(
+            rule,
+            text=f"line {at.line}, {'kernel' if self.function.entry else 'function'} {shortened(name, 60)}: {text}",
+            source=ISA + source,
+            severity="warning" if warning else "error",
+            facts={"line": at.line, "function": name, "instruction": at.text, **(facts or {})},
+            fixes=(fix,) if fix else (),
+        )
+
+    def map_of(self, one: Known) -> tuple[TensorMap | None, str]:
+        """The map that a tensor copy goes through, and without one the reason why it is not known."""
+        tensor = one.value("tensor")
+        names = frozenset() if tensor is None else self.values.symbols(tensor)
+        places = [i for i, name in enumerate(self.function.parameters) if name in names]
+        if len(names) != 1 or not places:
+            return None, "their tensor map is at an address that is known at run time"
+        if places[0] not in self.maps:
+            return None, (
+                f"their bytes are in the tensor map of parameter {places[0]}, which was not given "
+                f"(--map {places[0]}=FILE, maps={{{places[0]}: ...}})"
+            )
+        return self.maps[places[0]], ""
+
+    def bytes_of(self, one: Known) -> tuple[int | None, str]:
+        """The bytes that one load brings, and without them the reason why they are not known."""
+        if one.row == "bulk.load":
+            size = one.constant("size")
+            return size, "" if size is not None else "their number of bytes is known at run time"
+        passed, why = self.map_of(one)
+        if passed is None:
+            return None, why
+        mode = one.chosen.get("mode") or "tile"
+        size = unless_refused(transaction_bytes, passed) if mode in _MEASURED_MODES else None
+        return size, "" if size is not None else "what a load in their mode, or with their map, brings was not measured"
+
+
+def shared_roots(flow: Flow, value: Value | None) -> frozenset[str]:
+    """The symbols in shared memory that an address is computed from."""
+    names = frozenset() if value is None else flow.values.symbols(value)
+    return frozenset(name for name in names if flow.symbols.get(name) == "shared")
