@@ -86,9 +86,12 @@ def _has_mode(shape: Tree, path: Sequence[int]) -> bool:
 
 
 def operand_types(op: PartitionOperands) -> bool:
-    """Step 1: a tensor in global memory, a shared operand of its element type that lives nowhere else, a V-map, a tile
-    of integers; rank 1 to 5 each; and a descriptor, if there is one, for this transfer."""
+    """Step 1: a tensor in global memory, a shared operand that has a type of the dialect, with its element type, and
+    that lives nowhere else, a V-map, a tile of integers; rank 1 to 5 each; and a descriptor, if there is one, for this
+    transfer."""
     if op.gmem is None or op.cta_v_map is None or any(d.rule == "mode" for d in op.other_transfer):
+        return False
+    if not isinstance(op.smem, (Layout, ComposedLayout, Tensor, Swizzle, Pointer, tuple)):
         return False
     engine = op.smem.engine if isinstance(op.smem, Tensor) else None
     if engine is not None and not (isinstance(engine, Pointer) and engine.space == "smem" and op.same_type):
