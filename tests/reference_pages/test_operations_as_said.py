@@ -12,6 +12,7 @@ import pytest
 import cute_py as cute
 from cute_py import Int, Layout, LayoutRight, tma
 from cute_py.errors import CuteError, TmaVerifyError
+from cute_py.ptx.check import examine
 from cute_py.ptx.module import find_ptxas
 from cute_py.targets import ARCHITECTURES
 from cute_py.tma.dialect.lowering import module_of
@@ -186,3 +187,44 @@ def test_phases_4_to_7_change_the_body() -> None:
         assert len(replaced) == (4 if device else 0) and set(replaced) <= set(trace.body)
         assert "nv_tileas.tiled_load" in str(bodies[1]) and "async.tiled_tma_load" in str(bodies[2])
         assert "alloc_mbarrier" not in str(bodies[2]) and "alloc_mbarrier" in str(bodies[3])
+    names = """KernelSpec gate, TMA-eligibility scan, tmaIdx assignment, descriptor bind, async op materialization,
+    mbarrier emission, wait sinking, diagnostic finalization"""
+    assert [phase.name for phase in trace.phases] == [name.strip() for name in names.split(",")]
+
+
+def test_the_codes_of_swizzles() -> None:
+    """0 without a swizzle, 3 for 32 and 64 bytes, 2 for 128."""
+    codes = []
+    for swizzle in ("none", "32B", "64B", "128B"):
+        smem = tma.make_smem_layout("K", swizzle, "float16", (128, 64))
+        [record] = tma.partition(smem, gmem(), (128, 64))
+        codes.append(record.swizzle_mode)
+    assert codes == [0, 3, 3, 2]
+
+
+def test_the_tables_of_the_walkthrough() -> None:
+    trace = tma.lower(tile_atom("load", (128, 128), "bf16", swizzle=3))
+    assert [row.form for row in trace.flow] == [
+        *("implicit", "implicit", "explicit attr", "explicit i32 operand"),
+        *("explicit immediate", "explicit literal"),
+    ]
+    assert "tx_count = 32768 : i32" in trace.flow[2].carrier
+    assert [row.trail.split(",")[0].split(" (")[0] for row in trace.spaces] == [
+        *("space-1", "space-1", "space-3", "space-3", "space-0"),
+    ]
+    assert "global" in trace.spaces[0].trail and "64-bit aligned" in trace.spaces[3].trail
+
+
+def test_the_row_that_is_not_of_a_tensor() -> None:
+    found = examine("cp.async.bulk.global.shared::cta.bulk_group [%rd_dst], [%r_src], 64;")
+    assert found.reasons("sm_90a", (9, 0)) == [] or found.reasons("sm_90a", (9, 0)) == ()
+    assert "tensor" not in str(found.text)
+
+
+def test_the_facts_of_steps_6_and_7_name_the_operand() -> None:
+    walk = Operands(smem=Layout((128, Int(64)), (Int(64), Int(1)))).walk()
+    facts = ["the shared layout (128,_64):(_64,_1) has run-time numbers"]
+    assert (walk.failed, [d.message for d in walk.broken]) == (6, facts)
+    walk = Operands(smem=Layout((Int(64), Int(128)), LayoutRight)).walk()
+    facts = ["the shared layout has the sizes !cute.tile<[64:1;128:1]>; the CTA V-map has !cute.tile<[128:1;64:1]>"]
+    assert (walk.failed, [d.message for d in walk.broken]) == (7, facts)

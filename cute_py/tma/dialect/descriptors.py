@@ -15,7 +15,15 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
-from cute_py.argument_checks import expect, expect_fields, expect_having, expect_integer, expect_integers, expect_items, record
+from cute_py.argument_checks import (
+    expect,
+    expect_fields,
+    expect_having,
+    expect_integer,
+    expect_integers,
+    expect_items,
+    record,
+)
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType, as_dtype

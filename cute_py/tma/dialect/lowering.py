@@ -420,8 +420,8 @@ def lower(
         device_descriptor: the tensor map is made on the device: its rebind is part of stages 3, 4 and 6.
         alignment: bytes, of the address of the tensor map; by default that of the descriptor.
         mem_semantic: of the copy; a load forbids acquire, a store release.
-        in_bounds: one for each mode of the tile, outermost first; by default true where an operation promises it, else whether the tile (or, without a
-            coordinate, every tile) lies inside the tensor.
+        in_bounds: one for each mode of the tile, outermost first; by default true where an operation promises it,
+            else whether the tile (or, without a coordinate, every tile) lies inside the tensor.
         operation: load, store or reduce: what the program asks of the atom; by default what the atom does. Stage 3c
             judges whether the atom can.
         im2col_offsets: of an im2col load, W first. Stage 4 judges whether the intrinsic takes as many.

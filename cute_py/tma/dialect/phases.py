@@ -243,8 +243,10 @@ def _barriers(
 def _emitted(
     body: Sequence[BoundCopy | KernelOperation], barriers: Sequence[PipelineBarrier], depth: int
 ) -> Iterator[_Statement]:
-    """The body with its descriptors and its barriers: reserved at its head, each armed before its first load and waited for behind its
-    last."""
+    """The body with its descriptors and its barriers.
+
+    The barriers are reserved at its head. Each is armed before its first load and waited for behind its last.
+    """
     for item in body:
         yield from map(_Statement, item.descriptor if isinstance(item, BoundCopy) else ())
     for barrier in barriers:
@@ -339,7 +341,11 @@ def run_phases(function: KernelFunction) -> PhaseTrace:
     num_device = counts["device"] if function.num_device_tmas is None else function.num_device_tmas
     diagnostics = [d.text for d in check_counters(range(counts["host"]), range(counts["device"]), num_host, num_device)]
     for made in bound:
-        diagnostics += [f"stage {stage}: {text}" for stage, found in check_stages(made.copy, function.arch).items() for text in found]
+        diagnostics += [
+            f"stage {stage}: {text}"
+            for stage, found in check_stages(made.copy, function.arch).items()
+            for text in found
+        ]
     barriers = _barriers(_stages(body), bound, depth)
     emitted = list(_emitted(body, barriers, depth))
     sunk, moves = sink_waits(emitted, barriers, depth)

@@ -574,7 +574,7 @@ def check_bundle(copy: TracedCopy) -> list[Diagnostic]:
     return broken(*((True, "bundle", f"{opcode_name(copy)}: {n} does not fit {kind}") for n, kind in wrong[:1]))
 
 
-def check_target(copy: TracedCopy, arch: str) -> list[Diagnostic]:
+def check_device_descriptor(copy: TracedCopy, arch: str) -> list[Diagnostic]:
     """Stage 6: has the target the instructions that make a descriptor on the device? Empty of a host descriptor."""
     steps = [examine(made.step.text) for made in rebind_of(copy)]
     reasons = dict.fromkeys([reason for step in steps for reason in step.reasons(arch, NEWEST_VERSION)])
@@ -597,7 +597,7 @@ def check_stages(copy: TracedCopy, arch: str) -> dict[str, tuple[str, ...]]:
         "3c": [],
         "4": check_call(copy),
         "5": check_bundle(copy),
-        "6": check_target(copy, arch),
+        "6": check_device_descriptor(copy, arch),
     }
     if copy.operation == "load":
         found["3c"] = check_atom(copy.direction, rank, copy.box_rank, copy.box_bytes, copy.multicast)

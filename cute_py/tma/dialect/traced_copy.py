@@ -287,7 +287,9 @@ def _placed(atom: TmaAtom, box: tuple[int, ...], cta: int) -> tuple[tuple[int, .
     return tile, tuple(starts[own]), tuple(offsets[own].tolist())
 
 
-def _placed_patches(atom: Im2colAtom, box: tuple[int, ...], cta: int) -> tuple[tuple[int, ...], Places, tuple[int, ...]]:
+def _placed_patches(
+    atom: Im2colAtom, box: tuple[int, ...], cta: int
+) -> tuple[tuple[int, ...], Places, tuple[int, ...]]:
     """Tile, origins and offsets of an im2col atom, as `_placed`; the boxes of a CTA differ in their channels alone.
 
     Raises:

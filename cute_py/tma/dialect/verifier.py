@@ -278,6 +278,14 @@ def _broken(step: VerifierStep, op: PartitionOperands) -> tuple[Diagnostic, ...]
     if step.number == 1 and not op.same_type:
         shared = f"{op.smem.engine}" if isinstance(op.smem, Tensor) else ""
         found += broken((True, "types", f"shared elements of another width, {shared}, than the global {op.dtype}"))
+    if step.number == 6:
+        pairs = (("shared layout", op.plain_smem), ("CTA V-map", op.cta_v_map))
+        found += broken(
+            *((not static_layout(held), "static", f"the {name} {held} has run-time numbers") for name, held in pairs)
+        )
+    if step.number == 7 and op.plain_smem is not None and op.cta_v_map is not None:
+        texts = [tile_text(mode_sizes(held)) for held in (op.plain_smem, op.cta_v_map)]
+        found += broken((True, "sizes", f"the shared layout has the sizes {texts[0]}; the CTA V-map has {texts[1]}"))
     if step.number == 8 and op.is_im2col and op.image_layout is None and op.gmem is not None:
         rank = rank_of(op.gmem.shape)
         found += broken((True, "rank", f"rank of an im2col tensor = {rank} modes; must be 3 to 5"))

@@ -9,8 +9,8 @@ import pytest
 
 import cute_py as cute
 from cute_py import ComposedLayout, E, Int, Layout, LayoutRight, Swizzle
-from cute_py.layout.trees import leaves, modes
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError
+from cute_py.layout.trees import leaves, modes
 from cute_py.tma.dialect.descriptors import (
     TmaUpdate,
     TmaUpdateKind,
@@ -250,7 +250,9 @@ def test_an_updated_descriptor_makes_an_atom() -> None:
         if len(owners) == 1:
             assert apply_update(nested.descriptor, update).shape[axis] == update.value
             continue
-        with pytest.raises(TmaBuildError, match=f"UPDATE_DIM of axis {axis}, which is 2 modes of the tensor") as refusal:
+        with pytest.raises(
+            TmaBuildError, match=f"UPDATE_DIM of axis {axis}, which is 2 modes of the tensor"
+        ) as refusal:
             apply_update(nested.descriptor, update)
         assert "a tensor in which this axis is one mode" in str(refusal.value)
 

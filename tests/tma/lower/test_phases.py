@@ -231,7 +231,9 @@ def test_stage_3c() -> None:
         "mcast is not supported for TMA load with less than 128bytes per atom",
     )
     small = dataclasses.replace(trace_copy(tile_atom("load", (1, 32), "f16")), multicast=2)
-    assert check_stages(small, "sm_90a")["3c"] == ("mcast is not supported for TMA load with less than 128bytes per atom",)
+    assert check_stages(small, "sm_90a")["3c"] == (
+        "mcast is not supported for TMA load with less than 128bytes per atom",
+    )
 
 
 def test_verify_raises_the_first_diagnostic_with_its_stage() -> None:
