@@ -49,7 +49,7 @@ from cute_py.explanation.layouts import (
     swizzle_text,
 )
 from cute_py.explanation.map_pastes import bytes_refused, read_maps
-from cute_py.explanation.messages import read_demands, read_messages, read_metrics
+from cute_py.explanation.messages import read_demands, read_messages, read_metrics, read_steps
 from cute_py.explanation.ptx_pastes import HANG, read_instructions, read_waits
 from cute_py.explanation.readings import Reading, answer, as_printed, unwrapped, without
 from cute_py.explanation.reasons import TERMS, error_class_text, error_text, nearest, term_text
@@ -157,6 +157,7 @@ _RECOGNISERS: Final[tuple[Callable[[str], list[Reading]], ...]] = (
     read_maps,
     read_messages,
     read_dsl,
+    read_steps,
     read_compiler,
     read_instructions,
     read_waits,

@@ -17,6 +17,7 @@ from typing import Final
 
 from cute_py.diagnostics import Diagnostic, reason_table
 from cute_py.explanation.readings import Reading, some
+from cute_py.explanation.reasons import STEP_REASONS
 from cute_py.tma.descriptor.limits import BY_NAME, GPUS
 
 
@@ -482,6 +483,23 @@ def messages_of(text: str, rows: Sequence[Message]) -> list[Reading]:
                 whole = next((w for w in wrapped if w.start() <= match.start() < w.end()), match)
                 span = min(whole.start(), match.start()), max(whole.end(), match.end())
                 found.append(_message(text, match, row, span))
+    return found
+
+
+def read_steps(text: str) -> list[Reading]:
+    """Every text of the partition verifier's steps.
+
+    >>> [reading.kind for reading in read_steps("failed to compute the TMA G-basis, got !cute.layout<...>")]
+    ['Step 8 of the partition verifier of the TMA reference pages']
+    """
+    found = []
+    for number, reason in STEP_REASONS.items():
+        for match in some(re.finditer(re.escape(reason.name), text, re.IGNORECASE), 8):
+            kind = f"Step {number} of the partition verifier of the TMA reference pages"
+            broken = Diagnostic(
+                f"step {number}", text=reason.why, source="TMA Atoms page, Eleven-Step Partition Verifier"
+            )
+            found.append(Reading(kind, *match.span(), _context(text, match), (broken,), (reason.fix,)))
     return found
 
 

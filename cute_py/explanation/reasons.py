@@ -125,34 +125,43 @@ unknown_rank | The three bits of the rank hold more than a map has modes.
 """Rule of a tensor map -> its reason. The source is that of the rule."""
 
 STEP_REASONS: Final = reason_table("""
-1 | A copy has a tensor in global memory, a layout (or tensor) in shared memory and a map from the values of the CTA to
-    modes of the tensor; an instruction addresses one to five modes.
+1 = invalid operand types, got | A copy has a tensor in global memory, a layout (or tensor) in shared memory and a map
+    from the values of the CTA to modes of the tensor; an instruction addresses one to five modes.
     -> Pass gmem_ptr tensors and a shared layout, the CTA V-map of make_cta_v_map, and group modes beyond five.
-2 | The tile in shared memory is a layout, or a swizzle of one; its layout alone places the elements.
+2 = invalid smem layout type, expected LayoutType or ComposedLayoutType, got | The tile in shared memory is a layout,
+    or a swizzle of one; its layout alone places the elements.
     -> Pass a Layout, or Sw<B,M,S> o offset o layout.
-3 | A tensor map holds sizes and strides, no function of them: a swizzled or composed global tensor has none.
+3 = unsupported layout for the GMEM tensor, got | A tensor map holds sizes and strides, no function of them: a
+    swizzled or composed global tensor has none.
     -> Pass the tensor with its plain layout; swizzle the shared side.
-4 | A tensor map holds one stride in bytes for each mode, in units of 16 bytes.
-    -> Give integer strides; pad those that are not a multiple of 16 bytes. Coordinate tensors are a result of
-    the atom, not an operand.
-5 | The engine has four patterns: none, 32B, 64B and 128B, as XOR of bits of the byte address.
+4 = expected the GMEM and SMEM layouts to have integer stride elements, but got | A tensor map holds one stride in
+    bytes for each mode, in units of 16 bytes.
+    -> Give integer strides; pad those that are not a multiple of 16 bytes. Coordinate tensors are a result of the
+    atom, not an operand.
+5 = expected the SMEM layout to be a swizzle layout, but got | The engine has four patterns: none, 32B, 64B and 128B,
+    as XOR of bits of the byte address.
     -> Take a layout of make_smem_layout, or Sw<0|1|2|3,4,3> on bytes.
-6 | The box is part of the map and of the type of the atom: it must be known before the kernel runs.
+6 = expected the SMEM layout and the CTA V-map to be static, but got | The box is part of the map and of the type of
+    the atom: it must be known before the kernel runs.
     -> Write the sizes of the tile and of the shared layout as Int(64).
-7 | Every element of the tile has one place in shared memory, so both have the same top-level shape.
+7 = expected top-level shape equivalence between the SMEM layout and the CTA V-map, but got | Every element of the
+    tile has one place in shared memory, so both have the same top-level shape.
     -> Give the tiler and the shared layout the same modes: a tile of (128, 64) needs a shared layout of (128, 64).
-8 | An instruction moves a box; elements that follow each other in shared memory must step by 1 through a global mode
-    for there to be one.
+8 = failed to compute the TMA G-basis, got | An instruction moves a box; elements that follow each other in shared
+    memory must step by 1 through a global mode for there to be one.
     -> Let the innermost mode of the shared layout be one that the tile takes whole; explain(atom) shows the stages.
-9 | The box must be one that a map can hold: 1 to 256 elements of each mode, the contiguous mode first.
+9 = Computed TMA layout is invalid, got | The box must be one that a map can hold: 1 to 256 elements of each mode, the
+    contiguous mode first.
     -> Look at the printed G-basis: a size above 256 needs a smaller tile, a first mode that is not contiguous in
     global memory needs another order of the shared layout.
-10 | The coordinate tensor of the copy has a mode for each mode of the global tensor, with basis strides.
+10 = Failed to construct the TMA tensor type | The coordinate tensor of the copy has a mode for each mode of the
+    global tensor, with basis strides.
     -> Check that the global shape and the CTA V-map come from the same tensor.
-11 | A multicast load must say how many CTAs share the tile, and the tile must divide among them.
+11 = missing or invalid num_multicast for a multicast TMA load | A multicast load must say how many CTAs share the
+    tile, and the tile must divide among them.
     -> Pass num_multicast with a multicast operation, and only there.
 """)
-"""Number of a step of the verifier -> its reason."""
+"""Number of a step of the verifier -> its reason; its name is the text that the step prints, without operands."""
 
 GBASIS_REASONS: Final = reason_table("""
 TMA requires CTA_Tile and SLayout top-level size equivalence. = TMA requires CTA_Tile and SLayout | Every element of

@@ -134,6 +134,18 @@ class CpPlan:
         return max(tile.column for tile in self.tiles) + self.form.columns
 
     @property
+    def rows(self) -> int:
+        """Rows of the tile that the instructions read together."""
+        lanes = [tile.lane for tile in self.tiles]
+        return max(lanes) - min(lanes) + self.form.rows
+
+    @property
+    def bytes_per_row(self) -> int:
+        """Bytes of one row of that tile."""
+        columns = [tile.column for tile in self.tiles]
+        return (max(columns) - min(columns)) * 4 + self.form.bits // 8
+
+    @property
     def smem_bytes(self) -> int:
         """One past the last byte that the plan reads, from the start of the buffer, the swizzle not counted."""
         groups = max(self.form.rows // 8, 1)

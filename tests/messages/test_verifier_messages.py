@@ -244,7 +244,7 @@ def test_the_rules_stand_below_the_page_s_text() -> None:
         TmaUpdate("UPDATE_DIM", 1, 2048),
     )
     with pytest.raises(TmaVerifyError) as refusal:
-        non_exec_tiled_tma_load(descriptor, SMEM, TILE, load_mode="W128_MULTICAST")
+        non_exec_tiled_tma_load(descriptor, SMEM, TILE, load_mode="W_MULTICAST")
     assert str(refusal.value) == (
         "Computed TMA layout is invalid, got !cute.layout<(64,128),(1@1,1@0)>\n"
         "  1 : a descriptor for 2 CTAs; the operation has num_multicast = 1\n"
@@ -254,7 +254,7 @@ def test_the_rules_stand_below_the_page_s_text() -> None:
 
 
 def test_flags_in_words() -> None:
-    [record] = partition(SMEM, STATIC, TILE, load_mode=2, num_multicast=4, s2t=VIEW)
+    [record] = partition(Layout(ints(32, 8), LayoutRight), STATIC, (32, 8), load_mode=2, num_multicast=4, s2t=VIEW)
     assert record.flags.describe() == (
         "bit  0  multicast          a multicast load, W or W128 [the load mode]\n"
         "bit  6  static_smem        the shared layout is static [step 6]\n"

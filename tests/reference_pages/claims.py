@@ -80,8 +80,9 @@ def page(found: list[Claim]) -> str:
         "# Which test holds which claim of the reference pages",
         "",
         "Written from tests/reference_pages/claims.txt by `python -m tests.reference_pages.claims`. A test compares",
-        "them, and checks that every test and every row of [differences.md](differences.md) that is named exists. A",
-        "row with a count is that many claims of one kind.",
+        "them, checks that every test and every row of [differences.md](differences.md) that is named exists, and runs",
+        "the tests: each calls functions of the package that the claim is about. A row with a count is that many",
+        "claims of one kind.",
         "",
         ", ".join(f"{verdict}: {count}" for verdict, count in number.items()) + f"; {sum(number.values())} in all.",
     ]

@@ -74,15 +74,25 @@ def test_the_flags_of_im2col_copies_and_of_pairs() -> None:
 
 def test_a_view_for_tensor_memory_reads_the_tile() -> None:
     view = tmem.get_copy_s2t_smem_desc(demonstration_copy(32, 1), 1024)
-    [record] = Operands().partition(s2t=view)
+    [record] = Operands(smem=Layout(ints(32, 8), LayoutRight), tile=(32, 8)).partition(s2t=view)
     assert record.body.s2t == view and tma.TmaFlags.S2T_DESCRIPTOR in record.flags
     small = Operands(smem=Layout(ints(16, 8), LayoutRight), tile=(16, 8))
-    for operands, fact in (
-        (Operands(smem=SWIZZLED), "s2t reads with swizzle 0; the tile has 3"),
-        (small, "s2t reads 512 bytes; the tile has 256"),
+    for operands, facts in (
+        (
+            Operands(smem=SWIZZLED),
+            ["s2t reads with swizzle 0; the tile has 3", "s2t reads 32 rows of 16 bytes; the tile has 128 of 128"],
+        ),
+        (
+            small,
+            ["s2t reads 32 rows of 16 bytes; the tile has 16 of 16", "s2t reads 512 bytes; the tile has 256"],
+        ),
+        (
+            Operands(smem=Layout(ints(16, 16), LayoutRight), tile=(16, 16)),
+            ["s2t reads 32 rows of 16 bytes; the tile has 16 of 32"],
+        ),
     ):
         walk = operands.walk(s2t=view)
-        assert (walk.failed, [d.message for d in walk.broken]) == (9, [fact])
+        assert (walk.failed, [d.message for d in walk.broken]) == (9, facts)
 
 
 @pytest.mark.parametrize(
@@ -102,14 +112,18 @@ def test_the_opcodes_of_stage_5(atom: Any, name: str) -> None:
     assert name in tma.lower(atom).stage("5").text.splitlines()
 
 
-def test_grid_constant_is_lifted() -> None:
-    notes = tma.lower(tile_atom("load", (64, 64), "float16")).stage("3").notes
-    assert any("marked cute_nvgpu.grid_constant, lifted to nvvm.grid_constant" in note for note in notes)
+def test_grid_constant_is_by_value() -> None:
+    made = tile_atom("load", (64, 64), "float16")
+    assert any("marked cute_nvgpu.grid_constant" in note for note in tma.lower(made).stage("3").notes)
+    assert "const __grid_constant__ TensorMap" in tma.cuda_kernel(made)
+    on_device = tma.lower(made, device_descriptor=True)
+    assert not any("grid_constant" in note for stage in on_device.stages for note in stage.notes)
 
 
-def test_the_token_becomes_a_constant() -> None:
-    notes = tma.lower(tile_atom("load", (64, 64), "float16")).stage("4").notes
-    assert "the token %tok_a becomes the constant i32 0: an ordering edge without hardware state" in notes
+def test_no_instruction_takes_the_token() -> None:
+    trace = tma.lower(tile_atom("load", (64, 64), "float16"))
+    assert all("%tok_a" in trace.stage(number).text for number in ("1", "2", "3a", "3", "3w"))
+    assert not any("tok" in trace.stage(number).text for number in ("4", "4w", "5", "5w", "6", "6w"))
 
 
 def test_elements_of_64_bits_are_refused() -> None:

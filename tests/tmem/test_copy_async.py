@@ -42,6 +42,8 @@ def test_the_registration_of_the_reference_page() -> None:
     (way,) = DISPATCHES
     assert (way.op, way.target, way.variant, way.priority) == ("copy_async", "cuda", "smem->tmem", 10)
     assert [predicate.name for predicate in way.when] == ["validate_smem_tmem_copy", "exec_scope"]
+    tmem, smem = buffers()
+    assert copy_async(tmem[0:32, 0:16], smem[0:32, 0:16], cta_group=1).plan.count == 1  # by the only way there is
 
 
 def test_the_plan_of_the_reference_page() -> None:

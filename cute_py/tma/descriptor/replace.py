@@ -63,6 +63,16 @@ DEVICE_MUTABLE: Final = ("global_address", "global_dim", "global_stride")
 """The three fields that the TMA Atoms reference pages let a kernel change."""
 
 
+IM2COL_HOST_ONLY: Final = "im2col descriptors are made on the host only: no mutator writes the im2col fields"
+"""Source: TMA emission page, Tensormap Init / Update Algorithm."""
+
+
+def _expect_tiled(raw: bytes) -> None:
+    """Refuse an im2col map, which the pages let no kernel change."""
+    if decode(raw).KIND != "tiled":
+        raise TmaBuildError(IM2COL_HOST_ONLY, hint="encode() the changed request on the host")
+
+
 def _addition(field: str) -> Addition:
     """What later GPUs add to a field."""
     return next(addition for addition in ADDITIONS if addition.field == field)
@@ -172,6 +182,7 @@ def rebind(data: MapSource, address: int, extents: Sequence[int], strides: Seque
     Args:
         As `rebind_steps`.
     Raises:
+        TmaBuildError: an im2col map, which is made on the host only.
         InvalidValueError: the rank of the map is another.
         As `replace`.
 
@@ -181,6 +192,7 @@ def rebind(data: MapSource, address: int, extents: Sequence[int], strides: Seque
     (8192, (256, 77), (512,))
     """
     raw = read_map(data)
+    _expect_tiled(raw)
     steps = rebind_steps(address, extents, strides)
     given_rank = len(steps) // 2
     rank = f.field("rank").read(int.from_bytes(raw, "little")) + 1
@@ -211,7 +223,8 @@ def update_tma_descriptor(data: MapSource, kind: str, axis: int, value: int) -> 
         value: bytes for the pointer and strides, elements for sizes.
     Raises:
         InvalidValueError: no such mode, a value beyond its register.
-        TmaBuildError: "TMA descriptor field is not device-mutable": another field, or the stride of axis 0.
+        TmaBuildError: "TMA descriptor field is not device-mutable": another field, or the stride of axis 0; or an
+            im2col map, which is made on the host only.
 
     >>> request = cute.tma.TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)
     >>> moved = cute.tma.update_tma_descriptor(cute.tma.encode(request), "UPDATE_BASE_POINTER", 0, 8192)
@@ -226,9 +239,10 @@ def update_tma_descriptor(data: MapSource, kind: str, axis: int, value: int) -> 
             "TMA descriptor field is not device-mutable", {"field": shown, "mutable": ", ".join(DEVICE_MUTABLE)}
         )
     axis = expect_integer(axis, "axis", 0)
-    if field == "global_address":
-        return replace(data, field, value)
     raw = read_map(data)
+    _expect_tiled(raw)
+    if field == "global_address":
+        return replace(raw, field, value)
     rank = f.field("rank").read(int.from_bytes(raw, "little")) + 1
     if axis >= rank:
         raise InvalidValueError(f"axis = {axis}; must be 0 to {rank - 1}, the modes of the map")

@@ -364,9 +364,17 @@ class PrefetchDescriptor:
     __repr__ = short_repr
 
 
+def store_bounds(arch: str | None) -> tuple[list[str], list[str]]:
+    """What a store or a reduction has before its copies and after them: the fence that makes the tile visible to the
+    asynchronous proxy; the end of the bulk group, and the wait until the group has read the tile."""
+    waits = ptx("bulk.wait_group", read=True, operands={"groups": 0}, arch=arch)
+    fence = ptx("fence.proxy.async", spaces="shared::cta", arch=arch)
+    return [fence], [ptx("bulk.commit_group", arch=arch), waits]
+
+
 @record
 class ExpectTx:
-    """Raise a barrier's transaction count."""
+    """Arrive at a barrier, and raise its transaction count."""
 
     nbytes: int
 

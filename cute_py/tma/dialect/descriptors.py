@@ -15,8 +15,16 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
-from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integers, expect_items, record
-from cute_py.arith_tuple.arith_tuple import E, ScaledBasis
+from cute_py.argument_checks import (
+    expect,
+    expect_fields,
+    expect_having,
+    expect_integer,
+    expect_integers,
+    expect_items,
+    record,
+)
+from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, StaticAssertError, TmaBuildError, given
@@ -51,6 +59,7 @@ from cute_py.tma.descriptor.describe import describe
 from cute_py.tma.descriptor.fields import MAX_RANK
 from cute_py.tma.descriptor.formats import L2Promotion, TensorMapDataType
 from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, GPUS, bounds
+from cute_py.tma.descriptor.replace import IM2COL_HOST_ONLY
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled, corners_of
 from cute_py.tma.descriptor.violations import violations
 from cute_py.tma.dialect import diagnostics, modes
@@ -226,7 +235,21 @@ def repr_of_descriptor(descriptor: TmaDescriptorTiled | TmaDescriptorIm2col) -> 
     return f"<{kind}: box {d.box} of {d.shape} x {d.element_bits} bits, swizzle {int(d.swizzle)}>"
 
 
-@record
+def check_segments(sizes: tuple[int, ...], rank: int, paddings: int) -> list[Diagnostic]:
+    """Are these the numbers of operands (tensor, layout, shapes, strides, paddings) of an operation that builds a
+    descriptor of a tensor of this rank?
+
+    >>> print(*check_segments((1, 1, 2, 1, 0), 2, 0), *check_segments((9, 9, 9, 9, 9), 2, 0))
+    operand_segment_sizes = (9, 9, 9, 9, 9); must be 1, 1, 0 or 2, 0 or 1 or 2, 0
+    """
+    allowed = ((1,), (1,), (0, rank), (0, *range(max(rank - 1, 1), rank + 1)), (paddings,))
+    fits = len(sizes) == len(allowed) and all(n in some for n, some in zip(sizes, allowed, strict=True))
+    musts = ", ".join(" or ".join(map(str, some)) for some in allowed)
+    text = f"operand_segment_sizes = {sizes}; must be {musts}"
+    return diagnostics.broken((not fits, "operand_segment_sizes", text))
+
+
+@dataclass(frozen=True, slots=True)
 class TmaDescriptorTiled(_Descriptor):
     """A descriptor of tiled movement.
 
@@ -235,7 +258,11 @@ class TmaDescriptorTiled(_Descriptor):
         request: the arguments of cuTensorMapEncodeTiled, of which address, shape, strides, box and swizzle are read.
         num_multicast: CTAs that the box is cut for. paddings: fill values, as given; cache_policy: the default one.
         alignment: of the descriptor itself, in bytes.
-        operand_segment_sizes: operands of the building operation: tensor, layout, shapes, strides, paddings.
+        operand_segment_sizes: operands of the building operation: tensor, layout, shapes, strides, paddings; None:
+            those of an operation that takes shape and strides from the tensor.
+
+    Raises:
+        TmaBuildError: segment sizes that no building operation of this tensor has.
     """
 
     tensor: Tensor
@@ -247,9 +274,15 @@ class TmaDescriptorTiled(_Descriptor):
     paddings: tuple[int | float, ...] = ()
     cache_policy: CacheMode = CacheMode.CG
     alignment: int = 128
-    operand_segment_sizes: tuple[int, ...] = (1, 1, 0, 0, 0)
+    operand_segment_sizes: tuple[int, ...] | None = None
 
-    mnemonic = "!cute_nvgpu.tma_descriptor_tiled"
+    mnemonic: ClassVar[str] = "!cute_nvgpu.tma_descriptor_tiled"
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+        sizes = (1, 1, 0, 0, len(self.paddings)) if self.operand_segment_sizes is None else self.operand_segment_sizes
+        object.__setattr__(self, "operand_segment_sizes", sizes)
+        diagnostics.refuse(check_segments(sizes, rank_of(self.tensor.shape), len(self.paddings)))
 
     @property
     def box(self) -> tuple[int, ...]:
@@ -384,10 +417,21 @@ def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
     """The descriptor after one update; rank, type, swizzle, box and mode stay.
 
     Raises:
+        TmaBuildError: an im2col descriptor, which is made on the host only; or an axis that is several modes of the
+            tensor, whose shape does not say which of them changes.
         InvalidValueError: no such axis, a value out of range, or an address or stride that is not a multiple of 16.
+
+    >>> import cute_py as cute
+    >>> x = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
+    >>> made = build_tma_descriptor(x, Layout((Int(128), Int(64)), (Int(64), Int(1))))
+    >>> changed = apply_update(made, TmaUpdate("UPDATE_DIM", 1, 700))
+    >>> changed.shape, changed.box
+    ((512, 700), (64, 128))
     """
     expect(update, TmaUpdate, "an update")
     expect_having(descriptor, ("rank", "base", "shape"), "a descriptor of the dialect")
+    im2col = isinstance(descriptor, TmaDescriptorIm2col)
+    diagnostics.refuse(diagnostics.broken((im2col, "host_only", IM2COL_HOST_ONLY)))
     rule, unit = {
         TmaUpdateKind.UPDATE_BASE_POINTER: (None, "bytes"),
         TmaUpdateKind.UPDATE_DIM: ("size", "elements"),
@@ -406,15 +450,22 @@ def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
     if not 0 <= axis < descriptor.rank:
         raise InvalidValueError(f"axis {axis}; must be 0 to {descriptor.rank - 1}")
     # The tensor changes with its map, where one mode of it is the axis.
-    owners = [E(axis)]
-    if isinstance(descriptor, TmaDescriptorTiled):
-        owners = leaves(tree_modes(descriptor.layout.stride)[axis])
-    path = tuple(getattr(owners[0], "modes", ())) if len(owners) == 1 else None
+    owners = leaves(tree_modes(descriptor.layout.stride)[axis])
+    if len(owners) != 1:
+        named = ", ".join(map(str, owners))
+        hint = "build the descriptor of a tensor in which this axis is one mode, with one size and one stride"
+        raise TmaBuildError(
+            f"{update.kind.name} of axis {axis}, which is {len(owners)} modes of the tensor ({named})",
+            {"tensor": layout, "box": descriptor.layout},
+            hint,
+        )
+    path = tuple(getattr(owners[0], "modes", ()))
     of_dim = update.kind is TmaUpdateKind.UPDATE_DIM
     trees = [layout.shape, layout.stride]
-    if path is not None:
-        number = update.value if of_dim else update.value * 8 // descriptor.element_bits
-        trees[not of_dim] = _with_leaf(trees[not of_dim], path, number)
+    number = update.value if of_dim else update.value * 8 // descriptor.element_bits
+    before = at(trees[not of_dim], path)
+    # A number that was static stays static: the V-map of a static mode is static too.
+    trees[not of_dim] = _with_leaf(trees[not of_dim], path, Int(number) if isinstance(before, Int) else number)
     field, place = ("global_dim", axis) if of_dim else ("global_strides", axis - 1)
     changed: dict[str, Any] = {field: _with_leaf(getattr(request, field), (place,), update.value)}
     tensor = Tensor(descriptor.tensor.engine, Layout(*trees))
@@ -575,8 +626,10 @@ def build_tma_descriptor(
         shape = (plan.dims, plan.strides, plan.box)
         request = TensorMapTiled(*place, *shape, swizzle=code, l2_promotion=L2Promotion.B128)
         everything = (tensor, plan.gbasis, request, load, store, num_multicast, paddings)
-        made = TmaDescriptorTiled(*everything, alignment=alignment, operand_segment_sizes=sizes)
+        found += check_segments(sizes, rank_of(tensor.shape), len(paddings))
         found += check_request(check_map(plan, request, rules_of(arch)))
+        if not found:
+            made = TmaDescriptorTiled(*everything, alignment=alignment, operand_segment_sizes=sizes)
     diagnostics.refuse(found + diagnostics.check_padding(paddings, store is not None))
     return expect(made, TmaDescriptorTiled, "the descriptor")
 

@@ -30,7 +30,6 @@ from cute_py.layout.arguments import Tree
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import coordinate
 from cute_py.layout.trees import leaves
-from cute_py.ptx.render import ptx
 from cute_py.targets import MAX_CLUSTER
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.atom import TmaAtom
@@ -50,6 +49,7 @@ from cute_py.tma.dialect.atoms import (
     TransactionBarrier,
     address_of,
     memory_space_of,
+    store_bounds,
 )
 from cute_py.tma.dialect.descriptors import SharedLayout, SupportsDLPack, TmaDescriptorIm2col, TmaDescriptorTiled
 from cute_py.tma.dialect.descriptors import build_tma_descriptor as tma_descriptor_tiled
@@ -59,7 +59,8 @@ from cute_py.tma.dialect.modes import CacheMode, TmaLoadMode, TmaReduceKind, Tma
 from cute_py.tma.dialect.record import TmaPartitionResult
 from cute_py.tma.dialect.verifier import record_of, verify_partition
 from cute_py.tma.emulator.emulator import Emulator
-from cute_py.tma.emulator.memory import Memory, Window
+from cute_py.tma.emulator.mbarrier import Mbarrier, barrier_at
+from cute_py.tma.emulator.memory import Memory, SharedMemory, Window
 
 __all__ = [
     "ATOM_FAMILY",
@@ -134,7 +135,7 @@ def check_mask(atom: NonExecTmaAtom, mask: int | None) -> list[Diagnostic]:
 def make_exec_tma(
     atom: NonExecTmaAtom | TmaPartitionResult,
     barrier: Place | TransactionBarrier | None = None,
-    cache_mode: CacheMode | str = CacheMode.CG,
+    cache_mode: CacheMode | str | None = None,
     multicast: int | None = None,
 ) -> ExecTmaAtom:
     """Bind a non-exec atom to its run-time state.
@@ -142,7 +143,7 @@ def make_exec_tma(
     Args:
         atom: a verified `NonExecTmaAtom`, or the record that holds one.
         barrier: in shared memory: an object with `expect_tx`, or a shared pointer. Only a load raises it.
-        cache_mode: a `CacheMode`, its name, or `load_cache_mode<cg>`.
+        cache_mode: a `CacheMode`, its name, or `load_cache_mode<cg>`; by default the cache policy of the descriptor.
         multicast: the mask of the CTAs that receive; bit i is CTA i of the cluster.
     Raises:
         TmaBuildError: the atom is not verified, the barrier is not in shared memory, or mask or cache mode do not fit.
@@ -150,8 +151,10 @@ def make_exec_tma(
     atom = atom.body if isinstance(atom, TmaPartitionResult) else atom
     if not isinstance(atom, NonExecTmaAtom):
         raise TmaBuildError(TEXTS["not_verified"], {"found": type(atom).__name__})
-    mode = as_cache_mode(cache_mode)
-    found = broken((not atom.verified, "not_verified", "")) + check_barrier(barrier)
+    policy = CacheMode.CG if atom.descriptor is None else atom.descriptor.cache_policy
+    mode = as_cache_mode(policy if cache_mode is None else cache_mode)
+    found = modes.check_instruction(atom.load_mode)
+    found += broken((not atom.verified, "not_verified", "")) + check_barrier(barrier)
     refuse(found + check_mask(atom, multicast) + modes.check_cache_mode(mode, atom.kind))
     return ExecTmaAtom(atom, barrier, mode, multicast)
 
@@ -254,6 +257,7 @@ class TmaOperation:
         exec_atom: the bound atom; tile: in shared memory; coord: of the tile's first element, innermost first.
         operations: what the copy is lowered to, in order.
         allow_tma: may the copy be a TMA copy? inBounds: does the producer promise that the tile is inside the tensor?
+        cta: which of the CTAs of a multicast issues.
     """
 
     name: str
@@ -263,6 +267,12 @@ class TmaOperation:
     operations: tuple[PrefetchDescriptor | ExpectTx | BulkTensorCopy, ...]
     allow_tma: bool = True
     inBounds: bool = False
+    cta: int = 0
+
+    @property
+    def prefetch(self) -> bool:
+        """Does a prefetch of the descriptor come first?"""
+        return any(isinstance(one, PrefetchDescriptor) for one in self.operations)
 
     @property
     def attributes(self) -> dict[str, bool]:
@@ -284,17 +294,26 @@ class TmaOperation:
         return tuple([one for one in self.operations if isinstance(one, BulkTensorCopy)])
 
     def ptx(self, arch: str | None = None) -> str:
-        """The text of the operations, a line each; stores and reductions commit their bulk group.
+        """The text of the operations, a line each. Stores and reductions first make the tile visible to the
+        asynchronous proxy; last they commit their bulk group and wait until it has read the tile.
 
         Raises:
             EmissionError: `arch` does not have an instruction.
         """
         lines = [one.ptx(arch) for one in self.operations]
-        is_load = self.exec_atom.atom.kind == "load"
-        return "\n".join(lines if is_load else [*lines, ptx("bulk.commit_group", arch=arch)])
+        before, after = ([], []) if self.exec_atom.atom.kind == "load" else store_bounds(arch)
+        return "\n".join([*before, *lines, *after])
 
     def run(self, emulator: Emulator, gmem: Memory, smem: Window, *, gmem_base: int = 0) -> int:
-        """Run the copies on the emulator; the bytes of all. Arguments and errors as `BulkTensorCopy.run`."""
+        """Run the operations on the emulator; the bytes of all copies. Arguments and errors as `BulkTensorCopy.run`.
+
+        A load arrives at its barrier once, before its copies, as its `mbarrier.arrive.expect_tx` does. An `Mbarrier`
+        was told the bytes when the operation was made; a barrier at an address of `smem` is told them here.
+
+        Raises:
+            InvalidValueError: no arrival is pending at the barrier.
+        """
+        arrive(self.exec_atom, smem)
         return sum([copy.run(emulator, gmem, smem, gmem_base=gmem_base) for copy in self.copies])
 
     def explain(self) -> str:
@@ -306,6 +325,17 @@ class TmaOperation:
         return f"cute_nvgpu.{self.name} %exec, %tile, %coord {{{attributes}}}"
 
     __repr__ = short_repr
+
+
+def arrive(exec_atom: ExecTmaAtom, smem: Window) -> None:
+    """The arrival of a load at its barrier, with its bytes where the barrier has not been told them."""
+    barrier, place = exec_atom.barrier, address_of(exec_atom.barrier)
+    if exec_atom.atom.kind != "load":
+        return
+    if isinstance(barrier, Mbarrier):
+        barrier.arrive()
+    elif not isinstance(barrier, TransactionBarrier) and place is not None and isinstance(smem, SharedMemory):
+        barrier_at(smem, place).arrive_expect_tx(exec_atom.atom.transaction_bytes)
 
 
 def check_bounds(exec_atom: ExecTmaAtom, coord: tuple[Number, ...]) -> list[Diagnostic]:
@@ -356,7 +386,7 @@ def _operation(
         operations = lower_tma_load(exec_atom, tile, place, prefetch=prefetch, cta=cta, im2col_offsets=offsets)
     else:
         operations = lower_tma_store(exec_atom, tile, place, prefetch=prefetch)
-    return TmaOperation(name, exec_atom, tile, place, operations, allow_tma, in_bounds)
+    return TmaOperation(name, exec_atom, tile, place, operations, allow_tma, in_bounds, cta)
 
 
 def tma_load(

@@ -23,8 +23,9 @@ from cute_py.ptx.render import Value, ptx
 from cute_py.targets import NEWEST_VERSION, Version, architecture
 from cute_py.tma.atom.tile_atom import expect_block
 from cute_py.tma.dialect import stages as texts
-from cute_py.tma.dialect.diagnostics import DESCRIPTOR_BYTES, short_repr
-from cute_py.tma.dialect.legacy_copy import legacy_ptx
+from cute_py.tma.dialect.atoms import store_bounds
+from cute_py.tma.dialect.diagnostics import short_repr
+from cute_py.tma.dialect.legacy_copy import granule_bytes, legacy_ptx
 from cute_py.tma.dialect.phases import KernelFunction, PhaseTrace, run_phases
 from cute_py.tma.dialect.stages import FlowRow, OrderRow, SpaceRow, Stage, box_operands, im2col_offsets, names_of
 from cute_py.tma.dialect.traced_copy import Copyable, TracedCopy, trace_copy
@@ -77,6 +78,10 @@ def stage6_text(copy: TracedCopy, arch: str | None = None) -> str:
     is_load = copy.direction == "load"
     title = f"reduce ({copy.reduce_kind})" if copy.direction == "reduce" else copy.direction
     lines = [f"{_rebind_text(copy, made)} // {made.step.role}" for made in texts.rebind_of(copy)]
+    if copy.prefetch:
+        prefetched = ptx("prefetch.tensormap", operands={"map": f"[%rd_desc_{names_of(copy).small}]"}, arch=arch)
+        lines += ["// ---- the descriptor is prefetched", prefetched]
+    before, after = ([], []) if is_load else store_bounds(arch)
     if is_load:
         expected: dict[str, Value] = {"state": "_", "barrier": "[%rd_mbar]", "bytes": copy.transaction_bytes}
         lines += [
@@ -84,17 +89,14 @@ def stage6_text(copy: TracedCopy, arch: str | None = None) -> str:
             ptx("mbarrier.arrive.expect_tx", spaces="shared", operands=expected),
         ]
     else:
-        fence = ptx("fence.proxy.async", spaces="shared::cta")
-        lines += ["// ---- writes of the tile become visible to the asynchronous proxy", fence]
+        lines += ["// ---- writes of the tile become visible to the asynchronous proxy", *before]
     for box in range(copy.num_boxes):
         held = box_operands(copy, box)
         lines += held.moved("add.s32 %r_{}, %r_{}, {};", "add.s64 %rd_{}, %rd_{}, {};")
         which = f", box {box} of {copy.num_boxes}" if copy.num_boxes > 1 else ""
         operands = [f"%r_{name}" for name in held.coords], f"%rd_{held.address}"
         lines += [f"// ---- TMA bulk-tensor {copy.rank}D {title}{which}", _instruction(copy, *operands, arch)]
-    if not is_load:
-        lines += [ptx("bulk.commit_group"), ptx("bulk.wait_group", read=True, operands={"groups": 0})]
-    return "\n".join(lines)
+    return "\n".join([*lines, *after])
 
 
 def _rebind_text(copy: TracedCopy, made: texts.Replacement) -> str:
@@ -326,19 +328,19 @@ def _tma_stages(copy: TracedCopy, arch: str, checked: dict[str, tuple[str, ...]]
     held = flow or [("none: completion by bulk group", "")] * 4
     notes = [_boxes_note(copy)] if copy.num_boxes > 1 else []
     if copy.multicast > 1:
-        first = f"the boxes are the slice of the first of {copy.multicast} CTAs"
+        which = f"CTA {copy.cta} of" if copy.cta else "the first of"
+        first = f"the boxes are the slice of {which} {copy.multicast} CTAs"
         notes.append(f"{first}; each receives the whole tile")
     if "::w" in copy.mode:
         notes.append("the bytes are those without halo pixels; of an im2col-wide load they were not measured")
-    host = "descriptor made on the host: a .param slot marked cute_nvgpu.grid_constant, lifted to nvvm.grid_constant"
+    host = "descriptor made on the host: a .param slot marked cute_nvgpu.grid_constant"
     device = "descriptor made on the device: the sequence of tensormap.replace with its fences"
     notes.append(device if copy.device else host)
     for made in texts.rebind_of(copy):
         if made.step.field == "global_stride" and made.value.startswith("%"):
             notes.append(f"{made.value}: the {made.step.role} of the tensor map, an argument of the kernel")
-    token = f"the token %tok_{n.small} becomes the constant i32 0: an ordering edge without hardware state"
     scale = "the coordinate of an instruction is in elements: tile coordinate x tile extent"
-    wrong = (*checked["4"], *checked["5"])
+    wrong = (*checked["4"], *checked["5"], *checked["6"])
     text6 = f"// not emitted: {wrong[0]}" if wrong else stage6_text(copy, arch)
     text7 = text6 if wrong else stage7_text(text6, arch, sass)
     notes7 = (f"expected machine instruction: {SASS_OPCODES[copy.direction]} (CUDA Binary Utilities)",)
@@ -347,11 +349,11 @@ def _tma_stages(copy: TracedCopy, arch: str, checked: dict[str, tuple[str, ...]]
         Stage("3", "nv_tileas", texts.stage3_text(copy), *outer, *held[0], tuple(notes), found),
         Stage(
             *("4", "LLVM IR", texts.stage4_text(copy), *inner, *held[1]),
-            notes=(token, scale, *_operand_notes(copy)),
+            notes=(scale, *_operand_notes(copy)),
             checked=checked["4"],
         ),
         Stage("5", "NVPTX MIR", texts.stage5_text(copy), *inner, *held[2], checked=checked["5"]),
-        Stage("6", "PTX text", text6, *inner, *held[3]),
+        Stage("6", "PTX text", text6, *inner, *held[3], checked=checked["6"]),
         Stage("7", "SASS", text7, notes=notes7),
     ]
 
@@ -366,15 +368,19 @@ def _consumer_stages(copy: TracedCopy) -> tuple[Stage, ...]:
 def _legacy_stages(copy: TracedCopy, witness: str, arch: str, found: tuple[str, ...], sass: bool) -> list[Stage]:
     """Stages 3 to 7 of a copy without TMA; `found` is what keeps a tile from it."""
     asynchronous = witness.startswith("sm80_") and copy.direction == "load"
+    granule = granule_bytes(copy, "cp.async" if asynchronous else "ldg")
+    words = granule // 4
+    vector, many = (f"<{words} x i32>", f"v{words}i32") if words > 1 else ("i32", "i32")
+    held = ", ".join(f"%v{word}" for word in range(words))
     if asynchronous:
-        llvm = "call void @llvm.nvvm.cp.async.ca.shared.global.4(ptr addrspace(3) %dst, ptr addrspace(1) %src)"
-        mir = "CP_ASYNC_CA_SHARED_GLOBAL_4 %dst, %src"
+        llvm = f"call void @llvm.nvvm.cp.async.ca.shared.global.{granule}(ptr addrspace(3) %dst, ptr addrspace(1) %src)"
+        mir = f"CP_ASYNC_CA_SHARED_GLOBAL_{granule} %dst, %src"
     elif copy.direction == "load":
-        llvm = "%v = load <4 x i32>, ptr addrspace(1) %src, align 16, !invariant.load !0"
-        mir = "INT_PTX_LDG_G_v4i32 %src"
+        llvm = f"%v = load {vector}, ptr addrspace(1) %src, align {granule}, !invariant.load !0"
+        mir = f"INT_PTX_LDG_G_{many} %src"
     else:
-        llvm = "store <4 x i32> %v, ptr addrspace(1) %dst, align 16"
-        mir = "STV_i32_v4 %v0, %v1, %v2, %v3, %dst"
+        llvm = f"store {vector} %v, ptr addrspace(1) %dst, align {granule}"
+        mir = f"{f'STV_i32_v{words}' if words > 1 else 'ST_i32'} {held}, %dst"
     text6 = legacy_ptx(copy, arch, "cp.async" if asynchronous else "ldg")
     note = "every thread computes its addresses; no descriptor, no barrier, no transaction bytes"
     return [
@@ -393,9 +399,11 @@ def lower(
     *,
     allow_tma: bool = True,
     device_descriptor: bool = False,
-    alignment: int = DESCRIPTOR_BYTES,
+    alignment: int | None = None,
     mem_semantic: str = "relaxed",
     in_bounds: Sequence[bool] | None = None,
+    operation: str | None = None,
+    im2col_offsets: Sequence[int] | None = None,
     sass: bool = False,
 ) -> Lowering:
     """One copy through every stage.
@@ -405,14 +413,18 @@ def lower(
             map. A descriptor or a request is a load of one box.
         tile_coord: which tile, as `execute` takes it: its number, or its coordinate in the tile modes of the divided
             tensor; of a copy without a tensor outermost first, in tiles. It gives the element coordinates, and the
-            offsets of an im2col load.
+            offsets of an im2col load. By default that of an operation, which also says its CTA, its prefetch and its
+            inBounds promise.
         arch: the target; below sm_90 the copy is emitted with cp.async or plain loads.
         allow_tma: False refuses TMA on any architecture.
         device_descriptor: the tensor map is made on the device: its rebind is part of stages 3, 4 and 6.
-        alignment: bytes, of the address of the tensor map.
+        alignment: bytes, of the address of the tensor map; by default that of the descriptor.
         mem_semantic: of the copy; a load forbids acquire, a store release.
-        in_bounds: one for each mode of the tile, outermost first; by default whether the tile (or, without a
-            coordinate, every tile) lies inside the tensor.
+        in_bounds: one for each mode of the tile, outermost first; by default true where an operation promises it,
+            else whether the tile (or, without a coordinate, every tile) lies inside the tensor.
+        operation: load, store or reduce: what the program asks of the atom; by default what the atom does. Stage 3c
+            judges whether the atom can.
+        im2col_offsets: of an im2col load, W first. Stage 4 judges whether the intrinsic takes as many.
         sass: stage 7 is machine code: a cubin from NVRTC or ptxas, read by nvdisasm (`pip install 'cute-py[sass]'`).
 
     >>> import cute_py as cute
@@ -436,13 +448,15 @@ def lower(
         alignment=alignment,
         mem_semantic=mem_semantic,
         in_bounds=in_bounds,
+        operation=operation,
+        im2col_offsets=im2col_offsets,
     )
     has_tma = architecture(arch).number >= 90
     if has_tma:
         expect_block(copy.smem_bytes, copy.direction, arch)
     expect(sass, bool, "sass")
     witness, reasons = texts.witness_of(copy, arch, allow_tma)
-    checked = texts.check_stages(copy)
+    checked = texts.check_stages(copy, arch)
     order = (names_of(copy).outer_list, texts.OUTER_FIRST)
     implicit = [(row.form, row.carrier) for row in texts.transaction_flow(copy)[:2]] or [("", "")] * 2
     traces = (

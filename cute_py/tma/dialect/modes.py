@@ -301,6 +301,18 @@ def check_cache_mode(mode: CacheMode, kind: str) -> list[Diagnostic]:
     return [Diagnostic("cache_mode", text=f"cache mode {mode.value} is not for a {kind}")]
 
 
+def check_instruction(mode: TmaLoadMode | None) -> list[Diagnostic]:
+    """Does PTX have an instruction for this load mode? It has one multicast of tiles, which is W_MULTICAST.
+
+    >>> print(*check_instruction(TmaLoadMode.W128_MULTICAST))
+    no instruction for load mode W128_MULTICAST; the multicast of a tile is W_MULTICAST
+    """
+    if mode is not TmaLoadMode.W128_MULTICAST:
+        return []
+    text = f"no instruction for load mode {mode.name}; the multicast of a tile is {TmaLoadMode.W_MULTICAST.name}"
+    return [Diagnostic("load_mode", text=text, source="PTX ISA 9.0, cp.async.bulk.tensor")]
+
+
 def operation_of(
     load: TmaLoadMode | None, store: TmaStoreMode | None, reduce: TmaReduceKind | None, is_im2col: bool
 ) -> Op:

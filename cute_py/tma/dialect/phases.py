@@ -33,7 +33,7 @@ from cute_py.tma.atom.tile_atom import ExecutableCopy, TileAtom
 from cute_py.tma.dialect.atoms import ExecTmaAtom, NonExecTmaAtom
 from cute_py.tma.dialect.diagnostics import DESCRIPTOR_BYTES, broken, short_repr
 from cute_py.tma.dialect.exec_atom import TmaOperation
-from cute_py.tma.dialect.stages import check_stages, names_of, rebind_of, witness_of
+from cute_py.tma.dialect.stages import check_stages, names_of, rebind_lines, rebind_of, witness_of
 from cute_py.tma.dialect.traced_copy import TracedCopy, trace_copy
 
 __all__ = ["KernelFunction", "KernelOperation", "PhaseTrace", "run_phases"]
@@ -105,7 +105,8 @@ class KernelFunction:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """What one phase did: its number and name, one line per copy or decision; from phase 5 on the body after it."""
+    """What one phase did: its number and name, one line per copy or decision; from phase 3 on the body after it, which
+    phases 4 to 7 change."""
 
     number: int
     name: str
@@ -128,6 +129,19 @@ class BoundCopy:
     def name(self) -> str:
         """Of its tensor, as the traces write it: `a`."""
         return names_of(self.copy).small
+
+    @property
+    def synchronous(self) -> str:
+        """The copy before the rewrite, in one line."""
+        tile = f"%{self.name}_tile, " if self.copy.direction == "store" else ""
+        return f"%tok_{self.name} = nv_tileas.tiled_{self.copy.direction} {tile}%off_{self.name}, %tok0"
+
+    @property
+    def descriptor(self) -> tuple[str, ...]:
+        """What binds the descriptor in phase 4: its operation, and the replacements of one made on the device."""
+        n, box = names_of(self.copy), ", ".join(map(str, self.copy.box))
+        made = f"%desc_{n.small} = nv_tileas.make_tiled_tma_desc %{n.small}_ref, box = [{box}]"
+        return (f"{made}, tmaIdx = {self.tma_index} : i32", *rebind_lines(self.copy))
 
     @property
     def text(self) -> str:
@@ -229,8 +243,12 @@ def _barriers(
 def _emitted(
     body: Sequence[BoundCopy | KernelOperation], barriers: Sequence[PipelineBarrier], depth: int
 ) -> Iterator[_Statement]:
-    """The body with its barriers: reserved at its head, each armed before its first load and waited for behind its
-    last."""
+    """The body with its descriptors and its barriers.
+
+    The barriers are reserved at its head. Each is armed before its first load and waited for behind its last.
+    """
+    for item in body:
+        yield from map(_Statement, item.descriptor if isinstance(item, BoundCopy) else ())
     for barrier in barriers:
         slots = f", slots = {depth} : i32" if depth > 1 else ""
         yield _Statement(f"{barrier.name} = nv_tileas.alloc_mbarrier {{ count = {barrier.count} : i32{slots} }}")
@@ -323,18 +341,24 @@ def run_phases(function: KernelFunction) -> PhaseTrace:
     num_device = counts["device"] if function.num_device_tmas is None else function.num_device_tmas
     diagnostics = [d.text for d in check_counters(range(counts["host"]), range(counts["device"]), num_host, num_device)]
     for made in bound:
-        diagnostics += [f"stage {stage}: {text}" for stage, found in check_stages(made.copy).items() for text in found]
+        diagnostics += [
+            f"stage {stage}: {text}"
+            for stage, found in check_stages(made.copy, function.arch).items()
+            for text in found
+        ]
     barriers = _barriers(_stages(body), bound, depth)
     emitted = list(_emitted(body, barriers, depth))
     sunk, moves = sink_waits(emitted, barriers, depth)
+    descriptors = [text for made in bound for text in made.descriptor]
+    before = [item.synchronous if isinstance(item, BoundCopy) else item.text for item in body]
     numbered = [f"%{made.name}: tmaIdx = {made.tma_index} ({made.origin})" for made in bound]
     numbered += [f"nv_tileas.num-host-tmas = {num_host}", f"nv_tileas.num-device-tmas = {num_device}"]
     lines: tuple[tuple[Sequence[str], Sequence[str]], ...] = (
         ([f"nv_tileaa.kernel_spec is there: {function.arch}"], ()),
         (scanned, ()),
-        (numbered, ()),
-        ([_bound_line(made, counts["device"]) for made in bound], ()),
-        ([made.text for made in bound], [item.text for item in body]),
+        (numbered, before),
+        ([_bound_line(made, counts["device"]) for made in bound], [*descriptors, *before]),
+        ([made.text for made in bound], [*descriptors, *[item.text for item in body]]),
         ([_barrier_line(barrier, bound) for barrier in barriers], [statement.text for statement in emitted]),
         (moves, [statement.text for statement in sunk]),
         ([counted(len(diagnostics), "diagnostic")], ()),

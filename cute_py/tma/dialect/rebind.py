@@ -26,7 +26,7 @@ from cute_py.ptx.render import ptx
 from cute_py.targets import NEWEST_VERSION, Version, architecture, expect_version
 from cute_py.tma.descriptor.formats import FORMATS
 from cute_py.tma.descriptor.limits import bounds
-from cute_py.tma.descriptor.replace import DEVICE_MUTABLE, ELEMTYPES, REPLACE_FIELDS
+from cute_py.tma.descriptor.replace import DEVICE_MUTABLE, ELEMTYPES, IM2COL_HOST_ONLY, REPLACE_FIELDS
 from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled, request_of
 from cute_py.tma.dialect.diagnostics import broken, short_repr
 from cute_py.tma.dialect.traced_copy import TracedCopy
@@ -78,7 +78,7 @@ def check_host_only(copy: TracedCopy | TensorMap) -> list[Diagnostic]:
     im2col = request.KIND != "tiled"
     only = "descriptors are made on the host only"
     return broken(
-        (im2col, "host_only", f"im2col {only}: no mutator writes the im2col fields"),
+        (im2col, "host_only", IM2COL_HOST_ONLY),
         (pair, "host_only", f"2-CTA {only}: the CTA V-map folds into the box, which has no mutator"),
     )
 

@@ -13,7 +13,7 @@ instruction takes them. The im2col offsets are at the head of the operand list i
 barrier. Stages 1, 2 and 3a name no descriptor, barrier or byte count: the element type and the tile imply the bytes. In
 stage 3 the descriptor carries `tmaIdx`, and the copy `tx_count`: the bytes that this copy adds to its barrier, not the
 sum over the barrier. The descriptor's box is that of one instruction, and the copy stays one operation with the bytes
-of all its boxes. From stage 4 on the token is the constant i32 0.
+of all its boxes. From stage 4 on no instruction takes the token.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from typing import Final
 
 from cute_py.argument_checks import expect
 from cute_py.diagnostics import Diagnostic
+from cute_py.ptx.check import examine
 from cute_py.ptx.instruction import coordinate_count, offset_count
-from cute_py.targets import architecture
+from cute_py.targets import NEWEST_VERSION, architecture
 from cute_py.tma.dialect.diagnostics import (
     broken,
     check_atom,
@@ -39,6 +40,7 @@ from cute_py.tma.dialect.diagnostics import (
     mlir_type,
     short_repr,
 )
+from cute_py.tma.dialect.legacy_copy import granule_bytes
 from cute_py.tma.dialect.rebind import RebindInstruction, check_host_only, mutator, mutator_constraints, rebind_sequence
 from cute_py.tma.dialect.traced_copy import TracedCopy
 
@@ -165,7 +167,7 @@ def stage1_text(copy: TracedCopy) -> str:
     """The cuda_tile trace: tensor view, partition view, token, load or store."""
     n = names_of(copy)
     tile = extents_text(copy)
-    if copy.direction == "load":
+    if copy.operation == "load":
         moved = f"%{n.small}_tile, %tok_{n.small} = cuda_tile.load_view_tko %{n.small}_part"
     else:
         moved = f"%tok_{n.small} = cuda_tile.store_view_tko %{n.small}_tile, %{n.small}_part"
@@ -209,9 +211,10 @@ def witness_of(copy: TracedCopy, arch: str, allow_tma: bool = True) -> tuple[str
         InvalidValueError: no such architecture.
     """
     target, element = architecture(arch), mlir_type(copy.dtype)
+    plain = f"sm70_ldg_{8 * granule_bytes(copy, 'ldg')}_{element}"
     reasons = [f"{arch}: compute capability {target.number // 10}.{target.number % 10}, {target.chip}"]
     if target.number < 80:
-        return f"sm70_ldg_128_{element}", (*reasons, "no TMA and no cp.async: vector loads through registers")
+        return plain, (*reasons, "no TMA and no cp.async: vector loads through registers")
     if target.number < 90:
         one = "no TMA before sm_90: cp.async, one 4-byte word per thread and instruction"
         return f"sm80_cp_async_4_{element}", (*reasons, one)
@@ -221,7 +224,7 @@ def witness_of(copy: TracedCopy, arch: str, allow_tma: bool = True) -> tuple[str
         blockers.append(f"{row}; must be a multiple of 16 bytes")
     if blockers:
         reasons += [*(f"not TMA: {blocker}" for blocker in blockers), "falls back to plain ldg"]
-        return f"sm70_ldg_128_{element}", tuple(reasons)
+        return plain, tuple(reasons)
     reasons.append("the tile meets the TMA eligibility rules: 16-byte rows, global source")
     return f"sm90_tma_{copy.atom_name}", tuple(reasons)
 
@@ -307,11 +310,9 @@ def stage3_text(copy: TracedCopy) -> str:
         f": !nv_tileas.tma_desc<{tile}>\n"
     )
     desc, smem = f"%desc_{n.small}", f"%{n.small}_smem{n.outer_list}"
-    if steps := rebind_of(copy):
+    if rebind_of(copy):
         descriptor += "// ---- descriptor made on the device: its slot is rebound before the copy\n"
-        for made in steps:
-            value = f", {made.value} : {made.value_type}" if made.value else ""
-            descriptor += f"nv_tileas.{made.step.text.split()[0].rstrip(';')} {desc}{_ordinal(made.step)}{value}\n"
+        descriptor += "".join(f"{line}\n" for line in rebind_lines(copy))
     desc_type, smem_type = f"!nv_tileas.tma_desc<{tile}>", f"!nv_tileas.smem<{tile}>"
     if verb == "load":
         before = (
@@ -337,6 +338,16 @@ def stage3_text(copy: TracedCopy) -> str:
         f"{last}\n"
         "-> !nv_tileas.async"
     )
+
+
+def rebind_lines(copy: TracedCopy) -> list[str]:
+    """The steps of a rebind at stage 3, a line each."""
+    lines = []
+    for made in rebind_of(copy):
+        value = f", {made.value} : {made.value_type}" if made.value else ""
+        name = made.step.text.split()[0].rstrip(";")
+        lines.append(f"nv_tileas.{name} %desc_{names_of(copy).small}{_ordinal(made.step)}{value}")
+    return lines
 
 
 def _ordinal(step: RebindInstruction) -> str:
@@ -484,6 +495,8 @@ def stage4_text(copy: TracedCopy) -> str:
             operands = f"{pointer}{seed}" if "$0" in text else ""
             letters = "l,r" if seed else "l" * bool(operands)
         parts += [f"; ---- {step.role}", f'call void asm sideeffect "{text}", "{letters}"({operands})']
+    if copy.prefetch:
+        parts.append(f"call void @llvm.nvvm.prefetch.tensormap({pointer})")
     if is_load:
         parts += [
             "; ---- mbarrier publishes expected transaction-byte count",
@@ -532,6 +545,8 @@ def stage5_text(copy: TracedCopy) -> str:
         ]
         if rest:
             lines.append(_list(rest) + (" ; completion barrier (b64 SMEM ptr)" if is_load else ""))
+    if copy.prefetch:
+        lines.insert(0, f"PREFETCH_TENSORMAP %desc_{n.small}:b64")
     return "\n".join(["bb.loop:", *lines, *([] if is_load else ["CP_ASYNC_BULK_COMMIT_GROUP"])])
 
 
@@ -559,8 +574,15 @@ def check_bundle(copy: TracedCopy) -> list[Diagnostic]:
     return broken(*((True, "bundle", f"{opcode_name(copy)}: {n} does not fit {kind}") for n, kind in wrong[:1]))
 
 
-def check_stages(copy: TracedCopy) -> dict[str, tuple[str, ...]]:
-    """Every verifier of a TMA copy, fed with the values of the copy: stage -> texts."""
+def check_device_descriptor(copy: TracedCopy, arch: str) -> list[Diagnostic]:
+    """Stage 6: has the target the instructions that make a descriptor on the device? Empty of a host descriptor."""
+    steps = [examine(made.step.text) for made in rebind_of(copy)]
+    reasons = dict.fromkeys([reason for step in steps for reason in step.reasons(arch, NEWEST_VERSION)])
+    return broken(*((True, "target", reason) for reason in reasons))
+
+
+def check_stages(copy: TracedCopy, arch: str) -> dict[str, tuple[str, ...]]:
+    """Every verifier of a TMA copy, fed with the values of the copy and its target: stage -> texts."""
     is_load = copy.direction == "load"
     inner, rank = copy.box[-1], copy.rank
     found = {
@@ -575,6 +597,7 @@ def check_stages(copy: TracedCopy) -> dict[str, tuple[str, ...]]:
         "3c": [],
         "4": check_call(copy),
         "5": check_bundle(copy),
+        "6": check_device_descriptor(copy, arch),
     }
     if copy.operation == "load":
         found["3c"] = check_atom(copy.direction, rank, copy.box_rank, copy.box_bytes, copy.multicast)

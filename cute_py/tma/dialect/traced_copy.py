@@ -25,7 +25,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from cute_py.argument_checks import expect, expect_choice, expect_integer, expect_items
+from cute_py.argument_checks import expect, expect_choice, expect_integer, expect_integers, expect_items, is_integer
+from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CoordinateError, InvalidValueError, TmaBuildError, counted
 from cute_py.layout.leaf import Int
@@ -51,12 +52,16 @@ from cute_py.tma.descriptor.request import (
     load_mode_of,
     request_of,
 )
+from cute_py.tma.dialect.atoms import ExecTmaAtom, NonExecTmaAtom
+from cute_py.tma.dialect.descriptors import TmaDescriptorIm2col, TmaDescriptorTiled
 from cute_py.tma.dialect.diagnostics import DESCRIPTOR_BYTES, check_atom, check_operands, mlir_type, refuse, short_repr
+from cute_py.tma.dialect.modes import as_reduce_kind, check_reduction
 
 if TYPE_CHECKING:
     from cute_py.layout.arguments import Tree
 
 MEM_SEMANTICS: Final = ("weak", "relaxed", "acquire", "release", "acq_rel")
+OPERATIONS: Final = ("load", "store", "reduce")
 AXIS_NAMES: Final = ("N", "MK", "LMK", "NHWC", "NDHWC")
 """Names of the axes in traces, outermost first, by rank."""
 _ROWS_BY_INDEX: Final = ("gather4", "scatter4")
@@ -97,14 +102,15 @@ class TracedCopy:
 
     instruction: what it does. request: of its tensor map. dtype: of the elements that it moves. multicast: CTAs
     that share the tile. tile: extents, outermost first; of a multicast what all CTAs move together. origins, offsets:
-    of each box that the first CTA issues, where it begins in the tile (elements, outermost first) and in shared memory
+    of each box that CTA `cta` issues, where it begins in the tile (elements, outermost first) and in shared memory
     (bytes). transaction_bytes: that one CTA receives.
 
     tensor: its name. view: the tensor. dtypes: of the elements of the view, and of those of the tile. operation: what
     the program runs: load, store or reduce. in_bounds: by mode of the tile. box_rank: extents of the atom's box.
     im2col_offsets: of the instruction, W first. cache_hint: has it a policy? device: is the descriptor made on the
     device? alignment: of its address, bytes. fill: of what lies outside the tensor. start: of the tile, in elements,
-    innermost first; None if no tile is named. coordinate_type: of its coordinates.
+    innermost first; None if no tile is named. coordinate_type: of its coordinates. cta: the CTA of a multicast that
+    issues the boxes. prefetch: does a prefetch of the descriptor come first?
     """
 
     instruction: OpRow
@@ -129,6 +135,8 @@ class TracedCopy:
     fill: float = 0
     start: tuple[int, ...] | None = None
     coordinate_type: str = "index"
+    cta: int = 0
+    prefetch: bool = False
 
     @property
     def descriptor(self) -> bytes:
@@ -266,20 +274,23 @@ def laid(tile: tuple[int, ...], box: tuple[int, ...]) -> Places:
     return tuple([origin[::-1] for origin in itertools.product(*reversed(ranges))])
 
 
-def _placed(atom: TmaAtom, box: tuple[int, ...]) -> tuple[tuple[int, ...], Places, tuple[int, ...]]:
+def _placed(atom: TmaAtom, box: tuple[int, ...], cta: int) -> tuple[tuple[int, ...], Places, tuple[int, ...]]:
     """Tile, origins and offsets of a tiled atom, from its own list of instructions.
 
-    The tile is what all CTAs of a multicast move together; the origins are those of the first CTA.
+    The tile is what all CTAs of a multicast move together; the origins are those of CTA `cta`.
     """
     first = first_tile(atom)
     starts = [tuple(start[::-1]) for start in (first.coords - first.coords.min(axis=0)).tolist()]
     offsets = first.smem_offsets - first.smem_offsets[0]
     mine = len(starts) // atom.num_multicast
     tile = tuple([max(along) + extent for along, extent in zip(zip(*starts, strict=True), box, strict=True)])
-    return tile, tuple(starts[:mine]), tuple(offsets[:mine].tolist())
+    own = slice(cta * mine, (cta + 1) * mine)
+    return tile, tuple(starts[own]), tuple(offsets[own].tolist())
 
 
-def _placed_patches(atom: Im2colAtom, box: tuple[int, ...]) -> tuple[tuple[int, ...], Places, tuple[int, ...]]:
+def _placed_patches(
+    atom: Im2colAtom, box: tuple[int, ...], cta: int
+) -> tuple[tuple[int, ...], Places, tuple[int, ...]]:
     """Tile, origins and offsets of an im2col atom, as `_placed`; the boxes of a CTA differ in their channels alone.
 
     Raises:
@@ -295,12 +306,16 @@ def _placed_patches(atom: Im2colAtom, box: tuple[int, ...]) -> tuple[tuple[int, 
     walked: list[Any] = [v_map(first) for first in firsts]
     starts = [[int(c) for c in coord.as_tuple()] + [0] for coord in walked]
     channels, pixels = ([start[mode] for start in starts] for mode in (channel_mode, 1 - channel_mode))
-    mine = range(atom.instructions)
-    if pixel := next((pixels[i] for i in mine if pixels[i]), 0):
+    mine = range(cta * atom.instructions, (cta + 1) * atom.instructions)
+    if pixel := next((pixels[i] for i in mine if pixels[i] != pixels[mine[0]]), 0):
         text = f"a box of an im2col tile begins at its pixel {pixel}, whose coordinates depend on the tile's"
         hint = "the .ptx() of a tma_load or tma_store has those of its tile"
         raise TmaBuildError(text, {"box": f"{box[-2]} pixels of {box[-1]} channels"}, hint)
     offsets = tuple([int(atom.tile(firsts[i])) * atom.dtype.bits // 8 for i in mine])
+    # The first pixel of a later CTA has no sum either: only a CTA that begins with the tile has origins.
+    if mine[0] and pixels[mine[0]]:
+        text = f"CTA {cta} begins at pixel {pixels[mine[0]]} of an im2col tile, whose coordinates depend on the tile's"
+        raise TmaBuildError(text, hint="the .ptx() of a tma_load has those of its tile")
     origins = tuple([(*(0,) * (len(box) - 1), channels[i]) for i in mine])
     return (*box[:-2], max(pixels) + box[-2], max(channels) + box[-1]), origins, offsets
 
@@ -418,16 +433,22 @@ def trace_copy(
     device_descriptor: bool = False,
     mem_semantic: str = "relaxed",
     in_bounds: Sequence[bool] | None = None,
-    alignment: int = DESCRIPTOR_BYTES,
+    alignment: int | None = None,
+    operation: str | None = None,
+    im2col_offsets: Sequence[int] | None = None,
 ) -> TracedCopy:
     """The copy of an atom, with the attributes that its operation has.
 
     Args:
         atom: an atom, bound or not, an operation or a descriptor of the reference pages (a descriptor is a copy of one
             box), or a request. A copy that was traced before is returned as it is.
-        tile_coord: which tile, as `execute` takes it. tensor: its name in traces.
-        device_descriptor: the tensor map is made on the device. alignment: of its address, bytes.
-        mem_semantic: one of `MEM_SEMANTICS`. in_bounds: by mode of the tile; by default what the tensor says.
+        tile_coord: which tile, as `execute` takes it; by default that of an operation. tensor: its name in traces.
+        device_descriptor: the tensor map is made on the device. alignment: of its address, bytes; by default that of
+            the descriptor.
+        mem_semantic: one of `MEM_SEMANTICS`. in_bounds: by mode of the tile; by default true where the operation
+            promises it, else what the tensor says.
+        operation: load, store or reduce, what the program asks of the atom; by default what the atom does.
+        im2col_offsets: of an im2col load, W first; by default those of the operation, or of the tile.
     Raises:
         TmaBuildError: not an atom, a prefetch, numbers that contradict each other, a box of another rank than the
             atom's ('tmaBoxDim and atomBoxDim length mismatch'), parts of a multicast below 128 bytes, an im2col tile of
@@ -443,6 +464,7 @@ def trace_copy(
     if isinstance(given, TileAtom):
         expect_fits(given)
     request, row = _request_and_row(given)
+    refuse(check_extents(request))
     if hasattr(bound, "traits"):  # of a store along W the reference pages' operation has the wide map
         request = request_of(bound)
     box_rank = getattr(getattr(given, "plan", None), "rank", request.rank)
@@ -451,43 +473,86 @@ def trace_copy(
     multicast, total = (
         int(getattr(given, name, n)) for name, n in (("num_multicast", 1), ("transaction_bytes", per_box))
     )
+    cta = int(getattr(atom, "cta", 0))
+    if row.direction == "reduce":
+        refuse(check_reduction(as_reduce_kind(row.reduction or "add"), dtype.name))
     # The places of the instructions are not known of an atom whose request has another rank, nor of parts too small.
     refuse(check_atom("load", request.rank, box_rank, per_box, multicast))
     if total % max(per_box, 1):
         facts = {"box": f"{per_box} bytes, {' x '.join(map(str, box))}"}
         raise TmaBuildError(f"transaction bytes = {total}; must be a multiple of one box", facts)
     if isinstance(given, TmaAtom):
-        tile, origins, offsets = _placed(given, box)
+        tile, origins, offsets = _placed(given, box, cta)
     elif isinstance(given, Im2colAtom):
-        tile, origins, offsets = _placed_patches(given, box)
+        tile, origins, offsets = _placed_patches(given, box, cta)
     else:  # each CTA of a multicast issues its slice, and receives the slices of all
         tile = (*box[:-1], box[-1] * max(1, total // per_box // multicast))
         origins = laid(tile, box)
         pitch = max(box[-1] * dtype.bits // 8, SWIZZLE_SPAN.get(TensorMapSwizzle(request.swizzle), 128) or 0)
         offsets = tuple(range(0, len(origins) * pitch * math.prod(box[:-1]), pitch * math.prod(box[:-1])))
     offered: tuple[int, ...] = next((copy.im2col_offsets for copy in getattr(atom, "copies", ())), ())
-    start = None
+    start = _start_of_operation(atom, row)
     if tile_coord is not None:
         start, offered = _start(given, request, tile, dtype, tile_coord)
     numbers = tile_coord if isinstance(tile_coord, tuple) else (tile_coord,)
     widths = {8 * int(getattr(number, "itemsize", 8)) for number in numbers} - {64}
     named = str(getattr(atom, "name", ""))
+    asked = named.removeprefix("atom.tma_") if named.startswith("atom.tma_") else row.direction
+    promised = tile_coord is None and bool(getattr(atom, "inBounds", False))
+    inside = (True,) * len(tile) if promised else _is_inside(row, request, tile, start)
+    described = descriptor_of(atom)
+    fills = [p for p in getattr(described, "paddings", ()) if p != 0]
+    placed = getattr(described, "alignment", DESCRIPTOR_BYTES) if alignment is None else alignment
+    if im2col_offsets is not None:
+        offered = expect_integers(im2col_offsets, "im2col_offsets")
     return TracedCopy(
         *(row, request, dtype, multicast, tile, origins, offsets, total, tensor),
         view=view_of(given, request, dtype.bits),
         dtypes=(as_dtype(getattr(given, "dtype", dtype)), as_dtype(getattr(given, "internal_dtype", dtype))),
-        operation=named.removeprefix("atom.tma_") if named.startswith("atom.tma_") else row.direction,
-        in_bounds=_is_inside(row, request, tile, start) if in_bounds is None else expect_flags(in_bounds),
+        operation=asked if operation is None else expect_choice(operation, OPERATIONS, "operation"),
+        in_bounds=inside if in_bounds is None else expect_flags(in_bounds),
         box_rank=box_rank,
         im2col_offsets=offered if row.direction == "load" else (),
         cache_hint=getattr(bound, "cache_hint", None) is not None,
         device=expect(device_descriptor, bool, "device_descriptor"),
         mem_semantic=expect_choice(mem_semantic, MEM_SEMANTICS, "mem_semantic"),
-        alignment=expect_integer(alignment, "alignment", 0, unit="bytes"),
-        fill=math.nan if getattr(request, "oob_fill", 0) else 0,
+        alignment=expect_integer(placed, "alignment", 0, unit="bytes"),
+        fill=math.nan if getattr(request, "oob_fill", 0) else next(iter(fills), 0),
         start=start,
         coordinate_type=f"i{min(widths)}" if widths else "index",
+        cta=cta,
+        prefetch=bool(getattr(atom, "prefetch", False)),
     )
+
+
+def descriptor_of(atom: object) -> TmaDescriptorTiled | TmaDescriptorIm2col | None:
+    """The descriptor of the dialect behind an atom, bound or not, or an operation; None without one."""
+    found: Any = getattr(atom, "exec_atom", atom)
+    found = found.atom if isinstance(found, ExecTmaAtom) else found
+    found = found.descriptor if isinstance(found, NonExecTmaAtom) else found
+    return found if isinstance(found, (TmaDescriptorTiled, TmaDescriptorIm2col)) else None
+
+
+def _start_of_operation(atom: object, row: OpRow) -> tuple[int, ...] | None:
+    """The first element of an operation's tile, innermost first; None without an operation, or of numbers that are not
+    known."""
+    coord = getattr(atom, "coord", None)
+    if not isinstance(coord, tuple) or row.mode in _ROWS_BY_INDEX or not all(is_integer(c) for c in coord):
+        return None
+    return tuple([int(c) for c in coord])
+
+
+def check_extents(request: TensorMap) -> list[Diagnostic]:
+    """The extents of a box and its steps are 1 or more: without one there is no box, and nothing to count."""
+    fields = ("box_dim", "element_strides", "channels_per_pixel", "pixels_per_column")
+    found = []
+    for name in fields:
+        held = getattr(request, name, ())
+        numbers = held if isinstance(held, tuple) else (held,)
+        wrong = min(numbers, default=1) < 1
+        text = f"{name} = {', '.join(map(str, numbers))}; must be 1 or more"
+        found += [Diagnostic("box_extent", text=text)] * wrong
+    return found
 
 
 def _request_and_row(given: Any) -> tuple[TensorMap, OpRow]:

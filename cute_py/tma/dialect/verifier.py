@@ -86,9 +86,12 @@ def _has_mode(shape: Tree, path: Sequence[int]) -> bool:
 
 
 def operand_types(op: PartitionOperands) -> bool:
-    """Step 1: a tensor in global memory, a shared operand of its element type that lives nowhere else, a V-map, a tile
-    of integers; rank 1 to 5 each; and a descriptor, if there is one, for this transfer."""
+    """Step 1: a tensor in global memory, a shared operand that has a type of the dialect, with its element type, and
+    that lives nowhere else, a V-map, a tile of integers; rank 1 to 5 each; and a descriptor, if there is one, for this
+    transfer."""
     if op.gmem is None or op.cta_v_map is None or any(d.rule == "mode" for d in op.other_transfer):
+        return False
+    if not isinstance(op.smem, (Layout, ComposedLayout, Tensor, Swizzle, Pointer, tuple)):
         return False
     engine = op.smem.engine if isinstance(op.smem, Tensor) else None
     if engine is not None and not (isinstance(engine, Pointer) and engine.space == "smem" and op.same_type):
@@ -275,6 +278,14 @@ def _broken(step: VerifierStep, op: PartitionOperands) -> tuple[Diagnostic, ...]
     if step.number == 1 and not op.same_type:
         shared = f"{op.smem.engine}" if isinstance(op.smem, Tensor) else ""
         found += broken((True, "types", f"shared elements of another width, {shared}, than the global {op.dtype}"))
+    if step.number == 6:
+        pairs = (("shared layout", op.plain_smem), ("CTA V-map", op.cta_v_map))
+        found += broken(
+            *((not static_layout(held), "static", f"the {name} {held} has run-time numbers") for name, held in pairs)
+        )
+    if step.number == 7 and op.plain_smem is not None and op.cta_v_map is not None:
+        texts = [tile_text(mode_sizes(held)) for held in (op.plain_smem, op.cta_v_map)]
+        found += broken((True, "sizes", f"the shared layout has the sizes {texts[0]}; the CTA V-map has {texts[1]}"))
     if step.number == 8 and op.is_im2col and op.image_layout is None and op.gmem is not None:
         rank = rank_of(op.gmem.shape)
         found += broken((True, "rank", f"rank of an im2col tensor = {rank} modes; must be 3 to 5"))

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
+from cute_py.argument_checks import expect_integer
 from cute_py.arith_tuple.arith_tuple import E
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType, as_dtype
@@ -412,8 +413,12 @@ class PartitionOperands:
             return []
         plan, held = self.s2t.plan, int(cosize(self.plain_smem)) * self.dtype.bits // 8
         swizzles = f"s2t reads with swizzle {int(plan.swizzle)}; the tile has {self.cu_swizzle}"
+        rows, *others = [expect_integer(n, "a size of the tile") for n in mode_sizes(self.plain_smem)]
+        read, tile = (plan.rows, plan.bytes_per_row), (rows, math.prod(others) * self.dtype.bits // 8)
+        shapes = "s2t reads {} rows of {} bytes; the tile has {} of {}".format(*read, *tile)
         return broken(
             (int(plan.swizzle) != self.cu_swizzle, "s2t", swizzles),
+            (read != tile, "s2t", shapes),
             (plan.smem_bytes > held, "s2t", f"s2t reads {plan.smem_bytes} bytes; the tile has {held}"),
         )
 
@@ -426,12 +431,11 @@ class PartitionOperands:
         mode = getattr(other, "mode", self.load_mode)  # an im2col descriptor is for any load
         theirs = mode if other.store_mode is None else other.store_mode
         ours = self.load_mode if self.store_mode is None else self.store_mode
-        shared = all(isinstance(m, TmaLoadMode) and m.is_multicast for m in (theirs, ours))
         names = ["a load" if m is None else m.name for m in (theirs, ours)]
         count, operands = self.count_of_descriptor, self.num_multicast or 1
         text = f"a descriptor for {count} CTAs; the operation has num_multicast = {operands}"
         return broken(
-            (theirs is not ours and not shared, "mode", f"a descriptor for {names[0]}; the operation is {names[1]}"),
+            (theirs is not ours, "mode", f"a descriptor for {names[0]}; the operation is {names[1]}"),
             (loads and count != operands, "num_multicast", text),
         )
 

@@ -63,8 +63,9 @@ FAILING: dict[int, list[Operands]] = {
         Operands(gmem=cute.make_tensor(cute.make_smem_ptr(0, "float16"), Layout((1024, 512), (512, Int(1))))),
         Operands(smem=cute.make_tensor(cute.make_gmem_ptr(0, "float16"), SMEM)),
         Operands(smem=cute.make_identity_tensor(ints(128, 64))),
+        *(Operands(smem=thing) for thing in (None, "smem", 5, [1])),
     ],
-    2: [Operands(smem=ints(128, 64)), Operands(smem=Swizzle(3, 4, 3)), Operands(smem=None), Operands(smem="smem")],
+    2: [Operands(smem=ints(128, 64)), Operands(smem=Swizzle(3, 4, 3))],
     3: [Operands(gmem=cute.make_tensor(cute.make_gmem_ptr(0, "float16"), COMPOSED_GMEM))],
     4: [
         Operands(gmem=gmem((1024, 250), (250, Int(1)))),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import cute_py as cute
 from cute_py import ComposedLayout, E, Int, Layout, LayoutRight, Swizzle
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaBuildError
+from cute_py.layout.trees import leaves, modes
 from cute_py.tma.dialect.descriptors import (
     TmaUpdate,
     TmaUpdateKind,
@@ -16,6 +18,7 @@ from cute_py.tma.dialect.descriptors import (
     build_tma_descriptor,
     build_tma_descriptor_im2col,
 )
+from cute_py.tma.dialect.exec_atom import non_exec_tiled_tma_load
 from cute_py.tma.dialect.modes import CacheMode, TmaLoadMode, TmaStoreMode
 from tests.oracle import gbasis_rows
 from tests.oracle.records import rows
@@ -222,7 +225,43 @@ def test_three_updates() -> None:
     assert (wider.base, wider.shape, wider.strides) == (8192, (512, 2048), (4096,))
     for name in ("rank", "element_bits", "swizzle", "box", "mode", "num_multicast", "layout"):
         assert getattr(wider, name) == getattr(descriptor, name)
-    assert apply_update(build_tma_descriptor_im2col(NHWC, **GOOD), TmaUpdate("UPDATE_DIM", 3, 9)).shape[3] == 9
+
+
+@pytest.mark.parametrize("update", [("UPDATE_DIM", 3, 9), ("UPDATE_STRIDE", 1, 32), ("UPDATE_BASE_POINTER", 0, 8192)])
+def test_im2col_descriptors_are_made_on_the_host(update: tuple[str, int, int]) -> None:
+    with pytest.raises(TmaBuildError) as refusal:
+        apply_update(build_tma_descriptor_im2col(NHWC, **GOOD), TmaUpdate(*update))
+    text = "im2col descriptors are made on the host only: no mutator writes the im2col fields"
+    assert refusal.value.headline == text
+
+
+def test_an_updated_descriptor_makes_an_atom() -> None:
+    """Of a tensor whose sizes are static they stay so; the tile's map stays static with them."""
+    tensor = gmem((1024, (Int(32), Int(16))), (512, (Int(1), Int(32))))
+    tile = Layout((Int(128), Int(32)), LayoutRight)
+    made = build_tma_descriptor(gmem((Int(1024), Int(512)), (Int(512), Int(1))), tile)
+    changed = apply_update(apply_update(made, TmaUpdate("UPDATE_DIM", 1, 700)), TmaUpdate("UPDATE_STRIDE", 1, 2048))
+    atom = non_exec_tiled_tma_load(changed, tile)
+    assert atom.verified and atom.request.global_dim == (512, 700) and atom.request.global_strides == (2048,)
+    nested = non_exec_tiled_tma_load(tensor, Layout((Int(128), (Int(32), Int(2))), (Int(64), (Int(1), Int(32)))), None)
+    for axis in range(nested.descriptor.rank):
+        owners = leaves(modes(nested.descriptor.layout.stride)[axis])
+        update = TmaUpdate("UPDATE_DIM", axis, nested.descriptor.shape[axis] + 16)
+        if len(owners) == 1:
+            assert apply_update(nested.descriptor, update).shape[axis] == update.value
+            continue
+        with pytest.raises(
+            TmaBuildError, match=f"UPDATE_DIM of axis {axis}, which is 2 modes of the tensor"
+        ) as refusal:
+            apply_update(nested.descriptor, update)
+        assert "a tensor in which this axis is one mode" in str(refusal.value)
+
+
+def test_the_operands_are_counted() -> None:
+    made = build_tma_descriptor(gmem(), SMEM)
+    assert made.operand_segment_sizes == (1, 1, 0, 0, 0)
+    with pytest.raises(TmaBuildError, match="operand_segment_sizes"):
+        dataclasses.replace(made, operand_segment_sizes=(9, 9, 9, 9, 9))
 
 
 @pytest.mark.parametrize("kind", ["UPDATE_BOX", "rank", "elemtype", "swizzle_mode", None, 3])

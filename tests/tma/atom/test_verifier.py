@@ -55,7 +55,7 @@ def test_nothing_dear_is_computed_before_step_8(step: int, index: int, monkeypat
 TWO_WRONGS = [
     (1, 4, Operands(gmem=cute.make_identity_tensor((1024, 512)), smem=FAILING[4][1].smem)),
     (1, 2, Operands(gmem=None, smem=None)),
-    (2, 3, Operands(gmem=FAILING[3][0].gmem, smem=None)),
+    (2, 3, Operands(gmem=FAILING[3][0].gmem, smem=Swizzle(3, 4, 3))),
     (3, 5, Operands(gmem=FAILING[3][0].gmem, smem=FAILING[5][0].smem)),
     (4, 5, Operands(gmem=FAILING[4][0].gmem, smem=FAILING[5][0].smem)),
     (4, 6, Operands(gmem=FAILING[4][0].gmem, smem=FAILING[6][0].smem)),
@@ -255,6 +255,8 @@ def test_im2col_needs_sm_90(store_mode: TmaStoreMode) -> None:
 
 
 WALKED = TmaFlags(0b111111 << 6)
+READABLE = Operands(smem=Layout(ints(32, 8), LayoutRight), tile=(32, 8))
+"""A tile of 32 rows of 16 bytes, which the view reads."""
 VIEW = tmem.get_copy_s2t_smem_desc(tmem.demonstration_copy(32, 1), 1024)
 
 FLAGS = [
@@ -274,10 +276,11 @@ FLAGS = [
 @pytest.mark.parametrize(("options", "extra"), FLAGS)
 def test_flags(options: dict[str, Any], extra: TmaFlags) -> None:
     walks = bool(options.get("store_mode"))
-    [record] = (PATCHES if walks else Operands()).partition(**options)
+    made = PATCHES if walks else READABLE if "s2t" in options else Operands()
+    [record] = made.partition(**options)
     assert record.flags == WALKED | extra
     still = gmem(ints(64, 16, 8, 2), ints(1, 64, 1024, 8192)) if walks else gmem(ints(1024, 512), ints(512, 1))
-    [static_record] = replace(PATCHES if walks else Operands(), gmem=still).partition(**options)
+    [static_record] = replace(made, gmem=still).partition(**options)
     assert static_record.flags == WALKED | extra | TmaFlags.PREFETCH_ELIGIBLE
     assert int(static_record.flags) < 1 << 14
 

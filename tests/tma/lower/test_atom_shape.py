@@ -28,7 +28,7 @@ CASES = (
     (Op.SM90_TMA_LOAD, (128, 128), 1),
     (Op.SM90_TMA_LOAD, (128, 64), 1),
     (Op.SM90_TMA_STORE, (128, 128), 1),
-    (Op.SM90_TMA_REDUCE_MIN, (64, 128), 1),
+    (Op.SM90_TMA_REDUCE_ADD, (64, 128), 1),
     (Op.SM90_TMA_LOAD_MULTICAST, (128, 128), 2),
     (Op.SM90_TMA_LOAD_MULTICAST, (128, 64), 4),
 )

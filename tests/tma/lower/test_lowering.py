@@ -224,7 +224,9 @@ def test_tma_can_be_refused_by_the_copy_or_by_the_caller() -> None:
     assert "not TMA: allow_tma = false" in refused.reasons
     assert "ld.global.nc" in refused.ptx
     odd = lower(tile_atom("load", (8, 4), "f16"), arch="sm_90a")
-    assert odd.witness == "sm70_ldg_128_f16"
+    assert odd.witness == "sm70_ldg_32_f16"
+    assert "load i32, ptr addrspace(1) %src, align 4" in odd.stage("4").text
+    assert odd.stage("5").text == "INT_PTX_LDG_G_i32 %src"
     assert "not TMA: the innermost box extent is 64 bits; must be a multiple of 16 bytes" in odd.reasons
     shared = cute.make_tensor(cute.make_smem_ptr(0, "float16"), cute.Layout((64, 64), (64, cute.Int(1))))
     with pytest.raises(CuteError, match="global"):
@@ -250,7 +252,7 @@ def test_print_says_everything() -> None:
         window_operation((1, 2), "evict_first"),
         tile_atom("store", (128, 128), "bf16", swizzle=3),
         window_store(),
-        tile_atom("reduce", (64, 64), "f32", reduce_kind="min"),
+        tile_atom("reduce", (64, 64), "f16", reduce_kind="min"),
         *(tile_atom("load", (2,) * (rank - 1) + (64,), "f16") for rank in range(1, 6)),
     ],
     ids=lambda copy: str(copy)[:40],
