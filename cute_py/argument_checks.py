@@ -4,12 +4,15 @@
     expect_integer(value, what, low, high, unit)              one known integer, in a range
     expect_integers(values, what, low, high, unit, count)     a sequence of them
     expect_integer_array(values, what)                        many of them, as an array
+    items_of(values, what)                                    the items of an iterable that ends
+    has(value, *names)                                        attributes that `__getattr__` does not make up
     refuse_mask(array, what)                                  no masked array
     expect_name(value, what)                                  an identifier, for texts that a compiler reads
     expect_expression(value, what)                            an expression, for the same texts
     expect_choice(value, choices, what)                       one of a few values
     expect_function(value, what)                              a function
     expect_fields(record)                                     every field of a dataclass, by its annotation
+    NamedEnum, NamedFlag                                      bases of enums that refuse an unknown name or value
 
 `what` names the argument as its user does ("num_multicast", "boxDim[0]"). A wrong type is an InvalidTypeError, a value
 out of range an InvalidValueError; no check raises anything else, whatever the value is. An integer beyond `MAX_INTEGER`
@@ -19,10 +22,11 @@ integers of arbitrary length.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
+import enum
 import functools
 import inspect
+import itertools
 import operator
 import re
 import types
@@ -30,7 +34,15 @@ import typing
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeVar
 
-from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given, integer_text
+from cute_py.errors import (
+    CuteError,
+    InvalidTypeError,
+    InvalidValueError,
+    UnknownNameError,
+    given,
+    integer_text,
+    known_names,
+)
 
 if TYPE_CHECKING:
     import numpy
@@ -41,7 +53,14 @@ MAX_INTEGER: Final = 1 << 128
 
 MIN_INTEGER: Final = -MAX_INTEGER
 
+MOST_ITEMS: Final = 1 << 22
+"""The most items of an iterable that is kept, be it an iterator or an array; a tuple or list may have more."""
+
+MOST_ELEMENTS: Final = 1 << 31
+"""The most elements of an array of integers that is taken as input: 16 GiB of them."""
+
 Kind = TypeVar("Kind")
+Given = TypeVar("Given")
 
 
 def is_integer(value: object) -> bool:
@@ -50,10 +69,10 @@ def is_integer(value: object) -> bool:
     >>> is_integer(4), is_integer(True), is_integer(4.0), is_integer(int)
     (True, False, False, False)
     """
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
+    if isinstance(value, bool) or not hasattr(type(value), "__index__"):
         return False
     try:
-        operator.index(value)
+        operator.index(value)  # type: ignore[arg-type]
     except Exception:  # a class, a symbol, an array, or a foreign __index__ that fails
         return False
     return True
@@ -136,6 +155,42 @@ def expect_integer(
     return check_magnitude(number, what)
 
 
+def has(value: Kind, *names: str) -> bool:
+    """Whether an object has these attributes of its own: its class defines them, or it was given them.
+
+    What `__getattr__` makes up does not count: an object that answers every name is neither a layout nor a file.
+    The contents of a module or of a class do not count either.
+
+    >>> import types
+    >>> has(types.SimpleNamespace(box=(4,)), "box"), has(types, "SimpleNamespace")
+    (True, False)
+    """
+    kind = type(value)
+    held = () if isinstance(value, (types.ModuleType, type)) else getattr(value, "__dict__", ())
+    return all(hasattr(kind, name) or (isinstance(held, dict) and name in held) for name in names)
+
+
+def items_of(values: Iterable[Kind], what: str) -> tuple[Kind, ...]:
+    """The items of an iterable, which must end.
+
+    Raises:
+        InvalidValueError: more than `MOST_ITEMS`, in another iterable than a tuple or a list.
+
+    >>> import itertools
+    >>> items_of(itertools.count(), "offsets")
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidValueError: offsets are more than 4194304 items; an iterator must end before
+    """
+    if isinstance(values, (tuple, list)):
+        return tuple(values)
+    known = len(values) if hasattr(type(values), "__len__") else 0  # type: ignore[arg-type]
+    items = tuple(itertools.islice(values, MOST_ITEMS + 1)) if known <= MOST_ITEMS else ()
+    if max(len(items), known) > MOST_ITEMS:
+        raise InvalidValueError(f"{what} are more than {MOST_ITEMS} items; an iterator must end before")
+    return items
+
+
 def expect_items(values: Iterable[Kind], what: str, kind: str = "a sequence") -> tuple[Kind, ...]:
     """The items of a sequence, whatever they are; `kind` is the rule in the text of the error.
 
@@ -146,7 +201,9 @@ def expect_items(values: Iterable[Kind], what: str, kind: str = "a sequence") ->
     """
     try:
         if not isinstance(values, (str, bytes, dict, set, frozenset, type)):  # a set has no order
-            return tuple(values)
+            return items_of(values, what)
+    except CuteError:
+        raise
     except Exception:  # not iterable, such as a numpy array of rank 0, or an iterator that fails
         pass
     raise wrong_type(f"{what} must be {kind}", values)
@@ -191,6 +248,18 @@ def refuse_mask(array: Kind, what: str) -> Kind:
     return array
 
 
+def check_elements(count: int, what: str) -> None:
+    """Refuse more than `MOST_ELEMENTS`, before an array of them is made: a view of zero strides holds any number.
+
+    >>> check_elements(1 << 40, "coordinates")
+    Traceback (most recent call last):
+    ...
+    cute_py.errors.InvalidValueError: coordinates are 1099511627776 elements; must be at most 2147483648
+    """
+    if count > MOST_ELEMENTS:
+        raise InvalidValueError(f"{what} are {count} elements; must be at most {MOST_ELEMENTS}")
+
+
 def expect_integer_array(values: ArrayLike, what: str) -> NDArray[numpy.int64]:
     """An int64 array of integers, of any shape, from an array or from nested sequences of equal lengths.
 
@@ -212,7 +281,10 @@ def expect_integer_array(values: ArrayLike, what: str) -> NDArray[numpy.int64]:
         if array.dtype.kind == "f" and not hasattr(values, "dtype"):
             array = numpy.asarray(values, dtype=object)  # numpy makes floats of integers around 2**63
         kind = array.dtype.kind
+        check_elements(array.size, what)
         listed = array.reshape(-1).tolist() if kind == "O" or array.dtype == numpy.uint64 else []
+    except CuteError:
+        raise
     except Exception:  # rows of several lengths, or whatever a foreign __array__ raises
         array, kind, listed = numpy.empty(1), "f", []
     if (kind not in "iuO" and array.size) or not all(map(is_integer, listed)):
@@ -285,12 +357,14 @@ def expect_function(value: Kind, what: str, arguments: int | None = None) -> Kin
     if not callable(value) or isinstance(value, type):
         raise wrong_type(f"{what} must be a function", value)
     if arguments is not None:
-        with contextlib.suppress(ValueError):  # built-in functions may have none
+        try:
             signature = inspect.signature(value)
-            try:
-                signature.bind(*range(arguments))
-            except TypeError:
-                raise wrong_type(f"{what} must be a function of {arguments} arguments", value) from None
+        except (ValueError, TypeError):  # built-in functions may have none, or an object one of its own making
+            return value
+        try:
+            signature.bind(*range(arguments))
+        except TypeError:
+            raise wrong_type(f"{what} must be a function of {arguments} arguments", value) from None
     return value
 
 
@@ -305,7 +379,7 @@ def expect_having(value: object, names: tuple[str, ...], what: str) -> None:
     ...
     cute_py.errors.InvalidTypeError: expected a TMA plan, got int 4
     """
-    if not all(hasattr(value, name) for name in names):
+    if not has(value, *names):
         raise wrong_type(f"expected {what}", value)
 
 
@@ -326,6 +400,27 @@ def expect_fields(record: object) -> None:
                 object.__setattr__(record, name, checked)
 
 
+def record_text(record: Kind) -> str:
+    """The repr of a dataclass, each field by its own repr; those that can't be written shortened, as `given` does.
+
+    >>> @record
+    ... class Row:
+    ...     extents: tuple[int, ...]
+    ...     note: object = None
+    >>> deep = []
+    >>> for _ in range(5000):
+    ...     deep = [deep]
+    >>> Row((4,)), Row((4,), deep)
+    (Row(extents=(4,), note=None), Row(extents=(4,), note=<list nested too deep to print>))
+    """
+    fields = [(field.name, getattr(record, field.name)) for field in dataclasses.fields(record) if field.repr]  # type: ignore[arg-type]
+    try:
+        parts = [f"{name}={value!r}" for name, value in fields]
+    except (RecursionError, ValueError):  # ValueError: an integer of more digits than Python writes
+        parts = [f"{name}={given(value)}" for name, value in fields]
+    return f"{type(record).__qualname__}({', '.join(parts)})"
+
+
 @typing.dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def record(kind: type[Kind]) -> type[Kind]:
     """A frozen dataclass with slots, whose fields are checked as `expect_fields` does when one is made.
@@ -339,6 +434,8 @@ def record(kind: type[Kind]) -> type[Kind]:
     cute_py.errors.InvalidTypeError: Row.extents[1] must be an int, got str 'a'
     """
     kind.__post_init__ = expect_fields  # type: ignore[attr-defined]
+    if "__repr__" not in vars(kind):
+        kind.__repr__ = record_text  # type: ignore[method-assign]
     return dataclasses.dataclass(frozen=True, slots=True)(kind)
 
 
@@ -463,3 +560,61 @@ def _mapping_check(key: Check, item: Check) -> Check:
         return value
 
     return check
+
+
+class NamedEnumType(enum.EnumType):
+    """The class of enums whose `Kind[name]` raises an `UnknownNameError`, which is a `KeyError`."""
+
+    def __call__(cls: type[Kind], value: Given, *args: Given, **options: Given) -> Kind:
+        """The member of a value: Python's own lookup writes the repr of the value, which may be endless."""
+        kind: Any = cls
+        if args or options or not kind._member_map_:
+            return super().__call__(value, *args, **options)  # type: ignore[misc, no-any-return]
+        if type(value) is cls:
+            return value  # type: ignore[return-value]
+        try:
+            return kind._value2member_map_[value]  # type: ignore[no-any-return]
+        except (KeyError, TypeError):
+            return kind._missing_(value)  # type: ignore[no-any-return]
+
+    def __getitem__(cls: type[Kind], name: str) -> Kind:
+        try:
+            return cls._member_map_[name]  # type: ignore[attr-defined, no-any-return]
+        except (KeyError, TypeError):  # TypeError: of what has no hash
+            raise unknown_member(cls, name) from None  # type: ignore[arg-type]
+
+
+class NamedEnum(enum.Enum, metaclass=NamedEnumType):
+    """An enum that refuses an unknown name or value with the nearest names; other bases of enums come after it."""
+
+    @classmethod
+    def _missing_(cls, value: Given) -> Self:
+        raise unknown_member(cls, value)
+
+
+class NamedFlag(enum.IntFlag, metaclass=NamedEnumType):
+    """A set of bits that refuses an unknown name, and a value other than an integer."""
+
+    @classmethod
+    def _missing_(cls, value: Given) -> Self:
+        if not isinstance(value, int):
+            raise unknown_member(cls, value)
+        return super()._missing_(value)  # type: ignore[no-any-return]
+
+
+def unknown_member(kind: type[enum.Enum], value: Kind) -> UnknownNameError:
+    """The error of a name or value that an enum does not have, which is to be raised.
+
+    >>> class Side(NamedEnum, enum.IntEnum):
+    ...     LEFT = 0
+    ...     RIGHT = 1
+    >>> print(unknown_member(Side, "LEFTT"))
+    'LEFTT' is no Side
+      nearest : LEFT
+      known   : LEFT = 0, RIGHT = 1
+    """
+    name = value.upper() if isinstance(value, str) else value
+    facts = known_names(name, [one.name for one in kind], tuple(kind.__members__))
+    if issubclass(kind, int):
+        facts["known"] = ", ".join(f"{one.name} = {one.value}" for one in kind)
+    return UnknownNameError(f"{given(value)} is no {kind.__name__}", facts)

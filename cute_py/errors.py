@@ -169,6 +169,10 @@ class CuteError(Exception):
     # cause without values are their own ids; where a headline has values, `of_rule` or `diagnostics.refuse` sets it.
 
     def __init__(self, headline: str, facts: Mapping[str, object] | None = None, hint: str | None = None) -> None:
+        parts: tuple[object, ...] = (headline, facts, hint)
+        if not all(map(isinstance, parts, (str, Mapping | None, str | None))):
+            got = f"{given(headline)}, {given(facts)}, {given(hint)}"
+            raise InvalidTypeError(f"{type(self).__name__} takes a text, a mapping of facts and a hint, got {got}")
         super().__init__(format_report(headline, facts, hint))
         self.headline = headline
         self.facts: dict[str, object] = dict(facts or {})
@@ -210,6 +214,15 @@ class InvalidTypeError(CuteError, TypeError):
 
 class InvalidValueError(CuteError, ValueError):
     """An argument has the right type and a value that has no meaning here (a negative size, an unknown name)."""
+
+
+class UnknownNameError(InvalidValueError, KeyError):
+    """An enum has no member of this name or value; a `KeyError` too, as Python's enums raise.
+
+    What to do: use one of the names that the text lists, the nearest ones first.
+    """
+
+    __str__ = Exception.__str__  # that of a KeyError is the repr
 
 
 class LayoutError(CuteError, ValueError):
@@ -318,7 +331,8 @@ class TmaTrap(TmaError, RuntimeError):
     def __init__(
         self, cuda_error: str, cause: str, facts: Mapping[str, object] | None = None, hint: str | None = None
     ) -> None:
-        super().__init__(f"{cuda_error}: {cause}", facts, hint)
+        named = isinstance(cuda_error, str) and isinstance(cause, str)
+        super().__init__(f"{cuda_error}: {cause}" if named else (cuda_error, cause), facts, hint)  # type: ignore[arg-type]
         self.cuda_error = cuda_error
         self.cause = self.rule = cause
 

@@ -9,12 +9,11 @@ Source: measured with ptxas 13.0.88 (an empty kernel per target and version); PT
 
 from __future__ import annotations
 
-import enum
 import re
 from collections.abc import Callable
 from typing import Final
 
-from cute_py.argument_checks import expect, expect_integers, is_integer, record
+from cute_py.argument_checks import NamedEnum, expect, expect_integers, is_integer, record
 from cute_py.errors import InvalidTypeError, InvalidValueError, given, known_names
 from cute_py.moved import renamed
 
@@ -108,7 +107,7 @@ def architecture(name: str) -> Target:
     return _BY_NAME[name]
 
 
-class Targets(enum.Enum):
+class Targets(NamedEnum):
     """A set of architectures that an instruction or modifier asks for; the value is its description.
 
     >>> Targets.TMA_FULL.has(architecture("sm_103f")), Targets.TMA_FULL.has(architecture("sm_120a"))

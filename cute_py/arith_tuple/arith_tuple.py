@@ -33,6 +33,7 @@ from cute_py.argument_checks import (
 from cute_py.arith_tuple.ratio import Ratio, may_know
 from cute_py.errors import (
     CoordinateError,
+    CuteError,
     InvalidTypeError,
     InvalidValueError,
     LayoutError,
@@ -131,7 +132,7 @@ class ArithTuple(Immutable):
         return self._with(other, "-")
 
     def __rsub__(self, other: Operand) -> ArithTuple:
-        return (-self)._with(other, "-") if has_no_position(other) else -self + other
+        return (-self)._with(other, "-") if has_no_position(other) else (-self).__add__(other)
 
     def __neg__(self) -> ArithTuple:
         return ArithTuple(*[-x for x in self.items])
@@ -165,7 +166,10 @@ class ArithTuple(Immutable):
         if isinstance(other, ArithTuple):
             return self.items == other.items
         if isinstance(other, tuple):
-            return bool(self.as_tuple() == other)
+            try:
+                return bool(self.as_tuple() == other)
+            except (ValueError, MemoryError):  # an array among its elements, which has no one truth
+                return False
         return NotImplemented
 
     def __hash__(self) -> int:
@@ -300,7 +304,7 @@ class ScaledBasis(Immutable):
     def __init__(self, value: Scale | ScaledBasis, *modes: int) -> None:
         if isinstance(value, ScaledBasis):
             value, modes = value.value, (*modes, *value.modes)
-        if hasattr(value, "as_tuple"):
+        if hasattr(type(value), "as_tuple"):
             raise InvalidTypeError(f"the value of a basis element is an integer, got the coordinate {value}")
         if not isinstance(value, Ratio):
             value = as_leaf(value)
@@ -373,7 +377,12 @@ class ScaledBasis(Immutable):
             raise wrong_type(f"only numbers are added to {self}", other)
         elif not isinstance(other, Ratio):
             other = as_leaf(other)
-        return mine + other if sign == "+" else mine - other  # type: ignore[no-any-return]
+        try:
+            return mine + other if sign == "+" else mine - other  # type: ignore[no-any-return]
+        except CuteError:
+            raise
+        except TypeError:  # neither side knows the other
+            raise wrong_type(f"integers, tuples and basis elements are added to {self}", other) from None
 
     def ceil_div(self, n: Scale) -> ScaledBasis:
         """The value divided, rounded up."""
@@ -488,5 +497,5 @@ def make_basis_like(shape: Shape | LayoutLike) -> Tree:
         return E(*path)
 
     like: Any = shape
-    tree = like.shape if hasattr(shape, "domain") or hasattr(shape, "_sliced") else like
+    tree = like.shape if hasattr(type(shape), "domain") or hasattr(type(shape), "_sliced") else like
     return bases(as_tree(tree), ())

@@ -94,7 +94,11 @@ class Ratio(Immutable):
         raise self._refused("-", other)
 
     def __rsub__(self, other: int | Ratio | sympy.Expr) -> int | Ratio:
-        return -self + other
+        if isinstance(other, Ratio) or is_integer(other) or is_symbolic(other):
+            return -self + other
+        if may_know(other, "__sub__"):
+            return NotImplemented
+        raise self._refused("-", other)
 
     def _refused(self, sign: str, other: int | Ratio | sympy.Expr) -> InvalidTypeError:
         return InvalidTypeError(f"{self} {sign} {type(other).__name__} {given(other)}: a ratio takes integers only")

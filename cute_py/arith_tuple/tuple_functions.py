@@ -13,9 +13,8 @@ pycute/layout.py (prefix_product, suffix_product, hier_unzip); cute/02_layout_al
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar, overload
 
 from cute_py.argument_checks import expect_function, expect_integer, is_integer, wrong_type
@@ -23,7 +22,7 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertErro
 from cute_py.layout.arguments import Leaf, Shape, Tiler, Tree
 from cute_py.layout.int_tuple import elem_less, product, rank
 from cute_py.layout.layout import Layout, apply_to_inner, make_layout, make_ordered_layout
-from cute_py.layout.leaf import Int, is_symbolic, never_an_integer
+from cute_py.layout.leaf import Int, as_leaf, is_symbolic, never_an_integer
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tiling import zipped
 from cute_py.layout.trees import as_tree, check_depth, leaves, modes
@@ -68,7 +67,7 @@ def fold(t: Tree, start: Folded, f: Callable[[Folded, Tree], Folded]) -> Folded:
     >>> fold((2, 3, 4), 1, lambda a, b: a * b)
     24
     """
-    expect_function(f, "the function that folds")
+    expect_function(f, "the function that folds", 2)
     for part in modes(as_tree(t)):
         start = f(start, part)
     return start
@@ -144,7 +143,7 @@ def prefix_product(t: Tree, start: int | None = None) -> Tree:
     ((1, (2, 6)), (Int(1), Int(2), Int(2)))
     """
     _checked_leaves(t, "prefix_product")
-    return _running(t, Int(1) if start is None else start, 1)[0]
+    return _running(t, _start(start), 1)[0]
 
 
 def suffix_product(t: Tree, start: int | None = None) -> Tree:
@@ -154,7 +153,12 @@ def suffix_product(t: Tree, start: int | None = None) -> Tree:
     (12, (4, 1))
     """
     _checked_leaves(t, "suffix_product")
-    return _running(t, Int(1) if start is None else start, -1)[0]
+    return _running(t, _start(start), -1)[0]
+
+
+def _start(start: int | None) -> Leaf:
+    """The first of the running products: a static 1, or what the user gives."""
+    return Int(1) if start is None else as_leaf(start)
 
 
 def _running(t: Tree, current: Leaf, step: int) -> tuple[Tree, Leaf]:
@@ -292,7 +296,7 @@ def zip_(first: Layout | Tree, *more: Layout | Tree) -> Layout | Tree:
     >>> print(zip_(Layout(((2, 4), (3, 5)))))
     ((2,3),(4,5)):((_1,8),(2,24))
     """
-    if not more and hasattr(first, "with_domain"):
+    if not more and hasattr(type(first), "with_domain"):
         return apply_to_inner(zip_, first)
     parts: Any = (first, *more)
     if all(isinstance(p, Layout) for p in parts):
@@ -323,6 +327,7 @@ def hier_unzip(splitter: Callable[[Layout, Tiler], Layout], layout: Layout, tile
     >>> print(hier_unzip(logical_divide, Layout((Int(8), Int(6), Int(3))), (Int(2), Int(3))))
     ((_2,_3),(_4,_2,_3)):((_1,_8),(_2,_24,_48))
     """
+    check_depth(tiler)
     if tiler is None:
         return make_layout(Layout(Int(1), Int(0)), layout)
     if not isinstance(tiler, tuple):
@@ -346,6 +351,7 @@ def tile_unzip(layout: Layout, tiler: Tiler) -> Layout:
     >>> print(tile_unzip(logical_divide(whole, (Int(2), Int(3))), (Int(2), Int(3))))
     ((_2,_3),(_4,_2,_3)):((_1,_8),(_2,_24,_48))
     """
+    check_depth(tiler)
     return zipped(layout, tiler) if type(layout) is Layout else apply_to_inner(tile_unzip, layout, tiler)
 
 
@@ -368,6 +374,22 @@ def transform_layout(first: Layout | Tree, *rest: Layout | Tree | Callable[..., 
     return make_layout(*made, *(m for p in parts for m in p[shared:]))
 
 
+def _counted(ranges: Sequence[range]) -> Iterator[tuple[int, ...]]:
+    """The tuples of numbers of several ranges, the last one fastest; unlike `itertools.product` it holds no range."""
+    if not all(ranges):
+        return
+    at = [one.start for one in ranges]
+    while True:
+        yield tuple(at)
+        for i in reversed(range(len(ranges))):
+            at[i] += 1
+            if at[i] < ranges[i].stop:
+                break
+            at[i] = ranges[i].start
+        else:
+            return
+
+
 def make_coord_iterator(shape: Tree, start: Tree | None = None, order: Tree | None = None) -> Iterator[Tree]:
     """The coordinates of a shape one after another, first mode fastest.
 
@@ -380,9 +402,9 @@ def make_coord_iterator(shape: Tree, start: Tree | None = None, order: Tree | No
     >>> list(make_coord_iterator((2, 2))), list(make_coord_iterator((2, 2), order=(1, 0)))
     ([(0, 0), (1, 0), (0, 1), (1, 1)], [(0, 0), (0, 1), (1, 0), (1, 1)])
     """
-    extents = transform_leaf(lambda e: expect_integer(e, "an extent", 0), shape)
+    extents = transform_leaf(lambda e: expect_integer(e, "an extent", 0, (1 << 63) - 1), shape)
     first = transform_leaf(lambda _: 0, shape) if start is None else start
-    bounds = transform_leaf(lambda e, s: (expect_integer(s, "a coordinate"), e), extents, first)
+    bounds = transform_leaf(lambda e, s: (expect_integer(s, "a coordinate", -(1 << 63)), e), extents, first)
     flat = leaves(bounds)
     ranges = [range(*pair) for pair in zip(flat[::2], flat[1::2], strict=True)]
     ranks = list(range(len(ranges)))
@@ -391,7 +413,7 @@ def make_coord_iterator(shape: Tree, start: Tree | None = None, order: Tree | No
     slowest_first = sorted(range(len(ranges)), key=lambda i: ranks[i], reverse=True)
 
     def generate() -> Iterator[Tree]:
-        for values in itertools.product(*(ranges[i] for i in slowest_first)):
+        for values in _counted([ranges[i] for i in slowest_first]):
             placed = dict(zip(slowest_first, values, strict=True))
             numbers = iter(range(len(ranges)))
             yield transform_leaf(lambda _, numbers=numbers, placed=placed: placed[next(numbers)], extents)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from cute_py.argument_checks import expect, refuse_mask, wrong_type
+from cute_py.argument_checks import check_elements, expect, refuse_mask, wrong_type
 from cute_py.atom.copy_atom import CopyAtom
 from cute_py.atom.tiled_copy import Side, TiledCopy
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
@@ -146,6 +146,7 @@ def copy_tiled(tiled_copy: TiledCopy, src: ArrayLike, dst: Array | None = None) 
         source = np.asarray(src)
     except Exception:  # rows of several lengths, or whatever a foreign __array__ raises
         raise InvalidTypeError(f"src is an array, got {given(src)}") from None
+    check_elements(source.size, "src")
     target = np.zeros_like(source) if dst is None else dst
     if not isinstance(target, np.ndarray) or target.shape != source.shape:
         raise InvalidTypeError(f"dst is an array of the shape {source.shape}, got {given(dst)}")

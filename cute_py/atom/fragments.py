@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeAlias, overload
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, has, wrong_type
 from cute_py.atom.element_types import UINT128, element_type, stored_type
 from cute_py.atom.mma_atom import FragmentType, MmaAtom, static_layout
 from cute_py.atom.smem_descriptor import DescriptorIterator
@@ -135,9 +135,9 @@ def fragment_layout(layout: LayoutLike) -> Layout:
     ((_2,_2),_4,_8):((_1,_2),_32,_4)
     """
     if not isinstance(layout, Layout):
-        if not hasattr(layout, "domain"):
+        if not hasattr(type(layout), "domain"):
             return Layout(layout)
-        return fragment_layout(layout.domain)
+        return fragment_layout(domain_of(layout))
     modes = int(rank(layout))
     if modes <= 1 or not is_static(layout.shape):
         return Layout(layout.shape)
@@ -207,8 +207,8 @@ def recast_ptr(pointer: Pointer | TmemPointer, dtype: DTypeLike) -> Pointer | Tm
     >>> print(recast_ptr(make_smem_ptr(1024, "half"), "uint128_t"))
     smem_ptr[128b](0x400)
     """
-    if not hasattr(pointer, "recast") or not hasattr(pointer, "address"):
-        raise InvalidTypeError(f"recast_ptr takes a pointer, got {type(pointer).__name__} {given(pointer)}")
+    if not has(pointer, "recast", "address"):
+        raise wrong_type("recast_ptr takes a pointer", pointer)
     return pointer.recast(element_type(dtype))
 
 

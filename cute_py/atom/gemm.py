@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from cute_py.argument_checks import expect, refuse_mask
+from cute_py.argument_checks import check_elements, expect, expect_integer_array, refuse_mask
 from cute_py.atom.element_types import ElementType, SparseElement, stored_type, type_text
 from cute_py.atom.mma_atom import MmaAtom
 from cute_py.atom.mma_atoms import mma_atom
@@ -110,7 +110,10 @@ def expand(atom: str | MmaAtom, stored: ArrayLike, metadata: ArrayLike) -> Array
     import numpy as np
 
     rule = SparseGroup.of(mma_atom(atom))
-    matrix, places = _matrix(stored, "the stored A"), _matrix(metadata, "the metadata")
+    matrix, places = (
+        _matrix(stored, "the stored A"),
+        _matrix(expect_integer_array(metadata, "metadata"), "the metadata"),
+    )
     rows, kept = matrix.shape
     keep, runs = rule.kept // rule.unit, rule.group // rule.unit
     if places.shape != (rows, kept // rule.unit) or kept % rule.kept:
@@ -135,6 +138,7 @@ def _matrix(value: ArrayLike, what: str) -> Array:
         found = np.asarray(value)
     except (ValueError, TypeError):
         raise InvalidTypeError(f"{what} is a matrix, got {given(value)}") from None
+    check_elements(found.size, what)
     if found.ndim != 2 or found.dtype.kind in "OSUMm":
         raise InvalidTypeError(f"{what} is a matrix of numbers, got the shape {found.shape} of {found.dtype}")
     return found

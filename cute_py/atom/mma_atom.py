@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-from cute_py.argument_checks import expect_choice, expect_fields
+from cute_py.argument_checks import expect_choice, expect_fields, record
 from cute_py.arith_tuple import text
 from cute_py.atom.element_types import ElementType, SparseElement, type_text
 from cute_py.atom.pictures import Colour, mma_latex, mma_svg
@@ -46,7 +46,7 @@ def static_layout(shape: IntTuple, stride: IntTuple) -> Layout:
     return Layout(static(shape), static(stride))  # type: ignore[arg-type]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FragmentType:
     """How an operand reaches the instruction.
 
@@ -106,9 +106,10 @@ class MmaAtom:
 
     def __post_init__(self) -> None:
         expect_fields(self)
-        if missing := {"A", "B", "C"} - self.layouts.keys():
-            why = f"layouts of an MMA atom without {', '.join(sorted(missing))}; must have A, B and C"
-            raise InvalidValueError(why)
+        for table, what in ((self.layouts, "layouts"), (self.types, "types")):
+            if missing := {"A", "B", "C"} - table.keys():
+                why = f"{what} of an MMA atom without {', '.join(sorted(missing))}; must have A, B and C"
+                raise InvalidValueError(why)
 
     @property
     def layoutA_TV(self) -> Layout:

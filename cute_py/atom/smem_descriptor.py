@@ -24,10 +24,10 @@ cute/arch/mma_sm90_desc.hpp, mma_sm100_desc.hpp.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum, IntEnum, StrEnum
+from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from cute_py.argument_checks import expect, expect_choice, expect_integer, is_integer
+from cute_py.argument_checks import NamedEnum, expect, expect_choice, expect_integer, is_integer
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidTypeError, InvalidValueError, TensorAccessError, TmemError, given
 from cute_py.targets import architecture
@@ -46,7 +46,7 @@ START_MASK: Final = 0x3FFF
 _LOW: Final = 0xFFFFFFFF
 
 
-class Major(StrEnum):
+class Major(NamedEnum, StrEnum):
     """The mode along which neighbours lie together; a member is its name.
 
     >>> Major.K == "K", f"{Major.MN}"
@@ -57,7 +57,7 @@ class Major(StrEnum):
     MN = "MN"
 
 
-class DescriptorKind(Enum):
+class DescriptorKind(NamedEnum):
     """Which instructions read the descriptor."""
 
     TCGEN05 = "tcgen05"
@@ -69,7 +69,7 @@ class DescriptorKind(Enum):
         return "umma" if self is DescriptorKind.TCGEN05 else "gmma"
 
 
-class SmemSwizzle(IntEnum):
+class SmemSwizzle(NamedEnum, IntEnum):
     """The swizzle of an operand, with TVM's numbers; the hardware's codes are in `SWIZZLE_CODES`."""
 
     NONE = 0

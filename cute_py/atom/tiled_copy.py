@@ -42,7 +42,7 @@ from cute_py.layout import (
 )
 from cute_py.layout.arguments import IntTuple, Tiler
 from cute_py.layout.layout import Thing, domain_of
-from cute_py.layout.trees import leaves
+from cute_py.layout.trees import check_depth, leaves
 from cute_py.tensor import Tensor, make_identity_tensor
 
 Side = Literal["S", "D"]
@@ -116,6 +116,7 @@ class TiledCopy:
         if int(rank(layout)) != 2:
             raise InvalidTypeError(f"layout_TV is a layout of (thread, value), got {given(layout)}")
         tiler = self.tiler_mn if isinstance(self.tiler_mn, tuple) else (self.tiler_mn,)
+        check_depth(tiler)
         for part in leaves(tiler):
             if part is not None and not isinstance(part, Layout) and not is_integer(part):
                 raise wrong_type("tiler_mn is of extents and layouts", part)

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
+from cute_py.argument_checks import expect, expect_items
 from cute_py.cli.terminal import ERROR, FACT, HINT, painted, wants_colour
 from cute_py.errors import CuteError, nearest_names, shortened
 
@@ -151,11 +152,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a file's name may hold what the terminal can't show
-    given = sys.argv[1:] if arguments is None else arguments
+    given = sys.argv[1:] if arguments is None else expect_items(arguments, "the arguments")
+    for i, argument in enumerate(given):
+        expect(argument, str, f"arguments[{i}]")
     OneLineParser.as_json = "--json" in given
     named = [argument for argument in given if argument in COMMANDS]  # the first is the command, or there is none
     with _kept(arguments is None):
-        options = parser(named[:1]).parse_args(arguments)
+        options = parser(named[:1]).parse_args(given)
     options.parser = parser
     try:
         status: int = options.run(options)

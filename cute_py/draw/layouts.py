@@ -305,7 +305,7 @@ def _first(value: Value) -> int:
     """The number that colours go by: the value, or mode 0 of a coordinate."""
     if isinstance(value, int):
         return int(value)
-    numbers = leaves(value.as_tuple()) if hasattr(value, "as_tuple") else []
+    numbers = leaves(value.as_tuple()) if isinstance(value, ArithTuple) else []
     return int(numbers[0]) if numbers and isinstance(numbers[0], int) else 0
 
 

@@ -44,8 +44,10 @@ def html_page(title: str, pictures: Sequence[tuple[str, str]]) -> str:
     (True, 1)
     """
     expect(title, str, "title")
-    pairs = [expect_items(pair, f"pictures[{i}]") for i, pair in enumerate(expect_items(pictures, "pictures"))]
-    for i, pair in enumerate(pairs):
+    pairs: list[tuple[str, ...]] = []
+    for i, given_pair in enumerate(expect_items(pictures, "pictures")):
+        pair = expect_items(given_pair, f"pictures[{i}]")
+        pairs.append(pair)
         if len(pair) != 2:
             raise InvalidTypeError(f"pictures[{i}] must be a pair of SVG and text, got {given(pair)}")
         expect(pair[0], str, f"the SVG of pictures[{i}]")

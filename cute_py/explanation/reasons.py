@@ -375,6 +375,8 @@ InvalidTypeError | A float, a bool or a text as a size is mostly a mistake that 
     -> Convert the argument; sizes, strides and coordinates are Int, int, numpy or sympy integers.
 InvalidValueError | The type is right and the value has no meaning here.
     -> Take a value that the headline names.
+UnknownNameError | An enum has a few names, and a name that it lacks is mostly a misspelled one.
+    -> Take one of the names that the facts list; the nearest ones come first.
 LayoutError | Not every operation of the algebra has a result for every pair of layouts.
     -> Look at steps(operation, ...) for the mode that has none.
 StaticAssertError | CuTe C++ would refuse to compile this; a result here would be one that no kernel can have.

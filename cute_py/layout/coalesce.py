@@ -25,7 +25,7 @@ from cute_py.layout.layout import (
     of_shapes,
 )
 from cute_py.layout.leaf import STATIC, STATIC_ONE, STATIC_ZERO, Int, as_leaves, is_static, same, times, tree_text
-from cute_py.layout.trees import as_tree, is_underscore, leaves, map_leaves, modes, unflatten_leaves
+from cute_py.layout.trees import as_tree, check_depth, is_underscore, leaves, map_leaves, modes, unflatten_leaves
 
 
 def coalesced(shape: Tree, stride: Tree, beyond: bool = False) -> tuple[Tree, Tree]:
@@ -144,6 +144,7 @@ def filtered(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
 
 def _as_guide(profile: Shape) -> Tree:
     """A profile of numbers and underscores as leaves."""
+    check_depth(profile)
     return as_leaves(map_leaves(lambda leaf: STATIC_ONE if is_underscore(leaf) else leaf, profile))  # type: ignore[arg-type]
 
 

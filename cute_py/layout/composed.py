@@ -13,12 +13,12 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias, overload
 
 from cute_py.argument_checks import Immutable
-from cute_py.errors import InvalidTypeError, LayoutError, StaticAssertError, given
+from cute_py.errors import CuteError, InvalidTypeError, LayoutError, StaticAssertError, given
 from cute_py.layout.arguments import Coordinate, IntCoordinate, IntTuple, LayoutLike, Leaf, Tiler, Tree
 from cute_py.layout.composition import compose_tiler, composition
 from cute_py.layout.int_tuple import crd2idx_of, product_of
 from cute_py.layout.inverse import left_inverse, max_common_layout, max_common_vector, right_inverse
-from cute_py.layout.layout import Layout, cosize
+from cute_py.layout.layout import Layout, coprofile_of, cosize, domain_of
 from cute_py.layout.leaf import STATIC_ZERO, Int, as_leaf, as_leaves, as_python_int
 from cute_py.layout.trees import all_underscore, check_depth, has_underscore, is_underscore, map_leaves
 
@@ -51,13 +51,18 @@ class ComposedLayout(Immutable):
     inner: Any
 
     def __init__(self, outer: OffsetFunction, offset: Leaf, inner: OffsetFunction) -> None:
-        if not callable(outer) or not callable(inner):
+        if not (callable(outer) and callable(inner)) or isinstance(outer, type) or isinstance(inner, type):
             raise InvalidTypeError(
                 "ComposedLayout takes (outer, offset, inner); outer and inner must be functions of an offset",
                 {"outer": given(outer), "inner": given(inner)},
             )
         if not isinstance(offset, Int):
             offset = as_leaves(offset)  # which refuses what is no offset
+            if isinstance(offset, tuple) and (hasattr(type(outer), "_slice_composed") or has_integer_offsets(inner)):
+                raise InvalidTypeError(
+                    "the offset is added to integers, and must be one",
+                    {"offset": given(offset), "outer": given(outer), "inner": given(inner)},
+                )
         _put_outer(self, outer)
         _put_offset(self, offset)
         _put_inner(self, inner)
@@ -99,23 +104,48 @@ class ComposedLayout(Immutable):
         check_depth(c)
         if has_underscore(c):
             return self.slice_and_offset(c)[0]
-        return self.outer(self.offset + self.inner(c))  # type: ignore[no-any-return]
+        return self.outer(self._shifted(c))  # type: ignore[no-any-return]
+
+    def _shifted(self, coord: Coordinate) -> Leaf:
+        """offset + inner(coord).
+
+        Raises:
+            InvalidTypeError: they can't be added: a tuple and a number, or what a function of the user returns.
+        """
+        moved = self.inner(coord)
+        try:
+            return self.offset + moved  # type: ignore[no-any-return]
+        except CuteError:
+            raise
+        except TypeError:
+            facts = {"coordinate": given(coord), "layout": given(self)}
+            raise InvalidTypeError(f"can't add {given(moved)} to the offset {given(self.offset)}", facts) from None
+
+    def _with_domain(self, what: str) -> Layout | ComposedLayout:
+        """The inner layout, for an operation on its modes.
+
+        Raises:
+            LayoutError: the inner function is not a layout, as in an inverse.
+        """
+        if not has_domain(self.inner):
+            raise LayoutError(f"no {what}: the inner function has no modes", {"layout": self})
+        return self.inner  # type: ignore[no-any-return]
 
     def __getitem__(self, mode: int) -> Layout | ComposedLayout:
-        return self.with_domain(self.inner[mode])
+        return self.with_domain(self._with_domain(f"mode {given(mode)}")[mode])
 
     __iter__ = None
 
     def slice_and_offset(self, coord: Coordinate) -> Sliced:
         """(sliced layout, offset to be added outside)."""
         whole = has_underscore(coord) and all_underscore(coord)
-        if whole and not isinstance(self.inner, (Layout, ComposedLayout)):
+        if whole and not has_domain(self.inner):
             return self, Int(0)
         unset = hasattr(self.offset, "bits")  # C++'s smem_ptr_flag_bits
         hook = None if whole or unset else getattr(self.outer, "_slice_composed", None)
         if hook is not None and isinstance(self.inner, Layout):
             return hook(coord, self._offset, self.inner)  # type: ignore[no-any-return]
-        kept, offset = slice_parts(coord, self.inner)
+        kept, offset = slice_parts(coord, self._with_domain("slice"))
         if whole or (unset and isinstance(offset, Int) and offset == 0):
             found = self.with_domain(kept)
             return self if found == self else found, Int(0)
@@ -125,7 +155,7 @@ class ComposedLayout(Immutable):
         """The same layout seen from `coord`: the shift goes into the offset, as outer is not linear."""
         if has_underscore(coord):
             raise InvalidTypeError("domain_offset takes a coordinate without `_`", {"coordinate": given(coord)})
-        return ComposedLayout(self.outer, self.offset + self.inner(coord), self.inner), Int(0)
+        return ComposedLayout(self.outer, self._shifted(coord), self.inner), Int(0)
 
     def _compose_with(self, other: Tiler, offset: Leaf | None) -> Layout | ComposedLayout:
         """`self o other` for a layout or a tiler."""
@@ -147,32 +177,34 @@ class ComposedLayout(Immutable):
 
     def _inverted(self, invert: Callable[..., OffsetFunction]) -> ComposedLayout:
         inner = invert(self.inner)
-        if hasattr(self.outer, "_slice_composed") and isinstance(self.offset, Int) and self.offset == 0:
+        if hasattr(type(self.outer), "_slice_composed") and isinstance(self.offset, Int) and self.offset == 0:
             return composition(inner, self.outer)  # type: ignore[no-any-return]
+        if isinstance(self.offset, tuple):
+            raise LayoutError("no inverse: the offset is a tuple", {"offset": given(self.offset)})
         return ComposedLayout(inner, -self.offset, invert(self.outer))
 
     def max_common_layout(self, other: LayoutLike) -> Layout:
         if isinstance(other, ComposedLayout):
             raise InvalidTypeError("max_common_layout of two composed layouts is not defined in CuTe")
         common = max_common_layout(self.inner, other)
-        base = 1 << getattr(self.outer, "base", 0)
+        base = 1 << base_of(self.outer)
         if base < as_python_int(product_of(common.shape)):
             return compose_tiler(common, Int(base))
         return common
 
     def max_common_vector(self, other: LayoutLike) -> Int | int:
-        mine = Int(1 << getattr(self.outer, "base", 0))
+        mine = Int(1 << base_of(self.outer))
         if isinstance(other, ComposedLayout):
             shared: int = max_common_vector(self.inner, other.inner)
             if other.outer == self.outer:
                 return shared
-            return Int(min(int(shared), int(mine), 1 << getattr(other.outer, "base", 0)))
+            return Int(min(int(shared), int(mine), 1 << base_of(other.outer)))
         return Int(min(int(max_common_vector(self.inner, other)), int(mine)))
 
     def _as_product_tiler(self, block: Layout) -> Layout | ComposedLayout:
         """`logical_product(block, self)`: the swizzle that acts on the copies as self acts on its own offsets."""
-        if not hasattr(self.outer, "_product_with"):
-            raise InvalidTypeError(f"no product with a tiler whose outer function is {self.outer!r}")
+        if not hasattr(type(self.outer), "_product_with"):
+            raise InvalidTypeError(f"no product with a tiler whose outer function is {given(self.outer)}")
         return self.outer._product_with(block, self)  # type: ignore[no-any-return]
 
     def cosize(self) -> Int | int:
@@ -187,6 +219,21 @@ class ComposedLayout(Immutable):
 
 _put_outer, _put_offset, _put_inner = [getattr(ComposedLayout, name).__set__ for name in ("outer", "offset", "inner")]
 """What sets the slots of a new one, whose own `__setattr__` refuses it."""
+
+
+def has_domain(inner: OffsetFunction) -> bool:
+    """Whether an inner function is a layout, whose modes can be taken."""
+    return type(inner) is Layout or isinstance(inner, (Layout, ComposedLayout))
+
+
+def has_integer_offsets(inner: OffsetFunction) -> bool:
+    """Whether an inner function is a layout whose offsets are integers, no coordinates."""
+    return has_domain(inner) and coprofile_of(domain_of(inner).stride) == 0  # type: ignore[arg-type]
+
+
+def base_of(outer: OffsetFunction) -> int:
+    """The base of a swizzle, 0 of another function: of so many low bits each run stays together."""
+    return outer.base if hasattr(type(outer), "_slice_composed") else 0  # type: ignore[attr-defined]
 
 
 def _composed_of_layouts(outer: Layout, inner: OffsetFunction, offset: Leaf) -> ComposedLayout:

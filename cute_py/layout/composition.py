@@ -305,19 +305,19 @@ def composition(
     if strict is not False:
         expect(strict, bool, "strict")
     if inner:
-        if len(inner) != 1 or not hasattr(lhs, "_compose_with"):
+        if len(inner) != 1 or not hasattr(type(lhs), "_compose_with"):
             raise InvalidTypeError(
                 "composition takes two operands, or (outer, offset, inner) whose outer is a layout or a swizzle"
             )
-        return lhs._compose_with(inner[0], rhs)  # type: ignore[arg-type]
+        return lhs._compose_with(inner[0], rhs)  # type: ignore[arg-type, union-attr]
     result: LayoutLike | Merges
     if type(lhs) is Layout and type(rhs) is Layout:
         result = compose_layouts(lhs, rhs)
     elif type(lhs) is Layout:
-        after = hasattr(rhs, "_composed_after")
+        after = hasattr(type(rhs), "_composed_after")
         result = rhs._composed_after(lhs) if after else compose_tiler(lhs, rhs)  # type: ignore[union-attr]
-    elif hasattr(lhs, "_compose_with"):
-        result = lhs._compose_with(rhs, None)
+    elif hasattr(type(lhs), "_compose_with"):
+        result = lhs._compose_with(rhs, None)  # type: ignore[union-attr]
     else:
         return apply_to_inner(composition, lhs, rhs, strict=strict)
     if strict:
@@ -327,9 +327,9 @@ def composition(
 
 def _check(result: Layout, lhs: Layout, rhs: Tiler) -> None:
     """That the result is the function, element by element: of plain layouts, swizzles and composed ones."""
-    if isinstance(rhs, Layout) or hasattr(rhs, "_composed_after"):
-        domain = lhs if hasattr(rhs, "yyy_mask") else rhs  # a swizzle has none of its own
-        if hasattr(domain, "yyy_mask"):
+    if isinstance(rhs, Layout) or hasattr(type(rhs), "_composed_after"):
+        domain = lhs if hasattr(type(rhs), "yyy_mask") else rhs  # a swizzle has none of its own
+        if hasattr(type(domain), "yyy_mask"):
             return  # two swizzles: their masks merge to the function, or make_swizzle refuses them
         facts = {"A": lhs, "B": rhs, "R (as C++ computes it)": result}
         count, have = (as_python_int(product_of(shape_of(x))) for x in (domain, result))

@@ -18,7 +18,7 @@ from cute_py.errors import CoordinateError, InvalidTypeError, StaticAssertError,
 from cute_py.layout.arguments import Coordinate, IntCoordinate, IntTuple, LayoutLike, Shape, Shaped, Tree
 from cute_py.layout.composed import ComposedLayout, Sliced, slice_parts
 from cute_py.layout.int_tuple import crd2idx_horner, crd2idx_of, idx2crd_colex, idx2crd_strided
-from cute_py.layout.layout import Layout, Thing, make
+from cute_py.layout.layout import Layout, Thing, domain_of, make
 from cute_py.layout.leaf import Int, as_leaves, coordinate, tree_text
 from cute_py.layout.trees import (
     as_tree,
@@ -109,8 +109,9 @@ def slice_(coord: Coordinate, layout: LayoutLike | Tree) -> LayoutLike | Tree:
         return layout.slice_and_offset(coord)[0]
     if isinstance(layout, (tuple, int)):
         return slice_tree(as_tree(coord), as_tree(layout))
-    if not hasattr(layout, "with_domain"):
+    if not hasattr(type(layout), "with_domain"):
         raise wrong_type("slice_ takes a layout, a tensor or a tuple", layout)
+    domain_of(layout)  # type: ignore[arg-type]  # refuses one that has itself inside
     return layout(coord)  # type: ignore[no-any-return, operator]
 
 
@@ -166,6 +167,6 @@ def domain_offset(coord: IntCoordinate, thing: LayoutLike) -> LayoutLike | tuple
         raise InvalidTypeError("domain_offset takes a coordinate without `_`", {"coordinate": given(coord)})
     if isinstance(thing, Layout):
         return thing, thing(coord)
-    if hasattr(thing, "domain_offset"):
-        return thing.domain_offset(coord)  # type: ignore[no-any-return]
+    if hasattr(type(thing), "domain_offset"):
+        return thing.domain_offset(coord)  # type: ignore[attr-defined, no-any-return]
     raise wrong_type("domain_offset takes a layout or a tensor", thing)

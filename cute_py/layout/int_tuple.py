@@ -296,7 +296,7 @@ def _shape_of(thing: Shaped) -> Tree:
     if type(thing) is tuple:
         check_depth(thing)
         return tuple([_shape_of(x) for x in thing])
-    if (hasattr(thing, "_sliced") or hasattr(thing, "domain")) and not isinstance(thing, type):
+    if hasattr(type(thing), "_sliced") or hasattr(type(thing), "domain"):
         return thing.shape  # type: ignore[union-attr]
     return coordinate(thing)
 
@@ -316,7 +316,7 @@ def stride(thing: LayoutLike, *mode: int) -> Tree:
     >>> print(stride(Layout((Int(4), Int(8))), 1))
     _4
     """
-    if not hasattr(thing, "stride") or isinstance(thing, (tuple, int)):
+    if not hasattr(type(thing), "stride") or isinstance(thing, (tuple, int)):
         raise InvalidTypeError(f"stride takes a layout or a tensor, got {type(thing).__name__} {given(thing)}")
     return at(thing.stride, mode)
 
@@ -569,5 +569,5 @@ def is_static(thing: Shaped) -> bool:
     >>> is_static((Int(4), 8))
     False
     """
-    parts = [thing.shape, thing.stride] if hasattr(thing, "_sliced") else [as_leaves(thing)]  # type: ignore[union-attr]
+    parts = [thing.shape, thing.stride] if hasattr(type(thing), "_sliced") else [as_leaves(thing)]  # type: ignore[union-attr]
     return all(map(is_static_leaf, (leaf for part in parts for leaf in leaves(part))))

@@ -161,7 +161,7 @@ def _inverse(layout: LayoutLike, invert: Inversion, name: str) -> Layout:
             return other  # type: ignore[no-any-return]
         if isinstance(other, int) and not isinstance(other, bool):
             return -other  # type: ignore[return-value]
-        if not hasattr(other, name):
+        if not hasattr(type(other), name):
             raise wrong_type(f"{name} takes a layout", layout)
         return getattr(other, name)()  # type: ignore[no-any-return]
     profile = coprofile_of(layout.stride)
@@ -222,8 +222,8 @@ def max_common_layout(a: LayoutLike, b: LayoutLike) -> Layout:
     _32:_1
     """
     for x, y in ((a, b), (b, a)):
-        if hasattr(x, "max_common_layout"):
-            return x.max_common_layout(y)  # type: ignore[no-any-return]
+        if hasattr(type(x), "max_common_layout"):
+            return x.max_common_layout(y)  # type: ignore[attr-defined, no-any-return]
     x, y = domain_of(a), domain_of(b)
     inverse = right_inverse(y)
     profile = coprofile_of(y.stride)
@@ -257,8 +257,8 @@ def max_common_vector(a: LayoutLike, b: LayoutLike) -> Int | int:
     _4
     """
     for x, y in ((a, b), (b, a)):
-        if hasattr(x, "max_common_vector"):
-            return x.max_common_vector(y)  # type: ignore[no-any-return]
+        if hasattr(type(x), "max_common_vector"):
+            return x.max_common_vector(y)  # type: ignore[attr-defined, no-any-return]
     x, y = domain_of(a), domain_of(b)
     n = _contiguous(x, right_inverse(y))
     return STATIC_ONE if n is None else n  # type: ignore[return-value]

@@ -48,6 +48,7 @@ from cute_py.layout.int_tuple import compact_left, compact_order, crd2idx_of, pr
 from cute_py.layout.leaf import (
     KNOWN,
     KNOWN_KINDS,
+    MAX_DEPTH,
     STATIC,
     STATIC_ZERO,
     Int,
@@ -390,25 +391,29 @@ def apply_to_inner(
 ) -> Layout:
     """Apply `operation(layout, *args)` to the layout that has the domain of `thing`, and rebuild the rest."""
     other: Any = thing
-    if not hasattr(other, "with_domain"):
+    if not hasattr(type(other), "with_domain"):
         hint = "shapes and strides are tuples" if type(thing) is list else None
         raise wrong_type(f"{operation.__name__} takes a layout or a tensor", thing, hint=hint)
+    domain_of(other)  # refuses one that has itself inside
     options = {"strict": True} if strict else {}
     return other.with_domain(operation(other.domain, *args, **options))  # type: ignore[no-any-return]
 
 
 def domain_of(thing: LayoutLike) -> Layout:
     """The layout that has the domain: itself, the inner layout of a composed one, the layout of a tensor."""
-    while not isinstance(thing, Layout):
-        if not hasattr(thing, "domain"):
-            raise wrong_type("expected a layout or a tensor", thing)
-        thing = thing.domain
-    return thing
+    inner: Any = thing
+    for _ in range(MAX_DEPTH):
+        if isinstance(inner, Layout):
+            return inner
+        if not hasattr(type(inner), "domain"):
+            break
+        inner = inner.domain
+    raise wrong_type("expected a layout or a tensor", thing)
 
 
 def shape_of(thing: Shaped) -> Tree:
     """The shape of a layout or a tensor; anything else is a shape itself."""
-    if isinstance(thing, Layout) or hasattr(thing, "domain"):
+    if isinstance(thing, Layout) or hasattr(type(thing), "domain"):
         return domain_of(thing).shape  # type: ignore[arg-type]
     return as_leaves(thing)
 

@@ -214,7 +214,7 @@ class Int(int):
     __slots__ = ()
 
     def __new__(cls, value: SupportsIndex = 0) -> Int:
-        if isinstance(value, (bool, float, str)) or not hasattr(value, "__index__"):
+        if isinstance(value, (bool, float, str)) or not hasattr(type(value), "__index__"):
             raise InvalidTypeError(f"Int takes an integer, got {given(value)}")
         try:
             number = operator.index(value)
@@ -229,7 +229,12 @@ class Int(int):
         return f"_{self.real}"
 
     def __format__(self, spec: str) -> str:
-        return format(int(self), spec) if spec[-1:] in tuple("bcdoxXneEfFgG%") else format(str(self), spec)
+        if not isinstance(spec, str):
+            raise InvalidTypeError(f"a format is a str, got {given(spec)}")
+        try:
+            return format(int(self), spec) if spec[-1:] in tuple("bcdoxXneEfFgG%") else format(str(self), spec)
+        except (ValueError, OverflowError, MemoryError):  # of a width beyond memory, or of %c of no character
+            raise InvalidValueError(f"{given(spec)} is no format of an integer") from None
 
     def __add__(self, other: int) -> int:
         return STATIC[(self | 0) + (other | 0)] if type(other) is Int else _combine(operator.add, self, other)
@@ -521,7 +526,7 @@ def as_leaf(x: Any) -> Any:
         raise InvalidTypeError(f"a boolean is no size, stride or coordinate: {given(x)}")
     if is_symbolic(x):
         return _as_symbol(x)
-    if hasattr(x, "__index__"):
+    if hasattr(kind, "__index__"):
         try:
             return check_magnitude(operator.index(x), "a size, stride or coordinate")
         except TypeError:  # a numpy array has __index__, and only a single integer uses it
@@ -531,7 +536,7 @@ def as_leaf(x: Any) -> Any:
         if kind is str and ":" in x:
             hint = PARSE_READS
         raise InvalidTypeError(f"expected an integer, got {kind.__name__} {given(x)}", hint=hint)
-    if isinstance(x, IntegerModule):
+    if hasattr(kind, "__rmul__") and hasattr(kind, "__add__"):  # an `IntegerModule`, whatever `__getattr__` makes up
         return x
     raise InvalidTypeError(f"{kind.__name__} is neither an integer nor a stride (it needs int * x and x + x)")
 
@@ -581,10 +586,10 @@ def coordinate(tree: Shaped | Coordinate) -> Tree:
     its numbers, at any depth."""
     if are_numbers(tree):
         return tree
-    if hasattr(tree, "as_tuple"):
+    if hasattr(type(tree), "as_tuple"):
         tree = tree.as_tuple()  # type: ignore[union-attr]
     if type(tree) is tuple:
-        return as_leaves(tuple([x.as_tuple() if hasattr(x, "as_tuple") else x for x in tree]))
+        return as_leaves(tuple([x.as_tuple() if hasattr(type(x), "as_tuple") else x for x in tree]))
     return as_leaves(tree)
 
 

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
-from cute_py.argument_checks import expect_items, refuse_mask, wrong_type
+from cute_py.argument_checks import check_elements, expect_items, refuse_mask, wrong_type
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError, given
 from cute_py.layout.arguments import LayoutLike, Tree, Underscore
 from cute_py.layout.coalesce import coalesced
@@ -61,6 +61,7 @@ def _array(x: Coordinates, kind: IntType) -> Offsets:
         array = np.asarray(x)
     except (ValueError, TypeError):  # nested lists of unequal lengths, layouts, objects without elements
         raise InvalidTypeError(f"coordinates are integers, got {given(x)}") from None
+    check_elements(array.size, "an array of coordinates")
     if array.dtype.kind == "O":
         if not all(isinstance(v, int) and not isinstance(v, bool) for v in array.flat):
             raise InvalidTypeError(f"coordinates are integers, got {given(x)}")
@@ -572,6 +573,7 @@ def coordinates(layout: LayoutLike, values: ArrayLike, *, of: str = "memory") ->
         raise InvalidTypeError(f"offsets are integers, got {given(values)}") from None
     if wanted.dtype.kind not in "iu" and wanted.size:
         raise InvalidTypeError(f"offsets are integers, got {wanted.dtype}")
+    check_elements(wanted.size, "the offsets")
     if wanted.dtype == np.uint64 and wanted.size and int(wanted.max()) >= 1 << 63:
         raise InvalidValueError(f"an offset of {int(wanted.max())}; must be below 2**63", {"layout": layout})
     wanted = wanted.astype(np.int64)

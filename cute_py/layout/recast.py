@@ -351,8 +351,8 @@ def max_alignment(layout: LayoutLike | Swizzle) -> Int | int:
     """
     if isinstance(layout, Swizzle):
         return STATIC[1 << layout.base]
-    if hasattr(layout, "_max_alignment"):
-        return layout._max_alignment()  # type: ignore[no-any-return]
+    if hasattr(type(layout), "_max_alignment"):
+        return layout._max_alignment()  # type: ignore[attr-defined, no-any-return]
     if isinstance(layout, ComposedLayout):
         if not isinstance(layout.outer, Swizzle):
             return STATIC_ONE

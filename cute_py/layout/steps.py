@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, record_text
 from cute_py.errors import InvalidTypeError, given
 from cute_py.layout.arguments import LayoutLike, Leaf, Shaped, Tiler, Value
 from cute_py.layout.coalesce import coalesce, coalesced, coalesced_by_steps, filtered
@@ -53,6 +53,8 @@ class Step:
     text: str
     values: Mapping[str, int | str]
     result: LayoutLike | None = None
+
+    __repr__ = record_text
 
     def __post_init__(self) -> None:
         expect(self.rule, str, "the rule of a step")

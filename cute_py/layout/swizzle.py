@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
-from cute_py.argument_checks import check_magnitude, expect_integer, is_integer, wrong_type
+from cute_py.argument_checks import check_elements, check_magnitude, expect_integer, is_integer, wrong_type
 from cute_py.errors import CompositionMismatchError, InvalidTypeError, LayoutError, StaticAssertError
 from cute_py.layout.arguments import Coordinate, LayoutLike, Leaf, Tiler, Tree
 from cute_py.layout.composed import ComposedLayout, Sliced, composed_of, slice_parts
@@ -311,11 +311,12 @@ class Swizzle:
         if isinstance(offset, int) and not isinstance(offset, bool):
             swizzled = self.of(check_magnitude(int(offset), "an offset"))
             return Int(swizzled) if isinstance(offset, Int) else swizzled
-        if hasattr(offset, "dtype") and hasattr(offset, "__array__") and not isinstance(offset, type):
+        kind = type(offset)
+        if hasattr(kind, "dtype") and hasattr(kind, "__array__"):
             return self._of_array(offset)  # type: ignore[arg-type]
-        if hasattr(offset, "shape"):
+        if hasattr(kind, "shape"):
             return self._compose_with(offset, None)
-        if hasattr(offset, "__index__") and not isinstance(offset, bool):
+        if hasattr(type(offset), "__index__") and not isinstance(offset, bool):
             return self.of(expect_integer(offset, f"an offset under {self}"))
         raise wrong_type(f"{self} takes an integer, an integer array or a layout", offset)
 
@@ -329,6 +330,7 @@ class Swizzle:
     def _of_array(self, offsets: NDArray[numpy.int64]) -> NDArray[numpy.int64]:
         if offsets.dtype.kind not in "iuO" or (offsets.dtype.kind == "O" and not all(map(is_integer, offsets.flat))):
             raise InvalidTypeError(f"{self} takes integers, got an array of {offsets.dtype}")
+        check_elements(offsets.size, f"the offsets under {self}")
         if self.bits == 0:
             return offsets.copy()
         if offsets.dtype.kind == "O":

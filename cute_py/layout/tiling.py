@@ -293,8 +293,8 @@ def ceil_div(a: Shaped, b: Shaped) -> Tree:
     """
     if isinstance(b, Layout):
         return complement(b, a).shape
-    if hasattr(a, "ceil_div"):
-        return a.ceil_div(b)  # type: ignore[no-any-return]
+    if hasattr(type(a), "ceil_div"):
+        return a.ceil_div(b)  # type: ignore[no-any-return, union-attr]
     if type(b) is tuple:
         check_depth(b)
         parts: Any = shape_of(a)
@@ -341,7 +341,7 @@ def logical_product(block: Layout, tiler: Tiler) -> Layout:
         profile = coprofile_of(block.stride)
         target = span if profile == 0 else map_leaves(lambda _: span, profile)
         return joined([block, compose_layouts(complement_of(block, target), tiler)])
-    if hasattr(tiler, "_as_product_tiler"):
+    if hasattr(type(tiler), "_as_product_tiler"):
         return tiler._as_product_tiler(block)  # type: ignore[union-attr, no-any-return]
     if type(tiler) is tuple:
         return _by_mode(logical_product, block, tiler)

@@ -55,7 +55,8 @@ def as_tree(tree: Tree | Coordinate | Tiler, depth: int = 0) -> Tree:
         if depth > MAX_DEPTH:
             raise InvalidValueError(f"nested deeper than {MAX_DEPTH} tuples")
         return tuple([as_tree(x, depth + 1) for x in tree])
-    if type(tree) not in KNOWN and not (is_underscore(tree) or hasattr(tree, "_sliced") or hasattr(tree, "domain")):
+    kind = type(tree)
+    if kind not in KNOWN and not (is_underscore(tree) or hasattr(kind, "_sliced") or hasattr(kind, "domain")):
         as_leaf(tree)
     return tree  # type: ignore[return-value]
 

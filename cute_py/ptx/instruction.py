@@ -15,12 +15,11 @@ that ptxas wants after the slot `other`.
 
 from __future__ import annotations
 
-import enum
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cute_py.argument_checks import expect, expect_name, record
+from cute_py.argument_checks import NamedEnum, expect, expect_name, record
 from cute_py.targets import Targets, Version
 
 Condition = tuple[tuple[str, frozenset[str]], ...]
@@ -40,7 +39,7 @@ def holds(condition: Condition, chosen: Mapping[str, str]) -> bool:
     return True
 
 
-class OperandClass(enum.Enum):
+class OperandClass(NamedEnum):
     """What an operand is, and what `ptx()` writes for it when nothing is given ('': as the modifiers say).
 
     Then the one state space of an address, or the bits of a register (negative: of a floating-point one).
@@ -80,7 +79,7 @@ class OperandClass(enum.Enum):
         return made
 
 
-class Narrow(enum.Enum):
+class Narrow(NamedEnum):
     """What ptxas does with a 32-bit register where a 64-bit address belongs. Source: ptxas 13.0.88."""
 
     TAKEN = "taken"

@@ -120,7 +120,7 @@ _ALIGNED: Final = {
 
 
 def _alignments(flow: Flow) -> Iterator[Diagnostic]:
-    """Addresses in shared memory that are no multiple of what the instruction needs, wherever their variable lies."""
+    """Addresses in shared memory that the instruction needs aligned and that are not, wherever their variable lies."""
     for row, (name, need, source) in _ALIGNED.items():
         unknown: list[Known] = []
         wrong: dict[tuple[int, int], list[Known]] = collections.defaultdict(list)

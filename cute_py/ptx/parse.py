@@ -7,7 +7,6 @@ Registers are known by the names that compilers use: `%q` and `%rq` 128 bits, `%
 from __future__ import annotations
 
 import ast
-import enum
 import operator
 import re
 import struct
@@ -15,13 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import NamedEnum, expect
 from cute_py.errors import ParseError, given
 
 STATE_SPACES = ("global", "shared", "shared::cta", "shared::cluster", "param", "const", "local")
 
 
-class OperandKind(enum.Enum):
+class OperandKind(NamedEnum):
     """How an operand is written."""
 
     ADDRESS = "address"

@@ -217,8 +217,8 @@ def _declared(head: str, symbols: dict[str, str], alignments: dict[str, int]) ->
     found = _VARIABLE.search(f"{head} ")
     if found is not None:
         symbols[found[2]] = found[1]
-        words = head.split()
-        after = words[words.index(".align") + 1 : words.index(".align") + 2] if ".align" in words else []
+        tokens = head.split()
+        after = tokens[tokens.index(".align") + 1 : tokens.index(".align") + 2] if ".align" in tokens else []
         numbers = [int(n) for n in after if n.isascii() and n.isdigit() and len(n) < 9]
         # Functions may declare different variables of one name: what holds for each is the smallest.
         alignments[found[2]] = min(alignments.get(found[2], MAX_BYTES), *numbers, *(() if numbers else (1,)))

@@ -10,7 +10,7 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 
-from cute_py.argument_checks import expect, expect_integer, is_integer
+from cute_py.argument_checks import expect, expect_integer, has, is_integer
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import EmissionError, InvalidTypeError, given, integer_text
 from cute_py.ptx.catalog import FORMS, forms_named
@@ -261,8 +261,8 @@ def ptx(
             or (with `arch`) that this target does not have.
     """
     if not isinstance(form, str):
-        if (written := getattr(form, "ptx", None)) is not None:
-            text: str = written(arch)
+        if has(form, "ptx"):
+            text: str = form.ptx(arch)  # type: ignore[union-attr]
             return text
         form, modifiers = traits_modifiers(traits_of(form), modifiers)
     rows = forms_named(form) or (find_form(form),)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 from typing import Any, Final, TextIO
 
-from cute_py.argument_checks import expect_function, expect_having, is_integer
+from cute_py.argument_checks import expect_function, expect_having, is_integer, wrong_type
 from cute_py.arith_tuple.arith_tuple import ArithTuple, as_arith_tuple
 from cute_py.arith_tuple.cells import int32, known_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, StaticAssertError, integer_text
@@ -112,6 +112,8 @@ def format_layout(layout: Layout | ComposedLayout) -> str:
      1  | 1 | 3 | 5 |
         +---+---+---+
     """
+    if not isinstance(layout, (Layout, ComposedLayout)):
+        raise wrong_type("print_layout takes a layout", layout)
     layout = as_position_independent_swizzle_layout(layout)
     rank = len(modes(domain_of(layout).shape))
     if rank != 2:
@@ -219,6 +221,8 @@ def format_latex(layout: Layout | ComposedLayout, color: Callable[[int], str] = 
     own = getattr(layout, "latex", None)
     if callable(own):  # tiled operations: (thread, value) pictures
         return str(own(None if color is grey else color))
+    if not isinstance(layout, (Layout, ComposedLayout)):
+        raise wrong_type("print_layout takes a layout", layout)
     layout = as_position_independent_swizzle_layout(layout)
     rank = len(modes(domain_of(layout).shape))
     if rank > 2:

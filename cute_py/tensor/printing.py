@@ -287,7 +287,7 @@ def _coordinate_cells(tensor: Tensor, show: Callable[[Cell], str]) -> Callable[.
     if not 1 <= len(sizes) <= 4 or prod(sizes) < 64:
         return None
     first = tensor(*[0] * len(sizes))
-    numbers = leaves(first.as_tuple()) if hasattr(first, "as_tuple") else [first]
+    numbers = leaves(first.as_tuple()) if hasattr(type(first), "as_tuple") else [first]
     table = offsets(tensor.layout)
     if not all(isinstance(n, int) for n in numbers) or table.ndim != len(sizes) + 1 or table.shape[-1] != len(numbers):
         return None

@@ -239,7 +239,7 @@ def make_identity_layout(shape: Shape | LayoutLike) -> Layout:
     (4,(2,3)):(_1@0,(_1@0@1,_1@1@1))
     """
     like: Any = shape
-    if hasattr(shape, "domain") or isinstance(shape, Layout):
+    if hasattr(type(shape), "domain") or isinstance(shape, Layout):
         like = like.shape
     return Layout(like, make_basis_like(like))
 

@@ -23,7 +23,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cute_py.argument_checks import expect, expect_choice, expect_fields, expect_integer
+from cute_py.argument_checks import expect, expect_choice, expect_fields, expect_integer, record_text
 from cute_py.atom.smem_descriptor import ADDRESS_MASK, START_MASK, UNIT_BYTES, SmemSwizzle
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import LayoutError
@@ -49,6 +49,8 @@ class Side:
     layout: Layout
     shape: tuple[int, ...]
     region: Region
+
+    __repr__ = record_text
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "region", as_ranges(self.region))

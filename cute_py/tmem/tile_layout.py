@@ -29,8 +29,8 @@ from typing import SupportsIndex
 import numpy
 from numpy.typing import NDArray
 
-from cute_py.argument_checks import check_magnitude, expect, expect_integer, expect_integers, is_integer
-from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, TmemError, given
+from cute_py.argument_checks import check_magnitude, expect, expect_integer, expect_integers, is_integer, items_of
+from cute_py.errors import CoordinateError, CuteError, InvalidTypeError, LayoutError, TmemError, given
 from cute_py.tmem import iters
 from cute_py.tmem.axes import Axis, AxisSum, AxisTerm, Offset, as_term, axis_name
 from cute_py.tmem.iters import Iter, Row, canonicalize, runs
@@ -383,7 +383,9 @@ def _spec(row: Row) -> str:
 
 def _row(row: Iterable[Iter], what: str) -> Row:
     try:
-        out = tuple(row)
+        out = items_of(row, what)
+    except CuteError:
+        raise
     except Exception:  # no iterable, or one that fails
         raise InvalidTypeError(f"{what} must be a sequence of Iter, got {type(row).__name__} {given(row)}") from None
     for it in out:

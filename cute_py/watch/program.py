@@ -98,6 +98,8 @@ def _run(
 ) -> int:
     try:
         process = subprocess.Popen(command, env=dict(variables))
+    except UnicodeError:
+        raise InvalidValueError(f"command = {given(command)}; must be names that the system can write") from None
     except FileNotFoundError:
         raise DeviceError(f"{shortened(command[0])}: no such program").of_rule("not found") from None
     except OSError as error:

@@ -19,6 +19,8 @@ import numpy as np
 DEPTH = 5
 ITEMS = 64
 
+_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
 TIMES = {"seconds", "microseconds", "gigabytes_per_second", "memcpy_microseconds", "percent_of_memcpy"}
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")
@@ -36,7 +38,7 @@ def _in_order(match: re.Match[str]) -> str:
 def normalised(text: str) -> str:
     """Text without what differs from process to process, or with the module of a class."""
     text = _HEAP.sub("HEAP", _SET.sub(_in_order, text))
-    text = _ADDRESS.sub("", text.replace(os.getcwd(), "FOLDER"))
+    text = _ADDRESS.sub("", text.replace(_ROOT, "FOLDER").replace(os.getcwd(), "FOLDER"))
     text = _FIELD.sub(r"\1TIME", text)
     return _TIME.sub("TIME", _MODULE.sub(r"\1", text))
 

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+import copy
 import io
+import itertools
 import operator
+import pickle
 from typing import Any
 
 import cute_py
 from cute_py import targets
-from tests.calls import objects
+from tests.calls import hostile, objects
 from tests.calls.surface import ON_FIRST_USE
 
 
 def reflected(operation: Any) -> Any:
     """The operator with its two operands exchanged, so that the second one is asked first to deal with it."""
     return lambda a, b: operation(b, a)
+
+
+def call(function: Any, *args: Any, **options: Any) -> Any:
+    """A call as a function, where a text needs its callable among the arguments."""
+    return function(*args, **options)
+
+
+def list_of(values: Any) -> list[Any]:
+    """The items of an iterable, at most a thousand."""
+    return list(itertools.islice(values, 1000))
+
+
+def round_trip(value: Any) -> Any:
+    """The value out of a pickle."""
+    return pickle.loads(pickle.dumps(value))
 
 
 def names() -> dict[str, Any]:
@@ -25,6 +43,7 @@ def names() -> dict[str, Any]:
     return {
         **{name: getattr(cute_py, name) for name in cute_py.__all__},
         **{name: getattr(objects, name) for name in objects.__all__},
+        **{name: getattr(hostile, name) for name in hostile.__all__},
         **{name: getattr(cute_py, name) for name in ON_FIRST_USE},
         "cute_py": cute_py,
         "tma": cute_py.tma,
@@ -38,4 +57,8 @@ def names() -> dict[str, Any]:
         "operator": operator,
         "reflected": reflected,
         "io": io,
+        "copies": copy,
+        "call": call,
+        "list_of": list_of,
+        "round_trip": round_trip,
     }

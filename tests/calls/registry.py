@@ -8,7 +8,7 @@ import importlib
 import inspect
 
 from tests.calls import surface
-from tests.calls.call import REGISTRY, Entry, expression, method
+from tests.calls.call import REGISTRY, Call, Entry, Make, expression, method
 from tests.calls.instances import INSTANCES, Instance
 
 MODULES = (
@@ -75,9 +75,19 @@ def _derive_names() -> None:
             continue
         if inspect.isclass(value) and issubclass(value, enum.Enum):
             members = sorted(value.__members__)
-            expression(name, _enumerator(name, members), weight=0.1)
+            expression(name, _enumerator(name, members), weight=0.4, mutable=True)
+            REGISTRY[name].makers.append(_by_name(name, members))
+            REGISTRY[name].makers.append(_by_value(name, members))
         elif not callable(value):
             expression(name, name if "." in name else f"cute_py.{name}", weight=0.03)
+
+
+def _by_name(name: str, members: list[str]) -> Make:
+    return lambda maker: Call(name, "operator.getitem", (name, repr(maker.choice(members))), (), 1)
+
+
+def _by_value(name: str, members: list[str]) -> Make:
+    return lambda maker: Call(name, name, (f"{name}.{maker.choice(members)}.value",))
 
 
 def _enumerator(name: str, members: list[str]) -> Instance:

@@ -1,6 +1,7 @@
-"""python -m tests.fuzz: seeded calls of the public names, half of them with one argument mutated.
+"""python -m tests.fuzz: seeded calls of the public names, half of them with one argument mutated; and uses of what they
+return, whose results are used in turn.
 
-A finding is an exception outside `CuteError`, a call above 2 s of CPU time, or one above 4 GB.
+A finding is an exception outside `CuteError`, a call or use above 2 s of CPU time, or one above 2 GB.
 """
 
 from __future__ import annotations

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gc
 import io
 import json
 import os
+import pickle
 import random
+import re
 import resource
 import signal
 import struct
@@ -24,7 +27,8 @@ from tests.calls import arena
 from tests.calls.call import Call, Entry
 from tests.calls.mutations import mutated
 from tests.calls.namespace import names
-from tests.calls.outcome import Overtime, is_refusal, place_of, touch
+from tests.calls.outcome import UNHASHABLE, Overtime, frames_of, is_refusal, place_of, touch
+from tests.fuzz.chains import IT, uses
 
 SECONDS = 2.0
 """CPU time that a call may take."""
@@ -35,8 +39,8 @@ HARD_SECONDS = 20.0
 STARTING_SECONDS = 120.0
 """Wall time that a process may take before its first call: on a busy machine longer than a short HARD_SECONDS."""
 
-MEMORY = 4 << 30
-"""Bytes of address space."""
+MEMORY = 2 << 30
+"""Bytes of address space that calls may add to what the process has before the first one."""
 
 
 @dataclass(frozen=True)
@@ -65,31 +69,66 @@ Perform = Callable[[Call, dict[str, Any]], Record | None]
 
 
 def attempt(call: Call, namespace: dict[str, Any]) -> Record | None:
-    """What is wrong with a call; None where it returns or is refused as it should."""
+    """What is wrong with a call, or with a use of what it returned; None where all return or are refused."""
+    source = random.Random(f"{call.text}/uses")
     try:
         function, args, kwargs = call.made(namespace)
     except Exception as error:
         return finding(call, error, "arguments: ")
+    wrong, result = made(call, function, args, kwargs)
+    text = call.text
+    for following in uses(source):
+        if wrong or result is None:
+            break
+        try:
+            step = following(result)
+            if step is None:
+                break
+            function, args, kwargs = step.made({**namespace, IT: result})
+        except Exception as error:
+            if is_refusal(error, call.text):
+                break
+            return finding(dataclasses.replace(call, target=text, args=None), error, "arguments: ")
+        text = re.sub(rf"\b{IT}\b", lambda found, whole=text: whole, step.text)  # type: ignore[misc]
+        wrong, result = made(Call(step.name, text), function, args, kwargs, step.text)
+    return wrong
+
+
+def made(
+    call: Call, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], use: str = ""
+) -> tuple[Record | None, Any]:
+    """What is wrong with one call, and what it returned; `use` is its text where it uses a result."""
     begin = time.process_time()
+    result = None
     try:
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         try:
             with contextlib.redirect_stdout(io.StringIO()):
-                touch(function(*args, **kwargs), isinstance(function, type))
+                result = function(*args, **kwargs)
+                touch(result, isinstance(function, type))
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
     except Overtime as error:
-        return finding(call, error, "")
+        return finding(call, error, ""), None
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise
         if time.process_time() - begin > SECONDS:
-            return finding(call, Overtime(), f"{time.process_time() - begin:.1f} s, then {type(error).__name__}")
-        if not is_refusal(error, call.text):
-            return finding(call, error, "")
+            return finding(call, Overtime(), f"{time.process_time() - begin:.1f} s, then {type(error).__name__}"), None
+        if not is_refusal(error, use or call.text) and not (use and is_of_a_use(error)):
+            return finding(call, error, ""), None
+        return None, None
     if time.process_time() - begin > SECONDS:
-        return finding(call, Overtime(), f"{time.process_time() - begin:.1f} s")
-    return None
+        return finding(call, Overtime(), f"{time.process_time() - begin:.1f} s"), None
+    return None, result
+
+
+def is_of_a_use(error: BaseException) -> bool:
+    """Python refuses a use before the package has a say: a copy of a deep list, a pickle of a function, a format of a
+    plain text, the hash of a record that holds a list."""
+    if isinstance(error, TypeError) and str(error).startswith(UNHASHABLE):
+        return True
+    return not frames_of(error) and isinstance(error, pickle.PicklingError | ValueError | RecursionError | MemoryError)
 
 
 def finding(call: Call, error: BaseException, prefix: str) -> Record:
@@ -114,7 +153,9 @@ def restrict(folder: str) -> None:
         os.dup2(null, fd)
     sys.stdin = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     os.chdir(folder)
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    with open("/proc/self/statm", encoding="ascii") as file:
+        held = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (held + MEMORY, held + MEMORY))
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 28, 1 << 28))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -28,7 +28,7 @@ from cute_py.argument_checks import expect, record, wrong_type
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DTypeLike, as_dtype
-from cute_py.errors import GBasisError, InvalidTypeError
+from cute_py.errors import GBasisError, InvalidTypeError, given
 from cute_py.layout.arguments import Tree
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composed import ComposedLayout
@@ -237,8 +237,8 @@ def _check_tiler(tiler: Tiler) -> None:
     if type(tiler) is tuple:
         for part in tiler:
             _check_tiler(part)
-    elif not isinstance(tiler, (int, Layout)) and not hasattr(tiler, "__index__") and not is_underscore(tiler):
-        raise InvalidTypeError(f"a tile is made of sizes and plain layouts, got {tiler}")
+    elif not isinstance(tiler, (int, Layout)) and not hasattr(type(tiler), "__index__") and not is_underscore(tiler):
+        raise InvalidTypeError(f"a tile is made of sizes and plain layouts, got {given(tiler)}")
 
 
 def _expect_tile(smem_layout: Layout, cta_v_map: Layout) -> None:

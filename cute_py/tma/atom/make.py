@@ -131,7 +131,7 @@ def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: in
     make_smem_layout("K", "128B", "float16", (64, 64))
     """
     expect(arguments, dict, "arguments")
-    most, pairs = expect_integer(most, "most", 0, unit="fixes"), expect(pairs, bool, "pairs")
+    most, pairs = expect_integer(most, "most", 0, 1 << 16, "fixes"), expect(pairs, bool, "pairs")
     parameters: Mapping[str, Any]
     try:
         parameters = inspect.signature(make).parameters

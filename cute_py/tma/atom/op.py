@@ -16,10 +16,9 @@ cute/arch/copy_sm90_desc.hpp, to_CUtensorMapDataType.
 from __future__ import annotations
 
 import re
-from enum import Enum
 from typing import Final, get_args
 
-from cute_py.argument_checks import expect, expect_integer, is_integer, record
+from cute_py.argument_checks import NamedEnum, expect, expect_integer, is_integer, record
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType
 from cute_py.errors import InvalidValueError, StaticAssertError, given, known_names
@@ -32,7 +31,7 @@ from cute_py.tma.descriptor.limits import SWIZZLE_SPAN
 from cute_py.tma.descriptor.request import Direction, Mode, OpRow
 
 
-class Op(Enum):
+class Op(NamedEnum):
     """A TMA operation; `Op.SM90_TMA_LOAD.row` says what it is.
 
     >>> Op.SM90_TMA_LOAD_MULTICAST.row.multicast, str(Op.SM90_TMA_LOAD)

@@ -14,7 +14,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from cute_py.argument_checks import expect, expect_having, expect_integer, expect_integer_array, expect_items, record
+from cute_py.argument_checks import (
+    expect,
+    expect_having,
+    expect_integer,
+    expect_integer_array,
+    expect_items,
+    items_of,
+    record,
+)
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.arith_tuple.ratio import Ratio
 from cute_py.diagnostics import Diagnostic, Findings, Scope
@@ -87,7 +95,7 @@ def as_coordinate(tile_coord: Tree | Sequence[int]) -> Tree:
     """
     is_sequence = isinstance(tile_coord, Sequence) and not isinstance(tile_coord, (str, bytes))
     coord: Any = tile_coord
-    found: Tree = tuple(coord) if is_sequence or getattr(coord, "ndim", 0) == 1 else coord
+    found: Tree = items_of(coord, "a coordinate") if is_sequence or getattr(coord, "ndim", 0) == 1 else coord
     return found
 
 
@@ -128,7 +136,7 @@ def tile_start(work: Instructions, tile_coord: Tree, rank: int) -> list[int]:
     start: Any = tile_steps(work)(tile_coord)
     if isinstance(start, ScaledBasis):
         start = start.as_arith_tuple()
-    numbers = [int(x) for x in leaves(start.as_tuple())] if hasattr(start, "as_tuple") else [0]
+    numbers = [int(x) for x in leaves(start.as_tuple())] if hasattr(type(start), "as_tuple") else [0]
     return (numbers + [0] * rank)[:rank]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from cute_py.argument_checks import refuse_mask
+from cute_py.argument_checks import items_of, refuse_mask
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaLimitError, given
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.encode import encode, map_bytes
@@ -58,7 +58,7 @@ class Columns:
         picked: dict[str, Any] = {}
         for name, column in self.values.items():
             row = column[index if len(column) > 1 else 0]
-            row = row.tolist() if hasattr(row, "tolist") else row  # an array of objects has plain numbers
+            row = row.tolist() if hasattr(type(row), "tolist") else row  # an array of objects has plain numbers
             picked[name] = tuple(row) if name in self.kind.TUPLES else row
         return self.kind(**picked)
 
@@ -258,7 +258,7 @@ def encode_many(arrays: Mapping[str, Any] | Iterable[TensorMap], *, arch: str = 
     if isinstance(arrays, Mapping):
         few = _few(arrays)
     elif isinstance(arrays, Iterable) and getattr(arrays, "ndim", 1) != 0:
-        requests = tuple(arrays)
+        requests = items_of(arrays, "the requests")
         few = requests if len(requests) <= FEW and all(isinstance(one, TensorMap) for one in requests) else None
     else:
         raise InvalidTypeError(f"fields of tensor maps must be a mapping, not {type(arrays).__name__}")

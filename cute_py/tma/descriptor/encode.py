@@ -52,7 +52,7 @@ def note_box_bytes(request: TensorMap) -> int:
     >>> note_box_bytes(TensorMapTiled(7, 0, (64, 64), (256,), (16, 9), (1, 2)))    # 4 bytes x 16 x floor(9 / 2)
     256
     """
-    expect_having(request, ("KIND",), "a request of a tensor map")
+    expect_having(request, ("KIND", "data_type"), "a request of a tensor map")
     size = format_bits(request.data_type) >> 3
     if isinstance(request, TensorMapTiled):
         for box, step in zip(request.box_dim, request.element_strides, strict=False):

@@ -11,9 +11,10 @@ Source of every row: the arguments of 12,746 calls that the driver accepted, com
 from __future__ import annotations
 
 import operator
+from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from cute_py.argument_checks import is_integer, record
+from cute_py.argument_checks import expect_fields, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, given, integer_text
 from cute_py.tma.descriptor.formats import MEASURED
 
@@ -44,7 +45,7 @@ def expect_bits(bits: Any) -> int:
     return number
 
 
-@record
+@dataclass(frozen=True, slots=True)
 class BitField:
     """One run of bits.
 
@@ -62,6 +63,11 @@ class BitField:
     kinds: Kinds = "all"
     mode: int | None = None
     source: str = MEASURED
+
+    def __post_init__(self) -> None:
+        expect_fields(self)
+        expect_integer(self.position, "BitField.position", 0, 1023)
+        expect_integer(self.width, "BitField.width", 1, 1024 - self.position)
 
     @property
     def word(self) -> int:

@@ -11,15 +11,15 @@ import re
 from enum import IntEnum
 from typing import Final, Self, TypeVar
 
-from cute_py.argument_checks import expect_integer, is_integer, record
+from cute_py.argument_checks import NamedEnum, expect_integer, is_integer, record, unknown_member
 from cute_py.dtypes import DTypeLike, as_dtype, is_dtype
-from cute_py.errors import InvalidValueError, given
+from cute_py.errors import InvalidValueError
 
 MEASURED: Final = "measured on NVIDIA H200, driver 580.159.04"
 CUDA_H: Final = "CUDA 13.0 driver API, Tensor Map Object Management"
 
 
-class _Named(IntEnum):
+class _Named(NamedEnum, IntEnum):
     """A number whose repr is its name, so that the repr of a request evaluates back."""
 
     def __repr__(self) -> str:
@@ -34,8 +34,7 @@ class _Named(IntEnum):
         """
         found = None if is_integer(value) else member_named(cls, value)
         if found is None:
-            known = ", ".join(f"{member.name} = {member.value}" for member in cls)
-            raise InvalidValueError(f"{given(value)} is no {cls.__name__}", {"known": known})
+            raise unknown_member(cls, value)
         return found
 
 
@@ -169,11 +168,8 @@ def format_row(data_type: int) -> FormatRow:
     >>> format_row(11).tf32_round
     1
     """
-    try:
-        if type(data_type) is not bool and 0 <= data_type < len(FORMATS):
-            return FORMATS[data_type]
-    except (TypeError, ValueError):  # no number, or an array of them
-        pass
+    if is_integer(data_type) and 0 <= data_type < len(FORMATS):
+        return FORMATS[data_type]
     raise InvalidValueError(f"data_type = {expect_integer(data_type, 'data_type')}; must be 0 to {len(FORMATS) - 1}")
 
 

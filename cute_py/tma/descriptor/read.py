@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
-from cute_py.argument_checks import expect_choice, refuse_mask
+from cute_py.argument_checks import expect_choice, has, refuse_mask
 from cute_py.errors import (
     FileFormatError,
     InvalidTypeError,
@@ -278,25 +278,29 @@ def read_map(source: MapSource, *, order: Order = "auto") -> bytes:
         return _from_text(source, order)
     if isinstance(source, Path):
         return _from_file(source, order)
-    listed = getattr(source, "opaque", source)
+    listed = source.opaque if has(source, "opaque") else source  # type: ignore[union-attr]
     if isinstance(listed, (list, tuple)):
         if len(listed) not in (8, 16):
             raise InvalidValueError(f"tensor map of {counted(len(listed), 'word')}; must be 8 or 16 words of 64 bits")
         return _from_words([_word(value) for value in listed], 8, "low_first")
     refuse_mask(source, "a tensor map")
     try:
-        raw = memoryview(source).tobytes()  # type: ignore[arg-type]
+        view = memoryview(source)  # type: ignore[arg-type]
+        raw = view.tobytes() if view.nbytes in _SIZES else b""
     except (TypeError, ValueError, BufferError, NotImplementedError):
         raise InvalidTypeError(
             f"a tensor map must be bytes, a buffer, words or text, not {type(source).__name__}",
-            hint="atom.descriptor has the bytes of an atom" if hasattr(source, "descriptor") else None,
+            hint="atom.descriptor has the bytes of an atom" if has(source, "descriptor") else None,
         ) from None
-    return _sized(raw)
+    return _sized(raw, view.nbytes)
 
 
-def _sized(raw: bytes) -> bytes:
+def _sized(raw: bytes, count: int | None = None) -> bytes:
+    """The bytes, if they are as many as a map has; `count` is how many there are where they were not read."""
     if len(raw) not in _SIZES:
-        raise InvalidValueError(f"tensor map of {len(raw)} bytes; must be {PAYLOAD_BYTES} or {MAP_BYTES}")
+        raise InvalidValueError(
+            f"tensor map of {len(raw) if count is None else count} bytes; must be {PAYLOAD_BYTES} or {MAP_BYTES}"
+        )
     return raw
 
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from cute_py.argument_checks import (
+    NamedEnum,
     expect,
     expect_fields,
     expect_having,
@@ -364,7 +364,7 @@ class TmaDescriptorIm2col(_Descriptor):
     __repr__ = repr_of_descriptor
 
 
-class TmaUpdateKind(Enum):
+class TmaUpdateKind(NamedEnum):
     """The changes of a descriptor that a device may make, with the field of tensormap.replace that each is."""
 
     UPDATE_BASE_POINTER = "global_address"
@@ -418,7 +418,7 @@ def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
 
     Raises:
         TmaBuildError: an im2col descriptor, which is made on the host only; or an axis that is several modes of the
-            tensor, whose shape does not say which of them changes.
+            tensor, whose shape alone does not decide which of them changes.
         InvalidValueError: no such axis, a value out of range, or an address or stride that is not a multiple of 16.
 
     >>> import cute_py as cute
@@ -432,6 +432,7 @@ def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
     expect_having(descriptor, ("rank", "base", "shape"), "a descriptor of the dialect")
     im2col = isinstance(descriptor, TmaDescriptorIm2col)
     diagnostics.refuse(diagnostics.broken((im2col, "host_only", IM2COL_HOST_ONLY)))
+    tiled = expect(descriptor, TmaDescriptorTiled, "a descriptor that is updated")
     rule, unit = {
         TmaUpdateKind.UPDATE_BASE_POINTER: (None, "bytes"),
         TmaUpdateKind.UPDATE_DIM: ("size", "elements"),
@@ -450,13 +451,13 @@ def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
     if not 0 <= axis < descriptor.rank:
         raise InvalidValueError(f"axis {axis}; must be 0 to {descriptor.rank - 1}")
     # The tensor changes with its map, where one mode of it is the axis.
-    owners = leaves(tree_modes(descriptor.layout.stride)[axis])
+    owners = leaves(tree_modes(tiled.layout.stride)[axis])
     if len(owners) != 1:
         named = ", ".join(map(str, owners))
         hint = "build the descriptor of a tensor in which this axis is one mode, with one size and one stride"
         raise TmaBuildError(
             f"{update.kind.name} of axis {axis}, which is {len(owners)} modes of the tensor ({named})",
-            {"tensor": layout, "box": descriptor.layout},
+            {"tensor": layout, "box": tiled.layout},
             hint,
         )
     path = tuple(getattr(owners[0], "modes", ()))

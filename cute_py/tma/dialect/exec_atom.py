@@ -308,7 +308,7 @@ class TmaOperation:
         """Run the operations on the emulator; the bytes of all copies. Arguments and errors as `BulkTensorCopy.run`.
 
         A load arrives at its barrier once, before its copies, as its `mbarrier.arrive.expect_tx` does. An `Mbarrier`
-        was told the bytes when the operation was made; a barrier at an address of `smem` is told them here.
+        expects the bytes from the moment the operation is made, a barrier at an address of `smem` from here on.
 
         Raises:
             InvalidValueError: no arrival is pending at the barrier.
@@ -328,7 +328,7 @@ class TmaOperation:
 
 
 def arrive(exec_atom: ExecTmaAtom, smem: Window) -> None:
-    """The arrival of a load at its barrier, with its bytes where the barrier has not been told them."""
+    """Arrive at the barrier of a load; a barrier at an address also expects the bytes of the load from here."""
     barrier, place = exec_atom.barrier, address_of(exec_atom.barrier)
     if exec_atom.atom.kind != "load":
         return

@@ -8,14 +8,14 @@ CuTe's text in quotes: `!cute.layout<"(128,64):(64,1)">`.
 
 from __future__ import annotations
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, has
 from cute_py.errors import integer_text
 from cute_py.layout.arguments import Leaf, Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Int, is_symbolic
+from cute_py.layout.leaf import Int, as_leaf, is_symbolic
 from cute_py.layout.swizzle import Swizzle
-from cute_py.layout.trees import check_depth
+from cute_py.layout.trees import check_depth, is_underscore
 from cute_py.tensor.pointers import Pointer, TmemPointer
 from cute_py.tensor.tensor import Tensor
 
@@ -33,10 +33,12 @@ def leaf_text(leaf: Leaf, known: bool = True) -> str:
     """
     if isinstance(leaf, int):
         return integer_text(int(leaf)) if known or isinstance(leaf, Int) else "?"
-    if hasattr(leaf, "modes") and hasattr(leaf, "value"):
-        return leaf_text(leaf.value, known) + "".join(f"@{mode}" for mode in reversed(leaf.modes))
+    if has(leaf, "modes", "value"):
+        return leaf_text(leaf.value, known) + "".join(f"@{mode}" for mode in reversed(leaf.modes))  # type: ignore[attr-defined]
     if is_symbolic(leaf):
         return "?"
+    if not is_underscore(leaf):
+        as_leaf(leaf)  # refuses what has no such text
     return str(leaf).replace("_", "")
 
 
@@ -46,8 +48,8 @@ def tree_text(tree: Tree, known: bool = True) -> str:
     >>> tree_text((Int(4), (2, 3)))
     '(4,(2,3))'
     """
-    if hasattr(tree, "as_tuple"):
-        tree = tree.as_tuple()
+    if hasattr(type(tree), "as_tuple"):
+        tree = tree.as_tuple()  # type: ignore[union-attr]
     if type(tree) is tuple:
         check_depth(tree)
         return "(" + ",".join(tree_text(x, known) for x in tree) + ")"

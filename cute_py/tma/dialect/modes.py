@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Final, TypeVar
 
-from cute_py.argument_checks import is_integer, record
+from cute_py.argument_checks import NamedEnum, is_integer, record
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 
-class TmaLoadMode(IntEnum):
+class TmaLoadMode(NamedEnum, IntEnum):
     """How a load reaches its CTAs. The long names are the reference page's.
 
     >>> int(TmaLoadMode.W128_MULTICAST), TmaLoadMode.TMA_LOAD_TWO_CTA.name
@@ -67,7 +67,7 @@ class TmaLoadMode(IntEnum):
         return self in (TmaLoadMode.W_MULTICAST, TmaLoadMode.W128_MULTICAST)
 
 
-class TmaStoreMode(IntEnum):
+class TmaStoreMode(NamedEnum, IntEnum):
     """How a store walks global memory.
 
     >>> TmaStoreMode.TMA_STORE_IM2COL_W is TmaStoreMode.IM2COL_W
@@ -88,7 +88,7 @@ class TmaStoreMode(IntEnum):
         return self is not TmaStoreMode.TILED
 
 
-class TmaReduceKind(IntEnum):
+class TmaReduceKind(NamedEnum, IntEnum):
     """What a reduction does with the element in global memory; all that the instruction family has.
 
     >>> TmaReduceKind.XOR.ptx
@@ -231,7 +231,7 @@ class CacheModeRow:
     reason: str
 
 
-class CacheMode(Enum):
+class CacheMode(NamedEnum):
     """How a copy uses the caches: PTX's cache operators, and the three eviction priorities by name.
 
     >>> CacheMode.CG.policy, hex(CacheMode.CS.policy.value)

@@ -29,17 +29,16 @@ import struct
 import threading
 from collections.abc import Hashable
 from dataclasses import dataclass
-from enum import IntFlag
 from typing import Final
 
-from cute_py.argument_checks import expect, expect_integer, is_integer
+from cute_py.argument_checks import NamedFlag, expect, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.tma.dialect.atoms import NonExecTmaAtom, TmaTensorType
 
 __all__ = ["FLAG_ROWS", "TmaFlags", "TmaPartitionResult"]
 
 
-class TmaFlags(IntFlag):
+class TmaFlags(NamedFlag):
     """The bits, under the names of the TMA Atoms reference page.
 
     >>> (TmaFlags.MULTICAST | TmaFlags.STATIC_SMEM).value

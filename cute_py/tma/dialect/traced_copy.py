@@ -242,7 +242,7 @@ class TracedCopy:
 
     def instruction_origin(self, box: int) -> tuple[int, ...]:
         """What box number `box` adds to each coordinate of its instruction, innermost first."""
-        origin = self.origins[box][::-1]
+        origin = self.origins[expect_integer(box, "box", 0, len(self.origins) - 1)][::-1]
         return (origin[0], 0, 0, 0, 0) if self.rows_by_index else origin
 
     def __str__(self) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from cute_py.argument_checks import expect, record
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
@@ -91,9 +91,10 @@ def operand_types(op: PartitionOperands) -> bool:
     transfer."""
     if op.gmem is None or op.cta_v_map is None or any(d.rule == "mode" for d in op.other_transfer):
         return False
-    if not isinstance(op.smem, (Layout, ComposedLayout, Tensor, Swizzle, Pointer, tuple)):
+    smem: Any = op.smem
+    if not isinstance(smem, (Layout, ComposedLayout, Tensor, Swizzle, Pointer, tuple)):
         return False
-    engine = op.smem.engine if isinstance(op.smem, Tensor) else None
+    engine = smem.engine if isinstance(smem, Tensor) else None
     if engine is not None and not (isinstance(engine, Pointer) and engine.space == "smem" and op.same_type):
         return False
     if not walks_modes(op.cta_v_map, op.gmem.shape) or (op.partitioner is not None and op.tiler is None):

@@ -34,7 +34,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, has
 from cute_py.errors import InvalidTypeError, InvalidValueError, UnknownFactError
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.formats import OobFill, TensorMapDataType, TensorMapSwizzle, format_row
@@ -257,6 +257,10 @@ def geometry(descriptor: Descriptor, mode: str | None = None) -> Geometry:
     return _geometry(bytes_or_map(descriptor), mode)
 
 
+_MOST_BYTES: Final = 1 << 16
+"""Of a buffer that is read as a descriptor; its length is judged where it is decoded."""
+
+
 def bytes_or_map(descriptor: Descriptor) -> bytes | TensorMap:
     """A descriptor, a buffer as its bytes.
 
@@ -266,12 +270,15 @@ def bytes_or_map(descriptor: Descriptor) -> bytes | TensorMap:
     if isinstance(descriptor, (bytes, TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)):
         return descriptor
     what = f"a descriptor must be bytes or a decoded tensor map, not {type(descriptor).__name__}"
-    if hasattr(descriptor, "descriptor"):
+    if has(descriptor, "descriptor"):
         raise InvalidTypeError(what, hint="atom.descriptor has the bytes of an atom")
     if getattr(descriptor, "ndim", 1) == 0:  # a number of numpy is a buffer too
         raise InvalidTypeError(what)
     try:
-        return memoryview(descriptor).tobytes()  # type: ignore[arg-type]  # typed as buffers from 3.12 on
+        view = memoryview(descriptor)  # type: ignore[arg-type]  # typed as buffers from 3.12 on
+        if view.nbytes > _MOST_BYTES:
+            raise InvalidValueError(f"a descriptor of {view.nbytes} bytes; must be 64 or 128")
+        return view.tobytes()
     except (TypeError, ValueError, BufferError, NotImplementedError):  # an array of times has no buffer
         raise InvalidTypeError(what) from None
 

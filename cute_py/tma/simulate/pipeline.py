@@ -23,6 +23,7 @@ from cute_py.argument_checks import (
     expect_integer,
     expect_integer_array,
     expect_integers,
+    record_text,
 )
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, counted, given
 from cute_py.tma.emulator.emulator import Emulator
@@ -56,6 +57,8 @@ class RingLoad:
     mode: str | None = None
     im2col_offsets: Sequence[int] = ()
 
+    __repr__ = record_text
+
     def __post_init__(self) -> None:
         _require_rows(self, "a load")
 
@@ -67,6 +70,8 @@ class RingStore:
     descriptor: Descriptor
     coords: Sequence[Sequence[int]]
     offset: int = 0
+
+    __repr__ = record_text
 
     def __post_init__(self) -> None:
         _require_rows(self, "a store")
