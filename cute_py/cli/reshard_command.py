@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from cute_py.cli.arguments import json_option, report
 from cute_py.cli.terminal import progress_bar
@@ -10,11 +11,7 @@ from cute_py.errors import counted
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
-
-def register(command: argparse.ArgumentParser) -> None:
-    """Add the command's arguments."""
-    command.formatter_class = argparse.RawDescriptionHelpFormatter
-    command.description = """Reads the .safetensors files of one mesh and writes those of another, into folders
+_DESCRIPTION = """Reads the .safetensors files of one mesh and writes those of another, into folders
 that exist. The plan is TOML:
 
   [source]
@@ -26,14 +23,42 @@ that exist. The plan is TOML:
   files = "out/model-{device}-of-4.safetensors"
 
   [placements]                    # the first pattern that matches a name
-  "*.qkv.weight" = "SectionedShard(0, (4096, 1024, 1024))"
+  "*.qkv_proj.weight" = "fused-qkv(heads=32, kv_heads=8, head_dim=128)"
+  "*.gate_up_proj.weight" = "gate-up"
   "*.o_proj.weight" = "row-parallel"
-  "*.weight" = "column-parallel"
-  "*" = "replicate"
+  "*.down_proj.weight" = "row-parallel"
+  "*.[qkv]_proj.weight" = "column-parallel"
+  "*.gate_proj.weight" = "column-parallel"
+  "*.up_proj.weight" = "column-parallel"
+  "*embed_tokens.weight" = "embedding"
+  "lm_head.weight" = "column-parallel"
+  "*norm.weight" = "replicate"
+
+A tensor that no pattern matches is refused. Placements are checked against the
+names, the shapes and the data. Parts that are byte-identical, and copies that
+differ, are refused. A placement that a name or a shape contradicts is a warning:
+the files are written, and the exit status is 1, or 0 with --force."""
+
+_EPILOG = """placements:
+{table}
+  or one as Python writes it: {kinds}
+  a list has one for each mode of the mesh
 """
+
+
+def register(command: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    from cute_py.mesh.weight_placements import PYTHON_PLACEMENTS, listed_placements
+
+    command.formatter_class = argparse.RawDescriptionHelpFormatter
+    command.description = _DESCRIPTION
+    command.epilog = _EPILOG.format(table=listed_placements(), kinds=", ".join(PYTHON_PLACEMENTS))
     command.add_argument("plan", metavar="PLAN.toml", help="meshes, files and placements")
     command.add_argument(
         "--memory", type=_memory, default=1 << 30, metavar="BYTES", help="of files, mapped at once: 1G; or K, M"
+    )
+    command.add_argument(
+        "--force", action="store_true", help="write byte-identical shards as parts; warnings leave the exit status 0"
     )
     json_option(command, _reshard)
 
@@ -46,15 +71,15 @@ def _memory(text: str) -> int:
 
 
 def _reshard(options: argparse.Namespace) -> int:
-    from cute_py.mesh.files import read_plan, reshard, stored_tensors
+    from cute_py.mesh.files import ReshardReport, read_plan, reshard, stored_tensors
 
     plan = read_plan(options.plan)
     size = sum(tensor.nbytes for path in plan.source.files for tensor in stored_tensors(path).values())
     with progress_bar(size, "resharding") as progress:
-        done = reshard(plan, options.memory, progress)
-    report(
-        options,
-        lambda: {
+        done = reshard(plan, options.memory, progress, options.force)
+
+    def data(done: ReshardReport = done) -> dict[str, Any]:
+        return {
             "files": [str(path) for path in plan.destination.files],
             "tensors": [
                 {
@@ -63,12 +88,19 @@ def _reshard(options: argparse.Namespace) -> int:
                     "dtype": one.dtype.name,
                     "checksum": f"{one.checksum:016x}",
                     "bytes_moved": one.bytes_moved,
+                    "placements": {"source": one.source, "destination": one.destination},
+                    "scope": one.scope.to_json(),
                 }
-                for one in done
+                for one in done.tensors
             ],
-        },
-        lambda: "\n".join(
-            [*map(str, done), f"{counted(len(done), 'tensor')} in {counted(len(plan.destination.files), 'file')}"]
-        ),
-    )
-    return 0
+            "warnings": [
+                {"rule": one.rule, "tensor": one.argument, "message": one.message, "source": one.source}
+                | {"fixes": list(one.fixes)}
+                for one in done.warnings
+            ],
+            "scope": done.scope.to_json(),
+        }
+
+    count = f"{counted(len(done.tensors), 'tensor')} in {counted(len(plan.destination.files), 'file')}"
+    report(options, data, lambda: f"{done}\n{count}")
+    return int(bool(done.warnings) and not options.force)

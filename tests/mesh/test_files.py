@@ -72,7 +72,7 @@ def plan(tmp_path: Path) -> Path:
 def test_four_files_become_two(plan: Path, memory: int) -> None:
     seen: list[tuple[int, int]] = []
     done = reshard(read_plan(plan), memory, lambda at, of: seen.append((at, of)))
-    assert [one.name for one in done] == list(stored_tensors(plan.parent / "in-0.safetensors"))
+    assert [one.name for one in done.tensors] == list(stored_tensors(plan.parent / "in-0.safetensors"))
     assert seen[-1][0] == seen[-1][1] == 4 * sum(whole.nbytes for whole in WHOLE.values())
     for device in range(2):
         got = safetensors.load_file(plan.parent / f"out-{device}.safetensors")
@@ -84,7 +84,7 @@ def test_four_files_become_two(plan: Path, memory: int) -> None:
 
 def test_the_checksum_is_that_of_the_whole_tensor(plan: Path) -> None:
     """However it is divided; and another one if two elements are exchanged."""
-    first = {one.name: one.checksum for one in reshard(read_plan(plan))}
+    first = {one.name: one.checksum for one in reshard(read_plan(plan)).tensors}
     back = plan.parent / "back.toml"
     back.write_text(
         PLAN.replace("mesh = [4]", "mesh = [2]", 1)
@@ -92,13 +92,13 @@ def test_the_checksum_is_that_of_the_whole_tensor(plan: Path) -> None:
         .replace('files = "out-{device}.safetensors"\n\n[placements]', 'files = "one.safetensors"\n\n[placements]')
         .replace("[destination]\nmesh = [2]", "[destination]\nmesh = [1]")
     )
-    assert {one.name: one.checksum for one in reshard(read_plan(back))} == first
+    assert {one.name: one.checksum for one in reshard(read_plan(back)).tensors} == first
     whole = safetensors.load_file(plan.parent / "one.safetensors")
     assert all(np.array_equal(whole[name], wanted) for name, wanted in WHOLE.items())
     swapped = shards(4, 2)
     swapped["a.up"] = swapped["a.up"][::-1].copy()
     safetensors.save_file(swapped, plan.parent / "in-2.safetensors")
-    assert {one.name: one.checksum for one in reshard(read_plan(plan))}["a.up"] != first["a.up"]
+    assert {one.name: one.checksum for one in reshard(read_plan(plan)).tensors}["a.up"] != first["a.up"]
 
 
 def test_a_large_tensor_is_moved_in_pieces(tmp_path: Path) -> None:
@@ -159,14 +159,14 @@ def test_replicas_that_differ(plan: Path) -> None:
 def test_presets_are_their_placements(plan: Path) -> None:
     written = plan.read_text()
     shapes = {"a.qkv": (16, 6), "a.down": (6, 10), "a.up": (12, 6)}
-    other = written.replace("SectionedShard(0, (8, 4, 4))", "fused-qkv(2, 1)").replace("row-parallel", "Shard(1)")
+    other = written.replace("SectionedShard(0, (8, 4, 4))", "fused-qkv(8, 4)").replace("row-parallel", "Shard(1)")
     (plan.parent / "other.toml").write_text(other.replace('"column-parallel"', '"SectionedShard(0, (6, 6))"'))
     one, two = read_plan(plan).source, read_plan(plan.parent / "other.toml").source
     assert [one.layout(n, s).digest() == two.layout(n, s).digest() for n, s in shapes.items()] == [True, True, False]
     plan.write_text(written.replace('"column-parallel"', '"gate-up"'))
     assert read_plan(plan).source.layout("a.up", (12, 6)).digest() == two.layout("a.up", (12, 6)).digest()
-    plan.write_text(written.replace("SectionedShard(0, (8, 4, 4))", "fused-qkv(3, 1)"))
-    with pytest.raises(InvalidValueError, match="sections of 15 elements; the dimension has 16"):
+    plan.write_text(written.replace("SectionedShard(0, (8, 4, 4))", "fused-qkv(12, 4)"))
+    with pytest.raises(InvalidValueError, match=r"4 rows; must be 3 \+ 2 x 1 heads of a rank, of one size"):
         reshard(read_plan(plan))
 
 
@@ -180,7 +180,7 @@ def test_files_that_lack_a_tensor_or_an_end(plan: Path) -> None:
     path = plan.parent / "in-2.safetensors"
     content = path.read_bytes()
     path.write_bytes(content[:-8])
-    with pytest.raises(FileFormatError, match=r"ends at byte \d+; the file has \d+"):
+    with pytest.raises(FileFormatError, match=r"truncated: its header asks for \d+ bytes of elements, there are \d+"):
         reshard(read_plan(plan))
     path.write_bytes(content[:5])
     with pytest.raises(FileFormatError, match=r"no \.safetensors file"):
@@ -193,10 +193,10 @@ def test_files_that_lack_a_tensor_or_an_end(plan: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "length", "text"),
     [
-        ({"data_offsets": [0, 20]}, 0, r"data_offsets \[0, 20\]; must be 16 bytes"),
-        ({"data_offsets": [4, 16]}, 0, r"data_offsets \[4, 16\]; must be 16 bytes"),
-        ({"data_offsets": [0]}, 0, "data_offsets"),
-        ({}, 1 << 40, r"a header of \d+ bytes in a file of \d+"),
+        ({"data_offsets": [0, 20]}, 0, "invalid shape, data type, or offset"),
+        ({"data_offsets": [4, 16]}, 0, "invalid offset for tensor"),
+        ({"data_offsets": [0]}, 0, "invalid length 1"),
+        ({}, 1 << 40, "header too large"),
     ],
 )
 def test_headers_that_are_wrong(tmp_path: Path, header: dict[str, object], length: int, text: str) -> None:
@@ -212,7 +212,7 @@ def test_an_empty_tensor_of_a_long_dimension(plan: Path) -> None:
     content = json.dumps({"x.up": {"dtype": "F32", "shape": [1 << 59, 0], "data_offsets": [0, 0]}}).encode()
     for device in range(4):
         (plan.parent / f"in-{device}.safetensors").write_bytes(len(content).to_bytes(8, "little") + content)
-    (done,) = reshard(read_plan(plan))
+    (done,) = reshard(read_plan(plan)).tensors
     assert (done.shape, done.checksum) == ((1 << 61, 0), 0)
 
 

@@ -1,0 +1,264 @@
+"""The plan of a resharding: two meshes, the file of each device, and the placement of each tensor by its name."""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+import os
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+from cute_py.argument_checks import expect_integers, expect_items
+from cute_py.errors import FileFormatError, InvalidValueError, LayoutError, given, shortened
+from cute_py.mesh.placements import Partial, Placement, Replicate, SectionedShard
+from cute_py.mesh.sharded_layout import MOST_DEVICES, ShardedLayout, distribute
+from cute_py.mesh.weight_placements import Fused, Section, Sections, WeightPlacement, parse_weight_placement
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows of a whole tensor that are divided by themselves: a section of a fused weight, or the tensor itself."""
+
+    label: str
+    """Of the section; empty for the tensor itself."""
+
+    first_row: int
+    layout: ShardedLayout
+
+    @property
+    def rows(self) -> int:
+        """How many rows it has, 0 for a scalar."""
+        return self.layout.shape[0] if self.layout.shape else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A mesh, the file of each device, and the placements of the tensors, the first pattern that matches."""
+
+    mesh_shape: tuple[int, ...]
+    files: tuple[Path, ...]
+    rules: tuple[tuple[str, tuple[str, ...]], ...]
+    """(pattern, one text for each mode of the mesh)"""
+
+    def texts(self, name: str) -> tuple[str, ...] | None:
+        """The placements of a tensor as the plan writes them; None: no pattern matches its name."""
+        return next((texts for pattern, texts in self.rules if fnmatch.fnmatchcase(name, pattern)), None)
+
+    def placements(self, name: str, rank: int) -> tuple[WeightPlacement, ...]:
+        """The placements of a tensor of so many dimensions, one for each mode of the mesh.
+
+        Raises:
+            InvalidValueError: no pattern matches, or its text is no placement.
+        """
+        texts = self.texts(name)
+        if texts is None:
+            raise InvalidValueError(f"no placement for {given(name)}")
+        found = tuple([parse_weight_placement(text, rank, f"{given(name)}") for text in texts])
+        if any(isinstance(placement, Partial) for placement in found):
+            raise InvalidValueError(f"{given(name)}: Partial; files hold sums, not summands")
+        return found
+
+    def parts(self, name: str, shape: tuple[int, ...]) -> tuple[Part, ...]:
+        """How a tensor of that name and whole shape is distributed, section by section.
+
+        Raises:
+            InvalidValueError: the placements don't fit the shape.
+        """
+        placements = self.placements(name, len(shape))
+        try:
+            mode = self._fused_mode(placements)
+            if mode is None:
+                return (Part("", 0, distribute(shape, self.mesh_shape, plain(placements))),)
+            found, at = [], 0
+            for section in placements[mode].sections(shape[0] if shape else 0):  # type: ignore[union-attr]
+                found.append(Part(section.label, at, self._section(section, mode, placements, shape)))
+                at += section.rows
+            return tuple(found)
+        except InvalidValueError as error:
+            raise InvalidValueError(
+                f"{given(name)} of shape {shape}: {error.headline}", error.facts, error.hint
+            ) from None
+
+    def layout(self, name: str, shape: tuple[int, ...]) -> ShardedLayout:
+        """How a tensor of that name and shape is distributed, as one layout.
+
+        Raises:
+            InvalidValueError: the placements don't fit the shape; LayoutError: ranks share KV heads.
+        """
+        parts = self.parts(name, shape)
+        if len(parts) == 1 and not parts[0].label:
+            return parts[0].layout
+        if any(part.layout.mesh_shape != self.mesh_shape for part in parts):
+            raise LayoutError(
+                f"{given(name)}: ranks share KV heads, and the other side is divided in another way",
+                hint="the same placement on both sides, or 'replicate' on the other side",
+            )
+        sections = SectionedShard(0, tuple([part.rows for part in parts]))
+        placements = [sections if isinstance(one, Fused) else one for one in self.placements(name, len(shape))]
+        return distribute(shape, self.mesh_shape, placements)
+
+    def whole(self, name: str, shape: tuple[int, ...], parts: Sequence[Part]) -> tuple[Part, ...] | None:
+        """These parts where each device holds all of the tensor; None where one holds less."""
+        placements = self.placements(name, len(shape))
+        if not all(n == 1 or isinstance(one, Replicate) for n, one in zip(self.mesh_shape, placements, strict=True)):
+            return None
+        copies = [Replicate()] * len(self.mesh_shape)
+        return tuple(
+            [
+                Part(part.label, part.first_row, distribute((part.rows, *shape[1:]), self.mesh_shape, copies))
+                for part in parts
+            ]
+        )
+
+    def shape_of(self, name: str, shards: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        """The shape of the whole tensor, from the shapes of its shards.
+
+        Raises:
+            LayoutError: no shape is divided into these.
+        """
+        whole = list(shards[0])
+        devices = numpy.arange(len(shards)).reshape(self.mesh_shape)
+        placements = self.placements(name, len(whole))
+        for dim in range(len(whole)):
+            divides = [_dim(placement) == dim for placement in placements]
+            held = devices[tuple([slice(None) if one else 0 for one in divides])].ravel().tolist()
+            rows = [shards[device][dim] if dim < len(shards[device]) else 0 for device in held]
+            fused = next((one for one in placements if isinstance(one, Fused)), None) if dim == 0 else None
+            try:
+                whole[dim] = sum(rows) if fused is None or divides.count(True) > 1 else fused.whole_rows(rows)
+            except InvalidValueError as error:
+                raise InvalidValueError(
+                    f"{given(name)}, shards of shape {shards[0]}: {error.headline}", error.facts, error.hint
+                ) from None
+        parts = self.parts(name, tuple(whole))
+        for device, shard in enumerate(shards):
+            wanted = held_shape(parts, device)
+            if shard != wanted:
+                raise LayoutError(
+                    f"{given(name)}: the shard of device {device} has shape {shard}; must be {wanted}",
+                    {"file": str(self.files[device]), "whole tensor": tuple(whole), "placements": self.texts(name)},
+                )
+        return tuple(whole)
+
+    def _fused_mode(self, placements: Sequence[WeightPlacement]) -> int | None:
+        """The mode whose placement has sections; None: none, or `SectionedShard` with another mode on the same rows."""
+        fused = [mode for mode, one in enumerate(placements) if isinstance(one, Fused)]
+        if not fused:
+            return None
+        others = [one for mode, one in enumerate(placements) if mode != fused[0] and _dim(one) == 0]
+        if not others:
+            return fused[0]
+        if all(isinstance(one, Sections) for one in placements if isinstance(one, Fused)):
+            return None
+        raise InvalidValueError("two modes of the mesh divide the rows; only SectionedShard may be one of them")
+
+    def _section(
+        self, section: Section, mode: int, placements: Sequence[WeightPlacement], shape: tuple[int, ...]
+    ) -> ShardedLayout:
+        """The layout of a section: the mode that divides it may become two."""
+        extents, divided = section.over(self.mesh_shape[mode])
+        mesh = (*self.mesh_shape[:mode], *extents, *self.mesh_shape[mode + 1 :])
+        each = (*plain(placements[:mode]), *divided, *plain(placements[mode + 1 :]))
+        return distribute((section.rows, *shape[1:]), mesh, each)
+
+
+def held_shape(parts: Sequence[Part], device: int) -> tuple[int, ...]:
+    """Extents of what a device holds of a tensor of these parts, which lie one below the other."""
+    shapes = [part.layout.local_shape(device) for part in parts]
+    return shapes[0] if len(shapes) == 1 else (sum(shape[0] for shape in shapes), *shapes[0][1:])
+
+
+def plain(placements: Sequence[WeightPlacement]) -> list[Placement]:
+    """Placements of `cute_py.mesh`, for those of the plan."""
+    return [SectionedShard(0, one.rows) if isinstance(one, Sections) else one for one in placements]  # type: ignore[misc]
+
+
+def _dim(placement: WeightPlacement) -> int | None:
+    return 0 if isinstance(placement, Fused) else getattr(placement, "dim", None)
+
+
+@dataclass(frozen=True, slots=True)
+class ReshardPlan:
+    """What `reshard` does: from which files to which."""
+
+    source: Side
+    destination: Side
+
+
+def read_plan(path: str | os.PathLike[str]) -> ReshardPlan:
+    """A plan in TOML.
+
+    `[source]` and `[destination]` have `mesh`, extents of the mesh, and `files`, a list or a text with `{device}`;
+    `[placements]` has lines `pattern = placements`, for both sides, or each side has its own. Placements are one text
+    or a list with one for each mode of the mesh: a row of `NAMED_PLACEMENTS`, or one as Python writes it:
+    "Shard(0)", "BlockCyclic(0, 64)", "Replicate()", "SectionedShard(0, (4096, 1024, 1024))".
+
+    Raises:
+        FileFormatError: no TOML, a key that is missing or unknown.
+    """
+    try:
+        with open(path, "rb") as file:
+            table = tomllib.load(file)
+    except OSError as error:
+        raise FileFormatError(f"{path}: can't be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise FileFormatError(f"{path}: no TOML: {shortened(str(error))}") from None
+    unknown = [key for key in table if key not in ("source", "destination", "placements")]
+    if unknown:
+        raise FileFormatError(f"{path}: unknown table {given(unknown[0])}; must be source, destination or placements")
+    folder = Path(path).parent
+    return ReshardPlan(*[_side(table, name, folder, str(path)) for name in ("source", "destination")])
+
+
+def _side(table: dict[str, Any], name: str, folder: Path, path: str) -> Side:
+    what, side = f"{path}: [{name}]", table.get(name)
+    if not isinstance(side, dict):
+        raise FileFormatError(f"{what} is missing")
+    for key in ("mesh", "files"):
+        if key not in side:
+            raise FileFormatError(f"{what} has no {key!r}")
+    unknown = [key for key in side if key not in ("mesh", "files", "placements")]
+    if unknown:
+        raise FileFormatError(f"{what}: unknown key {given(unknown[0])}; must be mesh, files or placements")
+    mesh = (side["mesh"],) if isinstance(side["mesh"], int) else side["mesh"]
+    shape = expect_integers(mesh, f"{what} mesh", 1, MOST_DEVICES)
+    count = math.prod(shape)
+    if not shape or count > MOST_DEVICES:
+        raise FileFormatError(f"{what} mesh = {list(shape)}; must be of 1 to {MOST_DEVICES} devices")
+    files = _files(side["files"], count, what)
+    if name == "destination" and len(set(files)) < count:
+        raise FileFormatError(f"{what} files: one file for two devices; must be another for each")
+    rules = side.get("placements", table.get("placements"))
+    if not isinstance(rules, dict) or not rules:
+        raise FileFormatError(f"{what} has no placements: lines pattern = placement, here or in [placements]")
+    return Side(shape, tuple([folder / file for file in files]), _rules(rules, len(shape), what))
+
+
+def _files(files: Any, count: int, what: str) -> tuple[str, ...]:
+    if isinstance(files, str):
+        if count > 1 and "{device}" not in files:
+            raise FileFormatError(f"{what} files = {given(files)} for {count} devices; must have {{device}} in it")
+        files = [files.replace("{device}", str(device)) for device in range(count)]
+    found = expect_items(files, f"{what} files")
+    if len(found) != count or not all(isinstance(file, str) for file in found):
+        raise FileFormatError(f"{what} has {len(found)} files for {count} devices; must be one text for each")
+    if any("\0" in file for file in found):
+        raise FileFormatError(f"{what} files: the name of a file has no NUL")
+    return found
+
+
+def _rules(rules: dict[str, Any], modes: int, what: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    found = []
+    for pattern, value in rules.items():
+        texts = [value] * modes if value == "replicate" else value if isinstance(value, list) else [value]
+        if not all(isinstance(text, str) for text in texts):
+            raise FileFormatError(f"{what} placements of {given(pattern)}: {given(value)}; must be texts")
+        if len(texts) != modes:
+            raise FileFormatError(f"{what} placements of {given(pattern)}: {len(texts)}; a mesh of {modes} modes")
+        found.append((pattern, tuple(texts)))
+    return tuple(found)

@@ -1,0 +1,258 @@
+"""Tensors in .safetensors files: their places, their checksum, their equality; new files appear whole or not at all.
+
+The package safetensors reads the headers, and refuses what the format does not allow. It gives no offsets; the format
+has no holes, so a tensor begins where the one before it in the file ends. Elements are mapped here, and headers are
+written here: the package reads a tensor into memory, and writes a file from tensors that are all in memory, where a
+checkpoint does not fit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy
+from numpy.typing import NDArray
+
+from cute_py.array_files import truncated
+from cute_py.dtypes import SAFETENSORS_TYPES, DType, as_dtype
+from cute_py.errors import FileFormatError, given, imported, shortened
+from cute_py.mesh.sharded_layout import ShardedLayout
+
+CHUNK = 1 << 22
+"""Bytes of two shards that are compared at once, of each."""
+
+ENDS = 4096
+"""Bytes at both ends of a shard that are compared first."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTensor:
+    """A tensor in a .safetensors file, or some of its rows."""
+
+    path: Path
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    begin: int
+    """Where its first byte lies in the file."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in the file."""
+        return math.prod(self.shape) * self.dtype.bits // 8
+
+    def rows(self, first: int, count: int) -> StoredTensor:
+        """So many of its rows, from one on."""
+        row = math.prod(self.shape[1:]) * self.dtype.bits // 8
+        return replace(self, shape=(count, *self.shape[1:]), begin=self.begin + first * row)
+
+    def mapped(self, mode: str = "r") -> NDArray[Any]:
+        """Its elements, flat."""
+        if not self.nbytes:
+            return numpy.empty(0, self.dtype.numpy)
+        count = math.prod(self.shape)
+        return numpy.memmap(self.path, self.dtype.numpy, mode, self.begin, (count,))  # type: ignore[call-overload,no-any-return]
+
+    def part(self, first: int, count: int) -> NDArray[numpy.uint8]:
+        """So many of its bytes, from one on; mapped until they are dropped."""
+        return numpy.memmap(self.path, numpy.uint8, "r", self.begin + first, (count,))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """The tensors of a .safetensors file, in their order there, and its metadata."""
+
+    tensors: dict[str, StoredTensor]
+    metadata: dict[str, str]
+
+
+def stored_file(path: str | os.PathLike[str]) -> StoredFile:
+    """What the header of a .safetensors file says; nothing else is read.
+
+    Raises:
+        FileFormatError: no such file, no such format, elements of a type that is not supported.
+        MissingPackageError: the package safetensors is not installed.
+    """
+    safetensors = imported("safetensors", "reading .safetensors files", "safetensors", "pip install 'cute-py[cli]'")
+    file = Path(path)
+    found: dict[str, StoredTensor] = {}
+    try:
+        with file.open("rb") as opened:
+            at = 8 + int.from_bytes(opened.read(8), "little")
+        with safetensors.safe_open(os.fspath(file), framework="numpy") as header:
+            for name in header.offset_keys():
+                tensor = header.get_slice(name)
+                kind = SAFETENSORS_TYPES.get(str(tensor.get_dtype()))
+                if kind is None:
+                    raise FileFormatError(
+                        f"{path}: {given(name)} has elements of type {tensor.get_dtype()}, which is not supported",
+                        {"supported": ", ".join(SAFETENSORS_TYPES)},
+                    )
+                found[name] = StoredTensor(file, name, as_dtype(kind), tuple(tensor.get_shape()), at)
+                at += found[name].nbytes
+            return StoredFile(found, dict(header.metadata() or {}))
+    except FileFormatError:
+        raise
+    except OSError as error:
+        raise FileFormatError(f"{path}: can't be read: {error.strerror or error}") from None
+    except Exception as error:  # SafetensorError is none of Python's
+        lacks = truncated(os.fspath(file))
+        raise FileFormatError(
+            f"{path}: no .safetensors file: {lacks or shortened(str(error))}",
+            hint="the file is cut off" if lacks else None,
+        ) from None
+
+
+def stored_tensors(path: str | os.PathLike[str]) -> dict[str, StoredTensor]:
+    """The tensors of a .safetensors file by name, in their order there. Raises as `stored_file`."""
+    return stored_file(path).tensors
+
+
+NewTensor = tuple[str, DType, Sequence[tuple[int, ...]]]
+"""Name, element type, and the shape on each device."""
+
+
+@contextlib.contextmanager
+def new_files(
+    paths: Sequence[Path], tensors: Sequence[NewTensor], metadata: Mapping[str, str]
+) -> Iterator[list[dict[str, StoredTensor]]]:
+    """Files of the right length beside their names, renamed at the end and removed after an exception.
+
+    Raises:
+        FileFormatError: a file can't be written.
+    """
+    named = {value: key for key, value in SAFETENSORS_TYPES.items()}
+    opened: list[tuple[Path, Path]] = []
+    written = []
+    try:
+        for device, path in enumerate(paths):
+            header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+            at = 0
+            for name, dtype, shapes in tensors:
+                end = at + math.prod(shapes[device]) * dtype.bits // 8
+                header[name] = {"dtype": named[dtype.name], "shape": list(shapes[device]), "data_offsets": [at, end]}
+                at = end
+            text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+            text += b" " * (-len(text) % 8)
+            beside = path.with_name(f".{path.name}.{os.getpid()}")
+            opened.append((beside, path))
+            with beside.open("xb") as file:
+                file.write(len(text).to_bytes(8, "little") + text)
+                file.truncate(8 + len(text) + at)
+            written.append(stored_tensors(beside))
+        yield written
+        for beside, path in opened:
+            beside.replace(path)
+    except OSError as error:
+        path = opened[-1][1] if opened else paths[0]
+        raise FileFormatError(f"{path}: can't be written: {error.strerror}") from None
+    finally:
+        for beside, _ in opened:
+            beside.unlink(missing_ok=True)
+
+
+def equal_groups(shards: Mapping[int, StoredTensor]) -> list[list[int]]:
+    """The keys of shards that are byte-identical, in groups of two and more; empty shards are in none.
+
+    Shards that differ at their ends are not read further.
+    """
+    likely: dict[tuple[Any, ...], list[int]] = {}
+    for key, shard in shards.items():
+        if shard.nbytes:
+            end = min(ENDS, shard.nbytes)
+            ends = shard.part(0, end).tobytes(), shard.part(shard.nbytes - end, end).tobytes()
+            likely.setdefault((shard.shape, *ends), []).append(key)
+    found: list[list[int]] = []
+    for keys in likely.values():
+        groups: list[list[int]] = []
+        for key in keys:
+            for group in groups:
+                if _equal(shards[group[0]], shards[key]):
+                    group.append(key)
+                    break
+            else:
+                groups.append([key])
+        found += [group for group in groups if len(group) > 1]
+    return found
+
+
+def _equal(one: StoredTensor, other: StoredTensor) -> bool:
+    return all(
+        numpy.array_equal(one.part(at, count), other.part(at, count)) for at, count in _chunks(one.nbytes, CHUNK)
+    )
+
+
+def _chunks(size: int, chunk: int) -> Iterator[tuple[int, int]]:
+    for at in range(0, size, chunk):
+        yield at, min(chunk, size - at)
+
+
+def is_constant(shard: StoredTensor) -> bool:
+    """Whether all elements have the same bits: zeros, ones."""
+    size = shard.dtype.bits // 8
+    first = shard.part(0, size).tobytes() if shard.nbytes else b""
+    return all(shard.part(at, count).tobytes() == first * (count // size) for at, count in _chunks(shard.nbytes, CHUNK))
+
+
+_WORD = (1 << 64) - 1
+
+
+def checksum(side: ShardedLayout, shards: Sequence[StoredTensor], memory: int, first_row: int = 0) -> int:
+    """The sum over all elements of bits times an odd number of the coordinate, in 64 bits.
+
+    Args:
+        memory: bytes that are mapped and computed at once.
+        first_row: the row of the whole tensor that is row 0 here, so that the sums of sections add up to that of
+            the whole.
+    Raises:
+        FileFormatError: replicas differ.
+    """
+    found: dict[tuple[int, ...], tuple[int, Path]] = {}
+    for device, shard in enumerate(shards):
+        for box in side._boxes_of(device) if shard.nbytes else ():  # else: an empty tensor may have any other extent
+            weights = [
+                _weights(i, d.runs(part).indices() + (0 if i else first_row))
+                for i, (d, part) in enumerate(zip(side._dimensions, box, strict=True))
+            ]
+            value = _weighted(shard, weights, memory // 4)
+            if found.setdefault(box, (value, shard.path))[0] != value:
+                first = found[box][1]
+                raise FileFormatError(f"{given(shard.name)}: {shard.path} and {first} hold the same part, and differ")
+    return sum(value for value, _ in found.values()) & _WORD
+
+
+def _weights(dim: int, indices: NDArray[numpy.int64]) -> NDArray[numpy.uint64]:
+    """An odd number for each index of a dimension: splitmix64's mixing."""
+    offset = (dim + 1) * 0x9E3779B97F4A7C15 & _WORD
+    z = (indices.astype(numpy.uint64) + numpy.uint64(offset)) * numpy.uint64(0xBF58476D1CE4E5B9)
+    z ^= z >> numpy.uint64(31)
+    z *= numpy.uint64(0x94D049BB133111EB)
+    z ^= z >> numpy.uint64(29)
+    return z | numpy.uint64(1)
+
+
+def _weighted(shard: StoredTensor, weights: list[NDArray[numpy.uint64]], memory: int) -> int:
+    """The weighted sum of a shard, a part of the rows at a time."""
+    size = shard.dtype.bits // 8
+    words = max(1, size // 8)
+    inner = numpy.ones(words, numpy.uint64) if words == 1 else _weights(63, numpy.arange(words))
+    outer = numpy.ones(1, numpy.uint64)
+    for i, one in enumerate(reversed(weights)):  # the rows: as many dimensions inside as fit
+        if len(inner) * len(one) * 24 > memory and i:
+            outer = numpy.multiply.outer(one, outer).ravel()
+        else:
+            inner = numpy.multiply.outer(one, inner).ravel()
+    total, rows = 0, max(1, memory // (24 * len(inner)))
+    for start in range(0, len(outer), rows):
+        count = min(rows, len(outer) - start)
+        bits = shard.mapped().view(f"u{min(size, 8)}")[start * len(inner) : (start + count) * len(inner)]
+        sums = (bits.reshape(count, -1).astype(numpy.uint64) * inner).sum(axis=1, dtype=numpy.uint64)
+        total += int((sums * outer[start : start + count]).sum(dtype=numpy.uint64))
+    return total & _WORD
