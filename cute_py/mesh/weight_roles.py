@@ -2,7 +2,7 @@
 
 A row of `ROLES` gives the module's name, the dimensions of its whole weight in the model's sizes, and the divisions
 that tensor parallelism uses for it. The sizes come from the checkpoint: each weight is put together once as the plan
-says and once as its role says, and each way votes for the sizes that it leads to. "hidden" is the value with most votes.
+says and once as its role says, and each way votes for the sizes that it leads to. The value with most votes is known.
 
     the plan is the role's way                 judged by name; by shape where the sizes are known
     the plan is another way, and only its      judged by shape: the checkpoint is divided in another way than tensor
