@@ -188,11 +188,7 @@ def _unplaced(plan: ReshardPlan, stored: StoredFile) -> list[Diagnostic]:
     for name in stored.tensors:
         if plan.source.texts(name) is None or plan.destination.texts(name) is None:
             role = role_of(name)
-            fix = (
-                f'a line {name!r} = "{role.placement}"'
-                if role
-                else f'a line {name!r} = "replicate", if every rank has it'
-            )
+            fix = f'"{name}" = "{role.placement}"' if role else f'"{name}" = "replicate", if every rank has all of it'
             found.append(Diagnostic("reshard-placement", name, text=f"no placement for {given(name)}", fixes=(fix,)))
     return found
 
@@ -357,11 +353,8 @@ def _checksum(work: _Work, part: Part, shards: list[StoredTensor], memory: int) 
         return checksum(part.layout, shards, memory, part.first_row)
     except FileFormatError as error:
         role = role_of(work.name)
-        hint = (
-            f"a placement that divides it; {role.placement} fits its name"
-            if role and WHOLE not in role.divisions
-            else None
-        )
+        fits = role is not None and WHOLE not in role.divisions
+        hint = f"a placement that divides it; {role.placement} fits its name" if role and fits else None
         raise FileFormatError(error.headline, error.facts, error.hint or hint) from None
 
 

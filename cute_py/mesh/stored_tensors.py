@@ -58,11 +58,11 @@ class StoredTensor:
         if not self.nbytes:
             return numpy.empty(0, self.dtype.numpy)
         count = math.prod(self.shape)
-        return numpy.memmap(self.path, self.dtype.numpy, mode, self.begin, (count,))  # type: ignore[call-overload,no-any-return]
+        return numpy.memmap(str(self.path), self.dtype.numpy, mode, self.begin, (count,))  # type: ignore[call-overload,no-any-return]
 
     def part(self, first: int, count: int) -> NDArray[numpy.uint8]:
         """So many of its bytes, from one on; mapped until they are dropped."""
-        return numpy.memmap(self.path, numpy.uint8, "r", self.begin + first, (count,))
+        return numpy.memmap(str(self.path), numpy.uint8, "r", self.begin + first, (count,))
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,7 +115,9 @@ def saved_shards() -> str:
     """The name of a plan, beside the two files that it reads."""
     head = b'{"w":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}}'
     for device in range(2):
-        Path(f"in-{device}.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + bytes(range(24)))
+        Path(f"in-{device}.safetensors").write_bytes(
+            len(head).to_bytes(8, "little") + head + bytes(range(device, device + 24))
+        )
     sides = [f'[{name}]\nmesh = [{n}]\nfiles = "{file}"\n' for name, n, file in SIDES]
     Path("plan.toml").write_text("".join(sides) + '[placements]\n"*" = "Shard(0)"\n')
     return "plan.toml"

@@ -30,7 +30,7 @@ class Family:
     fused_gate_up: bool = False
     bias: bool = False
     experts: int = 0
-    layers: int = 2
+    layers: int = 1
 
     @property
     def plan(self) -> dict[str, str]:

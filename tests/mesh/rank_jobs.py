@@ -12,8 +12,8 @@ import numpy as np
 import cute_py.mesh.ranks
 from cute_py.errors import CuteError, RankError
 from cute_py.mesh import BlockCyclic, Partial, Redistribution, Replicate, Shard, ShardedLayout, distribute, redistribute
+from cute_py.mesh.liveness import Watch
 from cute_py.mesh.ranks import MeetingPlace
-from cute_py.mesh.watch import Watch
 from tests.mesh.places import random_placement, random_shape, scattered
 from tests.mesh.shared_memory import SharedMemoryTransport, stop
 
