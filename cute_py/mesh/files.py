@@ -19,9 +19,9 @@ from cute_py.errors import FileFormatError, InvalidValueError, LayoutError, coun
 from cute_py.mesh.host import HostRedistribution
 from cute_py.mesh.placements import Replicate
 from cute_py.mesh.redistribution import Redistribution, redistribute
-from cute_py.mesh.reshard_plan import Part, ReshardPlan, Side, held_shape
+from cute_py.mesh.reshard_plan import ReshardPlan, RowSpan, Side, held_shape
 from cute_py.mesh.reshard_plan import read_plan as read_plan
-from cute_py.mesh.stored_tensors import StoredFile, StoredTensor, checksum, equal_groups, is_constant, new_files
+from cute_py.mesh.stored_tensors import StoredFile, StoredTensor, checksum, equal_groups, has_one_value, new_files
 from cute_py.mesh.stored_tensors import stored_file as stored_file
 from cute_py.mesh.stored_tensors import stored_tensors as stored_tensors
 from cute_py.mesh.transfer import Transfer
@@ -163,8 +163,8 @@ class _Work:
     name: str
     shape: tuple[int, ...]
     shards: list[StoredTensor]
-    ours: tuple[Part, ...]
-    theirs: tuple[Part, ...]
+    ours: tuple[RowSpan, ...]
+    theirs: tuple[RowSpan, ...]
     redistributions: tuple[Redistribution, ...]
 
     @property
@@ -206,13 +206,13 @@ def _work(plan: ReshardPlan, name: str, shards: list[StoredTensor]) -> _Work:
         elif again is not None:
             ours = again
         else:
-            ours, theirs = [(Part("", 0, side.layout(name, shape)),) for side in (plan.source, plan.destination)]
+            ours, theirs = [(RowSpan("", 0, side.layout(name, shape)),) for side in (plan.source, plan.destination)]
     pairs = zip(ours, theirs, strict=True)
     dtype = shards[0].dtype
     return _Work(name, shape, shards, ours, theirs, tuple([redistribute(a.layout, b.layout, dtype) for a, b in pairs]))
 
 
-def _sections(parts: Sequence[Part], index: int, shards: Sequence[StoredTensor]) -> list[StoredTensor]:
+def _sections(parts: Sequence[RowSpan], index: int, shards: Sequence[StoredTensor]) -> list[StoredTensor]:
     """The rows of one part in each shard; those of the parts before it lie above."""
     if len(parts) == 1:
         return list(shards)
@@ -266,7 +266,7 @@ def _check_alike(work: _Work, judgement: Judgement) -> list[Diagnostic]:
             continue
         groups = equal_groups(held)
         for group in groups:
-            constant = is_constant(held[group[0]])
+            constant = has_one_value(held[group[0]])
             if constant and len(group) < len(held):
                 judgement.not_judged.append(f"equal parts: {label}all elements of several parts have one value")
             else:
@@ -276,7 +276,7 @@ def _check_alike(work: _Work, judgement: Judgement) -> list[Diagnostic]:
     return found
 
 
-def _alike(work: _Work, part: Part, group: list[int], count: int, constant: bool) -> Diagnostic:
+def _alike(work: _Work, part: RowSpan, group: list[int], count: int, constant: bool) -> Diagnostic:
     devices = ", ".join(map(str, group[:8])) + (", ..." if len(group) > 8 else "")
     which = f"all {count} shards" if len(group) == count else f"the shards of devices {devices}"
     label = f", section {part.label}," if part.label else ""
@@ -347,7 +347,7 @@ def _written(work: _Work, shards: list[StoredTensor], memory: int, progress: _Pr
 _WORD = (1 << 64) - 1
 
 
-def _checksum(work: _Work, part: Part, shards: list[StoredTensor], memory: int) -> int:
+def _checksum(work: _Work, part: RowSpan, shards: list[StoredTensor], memory: int) -> int:
     """The checksum of a source; where copies differ, the refusal names the placement that fits."""
     try:
         return checksum(part.layout, shards, memory, part.first_row)

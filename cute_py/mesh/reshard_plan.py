@@ -21,7 +21,7 @@ from cute_py.mesh.weight_placements import Fused, Section, Sections, WeightPlace
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RowSpan:
     """Rows of a whole tensor that are divided by themselves: a section of a fused weight, or the tensor itself."""
 
     label: str
@@ -63,7 +63,7 @@ class Side:
             raise InvalidValueError(f"{given(name)}: Partial; files hold sums, not summands")
         return found
 
-    def parts(self, name: str, shape: tuple[int, ...]) -> tuple[Part, ...]:
+    def parts(self, name: str, shape: tuple[int, ...]) -> tuple[RowSpan, ...]:
         """How a tensor of that name and whole shape is distributed, section by section.
 
         Raises:
@@ -73,10 +73,10 @@ class Side:
         try:
             mode = self._fused_mode(placements)
             if mode is None:
-                return (Part("", 0, distribute(shape, self.mesh_shape, plain(placements))),)
+                return (RowSpan("", 0, distribute(shape, self.mesh_shape, plain_placements(placements))),)
             found, at = [], 0
             for section in placements[mode].sections(shape[0] if shape else 0):  # type: ignore[union-attr]
-                found.append(Part(section.label, at, self._section(section, mode, placements, shape)))
+                found.append(RowSpan(section.label, at, self._section(section, mode, placements, shape)))
                 at += section.rows
             return tuple(found)
         except InvalidValueError as error:
@@ -102,7 +102,7 @@ class Side:
         placements = [sections if isinstance(one, Fused) else one for one in self.placements(name, len(shape))]
         return distribute(shape, self.mesh_shape, placements)
 
-    def whole(self, name: str, shape: tuple[int, ...], parts: Sequence[Part]) -> tuple[Part, ...] | None:
+    def whole(self, name: str, shape: tuple[int, ...], parts: Sequence[RowSpan]) -> tuple[RowSpan, ...] | None:
         """These parts where each device holds all of the tensor; None where one holds less."""
         placements = self.placements(name, len(shape))
         if not all(n == 1 or isinstance(one, Replicate) for n, one in zip(self.mesh_shape, placements, strict=True)):
@@ -110,7 +110,7 @@ class Side:
         copies = [Replicate()] * len(self.mesh_shape)
         return tuple(
             [
-                Part(part.label, part.first_row, distribute((part.rows, *shape[1:]), self.mesh_shape, copies))
+                RowSpan(part.label, part.first_row, distribute((part.rows, *shape[1:]), self.mesh_shape, copies))
                 for part in parts
             ]
         )
@@ -163,17 +163,17 @@ class Side:
         """The layout of a section: the mode that divides it may become two."""
         extents, divided = section.over(self.mesh_shape[mode])
         mesh = (*self.mesh_shape[:mode], *extents, *self.mesh_shape[mode + 1 :])
-        each = (*plain(placements[:mode]), *divided, *plain(placements[mode + 1 :]))
+        each = (*plain_placements(placements[:mode]), *divided, *plain_placements(placements[mode + 1 :]))
         return distribute((section.rows, *shape[1:]), mesh, each)
 
 
-def held_shape(parts: Sequence[Part], device: int) -> tuple[int, ...]:
+def held_shape(parts: Sequence[RowSpan], device: int) -> tuple[int, ...]:
     """Extents of what a device holds of a tensor of these parts, which lie one below the other."""
     shapes = [part.layout.local_shape(device) for part in parts]
     return shapes[0] if len(shapes) == 1 else (sum(shape[0] for shape in shapes), *shapes[0][1:])
 
 
-def plain(placements: Sequence[WeightPlacement]) -> list[Placement]:
+def plain_placements(placements: Sequence[WeightPlacement]) -> list[Placement]:
     """Placements of `cute_py.mesh`, for those of the plan."""
     return [SectionedShard(0, one.rows) if isinstance(one, Sections) else one for one in placements]  # type: ignore[misc]
 

@@ -194,7 +194,7 @@ def _chunks(size: int, chunk: int) -> Iterator[tuple[int, int]]:
         yield at, min(chunk, size - at)
 
 
-def is_constant(shard: StoredTensor) -> bool:
+def has_one_value(shard: StoredTensor) -> bool:
     """Whether all elements have the same bits: zeros, ones."""
     size = shard.dtype.bits // 8
     first = shard.part(0, size).tobytes() if shard.nbytes else b""

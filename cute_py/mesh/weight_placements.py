@@ -204,7 +204,7 @@ NAMED_PLACEMENTS: Mapping[str, NamedPlacement] = {
 PYTHON_PLACEMENTS = tuple([name for name in KINDS if name != "Partial"])
 """Placements of `cute_py.mesh` that a plan may write; files hold sums, never summands."""
 
-MOST_HEADS = 1 << 20
+MOST_HEADS = 999_999
 
 _CALL = re.compile(r"\s*(?P<name>[a-z][a-z-]{0,30})\s*(?:\((?P<arguments>[^()]{0,200})\))?\s*")
 

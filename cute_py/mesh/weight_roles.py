@@ -250,9 +250,9 @@ def judge(weights: Sequence[Weight]) -> list[Judgement]:
         assumed = _assumed(weight, role)
         if assumed is not None:
             ways.append((assumed, {}))
-        found = {one for shape, sections in ways for one in _sizes(role, shape, sections, weight.name, scopes)}
-        for size, value in found:
-            votes.setdefault(size, Counter())[value] += 1
+        led_to = {one for shape, sections in ways for one in _sizes(role, shape, sections, weight.name, scopes)}
+        for size, number in led_to:
+            votes.setdefault(size, Counter())[number] += 1
     known = {size: value for size, counter in votes.items() if (value := _winner(counter)) is not None}
     pairs = [(weight, role) for weight, role in zip(weights, roles, strict=True) if role is not None]
     divides = any(weight.there in role.divisions and WHOLE not in role.divisions for weight, role in pairs)

@@ -13,6 +13,7 @@ import sympy
 import cute_py as cute
 from cute_py import E, Int, Layout
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, ParseError
+from tests.pace import within
 from tests.refusals import Refusal, assert_refused, refusals
 
 N, M = sympy.symbols("N M", integer=True, positive=True)
@@ -84,28 +85,25 @@ LONG: dict[str, str] = {
 
 @pytest.mark.parametrize("text", LONG, ids=lambda text: text[:30])
 def test_expressions_are_bounded_by_their_result(text: str) -> None:
-    begin = time.process_time()
-    with pytest.raises(ParseError) as caught:
+    with within(200), pytest.raises(ParseError) as caught:
         cute.parse(text)
     assert LONG[text] in caught.value.headline
-    assert time.process_time() - begin < 2
 
 
 def test_what_is_within_the_bounds() -> None:
-    begin = time.process_time()
-    names = [f"a{i}" for i in range(64)]
-    many = cute.parse(f"Min({','.join(names)})")
-    assert many == sympy.Min(*[sympy.Symbol(n, integer=True, positive=True) for n in names], evaluate=False)
-    assert cute.parse("Min(N, N + 1)") == N
-    assert cute.parse(f"Min({','.join(names)}, 7, 3, 3)").args.count(sympy.Integer(3)) == 1
-    assert cute.parse("2**100 // 2**98") == 4
-    assert cute.parse("N**64") == N**64
-    assert cute.parse("(N**8)**8") == N**64
-    assert cute.parse("(N + 1)**30 % 7") == (N + 1) ** 30 % 7
-    assert cute.parse("+".join(["N"] * 500)) == 500 * N
-    step = sympy.Max(1, 64 // (N * M)) * sympy.Min(N, M)
-    assert cute.parse(str(step)) == step
-    assert time.process_time() - begin < 4
+    with within(400):
+        names = [f"a{i}" for i in range(64)]
+        many = cute.parse(f"Min({','.join(names)})")
+        assert many == sympy.Min(*[sympy.Symbol(n, integer=True, positive=True) for n in names], evaluate=False)
+        assert cute.parse("Min(N, N + 1)") == N
+        assert cute.parse(f"Min({','.join(names)}, 7, 3, 3)").args.count(sympy.Integer(3)) == 1
+        assert cute.parse("2**100 // 2**98") == 4
+        assert cute.parse("N**64") == N**64
+        assert cute.parse("(N**8)**8") == N**64
+        assert cute.parse("(N + 1)**30 % 7") == (N + 1) ** 30 % 7
+        assert cute.parse("+".join(["N"] * 500)) == 500 * N
+        step = sympy.Max(1, 64 // (N * M)) * sympy.Min(N, M)
+        assert cute.parse(str(step)) == step
 
 
 @pytest.mark.parametrize("text", ["(M + 1)*(N + 1)*2", "2*(M + 1)*N", "-M - N - 1", "M/N*8", "2*N*(M + 1)/(M - 1)"])

@@ -202,13 +202,12 @@ def test_copies_have_architectures_too() -> None:
 
 
 def test_rows_are_made_when_asked_for() -> None:
-    """Importing makes none; all of them take well below a second (generous: a busy machine)."""
+    """Importing makes none; all of them are made in a bounded time."""
     code = (
-        "import time, cute_py.atom.mma_atoms as m\n"
+        "import cute_py.atom.mma_atoms as m\n"
+        "from tests.pace import within\n"
         "assert m._operations.cache_info().currsize == 0\n"
-        "begin = time.perf_counter()\n"
-        "assert len(list(m.MMA_ATOMS.values())) == 2255\n"
-        "print(time.perf_counter() - begin)\n"
+        "with within(200):\n"
+        "    assert len(list(m.MMA_ATOMS.values())) == 2255\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
-    assert float(done.stdout) < 2
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ)

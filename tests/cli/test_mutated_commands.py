@@ -16,11 +16,12 @@ from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.plain_data import to_json
 from cute_py.tma.descriptor.request import TensorMapTiled
 from tests.cli.test_commands import shell
+from tests.pace import took_more
 from tests.refusals import is_refusal
 
 MAP = encode(TensorMapTiled(9, 4096, (512, 1024), (1024,), (64, 128), swizzle=3))
-SECONDS = 2.0
-"""Of the processor, for one command."""
+PACES = 200
+"""Of the processor, for one command; see `tests.pace`."""
 
 GMEM, SMEM = "(64,64):(64,_1)", "(_32,_32):(_32,_1)"
 COMMANDS = [
@@ -203,7 +204,7 @@ def tried(capsys: pytest.CaptureFixture[str], words: list[str]) -> str | None:
     took = time.process_time() - start
     if status not in (0, 1, 2) or (status == 2 and not is_refusal(err)) or "Traceback" in err or len(err) > 3000:
         return f"exit {status}, {err[:500]!r}"
-    return f"{took:.1f} s" if took > SECONDS else None
+    return f"{took:.1f} s" if took_more(took, PACES) else None
 
 
 def check(capsys: pytest.CaptureFixture[str], lines: list[list[str]]) -> None:

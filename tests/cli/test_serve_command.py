@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -140,18 +139,16 @@ def test_a_frozen_worker_is_ended_and_others_are_served() -> None:
     """One that holds its processor, then all four at once: each is ended and replaced, and every other asker served."""
     with serving(answer="tests.cli.served:freezing", seconds=2) as port, ThreadPoolExecutor(8) as threads:
         pids = {data["pid"] for _, data in threads.map(lambda _: asked(port, {"gmem": "1"}), range(4))}
-        start = time.monotonic()
         frozen = threads.submit(asked, port, {"gmem": "freeze"})
         served = 0
         while served < 10 and not frozen.done():
             assert asked(port, FORM)[0] == 200
             assert get(port, "/")[0].status == 200
             served += not frozen.done()
-        assert served, time.monotonic() - start
+        assert served
         status, data = frozen.result()
         assert (status, data["error"]["type"]) == (504, "TimeoutError")
         assert data["error"]["message"] == "no answer within 2 s; its worker was ended"
-        assert time.monotonic() - start < 20  # it would hold the processor for hours
         assert len([pid for pid in pids if alive(pid)]) == len(pids) - 1
         all_four = [threads.submit(asked, port, {"gmem": "600"}) for _ in range(4)]
         time.sleep(0.2)
@@ -284,12 +281,10 @@ def test_connections_are_bounded(port: int, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_request_that_drips_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve_http, "REQUEST_SECONDS", 0.5)
     with serving() as port, socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT) as slow:
-        start = time.monotonic()
-        with contextlib.suppress(ConnectionError):
-            while time.monotonic() - start < TIMEOUT:
+        with pytest.raises(ConnectionError):
+            for _ in range(10 * TIMEOUT):
                 slow.sendall(b"G")
                 time.sleep(0.1)
-        assert time.monotonic() - start < 5
 
 
 def test_ipv6() -> None:
@@ -395,5 +390,5 @@ def test_a_difference_is_loud() -> None:
     with serving(answer="tests.cli.served:differing") as port:
         checked = dumped(f"http://127.0.0.1:{port}/#{urlencode(FORM)}").by_id("checked")
     assert checked.attributes["class"] == "bad"
-    assert checked.text.startswith("PYTHON DIFFERS from this page in 1 place(s).")
+    assert checked.text.startswith("PYTHON DIFFERS from this page in 1 place.")
     assert 'gbasis: Python "(_1):(_1@0)", this page "(_32,_64):(_1@1,_1@0)"' in checked.text

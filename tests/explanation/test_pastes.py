@@ -21,6 +21,7 @@ from cute_py.tma.descriptor.violations import find_changes
 from tests.explanation.threads import SEEN, Seen
 from tests.explanation.variants import SOUND, Variant, cutlass, variants
 from tests.oracle.records import rows
+from tests.pace import took_more, within
 
 PASTES = rows("pastes")
 VARIANTS = variants()
@@ -239,7 +240,7 @@ def test_any_text_has_an_answer_or_a_refusal_of_ours(seed: int, texts: int) -> N
         begin = time.process_time()
         with contextlib.suppress(CuteError):
             cute.explain(text)
-        assert time.process_time() - begin < 2, repr(text)
+        assert not took_more(time.process_time() - begin, 200), repr(text)
 
 
 @pytest.mark.parametrize(
@@ -265,10 +266,8 @@ def test_any_text_has_an_answer_or_a_refusal_of_ours(seed: int, texts: int) -> N
 )
 def test_long_repetitions_are_quick(unit: str) -> None:
     text = unit * (100_000 // len(unit))
-    begin = time.process_time()
-    with contextlib.suppress(CuteError):
+    with within(200), contextlib.suppress(CuteError):
         cute.explain(text)
-    assert time.process_time() - begin < 2
 
 
 def test_an_assertion_of_another_library_is_not_one_of_cute() -> None:
@@ -283,13 +282,12 @@ def test_an_invalid_argument_of_an_unknown_function_is_no_tensor_map() -> None:
 
 def test_every_row_of_the_messages_has_a_program_a_rule_and_a_fix() -> None:
     """Each is found in a long text without delay, which `some` bounds in matches and not in time."""
-    begun = time.perf_counter()
-    for row in by_program():
-        groups = [str(i) for i in range(re.compile(row.pattern).groups)]
-        assert row.program and row.rule and row.fix.format(*groups) and row.text.format(*groups)
-        for text in ("a" * 20000, "redistribute from " * 1000, "1 2 3 " * 3000):
-            assert re.search(row.pattern, text, re.IGNORECASE) is None
-    assert time.perf_counter() - begun < 10
+    with within(1000):
+        for row in by_program():
+            groups = [str(i) for i in range(re.compile(row.pattern).groups)]
+            assert row.program and row.rule and row.fix.format(*groups) and row.text.format(*groups)
+            for text in ("a" * 20000, "redistribute from " * 1000, "1 2 3 " * 3000):
+                assert re.search(row.pattern, text, re.IGNORECASE) is None
 
 
 @pytest.mark.parametrize(

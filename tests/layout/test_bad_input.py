@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -25,6 +24,7 @@ from cute_py.errors import (
     StaticAssertError,
     given,
 )
+from tests.pace import within
 from tests.refusals import Refusal, assert_refused, nested, refusals
 
 N = sympy.Symbol("N", integer=True, positive=True)
@@ -79,11 +79,10 @@ def test_an_unknown_function_is_a_symbol() -> None:
 
 def test_arrays_of_many_modes_are_not_printed_whole() -> None:
     deep = np.zeros((2,) * 24, np.uint8)
-    start = time.process_time()
-    assert given(deep) == f"<ndarray of the shape {deep.shape}>" and given((4, deep)).startswith("(4, <ndarray")
-    with pytest.raises(InvalidTypeError, match="ndarray"):
-        cute.tiled_divide(Layout((4, 8)), deep)
-    assert time.process_time() - start < 2
+    with within(200):
+        assert given(deep) == f"<ndarray of the shape {deep.shape}>" and given((4, deep)).startswith("(4, <ndarray")
+        with pytest.raises(InvalidTypeError, match="ndarray"):
+            cute.tiled_divide(Layout((4, 8)), deep)
 
 
 @pytest.mark.parametrize("value", [True, 1.5, "4", int, np.array([1, 2]), np.array([3, 4], object), N])

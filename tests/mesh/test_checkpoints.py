@@ -91,13 +91,18 @@ def test_no_wrong_checkpoint_is_written_with_status_0(
     assert {0, 1, 2} == set(statuses)
 
 
+def first_lines(lines: Mapping[str, str], family: Family) -> dict[str, str]:
+    """These lines, then those of the family's plan: the first that matches counts."""
+    return {**lines, **{pattern: text for pattern, text in family.plan.items() if pattern not in lines}}
+
+
 def changed(family: Family, folder: Path, lines: Mapping[str, str]) -> Path:
     save(family, family.whole(), folder, 8, "eight")
     return written_plan(
         folder,
         (8, "eight"),
         (4, "out"),
-        {**lines, **{one: text for one, text in family.plan.items() if one not in lines}},
+        first_lines(lines, family),
     )
 
 

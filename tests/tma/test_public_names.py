@@ -84,26 +84,30 @@ def test_what_a_package_gives_is_given_here_too(package: str) -> None:
 
 
 ASKED = """
-import sys, time
+import sys
 import cute_py as cute
 tma = cute.tma
 before = set(sys.modules)
 assert not before & {"numpy", "sympy"}, "numpy or sympy"
-taken = []
-for name in ["emulater", *(f"name_{i}" for i in range(8))]:
+events = 0
+def count(*_):
+    global events
+    events += 1
+names = ["emulater", *(f"name_{i}" for i in range(8))]
+sys.setprofile(count)
+for name in names:
     for module in (tma, cute):
-        begin = time.perf_counter()
         assert not hasattr(module, name)
-        taken.append(time.perf_counter() - begin)
+sys.setprofile(None)
 assert set(sys.modules) == before, set(sys.modules) - before
-print(min(taken[::2]), min(taken[1::2]))
+print(events // (2 * len(names)))
 """
 
 
 def test_a_misspelled_name_lists_the_nearest_and_imports_nothing() -> None:
-    """Nor is there a wait for it: less than a millisecond."""
+    """Nor is there a wait for it: a few calls, however many names there are."""
     done = subprocess.run([sys.executable, "-c", ASKED], check=True, capture_output=True, text=True)
-    assert max(map(float, done.stdout.split())) < 1e-3
+    assert int(done.stdout) < 100
     with pytest.raises(AttributeError, match="has no attribute 'emulater'; did you mean Emulator"):
         tma.emulater  # noqa: B018
     with pytest.raises(AttributeError, match="has no attribute 'Layuot'; did you mean Layout"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +27,7 @@ from cute_py.errors import (
 )
 from cute_py.ptx.module import find_ptxas
 from cute_py.ptx.parse import parse_instruction
+from tests.pace import within
 from tests.refusals import Refusal, assert_refused, refusals
 from tests.tma.lower.atoms import tile_atom
 from tests.tma.lower.texts import SAID
@@ -103,10 +103,8 @@ def test_refused(call: Callable[[], Any], kind: type[CuteError], words: str) -> 
     ],
 )
 def test_odd_texts_have_an_answer_at_once(text: str) -> None:
-    start = time.perf_counter()
-    with contextlib.suppress(CuteError):
+    with within(100), contextlib.suppress(CuteError):
         assert not lower.verdict(text, "sm_90").assembles
-    assert time.perf_counter() - start < 1
 
 
 def test_numbers_of_an_instruction() -> None:
