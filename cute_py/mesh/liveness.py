@@ -4,8 +4,20 @@
     who waits    reads the beats of the ranks that it waits for, and the name of a rank that another one found
     no beat, or no step while it works, for 3/4 of `seconds`: that rank is lost, and its number goes into the store
 
-A rank that waits itself is not lost; whoever it waits for may be, and then it finds that. So each rank reads only the
-beats of those it waits for, and learns of the others from the store.
+A rank that waits itself is not lost. The rank that it waits for may be, and the waiting rank finds that. So each rank
+reads only the beats of those that it waits for, and learns of the others from the store.
+
+Over torch.distributed the store is PyTorch's own (`Transport.put`, `Transport.get`). Three things that PyTorch has do not
+take the place of this module. Tried with PyTorch 2.13 over gloo, one of three ranks killed or stopped:
+
+    monitored_barrier    names the lost rank on rank 0 alone: the others read "check rank 0 logs". It is for gloo alone,
+                         and judges a barrier, not the messages and kernels between two of them
+    timeouts             a message to or from a rank that is stopped ends after the timeout of the whole process group,
+                         and its error names no rank; a kernel that waits for a peer's memory has none
+    elastic restart      torchrun ends the ranks that are left and starts all anew; here each of them gets a `RankError`
+                         with the number, and keeps its destinations
+
+A transport of your own over MPI or sockets has none of the three.
 """
 
 from __future__ import annotations
@@ -53,7 +65,7 @@ class _State:
 
 
 class Watch:
-    """One rank's eye on the others, for one redistribution.
+    """The failure detector of one rank, for one redistribution.
 
     Ranks that make their watches in one order have the same ones.
 
