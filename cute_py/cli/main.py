@@ -43,8 +43,9 @@ exit status:
   0    done; the copy is equal, the maps do not differ, no broken rule is found
   1    the copy is not equal (copy, demo), the maps differ (desc diff), a rule
        is broken (desc check, tma check, tmem descriptor, check), anything was
-       not judged (check --strict), a name or a shape contradicts a placement
-       (reshard), or something does not work as it should (doctor)
+       not judged (check --strict, reshard --strict), a name or a shape
+       contradicts a placement (reshard), or something does not work as it
+       should (doctor)
   2    refused: wrong arguments, a file that can't be read, no such layout;
        standard error has the rule, the facts and the fix, and with --json
        standard output has the broken rules as records

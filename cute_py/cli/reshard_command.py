@@ -37,7 +37,9 @@ that exist. The plan is TOML:
 A tensor that no pattern matches is refused. Placements are checked against the
 names, the shapes and the data. Parts that are byte-identical, and copies that
 differ, are refused. A placement that a name or a shape contradicts is a warning:
-the files are written, and the exit status is 1, or 0 with --force."""
+the files are written, and the exit status is 1, or 0 with --force. The answer
+ends with what was judged and what was not: a name that has no role is judged by
+its data alone."""
 
 _EPILOG = """placements:
 {table}
@@ -60,6 +62,7 @@ def register(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--force", action="store_true", help="write byte-identical shards as parts; warnings leave the exit status 0"
     )
+    command.add_argument("--strict", action="store_true", help="exit with 1 if a placement was not judged")
     json_option(command, _reshard)
 
 
@@ -103,4 +106,4 @@ def _reshard(options: argparse.Namespace) -> int:
 
     count = f"{counted(len(done.tensors), 'tensor')} in {counted(len(plan.destination.files), 'file')}"
     report(options, data, lambda: f"{done}\n{count}")
-    return int(bool(done.warnings) and not options.force)
+    return int((bool(done.warnings) and not options.force) or (options.strict and not done.scope.complete))

@@ -281,13 +281,16 @@ def _alike(work: _Work, part: RowSpan, group: list[int], count: int, constant: b
     which = f"all {count} shards" if len(group) == count else f"the shards of devices {devices}"
     label = f", section {part.label}," if part.label else ""
     facts: dict[str, object] = {"files": ", ".join(str(work.shards[device].path) for device in group[:2])}
-    fixes: tuple[str, ...] = ("replicate",) if len(group) == count else ()
+    distinct = count // len(group)
+    fixes: tuple[str, ...] = ()
     if constant:
         facts["elements"] = "all have one value: a tensor that every rank has, or a part of a constant one"
-    elif len(group) < count and part.rows:
-        distinct = count // len(group)
-        facts["distinct shards"] = distinct
-        fixes = (f"kv_heads={distinct} in fused-qkv" if part.label else f"kv-heads(kv_heads={distinct})",)
+    if part.label in ("k", "v"):
+        fixes = (f"kv_heads={distinct} in fused-qkv",)
+    elif len(group) == count:
+        fixes = ("replicate",)
+    elif not part.label and part.rows:
+        fixes = (f"kv-heads(kv_heads={distinct})",)
     return Diagnostic(
         "reshard-alike",
         work.name,

@@ -7,7 +7,7 @@
 A rank that waits itself is not lost. The rank that it waits for may be, and the waiting rank finds that. So each rank
 reads only the beats of those that it waits for, and learns of the others from the store.
 
-Over torch.distributed the store is PyTorch's own (`Transport.put`, `Transport.get`). Three things that PyTorch has do not
+Over torch.distributed the store is PyTorch's own (`Transport.put`, `Transport.get`). Three things of PyTorch do not
 take the place of this module. Tried with PyTorch 2.13 over gloo, one of three ranks killed or stopped:
 
     monitored_barrier    names the lost rank on rank 0 alone: the others read "check rank 0 logs". It is for gloo alone,

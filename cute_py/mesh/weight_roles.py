@@ -29,6 +29,9 @@ WHOLE, ROWS, COLUMNS, GATE_UP, QKV, KV_HEADS = "whole", "rows", "columns", "gate
 ONE_DEVICE, SEVERAL = "one device", "several modes"
 """In place of a division: the mesh has one device, or several of its modes divide the weight."""
 
+QKV_COLUMNS = "q, k and v by columns"
+"""Of a weight (inputs, outputs), as GPT-2's Conv1D holds it."""
+
 MIDDLE, SECTIONED_MIDDLE = "middle", "gate and up of the middle"
 """Divisions of stacked experts, (experts, outputs, inputs), along their outputs."""
 
@@ -92,6 +95,13 @@ ROLES: tuple[WeightRole, ...] = (
         (QKV,),
         "fused-qkv(heads=..., kv_heads=..., head_dim=...)",
         _QKV,
+    ),
+    WeightRole(
+        ("c_attn",),
+        ("", ""),
+        (QKV_COLUMNS, QKV),
+        "SectionedShard(1, (hidden, hidden, hidden))",
+        "transformers modeling_gpt2.py",
     ),
     WeightRole(("gate_up_proj", "gate_up", "w13"), (TWICE, HIDDEN), (GATE_UP,), "gate-up", _GATE_UP),
     WeightRole(
@@ -175,7 +185,10 @@ def role_of(name: str) -> WeightRole | None:
     path, _, leaf = name.rpartition(".")
     if leaf.endswith("_weight"):
         return _ROLE_OF.get(leaf)
-    role = _ROLE_OF.get(path.rpartition(".")[2])
+    module = path.rpartition(".")[2]
+    role = _ROLE_OF.get(module)
+    if role is None and leaf in ("weight", "bias"):  # to_qkv, attn_qkv_proj, and the like
+        role = _ROLE_OF["qkv_proj"] if "qkv" in module.lower() else None
     if role is None or leaf == "weight":
         return role
     if leaf != "bias":
@@ -204,7 +217,9 @@ def division_of(placement: WeightPlacement, shape: Sequence[int]) -> str:
     dim = getattr(placement, "dim", None)
     if isinstance(placement, Shard):
         return ROWS if dim == 0 else COLUMNS if dim == len(shape) - 1 else MIDDLE if len(shape) == 3 else "other"
-    return SECTIONED_MIDDLE if isinstance(placement, SectionedShard) and dim == 1 and len(shape) == 3 else "other"
+    if isinstance(placement, SectionedShard) and dim == 1:
+        return SECTIONED_MIDDLE if len(shape) == 3 else QKV_COLUMNS
+    return "other"
 
 
 @dataclass(frozen=True, slots=True)

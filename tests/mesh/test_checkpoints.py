@@ -298,6 +298,34 @@ def test_names_of_help_and_hints_are_those_that_are_accepted(
     assert contents(tmp_path / "to") == contents(tmp_path / "four")
 
 
+def test_names_without_a_role_are_not_judged(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written_plan(tmp_path, (8, "eight"), (4, "out"), {"*": "column-parallel"})
+    for rank in range(8):
+        safetensors.save_file({"a.b": np.full((2, 2), rank, np.float32)}, tmp_path / "eight" / f"{rank}.safetensors")
+    assert main(["reshard", str(path)]) == 0
+    assert "not judged: placement by name: no role has it (a.b)" in capsys.readouterr().out
+    assert main(["reshard", str(path), "--strict"]) == 1
+
+
+def test_one_key_head_is_offered_as_such(tmp_path: Path) -> None:
+    """Every rank has the same K and V, and other rows of Q."""
+    one = dataclasses.replace(GQA, kv_heads=1)
+    save(one, one.whole(), tmp_path, 8, "eight")
+    plan = {"*.qkv_proj.*": "fused-qkv(32, 8)", **{k: v for k, v in one.plan.items() if "qkv" not in k}}
+    with pytest.raises(LayoutError, match="kv_heads=1 in fused-qkv"):
+        reshard(read_plan(written_plan(tmp_path, (8, "eight"), (4, "out"), plan)))
+    assert reshard(read_plan(written_plan(tmp_path, (8, "eight"), (4, "out"), one.plan))).warnings == ()
+
+
+@pytest.mark.parametrize("name", ["h.0.attn.c_attn.weight", "blocks.0.attn.to_qkv.weight", "a.in_proj_weight"])
+def test_fused_weights_of_other_names_are_warned_about(name: str, tmp_path: Path) -> None:
+    path = written_plan(tmp_path, (8, "eight"), (4, "out"), {"*": "column-parallel"})
+    for rank in range(8):
+        safetensors.save_file({name: np.full((6, 4), rank, np.float32)}, tmp_path / "eight" / f"{rank}.safetensors")
+    (warning,) = reshard(read_plan(path)).warnings
+    assert "its shape does not decide" in warning.message
+
+
 def test_roles() -> None:
     names = [module for role in ROLES for module in role.modules]
     assert len(names) == len(set(names))
@@ -305,4 +333,4 @@ def test_roles() -> None:
     assert bias is not None and bias.placement == "replicate"
     assert role_of("a.q_proj.lora_A.weight") is None
     for role in ROLES:
-        assert role.placement.partition("(")[0] in NAMED_PLACEMENTS or role.placement == "Shard(0)"
+        assert role.placement.partition("(")[0] in (*NAMED_PLACEMENTS, "Shard", "SectionedShard")
