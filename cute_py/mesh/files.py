@@ -122,8 +122,10 @@ def reshard(
     works = [_work(plan, name, [one.tensors[name] for one in stored]) for name in names]
     judged = judge([_weight(plan, work) for work in works])
     alike = [found for work, one in zip(works, judged, strict=True) for found in _check_alike(work, one)]
-    if not force:
-        refuse(LayoutError, alike, "shards of different parts are byte-identical; nothing is written")
+    if alike and not force:
+        named = {one.argument for one in alike}
+        others = [found for one in judged for found in one.warnings if found.argument not in named]
+        refuse(LayoutError, [*alike, *others], "shards of different parts are byte-identical; nothing is written")
     metadata = {
         key: value for key, value in stored[0].metadata.items() if all(one.metadata.get(key) == value for one in stored)
     }
