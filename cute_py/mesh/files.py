@@ -78,17 +78,13 @@ class ReshardReport:
         )
 
     def __str__(self) -> str:
-        warned = [f"warning: {one.message}{_fix(one)}" for one in self.warnings]
+        warned = [f"warning: {one.message}" for one in self.warnings]
         return "\n".join([*map(str, self.tensors), *warned, str(self.scope)])
 
 
 def _listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
     return ", ".join(names[:SHOWN_NAMES]) + more
-
-
-def _fix(one: Diagnostic) -> str:
-    return f"; fits: {' or '.join(map(str, one.fixes))}" if one.fixes else ""
 
 
 def reshard(
@@ -305,7 +301,7 @@ def _alike(work: _Work, part: RowSpan, group: list[int], count: int, constant: b
 
 
 def _lost_metadata(stored: list[StoredFile], kept: Mapping[str, str]) -> list[Diagnostic]:
-    """Metadata that differs between files has no place in files of another mesh."""
+    """A warning for each key of the metadata that the source files do not share."""
     lost = dict.fromkeys(key for one in stored for key in one.metadata if key not in kept)
     return [
         Diagnostic(

@@ -436,10 +436,11 @@ def _offers(weight: Weight, role: WeightRole, known: Mapping[_Size, int], scopes
 
 
 def _warning(weight: Weight, role: WeightRole, text: str, fixes: tuple[str, ...]) -> Diagnostic:
+    usual = f"; usual: {' or '.join(fixes)}" if fixes else ""
     return Diagnostic(
         "reshard-role",
         weight.name,
-        text=f"{given(weight.name)}: {text}",
+        text=f"{given(weight.name)}: {text}{usual}",
         source=role.source,
         severity="warning",
         fixes=fixes,
