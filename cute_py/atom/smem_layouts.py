@@ -186,7 +186,7 @@ def tile_to_mma_shape(
         raise InvalidTypeError(f"{rule}, got {given(mma_tile_shape)}")
     extents: Any = (*zip(tile[0], tile[1:3], strict=True), *tile[3:])
     tiled: Any = tile_to_shape(atom, extents, order)
-    return tiled_divide(tiled, product_each(tile[0]))  # type: ignore[arg-type, no-any-return]
+    return tiled_divide(tiled, product_each(tile[0]))  # type: ignore[no-any-return]
 
 
 def _width(major: Major, swizzle: str, dtype: DType) -> int:

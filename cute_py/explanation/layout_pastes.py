@@ -166,9 +166,7 @@ def _tensor_facts(tensor: Tensor, of_dsl: bool) -> list[str]:
         start = f"  a tensor of coordinates or numbers that are not stored; it starts at {engine}"
         return [start, *layout_facts(domain_of(tensor.layout))]
     bits = engine.element_type.bits
-    place = {"gmem": "global memory", "smem": "shared memory"}.get(
-        engine.space, "memory of no stated space (registers)"
-    )
+    place = {"gmem": "global memory", "smem": "shared memory"}.get(engine.space, "memory of no stated space")
     address = f" at {engine.address:#x}" if engine.address else ""
     lines = [f"  {place}{address}, elements of {bits} bits"]
     swizzle = getattr(engine, "swizzle", None)
@@ -407,7 +405,7 @@ def read_dsl_tensors(text: str) -> list[Reading]:
         inside = text[match.end() : end].partition(", data=")[0].strip()
         start, _, layout = inside.partition(" o ")
         pointer = _DSL_POINTER.fullmatch(start.strip())
-        spelled = _named_unknowns(layout)
+        spelled = with_symbols(layout)
         of_pointer = pointer and f"tensor<ptr<{pointer['type']}, {pointer['space']}{pointer['swizzle']}> o {spelled}>"
         thing = unless_refused(parse, of_pointer or spelled)
         if thing is None:
@@ -441,7 +439,7 @@ def _dsl_types(text: str) -> Iterator[Reading]:
         end = closing(text, match.end())
         inside = text[match.end() : end]
         name, quoted = match[1], re.findall(r"\"([^\"\n]{1,2000})\"", inside)
-        pieces = [_named_unknowns(piece) for piece in quoted or [inside]]
+        pieces = [with_symbols(piece) for piece in quoted or [inside]]
         pointer = re.match(r"\s*(\w+)\s*,\s*(gmem|smem|tmem|rmem|generic)(?:[^\"]*?align<([0-9]+)>)?", inside)
         lines = [_DSL_KINDS.get(name, f"a type of CuTe DSL: {name}")]
         if pointer:
@@ -488,7 +486,7 @@ def _piece_lines(piece: str) -> list[str]:
     return [*lines, *(line.strip() for line in facts_of(thing))]
 
 
-def _named_unknowns(text: str) -> str:
+def with_symbols(text: str) -> str:
     """A type's text with a symbol for each `?`."""
     names = itertools.count()
     return _UNKNOWN.sub(lambda _: f"n{next(names)}", text)

@@ -165,7 +165,8 @@ def _inverse(layout: LayoutLike, invert: Inversion, name: str) -> Layout:
             raise wrong_type(f"{name} takes a layout", layout)
         return getattr(other, name)()  # type: ignore[no-any-return]
     profile = coprofile_of(layout.stride)
-    shape, stride = layout.shape, layout.stride
+    shape: Tree = layout.shape
+    stride: Tree = layout.stride
     if profile != 0:
         shape, stride = coalesced(shape, stride)
         if coprofile_of(stride) != 0:
