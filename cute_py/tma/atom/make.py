@@ -293,6 +293,8 @@ def make_tma_atom(
     swizzle = engine_swizzle(smem_layout)
     layout = smem_layout.layout if isinstance(smem_layout, Tensor) else smem_layout
     smem = get_nonswizzle_portion(layout)
+    if not has_numbers(smem):
+        raise InvalidTypeError("a shared layout is made of known sizes and strides", {"layout": layout})
     if isinstance(cta_tiler, str):
         cta_tiler = as_tiler(cta_tiler)
     tiler = product_each(smem) if cta_tiler is None else cta_tiler

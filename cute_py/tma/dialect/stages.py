@@ -586,7 +586,7 @@ def check_device_descriptor(copy: TracedCopy, arch: str) -> list[Diagnostic]:
 
 
 def check_map_rules(copy: TracedCopy, arch: str) -> list[Diagnostic]:
-    """The rules of tensor maps that the copy's own breaks, but those of its box's rows, which stage 3b has by itself."""
+    """The rules of tensor maps that the copy's own breaks, but those of its box's rows, which stage 3b has."""
     if architecture(arch).number < 90:
         return []
     judged = [found for found in violations(copy.request, arch=arch) if found.rule not in ("inner_bytes", "inner_span")]
