@@ -360,7 +360,7 @@ def _refuse_illegal(table: Columns, arch: str) -> None:
     if len(bad) == 0:
         return
     facts: dict[str, object] = {}
-    found = []
+    found: list[Diagnostic] = []
     for index in bad[:LISTED].tolist():
         request = table.request(index)
         own = violations(request, arch=arch)

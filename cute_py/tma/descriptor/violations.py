@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, NoReturn, TypeAlias
 
-from cute_py.diagnostics import Diagnostic
+from cute_py.diagnostics import Diagnostic, Findings, Scope
 from cute_py.errors import TmaLimitError, unless_refused
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType
-from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, GPUS, SWIZZLE_SPAN, Architecture, architecture, bounds
+from cute_py.tma.descriptor.limits import (
+    BY_NAME,
+    CORNER_BOUNDS,
+    GPUS,
+    RULES,
+    SWIZZLE_SPAN,
+    Architecture,
+    architecture,
+    bounds,
+    unknown_addition,
+)
 from cute_py.tma.descriptor.request import (
     HasRequest,
     TensorMap,
@@ -74,8 +85,15 @@ def broken_rule(
     return Diagnostic(name, argument, int(value), rule.unit, requirement or rule.requirement, rule.source, mode, detail)
 
 
-def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> list[Diagnostic]:
-    """The rules that a request breaks on a GPU; empty if the driver accepts it.
+@functools.cache
+def _scope(arch: str, unknown: str) -> Scope:
+    """What was judged of a request whose value of this name has bits that are not known."""
+    skipped = (f"1 value: the bits of {unknown} in a tensor map are not known",) if unknown else ()
+    return Scope((f"{len(RULES)} rules of tensor maps on {arch}",), skipped)
+
+
+def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> Findings:
+    """The rules that a request breaks on a GPU; empty if the driver accepts it. Its `scope` says what was judged.
 
     Args:
         request: or what holds one.
@@ -89,7 +107,9 @@ def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> list
     """
     request = request_of(request)
     gpu = (GPUS.get(arch) if isinstance(arch, str) else None) or architecture(arch)
-    return [] if breaks_none(request, gpu) else broken_rules(request, gpu)
+    unknown = unknown_addition(request)
+    found = [] if breaks_none(request, gpu) else broken_rules(request, gpu)
+    return Findings(found, scope=_scope(arch, "" if unknown is None else unknown.name))
 
 
 def breaks_none(request: TensorMap, gpu: Architecture) -> bool:
