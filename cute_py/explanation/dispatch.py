@@ -19,7 +19,6 @@ from cute_py.errors import CuteError, InvalidTypeError, ParseError, given
 from cute_py.explanation.atoms import atom_of, atom_text, is_atom, is_atom_name
 from cute_py.explanation.compiler_pastes import read_compiler
 from cute_py.explanation.compositions import composition_text, spelled_composition, static_lines
-from cute_py.explanation.cpp_types import read_alone
 from cute_py.explanation.cuda_pastes import read_errors
 from cute_py.explanation.definitions import (
     Thing,
@@ -36,7 +35,7 @@ from cute_py.explanation.definitions import (
     picture_text,
 )
 from cute_py.explanation.dsl_pastes import read_dsl
-from cute_py.explanation.layout_pastes import facts_of, read_dsl_tensors, read_printed, read_spelled
+from cute_py.explanation.layout_pastes import facts_of, read_alone, read_dsl_tensors, read_printed, read_spelled
 from cute_py.explanation.layouts import (
     any_layout,
     basis_text,

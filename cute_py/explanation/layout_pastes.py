@@ -17,8 +17,9 @@ from typing import Final
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted, shortened, unless_refused
+from cute_py.explanation.compiler_pastes import MOST_TYPES, type_text
 from cute_py.explanation.layouts import facts_of_layout, is_basis_layout
-from cute_py.explanation.readings import TYPE_NAME, Reading, closing, some, type_bits
+from cute_py.explanation.readings import TYPE_NAME, Reading, closing, condition_reason, some, type_bits
 from cute_py.layout.analysis import is_injective
 from cute_py.layout.arguments import Leaf
 from cute_py.layout.coalesce import coalesce
@@ -585,3 +586,69 @@ def _tile_sizes(text: str) -> Iterator[Reading]:
     if max(sizes) > bounds("box")[1]:
         lines.append(f"{max(sizes)} is more elements than a box has along one mode: several instructions")
     yield Reading(f"A tile of {match[1]}", 0, len(text), lines)
+
+
+# ---- types and conditions of C++ that stand alone, as a debugger, `c++filt` and a compiler's notes print them -------
+
+MOST_ALONE: Final = 1 << 16
+_ALONE: Final = re.compile(r"[^\n]{12,300}")
+_CPP_TYPE: Final = re.compile(r"\b(?:cute::)?(?:Composed)?(?:Layout|Swizzle)\s?<")
+
+
+def read_alone(text: str) -> list[Reading]:
+    """The types of a text, else the messages of static assertions; at most `MOST_ALONE` characters are read."""
+    return read_types(text[:MOST_ALONE]) or read_conditions(text[:MOST_ALONE])
+
+
+def read_types(text: str) -> list[Reading]:
+    """Every layout and swizzle that is written as a type.
+
+    >>> read_types("cute::Layout<cute::tuple<cute::C<8>, int>, cute::tuple<int, cute::_1> >")[0].kind
+    'A type of CuTe C++: (_8,n0):(n1,_1)'
+    """
+    found: list[Reading] = []
+    read_to = 0
+    for match in some(_CPP_TYPE.finditer(text)):
+        if match.start() < read_to:
+            continue
+        end = _type_end(text, match.end())
+        if end is None:
+            cut = "the type is cut off: its arguments do not end"
+            found.append(Reading("A type of CuTe C++", match.start(), match.end(), (cut,), missing=("the whole type",)))
+            break
+        read_to = end
+        spelled = with_symbols(type_text(text[match.start() : end]))
+        thing = unless_refused(parse, spelled)
+        if isinstance(thing, (Layout, ComposedLayout, Swizzle)):
+            lines = [line.strip() for line in facts_of(thing)]
+            unknown = ["each n is a number that is known at run time only"] if "n0" in spelled else []
+            found.append(Reading(f"A type of CuTe C++: {shortened(spelled, 160)}", match.start(), end, lines + unknown))
+    return found
+
+
+def read_conditions(text: str) -> list[Reading]:
+    """Every line that is a message of a static assertion, without the words of a compiler before it.
+
+    >>> [reading.kind for reading in read_conditions("Could not find a common tile-gmem vectorization.")]
+    ['A static assertion of CuTe, by its message']
+    """
+    found: list[Reading] = []
+    for match in some(_ALONE.finditer(text), 20):
+        condition = match[0].strip(" \t\"'`")
+        if condition_reason(condition) is None:
+            continue
+        broken = Diagnostic(condition, text=condition, source="CuTe C++")
+        missing = ("the output of the compiler around it, which has the types",)
+        head = "A static assertion of CuTe, by its message"
+        found.append(Reading(head, match.start(), match.end(), broken=(broken,), missing=missing))
+    return found
+
+
+def _type_end(text: str, begin: int) -> int | None:
+    """Behind the `>` that closes the template arguments which begin here."""
+    depth = 1
+    for i in range(begin, min(len(text), begin + MOST_TYPES)):
+        depth += (text[i] == "<") - (text[i] == ">" and text[i - 1] != "-")
+        if depth == 0:
+            return i + 1
+    return None

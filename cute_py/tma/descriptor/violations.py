@@ -105,11 +105,16 @@ def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> Find
     >>> [v.argument for v in violations(TensorMapTiled(6, 4096, (64, 8), (120,), (64, 300)))]
     ['globalStrides[0]', 'boxDim[1]']
     """
+    found = listed_violations(request, arch)
+    unknown = unknown_addition(request_of(request))
+    return Findings(found, scope=_scope(arch, "" if unknown is None else unknown.name))
+
+
+def listed_violations(request: TensorMap | HasRequest, arch: str = "sm_90a") -> list[Diagnostic]:
+    """As `violations`, a plain list: for what makes maps, which asks for nothing else."""
     request = request_of(request)
     gpu = (GPUS.get(arch) if isinstance(arch, str) else None) or architecture(arch)
-    unknown = unknown_addition(request)
-    found = [] if breaks_none(request, gpu) else broken_rules(request, gpu)
-    return Findings(found, scope=_scope(arch, "" if unknown is None else unknown.name))
+    return [] if breaks_none(request, gpu) else broken_rules(request, gpu)
 
 
 def breaks_none(request: TensorMap, gpu: Architecture) -> bool:
@@ -200,7 +205,7 @@ def broken_rules(request: TensorMap, gpu: Architecture) -> list[Diagnostic]:
 def refuse_request(request: TensorMap, found: Sequence[Diagnostic], arch: str) -> NoReturn:
     """Raise one TmaLimitError that lists all of `found`."""
     function = FUNCTIONS[request.KIND]
-    works = next((text for text, changed in find_changes(request) if not violations(changed, arch=arch)), None)
+    works = next((text for text, changed in find_changes(request) if not listed_violations(changed, arch)), None)
     hint = f"this breaks no rule: {works}" if works is not None else None
     if len(found) == 1:
         only = found[0]

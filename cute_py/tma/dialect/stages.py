@@ -28,7 +28,7 @@ from cute_py.errors import counted
 from cute_py.ptx.check import examine
 from cute_py.ptx.instruction import coordinate_count, offset_count
 from cute_py.targets import NEWEST_VERSION, architecture
-from cute_py.tma.descriptor.violations import violations
+from cute_py.tma.descriptor.violations import listed_violations
 from cute_py.tma.dialect.diagnostics import (
     broken,
     check_atom,
@@ -589,7 +589,9 @@ def check_map_rules(copy: TracedCopy, arch: str) -> list[Diagnostic]:
     """The rules of tensor maps that the copy's own breaks, but those of its box's rows, which stage 3b has."""
     if architecture(arch).number < 90:
         return []
-    judged = [found for found in violations(copy.request, arch=arch) if found.rule not in ("inner_bytes", "inner_span")]
+    judged = [
+        found for found in listed_violations(copy.request, arch) if found.rule not in ("inner_bytes", "inner_span")
+    ]
     return [replace(found, text=found.message) for found in judged]
 
 
