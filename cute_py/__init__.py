@@ -69,6 +69,7 @@ if typing.TYPE_CHECKING:
     from cute_py.atom import rs_smem_selector as rs_smem_selector
     from cute_py.atom import sm100_smem_selector as sm100_smem_selector
     from cute_py.atom import ss_smem_selector as ss_smem_selector
+    from cute_py.atom import tile_to_mma_shape as tile_to_mma_shape
     from cute_py.atom import umma_layout as umma_layout
     from cute_py.copies.layout_copy import copy as copy
     from cute_py.copies.plan import plan_copy as plan_copy
@@ -104,7 +105,7 @@ _LATER = {
         "gmma_layout make_cotiled_copy make_fragment_A make_fragment_B make_fragment_C make_fragment_like "
         "make_gmma_desc make_tensor_like make_tiled_copy make_tiled_copy_A make_tiled_copy_B make_tiled_copy_C "
         "make_tiled_copy_C_atom make_tiled_copy_D make_tiled_copy_S make_tiled_mma make_tmem_copy make_umma_desc "
-        "mma_atom recast_ptr rs_smem_selector sm100_smem_selector ss_smem_selector umma_layout"
+        "mma_atom recast_ptr rs_smem_selector sm100_smem_selector ss_smem_selector tile_to_mma_shape umma_layout"
     ),
     "cute_py.notation.dsl": "from_dsl to_dsl",
     "cute_py.notation.triton": "TritonLayout from_triton parse_triton to_triton",

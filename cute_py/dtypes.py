@@ -4,7 +4,7 @@ The table is the whole truth; everything else looks rows up. Which of these type
 format number, is the business of the descriptor package; this module knows no GPU.
 
 Types narrower than a byte keep one element in one byte in numpy (ml_dtypes does the same); `bits` is the width in
-GPU memory.
+GPU memory. numpy has no integer of 128 bits: the 16 bytes of one are stored as a complex number of two doubles.
 """
 
 from __future__ import annotations
@@ -87,6 +87,7 @@ DTYPES: tuple[DType, ...] = (
     DType("uint32", 32, "uint", "uint32", ("uint32_t", "u32")),
     DType("int64", 64, "int", "int64", ("int64_t", "s64", "i64")),
     DType("uint64", 64, "uint", "uint64", ("uint64_t", "u64")),
+    DType("uint128", 128, "uint", "complex128", ("uint128_t", "u128")),
     DType("float16", 16, "float", "float16", ("half", "half_t", "f16", "fp16", "__half")),
     DType("bfloat16", 16, "float", "bfloat16", ("bf16", "bfloat16_t", "__nv_bfloat16")),
     DType("float32", 32, "float", "float32", ("float", "f32", "fp32")),

@@ -41,6 +41,7 @@ from cute_py.atom.smem_layouts import make_umma_desc as make_umma_desc
 from cute_py.atom.smem_layouts import rs_smem_selector as rs_smem_selector
 from cute_py.atom.smem_layouts import sm100_smem_selector as sm100_smem_selector
 from cute_py.atom.smem_layouts import ss_smem_selector as ss_smem_selector
+from cute_py.atom.smem_layouts import tile_to_mma_shape as tile_to_mma_shape
 from cute_py.atom.smem_layouts import umma_layout as umma_layout
 from cute_py.atom.tiled_copy import ThrCopy as ThrCopy
 from cute_py.atom.tiled_copy import TiledCopy as TiledCopy

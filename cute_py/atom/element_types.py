@@ -59,7 +59,7 @@ GAUSS_COMPLEX: Final = DType("gauss_complex128", 192, "complex", "complex128")
 """The accumulator of a complex product by three real ones: real part, imaginary part and their sum."""
 UE4M3: Final = DType("float8_ue4m3", 8, "float", "float8_e4m3fn")
 """A scale factor: e4m3 without a sign."""
-UINT128: Final = DType("uint128", 128, "uint", "complex128")
+UINT128: Final = as_dtype("uint128")
 """What a 16-byte copy moves as one; numpy has no such integer, a complex of two doubles has its size."""
 FLOAT2: Final = DType("float2", 64, "float", "complex64")
 """Two float32 in one 64-bit register pair."""

@@ -53,12 +53,17 @@ from cute_py.layout import (
     is_static,
     logical_divide,
     product,
+    product_each,
     rank,
     size,
     static,
+    tile_to_shape,
+    tiled_divide,
     upcast,
 )
 from cute_py.layout.arguments import Leaf, Shape
+from cute_py.layout.layout import LayoutLeft, Stride
+from cute_py.layout.leaf import as_leaves
 from cute_py.tensor import Pointer, Tensor, local_tile, make_smem_ptr, make_tensor, recast
 
 SWIZZLES: Final = {"INTER": 0, "SW32": 1, "SW64": 2, "SW128": 3}
@@ -154,6 +159,34 @@ def umma_layout(name: str, dtype: DTypeLike | None = None, *, sparsity: int = 1)
     Sw<2,5,2> o smem_ptr[32b](unset) o (_32,_4):(_1,_32)
     """
     return _named_atom(name, dtype, sparsity, "UMMA")
+
+
+def tile_to_mma_shape(
+    atom: Layout | ComposedLayout, mma_tile_shape: Shape, order: Stride = LayoutLeft
+) -> Layout | ComposedLayout:
+    """A layout atom repeated over the tile of an MMA: ((MMA_M, MMA_N), M_MMAs, N_MMAs, ...).
+
+    C++'s `UMMA::tile_to_mma_shape`.
+
+    Args:
+        atom: a layout of rank 2, as `umma_layout` gives it.
+        mma_tile_shape: ((MMA_M, MMA_N), M_MMAs, N_MMAs, ...): the extents of one instruction, how often it is repeated
+            along each of them, and any further modes.
+        order: of the modes of (M, N, ...), as in `tile_to_shape`.
+    Raises:
+        InvalidTypeError: a shape of another profile.
+        StaticAssertError: as `tile_to_shape`, and as `tiled_divide`.
+
+    >>> print(tile_to_mma_shape(umma_layout("K_SW128", "half_t"), ((Int(128), Int(16)), Int(1), Int(4))))
+    Sw<3,4,3> o smem_ptr[16b](unset) o ((_128,_16),_1,_4):((_64,_1),_0,_16)
+    """
+    tile = as_leaves(mma_tile_shape)
+    if type(tile) is not tuple or len(tile) < 3 or type(tile[0]) is not tuple or len(tile[0]) != 2:
+        rule = "the tile of an MMA is ((MMA_M, MMA_N), M_MMAs, N_MMAs, ...)"
+        raise InvalidTypeError(f"{rule}, got {given(mma_tile_shape)}")
+    extents: Any = (*zip(tile[0], tile[1:3], strict=True), *tile[3:])
+    tiled: Any = tile_to_shape(atom, extents, order)
+    return tiled_divide(tiled, product_each(tile[0]))  # type: ignore[no-any-return]
 
 
 def _width(major: Major, swizzle: str, dtype: DType) -> int:

@@ -139,6 +139,11 @@ class TiledCopy:
     def thr_id(self) -> Layout:
         return self.atom.thr_id
 
+    @property
+    def threads_of_size(self) -> IntTuple:
+        """Of what `cute.size(tiled_copy)` is the product."""
+        return self.layout_TV[0].shape
+
     def size(self) -> int:
         """Number of threads."""
         return size(self.layout_TV[0])

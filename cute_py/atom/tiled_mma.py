@@ -139,6 +139,11 @@ class TiledMma:
         """The (M, N, K) that all threads together compute once."""
         return self.tile_size(0), self.tile_size(1), self.tile_size(2)
 
+    @property
+    def threads_of_size(self) -> IntTuple:
+        """(V, M, N, K): of what `cute.size(tiled_mma)` is the product."""
+        return self.thr_layout_vmnk.shape
+
     def size(self) -> int:
         """Number of threads."""
         return size(self.thr_layout_vmnk)

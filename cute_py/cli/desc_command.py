@@ -207,8 +207,10 @@ def run_check(options: argparse.Namespace) -> int:
         "violations": [v.message for v in broken],
         "warnings": [str(w) for w in harmful],
         "diagnostics": [diagnostic_data(found) for found in (*broken, *harmful)],
+        "scope": broken.scope.to_json(),
     }
-    report(options, lambda: data, lambda: "\n".join([*lines, *([] if broken else [f"legal on {options.arch}"])]))
+    sound = f"legal on {options.arch}" if broken.scope.complete else "no broken rule found in what was judged"
+    report(options, lambda: data, lambda: "\n".join([*lines, *([] if broken else [sound]), str(broken.scope)]))
     return 1 if broken else 0
 
 

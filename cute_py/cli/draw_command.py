@@ -19,7 +19,7 @@ from cute_py.draw.dispatch import draw
 from cute_py.draw.explorer import explorer_page
 from cute_py.draw.layouts import COLORS, Sizes, draw_compare, draw_layout
 from cute_py.draw.page import html_page
-from cute_py.draw.picture import SCALE, Picture
+from cute_py.draw.picture import Picture
 from cute_py.draw.shared_memory import draw_smem, draw_swizzle
 from cute_py.draw.tensor_memory import draw_tmem
 from cute_py.draw.threads import draw_tv
@@ -55,7 +55,7 @@ def register(p: argparse.ArgumentParser) -> None:
     p.add_argument("--color", choices=COLORS, default="value", help="what the colours of a layout say")
     p.add_argument("--out", metavar="FILE", help="write FILE.svg, FILE.png, FILE.html or FILE.txt")
     p.add_argument(
-        "--scale", type=float, default=SCALE, help="of a .png: pixels for one of the SVG; default %(default)g"
+        "--scale", type=float, help="of a .png: pixels for one of the SVG; default 2, and 1 of a large picture"
     )
     p.add_argument("--dark", action="store_true", help="of a .png: light on dark; an SVG follows its reader's system")
     p.add_argument("--html", action="store_true", help="one page with all pictures, nothing else needed to read it")
@@ -64,7 +64,9 @@ def register(p: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Draw, and print or write."""
-    if (options.dark or options.scale != SCALE) and (options.html or not (options.out or "").lower().endswith(".png")):
+    if (options.dark or options.scale is not None) and (
+        options.html or not (options.out or "").lower().endswith(".png")
+    ):
         raise InvalidValueError("--dark and --scale are for --out with a name that ends in .png")
     only_one(*options.texts, options.smem, options.tile)
     texts = [text_of(text) for text in options.texts]

@@ -12,7 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 from cute_py.argument_checks import expect, expect_items
 from cute_py.cli.terminal import ERROR, FACT, HINT, painted, wants_colour
@@ -59,6 +59,19 @@ file. Colour is for terminals: NO_COLOR switches it off, FORCE_COLOR on.
 """
 
 
+MEANT: Final[dict[str, tuple[str, ...]]] = {
+    "--shape": ("--dims",),
+    "--size": ("--dims",),
+    "--sizes": ("--dims",),
+    "--stride": ("--strides",),
+    "--tile": ("--box",),
+    "--type": ("--dtype",),
+    "--output": ("--out",),
+    "--target": ("--arch",),
+}
+"""Option of other programs -> the options of this one that mean it, where a command has them."""
+
+
 class OneLineParser(argparse.ArgumentParser):
     """An argument parser whose refusals are one line, and JSON where --json asks for it."""
 
@@ -91,7 +104,10 @@ class OneLineParser(argparse.ArgumentParser):
         """As argparse's; the command that does not know an argument refuses it, with the options that are near."""
         found, rest = super().parse_known_args(args, namespace)
         if rest:
-            near = ", ".join(nearest_names(rest[0].partition("=")[0], self._option_string_actions))
+            written, known = rest[0].partition("=")[0], self._option_string_actions
+            meant = [option for option in MEANT.get(written.lower(), ()) if option in known]
+            options = [name for name in known if name != "--help" or written.startswith("--h")]
+            near = ", ".join(meant or nearest_names(written, options))
             self.error(f"unrecognized arguments: {' '.join(rest)}" + (f"; nearest: {near}" if near else ""))
         return found, rest
 

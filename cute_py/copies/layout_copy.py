@@ -13,6 +13,7 @@ import ctypes
 import functools
 import itertools
 import time
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -30,6 +31,8 @@ from cute_py.errors import DeviceError, InvalidValueError, TmaLimitError
 from cute_py.gpu.arrays import StreamLike, stream_handle
 from cute_py.gpu.device import Device, DeviceBuffer, common_device, open_device, read_memory
 from cute_py.layout.coordinate import idx2crd
+from cute_py.layout.int_tuple import product_each
+from cute_py.tensor.tensor import Tensor
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.emulator.emulator import Emulator
 
@@ -162,7 +165,8 @@ def copy(
     Args:
         source, destination: an array (numpy, PyTorch, CuPy, DLPack, `__cuda_array_interface__`), a `Tensor` over
             memory, or a pair (array of memory, layout). Elements correspond by coordinate: arrays of equal shape by
-            index, other shapes in colexicographic order, the first mode fastest. Element types must be equal.
+            index, other shapes in colexicographic order, the first mode fastest, with a warning where both are arrays.
+        Element types must be equal.
         backend: 'host' (host memory), 'cuda', 'emulator' (plans of tensor maps, in host memory), 'both' (the GPU's
             bytes beside the host's); 'auto': 'host' where both are in host memory, else 'cuda'.
         stream: of the device copy; it is then enqueued there, and not waited for.
@@ -195,6 +199,7 @@ def copy(
     if report and backend in ("host", "emulator"):
         raise InvalidValueError(f"report=True measures a GPU; the backend is {backend!r}")
     plan = planned(a, b, nibbles)
+    _warn_of_order((source, destination), (a, b))
     refinement = plan.refinement
     if refinement is None:
         return LayoutCopyResult(destination, 0, 0.0, backend, plan, None, (a, b))
@@ -216,6 +221,16 @@ def copy(
             difference = _first_difference(plan, twice, expected, got, "host", "GPU", (plan.flips[1],) * 2)
             raise DeviceError(f"the GPU differs from the host: {difference}")
     return result
+
+
+def _warn_of_order(operands: tuple[Operand, Operand], sides: tuple[Side, Side]) -> None:
+    """Warn of two plain arrays of different shapes, whose elements numpy would match in another order."""
+    shapes = [tuple(map(int, product_each(one.layout.shape))) for one in sides]
+    kept = [[n for n in shape if n != 1] for shape in shapes]
+    if kept[0] != kept[1] and not any(isinstance(operand, (Tensor, tuple)) for operand in operands):
+        order = "in colexicographic order, the first mode fastest, not in numpy's row-major one"
+        hint = "make_tensor(array, layout) says which elements correspond"
+        warnings.warn(f"copies an array of {shapes[0]} to one of {shapes[1]} {order}; {hint}", stacklevel=3)
 
 
 def _onto_itself(refinement: Refinement) -> Refinement:

@@ -269,8 +269,8 @@ def _of_atom(atom: TmaAtom, at: str, problems: list[Problem]) -> dict[str, Any]:
     if work is not None and work.tiles:
         typed = _INTEGER.match(at)
         which = min(max(int(typed[1], 0), 0), work.tiles - 1) if typed else 0
-        drawn = _work(work, which, atom.plan.rank)
-        samples = _samples(atom, work, which) if sound else None
+        drawn = _attempt(lambda: _work(work, which, atom.plan.rank), problems, "work")
+        samples = _samples(atom, work, which) if sound and drawn is not None else None
     return {
         "plan": _plan(atom),
         "work": drawn,

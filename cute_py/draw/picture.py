@@ -28,6 +28,8 @@ from cute_py.whole_file import write_whole
 
 SCALE: Final = 2.0
 """Pixels of the PNG for one of the SVG, each way, if nothing else is said: sharp on screens of high density."""
+LARGE: Final = 8_000_000
+"""Pixels of a PNG above which it is drawn at a scale of 1, if none is asked for: each of them takes time."""
 MOST_PIXELS: Final = 64_000_000
 """A larger image is refused: its pixels alone take a quarter of a gigabyte."""
 FALLBACK_FONTS: Final = (
@@ -50,6 +52,7 @@ FALLBACK_FONTS: Final = (
 _DARK: Final = re.compile(r"@media[^{}]*prefers-color-scheme: *dark\)\{((?:[^{}]*\{[^{}]*\})*)\}")
 """The media query of the dark rules, with the rules in it."""
 _PAPER: Final = re.compile(r"\.paper\{fill:(#[0-9a-f]{6})\}")
+_TITLE: Final = re.compile(r"<title>[^<]*</title>")
 _SIZE: Final = re.compile(r'<svg\b[^>]*? width="([\d.]+)"[^>]*? height="([\d.]+)"')
 TITLES_LEFT_OUT: Final = "the titles of the cells are left out: they would be too large"
 
@@ -110,11 +113,11 @@ class Picture:
         """Cells that are drawn."""
         return sum(len(table.cells) for table in self.tables)
 
-    def png(self, scale: float = SCALE, dark: bool = False) -> bytes:
+    def png(self, scale: float | None = None, dark: bool = False) -> bytes:
         """The picture as the bytes of a PNG file.
 
         Args:
-            scale: pixels for one of the SVG, each way.
+            scale: pixels for one of the SVG, each way; by default `SCALE`, or 1 of a picture above `LARGE` pixels.
             dark: light text on dark paper.
         Raises:
             MissingPackageError: the extra `png` is not installed, or the system has no font.
@@ -122,7 +125,7 @@ class Picture:
         """
         return png(self.svg, scale, dark)
 
-    def save(self, path: str | os.PathLike[str], *, scale: float = SCALE, dark: bool = False) -> Path:
+    def save(self, path: str | os.PathLike[str], *, scale: float | None = None, dark: bool = False) -> Path:
         """Write the picture: .svg, .png, .html or .txt by the name's end. The file appears whole or not at all.
 
         Of a symbolic link what it points to is written; the link stays.
@@ -191,26 +194,28 @@ def opened(svg: str) -> str:
     return _DARK.sub(lambda found: found[1], svg, count=1)
 
 
-def png(svg: str, scale: float = SCALE, dark: bool = False) -> bytes:
+def png(svg: str, scale: float | None = None, dark: bool = False) -> bytes:
     """The bytes of a PNG file.
 
     Args:
         svg: an SVG that `render` made.
-        scale: pixels of the PNG for one pixel of the SVG, each way.
+        scale: pixels of the PNG for one pixel of the SVG, each way; by default `SCALE`, or 1 above `LARGE` pixels.
         dark: light text on dark paper, which an SVG decides by itself.
     Raises:
         MissingPackageError: resvg-py is not installed, or there is no font.
         InvalidTypeError, InvalidValueError: a scale that is not a positive number; an image of more than 64 million
             pixels, or of none.
     """
+    found = _SIZE.search(svg)
+    wide, high = (float(found[1]), float(found[2])) if found else (0.0, 0.0)
+    if scale is None:
+        scale = SCALE if wide * high * SCALE**2 <= LARGE else 1.0
     if isinstance(scale, bool) or not isinstance(scale, (int, float)):
         raise InvalidTypeError(f"scale = {given(scale)}; must be a number such as 2")
     if not 0 < scale < MOST_PIXELS:  # neither nan nor infinity, nor an integer beyond floats
         bound = "a positive number" if not 0 < scale < math.inf else f"below {MOST_PIXELS}"
         raise InvalidValueError(f"scale = {given(scale)}; must be {bound}")
     expect(dark, bool, "dark")
-    found = _SIZE.search(svg)
-    wide, high = (float(found[1]), float(found[2])) if found else (0.0, 0.0)
     if min(wide, high) * scale < 1:
         raise InvalidValueError(f"scale = {scale}: the picture of {wide:g} x {high:g} would have no pixel")
     if wide * high * scale**2 > MOST_PIXELS:
@@ -221,7 +226,8 @@ def png(svg: str, scale: float = SCALE, dark: bool = False) -> bytes:
     family = monospace_family()
     papers = _PAPER.findall(svg) or [None]  # the light one, then the dark one; the last column may be half a pixel
     options = {"zoom": scale, "monospace_family": family, "background": papers[-1 if dark else 0]}
+    drawn = _TITLE.sub("", opened(svg) if dark else svg)  # a pixel has no title, and reading them takes time
     try:
-        return bytes(_resvg().svg_to_bytes(svg_string=opened(svg) if dark else svg, **options))
+        return bytes(_resvg().svg_to_bytes(svg_string=drawn, **options))
     except ValueError as error:
         raise InvalidValueError(f"the picture can't be drawn as .png: {error}") from None

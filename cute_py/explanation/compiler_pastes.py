@@ -52,7 +52,7 @@ _STATIC: Final = re.compile(
 )
 _SHOWN: Final = re.compile(
     r"(?:(?P<file>[^\s:]+):(?P<line>[0-9]+):[0-9]+: note: in expansion of macro [^\n]*\n\s*[0-9]+ \||"
-    r"static assertion failed[ \t]*\n)\s*(?:CUTE_STATIC_ASSERT_V|static_assert)\((?:decltype\()?"
+    r"static assertion failed[ \t]*\n)\s*(?:[0-9]+ \|\s*)?(?:CUTE_STATIC_ASSERT_V|static_assert)\((?:decltype\()?"
     r"(?P<condition>[^\n]{1,300}?)(?:\)::value)?\);"
 )
 """What a static_assert without a message checks, and where g++ says that the macro of CuTe is."""
@@ -505,7 +505,7 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
         lines += more
     else:
         more, changes = _multiples(condition, calls)
-        lines += [*_compared(condition, calls), *more]
+        lines += [*_compared(condition, calls), *_entries(calls), *more]
     chain = list(dict.fromkeys(call.name for call in calls))
     if chain:
         lines.append(f"in {' < '.join(chain[:8])} (the innermost first)")
@@ -560,6 +560,15 @@ def _multiples(condition: str, calls: Sequence[_Call]) -> tuple[list[str], list[
             more = f"{match['name']} = {have}, and the narrowest atom, {atom}, has {unit} elements of {bits} bits there"
             return [more], [f"{match['name']} = {-(-int(have) // unit) * unit}, or another multiple of {unit}"]
     return [], []
+
+
+def _entries(calls: Sequence[_Call]) -> list[str]:
+    """Entries of the tiler and of the coordinate of a tile, where the coordinate has more."""
+    for types in (call.types for call in calls if {"Tiler", "Coord"} <= call.types.keys()):
+        tiler, coord = (len(split_operands(types[name].removeprefix("("))) for name in ("Tiler", "Coord"))
+        if coord > tiler:
+            return [f"entries of the coordinate: {coord}; entries of the tiler: {tiler}"]
+    return []
 
 
 def _layout_named(name: str, calls: Sequence[_Call]) -> Layout | None:

@@ -35,7 +35,7 @@ from cute_py.explanation.definitions import (
     picture_text,
 )
 from cute_py.explanation.dsl_pastes import read_dsl
-from cute_py.explanation.layout_pastes import facts_of, read_dsl_tensors, read_printed, read_spelled
+from cute_py.explanation.layout_pastes import facts_of, read_alone, read_dsl_tensors, read_printed, read_spelled
 from cute_py.explanation.layouts import (
     any_layout,
     basis_text,
@@ -53,6 +53,7 @@ from cute_py.explanation.messages import read_demands, read_messages, read_metri
 from cute_py.explanation.ptx_pastes import HANG, read_instructions, read_waits
 from cute_py.explanation.readings import Reading, answer, as_printed, unwrapped, without
 from cute_py.explanation.reasons import TERMS, error_class_text, error_text, nearest, term_text
+from cute_py.explanation.terms import asked, word_of
 from cute_py.explanation.tiled_pastes import names_of, read_tiled
 from cute_py.explanation.triton_pastes import read_triton_layouts
 from cute_py.layout.composed import ComposedLayout
@@ -133,12 +134,14 @@ def explain(thing: Thing, *operands: Thing) -> Explanation:
 
 
 def _of_text(text: str) -> Explanation:
-    """Of a name, a term, or a text that a program printed."""
+    """Of a name, a term, a question about one of them, or a text that a program printed."""
+    text = asked(text)
     if text.strip().upper() in ("LBO", "SBO"):
         from cute_py.atom.smem_descriptor import offset_text
 
         return Explanation(offset_text(text.strip().upper()))
-    if (named := found_by_name(text)) is not None:
+    named = found_by_name(text)
+    if named is not None and not (named[0].startswith("testing.") and word_of(text)):  # strategies have plain words
         name, value = named
         return Explanation(constant_text(name, value)) if is_constant(value) else explain(value)
     if (term := term_text(text)) is not None:
@@ -177,7 +180,8 @@ def readings_of(text: str) -> list[Reading]:
     >>> [reading.kind for reading in readings_of("misaligned address\\n(8,4):(4,1)")]
     ['CUDA_ERROR_MISALIGNED_ADDRESS, an error of CUDA', 'A layout: (8,4):(4,1)']
     """
-    return _readings(as_printed(text))
+    printed = as_printed(text)
+    return _readings(printed) or read_alone(printed)
 
 
 def _readings(text: str) -> list[Reading]:
@@ -237,6 +241,7 @@ def _text_explained(text: str) -> str:
     readings = _readings(text) if readings is None else readings
     if not readings and (joined := unwrapped(text)) != text:
         readings = _readings(joined)
+    readings = readings or read_alone(text)
     if readings:
         return "\n\n".join([*_printed_atom(text), answer(readings)])
     if modes:

@@ -17,8 +17,9 @@ from typing import Final
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted, shortened, unless_refused
+from cute_py.explanation.compiler_pastes import MOST_TYPES, type_text
 from cute_py.explanation.layouts import facts_of_layout, is_basis_layout
-from cute_py.explanation.readings import TYPE_NAME, Reading, closing, some, type_bits
+from cute_py.explanation.readings import TYPE_NAME, Reading, closing, condition_reason, some, type_bits
 from cute_py.layout.analysis import is_injective
 from cute_py.layout.arguments import Leaf
 from cute_py.layout.coalesce import coalesce
@@ -166,9 +167,7 @@ def _tensor_facts(tensor: Tensor, of_dsl: bool) -> list[str]:
         start = f"  a tensor of coordinates or numbers that are not stored; it starts at {engine}"
         return [start, *layout_facts(domain_of(tensor.layout))]
     bits = engine.element_type.bits
-    place = {"gmem": "global memory", "smem": "shared memory"}.get(
-        engine.space, "memory of no stated space (registers)"
-    )
+    place = {"gmem": "global memory", "smem": "shared memory"}.get(engine.space, "memory of no stated space")
     address = f" at {engine.address:#x}" if engine.address else ""
     lines = [f"  {place}{address}, elements of {bits} bits"]
     swizzle = getattr(engine, "swizzle", None)
@@ -407,7 +406,7 @@ def read_dsl_tensors(text: str) -> list[Reading]:
         inside = text[match.end() : end].partition(", data=")[0].strip()
         start, _, layout = inside.partition(" o ")
         pointer = _DSL_POINTER.fullmatch(start.strip())
-        spelled = _named_unknowns(layout)
+        spelled = with_symbols(layout)
         of_pointer = pointer and f"tensor<ptr<{pointer['type']}, {pointer['space']}{pointer['swizzle']}> o {spelled}>"
         thing = unless_refused(parse, of_pointer or spelled)
         if thing is None:
@@ -441,7 +440,7 @@ def _dsl_types(text: str) -> Iterator[Reading]:
         end = closing(text, match.end())
         inside = text[match.end() : end]
         name, quoted = match[1], re.findall(r"\"([^\"\n]{1,2000})\"", inside)
-        pieces = [_named_unknowns(piece) for piece in quoted or [inside]]
+        pieces = [with_symbols(piece) for piece in quoted or [inside]]
         pointer = re.match(r"\s*(\w+)\s*,\s*(gmem|smem|tmem|rmem|generic)(?:[^\"]*?align<([0-9]+)>)?", inside)
         lines = [_DSL_KINDS.get(name, f"a type of CuTe DSL: {name}")]
         if pointer:
@@ -488,7 +487,7 @@ def _piece_lines(piece: str) -> list[str]:
     return [*lines, *(line.strip() for line in facts_of(thing))]
 
 
-def _named_unknowns(text: str) -> str:
+def with_symbols(text: str) -> str:
     """A type's text with a symbol for each `?`."""
     names = itertools.count()
     return _UNKNOWN.sub(lambda _: f"n{next(names)}", text)
@@ -587,3 +586,69 @@ def _tile_sizes(text: str) -> Iterator[Reading]:
     if max(sizes) > bounds("box")[1]:
         lines.append(f"{max(sizes)} is more elements than a box has along one mode: several instructions")
     yield Reading(f"A tile of {match[1]}", 0, len(text), lines)
+
+
+# ---- types and conditions of C++ that stand alone, as a debugger, `c++filt` and a compiler's notes print them -------
+
+MOST_ALONE: Final = 1 << 16
+_ALONE: Final = re.compile(r"[^\n]{12,300}")
+_CPP_TYPE: Final = re.compile(r"\b(?:cute::)?(?:Composed)?(?:Layout|Swizzle)\s?<")
+
+
+def read_alone(text: str) -> list[Reading]:
+    """The types of a text, else the messages of static assertions; at most `MOST_ALONE` characters are read."""
+    return read_types(text[:MOST_ALONE]) or read_conditions(text[:MOST_ALONE])
+
+
+def read_types(text: str) -> list[Reading]:
+    """Every layout and swizzle that is written as a type.
+
+    >>> read_types("cute::Layout<cute::tuple<cute::C<8>, int>, cute::tuple<int, cute::_1> >")[0].kind
+    'A type of CuTe C++: (_8,n0):(n1,_1)'
+    """
+    found: list[Reading] = []
+    read_to = 0
+    for match in some(_CPP_TYPE.finditer(text)):
+        if match.start() < read_to:
+            continue
+        end = _type_end(text, match.end())
+        if end is None:
+            cut = "the type is cut off: its arguments do not end"
+            found.append(Reading("A type of CuTe C++", match.start(), match.end(), (cut,), missing=("the whole type",)))
+            break
+        read_to = end
+        spelled = with_symbols(type_text(text[match.start() : end]))
+        thing = unless_refused(parse, spelled)
+        if isinstance(thing, (Layout, ComposedLayout, Swizzle)):
+            lines = [line.strip() for line in facts_of(thing)]
+            unknown = ["each n is a number that is known at run time only"] if "n0" in spelled else []
+            found.append(Reading(f"A type of CuTe C++: {shortened(spelled, 160)}", match.start(), end, lines + unknown))
+    return found
+
+
+def read_conditions(text: str) -> list[Reading]:
+    """Every line that is a message of a static assertion, without the words of a compiler before it.
+
+    >>> [reading.kind for reading in read_conditions("Could not find a common tile-gmem vectorization.")]
+    ['A static assertion of CuTe, by its message']
+    """
+    found: list[Reading] = []
+    for match in some(_ALONE.finditer(text), 20):
+        condition = match[0].strip(" \t\"'`")
+        if condition_reason(condition) is None:
+            continue
+        broken = Diagnostic(condition, text=condition, source="CuTe C++")
+        missing = ("the output of the compiler around it, which has the types",)
+        head = "A static assertion of CuTe, by its message"
+        found.append(Reading(head, match.start(), match.end(), broken=(broken,), missing=missing))
+    return found
+
+
+def _type_end(text: str, begin: int) -> int | None:
+    """Behind the `>` that closes the template arguments which begin here."""
+    depth = 1
+    for i in range(begin, min(len(text), begin + MOST_TYPES)):
+        depth += (text[i] == "<") - (text[i] == ">" and text[i - 1] != "-")
+        if depth == 0:
+            return i + 1
+    return None

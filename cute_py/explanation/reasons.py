@@ -23,6 +23,7 @@ from cute_py.diagnostics import Diagnostic, Reason, reason_table
 from cute_py.dtypes import DTYPES, as_dtype
 from cute_py.errors import CuteError, TmaTrap, TmaVerifyError, unless_refused
 from cute_py.explanation.definitions import filled, instance_text, listed, member_text, public_objects
+from cute_py.explanation.terms import WORDS, word_of
 from cute_py.tma.atom.op import Op
 from cute_py.tma.descriptor.formats import (
     MEASURED,
@@ -638,20 +639,16 @@ _OF_ENUM: Final = re.compile(
 """A member with its enum, as this library or cuda-python prints it."""
 
 
-def _key(text: str) -> str:
-    return "".join(c for c in text.lower() if c.isalnum())
-
-
 def term_text(text: str) -> str | None:
-    """The explanation of a term, an enum's spelling ('128B', 'FLOAT16') or an element type ('bf16'), or None.
+    """The explanation of a term or a word, an enum's spelling ('128B', 'FLOAT16') or an element type ('bf16'), or None.
 
     >>> print(term_text("gbasis").splitlines()[0], term_text("128B").splitlines()[0])
     G-basis TensorMapSwizzle.B128 = 3
     """
-    for name, term in TERMS.items():
-        if _key(name) == _key(text):
-            parts = [name, "", filled("", term.why), "", filled("  see    : ", term.fix)]
-            return "\n".join([*parts, *([filled("  source : ", term.source)] if term.source else [])])
+    if (row := word_of(text, TERMS)) is not None:
+        name, term = row
+        parts = [name, "", filled("", term.why), "", filled("  see    : ", term.fix)]
+        return "\n".join([*parts, *([filled("  source : ", term.source)] if term.source else [])])
     owner, _, name = (
         text.strip().upper().rpartition(".") if _OF_ENUM.match(text.strip()) else ("", "", text.strip().upper())
     )
@@ -674,4 +671,4 @@ def nearest(text: str) -> list[str]:
     'zipped_divide'
     """
     names = [name.rpartition(".")[2] for name, _ in public_objects()]
-    return difflib.get_close_matches(text, dict.fromkeys([*names, *TERMS, *(row.name for row in DTYPES)]), 3)
+    return difflib.get_close_matches(text, dict.fromkeys([*names, *TERMS, *WORDS, *(row.name for row in DTYPES)]), 3)

@@ -22,10 +22,12 @@ from cute_py.layout.coalesce import make_layout_like as make_layout_like
 from cute_py.layout.composed import ComposedLayout as ComposedLayout
 from cute_py.layout.composed import make_composed_layout as make_composed_layout
 from cute_py.layout.composition import composition as composition
+from cute_py.layout.composition import with_shape as with_shape
 from cute_py.layout.coordinate import crd2crd as crd2crd
 from cute_py.layout.coordinate import crd2idx as crd2idx
 from cute_py.layout.coordinate import dice as dice
 from cute_py.layout.coordinate import domain_offset as domain_offset
+from cute_py.layout.coordinate import get_flat_coord as get_flat_coord
 from cute_py.layout.coordinate import idx2crd as idx2crd
 from cute_py.layout.coordinate import slice_ as slice_
 from cute_py.layout.coordinate import slice_and_offset as slice_and_offset

@@ -25,7 +25,7 @@ from cute_py.errors import (
     given,
     integer_text,
 )
-from cute_py.layout.arguments import LayoutLike, Leaf, Tiler, Tree
+from cute_py.layout.arguments import LayoutLike, Leaf, Shape, Tiler, Tree
 from cute_py.layout.coalesce import coalesce_x_by, coalesced
 from cute_py.layout.int_tuple import product_of
 from cute_py.layout.layout import (
@@ -37,6 +37,7 @@ from cute_py.layout.layout import (
     joined,
     make,
     modes_of,
+    of_layouts,
     shape_of,
 )
 from cute_py.layout.leaf import (
@@ -323,6 +324,23 @@ def composition(
     if strict:
         _check(result, lhs, rhs)  # type: ignore[arg-type]
     return result
+
+
+@of_layouts
+def with_shape(layout: Layout, *shape: Shape) -> Layout:
+    """The layout with another shape of the same elements: its composition with the compact layout of that shape.
+
+    C++'s `layout.with_shape(shape)`.
+
+    Args:
+        shape: one shape, or one size or shape for each mode.
+    Raises:
+        StaticAssertError: as `composition`.
+
+    >>> print(with_shape(Layout((Int(4), (Int(2), Int(3))), (Int(6), (Int(1), Int(2)))), Int(8), Int(3)))
+    ((_4,_2),_3):((_6,_1),_2)
+    """
+    return composition(layout, Layout(shape[0] if len(shape) == 1 else shape))
 
 
 def _check(result: Layout, lhs: Layout, rhs: Tiler) -> None:

@@ -84,12 +84,21 @@ def crd2crd(coord: Shape, src_shape: Shape, dst_shape: Shape) -> IntTuple:
     return convert(as_leaves(coord), as_leaves(src_shape), as_leaves(dst_shape))  # type: ignore[return-value]
 
 
-def get_flat_coord(layout: Layout, index: Shape) -> IntTuple:
-    """The coordinate of an offset of a compact layout with one integer per mode."""
-    hier = idx2crd(index, layout.shape, layout.stride)
+def get_flat_coord(layout: LayoutLike, index: Shape) -> IntTuple:
+    """The coordinate of an offset of a compact layout, with one integer for each mode.
+
+    C++'s `layout.get_flat_coord(index)`. A layout of one integer mode gives an integer.
+
+    >>> get_flat_coord(Layout((4, (2, 3)), (6, (1, 2))), 9)
+    (1, 3)
+    """
+    if isinstance(layout, ComposedLayout):
+        raise wrong_type("get_flat_coord takes a layout or a tensor of one", layout)
+    plain = domain_of(layout)
+    hier = idx2crd(index, plain.shape, plain.stride)
     if type(hier) is not tuple:
         return hier
-    return tuple([crd2idx(c, s) for c, s in zip(hier, modes(layout.shape), strict=True)])
+    return tuple([crd2idx(c, s) for c, s in zip(hier, modes(plain.shape), strict=True)])
 
 
 @overload

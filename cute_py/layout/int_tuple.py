@@ -340,12 +340,13 @@ def depth(thing: Shaped, *mode: int) -> Int:
 
 
 def size(thing: Shaped, *mode: int) -> Int | int:
-    """The product of the shape, or of one of its modes.
+    """The product of the shape, or of one of its modes; of a tiled MMA or a tiled copy, its threads.
 
     >>> print(size((Int(4), (Int(2), Int(3)))), size(Layout((4, 8)), 1))
     _24 8
     """
-    whole = _shape_of(thing)
+    is_tiled = hasattr(type(thing), "threads_of_size")
+    whole = _shape_of(thing.threads_of_size if is_tiled else thing)  # type: ignore[union-attr]
     return product_of(at(whole, mode) if mode else whole)  # type: ignore[return-value]
 
 
@@ -564,10 +565,23 @@ def elem_less(a: Shaped, b: Shaped) -> Int | bool:
 
 
 def is_static(thing: Shaped) -> bool:
-    """Are all numbers of a tuple or layout known at compile time?
+    """Are all numbers of a tuple, layout or swizzle, or of a tuple of these, known at compile time?
 
-    >>> is_static((Int(4), 8))
-    False
+    >>> is_static((Int(4), 8)), is_static((Layout(Int(8)), Int(32))), is_static(Swizzle(3, 4, 3))
+    (False, True, True)
     """
-    parts = [thing.shape, thing.stride] if hasattr(type(thing), "_sliced") else [as_leaves(thing)]  # type: ignore[union-attr]
-    return all(map(is_static_leaf, (leaf for part in parts for leaf in leaves(part))))
+    check_depth(thing)
+    return _is_static(thing)
+
+
+def _is_static(thing: Any) -> bool:
+    kind = type(thing)
+    if isinstance(thing, tuple):
+        return all(map(_is_static, thing))
+    if hasattr(kind, "yyy_mask"):  # a swizzle is a type in C++
+        return True
+    if hasattr(kind, "outer"):  # a composed layout
+        return _is_static(thing.outer) and _is_static(thing._offset) and _is_static(thing.inner)
+    if hasattr(kind, "_sliced"):
+        return _is_static(thing.shape) and _is_static(thing.stride)
+    return all(map(is_static_leaf, leaves(as_leaves(thing))))

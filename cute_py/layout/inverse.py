@@ -8,8 +8,8 @@ one ended. The result's strides are the indices of L's domain at which each of t
 part. As in CuTe C++, a run-time size that turns out to be 1 counts as a mode with its stride: where that lies beyond
 the stride of a later mode, as in (1,4):(_12,_6), the law does not hold.
 
-With basis strides (which C++ does not compile) each codomain axis is inverted by itself: mode i of the result maps
-coordinates of axis i to indices of L's domain (rule of arXiv 2603.02298).
+With modes that move along basis strides (which C++ does not compile) each codomain axis is inverted by itself: mode i
+of the result maps coordinates of axis i to indices of L's domain (rule of arXiv 2603.02298).
 """
 
 from __future__ import annotations
@@ -165,10 +165,14 @@ def _inverse(layout: LayoutLike, invert: Inversion, name: str) -> Layout:
             raise wrong_type(f"{name} takes a layout", layout)
         return getattr(other, name)()  # type: ignore[no-any-return]
     profile = coprofile_of(layout.stride)
-    if profile == 0:
-        shape, stride, _ = invert(layout.shape, layout.stride)
-        return make(shape, stride, layout.assumptions)
-    return _by_axis(invert, layout, profile)
+    shape: Tree = layout.shape
+    stride: Tree = layout.stride
+    if profile != 0:
+        shape, stride = coalesced(shape, stride)
+        if coprofile_of(stride) != 0:
+            return _by_axis(invert, layout, profile)
+    shape, stride, _ = invert(shape, stride)  # no mode with a basis stride moves: an integer layout, as in C++
+    return make(shape, stride, layout.assumptions)
 
 
 @of_layouts

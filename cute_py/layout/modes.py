@@ -1,6 +1,7 @@
 """Operations on the list of modes: group, take, select, append, replace, flatten.
 
-They change the profile and never the numbers. All take layouts, composed layouts, tensors and bare tuples.
+They change the profile and never the numbers. All take layouts, composed layouts, tensors and bare tuples. Of an
+arithmetic tuple they give a plain tuple, as in C++.
 """
 
 from __future__ import annotations
@@ -19,8 +20,14 @@ MAX_RANK = 1 << 16
 """More modes than this are refused: far above any layout, below what fills memory."""
 
 
+def _bare(thing: Any) -> Any:
+    """An arithmetic tuple as the plain tuple of its modes; anything else as it is."""
+    return thing.as_tuple() if hasattr(type(thing), "as_tuple") else thing
+
+
 def _on_trees(name: str, f: Callable[[Tree], Tree], thing: Layout | Shape) -> Layout | IntTuple:
     """What the function of this name does: f of shape and stride of a layout alike, or of a bare tuple."""
+    thing = _bare(thing)
     check_depth(thing)
     if type(thing) is Layout:
         return regrouped(thing, f)
@@ -87,6 +94,7 @@ def take(thing: Layout | Shape, begin: int, end: int) -> Layout | IntTuple:
 
     check_mode(begin)
     check_mode(end)
+    thing = _bare(thing)
     bare = isinstance(thing, (tuple, int))
 
     def pick(tree: Tree) -> Tree:
@@ -138,8 +146,14 @@ def _padded(tree: Tree, x: Tree, up_to_rank: int | None, front: bool) -> Tree:
 
 
 def _extended(
-    thing: Layout | Shape, x: Layout | Shape | None, up_to_rank: int | None, front: bool
+    operation: Callable[..., Layout | IntTuple],
+    thing: Layout | Shape,
+    x: Layout | Shape | None,
+    up_to_rank: int | None,
 ) -> Layout | IntTuple:
+    """What `append` and `prepend` do."""
+    front = operation is prepend
+    thing, x = _bare(thing), _bare(x)
     check_depth(thing)
     check_depth(x)
     if type(thing) is Layout:
@@ -153,7 +167,7 @@ def _extended(
         )
     if isinstance(thing, (tuple, int)):
         return _padded(as_tree(thing), as_tree(x), up_to_rank, front)  # type: ignore[return-value]
-    return apply_to_inner(_extended, thing, x, up_to_rank, front)
+    return apply_to_inner(operation, thing, x, up_to_rank)
 
 
 @of_shapes
@@ -163,7 +177,7 @@ def append(thing: Layout | Shape, x: Layout | Shape | None = None, up_to_rank: i
     >>> print(append(Layout(Int(4)), Layout(Int(2), Int(9))))
     (_4,_2):(_1,_9)
     """
-    return _extended(thing, x, up_to_rank, False)
+    return _extended(append, thing, x, up_to_rank)
 
 
 @of_shapes
@@ -173,7 +187,7 @@ def prepend(thing: Layout | Shape, x: Layout | Shape | None = None, up_to_rank: 
     >>> print(prepend(Layout(Int(4)), Layout(Int(2), Int(9))))
     (_2,_4):(_9,_1)
     """
-    return _extended(thing, x, up_to_rank, True)
+    return _extended(prepend, thing, x, up_to_rank)
 
 
 @of_shapes
@@ -183,7 +197,7 @@ def replace(thing: Layout | Shape, mode: int, x: Layout | Shape) -> Layout | Int
     >>> print(replace(Layout((Int(4), Int(8))), 0, Layout(Int(2), Int(9))))
     (_2,_8):(_9,_4)
     """
-
+    thing, x = _bare(thing), _bare(x)
     check_mode(mode)
 
     def put(tree: Tree, new: Tree) -> Tree:

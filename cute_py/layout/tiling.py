@@ -175,8 +175,8 @@ def complement(layout: LayoutLike, cotarget: Shaped | None = None) -> Layout:
         StaticAssertError: 'Non-injective Layout detected in complement.', 'Dynamic-stride complement only for rank-1
             layouts'.
 
-    With basis strides (which C++ does not compile) each codomain axis is complemented by itself, `cotarget` being a
-    size per axis; the result's mode i moves along axis i.
+    With modes that move along basis strides (which C++ does not compile) each codomain axis is complemented by itself,
+    `cotarget` being a size per axis; the result's mode i moves along axis i.
 
     >>> print(complement(Layout(Int(4), Int(2)), Int(24)))
     (_2,_3):(_1,_8)
@@ -185,6 +185,10 @@ def complement(layout: LayoutLike, cotarget: Shaped | None = None) -> Layout:
         return layout  # type: ignore[return-value]
     inner = layout if type(layout) is Layout else domain_of(layout)
     profile = coprofile_of(inner.stride)
+    if profile != 0:
+        flat = filtered(inner.shape, inner.stride)
+        if coprofile_of(flat[1]) == 0:  # no mode with a basis stride moves: an integer layout, as in C++
+            return complement(make(*flat, inner.assumptions), cotarget)
     if cotarget is not None:
         target = shape_of(cotarget)
     elif profile == 0:
@@ -323,6 +327,13 @@ def evenly_divides(a: Shaped, tiler: Shaped) -> Int | bool:
     return Int(1) if all(type(one) is Int for one in found) else all(found)
 
 
+def _of_block(operation: Callable[..., Any], block: LayoutLike, *args: Any) -> Layout:
+    """A product of a composed layout. A tensor is refused, as in C++: copies of it lie outside its memory."""
+    if hasattr(type(block), "engine"):
+        raise wrong_type(f"{operation.__name__} takes a layout", block, hint="the product of tensor.layout is a layout")
+    return apply_to_inner(operation, block, *args)
+
+
 @of_layouts
 def logical_product(block: Layout, tiler: Tiler) -> Layout:
     """(block, copies): mode 1 gives the offsets at which the copies start, in the order of the tiler.
@@ -334,7 +345,7 @@ def logical_product(block: Layout, tiler: Tiler) -> Layout:
     ((_2,_2),(_2,_3)):((_4,_1),(_2,_8))
     """
     if type(block) is not Layout:
-        return apply_to_inner(logical_product, block, tiler)
+        return _of_block(logical_product, block, tiler)
     check_depth(tiler)
     if isinstance(tiler, Layout):
         span = times(product_of(block.shape), product_of(coshape_of(tiler.shape, tiler.stride)))
@@ -356,7 +367,7 @@ def zipped_product(block: Layout, tiler: Tiler) -> Layout:
     ((_4,_8),(_3,_2)):((_1,_4),(_4,_1))
     """
     if type(block) is not Layout:
-        return apply_to_inner(zipped_product, block, tiler)
+        return _of_block(zipped_product, block, tiler)
     return zipped(logical_product(block, tiler), tiler)
 
 
@@ -368,7 +379,7 @@ def tiled_product(block: Layout, tiler: Tiler) -> Layout:
     ((_2,_2),_3,_4):((_1,_2),_4,_12)
     """
     if type(block) is not Layout:
-        return apply_to_inner(tiled_product, block, tiler)
+        return _of_block(tiled_product, block, tiler)
     return unpacked(zipped_product(block, tiler), False, True)
 
 
@@ -380,7 +391,7 @@ def flat_product(block: Layout, tiler: Tiler) -> Layout:
     (_2,_2,_3,_4):(_1,_2,_4,_12)
     """
     if type(block) is not Layout:
-        return apply_to_inner(flat_product, block, tiler)
+        return _of_block(flat_product, block, tiler)
     return unpacked(zipped_product(block, tiler), True, True)
 
 
@@ -408,7 +419,7 @@ def blocked_product(block: Layout, tiler: LayoutLike) -> Layout:
     ((_2,_3),(_1,_4)):((_1,_2),(_0,_6))
     """
     if type(block) is not Layout:
-        return apply_to_inner(blocked_product, block, tiler)
+        return _of_block(blocked_product, block, tiler)
     return _interleaved(block, tiler, 0)
 
 
@@ -420,7 +431,7 @@ def raked_product(block: Layout, tiler: LayoutLike) -> Layout:
     ((_3,_2)):((_2,_1))
     """
     if type(block) is not Layout:
-        return apply_to_inner(raked_product, block, tiler)
+        return _of_block(raked_product, block, tiler)
     return _interleaved(block, tiler, 1)
 
 
@@ -436,7 +447,7 @@ def tile_to_shape(block: Layout, shape: Shaped, order: Stride = LayoutLeft) -> L
     ((_8,_2),(_64,_2)):((_64,_512),(_1,_1024))
     """
     if type(block) is not Layout:
-        return apply_to_inner(tile_to_shape, block, shape, order)
+        return _of_block(tile_to_shape, block, shape, order)
     target = shape_of(shape)
     rank = len(modes(target))
     if len(modes(block.shape)) > rank:

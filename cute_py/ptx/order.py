@@ -103,7 +103,8 @@ class ProgramReport:
             change: Any = one.facts.get("change", {})
             lines += [f"{'':<8} line {number}: {line}" for number, line in change.items()]
         if not self.found:
-            lines += ["no rule is broken" if self.scope.complete else "no broken rule found in what was judged"]
+            sound = "no rule is broken" if judged else "nothing to judge: no instruction that the rules are about"
+            lines += [sound if self.scope.complete else "no broken rule found in what was judged"]
         return "\n".join([*lines, str(self.scope)])
 
 

@@ -95,6 +95,8 @@ class ArrayEngine:
 
     def __getitem__(self, offset: SupportsIndex) -> Any:
         value = self.flat[self._index(offset)]
+        if self.dtype.name == "uint128":  # numpy has no such integer: its 16 bytes are stored as a complex number
+            return int.from_bytes(value.tobytes(), "little")
         if self.dtype.name == "tfloat32":  # 19 bits of the 32 count; the others read as 0, as in C++
             return (value.view("uint32") & 0xFFFFE000).view("float32")
         return value
@@ -116,7 +118,10 @@ class ArrayEngine:
         if reason is not None:
             raise TensorAccessError(f"{given(value)} is no {self.dtype}: {reason}", {"engine": self})
         try:
-            self.flat[index] = value
+            if self.dtype.name == "uint128":
+                self.flat.view("V16")[index] = operator.index(value).to_bytes(16, "little")  # type: ignore[arg-type]
+            else:
+                self.flat[index] = value
         except (ValueError, TypeError, OverflowError) as refusal:
             raise TensorAccessError(f"{given(value)} is no {self.dtype}: {refusal}", {"engine": self}) from None
 

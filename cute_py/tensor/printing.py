@@ -53,13 +53,18 @@ WIDTH = 9
 
 
 def ostream_text(value: Any) -> str:
-    """A layout, basis element, tuple, number, pointer or iterator as `std::cout << x` shows it.
+    """A layout, tensor, basis element, tuple, number, pointer or iterator as `std::cout << x` shows it.
+
+    Raises:
+        TensorAccessError: a tensor whose elements can't be read; `std::cout` prints them.
 
     >>> ostream_text(Layout((4, Int(6)), (ratio(1, 2) * E(0), E(1))))
     '(4,_6):(__1/_2@0,_1@1)'
     """
     if isinstance(value, Layout):
         return f"{ostream_text(value.shape)}:{ostream_text(value.stride)}"
+    if isinstance(value, Tensor):
+        return format_tensor(value, style="ostream")
     if isinstance(value, ComposedLayout):
         offset = Int(int(value.offset)) if isinstance(value.offset, Int) else value.offset
         return f"{ostream_text(value.outer)} o {offset} o {ostream_text(value.inner)}"

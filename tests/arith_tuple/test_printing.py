@@ -97,7 +97,7 @@ def test_tables_and_pictures_are_printed(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out == "".join(texts)
 
 
-@pytest.mark.parametrize("dtype", [d for d in DTYPES if d.kind != "complex"], ids=str)
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if d.storage != "complex128" and d.kind != "complex"], ids=str)
 def test_every_type_has_a_cell(dtype: Any) -> None:
     one = np.ones(1).astype(dtype.numpy)[0]
     assert float(cell(one, dtype)) == 1

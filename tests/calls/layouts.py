@@ -288,6 +288,21 @@ for name in ("logical_product", "zipped_product", "tiled_product", "flat_product
         return block, m.layout_of(m.shape_tree(rank, depth=1, sizes=(1, 2, 3)), "compact", "static")
 
 
+@calls_of("get_flat_coord")
+def _get_flat_coord(m: Maker) -> Any:
+    return m.layout_of(m.shape_tree(m.integer(1, 3)), "compact"), m.leaf(
+        m.integer(0, 7), m.choice(("static", "dynamic"))
+    )
+
+
+@calls_of("with_shape")
+def _with_shape(m: Maker) -> Any:
+    rows, columns = m.choice((1, 2, 4)), m.choice((1, 2, 4))
+    layout = m.layout_of((rows * 2, columns), "compact", "static")
+    whole = f"(Int({rows}), Int({2 * columns}))"
+    return (layout, whole) if m.chance(0.5) else (layout, f"Int({rows})", f"Int({2 * columns})")
+
+
 @calls_of("tile_to_shape")
 def _tile_to_shape(m: Maker) -> Any:
     tile = m.shape_tree(2, depth=1, sizes=(2, 4, 8))

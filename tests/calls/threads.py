@@ -187,6 +187,12 @@ add("make_tensor_like", PART, "'half'")
 add("recast_ptr", "make_smem_ptr(1024, 'half')", quoted("uint128_t", "float", "int8"))
 for name in ("gmma_layout", "umma_layout"):
     add(name, quoted("K_SW128", "MN_SW64", "K_INTER"), quoted("half_t", "float"), named={"sparsity": "2"})
+add(
+    "tile_to_mma_shape",
+    "umma_layout('K_SW128', 'half_t')",
+    lambda m: m.one_of("((Int(128), Int(16)), Int(1), Int(4))", "((Int(64), Int(32)), Int(2), Int(2), Int(3))"),
+    lambda m: m.one_of("LayoutLeft", "(Int(1), Int(2), Int(3))"),
+)
 for name in ("ss_smem_selector", "rs_smem_selector", "sm100_smem_selector"):
     add(name, quoted("K", "MN"), quoted("half_t", "int8"), "128", lambda m: m.one_of("32", "64", "128"))
 for name in ("make_gmma_desc", "make_umma_desc"):

@@ -169,3 +169,29 @@ def test_another_font_stands_in(monkeypatch: pytest.MonkeyPatch) -> None:
     assert monospace_family() == "FreeMono"
     assert PICTURE.png() == b"8"  # drawn with that font
     monospace_family.cache_clear()
+
+
+def test_a_large_picture_is_drawn_at_a_scale_of_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(png_module, "LARGE", 10**9)
+    wide, high = struct.unpack(">II", PICTURE.png()[16:24])
+    assert PICTURE.png() == PICTURE.png(2)
+    monkeypatch.setattr(png_module, "LARGE", wide * high // 2)
+    assert PICTURE.png() == PICTURE.png(1)
+
+
+def test_titles_are_not_given_to_the_renderer(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "<title>" in PICTURE.svg
+    seen: list[str] = []
+    whole = png_module._resvg()
+
+    class Renderer:
+        @staticmethod
+        def svg_to_bytes(svg_string: str, **options: object) -> bytes:
+            seen.append(svg_string)
+            return bytes(whole.svg_to_bytes(svg_string=svg_string, **options))
+
+    monospace_family()
+    monkeypatch.setattr(png_module, "_resvg", lambda: Renderer)
+    PICTURE.png(1)
+    assert seen
+    assert not any("<title>" in svg for svg in seen)

@@ -293,6 +293,8 @@ A zipped tensor goes through
     Expect same number of offsets as iterators.
     All template parameters must be layouts
     All layouts must have the same rank
+A tuple is filled up to a number
+    N > tuple_size<T>::value
 """
 """How a reason begins, and messages that have it."""
 

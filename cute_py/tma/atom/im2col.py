@@ -42,7 +42,7 @@ from cute_py.tma.atom.op import Op, as_op, check_op, cta_count, swizzle_row, ten
 from cute_py.tma.atom.tile_atom import TileAtom
 from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.request import OpRow, TensorMapIm2col, as_member
-from cute_py.tma.descriptor.violations import violations
+from cute_py.tma.descriptor.violations import listed_violations
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,7 +447,7 @@ def make_im2col_tma_copy(
         as_member(L2Promotion, l2_promotion, "l2_promotion"),
         as_member(OobFill, oob_fill, "oob_fill"),
     )
-    found = violations(request, arch=arch) if check else []
+    found = listed_violations(request, arch) if check else []
     several = f"{len(found)} rules of the im2col tensor map are broken"
     refuse(TmaLimitError, found, several)
     return Im2colAtom(op, tensor, layout, tiler, plan, request, swizzle, dtype, arch)

@@ -56,7 +56,7 @@ from cute_py.tma.atom.tile_atom import TmaPlan, expect_fits, layout_modes, plan_
 from cute_py.tma.atom.tiles import first_tile
 from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapTiled, as_member
-from cute_py.tma.descriptor.violations import violations
+from cute_py.tma.descriptor.violations import listed_violations
 
 
 @record
@@ -210,7 +210,7 @@ def engine_swizzle(smem_layout: Layout | ComposedLayout | Tensor) -> Swizzle:
 
 def check_map(plan: TmaPlan, request: TensorMapTiled, arch: str) -> list[Diagnostic]:
     """What is wrong with a map: the driver's rules, and CuTe's conditions of arguments that break none of these."""
-    found = violations(request, arch=arch)
+    found = listed_violations(request, arch)
     arguments = {violation.argument for violation in found}
     return [*found, *[condition for condition in plan.broken if condition.argument not in arguments]]
 
@@ -293,6 +293,8 @@ def make_tma_atom(
     swizzle = engine_swizzle(smem_layout)
     layout = smem_layout.layout if isinstance(smem_layout, Tensor) else smem_layout
     smem = get_nonswizzle_portion(layout)
+    if not has_numbers(smem):
+        raise InvalidTypeError("a shared layout is made of known sizes and strides", {"layout": layout})
     if isinstance(cta_tiler, str):
         cta_tiler = as_tiler(cta_tiler)
     tiler = product_each(smem) if cta_tiler is None else cta_tiler

@@ -172,7 +172,8 @@ def _steps(layout: Layout, rank: int) -> NDArray[numpy.int64]:
     out = np.zeros((1, rank), np.int64)
     for s, d in zip(leaves(layout.shape), leaves(layout.stride), strict=True):
         n, path = int(value_of(s)), getattr(d, "modes", ())
-        step = _whole(d.value) if path else int(value_of(d))
+        step = _whole(d.value if path else d)
+        _whole((n - 1) * step)  # the last of them
         steps = np.zeros((n, rank), np.int64)
         steps[:, path[0] if path else 0] = np.arange(n, dtype=np.int64) * step
         out = (steps[:, None, :] + out[None, :, :]).reshape(-1, rank)

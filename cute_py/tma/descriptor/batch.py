@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.argument_checks import items_of, refuse_mask
+from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaLimitError, given
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.encode import encode, map_bytes
@@ -360,7 +361,7 @@ def _refuse_illegal(table: Columns, arch: str) -> None:
     if len(bad) == 0:
         return
     facts: dict[str, object] = {}
-    found = []
+    found: list[Diagnostic] = []
     for index in bad[:LISTED].tolist():
         request = table.request(index)
         own = violations(request, arch=arch)

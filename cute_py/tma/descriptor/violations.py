@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, NoReturn, TypeAlias
 
-from cute_py.diagnostics import Diagnostic
+from cute_py.diagnostics import Diagnostic, Findings, Scope
 from cute_py.errors import TmaLimitError, unless_refused
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType
-from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, GPUS, SWIZZLE_SPAN, Architecture, architecture, bounds
+from cute_py.tma.descriptor.limits import (
+    BY_NAME,
+    CORNER_BOUNDS,
+    GPUS,
+    RULES,
+    SWIZZLE_SPAN,
+    Architecture,
+    architecture,
+    bounds,
+    unknown_addition,
+)
 from cute_py.tma.descriptor.request import (
     HasRequest,
     TensorMap,
@@ -74,8 +85,15 @@ def broken_rule(
     return Diagnostic(name, argument, int(value), rule.unit, requirement or rule.requirement, rule.source, mode, detail)
 
 
-def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> list[Diagnostic]:
-    """The rules that a request breaks on a GPU; empty if the driver accepts it.
+@functools.cache
+def _scope(arch: str, unknown: str) -> Scope:
+    """What was judged of a request whose value of this name has bits that are not known."""
+    skipped = (f"1 value: the bits of {unknown} in a tensor map are not known",) if unknown else ()
+    return Scope((f"{len(RULES)} rules of tensor maps on {arch}",), skipped)
+
+
+def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> Findings:
+    """The rules that a request breaks on a GPU; empty if the driver accepts it. Its `scope` says what was judged.
 
     Args:
         request: or what holds one.
@@ -87,6 +105,13 @@ def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> list
     >>> [v.argument for v in violations(TensorMapTiled(6, 4096, (64, 8), (120,), (64, 300)))]
     ['globalStrides[0]', 'boxDim[1]']
     """
+    found = listed_violations(request, arch)
+    unknown = unknown_addition(request_of(request))
+    return Findings(found, scope=_scope(arch, "" if unknown is None else unknown.name))
+
+
+def listed_violations(request: TensorMap | HasRequest, arch: str = "sm_90a") -> list[Diagnostic]:
+    """As `violations`, a plain list: for what makes maps, which asks for nothing else."""
     request = request_of(request)
     gpu = (GPUS.get(arch) if isinstance(arch, str) else None) or architecture(arch)
     return [] if breaks_none(request, gpu) else broken_rules(request, gpu)
@@ -180,7 +205,7 @@ def broken_rules(request: TensorMap, gpu: Architecture) -> list[Diagnostic]:
 def refuse_request(request: TensorMap, found: Sequence[Diagnostic], arch: str) -> NoReturn:
     """Raise one TmaLimitError that lists all of `found`."""
     function = FUNCTIONS[request.KIND]
-    works = next((text for text, changed in find_changes(request) if not violations(changed, arch=arch)), None)
+    works = next((text for text, changed in find_changes(request) if not listed_violations(changed, arch)), None)
     hint = f"this breaks no rule: {works}" if works is not None else None
     if len(found) == 1:
         only = found[0]

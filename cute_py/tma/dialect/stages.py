@@ -24,9 +24,11 @@ from typing import Final
 
 from cute_py.argument_checks import expect
 from cute_py.diagnostics import Diagnostic
+from cute_py.errors import counted
 from cute_py.ptx.check import examine
 from cute_py.ptx.instruction import coordinate_count, offset_count
 from cute_py.targets import NEWEST_VERSION, architecture
+from cute_py.tma.descriptor.violations import listed_violations
 from cute_py.tma.dialect.diagnostics import (
     broken,
     check_atom,
@@ -226,6 +228,8 @@ def witness_of(copy: TracedCopy, arch: str, allow_tma: bool = True) -> tuple[str
         reasons += [*(f"not TMA: {blocker}" for blocker in blockers), "falls back to plain ldg"]
         return plain, tuple(reasons)
     reasons.append("the tile meets the TMA eligibility rules: 16-byte rows, global source")
+    if broken_rules := len(check_map_rules(copy, arch)):
+        reasons.append(f"the tensor map breaks {counted(broken_rules, 'rule')}, which stage 3b names")
     return f"sm90_tma_{copy.atom_name}", tuple(reasons)
 
 
@@ -581,6 +585,16 @@ def check_device_descriptor(copy: TracedCopy, arch: str) -> list[Diagnostic]:
     return broken(*((True, "target", reason) for reason in reasons))
 
 
+def check_map_rules(copy: TracedCopy, arch: str) -> list[Diagnostic]:
+    """The rules of tensor maps that the copy's own breaks, but those of its box's rows, which stage 3b has."""
+    if architecture(arch).number < 90:
+        return []
+    judged = [
+        found for found in listed_violations(copy.request, arch) if found.rule not in ("inner_bytes", "inner_span")
+    ]
+    return [replace(found, text=found.message) for found in judged]
+
+
 def check_stages(copy: TracedCopy, arch: str) -> dict[str, tuple[str, ...]]:
     """Every verifier of a TMA copy, fed with the values of the copy and its target: stage -> texts."""
     is_load = copy.direction == "load"
@@ -593,7 +607,8 @@ def check_stages(copy: TracedCopy, arch: str) -> dict[str, tuple[str, ...]]:
         + check_box_row(inner, copy.dtype.bits)
         + check_row(inner * copy.dtype.bits, copy.span, copy.swizzle_name)
         + check_padding((copy.fill,), not is_load)
-        + (check_host_only(copy) if copy.device else []),
+        + (check_host_only(copy) if copy.device else [])
+        + check_map_rules(copy, arch),
         "3c": [],
         "4": check_call(copy),
         "5": check_bundle(copy),

@@ -354,6 +354,7 @@ class PartitionOperands:
         """What keeps these operands from a tensor map: the rules of make_tma_atom, and where the descriptor that the
         operation carries says something else."""
         made, arch = self.made, rules_of(self.arch)
+        found: list[Diagnostic]
         if isinstance(made, Im2colAtom):
             found = violations(made, arch=arch)
         elif isinstance(made, TmaAtom):

@@ -1,0 +1,114 @@
+"""Words, questions, and texts of C++ that stand alone."""
+# ruff: noqa: E501, the texts of compilers keep their lines
+
+from __future__ import annotations
+
+import pytest
+
+import cute_py as cute
+from cute_py.errors import InvalidTypeError
+from cute_py.explanation.reasons import TERMS
+from cute_py.explanation.terms import WORDS, key
+
+SPELLINGS = {
+    "swizzle": ("swizzles", "what is a swizzle?", "Swizzles"),
+    "layout": ("layouts", "What is a layout"),
+    "descriptor": ("descriptors", "what are descriptors?"),
+    "tiler": ("tilers", "what is a tiler", "explain a tiler"),
+    "TMA": ("tma", "what is TMA?", "what does TMA stand for?"),
+    "TV layout": ("TV-layout", "tv layouts", "thread-value layout", "tv"),
+    "bank conflict": ("bank conflicts", "bank-conflict", "What is a bank conflict?"),
+    "out of bounds": ("out-of-bounds", "OOB", "what does out of bounds mean?"),
+    "coordinate tensor": ("coordinate tensors", "identity tensor"),
+    "basis element": ("what is a basis element",),
+    "tensor map": ("TMA descriptor", "tensor maps"),
+    "fence.proxy.async": ("proxy fence",),
+    "box": ("boxes",),
+}
+
+
+@pytest.mark.parametrize("word", sorted({*WORDS, *SPELLINGS}))
+def test_every_word_has_its_own_text(word: str) -> None:
+    text = cute.explain(word.swapcase() if word != "layout" else word)  # `Layout` is the class
+    assert text.splitlines()[0] == word
+    for other in SPELLINGS.get(word, ()):
+        if other != "tma":  # the module
+            assert cute.explain(other) == text, other
+
+
+def test_no_word_is_listed_twice() -> None:
+    names = [key(name) for name in (*WORDS, *TERMS)]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("text", ["1@0", "_1@0", "E<0>", "(8,4):(4,1)", "composition", "128B", "Sw<3,4,3>"])
+@pytest.mark.parametrize("question", ["what is {}", "What is {}?", "what does {} mean?", "explain {}"])
+def test_a_question_is_answered_as_what_it_asks_about(text: str, question: str) -> None:
+    assert cute.explain(question.format(text)) == cute.explain(text)
+
+
+def test_a_strategy_of_the_tests_is_found_by_its_place() -> None:
+    """The plain word is the thing; `testing.swizzles` is the strategy."""
+    assert "defined in cute_py.testing.strategies" in cute.explain("testing.swizzles")
+    assert "strategies" not in cute.explain("swizzles")
+
+
+@pytest.mark.parametrize("text", ["how do I get rich", "what is the answer to all of it?", "what is"])
+def test_other_sentences_are_refused(text: str) -> None:
+    with pytest.raises(InvalidTypeError, match="no explanation"):
+        cute.explain(text)
+
+
+def test_a_pointer_without_a_space_is_not_called_registers() -> None:
+    text = cute.explain("ptr[32b](0x7f0000001000) o (8,4):(4,1)")
+    assert "memory of no stated space at 0x7f0000001000" in text
+    assert "registers" not in text
+
+
+@pytest.mark.parametrize(
+    ("spelled", "printed"),
+    [
+        (
+            "cute::Layout<cute::tuple<cute::C<128>, cute::C<64> >, cute::tuple<cute::C<64>, cute::C<1> > >",
+            "(_128,_64):(_64,_1)",
+        ),
+        ("cute::Layout<cute::tuple<cute::C<8>, int>, cute::tuple<long, cute::_1>>", "(_8,n0):(n1,_1)"),
+        ("type = const cute::Swizzle<3, 4, 3> &", "Sw<3,4,3>"),
+        (
+            "cute::ComposedLayout<cute::Swizzle<3,4,3>, cute::C<0>, cute::Layout<cute::tuple<cute::C<8>, cute::C<64> >, cute::tuple<cute::C<64>, cute::C<1> > > >",
+            "Sw<3,4,3> o _0 o (_8,_64):(_64,_1)",
+        ),
+    ],
+)
+def test_a_type_alone_is_read(spelled: str, printed: str) -> None:
+    assert cute.explain(spelled).splitlines()[0] == f"A type of CuTe C++: {printed}"
+
+
+def test_a_type_that_is_cut_off_is_said_to_be() -> None:
+    text = cute.explain("cute::Layout<cute::tuple<cute::C<128>...")
+    assert "cut off" in text
+    assert "_128" not in text
+
+
+def test_a_message_alone_is_explained() -> None:
+    message = "Could not find a common tile-gmem vectorization. Does the Tile select out major GMEM modes?"
+    assert "contiguous in shared memory" in cute.explain(message)
+    assert "to do" in cute.explain(message)
+
+
+def test_a_coordinate_of_more_entries_than_the_tiler() -> None:
+    """local_tile(tensor, (_32,_32), (0,1,0)) as g++ prints it, whose assertion has no message."""
+    output = """\
+cute/algorithm/tuple_algorithms.hpp: In instantiation of ‘constexpr auto cute::append(const T&, const X&) [with int N = 2; T = tuple<int, int, int>; X = Underscore]’:
+cute/tensor_impl.hpp:1041:25:   required from ‘constexpr auto cute::local_tile(Tensor&&, const Tiler&, const Coord&) [with Tensor = Tensor<ViewEngine<gmem_ptr<float*> >, Layout<tuple<C<128>, C<64> >, tuple<C<1>, C<128> > > >&; Tiler = tuple<C<32>, C<32> >; Coord = tuple<int, int, int>]’
+main.cpp:4:19:   required from here
+cute/algorithm/tuple_algorithms.hpp:807:23: error: static assertion failed
+  807 |       static_assert(N > tuple_size<T>::value);
+      |                     ~~^~~~~~~~~~~~~~~~~~~~~~
+"""
+    text = cute.explain(output)
+    assert "condition: N > tuple_size<T>::value" in text
+    assert "entries of the coordinate: 3; entries of the tiler: 2" in text
+    assert "to do : Give the coordinate one entry" in text
+    fitting = cute.explain(output.replace("Coord = tuple<int, int, int>", "Coord = tuple<int, int>"))
+    assert "entries of the coordinate" not in fitting
