@@ -4,10 +4,14 @@
     python -m tests.mutation run cute_py/layout cute_py/notation --jobs 2 --map map.json --out rows.jsonl
     python -m tests.mutation again rows.jsonl --jobs 2 --added tests/x/test_edges.py --out rows-again.jsonl
 
-`again` runs what survived once more, against files of tests that were added: it finds a mutant by its file, line and
-change. A line that runs only while modules are imported has no test of its own: it gets the tests of its file. A mutant
-counts as killed where a test fails, or where the tests take three times as long as without it. One that survives and
-that `equivalent.txt` lists counts as equivalent.
+    python -m tests.mutation map cute_py/arith_tuple --tests cute_py/arith_tuple tests/arith_tuple --out map.json
+    python -m tests.mutation run cute_py/arith_tuple --operators others --count 60 --map map.json --out rows.jsonl
+
+`map` looks at some packages and some tests where they are named. `--operators others` takes the changes of
+`other_operators`. `again` runs what survived once more, against files of tests that were added: it finds a mutant by
+its file, line and change. A line that runs only while modules are imported has no test of its own: it gets the tests of
+its file. A mutant counts as killed where a test fails, or where the tests take three times as long as without it. One
+that survives and that `equivalent.txt` lists counts as equivalent.
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ from typing import Any
 
 import pytest
 
-from tests.mutation.operators import mutants, mutated
+from tests.mutation.operators import SETS, mutants, mutated
 
 FIRST_FILES = 5
 """Test files that are tried first, those with most tests of the line."""
@@ -52,16 +56,28 @@ QUICK = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTEST_DISABLE_PL
 CARRIED = ("cute_py", "tests", "docs", "benchmarks", "pyproject.toml", "README.md", "CONTRIBUTING.md", "Makefile")
 
 
-def cover_map(jobs: int, most_seconds: float) -> dict[str, Any]:
+def test_files(places: Sequence[str]) -> list[Path]:
+    """The files of tests in some folders, the largest first; a folder of the package itself has its docstrings."""
+    files = [p for place in places for p in sorted(Path(place).rglob("test_*.py"))]
+    files += [Path(place) for place in places if place.endswith(".py")]
+    folders = [Path(place) for place in places if Path(place).parts[0] == "cute_py"]
+    return [*folders, *sorted(files, key=lambda p: -p.stat().st_size)]
+
+
+def default_places() -> list[str]:
+    return ["tests", *sorted(str(p) for p in Path("cute_py").iterdir() if p.is_dir())]
+
+
+def cover_map(packages: Sequence[str], places: Sequence[str], jobs: int, most_seconds: float) -> dict[str, Any]:
     """File -> line -> numbers of the tests that run it; the names and seconds of the tests that pass.
 
-    A file of tests that takes longer than `most_seconds` is left out.
+    The lines are those of `packages`, the tests those of the folders and files `places`. A file of tests that takes
+    longer than `most_seconds` is left out.
     """
     import coverage
 
-    folder, sources = Path(tempfile.mkdtemp(prefix="covered-")), f"--source={','.join(PACKAGES)}"
-    files = sorted(Path("tests").rglob("test_*.py"), key=lambda p: -p.stat().st_size)
-    groups = [*sorted(p for p in Path("cute_py").iterdir() if p.is_dir()), *files]
+    folder, sources = Path(tempfile.mkdtemp(prefix="covered-")), f"--source={','.join(packages)}"
+    groups = test_files(places)
 
     def covered(i: int) -> None:
         data = f"--data-file={folder / str(i)}"
@@ -95,9 +111,10 @@ def cover_map(jobs: int, most_seconds: float) -> dict[str, Any]:
     return {"tests": names, "seconds": [seconds[name] for name in names], "lines": listed}
 
 
-def sample(package: str, count: int, seed: int) -> list[tuple[str, int]]:
+def sample(package: str, operators: str, count: int, seed: int) -> list[tuple[str, int]]:
     """(file, number of the mutant): `count` of them, each mutant of the package as likely as any other."""
-    every = [(str(path), m.number) for path in sorted(Path(package).rglob("*.py")) for m in mutants(path.read_text())]
+    paths = sorted(Path(package).rglob("*.py"))
+    every = [(str(path), m.number) for path in paths for m in mutants(path.read_text(), operators)]
     return random.Random(seed).sample(every, min(count, len(every)))
 
 
@@ -160,11 +177,12 @@ class Runner:
         rest = [t for t in tests if t not in set(first)]
         return [[self.covered["tests"][t] for t in stage] for stage in (first, rest) if stage]
 
-    def run(self, package: str, file: str, number: int) -> dict[str, Any]:
+    def run(self, package: str, operators: str, file: str, number: int) -> dict[str, Any]:
         source = Path(file).read_text()
-        mutant = mutants(source)[number]
+        mutant = mutants(source, operators)[number]
         row: dict[str, Any] = {
             "package": package,
+            "operators": operators,
             "file": file,
             "mutant": mutant.text,
             "line": source.splitlines()[mutant.line - 1].strip(),
@@ -175,7 +193,7 @@ class Runner:
         if not tests and not self.added:
             return {**row, "result": "not covered"}
         folder = self.folder()
-        (folder / file).write_text(mutated(source, number))
+        (folder / file).write_text(mutated(source, number, operators))
         try:
             stages = [self.added] if self.added else self.stages(tests)
             by = next(filter(None, (self.noticed(folder, stage) for stage in stages)), "")
@@ -215,8 +233,8 @@ def equivalent() -> dict[tuple[str, str, str], str]:
     return {(file, line, change): reason for file, line, change, reason in lines}
 
 
-def survivors(rows: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
-    """(package, file, number of the mutant) of the rows that survived, in the files as they are now."""
+def survivors(rows: list[dict[str, Any]]) -> list[tuple[str, str, str, int]]:
+    """(package, operators, file, number of the mutant) of the rows that survived, in the files as they are now."""
     found = []
     for row in rows:
         if row["result"] in ("killed", "not run") or not Path(row["file"]).exists():
@@ -225,13 +243,12 @@ def survivors(rows: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
         lines = source.splitlines()
         same = [
             (m.line, m.number)
-            for m in mutants(source)
+            for m in mutants(source, row["operators"])
             if key({"file": row["file"], "line": lines[m.line - 1].strip(), "mutant": m.text}) == key(row)
         ]
         place = int(row["mutant"].partition(":")[0])
-        found += [
-            (row["package"], row["file"], number) for _, number in sorted((abs(n - place), m) for n, m in same)[:1]
-        ]
+        nearest = sorted((abs(n - place), m) for n, m in same)[:1]
+        found += [(row["package"], row["operators"], row["file"], number) for _, number in nearest]
     return found
 
 
@@ -249,11 +266,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__.split("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     mapped = commands.add_parser("map")
+    mapped.add_argument("packages", nargs="*", default=PACKAGES)
+    mapped.add_argument("--tests", nargs="+", default=default_places(), help="folders and files of tests")
     mapped.add_argument("--most-seconds", type=float, default=900, help="the longest that a file of tests may take")
     run = commands.add_parser("run")
     run.add_argument("packages", nargs="*", default=PACKAGES)
     run.add_argument("--count", type=int, default=400)
     run.add_argument("--seed", type=int, default=1)
+    run.add_argument("--operators", choices=SETS, default="own", help="the set of changes to take the sample from")
     again = commands.add_parser("again")
     again.add_argument("rows")
     for command in (mapped, run, again):
@@ -265,10 +285,15 @@ def main(arguments: list[str] | None = None) -> int:
         command.add_argument("--limit", type=float, default=1e9, help="seconds after which no mutant is begun")
     options = parser.parse_args(arguments)
     if options.command == "map":
-        Path(options.out).write_text(json.dumps(cover_map(options.jobs, options.most_seconds)))
+        Path(options.out).write_text(
+            json.dumps(cover_map(options.packages, options.tests, options.jobs, options.most_seconds))
+        )
         return 0
     if options.command == "run":
-        chosen = [(p, *found) for p in options.packages for found in sample(p, options.count, options.seed)]
+        which = options.operators
+        chosen = [
+            (p, which, *found) for p in options.packages for found in sample(p, which, options.count, options.seed)
+        ]
     else:
         chosen = survivors([json.loads(line) for line in Path(options.rows).read_text().splitlines()])
     covered = json.loads(Path(options.map).read_text()) if options.command == "run" else {"tests": [], "seconds": []}
