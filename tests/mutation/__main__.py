@@ -53,51 +53,47 @@ EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 QUICK = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 """The environment of the tests: no plugins of pytest, which would take half of the time of a short run."""
 
-CARRIED = ("cute_py", "tests", "docs", "benchmarks", "pyproject.toml", "README.md", "CONTRIBUTING.md", "Makefile")
-
-
-def test_files(places: Sequence[str]) -> list[Path]:
-    """The files of tests in some folders, the largest first; a folder of the package itself has its docstrings."""
-    files = [p for place in places for p in sorted(Path(place).rglob("test_*.py"))]
-    files += [Path(place) for place in places if place.endswith(".py")]
-    folders = [Path(place) for place in places if Path(place).parts[0] == "cute_py"]
-    return [*folders, *sorted(files, key=lambda p: -p.stat().st_size)]
+CARRIED = (
+    *("cute_py", "tests", "docs", "benchmarks", "conftest.py", "pyproject.toml"),
+    *("README.md", "CONTRIBUTING.md", "Makefile", "mkdocs.yml", "LICENSE"),
+)
 
 
 def default_places() -> list[str]:
-    return ["tests", *sorted(str(p) for p in Path("cute_py").iterdir() if p.is_dir())]
+    """Each folder of the package, which has docstrings, and each file of tests, the largest first."""
+    files = sorted(Path("tests").rglob("test_*.py"), key=lambda p: -p.stat().st_size)
+    return [str(p) for p in (*sorted(p for p in Path("cute_py").iterdir() if p.is_dir()), *files)]
 
 
 def cover_map(packages: Sequence[str], places: Sequence[str], jobs: int, most_seconds: float) -> dict[str, Any]:
     """File -> line -> numbers of the tests that run it; the names and seconds of the tests that pass.
 
-    The lines are those of `packages`, the tests those of the folders and files `places`. A file of tests that takes
-    longer than `most_seconds` is left out.
+    The lines are those of `packages`, the tests those of the folders and files `places`. Each place is one process; one
+    that takes longer than `most_seconds` is left out.
     """
     import coverage
 
     folder, sources = Path(tempfile.mkdtemp(prefix="covered-")), f"--source={','.join(packages)}"
-    groups = test_files(places)
 
     def covered(i: int) -> None:
         data = f"--data-file={folder / str(i)}"
         command = [sys.executable, "-m", "coverage", "run", data, sources, "-m", "pytest", "-q"]
-        options = ["-p", "no:cacheprovider", "-p", "tests.mutation.plugin", "-m", "not gpu", str(groups[i])]
-        places = QUICK | {"DURATIONS": str(folder / f"{i}.json")}
+        options = ["-p", "no:cacheprovider", "-p", "tests.mutation.plugin", "-m", "not gpu", places[i]]
+        own = QUICK | {"DURATIONS": str(folder / f"{i}.json")}
         with contextlib.suppress(subprocess.TimeoutExpired):
             subprocess.run(
-                [*command, *options], env=os.environ | places, capture_output=True, timeout=most_seconds, check=False
+                [*command, *options], env=os.environ | own, capture_output=True, timeout=most_seconds, check=False
             )
 
     with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(covered, range(len(groups))))
+        list(pool.map(covered, range(len(places))))
     seconds: dict[str, float] = {}
     for file in folder.glob("*.json"):
         seconds |= json.loads(file.read_text())
     names = sorted(name for name in seconds if "\\" not in name)  # pytest does not find those again by name
     number = {name: i for i, name in enumerate(names)}
     lines: dict[str, dict[str, set[int]]] = {}
-    for i in range(len(groups)):
+    for i in range(len(places)):
         if not (folder / str(i)).exists():
             continue
         data = coverage.CoverageData(str(folder / str(i)))
@@ -200,7 +196,21 @@ class Runner:
         finally:
             (folder / file).write_text(source)
         result = "killed" if by else "equivalent" if key(row) in equivalent() else "survived"
-        return {**row, "result": result, "tests": len(tests), "by": by[:120]}
+        return {**row, "result": result, "tests": len(tests), "by": by}
+
+    def without_mutant(self, rows: Sequence[dict[str, Any]]) -> set[str]:
+        """The tests that killed a mutant and fail without it, too: their kills do not count."""
+        names = sorted({row["by"] for row in rows if "::" in row.get("by", "")})
+        failed: set[str] = set()
+        while names:
+            found = self.noticed(self.folder(), names)
+            if not found:
+                return failed
+            if found not in names:
+                return failed | set(names)
+            failed.add(found)
+            names.remove(found)
+        return failed
 
     def noticed(self, folder: Path, tests: Sequence[str]) -> str:
         """The test that fails, or why they count as failed; '' if they pass."""
@@ -218,7 +228,8 @@ class Runner:
         if done.returncode == pytest.ExitCode.USAGE_ERROR:  # the cases of a test are made of what was changed
             return "other cases are collected"
         failed = (x for x in done.stdout.splitlines() if x.startswith(("FAILED", "ERROR")))
-        return next(failed, f"exit status {done.returncode}") if done.returncode else ""
+        told = next(failed, f"  exit status {done.returncode}").partition(" ")[2].partition(" - ")[0].strip()
+        return told if done.returncode else ""
 
 
 def key(row: dict[str, Any]) -> tuple[str, str, str]:
@@ -267,8 +278,10 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     mapped = commands.add_parser("map")
     mapped.add_argument("packages", nargs="*", default=PACKAGES)
-    mapped.add_argument("--tests", nargs="+", default=default_places(), help="folders and files of tests")
-    mapped.add_argument("--most-seconds", type=float, default=900, help="the longest that a file of tests may take")
+    mapped.add_argument(
+        "--tests", nargs="+", default=default_places(), help="folders and files of tests, a process each"
+    )
+    mapped.add_argument("--most-seconds", type=float, default=900, help="the longest that a process of tests may take")
     run = commands.add_parser("run")
     run.add_argument("packages", nargs="*", default=PACKAGES)
     run.add_argument("--count", type=int, default=400)
@@ -304,7 +317,9 @@ def main(arguments: list[str] | None = None) -> int:
         for ended in as_completed([pool.submit(runner.run, *mutant) for mutant in chosen]):
             rows.append(ended.result())
             print(json.dumps(rows[-1]), file=out, flush=True)
-    print(table(rows))
+    unfit = runner.without_mutant(rows)
+    print(table([row for row in rows if row.get("by", "") not in unfit]))
+    print(f"tests that fail without a mutant: {sorted(unfit) or 'none'}")
     return 0
 
 
