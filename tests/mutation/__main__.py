@@ -21,6 +21,7 @@ import ast
 import collections
 import contextlib
 import functools
+import itertools
 import json
 import os
 import random
@@ -135,6 +136,7 @@ class Runner:
         self.seconds = dict(zip(covered["tests"], covered["seconds"], strict=True))
         self.unfit = {i for i, name in enumerate(covered["tests"]) if "\\" in name}
         self.local = threading.local()
+        self.moments = itertools.count(10**9)
 
     def folder(self) -> Path:
         if not hasattr(self.local, "folder"):
@@ -189,14 +191,20 @@ class Runner:
         if not tests and not self.added:
             return {**row, "result": "not covered"}
         folder = self.folder()
-        (folder / file).write_text(mutated(source, number, operators))
+        self.written(folder / file, mutated(source, number, operators))
         try:
             stages = [self.added] if self.added else self.stages(tests)
             by = next(filter(None, (self.noticed(folder, stage) for stage in stages)), "")
         finally:
-            (folder / file).write_text(source)
+            self.written(folder / file, source)
         result = "killed" if by else "equivalent" if key(row) in equivalent() else "survived"
         return {**row, "result": result, "tests": len(tests), "by": by}
+
+    def written(self, path: Path, text: str) -> None:
+        """The file with a time of its own, in whole seconds: by time and size Python knows whether it compiled it."""
+        path.write_text(text)
+        moment = next(self.moments)
+        os.utime(path, (moment, moment))
 
     def without_mutant(self, rows: Sequence[dict[str, Any]]) -> set[str]:
         """The tests that killed a mutant and fail without it, too: their kills do not count."""
@@ -214,22 +222,33 @@ class Runner:
 
     def noticed(self, folder: Path, tests: Sequence[str]) -> str:
         """The test that fails, or why they count as failed; '' if they pass."""
-        names = folder / "names.txt"
+        names, out = folder / "names.txt", folder / "out.txt"
         names.write_text("\n".join(tests))
         limit = 20 + 3 * sum(self.seconds.get(t, MOST_SECONDS) for t in tests)
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"@{names}"]
-        own = os.environ | QUICK | {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
-        try:
-            done = subprocess.run(
-                command, cwd=folder, env=own, capture_output=True, text=True, timeout=limit, check=False
-            )
-        except subprocess.TimeoutExpired:
-            return "time"
-        if done.returncode == pytest.ExitCode.USAGE_ERROR:  # the cases of a test are made of what was changed
+        process = self.warm(folder)
+        options = ["-x", "-q", "-p", "no:cacheprovider", f"@{names}"]
+        print(json.dumps([options, str(out), limit]), file=process.stdin, flush=True)
+        status = process.stdout.readline().strip() if process.stdout else ""
+        if status in ("time", "0"):
+            return "" if status == "0" else "time"
+        if status == str(int(pytest.ExitCode.USAGE_ERROR)):  # the cases of a test are made of what was changed
             return "other cases are collected"
-        failed = (x for x in done.stdout.splitlines() if x.startswith(("FAILED", "ERROR")))
-        told = next(failed, f"  exit status {done.returncode}").partition(" ")[2].partition(" - ")[0].strip()
-        return told if done.returncode else ""
+        failed = (x for x in out.read_text().splitlines() if x.startswith(("FAILED", "ERROR")))
+        return next(failed, f"  exit status {status}").partition(" ")[2].partition(" - ")[0].strip()
+
+    def warm(self, folder: Path) -> subprocess.Popen[str]:
+        """The process of this thread that runs tests in its folder."""
+        if not hasattr(self.local, "process"):
+            paths = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+            self.local.process = subprocess.Popen(
+                [sys.executable, str(Path(__file__).with_name("warm.py"))],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                cwd=folder,
+                env=os.environ | QUICK | {"PYTHONPATH": paths},
+            )
+        return self.local.process  # type: ignore[no-any-return]
 
 
 def key(row: dict[str, Any]) -> tuple[str, str, str]:
