@@ -66,11 +66,14 @@ def default_places() -> list[str]:
     return [str(p) for p in (*sorted(p for p in Path("cute_py").iterdir() if p.is_dir()), *files)]
 
 
-def cover_map(packages: Sequence[str], places: Sequence[str], jobs: int, most_seconds: float) -> dict[str, Any]:
+def cover_map(
+    packages: Sequence[str], places: Sequence[str], jobs: int, most_seconds: float, *, lines_traced: bool = True
+) -> dict[str, Any]:
     """File -> line -> numbers of the tests that run it; the names and seconds of the tests that pass.
 
     The lines are those of `packages`, the tests those of the folders and files `places`. Each place is one process; one
-    that takes longer than `most_seconds` is left out.
+    that takes longer than `most_seconds` is left out. Without tracing, which takes most of the time, each test counts
+    to every file: a test that does not run a line can't notice what stands there.
     """
     import coverage
 
@@ -78,9 +81,10 @@ def cover_map(packages: Sequence[str], places: Sequence[str], jobs: int, most_se
 
     def covered(i: int) -> None:
         data = f"--data-file={folder / str(i)}"
-        command = [sys.executable, "-m", "coverage", "run", data, sources, "-m", "pytest", "-q"]
+        traced = ["-m", "coverage", "run", data, sources] if lines_traced else []
+        command = [sys.executable, *traced, "-m", "pytest", "-q"]
         options = ["-p", "no:cacheprovider", "-p", "tests.mutation.plugin", "-m", "not gpu", places[i]]
-        own = QUICK | {"DURATIONS": str(folder / f"{i}.json")}
+        own = QUICK | {"DURATIONS": str(folder / f"{i}.json")} | ({"EXAMPLES": "10"} if lines_traced else {})
         with contextlib.suppress(subprocess.TimeoutExpired):
             subprocess.run(
                 [*command, *options], env=os.environ | own, capture_output=True, timeout=most_seconds, check=False
@@ -94,6 +98,8 @@ def cover_map(packages: Sequence[str], places: Sequence[str], jobs: int, most_se
     names = sorted(name for name in seconds if "\\" not in name)  # pytest does not find those again by name
     number = {name: i for i, name in enumerate(names)}
     lines: dict[str, dict[str, set[int]]] = {}
+    if not lines_traced:
+        lines = {str(p): {"1": set(range(len(names)))} for package in packages for p in Path(package).rglob("*.py")}
     for i in range(len(places)):
         if not (folder / str(i)).exists():
             continue
@@ -301,6 +307,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--tests", nargs="+", default=default_places(), help="folders and files of tests, a process each"
     )
     mapped.add_argument("--most-seconds", type=float, default=900, help="the longest that a process of tests may take")
+    mapped.add_argument("--times-only", action="store_true", help="trace no lines: each test counts to every file")
     run = commands.add_parser("run")
     run.add_argument("packages", nargs="*", default=PACKAGES)
     run.add_argument("--count", type=int, default=400)
