@@ -324,9 +324,9 @@ def main(arguments: list[str] | None = None) -> int:
         command.add_argument("--limit", type=float, default=1e9, help="seconds after which no mutant is begun")
     options = parser.parse_args(arguments)
     if options.command == "map":
-        Path(options.out).write_text(
-            json.dumps(cover_map(options.packages, options.tests, options.jobs, options.most_seconds))
-        )
+        limits = (options.jobs, options.most_seconds)
+        made = cover_map(options.packages, options.tests, *limits, lines_traced=not options.times_only)
+        Path(options.out).write_text(json.dumps(made))
         return 0
     if options.command == "run":
         which = options.operators
