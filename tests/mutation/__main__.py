@@ -232,11 +232,13 @@ class Runner:
         names.write_text("\n".join(tests))
         limit = 20 + 3 * sum(self.seconds.get(t, MOST_SECONDS) for t in tests)
         process = self.warm(folder)
-        options = ["-x", "-q", "-p", "no:cacheprovider", f"@{names}"]
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not gpu and not slow", f"@{names}"]
         print(json.dumps([options, str(out), limit]), file=process.stdin, flush=True)
         status = process.stdout.readline().strip() if process.stdout else ""
-        if status in ("time", "0"):
-            return "" if status == "0" else "time"
+        if status in (str(int(code)) for code in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)):
+            return ""
+        if status == "time":
+            return "time"
         if status == str(int(pytest.ExitCode.USAGE_ERROR)):  # the cases of a test are made of what was changed
             return "other cases are collected"
         failed = (x for x in out.read_text().splitlines() if x.startswith(("FAILED", "ERROR")))
