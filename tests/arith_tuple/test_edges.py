@@ -55,6 +55,11 @@ def test_scaled_bases_are_equal_by_value_and_mode(m: int, n: int, i: int, j: int
     assert (a.as_arith_tuple() == b.as_arith_tuple()) == ((m, i) == (n, j)) == (a == b.as_arith_tuple())
 
 
+@pytest.mark.parametrize("other", [np.array([0, 1]), [0, 1], "01", None, 1.5], ids=repr)
+def test_a_basis_element_equals_no_array_or_list(other: Any) -> None:
+    assert (E(1) == other) is False
+
+
 @pytest.mark.parametrize("mode", [-1, 4096])
 def test_modes_of_a_basis_element_have_bounds(mode: int) -> None:
     with pytest.raises(InvalidValueError):
@@ -80,7 +85,7 @@ def test_a_mode_of_a_tuple_is_an_integer(mode: Any) -> None:
 def test_the_places_that_do_not_fit_are_shown_with_their_own_sign() -> None:
     nested = ArithTuple(1, (2, 3))
     with pytest.raises(LayoutError) as added:
-        _ = nested + (1, 5)
+        _ = nested + (1, 5)  # noqa: RUF005
     with pytest.raises(LayoutError) as taken:
         _ = nested - (1, 5)
     for error in (added, taken):

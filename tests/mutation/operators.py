@@ -176,6 +176,11 @@ def told_apart(before: str, after: str) -> tuple[str, str]:
 
 def mutated(source: str, number: int, operators: str = "own") -> str:
     """The text of a file with one mutant in it."""
+    return ast.unparse(mutated_tree(source, number, operators))
+
+
+def mutated_tree(source: str, number: int, operators: str = "own") -> ast.Module:
+    """The same as a tree, whose lines are those of the file."""
     tree = ast.parse(source)
     place = next(p for i, p in enumerate(places(tree, operators)) if i == number)
     node, name, i, new = place
@@ -183,4 +188,4 @@ def mutated(source: str, number: int, operators: str = "own") -> str:
         setattr(node, name, new)
     else:
         getattr(node, name)[i] = new
-    return ast.unparse(ast.fix_missing_locations(tree))
+    return ast.fix_missing_locations(tree)
