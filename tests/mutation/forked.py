@@ -11,6 +11,7 @@ run. A run of the same tests without a mutant comes first; tests that fail in it
 from __future__ import annotations
 
 import argparse
+import ast
 import contextlib
 import functools
 import gc
@@ -26,14 +27,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import hypothesis
 import pytest
 
 from tests.mutation.__main__ import equivalent, inside_functions, key, sample, table
 from tests.mutation.operators import SETS, Mutant, mutants, mutated_tree
-
-PHASES = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
-"""What fails need not become small."""
 
 
 def functions_of(code: types.CodeType) -> Iterator[tuple[tuple[str, int], types.CodeType]]:
@@ -57,6 +54,14 @@ def put(file: str, number: int, operators: str) -> None:
             thing.cache_clear()
 
 
+def without_shrinking() -> None:
+    """Examples that fail need not become small. pytest wants to load hypothesis itself, so it is not loaded above."""
+    from hypothesis import Phase, settings
+
+    settings.register_profile("mutants", settings.default, phases=(Phase.explicit, Phase.generate))
+    settings.load_profile("mutants")
+
+
 class Session:
     """The plugin that takes the place of pytest's loop over the tests."""
 
@@ -74,8 +79,7 @@ class Session:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         items, unfit = self.quickest_first(session.items)
-        hypothesis.settings.register_profile("mutants", hypothesis.settings.default, phases=PHASES)
-        hypothesis.settings.load_profile("mutants")
+        without_shrinking()
         print(f"{len(items)} tests; fail or take long without a mutant: {unfit or 'none'}", flush=True)
         end, rows = time.monotonic() + self.options.limit, []
         with Path(self.options.out).open("a") as out:
@@ -113,7 +117,8 @@ class Session:
             if not failed and seconds < self.options.most_seconds:
                 times[i] = seconds
         others = [item.nodeid for i, item in enumerate(items) if i not in times]
-        return [items[i] for i in sorted(times, key=lambda i: times[i])], others
+        last = tuple(self.options.added)
+        return [items[i] for i in sorted(times, key=lambda i: (items[i].nodeid.startswith(last), times[i]))], others
 
     def timed(self, items: list[pytest.Item], say: Any) -> None:
         within = str(Path(self.options.package).resolve())
