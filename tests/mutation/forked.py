@@ -207,6 +207,7 @@ def main() -> int:
     parser.add_argument(
         "--operators", choices=SETS, default="others", help="the set of changes to take the sample from"
     )
+    parser.add_argument("--added", nargs="*", default=(), help="those among them that are tried last")
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=float, default=1e6, help="seconds after which no mutant is begun")
