@@ -135,7 +135,7 @@ class Session:
             threading.settrace(called)
             seconds = self.run(item)
             sys.settrace(None)
-            threading.settrace(None)  # type: ignore[arg-type]
+            threading.settrace(None)
             say(json.dumps([i, seconds, self.failed, sorted(ran)]))
 
     def running(self, row: dict[str, Any], items: list[pytest.Item]) -> list[pytest.Item]:

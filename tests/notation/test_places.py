@@ -214,3 +214,10 @@ def test_none_is_no_list_of_a_class(value: str) -> None:
         f"BlockedLayout(size_per_thread=[1, 4], threads_per_warp=[4, 8], warps_per_cta=[2, 1], order=[1, 0], {value})"
     )
     assert parse_triton_encoding(text) == BLOCKED
+
+
+def test_symbols_have_integers_as_values() -> None:
+    assert parse("(M,2*M)", symbols={"M": 4}) == (4, 8)
+    for value in ("4", 4.0, None):
+        with pytest.raises(InvalidTypeError, match=r"^symbols\['M'\] must be an integer"):
+            parse("(M,2*M)", symbols={"M": value})  # type: ignore[dict-item]
