@@ -221,3 +221,10 @@ def test_symbols_have_integers_as_values() -> None:
     for value in ("4", 4.0, None):
         with pytest.raises(InvalidTypeError, match=r"^symbols\['M'\] must be an integer"):
             parse("(M,2*M)", symbols={"M": value})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("modes", [(0,), (1, 0), (0, 2, 1)])
+def test_basis_elements_of_types_have_their_outermost_mode_first(modes: tuple[int, ...]) -> None:
+    word = f"E<{','.join(map(str, modes))}>"
+    assert parse(f"{word}{{}}") == cute.E(*modes)
+    assert parse(f"3*{word}{{}}") == 3 * cute.E(*modes) == parse("3" + "".join(f"@{n}" for n in reversed(modes)))
