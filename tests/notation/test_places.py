@@ -228,3 +228,20 @@ def test_basis_elements_of_types_have_their_outermost_mode_first(modes: tuple[in
     word = f"E<{','.join(map(str, modes))}>"
     assert parse(f"{word}{{}}") == cute.E(*modes)
     assert parse(f"3*{word}{{}}") == 3 * cute.E(*modes) == parse("3" + "".join(f"@{n}" for n in reversed(modes)))
+
+
+@pytest.mark.parametrize("op_idx", [0, 1])
+def test_an_operand_lies_across_threads_as_its_accumulator(op_idx: int) -> None:
+    parent = BlockedEncoding((2, 4), (4, 8), (2, 1), (1, 0))
+    tile, k = (16, 32), 1 - op_idx
+    held, whole = dict(cute.DotOperandEncoding(op_idx, parent, 0).linear(tile).bases), dict(parent.linear(tile).bases)
+    for name in ("lane", "warp"):
+        assert held[name] == tuple([tuple([0 if i == k else n for i, n in enumerate(b)]) for b in whole[name]])
+    assert {b[op_idx] for b in held["register"]} == {0, *(b[op_idx] for b in whole["register"])}
+
+
+@pytest.mark.parametrize(
+    ("word", "make"), [("", cute.make_ptr), ("smem_", cute.make_smem_ptr), ("gmem_", cute.make_gmem_ptr)]
+)
+def test_pointers_have_the_space_of_their_word(word: str, make: Callable[..., object]) -> None:
+    assert parse(f"{word}ptr[16b](0x20)") == make(0x20, "uint16")
