@@ -245,3 +245,8 @@ def test_an_operand_lies_across_threads_as_its_accumulator(op_idx: int) -> None:
 )
 def test_pointers_have_the_space_of_their_word(word: str, make: Callable[..., object]) -> None:
     assert parse(f"{word}ptr[16b](0x20)") == make(0x20, "uint16")
+
+
+def test_a_swizzle_of_bytes_is_printed_in_elements() -> None:
+    held: Any = parse("Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)")
+    assert to_dsl(held) == "S<3,3,3> o 0 o (8,64):(64,1)"
