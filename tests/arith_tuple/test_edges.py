@@ -109,7 +109,8 @@ def test_prefix_products_are_the_compact_strides_and_suffix_products_their_mirro
 @given(st.lists(st.booleans(), min_size=2, max_size=2), st.integers(2, 5), st.integers(2, 5))
 def test_a_running_product_is_static_where_its_factors_are(static: list[bool], a: int, b: int) -> None:
     t = tuple(Int(n) if s else n for n, s in zip((a, b), static, strict=True))
-    first, second = cute.prefix_product(t)
+    products: Any = cute.prefix_product(t)
+    first, second = products
     assert (first, second) == (1, a)
     assert isinstance(first, Int) == static[0]
     assert isinstance(second, Int) == all(static)
@@ -209,3 +210,30 @@ def test_bases_stand_in_the_place_of_the_modes_of_any_layout() -> None:
     assert cute.make_basis_like(shape) == want
     assert cute.make_basis_like(Layout(shape)) == want
     assert cute.make_basis_like(cute.ComposedLayout(cute.Swizzle(1, 0, 2), 0, Layout(shape))) == want
+
+
+def test_an_extent_of_zero_has_no_first_elements() -> None:
+    with pytest.raises(StaticAssertError, match=r"^Shape Divisibility Condition"):
+        cute.shape_mod((2, 0), 2)
+
+
+def test_a_basis_element_becomes_a_tuple() -> None:
+    made: Any = cute.as_arith_tuple(2 * E(1))
+    assert (type(made), made.items) == (ArithTuple, (Int(0), 2))
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_layouts_are_transformed_one_or_two_at_a_time(count: int) -> None:
+    with pytest.raises(InvalidTypeError, match=r"^transform_layout takes one or two layouts and a function"):
+        cute.transform_layout(Layout(2), *[Layout(2)] * max(0, count - 1), *[lambda *_: Layout(2)] * min(1, count))
+
+
+def test_a_tiler_has_no_more_modes_than_its_layout() -> None:
+    with pytest.raises(StaticAssertError, match=r"Too many modes in tiler"):
+        cute.hier_unzip(cute.logical_divide, Layout((8, 6)), (2, 3, 1))
+
+
+def test_a_number_without_a_mode_is_added_to_no_tuple() -> None:
+    with pytest.raises(LayoutError, match=r"^ScaledBasis op\+ error!") as caught:
+        _ = ScaledBasis(2) + (1, 2)  # noqa: RUF005
+    assert caught.value.facts["tuple"] == (1, 2)

@@ -220,7 +220,7 @@ def test_symbols_have_integers_as_values() -> None:
     assert parse("(M,2*M)", symbols={"M": 4}) == (4, 8)
     for value in ("4", 4.0, None):
         with pytest.raises(InvalidTypeError, match=r"^symbols\['M'\] must be an integer"):
-            parse("(M,2*M)", symbols={"M": value})  # type: ignore[dict-item]
+            parse("(M,2*M)", symbols={"M": value})
 
 
 @pytest.mark.parametrize("modes", [(0,), (1, 0), (0, 2, 1)])
