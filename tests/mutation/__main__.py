@@ -4,10 +4,14 @@
     python -m tests.mutation run cute_py/layout cute_py/notation --jobs 2 --map map.json --out rows.jsonl
     python -m tests.mutation again rows.jsonl --jobs 2 --added tests/x/test_edges.py --out rows-again.jsonl
 
-`again` runs what survived once more, against files of tests that were added: it finds a mutant by its file, line and
-change. A line that runs only while modules are imported has no test of its own: it gets the tests of its file. A mutant
-counts as killed where a test fails, or where the tests take three times as long as without it. One that survives and
-that `equivalent.txt` lists counts as equivalent.
+    python -m tests.mutation map cute_py/arith_tuple --tests cute_py/arith_tuple tests/arith_tuple --out map.json
+    python -m tests.mutation run cute_py/arith_tuple --operators others --count 60 --map map.json --out rows.jsonl
+
+`map` looks at some packages and some tests where they are named. `--operators others` takes the changes of
+`other_operators`. `again` runs what survived once more, against files of tests that were added: it finds a mutant by
+its file, line and change. A line that runs only while modules are imported has no test of its own: it gets the tests of
+its file. A mutant counts as killed where a test fails, or where the tests take three times as long as without it. One
+that survives and that `equivalent.txt` lists counts as equivalent.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ import ast
 import collections
 import contextlib
 import functools
+import itertools
 import json
 import os
 import random
@@ -33,7 +38,7 @@ from typing import Any
 
 import pytest
 
-from tests.mutation.operators import mutants, mutated
+from tests.mutation.operators import SETS, mutants, mutated
 
 FIRST_FILES = 5
 """Test files that are tried first, those with most tests of the line."""
@@ -49,39 +54,53 @@ EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 QUICK = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 """The environment of the tests: no plugins of pytest, which would take half of the time of a short run."""
 
-CARRIED = ("cute_py", "tests", "docs", "benchmarks", "pyproject.toml", "README.md", "CONTRIBUTING.md", "Makefile")
+CARRIED = (
+    *("cute_py", "tests", "docs", "benchmarks", "conftest.py", "pyproject.toml"),
+    *("README.md", "CONTRIBUTING.md", "Makefile", "mkdocs.yml", "LICENSE"),
+)
 
 
-def cover_map(jobs: int, most_seconds: float) -> dict[str, Any]:
+def default_places() -> list[str]:
+    """Each folder of the package, which has docstrings, and each file of tests, the largest first."""
+    files = sorted(Path("tests").rglob("test_*.py"), key=lambda p: -p.stat().st_size)
+    return [str(p) for p in (*sorted(p for p in Path("cute_py").iterdir() if p.is_dir()), *files)]
+
+
+def cover_map(
+    packages: Sequence[str], places: Sequence[str], jobs: int, most_seconds: float, *, lines_traced: bool = True
+) -> dict[str, Any]:
     """File -> line -> numbers of the tests that run it; the names and seconds of the tests that pass.
 
-    A file of tests that takes longer than `most_seconds` is left out.
+    The lines are those of `packages`, the tests those of the folders and files `places`. Each place is one process; one
+    that takes longer than `most_seconds` is left out. Without tracing, which takes most of the time, each test counts
+    to every file: a test that does not run a line can't notice what stands there.
     """
     import coverage
 
-    folder, sources = Path(tempfile.mkdtemp(prefix="covered-")), f"--source={','.join(PACKAGES)}"
-    files = sorted(Path("tests").rglob("test_*.py"), key=lambda p: -p.stat().st_size)
-    groups = [*sorted(p for p in Path("cute_py").iterdir() if p.is_dir()), *files]
+    folder, sources = Path(tempfile.mkdtemp(prefix="covered-")), f"--source={','.join(packages)}"
 
     def covered(i: int) -> None:
         data = f"--data-file={folder / str(i)}"
-        command = [sys.executable, "-m", "coverage", "run", data, sources, "-m", "pytest", "-q"]
-        options = ["-p", "no:cacheprovider", "-p", "tests.mutation.plugin", "-m", "not gpu", str(groups[i])]
-        places = QUICK | {"DURATIONS": str(folder / f"{i}.json")}
+        traced = ["-m", "coverage", "run", data, sources] if lines_traced else []
+        command = [sys.executable, *traced, "-m", "pytest", "-q"]
+        options = ["-p", "no:cacheprovider", "-p", "tests.mutation.plugin", "-m", "not gpu", places[i]]
+        own = QUICK | {"DURATIONS": str(folder / f"{i}.json")} | ({"EXAMPLES": "10"} if lines_traced else {})
         with contextlib.suppress(subprocess.TimeoutExpired):
             subprocess.run(
-                [*command, *options], env=os.environ | places, capture_output=True, timeout=most_seconds, check=False
+                [*command, *options], env=os.environ | own, capture_output=True, timeout=most_seconds, check=False
             )
 
     with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(covered, range(len(groups))))
+        list(pool.map(covered, range(len(places))))
     seconds: dict[str, float] = {}
     for file in folder.glob("*.json"):
         seconds |= json.loads(file.read_text())
     names = sorted(name for name in seconds if "\\" not in name)  # pytest does not find those again by name
     number = {name: i for i, name in enumerate(names)}
     lines: dict[str, dict[str, set[int]]] = {}
-    for i in range(len(groups)):
+    if not lines_traced:
+        lines = {str(p): {"1": set(range(len(names)))} for package in packages for p in Path(package).rglob("*.py")}
+    for i in range(len(places)):
         if not (folder / str(i)).exists():
             continue
         data = coverage.CoverageData(str(folder / str(i)))
@@ -95,9 +114,10 @@ def cover_map(jobs: int, most_seconds: float) -> dict[str, Any]:
     return {"tests": names, "seconds": [seconds[name] for name in names], "lines": listed}
 
 
-def sample(package: str, count: int, seed: int) -> list[tuple[str, int]]:
+def sample(package: str, operators: str, count: int, seed: int) -> list[tuple[str, int]]:
     """(file, number of the mutant): `count` of them, each mutant of the package as likely as any other."""
-    every = [(str(path), m.number) for path in sorted(Path(package).rglob("*.py")) for m in mutants(path.read_text())]
+    paths = sorted(Path(package).rglob("*.py"))
+    every = [(str(path), m.number) for path in paths for m in mutants(path.read_text(), operators)]
     return random.Random(seed).sample(every, min(count, len(every)))
 
 
@@ -122,6 +142,7 @@ class Runner:
         self.seconds = dict(zip(covered["tests"], covered["seconds"], strict=True))
         self.unfit = {i for i, name in enumerate(covered["tests"]) if "\\" in name}
         self.local = threading.local()
+        self.moments = itertools.count(10**9)
 
     def folder(self) -> Path:
         if not hasattr(self.local, "folder"):
@@ -160,11 +181,12 @@ class Runner:
         rest = [t for t in tests if t not in set(first)]
         return [[self.covered["tests"][t] for t in stage] for stage in (first, rest) if stage]
 
-    def run(self, package: str, file: str, number: int) -> dict[str, Any]:
+    def run(self, package: str, operators: str, file: str, number: int) -> dict[str, Any]:
         source = Path(file).read_text()
-        mutant = mutants(source)[number]
+        mutant = mutants(source, operators)[number]
         row: dict[str, Any] = {
             "package": package,
+            "operators": operators,
             "file": file,
             "mutant": mutant.text,
             "line": source.splitlines()[mutant.line - 1].strip(),
@@ -175,32 +197,66 @@ class Runner:
         if not tests and not self.added:
             return {**row, "result": "not covered"}
         folder = self.folder()
-        (folder / file).write_text(mutated(source, number))
+        self.written(folder / file, mutated(source, number, operators))
         try:
             stages = [self.added] if self.added else self.stages(tests)
             by = next(filter(None, (self.noticed(folder, stage) for stage in stages)), "")
         finally:
-            (folder / file).write_text(source)
+            self.written(folder / file, source)
         result = "killed" if by else "equivalent" if key(row) in equivalent() else "survived"
-        return {**row, "result": result, "tests": len(tests), "by": by[:120]}
+        return {**row, "result": result, "tests": len(tests), "by": by}
+
+    def written(self, path: Path, text: str) -> None:
+        """The file with a time of its own, in whole seconds: by time and size Python knows whether it compiled it."""
+        path.write_text(text)
+        moment = next(self.moments)
+        os.utime(path, (moment, moment))
+
+    def without_mutant(self, rows: Sequence[dict[str, Any]]) -> set[str]:
+        """The tests that killed a mutant and fail without it, too: their kills do not count."""
+        names = sorted({row["by"] for row in rows if "::" in row.get("by", "")})
+        failed: set[str] = set()
+        while names:
+            found = self.noticed(self.folder(), names)
+            if not found:
+                return failed
+            if found not in names:
+                return failed | set(names)
+            failed.add(found)
+            names.remove(found)
+        return failed
 
     def noticed(self, folder: Path, tests: Sequence[str]) -> str:
         """The test that fails, or why they count as failed; '' if they pass."""
-        names = folder / "names.txt"
+        names, out = folder / "names.txt", folder / "out.txt"
         names.write_text("\n".join(tests))
         limit = 20 + 3 * sum(self.seconds.get(t, MOST_SECONDS) for t in tests)
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"@{names}"]
-        own = os.environ | QUICK | {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
-        try:
-            done = subprocess.run(
-                command, cwd=folder, env=own, capture_output=True, text=True, timeout=limit, check=False
-            )
-        except subprocess.TimeoutExpired:
+        process = self.warm(folder)
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-m", "not gpu and not slow", f"@{names}"]
+        print(json.dumps([options, str(out), limit]), file=process.stdin, flush=True)
+        status = process.stdout.readline().strip() if process.stdout else ""
+        if status in (str(int(code)) for code in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)):
+            return ""
+        if status == "time":
             return "time"
-        if done.returncode == pytest.ExitCode.USAGE_ERROR:  # the cases of a test are made of what was changed
+        if status == str(int(pytest.ExitCode.USAGE_ERROR)):  # the cases of a test are made of what was changed
             return "other cases are collected"
-        failed = (x for x in done.stdout.splitlines() if x.startswith(("FAILED", "ERROR")))
-        return next(failed, f"exit status {done.returncode}") if done.returncode else ""
+        failed = (x for x in out.read_text().splitlines() if x.startswith(("FAILED", "ERROR")))
+        return next(failed, f"  exit status {status}").partition(" ")[2].partition(" - ")[0].strip()
+
+    def warm(self, folder: Path) -> subprocess.Popen[str]:
+        """The process of this thread that runs tests in its folder."""
+        if not hasattr(self.local, "process"):
+            paths = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+            self.local.process = subprocess.Popen(
+                [sys.executable, str(Path(__file__).with_name("warm.py"))],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                cwd=folder,
+                env=os.environ | QUICK | {"PYTHONPATH": paths},
+            )
+        return self.local.process  # type: ignore[no-any-return]
 
 
 def key(row: dict[str, Any]) -> tuple[str, str, str]:
@@ -215,8 +271,8 @@ def equivalent() -> dict[tuple[str, str, str], str]:
     return {(file, line, change): reason for file, line, change, reason in lines}
 
 
-def survivors(rows: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
-    """(package, file, number of the mutant) of the rows that survived, in the files as they are now."""
+def survivors(rows: list[dict[str, Any]]) -> list[tuple[str, str, str, int]]:
+    """(package, operators, file, number of the mutant) of the rows that survived, in the files as they are now."""
     found = []
     for row in rows:
         if row["result"] in ("killed", "not run") or not Path(row["file"]).exists():
@@ -225,13 +281,12 @@ def survivors(rows: list[dict[str, Any]]) -> list[tuple[str, str, int]]:
         lines = source.splitlines()
         same = [
             (m.line, m.number)
-            for m in mutants(source)
+            for m in mutants(source, row["operators"])
             if key({"file": row["file"], "line": lines[m.line - 1].strip(), "mutant": m.text}) == key(row)
         ]
         place = int(row["mutant"].partition(":")[0])
-        found += [
-            (row["package"], row["file"], number) for _, number in sorted((abs(n - place), m) for n, m in same)[:1]
-        ]
+        nearest = sorted((abs(n - place), m) for n, m in same)[:1]
+        found += [(row["package"], row["operators"], row["file"], number) for _, number in nearest]
     return found
 
 
@@ -249,11 +304,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__.split("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     mapped = commands.add_parser("map")
-    mapped.add_argument("--most-seconds", type=float, default=900, help="the longest that a file of tests may take")
+    mapped.add_argument("packages", nargs="*", default=PACKAGES)
+    mapped.add_argument(
+        "--tests", nargs="+", default=default_places(), help="folders and files of tests, a process each"
+    )
+    mapped.add_argument("--most-seconds", type=float, default=900, help="the longest that a process of tests may take")
+    mapped.add_argument("--times-only", action="store_true", help="trace no lines: each test counts to every file")
     run = commands.add_parser("run")
     run.add_argument("packages", nargs="*", default=PACKAGES)
     run.add_argument("--count", type=int, default=400)
     run.add_argument("--seed", type=int, default=1)
+    run.add_argument("--operators", choices=SETS, default="own", help="the set of changes to take the sample from")
     again = commands.add_parser("again")
     again.add_argument("rows")
     for command in (mapped, run, again):
@@ -265,10 +326,15 @@ def main(arguments: list[str] | None = None) -> int:
         command.add_argument("--limit", type=float, default=1e9, help="seconds after which no mutant is begun")
     options = parser.parse_args(arguments)
     if options.command == "map":
-        Path(options.out).write_text(json.dumps(cover_map(options.jobs, options.most_seconds)))
+        limits = (options.jobs, options.most_seconds)
+        made = cover_map(options.packages, options.tests, *limits, lines_traced=not options.times_only)
+        Path(options.out).write_text(json.dumps(made))
         return 0
     if options.command == "run":
-        chosen = [(p, *found) for p in options.packages for found in sample(p, options.count, options.seed)]
+        which = options.operators
+        chosen = [
+            (p, which, *found) for p in options.packages for found in sample(p, which, options.count, options.seed)
+        ]
     else:
         chosen = survivors([json.loads(line) for line in Path(options.rows).read_text().splitlines()])
     covered = json.loads(Path(options.map).read_text()) if options.command == "run" else {"tests": [], "seconds": []}
@@ -279,7 +345,9 @@ def main(arguments: list[str] | None = None) -> int:
         for ended in as_completed([pool.submit(runner.run, *mutant) for mutant in chosen]):
             rows.append(ended.result())
             print(json.dumps(rows[-1]), file=out, flush=True)
-    print(table(rows))
+    unfit = runner.without_mutant(rows)
+    print(table([row for row in rows if row.get("by", "") not in unfit]))
+    print(f"tests that fail without a mutant: {sorted(unfit) or 'none'}")
     return 0
 
 

@@ -1,4 +1,7 @@
-"""The mutants of a source file: one changed comparison, operator, number, condition, result or call each."""
+"""The mutants of a source file: one changed comparison, operator, number, condition, result or call each.
+
+`other_operators` has a second set of changes, for a sample of mutants that the tests were not written against.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
+
+from tests.mutation.other_operators import Changes, other_changes
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -119,14 +124,22 @@ Place = tuple[ast.AST, str, int | None, ast.AST]
 """A node, its field, the index in it where it is a list, and what may stand there instead."""
 
 
-def places(tree: ast.Module) -> Iterator[Place]:
+SETS = ("own", "others")
+"""The sets of operators: those of this file, and those of `other_operators`."""
+
+
+def changes_of(tree: ast.Module, operators: str) -> Changes:
+    return other_changes(tree) if operators == "others" else changes
+
+
+def places(tree: ast.Module, operators: str) -> Iterator[Place]:
     """All changes of a file, in an order that its text alone decides."""
-    skipped = outside_of_code(tree)
+    skipped, changed = outside_of_code(tree), changes_of(tree, operators)
     for node in ast.walk(tree):
         for name, value in ast.iter_fields(node):
             for i, child in enumerate(value if isinstance(value, list) else [value]):
                 if isinstance(child, ast.AST) and id(child) not in skipped and hasattr(child, "lineno"):
-                    for new in changes(child):
+                    for new in changed(child):
                         yield node, name, i if isinstance(value, list) else None, new
 
 
@@ -137,23 +150,42 @@ def standing(place: Place) -> ast.AST:
     return cast(ast.AST, found)
 
 
-def mutants(source: str) -> list[Mutant]:
+def mutants(source: str, operators: str = "own") -> list[Mutant]:
     """All mutants of a file."""
     found = []
-    for number, place in enumerate(places(ast.parse(source))):
+    for number, place in enumerate(places(ast.parse(source), operators)):
         child = cast(ast.expr, standing(place))
-        before, after = (ast.unparse(x).split("\n")[0][:80] for x in (child, place[3]))
+        before, after = (ast.unparse(x) for x in (child, place[3]))
+        if operators == "own":
+            before, after = (text.split("\n")[0][:80] for text in (before, after))
+        else:
+            before, after = told_apart(before, after)
         found.append(Mutant(number, child.lineno, child.col_offset, before, after))
     return found
 
 
-def mutated(source: str, number: int) -> str:
+def told_apart(before: str, after: str) -> tuple[str, str]:
+    """Both on one line, a long one by its ends, or, if these are alike, from a little before what differs."""
+    before, after = " ".join(before.split()), " ".join(after.split())
+    short = [text if len(text) <= 80 else f"{text[:48]}...{text[-29:]}" for text in (before, after)]
+    if short[0] == short[1]:
+        start = max(0, next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), 0) - 20)
+        short = [text[start : start + 80] for text in (before, after)]
+    return short[0], short[1]
+
+
+def mutated(source: str, number: int, operators: str = "own") -> str:
     """The text of a file with one mutant in it."""
+    return ast.unparse(mutated_tree(source, number, operators))
+
+
+def mutated_tree(source: str, number: int, operators: str = "own") -> ast.Module:
+    """The same as a tree, whose lines are those of the file."""
     tree = ast.parse(source)
-    place = next(p for i, p in enumerate(places(tree)) if i == number)
+    place = next(p for i, p in enumerate(places(tree, operators)) if i == number)
     node, name, i, new = place
     if i is None:
         setattr(node, name, new)
     else:
         getattr(node, name)[i] = new
-    return ast.unparse(ast.fix_missing_locations(tree))
+    return ast.fix_missing_locations(tree)
