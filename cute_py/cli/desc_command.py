@@ -24,11 +24,11 @@ from cute_py.cli.arguments import (
 )
 from cute_py.cli.serve_workers import diagnostic_data
 from cute_py.errors import FileFormatError, InvalidValueError, ParseError, counted
+from cute_py.tma.descriptor.data_types import Interleave, L2Promotion, OobFill, TensorMapSwizzle, format_of
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import describe, logical_slots
 from cute_py.tma.descriptor.diff import diff
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle, format_of
 from cute_py.tma.descriptor.hazards import hazards
 from cute_py.tma.descriptor.plain_data import from_json, request_of_npy, to_json
 from cute_py.tma.descriptor.read import read_map

@@ -35,7 +35,7 @@ from cute_py.gpu.kernels.ring import copy_ring
 from cute_py.gpu.kernels.source import KernelSource
 from cute_py.gpu.kernels.transpose import ROW_BYTES, STAYING_TILES, TILES, copy_transposed, fitting_blocks
 from cute_py.gpu.kernels.walk import cover
-from cute_py.tma.descriptor.formats import L2Promotion, TensorMapSwizzle
+from cute_py.tma.descriptor.data_types import L2Promotion, TensorMapSwizzle
 from cute_py.tma.descriptor.limits import STORE_UNIT, bounds
 from cute_py.tma.descriptor.request import TensorMapTiled
 

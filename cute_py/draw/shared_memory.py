@@ -47,7 +47,7 @@ from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.im2col import Im2colAtom
 from cute_py.tma.atom.smem_layout import span_row
 from cute_py.tma.atom.tiles import as_coordinate
-from cute_py.tma.descriptor.formats import TensorMapSwizzle
+from cute_py.tma.descriptor.data_types import TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide
 from cute_py.tma.simulate.trace import Trace, TraceStep
 

@@ -31,7 +31,7 @@ from cute_py.errors import CuteError, DeviceError, InvalidTypeError, InvalidValu
 from cute_py.gpu.bindings import call, driver, first_line
 from cute_py.gpu.device import current_context, open_device
 from cute_py.tensor.arrays import row_major as compact_strides
-from cute_py.tma.descriptor.formats import TensorMapDataType
+from cute_py.tma.descriptor.data_types import TensorMapDataType
 
 
 @runtime_checkable

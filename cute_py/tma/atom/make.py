@@ -54,7 +54,7 @@ from cute_py.tma.atom.op import Op, as_op, check_op, cta_count, swizzle_row, ten
 from cute_py.tma.atom.smem_layout import SPANS, make_smem_layout
 from cute_py.tma.atom.tile_atom import TmaPlan, expect_fits, layout_modes, plan_tiled
 from cute_py.tma.atom.tiles import first_tile
-from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
+from cute_py.tma.descriptor.data_types import Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapTiled, as_member
 from cute_py.tma.descriptor.violations import violations
 

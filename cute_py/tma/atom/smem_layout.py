@@ -29,7 +29,7 @@ from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tiling import tile_to_shape
 from cute_py.layout.trees import check_depth, modes
 from cute_py.tma.atom.gbasis import as_tiler
-from cute_py.tma.descriptor.formats import TensorMapSwizzle
+from cute_py.tma.descriptor.data_types import TensorMapSwizzle
 from cute_py.tma.descriptor.limits import SWIZZLE_SPAN, bounds
 from cute_py.tma.descriptor.request import as_member
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from cute_py.argument_checks import items_of, refuse_mask
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaLimitError, given
 from cute_py.tma.descriptor import fields as f
+from cute_py.tma.descriptor.data_types import FORMATS
 from cute_py.tma.descriptor.encode import encode, map_bytes
-from cute_py.tma.descriptor.formats import FORMATS
 from cute_py.tma.descriptor.limits import (
     BY_NAME,
     CORNER_BOUNDS,

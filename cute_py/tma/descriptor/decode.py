@@ -8,7 +8,7 @@ from operator import floordiv
 from typing import Any, Final
 
 from cute_py.tma.descriptor import fields as f
-from cute_py.tma.descriptor.formats import (
+from cute_py.tma.descriptor.data_types import (
     CODE_TO_FORMAT,
     FORMATS,
     Interleave,

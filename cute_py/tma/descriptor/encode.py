@@ -13,7 +13,7 @@ from typing import Final
 
 from cute_py.argument_checks import expect_having, expect_integer, record
 from cute_py.tma.descriptor import fields as f
-from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType, TensorMapSwizzle
+from cute_py.tma.descriptor.data_types import FORMATS, TensorMapDataType, TensorMapSwizzle
 from cute_py.tma.descriptor.limits import GPUS, architecture, refuse_unknown, unknown_addition
 from cute_py.tma.descriptor.request import (
     HasRequest,

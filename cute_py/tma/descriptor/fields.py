@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 from cute_py.argument_checks import expect_fields, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, given, integer_text
-from cute_py.tma.descriptor.formats import MEASURED
+from cute_py.tma.descriptor.data_types import MEASURED
 
 Kinds = Literal["all", "tiled", "im2col"]
 

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Final, Literal, Protocol, Self, TypeAlias, Typ
 
 from cute_py.argument_checks import expect, expect_integer, expect_integers, is_integer, record
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
-from cute_py.tma.descriptor.formats import (
+from cute_py.tma.descriptor.data_types import (
     FORMATS,
     Im2ColWideMode,
     Interleave,

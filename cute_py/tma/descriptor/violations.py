@@ -10,7 +10,7 @@ from typing import Final, NoReturn, TypeAlias
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import TmaLimitError, unless_refused
 from cute_py.tma.descriptor import fields as f
-from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType
+from cute_py.tma.descriptor.data_types import FORMATS, TensorMapDataType
 from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, GPUS, SWIZZLE_SPAN, Architecture, architecture, bounds
 from cute_py.tma.descriptor.request import (
     HasRequest,

@@ -15,7 +15,7 @@ from typing import Final
 from cute_py.argument_checks import expect, expect_expression, expect_having, expect_name
 from cute_py.errors import EmissionError, FileFormatError, InvalidTypeError, InvalidValueError, given
 from cute_py.targets import architecture
-from cute_py.tma.descriptor.formats import (
+from cute_py.tma.descriptor.data_types import (
     FORMATS,
     Im2ColWideMode,
     Interleave,

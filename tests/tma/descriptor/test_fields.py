@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from cute_py.errors import InvalidValueError
 from cute_py.tma.descriptor import fields as f
+from cute_py.tma.descriptor.data_types import CODE_TO_FORMAT, FORMATS, TensorMapDataType, format_row
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.formats import CODE_TO_FORMAT, FORMATS, TensorMapDataType, format_row
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col
 from tests.tma.descriptor.requests import IM2COL, TILED
 
