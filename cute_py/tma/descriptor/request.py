@@ -362,6 +362,13 @@ TensorMap = TensorMapTiled | TensorMapIm2col | TensorMapIm2colWide
 KINDS: Final[dict[str, type[TensorMap]]] = {k.KIND: k for k in (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)}
 """Name of a kind -> its class."""
 
+FUNCTIONS: Final = {
+    "tiled": "cuTensorMapEncodeTiled",
+    "im2col": "cuTensorMapEncodeIm2col",
+    "im2col_wide": "cuTensorMapEncodeIm2colWide",
+}
+"""Name of a kind -> the driver's function."""
+
 for _kind in KINDS.values():
     _sorts = [(f.name, str(f.type).partition("[")[0]) for f in fields(_kind)[:-1]]
     _kind.FIELDS = tuple([name for name, _ in _sorts])

@@ -24,8 +24,14 @@ from cute_py.tma.descriptor.data_types import (
     TensorMapDataType,
     TensorMapSwizzle,
 )
-from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled, request_of
-from cute_py.tma.descriptor.violations import FUNCTIONS
+from cute_py.tma.descriptor.request import (
+    FUNCTIONS,
+    TensorMap,
+    TensorMapIm2col,
+    TensorMapIm2colWide,
+    TensorMapTiled,
+    request_of,
+)
 from cute_py.tma.dialect.legacy_copy import legacy_ptx
 from cute_py.tma.dialect.stages import witness_of
 from cute_py.tma.dialect.traced_copy import Copyable, TracedCopy, enumerator, trace_copy
