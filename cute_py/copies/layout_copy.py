@@ -30,6 +30,7 @@ from cute_py.errors import DeviceError, InvalidValueError, TmaLimitError
 from cute_py.gpu.arrays import StreamLike, stream_handle
 from cute_py.gpu.device import Device, DeviceBuffer, common_device, open_device, read_memory
 from cute_py.layout.coordinate import idx2crd
+from cute_py.targets import MULTIPROCESSORS
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.emulator.emulator import Emulator
 
@@ -282,7 +283,7 @@ def _emulated(plan: CopyPlan, refinement: Refinement, source: int, destination: 
     launches = None
     if plan.kernel != "tile" and plan.form == "affine" and element:
         with contextlib.suppress(TmaLimitError):
-            launches = box_launches(refinement, element, (addresses[0], addresses[1]), 132)
+            launches = box_launches(refinement, element, (addresses[0], addresses[1]), MULTIPROCESSORS)
     if launches is None:
         raise InvalidValueError(
             f"backend 'emulator' runs tensor maps; this copy is made by threads ({plan.kernel})", {"why": plan.why}

@@ -7,6 +7,9 @@
 - runs: threads move vectors, where both sides share their runs; the general form, and what has no tile, by the element.
 
 A plan holds no address: `launches_of` gives the kernels for two of them.
+
+Constants that say "Measured on NVIDIA H200" were measured on one. To measure one again, run `python -m
+benchmarks.relayout` on a GPU with each value in turn, and compare the rows.
 """
 
 from __future__ import annotations
@@ -34,12 +37,11 @@ from cute_py.copies.tile import Tile, best_tile, tile_cost
 from cute_py.copies.tile_shape import VECTORS, widths_of
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given
-from cute_py.layout.analysis import SECTOR_BYTES
 from cute_py.layout.arguments import LayoutLike
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
-from cute_py.targets import Targets, architecture
+from cute_py.targets import LINE_BYTES, MULTIPROCESSORS, SECTOR_BYTES, Targets, architecture
 from cute_py.tma.descriptor.limits import STORE_UNIT
 
 NIBBLE = 4
@@ -53,15 +55,13 @@ lines; of the latter all but one 2 to 9 % faster than by the copy engine. Measur
 SHORT_RUN = 1024
 """Bytes of a short run, at most: with rows of 32 KiB threads are 2 % slower, and cache hints gain 2 % more."""
 COPIED = 9.07
-"""Bytes that memory lets a multiprocessor copy in a clock cycle."""
+"""Bytes that memory lets a multiprocessor copy in a clock cycle. Measured on NVIDIA H200."""
 PER_BYTE = 0.066
 """Of a memcpy's rate, for each byte of a vector whose places a thread finds by division. Measured on NVIDIA H200."""
-LINE = 128
 SHARED_RUN = 128
 """Bytes of a run of both sides from which threads move it as it is."""
 SOURCE, DESTINATION = 1 << 40, 1 << 44
 """Where a plan's tensor maps lie until it has addresses."""
-MULTIPROCESSORS = 132
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +259,7 @@ def _planned(
         by_threads = size <= TURNED_BY_THREADS
     else:
         by_threads = len(refinement.modes) > 1 and size > SHARED_BY_THREADS and vector == WIDEST
-        by_threads = by_threads and (run <= SHORT_RUN or run % LINE > 0)
+        by_threads = by_threads and (run <= SHORT_RUN or run % LINE_BYTES > 0)
     boxes = None if by_threads or not has_tma else _boxes(refinement, element, alignment)
     if boxes is not None:
         rows = [plan.maps[0].box_dim[0] * 8 if plan.maps else 16 for plan in boxes[:1]]
@@ -317,7 +317,7 @@ def _boxes(refinement: Refinement, element: int, alignment: tuple[int, int]) -> 
     inner = next((m for m in modes if m.source == 1), None)
     if inner is None or modes[0].destination != 1:
         return None
-    if min(inner.size, modes[0].size) * element < LINE and refinement.count > 1:
+    if min(inner.size, modes[0].size) * element < LINE_BYTES and refinement.count > 1:
         return None
     steps = [*(m.destination for m in modes[1:]), *(m.source for m in modes if m is not inner)]
     if any(step * element % STORE_UNIT for step in steps):  # what `box_launches` refuses, and a refusal takes longer
