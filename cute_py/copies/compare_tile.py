@@ -39,7 +39,7 @@ from cute_py.tma.descriptor.limits import STORE_UNIT
 from cute_py.tma.emulator.memory import Bytes, Integers, as_bytes
 
 if TYPE_CHECKING:
-    from cute_py.gpu.arrays import ArrayLike
+    from cute_py.tensor.array_views import ArrayLike
     from cute_py.tma.atom.atom import TmaAtom
     from cute_py.tma.simulate.trace import Difference
 

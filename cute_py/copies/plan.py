@@ -18,11 +18,10 @@ import functools
 import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from cute_py.argument_checks import expect, expect_choice, expect_integers
+from cute_py.argument_checks import expect, expect_integers
 from cute_py.copies.boxes import LaunchPlan, Tuning, plan_boxes
-from cute_py.copies.modes import CopyMode, Refinement, in_bytes, offset_bounds, refine
+from cute_py.copies.modes import NIBBLE, NIBBLES, CopyMode, Pairing, Refinement, offset_bounds, pair_elements
 from cute_py.copies.shared_layout import WIDEST
 from cute_py.copies.thread_kernels import (
     FEW,
@@ -34,19 +33,16 @@ from cute_py.copies.thread_kernels import (
     tile_launch,
 )
 from cute_py.copies.tile import Tile, best_tile, tile_cost
-from cute_py.copies.tile_shape import VECTORS, widths_of
+from cute_py.copies.tile_shape import widths_of
 from cute_py.dtypes import DType, DTypeLike, as_dtype
-from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given
+from cute_py.errors import InvalidValueError, TmaLimitError
 from cute_py.layout.arguments import LayoutLike
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
-from cute_py.targets import LINE_BYTES, MULTIPROCESSORS, SECTOR_BYTES, Targets, architecture
+from cute_py.targets import LINE_BYTES, MULTIPROCESSORS, SECTOR_BYTES, Target, Targets, architecture
 from cute_py.tma.descriptor.limits import STORE_UNIT
 
-NIBBLE = 4
-"""Bits of the narrowest elements."""
-NIBBLES = ("low", "low")
 TURNED_BY_THREADS = 4 << 20
 """Bytes up to which threads transpose sooner than the copy engine begins. Measured on NVIDIA H200."""
 SHARED_BY_THREADS = 16 << 20
@@ -62,6 +58,8 @@ SHARED_RUN = 128
 """Bytes of a run of both sides from which threads move it as it is."""
 SOURCE, DESTINATION = 1 << 40, 1 << 44
 """Where a plan's tensor maps lie until it has addresses."""
+
+_DEFAULT = architecture("sm_90a")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,35 +204,21 @@ def plan_copy(
     pair = expect_integers(alignment, "alignment", 1, count=2, unit="bytes")
     if any(a & (a - 1) for a in pair):
         raise InvalidValueError(f"alignment = {alignment}; must be powers of two")
-    for role, layout in (("source", source_layout), ("destination", destination_layout)):
-        if not isinstance(layout, (Layout, ComposedLayout)):
-            raise InvalidTypeError(f"the {role} must be a layout, got {type(layout).__name__} {given(layout)}")
-    for order in expect(nibbles, tuple, "nibbles"):
-        expect_choice(expect(order, str, "an order of nibbles"), ("low", "high"), "an order of nibbles")
-    if len(nibbles) != 2:
-        raise InvalidValueError(f"nibbles = {given(nibbles)}; must be two, of source and destination")
-    layouts: Any = (source_layout, destination_layout)
-    halves = nibbles if kind.bits == NIBBLE else NIBBLES
-    return _planned(*layouts, kind, (min(pair[0], 16), min(pair[1], 16)), expect(arch, str, "arch"), halves)
+    known = architecture(expect(arch, str, "arch"))
+    return plan_pairing(pair_elements(source_layout, destination_layout, kind, nibbles), (pair[0], pair[1]), known)
+
+
+def plan_pairing(pairing: Pairing, alignment: tuple[int, int], arch: Target = _DEFAULT) -> CopyPlan:
+    """As `plan_copy`, of elements that are paired already."""
+    return _planned(pairing, min(alignment[0], WIDEST), min(alignment[1], WIDEST), arch)
 
 
 @functools.lru_cache(maxsize=1024)
-def _planned(
-    source: Layout | ComposedLayout,
-    destination: Layout | ComposedLayout,
-    dtype: DType,
-    alignment: tuple[int, int],
-    arch: str,
-    nibbles: tuple[str, str],
-) -> CopyPlan:
-    has_tma = Targets.FROM_90.has(architecture(arch))
-    refinement = refine(source, destination)
-    bits = dtype.bits
-    if bits != NIBBLE and (bits % 8 or bits // 8 not in VECTORS):
-        raise InvalidValueError(f"{dtype} has {bits} bits an element; a copy moves 4 bits, or 1, 2, 4, 8 or 16 bytes")
-    if bits == NIBBLE and refinement is not None and nibbles[0] == nibbles[1]:
-        whole = in_bytes(refinement)
-        bits, refinement = (NIBBLE, refinement) if whole is None else (8, whole)
+def _planned(pairing: Pairing, source_alignment: int, destination_alignment: int, arch: Target) -> CopyPlan:
+    alignment = source_alignment, destination_alignment
+    source, destination, dtype = pairing.source, pairing.destination, pairing.dtype
+    refinement, bits, nibbles = pairing.refinement, pairing.bits, pairing.nibbles
+    has_tma = Targets.FROM_90.has(arch)
     element = max(bits // 8, 1)
     if refinement is None:
         return CopyPlan(

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cute_py.copies.modes import CopyMode, Refinement
+from cute_py.copies.modes import VECTORS, CopyMode, Refinement
 from cute_py.gpu.kernels.relayout import GRAIN, MAX_CLASSES, WORD
 from cute_py.targets import MULTIPROCESSORS, WARP
 
@@ -41,7 +41,6 @@ QUICK: Final = 4096, 1024
 """Bytes of a tile, or a part of the copy, which are enough for one that caches hold. Measured on NVIDIA H200."""
 MANY: Final = 8
 """Tiles along a mode from which one that ends early costs little."""
-VECTORS: Final = (16, 8, 4, 2, 1)
 
 
 class Walk(NamedTuple):

@@ -37,12 +37,13 @@ from cute_py.copies.operands import side
 from cute_py.copies.prepared import PreparedCopy, prepare_between
 from cute_py.diagnostics import refuse
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, TmaLimitError
-from cute_py.gpu.arrays import ArrayView, StreamLike, array_view, device_of_array, stream_handle
+from cute_py.gpu.arrays import array_view, device_of_array
 from cute_py.gpu.bindings import call, driver, driver_failure
 from cute_py.gpu.device import DEFAULT_STREAMS, Device, DeviceBuffer, open_device, read_memory
 from cute_py.gpu.launch import Parameters, PreparedLaunch, WaitRecord, load_kernel
 from cute_py.mesh.host import Described, HostRedistribution, NumpyElements, check_memory, elements_of
 from cute_py.mesh.transfer import Plan, Transfer
+from cute_py.tensor.array_views import ArrayView, StreamLike, stream_handle
 from cute_py.tensor.arrays import row_major
 
 RING_FROM = 4 << 20

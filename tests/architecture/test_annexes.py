@@ -196,3 +196,24 @@ def test_a_core_that_needs_an_annex_is_found(tmp_path: Path) -> None:
     (package / "low.py").write_text("import cute_py.draw\n")
     with pytest.raises(AssertionError, match=r"No module named 'cute_py.draw'"):
         run(tmp_path, "", ["cute_py", "cute_py.low"])
+
+
+HOST_COPY = """
+import sys
+import numpy as np
+import cute_py as cute
+
+x, y = np.arange(12, dtype=np.float32).reshape(3, 4), np.zeros(12, np.float32)
+result = cute.copy(x, (y, cute.Layout((3, 4))))
+assert result.equal and y[:4].tolist() == [0, 4, 8, 1]
+print(sorted(name for name in sys.modules if name.startswith(("cute_py.gpu", "cute_py.copies.plan", "cuda"))))
+result.plan
+print("cute_py.copies.plan" in sys.modules)
+"""
+
+
+def test_a_copy_on_the_host_imports_no_gpu_code_and_plans_no_kernel() -> None:
+    environment = {"PYTHONPATH": str(PACKAGE.parent)}
+    command = [sys.executable, "-c", HOST_COPY]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split("\n") == ["[]", "True", ""]
