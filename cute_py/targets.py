@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Final
 
 from cute_py.argument_checks import NamedEnum, expect, expect_integers, is_integer, record
+from cute_py.deprecations import renamed
 from cute_py.errors import InvalidTypeError, InvalidValueError, given, known_names
-from cute_py.moved import renamed
 
 __all__ = ["ARCHITECTURES", "NEWEST_VERSION", "Target", "Targets", "architecture"]
 

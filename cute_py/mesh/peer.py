@@ -184,17 +184,17 @@ def _make(calls: list[Call]) -> None:
 
 
 class Meeting:
-    """The end of what several devices run: each goes on when all have come there. See `cute_py.gpu.kernels.meet`.
+    """The end of what several devices run: each goes on when all have come there (`gpu.kernels.device_barrier`).
 
     Args:
         streams: device -> the stream that its kernel is launched on, to be captured. seconds: bound of the wait.
     """
 
     def __init__(self, devices: Mapping[int, Device], streams: Mapping[int, int], seconds: float) -> None:
-        from cute_py.gpu.kernels.meet import meet  # Nothing but several devices needs it.
+        from cute_py.gpu.kernels.device_barrier import device_barrier  # Nothing but several devices needs it.
 
         self._numbers = [*streams]
-        source, counts = meet(len(streams)), 8 * len(streams)
+        source, counts = device_barrier(len(streams)), 8 * len(streams)
         memory = [DeviceBuffer(devices[n], 2 * counts) for n in streams]
         table = numpy.array([one.address for one in memory], numpy.uint64).tobytes()
         self._keep = memory

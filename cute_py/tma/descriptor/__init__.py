@@ -4,8 +4,8 @@ A request has the arguments of a map, `violations` and `hazards` list what is wr
 the bytes, `decode` the request back. Modes are innermost first, strides in bytes. Nothing here needs a driver or a GPU.
 """
 
+from cute_py.deprecations import export_public
 from cute_py.diagnostics import Diagnostic as Diagnostic
-from cute_py.moved import export_public
 from cute_py.tma.descriptor.batch import encode_many as encode_many
 from cute_py.tma.descriptor.data_types import FORMATS as FORMATS
 from cute_py.tma.descriptor.data_types import FormatRow as FormatRow
