@@ -64,6 +64,7 @@ LAYERS: dict[str, float] = {
 
 HALVES: dict[str, str] = {
     "cute_py.atom.mma_warpgroup_atoms": "one table a family of operations, all read by mma_atoms",
+    "cute_py.copies.host_copy": "the part of a copy that needs nothing of the GPU; benchmarks time it alone",
     "cute_py.cli.copy_command": "one file a command; main imports them by name",
     "cute_py.cli.desc_command": "one file a command; main imports them by name",
     "cute_py.cli.tma_command": "one file a command; main imports them by name",

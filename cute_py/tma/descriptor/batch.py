@@ -236,7 +236,7 @@ _PLACES: Final = {
 _INT: Final = frozenset((int,))
 
 
-def _few(arrays: Mapping[str, Any]) -> list[TensorMap] | None:
+def _few(arrays: Mapping[str, Any]) -> list[TensorMap] | None:  # noqa: C901 - each kind of value is a case
     """The requests of at most `FEW` maps whose fields are plain integers, tuples of them, and arrays of integers, with
     numbers in place of members of enums; None of more maps, and of anything else: `columns` takes or refuses it."""
     import numpy
