@@ -29,7 +29,8 @@ import cute_py as cute
 from cute_py import Int, Layout
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError
-from cute_py.gpu.arrays import ArrayView, array_view
+from cute_py.gpu.arrays import array_view
+from cute_py.tensor.array_views import ArrayView
 from cute_py.tma.gemm.kernel import GemmKernel, gemm_kernel
 
 LETTERS: Final = {

@@ -94,8 +94,8 @@ def measure_first() -> dict[str, float]:
     """This process: import, context creation, then everything up to the end of the first copy."""
     started = time.perf_counter()
     from cute_py.copies.prepared import prepare_copy
-    from cute_py.gpu.arrays import ArrayView
     from cute_py.gpu.device import DeviceBuffer, open_device
+    from cute_py.tensor.array_views import ArrayView
 
     imported = time.perf_counter()
     device = open_device()

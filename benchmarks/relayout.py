@@ -38,7 +38,7 @@ from benchmarks.kernels.ceilings import shared_kernel, vector_kernel
 from benchmarks.kernels.cutensor import CuTensor
 from cute_py import ComposedLayout, Int, Layout, Swizzle
 from cute_py.copies.boxes import Tuning
-from cute_py.copies.layout_copy import host_copy_layouts
+from cute_py.copies.host_copy import host_copy_layouts
 from cute_py.copies.modes import refine
 from cute_py.copies.operands import planned, side
 from cute_py.copies.prepared import prepare_copy

@@ -9,10 +9,10 @@ import importlib
 import typing
 
 from cute_py.arith_tuple import *
+from cute_py.deprecations import export_public, no_such_name
 from cute_py.errors import CuteError as CuteError
 from cute_py.layout import *
 from cute_py.layout import _ as _underscore
-from cute_py.moved import export_public, no_such_name
 from cute_py.notation import *
 from cute_py.notebook import register as _register
 from cute_py.notebook import register_where_running as _register_where_running

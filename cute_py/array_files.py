@@ -18,10 +18,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, TYPE_CHECKING, TypeAlias
 
+from cute_py.atomic_write import unwritable_reason, write_whole
 from cute_py.dtypes import SAFETENSORS_TYPES, as_dtype
 from cute_py.errors import FileFormatError, counted, imported, integer_text, shortened
 from cute_py.tma.descriptor.fields import MAX_RANK
-from cute_py.whole_file import unwritable_reason, write_whole
 
 if TYPE_CHECKING:
     import zipfile
@@ -342,7 +342,7 @@ def write_array(path: str, array: Array, key: str = "tensor") -> str:
 def check_output(path: str, suffixes: tuple[str, ...] = ()) -> str:
     """Refuse a place where no file can be written, before the work is done. Returns the name's suffix.
 
-    A symbolic link stands for what it points to, see `whole_file`.
+    A symbolic link stands for what it points to, see `atomic_write`.
 
     Raises:
         FileFormatError: another suffix, no such folder, not a plain file, a link to itself.

@@ -398,3 +398,9 @@ def imported(module: str, feature: str, package: str, install: str, named: bool 
     except ImportError as problem:
         facts = {"missing": problem.name or module} if named else None
         raise MissingPackageError(f"{feature} needs the package {package}", facts, install) from None
+
+
+def first_line(problem: Exception) -> str:
+    """The first line of another library's error."""
+    text = str(problem).strip()
+    return text.splitlines()[0] if text else type(problem).__name__

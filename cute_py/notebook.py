@@ -34,9 +34,8 @@ SHOWN: Final[tuple[tuple[str, str], ...]] = (
 def html(thing: Any) -> str:
     """What a notebook shows of an object: its printed form, its picture, its explanation.
 
-    >>> import cute_py
-    >>> "<svg" in html(cute_py.Layout((4, 8)))
-    True
+    Raises:
+        ModuleNotFoundError: the package was installed without `draw`.
     """
     from cute_py.draw.notebook import object_html as drawn
     from cute_py.explanation import explain

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Final
 
 from cute_py.argument_checks import NamedEnum, expect, expect_integers, is_integer, record
+from cute_py.deprecations import renamed
 from cute_py.errors import InvalidTypeError, InvalidValueError, given, known_names
-from cute_py.moved import renamed
 
 __all__ = ["ARCHITECTURES", "NEWEST_VERSION", "Target", "Targets", "architecture"]
 
@@ -87,6 +87,26 @@ Source: CUDA 13.0 programming guide, technical specifications per compute capabi
 
 RESERVED_SHARED_BYTES: Final = 1024
 """Shared memory that the system takes of each block (the same source)."""
+
+BLOCK_SHARED_BYTES: Final = SHARED_MEMORY_BYTES[90] - RESERVED_SHARED_BYTES
+"""Shared memory that one block of sm_90, sm_100, sm_103 or sm_110 can have, bytes: 227 KiB (the same source)."""
+
+WARP: Final = 32
+"""Threads of a warp, whose access to memory is one request (PTX ISA, machine model)."""
+
+BANKS, BANK_BYTES = 32, 4
+"""Banks of shared memory, and bytes that each gives in a cycle (CUDA 13.0 programming guide, shared memory)."""
+
+SECTOR_BYTES: Final = 32
+"""Bytes of a sector, which memory and L2 move whole (CUDA C++ best practices guide, coalesced access; the numbers of
+sectors that Nsight Compute counts on an NVIDIA H200 agree)."""
+
+LINE_BYTES: Final = 128
+"""Bytes of a line of L1 and L2, four sectors (the same source)."""
+
+MULTIPROCESSORS: Final = 132
+"""Multiprocessors of a GPU that is not at hand, measured on one NVIDIA H200. To measure it again, ask the device:
+`cute_py.gpu.device.open_device().multiprocessors`."""
 
 MAX_CLUSTER: Final = 16
 """CTAs of a cluster, 8 of them without the non-portable size attribute (CUDA programming guide, thread block clusters).

@@ -9,7 +9,7 @@ from typing import Any
 import griffe
 
 PLUMBING = {"export_public", "forward", "renamed", "annotations"}
-"""What a package imports for itself, from `cute_py.moved`."""
+"""What a package imports for itself, from `cute_py.deprecations`."""
 
 
 def listed(file: Path) -> set[str]:

@@ -12,12 +12,13 @@ from typing import Any
 
 from benchmarks.kernels.rebind import GROUP, SLOT_BYTES, copy_groups
 from cute_py.errors import InvalidValueError, TmaLimitError
-from cute_py.gpu.arrays import UNSIGNED, ArrayView, array_view, require_pair, stream_handle
+from cute_py.gpu.arrays import array_view, require_pair
 from cute_py.gpu.device import Device, DeviceBuffer, as_device, common_device
 from cute_py.gpu.launch import Parameters, PreparedLaunch, WaitRecord, load_kernel
+from cute_py.tensor.array_views import ArrayView, stream_handle
+from cute_py.tma.descriptor.data_types import UNSIGNED, L2Promotion
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.fields import MAX_RANK
-from cute_py.tma.descriptor.formats import L2Promotion
 from cute_py.tma.descriptor.request import TensorMapTiled
 
 

@@ -48,6 +48,6 @@ from cute_py.atom.tiled_copy import TiledCopy as TiledCopy
 from cute_py.atom.tiled_mma import ThrMma as ThrMma
 from cute_py.atom.tiled_mma import TiledMma as TiledMma
 from cute_py.atom.tiled_mma import make_tiled_mma as make_tiled_mma
-from cute_py.moved import export_public
+from cute_py.deprecations import export_public
 
 export_public(__name__)

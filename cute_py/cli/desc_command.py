@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from cute_py.array_files import check_output, truncated
+from cute_py.atomic_write import write_whole
 from cute_py.cli.arguments import (
     MAX_TEXT,
     driver_version,
@@ -24,17 +25,16 @@ from cute_py.cli.arguments import (
 )
 from cute_py.cli.serve_workers import diagnostic_data
 from cute_py.errors import FileFormatError, InvalidValueError, ParseError, counted
+from cute_py.tma.descriptor.data_types import Interleave, L2Promotion, OobFill, TensorMapSwizzle, format_of
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import describe, logical_slots
 from cute_py.tma.descriptor.diff import diff
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle, format_of
 from cute_py.tma.descriptor.hazards import hazards
 from cute_py.tma.descriptor.plain_data import from_json, request_of_npy, to_json
 from cute_py.tma.descriptor.read import read_map
 from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled, as_member
 from cute_py.tma.descriptor.violations import violations
-from cute_py.whole_file import write_whole
 
 MAP_HELP = (
     "a map: hex, words (0x...), what a debugger prints, a C or Python array, a DESC_TMA512 dump, "

@@ -24,8 +24,8 @@ from cute_py.cli.terminal import print_report, spinner
 from cute_py.diagnostics import reason_table
 from cute_py.errors import CuteError
 from cute_py.gpu.device import MIN_DRIVER, Device
+from cute_py.tma.descriptor.data_types import CUDA_H, MEASURED
 from cute_py.tma.descriptor.encode import QUIRKS
-from cute_py.tma.descriptor.formats import CUDA_H, MEASURED
 
 Probe: TypeAlias = "Callable[[Device | None, str], tuple[bool, str]]"
 """(GPU or None, why there is none) -> (does it work here?, how that is known)."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import cute_py as cute
+from cute_py.atomic_write import write_whole
 from cute_py.cli.arguments import integer, json_option, only_one, text_of
 from cute_py.cli.desc_command import map_of
 from cute_py.cli.terminal import spinner
@@ -28,7 +29,6 @@ from cute_py.errors import InvalidValueError, unless_refused
 from cute_py.tma.atom.gbasis import as_tiler
 from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tmem.demonstration import demonstrate
-from cute_py.whole_file import write_whole
 
 OF_ATOM = ("boxes", "smem", "multicast", "descriptor")
 WHATS = ("layout", "tv", "compare", "swizzle", "tensor", *OF_ATOM, "tmem")

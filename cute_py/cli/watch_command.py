@@ -9,10 +9,10 @@ import sys
 from typing import Final
 
 from cute_py.array_files import check_output
+from cute_py.atomic_write import write_whole
 from cute_py.cli.arguments import json_option
 from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.targets import architecture
-from cute_py.whole_file import write_whole
 
 STATUS: Final = {"not found": 127, "not run": 126}
 """Rule of a refusal -> exit status, as a shell has it."""

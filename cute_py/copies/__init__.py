@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from cute_py.copies.compare_tile import TileComparison, compare_tile
 from cute_py.copies.copy import copy, execute
 from cute_py.copies.emulated_copy import CopyResult, TileResult, first_difference
-from cute_py.moved import no_such_name
+from cute_py.deprecations import no_such_name
 
 if TYPE_CHECKING:
     from cute_py.copies.device_copy import copy_array

@@ -27,7 +27,6 @@ from cute_py.argument_checks import record
 from cute_py.copies.modes import CopyMode
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import TmaLimitError
-from cute_py.gpu.arrays import UNSIGNED
 from cute_py.gpu.kernels.copy import copy_once
 from cute_py.gpu.kernels.edges import EDGE_THREADS, copy_edges
 from cute_py.gpu.kernels.realign import copy_realigned
@@ -35,7 +34,7 @@ from cute_py.gpu.kernels.ring import copy_ring
 from cute_py.gpu.kernels.source import KernelSource
 from cute_py.gpu.kernels.transpose import ROW_BYTES, STAYING_TILES, TILES, copy_transposed, fitting_blocks
 from cute_py.gpu.kernels.walk import cover
-from cute_py.tma.descriptor.formats import L2Promotion, TensorMapSwizzle
+from cute_py.tma.descriptor.data_types import UNSIGNED, L2Promotion, TensorMapSwizzle
 from cute_py.tma.descriptor.limits import STORE_UNIT, bounds
 from cute_py.tma.descriptor.request import TensorMapTiled
 

@@ -34,12 +34,12 @@ from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
 from cute_py.tma.atom.smem_layout import SPANS, make_smem_layout
 from cute_py.tma.atom.tiles import Instructions, instructions, known
-from cute_py.tma.descriptor.formats import TensorMapSwizzle
+from cute_py.tma.descriptor.data_types import TensorMapSwizzle
 from cute_py.tma.descriptor.limits import STORE_UNIT
 from cute_py.tma.emulator.memory import Bytes, Integers, as_bytes
 
 if TYPE_CHECKING:
-    from cute_py.gpu.arrays import ArrayLike
+    from cute_py.tensor.array_views import ArrayLike
     from cute_py.tma.atom.atom import TmaAtom
     from cute_py.tma.simulate.trace import Difference
 

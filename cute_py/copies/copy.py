@@ -29,7 +29,7 @@ from cute_py.tma.atom.tile_atom import expect_fits
 from cute_py.tma.atom.tiles import first_tile, instructions, tile_number
 
 if TYPE_CHECKING:
-    from cute_py.gpu.arrays import ArrayLike
+    from cute_py.tensor.array_views import ArrayLike
     from cute_py.tma.atom.atom import TmaAtom
     from cute_py.tma.descriptor.request import HasTraits
 

@@ -38,18 +38,10 @@ from cute_py.copies.report import measure_copy
 from cute_py.copies.tune import tuned_copy
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, TmaLimitError
-from cute_py.gpu.arrays import (
-    ArrayLike,
-    ArrayView,
-    StreamLike,
-    array_view,
-    device_of_array,
-    overlap,
-    require_pair,
-    stream_handle,
-)
+from cute_py.gpu.arrays import array_view, device_of_array, require_pair
 from cute_py.gpu.device import Device, DeviceBuffer, common_device, open_device, read_memory
 from cute_py.gpu.isolate import call_isolated
+from cute_py.tensor.array_views import ArrayLike, ArrayView, StreamLike, overlap, stream_handle
 from cute_py.tma.atom.op import check_op
 from cute_py.tma.atom.tiles import Instructions, instructions
 from cute_py.tma.descriptor.limits import STORE_UNIT

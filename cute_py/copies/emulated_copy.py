@@ -30,7 +30,7 @@ from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.memory import Bytes, Integers, as_bytes, unequal_bits
 
 if TYPE_CHECKING:
-    from cute_py.gpu.arrays import ArrayLike, StreamLike
+    from cute_py.tensor.array_views import ArrayLike, StreamLike
     from cute_py.tma.atom.atom import TmaAtom
 
 HostArray: TypeAlias = NDArray[np.generic]

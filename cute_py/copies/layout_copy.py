@@ -1,38 +1,37 @@
 """copy: the elements of one layout into another of the same size, whatever the layouts, on the host or on a device.
 
-backend="host" copies host memory by numpy: affine copies as strided views, cut into blocks that fit into a core's cache
-where the two sides walk different modes first; others by lists of offsets, a block of elements at a time. "cuda" copies
-on the GPU (host memory travels there and back), "emulator" runs the tensor maps of a plan in numpy, "both"
-compares the GPU's bytes with the host's.
+backend="host" copies host memory by numpy (`host_copy`), "cuda" on the GPU (host memory travels there and back),
+"emulator" runs the tensor maps of a plan in numpy, "both" compares the GPU's bytes with the host's. A copy on the host
+imports nothing of the GPU and plans no kernel.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import functools
-import itertools
 import time
 import warnings
-from dataclasses import dataclass, field, replace
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_choice
-from cute_py.copies.modes import CopyMode, Refinement, byte_span, offset_bounds, side_offsets
-from cute_py.copies.operands import Operand, Side, planned, side
-from cute_py.copies.plan import NIBBLE, NIBBLES, CopyPlan, box_launches
-from cute_py.copies.prepared import PreparedCopy, prepare_sides
-from cute_py.copies.report import CopyReport, measure_copy
+from cute_py.copies.host_copy import Bytes, copy_paired, element_values, memory_at
+from cute_py.copies.modes import NIBBLES, Pairing, Refinement, byte_span, side_offsets
+from cute_py.copies.operands import Operand, Side, paired, side
 from cute_py.dtypes import DTypeLike
 from cute_py.errors import DeviceError, InvalidValueError, TmaLimitError
-from cute_py.gpu.arrays import StreamLike, stream_handle
-from cute_py.gpu.device import Device, DeviceBuffer, common_device, open_device, read_memory
 from cute_py.layout.coordinate import idx2crd
 from cute_py.layout.int_tuple import product_each
+from cute_py.targets import MULTIPROCESSORS
+from cute_py.tensor.array_views import StreamLike, stream_handle
 from cute_py.tensor.tensor import Tensor
+
+if TYPE_CHECKING:
+    from cute_py.copies.plan import CopyPlan
+    from cute_py.copies.report import CopyReport
+    from cute_py.gpu.device import Device, DeviceBuffer
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.emulator.emulator import Emulator
 
@@ -40,24 +39,13 @@ BACKENDS: Final = ("auto", "host", "emulator", "cuda", "both")
 PLACE_UNIT: Final = 256
 """Bytes; how memory lies within these is kept when it moves to the device, so that alignment decides the same there."""
 
-BLOCK: Final = 256
-"""Elements of a block along the modes that either side walks first."""
-BLOCKED: Final = 1024
-"""Elements of both from which blocks pay: the lines of a shorter column stay in the cache by themselves."""
-LISTED: Final = 1 << 18
-"""Elements whose offsets are listed at once."""
 
-Words = NDArray[np.generic]
-
-Bytes = NDArray[np.uint8]
-
-
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LayoutCopyResult:
     """What `copy` did.
 
     Attributes:
-        destination: what was given as such. bytes: of the elements. seconds: of the copy itself. plan: how it was done.
+        destination: what was given as such. bytes: of the elements. seconds: of the copy itself.
         report: the copy beside a memcpy; None where it was not asked for.
 
     `equal` and `difference` compare both sides at their first use, and wait for the device.
@@ -67,18 +55,28 @@ class LayoutCopyResult:
     bytes: int
     seconds: float
     backend: str
-    plan: CopyPlan
     report: CopyReport | None
-    _sides: tuple[Side, Side] = field(repr=False)
+    _sides: tuple[Side, Side]
+    _pairing: Pairing
+
+    @functools.cached_property
+    def plan(self) -> CopyPlan:
+        """How a device copies these; a copy on the host needs none, and makes it when it is asked for."""
+        return _plan(self._pairing, self._sides)
 
     @functools.cached_property
     def difference(self) -> str | None:
         """The first element that differs, as text; None: there is none."""
-        refinement = self.plan.refinement
-        if refinement is None:
+        pairing = self._pairing
+        if pairing.refinement is None:
             return None
-        images = [_image(one, self.plan, refinement, which) for which, one in enumerate(self._sides)]
-        return _first_difference(self.plan, refinement, images[0], images[1], "source", "destination", self.plan.flips)
+        images = [_image(one, pairing, pairing.refinement, which) for which, one in enumerate(self._sides)]
+        names = "source", "destination"
+        return _first_difference(pairing, pairing.refinement, images[0], images[1], *names, pairing.flips)
+
+    def __repr__(self) -> str:
+        names = ("destination", "bytes", "seconds", "backend", "plan", "report")
+        return f"LayoutCopyResult({', '.join([f'{name}={getattr(self, name)!r}' for name in names])})"
 
     @property
     def equal(self) -> bool:
@@ -86,30 +84,18 @@ class LayoutCopyResult:
         return self.difference is None
 
 
-def _host_bytes(address: int, size: int) -> memoryview:
-    return memoryview((ctypes.c_char * size).from_address(address)).cast("B")
-
-
-def _image(one: Side, plan: CopyPlan, refinement: Refinement, which: int) -> Bytes:
+def _image(one: Side, pairing: Pairing, refinement: Refinement, which: int) -> Bytes:
     """The bytes that a side spans, as they are now."""
-    low, size = byte_span(refinement, which, plan.bits)
+    low, size = byte_span(refinement, which, pairing.bits)
     if one.view.device is None:
-        return np.frombuffer(_host_bytes(one.view.address + low, size), np.uint8)
+        return np.frombuffer(memory_at(one.view.address + low, size), np.uint8)
+    from cute_py.gpu.device import open_device, read_memory
+
     return np.frombuffer(read_memory(open_device(one.view.device), one.view.address + low, size), np.uint8)
 
 
-def _values(image: Bytes, offsets: NDArray[np.int64], bits: int, low: int, flip: int) -> Bytes:
-    """(elements, bytes of one) at offsets in elements; of 4 bits one byte each. low: the image's first byte."""
-    found: Bytes
-    if bits == NIBBLE:
-        found = (image[(offsets >> 1) - low] >> 4 * ((offsets & 1) ^ flip).astype(np.uint8) & 15)[:, None]
-        return found
-    found = image[offsets[:, None] * (bits // 8) - low + np.arange(bits // 8)]
-    return found
-
-
 def _first_difference(
-    plan: CopyPlan,
+    pairing: Pairing,
     refinement: Refinement,
     source: Bytes,
     destination: Bytes,
@@ -117,32 +103,32 @@ def _first_difference(
     second: str,
     flips: tuple[int, int],
 ) -> str | None:
-    lows = [byte_span(refinement, which, plan.bits)[0] for which in (0, 1)]
+    lows = [byte_span(refinement, which, pairing.bits)[0] for which in (0, 1)]
     step = 1 << 20
     for begin in range(0, refinement.count, step):
         index = np.arange(begin, min(begin + step, refinement.count))
         at = [side_offsets(refinement, which, index) for which in (0, 1)]
         a, b = (
-            _values(image, where, plan.bits, low, flip)
+            element_values(image, where, pairing.bits, low, flip)
             for image, where, low, flip in zip((source, destination), at, lows, flips, strict=True)
         )
         wrong = np.flatnonzero((a != b).any(axis=1))
         if len(wrong):
             number = int(wrong[0])
-            offsets = [int(where[number]) * plan.bits // plan.dtype.bits for where in at]
+            offsets = [int(where[number]) * pairing.bits // pairing.dtype.bits for where in at]
             return (
                 f"{first} at offset {offsets[0]} has {bytes(a[number]).hex()}, {second} at offset {offsets[1]} "
-                f"{bytes(b[number]).hex()}{_coordinate(plan, offsets[1])}"
+                f"{bytes(b[number]).hex()}{_coordinate(pairing, offsets[1])}"
             )
     return None
 
 
-def _coordinate(plan: CopyPlan, offset: int) -> str:
+def _coordinate(pairing: Pairing, offset: int) -> str:
     """Where the destination has an offset, as text; nothing of large layouts."""
     from cute_py.layout.int_tuple import size
     from cute_py.layout.offsets import offsets
 
-    layout = plan.destination
+    layout = pairing.destination
     count = int(size(layout))
     if count > 1 << 22:
         return ""
@@ -198,27 +184,29 @@ def copy(
         raise InvalidValueError(f"backend {backend!r} copies host memory; an array is on a device")
     if report and backend in ("host", "emulator"):
         raise InvalidValueError(f"report=True measures a GPU; the backend is {backend!r}")
-    plan = planned(a, b, nibbles)
     _warn_of_order((source, destination), (a, b))
-    refinement = plan.refinement
+    pairing = paired(a, b, nibbles)
+    refinement = pairing.refinement
     if refinement is None:
-        return LayoutCopyResult(destination, 0, 0.0, backend, plan, None, (a, b))
-    expected = _copied_by_host(a, b, plan, refinement) if backend == "both" else None
+        return LayoutCopyResult(destination, 0, 0.0, backend, None, (a, b), pairing)
+    expected = _copied_by_host(a, b, pairing, refinement) if backend == "both" else None
     measured: CopyReport | None = None
     start = time.perf_counter()
     if backend == "host":
-        _on_host(refinement, plan, a.view.address, b.view.address)
+        copy_paired(pairing, a.view.address, b.view.address)
     elif backend == "emulator":
-        _emulated(plan, refinement, a.view.address, b.view.address)
+        _emulated(_plan(pairing, (a, b)), refinement, a.view.address, b.view.address)
     else:
         measured = _on_device(a, b, handle, stream is None or on_host or expected is not None, report, nibbles)
     seconds = time.perf_counter() - start
-    result = LayoutCopyResult(destination, plan.bytes, seconds, backend, plan, measured, (a, b))
+    result = LayoutCopyResult(destination, pairing.bytes, seconds, backend, measured, (a, b), pairing)
     if expected is not None:
-        got = _image(b, plan, refinement, 1)
+        got = _image(b, pairing, refinement, 1)
         if not np.array_equal(got, expected):
             twice = _onto_itself(refinement)
-            difference = _first_difference(plan, twice, expected, got, "host", "GPU", (plan.flips[1],) * 2)
+            difference = _first_difference(
+                *(pairing, twice, expected, got, "host", "GPU"), (pairing.flips[1], pairing.flips[1])
+            )
             raise DeviceError(f"the GPU differs from the host: {difference}")
     return result
 
@@ -233,6 +221,12 @@ def _warn_of_order(operands: tuple[Operand, Operand], sides: tuple[Side, Side]) 
         warnings.warn(f"copies an array of {shapes[0]} to one of {shapes[1]} {order}; {hint}", stacklevel=3)
 
 
+def _plan(pairing: Pairing, sides: tuple[Side, Side]) -> CopyPlan:
+    from cute_py.copies.plan import plan_pairing
+
+    return plan_pairing(pairing, (sides[0].alignment, sides[1].alignment))
+
+
 def _onto_itself(refinement: Refinement) -> Refinement:
     """The destination's side on both sides."""
     modes = tuple(replace(m, source=m.destination) for m in refinement.modes)
@@ -240,37 +234,35 @@ def _onto_itself(refinement: Refinement) -> Refinement:
     return Refinement(modes, (sides[0],) * 2, (sides[1],) * 2, (sides[2],) * 2)
 
 
-def _copied_by_host(a: Side, b: Side, plan: CopyPlan, refinement: Refinement) -> Bytes:
+def _copied_by_host(a: Side, b: Side, pairing: Pairing, refinement: Refinement) -> Bytes:
     """What the destination's bytes must be after the copy."""
-    images = [_image(one, plan, refinement, which).copy() for which, one in enumerate((a, b))]
-    places = [int(image.ctypes.data) - byte_span(refinement, which, plan.bits)[0] for which, image in enumerate(images)]
-    _on_host(refinement, plan, places[0], places[1])
+    images = [_image(one, pairing, refinement, which).copy() for which, one in enumerate((a, b))]
+    lows = [byte_span(refinement, which, pairing.bits)[0] for which in (0, 1)]
+    places = [int(image.ctypes.data) - low for image, low in zip(images, lows, strict=True)]
+    copy_paired(pairing, places[0], places[1])
     return images[1]
 
 
-def _on_host(refinement: Refinement, plan: CopyPlan, source: int, destination: int) -> None:
-    if plan.bits == NIBBLE:
-        host_copy_nibbles(refinement, source, destination, plan.flips)
-    else:
-        host_copy_layouts(refinement, plan.bits // 8, source, destination)
-
-
 def _on_device(a: Side, b: Side, handle: int, wait: bool, report: bool, nibbles: tuple[str, str]) -> CopyReport | None:
+    from cute_py.copies.prepared import prepare_sides
+    from cute_py.copies.report import measure_copy
+    from cute_py.gpu.device import common_device, open_device
+
     device = open_device(common_device({"source": a.view.device, "destination": b.view.device}))
-    plan = planned(a, b, nibbles)
-    there, here = (_moved(one, which, plan, device) for which, one in enumerate((a, b)))
-    prepared: PreparedCopy = prepare_sides(there[0], here[0], device=device, nibbles=nibbles)
+    pairing = paired(a, b, nibbles)
+    there, here = (_moved(one, which, pairing, device) for which, one in enumerate((a, b)))
+    prepared = prepare_sides(there[0], here[0], device=device, nibbles=nibbles)
     prepared.launch(handle)
     if wait:
         prepared.check(handle)
-    if here[1] is not None and plan.refinement is not None:
-        low, size = byte_span(plan.refinement, 1, plan.bits)
+    if here[1] is not None and pairing.refinement is not None:
+        low, size = byte_span(pairing.refinement, 1, pairing.bits)
         place = here[0].view.address + low - here[1].address
-        _host_bytes(b.view.address + low, size)[:] = here[1].read(size, place, handle)
+        memory_at(b.view.address + low, size)[:] = here[1].read(size, place, handle)
     return measure_copy(prepared, stream=handle) if report else None
 
 
-def _moved(one: Side, which: int, plan: CopyPlan, device: Device) -> tuple[Side, DeviceBuffer | None]:
+def _moved(one: Side, which: int, pairing: Pairing, device: Device) -> tuple[Side, DeviceBuffer | None]:
     """The side on the device, and the buffer that holds it; None for one that is there already."""
     if one.view.device is not None:
         return one, None
@@ -278,18 +270,22 @@ def _moved(one: Side, which: int, plan: CopyPlan, device: Device) -> tuple[Side,
         raise DeviceError(
             f"the {one.role} is in host memory; a GPU copy needs device memory", hint="move it to the device"
         )
-    if plan.refinement is None:
+    if pairing.refinement is None:
         raise DeviceError(f"the {one.role} has no element")
-    low, size = byte_span(plan.refinement, which, plan.bits)
+    from cute_py.gpu.device import DeviceBuffer
+
+    low, size = byte_span(pairing.refinement, which, pairing.bits)
     offset = (one.view.address + low) % PLACE_UNIT
     buffer = DeviceBuffer(device, offset + size)
-    buffer.write(_host_bytes(one.view.address + low, size), offset)
+    buffer.write(memory_at(one.view.address + low, size), offset)
     view = replace(one.view, address=buffer.address + offset - low, device=device.ordinal, readonly=False)
     return replace(one, view=view), buffer
 
 
 def _emulated(plan: CopyPlan, refinement: Refinement, source: int, destination: int) -> None:
     """Run the tensor maps of a plan in numpy: every load and store of its walk."""
+    from cute_py.copies.plan import box_launches
+
     element = plan.bits // 8
     addresses = [
         address + start * element for address, start in zip((source, destination), refinement.starts, strict=True)
@@ -297,14 +293,14 @@ def _emulated(plan: CopyPlan, refinement: Refinement, source: int, destination: 
     launches = None
     if plan.kernel != "tile" and plan.form == "affine" and element:
         with contextlib.suppress(TmaLimitError):
-            launches = box_launches(refinement, element, (addresses[0], addresses[1]), 132)
+            launches = box_launches(refinement, element, (addresses[0], addresses[1]), MULTIPROCESSORS)
     if launches is None:
         raise InvalidValueError(
             f"backend 'emulator' runs tensor maps; this copy is made by threads ({plan.kernel})", {"why": plan.why}
         )
     spans = [byte_span(refinement, which, plan.bits) for which in (0, 1)]
     memories = [
-        np.frombuffer(_host_bytes(address + low, size), np.uint8)
+        np.frombuffer(memory_at(address + low, size), np.uint8)
         for address, (low, size) in zip((source, destination), spans, strict=True)
     ]
     bases = [address + low for address, (low, _) in zip((source, destination), spans, strict=True)]
@@ -327,76 +323,3 @@ def _emulated(plan: CopyPlan, refinement: Refinement, source: int, destination: 
             memories[1][second - bases[1] : second - bases[1] + length] = memories[0][
                 first - bases[0] : first - bases[0] + length
             ]
-
-
-def _words(address: int, low: int, count: int, element: int, writable: bool) -> Words:
-    """`count` elements of memory from `low` elements after `address` on."""
-    return _view(address + low * element, [CopyMode(count, 1, 1)], "source", element, writable)
-
-
-def host_copy_layouts(refinement: Refinement, element: int, source: int, destination: int) -> None:
-    """Copy between two addresses of host memory, those of offset 0 of both sides. Elements of `element` bytes."""
-    bounds = [offset_bounds(refinement, which) for which in (0, 1)]
-    if refinement.form == "affine":
-        _strided(refinement, element, source, destination)
-        return
-    words = [
-        _words(address, low, high - low + 1, element, which == 1)
-        for which, (address, (low, high)) in enumerate(zip((source, destination), bounds, strict=True))
-    ]
-    for begin in range(0, refinement.count, LISTED):
-        index = np.arange(begin, min(begin + LISTED, refinement.count))
-        ours, theirs = (side_offsets(refinement, which, index) - bounds[which][0] for which in (0, 1))
-        words[1][theirs] = words[0][ours]
-
-
-def host_copy_nibbles(refinement: Refinement, source: int, destination: int, flips: tuple[int, int]) -> None:
-    """As `host_copy_layouts`, of elements of 4 bits; flips: 1 where the first of a byte lies in its upper half."""
-    lows = [byte_span(refinement, which, NIBBLE) for which in (0, 1)]
-    ours, theirs = (
-        np.frombuffer(_host_bytes(address + low, size), np.uint8)
-        for address, (low, size) in zip((source, destination), lows, strict=True)
-    )
-    for begin in range(0, refinement.count, LISTED):
-        index = np.arange(begin, min(begin + LISTED, refinement.count))
-        values = _values(ours, side_offsets(refinement, 0, index), NIBBLE, lows[0][0], flips[0])[:, 0]
-        offsets = side_offsets(refinement, 1, index)
-        for half in (0, 1):  # one element of a byte at a time
-            mine = (offsets & 1) == half
-            at, place = (offsets[mine] >> 1) - lows[1][0], 4 * (half ^ flips[1])
-            theirs[at] = theirs[at] & (15 << 4 - place) | values[mine] << place
-
-
-def _view(address: int, modes: list[CopyMode], name: str, element: int, writable: bool) -> Words:
-    """The strided view of one side, its last axis the first mode."""
-    kind = np.dtype(f"u{element}") if element < 16 else np.dtype("V16")
-    shape = tuple(m.size for m in reversed(modes))
-    steps = tuple(getattr(m, name) * element for m in reversed(modes))
-    low = sum(min((n - 1) * d, 0) for n, d in zip(shape, steps, strict=True))
-    high = sum(max((n - 1) * d, 0) for n, d in zip(shape, steps, strict=True)) + element
-    memory = (ctypes.c_char * (high - low)).from_address(address + low)
-    found: Words = np.ndarray(shape, kind, memory, -low, steps)
-    found.flags.writeable = writable
-    return found
-
-
-def _strided(refinement: Refinement, element: int, source: int, destination: int) -> None:
-    modes = list(refinement.modes) or [CopyMode(1, 1, 1)]
-    a = _view(source + refinement.starts[0] * element, modes, "source", element, False)
-    b = _view(destination + refinement.starts[1] * element, modes, "destination", element, True)
-    inner = min(range(len(modes)), key=lambda i: (modes[i].source == 0, abs(modes[i].source)))
-    if inner == 0 or modes[inner].source == 0:
-        b[...] = a
-        return
-    across = len(modes) - 1 - inner
-    rows, columns = a.shape[across], a.shape[-1]
-    if min(rows, columns) < BLOCKED:
-        b[...] = a
-        return
-    # Lines of the side that is walked across are read again and again: as many of them as a core's cache holds.
-    a, b = (np.moveaxis(v, across, -2) for v in (a, b))
-    for outer in itertools.product(*(range(n) for n in a.shape[:-2])):
-        one, other = a[outer], b[outer]
-        for r in range(0, rows, BLOCK):
-            for c in range(0, columns, BLOCK):
-                other[r : r + BLOCK, c : c + BLOCK] = one[r : r + BLOCK, c : c + BLOCK]

@@ -16,9 +16,10 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from cute_py.argument_checks import check_magnitude
+from cute_py.argument_checks import check_magnitude, expect, expect_choice
+from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given
 from cute_py.layout.analysis import is_injective
 from cute_py.layout.arguments import LayoutLike
@@ -34,6 +35,11 @@ if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
 
+NIBBLE: Final = 4
+"""Bits of the narrowest elements."""
+NIBBLES: Final = ("low", "low")
+VECTORS: Final = (16, 8, 4, 2, 1)
+"""Bytes of an element, and of a thread's access."""
 MAX_RANK: Final = 16
 """Modes of a refinement, at most; what is above is a tensor of more than 65536 elements whose modes don't merge."""
 LISTED: Final = 1 << 24
@@ -215,6 +221,67 @@ def refine(source: LayoutLike, destination: LayoutLike) -> Refinement | None:
     if len(found) > MAX_RANK:
         raise InvalidValueError(f"{len(found)} modes that don't merge; at most {MAX_RANK} are copied")
     return Refinement(found, (starts[0], starts[1]), (before, after), (tuple(one), tuple(other)))
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """Which element goes where, before anything is known of how it gets there.
+
+    Attributes:
+        refinement: None where there is nothing to copy. bits: of what it counts: an element, or a byte where elements
+            of 4 bits are moved two by two. nibbles: of elements of 4 bits, where the first of a byte lies on (source,
+            destination): 'low' or 'high' half.
+    """
+
+    source: Layout | ComposedLayout
+    destination: Layout | ComposedLayout
+    dtype: DType
+    refinement: Refinement | None
+    bits: int
+    nibbles: tuple[str, str]
+
+    @property
+    def bytes(self) -> int:
+        """Of the elements."""
+        return -(-self.refinement.count * self.bits // 8) if self.refinement else 0
+
+    @property
+    def flips(self) -> tuple[int, int]:
+        """1 for a side on which the first element of a byte lies in its upper half."""
+        return int(self.nibbles[0] == "high"), int(self.nibbles[1] == "high")
+
+
+def pair_elements(
+    source: LayoutLike, destination: LayoutLike, dtype: DTypeLike, nibbles: tuple[str, str] = NIBBLES
+) -> Pairing:
+    """The elements of one layout beside those of another of the same size. Arguments and errors as of `plan_copy`.
+
+    >>> pair_elements(Layout((6, 10), (10, 1)), Layout((4, 15), (15, 1)), "float32").bytes
+    240
+    """
+    kind = as_dtype(dtype)
+    for role, layout in (("source", source), ("destination", destination)):
+        if not isinstance(layout, (Layout, ComposedLayout)):
+            raise InvalidTypeError(f"the {role} must be a layout, got {type(layout).__name__} {given(layout)}")
+    for order in expect(nibbles, tuple, "nibbles"):
+        expect_choice(expect(order, str, "an order of nibbles"), ("low", "high"), "an order of nibbles")
+    if len(nibbles) != 2:
+        raise InvalidValueError(f"nibbles = {given(nibbles)}; must be two, of source and destination")
+    layouts: Any = (source, destination)
+    return _paired(*layouts, kind, nibbles if kind.bits == NIBBLE else NIBBLES)
+
+
+@functools.lru_cache(maxsize=1024)
+def _paired(
+    source: Layout | ComposedLayout, destination: Layout | ComposedLayout, dtype: DType, nibbles: tuple[str, str]
+) -> Pairing:
+    refinement, bits = refine(source, destination), dtype.bits
+    if bits != NIBBLE and (bits % 8 or bits // 8 not in VECTORS):
+        raise InvalidValueError(f"{dtype} has {bits} bits an element; a copy moves 4 bits, or 1, 2, 4, 8 or 16 bytes")
+    if bits == NIBBLE and refinement is not None and nibbles[0] == nibbles[1]:
+        whole = in_bytes(refinement)
+        bits, refinement = (NIBBLE, refinement) if whole is None else (8, whole)
+    return Pairing(source, destination, dtype, refinement, bits, nibbles)
 
 
 def in_bytes(refinement: Refinement) -> Refinement | None:

@@ -8,15 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from cute_py.copies.modes import byte_span, offset_bounds
-from cute_py.copies.plan import NIBBLES, CopyPlan, plan_copy
+from cute_py.copies.modes import NIBBLES, Pairing, byte_span, offset_bounds, pair_elements
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
-from cute_py.gpu.arrays import ArrayLike, ArrayView, array_view, device_at
 from cute_py.layout.arguments import LayoutLike
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
+from cute_py.tensor.array_views import ArrayLike, ArrayView, host_view
 from cute_py.tensor.arrays import ArrayEngine
 from cute_py.tensor.tensor import Tensor
 
@@ -43,20 +42,35 @@ class Side:
         return min(16, self.view.address & -self.view.address) if self.view.address else 16
 
 
+def _view(array: ArrayLike) -> ArrayView:
+    view = host_view(array)
+    if view is None:
+        from cute_py.gpu.arrays import array_view
+
+        view = array_view(array)
+    return view
+
+
+def _device_at(address: int) -> int:
+    from cute_py.gpu.arrays import device_at
+
+    return device_at(address)
+
+
 def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> Side:
     """The memory and the layout of one side of a copy. dtype: of what a pair's layout counts, instead of the memory's.
 
     Raises:
         InvalidTypeError: no array, tensor or pair, a tensor of no memory, or a dtype for anything but a pair.
         InvalidValueError: the array of a pair is not dense, or ends within an element of that type; an array of
-        elements narrower than a byte, which lie one in a byte there; what `array_view` refuses.
+        elements narrower than a byte, which lie one in a byte there; what `host_view` refuses.
     """
     if dtype is not None and not isinstance(thing, tuple):
         raise InvalidTypeError(f"dtype is of a pair (memory, layout); the {role} is {given(thing)}")
     if isinstance(thing, tuple):
         if len(thing) != 2 or not isinstance(thing[1], (Layout, ComposedLayout)):
             raise InvalidTypeError(f"the {role} is a tuple, and no (array, layout): {given(thing)}")
-        view = array_view(thing[0])
+        view = _view(thing[0])
         step = 1
         for size, stride in sorted(zip(view.shape, view.strides, strict=True), key=lambda mode: abs(mode[1])):
             if size > 1 and stride != step:
@@ -79,25 +93,25 @@ def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> Side:
             raise InvalidTypeError(f"the {role} is a tensor of no memory", {"engine": given(engine)})
         address = int(engine.address)
         if isinstance(engine, ArrayEngine):
-            view = array_view(engine.flat)
+            view = _view(engine.flat)
             _ = view.element_bytes
             room = -engine.origin, len(engine.flat) - engine.origin
             view = ArrayView(address, view.shape, view.strides, engine.dtype, None, view.readonly, engine.flat)
             return Side(role, view, thing.layout, room)
         return Side(
-            role, ArrayView(address, (), (), engine.dtype, device_at(address), False, engine), thing.layout, None
+            role, ArrayView(address, (), (), engine.dtype, _device_at(address), False, engine), thing.layout, None
         )
-    view = array_view(thing)
+    view = _view(thing)
     _ = view.element_bytes
     return Side(role, view, Layout(view.shape, view.strides), None)
 
 
-def planned(source: Side, destination: Side, nibbles: tuple[str, str] = NIBBLES) -> CopyPlan:
-    """The plan of a copy between two sides, after every check that needs no device. nibbles: as of `plan_copy`.
+def paired(source: Side, destination: Side, nibbles: tuple[str, str] = NIBBLES) -> Pairing:
+    """The elements of two sides, after every check that needs no device. nibbles: as of `plan_copy`.
 
     Raises:
         InvalidValueError: sizes or element types differ, a layout leaves its memory, the destination is read-only or
-        overlaps itself or the source. Everything `plan_copy` refuses.
+        overlaps itself or the source. Everything `pair_elements` refuses.
     """
     a, b = source.view, destination.view
     found = []
@@ -107,16 +121,15 @@ def planned(source: Side, destination: Side, nibbles: tuple[str, str] = NIBBLES)
     if b.readonly:
         found.append(Diagnostic("read_only", "destination", text="the destination is read-only"))
     refuse(InvalidValueError, found)
-    aligned = source.alignment, destination.alignment
-    plan = plan_copy(source.layout, destination.layout, a.dtype, alignment=aligned, nibbles=nibbles)
-    if plan.refinement is None:
-        return plan
+    pairing = pair_elements(source.layout, destination.layout, a.dtype, nibbles)
+    if pairing.refinement is None:
+        return pairing
     reach = []
     for which, one in enumerate((source, destination)):
-        first, size = byte_span(plan.refinement, which, plan.bits)
+        first, size = byte_span(pairing.refinement, which, pairing.bits)
         reach.append((one.view.address + first, one.view.address + first + size))
-        low, high = (end * plan.bits // a.dtype.bits for end in offset_bounds(plan.refinement, which))
-        high += plan.bits // a.dtype.bits - 1
+        low, high = (end * pairing.bits // a.dtype.bits for end in offset_bounds(pairing.refinement, which))
+        high += pairing.bits // a.dtype.bits - 1
         if one.room is not None and (low < one.room[0] or high >= one.room[1]):
             width = f"{a.dtype.bits // 8} bytes" if a.dtype.bits % 8 == 0 else f"{a.dtype.bits} bits"
             text = (
@@ -131,4 +144,4 @@ def planned(source: Side, destination: Side, nibbles: tuple[str, str] = NIBBLES)
         }
         found.append(Diagnostic("overlap", "destination", text=text, facts=ranges))
     refuse(InvalidValueError, found)
-    return plan
+    return pairing

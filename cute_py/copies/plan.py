@@ -7,6 +7,9 @@
 - runs: threads move vectors, where both sides share their runs; the general form, and what has no tile, by the element.
 
 A plan holds no address: `launches_of` gives the kernels for two of them.
+
+Constants that say "Measured on NVIDIA H200" were measured on one. To measure one again, run `python -m
+benchmarks.relayout` on a GPU with each value in turn, and compare the rows.
 """
 
 from __future__ import annotations
@@ -15,11 +18,10 @@ import functools
 import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from cute_py.argument_checks import expect, expect_choice, expect_integers
+from cute_py.argument_checks import expect, expect_integers
 from cute_py.copies.boxes import LaunchPlan, Tuning, plan_boxes
-from cute_py.copies.modes import CopyMode, Refinement, in_bytes, offset_bounds, refine
+from cute_py.copies.modes import NIBBLE, NIBBLES, CopyMode, Pairing, Refinement, offset_bounds, pair_elements
 from cute_py.copies.shared_layout import WIDEST
 from cute_py.copies.thread_kernels import (
     FEW,
@@ -31,20 +33,16 @@ from cute_py.copies.thread_kernels import (
     tile_launch,
 )
 from cute_py.copies.tile import Tile, best_tile, tile_cost
-from cute_py.copies.tile_shape import VECTORS, widths_of
+from cute_py.copies.tile_shape import widths_of
 from cute_py.dtypes import DType, DTypeLike, as_dtype
-from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given
-from cute_py.layout.analysis import SECTOR_BYTES
+from cute_py.errors import InvalidValueError, TmaLimitError
 from cute_py.layout.arguments import LayoutLike
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
-from cute_py.targets import Targets, architecture
+from cute_py.targets import LINE_BYTES, MULTIPROCESSORS, SECTOR_BYTES, Target, Targets, architecture
 from cute_py.tma.descriptor.limits import STORE_UNIT
 
-NIBBLE = 4
-"""Bits of the narrowest elements."""
-NIBBLES = ("low", "low")
 TURNED_BY_THREADS = 4 << 20
 """Bytes up to which threads transpose sooner than the copy engine begins. Measured on NVIDIA H200."""
 SHARED_BY_THREADS = 16 << 20
@@ -53,15 +51,15 @@ lines; of the latter all but one 2 to 9 % faster than by the copy engine. Measur
 SHORT_RUN = 1024
 """Bytes of a short run, at most: with rows of 32 KiB threads are 2 % slower, and cache hints gain 2 % more."""
 COPIED = 9.07
-"""Bytes that memory lets a multiprocessor copy in a clock cycle."""
+"""Bytes that memory lets a multiprocessor copy in a clock cycle. Measured on NVIDIA H200."""
 PER_BYTE = 0.066
 """Of a memcpy's rate, for each byte of a vector whose places a thread finds by division. Measured on NVIDIA H200."""
-LINE = 128
 SHARED_RUN = 128
 """Bytes of a run of both sides from which threads move it as it is."""
 SOURCE, DESTINATION = 1 << 40, 1 << 44
 """Where a plan's tensor maps lie until it has addresses."""
-MULTIPROCESSORS = 132
+
+_DEFAULT = architecture("sm_90a")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,35 +204,21 @@ def plan_copy(
     pair = expect_integers(alignment, "alignment", 1, count=2, unit="bytes")
     if any(a & (a - 1) for a in pair):
         raise InvalidValueError(f"alignment = {alignment}; must be powers of two")
-    for role, layout in (("source", source_layout), ("destination", destination_layout)):
-        if not isinstance(layout, (Layout, ComposedLayout)):
-            raise InvalidTypeError(f"the {role} must be a layout, got {type(layout).__name__} {given(layout)}")
-    for order in expect(nibbles, tuple, "nibbles"):
-        expect_choice(expect(order, str, "an order of nibbles"), ("low", "high"), "an order of nibbles")
-    if len(nibbles) != 2:
-        raise InvalidValueError(f"nibbles = {given(nibbles)}; must be two, of source and destination")
-    layouts: Any = (source_layout, destination_layout)
-    halves = nibbles if kind.bits == NIBBLE else NIBBLES
-    return _planned(*layouts, kind, (min(pair[0], 16), min(pair[1], 16)), expect(arch, str, "arch"), halves)
+    known = architecture(expect(arch, str, "arch"))
+    return plan_pairing(pair_elements(source_layout, destination_layout, kind, nibbles), (pair[0], pair[1]), known)
+
+
+def plan_pairing(pairing: Pairing, alignment: tuple[int, int], arch: Target = _DEFAULT) -> CopyPlan:
+    """As `plan_copy`, of elements that are paired already."""
+    return _planned(pairing, min(alignment[0], WIDEST), min(alignment[1], WIDEST), arch)
 
 
 @functools.lru_cache(maxsize=1024)
-def _planned(
-    source: Layout | ComposedLayout,
-    destination: Layout | ComposedLayout,
-    dtype: DType,
-    alignment: tuple[int, int],
-    arch: str,
-    nibbles: tuple[str, str],
-) -> CopyPlan:
-    has_tma = Targets.FROM_90.has(architecture(arch))
-    refinement = refine(source, destination)
-    bits = dtype.bits
-    if bits != NIBBLE and (bits % 8 or bits // 8 not in VECTORS):
-        raise InvalidValueError(f"{dtype} has {bits} bits an element; a copy moves 4 bits, or 1, 2, 4, 8 or 16 bytes")
-    if bits == NIBBLE and refinement is not None and nibbles[0] == nibbles[1]:
-        whole = in_bytes(refinement)
-        bits, refinement = (NIBBLE, refinement) if whole is None else (8, whole)
+def _planned(pairing: Pairing, source_alignment: int, destination_alignment: int, arch: Target) -> CopyPlan:
+    alignment = source_alignment, destination_alignment
+    source, destination, dtype = pairing.source, pairing.destination, pairing.dtype
+    refinement, bits, nibbles = pairing.refinement, pairing.bits, pairing.nibbles
+    has_tma = Targets.FROM_90.has(arch)
     element = max(bits // 8, 1)
     if refinement is None:
         return CopyPlan(
@@ -259,7 +243,7 @@ def _planned(
         by_threads = size <= TURNED_BY_THREADS
     else:
         by_threads = len(refinement.modes) > 1 and size > SHARED_BY_THREADS and vector == WIDEST
-        by_threads = by_threads and (run <= SHORT_RUN or run % LINE > 0)
+        by_threads = by_threads and (run <= SHORT_RUN or run % LINE_BYTES > 0)
     boxes = None if by_threads or not has_tma else _boxes(refinement, element, alignment)
     if boxes is not None:
         rows = [plan.maps[0].box_dim[0] * 8 if plan.maps else 16 for plan in boxes[:1]]
@@ -317,7 +301,7 @@ def _boxes(refinement: Refinement, element: int, alignment: tuple[int, int]) -> 
     inner = next((m for m in modes if m.source == 1), None)
     if inner is None or modes[0].destination != 1:
         return None
-    if min(inner.size, modes[0].size) * element < LINE and refinement.count > 1:
+    if min(inner.size, modes[0].size) * element < LINE_BYTES and refinement.count > 1:
         return None
     steps = [*(m.destination for m in modes[1:]), *(m.source for m in modes if m is not inner)]
     if any(step * element % STORE_UNIT for step in steps):  # what `box_launches` refuses, and a refusal takes longer

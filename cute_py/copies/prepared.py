@@ -20,13 +20,14 @@ import numpy as np
 
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.copies.boxes import CROSSOVER, LaunchPlan, Tuning, hint_arguments
-from cute_py.copies.operands import Operand, Side, planned, side
-from cute_py.copies.plan import NIBBLE, NIBBLES, CopyPlan, box_launches, thread_launches
+from cute_py.copies.modes import NIBBLE, NIBBLES
+from cute_py.copies.operands import Operand, Side, paired, side
+from cute_py.copies.plan import CopyPlan, box_launches, plan_pairing, thread_launches
 from cute_py.copies.shared_layout import WIDEST
 from cute_py.copies.thread_kernels import ThreadLaunch
 from cute_py.dtypes import DTypeLike
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, counted, given
-from cute_py.gpu.arrays import ArrayView, StreamLike, require_place, stream_handle
+from cute_py.gpu.arrays import require_place
 from cute_py.gpu.device import Device, DeviceBuffer, as_device, common_device
 from cute_py.gpu.kernels.copy import BARRIER_BYTES, copy_once, stage_bytes
 from cute_py.gpu.kernels.listed import copy_listed
@@ -34,6 +35,7 @@ from cute_py.gpu.kernels.ring import COUNTER_BYTES, copy_ring
 from cute_py.gpu.kernels.source import KernelSource
 from cute_py.gpu.kernels.walk import TileWalk
 from cute_py.gpu.launch import LoadedKernel, Parameters, ParameterValue, PreparedLaunch, WaitRecord, load_kernel
+from cute_py.tensor.array_views import ArrayView, StreamLike, stream_handle
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.emulator.memory import IntegersLike
 
@@ -187,7 +189,7 @@ class PreparedCopy:
                         "given": f"{one.view.dtype} {one.layout}, {one.view.address % WIDEST} bytes beyond it",
                     },
                 )
-        planned(a, b, self.plan.nibbles)
+        paired(a, b, self.plan.nibbles)
         by = a.view.address - self._places[0], b.view.address - self._places[1]
         plans = tuple(_moved_plan(plan, by) for plan in self.plans)
         if plans:
@@ -282,7 +284,7 @@ def prepare_between(
         tuning: of kernels by tensor maps, which it asks for where the layouts are affine.
         multiprocessors: that they may use; 0: all. hints, nibbles: as of `prepare_copy`. overlaps: of `PreparedCopy`.
     """
-    plan = planned(a, b, nibbles)
+    plan = plan_pairing(paired(a, b, nibbles), (a.alignment, b.alignment))
     kept: Kept = (a.view, b.view)
     refinement = plan.refinement
     if refinement is None:

@@ -13,11 +13,11 @@ from collections.abc import Callable, Sequence
 from cute_py.argument_checks import expect, expect_integer, record
 from cute_py.copies.prepared import PreparedCopy
 from cute_py.errors import DeviceError
-from cute_py.gpu.arrays import StreamLike, stream_handle
 from cute_py.gpu.bindings import call, driver
 from cute_py.gpu.device import Device, DeviceBuffer
 from cute_py.gpu.launch import LoadedKernel
 from cute_py.gpu.nvrtc import kernel_ptx, kernel_sass
+from cute_py.tensor.array_views import StreamLike, stream_handle
 
 MANY = 1 << 20
 """Rounds of a measurement, and launches of a round, at most."""

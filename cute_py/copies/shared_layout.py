@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final
 from cute_py.copies.modes import IDENTITY
 from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError
-from cute_py.layout.analysis import BANK_BYTES, BANKS, WARP
 from cute_py.layout.arguments import LayoutLike
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import size
@@ -24,6 +23,7 @@ from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
 from cute_py.layout.linear import linear
 from cute_py.layout.swizzle import Swizzle
+from cute_py.targets import BANK_BYTES, BANKS, WARP
 
 if TYPE_CHECKING:
     import numpy

@@ -28,8 +28,8 @@ from cute_py.gpu.kernels.relayout import (
     row_magic,
 )
 from cute_py.gpu.kernels.source import KernelSource
-from cute_py.layout.analysis import SECTOR_BYTES
 from cute_py.layout.swizzle import Swizzle
+from cute_py.targets import SECTOR_BYTES
 
 FEW: Final = 65536
 """Reads up to which a thread gathers whole vectors: 256 KiB of single 4-byte elements, 1 MiB of vectors of 16 bytes.

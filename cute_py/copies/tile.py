@@ -17,8 +17,8 @@ from cute_py.copies.modes import IDENTITY, Refinement
 from cute_py.copies.shared_layout import best_swizzle, counted_wavefronts
 from cute_py.copies.tile_shape import FILLED, Places, TileShape, tile_shapes, widths_of
 from cute_py.gpu.kernels.relayout import ASYNCHRONOUS, MAX_THREADS, WORD
-from cute_py.layout.analysis import SECTOR_BYTES, WARP
 from cute_py.layout.swizzle import Swizzle
+from cute_py.targets import LINE_BYTES, SECTOR_BYTES, WARP
 
 LEAST: Final = (1024, FILLED)
 """Bytes of a tile below which it is not made smaller for that: the first of which there is a tile at all."""
@@ -28,7 +28,6 @@ COLUMN_BYTES: Final = {1: 4, 2: 8, 4: 16, 8: 16}
 """Element bytes -> bytes of a row in shared memory that a thread turns at once."""
 FOLDED: Final = 1 << 20
 """Bytes of a copy from which a kernel of its own for a pitch pays."""
-LINE_BYTES: Final = 128
 MAX_SHARED: Final = 65536
 """Bytes of shared memory of a block, at most."""
 LOOKUP: Final = 10

@@ -3,6 +3,9 @@
 A tile takes the modes that the source walks first and those that the destination walks first, as much of each as gives
 both sides whole lines. Tiles that end early in a mode are classes of their own, with tables of their own: a tile has
 exactly its elements, and no thread asks whether it has work.
+
+Constants that say "Measured on NVIDIA H200" were measured on one. To measure one again, run `python -m
+benchmarks.relayout` on a GPU with each value in turn, and compare the rows.
 """
 
 from __future__ import annotations
@@ -17,9 +20,9 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cute_py.copies.modes import CopyMode, Refinement
+from cute_py.copies.modes import VECTORS, CopyMode, Refinement
 from cute_py.gpu.kernels.relayout import GRAIN, MAX_CLASSES, WORD
-from cute_py.layout.analysis import WARP
+from cute_py.targets import MULTIPROCESSORS, WARP
 
 Places = NDArray[np.int64]
 
@@ -32,13 +35,12 @@ FILLED: Final = 8192
 HALVED: Final = 2, 4, 8
 """Bytes of elements for which half of it may do: 1 to 5 % faster, where others lose up to 13 %. Measured on NVIDIA
 H200, 37 copies whose tile has 4 KiB."""
-BLOCKS: Final = 132
+BLOCKS: Final = MULTIPROCESSORS
 """Tiles that a copy is cut into at least, so that every multiprocessor has work."""
 QUICK: Final = 4096, 1024
 """Bytes of a tile, or a part of the copy, which are enough for one that caches hold. Measured on NVIDIA H200."""
 MANY: Final = 8
 """Tiles along a mode from which one that ends early costs little."""
-VECTORS: Final = (16, 8, 4, 2, 1)
 
 
 class Walk(NamedTuple):

@@ -15,9 +15,10 @@ from cute_py.copies.boxes import Tuning
 from cute_py.copies.prepared import PreparedCopy, prepare_copy
 from cute_py.copies.report import median_times
 from cute_py.errors import CuteError
-from cute_py.gpu.arrays import ArrayLike, ArrayView, array_view
+from cute_py.gpu.arrays import array_view
 from cute_py.gpu.device import Device, as_device, common_device
 from cute_py.gpu.nvrtc import cache_directory, kernel_compiler
+from cute_py.tensor.array_views import ArrayLike, ArrayView
 
 
 def candidates(hints: bool) -> tuple[Tuning, ...]:

@@ -4,6 +4,7 @@
 prints as text, and is saved as .svg, .png, .html or .txt.
 """
 
+from cute_py.deprecations import export_public
 from cute_py.draw.bit_map import draw_descriptor as draw_descriptor
 from cute_py.draw.boxes import draw_boxes as draw_boxes
 from cute_py.draw.boxes import draw_multicast as draw_multicast
@@ -24,6 +25,5 @@ from cute_py.draw.threads import draw_ldmatrix as draw_ldmatrix
 from cute_py.draw.threads import draw_mma as draw_mma
 from cute_py.draw.threads import draw_tv as draw_tv
 from cute_py.draw.timeline import draw_pipeline as draw_pipeline
-from cute_py.moved import export_public
 
 export_public(__name__)

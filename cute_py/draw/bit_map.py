@@ -9,10 +9,10 @@ from __future__ import annotations
 from cute_py.draw.picture import Picture
 from cute_py.draw.render_svg import CHARACTER
 from cute_py.draw.table import TONES, Cell, Legend, Table, hatch_legend
+from cute_py.tma.descriptor.data_types import CODE_TO_FORMAT
 from cute_py.tma.descriptor.decode import signed_corners
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.fields import CORNER_WIDTH, MAX_RANK, PAYLOAD_BYTES, BitField, field, live_fields
-from cute_py.tma.descriptor.formats import CODE_TO_FORMAT
 from cute_py.tma.descriptor.read import MapSource, read_map
 from cute_py.tma.descriptor.request import TensorMap
 

@@ -25,8 +25,8 @@ from cute_py.tma.atom.smem_layout import ROWS, SPANS
 from cute_py.tma.atom.tile_atom import BARRIER_BYTES
 from cute_py.tma.atom.tiles import SMEM_ALIGNMENT
 from cute_py.tma.descriptor import fields
+from cute_py.tma.descriptor.data_types import FORMATS, Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.fields import MAX_RANK
-from cute_py.tma.descriptor.formats import FORMATS, Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.hazards import HAZARDS
 from cute_py.tma.descriptor.limits import ADDITIONS, ARCHITECTURES, RULES, SWIZZLE_SPAN, bounds
 from cute_py.tma.emulator.geometry import LINE_SHIFT, SWIZZLES

@@ -23,7 +23,6 @@ from cute_py.draw.picture import Picture
 from cute_py.draw.table import TONES, Cell, Legend, Table, axis_limit, brackets, cut_note, grid, shown, tone_legend
 from cute_py.dtypes import DTypeLike, as_dtype, is_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
-from cute_py.layout.analysis import BANK_BYTES, BANKS
 from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.coordinate import idx2crd
@@ -32,6 +31,7 @@ from cute_py.layout.leaf import leaf_text, tree_text, value_of
 from cute_py.layout.modes import group_modes
 from cute_py.layout.recast import SmemPtrFlag, as_position_independent_swizzle_layout, memory_layout
 from cute_py.layout.trees import leaves, map_leaves, modes
+from cute_py.targets import BANK_BYTES, BANKS
 from cute_py.tensor.tensor import Tensor
 
 AnyLayout: TypeAlias = Layout | ComposedLayout

@@ -19,12 +19,12 @@ from types import ModuleType
 from typing import Final
 
 from cute_py.argument_checks import expect, expect_items
+from cute_py.atomic_write import write_whole
 from cute_py.draw.page import html_page
 from cute_py.draw.render_svg import FONT, render
 from cute_py.draw.table import SVG_BYTES, Cell, Table
 from cute_py.draw.text_renderer import text_of_picture
 from cute_py.errors import InvalidTypeError, InvalidValueError, MissingPackageError, counted, given, imported, shortened
-from cute_py.whole_file import write_whole
 
 SCALE: Final = 2.0
 """Pixels of the PNG for one of the SVG, each way, if nothing else is said: sharp on screens of high density."""

@@ -35,7 +35,6 @@ from cute_py.draw.table import (
 )
 from cute_py.dtypes import DTypeLike
 from cute_py.errors import InvalidTypeError, InvalidValueError, counted
-from cute_py.layout.analysis import BANKS, LINE_BYTES
 from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, coprofile
@@ -43,11 +42,12 @@ from cute_py.layout.leaf import Int, leaf_text
 from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves, modes
+from cute_py.targets import BANKS, LINE_BYTES
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.im2col import Im2colAtom
 from cute_py.tma.atom.smem_layout import span_row
 from cute_py.tma.atom.tiles import as_coordinate
-from cute_py.tma.descriptor.formats import TensorMapSwizzle
+from cute_py.tma.descriptor.data_types import TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide
 from cute_py.tma.simulate.trace import Trace, TraceStep
 

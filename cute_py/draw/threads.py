@@ -39,11 +39,11 @@ from cute_py.draw.table import (
 )
 from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given
 from cute_py.layout import Layout, cosize, product_each, size, static
-from cute_py.layout.analysis import BANK_BYTES, BANKS, LINE_BYTES
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import coprofile, domain_of
 from cute_py.layout.recast import as_position_independent_swizzle_layout
 from cute_py.layout.trees import modes
+from cute_py.targets import BANK_BYTES, BANKS, LINE_BYTES
 from cute_py.tensor import make_identity_tensor
 from cute_py.tensor.latex import tv_cell
 from cute_py.tensor.tensor import Tensor

@@ -24,7 +24,7 @@ from typing import Any, Final, TypeAlias
 from cute_py.draw.picture import Picture
 from cute_py.errors import counted
 from cute_py.tma.atom.op import SWIZZLE_MODES
-from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType, TensorMapSwizzle
+from cute_py.tma.descriptor.data_types import FORMATS, TensorMapDataType, TensorMapSwizzle
 
 Thing: TypeAlias = Any
 """Whatever Python has: `explain` takes it, and says of what is foreign that nothing is known about it."""

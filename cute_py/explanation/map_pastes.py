@@ -19,14 +19,15 @@ from cute_py.explanation.cuda_pastes import refused_at, refused_why
 from cute_py.explanation.offers import passes_check
 from cute_py.explanation.readings import Reading, closing, some, type_bits
 from cute_py.ptx.parse import split_operands
+from cute_py.tma.descriptor.data_types import FORMATS
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import describe
-from cute_py.tma.descriptor.formats import FORMATS
+from cute_py.tma.descriptor.fixes import find_changes
 from cute_py.tma.descriptor.hazards import hazards
 from cute_py.tma.descriptor.limits import SWIZZLE_SPAN, bounds
 from cute_py.tma.descriptor.read import MAX_TEXT, read_map
 from cute_py.tma.descriptor.request import ENUM_OF, TensorMap, TensorMapIm2col, TensorMapTiled
-from cute_py.tma.descriptor.violations import find_changes, violations
+from cute_py.tma.descriptor.violations import violations
 
 Value: TypeAlias = int | str | tuple[int, ...]
 """What a text has behind the name of an argument: a number, an enum's name, or a list."""

@@ -25,7 +25,7 @@ from cute_py.errors import CuteError, TmaTrap, TmaVerifyError, unless_refused
 from cute_py.explanation.definitions import filled, instance_text, listed, member_text, public_objects
 from cute_py.explanation.terms import WORDS, word_of
 from cute_py.tma.atom.op import Op
-from cute_py.tma.descriptor.formats import (
+from cute_py.tma.descriptor.data_types import (
     MEASURED,
     Interleave,
     L2Promotion,

@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from cute_py.errors import CuteError, DeviceError, imported
+from cute_py.errors import first_line as first_line
 
 _INSTALL = "pip install 'cute-py[gpu]'"
 
@@ -89,12 +90,6 @@ def driver_failure(code: IntEnum | str, doing: str) -> DeviceError:
         facts["context"] = "it can't be used again in this process"
         hint = "run it with isolate=True, in a process of its own"
     return DeviceError(f"{doing}: {name}", facts, hint)
-
-
-def first_line(problem: Exception) -> str:
-    """The first line of another library's error."""
-    text = str(problem).strip()
-    return text.splitlines()[0] if text else type(problem).__name__
 
 
 def not_loaded(doing: str, function: str, problem: RuntimeError) -> DeviceError:

@@ -20,11 +20,11 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.errors import InvalidTypeError, TmaError, TmaLimitError
 from cute_py.gpu.bindings import driver, driver_failure
 from cute_py.gpu.device import open_device
+from cute_py.tma.descriptor.data_types import FORMATS
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.formats import FORMATS
 from cute_py.tma.descriptor.read import read_map
-from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
-from cute_py.tma.descriptor.violations import FUNCTIONS, violations
+from cute_py.tma.descriptor.request import FUNCTIONS, TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.descriptor.violations import violations
 
 _MAP: Final = struct.Struct("<16Q")
 _REFUSED: Final = 1

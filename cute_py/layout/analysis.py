@@ -36,6 +36,7 @@ from cute_py.layout.offsets import Offsets, domain_size, has_module_strides, int
 from cute_py.layout.recast import bits_of, memory_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
+from cute_py.targets import BANK_BYTES, BANKS, LINE_BYTES, SECTOR_BYTES, WARP
 
 MAX_COUNTED = 1 << 26
 """Layouts that theory does not decide are counted up to this size."""
@@ -349,16 +350,10 @@ def order(layout: LayoutLike) -> int:
     return math.lcm(*(len(c) for c in cycles(layout)))
 
 
-BANKS = 32
-BANK_BYTES = 4
-SECTOR_BYTES = 32
-LINE_BYTES = 128
 MAX_BITS = 1 << 16
 """Bits of one element: the largest power of two that a box can hold is far below."""
 MAX_ACCESSES = 1 << 20
 """Elements of one access: 1024 threads with more values than registers hold are below."""
-WARP = 32
-"""Threads whose access is one request; more threads are several requests."""
 VECTOR_BITS = (128, 64, 32, 16)
 """Widths of one thread's access that can hold several elements, the widest first."""
 

@@ -1,5 +1,6 @@
 """Tensors over many devices: who holds what, and the copies that lead from one distribution to another."""
 
+from cute_py.deprecations import export_public
 from cute_py.mesh.frameworks import from_dtensor as from_dtensor
 from cute_py.mesh.frameworks import from_partition_spec as from_partition_spec
 from cute_py.mesh.placements import BlockCyclic as BlockCyclic
@@ -15,6 +16,5 @@ from cute_py.mesh.redistribution import redistribute as redistribute
 from cute_py.mesh.sharded_layout import ShardedLayout as ShardedLayout
 from cute_py.mesh.sharded_layout import distribute as distribute
 from cute_py.mesh.transfer import Transfer as Transfer
-from cute_py.moved import export_public
 
 export_public(__name__)

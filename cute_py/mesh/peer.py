@@ -37,12 +37,13 @@ from cute_py.copies.operands import side
 from cute_py.copies.prepared import PreparedCopy, prepare_between
 from cute_py.diagnostics import refuse
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, TmaLimitError
-from cute_py.gpu.arrays import ArrayView, StreamLike, array_view, device_of_array, stream_handle
+from cute_py.gpu.arrays import array_view, device_of_array
 from cute_py.gpu.bindings import call, driver, driver_failure
 from cute_py.gpu.device import DEFAULT_STREAMS, Device, DeviceBuffer, open_device, read_memory
 from cute_py.gpu.launch import Parameters, PreparedLaunch, WaitRecord, load_kernel
 from cute_py.mesh.host import Described, HostRedistribution, NumpyElements, check_memory, elements_of
 from cute_py.mesh.transfer import Plan, Transfer
+from cute_py.tensor.array_views import ArrayView, StreamLike, stream_handle
 from cute_py.tensor.arrays import row_major
 
 RING_FROM = 4 << 20
@@ -183,17 +184,17 @@ def _make(calls: list[Call]) -> None:
 
 
 class Meeting:
-    """The end of what several devices run: each goes on when all have come there. See `cute_py.gpu.kernels.meet`.
+    """The end of what several devices run: each goes on when all have come there (`gpu.kernels.device_barrier`).
 
     Args:
         streams: device -> the stream that its kernel is launched on, to be captured. seconds: bound of the wait.
     """
 
     def __init__(self, devices: Mapping[int, Device], streams: Mapping[int, int], seconds: float) -> None:
-        from cute_py.gpu.kernels.meet import meet  # Nothing but several devices needs it.
+        from cute_py.gpu.kernels.device_barrier import device_barrier  # Nothing but several devices needs it.
 
         self._numbers = [*streams]
-        source, counts = meet(len(streams)), 8 * len(streams)
+        source, counts = device_barrier(len(streams)), 8 * len(streams)
         memory = [DeviceBuffer(devices[n], 2 * counts) for n in streams]
         table = numpy.array([one.address for one in memory], numpy.uint64).tobytes()
         self._keep = memory

@@ -9,7 +9,7 @@ import numpy
 
 from cute_py.argument_checks import expect, expect_integer, expect_integers, record
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given
-from cute_py.mesh.runs import Column
+from cute_py.mesh.index_intervals import Column
 
 MOST_BLOCKS = 1 << 22
 """Blocks of one device."""

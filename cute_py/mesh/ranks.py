@@ -31,7 +31,7 @@ from typing import Any
 
 from cute_py.diagnostics import Diagnostic, diagnostics_of, refuse
 from cute_py.errors import CuteError, DeviceError, InvalidValueError, shortened
-from cute_py.gpu.arrays import ArrayView, array_view
+from cute_py.gpu.arrays import array_view
 from cute_py.gpu.bindings import call, driver, first_line
 from cute_py.gpu.device import Device, open_device
 from cute_py.mesh.host import Elements, Part, check_memory, destination_part, new_parts, source_part, write_sum
@@ -39,6 +39,7 @@ from cute_py.mesh.liveness import Watch
 from cute_py.mesh.peer import Push, Pushes, Route, on_device, why_no_kernel
 from cute_py.mesh.transfer import Plan, Transfer
 from cute_py.mesh.transport import Transport
+from cute_py.tensor.array_views import ArrayView
 
 MESSAGES = 256 << 20
 """Bytes of the messages that a rank sends at once, and of those that it receives."""

@@ -18,7 +18,7 @@ from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidValueError, LayoutError
 from cute_py.layout import Int, Layout, composition, right_inverse, size, static
 from cute_py.mesh import host, peer, ranks
-from cute_py.mesh.runs import Column, segments, shared
+from cute_py.mesh.index_intervals import Column, segments, shared
 from cute_py.mesh.sharded_layout import SHOWN, ShardedLayout
 from cute_py.mesh.transfer import Transfer, transfer_of
 from cute_py.mesh.transport import Transport

@@ -16,8 +16,8 @@ from cute_py.arith_tuple import ArithTuple, E, as_arith_tuple
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given, shortened
 from cute_py.layout import ComposedLayout, Layout, LayoutLeft, LayoutRight, composition, offsets, rank, size
 from cute_py.layout.trees import unwrap
+from cute_py.mesh.index_intervals import Column, Runs, runs_of, segments
 from cute_py.mesh.placements import Divides, Partial, Placement, Replicate, SectionedShard, Shard, pieces_of
-from cute_py.mesh.runs import Column, Runs, runs_of, segments
 from cute_py.tensor.arrays import row_major
 
 Local = Literal["row", "column"] | Layout | ComposedLayout | Callable[[tuple[int, ...]], Layout | ComposedLayout]

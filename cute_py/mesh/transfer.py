@@ -12,7 +12,7 @@ from cute_py.argument_checks import expect, expect_integer, expect_integers, exp
 from cute_py.copies.modes import CopyMode, merged
 from cute_py.dtypes import DType
 from cute_py.layout import ComposedLayout, Layout
-from cute_py.mesh.runs import Segment
+from cute_py.mesh.index_intervals import Segment
 from cute_py.mesh.sharded_layout import ShardedLayout, at_offset
 
 MOST = 2**63 - 1

@@ -1,6 +1,6 @@
 """Reading texts: what C++, CuTe DSL, Python and this library print, as objects."""
 
-from cute_py.moved import export_public
+from cute_py.deprecations import export_public
 from cute_py.notation.parse import parse as parse
 
 export_public(__name__)

@@ -1,6 +1,6 @@
 """PTX: the instruction table with its verdicts, rendering, parsing, and the assembler."""
 
-from cute_py.moved import export_public, renamed
+from cute_py.deprecations import export_public, renamed
 from cute_py.ptx.catalog import FORMS as FORMS
 from cute_py.ptx.catalog import form as form
 from cute_py.ptx.check import *

@@ -124,7 +124,7 @@ def _value(operand: Operand, got: WrittenOperand) -> str:
     return ""
 
 
-def _one(
+def _one(  # noqa: C901 - each rule of a form is a case
     operand: Operand, kind: OperandClass, got: WrittenOperand, chosen: Mapping[str, str], symbols: Mapping[str, str]
 ) -> Fit:
     mismatch = f"{operand.name} {got.text}: expected a {kind.description}"

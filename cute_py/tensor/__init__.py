@@ -1,6 +1,6 @@
 """Tensors: engines (pointers, arrays, iterators) over layouts, their tiles, and how they print."""
 
-from cute_py.moved import export_public
+from cute_py.deprecations import export_public
 from cute_py.tensor.arrays import ArrayEngine as ArrayEngine
 from cute_py.tensor.latex import *
 from cute_py.tensor.partition import *

@@ -8,8 +8,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from cute_py.deprecations import no_such_name
 from cute_py.errors import MissingPackageError
-from cute_py.moved import no_such_name
 from cute_py.testing.compare import assert_same_bytes as assert_same_bytes
 from cute_py.testing.compare import assert_same_function as assert_same_function
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Final
 
-from cute_py.moved import no_such_name, renamed
+from cute_py.deprecations import no_such_name, renamed
 
 if TYPE_CHECKING:
     from cute_py.copies import *

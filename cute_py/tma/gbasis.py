@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from cute_py.moved import forward
+from cute_py.deprecations import forward
 
 __getattr__ = forward(__name__, "cute_py.tma")

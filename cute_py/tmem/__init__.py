@@ -11,7 +11,7 @@ from cute_py.atom.smem_descriptor import SmemSwizzle as SmemSwizzle
 from cute_py.atom.smem_descriptor import encode_matrix_descriptor as encode_matrix_descriptor
 from cute_py.atom.smem_descriptor import replace_start_address as replace_start_address
 from cute_py.atom.smem_descriptor import smem_desc_add_16B_offset as smem_desc_add_16B_offset
-from cute_py.moved import export_public, renamed
+from cute_py.deprecations import export_public, renamed
 from cute_py.ptx.check import examine as examine
 from cute_py.ptx.check import why_not_instruction as why_not_instruction
 from cute_py.ptx.forms_tcgen05 import TCGEN05_FORMS as _TCGEN05_FORMS

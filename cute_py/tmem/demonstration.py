@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_name, record
 from cute_py.errors import TmemError
+from cute_py.tma.descriptor.data_types import TensorMapDataType, TensorMapSwizzle
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.formats import TensorMapDataType, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.mbarrier import Mbarrier

@@ -131,3 +131,34 @@ def test_the_rule_can_fail(tmp_path: Path) -> None:
         "MOST: int = 2**8\nLIMIT = 1 << 40\nOTHER = 255\ndef f(n):\n    return n < 4 or 1 <= n <= 5 or n == 'a'\n"
     )
     assert facts_of(package) == {("gpu", "MOST = 2 ** 8"), ("gpu", "LIMIT = 1 << 40"), ("gpu", "1 <= n <= 5")}
+
+
+SIZES = {"WARP", "BANKS", "BANK_BYTES", "SECTOR_BYTES", "LINE_BYTES", "MULTIPROCESSORS", "BLOCK_SHARED_BYTES"}
+"""Sizes of the hardware, which stand in `targets` alone."""
+OTHER_NUMBERS = {"LONGEST_VALUE"}
+"""Constants that mean something else: characters of a text."""
+
+
+def second_sizes(root: Path) -> list[str]:
+    """Assignments of a size of the hardware, by its name or as 132 multiprocessors or 227 KiB, outside `targets`."""
+    found = []
+    for path in sorted(root.rglob("*.py")):
+        if path.name == "targets.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            named = {name.id for target in targets for name in ast.walk(target or node) if isinstance(name, ast.Name)}
+            if not (isinstance(node, (ast.Assign, ast.AnnAssign)) and isinstance(node.value, ast.Constant | ast.BinOp)):
+                continue
+            if (named & SIZES or number(node.value) in (132, 227 << 10)) and not named & OTHER_NUMBERS:
+                found.append(f"{path.relative_to(root)}: {ast.unparse(node)}")
+    return found
+
+
+def test_a_size_of_the_hardware_stands_in_targets() -> None:
+    assert second_sizes(PACKAGE) == []
+
+
+def test_a_second_size_is_found(tmp_path: Path) -> None:
+    (tmp_path / "copy.py").write_text("BLOCKS: int = 132\nWARP = 32\nMAX = 227 << 10\nOTHER = 131\n")
+    assert second_sizes(tmp_path) == ["copy.py: BLOCKS: int = 132", "copy.py: WARP = 32", "copy.py: MAX = 227 << 10"]

@@ -27,9 +27,9 @@ LAYERS: dict[str, float] = {
     "cute_py.dtypes": 0,
     "cute_py.argument_checks": 0,
     "cute_py.diagnostics": 0,
-    "cute_py.moved": 0,
-    "cute_py.whole_file": 0.5,
-    "cute_py.array_files": 4.2,
+    "cute_py.deprecations": 0,
+    "cute_py.atomic_write": 0.5,
+    "cute_py.array_files": 8,
     "cute_py.tma.run": 8,
     "cute_py.tma.copy_atom": 8,
     "cute_py.tma.gbasis": 8,
@@ -64,6 +64,7 @@ LAYERS: dict[str, float] = {
 
 HALVES: dict[str, str] = {
     "cute_py.atom.mma_warpgroup_atoms": "one table a family of operations, all read by mma_atoms",
+    "cute_py.copies.host_copy": "the part of a copy that needs nothing of the GPU; benchmarks time it alone",
     "cute_py.cli.copy_command": "one file a command; main imports them by name",
     "cute_py.cli.desc_command": "one file a command; main imports them by name",
     "cute_py.cli.tma_command": "one file a command; main imports them by name",

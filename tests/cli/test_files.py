@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from cute_py.array_files import check_output, read_array, write_array
+from cute_py.atomic_write import write_whole
 from cute_py.draw import draw
 from cute_py.errors import FileFormatError, InvalidTypeError
 from cute_py.layout.layout import Layout
-from cute_py.whole_file import write_whole
 from tests.cli.test_commands import shell
 
 safetensors_numpy = pytest.importorskip("safetensors.numpy")

@@ -13,8 +13,9 @@ from cute_py import Int, Layout, static
 from cute_py.errors import CompositionMismatchError, CuteError, InvalidTypeError, StaticAssertError
 from cute_py.explanation.dispatch import readings_of
 from cute_py.testing.strategies import layouts
+from cute_py.tma.descriptor.fixes import find_changes
 from cute_py.tma.descriptor.hazards import hazards
-from cute_py.tma.descriptor.violations import find_changes, violations
+from cute_py.tma.descriptor.violations import violations
 
 A = static(Layout((6, 4), (4, 1)))
 NVCC = """/i/cute/layout.hpp(1101): error: static assertion failed with "Shape Divisibility Condition"

@@ -17,7 +17,7 @@ from cute_py.errors import CuteError, InvalidTypeError, ParseError
 from cute_py.explanation.dispatch import readings_of
 from cute_py.explanation.messages import by_program
 from cute_py.tma import TensorMapTiled, violations
-from cute_py.tma.descriptor.violations import find_changes
+from cute_py.tma.descriptor.fixes import find_changes
 from tests.explanation.threads import SEEN, Seen
 from tests.explanation.variants import SOUND, Variant, cutlass, variants
 from tests.oracle.records import rows

@@ -28,8 +28,8 @@ from benchmarks.kernels.jobs import Job, run_jobs
 from cute_py.errors import CuteError, DeviceError, TmaTrap
 from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.ptx.forms_copy import REDUCE_KINDS
+from cute_py.tma.descriptor.data_types import format_row
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.formats import format_row
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
 from cute_py.tma.descriptor.violations import violations
 from tests.gpu.recorded_jobs import run_unchecked

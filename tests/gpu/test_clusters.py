@@ -10,11 +10,11 @@ from benchmarks.kernels.groups import prepare_groups
 from benchmarks.kernels.jobs import Job, run_jobs
 from benchmarks.kernels.multicast import load_cluster
 from cute_py.dtypes import as_dtype
-from cute_py.gpu.arrays import ArrayView, compact_strides
 from cute_py.gpu.device import Device, DeviceBuffer
 from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.gpu.kernels.walk import cover
 from cute_py.gpu.launch import Parameters, PreparedLaunch, WaitRecord, load_kernel
+from cute_py.tensor.array_views import ArrayView, compact_strides
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapTiled
 

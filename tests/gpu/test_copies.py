@@ -13,8 +13,8 @@ from cute_py.copies.device_copy import copy_array
 from cute_py.copies.prepared import prepare_copy, prepare_tiles
 from cute_py.dtypes import as_dtype
 from cute_py.errors import DeviceError, InvalidValueError
-from cute_py.gpu.arrays import ArrayView, compact_strides
 from cute_py.gpu.device import Device, DeviceBuffer
+from cute_py.tensor.array_views import ArrayView, compact_strides
 
 POISON = 0xA5
 GUARD = 4096

@@ -14,10 +14,10 @@ from cute_py.copies.operands import Side
 from cute_py.copies.plan import _planned
 from cute_py.copies.prepared import prepare_copy, prepare_sides
 from cute_py.dtypes import as_dtype
-from cute_py.gpu.arrays import ArrayView
 from cute_py.gpu.bindings import call, driver
 from cute_py.gpu.device import Device, DeviceBuffer
 from cute_py.layout.offsets import offsets as layout_offsets
+from cute_py.tensor.array_views import ArrayView
 from tests.copies.pairs import DTYPES, random_pair
 from tests.copies.test_nibbles import memories
 from tests.copies.test_thread_kernels import permuted

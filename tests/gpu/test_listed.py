@@ -14,10 +14,10 @@ from cute_py.copies.report import kernel_texts, measure_copy
 from cute_py.copies.tune import candidates, tuned_copy
 from cute_py.dtypes import as_dtype
 from cute_py.errors import DeviceError, InvalidValueError
-from cute_py.gpu.arrays import ArrayView, compact_strides
 from cute_py.gpu.device import Device, DeviceBuffer
 from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.gpu.kernels.walk import cover
+from cute_py.tensor.array_views import ArrayView, compact_strides
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapTiled
 

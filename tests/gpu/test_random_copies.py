@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from cute_py.gpu.arrays import ArrayView
 from cute_py.gpu.device import Device
+from cute_py.tensor.array_views import ArrayView
 from tests.gpu.test_copies import Place, fresh, run
 
 WIDTHS = {1: "uint8", 2: "bfloat16", 4: "float32", 8: "int64"}

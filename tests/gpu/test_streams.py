@@ -9,8 +9,9 @@ import pytest
 
 from cute_py.copies.prepared import prepare_copy
 from cute_py.errors import DeviceError
-from cute_py.gpu.arrays import array_view, stream_handle
+from cute_py.gpu.arrays import array_view
 from cute_py.gpu.device import Device
+from cute_py.tensor.array_views import stream_handle
 
 
 @pytest.fixture

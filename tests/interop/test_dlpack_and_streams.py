@@ -10,7 +10,8 @@ import pytest
 import cute_py as cute
 from cute_py import Int, Layout, LayoutRight
 from cute_py.errors import InvalidTypeError, TensorAccessError
-from cute_py.gpu.arrays import array_view, stream_handle
+from cute_py.gpu.arrays import array_view
+from cute_py.tensor.array_views import stream_handle
 
 
 class Foreign:

@@ -127,7 +127,7 @@ def test_the_page_without_a_gpu() -> None:
 
 
 def test_streams_of_torch_are_known() -> None:
-    from cute_py.gpu.arrays import stream_handle
+    from cute_py.tensor.array_views import stream_handle
 
     class Stand:
         """What torch.cuda.Stream has, on a machine that has none."""

@@ -34,7 +34,9 @@ def test_basedpyright() -> None:
     assert [d["range"]["start"]["line"] + 1 for d in errors] == EXPECTED, found
 
 
-@pytest.mark.parametrize("name", ["Any", "importlib", "annotations", "TYPE_CHECKING", "errors", "layout", "moved"])
+@pytest.mark.parametrize(
+    "name", ["Any", "importlib", "annotations", "TYPE_CHECKING", "errors", "layout", "deprecations"]
+)
 def test_dir_has_public_names_only(name: str) -> None:
     import cute_py
 

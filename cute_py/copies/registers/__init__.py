@@ -4,6 +4,6 @@ from cute_py.copies.registers.convert_tv import RegisterConversion as RegisterCo
 from cute_py.copies.registers.convert_tv import convert_layout_tv as convert_layout_tv
 from cute_py.copies.registers.steps import ConversionCost as ConversionCost
 from cute_py.copies.registers.steps import ConversionStep as ConversionStep
-from cute_py.moved import export_public
+from cute_py.deprecations import export_public
 
 export_public(__name__)

@@ -37,6 +37,7 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, cou
 from cute_py.layout import ComposedLayout, Int, Layout, coalesce, flatten, offsets, rank, size
 from cute_py.layout.linear import LinearLayout, linear
 from cute_py.simulate_warp.warps import Warps, as_array
+from cute_py.targets import BLOCK_SHARED_BYTES
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 MAX_THREADS: Final = 1024
 MAX_REGISTERS: Final = 255
 """32-bit registers of one thread."""
-MAX_TILE: Final = 227 << 10
+MAX_TILE: Final = BLOCK_SHARED_BYTES
 """Bytes of shared memory of a block, of sm_90 and sm_100."""
 BY: Final = ("moves", "shuffles", "shared memory")
 _NAMES: Final = re.compile(r"%%[a-z]+\d*\b(?!\.)")

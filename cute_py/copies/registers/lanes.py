@@ -21,8 +21,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from cute_py.layout.analysis import WARP
 from cute_py.layout.linear import combined, independent
+from cute_py.targets import WARP
 
 Vectors = tuple[int, ...]
 

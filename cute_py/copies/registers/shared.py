@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cute_py.copies.shared_layout import WIDEST, best_swizzle, counted_wavefronts, linear_wavefronts
-from cute_py.layout.analysis import BANKS, WARP
 from cute_py.layout.linear import combined, independent
 from cute_py.layout.swizzle import Swizzle
+from cute_py.targets import BANKS, WARP
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,6 +1,6 @@
 """Atoms: operations, swizzle modes, the numbers of a tensor map, TMA tensors, partitions and multicast."""
 
-from cute_py.moved import export_public, forward
+from cute_py.deprecations import export_public, forward
 from cute_py.tma.atom.atom import TmaAtom as TmaAtom
 from cute_py.tma.atom.atom import explain_atom as explain_atom
 from cute_py.tma.atom.gbasis import GBasis as GBasis

@@ -40,7 +40,7 @@ from cute_py.tma.atom.gbasis import REASONS, Stages, Tiler, as_shared_layout, as
 from cute_py.tma.atom.make import as_global_tensor, engine_swizzle
 from cute_py.tma.atom.op import Op, as_op, check_op, cta_count, swizzle_row, tensor_map_format
 from cute_py.tma.atom.tile_atom import TileAtom
-from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
+from cute_py.tma.descriptor.data_types import Interleave, L2Promotion, OobFill, TensorMapSwizzle
 from cute_py.tma.descriptor.request import OpRow, TensorMapIm2col, as_member
 from cute_py.tma.descriptor.violations import listed_violations
 

@@ -54,7 +54,9 @@ from cute_py.tma.atom.op import Op, as_op, check_op, cta_count, swizzle_row, ten
 from cute_py.tma.atom.smem_layout import SPANS, make_smem_layout
 from cute_py.tma.atom.tile_atom import TmaPlan, expect_fits, layout_modes, plan_tiled
 from cute_py.tma.atom.tiles import first_tile
-from cute_py.tma.descriptor.formats import Interleave, L2Promotion, OobFill, TensorMapSwizzle
+from cute_py.tma.descriptor.data_types import Interleave, L2Promotion, OobFill, TensorMapSwizzle
+from cute_py.tma.descriptor.fixes import first_that_work
+from cute_py.tma.descriptor.limits import BY_NAME
 from cute_py.tma.descriptor.request import TensorMapTiled, as_member
 from cute_py.tma.descriptor.violations import listed_violations
 
@@ -80,7 +82,7 @@ def _padded(tensor: Tensor, unit: int) -> Tensor | None:
 def fix_candidates(tensor: Tensor, smem_layout: Layout | ComposedLayout, num_multicast: int) -> Iterator[Fix]:
     """Changes worth trying, the smallest first."""
     dtype = as_dtype(tensor.element_type)
-    unit = max(1, 128 // dtype.bits)
+    unit = max(1, 8 * BY_NAME["inner_bytes"].multiple // dtype.bits)
     padded = _padded(tensor, unit)
     if padded is not None:
         row = max(int(d) for d in leaves(padded.stride)) if len(leaves(padded.stride)) <= 2 else None
@@ -163,8 +165,7 @@ def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: in
         for a, b in itertools.combinations(single, 2)
         if a.arguments.keys().isdisjoint(b.arguments)
     )
-    found = list(itertools.islice(filter(works, single), most))
-    return found or (list(itertools.islice(filter(works, two), most)) if pairs else [])
+    return first_that_work(single, works, most) or (first_that_work(two, works, most) if pairs else [])
 
 
 def as_global_tensor(gtensor: Any) -> Tensor:

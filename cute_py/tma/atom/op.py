@@ -26,7 +26,7 @@ from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.targets import MAX_CLUSTER
-from cute_py.tma.descriptor.formats import TensorMapDataType
+from cute_py.tma.descriptor.data_types import TensorMapDataType
 from cute_py.tma.descriptor.limits import SWIZZLE_SPAN
 from cute_py.tma.descriptor.request import Direction, Mode, OpRow
 

@@ -28,15 +28,16 @@ from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.tiling import tile_to_shape
 from cute_py.layout.trees import check_depth, modes
+from cute_py.targets import BANK_BYTES, BANKS
 from cute_py.tma.atom.gbasis import as_tiler
-from cute_py.tma.descriptor.formats import TensorMapSwizzle
+from cute_py.tma.descriptor.data_types import TensorMapSwizzle
 from cute_py.tma.descriptor.limits import SWIZZLE_SPAN, bounds
 from cute_py.tma.descriptor.request import as_member
 
 UNIT = 16
 """Bytes that a swizzle moves as one, and that one lane of a phase reads."""
-BANKS = 8
-"""16-byte units that shared memory serves at once: 32 banks of 4 bytes."""
+UNITS_AT_ONCE = BANKS * BANK_BYTES // UNIT
+"""16-byte units that shared memory serves at once."""
 ROWS = 8
 """Rows of a core matrix: one phase of ldmatrix, and of a wgmma or tcgen05 operand read."""
 
@@ -172,7 +173,7 @@ def bank_conflict_passes(layout: Layout | ComposedLayout, bits: int, major: str)
             for r in range(first, min(first + ROWS, sizes[1 - fast])):
                 coord = (r, column) if fast == 1 else (column, r)
                 address = int(plain(*coord, *rest)) * bits // 8
-                group = swizzle.of(address) // UNIT % BANKS
+                group = swizzle.of(address) // UNIT % UNITS_AT_ONCE
                 groups[group] = groups.get(group, 0) + 1
             worst = max(worst, *groups.values())
     return worst

@@ -4,25 +4,25 @@ A request has the arguments of a map, `violations` and `hazards` list what is wr
 the bytes, `decode` the request back. Modes are innermost first, strides in bytes. Nothing here needs a driver or a GPU.
 """
 
+from cute_py.deprecations import export_public
 from cute_py.diagnostics import Diagnostic as Diagnostic
-from cute_py.moved import export_public
 from cute_py.tma.descriptor.batch import encode_many as encode_many
+from cute_py.tma.descriptor.data_types import FORMATS as FORMATS
+from cute_py.tma.descriptor.data_types import FormatRow as FormatRow
+from cute_py.tma.descriptor.data_types import Im2ColWideMode as Im2ColWideMode
+from cute_py.tma.descriptor.data_types import Interleave as Interleave
+from cute_py.tma.descriptor.data_types import L2Promotion as L2Promotion
+from cute_py.tma.descriptor.data_types import OobFill as OobFill
+from cute_py.tma.descriptor.data_types import TensorMapDataType as TensorMapDataType
+from cute_py.tma.descriptor.data_types import TensorMapSwizzle as TensorMapSwizzle
+from cute_py.tma.descriptor.data_types import format_of as format_of
+from cute_py.tma.descriptor.data_types import format_row as format_row
 from cute_py.tma.descriptor.decode import decode as decode
 from cute_py.tma.descriptor.describe import *
 from cute_py.tma.descriptor.diff import *
 from cute_py.tma.descriptor.encode import *
 from cute_py.tma.descriptor.fields import FIELDS as FIELDS
 from cute_py.tma.descriptor.fields import BitField as BitField
-from cute_py.tma.descriptor.formats import FORMATS as FORMATS
-from cute_py.tma.descriptor.formats import FormatRow as FormatRow
-from cute_py.tma.descriptor.formats import Im2ColWideMode as Im2ColWideMode
-from cute_py.tma.descriptor.formats import Interleave as Interleave
-from cute_py.tma.descriptor.formats import L2Promotion as L2Promotion
-from cute_py.tma.descriptor.formats import OobFill as OobFill
-from cute_py.tma.descriptor.formats import TensorMapDataType as TensorMapDataType
-from cute_py.tma.descriptor.formats import TensorMapSwizzle as TensorMapSwizzle
-from cute_py.tma.descriptor.formats import format_of as format_of
-from cute_py.tma.descriptor.formats import format_row as format_row
 from cute_py.tma.descriptor.hazards import *
 from cute_py.tma.descriptor.limits import *
 from cute_py.tma.descriptor.plain_data import *

@@ -1,44 +1,33 @@
 """Many maps at once, vectorised: grouped GEMMs, ragged batches.
 
-The requests are columns: one array a field, with one row for all maps or one row a map. `violations` is the judge of
-each rule; over columns only the answer yes or no is computed, and the reasons come from `violations`, map by map. A
-test compares the two.
+The requests are columns: one array a field, with one row for all maps or one row a map. The functions that judge and
+pack one map (`violations.judge`, `encode.packer`) take columns in its place; the reasons of a refusal come from
+`violations`, map by map.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.argument_checks import items_of, refuse_mask
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaLimitError, given
 from cute_py.tma.descriptor import fields as f
-from cute_py.tma.descriptor.encode import encode, map_bytes
-from cute_py.tma.descriptor.formats import FORMATS
-from cute_py.tma.descriptor.limits import (
-    BY_NAME,
-    CORNER_BOUNDS,
-    RANGES,
-    SWIZZLE_SPAN,
-    Architecture,
-    architecture,
-    bounds,
-    refuse_unknown,
-    unknown_addition,
-)
+from cute_py.tma.descriptor.encode import encode, map_bytes, packer
+from cute_py.tma.descriptor.expressions import RequestForm, legal_form
+from cute_py.tma.descriptor.limits import Architecture, architecture, refuse_unknown, unknown_addition
 from cute_py.tma.descriptor.plain_data import expected_kind
 from cute_py.tma.descriptor.request import (
     ENUM_OF,
     KINDS,
     TensorMap,
-    TensorMapIm2col,
-    TensorMapTiled,
     as_member,
     normal_request,
 )
-from cute_py.tma.descriptor.violations import breaks_none, violations
+from cute_py.tma.descriptor.violations import has_legal_rank, judge, keeps_rules, violations
 
 if TYPE_CHECKING:
     import numpy
@@ -62,6 +51,24 @@ class Columns:
             row = row.tolist() if hasattr(type(row), "tolist") else row  # an array of objects has plain numbers
             picked[name] = tuple(row) if name in self.kind.TUPLES else row
         return self.kind(**picked)
+
+    @property
+    def form(self) -> RequestForm:
+        """The kind and the lengths that all maps share."""
+        return RequestForm(self.kind, tuple([self.values[name].shape[1] for name in self.kind.TUPLES]))
+
+    def source(self, rows: slice = slice(None), *, plain: bool = True) -> SimpleNamespace:
+        """The fields for a function of `expressions`: (n,) of a number, R times (n,) of a tuple.
+
+        With `plain`, a field that has one row for all maps is an integer, or R of them.
+        """
+        fields: dict[str, Any] = {}
+        for name, column in self.values.items():
+            if len(column) == 1 and plain:
+                fields[name] = column[0].tolist()
+            else:
+                fields[name] = (column if len(column) == 1 else column[rows]).T
+        return SimpleNamespace(**fields)
 
 
 def columns(arrays: Mapping[str, Any]) -> Columns | tuple[TensorMap, ...]:
@@ -152,75 +159,18 @@ def broken_rows(table: Columns, gpu: Architecture) -> NDArray[numpy.bool_]:
     """(n,) bool: the maps that break a rule, or that need bits that are not known."""
     import numpy
 
-    if not _form_fits(table):
-        return numpy.ones(table.count, numpy.bool_)
-    broken = numpy.zeros(table.count, numpy.bool_)
-    for mask in _masks(table, gpu):
-        if mask.any():
-            broken |= mask.any(axis=1) if mask.ndim == 2 else mask
+    broken = numpy.ones(table.count, numpy.bool_)
+    if table.form != legal_form(table.kind, table.rank) or not has_legal_rank(table.kind, table.rank):
+        return broken
+    judged = judge(table.form, strict=False)
+    for plain in (True, False):
+        source = table.source(plain=plain)
+        try:
+            broken[:] = numpy.asarray(judged(source, source.data_type, gpu.shared_memory_bytes)) != 0
+        except OverflowError:  # a product of illegal integers is beyond a column: arrays wrap, and a range is broken
+            continue
+        break
     return broken
-
-
-def _form_fits(table: Columns) -> bool:
-    """Rank and lengths, which all maps share."""
-    rank = table.rank
-    least, most = bounds("rank" if table.kind is TensorMapTiled else "rank_im2col")
-    wanted = {"global_strides": rank - 1, "element_strides": rank, "box_dim": rank}
-    wanted |= {"pixel_box_lower_corner": rank - 2, "pixel_box_upper_corner": rank - 2}
-    fits = (table.values[name].shape[1] == length for name, length in wanted.items() if name in table.kind.TUPLES)
-    return least <= rank <= most and all(fits)
-
-
-def _outside(values: NDArray[numpy.int64], range_: tuple[int, int]) -> NDArray[numpy.bool_]:
-    return (values < range_[0]) | (values > range_[1])
-
-
-def _masks(table: Columns, gpu: Architecture) -> Iterator[NDArray[numpy.bool_]]:
-    """Masks of (1 or n,) or (1 or n, R) bool, true where a rule is broken."""
-    import numpy
-
-    v, tiled = table.values, table.kind is TensorMapTiled
-    for name, rule in RANGES.items():
-        if name in v:
-            yield _outside(v[name], bounds(rule))
-    data_type = numpy.clip(v["data_type"], 0, len(FORMATS) - 1)
-    size = numpy.array([row.bits >> 3 for row in FORMATS], numpy.int64)[data_type]
-    yield (v["oob_fill"] == 1) & ~numpy.array([row.is_float for row in FORMATS])[data_type]
-    sliced = (v["interleave"] == 1) | (v["interleave"] == 2)
-    if table.rank < bounds("rank_interleave")[0]:
-        yield sliced
-    grains = [BY_NAME["stride_alignment" + name].multiple for name in ("", "_interleave_32b")]
-    remainder = numpy.where(v["interleave"] == 2, grains[1], grains[0]) - 1
-    yield v["global_address"] & remainder != 0
-    yield v["global_strides"] & remainder[:, None] != 0
-    # Clipped, so that no product of numbers that are refused anyway overflows.
-    row = numpy.clip(v["box_dim"][:, 0] if tiled else v["channels_per_pixel"], 0, 1 << 16) * size
-    yield row % BY_NAME["inner_bytes"].multiple != 0
-    spans = numpy.array([SWIZZLE_SPAN[i] or 1 << 62 for i in range(4)])
-    yield (v["interleave"] == 0) & (row > spans[numpy.clip(v["swizzle"], 0, 3)])
-    if tiled:
-        steps = numpy.clip(v["element_strides"], *bounds("element_stride"))
-        visits = numpy.clip(v["box_dim"], 0, bounds("box")[1]) // steps
-        yield size * visits.prod(axis=1) > gpu.shared_memory_bytes
-        return
-    yield row * numpy.clip(v["pixels_per_column"], 0, bounds("pixels")[1]) > gpu.shared_memory_bytes
-    lower, upper = _corners(table, v)
-    yield _outside(lower, CORNER_BOUNDS[table.rank])
-    yield _outside(upper, CORNER_BOUNDS[table.rank])
-    bounded, spatial, sizes = lower.shape[1], table.rank - 2, v["global_dim"]
-    last = numpy.where(sliced[:, None], sizes[:, :spatial], sizes[:, 1 : spatial + 1]) - 1
-    last = last.astype(numpy.int32).astype(numpy.int64)  # the driver computes in 32 bits
-    yield (last[:, :bounded] + upper - lower).astype(numpy.int32) < 0
-    yield last[:, bounded:] < 0
-
-
-def _corners(
-    table: Columns, values: Mapping[str, NDArray[numpy.int64]]
-) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64]]:
-    """(1 or n, corners) of the lower and the upper corner; of wide maps one corner, W."""
-    if table.kind is TensorMapIm2col:
-        return values["pixel_box_lower_corner"], values["pixel_box_upper_corner"]
-    return values["pixel_box_lower_corner_width"][:, None], values["pixel_box_upper_corner_width"][:, None]
 
 
 CHUNK: Final = 2048
@@ -266,7 +216,7 @@ def encode_many(arrays: Mapping[str, Any] | Iterable[TensorMap], *, arch: str = 
     maps: list[bytes] | None = None
     if few is not None:
         try:
-            maps = [map_bytes(one) if breaks_none(one, gpu) else encode(one, arch=arch) for one in few]
+            maps = [map_bytes(one) if keeps_rules(one, gpu) else encode(one, arch=arch) for one in few]
         except CuteError:  # the text of a refusal numbers the maps
             maps = None
     if maps is None:
@@ -287,7 +237,7 @@ _PLACES: Final = {
 _INT: Final = frozenset((int,))
 
 
-def _few(arrays: Mapping[str, Any]) -> list[TensorMap] | None:
+def _few(arrays: Mapping[str, Any]) -> list[TensorMap] | None:  # noqa: C901 - each kind of value is a case
     """The requests of at most `FEW` maps whose fields are plain integers, tuples of them, and arrays of integers, with
     numbers in place of members of enums; None of more maps, and of anything else: `columns` takes or refuses it."""
     import numpy
@@ -344,13 +294,15 @@ def _assembled(table: Columns, arch: str) -> NDArray[numpy.uint8]:
     import numpy
 
     _refuse_illegal(table, arch)
-    words = numpy.empty((table.count, 16), numpy.uint64)
+    numbers, positions, widths = packer(table.form, strict=False)
+    maps = numpy.zeros((table.count, f.MAP_BYTES), numpy.uint8)
+    places = [maps.view(f"<u{width // 8}")[:, at // width] for at, width in zip(positions, widths, strict=True)]
     for start in range(0, table.count, CHUNK):
-        stop = min(start + CHUNK, table.count)
-        _fill(words[start:stop], table, slice(start, stop))
-    if not numpy.little_endian:
-        words = words.byteswap()
-    return words.view(numpy.uint8)
+        rows = slice(start, start + CHUNK)
+        source = table.source(rows)
+        for place, number in zip(places, numbers(source, source.data_type), strict=True):
+            place[rows] = number
+    return maps
 
 
 def _refuse_illegal(table: Columns, arch: str) -> None:
@@ -373,53 +325,3 @@ def _refuse_illegal(table: Columns, arch: str) -> None:
     if len(bad) > LISTED:
         facts["more"] = f"{len(bad) - LISTED} maps"
     raise TmaLimitError(f"{len(bad)} of {table.count} maps break rules of {arch}", facts, violations=found)
-
-
-def _fill(words: NDArray[numpy.uint64], table: Columns, rows: slice) -> None:
-    """Write some maps, word by word; they break no rule."""
-    import numpy
-
-    v = {name: values[rows] if len(values) > 1 else values for name, values in table.values.items()}
-    into: dict[int, Any] = {}
-
-    def put(position: int, value: NDArray[numpy.int64] | numpy.int64) -> None:
-        word, shift = divmod(position, 64)
-        shifted = value << shift if shift else value
-        into[word] = shifted if word not in into else into[word] | shifted
-
-    codes = numpy.array([row.code or 0 for row in FORMATS], numpy.int64)
-    rounds = numpy.array([row.tf32_round for row in FORMATS], numpy.int64)
-    put(0, v["global_address"])
-    put(f.P_RANK, numpy.int64(table.rank - 1))
-    put(f.P_FORMAT, codes[v["data_type"]])
-    put(f.P_TF32, rounds[v["data_type"]])
-    for name, position in (
-        *(("interleave", f.P_INTERLEAVE), ("swizzle", f.P_SWIZZLE)),
-        *(("oob_fill", f.P_OOB), ("l2_promotion", f.P_L2)),
-    ):
-        put(position, v[name])
-    for mode in range(table.rank - 1):
-        units = v["global_strides"][:, mode] >> 4
-        put(f.P_STRIDE_LOW[mode], units & 0xFFFFFFFF)
-        put(f.P_STRIDE_HIGH[mode], units >> 32)
-    for mode in range(table.rank):
-        put(f.P_DIM[mode], v["global_dim"][:, mode] - 1)
-        put(f.P_ELEMENT_STRIDE[mode], v["element_strides"][:, mode] - 1)
-    note = numpy.array([row.bits >> 3 for row in FORMATS], numpy.int64)[v["data_type"]]
-    if table.kind is TensorMapTiled:
-        for mode in range(table.rank):
-            put(f.P_BOX[mode], v["box_dim"][:, mode] - 1)
-            note = note * (v["box_dim"][:, mode] // v["element_strides"][:, mode])
-    else:
-        put(f.P_LOAD_MODE, numpy.int64(1))
-        put(f.P_CHANNELS, v["channels_per_pixel"] - 1)
-        put(f.P_PIXELS, v["pixels_per_column"] - 1)
-        note = note * v["channels_per_pixel"] * v["pixels_per_column"]
-        width = f.CORNER_WIDTH[table.rank]
-        for corner, position in zip(_corners(table, v), (f.P_LOWER, f.P_UPPER), strict=True):
-            for i in range(corner.shape[1]):  # two's complement, W lowest
-                put(position + i * width, corner[:, i] & ((1 << width) - 1))
-    put(f.P_NOTE_BYTES, note)
-    put(f.P_NOTE_ALIGNMENT, numpy.array([f.SMEM_ALIGNMENT[i] for i in range(4)], numpy.int64)[v["swizzle"]])
-    for word in range(16):
-        words[:, word] = numpy.asarray(into[word]).view(numpy.uint64) if word in into else 0

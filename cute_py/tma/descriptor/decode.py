@@ -8,7 +8,7 @@ from operator import floordiv
 from typing import Any, Final
 
 from cute_py.tma.descriptor import fields as f
-from cute_py.tma.descriptor.formats import (
+from cute_py.tma.descriptor.data_types import (
     CODE_TO_FORMAT,
     FORMATS,
     Interleave,
@@ -20,7 +20,7 @@ from cute_py.tma.descriptor.formats import (
 from cute_py.tma.descriptor.limits import architecture
 from cute_py.tma.descriptor.read import MapSource, read_map
 from cute_py.tma.descriptor.request import Residue, TensorMapIm2col, TensorMapTiled, normal_request
-from cute_py.tma.descriptor.violations import breaks_none, listed_violations
+from cute_py.tma.descriptor.violations import keeps_rules, listed_violations
 
 _WORDS: Final = struct.Struct("<Q14I")
 _INTERLEAVE: Final = (*Interleave, 3)
@@ -130,6 +130,6 @@ def decode(data: MapSource) -> TensorMapTiled | TensorMapIm2col:
         if upper_half != as_written:
             left |= (upper_half ^ as_written) << 512
     request: TensorMapTiled | TensorMapIm2col = normal_request(kind, *values)
-    if left or (not breaks_none(request, _GPU) and listed_violations(request)):
+    if left or (not keeps_rules(request, _GPU) and listed_violations(request)):
         request = normal_request(kind, *values, Residue(left, values))
     return request

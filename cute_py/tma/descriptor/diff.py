@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from cute_py.argument_checks import record
 from cute_py.tma.descriptor import fields as f
+from cute_py.tma.descriptor.data_types import CODE_TO_FORMAT
 from cute_py.tma.descriptor.decode import signed_corners
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.formats import CODE_TO_FORMAT
 from cute_py.tma.descriptor.read import MapSource, read_map
 from cute_py.tma.descriptor.request import ENUM_OF, TensorMap
 

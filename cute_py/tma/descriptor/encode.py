@@ -7,34 +7,29 @@ driver wrote.
 
 from __future__ import annotations
 
+import functools
 import struct
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeAlias
 
 from cute_py.argument_checks import expect_having, expect_integer, record
 from cute_py.tma.descriptor import fields as f
-from cute_py.tma.descriptor.formats import FORMATS, TensorMapDataType, TensorMapSwizzle
+from cute_py.tma.descriptor.data_types import TensorMapDataType, TensorMapSwizzle
+from cute_py.tma.descriptor.expressions import RequestForm, instantiated, legal_form, request_value
+from cute_py.tma.descriptor.fixes import refuse_request
 from cute_py.tma.descriptor.limits import GPUS, architecture, refuse_unknown, unknown_addition
 from cute_py.tma.descriptor.request import (
     HasRequest,
     TensorMap,
     TensorMapTiled,
-    corners_of,
-    format_bits,
     request_of,
 )
-from cute_py.tma.descriptor.violations import breaks_none, broken_rules, refuse_request
+from cute_py.tma.descriptor.violations import broken_rules, keeps_rules
 
 __all__ = ["QUIRKS", "Quirk", "encode", "note_box_bytes", "payload"]
 
 _LAST_KNOWN_SWIZZLE: Final = int(TensorMapSwizzle.B128)
 _LAST_KNOWN_FORMAT: Final = int(TensorMapDataType.TFLOAT32_FTZ)
-
-_FORMAT_BITS: Final = tuple(
-    ((row.code or 0) << f.P_FORMAT % 64 | row.tf32_round << f.P_TF32 % 64, row.bits >> 3) for row in FORMATS
-)
-"""(format code and tf32 bit in place in word 1, bytes of an element), by the driver's number."""
-_WORDS: Final = struct.Struct("<Q14I2Q48x")
 
 
 def note_box_bytes(request: TensorMap) -> int:
@@ -53,12 +48,53 @@ def note_box_bytes(request: TensorMap) -> int:
     256
     """
     expect_having(request, ("KIND", "data_type"), "a request of a tensor map")
-    size = format_bits(request.data_type) >> 3
-    if isinstance(request, TensorMapTiled):
-        for box, step in zip(request.box_dim, request.element_strides, strict=False):
-            size *= box // step
-        return size
-    return size * request.channels_per_pixel * request.pixels_per_column
+    return request_value(request, f.field("note_box_bytes").value)
+
+
+Packer: TypeAlias = "tuple[Callable[..., tuple[Any, ...]], tuple[int, ...], tuple[int, ...]]"
+
+
+@functools.lru_cache(maxsize=32)
+def packer(form: RequestForm, *, strict: bool) -> Packer:
+    """(function, positions, widths): the function of a source and its data type gives the numbers that a map holds at
+    these bits, 32 or 64 together, lowest first; what it leaves out is 0.
+
+    Over columns, a number may be an array of one number a map.
+    """
+    rank = form.length["rank"]
+    parts: dict[int, list[str]] = {}
+    width = {}
+    for row in f.live_fields(not form.tiled, rank):
+        piece = row.position // 64 * 64 if row.width > 32 else row.position // 32 * 32
+        width[piece] = max(row.width, 32)
+        for value, shift in _stored(form, row):
+            text = instantiated(value)
+            parts.setdefault(piece, []).append(f"({text}) << {shift}" if (shift := shift - piece) else f"({text})")
+    known = f"is_im2col = {int(not form.tiled)}"
+    body = [known, "return (" + ", ".join([" | ".join(values) for values in parts.values()]) + ",)"]
+    return form.function("data_type", body, strict=strict), tuple(parts), tuple([width[piece] for piece in parts])
+
+
+def _stored(form: RequestForm, row: f.BitField) -> Iterator[tuple[str, int]]:
+    """(expression, position of its lowest bit) of a field; of each corner of the field of corners."""
+    if row.value not in ("lower", "upper"):
+        yield row.value, row.position
+        return
+    width = f.CORNER_WIDTH[form.length["rank"]]
+    for i in range(form.length[row.value]):  # two's complement, W lowest
+        yield f"{row.value}[{i}] & {(1 << width) - 1}", row.position + i * width
+
+
+_PACKERS: Final[dict[tuple[type[TensorMap], int], tuple[Callable[..., tuple[int, ...]], Callable[..., bytes]]]] = {}
+
+
+def _compiled(kind: type[TensorMap], rank: int) -> tuple[Callable[..., tuple[int, ...]], Callable[..., bytes]]:
+    numbers, positions, widths = packer(legal_form(kind, rank), strict=True)
+    text, end = "<", 0
+    for position, width in zip(positions, widths, strict=True):
+        text += f"{(position - end) // 8}x" + ("Q" if width == 64 else "I")
+        end = position + width
+    return numbers, struct.Struct(f"{text}{f.MAP_BYTES - end // 8}x").pack
 
 
 def map_bytes(request: TensorMap) -> bytes:
@@ -66,63 +102,12 @@ def map_bytes(request: TensorMap) -> bytes:
 
     No rule is checked here, and no residue is added.
     """
-    # The rows of fields.FIELDS, written out by words of 32 bits for speed; a test holds the two together.
-    rank = len(request.global_dim)
-    d0, d1, d2, d3, d4 = request.global_dim + f.ONES[rank]
-    s0, s1, s2, s3 = request.global_strides + f.ZEROS[rank]
-    kinds = (
-        rank - 1 << 4
-        | request.interleave << 11
-        | request.swizzle << 13
-        | request.oob_fill << 15
-        | request.l2_promotion << 17
-    )
-    size = 0
-    if request.data_type is not None:
-        bits, size = _FORMAT_BITS[request.data_type]
-        kinds |= bits
-    steps = 0
-    if request.element_strides != f.UNIT_STEPS[rank]:
-        e0, e1, e2, e3, e4 = request.element_strides + f.ONES[rank]
-        steps = e0 - 1 | e1 - 1 << 3 | e2 - 1 << 6 | e3 - 1 << 9 | e4 - 1 << 12
-    if isinstance(request, TensorMapTiled):
-        b0, b1, b2, b3, b4 = request.box_dim + f.ONES[rank]
-        inner, box, pixels = b0, b1 - 1 | b2 - 1 << 8 | b3 - 1 << 16 | b4 - 1 << 24, 1
-        note = size * b0 * b1 * b2 * b3 * b4
-        if steps:
-            note = size * (b0 // e0) * (b1 // e1) * (b2 // e2) * (b3 // e3) * (b4 // e4)
-    else:
-        kinds |= 1
-        inner, pixels = request.channels_per_pixel, request.pixels_per_column
-        width = f.CORNER_WIDTH.get(rank, 0)
-        mask = (1 << width) - 1
-        lower, upper = corners_of(request)
-        low = high = 0
-        for corner in reversed(lower):  # two's complement, W lowest
-            low = low << width | corner & mask
-        for corner in reversed(upper):
-            high = high << width | corner & mask
-        box = low | high << 16
-        note = size * inner * pixels
-    return _WORDS.pack(
-        request.global_address,
-        kinds,
-        s0 >> 4 & 0xFFFFFFFF,
-        s1 >> 4 & 0xFFFFFFFF,
-        s2 >> 4 & 0xFFFFFFFF,
-        s3 >> 4 & 0xFFFFFFFF,
-        s0 >> 36 | s1 >> 36 << 4 | s2 >> 36 << 8 | s3 >> 36 << 12,
-        d0 - 1,
-        d1 - 1,
-        d2 - 1,
-        d3 - 1,
-        d4 - 1,
-        steps | inner - 1 << 24,
-        box,
-        pixels - 1,
-        note,
-        f.SMEM_ALIGNMENT[request.swizzle],
-    )
+    key = type(request), len(request.global_dim)
+    compiled = _PACKERS.get(key)
+    if compiled is None:
+        compiled = _PACKERS[key] = _compiled(*key)
+    numbers, joined = compiled
+    return joined(*numbers(request, -1 if request.data_type is None else request.data_type))
 
 
 def pack(request: TensorMap) -> int:
@@ -215,7 +200,7 @@ def encode(request: TensorMap | HasRequest, *, driver: int | None = None, arch: 
     """
     request = request_of(request)
     gpu = (GPUS.get(arch) if isinstance(arch, str) else None) or architecture(arch)
-    if driver is None and breaks_none(request, gpu):
+    if driver is None and keeps_rules(request, gpu):
         return map_bytes(request)
     bits = _as_found(request)
     if bits is None:

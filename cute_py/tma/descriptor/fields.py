@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 from cute_py.argument_checks import expect_fields, expect_integer, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, given, integer_text
-from cute_py.tma.descriptor.formats import MEASURED
+from cute_py.tma.descriptor.data_types import MEASURED
 
 Kinds = Literal["all", "tiled", "im2col"]
 
@@ -63,6 +63,8 @@ class BitField:
     kinds: Kinds = "all"
     mode: int | None = None
     source: str = MEASURED
+    value: str = ""
+    """The stored value as an expression over the fields of a request (`expressions`)."""
 
     def __post_init__(self) -> None:
         expect_fields(self)
@@ -102,34 +104,50 @@ def _at(word: int, bit: int) -> int:
     return 64 * word + bit
 
 
+def _row(place: int, width: int, name: str, value: str, encoding: str, unit: str = "", **options: Any) -> BitField:
+    return BitField(name, place, width, encoding, unit, value=value, **options)
+
+
 FIELDS: Final[tuple[BitField, ...]] = (
-    BitField("global_address", _at(0, 0), 64, "plain", "bytes"),
-    BitField("load_mode", _at(1, 0), 1, "0 tiled, 1 im2col and im2col-wide"),
-    BitField("rank", _at(1, 4), 3, "rank - 1"),
-    BitField("format", _at(1, 7), 4, "code of the element format (not the driver's number)"),
-    BitField("interleave", _at(1, 11), 2, "0 none, 1 16B, 2 32B"),
-    BitField("swizzle", _at(1, 13), 2, "0 none, 1 32B, 2 64B, 3 128B"),
-    BitField("oob_fill", _at(1, 15), 1, "0 zeros, 1 NaN"),
-    BitField("tf32_round", _at(1, 16), 1, "1 with TFLOAT32 and TFLOAT32_FTZ"),
-    BitField("l2_promotion", _at(1, 17), 2, "0 none, 1 64B, 2 128B, 3 256B"),
+    _row(_at(0, 0), 64, "global_address", "global_address", "plain", "bytes"),
+    _row(_at(1, 0), 1, "load_mode", "is_im2col", "0 tiled, 1 im2col and im2col-wide"),
+    _row(_at(1, 4), 3, "rank", "rank - 1", "rank - 1"),
+    _row(_at(1, 7), 4, "format", "CODE[data_type]", "code of the element format (not the driver's number)"),
+    _row(_at(1, 11), 2, "interleave", "interleave", "0 none, 1 16B, 2 32B"),
+    _row(_at(1, 13), 2, "swizzle", "swizzle", "0 none, 1 32B, 2 64B, 3 128B"),
+    _row(_at(1, 15), 1, "oob_fill", "oob_fill", "0 zeros, 1 NaN"),
+    _row(_at(1, 16), 1, "tf32_round", "TF32_ROUND[data_type]", "1 with TFLOAT32 and TFLOAT32_FTZ"),
+    _row(_at(1, 17), 2, "l2_promotion", "l2_promotion", "0 none, 1 64B, 2 128B, 3 256B"),
     *(
-        BitField("global_stride_low", p, 32, "bits 0-31 of (bytes >> 4)", "x 16 bytes", mode=i + 1)
+        _row(p, 32, "global_stride_low", low, "bits 0-31 of (bytes >> 4)", "x 16 bytes", mode=i + 1)
         for i, p in enumerate((_at(1, 32), _at(2, 0), _at(2, 32), _at(3, 0)))
+        for low in (f"global_strides[{i}] >> 4 & 0xFFFFFFFF",)
     ),
     *(
-        BitField("global_stride_high", _at(3, 32 + 4 * i), 4, "bits 32-35 of (bytes >> 4)", "x 2**36 bytes", mode=i + 1)
-        for i in range(4)
+        _row(p, 4, "global_stride_high", high, "bits 32-35 of (bytes >> 4)", "x 2**36 bytes", mode=i + 1)
+        for i, p in enumerate(_at(3, 32 + 4 * i) for i in range(4))
+        for high in (f"global_strides[{i}] >> 36",)
     ),
-    *(BitField("global_dim", _at(4, 32 * i), 32, "size - 1", "elements", mode=i) for i in range(5)),
-    *(BitField("element_strides", _at(6, 32 + 3 * i), 3, "stride - 1", "elements", mode=i) for i in range(5)),
-    BitField("box_dim", _at(6, 56), 8, "size - 1", "elements", "tiled", 0),
-    *(BitField("box_dim", _at(7, 8 * (i - 1)), 8, "size - 1", "elements", "tiled", i) for i in range(1, 5)),
-    BitField("channels_per_pixel", _at(6, 56), 8, "count - 1", "elements", "im2col"),
-    BitField("pixel_box_lower_corner", _at(7, 0), 16, "two's complement, see CORNER_WIDTH", "elements", "im2col"),
-    BitField("pixel_box_upper_corner", _at(7, 16), 16, "two's complement, see CORNER_WIDTH", "elements", "im2col"),
-    BitField("pixels_per_column", _at(7, 32), 10, "count - 1", "pixels", "im2col"),
-    BitField("note_box_bytes", _at(8, 0), 64, "element bytes x floor(box / element stride) over all modes", "bytes"),
-    BitField("note_smem_alignment", _at(9, 0), 64, "16, 256, 512, 1024 by swizzle", "bytes"),
+    *(_row(_at(4, 32 * i), 32, "global_dim", f"global_dim[{i}] - 1", "size - 1", "elements", mode=i) for i in range(5)),
+    *(
+        _row(_at(6, 32 + 3 * i), 3, "element_strides", f"element_strides[{i}] - 1", "stride - 1", "elements", mode=i)
+        for i in range(5)
+    ),
+    *(
+        _row(p, 8, "box_dim", f"box_dim[{i}] - 1", "size - 1", "elements", kinds="tiled", mode=i)
+        for i, p in enumerate((_at(6, 56), *(_at(7, 8 * (i - 1)) for i in range(1, 5))))
+    ),
+    _row(_at(6, 56), 8, "channels_per_pixel", "channels_per_pixel - 1", "count - 1", "elements", kinds="im2col"),
+    *(
+        _row(p, 16, f"pixel_box_{name}_corner", name, "two's complement, see CORNER_WIDTH", "elements", kinds="im2col")
+        for p, name in ((_at(7, 0), "lower"), (_at(7, 16), "upper"))
+    ),
+    _row(_at(7, 32), 10, "pixels_per_column", "pixels_per_column - 1", "count - 1", "pixels", kinds="im2col"),
+    _row(
+        *(_at(8, 0), 64, "note_box_bytes", "(bits >> 3) * box_size"),
+        *("element bytes x floor(box / element stride) over all modes", "bytes"),
+    ),
+    _row(_at(9, 0), 64, "note_smem_alignment", "SMEM_ALIGNMENT[swizzle]", "16, 256, 512, 1024 by swizzle", "bytes"),
 )
 
 CORNER_WIDTH: Final = {3: 16, 4: 8, 5: 5}

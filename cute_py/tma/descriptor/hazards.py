@@ -10,10 +10,10 @@ from typing import Final
 
 from cute_py.argument_checks import record
 from cute_py.diagnostics import Diagnostic
+from cute_py.tma.descriptor.data_types import CUDA_H, FORMATS, MEASURED
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.encode import QUIRKS, note_box_bytes
 from cute_py.tma.descriptor.fields import PAYLOAD_BYTES
-from cute_py.tma.descriptor.formats import CUDA_H, FORMATS, MEASURED
 from cute_py.tma.descriptor.limits import SLICE_BYTES, STORE_UNIT, SWIZZLE_SPAN
 from cute_py.tma.descriptor.read import MapSource
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled

@@ -14,7 +14,7 @@ from typing import Final
 from cute_py.argument_checks import record
 from cute_py.errors import InvalidTypeError, InvalidValueError, UnknownFactError, given, known_names
 from cute_py.targets import RESERVED_SHARED_BYTES, SHARED_MEMORY_BYTES
-from cute_py.tma.descriptor.formats import CUDA_H, MEASURED, TensorMapDataType, TensorMapSwizzle
+from cute_py.tma.descriptor.data_types import CUDA_H, MEASURED, TensorMapDataType, TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMap
 
 __all__ = ["ADDITIONS", "ARCHITECTURES", "Addition", "Architecture", "RULES", "Rule", "architecture"]

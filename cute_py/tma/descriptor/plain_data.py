@@ -15,10 +15,10 @@ from typing import Any, Final
 from cute_py.argument_checks import expect_having, expect_integer, expect_integers
 from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import FileFormatError, InvalidTypeError, InvalidValueError, given
+from cute_py.tma.descriptor.data_types import format_of
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.encode import pack
 from cute_py.tma.descriptor.fields import MAP_BYTES
-from cute_py.tma.descriptor.formats import format_of
 from cute_py.tma.descriptor.read import read_map
 from cute_py.tma.descriptor.request import KINDS, TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 

@@ -12,9 +12,9 @@ from typing import Any, Final
 from cute_py.argument_checks import expect, expect_integer, expect_integers, record
 from cute_py.errors import InvalidValueError, TmaBuildError, given
 from cute_py.tma.descriptor import fields as f
+from cute_py.tma.descriptor.data_types import MEASURED
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.encode import clear_mask
-from cute_py.tma.descriptor.formats import MEASURED
 from cute_py.tma.descriptor.limits import ADDITIONS, Addition, refuse_unknown
 from cute_py.tma.descriptor.read import MapSource, read_map
 

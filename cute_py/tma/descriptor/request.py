@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Final, Literal, Protocol, Self, TypeAlias, Typ
 
 from cute_py.argument_checks import expect, expect_integer, expect_integers, is_integer, record
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
-from cute_py.tma.descriptor.formats import (
+from cute_py.tma.descriptor.data_types import (
     FORMATS,
     Im2ColWideMode,
     Interleave,
@@ -361,6 +361,13 @@ TensorMap = TensorMapTiled | TensorMapIm2col | TensorMapIm2colWide
 
 KINDS: Final[dict[str, type[TensorMap]]] = {k.KIND: k for k in (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)}
 """Name of a kind -> its class."""
+
+FUNCTIONS: Final = {
+    "tiled": "cuTensorMapEncodeTiled",
+    "im2col": "cuTensorMapEncodeIm2col",
+    "im2col_wide": "cuTensorMapEncodeIm2colWide",
+}
+"""Name of a kind -> the driver's function."""
 
 for _kind in KINDS.values():
     _sorts = [(f.name, str(f.type).partition("[")[0]) for f in fields(_kind)[:-1]]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cute_py.argument_checks import expect_having
 from cute_py.errors import InvalidValueError, UnknownFactError
-from cute_py.tma.descriptor.formats import FORMATS
+from cute_py.tma.descriptor.data_types import FORMATS
 from cute_py.tma.descriptor.limits import SLICE_BYTES, SWIZZLE_SPAN
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2colWide, TensorMapTiled
 

@@ -1,6 +1,6 @@
 """The surface of the TMA reference pages: operations, verifier, record, stages. Each module lists its public names."""
 
-from cute_py.moved import export_public
+from cute_py.deprecations import export_public
 from cute_py.tma.dialect.atoms import *
 from cute_py.tma.dialect.descriptors import *
 from cute_py.tma.dialect.exec_atom import *

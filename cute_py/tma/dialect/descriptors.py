@@ -55,9 +55,9 @@ from cute_py.tma.atom.op import (
     why_not_swizzle,
 )
 from cute_py.tma.atom.tile_atom import plan_tiled
+from cute_py.tma.descriptor.data_types import L2Promotion, TensorMapDataType
 from cute_py.tma.descriptor.describe import describe
 from cute_py.tma.descriptor.fields import MAX_RANK
-from cute_py.tma.descriptor.formats import L2Promotion, TensorMapDataType
 from cute_py.tma.descriptor.limits import BY_NAME, CORNER_BOUNDS, GPUS, bounds
 from cute_py.tma.descriptor.replace import IM2COL_HOST_ONLY
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled, corners_of

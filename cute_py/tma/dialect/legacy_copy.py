@@ -18,7 +18,7 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.errors import EmissionError
 from cute_py.ptx.module import ptx_module
 from cute_py.targets import Version, architecture
-from cute_py.tma.descriptor.formats import TensorMapSwizzle
+from cute_py.tma.descriptor.data_types import TensorMapSwizzle
 from cute_py.tma.dialect.traced_copy import Copyable, TracedCopy, trace_copy
 
 __all__ = ["legacy_ptx"]

@@ -25,7 +25,7 @@ from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.gpu.kernels.copy_op import CACHE_POLICY
 from cute_py.tma.atom.op import Op
-from cute_py.tma.descriptor.formats import FORMATS, Im2ColWideMode
+from cute_py.tma.descriptor.data_types import FORMATS, Im2ColWideMode
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide
 from cute_py.tma.emulator.values import REDUCTIONS
 

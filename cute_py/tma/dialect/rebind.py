@@ -24,7 +24,7 @@ from cute_py.ptx.forms_tensormap import WIDE_FIELDS
 from cute_py.ptx.module import ptx_module
 from cute_py.ptx.render import ptx
 from cute_py.targets import NEWEST_VERSION, Version, architecture, expect_version
-from cute_py.tma.descriptor.formats import FORMATS
+from cute_py.tma.descriptor.data_types import FORMATS
 from cute_py.tma.descriptor.limits import bounds
 from cute_py.tma.descriptor.replace import DEVICE_MUTABLE, ELEMTYPES, IM2COL_HOST_ONLY, REPLACE_FIELDS
 from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled, request_of

@@ -39,8 +39,8 @@ from cute_py.tma.atom.op import as_op
 from cute_py.tma.atom.partition import tile_layout
 from cute_py.tma.atom.tile_atom import ExecutableCopy, TileAtom, expect_fits
 from cute_py.tma.atom.tiles import as_coordinate, first_tile, tile_number, tile_start
+from cute_py.tma.descriptor.data_types import FORMATS, TensorMapSwizzle
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.formats import FORMATS, TensorMapSwizzle
 from cute_py.tma.descriptor.limits import SWIZZLE_SPAN
 from cute_py.tma.descriptor.request import (
     W128_PIXELS,

@@ -1,6 +1,6 @@
 """The TMA engine in numpy: the bytes that an H200 leaves, from the bytes of a descriptor."""
 
-from cute_py.moved import export_public
+from cute_py.deprecations import export_public
 from cute_py.tma.emulator.emulator import Emulator as Emulator
 from cute_py.tma.emulator.mbarrier import Mbarrier as Mbarrier
 from cute_py.tma.emulator.mbarrier import init_barrier as init_barrier

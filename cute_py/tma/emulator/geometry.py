@@ -36,8 +36,8 @@ import numpy as np
 
 from cute_py.argument_checks import expect, has
 from cute_py.errors import InvalidTypeError, InvalidValueError, UnknownFactError
+from cute_py.tma.descriptor.data_types import OobFill, TensorMapDataType, TensorMapSwizzle, format_row
 from cute_py.tma.descriptor.decode import decode
-from cute_py.tma.descriptor.formats import OobFill, TensorMapDataType, TensorMapSwizzle, format_row
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 from cute_py.tma.emulator.memory import Bytes, Integers
 

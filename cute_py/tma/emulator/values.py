@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cute_py.dtypes import as_dtype
-from cute_py.tma.descriptor.formats import TensorMapDataType, format_row
+from cute_py.tma.descriptor.data_types import TensorMapDataType, format_row
 from cute_py.tma.emulator.memory import Bytes
 
 _T = TensorMapDataType

@@ -1,6 +1,6 @@
 """A copy as text for another program: CUDA C++, PTX, the driver call, CuTe C++, Triton."""
 
-from cute_py.moved import export_public
+from cute_py.deprecations import export_public
 from cute_py.tma.exports.export import cute_cpp as cute_cpp
 from cute_py.tma.exports.export import encode_call as encode_call
 from cute_py.tma.exports.export import export as export

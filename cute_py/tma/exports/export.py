@@ -15,7 +15,7 @@ from typing import Final
 from cute_py.argument_checks import expect, expect_expression, expect_having, expect_name
 from cute_py.errors import EmissionError, FileFormatError, InvalidTypeError, InvalidValueError, given
 from cute_py.targets import architecture
-from cute_py.tma.descriptor.formats import (
+from cute_py.tma.descriptor.data_types import (
     FORMATS,
     Im2ColWideMode,
     Interleave,
@@ -24,8 +24,14 @@ from cute_py.tma.descriptor.formats import (
     TensorMapDataType,
     TensorMapSwizzle,
 )
-from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled, request_of
-from cute_py.tma.descriptor.violations import FUNCTIONS
+from cute_py.tma.descriptor.request import (
+    FUNCTIONS,
+    TensorMap,
+    TensorMapIm2col,
+    TensorMapIm2colWide,
+    TensorMapTiled,
+    request_of,
+)
 from cute_py.tma.dialect.legacy_copy import legacy_ptx
 from cute_py.tma.dialect.stages import witness_of
 from cute_py.tma.dialect.traced_copy import Copyable, TracedCopy, enumerator, trace_copy

@@ -1,6 +1,6 @@
 """A GEMM kernel from a tiled MMA and three TMA atoms: its plan, its text, and the object that runs it."""
 
-from cute_py.moved import export_public
+from cute_py.deprecations import export_public
 from cute_py.tma.gemm.kernel import GemmKernel as GemmKernel
 from cute_py.tma.gemm.kernel import PreparedGemm as PreparedGemm
 from cute_py.tma.gemm.kernel import gemm_kernel as gemm_kernel

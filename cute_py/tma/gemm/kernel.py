@@ -13,19 +13,13 @@ from cute_py.atom.tiled_mma import TiledMma
 from cute_py.copies.device_copy import host_bytes, host_copy, moved_to_device
 from cute_py.copies.emulated_copy import check_tensor
 from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given
-from cute_py.gpu.arrays import (
-    ArrayLike,
-    ArrayView,
-    StreamLike,
-    array_view,
-    require_place,
-    stream_handle,
-)
+from cute_py.gpu.arrays import array_view, require_place
 from cute_py.gpu.device import Device, DeviceBuffer, as_device, common_device
 from cute_py.gpu.kernels.source import MAX_SHARED_BYTES, WAIT_CYCLES, KernelSource
 from cute_py.gpu.launch import Parameters, PreparedLaunch, WaitRecord, WaitTimeout, load_kernel
 from cute_py.gpu.nvrtc import CompiledKernel, compile_kernel
 from cute_py.targets import architecture
+from cute_py.tensor.array_views import ArrayLike, ArrayView, StreamLike, stream_handle
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.descriptor.limits import STORE_UNIT
 from cute_py.tma.descriptor.replace import replace as replace_field

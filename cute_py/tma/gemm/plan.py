@@ -25,9 +25,9 @@ from cute_py.dtypes import DType
 from cute_py.errors import CuteError, InvalidValueError, counted, given
 from cute_py.gpu.kernels.source import MAX_SHARED_BYTES
 from cute_py.layout import Int, product_each
-from cute_py.layout.analysis import SECTOR_BYTES
 from cute_py.layout.layout import domain_of
 from cute_py.layout.trees import leaves
+from cute_py.targets import SECTOR_BYTES
 from cute_py.tensor import local_tile, make_smem_ptr, make_tensor
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.smem_layout import make_smem_layout

@@ -1,6 +1,6 @@
 """Programs of copies and barriers, run with their order watched: hangs, races, clusters, rings."""
 
-from cute_py.moved import export_public
+from cute_py.deprecations import export_public
 from cute_py.tma.simulate.bulk import Cluster as Cluster
 from cute_py.tma.simulate.bulk import bulk_load as bulk_load
 from cute_py.tma.simulate.bulk import bulk_store as bulk_store

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import InvalidValueError, TmaTrap
-from cute_py.tma.descriptor.formats import TensorMapDataType
+from cute_py.tma.descriptor.data_types import TensorMapDataType
 from cute_py.tma.emulator.engine import TransactionBytes
 from cute_py.tma.emulator.mbarrier import Mbarrier, init_barrier, resolve_barrier
 from cute_py.tma.emulator.memory import (

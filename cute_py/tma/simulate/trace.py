@@ -15,7 +15,7 @@ import numpy as np
 
 from cute_py.argument_checks import expect, expect_choice, expect_function, expect_integer, expect_integers
 from cute_py.errors import InvalidValueError, counted
-from cute_py.layout.analysis import BANK_BYTES, BANKS
+from cute_py.targets import BANK_BYTES, BANKS
 from cute_py.tma.emulator import operands
 from cute_py.tma.emulator.geometry import Descriptor, Geometry, Image, geometry, row_image
 from cute_py.tma.emulator.memory import (

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from cute_py.errors import TmaLimitError, UnknownFactError
+from cute_py.tma.descriptor.data_types import TensorMapDataType, TensorMapSwizzle
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.formats import TensorMapDataType, TensorMapSwizzle
 from cute_py.tma.descriptor.limits import ADDITIONS, ARCHITECTURES, architecture, unknown_addition
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.descriptor.violations import violations

@@ -15,11 +15,12 @@ from cute_py.tma.descriptor.describe import describe
 from cute_py.tma.descriptor.diff import field_table
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.fields import RESERVED
+from cute_py.tma.descriptor.fixes import find_changes
 from cute_py.tma.descriptor.hazards import hazards
 from cute_py.tma.descriptor.plain_data import from_json, to_json
 from cute_py.tma.descriptor.read import read_map
 from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled
-from cute_py.tma.descriptor.violations import find_changes, violations
+from cute_py.tma.descriptor.violations import violations
 from tests.tma.descriptor.requests import IM2COL, TILED, WIDE
 
 SLICED = TensorMapTiled(6, 0x1000, (16, 8, 4), (512, 4096), (16, 1, 1), interleave=2, swizzle=1)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from cute_py.errors import InvalidValueError
 from cute_py.tma.descriptor import fields as f
+from cute_py.tma.descriptor.data_types import CODE_TO_FORMAT, FORMATS, TensorMapDataType, format_row
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.formats import CODE_TO_FORMAT, FORMATS, TensorMapDataType, format_row
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col
 from tests.tma.descriptor.requests import IM2COL, TILED
 
@@ -125,3 +125,24 @@ def test_decode_reads_what_the_table_says(raw: bytes) -> None:
             assert packed == f.field(name).read(bits) & ((1 << width * len(corners)) - 1)
     else:
         assert request.box_dim == tuple(raw + 1 for raw in read("box_dim"))
+
+
+def test_every_field_says_what_it_holds() -> None:
+    assert [row.label for row in f.FIELDS if not row.value] == []
+
+
+def test_a_field_is_packed_where_the_table_has_it() -> None:
+    """One map and many are packed by the rows of FIELDS: moved in the table, a field moves in both."""
+    from cute_py.tma.descriptor.encode import packer
+    from cute_py.tma.descriptor.expressions import RequestForm
+
+    moved = tuple([replace(row, position=row.position + 1) if row.label == "rank" else row for row in f.FIELDS])
+    kept, form = f.FIELDS, RequestForm.of(TILED)
+    packed = packer.__wrapped__
+    try:
+        f.FIELDS = moved  # type: ignore[misc]
+        for strict in (True, False):
+            numbers, positions, _widths = packed(form, strict=strict)
+            assert numbers(TILED, 6)[positions.index(64)] & 0x70 == (TILED.rank - 1) << 5
+    finally:
+        f.FIELDS = kept  # type: ignore[misc]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cute_py.dtypes import DTYPES
 from cute_py.errors import CuteError, FileFormatError, InvalidTypeError, InvalidValueError
-from cute_py.tma.descriptor.formats import TensorMapDataType, format_of, format_row
+from cute_py.tma.descriptor.data_types import TensorMapDataType, format_of, format_row
 from cute_py.tma.descriptor.plain_data import request_of_array, request_of_npy
 from cute_py.tma.descriptor.violations import violations
 

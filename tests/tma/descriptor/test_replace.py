@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaBuildError, UnknownFactError
+from cute_py.tma.descriptor.data_types import TensorMapDataType
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.formats import TensorMapDataType
 from cute_py.tma.descriptor.replace import (
     ELEMTYPES,
     REPLACE_FIELDS,

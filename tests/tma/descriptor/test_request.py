@@ -11,7 +11,7 @@ import pytest
 
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError
-from cute_py.tma.descriptor.formats import (
+from cute_py.tma.descriptor.data_types import (
     Im2ColWideMode,
     Interleave,
     L2Promotion,

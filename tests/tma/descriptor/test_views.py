@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaLimitError
+from cute_py.tma.descriptor.data_types import Interleave, TensorMapDataType, TensorMapSwizzle
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import SLOTS, describe, logical_slots, seed_fields
 from cute_py.tma.descriptor.diff import diff, field_table
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.formats import Interleave, TensorMapDataType, TensorMapSwizzle
 from cute_py.tma.descriptor.plain_data import from_json, to_json
 from cute_py.tma.descriptor.replace import replace as rewritten
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2colWide, as_member

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy
 
-from cute_py.tma.descriptor.formats import TensorMapSwizzle
+from cute_py.tma.descriptor.data_types import TensorMapSwizzle
 from cute_py.tma.dialect.traced_copy import Copyable, trace_copy
 
 PHASES = {TensorMapSwizzle.NONE: 0, TensorMapSwizzle.B32: 1, TensorMapSwizzle.B64: 3, TensorMapSwizzle.B128: 7}

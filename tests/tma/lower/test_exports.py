@@ -17,7 +17,7 @@ from cute_py.ptx import entry_points
 from cute_py.ptx.check import examine
 from cute_py.ptx.entry_points import ENTRY_POINTS, EntryPoint, entry_point
 from cute_py.ptx.module import assemble_module, find_ptxas
-from cute_py.tma.descriptor.formats import L2Promotion, TensorMapDataType
+from cute_py.tma.descriptor.data_types import L2Promotion, TensorMapDataType
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 from cute_py.tma.dialect.traced_copy import trace_copy
 from cute_py.tma.exports.export import KINDS, cute_cpp, data_type_name, encode_call, export, triton, write_export

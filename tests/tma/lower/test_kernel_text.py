@@ -20,9 +20,9 @@ from benchmarks.kernels.single import JOB, JOB_STATUS_OFFSET, STATUS, single_ins
 from cute_py.errors import InvalidValueError, UnknownFactError
 from cute_py.gpu.kernels.copy import copy_once
 from cute_py.gpu.kernels.copy_op import CopyOp
+from cute_py.gpu.kernels.device_barrier import device_barrier
 from cute_py.gpu.kernels.edges import copy_edges
 from cute_py.gpu.kernels.listed import copy_listed
-from cute_py.gpu.kernels.meet import meet
 from cute_py.gpu.kernels.realign import copy_realigned
 from cute_py.gpu.kernels.ring import copy_ring
 from cute_py.gpu.kernels.source import ERROR_RECORD, ERROR_RECORD_BYTES, MAX_SHARED_BYTES, KernelSource, enum_constants
@@ -76,7 +76,7 @@ def hopper() -> dict[str, KernelSource]:
         "bulk": copy_bulk(),
         "exchange": exchange_bulk(4096, 4),
         "edges": copy_edges(((3, 1, 1), (1000, 132, 160), (7, 2**34, 2**33))),
-        "meet": meet(8),
+        "meet": device_barrier(8),
         "groups": copy_groups((64, 32, 2), 8192, split=2),
         "replace": replace_fields(every_case()),
         "single": single_instructions(every_op(), window_bytes=65536),

@@ -23,7 +23,7 @@ from cute_py.dtypes import as_dtype
 from cute_py.errors import CoordinateError, CuteError, EmissionError, InvalidValueError, TmaBuildError
 from cute_py.ptx.check import examine
 from cute_py.ptx.module import assemble_module, find_ptxas
-from cute_py.tma.descriptor.formats import TensorMapSwizzle
+from cute_py.tma.descriptor.data_types import TensorMapSwizzle
 from cute_py.tma.descriptor.request import TensorMapIm2colWide, TensorMapTiled
 from cute_py.tma.descriptor.violations import violations
 from cute_py.tma.dialect.lowering import SASS_OPCODES, lower, module_of

@@ -20,12 +20,13 @@ from cute_py.errors import CuteError, DeviceError, InvalidTypeError, InvalidValu
 from cute_py.gpu import arrays as gpu_arrays
 from cute_py.gpu import device as gpu_device
 from cute_py.gpu import launch as gpu_launch
-from cute_py.gpu.arrays import CUDA, ArrayView, array_view, device_of_array
+from cute_py.gpu.arrays import array_view, device_of_array
 from cute_py.gpu.device import DeviceBuffer, common_device, open_device, require_stream
 from cute_py.gpu.kernels.copy import copy_once
 from cute_py.gpu.kernels.walk import cover
 from cute_py.gpu.launch import LoadedKernel, Parameters, PreparedLaunch
 from cute_py.gpu.nvrtc import CompiledKernel
+from cute_py.tensor.array_views import CUDA, ArrayView
 from tests.tma.run.test_gpu_arrays import OnDevice, OverDlpack
 
 CONTEXTS = (100, 101)

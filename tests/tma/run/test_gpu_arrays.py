@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from cute_py.dtypes import as_dtype
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError
-from cute_py.gpu.arrays import CUDA, ArrayView, array_view, compact_strides, require_pair, stream_handle
+from cute_py.gpu.arrays import array_view, require_pair
+from cute_py.tensor.array_views import CUDA, ArrayView, compact_strides, stream_handle
 
 
 class OnDevice:

@@ -22,13 +22,13 @@ from cute_py.dtypes import as_dtype
 from cute_py.errors import DeviceError, InvalidValueError, TmaLimitError
 from cute_py.gpu import bindings as gpu_bindings
 from cute_py.gpu import device as gpu_device
-from cute_py.gpu.arrays import ArrayView, compact_strides
 from cute_py.gpu.device import Device, device_available, open_device
 from cute_py.gpu.isolate import call_isolated
 from cute_py.gpu.kernels.copy import copy_once
 from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.gpu.kernels.walk import TileWalk, cover
 from cute_py.gpu.launch import Parameters, target_arch
+from cute_py.tensor.array_views import ArrayView, compact_strides
 from tests.tma.run.test_current_device import made_up_core
 
 

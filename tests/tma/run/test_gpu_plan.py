@@ -15,9 +15,9 @@ from cute_py.copies.modes import CopyMode, refine
 from cute_py.copies.plan import box_launches
 from cute_py.dtypes import as_dtype
 from cute_py.errors import TmaLimitError
-from cute_py.gpu.arrays import ArrayView, compact_strides
 from cute_py.gpu.kernels.walk import TileWalk
 from cute_py.layout.layout import Layout
+from cute_py.tensor.array_views import ArrayView, compact_strides
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.emulator.emulator import Emulator
 

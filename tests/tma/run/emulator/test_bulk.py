@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap
-from cute_py.tma.descriptor.formats import TensorMapDataType
+from cute_py.tma.descriptor.data_types import TensorMapDataType
 from cute_py.tma.descriptor.request import TensorMapTiled
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.mbarrier import Mbarrier

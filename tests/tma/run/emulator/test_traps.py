@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, UnknownFactError
+from cute_py.tma.descriptor.data_types import TensorMapDataType
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.formats import TensorMapDataType
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
 from cute_py.tma.dialect.modes import TmaReduceKind
 from cute_py.tma.emulator.emulator import Emulator

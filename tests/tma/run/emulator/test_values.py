@@ -8,8 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from cute_py.tma.descriptor.data_types import TensorMapDataType
 from cute_py.tma.descriptor.encode import encode
-from cute_py.tma.descriptor.formats import TensorMapDataType
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.geometry import geometry

@@ -159,6 +159,10 @@ CODE_TO_FORMAT: Final[dict[tuple[int, int], TensorMapDataType]] = {
 """(bits 7-10, bit 16) of word 1 -> format. Pairs that are absent were never written by a driver."""
 
 
+UNSIGNED: Final = {size: TensorMapDataType[f"UINT{8 * size}"] for size in (1, 2, 4, 8)}
+"""Bytes of an element -> what a copy, which converts nothing, calls it in a tensor map."""
+
+
 def format_row(data_type: int) -> FormatRow:
     """The row of a format, from the enum or the driver's number.
 

@@ -34,14 +34,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) meet(
 """
 
 
-def meet(devices: int) -> KernelSource:
+def device_barrier(devices: int) -> KernelSource:
     """A meeting of so many devices: one block, with a thread for each.
 
     Its parameters: the counts of all devices in this one's memory, 32 bits each; a table of the addresses of those of
     each device; which of them this one is; clock cycles to wait at most; the record of a wait that took longer, with
     the number of the missing device as its thread.
 
-    >>> meet(2).parameters
+    >>> device_barrier(2).parameters
     ('counts', 'others', 'me', 'cycles', 'record')
     """
     return make_kernel("meet", _BODY, {"THREADS": devices}, 0, ("counts", "others", "me", "cycles", "record"))

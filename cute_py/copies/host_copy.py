@@ -1,0 +1,125 @@
+"""Copies in host memory by numpy: of any layouts, from the pairing of their elements alone.
+
+Affine copies are strided views, cut into blocks that fit into a core's cache where the two sides walk different modes
+first; others are lists of offsets, a block of elements at a time.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cute_py.copies.modes import NIBBLE, CopyMode, Pairing, Refinement, byte_span, offset_bounds, side_offsets
+
+BLOCK: Final = 256
+"""Elements of a block along the modes that either side walks first."""
+BLOCKED: Final = 1024
+"""Elements of both from which blocks pay: the lines of a shorter column stay in the cache by themselves."""
+LISTED: Final = 1 << 18
+"""Elements whose offsets are listed at once."""
+
+Words = NDArray[np.generic]
+
+Bytes = NDArray[np.uint8]
+
+
+def memory_at(address: int, size: int) -> memoryview:
+    """The bytes of host memory from an address on."""
+    return memoryview((ctypes.c_char * size).from_address(address)).cast("B")
+
+
+def element_values(image: Bytes, offsets: NDArray[np.int64], bits: int, low: int, flip: int) -> Bytes:
+    """(elements, bytes of one) at offsets in elements; of 4 bits one byte each. low: the image's first byte."""
+    found: Bytes
+    if bits == NIBBLE:
+        found = (image[(offsets >> 1) - low] >> 4 * ((offsets & 1) ^ flip).astype(np.uint8) & 15)[:, None]
+        return found
+    found = image[offsets[:, None] * (bits // 8) - low + np.arange(bits // 8)]
+    return found
+
+
+def copy_paired(pairing: Pairing, source: int, destination: int) -> None:
+    """Copy between two addresses of host memory, those of offset 0 of both sides."""
+    if pairing.refinement is None:
+        return
+    if pairing.bits == NIBBLE:
+        host_copy_nibbles(pairing.refinement, source, destination, pairing.flips)
+    else:
+        host_copy_layouts(pairing.refinement, pairing.bits // 8, source, destination)
+
+
+def _words(address: int, low: int, count: int, element: int, writable: bool) -> Words:
+    """`count` elements of memory from `low` elements after `address` on."""
+    return _view(address + low * element, [CopyMode(count, 1, 1)], "source", element, writable)
+
+
+def host_copy_layouts(refinement: Refinement, element: int, source: int, destination: int) -> None:
+    """Copy between two addresses of host memory, those of offset 0 of both sides. Elements of `element` bytes."""
+    bounds = [offset_bounds(refinement, which) for which in (0, 1)]
+    if refinement.form == "affine":
+        _strided(refinement, element, source, destination)
+        return
+    words = [
+        _words(address, low, high - low + 1, element, which == 1)
+        for which, (address, (low, high)) in enumerate(zip((source, destination), bounds, strict=True))
+    ]
+    for begin in range(0, refinement.count, LISTED):
+        index = np.arange(begin, min(begin + LISTED, refinement.count))
+        ours, theirs = (side_offsets(refinement, which, index) - bounds[which][0] for which in (0, 1))
+        words[1][theirs] = words[0][ours]
+
+
+def host_copy_nibbles(refinement: Refinement, source: int, destination: int, flips: tuple[int, int]) -> None:
+    """As `host_copy_layouts`, of elements of 4 bits; flips: 1 where the first of a byte lies in its upper half."""
+    lows = [byte_span(refinement, which, NIBBLE) for which in (0, 1)]
+    ours, theirs = (
+        np.frombuffer(memory_at(address + low, size), np.uint8)
+        for address, (low, size) in zip((source, destination), lows, strict=True)
+    )
+    for begin in range(0, refinement.count, LISTED):
+        index = np.arange(begin, min(begin + LISTED, refinement.count))
+        values = element_values(ours, side_offsets(refinement, 0, index), NIBBLE, lows[0][0], flips[0])[:, 0]
+        offsets = side_offsets(refinement, 1, index)
+        for half in (0, 1):  # one element of a byte at a time
+            mine = (offsets & 1) == half
+            at, place = (offsets[mine] >> 1) - lows[1][0], 4 * (half ^ flips[1])
+            theirs[at] = theirs[at] & (15 << 4 - place) | values[mine] << place
+
+
+def _view(address: int, modes: list[CopyMode], name: str, element: int, writable: bool) -> Words:
+    """The strided view of one side, its last axis the first mode."""
+    kind = np.dtype(f"u{element}") if element < 16 else np.dtype("V16")
+    shape = tuple(m.size for m in reversed(modes))
+    steps = tuple(getattr(m, name) * element for m in reversed(modes))
+    low = sum(min((n - 1) * d, 0) for n, d in zip(shape, steps, strict=True))
+    high = sum(max((n - 1) * d, 0) for n, d in zip(shape, steps, strict=True)) + element
+    memory = (ctypes.c_char * (high - low)).from_address(address + low)
+    found: Words = np.ndarray(shape, kind, memory, -low, steps)
+    found.flags.writeable = writable
+    return found
+
+
+def _strided(refinement: Refinement, element: int, source: int, destination: int) -> None:
+    modes = list(refinement.modes) or [CopyMode(1, 1, 1)]
+    a = _view(source + refinement.starts[0] * element, modes, "source", element, False)
+    b = _view(destination + refinement.starts[1] * element, modes, "destination", element, True)
+    inner = min(range(len(modes)), key=lambda i: (modes[i].source == 0, abs(modes[i].source)))
+    if inner == 0 or modes[inner].source == 0:
+        b[...] = a
+        return
+    across = len(modes) - 1 - inner
+    rows, columns = a.shape[across], a.shape[-1]
+    if min(rows, columns) < BLOCKED:
+        b[...] = a
+        return
+    # Lines of the side that is walked across are read again and again: as many of them as a core's cache holds.
+    a, b = (np.moveaxis(v, across, -2) for v in (a, b))
+    for outer in itertools.product(*(range(n) for n in a.shape[:-2])):
+        one, other = a[outer], b[outer]
+        for r in range(0, rows, BLOCK):
+            for c in range(0, columns, BLOCK):
+                other[r : r + BLOCK, c : c + BLOCK] = one[r : r + BLOCK, c : c + BLOCK]

@@ -1,0 +1,288 @@
+"""Arrays and streams of other libraries, as plain numbers.
+
+An array comes by DLPack, else by `__cuda_array_interface__`; a numpy array by its own attributes, and is on the host.
+Nothing is synchronised: the caller orders the work on the stream that it passes. Shapes are in the array's own order
+(the last mode innermost for row-major arrays), strides in elements.
+
+Nothing here asks a driver: arrays in the memory of a device are read by `gpu.arrays`.
+
+The capsule is read here and not by cuda-core's StridedMemoryView: that names no float of 4, 6 or 8 bits, takes torch's
+tensors past `__dlpack__`, which refuses those that need a gradient, and can't describe an array where cuda-core is not
+installed. numpy.from_dlpack names none of these types and no bfloat16.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cute_py.argument_checks import expect_integer, is_integer, refuse_mask
+from cute_py.dtypes import DType, as_dtype
+from cute_py.errors import InvalidTypeError, InvalidValueError, first_line, given
+from cute_py.tensor.arrays import row_major as compact_strides
+
+
+@runtime_checkable
+class SupportsDlpack(Protocol):
+    """An array of a library that exports its memory by DLPack."""
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+    def __dlpack__(self, *, stream: int | None = None) -> object: ...
+
+
+class SupportsCudaInterface(Protocol):
+    """An array that describes its device memory by a dictionary. Source: CUDA Array Interface, version 3."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, object]: ...
+
+
+class SupportsStream(Protocol):
+    """A stream of cuda-core, or of another library that follows its protocol: (version 0, CUstream)."""
+
+    def __cuda_stream__(self) -> tuple[int, int]: ...
+
+
+class TorchStream(Protocol):
+    """A stream of PyTorch."""
+
+    @property
+    def cuda_stream(self) -> int: ...
+
+
+class CupyStream(Protocol):
+    """A stream of CuPy."""
+
+    @property
+    def ptr(self) -> int: ...
+
+
+ArrayLike: TypeAlias = "ArrayView | NDArray[np.generic] | SupportsDlpack | SupportsCudaInterface"
+"""An array of any library, on the host or on a device."""
+
+StreamLike: TypeAlias = int | SupportsStream | TorchStream | CupyStream | None
+"""A CUstream as a number, or the stream of a library; None: the legacy default stream."""
+
+_DLPACK_KINDS: Final = dict(
+    enumerate(
+        (
+            *("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2"),
+            *("float8_e5m2fnuz", "float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"),
+        ),
+        start=7,
+    )
+)
+_DLPACK_FAMILIES: Final = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex"}
+_TYPESTR: Final = {"i": "int", "u": "uint", "f": "float", "c": "complex"}
+
+CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
+"""DLPack's numbers of device types."""
+ON_DEVICE: Final = (CUDA, CUDA_MANAGED)
+
+
+class _DlTensor(ctypes.Structure):
+    """DLTensor of dlpack.h, which is what both kinds of capsule begin with."""
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayView:
+    """Where an array lies: address of its first element, shape, strides in elements, element type, device.
+
+    `device` is None for host memory. `owner` keeps the memory alive.
+    """
+
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: DType
+    device: int | None
+    readonly: bool = False
+    owner: object = field(default=None, repr=False, compare=False)
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of one element. Raises InvalidValueError for elements narrower than a byte."""
+        if self.dtype.bits % 8:
+            raise InvalidValueError(
+                f"{self.dtype} has {self.dtype.bits} bits an element; a copy moves whole bytes",
+                hint="pass a view of dtype uint8",
+            )
+        return self.dtype.bits // 8
+
+    @property
+    def count(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    def extent(self) -> tuple[int, int]:
+        """First address and one past the last address that the array touches, in bytes."""
+        reach = [(n - 1) * stride * self.element_bytes for n, stride in zip(self.shape, self.strides, strict=True)]
+        low, high = sum(min(step, 0) for step in reach), sum(max(step, 0) for step in reach)
+        return self.address + low, self.address + high + self.element_bytes
+
+
+def _dlpack_dtype(code: int, bits: int, lanes: int) -> DType:
+    if lanes != 1:
+        raise InvalidTypeError(f"DLPack elements of {lanes} lanes; must be 1")
+    if code == 6:
+        return as_dtype("bool")
+    if code in _DLPACK_KINDS:
+        return as_dtype(_DLPACK_KINDS[code])
+    if code not in _DLPACK_FAMILIES:
+        raise InvalidTypeError(f"DLPack element code {code} with {bits} bits is not known")
+    return as_dtype(f"{_DLPACK_FAMILIES[code]}{bits}")
+
+
+def _typestr_dtype(text: str) -> DType:
+    order, kind, size = text[0], text[1], int(text[2:])
+    if order == ">":
+        raise InvalidValueError(f"element type {text!r} is big-endian; GPUs are little-endian")
+    if kind == "b":
+        return as_dtype("bool")
+    if kind not in _TYPESTR:
+        raise InvalidTypeError(f"element type {text!r} is not known", hint="pass a view of an unsigned integer dtype")
+    return as_dtype(f"{_TYPESTR[kind]}{8 * size}")
+
+
+def exported_view(array: SupportsDlpack, **options: int) -> ArrayView:
+    """The view of an array that exports its memory by DLPack; options: of `__dlpack__`.
+
+    Raises:
+        InvalidValueError: it exports nothing.
+    """
+    try:
+        capsule = array.__dlpack__(**options)
+        get = ctypes.pythonapi.PyCapsule_GetPointer
+        get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        tensor = _DlTensor.from_address(get(capsule, b"dltensor"))
+    except Exception as problem:  # a library may raise anything
+        raise no_export(array, problem) from None
+    shape = tuple(tensor.shape[: tensor.ndim])
+    strides = tuple(tensor.strides[: tensor.ndim]) if tensor.strides else compact_strides(shape)
+    device = tensor.device_id if tensor.device_type in ON_DEVICE else None
+    address = (tensor.data or 0) + tensor.byte_offset
+    dtype = _dlpack_dtype(tensor.code, tensor.bits, tensor.lanes)
+    return ArrayView(address, shape, strides, dtype, device, owner=(array, capsule))
+
+
+def no_export(array: object, problem: Exception) -> InvalidValueError:
+    """The error for an array that does not export its memory."""
+    return InvalidValueError(
+        f"{type(array).__name__} does not export its memory by DLPack", {"cause": first_line(problem)}
+    )
+
+
+def interface_view(
+    array: ArrayLike, table: Mapping[str, Any], host_dtype: DType | None, device: Callable[[int], int | None]
+) -> ArrayView:
+    """The view of an array interface.
+
+    Args:
+        table: `__array_interface__` or `__cuda_array_interface__`. host_dtype: element type, where the table's text is
+            not it. device: of an address.
+    """
+    shape = tuple(int(size) for size in table["shape"])
+    dtype = host_dtype or _typestr_dtype(table["typestr"])
+    address, readonly = table["data"]
+    place = int(address or 0)
+    view = ArrayView(place, shape, compact_strides(shape), dtype, device(place), bool(readonly), array)
+    if table.get("strides") is None:
+        return view
+    for stride in table["strides"]:
+        if stride % view.element_bytes:
+            raise InvalidValueError(
+                f"stride = {stride} bytes; must be a multiple of the element, {view.element_bytes} bytes"
+            )
+    return replace(view, strides=tuple(int(stride) // view.element_bytes for stride in table["strides"]))
+
+
+def host_view(array: ArrayLike) -> ArrayView | None:
+    """Where an array in host memory lies; None for one in a device's, which `gpu.arrays.array_view` reads.
+
+    Args:
+        array: anything with `__dlpack__` or `__cuda_array_interface__`, a numpy array, or an `ArrayView`.
+    Raises:
+        InvalidTypeError: none of these, or an element type without a row in `cute_py.dtypes`.
+        InvalidValueError: the array does not export its memory (it needs a gradient, is not dense), is big-endian, or
+            has strides that are not a multiple of an element.
+
+    >>> import numpy
+    >>> host_view(numpy.zeros((4, 6), "float32")[::2]).strides
+    (12, 1)
+    """
+    if isinstance(array, ArrayView):
+        return array
+    refuse_mask(array, "the array")
+    if isinstance(array, (np.ndarray, np.generic)):
+        return interface_view(array, array.__array_interface__, as_dtype(array.dtype), lambda address: None)
+    if isinstance(array, SupportsDlpack):
+        try:
+            on_device = int(array.__dlpack_device__()[0]) in ON_DEVICE
+        except Exception as problem:  # a library may raise anything
+            raise no_export(array, problem) from None
+        return None if on_device else exported_view(array)
+    if getattr(array, "__cuda_array_interface__", None) is not None:
+        return None
+    raise InvalidTypeError(
+        f"{type(array).__name__} is not an array", {"wanted": "__dlpack__, __cuda_array_interface__, or a numpy array"}
+    )
+
+
+def _handle(value: object) -> int:
+    return expect_integer(value, "a CUstream", 0, (1 << 64) - 1)
+
+
+def stream_handle(stream: StreamLike) -> int:
+    """The CUstream of `stream`: None is the legacy default stream; an int; or an object with `__cuda_stream__`, as
+    cuda-core's Stream.
+
+    PyTorch's `.cuda_stream` and CuPy's `.ptr` are understood as well.
+
+    Raises:
+        InvalidTypeError: none of these.
+    """
+    if stream is None:
+        return 0
+    if is_integer(stream):
+        return _handle(stream)
+    protocol = getattr(stream, "__cuda_stream__", None)
+    if protocol is not None:
+        found = protocol() if callable(protocol) else protocol
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise InvalidTypeError(f"__cuda_stream__ of {type(stream).__name__} gives no version and handle")
+        if found[0] != 0:
+            raise InvalidTypeError(f"__cuda_stream__ version {given(found[0])}; must be 0")
+        return _handle(found[1])
+    for name in ("cuda_stream", "ptr"):
+        value = getattr(stream, name, None)
+        if is_integer(value):
+            return _handle(value)
+    raise InvalidTypeError(
+        f"{type(stream).__name__} is not a CUDA stream", {"wanted": "__cuda_stream__, an int or None"}
+    )
+
+
+def overlap(a: ArrayView, b: ArrayView) -> bool:
+    """Whether the address ranges of two arrays overlap."""
+    (first, end), (other, other_end) = a.extent(), b.extent()
+    return first < other_end and other < end

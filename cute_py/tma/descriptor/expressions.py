@@ -1,0 +1,204 @@
+"""Expressions over the fields of a request, as the tables of rules and of bits hold them, made into functions.
+
+`violations.CHECKS` says `box_dim[i]` must keep the rule 'box', and `fields.FIELDS` that bits 24-31 hold
+`box_dim[i] - 1`. A `RequestForm` is a kind of map and the lengths of its tuples: it fixes how many values `i` counts,
+and `RequestForm.function` compiles what is left to a Python function of a request. The same function takes columns in
+place of a request: an object whose fields are integers, or arrays of one integer a map. So one row of a table serves
+one map and many.
+
+Names in an expression, besides the fields of the request:
+
+    rank            number of modes
+    bits            bits of one element
+    row             elements of one row of the box
+    row_bits        its bits
+    box_size        elements of the box, as the driver counts them: element strides divide each edge, rounded down
+    box_bits        their bits
+    lower, upper    corners of an im2col map, W first; an im2col-wide map has one of each
+    first           the innermost spatial mode of an im2col map: 0 with interleave, 1 without
+    spatial         sizes of the spatial modes
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from cute_py.argument_checks import record
+from cute_py.tma.descriptor.data_types import FORMATS
+from cute_py.tma.descriptor.limits import CORNER_BOUNDS, SWIZZLE_SPAN
+from cute_py.tma.descriptor.request import TensorMap, TensorMapTiled
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+    Value = int | NDArray[numpy.int64]
+
+TABLES: Final[dict[str, tuple[int, ...]]] = {
+    "BITS": (*[row.bits for row in FORMATS], 0),
+    "IS_INTEGER": (*[int(not row.is_float) for row in FORMATS], 0),
+    "CODE": (*[row.code or 0 for row in FORMATS], 0),
+    "TF32_ROUND": (*[row.tf32_round for row in FORMATS], 0),
+    "SPAN": (*[SWIZZLE_SPAN[min(swizzle, 3)] or 0 for swizzle in range(7)], 0),
+    "IS_SLICED": (0, 1, 1, 0),
+    "SMEM_ALIGNMENT": (16, 256, 512, 1024),
+}
+"""Numbers by the value of an enum; a span of 0 limits no row. The last entry of the tables of formats serves a format
+that is not known (-1). The swizzles from 4 on permute larger chunks within the same 128 bytes."""
+
+
+class Lookup:
+    """A table that answers every integer, with its last entry where it has none, and arrays of integers."""
+
+    def __init__(self, entries: Sequence[int]) -> None:
+        self.entries = entries
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, int):
+            return self.entries[index if 0 <= index < len(self.entries) else -1]
+        import numpy
+
+        return numpy.array(self.entries, numpy.int64).take(index, mode="clip")
+
+
+def edge_visits(edge: Value, step: Value) -> Value:
+    """Elements of an edge that a stride visits; an illegal stride of 0 or less divides nothing."""
+    if isinstance(step, int):
+        return edge // step if step > 0 else 1
+    import numpy
+
+    return edge // numpy.maximum(step, 1)
+
+
+def low_32(value: Value) -> Value:
+    """The low 32 bits of a number, with a sign."""
+    return (value + 0x80000000 & 0xFFFFFFFF) - 0x80000000
+
+
+_FUNCTIONS: Final = {"edge_visits": edge_visits, "low_32": low_32}
+_STRICT: Final[dict[str, Any]] = _FUNCTIONS | TABLES
+SCOPE: Final[dict[str, Any]] = _FUNCTIONS | {name: Lookup(entries) for name, entries in TABLES.items()}
+_CORNER: Final = re.compile(r"\Apixel_box_(lower|upper)_corner(_width)?\Z")
+_INDEX: Final = re.compile(r"\b(\w+)\[(?:(i)(?: \+ (\d))?|(\d))\]")
+
+
+def instantiated(text: str, i: int = 0) -> str:
+    """An expression with the index filled in: each entry of a tuple is a variable of its own.
+
+    >>> instantiated("global_dim[i + 1] - BITS[data_type]", 2)
+    'global_dim_3 - BITS[data_type]'
+    """
+    text = _INDEX.sub(lambda m: f"{m[1]}_{int(m[4]) if m[4] else i + int(m[3] or 0)}", text)
+    return re.sub(r"\bi\b", str(i), text)
+
+
+@record
+class RequestForm:
+    """What an expression is instantiated for: the kind of a map and the length of each of its tuples."""
+
+    kind: type[TensorMap]
+    lengths: tuple[int, ...]
+    """In the order of `kind.TUPLES`."""
+
+    @classmethod
+    def of(cls, request: TensorMap) -> RequestForm:
+        """The form of a request, legal or not."""
+        return RequestForm(type(request), tuple([len(getattr(request, name)) for name in request.TUPLES]))
+
+    @property
+    def tiled(self) -> bool:
+        """A map of boxes, not of im2col."""
+        return self.kind is TensorMapTiled
+
+    @property
+    def length(self) -> Mapping[str, int]:
+        """Name of a tuple -> its length; of the corners and spatial modes too."""
+        return _lengths(self)
+
+    @property
+    def corner_bounds(self) -> tuple[int, int]:
+        """The least and the greatest corner."""
+        return CORNER_BOUNDS.get(self.length["rank"], CORNER_BOUNDS[3])
+
+    def variables(self, strict: bool = False) -> list[str]:
+        """Statements that give each name of an expression its value, from the fields of `source`."""
+        length, lines = self.length, []
+        for name in self.kind.FIELDS:
+            if name == "data_type":  # an argument of the function: it may be None
+                continue
+            variable = _CORNER.sub(r"\1", name)
+            if name in self.kind.TUPLES:
+                variable = "".join([f"{variable}_{i}, " for i in range(length[name])]) or "()"
+            elif variable != name:
+                variable += "_0"  # the one corner of a wide map
+            lines.append(f"{variable} = source.{name}")
+        lines += [f"length_{name} = {count}" for name, count in length.items()]
+        lines += [f"rank = {length['rank']}", "bits = BITS[data_type]"]
+        if self.tiled:
+            lines += [f"row = {'box_dim_0' if length['box_dim'] else 0}"]
+            edges = range(min(length["box_dim"], length["element_strides"]))
+            edge = "(box_dim_{0} // element_strides_{0})" if strict else "edge_visits(box_dim_{0}, element_strides_{0})"
+            size = " * ".join([edge.format(i) for i in edges]) or "1"
+        else:
+            lines += ["row = channels_per_pixel", "first = 1 - IS_SLICED[interleave]"]
+            sizes = [f"global_dim_{i} * (1 - first) + global_dim_{i + 1} * first" for i in range(length["spatial"])]
+            lines += [f"spatial_{i} = {size}" for i, size in enumerate(sizes)]
+            size = "channels_per_pixel * pixels_per_column"
+        return [*lines, "row_bits = row * bits", f"box_size = {size}", "box_bits = bits * box_size"]
+
+    def function(
+        self, arguments: str, body: Sequence[str], *, strict: bool = False, every: bool = False
+    ) -> Callable[..., Any]:
+        """The function of `source` and `arguments` that runs `body`.
+
+        Args:
+            strict: it takes legal values alone and is faster; a value that a table has no entry for is an IndexError.
+            every: `body` uses every name, not only those in its text.
+        """
+        used = set(re.findall(r"\w+", " ".join(body)))
+        lines: list[str] = []
+        for line in reversed(self.variables(strict)):  # what the body does not use is not computed
+            names, _, value = line.partition(" = ")
+            if every or names == "()" or used & set(re.findall(r"\w+", names)):
+                used |= set(re.findall(r"\w+", value))
+                lines.insert(0, line)
+        text = "\n    ".join([f"def made(source, {arguments}):", *lines, *body])
+        scope = dict(_STRICT if strict else SCOPE)
+        exec(text, scope)
+        made: Callable[..., Any] = scope["made"]
+        return made
+
+
+@functools.lru_cache(maxsize=256)
+def _lengths(form: RequestForm) -> Mapping[str, int]:
+    known = dict(zip(form.kind.TUPLES, form.lengths, strict=True))
+    known["rank"] = known["global_dim"]
+    if not form.tiled:
+        known["lower"] = known.get("pixel_box_lower_corner", 1)
+        known["upper"] = known.get("pixel_box_upper_corner", 1)
+        known["spatial"] = max(known["rank"] - 2, 0)
+    return known
+
+
+def legal_form(kind: type[TensorMap], rank: int) -> RequestForm:
+    """The form of a map of `rank` modes whose tuples have the lengths that they must have."""
+    of_corners = max(rank - 2, 0)
+    wanted = {"global_strides": rank - 1, "pixel_box_lower_corner": of_corners, "pixel_box_upper_corner": of_corners}
+    return RequestForm(kind, tuple([wanted.get(name, rank) for name in kind.TUPLES]))
+
+
+@functools.lru_cache(maxsize=256)
+def _evaluator(form: RequestForm, text: str) -> Callable[[Any, int], int]:
+    return form.function("data_type", [f"return {instantiated(text)}"])
+
+
+def request_value(request: TensorMap, text: str) -> int:
+    """The value of an expression for any request.
+
+    >>> request_value(TensorMapTiled(7, 0, (64, 64), (256,), (16, 9), (1, 2)), "(bits // 8) * box_size")
+    256
+    """
+    return _evaluator(RequestForm.of(request), text)(request, -1 if request.data_type is None else request.data_type)
