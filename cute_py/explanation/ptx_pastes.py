@@ -17,6 +17,7 @@ from typing import Any, Final
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted, unless_refused
 from cute_py.explanation.cuda_pastes import REGISTERS, SHARED_AT_ONCE, most_threads
+from cute_py.explanation.known_texts import first_of, rows
 from cute_py.explanation.readings import TYPE_NAME, Reading, some, type_bits
 from cute_py.ptx.catalog import FORMS
 from cute_py.ptx.check import ParsedInstruction, examine
@@ -113,33 +114,6 @@ _NO_SUCH_GPU: Final = re.compile(r"Value '\w+' is not defined for option")
 _TOO_MUCH_SHARED: Final = re.compile(
     r"uses too much shared data \((?P<asked>0x[0-9a-f]{1,9}) bytes, (?P<most>0x[0-9a-f]{1,9}) max"
 )
-_MEANINGS: Final[tuple[tuple[str, str], ...]] = (
-    (
-        "exceeds 128 bit limit",
-        "loads and stores of 256 bits (.v8.b32, .v4.b64) exist from sm_100 on, and in PTX 8.8 (CUDA 12.9) or newer",
-    ),
-    (
-        "State space",
-        "an address is of another state space than the instruction names; a tensor map is given by a generic address",
-    ),
-    ("vector size|Vector of size", "the braces hold another number of elements than the modifiers call for"),
-    (
-        "Unexpected instruction types",
-        "no form of this mma has these element types together: A, B and the accumulator go in pairs (f16 with f16, "
-        "bf16 with bf16); mma of 8-bit floats needs sm_89 and a ptxas of CUDA 12.4 (PTX 8.4), of 4 and 6 bits sm_120a "
-        "with .kind::f8f6f4",
-    ),
-    ("Arguments mismatch", "the number or the kinds of the operands are not those that the modifiers call for"),
-    (
-        "completion_mechanism",
-        "the instruction must say how its end is known: .mbarrier::complete_tx::bytes (loads) or .bulk_group (stores)",
-    ),
-    ("Unknown modifier|syntax error", "no instruction has this modifier, or not here"),
-    ("modifier required|is required|require for", "a modifier is missing"),
-    ("cannot be combined|not allowed for|Illegal modifier", "two modifiers exclude each other"),
-    ("expected to be|must be power|out of range", "the number is none that the instruction takes"),
-)
-"""(words of a message, what they mean), the first that fits."""
 
 
 def _messages(text: str) -> Iterator[Reading]:
@@ -164,79 +138,6 @@ _SERIALIZED: Final = "wgmma.mma_async instructions are serialized due to "
 _NOTE: Final = re.compile(
     rf"(?:{re.escape(_SERIALIZED)}|warpgroup\.(?:wait|arrive) is injected|'?setmaxnreg'? ignored)[^\n]{{1,300}}"
 )
-_NOTES: Final[tuple[tuple[str, str, str], ...]] = (
-    (
-        "Extern calls",
-        "the kernel calls a function whose code ptxas does not see",
-        "define the function in the same unit, __forceinline__",
-    ),
-    (
-        "crossing function boundary",
-        "a call lies between a wgmma and its wait; printf and assert are calls",
-        "__forceinline__ for functions that issue wgmma; no printf in its loop, not even behind the wait",
-    ),
-    (
-        "insufficient register",
-        "the accumulators in flight, with copies of those that other instructions write meanwhile, need more registers "
-        "than a thread has",
-        "wgmma.wait_group 0 before accumulators are touched; fewer of them in a warpgroup: a smaller tile, or one more "
-        "warpgroup; no lower -maxrregcount",
-    ),
-    (
-        "reading accumulator",
-        "accumulators are read before the wait of their wgmma; a run-time index reads all of them",
-        "read accumulators behind wgmma.wait_group; index them by constants, in unrolled loops",
-    ),
-    (
-        "defining accumulator",
-        "accumulators are written between a wgmma and its wait",
-        "write accumulators before wgmma.fence, or start from zero with scale-d 0",
-    ),
-    (
-        "wait is injected",
-        "registers of a wgmma are used without a wait before: ptxas waits there",
-        "wgmma.wait_group before that use",
-    ),
-    (
-        "arrive is injected",
-        "registers of a wgmma are written by others since the last wgmma.fence: ptxas adds one",
-        "wgmma.fence.sync.aligned between these writes and the wgmma",
-    ),
-    (
-        "register count at entry",
-        "setmaxnreg is dropped: ptxas does not know how many registers the kernel begins with; the results are right, "
-        "and all warps have the same number of registers",
-        "__launch_bounds__(threads, 1), whose second number fixes it (.minnctapersm; min_blocks_per_mp=1 in CuTe DSL)",
-    ),
-    (
-        "minimum register requirements",
-        "setmaxnreg is dropped: the code behind it needs more registers than it leaves; the results are right",
-        "a larger number for setmaxnreg.dec, or less work in that warpgroup",
-    ),
-    (
-        "across compilation units",
-        "setmaxnreg is dropped: the kernel is compiled to be linked with other units (-rdc=true, -dc)",
-        "the kernel's file without -rdc=true: whole programs, with its device functions in headers",
-    ),
-    (
-        "into 'extern' call",
-        "setmaxnreg is dropped: the kernel calls a function whose code ptxas does not see; all warps have the "
-        "same number of registers",
-        "the kernel without that call, or with the function's source",
-    ),
-    (
-        "to allow debugging",
-        "setmaxnreg is dropped: the kernel is compiled for a debugger (-G)",
-        "-lineinfo in place of -G",
-    ),
-    (
-        "ill formed pipeline stage",
-        "ptxas finds no wgmma.fence, commit_group and wait_group that enclose each wgmma on every path",
-        "fence, wgmma, commit_group and wait_group in one branch, the loop around all of them; a loop that is unrolled",
-    ),
-)
-"""(words of a note, what they mean, a change). As ptxas 13.0.88 printed them for kernels made for each, but for writes
-of accumulators, which others' logs have, and for minimum registers and extern calls, which are words of ptxas."""
 
 
 def _notes(text: str) -> Iterator[Reading]:
@@ -244,13 +145,13 @@ def _notes(text: str) -> Iterator[Reading]:
     matches = some(_NOTE.finditer(text), 64)
     if not matches:
         return
-    found = [row for row in _NOTES if any(row[0] in match[0] for match in matches)]
-    lines = [why for _, why, _ in found]
+    found = [row for row in rows("ptxas_notes") if any(row.pattern in match[0] for match in matches)]
+    lines = [row.text for row in found]
     if any(match[0].startswith(_SERIALIZED) for match in matches):
         lines.insert(0, "the results are right, but each wgmma waits for the one before it")
     span = matches[0].start(), max(match.end() for match in matches)
     of = "wgmma" if any("setmaxnreg" not in match[0] for match in matches) else "registers"
-    yield Reading(f"A note of ptxas on {of}", *span, lines, (), [change for _, _, change in found])
+    yield Reading(f"A note of ptxas on {of}", *span, lines, (), [row.change for row in found])
 
 
 _USED: Final = re.compile(
@@ -324,7 +225,8 @@ def _message(what: str) -> tuple[str, str]:
             return why, "declare it extern __shared__, whose size is given at the launch"
         return why, "fewer stages, or a smaller tile"
     if (target := _TARGET.search(what)) is None:
-        return next((why for words, why in _MEANINGS if re.search(words, what)), ""), ""
+        meaning = first_of("ptxas_errors", what)
+        return "" if meaning is None else meaning.text, ""
     number, named = int(target["number"]), target["arch"]
     known = next((numbers for words, numbers in _FAMILY_FEATURES if re.search(words, what)), None)
     if known is not None and number >= known.stop:
