@@ -45,14 +45,15 @@ DEEPEST: Final = 48
 """Levels of template arguments that are read."""
 
 _STATIC: Final = re.compile(
-    r"static[ _]assert(?:ion)?\s+failed(?:\s+due to requirement\s+'(?P<requirement>[^\n]{0,4000}?)')?"
+    r"static[ _]assert(?:ion)?\s{1,80}failed(?:\s{1,80}due to requirement\s{1,80}'(?P<requirement>[^\n]{0,4000}?)')?"
     r"[ \t]{0,9}(?:with|:)?[ \t]{0,9}[\"']?"
     r"(?P<condition>[^\n\"]{0,300})",
     re.IGNORECASE,
 )
 _SHOWN: Final = re.compile(
-    r"(?:(?P<file>[^\s:]+):(?P<line>[0-9]+):[0-9]+: note: in expansion of macro [^\n]*\n\s*[0-9]+ \||"
-    r"static assertion failed[ \t]*\n)\s*(?:CUTE_STATIC_ASSERT_V|static_assert)\((?:decltype\()?"
+    r"(?:(?P<file>[^\s:]{1,400}):(?P<line>[0-9]{1,100}):[0-9]{1,100}: n"
+    r"ote: in expansion of macro [^\n]{0,400}\n\s{0,80}[0-9]{1,100} \||"
+    r"static assertion failed[ \t]{0,100}\n)\s{0,80}(?:CUTE_STATIC_ASSERT_V|static_assert)\((?:decltype\()?"
     r"(?P<condition>[^\n]{1,300}?)(?:\)::value)?\);"
 )
 """What a static_assert without a message checks, and where g++ says that the macro of CuTe is."""
@@ -66,12 +67,13 @@ _INSTANCE: Final = re.compile(
 _REMAINDER: Final = re.compile(r"C<([0-9]{1,12})>::value % C<([0-9]{1,12})>::value == 0 \|\|")
 _TILED_COPY: Final = re.compile(r"(?:struct |class )?cute::TiledCopy<")
 _USER: Final = re.compile(
-    r"at line (?P<line>[0-9]+) of (?P<file>[^\s\"]+)|^(?P<gfile>[^\s:]+):(?P<gline>[0-9]+):[0-9]+:\s+required "
+    r"at line (?P<line>[0-9]{1,100}) of (?P<file>[^\s\"]{1,400})|^(?P<gfile"
+    r">[^\s:]{1,400}):(?P<gline>[0-9]{1,100}):[0-9]{1,100}:\s{1,80}required "
     r"from here",
     re.MULTILINE,
 )
-_OF_MLIR: Final = re.compile(r"'!?(?:cute|nvgpu|nvvm|llvm|ttg|tt)\w*\.[\w.]+'|\bdialect\b")
-_OTHER: Final = re.compile(r"(?<!CUDA )(?<!cuda )(?<!cutlass )\berror:\s*(?P<what>[^\n]{1,300})")
+_OF_MLIR: Final = re.compile(r"'!?(?:cute|nvgpu|nvvm|llvm|ttg|tt)\w{0,80}\.[\w.]{1,100}'|\bdialect\b")
+_OTHER: Final = re.compile(r"(?<!CUDA )(?<!cuda )(?<!cutlass )\berror:\s{0,80}(?P<what>[^\n]{1,300})")
 
 # A condition of make_tma_copy_desc -> the rule of tensor maps that it checks.
 _MAP_CONDITIONS: Final[tuple[tuple[str, str, str], ...]] = (
@@ -157,7 +159,7 @@ def _shown(name: str, arguments: list[str]) -> str:
         return ",".join(arguments)
     one = arguments[-1] if arguments else ""
     if name in ("C", "Int", "integral_constant", "constant", "_Int") and arguments:
-        number = re.sub(r"\(\w+\)|[uUlL]+$", "", one)
+        number = re.sub(r"\(\w{1,80}\)|[uUlL]{1,100}$", "", one)
         return f"_{number}" if re.fullmatch(r"-?[0-9]+", number) else "?"
     if re.fullmatch(r"_[0-9]+", name):
         return name
@@ -217,7 +219,7 @@ def _calls(text: str) -> list[_Call]:
     found: list[_Call] = []
     for match in some(_INSTANCE.finditer(text), 60):
         head = match["name"].partition("[with ")[0]
-        names = re.findall(r"\bcut(?:e|lass)::(?:\w+::)*(\w+)\s*(?:<[^()]*>)?\s*\(", head)
+        names = re.findall(r"\bcut(?:e|lass)::(?:\w{1,80}::){0,9}(\w{1,80})\s{0,80}(?:<[^()]{0,400}>)?\s{0,80}\(", head)
         types = {name: type_text(value) for name, value in _bindings(match["name"]).items()}
         if names and "lambda" not in names[0]:
             found.append(_Call(names[0], types))
@@ -228,7 +230,9 @@ def _calls(text: str) -> list[_Call]:
             found.append(_Call("TiledCopy", {**written, **types}))  # g++ writes the arguments, nvcc binds names to them
     if not found:  # clang names the specialisation, g++'s run-time assertion the function
         for match in some(_BINDINGS.finditer(text), 4):
-            names = re.findall(r"\bcute::(?:\w+::){0,4}(\w+)", text[max(0, match.start() - 3000) : match.start()])
+            names = re.findall(
+                r"\bcute::(?:\w{1,80}::){0,4}(\w{1,80})", text[max(0, match.start() - 3000) : match.start()]
+            )
             types = {name: type_text(value) for name, value in _bindings(text[match.start() :]).items()}
             found += [_Call(names[0], types)] if names else []
     return found
@@ -376,7 +380,7 @@ def _refused(operation: Callable[..., Layout], *arguments: tuple[str, str]) -> C
 
 
 def _copy_operation(operation: str, dtype: str = "") -> CopyAtom | None:
-    name = re.sub(r"Copy_Traits<((?:[^<>]|<[^<>]*>)*)>", r"\1", operation)
+    name = re.sub(r"Copy_Traits<((?:[^<>]|<[^<>]{0,400}>)*)>", r"\1", operation)
     return unless_refused(copy_atom, name, dtype or None)
 
 
@@ -522,7 +526,7 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
 
 
 _SIDE: Final = r"(?P<f{0}>size|rank|cosize)(?:<(?P<mode{0}>[0-9]{{1,2}})>)?\((?P<name{0}>\w+)\)"
-_COMPARED: Final = re.compile(_SIDE.format(1) + r"\s*==\s*" + _SIDE.format(2))
+_COMPARED: Final = re.compile(_SIDE.format(1) + r"\s{0,80}==\s{0,80}" + _SIDE.format(2))
 _FUNCTIONS: Final[dict[str, Callable[[Layout], int]]] = {"size": size, "rank": rank, "cosize": cosize}
 
 
@@ -545,8 +549,8 @@ def _compared(condition: str, calls: Sequence[_Call]) -> list[str]:
 
 
 _MULTIPLE: Final = re.compile(
-    r"(?P<name>BLK_[A-Z]+)0? must be a multiple of size<(?P<mode>[01])>"
-    r"\(GMMA::Layout_(?P<atom>\w+?)_Atom<(?P<type>\w+)>"
+    r"(?P<name>BLK_[A-Z]{1,100})0? must be a multiple of size<(?P<mode>[01])>"
+    r"\(GMMA::Layout_(?P<atom>\w{1,80}?)_Atom<(?P<type>\w{1,80})>"
 )
 
 

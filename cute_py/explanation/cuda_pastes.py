@@ -64,20 +64,21 @@ ERRORS: Final = tuple(
 _BY_NUMBER: Final = {row.number: row for row in ERRORS}
 
 _SANITIZER: Final = re.compile(
-    r"=+\s*(?P<what>Illegal instruction|Invalid __(?P<space>\w+)__ (?P<access>[\w?]+) of size (?P<size>[0-9]+) bytes|"
+    r"={1,80}\s{0,80}(?P<what>Illegal instruction|Invalid __(?P<space>"
+    r"\w{1,80})__ (?P<access>[\w?]{1,100}) of size (?P<size>[0-9]{1,100}) bytes|"
     r"Misaligned (?:Shared or Local )?Address|Barrier error[^\n]{0,120}|Warp Illegal Instruction|"
     r"Out-of-range[^\n]{0,80})",
     re.IGNORECASE,
 )
-_AT: Final = re.compile(r"=+\s*at (?:0x[0-9a-f]+ in )?(?P<where>[^\n]{1,300})")
+_AT: Final = re.compile(r"={1,80}\s{0,80}at (?:0x[0-9a-f]{1,100} in )?(?P<where>[^\n]{1,300})")
 _FAULT: Final = re.compile(r"Address (?P<address>0x[0-9a-fA-F]{1,16}) is (?P<why>[^\n]{1,160})")
 _OFFSET: Final = re.compile(
     r"(?P<what>smem|shared|destination|dst|source|src|stage|tile|bar(?:rier)?|mbar(?:rier)?|map|desc(?:riptor)?|tensor_?map|"
-    r"global|gmem|base)\w*(?P<between>(?:(?!\)\+0x)[^\n;]){0,40}?)\+\s*(?P<offset>(?:0x[0-9a-fA-F]{1,8}|[0-9]{1,8}))\b",
+    r"global|gmem|base)\w{0,80}(?P<between>(?:(?!\)\+0x)[^\n;]){0,40}?)\+\s{0,80}(?P<offset>(?:0x[0-9a-fA-F]{1,8}|[0-9]{1,8}))\b",
     re.IGNORECASE,
 )
 _ADDRESS: Final = re.compile(
-    r"(?P<what>mbar(?:rier)?|desc(?:riptor)?|tensor_?map|tma_desc|bar(?:rier)?)\w*\s?(?:[:=]|at)\s?"
+    r"(?P<what>mbar(?:rier)?|desc(?:riptor)?|tensor_?map|tma_desc|bar(?:rier)?)\w{0,80}\s?(?:[:=]|at)\s?"
     r"(?:0x(?P<hex>[0-9a-fA-F]{3,16})|(?P<address>[0-9a-fA-F]{16}))\b",
     re.IGNORECASE,
 )
@@ -100,15 +101,15 @@ _SWIZZLED: Final = re.compile(
     r"swizzle\w{0,12}\W{0,4}(?:CU_TENSOR_MAP_SWIZZLE_)?(32|64|128) ?B\b|\b(32|64|128) ?B[ -]swizzle", re.IGNORECASE
 )
 _BULK_COPY: Final = re.compile(
-    r"cp\.(?:reduce\.)?async\.bulk\.(?:shared|global)[\w.:]*\s[^\n;]*?\],\s*(?P<bytes>[0-9]{1,9})\s*[,;\n]|"
+    r"cp\.(?:reduce\.)?async\.bulk\.(?:shared|global)[\w.:]{0,100}\s[^\n;]{0,400}?\],\s{0,80}(?P<bytes>[0-9]{1,9})\s{0,80}[,;\n]|"
     r"tl::tma_store_cluster\([^\n;]{0,300}?<uint32_t>\((?P<cluster>[0-9]{1,9})\)"
 )
 _MAX_DYNAMIC: Final = re.compile(
-    r"(?:(?:MaxDynamicSharedMemorySize|MAX_DYNAMIC_SHARED_SIZE_BYTES)\W{1,4}(?:=\s*)?|"
+    r"(?:(?:MaxDynamicSharedMemorySize|MAX_DYNAMIC_SHARED_SIZE_BYTES)\W{1,4}(?:=\s{0,80})?|"
     r"dynamic shared memory(?: size)? (?:to|of) )([0-9]{4,9})\b",
     re.IGNORECASE,
 )
-_LAUNCH: Final = re.compile(r"<<<[^,<>]{1,80},[^,<>]{1,80},\s*([0-9]{4,9})\s*(?:,[^<>]{1,40})?>>>")
+_LAUNCH: Final = re.compile(r"<<<[^,<>]{1,80},[^,<>]{1,80},\s{0,80}([0-9]{4,9})\s{0,80}(?:,[^<>]{1,40})?>>>")
 _MOST_SHARED: Final = GPUS["sm_90"].block_shared_memory_bytes
 SHARED_AT_ONCE: Final = 48 << 10
 """Bytes of shared memory that a kernel may declare, or a launch have, without an attribute."""
@@ -132,18 +133,19 @@ _BEYOND: Final = {
 }
 """State space -> what an access of a thread beyond its end means, and what is missing in the text."""
 _REFUSED: Final = re.compile(
-    r"(?:initiali[sz]e|encode|creat\w*)[^\n]{0,30}?(?:TMA desc|tensor ?map)\w*|TMA descriptor creation|"
+    r"(?:initiali[sz]e|encode|creat\w{0,80})[^\n]{0,30}?(?:TMA desc|tensor ?map)\w{0,80}|TMA descriptor creation|"
     r"(?<!EntryPoint\(\")(?<!Version\(\")cuTensorMapEncode(?:Tiled|Im2col(?:Wide)?)",
     re.IGNORECASE,
 )
 """What programs print where cuTensorMapEncode* fails."""
 _REFUSED_CODE: Final = re.compile(
-    rf"(?:{_REFUSED.pattern})(?!\s*\((?!\s*\)))"
+    rf"(?:{_REFUSED.pattern})(?!\s{{0,80}}\((?!\s{{0,80}}\)))"
     r"(?:\D{0,20}|[^\d\n]{0,30} (?:code|error|result)\W{1,3})([0-9]{1,4})\b",
     re.IGNORECASE,
 )
 _REFUSED_WITHOUT: Final = re.compile(
-    r"Failed to (?:initiali[sz]e|encode|create) (?:the )?(?:TMA desc\w*|tensor ?map)(?: [A-Za-z_]\w*)?\s*$",
+    r"Failed to (?:initiali[sz]e|encode|create) (?:the )?(?:TMA"
+    r" desc\w{0,80}|tensor ?map)(?: [A-Za-z_]\w{0,80})?\s{0,80}$",
     re.IGNORECASE | re.MULTILINE,
 )
 """The same without any result: the name of the map, or nothing."""
@@ -198,11 +200,13 @@ def read_errors(text: str) -> list[Reading]:
 
 
 _GRID: Final = re.compile(
-    r"Grid_?Dims?\b[^\n(\[]{0,60}[(\[]\s*([0-9]{1,9})\s*,\s*([0-9]{1,6})\s*,\s*([0-9]{1,6})\s*[)\]]", re.IGNORECASE
+    r"Grid_?Dims?\b[^\n(\[]{0,60}[(\[]\s{0,80}([0-9]{1,9})\s{0,80},"
+    r"\s{0,80}([0-9]{1,6})\s{0,80},\s{0,80}([0-9]{1,6})\s{0,80}[)\]]",
+    re.IGNORECASE,
 )
 _CLUSTER: Final = re.compile(
-    r"cluster\w*\s?(?:dims?|size|shape)?\W{1,4}([0-9]{1,2})\s?[,x]\s?([0-9]{1,2})\s?[,x]\s?([0-9]{1,2})\b|"
-    r"_[0-9]+x[0-9]+x[0-9]+_([0-9]{1,2})x([0-9]{1,2})x([0-9]{1,2})_[0-9]_[nt]{3}_",
+    r"cluster\w{0,80}\s?(?:dims?|size|shape)?\W{1,4}([0-9]{1,2})\s?[,x]\s?([0-9]{1,2})\s?[,x]\s?([0-9]{1,2})\b|"
+    r"_[0-9]{1,100}x[0-9]{1,100}x[0-9]{1,100}_([0-9]{1,2})x([0-9]{1,2})x([0-9]{1,2})_[0-9]_[nt]{3}_",
     re.IGNORECASE,
 )
 """A printed cluster, or that of the name of CUTLASS's kernel: _256x96x64_4x2x1_0_ttn_align8."""

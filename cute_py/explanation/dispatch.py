@@ -255,7 +255,7 @@ def _text_explained(text: str) -> str:
     return "\n\n".join([f"Recognised in this text: {', '.join(known)}", *terms, f"Missing in the text\n  {MISSING}"])
 
 
-_WIDTH_ALONE: Final = re.compile(r"(?:ptr|tmem_)\[[0-9]+b\]\([^\n]*\) o ")
+_WIDTH_ALONE: Final = re.compile(r"(?:ptr|tmem_)\[[0-9]{1,100}b\]\([^\n]{0,400}\) o ")
 """A tensor of which the text has the width of an element, not its type."""
 _NAMED_VALUE: Final = re.compile(r"[A-Za-z_][\w.]*\s*:\s*[A-Za-z0-9_]+")
 _LONGEST_NAME: Final = 80

@@ -35,7 +35,7 @@ def read_dsl(text: str) -> list[Reading]:
     return [_whole(text, reading) for reading in readings]
 
 
-_HEAD: Final = re.compile(r"(?:[^\n]*compiler pass failed[ \t]{0,9}\n)?[^\n]*\Z")
+_HEAD: Final = re.compile(r"(?:(?<![^\n])[^\n]{0,1000}compiler pass failed[ \t]{0,9}\n)?(?<![^\n])[^\n]*\Z")
 _NOTE: Final = re.compile(r"[^\n]*(?:\n[ \t]{0,40}note: [^\n]*see current operation[^\n]*)?")
 
 
@@ -64,7 +64,7 @@ def _static(spelled: str) -> str:
     >>> _static("(4,(2,?)):(1@0,(8,1))")
     '(_4,(_2,?)):(_1@0,(_8,_1))'
     """
-    return _NUMBER.sub(r"_\1\2", re.sub(r"\s+|\{[^}]*\}", "", spelled))
+    return _NUMBER.sub(r"_\1\2", re.sub(r"\s{1,80}|\{[^}]{0,400}\}", "", spelled))
 
 
 def _sizes(spelled: str) -> list[int] | None:
@@ -135,7 +135,7 @@ def _congruent(match: re.Match[str]) -> _Found | None:
 def _first_modes(match: re.Match[str]) -> _Found | None:
     counts = []
     for name in ("smem", "gmem"):
-        sizes = _sizes(re.sub(r"^\((\(\(.*\)\))\)$", r"\1", re.sub(r"\s+", "", match[name])))
+        sizes = _sizes(re.sub(r"^\((\(\(.*\)\))\)$", r"\1", re.sub(r"\s{1,80}", "", match[name])))
         whole = match[name].startswith("(((")
         counts.append(None if sizes is None else math.prod(sizes) if whole else sizes[0])
     if None in counts:

@@ -43,13 +43,13 @@ LONGEST: Final = 2000
 MOST_ELEMENTS: Final = 1 << 22
 """Of a layout whose offsets are counted."""
 _PLACE: Final = re.compile(r"[0-9]+:[0-9]+")
-_AT_PLACE: Final = re.compile(r"(?:\bat|\bline|[\w\]]:)\s*$")
+_AT_PLACE: Final = re.compile(r"(?:\bat|\bline|[\w\]]:)\s{0,80}$")
 """Text before the line and column of a file."""
 _COLON: Final = re.compile(r"\S:\S|\bo\b|Sw<|S<|ptr\[|ptr<|@")
 _LABEL: Final = re.compile(
     r"^[%\s]{0,9}(?:[A-Za-z_][\w .\-/<>,\[\]]{0,60}?(?:\s{0,9}[:=]\s+|\s{0,9}=\s{0,9}|\s+:\s{0,9}))"
 )
-_SIZE: Final = re.compile(r"\bsize\s*[=:]\s*([0-9]{1,18})\b")
+_SIZE: Final = re.compile(r"\bsize\s{0,80}[=:]\s{0,80}([0-9]{1,18})\b")
 
 
 def known_number(value: Parsed | Leaf | None) -> int | None:
@@ -241,7 +241,11 @@ def _printed_line(line: str, begin: int) -> _Print | None:
         return None
     for start in _starts(line):
         body = line[start:].strip().rstrip(":;,.").strip().strip("\"'`")
-        for piece in (body, body.split("  ")[0], re.split(r"\)\s+(?!o\s)", body)[0] + ")" if ") " in body else body):
+        for piece in (
+            body,
+            body.split("  ")[0],
+            re.split(r"\)\s{1,80}(?!o\s)", body)[0] + ")" if ") " in body else body,
+        ):
             thing = _parsed(piece)
             if thing is not None and not (_PLACE.fullmatch(piece) and _AT_PLACE.search(line[:start])):
                 at = begin + line.find(piece, start)
@@ -256,7 +260,7 @@ def _starts(line: str) -> Iterator[int]:
         yield label.end()
     for match in some(
         re.finditer(
-            r"(?<![\w<(@,])(?:\(|Sw<|S<|(?:gmem_|smem_|sub)?ptr[\[<]|ArithTuple\(|tmem_\[|counting_iter|_?[0-9]+:)",
+            r"(?<![\w<(@,])(?:\(|Sw<|S<|(?:gmem_|smem_|sub)?ptr[\[<]|ArithTuple\(|tmem_\[|counting_iter|_?[0-9]{1,100}:)",
             line,
         ),
         8,
@@ -377,8 +381,8 @@ def _lost_swizzles(prints: Sequence[_Print]) -> Iterator[Reading]:
 
 # ---- spellings of other programs -----------------------------------------------------------------------------------
 
-_DSL: Final = re.compile(r"!cute(?:_\w+)?\.(\w+)<")
-_UNKNOWN: Final = re.compile(r"\?(?:\{[^{}]*\})?")
+_DSL: Final = re.compile(r"!cute(?:_\w{1,80})?\.(\w{1,80})<")
+_UNKNOWN: Final = re.compile(r"\?(?:\{[^{}]{0,400}\})?")
 _CALL: Final = re.compile(r"\b(?:cute\.)?(?:make_)?[Ll]ayout\s{0,9}\(\s{0,9}(?=[(0-9_])")
 _NUMBERS: Final = r"[\[(][-0-9, ]{1,80}[\])]"
 _TORCH: Final = re.compile(
@@ -448,7 +452,9 @@ def _dsl_types(text: str) -> Iterator[Reading]:
             lines.append(
                 f"elements {pointer[1]}, {pointer[2]}" + (f", aligned to {pointer[3]} bytes" if pointer[3] else "")
             )
-        if pointer and (swizzle := re.search(r",\s*S<([0-9]+,[0-9]+,-?[0-9]+)>\s*(?:,|$)", inside)):
+        if pointer and (
+            swizzle := re.search(r",\s{0,80}S<([0-9]{1,100},[0-9" r"]{1,100},-?[0-9]{1,100})>\s{0,80}(?:,|$)", inside)
+        ):
             lines.append(f"Sw<{swizzle[1]}> of the pointer permutes byte addresses, after an offset is added")
         if "?" in inside:
             divisors = sorted({int(n) for n in re.findall(r"div=([0-9]{1,9})", inside)})
@@ -479,7 +485,7 @@ _DSL_KINDS: Final = {
 
 
 def _piece_lines(piece: str) -> list[str]:
-    piece = re.sub(r"^S<([0-9]+),([0-9]+),(-?[0-9]+)>", r"Sw<\1,\2,\3>", piece.strip())
+    piece = re.sub(r"^S<([0-9]{1,100}),([0-9]{1,100}),(-?[0-9]{1,100})>", r"Sw<\1,\2,\3>", piece.strip())
     try:
         thing = parse(piece)
     except CuteError:
@@ -498,7 +504,7 @@ def _layout_calls(text: str) -> Iterator[Reading]:
     for match in some(_CALL.finditer(text)):
         end = closing(text, match.end(), LONGEST) + 1
         body = text[match.end() : end - 1].replace("[", "(").replace("]", ")")
-        body = re.sub(r"\b(?:shape|stride)\s*=\s*", "", body)
+        body = re.sub(r"\b(?:shape|stride)\s{0,80}=\s{0,80}", "", body)
         if (thing := _parsed_call(body)) is not None:
             lines = tuple(line.strip() for line in facts_of(thing))
             yield Reading(f"A layout: {thing}", match.start(), end, lines)

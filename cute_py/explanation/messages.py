@@ -112,7 +112,7 @@ _HAD: Final = re.compile(
     r"(?P<value>[0-9]{1,12})\b"
 )
 _GOT: Final = re.compile(
-    r"\b(?:got|found|given|received|but|is|was|actual\w*)\b[^\d\[\n]{0,24}?(?P<value>[0-9]{1,12})\b"
+    r"\b(?:got|found|given|received|but|is|was|actual\w{0,80})\b[^\d\[\n]{0,24}?(?P<value>[0-9]{1,12})\b"
 )
 
 
@@ -123,7 +123,7 @@ def _no_multiple(line: re.Match[str]) -> Reading | None:
         return None
     before, unit = line[0][: demand.start()], int(demand["unit"])
     had, got = some(_HAD.finditer(before))[-1:], _GOT.search(line[0], demand.end())
-    named = some(re.finditer(r"(\w+) (?:must|should|needs?|has to|to be|is)\b", before))[-1:]
+    named = some(re.finditer(r"(\w{1,80}) (?:must|should|needs?|has to|to be|is)\b", before))[-1:]
     name = demand["name"] or next((m["name"] for m in had), "") or next((m[1] for m in named), "") or "the size"
     value = int(got["value"] if got else had[0]["value"] if had else 0)
     if value % unit == 0:
@@ -153,10 +153,11 @@ def read_demands(text: str) -> Iterator[Reading]:
 # ---- bank conflicts, as Nsight Compute counts them -------------------------------------------------------------
 
 _METRIC: Final = re.compile(
-    r"l1tex__data_bank_conflicts_pipe_lsu_mem_shared(?:_op_(?P<op>\w+))?\.sum\b[^\n0-9]{0,60}(?P<count>[0-9][0-9,]{0,20})"
+    r"l1tex__data_bank_conflicts_pipe_lsu_mem_shared(?:_op_(?P<op>\w{1,80}))?\.sum\b[^\n0-9]{0,60}(?P<count>[0-9][0-9,]{0,20})"
 )
 _WAYS: Final = re.compile(
-    r"causes on average an?\s+(?P<ways>[0-9.]{1,6})\s*-\s*way bank conflict across all (?P<requests>[0-9]{1,15}) "
+    r"causes on average an?\s{1,80}(?P<ways>[0-9.]{1,6})\s{0,80}-"
+    r"\s{0,80}way bank conflict across all (?P<requests>[0-9]{1,15}) "
     r"shared (?P<op>load|store) requests[^\n]{0,30}?This results in (?P<count>[0-9]{1,15}) bank conflicts"
 )
 _COUNTED: Final = {

@@ -32,12 +32,14 @@ _STATEMENT: Final = re.compile(
     r"(?P<operands>[^;'\"`]{0,2000}+);"
 )
 _SYMBOL: Final = re.compile(
-    r"\.(?P<space>shared|global|param|const)\s+(?:\.(?:align\s+[0-9]+|\w+)\s+){1,4}(?P<name>[A-Za-z_$][\w$]*)"
+    r"\.(?P<space>shared|global|param|const)\s{1,80}(?:\.(?:align\s{1,80}[0-9]{1,100}|\w{1,80})\s{1,80}){1,4}(?P<name>[A-Za-z_$][\w$]{0,100})"
 )
 """A declaration: .shared .align 128 .b8 tile[16384]"""
 _ARCH: Final = re.compile(r"\bsm_[0-9]{2,3}[af]?\b")
-_INSTRUCTION: Final = re.compile(r"^\s*(?:@!?%?\w+\s+)?[a-z]\w*\.[\w.:]+[^;\n]*;", re.MULTILINE)
-_BARE: Final = re.compile(r"(?<![%\w$.])[A-Za-z$][\w$]*|%[0-9]")
+_INSTRUCTION: Final = re.compile(
+    r"^\s{0,80}(?:@!?%?\w{1,80}\s{1,80})?[a-" r"z]\w{0,80}\.[\w.:]{1,100}[^;\n]{0,400};", re.MULTILINE
+)
+_BARE: Final = re.compile(r"(?<![%\w$.])[A-Za-z$][\w$]{0,100}|%[0-9]")
 
 
 def read_instructions(text: str) -> list[Reading]:
@@ -49,7 +51,7 @@ def read_instructions(text: str) -> list[Reading]:
     found = [*_messages(text), *_notes(text), *_usage(text)]
     program = "mbarrier." in text
     for match in some(_STATEMENT.finditer(text)):
-        if _BARE.search(re.sub(r"\[\s*[A-Za-z_$][\w$]*", "[", match["operands"])):
+        if _BARE.search(re.sub(r"\[\s{0,80}[A-Za-z_$][\w$]{0,100}", "[", match["operands"])):
             continue
         one = unless_refused(examine, match[0], symbols)
         if one is None:  # no row of the table, or no instruction
@@ -89,19 +91,23 @@ def _written(one: ParsedInstruction) -> Iterator[str]:
 
 # ---- what ptxas says -----------------------------------------------------------------------------------------------
 
-_PTXAS: Final = re.compile(r"ptxas[^\n]{0,300}?(?:error|fatal)\s*:\s*(?!\s|Ptx assembly aborted)(?P<what>[^\n]{1,300})")
+_PTXAS: Final = re.compile(
+    r"ptxas[^\n]{0,300}?(?:error|fatal)\s{0,80}:" r"\s{0,80}(?!\s|Ptx assembly aborted)(?P<what>[^\n]{1,300})"
+)
 _TARGET: Final = re.compile(r"(?P<needs>requires? \.?target )?[\"']?(?P<arch>sm_(?P<number>[0-9]{2,3})[af]?)\b")
 _NEEDS_VERSION: Final = re.compile(r"requires PTX ISA \.version (?P<version>[0-9]\.[0-9])")
-_OLD_PTXAS: Final = re.compile(r"Unsupported \.version (?P<version>[0-9.]+); current version is '(?P<known>[0-9.]+)'")
-_OTHER_ARCH: Final = re.compile(
-    r"with \.target '(?P<arch>sm_\w+)' cannot be compiled for architecture '(?P<asked>sm_\w+)'"
+_OLD_PTXAS: Final = re.compile(
+    r"Unsupported \.version (?P<version>[0-9.]{1,100}" r"); current version is '(?P<known>[0-9.]{1,100})'"
 )
-_ADVISED: Final = re.compile(r"should be used on \.target '(?P<arch>sm_\w+)'")
+_OTHER_ARCH: Final = re.compile(
+    r"with \.target '(?P<arch>sm_\w{1,80})' cannot be compiled for architecture '(?P<asked>sm_\w{1,80})'"
+)
+_ADVISED: Final = re.compile(r"should be used on \.target '(?P<arch>sm_\w{1,80})'")
 _FEW_REGISTERS: Final = re.compile(
     r"(?:Insufficient registers \(|register count of ')(?P<had>[0-9]{1,3})[)']"
-    r"(?:[^\n]*?target of (?P<needs>[0-9]{1,3}))?"
+    r"(?:[^\n]{0,400}?target of (?P<needs>[0-9]{1,3}))?"
 )
-_NO_TARGET: Final = re.compile(r"PTX \.version [0-9.]+ does not support \.target (?P<arch>sm_\w+)")
+_NO_TARGET: Final = re.compile(r"PTX \.version [0-9.]{1,100} does not support \.target (?P<arch>sm_\w{1,80})")
 _FAMILY_FEATURES: Final[tuple[tuple[str, range], ...]] = (
     ("wgmma", range(90, 91)),
     ("tensormap.replace|setmaxnreg", range(90, 122)),
@@ -110,7 +116,7 @@ _FAMILY_FEATURES: Final[tuple[tuple[str, range], ...]] = (
 """(words of a feature, the architectures whose own targets, sm_90a or sm_100a, have it). What is not here and not on
 sm_90 is not on sm_90a either; from sm_100 on it may be on the own target."""
 _FIRST_OF_FAMILIES: Final = 100
-_NO_SUCH_GPU: Final = re.compile(r"Value '\w+' is not defined for option")
+_NO_SUCH_GPU: Final = re.compile(r"Value '\w{1,80}' is not defined for option")
 _TOO_MUCH_SHARED: Final = re.compile(
     r"uses too much shared data \((?P<asked>0x[0-9a-f]{1,9}) bytes, (?P<most>0x[0-9a-f]{1,9}) max"
 )
@@ -157,8 +163,8 @@ def _notes(text: str) -> Iterator[Reading]:
 _USED: Final = re.compile(
     r"(?:ptxas[^\n]{0,20}|^[ \t]{1,40})(?P<stack>[0-9]{1,7}) bytes stack frame, (?P<stores>[0-9]{1,7}) "
     r"bytes spill stores, (?P<loads>[0-9]{1,7}) bytes spill loads"
-    r"(?:\s{1,9}ptxas info\s{0,9}: Used (?P<registers>[0-9]{1,3}) registers[^\n]*)?|"
-    r"ptxas info\s{0,9}: Used (?P<alone>[0-9]{1,3}) registers[^\n]*",
+    r"(?:\s{1,9}ptxas info\s{0,9}: Used (?P<registers>[0-9]{1,3}) registers[^\n]{0,400})?|"
+    r"ptxas info\s{0,9}: Used (?P<alone>[0-9]{1,3}) registers[^\n]{0,400}",
     re.MULTILINE,
 )
 _SMEM: Final = re.compile(r"\b([0-9]{1,7}) bytes smem")
@@ -265,18 +271,18 @@ def _compiled(name: str) -> str:
 # ---- programs that wait forever ------------------------------------------------------------------------------------
 
 _STEP: Final = re.compile(
-    r"^[^\n]*?\b(?P<op>mbarrier\.(?P<verb>init|arrive(?:_drop)?|expect_tx|try_wait|test_wait|complete_tx)[\w.:]*|cp\.(?:reduce\.)?async\.bulk[\w.:]*)"
-    r"(?P<operands>[^\n;]*);?(?P<note>[^\n]*)$",
+    r"^[^\n]*?\b(?P<op>mbarrier\.(?P<verb>init|arrive(?:_drop)?|expect_tx|try_wait|test_wait|complete_tx)[\w.:]*+|"
+    r"cp\.(?:reduce\.)?async\.bulk[\w.:]*+)(?P<operands>[^\n;]*+);?(?P<note>[^\n]*+)$",
     re.MULTILINE,
 )
 HANG: Final = re.compile(
     r"never (?:ends|completes|returns)|hangs?\b|dead ?lock|stuck|timed? ?out|infinite|forever", re.IGNORECASE
 )
 """Words for a kernel that does not end."""
-_BOX: Final = re.compile(r"box\s*[{(\[]\s*(?P<box>[0-9, x]{1,60})[})\]]", re.IGNORECASE)
-_CTA: Final = re.compile(r"\b(?:CTA|block|rank)\s*([0-9]{1,2})\b", re.IGNORECASE)
+_BOX: Final = re.compile(r"box\s{0,80}[{(\[]\s{0,80}(?P<box>[0-9, x]{1,60})[})\]]", re.IGNORECASE)
+_CTA: Final = re.compile(r"\b(?:CTA|block|rank)\s{0,80}([0-9]{1,2})\b", re.IGNORECASE)
 _MASK: Final = re.compile(r"\bmask\W{0,4}(0x[0-9a-f]{1,4}|[0-9]{1,5})\b", re.IGNORECASE)
-_ROUND: Final = re.compile(r"^\W*(?:for|while|do|loop)\b", re.MULTILINE)
+_ROUND: Final = re.compile(r"^\W{0,200}(?:for|while|do|loop)\b", re.MULTILINE)
 
 
 @dataclass(slots=True)
@@ -310,7 +316,10 @@ class _Program:
         self.changes.append(change)
 
     def run(self, step: re.Match[str]) -> None:
-        operands = [part.strip() for part in re.findall(r"\[[^\]]*\]|\{[^}]*\}|[^\s,;]+", step["operands"])]
+        operands = [
+            part.strip()
+            for part in re.findall(r"\[[^\]]{0,400}\]|\{[^}" r"]{0,400}\}|[^\s,;]{1,400}", step["operands"])
+        ]
         places = [part.strip("[]") for part in operands if part.startswith("[")]
         numbers = [int(part, 0) for part in operands if re.fullmatch(r"0x[0-9a-fA-F]{1,12}|[1-9][0-9]{0,11}|0", part)]
         op = step["op"]
@@ -445,7 +454,7 @@ def read_waits(text: str) -> list[Reading]:
         ran.lines.append(f"the bytes and the arrivals balance: {where}")
     waits = [step for step in steps if step["verb"] in ("try_wait", "test_wait")]
     begun = _ROUND.search(text)
-    constant = [step for step in waits if re.search(r",\s*[01]\s*$", step["operands"])]
+    constant = [step for step in waits if re.search(r",\s{0,80}[01]\s{0,80}$", step["operands"])]
     if begun is not None and constant and constant[-1].start() > begun.start():
         same = "a wait in a loop names the same parity in every round: every second wait is over before its phase is"
         ran.never(same, "flip the parity each time round: 0, 1, 0, 1, ...")
@@ -458,7 +467,7 @@ def read_waits(text: str) -> list[Reading]:
 
 def _threads(note: str) -> int:
     """How many threads run an instruction, by its comment: 'all 128 threads', 'thread 0', 'each of 4 warps'."""
-    found = re.search(r"(?:all|by|each of|every one of)?\s*(?:the\s+)?([0-9]{1,5}) threads", note)
+    found = re.search(r"(?:all|by|each of|every one of)?\s{0,80}(?:the\s{1,80})?([0-9]{1,5}) threads", note)
     if found is not None:
         return int(found[1])
     warps = re.search(r"([0-9]{1,3}) warps", note)

@@ -34,7 +34,7 @@ LONGEST_LINE: Final = 400
 
 
 _ESCAPES: Final = re.compile(
-    r"(?:\x1b|\^\[|\u241b|\\(?:x1b|033|u001b|e))(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\))"
+    r"(?:\x1b|\^\[|\u241b|\\(?:x1b|033|u001b|e))(?:\[[0-?]{0,100}[ -/]{0,100}[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\))"
     r"|\[[0-9]{1,3}(?:;[0-9]{1,3})*m"
 )
 """Colours of a terminal, also as `cat -v` and literals spell them, and where the escape itself was lost."""
@@ -72,7 +72,7 @@ def as_printed(text: str) -> str:
     if "\n" not in text.strip() and "\\n" in text and not of_windows:  # a literal
         text = re.sub(r"\\([nt\"'])", lambda found: {"n": "\n", "t": "\t"}.get(found[1], found[1]), text)
     text = _BLANKS.sub(" ", _INVISIBLE.sub("", _ESCAPES.sub("", text.translate(_SMART))))
-    text = re.sub(r"\A\s*(```|[\"'`])\n?((?:(?!\1).)*)\1\s*\Z", r"\2", text, flags=re.DOTALL)
+    text = re.sub(r"\A\s{0,80}(```|[\"'`])\n?((?:(?!\1).)*)\1\s{0,80}\Z", r"\2", text, flags=re.DOTALL)
     if _ENTITY.search(text):
         text = _BLANKS.sub(" ", html.unescape(text))
     lines = text.split("\n")
@@ -215,7 +215,7 @@ def without(text: str, readings: Sequence[Reading]) -> str:
 
 
 TYPE_NAME: Final = re.compile(
-    r"\b(?:torch\.)?(float(?:8_?\w*|16|32|64)?|bfloat16|half|double|u?int(?:8|16|32|64)|fp(?:8|16|32|64)|bf16)\b"
+    r"\b(?:torch\.)?(float(?:8_?\w{0,80}|16|32|64)?|bfloat16|half|double|u?int(?:8|16|32|64)|fp(?:8|16|32|64)|bf16)\b"
 )
 """An element type among other words."""
 _LOOSE: Final = (("fp8", 8), ("float8", 8), ("char", 8), ("byte", 8), ("bfloat", 16), ("half", 16), ("unsigned", 32))

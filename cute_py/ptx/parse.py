@@ -228,7 +228,7 @@ def parse_instruction(text: str) -> Instruction:
     """
     if len(expect(text, str, "the text of an instruction")) > MAX_CHARACTERS:
         raise ParseError(f"an instruction of {len(text)} characters; must be at most {MAX_CHARACTERS}")
-    body = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
+    body = re.sub(r"//[^\n]*|/\*.*?(?:\*/|\Z)", " ", text, flags=re.DOTALL)
     body = " ".join(body.split()).rstrip(";").strip()
     predicate, name, tail = split_head(body)
     if not name:

@@ -41,7 +41,7 @@ GROUP: Final = 128
 """Threads of a warpgroup."""
 MAX_WARPS: Final = 32
 MAX_SHARED: Final = 256 << 10
-_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _STATEMENT: Final = re.compile(r"(?:@(!?)([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
 _ADDRESS: Final = re.compile(r"\[\s*([%\w$]+)\s*(?:\+\s*(-?\w+)\s*)?\]")
 _INTEGERS: Final = ("b32", "u32", "s32", "b64", "u64", "s64")
