@@ -25,7 +25,7 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted, unless_refused
 from cute_py.explanation.compositions import whether_function
 from cute_py.explanation.offers import composes, divides_whole, passes_check
-from cute_py.explanation.readings import Reading, closing, condition_reason, some, type_bits
+from cute_py.explanation.readings import Reading, condition_reason, some, type_bits
 from cute_py.layout.arguments import Tree
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composed import ComposedLayout
@@ -35,8 +35,8 @@ from cute_py.layout.layout import Layout, cosize, domain_of
 from cute_py.layout.recast import upcast
 from cute_py.layout.tiling import complement, logical_divide, logical_product, tile_to_shape
 from cute_py.layout.trees import leaves, modes
+from cute_py.notation.argument_lists import matching_bracket, split_operands
 from cute_py.notation.parse import Parsed, parse
-from cute_py.ptx.parse import split_operands
 from cute_py.tma.descriptor.limits import BY_NAME, bounds
 
 MOST_TYPES: Final = 4000
@@ -224,7 +224,9 @@ def _calls(text: str) -> list[_Call]:
         if names and "lambda" not in names[0]:
             found.append(_Call(names[0], types))
         elif tiled := _TILED_COPY.match(head):
-            inside = head[tiled.end() : closing(head, tiled.end(), MOST_TYPES)].replace("<", "[").replace(">", "]")
+            inside = (
+                head[tiled.end() : matching_bracket(head, tiled.end(), MOST_TYPES)].replace("<", "[").replace(">", "]")
+            )
             parts = [part.replace("[", "<").replace("]", ">") for part in split_operands(inside)]
             written = dict(zip(("Copy_Atom", "LayoutCopy_TV", "ShapeTiler_MN"), map(type_text, parts), strict=False))
             found.append(_Call("TiledCopy", {**written, **types}))  # g++ writes the arguments, nvcc binds names to them

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from cute_py.diagnostics import Diagnostic
-from cute_py.explanation.known_texts import tables
 from cute_py.explanation.readings import Reading, some
 from cute_py.explanation.reasons import TERMS, TRAP_REASONS
+from cute_py.explanation.rows.known_texts import tables
 from cute_py.tma.descriptor.limits import GPUS, STORE_UNIT
 
 

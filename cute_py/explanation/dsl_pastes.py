@@ -10,16 +10,18 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import unless_refused
-from cute_py.explanation.compiler_pastes import Outcome, run_operation
-from cute_py.explanation.known_texts import found, rows
 from cute_py.explanation.messages import messages_of
 from cute_py.explanation.readings import Reading, without
+from cute_py.explanation.rows.known_texts import found, rows
 from cute_py.layout.int_tuple import product_each
 from cute_py.notation.parse import parse
+
+if TYPE_CHECKING:
+    from cute_py.explanation.compiler_pastes import Outcome
 
 _NUMBER: Final = re.compile(r"(?<![\w@_])([0-9]{1,18})(?!@|\w)|(?<![\w@_])([0-9]{1,18})(?=@)")
 
@@ -78,7 +80,11 @@ def _sizes(spelled: str) -> list[int] | None:
 def _run(name: str, left: str, right: str, of: tuple[str, str]) -> Outcome | None:
     parts = [part for one in (left, right) for part in _static(one).split(":")]
     names = [f"{side}{part}" for side in of for part in ("Shape", "Stride")]
-    return run_operation(name, dict(zip(names, parts, strict=True))) if len(parts) == len(names) else None
+    if len(parts) != len(names):
+        return None
+    from cute_py.explanation.compiler_pastes import run_operation
+
+    return run_operation(name, dict(zip(names, parts, strict=True)))
 
 
 def _condition(outcome: Outcome) -> str:

@@ -18,7 +18,7 @@ from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted, shortened, unless_refused
 from cute_py.explanation.layouts import facts_of_layout, is_basis_layout
-from cute_py.explanation.readings import TYPE_NAME, Reading, closing, some, type_bits
+from cute_py.explanation.readings import TYPE_NAME, Reading, some, type_bits
 from cute_py.layout.analysis import is_injective
 from cute_py.layout.arguments import Leaf
 from cute_py.layout.coalesce import coalesce
@@ -28,12 +28,10 @@ from cute_py.layout.layout import Layout, cosize, domain_of, has_numbers
 from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
+from cute_py.notation.argument_lists import matching_bracket, split_operands
 from cute_py.notation.parse import Parsed, parse
-from cute_py.ptx.parse import split_operands
 from cute_py.tensor.pointers import Pointer, TmemPointer
 from cute_py.tensor.tensor import Tensor
-from cute_py.tma.atom.smem_layout import smem_choices
-from cute_py.tma.atom.tile_atom import check_units
 from cute_py.tma.descriptor.limits import bounds
 
 MOST_LINES: Final = 400
@@ -292,6 +290,8 @@ def _reading(text: str, begin: int, end: int, after: int, thing: Parsed, label: 
             lines += [f"  a step in mode {i} is {16 * d} bytes" for i, d in steps if d]
     broken: list[Diagnostic] = []
     if isinstance(thing, ComposedLayout) and isinstance(thing.offset, SmemPtrFlag):
+        from cute_py.tma.atom.tile_atom import check_units
+
         broken += check_units(thing, thing.offset.bits)
     rest = text[end:after]
     values = _values(rest, thing)
@@ -407,7 +407,7 @@ def read_dsl_tensors(text: str) -> list[Reading]:
     """Every tensor that CuTe DSL printed: `tensor<ptr<f16, smem, align<1024>> o ...>`, `tensor(raw_ptr(...) o ...`."""
     found: list[Reading] = []
     for match in some(_DSL_TENSOR.finditer(text)):
-        end = closing(text, match.end())
+        end = matching_bracket(text, match.end())
         inside = text[match.end() : end].partition(", data=")[0].strip()
         start, _, layout = inside.partition(" o ")
         pointer = _DSL_POINTER.fullmatch(start.strip())
@@ -442,7 +442,7 @@ def _dsl_types(text: str) -> Iterator[Reading]:
     for match in some(_DSL.finditer(text)):
         if match.start() < end:
             continue
-        end = closing(text, match.end())
+        end = matching_bracket(text, match.end())
         inside = text[match.end() : end]
         name, quoted = match[1], re.findall(r"\"([^\"\n]{1,2000})\"", inside)
         pieces = [_named_unknowns(piece) for piece in quoted or [inside]]
@@ -502,7 +502,7 @@ def _named_unknowns(text: str) -> str:
 
 def _layout_calls(text: str) -> Iterator[Reading]:
     for match in some(_CALL.finditer(text)):
-        end = closing(text, match.end(), LONGEST) + 1
+        end = matching_bracket(text, match.end(), LONGEST) + 1
         body = text[match.end() : end - 1].replace("[", "(").replace("]", ")")
         body = re.sub(r"\b(?:shape|stride)\s{0,80}=\s{0,80}", "", body)
         if (thing := _parsed_call(body)) is not None:
@@ -581,6 +581,8 @@ def _tile_sizes(text: str) -> Iterator[Reading]:
     match = _TILE.fullmatch(text.strip())
     if match is None:
         return
+    from cute_py.tma.atom.smem_layout import smem_choices
+
     sizes = [int(n) for n in match[1].split("x")]
     tiler = f"({','.join(f'_{n}' for n in sizes)})"
     lines = [f"as a tiler {tiler}, {math.prod(sizes)} elements"]

@@ -17,8 +17,8 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, InvalidValueError, unless_refused
 from cute_py.explanation.cuda_pastes import refused_at, refused_why
 from cute_py.explanation.offers import passes_check
-from cute_py.explanation.readings import Reading, closing, some, type_bits
-from cute_py.ptx.parse import split_operands
+from cute_py.explanation.readings import Reading, some, type_bits
+from cute_py.notation.argument_lists import matching_bracket, split_operands
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import describe
 from cute_py.tma.descriptor.formats import FORMATS
@@ -269,7 +269,7 @@ def _integers(parts: Sequence[str]) -> tuple[int, ...]:
 
 def _calls(text: str) -> Iterator[Reading]:
     for match in some(_CALL.finditer(text), 16):
-        end = closing(text, match.end())
+        end = matching_bracket(text, match.end())
         written = re.sub(r"(?s:/\*.*?(?:\*/|\Z))|//[^\n]*", " ", text[match.end() : end])
         parts = [_argument(part, text) for part in split_operands(written)]
         im2col = "im2col" in match["name"].lower()

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from cute_py.diagnostics import Diagnostic
-from cute_py.explanation.known_texts import Row, first_of, found, rows
 from cute_py.explanation.readings import Reading, some
+from cute_py.explanation.rows.known_texts import Row, first_of, found, rows
 from cute_py.tma.descriptor.limits import BY_NAME
 
 _IS_ERROR: Final = re.compile(

@@ -17,8 +17,8 @@ from typing import Any, Final
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted, unless_refused
 from cute_py.explanation.cuda_pastes import REGISTERS, SHARED_AT_ONCE, most_threads
-from cute_py.explanation.known_texts import first_of, rows
 from cute_py.explanation.readings import TYPE_NAME, Reading, some, type_bits
+from cute_py.explanation.rows.known_texts import first_of, rows
 from cute_py.ptx.catalog import FORMS
 from cute_py.ptx.check import ParsedInstruction, examine
 from cute_py.ptx.render import ptx

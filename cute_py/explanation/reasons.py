@@ -21,9 +21,8 @@ from typing import Final
 from cute_py.diagnostics import Diagnostic, Reason
 from cute_py.dtypes import DTYPES, as_dtype
 from cute_py.errors import CuteError, TmaTrap, TmaVerifyError, unless_refused
-from cute_py.explanation.definitions import filled, instance_text, listed, member_text, public_objects
-from cute_py.explanation.known_texts import reasons, rows
-from cute_py.tma.atom.op import Op
+from cute_py.explanation.definitions import dotted_names, filled, instance_text, listed, member_text
+from cute_py.explanation.rows.known_texts import reasons, rows
 from cute_py.tma.descriptor.formats import (
     Interleave,
     L2Promotion,
@@ -207,12 +206,16 @@ def _about(kind: type) -> str:
 TERMS: Final = reasons("term")
 """Term -> what it is, where to find it, and who defines it."""
 DRIVER_ENUMS: Final = (TensorMapSwizzle, TensorMapDataType, Interleave, L2Promotion, OobFill)
-ENUMS: Final[tuple[type[Enum], ...]] = (*DRIVER_ENUMS, Op)
+_NAMES_OF_ENUMS: Final = (*(kind.__name__ for kind in DRIVER_ENUMS), "Op")
 
 
-_OF_ENUM: Final = re.compile(
-    rf"(?:cute\.tma\.|tma\.)?(?:{'|'.join(kind.__name__ for kind in ENUMS)}|CUtensorMap\w+)\.\w+\Z"
-)
+def _enums() -> tuple[type[Enum], ...]:
+    from cute_py.tma.atom.op import Op
+
+    return (*DRIVER_ENUMS, Op)
+
+
+_OF_ENUM: Final = re.compile(rf"(?:cute\.tma\.|tma\.)?(?:{'|'.join(_NAMES_OF_ENUMS)}|CUtensorMap\w+)\.\w+\Z")
 """A member with its enum, as this library or cuda-python prints it."""
 
 
@@ -234,8 +237,9 @@ def term_text(text: str) -> str | None:
         text.strip().upper().rpartition(".") if _OF_ENUM.match(text.strip()) else ("", "", text.strip().upper())
     )
     names = (name, f"B{name.removesuffix('B')}") if name[:1].isdigit() else (name,)
-    of_owner = [kind for kind in ENUMS if kind.__name__.upper() == owner.rpartition(".")[2]]
-    spelled = [kind[m] for kind in of_owner or ENUMS for m in names if m in kind.__members__]
+    enums = _enums() if name.isidentifier() or names[0] != names[-1] else ()
+    of_owner = [kind for kind in enums if kind.__name__.upper() == owner.rpartition(".")[2]]
+    spelled = [kind[m] for kind in of_owner or enums for m in names if m in kind.__members__]
     dtype = unless_refused(as_dtype, text.strip())
     if not spelled and dtype is None:
         spelled = [found for kind in DRIVER_ENUMS if (found := member_named(kind, name)) is not None]
@@ -251,5 +255,9 @@ def nearest(text: str) -> list[str]:
     >>> nearest("ziped_divide")[0]
     'zipped_divide'
     """
-    names = [name.rpartition(".")[2] for name, _ in public_objects()]
+    names = [name for _, _, name in dotted_names()] if len(text.split()) <= MOST_WORDS else []
     return difflib.get_close_matches(text, dict.fromkeys([*names, *TERMS, *(row.name for row in DTYPES)]), 3)
+
+
+MOST_WORDS: Final = 4
+"""Words of a text that may be a misspelled name of the library."""

@@ -15,7 +15,8 @@ from typing import Final
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError
-from cute_py.explanation.readings import Reading, closing, some
+from cute_py.explanation.readings import Reading, some
+from cute_py.notation.argument_lists import matching_bracket
 from cute_py.notation.triton import TritonLayout, parse_triton
 from cute_py.notation.triton_encodings import TritonEncoding
 from cute_py.notation.triton_texts import NAMES, parse_any
@@ -51,7 +52,7 @@ def read_triton_layouts(text: str) -> list[Reading]:
     for match in sorted([*some(_ATTRIBUTE.finditer(text)), *some(_CLASS.finditer(text))], key=re.Match.start):
         if any(one.begin <= match.start() < one.end for one in found):
             continue
-        end = closing(text, match.end()) + 1
+        end = matching_bracket(text, match.end()) + 1
         found += _named(match["kind"], text[match.start() : end], (match.start(), end), aliases, tiles)
     return found
 
@@ -60,7 +61,7 @@ def _aliases(text: str) -> dict[str, str]:
     """Name that a module gives to an attribute -> the attribute."""
     found: dict[str, str] = {}
     for match in some(_ALIAS.finditer(text)):
-        found[match["name"]] = text[match.start("begin") : closing(text, match.end()) + 1]
+        found[match["name"]] = text[match.start("begin") : matching_bracket(text, match.end()) + 1]
     return found
 
 

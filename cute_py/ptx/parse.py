@@ -16,6 +16,7 @@ from typing import Final
 
 from cute_py.argument_checks import NamedEnum, expect
 from cute_py.errors import ParseError, given
+from cute_py.notation.argument_lists import split_operands
 
 STATE_SPACES = ("global", "shared", "shared::cta", "shared::cluster", "param", "const", "local")
 
@@ -153,27 +154,6 @@ def float_immediate(text: str) -> float | None:
     if re.fullmatch(r"0[fF][0-9a-fA-F]{8}", text):
         return float(struct.unpack(">f", bytes.fromhex(text[2:]))[0])
     return float(text) if re.fullmatch(r"[-+]?[0-9]+\.[0-9]*", text) else None
-
-
-def split_operands(text: str) -> list[str]:
-    """Split at commas outside of brackets and braces.
-
-    >>> split_operands("[%rd1, {%r1, %r2}], 4")
-    ['[%rd1, {%r1, %r2}]', '4']
-    """
-    if not any(letter in text for letter in "[{("):
-        return [part.strip() for part in text.split(",")]
-    parts, depth, start = [], 0, 0
-    for index, letter in enumerate(text):
-        if letter in "[{(":
-            depth += 1
-        elif letter in "]})":
-            depth -= 1
-        elif letter == "," and depth == 0:
-            parts.append(text[start:index].strip())
-            start = index + 1
-    parts.append(text[start:].strip())
-    return parts
 
 
 def split_head(text: str) -> tuple[str, str, str]:

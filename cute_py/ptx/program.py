@@ -16,7 +16,8 @@ from typing import Final, TypeVar
 
 from cute_py.argument_checks import expect, record
 from cute_py.errors import ParseError, given
-from cute_py.ptx.parse import register_bits, split_head, split_operands
+from cute_py.notation.argument_lists import split_operands
+from cute_py.ptx.parse import register_bits, split_head
 from cute_py.targets import Version, version_of
 
 MAX_BYTES: Final = 64 << 20

@@ -25,7 +25,8 @@ import numpy as np
 from cute_py.argument_checks import expect, expect_choice, expect_integer, refuse_mask
 from cute_py.atom.smem_descriptor import Major
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, ParseError, counted, given, shortened
-from cute_py.ptx.parse import float_immediate, immediate, split_operands
+from cute_py.notation.argument_lists import split_operands
+from cute_py.ptx.parse import float_immediate, immediate
 from cute_py.simulate_warp.arithmetic import element_width
 from cute_py.simulate_warp.matrix import matrix_instruction, run_mma, run_wgmma
 from cute_py.simulate_warp.memory import bytes_at, put_bytes

@@ -1,8 +1,8 @@
 """The rows of known texts, and the one engine that finds them.
 
-`rows/*.toml` hold the rows. A row says how a text is recognised (`pattern`), which program prints it, which rule it is
-about, what it means (`text`) and what works instead (`change`); where the change needs arithmetic, `calculator` names
-the function of `calculators.py` that computes it.
+The TOML files beside this module hold the rows. A row says how a text is recognised (`pattern`), which program prints
+it, which rule it is about, what it means (`text`) and what works instead (`change`); where the change needs arithmetic,
+`calculator` names the function of `calculators.py` that computes it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from importlib import resources
 from typing import Any, Final
 
 from cute_py.diagnostics import Reason
-from cute_py.explanation.calculators import CALCULATORS
+from cute_py.explanation.rows.calculators import CALCULATORS
 
 MOST_MATCHES: Final = 8
 """Matches of one row in a text that are answered."""
@@ -90,7 +90,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
 @functools.cache
 def tables(name: str) -> dict[str, list[dict[str, Any]]]:
     """The tables of a file of rows, as TOML has them."""
-    file = resources.files("cute_py.explanation").joinpath("rows", f"{name}.toml")
+    file = resources.files("cute_py.explanation.rows").joinpath(f"{name}.toml")
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
