@@ -51,7 +51,7 @@ _STATIC: Final = re.compile(
     re.IGNORECASE,
 )
 _SHOWN: Final = re.compile(
-    r"(?:(?P<file>[^\s:]{1,400}):(?P<line>[0-9]{1,100}):[0-9]{1,100}: n"
+    r"(?:(?<![^\s:])(?P<file>[^\s:]{1,400}+):(?P<line>[0-9]{1,100}):[0-9]{1,100}: n"
     r"ote: in expansion of macro [^\n]{0,400}\n\s{0,80}[0-9]{1,100} \||"
     r"static assertion failed[ \t]{0,100}\n)\s{0,80}(?:CUTE_STATIC_ASSERT_V|static_assert)\((?:decltype\()?"
     r"(?P<condition>[^\n]{1,300}?)(?:\)::value)?\);"

@@ -64,13 +64,13 @@ ERRORS: Final = tuple(
 _BY_NUMBER: Final = {row.number: row for row in ERRORS}
 
 _SANITIZER: Final = re.compile(
-    r"={1,80}\s{0,80}(?P<what>Illegal instruction|Invalid __(?P<space>"
+    r"(?<!=)=++\s{0,80}+(?P<what>Illegal instruction|Invalid __(?P<space>"
     r"\w{1,80})__ (?P<access>[\w?]{1,100}) of size (?P<size>[0-9]{1,100}) bytes|"
     r"Misaligned (?:Shared or Local )?Address|Barrier error[^\n]{0,120}|Warp Illegal Instruction|"
     r"Out-of-range[^\n]{0,80})",
     re.IGNORECASE,
 )
-_AT: Final = re.compile(r"={1,80}\s{0,80}at (?:0x[0-9a-f]{1,100} in )?(?P<where>[^\n]{1,300})")
+_AT: Final = re.compile(r"(?<!=)=++\s{0,80}+at (?:0x[0-9a-f]{1,100} in )?(?P<where>[^\n]{1,300})")
 _FAULT: Final = re.compile(r"Address (?P<address>0x[0-9a-fA-F]{1,16}) is (?P<why>[^\n]{1,160})")
 _OFFSET: Final = re.compile(
     r"(?P<what>smem|shared|destination|dst|source|src|stage|tile|bar(?:rier)?|mbar(?:rier)?|map|desc(?:riptor)?|tensor_?map|"
@@ -133,7 +133,7 @@ _BEYOND: Final = {
 }
 """State space -> what an access of a thread beyond its end means, and what is missing in the text."""
 _REFUSED: Final = re.compile(
-    r"(?:initiali[sz]e|encode|creat\w{0,80})[^\n]{0,30}?(?:TMA desc|tensor ?map)\w{0,80}|TMA descriptor creation|"
+    r"(?:initiali[sz]e|encode|creat\w{0,12})[^\n]{0,30}?(?:TMA desc|tensor ?map)\w{0,80}|TMA descriptor creation|"
     r"(?<!EntryPoint\(\")(?<!Version\(\")cuTensorMapEncode(?:Tiled|Im2col(?:Wide)?)",
     re.IGNORECASE,
 )

@@ -71,7 +71,7 @@ _DEEP_GEMM: Final = re.compile(
     r"(?:, pointer: (?P<address>[0-9]{1,20}))?"
 )
 _KERNELS: Final = re.compile(
-    r"(?P<why>[^\n]{0,200}TMA descriptor due to [^\n]{1,100}\s{1,80})?"
+    r"(?P<why>(?<![^\n])[^\n]{0,400}TMA descriptor due to [^\n]{1,100}\s{1,80})?"
     r"tmaFormat: (?P<kind>[0-9]{1,3}) dim: (?P<rank>[1-5]) gmem: (?P<address>0x[0-9a-f]{1,16}|0)\s{1,80}"
     r"Shape: (?P<dims>[0-9 ]{1,100})\s{1,80}Stride: (?P<strides>[0-"
     r"9 ]{1,100})\s{1,80}tileShapes: (?P<box>[0-9 ]{1,100})\s{1,80}"
@@ -288,8 +288,8 @@ def _argument(part: str, text: str) -> Value:
     name = re.sub(r"^&|\+\s{0,80}1$|\.data\(\)$", "", part.replace(" ", "")).strip()
     if isinstance(value, str) and re.fullmatch(r"[A-Za-z_]\w*", name):
         assigned = re.search(
-            rf"(?<![\w.]){re.escape(name)}\s{{0,80}}(?:\[[^\]\n]{{0,400}}\])?\s{{0,80}}=?\s{{0,80}}(?:\([\w "
-            rf"]+\))?\s{{0,80}}([{{\[(][^{{}}\[\]\n]{{0,300}}[}}\])]|[-\w]{{1,100}})\s{{0,80}}[;,\n)]",
+            rf"(?<![\w.]){re.escape(name)}\s{{0,80}}+(?:\[[^\]\n]{{0,400}}\])?\s{{0,80}}+=?\s{{0,80}}+(?:\([\w "
+            rf"]+\))?\s{{0,80}}+([{{\[(][^{{}}\[\]\n]{{0,300}}[}}\])]|[-\w]{{1,100}})\s{{0,80}}[;,\n)]",
             text,
         )
         if assigned is not None:
