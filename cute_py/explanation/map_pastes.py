@@ -326,7 +326,7 @@ def _number(item: str) -> int | None:
     total = 1
     for factor in item.split("*"):
         factor = factor.strip().strip("()").strip()
-        if sized := re.fullmatch(r"sizeof\s*\(?\s*([\w:]+)\s*", factor):
+        if sized := re.fullmatch(r"sizeof\s*+\(?\s*+([\w:]++)\s*+", factor):
             width = type_bits(sized[1]) // 8
             if not width:
                 return None

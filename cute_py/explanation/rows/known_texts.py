@@ -72,7 +72,7 @@ class Row:
 
 
 _NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
-_BLANK: Final = re.compile(r"\\.|\[(?:\\.|[^\]\\])*+\]| \?| (?![*+{])")
+_BLANK: Final = re.compile(r"\\.|\[(?:\\.|[^\]\\])*+(?:\]|\Z)| \?| (?![*+{])")
 """A blank of a pattern, outside of brackets: one that must be there, or one that may."""
 _WHITE: Final = {" ": r"\s{1,400}", " ?": r"\s{0,400}"}
 
