@@ -36,7 +36,7 @@ LINES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(r"^  (yes)  \S"), HINT),
     (re.compile(r"^  (no)   \S"), ERROR),
     (re.compile(r"^\s+((?:hint|fix)\s+:.*)$"), HINT),
-    (re.compile(r"^\s*([A-Za-z][\w -]*?) +: "), "cyan"),
+    (re.compile(r"^[^\S\n]{0,80}([A-Za-z][\w -]{0,80}?) +: "), "cyan"),
     (re.compile(r"^([A-Za-z][\w',-]*(?: [\w',-]+){0,3})  +\S"), "cyan"),
 )
 """(what a line of a report looks like, with the part that is painted; its style), the first that fits."""

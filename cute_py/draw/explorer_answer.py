@@ -111,7 +111,7 @@ def _parsed(text: str) -> Any:
     """
     if len(text) > LIMITS["max_text"]:
         raise InvalidValueError(f"a text of {len(text)} characters; must be at most {LIMITS['max_text']}")
-    if re.search(r"@\d{3}", text) or re.search(r"E<[^>]*\d{3}", text):
+    if re.search(r"@\d{3}", text) or re.search(r"E<[^<>]{0,400}?\d{3}", text):
         raise InvalidValueError("a basis element names a mode above 99; no layout here has so many")
     return parse(text)
 

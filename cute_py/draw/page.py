@@ -18,7 +18,7 @@ _ACTIVE: Final = re.compile(
 """Elements that run, load or lead somewhere."""
 _INERT: Final = ("#", "data:image/")
 """How the links of an SVG may begin: to a part of itself, or a picture within it."""
-_URL: Final = re.compile(r"url\(\s*['\"]?\s*[^#'\"\s]", re.IGNORECASE)
+_URL: Final = re.compile(r"url\(\s{0,99}+['\"]?\s{0,99}+[^#'\"\s]", re.IGNORECASE)
 _IMPORT: Final = re.compile(r"@import|image-set|src\(|\\", re.IGNORECASE)
 """What else in a style loads something, or hides that it does."""
 

@@ -49,11 +49,11 @@ FALLBACK_FONTS: Final = (
 )
 """Families tried in order as `monospace` where none of the style sheet's is installed."""
 
-_DARK: Final = re.compile(r"@media[^{}]*prefers-color-scheme: *dark\)\{((?:[^{}]*\{[^{}]*\})*)\}")
+_DARK: Final = re.compile(r"@media[^{}]{0,80}prefers-color-scheme: ?dark\)\{((?:[^{}]*+\{[^{}]*+\})*+)\}")
 """The media query of the dark rules, with the rules in it."""
 _PAPER: Final = re.compile(r"\.paper\{fill:(#[0-9a-f]{6})\}")
-_TITLE: Final = re.compile(r"<title>[^<]*</title>")
-_SIZE: Final = re.compile(r'<svg\b[^>]*? width="([\d.]+)"[^>]*? height="([\d.]+)"')
+_TITLE: Final = re.compile(r"<title>[^<]{0,4000}</title>")
+_SIZE: Final = re.compile(r'<svg\b[^<>]{0,400}? width="([\d.]{1,20})"[^<>]{0,400}? height="([\d.]{1,20})"')
 TITLES_LEFT_OUT: Final = "the titles of the cells are left out: they would be too large"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 from cute_py.arith_tuple import text
@@ -18,18 +17,10 @@ from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidValueError, counted, given, nearest_names
 from cute_py.layout import Layout, product_each, size
 
-_ATOM_NAME: Final = re.compile(
-    r"(?:[\w:]*::)?(?:SM\d+(?:::|_)|GMMA_|Universal(?:Copy|FMA)|DefaultCopy|AutoVectorizingCopy)"
-)
 SHOWN_THREADS: Final = 6
 SHOWN_VALUES: Final = 8
 _ROWS: Final = {"A": ("M", "K"), "B": ("N", "K"), "C": ("M", "N")}
 _HOW: Final = {"value": "registers", "smem_desc": "shared memory, through a descriptor", "tmem": "tensor memory"}
-
-
-def is_atom_name(thing: object) -> bool:
-    """Whether a text begins as the names of CuTe's operations do."""
-    return isinstance(thing, str) and "\n" not in thing and _ATOM_NAME.match(thing.strip()) is not None
 
 
 def atom_of(name: str, dtype: DTypeLike | None = None) -> MmaAtom | CopyAtom:

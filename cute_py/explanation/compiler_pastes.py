@@ -25,7 +25,7 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted, unless_refused
 from cute_py.explanation.compositions import whether_function
 from cute_py.explanation.offers import composes, divides_whole, passes_check
-from cute_py.explanation.readings import Reading, closing, condition_reason, some, type_bits
+from cute_py.explanation.readings import Reading, condition_reason, some, type_bits
 from cute_py.layout.arguments import Tree
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composed import ComposedLayout
@@ -35,8 +35,8 @@ from cute_py.layout.layout import Layout, cosize, domain_of
 from cute_py.layout.recast import upcast
 from cute_py.layout.tiling import complement, logical_divide, logical_product, tile_to_shape
 from cute_py.layout.trees import leaves, modes
+from cute_py.notation.argument_lists import matching_bracket, split_operands
 from cute_py.notation.parse import Parsed, parse
-from cute_py.ptx.parse import split_operands
 from cute_py.tma.descriptor.limits import BY_NAME, bounds
 
 MOST_TYPES: Final = 4000
@@ -45,14 +45,16 @@ DEEPEST: Final = 48
 """Levels of template arguments that are read."""
 
 _STATIC: Final = re.compile(
-    r"static[ _]assert(?:ion)?\s+failed(?:\s+due to requirement\s+'(?P<requirement>[^\n]{0,4000}?)')?"
+    r"static[ _]assert(?:ion)?\s{1,80}failed(?:\s{1,80}due to requirement\s{1,80}'(?P<requirement>[^\n]{0,4000}?)')?"
     r"[ \t]{0,9}(?:with|:)?[ \t]{0,9}[\"']?"
     r"(?P<condition>[^\n\"]{0,300})",
     re.IGNORECASE,
 )
 _SHOWN: Final = re.compile(
-    r"(?:(?P<file>[^\s:]+):(?P<line>[0-9]+):[0-9]+: note: in expansion of macro [^\n]*\n\s*[0-9]+ \||"
-    r"static assertion failed[ \t]*\n)\s*(?:[0-9]+ \|\s*)?(?:CUTE_STATIC_ASSERT_V|static_assert)\((?:decltype\()?"
+    r"(?:(?<![^\s:])(?P<file>[^\s:]{1,400}+):(?P<line>[0-9]{1,100}):[0-9]{1,100}: n"
+    r"ote: in expansion of macro [^\n]{0,400}\n\s{0,80}[0-9]{1,100} \||"
+    r"static assertion failed[ \t]{0,100}\n)\s{0,80}(?:[0-9]{1,100} \|\s{0,80})?"
+    r"(?:CUTE_STATIC_ASSERT_V|static_assert)\((?:decltype\()?"
     r"(?P<condition>[^\n]{1,300}?)(?:\)::value)?\);"
 )
 """What a static_assert without a message checks, and where g++ says that the macro of CuTe is."""
@@ -66,12 +68,13 @@ _INSTANCE: Final = re.compile(
 _REMAINDER: Final = re.compile(r"C<([0-9]{1,12})>::value % C<([0-9]{1,12})>::value == 0 \|\|")
 _TILED_COPY: Final = re.compile(r"(?:struct |class )?cute::TiledCopy<")
 _USER: Final = re.compile(
-    r"at line (?P<line>[0-9]+) of (?P<file>[^\s\"]+)|^(?P<gfile>[^\s:]+):(?P<gline>[0-9]+):[0-9]+:\s+required "
+    r"at line (?P<line>[0-9]{1,100}) of (?P<file>[^\s\"]{1,400})|^(?P<gfile"
+    r">[^\s:]{1,400}):(?P<gline>[0-9]{1,100}):[0-9]{1,100}:\s{1,80}required "
     r"from here",
     re.MULTILINE,
 )
-_OF_MLIR: Final = re.compile(r"'!?(?:cute|nvgpu|nvvm|llvm|ttg|tt)\w*\.[\w.]+'|\bdialect\b")
-_OTHER: Final = re.compile(r"(?<!CUDA )(?<!cuda )(?<!cutlass )\berror:\s*(?P<what>[^\n]{1,300})")
+_OF_MLIR: Final = re.compile(r"'!?(?:cute|nvgpu|nvvm|llvm|ttg|tt)\w{0,80}\.[\w.]{1,100}'|\bdialect\b")
+_OTHER: Final = re.compile(r"(?<!CUDA )(?<!cuda )(?<!cutlass )\berror:\s{0,80}(?P<what>[^\n]{1,300})")
 
 # A condition of make_tma_copy_desc -> the rule of tensor maps that it checks.
 _MAP_CONDITIONS: Final[tuple[tuple[str, str, str], ...]] = (
@@ -157,7 +160,7 @@ def _shown(name: str, arguments: list[str]) -> str:
         return ",".join(arguments)
     one = arguments[-1] if arguments else ""
     if name in ("C", "Int", "integral_constant", "constant", "_Int") and arguments:
-        number = re.sub(r"\(\w+\)|[uUlL]+$", "", one)
+        number = re.sub(r"\(\w{1,80}\)|[uUlL]{1,100}$", "", one)
         return f"_{number}" if re.fullmatch(r"-?[0-9]+", number) else "?"
     if re.fullmatch(r"_[0-9]+", name):
         return name
@@ -217,18 +220,22 @@ def _calls(text: str) -> list[_Call]:
     found: list[_Call] = []
     for match in some(_INSTANCE.finditer(text), 60):
         head = match["name"].partition("[with ")[0]
-        names = re.findall(r"\bcut(?:e|lass)::(?:\w+::)*(\w+)\s*(?:<[^()]*>)?\s*\(", head)
+        names = re.findall(r"\bcut(?:e|lass)::(?:\w{1,80}::){0,9}(\w{1,80})\s{0,80}(?:<[^()]{0,400}>)?\s{0,80}\(", head)
         types = {name: type_text(value) for name, value in _bindings(match["name"]).items()}
         if names and "lambda" not in names[0]:
             found.append(_Call(names[0], types))
         elif tiled := _TILED_COPY.match(head):
-            inside = head[tiled.end() : closing(head, tiled.end(), MOST_TYPES)].replace("<", "[").replace(">", "]")
+            inside = (
+                head[tiled.end() : matching_bracket(head, tiled.end(), MOST_TYPES)].replace("<", "[").replace(">", "]")
+            )
             parts = [part.replace("[", "<").replace("]", ">") for part in split_operands(inside)]
             written = dict(zip(("Copy_Atom", "LayoutCopy_TV", "ShapeTiler_MN"), map(type_text, parts), strict=False))
             found.append(_Call("TiledCopy", {**written, **types}))  # g++ writes the arguments, nvcc binds names to them
     if not found:  # clang names the specialisation, g++'s run-time assertion the function
         for match in some(_BINDINGS.finditer(text), 4):
-            names = re.findall(r"\bcute::(?:\w+::){0,4}(\w+)", text[max(0, match.start() - 3000) : match.start()])
+            names = re.findall(
+                r"\bcute::(?:\w{1,80}::){0,4}(\w{1,80})", text[max(0, match.start() - 3000) : match.start()]
+            )
             types = {name: type_text(value) for name, value in _bindings(text[match.start() :]).items()}
             found += [_Call(names[0], types)] if names else []
     return found
@@ -376,7 +383,7 @@ def _refused(operation: Callable[..., Layout], *arguments: tuple[str, str]) -> C
 
 
 def _copy_operation(operation: str, dtype: str = "") -> CopyAtom | None:
-    name = re.sub(r"Copy_Traits<((?:[^<>]|<[^<>]*>)*)>", r"\1", operation)
+    name = re.sub(r"Copy_Traits<((?:[^<>]|<[^<>]{0,400}>)*)>", r"\1", operation)
     return unless_refused(copy_atom, name, dtype or None)
 
 
@@ -522,7 +529,7 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
 
 
 _SIDE: Final = r"(?P<f{0}>size|rank|cosize)(?:<(?P<mode{0}>[0-9]{{1,2}})>)?\((?P<name{0}>\w+)\)"
-_COMPARED: Final = re.compile(_SIDE.format(1) + r"\s*==\s*" + _SIDE.format(2))
+_COMPARED: Final = re.compile(_SIDE.format(1) + r"\s{0,80}==\s{0,80}" + _SIDE.format(2))
 _FUNCTIONS: Final[dict[str, Callable[[Layout], int]]] = {"size": size, "rank": rank, "cosize": cosize}
 
 
@@ -545,8 +552,8 @@ def _compared(condition: str, calls: Sequence[_Call]) -> list[str]:
 
 
 _MULTIPLE: Final = re.compile(
-    r"(?P<name>BLK_[A-Z]+)0? must be a multiple of size<(?P<mode>[01])>"
-    r"\(GMMA::Layout_(?P<atom>\w+?)_Atom<(?P<type>\w+)>"
+    r"(?P<name>BLK_[A-Z]{1,100})0? must be a multiple of size<(?P<mode>[01])>"
+    r"\(GMMA::Layout_(?P<atom>\w{1,80}?)_Atom<(?P<type>\w{1,80})>"
 )
 
 

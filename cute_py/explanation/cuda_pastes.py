@@ -1,11 +1,12 @@
 """Errors of the CUDA driver, the runtime and compute-sanitizer in a text.
 
-An error has a number, two names and a message; one row of `ERRORS` has them all, and the terms of `reasons` its
-meaning. What the text says of addresses (`smem + 16`) is judged by the alignment that the thing must have.
+An error has a number, two names and a message; one row of `rows/cuda_errors.toml` has them all, and the terms of
+`reasons` its meaning. What the text says of addresses (`smem + 16`) is judged by the alignment that the thing needs.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,96 +15,70 @@ from typing import Final
 from cute_py.diagnostics import Diagnostic
 from cute_py.explanation.readings import Reading, some
 from cute_py.explanation.reasons import TERMS, TRAP_REASONS
-from cute_py.targets import MAX_CLUSTER
+from cute_py.explanation.rows.known_texts import tables
 from cute_py.tma.descriptor.limits import GPUS, STORE_UNIT
-
-# number | driver's name after CUDA_ERROR_ | runtime's name after cudaError | message, without case
-_ROWS: Final = """
-1 | INVALID_VALUE | InvalidValue | invalid argument
-2 | OUT_OF_MEMORY | MemoryAllocation | out of memory
-3 | NOT_INITIALIZED | InitializationError | initialization error
-4 | DEINITIALIZED | CudartUnloading | driver shutting down
-100 | NO_DEVICE | NoDevice | no CUDA-capable device is detected
-201 | INVALID_CONTEXT | DeviceUninitialized | invalid device context
-209 | NO_BINARY_FOR_GPU | NoKernelImageForDevice | no kernel image is available
-218 | INVALID_PTX | InvalidPtx | a PTX JIT compilation failed
-222 | UNSUPPORTED_PTX_VERSION | UnsupportedPtxVersion | the provided PTX was compiled with an unsupported toolchain
-700 | ILLEGAL_ADDRESS | IllegalAddress | an illegal memory access was encountered
-701 | LAUNCH_OUT_OF_RESOURCES | LaunchOutOfResources | too many resources requested for launch
-702 | LAUNCH_TIMEOUT | LaunchTimeout | the launch timed out and was terminated
-715 | ILLEGAL_INSTRUCTION | IllegalInstruction | an illegal instruction was encountered
-716 | MISALIGNED_ADDRESS | MisalignedAddress | misaligned address
-717 | INVALID_ADDRESS_SPACE | InvalidAddressSpace | operation not supported on global/shared address space
-719 | LAUNCH_FAILED | LaunchFailure | unspecified launch failure
-720 | COOPERATIVE_LAUNCH_TOO_LARGE | CooperativeLaunchTooLarge | too many blocks in cooperative launch
-801 | NOT_SUPPORTED | NotSupported | operation not supported
-912 | INVALID_CLUSTER_SIZE | InvalidClusterSize | cluster misconfiguration
-999 | UNKNOWN | Unknown | unknown error
-"""
-
-
-_EXCEPTIONS: Final[dict[int, dict[int, str]]] = {
-    700: {
-        1: "Lane Illegal Address",
-        5: "Warp Out-of-range Address",
-        10: "Device Illegal Address",
-        14: "Warp Illegal Address",
-        17: "Cluster out-of-range address",
-    },
-    715: {4: "Warp Illegal Instruction"},
-    716: {6: "Warp Misaligned Address", 11: "Lane Misaligned Address"},
-    717: {7: "Warp Invalid Address Space"},
-}
-"""Number of an error -> the exceptions of cuda-gdb that a kernel with that error stops at."""
-
-
-_LOGGED: Final[dict[int, str]] = {
-    700: r"Xid \([^)\n]{1,60}\): 31\b|MMU Fault|Out[ -]Of[ -]Range Address",
-    715: r"Illegal Instruction (?:Encoding|Parameter)",
-}
-"""Number of an error -> what the kernel module writes to the system's log of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class CudaError:
-    """One error, by its number and its names."""
+    """One error: its number and names, and what a program with TMA did.
+
+    Attributes:
+        rule: the driver's name; runtime: the runtime's; message: what both print, in any case.
+        logged: a pattern of what the kernel module writes to the system's log of it.
+        exceptions: those of cuda-gdb, number and title, that a kernel with this error stops at.
+        causes: what a kernel with TMA does wrong where it is reported, the commonest first.
+        refused: what it means as the result of cuTensorMapEncode*.
+    """
 
     number: int
-    driver: str
+    rule: str
     runtime: str
     message: str
+    logged: str = ""
+    exceptions: tuple[str, ...] = ()
+    causes: tuple[str, ...] = ()
+    refused: str = ""
 
-    @property
-    def pattern(self) -> str:
-        names = f"CUDA_ERROR_{self.driver}|cudaError{self.runtime}\\b|{re.escape(self.message)}(?! on | happened)"
-        names += f"|{_LOGGED[self.number]}" if self.number in _LOGGED else ""
-        for exception, title in _EXCEPTIONS.get(self.number, {}).items():
-            names += f"|CUDA_EXCEPTION_{exception}\\b|{title}"
-        counted = rf"(?:\b(?:error|sync|result|status|code|returned|CUresult|rc)\b[ =:(]*){self.number}\b"
-        return f"{names}|{counted}" if self.number > 3 else f"{names}|CUDA error:? *{self.number}\\b"
+    def find(self, text: str) -> re.Match[str] | None:
+        """The first place where a text names the error."""
+        return _pattern(self).search(text)
+
+
+@functools.cache
+def _pattern(error: CudaError) -> re.Pattern[str]:
+    names = f"{error.rule}|{error.runtime}\\b|{re.escape(error.message)}(?! on | happened)"
+    names += f"|{error.logged}" if error.logged else ""
+    for exception, _, title in (one.partition(" ") for one in error.exceptions):
+        names += f"|CUDA_EXCEPTION_{exception}\\b|{title}"
+    counted = rf"(?:\b(?:error|sync|result|status|code|returned|CUresult|rc)\b[ =:(]{{0,40}}){error.number}\b"
+    counted = counted if error.number > 3 else rf"CUDA error:? {{0,40}}{error.number}\b"
+    return re.compile(f"{names}|{counted}", re.IGNORECASE)
 
 
 ERRORS: Final = tuple(
-    CudaError(int(number), driver, runtime, message)
-    for number, driver, runtime, message in (re.split(r" \| ", row) for row in _ROWS.strip().split("\n"))
+    CudaError(**{**row, **{name: tuple(row.get(name, ())) for name in ("exceptions", "causes")}})
+    for row in tables("cuda_errors")["row"]
 )
 """The errors of a program with TMA."""
+_BY_NUMBER: Final = {row.number: row for row in ERRORS}
 
 _SANITIZER: Final = re.compile(
-    r"=+\s*(?P<what>Illegal instruction|Invalid __(?P<space>\w+)__ (?P<access>[\w?]+) of size (?P<size>[0-9]+) bytes|"
+    r"(?<!=)=++\s{0,80}+(?P<what>Illegal instruction|Invalid __(?P<space>"
+    r"\w{1,80})__ (?P<access>[\w?]{1,100}) of size (?P<size>[0-9]{1,100}) bytes|"
     r"Misaligned (?:Shared or Local )?Address|Barrier error[^\n]{0,120}|Warp Illegal Instruction|"
     r"Out-of-range[^\n]{0,80})",
     re.IGNORECASE,
 )
-_AT: Final = re.compile(r"=+\s*at (?:0x[0-9a-f]+ in )?(?P<where>[^\n]{1,300})")
+_AT: Final = re.compile(r"(?<!=)=++\s{0,80}+at (?:0x[0-9a-f]{1,100} in )?(?P<where>[^\n]{1,300})")
 _FAULT: Final = re.compile(r"Address (?P<address>0x[0-9a-fA-F]{1,16}) is (?P<why>[^\n]{1,160})")
 _OFFSET: Final = re.compile(
     r"(?P<what>smem|shared|destination|dst|source|src|stage|tile|bar(?:rier)?|mbar(?:rier)?|map|desc(?:riptor)?|tensor_?map|"
-    r"global|gmem|base)\w*(?P<between>(?:(?!\)\+0x)[^\n;]){0,40}?)\+\s*(?P<offset>(?:0x[0-9a-fA-F]{1,8}|[0-9]{1,8}))\b",
+    r"global|gmem|base)\w{0,80}(?P<between>(?:(?!\)\+0x)[^\n;]){0,40}?)\+\s{0,80}(?P<offset>(?:0x[0-9a-fA-F]{1,8}|[0-9]{1,8}))\b",
     re.IGNORECASE,
 )
 _ADDRESS: Final = re.compile(
-    r"(?P<what>mbar(?:rier)?|desc(?:riptor)?|tensor_?map|tma_desc|bar(?:rier)?)\w*\s?(?:[:=]|at)\s?"
+    r"(?P<what>mbar(?:rier)?|desc(?:riptor)?|tensor_?map|tma_desc|bar(?:rier)?)\w{0,80}\s?(?:[:=]|at)\s?"
     r"(?:0x(?P<hex>[0-9a-fA-F]{3,16})|(?P<address>[0-9a-fA-F]{16}))\b",
     re.IGNORECASE,
 )
@@ -126,15 +101,15 @@ _SWIZZLED: Final = re.compile(
     r"swizzle\w{0,12}\W{0,4}(?:CU_TENSOR_MAP_SWIZZLE_)?(32|64|128) ?B\b|\b(32|64|128) ?B[ -]swizzle", re.IGNORECASE
 )
 _BULK_COPY: Final = re.compile(
-    r"cp\.(?:reduce\.)?async\.bulk\.(?:shared|global)[\w.:]*\s[^\n;]*?\],\s*(?P<bytes>[0-9]{1,9})\s*[,;\n]|"
+    r"cp\.(?:reduce\.)?async\.bulk\.(?:shared|global)[\w.:]{0,100}\s[^\n;]{0,400}?\],\s{0,80}(?P<bytes>[0-9]{1,9})\s{0,80}[,;\n]|"
     r"tl::tma_store_cluster\([^\n;]{0,300}?<uint32_t>\((?P<cluster>[0-9]{1,9})\)"
 )
 _MAX_DYNAMIC: Final = re.compile(
-    r"(?:(?:MaxDynamicSharedMemorySize|MAX_DYNAMIC_SHARED_SIZE_BYTES)\W{1,4}(?:=\s*)?|"
+    r"(?:(?:MaxDynamicSharedMemorySize|MAX_DYNAMIC_SHARED_SIZE_BYTES)\W{1,4}(?:=\s{0,80})?|"
     r"dynamic shared memory(?: size)? (?:to|of) )([0-9]{4,9})\b",
     re.IGNORECASE,
 )
-_LAUNCH: Final = re.compile(r"<<<[^,<>]{1,80},[^,<>]{1,80},\s*([0-9]{4,9})\s*(?:,[^<>]{1,40})?>>>")
+_LAUNCH: Final = re.compile(r"<<<[^,<>]{1,80},[^,<>]{1,80},\s{0,80}([0-9]{4,9})\s{0,80}(?:,[^<>]{1,40})?>>>")
 _MOST_SHARED: Final = GPUS["sm_90"].block_shared_memory_bytes
 SHARED_AT_ONCE: Final = 48 << 10
 """Bytes of shared memory that a kernel may declare, or a launch have, without an attribute."""
@@ -158,35 +133,23 @@ _BEYOND: Final = {
 }
 """State space -> what an access of a thread beyond its end means, and what is missing in the text."""
 _REFUSED: Final = re.compile(
-    r"(?:initiali[sz]e|encode|creat\w*)[^\n]{0,30}?(?:TMA desc|tensor ?map)\w*|TMA descriptor creation|"
+    r"(?:initiali[sz]e|encode|creat\w{0,12})[^\n]{0,30}?(?:TMA desc|tensor ?map)\w{0,80}|TMA descriptor creation|"
     r"(?<!EntryPoint\(\")(?<!Version\(\")cuTensorMapEncode(?:Tiled|Im2col(?:Wide)?)",
     re.IGNORECASE,
 )
 """What programs print where cuTensorMapEncode* fails."""
 _REFUSED_CODE: Final = re.compile(
-    rf"(?:{_REFUSED.pattern})(?!\s*\((?!\s*\)))"
+    rf"(?:{_REFUSED.pattern})(?!\s{{0,80}}\((?!\s{{0,80}}\)))"
     r"(?:\D{0,20}|[^\d\n]{0,30} (?:code|error|result)\W{1,3})([0-9]{1,4})\b",
     re.IGNORECASE,
 )
 _REFUSED_WITHOUT: Final = re.compile(
-    r"Failed to (?:initiali[sz]e|encode|create) (?:the )?(?:TMA desc\w*|tensor ?map)(?: [A-Za-z_]\w*)?\s*$",
+    r"Failed to (?:initiali[sz]e|encode|create) (?:the )?(?:TMA"
+    r" desc\w{0,80}|tensor ?map)(?: [A-Za-z_]\w{0,80})?\s{0,80}$",
     re.IGNORECASE | re.MULTILINE,
 )
 """The same without any result: the name of the map, or nothing."""
 _EARLIER: Final = (700, 702, 715, 716, 717, 719)
-_WHY_REFUSED: Final[dict[int, str]] = {
-    0: "the driver accepted it",
-    1: "an argument breaks a rule, the driver does not say which: address and strides are multiples of 16 bytes, "
-    "strides below 2**40, sizes 1 to 2**32, a box 1 to 256 elements along each mode, its rows multiples of 16 bytes "
-    "within the swizzle's span",
-    3: "cuInit has not run, so the arguments were never looked at",
-    4: "the process is shutting down",
-    100: "there is no GPU, so the arguments were never looked at",
-    201: "no context is current on this thread",
-    801: "this GPU has no TMA (before sm_90)",
-    999: "the driver or the virtual machine, not these arguments",
-    **dict.fromkeys(_EARLIER, "an earlier kernel failed, and it is reported here; the map is not the cause"),
-}
 
 
 def refused_why(text: str) -> list[str]:
@@ -210,8 +173,10 @@ def result_of_encode(number: int) -> str:
     >>> result_of_encode(201)
     'CUDA_ERROR_INVALID_CONTEXT: no context is current on this thread'
     """
-    name = next((f"CUDA_ERROR_{row.driver}" for row in ERRORS if row.number == number), "CUDA_SUCCESS")
-    return f"{name}: {_WHY_REFUSED[number]}" if number in _WHY_REFUSED else ""
+    if not number:
+        return "CUDA_SUCCESS: the driver accepted it"
+    row = _BY_NUMBER.get(number)
+    return f"{row.rule}: {row.refused}" if row is not None and row.refused else ""
 
 
 def read_errors(text: str) -> list[Reading]:
@@ -222,7 +187,7 @@ def read_errors(text: str) -> list[Reading]:
     found: list[Reading] = []
     refused = _REFUSED_CODE.search(text)
     for row in ERRORS:
-        match = re.search(row.pattern, text, re.IGNORECASE)
+        match = row.find(text)
         if match is None and refused is not None and int(refused[1]) == row.number:
             match = refused
         if match is not None:
@@ -235,11 +200,13 @@ def read_errors(text: str) -> list[Reading]:
 
 
 _GRID: Final = re.compile(
-    r"Grid_?Dims?\b[^\n(\[]{0,60}[(\[]\s*([0-9]{1,9})\s*,\s*([0-9]{1,6})\s*,\s*([0-9]{1,6})\s*[)\]]", re.IGNORECASE
+    r"Grid_?Dims?\b[^\n(\[]{0,60}[(\[]\s{0,80}([0-9]{1,9})\s{0,80},"
+    r"\s{0,80}([0-9]{1,6})\s{0,80},\s{0,80}([0-9]{1,6})\s{0,80}[)\]]",
+    re.IGNORECASE,
 )
 _CLUSTER: Final = re.compile(
-    r"cluster\w*\s?(?:dims?|size|shape)?\W{1,4}([0-9]{1,2})\s?[,x]\s?([0-9]{1,2})\s?[,x]\s?([0-9]{1,2})\b|"
-    r"_[0-9]+x[0-9]+x[0-9]+_([0-9]{1,2})x([0-9]{1,2})x([0-9]{1,2})_[0-9]_[nt]{3}_",
+    r"cluster\w{0,80}\s?(?:dims?|size|shape)?\W{1,4}([0-9]{1,2})\s?[,x]\s?([0-9]{1,2})\s?[,x]\s?([0-9]{1,2})\b|"
+    r"_[0-9]{1,100}x[0-9]{1,100}x[0-9]{1,100}_([0-9]{1,2})x([0-9]{1,2})x([0-9]{1,2})_[0-9]_[nt]{3}_",
     re.IGNORECASE,
 )
 """A printed cluster, or that of the name of CUTLASS's kernel: _256x96x64_4x2x1_0_ttn_align8."""
@@ -259,14 +226,17 @@ def _clusters(text: str) -> Iterator[Reading]:
     ]
     if broken:
         rounded = ", ".join(str(-(-n // s) * s if s else n) for n, s in zip(blocks, sizes, strict=True))
-        lines = [f"grid ({', '.join(map(str, blocks))}), cluster ({', '.join(map(str, sizes))})", *_CAUSES[912]]
+        lines = [
+            f"grid ({', '.join(map(str, blocks))}), cluster ({', '.join(map(str, sizes))})",
+            *_BY_NUMBER[912].causes,
+        ]
         changes = [f"a grid of ({rounded}), or a cluster that divides it"]
         yield Reading("A launch with clusters", *grid.span(), lines, broken, changes)
 
 
 def _error(text: str, span: tuple[int, int], row: CudaError) -> Reading:
-    name = f"CUDA_ERROR_{row.driver}"
-    lines = [f"{row.number}, cudaError{row.runtime}: {row.message}", *refused_why(text)]
+    name = row.rule
+    lines = [f"{row.number}, {row.runtime}: {row.message}", *refused_why(text)]
     term = TERMS.get(name)
     refused = _REFUSED.search(text) is not None
     of_map = refused or re.search("tma|tensor_?map|descriptor", text, re.IGNORECASE)
@@ -352,53 +322,15 @@ _INVALID_ANYWHERE: Final = (
     "to do: the line of the call, CUDA_LAUNCH_BLOCKING=1, or compute-sanitizer, which names the function",
 )
 _TMA_TRAPS: Final = ("inner", "negative", "reduction", "base", "im2col")
-_NO_CONTEXT: Final = (
-    "cuTensorMapEncode* needs a driver that was initialised and a context that is current on this thread: cuInit(0), "
-    "or any call of the runtime such as cudaFree(0), before the first map is encoded"
-)
-_CAUSES: Final[dict[int, tuple[str, ...]]] = {
-    3: (_NO_CONTEXT,),
-    201: (_NO_CONTEXT,),
-    700: (
-        "at a TMA instruction: the map's address, sizes or strides reach memory that is not allocated (freed, or of "
-        "another size than the map says), the descriptor itself is at an address that the GPU can't read, or the box "
-        "leaves the shared memory of the block",
-        "a box that is larger than the tensor is no cause: what lies outside of the tensor is filled",
-    ),
-    209: (
-        "the program has no code for this GPU: code for sm_90a runs on no other architecture, code for sm_90 on later "
-        "ones only as PTX; compile with the -arch of the GPU",
-    ),
-    701: (
-        "threads of the block x registers of a thread are above 65536: __launch_bounds__(threads) bounds the registers",
-        "more than 49152 bytes (48 KB) of dynamic shared memory need cuFuncSetAttribute; a block has at most 232448",
-    ),
-    715: (
-        "at a TMA instruction the commonest cause is a bad descriptor: one that was never encoded, was overwritten, "
-        "was copied to the stack or is not __grid_constant__, or is not visible yet (fence.proxy.tensormap after a "
-        "change)",
-        *(f"or {name}: {reason.why}" for name, reason in TRAP_REASONS.items() if name.startswith(_TMA_TRAPS)),
-    ),
-    716: (
-        "a thread's own vector (float4, uint128_t, a row of ldmatrix), over an offset or a stride that splits it",
-        *(rule for _, _, rule in _ALIGNMENTS),
-    ),
-    801: ("in cuTensorMapEncode*: this GPU has no TMA (before sm_90)",),
-    720: (
-        "all blocks of a cooperative launch must be on the GPU at once: at most multiprocessors x blocks of each, "
-        "which registers and shared memory bound (cudaOccupancyMaxActiveBlocksPerMultiprocessor)",
-    ),
-    912: (
-        "the grid must be a multiple of the cluster in each dimension, and a cluster has at most 8 CTAs, or "
-        f"{MAX_CLUSTER} with cudaFuncAttributeNonPortableClusterSizeAllowed; cudaOccupancyMaxActiveClusters "
-        "says whether one fits",
-    ),
-    719: (
-        "a trap instruction of the kernel (a bounded wait that gave up), an mbarrier that overflowed its counts, or an "
-        "assertion; at a wait: the bytes that were expected are not the bytes that came",
-    ),
-}
-"""Number of an error -> what a kernel with TMA does wrong where it is reported, the commonest first."""
+
+
+def _causes_of(number: int) -> tuple[str, ...]:
+    """What a kernel with TMA does wrong where an error is reported, the commonest first."""
+    causes = _BY_NUMBER[number].causes if number in _BY_NUMBER else ()
+    if number == 715:
+        traps = [(name, reason) for name, reason in TRAP_REASONS.items() if name.startswith(_TMA_TRAPS)]
+        return (*causes, *(f"or {name}: {reason.why}" for name, reason in traps))
+    return (*causes, *(rule for _, _, rule in _ALIGNMENTS)) if number == 716 else causes
 
 
 _NO_SUCH_CTA: Final = (
@@ -443,7 +375,7 @@ def _causes(text: str, number: int, known: bool) -> list[str]:
         over = [_NOT_INITIALISED]
     if number == 715 and re.search("reg_?(?:de)?alloc|setmaxn?reg", text, re.IGNORECASE):
         over = [_FEW_LEFT]
-    return [*over[:1], *(() if number == 716 and known else _CAUSES.get(number, ()))]
+    return [*over[:1], *(() if number == 716 and known else _causes_of(number))]
 
 
 _OF_BARRIERS: Final = {
@@ -494,7 +426,7 @@ def _sanitizer(text: str) -> Iterator[Reading]:
             lines.append(beyond)
             yield Reading("A report of compute-sanitizer", match.start(), end, lines, broken, missing=(needed,))
             continue
-        term = TERMS.get(f"CUDA_ERROR_{row.driver}")
+        term = TERMS.get(row.rule)
         lines += [term.why] if term is not None else []
         lines += _causes(text, number, bool(broken))
         if of_tma and number != 715:

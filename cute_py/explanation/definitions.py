@@ -10,6 +10,7 @@ has.
 from __future__ import annotations
 
 import ast
+import contextlib
 import enum
 import functools
 import importlib
@@ -19,12 +20,12 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import Field, fields, is_dataclass
 from types import ModuleType
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from cute_py.draw.picture import Picture
 from cute_py.errors import counted
-from cute_py.tma.atom.op import SWIZZLE_MODES
-from cute_py.tma.descriptor.data_types import FORMATS, TensorMapDataType, TensorMapSwizzle
+
+if TYPE_CHECKING:
+    from cute_py.draw.picture import Picture
 
 Thing: TypeAlias = Any
 """Whatever Python has: `explain` takes it, and says of what is foreign that nothing is known about it."""
@@ -46,6 +47,8 @@ PACKAGES: Final = (
     "cute_py.dtypes",
 )
 """Where public names are looked for, in this order."""
+TEXTS: Final = ("__version__",)
+"""The names of the top package that stand for a text; no other package has one."""
 KNOWN: Final = {
     "__version__": "The version of this library, as a release has it; docs/changes lists what each brought."
 }
@@ -126,19 +129,26 @@ def names_of(package: str) -> list[str]:
     return [name for name in own if not name.startswith("_")]
 
 
-def public_objects() -> Iterator[tuple[str, Thing]]:
-    """(dotted name, object) of everything public; names of optional packages that are not installed are left out."""
+def dotted_names() -> Iterator[tuple[str, str, str]]:
+    """(dotted name, package, name) of everything public; a package is imported when its first name is asked for."""
     for package in PACKAGES:
         try:
             names = names_of(package)
         except ImportError:
             continue
         prefix = f"{package}.".removeprefix("cute_py.")
-        for name in names:
-            try:
-                yield prefix + name, getattr(sys.modules[package], name)
-            except ImportError:
-                continue
+        yield from ((prefix + name, package, name) for name in names)
+
+
+def public_objects(*wanted: str) -> Iterator[tuple[str, Thing]]:
+    """(dotted name, object) of everything public; names of optional packages that are not installed are left out.
+
+    wanted: the last parts of the names that are asked for; without one all are, which imports all of the library.
+    """
+    for dotted, package, name in dotted_names():
+        if not wanted or name in wanted:
+            with contextlib.suppress(ImportError):
+                yield dotted, getattr(sys.modules[package], name)
 
 
 @functools.cache
@@ -151,14 +161,28 @@ def public_names() -> dict[int, str]:
     return found
 
 
+def public_name(thing: Thing) -> str | None:
+    """`cute_py.` and the name under which an object is found; one that has a name of its own is looked for by it."""
+    named = getattr(thing, "__name__", None)
+    for name, value in public_objects(named) if isinstance(named, str) and "." not in named else ():
+        if value is thing:
+            return f"cute_py.{name}"
+    return public_names().get(id(thing))
+
+
 def found_by_name(text: str) -> tuple[str, Thing] | None:
     """(name, object) of a public name, with or without its place: "tma.RULES", "composition"; or None."""
     if not all(part.isidentifier() for part in text.split(".")):
         return None
     wanted = text.removeprefix("cute_py.").removeprefix("cute.")
     wanted = wanted.replace("tma.run.", "tma.").replace("tma.lower.", "tma.")
-    found = [row for row in public_objects() if row[0] == wanted or row[0].rpartition(".")[2] == wanted]
-    return min(found, key=lambda row: row[0] != wanted, default=None)
+    first = None
+    for row in public_objects(wanted.rpartition(".")[2]):
+        if row[0] == wanted:
+            return row
+        if first is None and row[0].rpartition(".")[2] == wanted:
+            first = row
+    return first
 
 
 # ---- functions, classes, modules -----------------------------------------------------------------------------------
@@ -202,7 +226,7 @@ def _fields(kind: type) -> tuple[Field[object], ...]:
 
 
 def _place(thing: Thing) -> str:
-    public = public_names().get(id(thing))
+    public = public_name(thing)
     module = getattr(getattr(thing, "__wrapped__", thing), "__module__", "")
     return f"{public}, defined in {module}" if public else f"defined in {module}"
 
@@ -274,6 +298,9 @@ def row_of(member: enum.Enum) -> Thing:
     own = getattr(member, "row", None)
     if is_dataclass(own):
         return own
+    from cute_py.tma.atom.op import SWIZZLE_MODES
+    from cute_py.tma.descriptor.data_types import FORMATS, TensorMapDataType, TensorMapSwizzle
+
     if isinstance(member, TensorMapDataType):
         return next((row for row in FORMATS if row.data_type == member), None)
     if isinstance(member, TensorMapSwizzle):
@@ -321,6 +348,8 @@ def is_constant(thing: Thing) -> bool:
     if isinstance(thing, (tuple, dict)) or type(thing).__name__ == "UnionType":
         return id(thing) in public_names() or _is_rows(thing)
     if isinstance(thing, (int, str)) and not is_ours(type(thing)) and not isinstance(thing, bool):
+        if isinstance(thing, str):
+            return any(_same(getattr(sys.modules["cute_py"], name), thing) for name in TEXTS)
         return any(_same(value, thing) for _, value in public_objects())
     return False
 

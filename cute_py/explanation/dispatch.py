@@ -6,20 +6,18 @@ Explanation: a text that a terminal prints and a notebook shows with headings, l
 from __future__ import annotations
 
 import enum
+import importlib
 import re
+import sys
 from collections.abc import Callable
 from html import escape
 from itertools import groupby
 from types import ModuleType
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
-from cute_py.draw.picture import Picture
 from cute_py.errors import CuteError, InvalidTypeError, ParseError, given
-from cute_py.explanation.atoms import atom_of, atom_text, is_atom, is_atom_name
-from cute_py.explanation.compiler_pastes import read_compiler
 from cute_py.explanation.compositions import composition_text, spelled_composition, static_lines
-from cute_py.explanation.cuda_pastes import read_errors
 from cute_py.explanation.definitions import (
     Thing,
     class_text,
@@ -34,8 +32,6 @@ from cute_py.explanation.definitions import (
     module_text,
     picture_text,
 )
-from cute_py.explanation.dsl_pastes import read_dsl
-from cute_py.explanation.layout_pastes import facts_of, read_alone, read_dsl_tensors, read_printed, read_spelled
 from cute_py.explanation.layouts import (
     any_layout,
     basis_text,
@@ -48,23 +44,17 @@ from cute_py.explanation.layouts import (
     stored,
     swizzle_text,
 )
-from cute_py.explanation.map_pastes import bytes_refused, read_maps
-from cute_py.explanation.messages import read_demands, read_messages, read_metrics, read_steps
-from cute_py.explanation.ptx_pastes import HANG, read_instructions, read_waits
-from cute_py.explanation.readings import Reading, answer, as_printed, unwrapped, without
-from cute_py.explanation.reasons import TERMS, error_class_text, error_text, nearest, term_text
-from cute_py.explanation.terms import asked, word_of
-from cute_py.explanation.tiled_pastes import names_of, read_tiled
-from cute_py.explanation.triton_pastes import read_triton_layouts
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.composition import composition
 from cute_py.layout.layout import Layout
 from cute_py.layout.steps import explained, steps
 from cute_py.layout.swizzle import Swizzle
+from cute_py.notation.log_lines import as_printed, unwrapped
 from cute_py.notation.parse import parse
 from cute_py.tensor.tensor import Tensor
-from cute_py.tma.descriptor.describe import describe
-from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+
+if TYPE_CHECKING:
+    from cute_py.explanation.readings import Reading
 
 _PROSE = 'style="margin-top:.4em;white-space:pre-wrap"'
 _PRE = 'style="margin:.2em 0 .6em 1em;white-space:pre-wrap;overflow-wrap:anywhere;font-family:monospace"'
@@ -135,6 +125,8 @@ def explain(thing: Thing, *operands: Thing) -> Explanation:
 
 def _of_text(text: str) -> Explanation:
     """Of a name, a term, a question about one of them, or a text that a program printed."""
+    from cute_py.explanation.terms import asked, word_of
+
     text = asked(text)
     if text.strip().upper() in ("LBO", "SBO"):
         from cute_py.atom.smem_descriptor import offset_text
@@ -144,32 +136,57 @@ def _of_text(text: str) -> Explanation:
     if named is not None and not (named[0].startswith("testing.") and word_of(text)):  # strategies have plain words
         name, value = named
         return Explanation(constant_text(name, value)) if is_constant(value) else explain(value)
-    if (term := term_text(text)) is not None:
-        return Explanation(term)
-    if is_atom_name(text):
+    if not set(text) & _OF_LAYOUTS:
+        from cute_py.explanation.reasons import term_text
+
+        if (term := term_text(text)) is not None:
+            return Explanation(term)
+    if "\n" not in text and _ATOM_NAME.match(text.strip()):
+        from cute_py.explanation.atoms import atom_of, atom_text
+
         return Explanation(atom_text(atom_of(text)))
     if (composed := spelled_composition(text)) is not None:
         return Explanation(composed)
     return Explanation(_text_explained(as_printed(text)))
 
 
+_OF_LAYOUTS: Final = frozenset("():\n")
+"""Characters that no term and no name of an element type has."""
+_ATOM_NAME: Final = re.compile(
+    r"(?:[\w:]{0,80}::)?(?:SM\d{1,9}(?:::|_)|GMMA_|Universal(?:Copy|FMA)|DefaultCopy|AutoVectorizingCopy)"
+)
+"""How the names of CuTe's operations begin."""
 MOST_TEXT: Final = 1 << 18
 """Characters of a text that are read; of a longer one the first half of them and the last."""
-_RECOGNISERS: Final[tuple[Callable[[str], list[Reading]], ...]] = (
-    read_triton_layouts,
-    read_maps,
-    read_messages,
-    read_dsl,
-    read_steps,
-    read_compiler,
-    read_instructions,
-    read_waits,
-    read_errors,
-    read_metrics,
-    read_tiled,
-    read_dsl_tensors,
-    read_printed,
-    read_spelled,
+
+
+class _Recogniser(NamedTuple):
+    """A function `text -> readings`, which is imported when a text has its cue."""
+
+    module: str
+    name: str
+    cue: re.Pattern[str]
+
+
+def _recogniser(module: str, name: str, cue: str = "") -> _Recogniser:
+    return _Recogniser(f"cute_py.explanation.{module}", name, re.compile(cue, re.IGNORECASE))
+
+
+_RECOGNISERS: Final[tuple[_Recogniser, ...]] = (
+    _recogniser("triton_pastes", "read_triton_layouts", r"#(?:ttg|triton|gluon|ttng)|Layout\(|-> \(|is a size 1"),
+    _recogniser("map_pastes", "read_maps", r"[0-9]"),
+    _recogniser("messages", "read_messages"),
+    _recogniser("dsl_pastes", "read_dsl"),
+    _recogniser("messages", "read_steps"),
+    _recogniser("compiler_pastes", "read_compiler", "assert|error:"),
+    _recogniser("ptx_pastes", "read_instructions", r";|ptxas|wgmma|warpgroup|setmaxnreg|spill|[0-9] bytes smem"),
+    _recogniser("ptx_pastes", "read_waits", "mbarrier"),
+    _recogniser("cuda_pastes", "read_errors"),
+    _recogniser("messages", "read_metrics", "bank.conflict"),
+    _recogniser("tiled_pastes", "read_tiled", r"Tiled|[_ ]Atom|desc|Thr(?:Copy|MMA)"),
+    _recogniser("layout_pastes", "read_dsl_tensors", "tensor"),
+    _recogniser("layout_pastes", "read_printed"),
+    _recogniser("layout_pastes", "read_spelled"),
 )
 """What is looked for in a text, in this order; each sees what the earlier ones left."""
 
@@ -181,25 +198,37 @@ def readings_of(text: str) -> list[Reading]:
     ['CUDA_ERROR_MISALIGNED_ADDRESS, an error of CUDA', 'A layout: (8,4):(4,1)']
     """
     printed = as_printed(text)
+    from cute_py.explanation.layout_pastes import read_alone
+
     return _readings(printed) or read_alone(printed)
 
 
 def _readings(text: str) -> list[Reading]:
     """`readings_of` a text as its program printed it."""
+    from cute_py.explanation.readings import without
+
     if len(text) > MOST_TEXT:
         text = f"{text[: MOST_TEXT // 2]}\n...\n{text[-MOST_TEXT // 2 :]}"
     found: list[Reading] = []
-    for recognise in _RECOGNISERS:
-        readings = recognise(text)
-        found += readings
-        text = without(text, readings)
-    return found or [*read_demands(text)]
+    for row in _RECOGNISERS:
+        if row.cue.search(text):
+            readings = getattr(importlib.import_module(row.module), row.name)(text)
+            found += readings
+            text = without(text, readings)
+    if not found:
+        from cute_py.explanation.messages import read_demands
+
+        found += read_demands(text)
+    return found
 
 
 def _printed_atom(text: str) -> list[str]:
     """The text of an atom or tiled operation, if the text is its print and nothing else."""
     if "Atom" not in text or len(text) > _LONGEST_LAYOUT:
         return []
+    from cute_py.explanation.atoms import atom_text, is_atom
+    from cute_py.explanation.tiled_pastes import names_of
+
     try:
         thing = parse(text.strip())
         shown = [atom_text(thing)] if is_atom(thing) else []
@@ -219,8 +248,6 @@ def _text_explained(text: str) -> str:
         InvalidTypeError: nothing in it is recognised; the facts say what is missing.
     """
     facts = {"takes": f"{_TAKES}, names of this library, terms, texts that `parse` reads, and what programs print"}
-    if near := nearest(text) if len(text) < _LONGEST_NAME else []:
-        facts["nearest"] = ", ".join(near)
     readings: list[Reading] | None = None
     modes = ""
     if _NAMED_VALUE.fullmatch(text.strip()):  # `error: NAME`, which `parse` would read as a layout of symbols
@@ -229,8 +256,7 @@ def _text_explained(text: str) -> str:
         try:
             thing = parse(text.strip())
             modes = modes_text(thing)
-            facts_more = facts_of(thing, "S<" in text) if isinstance(thing, (ComposedLayout, Tensor)) else []
-            more = "\n".join(f"  {line.strip()}" for line in facts_more)
+            more = "\n".join(_in_short(thing, "S<" in text))
             untyped = _WIDTH_ALONE.search(text) is not None
             whole = stored(thing, typed=False) if isinstance(thing, Tensor) and untyped else str(explain(thing))
             return whole + (f"\n\nIn short\n{more}" if more else "")
@@ -241,11 +267,38 @@ def _text_explained(text: str) -> str:
     readings = _readings(text) if readings is None else readings
     if not readings and (joined := unwrapped(text)) != text:
         readings = _readings(joined)
-    readings = readings or read_alone(text)
+    if not readings:
+        from cute_py.explanation.layout_pastes import read_alone
+
+        readings = read_alone(text)
     if readings:
+        from cute_py.explanation.readings import answer
+
         return "\n\n".join([*_printed_atom(text), answer(readings)])
-    if modes:
-        return modes
+    return modes or _recognised_words(text, facts)
+
+
+def _in_short(thing: Any, of_dsl: bool) -> list[str]:
+    """The facts of a swizzled layout or a tensor, below its explanation."""
+    if not isinstance(thing, (ComposedLayout, Tensor)):
+        return []
+    from cute_py.explanation.layout_pastes import facts_of
+
+    return [f"  {line.strip()}" for line in facts_of(thing, of_dsl)]
+
+
+def _recognised_words(text: str, facts: dict[str, str]) -> str:
+    """The terms in a text in which nothing else is recognised.
+
+    Raises:
+        InvalidTypeError: it has none, or is a single word.
+    """
+    from cute_py.explanation.map_pastes import bytes_refused
+    from cute_py.explanation.ptx_pastes import HANG
+    from cute_py.explanation.reasons import TERMS, nearest, term_text
+
+    if near := nearest(text) if len(text) < _LONGEST_NAME else []:
+        facts = {"takes": facts["takes"], "nearest": ", ".join(near), **facts}
     said = {name: HANG.pattern if name == "hang" else rf"\b{re.escape(name)}\b" for name in TERMS}
     known = [name for name, words in said.items() if re.search(words, text[:MOST_TEXT], re.IGNORECASE)]
     sentence = len(text.split()) > 1
@@ -260,7 +313,7 @@ def _text_explained(text: str) -> str:
     return "\n\n".join([f"Recognised in this text: {', '.join(known)}", *terms, f"Missing in the text\n  {MISSING}"])
 
 
-_WIDTH_ALONE: Final = re.compile(r"(?:ptr|tmem_)\[[0-9]+b\]\([^\n]*\) o ")
+_WIDTH_ALONE: Final = re.compile(r"(?:ptr|tmem_)\[[0-9]{1,100}b\]\([^\n]{0,400}\) o ")
 """A tensor of which the text has the width of an element, not its type."""
 _NAMED_VALUE: Final = re.compile(r"[A-Za-z_][\w.]*\s*:\s*[A-Za-z0-9_]+")
 _LONGEST_NAME: Final = 80
@@ -282,7 +335,28 @@ def _is_map(thing: Thing) -> bool:
     """Whether this is a tensor map: 64 or 128 bytes, or a request."""
     if isinstance(thing, (bytes, bytearray)):
         return len(thing) in (64, 128)
-    return isinstance(thing, (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide))
+    return _is_of(thing, "cute_py.tma.descriptor.request", "TensorMapTiled", "TensorMapIm2col", "TensorMapIm2colWide")
+
+
+def _is_of(thing: Thing, module: str, *names: str) -> bool:
+    """Whether a thing is of a class that a module defines, which need not be imported to know that it is not."""
+    loaded = sys.modules.get(module)
+    return loaded is not None and isinstance(thing, tuple([getattr(loaded, name) for name in names]))
+
+
+def _is_atom(thing: Thing) -> bool:
+    return "cute_py.atom" in sys.modules and _explainer("atoms", "is_atom")(thing)
+
+
+def _explainer(module: str, name: str) -> Callable[..., Any]:
+    """A function of a module of explanations, which is imported when it is called."""
+
+    def call(*arguments: Any) -> Any:
+        return getattr(importlib.import_module(module if "." in module else f"cute_py.explanation.{module}"), name)(
+            *arguments
+        )
+
+    return call
 
 
 def _refuse(thing: Thing) -> str:
@@ -291,12 +365,12 @@ def _refuse(thing: Thing) -> str:
 
 _KINDS: tuple[tuple[Callable[[Thing], bool], Callable[[Thing], str]], ...] = (
     (lambda thing: any(thing is operation for operation in explained()), _operation_text),
-    (lambda thing: isinstance(thing, type) and issubclass(thing, CuteError), error_class_text),
+    (lambda thing: isinstance(thing, type) and issubclass(thing, CuteError), _explainer("reasons", "error_class_text")),
     (lambda thing: isinstance(thing, type) and is_ours(thing), class_text),
     (lambda thing: isinstance(thing, ModuleType) and thing.__name__.split(".")[0] == "cute_py", module_text),
     (is_function, function_text),
     (lambda thing: isinstance(thing, type), _refuse),
-    (is_atom, atom_text),
+    (_is_atom, _explainer("atoms", "atom_text")),
     (is_coordinates, coordinates),
     (is_counting, counting),
     (lambda thing: isinstance(thing, Layout), any_layout),
@@ -304,9 +378,9 @@ _KINDS: tuple[tuple[Callable[[Thing], bool], Callable[[Thing], str]], ...] = (
     (lambda thing: isinstance(thing, ScaledBasis), basis_text),
     (lambda thing: isinstance(thing, ComposedLayout), composed_text),
     (lambda thing: isinstance(thing, Tensor), stored),
-    (lambda thing: isinstance(thing, Picture), picture_text),
-    (lambda thing: isinstance(thing, CuteError), error_text),
-    (_is_map, describe),
+    (lambda thing: _is_of(thing, "cute_py.draw.picture", "Picture"), picture_text),
+    (lambda thing: isinstance(thing, CuteError), _explainer("reasons", "error_text")),
+    (_is_map, _explainer("cute_py.tma.descriptor.describe", "describe")),
     (lambda thing: callable(getattr(thing, "explain", None)), lambda thing: str(thing.explain())),
     (lambda thing: isinstance(thing, enum.Enum) and is_ours(type(thing)), member_text),
     (is_constant, lambda thing: constant_text(None, thing)),

@@ -19,7 +19,7 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted, shortened, unless_refused
 from cute_py.explanation.compiler_pastes import MOST_TYPES, type_text
 from cute_py.explanation.layouts import facts_of_layout, is_basis_layout
-from cute_py.explanation.readings import TYPE_NAME, Reading, closing, condition_reason, some, type_bits
+from cute_py.explanation.readings import TYPE_NAME, Reading, condition_reason, some, type_bits
 from cute_py.layout.analysis import is_injective
 from cute_py.layout.arguments import Leaf
 from cute_py.layout.coalesce import coalesce
@@ -29,12 +29,10 @@ from cute_py.layout.layout import Layout, cosize, domain_of, has_numbers
 from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
+from cute_py.notation.argument_lists import matching_bracket, split_operands
 from cute_py.notation.parse import Parsed, parse
-from cute_py.ptx.parse import split_operands
 from cute_py.tensor.pointers import Pointer, TmemPointer
 from cute_py.tensor.tensor import Tensor
-from cute_py.tma.atom.smem_layout import smem_choices
-from cute_py.tma.atom.tile_atom import check_units
 from cute_py.tma.descriptor.limits import bounds
 
 MOST_LINES: Final = 400
@@ -44,13 +42,13 @@ LONGEST: Final = 2000
 MOST_ELEMENTS: Final = 1 << 22
 """Of a layout whose offsets are counted."""
 _PLACE: Final = re.compile(r"[0-9]+:[0-9]+")
-_AT_PLACE: Final = re.compile(r"(?:\bat|\bline|[\w\]]:)\s*$")
+_AT_PLACE: Final = re.compile(r"(?:\bat|\bline|[\w\]]:)\s{0,80}$")
 """Text before the line and column of a file."""
 _COLON: Final = re.compile(r"\S:\S|\bo\b|Sw<|S<|ptr\[|ptr<|@")
 _LABEL: Final = re.compile(
     r"^[%\s]{0,9}(?:[A-Za-z_][\w .\-/<>,\[\]]{0,60}?(?:\s{0,9}[:=]\s+|\s{0,9}=\s{0,9}|\s+:\s{0,9}))"
 )
-_SIZE: Final = re.compile(r"\bsize\s*[=:]\s*([0-9]{1,18})\b")
+_SIZE: Final = re.compile(r"\bsize\s{0,80}[=:]\s{0,80}([0-9]{1,18})\b")
 
 
 def known_number(value: Parsed | Leaf | None) -> int | None:
@@ -240,7 +238,11 @@ def _printed_line(line: str, begin: int) -> _Print | None:
         return None
     for start in _starts(line):
         body = line[start:].strip().rstrip(":;,.").strip().strip("\"'`")
-        for piece in (body, body.split("  ")[0], re.split(r"\)\s+(?!o\s)", body)[0] + ")" if ") " in body else body):
+        for piece in (
+            body,
+            body.split("  ")[0],
+            re.split(r"\)\s{1,80}(?!o\s)", body)[0] + ")" if ") " in body else body,
+        ):
             thing = _parsed(piece)
             if thing is not None and not (_PLACE.fullmatch(piece) and _AT_PLACE.search(line[:start])):
                 at = begin + line.find(piece, start)
@@ -255,7 +257,7 @@ def _starts(line: str) -> Iterator[int]:
         yield label.end()
     for match in some(
         re.finditer(
-            r"(?<![\w<(@,])(?:\(|Sw<|S<|(?:gmem_|smem_|sub)?ptr[\[<]|ArithTuple\(|tmem_\[|counting_iter|_?[0-9]+:)",
+            r"(?<![\w<(@,])(?:\(|Sw<|S<|(?:gmem_|smem_|sub)?ptr[\[<]|ArithTuple\(|tmem_\[|counting_iter|_?[0-9]{1,100}:)",
             line,
         ),
         8,
@@ -287,6 +289,8 @@ def _reading(text: str, begin: int, end: int, after: int, thing: Parsed, label: 
             lines += [f"  a step in mode {i} is {16 * d} bytes" for i, d in steps if d]
     broken: list[Diagnostic] = []
     if isinstance(thing, ComposedLayout) and isinstance(thing.offset, SmemPtrFlag):
+        from cute_py.tma.atom.tile_atom import check_units
+
         broken += check_units(thing, thing.offset.bits)
     rest = text[end:after]
     values = _values(rest, thing)
@@ -376,8 +380,8 @@ def _lost_swizzles(prints: Sequence[_Print]) -> Iterator[Reading]:
 
 # ---- spellings of other programs -----------------------------------------------------------------------------------
 
-_DSL: Final = re.compile(r"!cute(?:_\w+)?\.(\w+)<")
-_UNKNOWN: Final = re.compile(r"\?(?:\{[^{}]*\})?")
+_DSL: Final = re.compile(r"!cute(?:_\w{1,80})?\.(\w{1,80})<")
+_UNKNOWN: Final = re.compile(r"\?(?:\{[^{}]{0,400}\})?")
 _CALL: Final = re.compile(r"\b(?:cute\.)?(?:make_)?[Ll]ayout\s{0,9}\(\s{0,9}(?=[(0-9_])")
 _NUMBERS: Final = r"[\[(][-0-9, ]{1,80}[\])]"
 _TORCH: Final = re.compile(
@@ -402,7 +406,7 @@ def read_dsl_tensors(text: str) -> list[Reading]:
     """Every tensor that CuTe DSL printed: `tensor<ptr<f16, smem, align<1024>> o ...>`, `tensor(raw_ptr(...) o ...`."""
     found: list[Reading] = []
     for match in some(_DSL_TENSOR.finditer(text)):
-        end = closing(text, match.end())
+        end = matching_bracket(text, match.end())
         inside = text[match.end() : end].partition(", data=")[0].strip()
         start, _, layout = inside.partition(" o ")
         pointer = _DSL_POINTER.fullmatch(start.strip())
@@ -437,7 +441,7 @@ def _dsl_types(text: str) -> Iterator[Reading]:
     for match in some(_DSL.finditer(text)):
         if match.start() < end:
             continue
-        end = closing(text, match.end())
+        end = matching_bracket(text, match.end())
         inside = text[match.end() : end]
         name, quoted = match[1], re.findall(r"\"([^\"\n]{1,2000})\"", inside)
         pieces = [with_symbols(piece) for piece in quoted or [inside]]
@@ -447,7 +451,9 @@ def _dsl_types(text: str) -> Iterator[Reading]:
             lines.append(
                 f"elements {pointer[1]}, {pointer[2]}" + (f", aligned to {pointer[3]} bytes" if pointer[3] else "")
             )
-        if pointer and (swizzle := re.search(r",\s*S<([0-9]+,[0-9]+,-?[0-9]+)>\s*(?:,|$)", inside)):
+        if pointer and (
+            swizzle := re.search(r",\s{0,80}S<([0-9]{1,100},[0-9" r"]{1,100},-?[0-9]{1,100})>\s{0,80}(?:,|$)", inside)
+        ):
             lines.append(f"Sw<{swizzle[1]}> of the pointer permutes byte addresses, after an offset is added")
         if "?" in inside:
             divisors = sorted({int(n) for n in re.findall(r"div=([0-9]{1,9})", inside)})
@@ -478,7 +484,7 @@ _DSL_KINDS: Final = {
 
 
 def _piece_lines(piece: str) -> list[str]:
-    piece = re.sub(r"^S<([0-9]+),([0-9]+),(-?[0-9]+)>", r"Sw<\1,\2,\3>", piece.strip())
+    piece = re.sub(r"^S<([0-9]{1,100}),([0-9]{1,100}),(-?[0-9]{1,100})>", r"Sw<\1,\2,\3>", piece.strip())
     try:
         thing = parse(piece)
     except CuteError:
@@ -495,9 +501,9 @@ def with_symbols(text: str) -> str:
 
 def _layout_calls(text: str) -> Iterator[Reading]:
     for match in some(_CALL.finditer(text)):
-        end = closing(text, match.end(), LONGEST) + 1
+        end = matching_bracket(text, match.end(), LONGEST) + 1
         body = text[match.end() : end - 1].replace("[", "(").replace("]", ")")
-        body = re.sub(r"\b(?:shape|stride)\s*=\s*", "", body)
+        body = re.sub(r"\b(?:shape|stride)\s{0,80}=\s{0,80}", "", body)
         if (thing := _parsed_call(body)) is not None:
             lines = tuple(line.strip() for line in facts_of(thing))
             yield Reading(f"A layout: {thing}", match.start(), end, lines)
@@ -574,6 +580,8 @@ def _tile_sizes(text: str) -> Iterator[Reading]:
     match = _TILE.fullmatch(text.strip())
     if match is None:
         return
+    from cute_py.tma.atom.smem_layout import smem_choices
+
     sizes = [int(n) for n in match[1].split("x")]
     tiler = f"({','.join(f'_{n}' for n in sizes)})"
     lines = [f"as a tiler {tiler}, {math.prod(sizes)} elements"]

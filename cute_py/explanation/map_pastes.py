@@ -17,8 +17,8 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, InvalidValueError, unless_refused
 from cute_py.explanation.cuda_pastes import refused_at, refused_why
 from cute_py.explanation.offers import passes_check
-from cute_py.explanation.readings import Reading, closing, some, type_bits
-from cute_py.ptx.parse import split_operands
+from cute_py.explanation.readings import Reading, some, type_bits
+from cute_py.notation.argument_lists import matching_bracket, split_operands
 from cute_py.tma.descriptor.data_types import FORMATS
 from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.describe import describe
@@ -56,24 +56,27 @@ _NAMES: Final[dict[str, str]] = {
 _FIELDS: Final = tuple(_NAMES.values())
 _ARGUMENT: Final = re.compile(
     r"(?<![A-Za-z])(?:" + "|".join(f"({names})" for names in _NAMES) + r")(?![A-Za-z])"
-    r"(?=[\s:=@\[\"'])(?:@[0-9]+)?(?:\[[^\]\n]{0,20}\])?[\"']?[ \t]{0,20}(?:\n?\$[0-9]+)?[ \t]{0,20}[:=]?[ \t]{0,20}"
-    r"(?:\([\w ]+\)[ \t]{0,20}(?=[0-9]))?(?P<value>\((?:nil|null)\)|[(\[{][^()\[\]{}\n]{0,200}[)\]}]?|"
-    r"<[\w.]+:\s{0,9}[0-9]+>|[-\w.]+)",
+    r"(?=[\s:=@\[\"'])(?:@[0-9]{1,100})?(?:\[[^\]\n]{0,20}\])?[\"']"
+    r"?[ \t]{0,20}(?:\n?\$[0-9]{1,100})?[ \t]{0,20}[:=]?[ \t]{0,20}"
+    r"(?:\([\w ]{1,100}\)[ \t]{0,20}(?=[0-9]))?(?P<value>\((?:nil|null)\)|[(\[{][^()\[\]{}\n]{0,200}[)\]}]?|"
+    r"<[\w.]{1,100}:\s{0,9}[0-9]{1,100}>|[-\w.]{1,100})",
     re.IGNORECASE,
 )
 _CALL: Final = re.compile(
-    r"(?P<name>(?:cu|mu)?TensorMapEncode(?:Tiled|Im2col)|(?:__)?tvm_tensormap_create_(?:tiled|im2col))\)*\W{0,4}[(,]"
+    r"(?P<name>(?:cu|mu)?TensorMapEncode(?:Tiled|Im2col)|(?:__)?tvm_tensormap_create_(?:tiled|im2col))\){0,200}\W{0,4}[(,]"
 )
 _DEEP_GEMM: Final = re.compile(
-    r"Making (?:[0-9]D )?TMA desc: global memory: (?P<dims>[0-9 ]+), shared memory: (?P<box>[0-9 ]+), "
-    r"outer strides?: (?P<strides>[0-9 ]+), swizzle: (?P<swizzle>[0-9]+)[^\n]*?elem size: (?P<bytes>[0-9]+)"
+    r"Making (?:[0-9]D )?TMA desc: global memory: (?P<dims>[0-9 ]{1,100}), shared memory: (?P<box>[0-9 ]{1,100}), "
+    r"outer strides?: (?P<strides>[0-9 ]{1,100}), swizzle: (?P<swizz"
+    r"le>[0-9]{1,100})[^\n]{0,400}?elem size: (?P<bytes>[0-9]{1,100})"
     r"(?:, pointer: (?P<address>[0-9]{1,20}))?"
 )
 _KERNELS: Final = re.compile(
-    r"(?P<why>[^\n]{0,200}TMA descriptor due to [^\n]{1,100}\s+)?"
-    r"tmaFormat: (?P<kind>[0-9]{1,3}) dim: (?P<rank>[1-5]) gmem: (?P<address>0x[0-9a-f]{1,16}|0)\s+"
-    r"Shape: (?P<dims>[0-9 ]+)\s+Stride: (?P<strides>[0-9 ]+)\s+tileShapes: (?P<box>[0-9 ]+)\s+"
-    r"tileStrides: (?P<steps>[0-9 ]+)\s+swizzleType: (?P<swizzle>[0-9])"
+    r"(?P<why>(?<![^\n])[^\n]{0,400}TMA descriptor due to [^\n]{1,100}\s{1,80})?"
+    r"tmaFormat: (?P<kind>[0-9]{1,3}) dim: (?P<rank>[1-5]) gmem: (?P<address>0x[0-9a-f]{1,16}|0)\s{1,80}"
+    r"Shape: (?P<dims>[0-9 ]{1,100})\s{1,80}Stride: (?P<strides>[0-"
+    r"9 ]{1,100})\s{1,80}tileShapes: (?P<box>[0-9 ]{1,100})\s{1,80}"
+    r"tileStrides: (?P<steps>[0-9 ]{1,100})\s{1,80}swizzleType: (?P<swizzle>[0-9])"
 )
 """What kernels of TensorRT-LLM print: five numbers of each kind, whatever the rank."""
 _CUTLASS_PRINT: Final = "what CUTLASS prints when cuTensorMapEncodeTiled fails"
@@ -132,13 +135,16 @@ def _names(request: TensorMap) -> list[str]:
 
 # ---- the bytes of a map --------------------------------------------------------------------------------------------
 
-_MAP_WORDS: Final = re.compile(r"desc|map|tma|opaque|CUtensor|\bx/[0-9]+|uint8|hexdump|xxd", re.IGNORECASE)
+_MAP_WORDS: Final = re.compile(r"desc|map|tma|opaque|CUtensor|\bx/[0-9]{1,100}|uint8|hexdump|xxd", re.IGNORECASE)
 _TOKEN: Final = re.compile(r"(?<![\w.])(?:0[xX][0-9a-fA-F]{1,16}|[0-9a-fA-F]{2,16}|[0-9]{1,20})(?![\w.])")
 _ON_ONE_LINE: Final = re.compile(
-    r"\b0[xX][0-9a-fA-F]{6,16}(?:\s*<[^<>\n]{0,80}>)?\s*:|(?<!\w)[A-Za-z_]\w*\[[0-9]{1,2}\]\s*=|^[0-9]{1,2}\]\s*="
+    r"\b0[xX][0-9a-fA-F]{6,16}(?:\s{0,80}<[^<>\n]{0,80}>)?\s{0,80}:|(?<!\w)[A-Za-z_]\w{0,80}\[[0-9]{1,2}\]\s{0,80}=|^[0-9]{1,2}\]\s{0,80}="
 )
 """Addresses and subscripts between the numbers of a dump whose line breaks were lost."""
-_NOT_NUMBERS: Final = re.compile(r"\bdtype\s*=\s*[\w.]+|\bdevice\s*=\s*'[^'\n]*'|\b(?:torch|np|numpy)\.[\w.]+(?=\()")
+_NOT_NUMBERS: Final = re.compile(
+    r"\bdtype\s{0,80}=\s{0,80}[\w.]{1,100}|\bdevice\s{0,80}="
+    r"\s{0,80}'[^'\n]{0,400}'|\b(?:torch|np|numpy)\.[\w.]{1,100}(?=\()"
+)
 
 
 def read_bytes(text: str) -> list[Reading]:
@@ -171,7 +177,9 @@ def _places(text: str) -> Iterator[tuple[int, int]]:
         if start is not None and rows >= 8 and re.match(r"\s*[\w.>-]{0,60}\[0\]\s*[=:]", line):  # the next array
             runs.append((start, position, rows))
             start, rows = None, 0
-        if count >= 1 and (count >= 2 or re.search(r"\[[0-9]+\]|^\s*0[xX][0-9a-fA-F]+\s*,?\s*$", line)):
+        if count >= 1 and (
+            count >= 2 or re.search(r"\[[0-9]{1,100}\]|^\s{0,80}0[xX][0-" r"9a-fA-F]{1,100}\s{0,80},?\s{0,80}$", line)
+        ):
             start, rows = (position if start is None else start), rows + count
         else:
             if start is not None and rows >= 8:
@@ -262,8 +270,8 @@ def _integers(parts: Sequence[str]) -> tuple[int, ...]:
 
 def _calls(text: str) -> Iterator[Reading]:
     for match in some(_CALL.finditer(text), 16):
-        end = closing(text, match.end())
-        written = re.sub(r"/\*.*?\*/|//[^\n]*", " ", text[match.end() : end])
+        end = matching_bracket(text, match.end())
+        written = re.sub(r"(?s:/\*.*?(?:\*/|\Z))|//[^\n]*", " ", text[match.end() : end])
         parts = [_argument(part, text) for part in split_operands(written)]
         im2col = "im2col" in match["name"].lower()
         packed = "tvm" in match["name"].lower()
@@ -276,13 +284,13 @@ def _calls(text: str) -> Iterator[Reading]:
 
 def _argument(part: str, text: str) -> Value:
     """A number, a list, or the text itself; of a variable what the text assigns to it."""
-    part = re.sub(r"^\w+\s*=\s*(?!=)", "", part.strip())
+    part = re.sub(r"^\w{1,80}\s{0,80}=\s{0,80}(?!=)", "", part.strip())
     value = _value(part)
-    name = re.sub(r"^&|\+\s*1$|\.data\(\)$", "", part.replace(" ", "")).strip()
+    name = re.sub(r"^&|\+\s{0,80}1$|\.data\(\)$", "", part.replace(" ", "")).strip()
     if isinstance(value, str) and re.fullmatch(r"[A-Za-z_]\w*", name):
         assigned = re.search(
-            rf"(?<![\w.]){re.escape(name)}\s*(?:\[[^\]\n]*\])?\s*=?\s*(?:\([\w "
-            rf"]+\))?\s*([{{\[(][^{{}}\[\]\n]{{0,300}}[}}\])]|[-\w]+)\s*[;,\n)]",
+            rf"(?<![\w.]){re.escape(name)}\s{{0,80}}+(?:\[[^\]\n]{{0,400}}\])?\s{{0,80}}+=?\s{{0,80}}+(?:\([\w "
+            rf"]+\))?\s{{0,80}}+([{{\[(][^{{}}\[\]\n]{{0,300}}[}}\])]|[-\w]{{1,100}})\s{{0,80}}[;,\n)]",
             text,
         )
         if assigned is not None:
@@ -305,20 +313,21 @@ def _value(part: str) -> Value:
 def _number(item: str) -> int | None:
     """The integer of an item, also a product with sizeof, a cast, or an enum as `<Name.X: 6>`."""
     item = re.sub(
-        r"static_cast<[^<>]*>|\(\s*(?:u?int\w*|cuuint\w+|size_t|unsigned[\w ]*|long[\w ]*|CU\w+|(?:const )?\w+ ?\*)"
-        r"\s*\)",
+        r"static_cast<[^<>]{0,400}>|\(\s{0,80}(?:u?int\w{0,80}|cuuint\w{1,80}|size_t"
+        r"|unsigned[\w ]{0,100}|long[\w ]{0,100}|CU\w{1,80}|(?:const )?\w{1,80} ?\*)"
+        r"\s{0,80}\)",
         "",
         item,
     )
     item = item.strip().strip("()").strip()
-    if member := re.search(r":\s*([0-9]{1,9})\s*>\s*$", item):
+    if member := re.search(r":\s{0,80}([0-9]{1,9})\s{0,80}>\s{0,80}$", item):
         return int(member[1])
     if item.lower() in ("nil", "null", "nullptr", "none"):
         return 0
     total = 1
     for factor in item.split("*"):
         factor = factor.strip().strip("()").strip()
-        if sized := re.fullmatch(r"sizeof\s*\(?\s*([\w:]+)\s*", factor):
+        if sized := re.fullmatch(r"sizeof\s*+\(?\s*+([\w:]++)\s*+", factor):
             width = type_bits(sized[1]) // 8
             if not width:
                 return None
@@ -402,7 +411,7 @@ _SHORT_NAMES: Final[tuple[tuple[str, str], ...]] = (
     (r"\belem_?size\W{1,3}4\b", "format=FLOAT32"),
 )
 """Short names of a program's own print of a map, beside a box -> the names that are read."""
-_SHORT_BOX: Final = re.compile(r"\b(?:box|smem_shape)\W{0,6}[\[({]\s*[0-9]")
+_SHORT_BOX: Final = re.compile(r"\b(?:box|smem_shape)\W{0,6}[\[({]\s{0,80}[0-9]")
 
 
 def _by_short_name(text: str) -> Iterator[Reading]:

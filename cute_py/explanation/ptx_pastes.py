@@ -18,6 +18,7 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted, unless_refused
 from cute_py.explanation.cuda_pastes import REGISTERS, SHARED_AT_ONCE, most_threads
 from cute_py.explanation.readings import TYPE_NAME, Reading, some, type_bits
+from cute_py.explanation.rows.known_texts import first_of, rows
 from cute_py.ptx.catalog import FORMS
 from cute_py.ptx.check import ParsedInstruction, examine
 from cute_py.ptx.render import ptx
@@ -31,12 +32,14 @@ _STATEMENT: Final = re.compile(
     r"(?P<operands>[^;'\"`]{0,2000}+);"
 )
 _SYMBOL: Final = re.compile(
-    r"\.(?P<space>shared|global|param|const)\s+(?:\.(?:align\s+[0-9]+|\w+)\s+){1,4}(?P<name>[A-Za-z_$][\w$]*)"
+    r"\.(?P<space>shared|global|param|const)\s{1,80}(?:\.(?:align\s{1,80}[0-9]{1,100}|\w{1,80})\s{1,80}){1,4}(?P<name>[A-Za-z_$][\w$]{0,100})"
 )
 """A declaration: .shared .align 128 .b8 tile[16384]"""
 _ARCH: Final = re.compile(r"\bsm_[0-9]{2,3}[af]?\b")
-_INSTRUCTION: Final = re.compile(r"^\s*(?:@!?%?\w+\s+)?[a-z]\w*\.[\w.:]+[^;\n]*;", re.MULTILINE)
-_BARE: Final = re.compile(r"(?<![%\w$.])[A-Za-z$][\w$]*|%[0-9]")
+_INSTRUCTION: Final = re.compile(
+    r"^\s{0,80}(?:@!?%?\w{1,80}\s{1,80})?[a-" r"z]\w{0,80}\.[\w.:]{1,100}[^;\n]{0,400};", re.MULTILINE
+)
+_BARE: Final = re.compile(r"(?<![%\w$.])[A-Za-z$][\w$]{0,100}|%[0-9]")
 
 
 def read_instructions(text: str) -> list[Reading]:
@@ -48,7 +51,7 @@ def read_instructions(text: str) -> list[Reading]:
     found = [*_messages(text), *_notes(text), *_usage(text)]
     program = "mbarrier." in text
     for match in some(_STATEMENT.finditer(text)):
-        if _BARE.search(re.sub(r"\[\s*[A-Za-z_$][\w$]*", "[", match["operands"])):
+        if _BARE.search(re.sub(r"\[\s{0,80}[A-Za-z_$][\w$]{0,100}", "[", match["operands"])):
             continue
         one = unless_refused(examine, match[0], symbols)
         if one is None:  # no row of the table, or no instruction
@@ -88,19 +91,23 @@ def _written(one: ParsedInstruction) -> Iterator[str]:
 
 # ---- what ptxas says -----------------------------------------------------------------------------------------------
 
-_PTXAS: Final = re.compile(r"ptxas[^\n]{0,300}?(?:error|fatal)\s*:\s*(?!\s|Ptx assembly aborted)(?P<what>[^\n]{1,300})")
+_PTXAS: Final = re.compile(
+    r"ptxas[^\n]{0,300}?(?:error|fatal)\s{0,80}:" r"\s{0,80}(?!\s|Ptx assembly aborted)(?P<what>[^\n]{1,300})"
+)
 _TARGET: Final = re.compile(r"(?P<needs>requires? \.?target )?[\"']?(?P<arch>sm_(?P<number>[0-9]{2,3})[af]?)\b")
 _NEEDS_VERSION: Final = re.compile(r"requires PTX ISA \.version (?P<version>[0-9]\.[0-9])")
-_OLD_PTXAS: Final = re.compile(r"Unsupported \.version (?P<version>[0-9.]+); current version is '(?P<known>[0-9.]+)'")
-_OTHER_ARCH: Final = re.compile(
-    r"with \.target '(?P<arch>sm_\w+)' cannot be compiled for architecture '(?P<asked>sm_\w+)'"
+_OLD_PTXAS: Final = re.compile(
+    r"Unsupported \.version (?P<version>[0-9.]{1,100}" r"); current version is '(?P<known>[0-9.]{1,100})'"
 )
-_ADVISED: Final = re.compile(r"should be used on \.target '(?P<arch>sm_\w+)'")
+_OTHER_ARCH: Final = re.compile(
+    r"with \.target '(?P<arch>sm_\w{1,80})' cannot be compiled for architecture '(?P<asked>sm_\w{1,80})'"
+)
+_ADVISED: Final = re.compile(r"should be used on \.target '(?P<arch>sm_\w{1,80})'")
 _FEW_REGISTERS: Final = re.compile(
     r"(?:Insufficient registers \(|register count of ')(?P<had>[0-9]{1,3})[)']"
-    r"(?:[^\n]*?target of (?P<needs>[0-9]{1,3}))?"
+    r"(?:[^\n]{0,400}?target of (?P<needs>[0-9]{1,3}))?"
 )
-_NO_TARGET: Final = re.compile(r"PTX \.version [0-9.]+ does not support \.target (?P<arch>sm_\w+)")
+_NO_TARGET: Final = re.compile(r"PTX \.version [0-9.]{1,100} does not support \.target (?P<arch>sm_\w{1,80})")
 _FAMILY_FEATURES: Final[tuple[tuple[str, range], ...]] = (
     ("wgmma", range(90, 91)),
     ("tensormap.replace|setmaxnreg", range(90, 122)),
@@ -109,37 +116,10 @@ _FAMILY_FEATURES: Final[tuple[tuple[str, range], ...]] = (
 """(words of a feature, the architectures whose own targets, sm_90a or sm_100a, have it). What is not here and not on
 sm_90 is not on sm_90a either; from sm_100 on it may be on the own target."""
 _FIRST_OF_FAMILIES: Final = 100
-_NO_SUCH_GPU: Final = re.compile(r"Value '\w+' is not defined for option")
+_NO_SUCH_GPU: Final = re.compile(r"Value '\w{1,80}' is not defined for option")
 _TOO_MUCH_SHARED: Final = re.compile(
     r"uses too much shared data \((?P<asked>0x[0-9a-f]{1,9}) bytes, (?P<most>0x[0-9a-f]{1,9}) max"
 )
-_MEANINGS: Final[tuple[tuple[str, str], ...]] = (
-    (
-        "exceeds 128 bit limit",
-        "loads and stores of 256 bits (.v8.b32, .v4.b64) exist from sm_100 on, and in PTX 8.8 (CUDA 12.9) or newer",
-    ),
-    (
-        "State space",
-        "an address is of another state space than the instruction names; a tensor map is given by a generic address",
-    ),
-    ("vector size|Vector of size", "the braces hold another number of elements than the modifiers call for"),
-    (
-        "Unexpected instruction types",
-        "no form of this mma has these element types together: A, B and the accumulator go in pairs (f16 with f16, "
-        "bf16 with bf16); mma of 8-bit floats needs sm_89 and a ptxas of CUDA 12.4 (PTX 8.4), of 4 and 6 bits sm_120a "
-        "with .kind::f8f6f4",
-    ),
-    ("Arguments mismatch", "the number or the kinds of the operands are not those that the modifiers call for"),
-    (
-        "completion_mechanism",
-        "the instruction must say how its end is known: .mbarrier::complete_tx::bytes (loads) or .bulk_group (stores)",
-    ),
-    ("Unknown modifier|syntax error", "no instruction has this modifier, or not here"),
-    ("modifier required|is required|require for", "a modifier is missing"),
-    ("cannot be combined|not allowed for|Illegal modifier", "two modifiers exclude each other"),
-    ("expected to be|must be power|out of range", "the number is none that the instruction takes"),
-)
-"""(words of a message, what they mean), the first that fits."""
 
 
 def _messages(text: str) -> Iterator[Reading]:
@@ -164,79 +144,6 @@ _SERIALIZED: Final = "wgmma.mma_async instructions are serialized due to "
 _NOTE: Final = re.compile(
     rf"(?:{re.escape(_SERIALIZED)}|warpgroup\.(?:wait|arrive) is injected|'?setmaxnreg'? ignored)[^\n]{{1,300}}"
 )
-_NOTES: Final[tuple[tuple[str, str, str], ...]] = (
-    (
-        "Extern calls",
-        "the kernel calls a function whose code ptxas does not see",
-        "define the function in the same unit, __forceinline__",
-    ),
-    (
-        "crossing function boundary",
-        "a call lies between a wgmma and its wait; printf and assert are calls",
-        "__forceinline__ for functions that issue wgmma; no printf in its loop, not even behind the wait",
-    ),
-    (
-        "insufficient register",
-        "the accumulators in flight, with copies of those that other instructions write meanwhile, need more registers "
-        "than a thread has",
-        "wgmma.wait_group 0 before accumulators are touched; fewer of them in a warpgroup: a smaller tile, or one more "
-        "warpgroup; no lower -maxrregcount",
-    ),
-    (
-        "reading accumulator",
-        "accumulators are read before the wait of their wgmma; a run-time index reads all of them",
-        "read accumulators behind wgmma.wait_group; index them by constants, in unrolled loops",
-    ),
-    (
-        "defining accumulator",
-        "accumulators are written between a wgmma and its wait",
-        "write accumulators before wgmma.fence, or start from zero with scale-d 0",
-    ),
-    (
-        "wait is injected",
-        "registers of a wgmma are used without a wait before: ptxas waits there",
-        "wgmma.wait_group before that use",
-    ),
-    (
-        "arrive is injected",
-        "registers of a wgmma are written by others since the last wgmma.fence: ptxas adds one",
-        "wgmma.fence.sync.aligned between these writes and the wgmma",
-    ),
-    (
-        "register count at entry",
-        "setmaxnreg is dropped: ptxas does not know how many registers the kernel begins with; the results are right, "
-        "and all warps have the same number of registers",
-        "__launch_bounds__(threads, 1), whose second number fixes it (.minnctapersm; min_blocks_per_mp=1 in CuTe DSL)",
-    ),
-    (
-        "minimum register requirements",
-        "setmaxnreg is dropped: the code behind it needs more registers than it leaves; the results are right",
-        "a larger number for setmaxnreg.dec, or less work in that warpgroup",
-    ),
-    (
-        "across compilation units",
-        "setmaxnreg is dropped: the kernel is compiled to be linked with other units (-rdc=true, -dc)",
-        "the kernel's file without -rdc=true: whole programs, with its device functions in headers",
-    ),
-    (
-        "into 'extern' call",
-        "setmaxnreg is dropped: the kernel calls a function whose code ptxas does not see; all warps have the "
-        "same number of registers",
-        "the kernel without that call, or with the function's source",
-    ),
-    (
-        "to allow debugging",
-        "setmaxnreg is dropped: the kernel is compiled for a debugger (-G)",
-        "-lineinfo in place of -G",
-    ),
-    (
-        "ill formed pipeline stage",
-        "ptxas finds no wgmma.fence, commit_group and wait_group that enclose each wgmma on every path",
-        "fence, wgmma, commit_group and wait_group in one branch, the loop around all of them; a loop that is unrolled",
-    ),
-)
-"""(words of a note, what they mean, a change). As ptxas 13.0.88 printed them for kernels made for each, but for writes
-of accumulators, which others' logs have, and for minimum registers and extern calls, which are words of ptxas."""
 
 
 def _notes(text: str) -> Iterator[Reading]:
@@ -244,20 +151,20 @@ def _notes(text: str) -> Iterator[Reading]:
     matches = some(_NOTE.finditer(text), 64)
     if not matches:
         return
-    found = [row for row in _NOTES if any(row[0] in match[0] for match in matches)]
-    lines = [why for _, why, _ in found]
+    found = [row for row in rows("ptxas_notes") if any(row.pattern in match[0] for match in matches)]
+    lines = [row.text for row in found]
     if any(match[0].startswith(_SERIALIZED) for match in matches):
         lines.insert(0, "the results are right, but each wgmma waits for the one before it")
     span = matches[0].start(), max(match.end() for match in matches)
     of = "wgmma" if any("setmaxnreg" not in match[0] for match in matches) else "registers"
-    yield Reading(f"A note of ptxas on {of}", *span, lines, (), [change for _, _, change in found])
+    yield Reading(f"A note of ptxas on {of}", *span, lines, (), [row.change for row in found])
 
 
 _USED: Final = re.compile(
     r"(?:ptxas[^\n]{0,20}|^[ \t]{1,40})(?P<stack>[0-9]{1,7}) bytes stack frame, (?P<stores>[0-9]{1,7}) "
     r"bytes spill stores, (?P<loads>[0-9]{1,7}) bytes spill loads"
-    r"(?:\s{1,9}ptxas info\s{0,9}: Used (?P<registers>[0-9]{1,3}) registers[^\n]*)?|"
-    r"ptxas info\s{0,9}: Used (?P<alone>[0-9]{1,3}) registers[^\n]*",
+    r"(?:\s{1,9}ptxas info\s{0,9}: Used (?P<registers>[0-9]{1,3}) registers[^\n]{0,400})?|"
+    r"ptxas info\s{0,9}: Used (?P<alone>[0-9]{1,3}) registers[^\n]{0,400}",
     re.MULTILINE,
 )
 _SMEM: Final = re.compile(r"\b([0-9]{1,7}) bytes smem")
@@ -324,7 +231,8 @@ def _message(what: str) -> tuple[str, str]:
             return why, "declare it extern __shared__, whose size is given at the launch"
         return why, "fewer stages, or a smaller tile"
     if (target := _TARGET.search(what)) is None:
-        return next((why for words, why in _MEANINGS if re.search(words, what)), ""), ""
+        meaning = first_of("ptxas_errors", what)
+        return "" if meaning is None else meaning.text, ""
     number, named = int(target["number"]), target["arch"]
     known = next((numbers for words, numbers in _FAMILY_FEATURES if re.search(words, what)), None)
     if known is not None and number >= known.stop:
@@ -363,18 +271,18 @@ def _compiled(name: str) -> str:
 # ---- programs that wait forever ------------------------------------------------------------------------------------
 
 _STEP: Final = re.compile(
-    r"^[^\n]*?\b(?P<op>mbarrier\.(?P<verb>init|arrive(?:_drop)?|expect_tx|try_wait|test_wait|complete_tx)[\w.:]*|cp\.(?:reduce\.)?async\.bulk[\w.:]*)"
-    r"(?P<operands>[^\n;]*);?(?P<note>[^\n]*)$",
+    r"^[^\n]*?\b(?P<op>mbarrier\.(?P<verb>init|arrive(?:_drop)?|expect_tx|try_wait|test_wait|complete_tx)[\w.:]*+|"
+    r"cp\.(?:reduce\.)?async\.bulk[\w.:]*+)(?P<operands>[^\n;]*+);?(?P<note>[^\n]*+)$",
     re.MULTILINE,
 )
 HANG: Final = re.compile(
     r"never (?:ends|completes|returns)|hangs?\b|dead ?lock|stuck|timed? ?out|infinite|forever", re.IGNORECASE
 )
 """Words for a kernel that does not end."""
-_BOX: Final = re.compile(r"box\s*[{(\[]\s*(?P<box>[0-9, x]{1,60})[})\]]", re.IGNORECASE)
-_CTA: Final = re.compile(r"\b(?:CTA|block|rank)\s*([0-9]{1,2})\b", re.IGNORECASE)
+_BOX: Final = re.compile(r"box\s{0,80}[{(\[]\s{0,80}(?P<box>[0-9, x]{1,60})[})\]]", re.IGNORECASE)
+_CTA: Final = re.compile(r"\b(?:CTA|block|rank)\s{0,80}([0-9]{1,2})\b", re.IGNORECASE)
 _MASK: Final = re.compile(r"\bmask\W{0,4}(0x[0-9a-f]{1,4}|[0-9]{1,5})\b", re.IGNORECASE)
-_ROUND: Final = re.compile(r"^\W*(?:for|while|do|loop)\b", re.MULTILINE)
+_ROUND: Final = re.compile(r"^\W{0,200}(?:for|while|do|loop)\b", re.MULTILINE)
 
 
 @dataclass(slots=True)
@@ -408,7 +316,10 @@ class _Program:
         self.changes.append(change)
 
     def run(self, step: re.Match[str]) -> None:
-        operands = [part.strip() for part in re.findall(r"\[[^\]]*\]|\{[^}]*\}|[^\s,;]+", step["operands"])]
+        operands = [
+            part.strip()
+            for part in re.findall(r"\[[^\]]{0,400}\]|\{[^}" r"]{0,400}\}|[^\s,;]{1,400}", step["operands"])
+        ]
         places = [part.strip("[]") for part in operands if part.startswith("[")]
         numbers = [int(part, 0) for part in operands if re.fullmatch(r"0x[0-9a-fA-F]{1,12}|[1-9][0-9]{0,11}|0", part)]
         op = step["op"]
@@ -543,7 +454,7 @@ def read_waits(text: str) -> list[Reading]:
         ran.lines.append(f"the bytes and the arrivals balance: {where}")
     waits = [step for step in steps if step["verb"] in ("try_wait", "test_wait")]
     begun = _ROUND.search(text)
-    constant = [step for step in waits if re.search(r",\s*[01]\s*$", step["operands"])]
+    constant = [step for step in waits if re.search(r",\s{0,80}[01]\s{0,80}$", step["operands"])]
     if begun is not None and constant and constant[-1].start() > begun.start():
         same = "a wait in a loop names the same parity in every round: every second wait is over before its phase is"
         ran.never(same, "flip the parity each time round: 0, 1, 0, 1, ...")
@@ -556,7 +467,7 @@ def read_waits(text: str) -> list[Reading]:
 
 def _threads(note: str) -> int:
     """How many threads run an instruction, by its comment: 'all 128 threads', 'thread 0', 'each of 4 warps'."""
-    found = re.search(r"(?:all|by|each of|every one of)?\s*(?:the\s+)?([0-9]{1,5}) threads", note)
+    found = re.search(r"(?:all|by|each of|every one of)?\s{0,80}(?:the\s{1,80})?([0-9]{1,5}) threads", note)
     if found is not None:
         return int(found[1])
     warps = re.search(r"([0-9]{1,3}) warps", note)

@@ -7,7 +7,6 @@ turn, each without what the earlier ones took.
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,76 +30,6 @@ MOST_READINGS: Final = 12
 """Parts of one text that are answered; the others are counted."""
 LONGEST_LINE: Final = 400
 """Characters of a line of an answer."""
-
-
-_ESCAPES: Final = re.compile(
-    r"(?:\x1b|\^\[|\u241b|\\(?:x1b|033|u001b|e))(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\))"
-    r"|\[[0-9]{1,3}(?:;[0-9]{1,3})*m"
-)
-"""Colours of a terminal, also as `cat -v` and literals spell them, and where the escape itself was lost."""
-_INVISIBLE: Final = re.compile("[\ufeff\u200b\u200c\u200d\u2060]")
-_BLANKS: Final = re.compile("[\u00a0\u2007\u202f\x00]")
-_SMART: Final = str.maketrans({"\u201c": '"', "\u201d": '"', "\u2019": "'"})
-"""Quotes of a word processor; the opening single one is gcc's too, and stays."""
-_ENTITY: Final = re.compile(r"&(?:lt|gt|amp|quot|nbsp|apos|#39|#x27);")
-_STAMP: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?(?:Z|[+-][0-9:]{4,5})?"
-_LEVEL: Final = r"\[?(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b\]?"
-_PREFIXES: Final = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"(?:> ?)+",  # a quotation
-        r"\[(?:(?:rank|default|proc)?[0-9]{1,6}(?:,[0-9]{1,6})*)\](?:<std(?:out|err)>)?: ?",  # torchrun, mpirun
-        r"\([A-Za-z_][^()\n]{0,60}\bpid=[0-9]+[^()\n]{0,40}\) ?",  # Ray, vLLM
-        rf"{_LEVEL}[ :]\s*[0-9]{{2}}-[0-9]{{2}} [0-9:.]{{8,15}} \[[^\]\n]{{1,80}}\] ?",  # vLLM
-        r"[IWEF][0-9]{4} [0-9:.]{8,15} +[0-9]+ [^\s\]]{1,120}:[0-9]+\] ?",  # glog
-        rf"\[?{_STAMP}\]?(?:[ ,]?[-|:]? ?{_LEVEL}\s*(?:[|] [^\n|]{{1,80}}? - |[-|:] )?)? ?",
-        r"[a-z][a-z0-9_.]*(?:-[a-z0-9_.]+)*-[0-9]+ +\| ?",  # Docker
-        r"E {3,7}(?=\S| )",  # pytest
-    )
-)
-"""What logs and quotations put before every line."""
-
-
-def as_printed(text: str) -> str:
-    """The text as its program printed it: without colours, a log's prefixes, and how it was quoted or spelled.
-
-    >>> as_printed("[rank0]: \\x1b[31mformat\\x1b[0m   9\\n[rank0]: dim      2")
-    'format   9\\ndim      2'
-    """
-    text = text.replace("\r\n", "\n")
-    of_windows = re.search(r"(?<![A-Za-z])[A-Za-z]:\\", text) is not None
-    if "\n" not in text.strip() and "\\n" in text and not of_windows:  # a literal
-        text = re.sub(r"\\([nt\"'])", lambda found: {"n": "\n", "t": "\t"}.get(found[1], found[1]), text)
-    text = _BLANKS.sub(" ", _INVISIBLE.sub("", _ESCAPES.sub("", text.translate(_SMART))))
-    text = re.sub(r"\A\s*(```|[\"'`])\n?((?:(?!\1).)*)\1\s*\Z", r"\2", text, flags=re.DOTALL)
-    if _ENTITY.search(text):
-        text = _BLANKS.sub(" ", html.unescape(text))
-    lines = text.split("\n")
-    while any((cut := _cut(lines, prefix)) is not None and (lines := cut) for prefix in _PREFIXES):
-        pass
-    return "\n".join(lines)
-
-
-def _cut(lines: list[str], prefix: re.Pattern[str]) -> list[str] | None:
-    """The lines without a prefix that all of them have, but for the first, whose begin may be lost."""
-    found = [prefix.match(line) for line in lines]
-    full = [i for i, line in enumerate(lines) if line.strip()]
-    if not full or any(found[i] is None for i in full[min(1, len(full) - 1) :]):
-        return None
-    return [line[match.end() :] if match else line for line, match in zip(lines, found, strict=True)]
-
-
-def unwrapped(text: str) -> str:
-    """The text without line breaks where its longest lines end: a terminal's width cut them.
-
-    >>> unwrapped("a" * 60 + "\\n" + "b")[58:]
-    'aab'
-    """
-    lines = text.split("\n")
-    width = max(map(len, lines))
-    if width < 60:
-        return text
-    return "".join(line if len(line) == width else line + "\n" for line in lines).removesuffix("\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +144,7 @@ def without(text: str, readings: Sequence[Reading]) -> str:
 
 
 TYPE_NAME: Final = re.compile(
-    r"\b(?:torch\.)?(float(?:8_?\w*|16|32|64)?|bfloat16|half|double|u?int(?:8|16|32|64)|fp(?:8|16|32|64)|bf16)\b"
+    r"\b(?:torch\.)?(float(?:8_?\w{0,80}|16|32|64)?|bfloat16|half|double|u?int(?:8|16|32|64)|fp(?:8|16|32|64)|bf16)\b"
 )
 """An element type among other words."""
 _LOOSE: Final = (("fp8", 8), ("float8", 8), ("char", 8), ("byte", 8), ("bfloat", 16), ("half", 16), ("unsigned", 32))
@@ -234,22 +163,3 @@ def type_bits(name: str) -> int:
 def some(found: Iterator[re.Match[str]], most: int = 64) -> list[re.Match[str]]:
     """The first matches of a pattern; a text may have as many as it has characters."""
     return list(islice(found, most))
-
-
-def closing(text: str, begin: int, most: int = 4000) -> int:
-    """Where the bracket that is open at `begin` closes, or the end of the text; quotes count as one character.
-
-    >>> closing("f(a[1], (2)) + 1", 2)
-    11
-    """
-    depth, quoted = 1, False
-    end = min(len(text), begin + most)
-    for i in range(begin, end):
-        c = text[i]
-        if c == '"':
-            quoted = not quoted
-        elif not quoted:
-            depth += (c in "([{<") - (c in ")]}" or (c == ">" and text[i - 1] not in "-="))
-        if depth == 0:
-            return i
-    return end

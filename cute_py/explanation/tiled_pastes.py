@@ -26,8 +26,8 @@ from cute_py.notation.parse import Parsed, dsl_type, parse
 from cute_py.notation.tiled_operations import as_cpp, same_layouts
 
 _TILED: Final = re.compile(
-    r"^(?:[ \t]*Thr(?:Copy|MMA)[ \t]*\n[ \t]+Thr(?:Idx| VMNK):[ \t]*(?P<slice>[^\n]{1,60})\n)?"
-    r"(?:[^\n]{0,60}[=:}])?[ \t]*(?P<kind>Tiled ?MMA|Tiled ?Copy|MMA[_ ]Atom|Copy[_ ]Atom)[ \t]*$",
+    r"^(?:[ \t]{0,100}Thr(?:Copy|MMA)[ \t]{0,100}\n[ \t]{1,100}Thr(?:Idx| VMNK):[ \t]{0,100}(?P<slice>[^\n]{1,60})\n)?"
+    r"(?:[^\n]{0,60}[=:}])?[ \t]{0,100}(?P<kind>Tiled ?MMA|Tiled ?Copy|MMA[_ ]Atom|Copy[_ ]Atom)[ \t]{0,100}$",
     re.MULTILINE,
 )
 _TILED_FIELD: Final = re.compile(
@@ -204,7 +204,7 @@ _DESCRIPTOR: Final = re.compile(
     r"(?<![A-Za-z0-9])(?:(?P<kind>gmma|umma|wgmma|tcgen05|smem|matrix)[ _-]?)?desc(?:riptor)?"
     r"(?:[ _-]?[ab])?\s{0,9}[:=]\s{0,9}"
     r"(?P<value>0x[0-9a-f]{9,16})\b"
-    r"(?:\n[ \t]+(?:start_addr|leading_off|stride_off|base_offset|layout_type|version|lbo_mode)[^\n]{0,80}){0,9}",
+    r"(?:\n[ \t]{1,100}(?:start_addr|leading_off|stride_off|base_offset|layout_type|version|lbo_mode)[^\n]{0,80}){0,9}",
     re.IGNORECASE,
 )
 _VERSION: Final = 0b111 << 46

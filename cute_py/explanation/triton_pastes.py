@@ -15,22 +15,28 @@ from typing import Final
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError
-from cute_py.explanation.readings import Reading, closing, some
+from cute_py.explanation.readings import Reading, some
+from cute_py.notation.argument_lists import matching_bracket
 from cute_py.notation.triton import TritonLayout, parse_triton
 from cute_py.notation.triton_encodings import TritonEncoding
 from cute_py.notation.triton_texts import NAMES, parse_any
 
 _LINE: Final = re.compile(
-    r"^[ \t]*(?:- )?(?:\w+=[0-9]{1,9} -> \([-0-9, ]{0,60}\)|\w+ is a size 1 dimension)[ \t]*$", re.MULTILINE
+    r"^[ \t]{0,100}(?:- )?(?:\w{1,80}=[0-9]{1,9} -> \([-0-9,"
+    r" ]{0,60}\)|\w{1,80} is a size 1 dimension)[ \t]{0,100}$",
+    re.MULTILINE,
 )
 _OUT: Final = re.compile(r"where out dims are: \[[^\]\n]{1,200}\]")
-_ATTRIBUTE: Final = re.compile(r"#(?:ttg|triton_gpu|gluon|ttng|triton_nvidia_gpu)\.(?P<kind>\w+)\s*<")
+_ATTRIBUTE: Final = re.compile(r"#(?:ttg|triton_gpu|gluon|ttng|triton_nvidia_gpu)\.(?P<kind>\w{1,80})\s{0,80}<")
 _CLASS: Final = re.compile(
     r"\b(?P<kind>Blocked|DistributedLinear|SharedLinear|Slice|DotOperand|NVMMADistributed|NVMMAShared|SwizzledShared|"
     r"PaddedShared|TensorMemory)Layout\("
 )
-_ALIAS: Final = re.compile(r"^[ \t]*(?P<name>#\w+)[ \t]*=[ \t]*(?P<begin>#\w+\.\w+[ \t]*<)", re.MULTILINE)
-_ON_TILE: Final = re.compile(r"\b(?P<type>tensor|memdesc)<(?P<sizes>(?:[0-9]{1,7}x){1,6})\w+, (?P<name>#\w+)")
+_ALIAS: Final = re.compile(
+    r"^[ \t]{0,100}(?P<name>#\w{1,80})[ \t]{0,100}=[ \t" r"]{0,100}(?P<begin>#\w{1,80}\.\w{1,80}[ \t]{0,100}<)",
+    re.MULTILINE,
+)
+_ON_TILE: Final = re.compile(r"\b(?P<type>tensor|memdesc)<(?P<sizes>(?:[0-9]{1,7}x){1,6})\w{1,80}, (?P<name>#\w{1,80})")
 _MOST_TILES: Final = 2
 """Tiles on which one encoding is shown."""
 
@@ -46,7 +52,7 @@ def read_triton_layouts(text: str) -> list[Reading]:
     for match in sorted([*some(_ATTRIBUTE.finditer(text)), *some(_CLASS.finditer(text))], key=re.Match.start):
         if any(one.begin <= match.start() < one.end for one in found):
             continue
-        end = closing(text, match.end()) + 1
+        end = matching_bracket(text, match.end()) + 1
         found += _named(match["kind"], text[match.start() : end], (match.start(), end), aliases, tiles)
     return found
 
@@ -55,7 +61,7 @@ def _aliases(text: str) -> dict[str, str]:
     """Name that a module gives to an attribute -> the attribute."""
     found: dict[str, str] = {}
     for match in some(_ALIAS.finditer(text)):
-        found[match["name"]] = text[match.start("begin") : closing(text, match.end()) + 1]
+        found[match["name"]] = text[match.start("begin") : matching_bracket(text, match.end()) + 1]
     return found
 
 
@@ -78,7 +84,7 @@ def _named(
         return
     spelled = shown
     for _ in range(4):  # an encoding may name another one as its parent
-        spelled = re.sub(r"#\w+\b(?![.\w])", lambda name: aliases.get(name[0], name[0]), spelled)
+        spelled = re.sub(r"#\w{1,80}\b(?![.\w])", lambda name: aliases.get(name[0], name[0]), spelled)
     if kind in ("linear", "generic_linear", "shared_linear") or kind.endswith("Linear"):
         spelled = spelled.removeprefix("#gluon.").removeprefix("#triton_gpu.")
     try:
@@ -87,7 +93,7 @@ def _named(
         if kind not in NAMES:
             meaning = f"{kind}: an encoding of other GPUs, or one that is not known here"
             yield Reading(head, *span, (meaning,), missing=("its bases: print the linear layout of the tile",))
-        elif unknown := re.findall(r"(?<=parent = )#\w+\b(?![.\w])", spelled):
+        elif unknown := re.findall(r"(?<=parent = )#\w{1,80}\b(?![.\w])", spelled):
             lacking = f"what {unknown[0]} is: the line of the module that begins {unknown[0]} ="
             yield Reading(head, *span, (f"{kind} of {unknown[0]}",), missing=(lacking,))
         else:
@@ -132,7 +138,7 @@ def _linear_prints(text: str) -> Iterator[Reading]:
 
 def _smallest(lines: str) -> str:
     """The sizes of the smallest tile that holds printed bases."""
-    points = [[int(n) for n in re.findall("[0-9]+", point)] for point in re.findall(r"\(([-0-9, ]*)\)", lines)]
+    points = [[int(n) for n in re.findall("[0-9]+", point)] for point in re.findall(r"\(([-0-9, ]{0,100})\)", lines)]
     rank = max([len(point) for point in points], default=0)
     sizes = [1 << max([p[i] for p in points if i < len(p)]).bit_length() for i in range(rank)]
     return f"where out dims are: [{', '.join(f'dim{i} (size {n})' for i, n in enumerate(sizes))}]"
@@ -154,7 +160,7 @@ def _linear_reading(head: str, layout: TritonLayout, span: tuple[int, int]) -> R
 
 
 def _number(text: str, name: str, default: int) -> int:
-    found = re.search(rf"\b(?:{name})\s*=\s*([0-9]{{1,9}})", text, re.IGNORECASE)
+    found = re.search(rf"\b(?:{name})\s{{0,80}}=\s{{0,80}}([0-9]{{1,9}})", text, re.IGNORECASE)
     return int(found[1]) if found else default
 
 
@@ -162,7 +168,7 @@ def _tensor_memory(shown: str) -> list[str]:
     """Of an accumulator or operand in tensor memory: lanes, columns, CTAs."""
     if "scales" in shown.lower():
         return ["scale factors in tensor memory: 128 rows, copied to each group of 32 lanes"]
-    block = re.search(r"block\s*=\s*[(\[]([0-9]{1,6}), ?([0-9]{1,6})", shown)
+    block = re.search(r"block\s{0,80}=\s{0,80}[(\[]([0-9]{1,6}), ?([0-9]{1,6})", shown)
     rows = int(block[1]) if block else _number(shown, "blockM", 128)
     columns = int(block[2]) if block else _number(shown, "blockN", 0)
     step = _number(shown, "colStride|col_stride", 1)
@@ -174,7 +180,7 @@ def _tensor_memory(shown: str) -> list[str]:
         else f"{rows} rows"
     )
     lines = [f"tensor memory of tcgen05, blocks of {rows} x {columns}: {lanes}, {columns} columns of elements"]
-    unpacked = re.search(r"unpacked\s*=\s*(true|false)", shown)
+    unpacked = re.search(r"unpacked\s{0,80}=\s{0,80}(true|false)", shown)
     if unpacked:
         apart = (
             "an element has a column of 32 bits of its own" if unpacked[1] == "true" else "elements fill the columns"
@@ -186,7 +192,7 @@ def _tensor_memory(shown: str) -> list[str]:
             if step > 1
             else "elements follow each other in the columns"
         )
-    if re.search(r"two_?CTAs\s*=\s*true", shown, re.IGNORECASE):
+    if re.search(r"two_?CTAs\s{0,80}=\s{0,80}true", shown, re.IGNORECASE):
         lines.append("two CTAs make one product (cta_group::2): each holds half of the rows")
     for name, mode in (("M", "rows"), ("N", "columns")):
         if (split := _number(shown, f"CTASplit{name}", 1)) > 1:
@@ -197,8 +203,12 @@ def _tensor_memory(shown: str) -> list[str]:
 def _padded(shown: str) -> list[str]:
     """Of shared memory with gaps: after how many elements come how many more."""
     pairs = re.findall(r"([0-9]{1,9}):\+([0-9]{1,9})", shown)
-    if not pairs and (listed := re.search(r"\[\s*(?:\[\s*[0-9]{1,9}\s*,\s*[0-9]{1,9}\s*\][\s,]*)+\]", shown)):
-        pairs = re.findall(r"([0-9]{1,9})\s*,\s*([0-9]{1,9})\s*\]", listed[0])
+    if not pairs and (
+        listed := re.search(
+            r"\[\s{0,80}(?:\[\s{0,80}[0-9]{1,9}\s{0,80}," r"\s{0,80}[0-9]{1,9}\s{0,80}\][\s,]{0,100})+\]", shown
+        )
+    ):
+        pairs = re.findall(r"([0-9]{1,9})\s{0,80},\s{0,80}([0-9]{1,9})\s{0,80}\]", listed[0])
     lines = [
         f"after each {interval} elements {pad} are left free: {interval} take the place of {int(interval) + int(pad)}"
         for interval, pad in pairs[:4]

@@ -146,7 +146,7 @@ DSL_POINTER: Final = re.compile(
 )
 
 _INTEGER: Final = re.compile(r"i([0-9]+)")
-_SMALL_FLOAT: Final = re.compile(r"f([0-9]+)(E[0-9]+M[0-9]+\w*)")
+_SMALL_FLOAT: Final = re.compile(r"f([0-9]+)(E[0-9]++M[0-9]++\w*+)")
 
 
 def dsl_type(name: str) -> DType:

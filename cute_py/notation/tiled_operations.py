@@ -53,8 +53,8 @@ _OF_DSL: Final = {
 """What CuTe DSL prints before a value -> what C++ prints."""
 _EXTENT: Final = re.compile(r"(?<=[(,])([0-9]+):1(?=[,)])")
 _INTEGER: Final = re.compile(r"(?<![0-9_?])(?=[0-9])")
-_FIELD: Final = re.compile(r"\s*(\w+):[ \t]+([^\n]*)")
-_PLACE: Final = re.compile(r"(?:Thr VMNK|ThrIdx):[ \t]*([^\n]*)")
+_FIELD: Final = re.compile(r"(?<!\w)(\w{1,80}):[ \t]+([^\n]*)")
+_PLACE: Final = re.compile(r"(?:Thr VMNK|ThrIdx):[ \t]*+([^\n]*)")
 _WORDS: Final = ("uint8_t", "uint16_t", "uint32_t", "uint64_t", "uint128_t")
 
 Made = TypeVar("Made")

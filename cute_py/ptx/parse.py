@@ -16,6 +16,7 @@ from typing import Final
 
 from cute_py.argument_checks import NamedEnum, expect
 from cute_py.errors import ParseError, given
+from cute_py.notation.argument_lists import split_operands
 
 STATE_SPACES = ("global", "shared", "shared::cta", "shared::cluster", "param", "const", "local")
 
@@ -155,27 +156,6 @@ def float_immediate(text: str) -> float | None:
     return float(text) if re.fullmatch(r"[-+]?[0-9]+\.[0-9]*", text) else None
 
 
-def split_operands(text: str) -> list[str]:
-    """Split at commas outside of brackets and braces.
-
-    >>> split_operands("[%rd1, {%r1, %r2}], 4")
-    ['[%rd1, {%r1, %r2}]', '4']
-    """
-    if not any(letter in text for letter in "[{("):
-        return [part.strip() for part in text.split(",")]
-    parts, depth, start = [], 0, 0
-    for index, letter in enumerate(text):
-        if letter in "[{(":
-            depth += 1
-        elif letter in "]})":
-            depth -= 1
-        elif letter == "," and depth == 0:
-            parts.append(text[start:index].strip())
-            start = index + 1
-    parts.append(text[start:].strip())
-    return parts
-
-
 def split_head(text: str) -> tuple[str, str, str]:
     """Predicate, dotted name and operands of an instruction whose blanks are single; no name if it has none.
 
@@ -228,7 +208,7 @@ def parse_instruction(text: str) -> Instruction:
     """
     if len(expect(text, str, "the text of an instruction")) > MAX_CHARACTERS:
         raise ParseError(f"an instruction of {len(text)} characters; must be at most {MAX_CHARACTERS}")
-    body = re.sub(r"//[^\n]*|/\*.*?\*/", " ", text, flags=re.DOTALL)
+    body = re.sub(r"//[^\n]*|/\*.*?(?:\*/|\Z)", " ", text, flags=re.DOTALL)
     body = " ".join(body.split()).rstrip(";").strip()
     predicate, name, tail = split_head(body)
     if not name:

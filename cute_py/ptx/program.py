@@ -16,19 +16,23 @@ from typing import Final, TypeVar
 
 from cute_py.argument_checks import expect, record
 from cute_py.errors import ParseError, given
-from cute_py.ptx.parse import register_bits, split_head, split_operands
+from cute_py.notation.argument_lists import split_operands
+from cute_py.ptx.parse import register_bits, split_head
 from cute_py.targets import Version, version_of
 
 MAX_BYTES: Final = 64 << 20
 """Of the text of a module: the largest of CUTLASS's examples is a tenth of it."""
 
-_COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _MARK = re.compile(r'"[^"\n]*"|[;{}]')
 _LABEL = re.compile(r"\s*([A-Za-z_$%][\w$]*)\s*:(?!:)")
 _LINE = re.compile(r"\s*\.(?:loc|file|version|target|address_size)\b[^\n]*(?:\n|$)")
 _ENTRY = re.compile(r"\.(entry|func)\b")
-_PARAMETER = re.compile(r"\.param\b[^,()]*?([\w$%]+)(?:\[\d*\])?\s*(?=[,)])")
-_VARIABLE = re.compile(r"\.(global|shared|const|local|param)\b.*?\.\w+\s+([\w$%]+)\s*(?:\[|=|<|,|$)", re.DOTALL)
+_PARAMETER = re.compile(r"\.param\b[^,()]{0,400}?([\w$%]{1,400})(?:\[\d{0,20}\])?\s{0,20}(?=[,)])")
+_VARIABLE = re.compile(
+    r"\.(global|shared|const|local|param)\b.{0,400}?\.\w{1,80}\s{1,80}+([\w$%]{1,400}+)\s{0,80}(?:\[|=|<|,|$)",
+    re.DOTALL,
+)
 _REGISTERS = re.compile(r"\.reg\s+(?:\.v[24]\s+)?\.(\w+)\s+(.*)", re.DOTALL)
 _NAME = re.compile(r"(?<![\w.$%:])[%A-Za-z_$][\w$]*")
 _WORD = re.compile(r"[\w$]+")
@@ -250,7 +254,10 @@ def parse_program(text: str) -> Program:
         return found[0] if found[0][0] == '"' else " " + "\n" * found[0].count("\n")
 
     text = _COMMENT.sub(blank, text)
-    version, target = re.search(r"^\s*\.version\s+(\d{1,4}\.\d{1,4})", text, re.M), _TARGET.search(text)
+    version, target = (
+        re.search(r"^[^\S\n]{0,400}+\.version\s{1,80}(\d{1,4}\.\d{1,4})", text, re.M),
+        _TARGET.search(text),
+    )
     if version is None or target is None:
         missing = ".version" if version is None else ".target"
         raise ParseError(f"not a PTX module: no {missing} line", {"begins": given(text.strip()[:60])})

@@ -25,7 +25,8 @@ import numpy as np
 from cute_py.argument_checks import expect, expect_choice, expect_integer, refuse_mask
 from cute_py.atom.smem_descriptor import Major
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, ParseError, counted, given, shortened
-from cute_py.ptx.parse import float_immediate, immediate, split_operands
+from cute_py.notation.argument_lists import split_operands
+from cute_py.ptx.parse import float_immediate, immediate
 from cute_py.simulate_warp.arithmetic import element_width
 from cute_py.simulate_warp.matrix import matrix_instruction, run_mma, run_wgmma
 from cute_py.simulate_warp.memory import bytes_at, put_bytes
@@ -41,7 +42,7 @@ GROUP: Final = 128
 """Threads of a warpgroup."""
 MAX_WARPS: Final = 32
 MAX_SHARED: Final = 256 << 10
-_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT: Final = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _STATEMENT: Final = re.compile(r"(?:@(!?)([%\w$]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
 _ADDRESS: Final = re.compile(r"\[\s*([%\w$]+)\s*(?:\+\s*(-?\w+)\s*)?\]")
 _INTEGERS: Final = ("b32", "u32", "s32", "b64", "u64", "s64")

@@ -69,6 +69,7 @@ HALVES: dict[str, str] = {
     "cute_py.cli.desc_command": "one file a command; main imports them by name",
     "cute_py.cli.tma_command": "one file a command; main imports them by name",
     "cute_py.explanation.ptx_pastes": "one file a kind of text, all read by dispatch",
+    "cute_py.explanation.rows.calculators": "the arithmetic of the rows, apart from the engine that finds them",
     "cute_py.explanation.tiled_pastes": "one file a kind of text, all read by dispatch",
     "cute_py.gpu.barrier_timeout": "the one module of the executor that may import the emulator",
     "cute_py.simulate_warp.arithmetic": "what was measured of sums, without who holds them",

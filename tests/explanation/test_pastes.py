@@ -285,7 +285,7 @@ def test_every_row_of_the_messages_has_a_program_a_rule_and_a_fix() -> None:
     with within(1000):
         for row in by_program():
             groups = [str(i) for i in range(re.compile(row.pattern).groups)]
-            assert row.program and row.rule and row.fix.format(*groups) and row.text.format(*groups)
+            assert row.program and row.rule and row.change.format(*groups) and row.text.format(*groups)
             for text in ("a" * 20000, "redistribute from " * 1000, "1 2 3 " * 3000):
                 assert re.search(row.pattern, text, re.IGNORECASE) is None
 

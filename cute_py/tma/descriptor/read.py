@@ -53,7 +53,7 @@ CUTE_LABEL: Final = "DESC_TMA512"
 
 _SIZES: Final = (PAYLOAD_BYTES, MAP_BYTES)
 _REPEATS: Final = re.compile(r"(0x[0-9a-f]{1,16}|[0-9]{1,20})\s*<repeats ([0-9]{1,9}) times>", re.IGNORECASE)
-_COMMENT: Final = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_COMMENT: Final = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
 _INDEX: Final = re.compile(r"\[[ \t]*(0x[0-9a-fA-F]{1,4}|0|[1-9][0-9]{0,3})[ \t]*\](?=\s*[=:])")
 _SUBSCRIPT: Final = re.compile(r"(?<=[\w)])\[[^\]\n]{0,40}\]", re.ASCII)
 _CAST: Final = re.compile(r"\([ \t]*[A-Za-z_][\w \t*]{0,40}\)", re.ASCII)

@@ -1,0 +1,121 @@
+"""The rows of known texts, and the one engine that finds them.
+
+The TOML files beside this module hold the rows. A row says how a text is recognised (`pattern`), which program prints
+it, which rule it is about, what it means (`text`) and what works instead (`change`); where the change needs arithmetic,
+`calculator` names the function of `calculators.py` that computes it.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any, Final
+
+from cute_py.diagnostics import Reason
+from cute_py.explanation.rows.calculators import CALCULATORS
+
+MOST_MATCHES: Final = 8
+"""Matches of one row in a text that are answered."""
+LARGEST: Final = 1 << 60
+"""Numbers from here on are not computed with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One known text.
+
+    Attributes:
+        pattern: a regular expression; a blank stands for any white space, because compilers and logs wrap lines.
+        messages: whole messages, as an alternative to a pattern; `*` stands for any text.
+        program: what prints it; empty where the text around it tells.
+        rule: the id of a rule of tensor maps, or a name of its own.
+        text, change: what it means, and what works instead; `{0}` is the first group of the pattern.
+        calculator: the function of `CALCULATORS` that makes the change from the groups, as numbers.
+        operands: the reader of operands that compares them or runs the operation.
+        source: where the rule comes from; name: how a list of rules names it.
+    """
+
+    pattern: str = ""
+    messages: tuple[str, ...] = ()
+    program: str = ""
+    rule: str = ""
+    text: str = ""
+    change: str = ""
+    calculator: str = ""
+    operands: str = ""
+    source: str = ""
+    name: str = ""
+
+    def finds(self, text: str) -> Iterator[re.Match[str]]:
+        """The matches in a text, the first `MOST_MATCHES` of them."""
+        for count, match in enumerate(compiled(self.pattern).finditer(text), 1):
+            yield match
+            if count == MOST_MATCHES:
+                return
+
+    def says(self, match: re.Match[str]) -> str:
+        """What the text means, with the groups of a match."""
+        return self.text.format(*[group or "" for group in match.groups()])
+
+    def changed(self, match: re.Match[str]) -> str:
+        """What works instead, from the groups of a match; empty where there is nothing to offer."""
+        groups = [group or "" for group in match.groups()]
+        if self.calculator:
+            numbers = [int(group) if _NUMBER.fullmatch(group) else 0 for group in groups]
+            if all(abs(n) < LARGEST for n in numbers) and (made := CALCULATORS[self.calculator](numbers)):
+                return made
+        return self.change.format(*groups)
+
+
+_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
+_BLANK: Final = re.compile(r"\\.|\[(?:\\.|[^\]\\])*+(?:\]|\Z)| \?| (?![*+{])")
+"""A blank of a pattern, outside of brackets: one that must be there, or one that may."""
+_WHITE: Final = {" ": r"\s{1,400}", " ?": r"\s{0,400}"}
+
+
+@functools.cache
+def compiled(pattern: str) -> re.Pattern[str]:
+    """The pattern of a row: in any case, its blanks as any white space.
+
+    >>> compiled("a must").search("A  \\n must") is not None
+    True
+    """
+    return re.compile(_BLANK.sub(lambda part: _WHITE.get(part[0], part[0]), pattern), re.IGNORECASE)
+
+
+@functools.cache
+def tables(name: str) -> dict[str, list[dict[str, Any]]]:
+    """The tables of a file of rows, as TOML has them."""
+    file = resources.files("cute_py.explanation.rows").joinpath(f"{name}.toml")
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def rows(name: str, table: str = "row") -> tuple[Row, ...]:
+    """The rows of a file, in its order, which decides between two that match one text."""
+    return tuple([Row(**{**row, "messages": tuple(row.get("messages", ()))}) for row in tables(name)[table]])
+
+
+def reasons(table: str) -> dict[str, Reason]:
+    """Id of a rule -> its reason, of a table of `reasons.toml`.
+
+    >>> reasons("map")["box"].why
+    'A map holds the size of the box less 1 in 8 bits of each mode.'
+    """
+    return {row.rule: Reason(row.text, row.change, row.source, row.name) for row in rows("reasons", table)}
+
+
+def first_of(name: str, text: str) -> Row | None:
+    """The first row of a file whose pattern is in a text."""
+    return next((row for row in rows(name) if compiled(row.pattern).search(text)), None)
+
+
+def found(text: str, known: Sequence[Row]) -> Iterator[tuple[Row, re.Match[str]]]:
+    """(row, match) of every known text in a text, row after row."""
+    for row in known:
+        for match in row.finds(text):
+            yield row, match

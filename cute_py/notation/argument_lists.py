@@ -1,0 +1,43 @@
+"""Lists of arguments in a text: where a bracket closes, and the parts between commas."""
+
+from __future__ import annotations
+
+
+def split_operands(text: str) -> list[str]:
+    """Split at commas outside of brackets and braces.
+
+    >>> split_operands("[%rd1, {%r1, %r2}], 4")
+    ['[%rd1, {%r1, %r2}]', '4']
+    """
+    if not any(letter in text for letter in "[{("):
+        return [part.strip() for part in text.split(",")]
+    parts, depth, start = [], 0, 0
+    for index, letter in enumerate(text):
+        if letter in "[{(":
+            depth += 1
+        elif letter in "]})":
+            depth -= 1
+        elif letter == "," and depth == 0:
+            parts.append(text[start:index].strip())
+            start = index + 1
+    parts.append(text[start:].strip())
+    return parts
+
+
+def matching_bracket(text: str, begin: int, most: int = 4000) -> int:
+    """Where the bracket that is open at `begin` closes, or the end of the text; quotes count as one character.
+
+    >>> matching_bracket("f(a[1], (2)) + 1", 2)
+    11
+    """
+    depth, quoted = 1, False
+    end = min(len(text), begin + most)
+    for i in range(begin, end):
+        c = text[i]
+        if c == '"':
+            quoted = not quoted
+        elif not quoted:
+            depth += (c in "([{<") - (c in ")]}" or (c == ">" and text[i - 1] not in "-="))
+        if depth == 0:
+            return i
+    return end

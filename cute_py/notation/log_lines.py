@@ -1,0 +1,76 @@
+"""A text as its program printed it: without the marks that terminals, logs, quotations and mail leave in it."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Final
+
+_ESCAPES: Final = re.compile(
+    r"(?:\x1b|\^\[|\u241b|\\(?:x1b|033|u001b|e))(?:\[[0-?]{0,100}[ -/]{0,100}[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\))"
+    r"|\[[0-9]{1,3}(?:;[0-9]{1,3})*m"
+)
+"""Colours of a terminal, also as `cat -v` and literals spell them, and where the escape itself was lost."""
+_INVISIBLE: Final = re.compile("[\ufeff\u200b\u200c\u200d\u2060]")
+_BLANKS: Final = re.compile("[\u00a0\u2007\u202f\x00]")
+_SMART: Final = str.maketrans({"\u201c": '"', "\u201d": '"', "\u2019": "'"})
+"""Quotes of a word processor; the opening single one is gcc's too, and stays."""
+_ENTITY: Final = re.compile(r"&(?:lt|gt|amp|quot|nbsp|apos|#39|#x27);")
+_STAMP: Final = r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?(?:Z|[+-][0-9:]{4,5})?"
+_LEVEL: Final = r"\[?(?:DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL|FATAL)\b\]?"
+_PREFIXES: Final = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"(?:> ?)+",  # a quotation
+        r"\[(?:(?:rank|default|proc)?[0-9]{1,6}(?:,[0-9]{1,6})*)\](?:<std(?:out|err)>)?: ?",  # torchrun, mpirun
+        r"\([A-Za-z_][^()\n]{0,60}\bpid=[0-9]+[^()\n]{0,40}\) ?",  # Ray, vLLM
+        rf"{_LEVEL}[ :]\s*[0-9]{{2}}-[0-9]{{2}} [0-9:.]{{8,15}} \[[^\]\n]{{1,80}}\] ?",  # vLLM
+        r"[IWEF][0-9]{4} [0-9:.]{8,15} +[0-9]+ [^\s\]]{1,120}:[0-9]+\] ?",  # glog
+        rf"\[?{_STAMP}\]?(?:[ ,]?[-|:]? ?{_LEVEL}\s*(?:[|] [^\n|]{{1,80}}? - |[-|:] )?)? ?",
+        r"[a-z][a-z0-9_.]*(?:-[a-z0-9_.]+)*-[0-9]+ +\| ?",  # Docker
+        r"E {3,7}(?=\S| )",  # pytest
+    )
+)
+"""What logs and quotations put before every line."""
+
+
+def as_printed(text: str) -> str:
+    """The text as its program printed it: without colours, a log's prefixes, and how it was quoted or spelled.
+
+    >>> as_printed("[rank0]: \\x1b[31mformat\\x1b[0m   9\\n[rank0]: dim      2")
+    'format   9\\ndim      2'
+    """
+    text = text.replace("\r\n", "\n")
+    of_windows = re.search(r"(?<![A-Za-z])[A-Za-z]:\\", text) is not None
+    if "\n" not in text.strip() and "\\n" in text and not of_windows:  # a literal
+        text = re.sub(r"\\([nt\"'])", lambda found: {"n": "\n", "t": "\t"}.get(found[1], found[1]), text)
+    text = _BLANKS.sub(" ", _INVISIBLE.sub("", _ESCAPES.sub("", text.translate(_SMART))))
+    text = re.sub(r"\A\s{0,80}(```|[\"'`])\n?((?:(?!\1).)*)\1\s{0,80}\Z", r"\2", text, flags=re.DOTALL)
+    if _ENTITY.search(text):
+        text = _BLANKS.sub(" ", html.unescape(text))
+    lines = text.split("\n")
+    while any((cut := _cut(lines, prefix)) is not None and (lines := cut) for prefix in _PREFIXES):
+        pass
+    return "\n".join(lines)
+
+
+def _cut(lines: list[str], prefix: re.Pattern[str]) -> list[str] | None:
+    """The lines without a prefix that all of them have, but for the first, whose begin may be lost."""
+    found = [prefix.match(line) for line in lines]
+    full = [i for i, line in enumerate(lines) if line.strip()]
+    if not full or any(found[i] is None for i in full[min(1, len(full) - 1) :]):
+        return None
+    return [line[match.end() :] if match else line for line, match in zip(lines, found, strict=True)]
+
+
+def unwrapped(text: str) -> str:
+    """The text without line breaks where its longest lines end: a terminal's width cut them.
+
+    >>> unwrapped("a" * 60 + "\\n" + "b")[58:]
+    'aab'
+    """
+    lines = text.split("\n")
+    width = max(map(len, lines))
+    if width < 60:
+        return text
+    return "".join(line if len(line) == width else line + "\n" for line in lines).removesuffix("\n")

@@ -1,0 +1,171 @@
+"""No regular expression of the package takes more than linear time, so that no pasted text keeps it busy."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from types import ModuleType
+from typing import Final
+
+import pytest
+
+from cute_py.explanation.rows.known_texts import compiled, rows
+from tests.architecture.pumps import STEEPEST, pieces, steepness
+from tests.architecture.test_layers import PACKAGE, modules
+
+_METHODS: Final = ("search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split", "compile")
+_EVERYWHERE: Final = ("finditer", "findall", "sub", "subn", "split")
+LENGTH: Final = 16_000
+"""Characters of a text, and four times as many where that takes longer than the floor."""
+FLOOR: Final = 0.1
+"""Seconds that a text may take whatever the length: a pattern of quadratic time takes longer at 16,000 characters."""
+NEEDS_PACKAGE: Final = ("torch", "jax", "triton", "hypothesis", "cuda", "pytest", "cutlass")
+
+
+class _Unknown(dict[str, object]):
+    """Names of a function, which stand for a word."""
+
+    def __init__(self, known: Mapping[str, object]) -> None:
+        self.known = known
+
+    def __missing__(self, name: str) -> object:
+        if name in self.known or name in vars(__builtins__ if inspect.ismodule(__builtins__) else importlib):
+            raise KeyError(name)
+        return "name"
+
+
+def _modules(begins: tuple[str, ...]) -> Iterator[ModuleType]:
+    for name in modules(PACKAGE):
+        if name.endswith("__main__") or not name.startswith(begins):
+            continue
+        try:
+            yield importlib.import_module(name)
+        except ImportError as error:
+            assert (error.name or "").split(".")[0] in NEEDS_PACKAGE, name
+
+
+def _literal(module: ModuleType, argument: ast.expr) -> str | None:
+    """The pattern of a call, where a name of the function stands for a word."""
+    try:
+        made = eval(  # the package's own source
+            compile(ast.Expression(argument), "pattern", "eval"), vars(module), _Unknown(vars(module))
+        )
+    except Exception:
+        return None
+    return made if isinstance(made, str) else None
+
+
+def _compiled(value: object, depth: int = 3) -> Iterator[re.Pattern[str]]:
+    if isinstance(value, re.Pattern) and isinstance(value.pattern, str):
+        yield value
+    elif depth and isinstance(value, (tuple, list, frozenset)):
+        for item in value:
+            yield from _compiled(item, depth - 1)
+    elif depth and isinstance(value, dict):
+        for item in (*value, *value.values()):
+            yield from _compiled(item, depth - 1)
+
+
+def _uses(trees: list[ast.Module]) -> dict[str, set[str]]:
+    """Name of a compiled pattern -> the methods that the package calls of it."""
+    found: dict[str, set[str]] = {}
+    for tree in trees:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and node.attr in _METHODS:
+                owner = node.value
+                name = (
+                    owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else ""
+                )
+                found.setdefault(name, set()).add(node.attr)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "found":
+                for name in [one.id for one in node.args if isinstance(one, ast.Name)]:
+                    found.setdefault(name, set()).add("match")  # a parser that reads from its place on
+    return found
+
+
+def patterns(*begins: str) -> dict[tuple[str, int, str], str]:
+    """(pattern, flags, method) -> where it stands, of the modules whose names begin so."""
+    found: dict[tuple[str, int, str], str] = {}
+    loaded = list(_modules(begins or ("",)))
+    trees = [ast.parse(inspect.getsource(module)) for module in loaded]
+    everywhere = _uses(trees)
+    for module, tree in zip(loaded, trees, strict=True):
+        here = _uses([tree])
+        for name, value in vars(module).items():
+            if not name.startswith("__"):
+                for one in _compiled(value):
+                    for method in (here if name.startswith("_") else everywhere).get(name) or {"finditer"}:
+                        found.setdefault((one.pattern, one.flags, method), f"{module.__name__}.{name}")
+        for node in ast.walk(tree):
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
+                continue
+            if node.func.attr in _METHODS and isinstance(node.func.value, ast.Name) and node.func.value.id == "re":
+                literal = _literal(module, node.args[0])
+                if literal is not None and node.func.attr != "compile":
+                    flags = re.IGNORECASE if "IGNORECASE" in ast.unparse(node) else 0
+                    flags |= re.MULTILINE if "MULTILINE" in ast.unparse(node) else 0
+                    flags |= re.DOTALL if "DOTALL" in ast.unparse(node) else 0
+                    place = f"{module.__name__}:{node.lineno}"
+                    found.setdefault((literal, flags, node.func.attr), place)
+    return found
+
+
+def _work(pattern: str, flags: int, method: str) -> Callable[[str], object]:
+    one = re.compile(pattern, flags)
+    if method in _EVERYWHERE:
+        return lambda text: sum(1 for _ in one.finditer(text))
+    return {"match": one.match, "fullmatch": one.fullmatch}.get(method, one.search)
+
+
+def steep(
+    found: Mapping[tuple[str, int, str], str], length: int, floor: float
+) -> list[tuple[float, str, str, tuple[str, str]]]:
+    """(exponent, place, pattern, text) of the patterns that grow too fast, the steepest text of each."""
+    failed = []
+    for (pattern, flags, method), place in found.items():
+        work = _work(pattern, flags, method)
+        for before, piece in pieces(pattern, flags):
+            exponent = steepness(work, before, piece, length, floor)
+            if exponent > STEEPEST:
+                failed.append((round(exponent, 2), f"{place} ({method})", pattern, (before, piece)))
+                break
+    return failed
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_steep"),
+    [
+        (r"a+b", True),
+        (r"/\*.*?\*/", True),
+        (r"x=\w*\s*\w*;", True),
+        (r"(?<!a)a++b", False),
+        (r"a{1,80}b", False),
+        (r"/\*.*?(?:\*/|\Z)", False),
+    ],
+)
+def test_a_steep_pattern_is_seen(pattern: str, is_steep: bool) -> None:
+    found = steep({(pattern, re.DOTALL, "finditer"): "here"}, 3000, 0.002)
+    assert bool(found) == is_steep, found
+
+
+def test_patterns_are_found_where_they_stand() -> None:
+    """Compiled ones by their name and methods, literals by their line, also those that a function completes."""
+    places = set(patterns("cute_py.explanation.c", "cute_py.ptx.parse").values())
+    assert "cute_py.explanation.cuda_pastes._SANITIZER" in places
+    assert any(place.startswith("cute_py.ptx.parse:") for place in places)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("package", sorted({".".join(name.split(".")[:2]) for name in modules(PACKAGE) if "." in name}))
+def test_no_pattern_is_steep(package: str) -> None:
+    assert steep(patterns(package), LENGTH, FLOOR) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["programs", "messages", "cute_dsl", "cute_dsl_operands", "demands", "marks"])
+def test_no_row_is_steep(name: str) -> None:
+    found = {(one.pattern, one.flags, "finditer"): f"rows/{name}" for one in (compiled(r.pattern) for r in rows(name))}
+    assert steep(found, LENGTH, FLOOR) == []
