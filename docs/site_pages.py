@@ -22,9 +22,13 @@ if TYPE_CHECKING:
 TO_NOTEBOOK = re.compile(r"(\]\([^)\s]*)\.ipynb(?=[#)])")
 NO_RUN = re.compile(r"^(`{3,}python) no-run[ \t]*$", re.MULTILINE)
 IMAGE = re.compile(r'<p><img alt="([^"]*)" src="([^"]+\.svg)" ?/?></p>')
-DARK_RULES = re.compile(r"@media \(prefers-color-scheme: dark\)\{((?:[^{}]*\{[^{}]*\})*)\}")
+DARK_RULES = re.compile(
+    r"@media \(prefers-color-scheme: dark\)\{((?:[^{}]*\{[^{}]*\})*)\}"
+)
 DARK_THEME = '[data-md-color-scheme="slate"] '
-TO_CHANGE = re.compile(r"^- \[([^\]]+)\]\((\d{4}-[a-z0-9-]+\.md)\)$", re.MULTILINE)
+TO_CHANGE = re.compile(
+    r"^- \[([^\]]+)\]\((\d{4}-[a-z0-9-]+\.md)\)$", re.MULTILINE
+)
 
 
 def inline(svg: str) -> str:
@@ -62,7 +66,12 @@ def notebook_page(notebook: dict[str, Any], name: str) -> str:
 
 def changes_page(text: str, folder: Path) -> str:
     """The list of changes, each name followed by the text of its file."""
-    return TO_CHANGE.sub(lambda m: f"\n**{m[1]}**\n\n{(folder / m[2]).read_text(encoding='utf-8')}", text)
+    return TO_CHANGE.sub(
+        lambda m: (
+            f"\n**{m[1]}**\n\n{(folder / m[2]).read_text(encoding='utf-8')}"
+        ),
+        text,
+    )
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -72,8 +81,16 @@ def on_files(files: Files, config: Any) -> Files:
     for file in list(files):
         if file.src_uri.endswith(".ipynb"):
             path = Path(file.abs_src_path)
-            text = notebook_page(json.loads(path.read_text(encoding="utf-8")), path.name)
-            files.append(File.generated(config, file.src_uri.removesuffix(".ipynb") + ".md", content=text))
+            text = notebook_page(
+                json.loads(path.read_text(encoding="utf-8")), path.name
+            )
+            files.append(
+                File.generated(
+                    config,
+                    file.src_uri.removesuffix(".ipynb") + ".md",
+                    content=text,
+                )
+            )
     return files
 
 
@@ -84,13 +101,27 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     return NO_RUN.sub(r"\1", TO_NOTEBOOK.sub(r"\1.md", markdown))
 
 
-def on_page_content(html: str, *, page: Any, config: Any, files: Files, **_: Any) -> str:
+def on_page_content(
+    html: str, *, page: Any, config: Any, files: Files, **_: Any
+) -> str:
     """Pictures of this library become inline SVG."""
 
     def drawn(found: re.Match[str]) -> str:
-        address = posixpath.normpath(posixpath.join(posixpath.dirname(page.file.dest_uri), found[2]))
+        address = posixpath.normpath(
+            posixpath.join(posixpath.dirname(page.file.dest_uri), found[2])
+        )
         file = next((file for file in files if file.dest_uri == address), None)
-        svg = "" if file is None else Path(str(file.abs_src_path)).read_text(encoding="utf-8")
-        return inline(svg) if svg.startswith('<svg xmlns="http://www.w3.org/2000/svg" class="cute ') else found[0]
+        svg = (
+            ""
+            if file is None
+            else Path(str(file.abs_src_path)).read_text(encoding="utf-8")
+        )
+        return (
+            inline(svg)
+            if svg.startswith(
+                '<svg xmlns="http://www.w3.org/2000/svg" class="cute '
+            )
+            else found[0]
+        )
 
     return IMAGE.sub(drawn, html)

@@ -59,9 +59,7 @@ def test_a_fragment_is_found(text: str) -> None:
     assert fragments(f'class A:\n    def f(self):\n        """{text}"""') == [3]
 
 
-@pytest.mark.parametrize(
-    "text", ["Offsets of a layout.", "Whatsoever", "A rule", "Return the offset."]
-)
+@pytest.mark.parametrize("text", ["Offsets of a layout.", "Whatsoever", "A rule", "Return the offset."])
 def test_a_sentence_is_not(text: str) -> None:
     assert fragments(f'"""{text}"""') == []
     assert fragments(f'print("What")\nx = "{text}"') == []
