@@ -45,10 +45,11 @@ $(VENV)/installed-dev: $(VENV)/installed
 	$(PIP) -e ".[dev]"
 	touch $@
 
-# The site, in site/; a warning is an error (not with --quiet, which does not count them).
+# The site, in site/; a warning is an error (not with --quiet, which does not count them). Then the HTML is checked.
 docs: $(VENV)/installed
 	$(PIP) -e ".[docs]"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
+	SITE=site $(BIN)/python -m pytest -q tests/test_site.py
 
 # The notebooks in Jupyter kernels, compared with what they store. `python docs/run_notebooks.py` stores anew.
 notebooks: $(VENV)/installed

@@ -15,7 +15,10 @@ PLUMBING = {"export_public", "forward", "renamed", "annotations"}
 def listed(file: Path) -> set[str]:
     """The names that a module lists in `__all__`."""
     for node in ast.parse(file.read_text()).body if file.exists() else []:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+        if (
+            isinstance(node, ast.Assign)
+            and ast.unparse(node.targets[0]) == "__all__"
+        ):
             return set(ast.literal_eval(node.value))
     return set()
 
@@ -49,9 +52,16 @@ class FenceDoctests(griffe.Extension):
     def on_module_members(self, *, mod: griffe.Module, **_: Any) -> None:
         """Called for every module: a package gives what it imports under its own name, or with a star."""
         if mod.is_init_module and mod.exports is None:
-            found = {name for name, path in mod.imports.items() if path.endswith(f".{name}")}
+            found = {
+                name
+                for name, path in mod.imports.items()
+                if path.endswith(f".{name}")
+            }
             found = (found & set(mod.members)) - PLUMBING
             for path in mod.imports.values():
                 if path.startswith(f"{mod.path}.") and path.endswith(".*"):
-                    found |= listed(Path(str(mod.filepath)).parent / f"{path.split('.')[-2]}.py")
+                    found |= listed(
+                        Path(str(mod.filepath)).parent
+                        / f"{path.split('.')[-2]}.py"
+                    )
             mod.exports = sorted(found)

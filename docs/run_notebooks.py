@@ -38,7 +38,12 @@ def _stream(text: str, name: str = "stdout") -> Output:
 
 
 def _value(kind: str, text: str, count: int) -> Output:
-    return {"data": {kind: _lines(text)}, "execution_count": count, "metadata": {}, "output_type": "execute_result"}
+    return {
+        "data": {kind: _lines(text)},
+        "execution_count": count,
+        "metadata": {},
+        "output_type": "execute_result",
+    }
 
 
 def code_cells(notebook: Notebook) -> list[dict[str, Any]]:
@@ -51,16 +56,40 @@ def run_plain(notebook: Notebook) -> Iterator[list[Output]]:
     namespace: dict[str, Any] = {"__name__": "__main__"}
     for count, cell in enumerate(code_cells(notebook), 1):
         tree = ast.parse("".join(cell["source"]))
-        last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-        name, printed, complaints = f"<cell {cell['id']}>", io.StringIO(), io.StringIO()
-        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(complaints):
+        last = (
+            tree.body.pop()
+            if tree.body and isinstance(tree.body[-1], ast.Expr)
+            else None
+        )
+        name, printed, complaints = (
+            f"<cell {cell['id']}>",
+            io.StringIO(),
+            io.StringIO(),
+        )
+        with (
+            contextlib.redirect_stdout(printed),
+            contextlib.redirect_stderr(complaints),
+        ):
             exec(compile(tree, name, "exec"), namespace)
-            value = None if last is None else eval(compile(ast.Expression(last.value), name, "eval"), namespace)
-        outputs = [_stream(text.getvalue(), kind) for kind, text in (("stdout", printed), ("stderr", complaints))]
+            value = (
+                None
+                if last is None
+                else eval(
+                    compile(ast.Expression(last.value), name, "eval"), namespace
+                )
+            )
+        outputs = [
+            _stream(text.getvalue(), kind)
+            for kind, text in (("stdout", printed), ("stderr", complaints))
+        ]
         found = [output for output in outputs if output["text"]]
         if value is not None:
             drawn = getattr(value, "_repr_svg_", None)
-            found.append(_value(SVG, drawn(), count) if drawn else _value(TEXT, repr(value), count))
+            found.append(
+                _value(SVG, drawn(), count)
+                if drawn
+                else _value(TEXT, repr(value), count)
+            )
         yield found
 
 
@@ -81,7 +110,9 @@ def run_jupyter(notebook: Notebook) -> Iterator[list[Output]]:
         for output in cell["outputs"]:
             if output["output_type"] == "stream":
                 text, name = output["text"], output["name"]
-                if found and found[-1].get("name") == name:  # a kernel that is slow sends one stream in parts
+                if (
+                    found and found[-1].get("name") == name
+                ):  # a kernel that is slow sends one stream in parts
                     text = "".join(found.pop()["text"]) + text
                 found.append(_stream(text, name))
             else:
@@ -98,23 +129,43 @@ def words(output: Output) -> str:
     if kind != SVG:
         return "".join(lines)
     root = ElementTree.fromstring("".join(lines))
-    texts = [node.text or "" for node in root.iter() if node.tag.endswith(("}text", "}title"))]
-    return "\n".join([f"picture of {sum(1 for node in root.iter() if node.tag.endswith('}rect'))} boxes", *texts])
+    texts = [
+        node.text or ""
+        for node in root.iter()
+        if node.tag.endswith(("}text", "}title"))
+    ]
+    return "\n".join(
+        [
+            f"picture of {sum(1 for node in root.iter() if node.tag.endswith('}rect'))} boxes",
+            *texts,
+        ]
+    )
 
 
-def differences(notebook: Notebook, run: Callable[[Notebook], Iterator[list[Output]]] = run_plain) -> list[str]:
+def differences(
+    notebook: Notebook,
+    run: Callable[[Notebook], Iterator[list[Output]]] = run_plain,
+) -> list[str]:
     """What each cell shows now where that is not what is stored, one text a cell."""
     found = []
     for cell, outputs in zip(code_cells(notebook), run(notebook), strict=True):
-        now, stored = "\n".join(map(words, outputs)), "\n".join(map(words, cell["outputs"]))
+        now, stored = (
+            "\n".join(map(words, outputs)),
+            "\n".join(map(words, cell["outputs"])),
+        )
         if now != stored:
             found.append(f"cell {cell['id']} shows\n{now}\nstored is\n{stored}")
     return found
 
 
-def store(notebook: Notebook, run: Callable[[Notebook], Iterator[list[Output]]] = run_plain) -> None:
+def store(
+    notebook: Notebook,
+    run: Callable[[Notebook], Iterator[list[Output]]] = run_plain,
+) -> None:
     """Run, and put the outputs into the notebook."""
-    for count, (cell, outputs) in enumerate(zip(code_cells(notebook), run(notebook), strict=True), 1):
+    for count, (cell, outputs) in enumerate(
+        zip(code_cells(notebook), run(notebook), strict=True), 1
+    ):
         cell["execution_count"], cell["outputs"] = count, outputs
 
 
@@ -125,10 +176,21 @@ def text_of(notebook: Notebook) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run all notebooks, or those named. Returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("notebooks", nargs="*", type=Path, help="default: all of docs/notebooks")
-    parser.add_argument("--check", action="store_true", help="compare with what is stored, and store nothing")
-    parser.add_argument("--jupyter", action="store_true", help="run in Jupyter kernels")
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "notebooks", nargs="*", type=Path, help="default: all of docs/notebooks"
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="compare with what is stored, and store nothing",
+    )
+    parser.add_argument(
+        "--jupyter", action="store_true", help="run in Jupyter kernels"
+    )
     options = parser.parse_args(arguments)
     run = run_jupyter if options.jupyter else run_plain
     status = 0
@@ -136,7 +198,9 @@ def main(arguments: list[str] | None = None) -> int:
         notebook = json.loads(path.read_text(encoding="utf-8"))
         if options.check:
             found = differences(notebook, run)
-            print(f"{path.name}: {'as stored' if not found else f'{len(found)} cell(s) differ'}")
+            print(
+                f"{path.name}: {'as stored' if not found else f'{len(found)} cell(s) differ'}"
+            )
             for text in found:
                 print(text)
             status |= bool(found)

@@ -1,12 +1,17 @@
 """An mkdocs hook: what the site shows as pages, and the repository has in other forms.
 
-Notebooks become pages with the outputs that they store, pictures as SVG, so that their cells keep their titles; links
-to them lead to the pages. The list of changes has the texts of the files that it names.
+Notebooks become pages with the outputs that they store, and links to them lead to the pages. The list of changes has
+the texts of the files that it names. A fence marked `python no-run` becomes a plain `python` fence, since the parser of
+fences knows no second word.
+
+Pictures are part of the page (inline SVG) instead of <img> elements: their cells keep their titles, and their dark
+rules follow the theme that the reader chose on the page.
 """
 
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +20,24 @@ if TYPE_CHECKING:
     from mkdocs.structure.files import Files
 
 TO_NOTEBOOK = re.compile(r"(\]\([^)\s]*)\.ipynb(?=[#)])")
-TO_CHANGE = re.compile(r"^- \[([^\]]+)\]\((\d{4}-[a-z0-9-]+\.md)\)$", re.MULTILINE)
+NO_RUN = re.compile(r"^(`{3,}python) no-run[ \t]*$", re.MULTILINE)
+IMAGE = re.compile(r'<p><img alt="([^"]*)" src="([^"]+\.svg)" ?/?></p>')
+DARK_RULES = re.compile(
+    r"@media \(prefers-color-scheme: dark\)\{((?:[^{}]*\{[^{}]*\})*)\}"
+)
+DARK_THEME = '[data-md-color-scheme="slate"] '
+TO_CHANGE = re.compile(
+    r"^- \[([^\]]+)\]\((\d{4}-[a-z0-9-]+\.md)\)$", re.MULTILINE
+)
+
+
+def inline(svg: str) -> str:
+    """A picture as a part of a page, dark where the theme of the page is dark."""
+
+    def follow_theme(found: re.Match[str]) -> str:
+        return re.sub(r"(?=svg\.cute-)", DARK_THEME, found[1])
+
+    return f'<div class="picture">{DARK_RULES.sub(follow_theme, svg.strip())}</div>'
 
 
 def _output(output: dict[str, Any]) -> str:
@@ -25,7 +47,7 @@ def _output(output: dict[str, Any]) -> str:
     ((kind, lines),) = output["data"].items()
     text = "".join(lines)
     if kind == "image/svg+xml":
-        return f'<div class="picture" style="overflow-x:auto">{text}</div>'
+        return inline(text)
     return f"```text\n{text}\n```"
 
 
@@ -44,7 +66,12 @@ def notebook_page(notebook: dict[str, Any], name: str) -> str:
 
 def changes_page(text: str, folder: Path) -> str:
     """The list of changes, each name followed by the text of its file."""
-    return TO_CHANGE.sub(lambda m: f"\n**{m[1]}**\n\n{(folder / m[2]).read_text(encoding='utf-8')}", text)
+    return TO_CHANGE.sub(
+        lambda m: (
+            f"\n**{m[1]}**\n\n{(folder / m[2]).read_text(encoding='utf-8')}"
+        ),
+        text,
+    )
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -54,13 +81,47 @@ def on_files(files: Files, config: Any) -> Files:
     for file in list(files):
         if file.src_uri.endswith(".ipynb"):
             path = Path(file.abs_src_path)
-            text = notebook_page(json.loads(path.read_text(encoding="utf-8")), path.name)
-            files.append(File.generated(config, file.src_uri.removesuffix(".ipynb") + ".md", content=text))
+            text = notebook_page(
+                json.loads(path.read_text(encoding="utf-8")), path.name
+            )
+            files.append(
+                File.generated(
+                    config,
+                    file.src_uri.removesuffix(".ipynb") + ".md",
+                    content=text,
+                )
+            )
     return files
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
-    """Links to notebooks lead to their pages; the list of changes gets its texts."""
+    """Links to notebooks lead to their pages; fences lose the mark `no-run`; the list of changes gets its texts."""
     if page.file.src_uri == "changes/README.md":
         markdown = changes_page(markdown, Path(page.file.abs_src_path).parent)
-    return TO_NOTEBOOK.sub(r"\1.md", markdown)
+    return NO_RUN.sub(r"\1", TO_NOTEBOOK.sub(r"\1.md", markdown))
+
+
+def on_page_content(
+    html: str, *, page: Any, config: Any, files: Files, **_: Any
+) -> str:
+    """Pictures of this library become inline SVG."""
+
+    def drawn(found: re.Match[str]) -> str:
+        address = posixpath.normpath(
+            posixpath.join(posixpath.dirname(page.file.dest_uri), found[2])
+        )
+        file = next((file for file in files if file.dest_uri == address), None)
+        svg = (
+            ""
+            if file is None
+            else Path(str(file.abs_src_path)).read_text(encoding="utf-8")
+        )
+        return (
+            inline(svg)
+            if svg.startswith(
+                '<svg xmlns="http://www.w3.org/2000/svg" class="cute '
+            )
+            else found[0]
+        )
+
+    return IMAGE.sub(drawn, html)

@@ -138,8 +138,9 @@ def test_its_page_on_the_site_has_all_of_it(path: Path) -> None:
     for cell in runner.code_cells(notebook):
         assert "".join(cell["source"]) in page
         for output in cell["outputs"]:
-            text = output["text"] if output["output_type"] == "stream" else next(iter(output["data"].values()))
-            assert "".join(text).rstrip("\n") in page
+            text = "".join(output["text"] if "text" in output else next(iter(output["data"].values())))
+            drawn = "image/svg+xml" in output.get("data", {})
+            assert (site.inline(text) if drawn else text.rstrip("\n")) in page
 
 
 def test_links_to_notebooks_lead_to_their_pages() -> None:

@@ -62,6 +62,15 @@ PHRASES: tuple[tuple[str, str, str], ...] = (
 )
 """(pattern, a text that it finds, one that it leaves alone)."""
 
+IN_DOCS: tuple[tuple[str, str, str], ...] = (
+    (r"\bof which\b", "128 bytes, of which 64 are read", "64 of them are read"),
+    (r"\bthat which\b", "that which is read", "that is read"),
+    (r"\bin place of that\b", "a list in place of that", "in place of a tuple"),
+    (r"\b\d+ [a-z]+\(e?s\)", "1 thing(s)", "f(s)"),
+    (r"(?:^|\n)[ \t]*(?:[-*] )?Nothing that\b", "\nNothing that is read", "Nothing is read"),
+)
+"""Phrases of prose that pages no longer have; sources still do. Printouts are not prose."""
+
 NAMES = (
     r"copy_way|way_of|text_twin|driver_traps|wording|birth_sequence|host_born|passes_of_a_read|gpu_listed"
     r"|gpu_edges|kernel_oneway|TileWork|without_zeros|coalesced_beyond\w*|on_domain|why_not_filled|swizzle_units(?!\")"
@@ -110,3 +119,29 @@ def test_no_phrase_is_left(path: Path) -> None:
     left = [text[max(m.start() - 40, 0) : m.end() + 30] for row in PHRASES for m in re.finditer(row[0], text)]
     names = re.findall(rf"\b(?!{WORDS_OF_64_BITS})(?:{NAMES})\b(?!\": \")", text) if path.suffix == ".py" else []
     assert (left, names) == ([], [])
+
+
+def prose(path: Path) -> str:
+    """What a page says itself: no fenced blocks; of CONTRIBUTING not the table of sentences that are not to be used."""
+    text = path.read_text()
+    if path.suffix == ".ipynb":
+        cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown"]
+        text = "\n\n".join("".join(cell["source"]) for cell in cells)
+    if path.name == "CONTRIBUTING.md":
+        text = "\n".join(line for line in text.splitlines() if not line.startswith("| "))
+    return re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize(("pattern", "found", "fine"), IN_DOCS, ids=[row[1] for row in IN_DOCS])
+def test_a_pattern_of_pages_finds_its_phrase_alone(pattern: str, found: str, fine: str) -> None:
+    assert re.search(pattern, found)
+    assert not re.search(pattern, fine)
+
+
+PAGES = [path for path in texts() if path.suffix in (".md", ".ipynb")] + [ROOT / "docs" / "differences.md"]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_pages_are_free_of_twisted_phrases(path: Path) -> None:
+    text = prose(path)
+    assert [text[max(m.start() - 40, 0) : m.end() + 30] for row in IN_DOCS for m in re.finditer(row[0], text)] == []

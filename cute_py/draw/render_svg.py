@@ -4,11 +4,15 @@ The style sheet of all pictures is light by default and on paper (a browser that
 screens of readers who ask for it. Colours are in plain rules and are overridden in the media query, not in CSS
 variables: programs that turn SVG into PNG or PDF do not know variables and would paint every cell black. The tones
 differ in lightness too, every cell has a text, and what is outside is hatched, so nothing is said by hue alone.
+
+A <style> element inside an inline SVG applies to the whole HTML page. Every rule therefore begins with a class that is
+made from the style sheet itself (`scope`): only pictures with an equal style sheet share their rules.
 """
 
 from __future__ import annotations
 
 import colorsys
+import hashlib
 import re
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
@@ -54,19 +58,25 @@ LEGEND_WIDTH = 900.0
 SPACE = "xml:space"
 
 
+SCOPE: Final = "SCOPE"
+"""Placeholder in the rules; `style_sheet` replaces it with the class of the pictures that the rules are for."""
+HERE: Final = f"svg.{SCOPE}"
+"""The beginning of every selector."""
+
+
 def _sheet(paper: str, ink: str, faint: str, line: str, tones: Mapping[int, str]) -> str:
     rules = [
-        f"svg.cute .paper{{fill:{paper}}}",
-        f"svg.cute text{{fill:{ink}}}",
-        f"svg.cute .faint{{fill:{faint}}}",
-        f"svg.cute .cell{{fill:{paper};stroke:{line}}}",
-        f"svg.cute .out{{fill:{paper};fill-opacity:.6}}",
-        f"svg.cute .halo{{stroke:{paper};stroke-width:4px;paint-order:stroke}}",
-        f"svg.cute .rule{{stroke:{faint}}}",
-        f"svg.cute .edge{{stroke:{ink}}}",
-        f"svg.cute .hatch{{stroke:{faint}}}",
+        f"{HERE} .paper{{fill:{paper}}}",
+        f"{HERE} text{{fill:{ink}}}",
+        f"{HERE} .faint{{fill:{faint}}}",
+        f"{HERE} .cell{{fill:{paper};stroke:{line}}}",
+        f"{HERE} .out{{fill:{paper};fill-opacity:.6}}",
+        f"{HERE} .halo{{stroke:{paper};stroke-width:4px;paint-order:stroke}}",
+        f"{HERE} .rule{{stroke:{faint}}}",
+        f"{HERE} .edge{{stroke:{ink}}}",
+        f"{HERE} .hatch{{stroke:{faint}}}",
     ]
-    rules += [f"svg.cute .tone{i}{{fill:{fill}}}" for i, fill in tones.items()]
+    rules += [f"{HERE} .tone{i}{{fill:{fill}}}" for i, fill in tones.items()]
     return "".join(rules)
 
 
@@ -83,20 +93,36 @@ def shade(tone: int, dark: bool = False) -> str:
     return "#" + "".join(f"{round(255 * part):02x}" for part in (red, green, blue))
 
 
-def style_sheet(more: Collection[int] = ()) -> str:
-    """The text of the <style> element; `more` are the tones beyond the eight that every sheet has."""
+def style_sheet(more: Collection[int] = ()) -> tuple[str, str]:
+    """The scope of a style sheet and the text of its <style> element.
+
+    Args:
+        more: the tones that a picture uses beyond the eight that every sheet has.
+
+    Returns:
+        (the class of the <svg> element to which the rules apply, the rules). The class is a hash of the rules: two
+        pictures have the same class exactly if their rules are equal, so that no picture changes the colours of
+        another one on the same page.
+
+    >>> plain, rules = style_sheet()
+    >>> plain == style_sheet()[0], plain == style_sheet([9])[0], f"svg.{plain} .tone0{{" in rules
+    (True, False, True)
+    """
     common = (
-        f"svg.cute text{{font-family:{FONT};font-size:11px;white-space:pre}}"
-        "svg.cute .title{font-size:13px;font-weight:bold}"
-        "svg.cute .mid{text-anchor:middle}svg.cute .end{text-anchor:end}"
-        "svg.cute .cell{stroke-width:1}svg.cute .hatch{stroke-opacity:.55}svg.cute .rule{stroke-width:1;fill:none}"
-        "svg.cute .edge{stroke-width:1.5}"
-        "svg.cute g.c:hover .cell{stroke-width:2.5}"
+        f"{HERE} text{{font-family:{FONT};font-size:11px;white-space:pre}}"
+        f"{HERE} .title{{font-size:13px;font-weight:bold}}"
+        f"{HERE} .mid{{text-anchor:middle}}{HERE} .end{{text-anchor:end}}"
+        f"{HERE} .cell{{stroke-width:1}}{HERE} .hatch{{stroke-opacity:.55}}{HERE} .rule{{stroke-width:1;fill:none}}"
+        f"{HERE} .hatched{{fill:url(#{SCOPE}-hatch)}}"
+        f"{HERE} .edge{{stroke-width:1.5}}"
+        f"{HERE} g.c:hover .cell{{stroke-width:2.5}}"
     )
     tones = [*range(len(LIGHT)), *sorted(more)]
     light = _sheet("#ffffff", "#14181d", "#5b6570", "#8a939d", {i: shade(i) for i in tones})
     dark = _sheet("#12161b", "#eef1f4", "#a3adb8", "#6d7782", {i: shade(i, dark=True) for i in tones})
-    return f"{common}{light}@media (prefers-color-scheme: dark){{{dark}}}"
+    rules = f"{common}{light}@media (prefers-color-scheme: dark){{{dark}}}"
+    scope = f"cute-{hashlib.blake2b(rules.encode(), digest_size=4).hexdigest()}"
+    return scope, rules.replace(SCOPE, scope)
 
 
 def _n(value: float) -> str:
@@ -221,7 +247,7 @@ def _cell(parent: Element, cell: Cell, x: float, y: float, wide: float, high: fl
 def _hatched(parent: Element, x: float, y: float, wide: float, high: float) -> None:
     if wide > 0 and high > 0:
         _rectangle(parent, {"class": "out"}, x, y, wide, high)
-        _rectangle(parent, {"fill": "url(#cute-hatch)"}, x, y, wide, high)
+        _rectangle(parent, {"class": "hatched"}, x, y, wide, high)
 
 
 def _across(parent: Element, bracket: Bracket, place: _Place, y: float) -> None:
@@ -283,7 +309,7 @@ def _legend(parent: Element, legend: Legend, top: float, limit: float) -> tuple[
         square = (x, y - SWATCH + 1, SWATCH, SWATCH)
         _rectangle(group, {"class": f"cell tone{tone}" if isinstance(tone, int) else "cell"}, *square)
         if tone == OUTSIDE:
-            _rectangle(group, {"fill": "url(#cute-hatch)"}, *square)
+            _rectangle(group, {"class": "hatched"}, *square)
         _text(group, x + SWATCH + 5, y, name, "faint")
         right, x = max(right, x + wide), x + wide
     return y + 4, right
@@ -327,13 +353,13 @@ def render(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
     end += 4 if lines else 0
     height = end + LINE * len(lines) + MARGIN
     size = {"width": _n(right), "height": _n(height), "viewBox": f"0 0 {_n(right)} {_n(height)}"}
-    root = Element(
-        "svg", {"xmlns": "http://www.w3.org/2000/svg", "class": "cute", "role": "img", SPACE: "preserve", **size}
-    )
-    SubElement(root, "title").text = title
     tones = {cell.tone for table in tables for cell in table.cells if cell.tone is not None}
-    SubElement(root, "style").text = style_sheet([tone for tone in tones if tone >= len(LIGHT)])
-    hatch = {"id": "cute-hatch", "width": "8", "height": "8", "patternUnits": "userSpaceOnUse"}
+    scope, rules = style_sheet([tone for tone in tones if tone >= len(LIGHT)])
+    look = {"class": f"cute {scope}", "role": "img", SPACE: "preserve"}
+    root = Element("svg", {"xmlns": "http://www.w3.org/2000/svg", **look, **size})
+    SubElement(root, "title").text = title
+    SubElement(root, "style").text = rules
+    hatch = {"id": f"{scope}-hatch", "width": "8", "height": "8", "patternUnits": "userSpaceOnUse"}
     pattern = SubElement(SubElement(root, "defs"), "pattern", hatch)
     SubElement(pattern, "path", {"class": "hatch", "d": "M-1 1l2-2M0 8l8-8M7 9l2-2"})
     SubElement(root, "rect", {"class": "paper", "width": "100%", "height": "100%"})

@@ -18,11 +18,11 @@ BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def commands() -> list[str]:
-    """Every documented `cute-py` line, without its comment."""
+    """Every documented `cute-py` line, joined where it ends in a backslash, without its comment."""
     found = []
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))]:
         for block in BLOCK.findall(page.read_text()):
-            for line in block.splitlines():
+            for line in block.replace("\\\n", " ").splitlines():
                 words = shlex.split(line, comments=True)
                 if words and words[0].endswith("cute-py"):
                     found.append(shlex.join(words[1:]))

@@ -31,7 +31,7 @@ def cells(picture: Picture) -> list[DrawnCell]:
                 "" if title is None or title.text is None else title.text,
                 "\n".join(t.text or "" for t in group.findall(f"{SVG}text")),
                 (rectangles[0].get("class") or "").removeprefix("cell").strip(),
-                sum(1 for r in rectangles if r.get("fill", "").startswith("url(")),
+                sum(1 for r in rectangles if r.get("class") == "hatched"),
             )
         )
     return out

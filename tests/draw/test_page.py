@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 
 import cute_py as cute
+from cute_py import mesh, tmem
 from cute_py.draw import (
     Picture,
     draw,
     draw_boxes,
     draw_compare,
+    draw_descriptor,
     draw_im2col,
     draw_mma,
     draw_multicast,
@@ -74,16 +76,75 @@ GUIDE: dict[str, Callable[[], Picture]] = {
 }
 
 
-@pytest.mark.parametrize("name", GUIDE)
+def _copy(shape: tuple[int, int], tile: tuple[int, int], dtype: str, swizzle: str = "128B") -> Any:
+    gmem = cute.make_tensor(cute.make_gmem_ptr(0x1000, dtype), cute.Layout(shape, (shape[1], cute.Int(1))))
+    return make_tma_copy("SM90_TMA_LOAD", gmem, cute.tma.make_smem_layout("K", swizzle, dtype, tile))
+
+
+def _swizzled() -> Picture:
+    plain = cute.Layout((4, 4), (4, 1))
+    return draw_compare(plain, cute.ComposedLayout(cute.Swizzle(2, 0, 2), 0, plain), names=("plain", "swizzled"))
+
+
+def _coordinates() -> Picture:
+    iterator = cute.make_inttuple_iter((0, 0))
+    return draw(cute.make_tensor(iterator, cute.Layout((4, 6), (cute.E(1), cute.E(0)))))
+
+
+def _map() -> Picture:
+    kinds = cute.tma.TensorMapDataType.BFLOAT16, cute.tma.TensorMapSwizzle.B128
+    request = cute.tma.TensorMapTiled(kinds[0], 0x7F0000000000, (1024, 4096), (2048,), (64, 128), swizzle=kinds[1])
+    return draw_descriptor(cute.tma.encode(request))
+
+
+def _tensor_memory() -> Picture:
+    smem = tmem.Buffer("A_smem", (32, 16), "uint8", "shared", tmem.S[(32, 16) : (16, 1)])
+    layout = tmem.S[(32, 16) : (1 @ tmem.TLane, 1 @ tmem.TCol)] + tmem.R[4 : 32 @ tmem.TLane]
+    buffer = tmem.Buffer("tmem", (32, 16), "uint8", "tmem", layout, tmem.TmemAllocation(32))
+    return draw(tmem.copy_async(buffer[0:32, 0:16], smem[0:32, 0:16]))
+
+
+def _shards() -> Picture:
+    return draw(mesh.distribute((8, 12), (2, 2), [mesh.Shard(0), mesh.BlockCyclic(1, 3)]))
+
+
+def _accumulator() -> Picture:
+    return draw_tv(cute.mma_atom("SM80_16x8x16_F32F16F16F32_TN").layoutC_TV, (16, 8))
+
+
+OTHER_PAGES: dict[str, tuple[str, Callable[[], Picture]]] = {
+    "layouts-swizzled": ("layouts", _swizzled),
+    "coordinates": ("coordinate-tensors", _coordinates),
+    "atoms-boxes": ("atoms", lambda: draw_boxes(_copy((300, 200), (128, 128), "bfloat16"))),
+    "reference-boxes": ("reference-pages", lambda: draw_boxes(_copy((256, 128), (64, 64), "uint16"))),
+    "accumulator": ("threads-and-values", _accumulator),
+    "descriptor": ("descriptors", _map),
+    "emulated-tile": ("emulation", lambda: draw_smem(_copy((64, 96), (16, 32), "uint16", "64B"), (0, 1))),
+    "gpu-boxes": ("gpu", lambda: draw_boxes(_copy((256, 512), (128, 64), "uint16"))),
+    "gemm-boxes": ("gemm", lambda: draw_boxes(_copy((520, 328), (256, 64), "bfloat16"))),
+    "tensor-memory": ("tensor-memory", _tensor_memory),
+    "shards": ("many-devices", _shards),
+}
+"""Name of a picture -> (the page of the guide that shows it, its drawing)."""
+ALL = {**GUIDE, **{name: make for name, (_, make) in OTHER_PAGES.items()}}
+
+
+@pytest.mark.parametrize("name", ALL)
 def test_the_guide_shows_what_is_drawn(name: str) -> None:
-    """Where this fails after a change that was meant, save it again: GUIDE[name]().save(FOLDER / f"{name}.svg")."""
-    assert (FOLDER / f"{name}.svg").read_text(encoding="utf-8") == GUIDE[name]().svg + "\n"
+    """Where this fails after a change that was meant, save it again: ALL[name]().save(FOLDER / f"{name}.svg")."""
+    assert (FOLDER / f"{name}.svg").read_text(encoding="utf-8") == ALL[name]().svg + "\n"
 
 
 def test_the_guide_has_these_pictures_and_no_other() -> None:
-    page = (FOLDER.parent / "pictures.md").read_text(encoding="utf-8")
-    assert {path.stem for path in FOLDER.glob("*.svg")} == set(GUIDE)
-    assert all(f"](pictures/{name}.svg)" in page for name in GUIDE)
+    assert {path.stem for path in FOLDER.glob("*.svg")} == set(ALL)
+    shown = [("pictures", name) for name in GUIDE] + [(page, name) for name, (page, _) in OTHER_PAGES.items()]
+    for page, name in shown:
+        assert f"](pictures/{name}.svg)" in (FOLDER.parent / f"{page}.md").read_text(encoding="utf-8"), (page, name)
+
+
+def test_every_page_of_the_guide_has_a_picture() -> None:
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in FOLDER.parent.glob("*.md")}
+    assert [name for name, text in pages.items() if "](pictures/" not in text] == []
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_saving_writes_the_image(tmp_path: Path) -> None:
 
 
 def test_the_dark_rules_are_laid_open_whole() -> None:
-    sheet = opened(style_sheet())
+    sheet = opened(style_sheet()[1])
     assert "@media" not in sheet
     assert sheet.count("{") == sheet.count("}")
     assert sheet.count(".paper{") == 2
