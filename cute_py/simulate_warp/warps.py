@@ -26,10 +26,10 @@ from cute_py.argument_checks import expect, expect_choice, expect_integer, refus
 from cute_py.atom.smem_descriptor import Major
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, ParseError, counted, given, shortened
 from cute_py.ptx.parse import float_immediate, immediate, split_operands
-from cute_py.simulate_warp.arithmetic import element_width
-from cute_py.simulate_warp.matrix import matrix_instruction, run_mma, run_wgmma
-from cute_py.simulate_warp.memory import bytes_at, put_bytes
-from cute_py.simulate_warp.moves import load_matrix, shuffle, store_matrix, transpose_matrix
+from cute_py.machine.arithmetic import element_width
+from cute_py.machine.matrix import matrix_instruction, run_mma, run_wgmma
+from cute_py.machine.operands import bytes_at, put_bytes
+from cute_py.machine.moves import load_matrix, shuffle, store_matrix, transpose_matrix
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

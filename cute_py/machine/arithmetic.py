@@ -22,15 +22,14 @@ parts of the replaced instructions by ptxas 13.0's machine code.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
 from cute_py.dtypes import DType, as_dtype
+from cute_py.machine.rounding import fused_double
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -159,7 +158,7 @@ def rounded_to(numbers: Array, kind: Any) -> Array:
 
 
 def sum_floats(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
-    """C + A * B of float64 (m, k), (n, k), (m, n), as a tensor core sums it to float32, or to float16 (`half`).
+    """C + A * B of float64 (.., m, k), (.., n, k), (.., m, n), as a tensor core sums it to float32, or float16 (`half`).
 
     >>> one, tiny = np.array([[1.0, 2.0**-13]]), np.array([[1.0, 2.0**-13]])
     >>> [float(sum_floats(one, tiny, np.zeros((1, 1)), Order(kept), False)[0, 0]) for kept in (25, 26)]
@@ -169,31 +168,50 @@ def sum_floats(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
     """
     if not order.halves:
         return _group(a, b, c, order, half)
-    first = np.arange(a.shape[1]) % 4 < 2
-    found = _group(a[:, first], b[:, first], np.zeros_like(c), order, half)
-    found = _group(a[:, ~first], b[:, ~first], found, order, half)
+    first = np.arange(a.shape[-1]) % 4 < 2
+    found = _group(a[..., first], b[..., first], np.zeros_like(c), order, half)
+    found = _group(a[..., ~first], b[..., ~first], found, order, half)
     with np.errstate(invalid="ignore"):
         return rounded_to(c + found, np.float16 if half else np.float32)
 
 
 def _group(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
     """The sum of all products and C."""
+    if np.isfinite(a).all() and np.isfinite(b).all() and np.isfinite(c).all():
+        return _finite_group(a, b, c, order, half)
     with np.errstate(invalid="ignore", over="ignore"):
-        products = a[:, None] * b[None, :]
-        terms = np.concatenate([products, c[..., None]], axis=2)
-        exponents = np.concatenate(
-            [
-                np.where(products != 0, _exponent(a)[:, None] + _exponent(b)[None, :], _LEAST),
-                np.where(c != 0, _exponent(c), _LEAST)[..., None],
-            ],
-            axis=2,
-        )
-        unit = exponents.max(axis=2) - order.kept
-        finite = np.isfinite(terms).all(axis=2)
-        whole = np.trunc(np.ldexp(np.where(finite[..., None], terms, 0), -unit[..., None])).sum(axis=2)
-        exact = np.ldexp(whole, unit)
-        found = rounded_to(exact, np.float16) if half else cut_bits(exact, order.cut)
-        return np.where(finite, found, terms.sum(axis=2))
+        usual = [np.where(np.isfinite(x), x, 0.0) for x in (a, b, c)]
+        found = _finite_group(*usual, order, half)
+        products = a[..., :, None, :] * b[..., None, :, :]
+        terms = np.concatenate([products, c[..., None]], axis=-1)
+        return np.where(np.isfinite(terms).all(axis=-1), found, terms.sum(axis=-1))
+
+
+def _finite_group(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
+    """`_group` of finite numbers: one (m, n) sheet for each element of K, which stays in cache."""
+    depth = a.shape[-1]
+    rows, columns = _exponent(a), _exponent(b)
+    largest = _exponent(c)
+    sheet = np.empty(c.shape, np.int16)
+    for k in range(depth):
+        np.add(rows[..., :, k, None], columns[..., None, :, k], out=sheet)
+        np.maximum(largest, sheet, out=largest)
+    largest[largest <= _LEAST // 2] = 0
+    unit = largest.astype(np.int64) - order.kept
+    scale = ((1023 - unit) << 52).view(np.float64)
+    whole = np.trunc(c * scale)
+    product = np.empty(c.shape)
+    for k in range(depth):
+        np.multiply(a[..., :, k, None], b[..., None, :, k], out=product)
+        np.multiply(product, scale, out=product)
+        np.trunc(product, out=product)
+        np.add(whole, product, out=whole)
+    whole *= ((1023 + unit) << 52).view(np.float64)
+    if half:
+        return rounded_to(whole, np.float16)
+    mask = np.uint64((1 << 64) - (1 << 53 - order.cut))
+    found: Array = (whole.view(np.uint64) & mask).view(np.float64)
+    return found
 
 
 _LEAST: Final = -2000
@@ -201,13 +219,16 @@ _LEAST: Final = -2000
 
 
 def _exponent(numbers: Array) -> Array:
-    return np.frexp(np.where(np.isfinite(numbers), numbers, 1))[1] - 1
+    """Exponents of float64; far below all others for 0."""
+    found = np.frexp(numbers)[1].astype(np.int16) - np.int16(1)
+    found[numbers == 0] = _LEAST
+    return found
 
 
 def sum_by_multiply_adds(a: Array, b: Array, c: Array, half: bool) -> Array:
     """C + A * B of K = 4 as float32 multiply-adds: a chain and then C, or two pairs of products added to C (`half`)."""
     with np.errstate(invalid="ignore"):
-        return _multiply_adds(a[:, None] * b[None, :], c, half)
+        return _multiply_adds(a[..., :, None, :] * b[..., None, :, :], c, half)
 
 
 def _multiply_adds(products: Array, c: Array, half: bool) -> Array:
@@ -226,28 +247,16 @@ def _multiply_adds(products: Array, c: Array, half: bool) -> Array:
 def sum_doubles(a: Array, b: Array, c: Array) -> Array:
     """C + A * B of float64, one fused multiply-add after another along K."""
     found = np.array(c)
-    for row in range(a.shape[0]):
-        for column in range(b.shape[0]):
-            value = float(c[row, column])
-            for x, y in zip(a[row].tolist(), b[column].tolist(), strict=True):
-                value = _fused(x, y, value)
-            found[row, column] = value
+    for k in range(a.shape[-1]):
+        rows = np.broadcast_arrays(a[..., :, k, None], b[..., None, :, k], found)
+        x, y, z = (np.ascontiguousarray(row).reshape(-1) for row in rows)
+        found = fused_double(x, y, z).reshape(c.shape)
     return found
-
-
-def _fused(x: float, y: float, z: float) -> float:
-    if not np.isfinite([x, y, z]).all():
-        return x * y + z
-    exact = Fraction(x) * Fraction(y) + Fraction(z)
-    try:
-        return float(exact) if exact else x * y + z
-    except OverflowError:
-        return math.inf if exact > 0 else -math.inf
 
 
 def sum_integers(a: Array, b: Array, c: Array, saturate: bool) -> Array:
     """C + A * B of int64, modulo 2**32 or held within 32 bits."""
-    exact: Array = a @ b.T + c
+    exact: Array = (a.astype(np.float64) @ b.swapaxes(-1, -2).astype(np.float64)).astype(np.int64) + c
     if saturate:
         return exact.clip(-(1 << 31), (1 << 31) - 1)
     wrapped: Array = ((exact + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
@@ -256,7 +265,7 @@ def sum_integers(a: Array, b: Array, c: Array, saturate: bool) -> Array:
 
 def count_bits(a: Array, b: Array, c: Array, either: bool) -> Array:
     """C + the number of bits set in A AND B, or in A XOR B (`either`), of one-bit elements."""
-    found: Array = a @ b.T
+    found: Array = a @ b.swapaxes(-1, -2)
     if either:
-        found = a.sum(axis=1)[:, None] + b.sum(axis=1)[None, :] - 2 * found
+        found = a.sum(axis=-1)[..., :, None] + b.sum(axis=-1)[..., None, :] - 2 * found
     return c + found

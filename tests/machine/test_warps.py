@@ -9,7 +9,7 @@ import cute_py as cute
 from cute_py import Int, Layout
 from cute_py.atom import SmemDescriptor
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, ParseError
-from cute_py.simulate_warp.arithmetic import Order, sum_floats
+from cute_py.machine.arithmetic import Order, sum_floats
 
 LANE = np.arange(32, dtype=np.uint32)
 
