@@ -191,23 +191,25 @@ def run_wgmma(
     majors: tuple[Major, Major],
     negated: tuple[bool, bool],
     metadata: Array | None = None,
+    *,
+    base: int = 0,
 ) -> Array:
     """One warpgroup's wgmma: A as words (thread, register) or a descriptor, B a descriptor, C words -> words of D.
 
-    metadata: a word of each thread, of a sparse A.
+    metadata: a word of each thread, of a sparse A. base: address of the first byte of the memory.
     """
     m, n, k = (int(x) for x in found.atom.shape_mnk)
     width = element_width(found.a)
     held = k if metadata is None else k // 2
     if isinstance(a, int):
-        first = operand_bytes(memory, a, majors[0], m, held, width)
+        first = operand_bytes(memory, a, majors[0], m, held, width, base)
     else:
         first = np.zeros(m * held, np.uint32)
         first[_register_places(held)] = as_elements(a, width)
         first = first.reshape(m, held, order="F")
     if metadata is not None:
         first = spread_out(found, first, metadata)
-    second = operand_bytes(memory, b, majors[1], n, k, width)
+    second = operand_bytes(memory, b, majors[1], n, k, width, base)
     sums = gathered(found.atom, "C", as_elements(c, element_width(found.d)), (m, n))
     sign = 1 << width - 1
     first = first ^ first.dtype.type(sign) if negated[0] else first

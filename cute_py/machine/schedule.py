@@ -57,7 +57,6 @@ class Waiting:
     ready: Callable[[Waiting], tuple[list[tuple[int, Frame]], Frame | None] | None]
     what: Callable[[], str]
     looks: bool = False
-    before: Any = None
 
 
 @dataclass(slots=True)
@@ -90,7 +89,7 @@ class Totals:
     steps: int = 0
     printed: list[str] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
-    trace: list[tuple[int, Frame]] = field(default_factory=list)
+    trace: list[tuple[int, int, Array]] = field(default_factory=list)
     clock: int = 0
 
 
@@ -148,7 +147,9 @@ class Machine:
         """Whether an instruction looked at what others may change since the last jump back."""
         self.state: dict[str, Any] = {}
         """What families of instructions keep: barriers, groups."""
-        self.returns: list[Array] = []
+        self.wave = 0
+        self.asynchronous = False
+        """Whether anything was issued that a schedule may complete later."""
         self.depth = np.zeros(self.count, np.int64)
         self._leaps = 0
         self._rows: dict[str, Array] = {}
@@ -257,6 +258,7 @@ class Machine:
     def under_way(self, what: str, at: int, complete: Callable[[], None], *, waited_for: bool = False) -> Agent:
         """Something asynchronous that was issued: done at once, or an agent that completes later."""
         agent = Agent(what, at, complete, waited_for=waited_for)
+        self.asynchronous = True
         if self.eager or (self.dice is not None and self.dice.random() < 0.5):
             self.finish(agent)
         else:
@@ -297,6 +299,7 @@ class Machine:
             while True:
                 if self.version != polled:
                     polled = self.version
+                    self._leaps = 0
                     self._poll()
                 if self.runnable:
                     pc = self._next()
@@ -315,7 +318,7 @@ class Machine:
         """Run a frame until it parts, stops, or stands behind another."""
         blocks, totals, runnable = self.code.blocks, self.totals, self.runnable
         version, patience = self.version, PATIENCE
-        trace = totals.trace
+        trace, wave = totals.trace, self.wave
         while True:
             block = blocks[pc]
             if block is None:
@@ -326,7 +329,7 @@ class Machine:
             block.threads += frame.n
             block.warps += len(frame.warps)
             if len(trace) < MAX_TRACE:
-                trace.append((pc, frame))
+                trace.append((wave, pc, frame.threads))
             totals.clock += block.length
             for run in block.runs:
                 run(frame)
@@ -383,7 +386,7 @@ class Machine:
             lines = f"lines {self.code.instructions[pc].line} to {self.code.instructions[at].line}"
             return f"run the loop of {lines}, in which nothing changes"
 
-        self.wait(Waiting(frame, pc, at, ready, what, looks=True, before=self._snapshot(frame)))
+        self.wait(Waiting(frame, pc, at, ready, what, looks=True))
         return True
 
     def _snapshot(self, frame: Frame) -> bytes:
@@ -393,7 +396,6 @@ class Machine:
 
     def _poll(self) -> None:
         """Let go on who may."""
-        self._leaps = 0
         kept = []
         before, self.waiting = self.waiting, []
         for one in before:
@@ -417,7 +419,7 @@ class Machine:
         self._poll()
         if self.runnable or self.version != version:
             return True
-        able = [agent for agent in self.agents if not agent.waited_for]
+        able = [agent for agent in self.agents if not agent.waited_for] or self.agents
         if able:
             self.finish(able[0] if self.dice is None else self.dice.choice(able))
             return True
@@ -434,18 +436,15 @@ class Machine:
         moved = False
         for one in looking:
             now = self._snapshot(one.frame)
-            moved |= one.before != now
-            key = ("looked", one.pc)
-            last = one.frame.cache.get("stood")
-            one.frame.cache["stood"] = now
-            one.frame.cache.pop(key, None)
-            moved |= last != now
+            key = ("stood", one.at, one.frame.threads.tobytes())
+            moved |= self.state.get(key) != now
+            self.state[key] = now
+            one.frame.cache.pop(("looked", one.pc), None)
         if not moved and self._leaps > 2:
             return False
         self.totals.clock += CLOCK_LEAP
         self.waiting = [one for one in self.waiting if not one.looks]
         for one in looking:
-            self.state["timeout", one.at] = True
             self.add(one.pc, one.frame)
         return True
 

@@ -18,7 +18,7 @@ so that what runs in one numpy operation is whatever stands at one instruction, 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -173,10 +173,21 @@ class Frame:
             kept = self.cache["whole"] = (self.m.exits, bool((self.present == live).all()))
         return bool(kept[1])
 
-    def runs(self) -> Iterator[tuple[int, int, int]]:
-        """(first, count of the frame, number of the warpgroup) for whole warpgroups of neighbours."""
-        for start in range(0, self.n, WARPGROUP):
-            yield start, WARPGROUP, int(self.threads[start]) // WARPGROUP
+    def whole_groups(self) -> bool:
+        """Whether the threads are whole warpgroups."""
+        found = self.cache.get("groups")
+        if found is None:
+            count = len(np.unique(self.threads // WARPGROUP))
+            found = self.cache["groups"] = self.n == count * WARPGROUP and self.m.cta_threads % WARPGROUP == 0
+        return bool(found)
+
+    def rows(self, code: int, places: Any) -> Array:
+        """(k, n) of several rows: a view where `places` is a slice and the threads are neighbours."""
+        raise NotImplementedError
+
+    def put_rows(self, code: int, places: Any, value: Array) -> None:
+        """Write (k, n) into several rows."""
+        raise NotImplementedError
 
     def text(self) -> str:
         """Which threads: `CTA 0, threads 0 to 31`."""

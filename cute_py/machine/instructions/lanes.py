@@ -28,20 +28,27 @@ def packed(flags: Array) -> Array:
     return np.packbits(flags, axis=1, bitorder="little").view(np.uint32)[:, 0]
 
 
-def collective(site: Site, mask: Reader | None, run: Run) -> Flow:
-    """An instruction of the lanes that a mask names; without a mask, of all live lanes of a warp."""
+def collective(site: Site, mask: Reader | None, run: Run, *, warps: int = 1) -> Flow:
+    """An instruction of the lanes that a mask names; without a mask, of all live lanes of so many warps."""
     key = ("gathered", site.number)
     after = site.number + 1
 
     def go(f: Frame) -> Gone | None:
         held = f.m.state.get(key)
-        if held is None and f.whole() and (mask is None or bool((broadcast(mask(f), f) == ALL).all())):
+        ready = held is None and (f.whole() if warps == 1 else f.whole_groups())
+        if ready and (mask is None or bool((broadcast(mask(f), f) == ALL).all())):
             run(f)
             return None
         return gather(f)
 
     def complete(f: Frame) -> Array:
         """(n,): whether all lanes that a thread's mask names are here."""
+        if warps > 1:
+            group = f.threads // (LANES * warps)
+            here_, count = np.unique(group, return_counts=True)
+            live_ = f.m.live.reshape(-1, LANES * warps).sum(axis=1)[here_]
+            whole: Array = (count == live_)[np.searchsorted(here_, group)]
+            return whole
         live = packed(f.m.live.reshape(-1, LANES)[f.warps])
         here = packed(f.present)
         place = np.searchsorted(f.warps, f.threads // LANES)
