@@ -240,7 +240,7 @@ class Machine:
     def address_text(self, address: int) -> str:
         """An address with the name of what it is in."""
         if address < SHARED_WINDOW:
-            return f"shared or local address {address:#x}" if address < 1 << 32 else f"{address:#x}"
+            return f"{address:#x}"
         if address < GLOBAL_START:
             return f"{'local' if address >= LOCAL_WINDOW else 'shared'} memory, generic address {address:#x}"
         return self.memory.ranges.name_of(address)

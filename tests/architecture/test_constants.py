@@ -51,7 +51,7 @@ REASONS: dict[tuple[str, str], str] = {
     ("gpu", "1 <= stages <= 16"): "stages of a ring",
     ("layout", "MAX_ACCESSES = 1 << 20"): "accesses that are listed",
     ("layout", "_NODES_OF_AN_OPERATION = 5"): "nodes of an expression",
-    ("simulate_warp", "element_width(found.a) == 16"): "bits of a type",
+    ("machine", "element_width(found.a) == 16"): "bits of a type",
     ("tensor", "MAX_CELLS = 1 << 20"): "cells of a printed table",
     ("tma.atom", "UNIT = 16"): "bytes that one lane reads of a core matrix",
     ("tma.descriptor", "_WIDTH = 16"): "columns of a text",

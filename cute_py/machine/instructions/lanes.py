@@ -28,8 +28,13 @@ def packed(flags: Array) -> Array:
     return np.packbits(flags, axis=1, bitorder="little").view(np.uint32)[:, 0]
 
 
-def collective(site: Site, mask: Reader | None, run: Run, *, warps: int = 1) -> Flow:
-    """An instruction of the lanes that a mask names; without a mask, of all live lanes of so many warps."""
+def collective(site: Site, mask: Reader | None, run: Run, *, warps: int = 1, full: bool = False) -> Flow:
+    """An instruction of the lanes that a mask names; without a mask, of all live lanes of so many warps.
+
+    full: all 32 lanes of a warp must be there, exited ones too.
+    """
+    if full:
+        run = _expect_full(site, run, warps)
     key = ("gathered", site.number)
     after = site.number + 1
 
@@ -43,7 +48,7 @@ def collective(site: Site, mask: Reader | None, run: Run, *, warps: int = 1) -> 
 
     def complete(f: Frame) -> Array:
         """(n,): whether all lanes that a thread's mask names are here."""
-        if warps > 1:
+        if warps > 1 and f.m.cta_threads % (LANES * warps) == 0:
             group = f.threads // (LANES * warps)
             here_, count = np.unique(group, return_counts=True)
             live_ = f.m.live.reshape(-1, LANES * warps).sum(axis=1)[here_]
@@ -90,6 +95,19 @@ def collective(site: Site, mask: Reader | None, run: Run, *, warps: int = 1) -> 
         return [(after, part)], one.frame.subset(~ready_now)
 
     return Flow(go)
+
+
+def _expect_full(site: Site, run: Run, warps: int) -> Run:
+    """An instruction that runs on whole warps, or warpgroups, alone."""
+    what = "a warp" if warps == 1 else f"a warpgroup of {warps} warps"
+
+    def whole(f: Frame) -> None:
+        if f.n != LANES * len(f.warps) or (warps > 1 and not f.whole_groups()):
+            text = f"{f.text()} execute {site.one.opcode.split('.')[0]}, which all threads of {what} must execute"
+            raise site.fault("divergent aligned instruction", text, f, ".aligned")
+        run(f)
+
+    return whole
 
 
 def _pair(site: Site, place: int) -> tuple[str, str | None]:

@@ -104,7 +104,7 @@ def build_load_matrix(site: Site) -> Flow:
         words = held.view(np.uint32).reshape(-1, count, LANES)
         put(f, words.swapaxes(1, 2).reshape(-1, count))
 
-    return collective(site, None, run)
+    return collective(site, None, run, full=True)
 
 
 def build_store_matrix(site: Site) -> Flow:
@@ -125,7 +125,7 @@ def build_store_matrix(site: Site) -> Flow:
         f.m.memory.typed(array, _UNIT, 8)[offsets >> 4] = rows
         f.m.version += 1
 
-    return collective(site, None, run)
+    return collective(site, None, run, full=True)
 
 
 def build_transpose_matrix(site: Site) -> Flow:
@@ -140,7 +140,7 @@ def build_transpose_matrix(site: Site) -> Flow:
         words = np.ascontiguousarray(broadcast(read(f), f)).view(_UNIT).reshape(-1, 8, 8)
         put(f, np.ascontiguousarray(words.swapaxes(1, 2)).view(np.uint32).reshape(-1))
 
-    return collective(site, None, run)
+    return collective(site, None, run, full=True)
 
 
 # ---- mma -------------------------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ def build_mma(site: Site) -> Flow:
         words = [np.ascontiguousarray(read(f)).reshape(-1, LANES, len(lists[i + 1])) for i, read in enumerate(reads)]
         put(f, run_mma(found, *words).reshape(f.n, -1))
 
-    return collective(site, None, run)
+    return collective(site, None, run, full=True)
 
 
 # ---- wgmma -----------------------------------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ def _build_product(site: Site) -> Flow:
             lo = int(f.threads[start])
             one_group(f.m.span(lo, lo + WARPGROUP))
 
-    return collective(site, None, run, warps=4)
+    return collective(site, None, run, warps=4, full=True)
 
 
 def _same(site: Site, f: Frame, words: Array) -> int:
