@@ -101,18 +101,28 @@ def sum_to_odd(a: Any, b: Any) -> Array:
     return to_odd(total, (x - (total - back)) + (y - back))
 
 
+def signed_zeros(found: Array, first: Array, second: Array) -> Array:
+    """Sums of two numbers that are 0, rounded down: -0, but of two zeros that are +0. Only the signs of both count."""
+    below = np.signbit(first) | np.signbit(second)
+    return np.where((found == 0) & below, -0.0, found)
+
+
 def fused_double(a: Any, b: Any, c: Any, mode: str = "rn") -> Array:
     """a * b + c of float64, rounded once."""
     rows = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in (a, b, c)))
     x, y, z = (np.atleast_1d(row) for row in rows)
     found = x * y + z
+    finite = np.isfinite(x) & np.isfinite(y)
+    found = np.where(np.isinf(z) & finite, z, found)  # a product that overflows alone is finite here
+    if mode == "rm":
+        found = signed_zeros(found, np.copysign(1.0, x) * np.copysign(1.0, y), z)
     if mode == "rn":
         easy = _easy(x, y, z)
         if easy.any():
             found = np.where(easy, _fused_by_parts(x, y, z), found)
-        hard = np.flatnonzero(~easy & np.isfinite(x) & np.isfinite(y) & np.isfinite(z))
+        hard = np.flatnonzero(~easy & finite & np.isfinite(z))
     else:
-        hard = np.flatnonzero(np.isfinite(x) & np.isfinite(y) & np.isfinite(z))
+        hard = np.flatnonzero(finite & np.isfinite(z))
     for place in hard.tolist():
         exact = Fraction(float(x[place])) * Fraction(float(y[place])) + Fraction(float(z[place]))
         found[place] = nearest_double(exact, mode, found[place])

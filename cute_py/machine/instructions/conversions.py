@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 
 from cute_py.machine.code import Builder
-from cute_py.machine.instructions.floats import canonical, flushed, saturated
+from cute_py.machine.instructions.floats import canonical, flushed, positive, saturated
 from cute_py.machine.rounding import half_bits, limited, nearest_double, rounded, single_of
 from cute_py.machine.sites import Kind, Refused, Run, Site, broadcast
 from cute_py.machine.threads import Array, Frame
@@ -34,7 +34,7 @@ class _Narrow:
     def encode(self, x: Array, mode: str, finite: bool, relu: bool) -> Array:
         """float64 as bits; `finite` keeps what is too large at the largest."""
         if relu:
-            x = np.where(x < 0, 0.0, x)
+            x = positive(x)
         fitted = rounded(x, self.digits, self.least, mode)
         over = np.abs(fitted) > self.largest
         if finite or not np.isinf(np.array([np.inf]).astype(self.dtype).astype(np.float64))[0]:
@@ -101,7 +101,7 @@ def _wide(value: Any, kind: Kind, flushes: bool) -> Array:
     if kind.name == "bf16":
         value = (np.asarray(value).astype(np.uint32) << np.uint32(16)).view(np.float32)
     if flushes and kind.name == "f32":
-        value = flushed(value)
+        value = canonical(flushed(value))
     return np.asarray(value, np.float64)
 
 
@@ -155,14 +155,40 @@ def _narrowed(x: Array, target: Kind, mode: str) -> Any:
 
 
 def _float(value: Array, source: Kind, target: Kind, mode: str, flags: Mapping[str, bool]) -> Any:
-    x = _wide(value, source, flags["ftz"])
+    found = _rounded_float(value, source, target, mode, flags)
+    if flags["sat"] or source.name == target.name:
+        return found
+    if source.name == "f64":  # the upper bits of a NaN stay
+        raw = np.ascontiguousarray(value).view(np.uint64)
+        return _with_nan(found, np.isnan(value), raw, 29 if target.name == "f32" else 42)
+    if (source.name, target.name) == ("f16", "f64"):  # a NaN becomes a quiet one
+        raw = np.ascontiguousarray(found).view(np.uint64)
+        return np.where(np.isnan(found), raw | np.uint64(1 << 51), raw).view(np.float64)
+    if (source.name, target.name) == ("bf16", "f32"):  # the bits stay
+        return (np.asarray(value).astype(np.uint32) << np.uint32(16)).view(np.float32)
+    return found
+
+
+def _with_nan(found: Array, missing: Array, raw: Array, lost: int) -> Array:
+    """float32 or float16 whose NaNs have the sign and the upper bits of those of float64; `lost` bits are cut."""
+    size = 8 * found.dtype.itemsize
+    plain = np.dtype(f"uint{size}")
+    sign = raw >> np.uint64(64 - size) & np.uint64(1 << size - 1)
+    digits = raw >> np.uint64(lost) & np.uint64((1 << 52 - lost) - 1)
+    exponent = np.uint64(((1 << size - 1) - 1) ^ ((1 << 52 - lost) - 1))
+    bits = (sign | exponent | digits | np.uint64(1 << 51 - lost)).astype(plain)
+    return np.where(missing, bits, found.view(plain)).view(found.dtype)
+
+
+def _rounded_float(value: Array, source: Kind, target: Kind, mode: str, flags: Mapping[str, bool]) -> Any:
+    x = _wide(value, source, flags["ftz"] and target.name != "f16")  # to float16 nothing is flushed: measured
     if mode in _WHOLE:
         x = np.copysign(_WHOLE[mode](x), x)
         mode = "rn"
     if flags["sat"]:
         x = saturated(x)
     if flags["relu"]:
-        x = np.where(x < 0, 0.0, x)
+        x = positive(x)
     if target.name == "f64":
         return x
     if flags["satfinite"]:
@@ -186,7 +212,9 @@ def _build_packed(site: Site, source: Kind, target: Kind, mode: str, flags: Mapp
     if from_count > 1:
         a = site.reader(1, source)
         site.finish(2)
-        return lambda f: d(f, _pack(_encode(_unpack(a(f), f, from_element, from_count), element, mode, flags), element, f))
+        return lambda f: d(
+            f, _pack(_encode(_unpack(a(f), f, from_element, from_count), element, mode, flags), element, f)
+        )
     if source.name == "f32" and len(site.operands) == 1 + count:
         readers = [site.reader(1 + i, source) for i in range(count)]
         site.finish(1 + count)
@@ -235,7 +263,7 @@ def _encode(x: Array, element: str, mode: str, flags: Mapping[str, bool]) -> Arr
     """(n, count) of float64 as bits of an element."""
     if element in ("f16", "bf16"):
         if flags["relu"]:
-            x = np.where(x < 0, 0.0, x)
+            x = positive(x)
         if flags["satfinite"]:
             largest = 65504.0 if element == "f16" else float(np.uint32(0x7F7F0000).view(np.float32))
             x = np.clip(x, -largest, largest)
@@ -259,11 +287,13 @@ def _build_tf32(site: Site, mode: str, flags: Mapping[str, bool]) -> Run:
     def run(f: Frame) -> None:
         x = np.atleast_1d(np.asarray(a(f), np.float64))
         if flags["relu"]:
-            x = np.where(x < 0, 0.0, x)
+            x = positive(x)
         found = rounded(x, 11, -126, mode or "rn")
         found = np.clip(found, -largest, largest) if flags["satfinite"] else limited(found, largest, mode or "rn")
         raw = found.astype(np.float32).view(np.uint32)
-        d(f, np.where(np.isnan(x), np.uint32(0x7FFFFFFF), raw))
+        value = np.ascontiguousarray(broadcast(a(f), f)).view(np.uint32)
+        nan = value & np.uint32(0xFFFFE000) if mode == "rna" else np.uint32(0x7FFFE000)
+        d(f, np.where(np.isnan(x), nan, raw))
 
     return run
 
@@ -277,7 +307,9 @@ def _build_scales(site: Site, source: Kind, target: Kind, mode: str, flags: Mapp
 
         def wider(f: Frame) -> None:
             parts = np.ascontiguousarray(broadcast(a(f), f)).view(np.uint8).reshape(f.n, 2).astype(np.uint16)
-            bits = np.where(parts == 0xFF, np.uint16(0x7FFF), np.where(parts == 0, np.uint16(0x40), parts << np.uint16(7)))
+            bits = np.where(
+                parts == 0xFF, np.uint16(0x7FFF), np.where(parts == 0, np.uint16(0x40), parts << np.uint16(7))
+            )
             d(f, np.ascontiguousarray(bits).view(np.uint32)[:, 0])
 
         return wider

@@ -14,14 +14,22 @@ Source: PTX ISA 9.0, floating-point instructions; NaN patterns and flushing meas
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 
 from cute_py.machine.code import Builder
-from cute_py.machine.rounding import fused_double, half_bits, nearest_double, single_of, sum_to_odd, to_odd
+from cute_py.machine.rounding import (
+    fused_double,
+    half_bits,
+    nearest_double,
+    signed_zeros,
+    single_of,
+    sum_to_odd,
+    to_odd,
+)
 from cute_py.machine.sites import Kind, Reader, Refused, Run, Site, broadcast
 from cute_py.machine.threads import Array, Frame
 
@@ -33,7 +41,10 @@ ROUNDINGS: Final = ("rn", "rz", "rm", "rp")
 
 
 def flushed(value: Any) -> Any:
-    """float32 with denormals as zeros of their sign."""
+    """float32 or float16 with denormals as zeros of their sign."""
+    if getattr(value, "dtype", None) == np.float16:
+        half = np.asarray(value).view(np.uint16)
+        return np.where((half & np.uint16(0x7C00)) == 0, half & np.uint16(0x8000), half).view(np.float16)
     raw = np.asarray(value, np.float32).view(np.uint32)
     small = (raw & np.uint32(0x7F800000)) == 0
     return np.where(small, raw & np.uint32(0x80000000), raw).view(np.float32)
@@ -67,26 +78,21 @@ def packed_numbers(raw: Any, f: Frame, kind: Kind) -> Array:
 # ---- operations ------------------------------------------------------------------------------------------------------
 
 
-def _sum(a: Any, b: Any) -> Array:
-    return sum_to_odd(np.asarray(a, np.float64), np.asarray(b, np.float64))
-
-
-def _difference(a: Any, b: Any) -> Array:
-    return sum_to_odd(np.asarray(a, np.float64), -np.asarray(b, np.float64))
-
-
-def _product(a: Any, b: Any) -> Array:
-    return np.asarray(np.asarray(a, np.float64) * np.asarray(b, np.float64))
-
-
-def _fused(a: Any, b: Any, c: Any) -> Array:
-    return sum_to_odd(np.asarray(a, np.float64) * np.asarray(b, np.float64), np.asarray(c, np.float64))
+def _exact(name: str, values: Sequence[Any], mode: str) -> Array:
+    """float64 that every rounding to float32 or less takes for the exact result."""
+    first, second, *rest = (np.asarray(value, np.float64) for value in values)
+    if name == "mul":
+        return np.asarray(first * second)
+    if name in ("fma", "mad"):
+        first, second = first * second, rest[0]
+    elif name == "sub":
+        second = -second
+    found = sum_to_odd(first, second)
+    return signed_zeros(found, first, second) if mode == "rm" else found
 
 
 _NATIVE: Final[Mapping[str, Callable[..., Any]]] = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
-_EXACT: Final[Mapping[str, Callable[..., Any]]] = {
-    "add": _sum, "sub": _difference, "mul": _product, "fma": _fused, "mad": _fused,
-}  # fmt: skip
+_OPERATIONS: Final = ("add", "sub", "mul", "fma", "mad")
 
 
 def _arithmetic(name: str) -> Builder:
@@ -108,7 +114,7 @@ def _arithmetic(name: str) -> Builder:
             return _double(name, mode, d, sources)
         if kind.name == "f32":
             return _single(name, mode, (flushes, saturates), d, sources)
-        return _halves(name, mode, (saturates, relu), kind, d, sources)
+        return _halves(name, mode, (flushes, saturates, relu), kind, d, sources)
 
     return build
 
@@ -118,16 +124,20 @@ def saturated(value: Any) -> Any:
     return np.where(value > 0, np.minimum(value, value.dtype.type(1)), value.dtype.type(0))
 
 
+def positive(value: Any) -> Any:
+    """What `.relu` leaves: +0 of numbers that are not above 0; a NaN stays."""
+    return np.where(value <= 0, 0.0, value)
+
+
 def _single(name: str, mode: str, how: tuple[bool, bool], d: Any, sources: list[Reader]) -> Run:
     flushes, saturates = how
     native = _NATIVE.get(name) if mode == "rn" else None
-    exact = _EXACT[name]
 
     def run(f: Frame) -> None:
         values = [source(f) for source in sources]
         if flushes:
             values = [flushed(value) for value in values]
-        found = native(*values) if native is not None else single_of(exact(*values), mode)
+        found = native(*values) if native is not None else single_of(_exact(name, values, mode), mode)
         found = canonical(found)
         if flushes:
             found = flushed(found)
@@ -148,22 +158,20 @@ def _double(name: str, mode: str, d: Any, sources: list[Reader]) -> Run:
         if name == "mul":
             d(f, fused_double(x, y, np.copysign(0.0, x * y), mode))
             return
-        found = x + y if name == "add" else x - y
+        y = y if name == "add" else np.where(np.isnan(y), y, -y)
+        found = signed_zeros(x + y, x, y) if mode == "rm" else x + y
         for place in np.flatnonzero(np.isfinite(x) & np.isfinite(y)).tolist():
-            a, b = Fraction(float(x[place])), Fraction(float(y[place]))
-            exact = a + b if name == "add" else a - b
-            zero = -0.0 if mode == "rm" and (x[place] != 0 or y[place] != 0) else float(found[place])
-            found[place] = nearest_double(exact, mode, zero)
+            exact = Fraction(float(x[place])) + Fraction(float(y[place]))
+            found[place] = nearest_double(exact, mode, float(found[place]))
         d(f, found)
 
     return run
 
 
-def _halves(name: str, mode: str, how: tuple[bool, bool], kind: Kind, d: Any, sources: list[Reader]) -> Run:
-    saturates, relu = how
+def _halves(name: str, mode: str, how: tuple[bool, bool, bool], kind: Kind, d: Any, sources: list[Reader]) -> Run:
+    flushes, saturates, relu = how
     packed = kind.name.endswith("x2")
     element = kind.name.removesuffix("x2")
-    exact = _EXACT[name]
 
     def run(f: Frame) -> None:
         read = [source(f) for source in sources]
@@ -171,17 +179,24 @@ def _halves(name: str, mode: str, how: tuple[bool, bool], kind: Kind, d: Any, so
             values = [packed_numbers(value, f, kind) for value in read]
         else:
             values = [numbers_of_kind(value, kind) for value in read]
+        if flushes:
+            values = [flushed(value) for value in values]
         if element == "f32":
             native = _NATIVE.get(name)
-            single = canonical(native(*values) if native and mode == "rn" else single_of(exact(*values), mode))
+            single = canonical(
+                native(*values) if native and mode == "rn" else single_of(_exact(name, values, mode), mode)
+            )
+            single = flushed(single) if flushes else single
             d(f, np.ascontiguousarray(single).view(np.uint64).reshape(f.n))
             return
-        wide = exact(*values)
+        wide = _exact(name, values, mode)
         if saturates:
             wide = saturated(wide)
         if relu:
-            wide = np.where(wide < 0, 0.0, wide)
+            wide = positive(wide)
         bits = half_bits(np.asarray(wide), element, mode)
+        if flushes:
+            bits = flushed(bits.view(np.float16)).view(np.uint16)
         _put_halves(f, d, bits, kind)
 
     return run
@@ -218,6 +233,11 @@ def _float_of(raw: Array, kind: Kind) -> Array:
     return raw.view({"f32": np.float32, "f64": np.float64, "f16": np.float16}[element])
 
 
+def _flushed_bits(raw: Array, kind: Kind) -> Array:
+    """Bits of float32 or float16 with denormals as zeros."""
+    return np.asarray(flushed(_float_of(np.ascontiguousarray(raw), kind)).view(raw.dtype))
+
+
 def _put_bits(f: Frame, d: Any, raw: Array, kind: Kind) -> None:
     if kind.name.endswith("x2"):
         d(f, np.ascontiguousarray(raw).view(np.uint64 if kind.name == "f32x2" else np.uint32)[:, 0])
@@ -250,8 +270,8 @@ def _extreme(smallest: bool) -> Builder:
 
         def run(f: Frame) -> None:
             values = [_bits(source(f), f, kind) for source in sources]
-            if flushes and kind.name == "f32":
-                values = [flushed(value.view(np.float32)).view(np.uint32) for value in values]
+            if flushes:
+                values = [_flushed_bits(value, kind) for value in values]
             found = of_two(values[0], values[1])
             for value in values[2:]:
                 found = of_two(found, value)
@@ -274,12 +294,12 @@ def _sign(name: str) -> Builder:
 
         def run(f: Frame) -> None:
             value = _bits(a(f), f, kind)
-            if flushes and kind.name == "f32":
-                value = flushed(value.view(np.float32)).view(np.uint32)
+            if flushes:
+                value = _flushed_bits(value, kind)
             found = value & dtype(sign - 1) if name == "abs" else value ^ dtype(sign)
-            if kind.name != "f64":
-                number = _float_of(np.ascontiguousarray(value), kind)
-                found = np.where(number != number, dtype(nan), found)
+            number = _float_of(np.ascontiguousarray(value), kind)
+            quiet = value | dtype(1 << 51) if kind.name == "f64" else dtype(nan)  # of float64 sign and payload stay
+            found = np.where(number != number, quiet, found)
             _put_bits(f, d, found, kind)
 
         return run
@@ -325,7 +345,7 @@ def _function(name: str) -> Builder:
 
         def run(f: Frame) -> None:
             value = np.atleast_1d(a(f))
-            if flushes or name in ("sin", "cos") and flushes:
+            if flushes or (name in ("sin", "cos") and flushes):
                 value = flushed(value)
             exact = function(value)
             found = single_of(_directed(name, value, exact, mode), mode) if mode != "rn" else exact.astype(np.float32)
@@ -367,7 +387,9 @@ def _double_function(name: str, mode: str, d: Any, a: Reader, flushes: bool) -> 
         value = np.atleast_1d(a(f)).astype(np.float64)
         found = np.asarray(_FUNCTIONS[name](value))
         if mode != "rn":
-            for place in np.flatnonzero(np.isfinite(found) & (found != 0)).tolist():
+            over = np.isinf(found) & (value != 0) & np.isfinite(value)  # the reciprocal of a denormal
+            found = np.where(over, np.copysign(np.finfo(np.float64).max, found), found)
+            for place in np.flatnonzero(np.isfinite(found) & (found != 0) & np.isfinite(value)).tolist():
                 x, near = Fraction(float(value[place])), Fraction(float(found[place]))
                 above = (near * x > 1) == (x > 0) if name == "rcp" else near * near > x
                 same = near * x == 1 if name == "rcp" else near * near == x
@@ -421,7 +443,7 @@ def build_div(site: Site) -> Run:
 
 
 TABLE: Final[Mapping[str, Builder]] = {
-    **{name: _arithmetic(name) for name in _EXACT},
+    **{name: _arithmetic(name) for name in _OPERATIONS},
     "min": _extreme(True),
     "max": _extreme(False),
     "abs": _sign("abs"),

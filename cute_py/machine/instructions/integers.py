@@ -89,7 +89,8 @@ def _packed(site: Site, operation: Callable[[Any, Any], Any]) -> Run:
 
 
 def _carry(f: Frame) -> Array:
-    """The carry flag of all threads."""
+    """The carry flag of all threads. A difference sets it where it borrowed nothing, as a + ~b + 1 does in the hardware:
+    so addc after sub.cc sees the reverse of the borrow."""
     return f.m.row("carry", lambda: np.zeros(f.m.count, np.uint8))
 
 
@@ -101,13 +102,11 @@ def _with_carry(site: Site, kind: Kind, subtracts: bool, carries: bool, carried:
     def run(f: Frame) -> None:
         x, y = broadcast(a(f), f), broadcast(b(f), f)
         row = _carry(f)
-        old = row[f.threads].astype(plain.dtype) if carried else plain.dtype.type(0)
         if subtracts:
-            found = x - y - old
-            out = (x < y) | ((x == y) & (old != 0)) if carried else x < y
-        else:
-            found = x + y + old
-            out = (found < x) | ((found == x) & (old != 0)) if carried else found < x
+            y = ~y
+        old = row[f.threads].astype(plain.dtype) if carried else plain.dtype.type(subtracts)
+        found = x + y + old
+        out = (found < x) | ((found == x) & (old != 0))
         if carries:
             row[f.threads] = out
         d(f, found)
@@ -179,7 +178,9 @@ def build_mad(site: Site) -> Run:
     return lambda f: d(f, a(f) * b(f) + c(f))
 
 
-def _mad_with_carry(site: Site, kind: Kind, part: str, operands: tuple[Writer, Reader, Reader, Reader], carries: bool) -> Run:
+def _mad_with_carry(
+    site: Site, kind: Kind, part: str, operands: tuple[Writer, Reader, Reader, Reader], carries: bool
+) -> Run:
     d, a, b, c = operands
     plain = unsigned_of(kind)
     carried = site.name == "madc"
@@ -246,13 +247,13 @@ def build_div(site: Site) -> Run:
 
 
 def build_rem(site: Site) -> Run:
-    """rem: with the sign of the dividend; by zero gives the dividend."""
+    """rem: with the sign of the dividend; by zero gives all ones."""
     kind = site.kind(*TYPES)
     return binary(site, lambda a, b: divided(a, b, kind)[1], kind)
 
 
 def divided(a: Any, b: Any, kind: Kind) -> tuple[Any, Any]:
-    """Quotient towards zero, and remainder."""
+    """Quotient towards zero, and remainder; both are all ones of a divisor 0, as measured on an H200."""
     x, y = np.broadcast_arrays(np.asarray(a, kind.dtype), np.asarray(b, kind.dtype))
     zero = y == 0
     safe = np.where(zero, kind.dtype.type(1), y)
@@ -264,7 +265,8 @@ def divided(a: Any, b: Any, kind: Kind) -> tuple[Any, Any]:
         rest = np.where(x < 0, -rest, rest)
     else:
         quotient, rest = x // safe, x % safe
-    return np.where(zero, ~kind.dtype.type(0), quotient), np.where(zero, x, rest)
+    ones = ~kind.dtype.type(0)
+    return np.where(zero, ones, quotient), np.where(zero, ones, rest)
 
 
 def build_abs(site: Site) -> Run:
@@ -459,22 +461,32 @@ def build_extract(site: Site) -> Run:
 
     def run(f: Frame) -> None:
         value = np.ascontiguousarray(broadcast(a(f), f))
-        at = np.asarray(start(f) & np.uint32(255)).astype(np.int64)
-        count = np.asarray(length(f) & np.uint32(255)).astype(np.int64)
+        at, count = _field(start(f), length(f), bits)
         raw = value.view(plain)
-        shifted = np.where(at < bits, raw >> np.minimum(at, bits - 1).astype(plain), plain.type(0))
-        mask = np.where(count >= bits, ~plain.type(0), (plain.type(1) << np.minimum(count, bits - 1).astype(plain)) - plain.type(1))
-        found = shifted & mask
+        held = np.minimum(count, bits - at)
+        found = np.where(at < bits, raw >> np.minimum(at, bits - 1).astype(plain), plain.type(0)) & _ones(held, plain)
         if kind.letter == "s":
-            last = np.minimum(at + count - 1, bits - 1)
-            sign = (raw >> np.maximum(last, 0).astype(plain)) & plain.type(1)
-            found = np.where((sign != 0) & (count > 0), found | ~mask, found)
-            found = np.where(count == 0, plain.type(0), found)
-            past = (at >= bits) & (count > 0)
-            found = np.where(past & (sign != 0), ~plain.type(0), found)
+            last = np.clip(at + count - 1, 0, bits - 1).astype(plain)
+            sign = (raw >> last) & plain.type(1)
+            found = np.where((sign != 0) & (count > 0), found | ~_ones(held, plain), found)
         d(f, found.view(kind.dtype))
 
     return run
+
+
+def _field(start: Any, length: Any, bits: int) -> tuple[Array, Array]:
+    """First bit and length of a field, held at the width. Of 32 bits the lower byte of each counts; of 64, where the
+    compiler makes bfe and bfi of other instructions, all of their bits, as measured on an H200."""
+    mask = 0xFF if bits == 32 else 0xFFFFFFFF
+    first, count = (np.asarray(value).astype(np.int64) & mask for value in (start, length))
+    return np.minimum(first, bits), np.minimum(count, bits)
+
+
+def _ones(count: Array, plain: Any) -> Array:
+    """So many low bits, at most all."""
+    bits = plain.itemsize * 8
+    some = (plain.type(1) << np.clip(count, 0, bits - 1).astype(plain)) - plain.type(1)
+    return np.where(count >= bits, ~plain.type(0), some)
 
 
 def build_insert(site: Site) -> Run:
@@ -486,11 +498,9 @@ def build_insert(site: Site) -> Run:
     bits, number = kind.bits, kind.dtype.type
 
     def run(f: Frame) -> None:
-        at = np.asarray(start(f) & np.uint32(255)).astype(np.int64)
-        count = np.asarray(length(f) & np.uint32(255)).astype(np.int64)
-        ones = np.where(count >= bits, ~number(0), (number(1) << np.minimum(count, bits - 1).astype(kind.dtype)) - number(1))
+        at, count = _field(start(f), length(f), bits)
         by = np.minimum(at, bits - 1).astype(kind.dtype)
-        mask = np.where(at < bits, ones << by, number(0))
+        mask = np.where(at < bits, _ones(count, np.dtype(kind.dtype)) << by, number(0))
         d(f, (b(f) & ~mask) | ((a(f) << by) & mask))
 
     return run
