@@ -204,18 +204,16 @@ def _barrier(
             return None
         gone: Gone = []
         numbers = broadcast(name(f), f)
-        for cta, part in f.parts:
-            frame = m.frame(f.threads[part])
-            number = int(numbers[part][0])
+        for cta, number, frame in _by_number(f, numbers):
             if number > 15:
                 raise site.fault("barrier number", f"barrier {number}; there are 0 to 15", frame, "bar")
             bar = bars.setdefault((cta, number), _Bar())
             if counted is not None:
-                bar.expected = int(broadcast(counted(f), f)[part][0])
+                bar.expected = int(np.max(counted(frame)))
             whole = counted is not None and frame.whole()
             bar.arrived += LANES * len(frame.warps) if whole else frame.n
             if value is not None:
-                bar.values.append((frame.threads, broadcast(value(f), f)[part]))
+                bar.values.append((frame.threads, broadcast(value(frame), frame).copy()))
             _complete(m, bars, cta, number, operation)
             if action == "arrive":
                 gone.append((after, frame))
@@ -230,6 +228,18 @@ def _barrier(
         return gone
 
     return go
+
+
+def _by_number(f: Frame, numbers: Array) -> list[tuple[int, int, Frame]]:
+    """(CTA, number of a barrier, the threads that came to it)."""
+    if len(f.parts) == 1 and (numbers == numbers[0]).all():
+        return [(f.parts[0][0], int(numbers[0]), f)]
+    found = []
+    for cta, part in f.parts:
+        threads, own = f.threads[part], numbers[part]
+        for number in np.unique(own).tolist():
+            found.append((cta, number, f.m.frame(threads[own == number])))
+    return found
 
 
 def _complete(m: Machine, bars: dict[tuple[int, int], _Bar], cta: int, number: int, operation: str) -> None:

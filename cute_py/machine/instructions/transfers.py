@@ -236,7 +236,7 @@ def _build_bulk(site: Site, *, reduces: bool) -> Run | None:
     target, source = (locate(site, place, space, 16, writes=not place) for place, space in enumerate(spaces))
     size = site.reader(2, "u32")
     barrier = locate(site, 3, "shared::cluster", 8, writes=True) if to_barrier else None
-    mask = site.reader(4, "u32") if multicast else None
+    mask = site.reader(4, "u16") if multicast else None
     return _bulk(site, (target, source, size, barrier, mask), operation, kind)
 
 
@@ -355,7 +355,7 @@ def _build_tensor(site: Site, *, reduces: bool, prefetches: bool) -> Run:
         rest = list(site.operands[1:])
     if hint and rest:
         rest.pop()
-    mask = site.read(rest.pop(), "u32") if multicast and rest else None
+    mask = site.read(rest.pop(), "u16") if multicast and rest else None
     offsets: Sequence[Reader] = ()
     if rest and rest[0].kind is OperandKind.VECTOR:
         offsets = [site.read(text, "u16") for text in rest[0].elements]
