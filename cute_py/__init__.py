@@ -78,6 +78,10 @@ if typing.TYPE_CHECKING:
     from cute_py.explanation import explain as explain
     from cute_py.explanation.element_trace import ElementTrace as ElementTrace
     from cute_py.explanation.element_trace import trace as trace
+    from cute_py.machine import PtxError as PtxError
+    from cute_py.machine import PtxRun as PtxRun
+    from cute_py.machine import Warps as Warps
+    from cute_py.machine import run_ptx as run_ptx
     from cute_py.notation.dsl import from_dsl as from_dsl
     from cute_py.notation.dsl import to_dsl as to_dsl
     from cute_py.notation.triton import TritonLayout as TritonLayout
@@ -91,10 +95,6 @@ if typing.TYPE_CHECKING:
     from cute_py.notation.triton_encodings import SliceEncoding as SliceEncoding
     from cute_py.notation.triton_encodings import SwizzledSharedEncoding as SwizzledSharedEncoding
     from cute_py.notation.triton_texts import parse_triton_encoding as parse_triton_encoding
-    from cute_py.machine import PtxError as PtxError
-    from cute_py.machine import PtxRun as PtxRun
-    from cute_py.machine import Warps as Warps
-    from cute_py.machine import run_ptx as run_ptx
 
 __version__ = "0.1.0"
 

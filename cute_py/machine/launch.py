@@ -244,7 +244,9 @@ def _plain(value: Any, one: Variable, what: str) -> bytes:
             return struct.pack(form, float(value))
         except OverflowError:
             raise InvalidValueError(f"{what} can't hold {value}") from None
-    raise InvalidTypeError(f"{what}: an argument is an array, a number, bytes, a map and its array, or None; got {given(value)}")
+    raise InvalidTypeError(
+        f"{what}: an argument is an array, a number, bytes, a map and its array, or None; got {given(value)}"
+    )
 
 
 def _grouped(arrays: Mapping[str, Array]) -> list[tuple[str, Array, dict[str, int]]]:
@@ -317,4 +319,6 @@ def _float_bytes(text: str, size: int, one: Variable) -> bytes:
     try:
         return struct.pack({2: "<e", 4: "<f", 8: "<d"}[size], float(text))
     except (KeyError, ValueError, OverflowError):
-        raise InvalidValueError(f"line {one.line}: the initial value {given(text)} of {one.name} is not known") from None
+        raise InvalidValueError(
+            f"line {one.line}: the initial value {given(text)} of {one.name} is not known"
+        ) from None

@@ -89,7 +89,9 @@ def address_reader(site: Site, one: Address, space: str) -> Callable[[Frame], Ar
     if one.space == "shared":
         offsets = site.code.shared_offsets
         window = SHARED_WINDOW if space == "generic" else 0
-        return lambda f: np.broadcast_to(f.m.shared_start(f).astype(np.int64) + (offsets[symbol] + added + window), (f.n,))
+        return lambda f: np.broadcast_to(
+            f.m.shared_start(f).astype(np.int64) + (offsets[symbol] + added + window), (f.n,)
+        )
     if one.space == "local":
         start = site.code.local_offset(symbol) + added
         if space == "generic":

@@ -17,10 +17,10 @@ from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, count
 from cute_py.machine.code import Code, find_kernel
 from cute_py.machine.cuda_source import ptx_of_file, ptx_of_text
 from cute_py.machine.faults import Fault, finding
+from cute_py.machine.instructions.special import SMS
 from cute_py.machine.launch import Arguments, MachineLaunch, place_variables, triple
 from cute_py.machine.memory import Memory
 from cute_py.machine.schedule import Machine, Shape, Totals
-from cute_py.machine.instructions.special import SMS
 from cute_py.machine.table import INSTRUCTIONS, SPECIALS
 from cute_py.machine.threads import LANES, Array
 from cute_py.ptx.source import Module, read_module
@@ -285,7 +285,9 @@ def source_text(source: Any, arch: str | None = None) -> str:
     if isinstance(source, str) and ("\n" in source or ".version" in source):
         return source
     if not isinstance(source, (str, os.PathLike)):
-        raise InvalidTypeError(f"a kernel is PTX text, the path of a file, or an object that has one; got {given(source)}")
+        raise InvalidTypeError(
+            f"a kernel is PTX text, the path of a file, or an object that has one; got {given(source)}"
+        )
     return ptx_of_file(os.fspath(source), arch or "sm_90a")
 
 
@@ -299,9 +301,7 @@ def _modes(schedule: str | int) -> list[str | int]:
     raise InvalidValueError(f"schedule = {given(schedule)}; must be 'both', 'eager', 'lazy' or a seed")
 
 
-def _shape(
-    code: Code, grid: object, block: object, cluster: object, dynamic_shared: object
-) -> Shape:
+def _shape(code: Code, grid: object, block: object, cluster: object, dynamic_shared: object) -> Shape:
     """The launch, checked as a driver does."""
     kernel = code.kernel
     required = kernel.triple("reqntid")
@@ -354,7 +354,9 @@ class _Execution:
         cluster = self.shape.cluster[0] * self.shape.cluster[1] * self.shape.cluster[2]
         shared = self.code.shared_bytes(self.shape.dynamic_shared) + 1024
         counts = self.code.counts
-        each = threads * (counts[0] + 2 * counts[1] + 4 * counts[2] + 8 * counts[3] + self.code.local_bytes + 64) + shared
+        each = (
+            threads * (counts[0] + 2 * counts[1] + 4 * counts[2] + 8 * counts[3] + self.code.local_bytes + 64) + shared
+        )
         on_one = max(1, min(SM_CTAS, SM_THREADS // threads, SM_SHARED // shared))
         fits = min(SMS * on_one, max(1, MAX_STATE // each))
         return max(fits // cluster, 1) * cluster
@@ -423,6 +425,3 @@ def _differences(
             )
             found.append(finding("schedules differ", text, None, argument=name, byte=int(differ[0])))
     return found
-
-
-

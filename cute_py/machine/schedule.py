@@ -481,5 +481,3 @@ class Machine:
 def _triple(numbers: Any) -> str:
     x, y, z = (int(number) for number in numbers)
     return f"({x}, {y}, {z})"
-
-

@@ -65,7 +65,9 @@ def _kinds() -> dict[str, Kind]:
     for bits, unsigned, signed in ((8, U16, S16), (16, U16, S16), (32, U32, S32), (64, U64, S64)):
         for letter in "bus":
             dtype = np.dtype(f"{'int' if letter == 's' else 'uint'}{bits}")
-            found[f"{letter}{bits}"] = Kind(f"{letter}{bits}", bits, letter, signed if letter == "s" else unsigned, dtype)
+            found[f"{letter}{bits}"] = Kind(
+                f"{letter}{bits}", bits, letter, signed if letter == "s" else unsigned, dtype
+            )
     rows = (("f16", 16, F16, np.float16), ("f32", 32, F32, np.float32), ("f64", 64, F64, np.float64))
     for name, bits, code, number in rows:
         found[name] = Kind(name, bits, "f", code, np.dtype(number))

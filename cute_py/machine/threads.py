@@ -57,9 +57,7 @@ class Registers:
 
     def __init__(self, counts: Sequence[int], threads: int) -> None:
         self.threads = threads
-        self.banks = [
-            np.zeros((count, threads), dtype) for count, dtype in zip(counts, BANK_DTYPES, strict=True)
-        ]
+        self.banks = [np.zeros((count, threads), dtype) for count, dtype in zip(counts, BANK_DTYPES, strict=True)]
         self.typed: list[Array] = []
         self._view()
 

@@ -521,9 +521,7 @@ class _Reader:
             else:
                 name = self.body.unique(made.name)
                 self.body.variables.append(
-                    Variable(
-                        name, made.space, made.kind, made.align, made.count, line, made.linkage, made.initial
-                    )
+                    Variable(name, made.space, made.kind, made.align, made.count, line, made.linkage, made.initial)
                 )
 
 

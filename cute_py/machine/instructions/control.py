@@ -259,9 +259,7 @@ def _complete(m: Machine, bars: dict[tuple[int, int], _Bar], cta: int, number: i
         m.changed()
 
 
-def _waiting(
-    site: Site, frame: Frame, key: tuple[int, int], bar: _Bar, red: tuple[str, Any]
-) -> Waiting:
+def _waiting(site: Site, frame: Frame, key: tuple[int, int], bar: _Bar, red: tuple[str, Any]) -> Waiting:
     round_ = bar.rounds
     m = frame.m
     operation, put = red

@@ -186,7 +186,9 @@ def _build_packed(site: Site, source: Kind, target: Kind, mode: str, flags: Mapp
     if from_count > 1:
         a = site.reader(1, source)
         site.finish(2)
-        return lambda f: d(f, _pack(_encode(_unpack(a(f), f, from_element, from_count), element, mode, flags), element, f))
+        return lambda f: d(
+            f, _pack(_encode(_unpack(a(f), f, from_element, from_count), element, mode, flags), element, f)
+        )
     if source.name == "f32" and len(site.operands) == 1 + count:
         readers = [site.reader(1 + i, source) for i in range(count)]
         site.finish(1 + count)
@@ -277,7 +279,9 @@ def _build_scales(site: Site, source: Kind, target: Kind, mode: str, flags: Mapp
 
         def wider(f: Frame) -> None:
             parts = np.ascontiguousarray(broadcast(a(f), f)).view(np.uint8).reshape(f.n, 2).astype(np.uint16)
-            bits = np.where(parts == 0xFF, np.uint16(0x7FFF), np.where(parts == 0, np.uint16(0x40), parts << np.uint16(7)))
+            bits = np.where(
+                parts == 0xFF, np.uint16(0x7FFF), np.where(parts == 0, np.uint16(0x40), parts << np.uint16(7))
+            )
             d(f, np.ascontiguousarray(bits).view(np.uint32)[:, 0])
 
         return wider

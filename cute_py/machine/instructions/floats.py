@@ -325,7 +325,7 @@ def _function(name: str) -> Builder:
 
         def run(f: Frame) -> None:
             value = np.atleast_1d(a(f))
-            if flushes or name in ("sin", "cos") and flushes:
+            if flushes or (name in ("sin", "cos") and flushes):
                 value = flushed(value)
             exact = function(value)
             found = single_of(_directed(name, value, exact, mode), mode) if mode != "rn" else exact.astype(np.float32)

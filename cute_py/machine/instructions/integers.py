@@ -179,7 +179,9 @@ def build_mad(site: Site) -> Run:
     return lambda f: d(f, a(f) * b(f) + c(f))
 
 
-def _mad_with_carry(site: Site, kind: Kind, part: str, operands: tuple[Writer, Reader, Reader, Reader], carries: bool) -> Run:
+def _mad_with_carry(
+    site: Site, kind: Kind, part: str, operands: tuple[Writer, Reader, Reader, Reader], carries: bool
+) -> Run:
     d, a, b, c = operands
     plain = unsigned_of(kind)
     carried = site.name == "madc"
@@ -463,7 +465,9 @@ def build_extract(site: Site) -> Run:
         count = np.asarray(length(f) & np.uint32(255)).astype(np.int64)
         raw = value.view(plain)
         shifted = np.where(at < bits, raw >> np.minimum(at, bits - 1).astype(plain), plain.type(0))
-        mask = np.where(count >= bits, ~plain.type(0), (plain.type(1) << np.minimum(count, bits - 1).astype(plain)) - plain.type(1))
+        mask = np.where(
+            count >= bits, ~plain.type(0), (plain.type(1) << np.minimum(count, bits - 1).astype(plain)) - plain.type(1)
+        )
         found = shifted & mask
         if kind.letter == "s":
             last = np.minimum(at + count - 1, bits - 1)
@@ -488,7 +492,9 @@ def build_insert(site: Site) -> Run:
     def run(f: Frame) -> None:
         at = np.asarray(start(f) & np.uint32(255)).astype(np.int64)
         count = np.asarray(length(f) & np.uint32(255)).astype(np.int64)
-        ones = np.where(count >= bits, ~number(0), (number(1) << np.minimum(count, bits - 1).astype(kind.dtype)) - number(1))
+        ones = np.where(
+            count >= bits, ~number(0), (number(1) << np.minimum(count, bits - 1).astype(kind.dtype)) - number(1)
+        )
         by = np.minimum(at, bits - 1).astype(kind.dtype)
         mask = np.where(at < bits, ones << by, number(0))
         d(f, (b(f) & ~mask) | ((a(f) << by) & mask))

@@ -48,7 +48,9 @@ def _slots(site: Site, names: tuple[str, ...], kind: Kind) -> Any:
         if one.kind is not OperandKind.REGISTER or site.code.register(site.function, one.base) is None:
             return None
         if site.bits_of(one.base) != kind.bits:
-            raise Refused(f"the register {name} of {site.one.opcode} has {site.bits_of(one.base)} bits, not {kind.bits}")
+            raise Refused(
+                f"the register {name} of {site.one.opcode} has {site.bits_of(one.base)} bits, not {kind.bits}"
+            )
         found.append(site.slot(one.base))
     if found == list(range(found[0], found[0] + len(found))):
         return slice(found[0], found[0] + len(found))

@@ -178,9 +178,6 @@ def build_copysign(site: Site) -> Run:
     return lambda f: put(f, np.copysign(b(f), a(f)))
 
 
-
-
-
 TABLE: Final[Mapping[str, Builder]] = {
     "setp": build_setp,
     "set": build_set,

@@ -102,6 +102,8 @@ def printed(m: Machine, thread: int, form: int, values: int) -> str:
             return f"{form_}s" % hex(int.from_bytes(word(8), "little"))
         size = 8 if length in ("l", "ll", "j", "z", "t") else 4
         number = int.from_bytes(word(size), "little", signed=letter in "di")
-        return f"{form_}s" % chr(number & 255) if letter == "c" else f"{form_}{'d' if letter == 'u' else letter}" % number
+        return (
+            f"{form_}s" % chr(number & 255) if letter == "c" else f"{form_}{'d' if letter == 'u' else letter}" % number
+        )
 
     return _FORMAT.sub(replaced, text_at(m, thread, form))

@@ -18,12 +18,11 @@ from cute_py.errors import CuteError, TmaTrap
 from cute_py.machine.code import Builder
 from cute_py.machine.instructions.accesses import SPACES
 from cute_py.machine.instructions.mbarriers import arrive, barriers_of
-from cute_py.machine.memory import Locate, address_reader, host_place, locate, locate_address
+from cute_py.machine.memory import Locate, address_reader, host_place, locate
 from cute_py.machine.schedule import Agent, Machine
-from cute_py.machine.sites import KINDS, Reader, Refused, Run, Site, broadcast
+from cute_py.machine.sites import Reader, Refused, Run, Site, broadcast
 from cute_py.machine.threads import Array, Frame
 from cute_py.ptx.parse import OperandKind
-from cute_py.ptx.source import operand_of
 from cute_py.tma.descriptor.replace import replace
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.memory import MAX_CTAS
@@ -417,7 +416,9 @@ def _build_tensor(site: Site, *, reduces: bool, prefetches: bool) -> Run:
 
 
 def _known(error: CuteError) -> dict[str, object]:
-    return {f"map {key}" if key in ("threads", "line", "instruction") else key: str(v) for key, v in error.facts.items()}
+    return {
+        f"map {key}" if key in ("threads", "line", "instruction") else key: str(v) for key, v in error.facts.items()
+    }
 
 
 # ---- tensor maps in memory -------------------------------------------------------------------------------------------

@@ -27,9 +27,9 @@ from cute_py.gpu.device import Device, DeviceBuffer, as_device, common_device
 from cute_py.gpu.kernels.source import ERROR_RECORD_BYTES, MAX_SHARED_BYTES, WAIT_CYCLES, KernelSource
 from cute_py.gpu.launch import Parameters, PreparedLaunch, WaitRecord, WaitTimeout, load_kernel
 from cute_py.gpu.nvrtc import CompiledKernel, compile_kernel
+from cute_py.machine.launch import MachineLaunch
 from cute_py.targets import architecture
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.machine.launch import MachineLaunch
 from cute_py.tma.descriptor.limits import STORE_UNIT
 from cute_py.tma.descriptor.replace import replace as replace_field
 from cute_py.tma.emulator.emulator import Emulator
