@@ -304,7 +304,7 @@ def _initial(one: Variable, value: Any, memory: Memory, module: Module) -> bytes
         return _float_bytes(value, size, one)
     if one.kind in _FLOATS:
         return struct.pack(_FLOATS[one.kind], float(value))
-    return (value % (1 << 8 * size)).to_bytes(size, "little")
+    return int(value % (1 << 8 * size)).to_bytes(size, "little")
 
 
 @functools.lru_cache(maxsize=4096)

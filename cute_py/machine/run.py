@@ -21,7 +21,7 @@ from cute_py.machine.instructions.special import SMS
 from cute_py.machine.launch import Arguments, MachineLaunch, place_variables, triple
 from cute_py.machine.memory import Memory
 from cute_py.machine.schedule import Machine, Shape, Totals
-from cute_py.machine.table import INSTRUCTIONS, SPECIALS
+from cute_py.machine.table import decoded
 from cute_py.machine.threads import LANES, Array
 from cute_py.ptx.source import Module, read_module
 from cute_py.targets import MAX_CLUSTER, architecture
@@ -197,7 +197,7 @@ def run_ptx(
         block = source.threads if block is None else block
         cluster = source.cluster if cluster is None and source.cluster > 1 else cluster
         dynamic_shared = dynamic_shared or source.shared_bytes
-    launch = _Launch(source_text(source, arch), grid, block, cluster, args, kernel, dynamic_shared, arch, {})
+    launch = _Launch(ptx_of(source, arch), grid, block, cluster, args, kernel, dynamic_shared, arch, {})
     return _run(launch, schedule, limit)
 
 
@@ -216,7 +216,7 @@ def run_launches(launches: Sequence[MachineLaunch], *, schedule: str | int = "bo
     for one in launches:
         kernel = one.kernel
         cluster = kernel.cluster if kernel.cluster > 1 else None
-        text = source_text(kernel)
+        text = ptx_of(kernel)
         launch = _Launch(text, one.grid, kernel.threads, cluster, one.args, None, kernel.shared_bytes, None, one.memory)
         run = _run(launch, schedule, limit)
         found += run.diagnostics
@@ -244,7 +244,7 @@ def _run(launch: _Launch, schedule: str | int, limit: int) -> PtxRun:
     module = _module(launch.text)
     architecture(module.target if launch.arch is None else launch.arch)
     found = find_kernel(module, launch.kernel)
-    code = Code(module, found, INSTRUCTIONS, SPECIALS)
+    code = decoded(module, found)
     shape = _shape(code, launch.grid, launch.block, launch.cluster, launch.dynamic_shared)
     arguments = Arguments(found.parameters, launch.args, launch.memory)
     before = arguments.bytes_of() if len(modes) > 1 else {}
@@ -273,7 +273,7 @@ def _compiled(text: str, name: str, arch: str) -> str:
     return ptx_of_text(text, name, arch)
 
 
-def source_text(source: Any, arch: str | None = None) -> str:
+def ptx_of(source: Any, arch: str | None = None) -> str:
     """The PTX of a source: itself, that of a file, or of a kernel in CUDA C++.
 
     Raises:
@@ -423,5 +423,5 @@ def _differences(
                 f"{name} differs between the schedules eager and lazy in {counted(len(differ), 'byte')}, the first at "
                 f"byte {int(differ[0])}: the kernel reads or overwrites what a copy or a product still works on"
             )
-            found.append(finding("schedules differ", text, None, argument=name, byte=int(differ[0])))
+            found.append(finding("schedules differ", text, facts={"argument": name, "byte": int(differ[0])}))
     return found
