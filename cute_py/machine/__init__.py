@@ -12,20 +12,22 @@ One sentence: *every instruction is a numpy operation over all threads that stan
     schedule    schedule        the frame with the least program counter runs; frames that meet become one; who waits,
                                 and what completes when nothing else can run
     memory      memory          global ranges with bounds and names, shared memory by CTA, local memory by thread
-    families    instructions/   integers, floats, conversions, predicates, accesses, lanes, control, mbarriers, transfers,
+    families    instructions/   integers, floats, conversions, predicates, accesses, lanes, control, mbarriers,
+    transfers,
                                 matrices: each a table, name -> builder
 
-An example, to the end. `add.s32 %r3, %r1, 4;` in a kernel of 4 warps and 8 resident CTAs is decoded into a function that
-reads row 1 of the 32-bit registers, adds 4 and writes row 3: one addition of 1024 numbers. Behind `@%p1 bra L` the frame
-of 1024 threads is two frames, each with its own program counter; the one further back in the text runs first, so that
-both stand at `L` in the end, and are one frame again.
+An example, to the end. `add.s32 %r3, %r1, 4;` in a kernel of 4 warps and 8 resident CTAs is decoded into a function
+that reads row 1 of the 32-bit registers, adds 4 and writes row 3: one addition of 1024 numbers. Behind `@%p1 bra L` the
+frame of 1024 threads is two frames, each with its own program counter; the one further back in the text runs first, so
+that both stand at `L` in the end, and are one frame again.
 
 What is exact: integers, logic, conversions, rounded float arithmetic, copies (byte for byte as measured on an H200) and
 matrix products (bit for bit as measured). Approximate functions are correctly rounded; a GPU's differ within the bounds
 that the ISA states. Time is not modelled: a clock counts executed instructions.
 
 Asynchronous work (TMA, bulk copies, cp.async, wgmma) is an agent of its own. The schedule says when it completes: at
-once ('eager'), when somebody needs it ('lazy'), or at random. A kernel whose results differ reads what is not there yet.
+once ('eager'), when somebody needs it ('lazy'), or at random. A kernel whose results differ reads what is not there
+yet.
 """
 
 from cute_py.machine.run import Count as Count

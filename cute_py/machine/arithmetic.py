@@ -158,7 +158,8 @@ def rounded_to(numbers: Array, kind: Any) -> Array:
 
 
 def sum_floats(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
-    """C + A * B of float64 (.., m, k), (.., n, k), (.., m, n), as a tensor core sums it to float32, or float16 (`half`).
+    """C + A * B of float64 (.., m, k), (.., n, k), (.., m, n), as a tensor core sums it to float32, or float16
+    (`half`).
 
     >>> one, tiny = np.array([[1.0, 2.0**-13]]), np.array([[1.0, 2.0**-13]])
     >>> [float(sum_floats(one, tiny, np.zeros((1, 1)), Order(kept), False)[0, 0]) for kept in (25, 26)]
@@ -181,7 +182,7 @@ def _group(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
         return _finite_group(a, b, c, order, half)
     with np.errstate(invalid="ignore", over="ignore"):
         usual = [np.where(np.isfinite(x), x, 0.0) for x in (a, b, c)]
-        found = _finite_group(*usual, order, half)
+        found = _finite_group(usual[0], usual[1], usual[2], order, half)
         products = a[..., :, None, :] * b[..., None, :, :]
         terms = np.concatenate([products, c[..., None]], axis=-1)
         return np.where(np.isfinite(terms).all(axis=-1), found, terms.sum(axis=-1))

@@ -7,38 +7,23 @@ memory of a function have fixed places; a function that calls itself is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import numpy as np
-
-from cute_py.diagnostics import Diagnostic, refuse
-from cute_py.errors import InvalidValueError, ParseError, counted, given, known_names
-from cute_py.machine.faults import finding
-from cute_py.machine.sites import KINDS, Control, Kind, Reader, Refused, Run, Site
+from cute_py.errors import InvalidValueError, given, known_names
+from cute_py.machine.faults import Refused
+from cute_py.machine.kinds import KINDS
+from cute_py.machine.threads import Control, Run
 from cute_py.ptx.parse import OperandKind, WrittenOperand
 from cute_py.ptx.source import Module, SourceFunction, SourceInstruction, Variable, operand_of
-
-MAX_REFUSALS: Final = 20
-"""Instructions that one error lists."""
 
 BUILT_IN: Final = ("vprintf", "__assertfail")
 """Functions without a body that the machine has."""
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
-    """What a builder returns for an instruction that may stop threads, or send them elsewhere."""
-
-    run: Control
-
-
-Builder = Callable[[Site], "Run | Flow | None"]
-
-
 @dataclass(slots=True)
-class Block:
+class Stretch:
     """Instructions that run one after another: `runs`, then `control`, which says where the threads go; None: on to
     `after`. warps and threads: how often warps and threads ran it."""
 
@@ -55,24 +40,23 @@ class Code:
     """A kernel and the functions that it calls, decoded.
 
     Args:
-        module: the text. kernel: its entry. tables: name of an instruction -> its builder. specials: name of a special
-            register -> builder of its reader.
+        module: the text. kernel: its entry. specials: name of a special register -> builder of its reader.
     Raises:
-        InvalidValueError: an instruction that is not emulated; all of them are listed with their lines.
+        InvalidValueError: a function that calls itself, or one without a body.
     """
 
     def __init__(
         self,
         module: Module,
         kernel: SourceFunction,
-        tables: Mapping[str, Builder],
-        specials: Mapping[str, Callable[[Site, Kind], Reader]],
+        specials: Mapping[str, Any],
     ) -> None:
         self.module = module
         self.kernel = kernel
         self.files = module.files
         self.specials = specials
-        self.functions = {one.name: one for one in self._called(kernel, ())}
+        self.functions: dict[str, SourceFunction] = {}
+        self._call(kernel, ())
         self.counts = [0, 0, 0, 0]
         """Rows of each bank of registers."""
         self._slots: dict[tuple[str, str], int] = {}
@@ -92,27 +76,24 @@ class Code:
         self.function_of: list[str] = []
         self.approximate: set[str] = set()
         self._lay_out()
-        self.blocks: list[Block | None] = [None] * (len(self.instructions) + 1)
-        self._decode(tables)
+        self.blocks: list[Stretch | None] = [None] * (len(self.instructions) + 1)
         self.start = self.entry_of[kernel.name]
 
     # ---- functions ---------------------------------------------------------------------------------------------------
 
-    def _called(self, one: SourceFunction, above: tuple[str, ...]) -> Iterator[SourceFunction]:
-        """The functions that one calls, then itself."""
+    def _call(self, one: SourceFunction, above: tuple[str, ...]) -> None:
+        """Add the functions that one calls, then itself."""
         if one.name in above:
             raise InvalidValueError(f"line {one.line}: {one.name} calls itself, which is not emulated")
-        done: set[str] = set()
         for step in one.instructions:
             if step.opcode.split(".")[0] == "call":
                 name = called_name(step)
                 found = self.module.functions.get(name)
                 if found is None or (not found.defined and name not in BUILT_IN):
                     raise InvalidValueError(f"line {step.line}: call of {given(name)}, which has no body in the module")
-                if found.defined and name not in done:
-                    done.add(name)
-                    yield from self._called(found, (*above, one.name))
-        yield one
+                if found.defined and name not in self.functions:
+                    self._call(found, (*above, one.name))
+        self.functions[one.name] = one
 
     def _lay_out(self) -> None:
         used: dict[tuple[str, str], set[str]] = {}
@@ -212,32 +193,6 @@ class Code:
         variable = (one.results if result else one.parameters)[place]
         return self._local_variable(function, variable), variable
 
-    def symbol_address(self, site: Site, one: WrittenOperand, kind: Kind) -> Reader:
-        """The address of a symbol, as `mov` gives it: in the symbol's own space."""
-        base, _, rest = one.text.partition("+")
-        key, space = self.symbol(site.function, base.strip())
-        added = operand_of(rest.strip()).value or 0 if rest.strip() else 0
-        dtype = kind.dtype
-        if space == "shared":
-            offsets = self.shared_offsets
-            return lambda f: (f.m.shared_start(f) + (offsets[key] + added)).astype(dtype)
-        if space == "local":
-            start = self.local_offset(key) + added
-            return lambda f: dtype.type(start)
-        if space == "entry":
-            start = self.parameter_offsets[key] + added
-            return lambda f: dtype.type(f.m.memory.parameters.address + start)
-        return lambda f: dtype.type(f.m.memory.symbols[key] + added)
-
-    def special(self, site: Site, name: str, kind: Kind) -> Reader:
-        """The reader of a special register."""
-        build = self.specials.get(name)
-        if build is None and name.startswith("%envreg"):
-            build = self.specials["%envreg0"]
-        if build is None:
-            raise Refused(f"{name} is not declared, and no special register that is emulated")
-        return build(site, kind)
-
     def shared_bytes(self, dynamic: int) -> int:
         """Bytes of a CTA's shared memory with so many dynamic ones; places the dynamic arrays behind the static."""
         start = self.shared_static
@@ -245,86 +200,6 @@ class Code:
             self.shared_offsets[key] = -(-self.shared_static // align) * align
             start = max(start, self.shared_offsets[key])
         return start + dynamic
-
-    # ---- decoding ----------------------------------------------------------------------------------------------------
-
-    def _decode(self, tables: Mapping[str, Builder]) -> None:
-        starts = set(self.entry_of.values())
-        for name, one in self.functions.items():
-            base = self.entry_of[name]
-            for step in one.instructions:
-                starts.update(base + target for target in step.targets)
-        found: list[Diagnostic] = []
-        block = Block(0, 0)
-        for number, step in enumerate(self.instructions):
-            if number in starts and number != block.start:
-                block = self._closed(block, number)
-            self.blocks[block.start] = block
-            made = self._built(number, step, tables, found)
-            block.length += 1
-            if isinstance(made, Flow):
-                block.control = made.run
-                block = self._closed(block, number + 1)
-            elif made is not None:
-                block.runs.append(made)
-        self._closed(block, len(self.instructions))
-        listed = found[:MAX_REFUSALS]
-        more = f", {len(found)} in all" if len(found) > len(listed) else ""
-        refuse(InvalidValueError, listed, f"{counted(len(found), 'instruction')} can't be run{more}")
-
-    def _closed(self, block: Block, number: int) -> Block:
-        block.after = number
-        return Block(number, number)
-
-    def _built(
-        self, number: int, step: SourceInstruction, tables: Mapping[str, Builder], found: list[Diagnostic]
-    ) -> Run | Flow | None:
-        build = tables.get(step.opcode.split(".")[0])
-        try:
-            if build is None:
-                raise Refused(f"{step.opcode} is not emulated")
-            site = Site(self, number, step, self.function_of[number])
-            made = build(site)
-            return made if made is None or step.predicate is None else self._predicated(site, made)
-        except Refused as error:
-            found.append(finding("not emulated", str(error), step, files=self.files))
-        except (ParseError, InvalidValueError) as error:
-            found.append(finding("not emulated", error.headline, step, files=self.files))
-        return None
-
-    def _predicated(self, site: Site, made: Run | Flow) -> Run | Flow:
-        name, negated = site.one.predicate or ("", False)
-        if self.register(site.function, name) != "pred":
-            raise Refused(f"{name} is no predicate that is declared")
-        key = 16 * self.slot(site.function, name)
-        count = np.count_nonzero
-        if isinstance(made, Flow):
-            control, after = made.run, site.number + 1
-
-            def go(f: Any) -> list[tuple[int, Any]] | None:
-                flags = ~f.get(key) if negated else f.get(key)
-                some = int(count(flags))
-                if some == f.n:
-                    return control(f)
-                if not some:
-                    return None
-                rest = f.subset(~flags)
-                chosen = f.subset(flags)
-                gone = control(chosen)
-                return [*([(after, chosen)] if gone is None else gone), (after, rest)]
-
-            return Flow(go)
-        run = made
-
-        def step(f: Any) -> None:
-            flags = ~f.get(key) if negated else f.get(key)
-            some = int(count(flags))
-            if some == f.n:
-                run(f)
-            elif some:
-                run(f.subset(flags))
-
-        return step
 
 
 def called_name(step: SourceInstruction) -> str:

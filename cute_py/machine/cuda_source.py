@@ -135,7 +135,8 @@ def ptx_of_file(path: str, arch: str = "sm_90a", options: Sequence[str] = ()) ->
     """The PTX of a file: PTX itself, CUDA C++ (.cu), a fatbin, or an executable that holds one.
 
     Raises:
-        InvalidValueError: it can't be read, or holds no PTX, as a cubin. MissingPackageError: no compiler, no cuobjdump.
+        InvalidValueError: it can't be read, or holds no PTX, as a cubin. MissingPackageError: no compiler, no
+        cuobjdump.
     """
     try:
         raw = Path(path).read_bytes()

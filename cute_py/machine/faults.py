@@ -22,6 +22,10 @@ class Fault(Exception):
         self.diagnostic = diagnostic
 
 
+class Refused(Exception):
+    """An instruction that the machine does not have, or that its operands don't fit."""
+
+
 def place_text(one: SourceInstruction, files: Mapping[int, str]) -> str:
     """Where an instruction stands: its line, and the line of the source that it came from."""
     if one.loc is None or one.loc[1] == 0:
@@ -37,7 +41,7 @@ def finding(
     files: Mapping[int, str] | None = None,
     source: str = "",
     severity: str = "error",
-    **facts: object,
+    facts: Mapping[str, object] | None = None,
 ) -> Diagnostic:
     """A diagnostic at an instruction."""
     said: dict[str, object] = {}
@@ -46,4 +50,6 @@ def finding(
         said = {"line": one.line, "instruction": shortened(one.text, 160)}
         if one.loc is not None:
             said["source_line"] = one.loc[1]
-    return Diagnostic(rule, text=text, source=source and ISA + source, severity=severity, facts={**said, **facts})
+    return Diagnostic(
+        rule, text=text, source=source and ISA + source, severity=severity, facts={**said, **(facts or {})}
+    )

@@ -10,7 +10,8 @@ import ctypes
 import functools
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -28,6 +29,54 @@ from cute_py.tma.emulator.memory import Range
 _REQUESTS: Final = (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)
 _FLOATS: Final = {"f16": "<e", "f32": "<f", "f64": "<d"}
 Triple = tuple[int, int, int]
+
+
+class HasKernel(Protocol):
+    """A kernel as CUDA C++, with how it is launched."""
+
+    @property
+    def name(self) -> str:
+        """Of the entry point."""
+
+    @property
+    def text(self) -> str:
+        """CUDA C++ without headers."""
+
+    @property
+    def threads(self) -> int:
+        """Of a CTA."""
+
+    @property
+    def shared_bytes(self) -> int:
+        """Dynamic shared memory of a CTA."""
+
+    @property
+    def cluster(self) -> int:
+        """CTAs of a cluster, along x."""
+
+    @property
+    def arch(self) -> str:
+        """The target that it is compiled for."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MachineLaunch:
+    """A kernel with a grid and arguments, as an object that has a kernel gives it to the machine.
+
+    memory: name -> bytes that the kernel reaches beside its arguments, or around them.
+    """
+
+    kernel: HasKernel
+    grid: int | tuple[int, ...]
+    args: tuple[Any, ...]
+    memory: Mapping[str, Array] = field(default_factory=dict)
+
+
+class HasLaunches(Protocol):
+    """An object that the machine runs as it is."""
+
+    def machine_launches(self, args: Sequence[Any]) -> Sequence[MachineLaunch]:
+        """Its launches, with the arguments that it is given."""
 
 
 def triple(value: object, what: str) -> Triple:
@@ -77,7 +126,9 @@ class Arguments:
         InvalidTypeError, InvalidValueError: a value that its parameter can't hold, or another number of them.
     """
 
-    def __init__(self, parameters: Sequence[Variable], values: Sequence[Any]) -> None:
+    def __init__(
+        self, parameters: Sequence[Variable], values: Sequence[Any], memory: Mapping[str, Array] | None = None
+    ) -> None:
         self.parameters = parameters
         if len(values) != len(parameters):
             rest = parameters[len(values) :]
@@ -86,8 +137,8 @@ class Arguments:
                 raise InvalidValueError(text, {"parameters": ", ".join(f"{p.name} ({_type(p)})" for p in parameters)})
             values = [*values, *[None] * len(rest)]
         self.values = list(values)
-        self.arrays: dict[str, Array] = {}
-        """Name -> array, each once."""
+        self.arrays: dict[str, Array] = dict(memory or {})
+        """Name -> array."""
         for place, value in enumerate(self.values):
             self._collect(f"argument {place}", value)
         self._groups = _grouped(self.arrays)
@@ -207,7 +258,7 @@ def _grouped(arrays: Mapping[str, Array]) -> list[tuple[str, Array, dict[str, in
     spans.sort(key=lambda span: (span[0], -span[1]))
     groups: list[tuple[int, int, list[tuple[int, str]]]] = []
     for start, end, name in spans:
-        if groups and start < groups[-1][1]:
+        if groups and (start < groups[-1][1] or (start == end and start == groups[-1][1])):
             low, high, members = groups[-1]
             groups[-1] = (low, max(high, end), [*members, (start, name)])
         else:
@@ -253,7 +304,7 @@ def _initial(one: Variable, value: Any, memory: Memory, module: Module) -> bytes
         return _float_bytes(value, size, one)
     if one.kind in _FLOATS:
         return struct.pack(_FLOATS[one.kind], float(value))
-    return (value % (1 << 8 * size)).to_bytes(size, "little")
+    return int(value % (1 << 8 * size)).to_bytes(size, "little")
 
 
 @functools.lru_cache(maxsize=4096)

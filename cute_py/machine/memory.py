@@ -10,23 +10,21 @@
 Every access is checked before it is done: in bounds, aligned, in a memory that its space names. What fails names the
 argument, the thread and the line, and ends the run.
 
-Source: PTX ISA 9.0, state spaces, generic addressing, alignment; that shared addresses carry the rank of the CTA in bits
-24 and up is how CUTLASS finds the peer of a pair (`Sm100MmaPeerBitMask`).
+Source: PTX ISA 9.0, state spaces, generic addressing, alignment; that shared addresses carry the rank of the CTA in
+bits 24 and up is how CUTLASS finds the peer of a pair (`Sm100MmaPeerBitMask`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from cute_py.machine.sites import Address, Refused, Site
-from cute_py.machine.threads import Array, Frame
+from cute_py.machine.faults import Refused
+from cute_py.machine.sites import Address, Site
+from cute_py.machine.threads import Array, Frame, Host
 from cute_py.tma.emulator.memory import GlobalMemory, Range
-
-if TYPE_CHECKING:
-    from cute_py.machine.schedule import Machine
 
 SHARED_WINDOW: Final = 0x7E00_0000_0000
 SHARED_WINDOW_BYTES: Final = 1 << 28
@@ -74,7 +72,7 @@ class Memory:
         return found
 
 
-# ---- from an operand to a place ---------------------------------------------------------------------------------------
+# ---- from an operand to a place --------------------------------------------------------------------------------------
 
 
 def address_reader(site: Site, one: Address, space: str) -> Callable[[Frame], Array]:
@@ -90,7 +88,7 @@ def address_reader(site: Site, one: Address, space: str) -> Callable[[Frame], Ar
         offsets = site.code.shared_offsets
         window = SHARED_WINDOW if space == "generic" else 0
         return lambda f: np.broadcast_to(
-            f.m.shared_start(f).astype(np.int64) + (offsets[symbol] + added + window), (f.n,)
+            f.m.shared_window(f).astype(np.int64) + (offsets[symbol] + added + window), (f.n,)
         )
     if one.space == "local":
         start = site.code.local_offset(symbol) + added
@@ -287,7 +285,7 @@ def _shared(f: Frame, site: Site, addresses: Array, size: int) -> Place:
 
 def _peers(f: Frame, site: Site, addresses: Array, size: int) -> Place:
     """Shared memory of the CTAs of the cluster, by the ranks in the addresses."""
-    m: Machine = f.m
+    m: Host = f.m
     rank = addresses >> RANK_SHIFT
     inside = (addresses & (1 << RANK_SHIFT) - 1) - m.shared_base
     bad = (rank < 0) | (rank >= m.cluster_size) | (inside < 0) | (inside + size > m.shared_bytes)
@@ -324,10 +322,10 @@ def _local(f: Frame, site: Site, addresses: Array, size: int) -> Place:
     return m.local, addresses + f.threads * m.local_stride
 
 
-# ---- bytes behind addresses, for instructions that are not vectorised --------------------------------------------------
+# ---- bytes behind addresses, for instructions that are not vectorised ------------------------------------------------
 
 
-def host_place(m: Machine, cta: int, address: int) -> tuple[Array, int] | None:
+def host_place(m: Host, cta: int, address: int) -> tuple[Array, int] | None:
     """(array, offset) of a generic address as a thread of a CTA sees it; None: no memory has it."""
     if SHARED_WINDOW <= address < SHARED_WINDOW + SHARED_WINDOW_BYTES:
         inside = address - SHARED_WINDOW

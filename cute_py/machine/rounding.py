@@ -126,7 +126,8 @@ def fused_double(a: Any, b: Any, c: Any, mode: str = "rn") -> Array:
     for place in hard.tolist():
         exact = Fraction(float(x[place])) * Fraction(float(y[place])) + Fraction(float(z[place]))
         found[place] = nearest_double(exact, mode, found[place])
-    return found
+    result: Array = found
+    return result
 
 
 def nearest_double(exact: Fraction, mode: str, otherwise: float) -> float:
@@ -173,4 +174,5 @@ def _fused_by_parts(x: Array, y: Array, z: Array) -> Array:
     total = product + first
     back = total - product
     total_low = (product - (total - back)) + (first - back)
-    return total + sum_to_odd(first_low, total_low)
+    result: Array = total + sum_to_odd(first_low, total_low)
+    return result

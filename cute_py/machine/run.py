@@ -5,8 +5,8 @@ from __future__ import annotations
 import collections
 import functools
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -15,12 +15,13 @@ from cute_py.argument_checks import expect_integer, is_integer
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, counted, given
 from cute_py.machine.code import Code, find_kernel
+from cute_py.machine.cuda_source import ptx_of_file, ptx_of_text
 from cute_py.machine.faults import Fault, finding
 from cute_py.machine.instructions.special import SMS
-from cute_py.machine.launch import Arguments, place_variables, triple
+from cute_py.machine.launch import Arguments, MachineLaunch, place_variables, triple
 from cute_py.machine.memory import Memory
 from cute_py.machine.schedule import Machine, Shape, Totals
-from cute_py.machine.table import INSTRUCTIONS, SPECIALS
+from cute_py.machine.table import decoded
 from cute_py.machine.threads import LANES, Array
 from cute_py.ptx.source import Module, read_module
 from cute_py.targets import MAX_CLUSTER, architecture
@@ -153,7 +154,9 @@ def run_ptx(
     """Run a kernel without a GPU.
 
     Args:
-        source: PTX text, or the path of a file that holds it.
+        source: PTX text; the path of a file of PTX, of CUDA C++ (.cu, compiled by nvcc or NVRTC), or of a fatbin with
+            PTX in it; a `KernelSource`, whose CUDA C++ is compiled; an object that gives its launches itself, as a
+            `GemmKernel` (args are A, B and C) or a `PreparedCopy` does.
         grid, block, cluster: up to three numbers, x first; block by default the kernel's `.reqntid`, cluster its
             `.reqnctapercluster`.
         args: one for each parameter: an array (read and written in place, its bounds are known), a number, bytes, a
@@ -188,19 +191,67 @@ def run_ptx(
     >>> run_ptx(text, args=[x]).ok, x[:4].tolist()
     (True, [0, 2, 4, 6])
     """
-    text = source_text(source)
+    if hasattr(source, "machine_launches"):
+        return run_launches(source.machine_launches(args), schedule=schedule, limit=limit)
+    if _has_kernel(source):
+        block = source.threads if block is None else block
+        cluster = source.cluster if cluster is None and source.cluster > 1 else cluster
+        dynamic_shared = dynamic_shared or source.shared_bytes
+    launch = _Launch(ptx_of(source, arch), grid, block, cluster, args, kernel, dynamic_shared, arch, {})
+    return _run(launch, schedule, limit)
+
+
+def run_launches(launches: Sequence[MachineLaunch], *, schedule: str | int = "both", limit: int = LIMIT) -> PtxRun:
+    """Run launches one after another, up to the first that fails.
+
+    Returns:
+        the last one's run, with what was found in all.
+    Raises:
+        InvalidValueError: there is none. Else as `run_ptx`.
+    """
+    if not launches:
+        raise InvalidValueError("there is nothing to launch")
+    found: list[Diagnostic] = []
+    run = None
+    for one in launches:
+        kernel = one.kernel
+        cluster = kernel.cluster if kernel.cluster > 1 else None
+        text = ptx_of(kernel)
+        launch = _Launch(text, one.grid, kernel.threads, cluster, one.args, None, kernel.shared_bytes, None, one.memory)
+        run = _run(launch, schedule, limit)
+        found += run.diagnostics
+        if not run.ok:
+            break
+    return run if run is None else replace(run, diagnostics=tuple(found))  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, slots=True)
+class _Launch:
+    text: str
+    grid: Any
+    block: Any
+    cluster: Any
+    args: Sequence[Any]
+    kernel: str | None
+    dynamic_shared: Any
+    arch: str | None
+    memory: Mapping[str, Array]
+
+
+def _run(launch: _Launch, schedule: str | int, limit: int) -> PtxRun:
     modes = _modes(schedule)
     limit = expect_integer(limit, "limit", 1)
-    module = _module(text)
-    architecture(module.target if arch is None else arch)
-    found = find_kernel(module, kernel)
-    code = Code(module, found, INSTRUCTIONS, SPECIALS)
-    shape = _shape(code, grid, block, cluster, dynamic_shared)
-    arguments = Arguments(found.parameters, args)
+    module = _module(launch.text)
+    architecture(module.target if launch.arch is None else launch.arch)
+    found = find_kernel(module, launch.kernel)
+    code = decoded(module, found)
+    shape = _shape(code, launch.grid, launch.block, launch.cluster, launch.dynamic_shared)
+    arguments = Arguments(found.parameters, launch.args, launch.memory)
     before = arguments.bytes_of() if len(modes) > 1 else {}
     first = _Execution(code, shape, arguments, modes[0], limit)
     first.run()
     diagnostics = list(first.totals.findings)
+    result = first.result((), ())
     ran = [str(modes[0])]
     if len(modes) > 1 and not first.failed and first.asynchronous:
         eager = arguments.bytes_of()
@@ -210,28 +261,34 @@ def run_ptx(
         ran.append(str(modes[1]))
         diagnostics += _differences(second, eager, arguments, diagnostics)
         arguments.restore(eager)
-    return first.result(tuple(diagnostics), tuple(ran))
+    return replace(result, diagnostics=tuple(diagnostics), schedules=tuple(ran))
 
 
-def source_text(source: Any) -> str:
-    """The PTX of a source: itself, or what the file of that path holds.
+def _has_kernel(source: Any) -> bool:
+    return all(hasattr(source, name) for name in ("name", "text", "threads", "shared_bytes", "cluster", "arch"))
+
+
+@functools.lru_cache(maxsize=64)
+def _compiled(text: str, name: str, arch: str) -> str:
+    return ptx_of_text(text, name, arch)
+
+
+def ptx_of(source: Any, arch: str | None = None) -> str:
+    """The PTX of a source: itself, that of a file, or of a kernel in CUDA C++.
 
     Raises:
-        InvalidTypeError: neither. InvalidValueError: the file can't be read, or is a cubin.
+        InvalidTypeError: no source. InvalidValueError: a file that can't be read or has no PTX, text that the compiler
+            refuses. MissingPackageError: no compiler.
     """
+    if _has_kernel(source):
+        return _compiled(source.text, source.name, arch or source.arch)
     if isinstance(source, str) and ("\n" in source or ".version" in source):
         return source
     if not isinstance(source, (str, os.PathLike)):
-        raise InvalidTypeError(f"a kernel is PTX text or the path of a file, got {given(source)}")
-    try:
-        with open(source, "rb") as file:
-            raw = file.read()
-    except OSError as error:
-        raise InvalidValueError(f"{given(os.fspath(source))} can't be read: {error.strerror}") from None
-    if raw[:4] == b"\x7fELF":
-        text = f"{given(os.fspath(source))} is a cubin: machine code, in which no PTX is"
-        raise InvalidValueError(text, hint="give the PTX: nvcc -ptx, or cuobjdump -ptx of a fatbin")
-    return raw.decode(errors="replace")
+        raise InvalidTypeError(
+            f"a kernel is PTX text, the path of a file, or an object that has one; got {given(source)}"
+        )
+    return ptx_of_file(os.fspath(source), arch or "sm_90a")
 
 
 def _modes(schedule: str | int) -> list[str | int]:
@@ -366,5 +423,5 @@ def _differences(
                 f"{name} differs between the schedules eager and lazy in {counted(len(differ), 'byte')}, the first at "
                 f"byte {int(differ[0])}: the kernel reads or overwrites what a copy or a product still works on"
             )
-            found.append(finding("schedules differ", text, None, argument=name, byte=int(differ[0])))
+            found.append(finding("schedules differ", text, facts={"argument": name, "byte": int(differ[0])}))
     return found

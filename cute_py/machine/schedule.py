@@ -23,7 +23,7 @@ from typing import Any, Final
 import numpy as np
 
 from cute_py.diagnostics import Diagnostic
-from cute_py.machine.code import Block, Code
+from cute_py.machine.code import Code, Stretch
 from cute_py.machine.faults import Fault, finding, place_text
 from cute_py.machine.memory import GLOBAL_START, LOCAL_WINDOW, RANK_SHIFT, SHARED_WINDOW, Memory
 from cute_py.machine.threads import LANES, Array, Frame, Registers, Scattered, Span
@@ -60,7 +60,7 @@ class Waiting:
 
 
 @dataclass(slots=True)
-class Agent:
+class Pending:
     """Something that is under way: a transfer, a product. what: its name; owner: first thread that issued it."""
 
     what: str
@@ -140,12 +140,12 @@ class Machine:
         self.last_range: dict[int, Range] = {}
         self.runnable: dict[int, Frame] = {}
         self.waiting: list[Waiting] = []
-        self.agents: list[Agent] = []
+        self.agents: list[Pending] = []
         self.version = 0
         """Counts whatever a waiting thread may wait for."""
         self.looked = False
         """Whether an instruction looked at what others may change since the last jump back."""
-        self.state: dict[str, Any] = {}
+        self.state: dict[Any, Any] = {}
         """What families of instructions keep: barriers, groups."""
         self.wave = 0
         self.asynchronous = False
@@ -206,8 +206,6 @@ class Machine:
             found = f.cache["window"] = np.int64(self.shared_base) if alone else self.cta_window[f.ctas]
         return found
 
-    shared_start = shared_window
-
     def shared_row(self, f: Frame) -> Any:
         """Place of each thread's shared memory in the array of all."""
         found = f.cache.get("row")
@@ -255,9 +253,9 @@ class Machine:
         """Something changed that others may wait for."""
         self.version += 1
 
-    def under_way(self, what: str, at: int, complete: Callable[[], None], *, waited_for: bool = False) -> Agent:
+    def under_way(self, what: str, at: int, complete: Callable[[], None], *, waited_for: bool = False) -> Pending:
         """Something asynchronous that was issued: done at once, or an agent that completes later."""
-        agent = Agent(what, at, complete, waited_for=waited_for)
+        agent = Pending(what, at, complete, waited_for=waited_for)
         self.asynchronous = True
         if self.eager or (self.dice is not None and self.dice.random() < 0.5):
             self.finish(agent)
@@ -265,7 +263,7 @@ class Machine:
             self.agents.append(agent)
         return agent
 
-    def finish(self, agent: Agent) -> None:
+    def finish(self, agent: Pending) -> None:
         """Complete an agent, if it is not done."""
         if not agent.done:
             agent.done = True
@@ -377,7 +375,7 @@ class Machine:
         if kept != self.version:
             return False
         version = self.version
-        at = (self.code.blocks[last] or Block(pc, pc + 1)).after - 1
+        at = (self.code.blocks[last] or Stretch(pc, pc + 1)).after - 1
 
         def ready(waiting: Waiting) -> tuple[list[tuple[int, Frame]], Frame | None] | None:
             return ([(waiting.pc, waiting.frame)], None) if self.version != version else None
@@ -454,13 +452,13 @@ class Machine:
         text = f"{frame.text()} ran past the last instruction of a function"
         return Fault(finding("no return", text, self.code.instructions[-1], files=self.code.files))
 
-    def _too_long(self, block: Block, frame: Frame) -> Fault:
+    def _too_long(self, block: Stretch, frame: Frame) -> Fault:
         one = self.code.instructions[block.start]
         inner = max((b for b in self.code.blocks if b is not None), key=lambda b: b.threads)
         lines = f"lines {self.code.instructions[inner.start].line} to {self.code.instructions[inner.after - 1].line}"
         text = f"{self.limit} instructions were executed (limit); most often {lines}; here {frame.text()}"
         facts: dict[str, Any] = {"limit": self.limit, "loop": lines}
-        return Fault(finding("limit", text, one, files=self.code.files, **facts))
+        return Fault(finding("limit", text, one, files=self.code.files, facts=facts))
 
     def _hang(self) -> Fault:
         """Who waits where."""
@@ -474,8 +472,8 @@ class Machine:
         first = self.waiting[0]
         facts: dict[str, Any] = {str(number): text for number, text in enumerate(said, 1)}
         text = f"all threads wait, and nothing is under way; {said[0]}"
-        one = self.code.instructions[first.at]
-        return Fault(finding("hang", text, one, files=self.code.files, **facts))
+        instruction = self.code.instructions[first.at]
+        return Fault(finding("hang", text, instruction, files=self.code.files, facts=facts))
 
 
 def _triple(numbers: Any) -> str:

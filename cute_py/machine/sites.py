@@ -15,82 +15,21 @@ What is not there is refused by `Site.refuse`, with the name of the instruction 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
-from cute_py.machine.faults import Fault, finding
-from cute_py.machine.threads import (
-    BANK_BITS,
-    BOOL,
-    F16,
-    F32,
-    F64,
-    S16,
-    S32,
-    S64,
-    U16,
-    U32,
-    U64,
-    Array,
-    Frame,
-)
+from cute_py.machine.code import Code
+from cute_py.machine.faults import Fault, Refused, finding
+from cute_py.machine.kinds import KINDS, Kind
+from cute_py.machine.threads import BOOL, S16, S32, S64, U16, U32, U64, Array, Frame, Reader, Writer
 from cute_py.ptx.parse import OperandKind, WrittenOperand, float_immediate
 from cute_py.ptx.source import SourceInstruction, operand_of
 
-if TYPE_CHECKING:
-    from cute_py.machine.code import Code
-
-Reader: TypeAlias = Callable[[Frame], Any]
-Writer: TypeAlias = Callable[[Frame, Any], None]
-Run: TypeAlias = Callable[[Frame], None]
-Control: TypeAlias = Callable[[Frame], "list[tuple[int, Frame]] | None"]
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A type of an instruction: bits, letter (b, u, s, f or p), code of a row that holds it, dtype of its numbers."""
-
-    name: str
-    bits: int
-    letter: str
-    code: int
-    dtype: Any
-
-
-def _kinds() -> dict[str, Kind]:
-    found = {"pred": Kind("pred", 1, "p", BOOL, np.dtype(np.bool_))}
-    for bits, unsigned, signed in ((8, U16, S16), (16, U16, S16), (32, U32, S32), (64, U64, S64)):
-        for letter in "bus":
-            dtype = np.dtype(f"{'int' if letter == 's' else 'uint'}{bits}")
-            found[f"{letter}{bits}"] = Kind(
-                f"{letter}{bits}", bits, letter, signed if letter == "s" else unsigned, dtype
-            )
-    rows = (("f16", 16, F16, np.float16), ("f32", 32, F32, np.float32), ("f64", 64, F64, np.float64))
-    for name, bits, code, number in rows:
-        found[name] = Kind(name, bits, "f", code, np.dtype(number))
-    packed = {16: ("bf16", "e4m3x2", "e5m2x2", "ue8m0x2", "e2m1x4"), 32: ("f16x2", "bf16x2", "tf32", "u16x2", "s16x2",
-              "e4m3x4", "e5m2x4", "e2m3x4", "e3m2x4", "u8x4", "s8x4"), 64: ("f32x2",)}  # fmt: skip
-    for bits, names in packed.items():
-        code = {16: U16, 32: U32, 64: U64}[bits]
-        for name in names:
-            found[name] = Kind(name, bits, "b", code, np.dtype(f"uint{bits}"))
-    found["b128"] = Kind("b128", 128, "b", U64, np.dtype(np.uint64))
-    found["e2m1x2"] = Kind("e2m1x2", 8, "b", U16, np.dtype(np.uint8))
-    for name in ("e2m3x2", "e3m2x2"):
-        found[name] = Kind(name, 16, "b", U16, np.dtype(np.uint16))
-    return found
-
-
-KINDS: Final = _kinds()
 _UNSIGNED: Final = {1: BOOL, 16: U16, 32: U32, 64: U64}
 _SIGNED: Final = {16: S16, 32: S32, 64: S64}
-
-
-class Refused(Exception):
-    """An instruction that the machine does not have, or that its operands don't fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +141,9 @@ class Site:
             value = wanted.dtype.type(32)
             return lambda f: value
         if one.base.startswith("%") and self.code.register(self.function, one.base) is None:
-            return self.code.special(self, one.base, wanted)
+            return self.special(one.base, wanted)
         if self.code.register(self.function, one.base) is None:
-            return self.code.symbol_address(self, one, wanted)
+            return self.symbol_address(one, wanted)
         return self.register_reader(one.base, wanted)
 
     def register_reader(self, name: str, kind: Kind) -> Reader:
@@ -299,13 +238,40 @@ class Site:
         symbol, space = self.code.symbol(self.function, name)
         return Address(None, one.added, symbol, space)
 
+    def symbol_address(self, one: WrittenOperand, kind: Kind) -> Reader:
+        """The address of a symbol, as `mov` gives it: in the symbol's own space."""
+        base, _, rest = one.text.partition("+")
+        key, space = self.code.symbol(self.function, base.strip())
+        added = operand_of(rest.strip()).value or 0 if rest.strip() else 0
+        dtype = kind.dtype
+        if space == "shared":
+            offsets = self.code.shared_offsets
+            return lambda f: (f.m.shared_window(f) + (offsets[key] + added)).astype(dtype)
+        if space == "local":
+            start = self.code.local_offset(key) + added
+            return lambda f: dtype.type(start)
+        if space == "entry":
+            start = self.code.parameter_offsets[key] + added
+            return lambda f: dtype.type(f.m.memory.parameters.address + start)
+        return lambda f: dtype.type(f.m.memory.symbols[key] + added)
+
+    def special(self, name: str, kind: Kind) -> Reader:
+        """The reader of a special register."""
+        build = self.code.specials.get(name)
+        if build is None and name.startswith("%envreg"):
+            build = self.code.specials["%envreg0"]
+        if build is None:
+            raise Refused(f"{name} is not declared, and no special register that is emulated")
+        reader: Reader = build(self, kind)
+        return reader
+
     # ---- what goes wrong ---------------------------------------------------------------------------------------------
 
     def fault(self, rule: str, text: str, frame: Frame | None = None, source: str = "", **facts: object) -> Fault:
         """The end of a run at this instruction."""
         if frame is not None:
             facts = {"threads": frame.text(), **facts}
-        return Fault(finding(rule, text, self.one, files=self.code.files, source=source, **facts))
+        return Fault(finding(rule, text, self.one, files=self.code.files, source=source, facts=facts))
 
 
 def _narrowed(key: int, dtype: Any) -> Reader:
@@ -350,6 +316,3 @@ def broadcast(value: Any, frame: Frame) -> Array:
 def many(values: Sequence[Any], frame: Frame) -> Array:
     """(k, n) of k numbers or rows."""
     return np.stack([broadcast(value, frame) for value in values])
-
-
-BANKS: Final = BANK_BITS

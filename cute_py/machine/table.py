@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from cute_py.machine.code import Builder, Flow
+from cute_py.machine.code import Code
+from cute_py.machine.decode import Builder, Turn, decode
 from cute_py.machine.instructions import (
     accesses,
     control,
@@ -20,14 +21,16 @@ from cute_py.machine.instructions import (
     special,
     transfers,
 )
-from cute_py.machine.sites import Run, Site
+from cute_py.machine.sites import Site
+from cute_py.machine.threads import Run
+from cute_py.ptx.source import Module, SourceFunction
 
 
 def _by_type(name: str) -> Builder:
     """The builder of the floats where the last type is one, else that of the integers."""
     whole, real = integers.TABLE[name], floats.TABLE[name]
 
-    def build(site: Site) -> Run | Flow | None:
+    def build(site: Site) -> Run | Turn | None:
         kinds = [word for word in site.modifiers if word in floats.TYPES or word in integers.TYPES]
         return real(site) if kinds and kinds[-1] in floats.TYPES else whole(site)
 
@@ -43,4 +46,13 @@ INSTRUCTIONS: Final[Mapping[str, Builder]] = {
 }
 """First word of an opcode -> what builds it."""
 
-SPECIALS: Final = special.TABLE
+
+def decoded(module: Module, kernel: SourceFunction) -> Code:
+    """A kernel of a module, ready to run.
+
+    Raises:
+        InvalidValueError: instructions that are not emulated; all of them are listed with their lines.
+    """
+    code = Code(module, kernel, special.TABLE)
+    decode(code, INSTRUCTIONS)
+    return code

@@ -1,7 +1,7 @@
 """The threads of the CTAs that run together, their registers, and groups of them that run in step.
 
-All resident threads stand in one row, CTA after CTA, each CTA padded to whole warps. A register is a row of numbers, one
-a thread; registers of one width are one array:
+All resident threads stand in one row, CTA after CTA, each CTA padded to whole warps. A register is a row of numbers,
+one a thread; registers of one width are one array:
 
     bank     dtype      views that instructions take
     1 bit    bool       pred
@@ -9,26 +9,32 @@ a thread; registers of one width are one array:
     32       uint32     u32 s32 f32
     64       uint64     u64 s64 f64        (a register of 128 bits is two of these)
 
-A key, `16 * place + code`, names a row and the type that it is read as. A `Frame` is a set of threads: `get` gives their
-numbers, `put` writes them. A frame of neighbours (`lo` to `hi`) reads and writes views of the rows, without copies; a
-scattered frame gathers and scatters by index. An instruction never sees which: it computes on the numbers that it got,
-so that what runs in one numpy operation is whatever stands at one instruction, across warps and across CTAs.
+A key, `16 * place + code`, names a row and the type that it is read as. A `Frame` is a set of threads: `get` gives
+their numbers, `put` writes them. A frame of neighbours (`lo` to `hi`) reads and writes views of the rows, without
+copies; a scattered frame gathers and scatters by index. An instruction never sees which: it computes on the numbers
+that it got, so that what runs in one numpy operation is whatever stands at one instruction, across warps and across
+CTAs.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cute_py.machine.schedule import Machine
-
 Array: TypeAlias = "NDArray[Any]"
+Reader: TypeAlias = "Callable[[Frame], Any]"
+"""The numbers of an operand, or one number for all threads."""
+Writer: TypeAlias = "Callable[[Frame, Any], None]"
+Run: TypeAlias = "Callable[[Frame], None]"
+"""An instruction on a frame."""
+Control: TypeAlias = "Callable[[Frame], list[tuple[int, Frame]] | None]"
+"""An instruction that may stop threads or send them elsewhere: (program counter, threads); None: all go on."""
 
 LANES: Final = 32
 WARPGROUP: Final = 128
@@ -74,10 +80,73 @@ class Registers:
         self._view()
 
 
+class Host(Protocol):
+    """What a frame and its instructions know of the machine that they run on; `schedule.Machine` has the meanings."""
+
+    registers: Registers
+    live: Array
+    live_ctas: Array
+    exits: int
+    count: int
+    ctas: int
+    cta_threads: int
+    cluster_size: int
+    shape: Any
+    numbers: Array
+    code: Any
+    memory: Any
+    shared: Array
+    shared_base: int
+    shared_bytes: int
+    shared_stride: int
+    windows: list[Any]
+    local: Array
+    local_stride: int
+    depth: Array
+    last_range: dict[int, Any]
+    state: dict[Any, Any]
+    totals: Any
+    waiting: list[Any]
+    agents: list[Any]
+    version: int
+    looked: bool
+    asynchronous: bool
+    eager: bool
+    dice: Any
+
+    def frame(self, threads: Array) -> Frame: ...
+
+    def span(self, lo: int, hi: int) -> Frame: ...
+
+    def union(self, one: Frame, other: Frame) -> Frame: ...
+
+    def row(self, name: str, made: Callable[[], Array]) -> Array: ...
+
+    def shared_window(self, f: Frame) -> Any: ...
+
+    def shared_row(self, f: Frame) -> Any: ...
+
+    def thread_text(self, thread: int) -> str: ...
+
+    def threads_text(self, threads: Array) -> str: ...
+
+    def address_text(self, address: int) -> str: ...
+
+    def wait(self, waiting: Any) -> None: ...
+
+    def changed(self) -> None: ...
+
+    def under_way(self, what: str, at: int, complete: Callable[[], None], *, waited_for: bool = False) -> Any: ...
+
+    def finish(self, agent: Any) -> None: ...
+
+    def exited(self, f: Frame) -> None: ...
+
+
 class Frame:
     """Threads that run in step, by their numbers, rising."""
 
-    def __init__(self, machine: Machine, threads: Array, lo: int, hi: int) -> None:
+    def __init__(self, machine: Host, threads: Array, lo: int, hi: int) -> None:
         self.m = machine
         self.threads = threads
         self.n = len(threads)

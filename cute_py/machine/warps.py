@@ -21,10 +21,11 @@ from cute_py.argument_checks import expect, expect_integer, refuse_mask
 from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given, shortened
 from cute_py.machine.code import Code
 from cute_py.machine.faults import Fault
+from cute_py.machine.instructions import special
+from cute_py.machine.kinds import KINDS
 from cute_py.machine.memory import Memory
 from cute_py.machine.schedule import Machine, Shape, Totals
-from cute_py.machine.sites import KINDS
-from cute_py.machine.table import INSTRUCTIONS, SPECIALS
+from cute_py.machine.table import decoded
 from cute_py.machine.threads import LANES
 from cute_py.ptx.parse import OperandKind, WrittenOperand
 from cute_py.ptx.source import Module, SourceFunction, SourceInstruction, Variable, operand_of, read_body
@@ -159,7 +160,7 @@ def _decoded(text: str, known: tuple[tuple[str, str], ...]) -> tuple[Code, tuple
     function = dataclasses.replace(body, registers={**kinds, **body.registers})
     symbol = Variable("smem", "shared", "b8", 1, 0, 1, "extern")
     module = Module(NEWEST_VERSION, "sm_90a", 64, {"smem": symbol}, {"": function}, {})
-    code = Code(module, function, INSTRUCTIONS, SPECIALS)
+    code = decoded(module, function)
     return code, tuple((name, kinds[name]) for name in used)
 
 
@@ -181,7 +182,7 @@ def _infer(body: SourceFunction, one: SourceInstruction, kinds: dict[str, str], 
 def _note(
     body: SourceFunction, name: str, kind: str, kinds: dict[str, str], used: dict[str, str], writes: bool
 ) -> None:
-    if body.register_type(name) is not None or name in SPECIALS:
+    if body.register_type(name) is not None or name in special.TABLE:
         return
     if name not in kinds:
         if not writes:

@@ -10,8 +10,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from cute_py.machine.code import Builder
+from cute_py.machine.decode import Builder
+from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.floats import canonical
+from cute_py.machine.kinds import KINDS, Kind
 from cute_py.machine.memory import (
     GLOBAL_START,
     LOCAL_WINDOW,
@@ -25,8 +27,8 @@ from cute_py.machine.memory import (
     parted,
 )
 from cute_py.machine.rounding import half_bits
-from cute_py.machine.sites import KINDS, Kind, Refused, Run, Site, broadcast, many
-from cute_py.machine.threads import Array, Frame
+from cute_py.machine.sites import Site, broadcast, many
+from cute_py.machine.threads import Array, Frame, Run
 from cute_py.ptx.parse import OperandKind
 
 SPACES: Final = (

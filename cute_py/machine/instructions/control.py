@@ -13,27 +13,28 @@ from typing import Any, Final
 
 import numpy as np
 
-from cute_py.machine.code import BUILT_IN, Builder, Flow, called_name
-from cute_py.machine.faults import finding
+from cute_py.machine.code import BUILT_IN, called_name
+from cute_py.machine.decode import Builder, Turn
+from cute_py.machine.faults import Refused, finding
 from cute_py.machine.instructions.lanes import collective
 from cute_py.machine.instructions.printing import build_assertion, build_print
-from cute_py.machine.schedule import Machine, Waiting
-from cute_py.machine.sites import Reader, Refused, Run, Site, broadcast
-from cute_py.machine.threads import LANES, Array, Frame
+from cute_py.machine.schedule import Waiting
+from cute_py.machine.sites import Site, broadcast
+from cute_py.machine.threads import LANES, Array, Frame, Host, Reader, Run
 from cute_py.ptx.parse import OperandKind
 
 Gone = list[tuple[int, Frame]]
 
 
-def build_branch(site: Site) -> Flow:
+def build_branch(site: Site) -> Turn:
     """bra, with `.uni` or without: where predicates send all threads, or some."""
     site.flag("uni")
     site.finish(1)
     target = site.code.entry_of[site.function] + site.one.targets[0]
-    return Flow(lambda f: [(target, f)])
+    return Turn(lambda f: [(target, f)])
 
 
-def build_indexed_branch(site: Site) -> Flow:
+def build_indexed_branch(site: Site) -> Turn:
     """brx.idx: a table of labels."""
     site.flag("idx", "uni")
     site.flag("uni")
@@ -49,13 +50,13 @@ def build_indexed_branch(site: Site) -> Flow:
             raise site.fault("branch index", text, f, "brx.idx")
         return [(targets[i], f.subset(which == i)) for i in np.unique(which).tolist()]
 
-    return Flow(go)
+    return Turn(go)
 
 
-def build_exit(site: Site) -> Flow:
+def build_exit(site: Site) -> Turn:
     """exit."""
     site.finish(0)
-    return Flow(_exit)
+    return Turn(_exit)
 
 
 def _exit(f: Frame) -> Gone:
@@ -63,12 +64,12 @@ def _exit(f: Frame) -> Gone:
     return []
 
 
-def build_return(site: Site) -> Flow:
+def build_return(site: Site) -> Turn:
     """ret: of a kernel, exit; of a function, to behind each thread's call."""
     site.flag("uni")
     site.finish(0)
     if site.code.functions[site.function].entry:
-        return Flow(_exit)
+        return Turn(_exit)
 
     def go(f: Frame) -> Gone:
         m = f.m
@@ -83,14 +84,14 @@ def build_return(site: Site) -> Flow:
             gone.append((pc, part))
         return gone
 
-    return Flow(go)
+    return Turn(go)
 
 
 MAX_CALLS: Final = 32
 """Of functions in each other."""
 
 
-def build_call(site: Site) -> Flow | Run | None:
+def build_call(site: Site) -> Turn | Run | None:
     """call: parameters are copied to those of the function, results back when it returns."""
     site.flag("uni")
     site.finish()
@@ -128,7 +129,7 @@ def build_call(site: Site) -> Flow | Run | None:
         m.state["results", after] = lambda part: copy(part, outward, True)
         return [(entry, f)]
 
-    return Flow(go)
+    return Turn(go)
 
 
 def _copied(site: Site, text: str, parameter: tuple[str, Any]) -> tuple[int, int, int]:
@@ -139,14 +140,14 @@ def _copied(site: Site, text: str, parameter: tuple[str, Any]) -> tuple[int, int
     return site.code.local_offset(key), site.code.local_offset(parameter[0]), parameter[1].nbytes
 
 
-def build_trap(site: Site) -> Flow:
+def build_trap(site: Site) -> Turn:
     """trap: the run ends."""
     site.finish(0)
 
     def go(f: Frame) -> Gone:
         raise site.fault("trap", f"{f.m.thread_text(f.threads[0])} executes trap", f, "trap")
 
-    return Flow(go)
+    return Turn(go)
 
 
 def build_nothing(site: Site) -> None:
@@ -167,7 +168,7 @@ class _Bar:
     found: dict[int, Any] = field(default_factory=dict)
 
 
-def build_barrier(site: Site) -> Flow | None:
+def build_barrier(site: Site) -> Turn | None:
     """bar and barrier: sync, arrive, red, warp.sync, cluster."""
     if site.flag("warp"):
         site.flag("sync")
@@ -188,7 +189,7 @@ def build_barrier(site: Site) -> Flow | None:
     counted = site.reader(place + 1, "u32") if numbers > 1 else None
     value = site.predicate(len(site.operands) - 1) if operation else None
     put = None if not operation else site.writer(0, "u32" if operation == "popc" else "pred")
-    return Flow(_barrier(site, action, operation, (name, counted, value), put))
+    return Turn(_barrier(site, action, operation, (name, counted, value), put))
 
 
 def _barrier(
@@ -204,18 +205,16 @@ def _barrier(
             return None
         gone: Gone = []
         numbers = broadcast(name(f), f)
-        for cta, part in f.parts:
-            frame = m.frame(f.threads[part])
-            number = int(numbers[part][0])
+        for cta, number, frame in _by_number(f, numbers):
             if number > 15:
                 raise site.fault("barrier number", f"barrier {number}; there are 0 to 15", frame, "bar")
             bar = bars.setdefault((cta, number), _Bar())
             if counted is not None:
-                bar.expected = int(broadcast(counted(f), f)[part][0])
+                bar.expected = int(np.max(counted(frame)))
             whole = counted is not None and frame.whole()
             bar.arrived += LANES * len(frame.warps) if whole else frame.n
             if value is not None:
-                bar.values.append((frame.threads, broadcast(value(f), f)[part]))
+                bar.values.append((frame.threads, broadcast(value(frame), frame).copy()))
             _complete(m, bars, cta, number, operation)
             if action == "arrive":
                 gone.append((after, frame))
@@ -232,7 +231,19 @@ def _barrier(
     return go
 
 
-def _complete(m: Machine, bars: dict[tuple[int, int], _Bar], cta: int, number: int, operation: str) -> None:
+def _by_number(f: Frame, numbers: Array) -> list[tuple[int, int, Frame]]:
+    """(CTA, number of a barrier, the threads that came to it)."""
+    if len(f.parts) == 1 and (numbers == numbers[0]).all():
+        return [(f.parts[0][0], int(numbers[0]), f)]
+    found = []
+    for cta, part in f.parts:
+        threads, own = f.threads[part], numbers[part]
+        for number in np.unique(own).tolist():
+            found.append((cta, number, f.m.frame(threads[own == number])))
+    return found
+
+
+def _complete(m: Host, bars: dict[tuple[int, int], _Bar], cta: int, number: int, operation: str) -> None:
     """End a round of a barrier if all have arrived."""
     bar = bars[cta, number]
     start = cta * m.cta_threads
@@ -242,7 +253,8 @@ def _complete(m: Machine, bars: dict[tuple[int, int], _Bar], cta: int, number: i
     if bar.arrived and bar.arrived >= expected:
         if bar.values:
             flags = np.concatenate([values for _, values in bar.values])
-            bar.found[bar.rounds] = {"popc": np.count_nonzero, "and": np.all, "or": np.any}[operation](flags)
+            count = int(np.count_nonzero(flags))
+            bar.found[bar.rounds] = {"popc": count, "and": count == len(flags), "or": count > 0}[operation]
             bar.values = []
         bar.arrived, bar.expected = 0, None
         bar.rounds += 1
@@ -283,14 +295,14 @@ def _all_here(f: Frame) -> bool:
 # ---- barriers of a cluster -------------------------------------------------------------------------------------------
 
 
-def _build_cluster(site: Site) -> Flow:
+def _build_cluster(site: Site) -> Turn:
     action = site.choice("arrive", "wait")
     site.flag("release", "relaxed", "acquire")
     site.flag("aligned")
     site.finish(0)
     after = site.number + 1
 
-    def state(m: Machine) -> tuple[Array, Array, Array]:
+    def state(m: Host) -> tuple[Array, Array, Array]:
         """Rounds that are over and arrivals of each cluster; the round that each thread arrived in."""
         if "clusters" not in m.state:
             count = m.ctas // m.cluster_size
@@ -298,7 +310,7 @@ def _build_cluster(site: Site) -> Flow:
         found: tuple[Array, Array, Array] = m.state["clusters"]
         return found
 
-    def settle(m: Machine) -> None:
+    def settle(m: Host) -> None:
         rounds, arrived, _ = state(m)
         live = m.live.reshape(m.ctas // m.cluster_size, -1).sum(axis=1)
         over = (arrived > 0) & (arrived >= live)
@@ -349,7 +361,7 @@ def _build_cluster(site: Site) -> Flow:
             return None
         return wait(f)
 
-    return Flow(go)
+    return Turn(go)
 
 
 # ---- registers of a warp, sleep --------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """cvt: from any element type to any other, with rounding, saturation, and pairs of narrow floats.
 
-Every float of at most 32 bits goes through float64, which holds it exactly, and is rounded once. Integers of 64 bits are
-rounded to odd first. Source: PTX ISA 9.0, cvt, cvt.pack; NaN of a conversion to an integer: 0, or the number whose highest
-bit alone is set where one of the types has 64 bits.
+Every float of at most 32 bits goes through float64, which holds it exactly, and is rounded once. Integers of 64 bits
+are rounded to odd first. Source: PTX ISA 9.0, cvt, cvt.pack; NaN of a conversion to an integer: 0, or the number whose
+highest bit alone is set where one of the types has 64 bits.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
-from cute_py.machine.code import Builder
+from cute_py.machine.decode import Builder
+from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.floats import canonical, flushed, positive, saturated
+from cute_py.machine.kinds import Kind
 from cute_py.machine.rounding import half_bits, limited, nearest_double, rounded, single_of
-from cute_py.machine.sites import Kind, Refused, Run, Site, broadcast
-from cute_py.machine.threads import Array, Frame
+from cute_py.machine.sites import Site, broadcast
+from cute_py.machine.threads import Array, Frame, Run
 
 _ROUNDINGS: Final = ("rn", "rna", "rz", "rm", "rp", "rs", "rni", "rzi", "rmi", "rpi")
 _FLOATS: Final = ("f16", "bf16", "f32", "f64")
@@ -256,7 +258,8 @@ def _unpack(raw: Any, f: Frame, element: str, count: int) -> Array:
         parts = np.stack([parts & 15, parts >> 4], axis=2).reshape(f.n, -1)
     elif row.bits == 6:
         parts = parts & np.uint8(63)
-    return np.ascontiguousarray(parts[:, :count]).view(row.dtype).astype(np.float64)
+    found: Array = np.ascontiguousarray(parts[:, :count]).view(row.dtype).astype(np.float64)
+    return found
 
 
 def _encode(x: Array, element: str, mode: str, flags: Mapping[str, bool]) -> Array:

@@ -1,14 +1,16 @@
-"""Floating-point arithmetic: every rounding, saturation, denormals flushed or kept, and the NaN that the hardware gives.
+"""Floating-point arithmetic: every rounding, saturation, denormals flushed or kept, and the NaN that the hardware
+gives.
 
 Sums and products of float32 and float64 to nearest are numpy's. The others come from an exact float64, rounded once:
 
     fma of float32, float16, bfloat16   the product is exact in float64; its sum with c is rounded to odd (the last bit
-                                        set where something was lost), so that the last rounding is that of the exact sum
+                                        set where something was lost), so that the last rounding is that of the exact
+                                        sum
     directed roundings                  the same
 
 A result that is no number is 0x7FFFFFFF as float32, 0x7FFF as a half. Approximations (ex2, lg2, rcp, rsqrt, sqrt, div,
-sin, cos, tanh) are correctly rounded from float64: the hardware's lie within the bounds that the ISA states, and differ.
-Source: PTX ISA 9.0, floating-point instructions; NaN patterns and flushing measured on NVIDIA H200.
+sin, cos, tanh) are correctly rounded from float64: the hardware's lie within the bounds that the ISA states, and
+differ. Source: PTX ISA 9.0, floating-point instructions; NaN patterns and flushing measured on NVIDIA H200.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from cute_py.machine.code import Builder
+from cute_py.machine.decode import Builder
+from cute_py.machine.faults import Refused
+from cute_py.machine.kinds import Kind
 from cute_py.machine.rounding import (
     fused_double,
     half_bits,
@@ -30,8 +34,8 @@ from cute_py.machine.rounding import (
     sum_to_odd,
     to_odd,
 )
-from cute_py.machine.sites import Kind, Reader, Refused, Run, Site, broadcast
-from cute_py.machine.threads import Array, Frame
+from cute_py.machine.sites import Site, broadcast
+from cute_py.machine.threads import Array, Frame, Reader, Run
 
 TYPES: Final = ("f16", "f16x2", "bf16", "bf16x2", "f32", "f64", "f32x2")
 ROUNDINGS: Final = ("rn", "rz", "rm", "rp")
@@ -148,7 +152,8 @@ def _single(name: str, mode: str, how: tuple[bool, bool], d: Any, sources: list[
 
 def _double(name: str, mode: str, d: Any, sources: list[Reader]) -> Run:
     if name in ("fma", "mad"):
-        return lambda f: d(f, fused_double(*(source(f) for source in sources), mode))
+        a, b, c = sources
+        return lambda f: d(f, fused_double(a(f), b(f), c(f), mode))
     native = _NATIVE[name]
     if mode == "rn":
         return lambda f: d(f, native(*(source(f) for source in sources)))

@@ -10,9 +10,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from cute_py.machine.code import Builder
-from cute_py.machine.sites import KINDS, Kind, Reader, Refused, Run, Site, Writer, broadcast
-from cute_py.machine.threads import Array, Frame
+from cute_py.machine.decode import Builder
+from cute_py.machine.faults import Refused
+from cute_py.machine.kinds import KINDS, Kind
+from cute_py.machine.sites import Site, broadcast
+from cute_py.machine.threads import Array, Frame, Reader, Run, Writer
 
 TYPES: Final = ("u8", "s8", "b8", "u16", "s16", "b16", "u32", "s32", "b32", "u64", "s64", "b64")
 

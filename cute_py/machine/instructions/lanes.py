@@ -11,11 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from cute_py.machine.code import Builder, Flow
+from cute_py.machine.decode import Builder, Turn
+from cute_py.machine.faults import Refused
 from cute_py.machine.moves import shuffle
 from cute_py.machine.schedule import Waiting
-from cute_py.machine.sites import Reader, Refused, Run, Site, broadcast
-from cute_py.machine.threads import LANES, Array, Frame
+from cute_py.machine.sites import Site, broadcast
+from cute_py.machine.threads import LANES, Array, Frame, Reader, Run
 from cute_py.ptx.parse import OperandKind
 
 ALL: Final = 0xFFFFFFFF
@@ -28,7 +29,7 @@ def packed(flags: Array) -> Array:
     return np.packbits(flags, axis=1, bitorder="little").view(np.uint32)[:, 0]
 
 
-def collective(site: Site, mask: Reader | None, run: Run, *, warps: int = 1, full: bool = False) -> Flow:
+def collective(site: Site, mask: Reader | None, run: Run, *, warps: int = 1, full: bool = False) -> Turn:
     """An instruction of the lanes that a mask names; without a mask, of all live lanes of so many warps.
 
     full: all 32 lanes of a warp must be there, exited ones too.
@@ -94,7 +95,7 @@ def collective(site: Site, mask: Reader | None, run: Run, *, warps: int = 1, ful
             return [(after, part)], None
         return [(after, part)], one.frame.subset(~ready_now)
 
-    return Flow(go)
+    return Turn(go)
 
 
 def _expect_full(site: Site, run: Run, warps: int) -> Run:
@@ -118,7 +119,7 @@ def _pair(site: Site, place: int) -> tuple[str, str | None]:
     return one.text, None
 
 
-def build_shuffle(site: Site) -> Flow:
+def build_shuffle(site: Site) -> Turn:
     """shfl.sync."""
     site.flag("sync")
     mode = site.choice("up", "down", "bfly", "idx")
@@ -157,7 +158,7 @@ def build_shuffle(site: Site) -> Flow:
     return collective(site, mask, run)
 
 
-def build_vote(site: Site) -> Flow:
+def build_vote(site: Site) -> Turn:
     """vote.sync: all, any, uni, ballot."""
     site.flag("sync")
     mode = site.choice("all", "any", "uni", "ballot")
@@ -189,7 +190,7 @@ def build_vote(site: Site) -> Flow:
     return collective(site, mask, run)
 
 
-def build_match(site: Site) -> Flow:
+def build_match(site: Site) -> Turn:
     """match.sync: any, all."""
     site.flag("sync")
     mode = site.choice("any", "all")
@@ -227,7 +228,7 @@ _REDUCED: Final[Mapping[str, Callable[[Array], Any]]] = {
 }
 
 
-def build_reduction(site: Site) -> Flow:
+def build_reduction(site: Site) -> Turn:
     """redux.sync of integers."""
     site.flag("sync")
     operation = site.choice(*_REDUCED)
@@ -251,7 +252,7 @@ def build_reduction(site: Site) -> Flow:
     return collective(site, mask, run)
 
 
-def build_election(site: Site) -> Flow:
+def build_election(site: Site) -> Turn:
     """elect.sync: the lowest lane of the mask."""
     site.flag("sync")
     site.finish(2)

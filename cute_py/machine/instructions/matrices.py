@@ -14,13 +14,15 @@ import numpy as np
 from cute_py.atom.smem_descriptor import Major
 from cute_py.errors import CuteError
 from cute_py.machine.arithmetic import element_width
-from cute_py.machine.code import Builder, Flow
+from cute_py.machine.decode import Builder, Turn
+from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.lanes import collective
+from cute_py.machine.kinds import KINDS, Kind
 from cute_py.machine.matrix import matrix_instruction, run_mma, run_wgmma
 from cute_py.machine.memory import locate
-from cute_py.machine.schedule import Agent
-from cute_py.machine.sites import KINDS, Kind, Reader, Refused, Run, Site, broadcast
-from cute_py.machine.threads import LANES, WARPGROUP, Array, Frame
+from cute_py.machine.schedule import Pending
+from cute_py.machine.sites import Site, broadcast
+from cute_py.machine.threads import LANES, WARPGROUP, Array, Frame, Reader, Run
 from cute_py.ptx.parse import OperandKind
 from cute_py.ptx.source import operand_of
 
@@ -37,7 +39,7 @@ def _rows(site: Site, names: tuple[str, ...], kind: Kind) -> Callable[[Frame], A
         readers = [site.read(name, kind) for name in names]
         return lambda f: np.stack([broadcast(read(f), f) for read in readers], axis=1)
     code = kind.code
-    return lambda f: f.rows(code, slots).T  # type: ignore[attr-defined, no-any-return]
+    return lambda f: f.rows(code, slots).T
 
 
 def _slots(site: Site, names: tuple[str, ...], kind: Kind) -> Any:
@@ -69,7 +71,7 @@ def _put_rows(site: Site, names: tuple[str, ...], kind: Kind) -> Callable[[Frame
 
         return each
     code = kind.code
-    return lambda f, words: f.put_rows(code, slots, words.T)  # type: ignore[attr-defined, no-any-return]
+    return lambda f, words: f.put_rows(code, slots, words.T)
 
 
 # ---- matrices of 8 rows ----------------------------------------------------------------------------------------------
@@ -89,7 +91,7 @@ def _matrix_form(site: Site) -> tuple[int, bool]:
     return count, transposed
 
 
-def build_load_matrix(site: Site) -> Flow:
+def build_load_matrix(site: Site) -> Turn:
     """ldmatrix."""
     count, transposed = _matrix_form(site)
     names = site.elements(0)
@@ -109,7 +111,7 @@ def build_load_matrix(site: Site) -> Flow:
     return collective(site, None, run, full=True)
 
 
-def build_store_matrix(site: Site) -> Flow:
+def build_store_matrix(site: Site) -> Turn:
     """stmatrix."""
     count, transposed = _matrix_form(site)
     names = site.elements(1)
@@ -130,7 +132,7 @@ def build_store_matrix(site: Site) -> Flow:
     return collective(site, None, run, full=True)
 
 
-def build_transpose_matrix(site: Site) -> Flow:
+def build_transpose_matrix(site: Site) -> Turn:
     """movmatrix."""
     for word in ("sync", "aligned", "m8n8", "trans"):
         site.flag(word)
@@ -148,7 +150,7 @@ def build_transpose_matrix(site: Site) -> Flow:
 # ---- mma -------------------------------------------------------------------------------------------------------------
 
 
-def build_mma(site: Site) -> Flow:
+def build_mma(site: Site) -> Turn:
     """mma.sync."""
     found = matrix_instruction(site.one.opcode)
     kind = KINDS["b64" if found.a == "f64" else "b32"]
@@ -178,7 +180,7 @@ class _Products:
 
     def __init__(self, warps: int) -> None:
         self.committed = np.zeros(warps, np.int64)
-        self.issued: dict[int, list[tuple[int, Agent]]] = {}
+        self.issued: dict[int, list[tuple[int, Pending]]] = {}
         """Warpgroup -> (group, agent), in the order of issue."""
 
 
@@ -190,7 +192,7 @@ def _products(f: Frame) -> _Products:
     return products
 
 
-def build_wgmma(site: Site) -> Flow | Run:
+def build_wgmma(site: Site) -> Turn | Run:
     """wgmma: fence, mma_async, commit_group, wait_group."""
     action = site.choice("fence", "mma_async", "commit_group", "wait_group")
     if action == "mma_async":
@@ -224,7 +226,7 @@ def build_wgmma(site: Site) -> Flow | Run:
     return collective(site, None, wait)
 
 
-def _build_product(site: Site) -> Flow:
+def _build_product(site: Site) -> Turn:
     in_registers = site.operand(1).kind is OperandKind.VECTOR
     opcode = site.one.opcode
     found = matrix_instruction(opcode, in_registers)
@@ -277,7 +279,7 @@ def _build_product(site: Site) -> Flow:
             put_d(f, result)
 
         products = _products(f)
-        agent = Agent("a wgmma", site.number, complete, waited_for=True)
+        agent = Pending("a wgmma", site.number, complete, waited_for=True)
         number = int(f.threads[0]) // WARPGROUP
         m.asynchronous = True
         if m.eager or (number not in products.issued and m.dice is not None and m.dice.random() < 0.5):

@@ -1,8 +1,9 @@
-"""mbarrier: initialised, arrived at, expected, waited for. The barriers are the emulator's, which count as the ISA says.
+"""mbarrier: initialised, arrived at, expected, waited for. The barriers are the emulator's, which count as the ISA
+says.
 
 A token (the state that an arrival returns) is the number of the phase, and the arrivals that were pending before it.
-`try_wait` suspends until its phase is over; when nothing else can run it comes back with false, as after its time limit.
-Source: PTX ISA 9.0, mbarrier.
+`try_wait` suspends until its phase is over; when nothing else can run it comes back with false, as after its time
+limit. Source: PTX ISA 9.0, mbarrier.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from typing import Final
 import numpy as np
 
 from cute_py.errors import CuteError
-from cute_py.machine.code import Builder, Flow
+from cute_py.machine.decode import Builder, Turn
+from cute_py.machine.faults import Refused
 from cute_py.machine.memory import locate
 from cute_py.machine.schedule import Waiting
-from cute_py.machine.sites import Refused, Run, Site, broadcast
-from cute_py.machine.threads import Array, Frame
+from cute_py.machine.sites import Site, broadcast
+from cute_py.machine.threads import Array, Frame, Run
 from cute_py.tma.emulator.mbarrier import MAX_COUNT, Mbarrier, init_barrier
 
 PHASE_BITS: Final = 32
@@ -45,7 +47,7 @@ def _orders(site: Site) -> None:
     site.flag("cta", "cluster")
 
 
-def build_mbarrier(site: Site) -> Run | Flow:
+def build_mbarrier(site: Site) -> Run | Turn:
     """All mbarrier instructions."""
     builders = {
         "init": _build_init, "inval": _build_inval, "arrive": _build_arrive, "arrive_drop": _build_arrive,
@@ -182,7 +184,7 @@ def _build_pending(site: Site, action: str) -> Run:
     return lambda f: put(f, (np.asarray(token(f)) >> np.uint64(PHASE_BITS)).astype(np.uint32))
 
 
-def _build_wait(site: Site, action: str) -> Run | Flow:
+def _build_wait(site: Site, action: str) -> Run | Turn:
     by_parity = site.flag("parity")
     _orders(site)
     space = _space(site)
@@ -243,7 +245,7 @@ def _build_wait(site: Site, action: str) -> Run | Flow:
         f.m.wait(Waiting(rest, after, site.number, ready, what, looks=True))
         return gone
 
-    return test if action == "test_wait" else Flow(tries)
+    return test if action == "test_wait" else Turn(tries)
 
 
 TABLE: Final[Mapping[str, Builder]] = {"mbarrier": build_mbarrier}

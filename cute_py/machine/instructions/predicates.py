@@ -11,10 +11,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from cute_py.machine.code import Builder
+from cute_py.machine.decode import Builder
+from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.floats import flushed, numbers_of_kind, packed_numbers
-from cute_py.machine.sites import Kind, Refused, Run, Site, broadcast
-from cute_py.machine.threads import Frame
+from cute_py.machine.kinds import Kind
+from cute_py.machine.sites import Site, broadcast
+from cute_py.machine.threads import Frame, Run
 from cute_py.ptx.parse import OperandKind
 
 _ORDERED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {

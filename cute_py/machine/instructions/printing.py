@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 import struct
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
+from cute_py.machine.faults import Refused
 from cute_py.machine.memory import LOCAL_WINDOW, LOCAL_WINDOW_BYTES, host_place
-from cute_py.machine.sites import Refused, Run, Site
-from cute_py.machine.threads import Frame
-
-if TYPE_CHECKING:
-    from cute_py.machine.schedule import Machine
+from cute_py.machine.sites import Site
+from cute_py.machine.threads import Frame, Host, Run
 
 _FORMAT: Final = re.compile(r"%([-+ #0]*)(\d+|\*)?(?:\.(\d+|\*))?(hh|h|ll|l|j|z|t)?([diouxXeEfFgGaAcsp%])")
 MAX_TEXT: Final = 1 << 16
@@ -61,13 +59,13 @@ def build_assertion(site: Site, arguments: tuple[str, ...]) -> Run:
     return run
 
 
-def text_at(m: Machine, thread: int, address: int) -> str:
+def text_at(m: Host, thread: int, address: int) -> str:
     """The text that ends with a zero at a generic address."""
     raw = bytes_behind(m, thread, address)
     return raw.split(b"\0")[0].decode(errors="replace")
 
 
-def bytes_behind(m: Machine, thread: int, address: int) -> bytes:
+def bytes_behind(m: Host, thread: int, address: int) -> bytes:
     """What lies behind a generic address as a thread sees it; nothing where there is no memory."""
     if LOCAL_WINDOW <= address < LOCAL_WINDOW + LOCAL_WINDOW_BYTES:
         start = thread * m.local_stride + address - LOCAL_WINDOW
@@ -76,7 +74,7 @@ def bytes_behind(m: Machine, thread: int, address: int) -> bytes:
     return b"" if found is None else found[0][found[1] : found[1] + MAX_TEXT].tobytes()
 
 
-def printed(m: Machine, thread: int, form: int, values: int) -> str:
+def printed(m: Host, thread: int, form: int, values: int) -> str:
     """What one call prints."""
     raw, at = bytes_behind(m, thread, values), 0
 
@@ -95,7 +93,7 @@ def printed(m: Machine, thread: int, form: int, values: int) -> str:
         form_ = f"%{flags}{numbers[0] or ''}{'.' + numbers[1] if numbers[1] is not None else ''}"
         if letter in "eEfFgGaA":
             number = struct.unpack("<d", word(8))[0]
-            return number.hex() if letter in "aA" else f"{form_}{letter}" % number
+            return str(number.hex()) if letter in "aA" else str(f"{form_}{letter}" % number)
         if letter == "s":
             return f"{form_}s" % text_at(m, thread, int.from_bytes(word(8), "little"))
         if letter == "p":

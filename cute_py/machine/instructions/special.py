@@ -10,16 +10,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from cute_py.machine.schedule import Machine
-from cute_py.machine.sites import Kind, Reader, Site
-from cute_py.machine.threads import LANES, Array, Frame
+from cute_py.machine.kinds import Kind
+from cute_py.machine.sites import Site
+from cute_py.machine.threads import LANES, Array, Frame, Host, Reader
 
 Build = Callable[[Site, Kind], Reader]
 SMS: Final = 132
 """Multiprocessors that %nsmid tells."""
 
 
-def _row(name: str, made: Callable[[Machine], Array]) -> Build:
+def _row(name: str, made: Callable[[Host], Array]) -> Build:
     """A register whose number differs between threads and stays."""
 
     def build(site: Site, kind: Kind) -> Reader:
@@ -39,13 +39,13 @@ def _row(name: str, made: Callable[[Machine], Array]) -> Build:
     return build
 
 
-def _one(made: Callable[[Machine], int]) -> Build:
+def _one(made: Callable[[Host], int]) -> Build:
     """A register that is the same for all threads."""
     return lambda site, kind: lambda f: kind.dtype.type(made(f.m))
 
 
-def _inside(axis: int) -> Callable[[Machine], Array]:
-    def made(m: Machine) -> Array:
+def _inside(axis: int) -> Callable[[Host], Array]:
+    def made(m: Host) -> Array:
         x, y, _ = m.shape.block
         number = np.arange(m.count) % m.cta_threads
         return (number % x, number // x % y, number // (x * y))[axis]
@@ -53,23 +53,23 @@ def _inside(axis: int) -> Callable[[Machine], Array]:
     return made
 
 
-def _cta(axis: int) -> Callable[[Machine], Array]:
+def _cta(axis: int) -> Callable[[Host], Array]:
     return lambda m: np.repeat(m.numbers[:, axis], m.cta_threads)
 
 
-def _in_cluster(axis: int) -> Callable[[Machine], Array]:
+def _in_cluster(axis: int) -> Callable[[Host], Array]:
     return lambda m: np.repeat(m.numbers[:, axis] % m.shape.cluster[axis], m.cta_threads)
 
 
-def _cluster(axis: int) -> Callable[[Machine], Array]:
+def _cluster(axis: int) -> Callable[[Host], Array]:
     return lambda m: np.repeat(m.numbers[:, axis] // m.shape.cluster[axis], m.cta_threads)
 
 
-def _size(field: str, axis: int) -> Callable[[Machine], int]:
+def _size(field: str, axis: int) -> Callable[[Host], int]:
     return lambda m: int(getattr(m.shape, field)[axis])
 
 
-def _clusters(axis: int) -> Callable[[Machine], int]:
+def _clusters(axis: int) -> Callable[[Host], int]:
     return lambda m: m.shape.grid[axis] // m.shape.cluster[axis]
 
 
@@ -84,8 +84,8 @@ def _clock(bits: int) -> Build:
     return build
 
 
-def _lanes(compare: Callable[[Array, Array], Array]) -> Callable[[Machine], Array]:
-    def made(m: Machine) -> Array:
+def _lanes(compare: Callable[[Array, Array], Array]) -> Callable[[Host], Array]:
+    def made(m: Host) -> Array:
         lane = np.arange(LANES)
         words = (compare(lane[None, :], lane[:, None]) * (np.uint32(1) << lane.astype(np.uint32))).sum(axis=1)
         return np.tile(words.astype(np.uint32), m.count // LANES)
@@ -93,7 +93,7 @@ def _lanes(compare: Callable[[Array, Array], Array]) -> Callable[[Machine], Arra
     return made
 
 
-def _grid_number(m: Machine) -> Array:
+def _grid_number(m: Host) -> Array:
     x, y, _ = m.shape.grid
     number = m.numbers[:, 0] + x * (m.numbers[:, 1] + y * m.numbers[:, 2])
     return np.repeat(number, m.cta_threads)

@@ -15,13 +15,14 @@ from typing import Any, Final
 import numpy as np
 
 from cute_py.errors import CuteError, TmaTrap
-from cute_py.machine.code import Builder
+from cute_py.machine.decode import Builder
+from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.accesses import SPACES
 from cute_py.machine.instructions.mbarriers import arrive, barriers_of
 from cute_py.machine.memory import Locate, address_reader, host_place, locate
-from cute_py.machine.schedule import Agent, Machine
-from cute_py.machine.sites import Reader, Refused, Run, Site, broadcast
-from cute_py.machine.threads import Array, Frame
+from cute_py.machine.schedule import Pending
+from cute_py.machine.sites import Site, broadcast
+from cute_py.machine.threads import Array, Frame, Host, Reader, Run
 from cute_py.ptx.parse import OperandKind
 from cute_py.tma.descriptor.replace import replace
 from cute_py.tma.emulator.emulator import Emulator
@@ -40,18 +41,18 @@ class _Issued:
 
     threads: Array
     groups: Array
-    agent: Agent
+    agent: Pending
 
 
 class Groups:
     """The groups of one kind of transfer: how many each thread has committed, and what is under way."""
 
-    def __init__(self, m: Machine) -> None:
+    def __init__(self, m: Host) -> None:
         self.committed = np.zeros(m.count, np.int64)
         self.issued: list[_Issued] = []
 
     @staticmethod
-    def of(m: Machine, kind: str) -> Groups:
+    def of(m: Host, kind: str) -> Groups:
         """Those of a machine."""
         found = m.state.get(kind)
         if found is None:
@@ -59,7 +60,7 @@ class Groups:
         groups: Groups = found
         return groups
 
-    def add(self, threads: Array, agent: Agent) -> None:
+    def add(self, threads: Array, agent: Pending) -> None:
         """A transfer was issued."""
         if not agent.done:
             self.issued.append(_Issued(threads, self.committed[threads].copy(), agent))
@@ -210,7 +211,7 @@ def _build_copy_arrival(site: Site) -> Run:
 # ---- bulk copies -----------------------------------------------------------------------------------------------------
 
 
-def _build_bulk(site: Site, *, reduces: bool) -> Run | None:
+def _build_bulk(site: Site, *, reduces: bool) -> Run:
     if reduces:
         site.flag("bulk")
     prefetches = site.flag("prefetch")
@@ -218,13 +219,13 @@ def _build_bulk(site: Site, *, reduces: bool) -> Run | None:
     if tensor:
         return _build_tensor(site, reduces=reduces, prefetches=prefetches)
     if prefetches:
-        return None
+        return lambda f: None
     spaces = [word for word in site.modifiers if word in SPACES]
     site.flag(*SPACES)
     to_barrier = site.flag("mbarrier::complete_tx::bytes")
     site.flag("bulk_group")
     multicast = site.flag("multicast::cluster")
-    hint = site.flag("L2::cache_hint")
+    site.flag("L2::cache_hint")
     masks = site.flag("cp_mask")
     operation = site.choice("add", "min", "max", "inc", "dec", "and", "or", "xor") if reduces else ""
     site.flag("noftz")
@@ -235,7 +236,7 @@ def _build_bulk(site: Site, *, reduces: bool) -> Run | None:
     target, source = (locate(site, place, space, 16, writes=not place) for place, space in enumerate(spaces))
     size = site.reader(2, "u32")
     barrier = locate(site, 3, "shared::cluster", 8, writes=True) if to_barrier else None
-    mask = site.reader(4, "u32") if multicast else None
+    mask = site.reader(4, "u16") if multicast else None
     return _bulk(site, (target, source, size, barrier, mask), operation, kind)
 
 
@@ -354,7 +355,7 @@ def _build_tensor(site: Site, *, reduces: bool, prefetches: bool) -> Run:
         rest = list(site.operands[1:])
     if hint and rest:
         rest.pop()
-    mask = site.read(rest.pop(), "u32") if multicast and rest else None
+    mask = site.read(rest.pop(), "u16") if multicast and rest else None
     offsets: Sequence[Reader] = ()
     if rest and rest[0].kind is OperandKind.VECTOR:
         offsets = [site.read(text, "u16") for text in rest[0].elements]
