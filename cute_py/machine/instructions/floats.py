@@ -62,6 +62,43 @@ def canonical(value: Any) -> Any:
     return value
 
 
+def with_nan(found: Any, *operands: Any) -> Array:
+    """float64 results whose NaN is an operand's: of several NaNs the last operand's, with its sign and made quiet.
+
+    Measured on an H200 for each order: a sum or product takes its second operand's, a fused one b's, then c's, then a's,
+    a quotient the dividend's. An operation of no NaN without a result gives 0xFFF8000000000000.
+    """
+    result = np.array(found, np.float64)
+    missing = np.isnan(result)
+    if missing.any():
+        raw = result.view(np.uint64)
+        raw[missing] = 0xFFF8000000000000
+        for operand in operands:
+            bits = np.ascontiguousarray(np.broadcast_to(np.asarray(operand, np.float64), result.shape)).view(np.uint64)
+            taken = missing & np.isnan(bits.view(np.float64))
+            raw[taken] = bits[taken] | np.uint64(1 << 51)
+    return result
+
+
+def with_nan(found: Any, *operands: Any) -> Array:
+    """float64 results whose NaN is an operand's: of several NaNs the last operand's, with its sign and made quiet.
+
+    A sum or product takes the NaN of its second operand before that of its first; a fused one those of b, c and a in
+    this order; a quotient that of the dividend first. An operation without a result, such as infinity minus infinity,
+    gives 0xFFF8000000000000. Source: measured on NVIDIA H200.
+    """
+    result = np.array(found, np.float64)
+    missing = np.isnan(result)
+    if missing.any():
+        raw = result.view(np.uint64)
+        raw[missing] = 0xFFF8000000000000
+        for operand in operands:
+            bits = np.ascontiguousarray(np.broadcast_to(np.asarray(operand, np.float64), result.shape)).view(np.uint64)
+            taken = missing & np.isnan(bits.view(np.float64))
+            raw[taken] = bits[taken] | np.uint64(1 << 51)
+    return result
+
+
 def numbers_of_kind(raw: Any, kind: Kind) -> Any:
     """Operands as floats that compute: bf16 as float32."""
     if kind.name == "bf16":
@@ -153,24 +190,34 @@ def _single(name: str, mode: str, how: tuple[bool, bool], d: Any, sources: list[
 def _double(name: str, mode: str, d: Any, sources: list[Reader]) -> Run:
     if name in ("fma", "mad"):
         a, b, c = sources
-        return lambda f: d(f, fused_double(a(f), b(f), c(f), mode))
+
+        def fused(f: Frame) -> None:
+            x, y, z = (broadcast(source(f), f) for source in (a, b, c))
+            d(f, with_nan(fused_double(x, y, z, mode), x, z, y))
+
+        return fused
     native = _NATIVE[name]
-    if mode == "rn":
-        return lambda f: d(f, native(*(source(f) for source in sources)))
 
     def run(f: Frame) -> None:
         x, y = (broadcast(source(f), f) for source in sources)
-        if name == "mul":
-            d(f, fused_double(x, y, np.copysign(0.0, x * y), mode))
-            return
-        y = y if name == "add" else np.where(np.isnan(y), y, -y)
-        found = signed_zeros(x + y, x, y) if mode == "rm" else x + y
-        for place in np.flatnonzero(np.isfinite(x) & np.isfinite(y)).tolist():
-            exact = Fraction(float(x[place])) + Fraction(float(y[place]))
-            found[place] = nearest_double(exact, mode, float(found[place]))
-        d(f, found)
+        if mode == "rn":
+            found = native(x, y)
+        elif name == "mul":
+            found = fused_double(x, y, np.copysign(0.0, x * y), mode)
+        else:
+            found = _directed_sum(x, y if name == "add" else -y, mode)
+        d(f, with_nan(found, x, y))
 
     return run
+
+
+def _directed_sum(x: Array, y: Array, mode: str) -> Array:
+    """x + y of float64, rounded in one direction."""
+    found = signed_zeros(x + y, x, y) if mode == "rm" else x + y
+    for place in np.flatnonzero(np.isfinite(x) & np.isfinite(y)).tolist():
+        exact = Fraction(float(x[place])) + Fraction(float(y[place]))
+        found[place] = nearest_double(exact, mode, float(found[place]))
+    return np.asarray(found)
 
 
 def _halves(name: str, mode: str, how: tuple[bool, bool, bool], kind: Kind, d: Any, sources: list[Reader]) -> Run:
@@ -271,7 +318,7 @@ def _extreme(smallest: bool) -> Builder:
             else:
                 found = np.where(a == b, (x | y) if smallest else (x & y), found)
             wrong = (a != a) | (b != b) if keeps_nan else (a != a) & (b != b)
-            return np.where(wrong, dtype(nan), found)
+            return np.where(wrong, y | dtype(1 << 51) if kind.name == "f64" else dtype(nan), found)
 
         def run(f: Frame) -> None:
             values = [_bits(source(f), f, kind) for source in sources]
@@ -404,7 +451,7 @@ def _double_function(name: str, mode: str, d: Any, a: Reader, flushes: bool) -> 
                     found[place] = {"rm": low, "rp": high, "rz": low if low >= 0 else high}[mode]
         if flushes:
             found = (np.ascontiguousarray(found).view(np.uint64) & np.uint64(0xFFFFFFFF00000000)).view(np.float64)
-        d(f, found)
+        d(f, with_nan(found, value))
 
     return run
 
@@ -428,7 +475,7 @@ def build_div(site: Site) -> Run:
             for place in np.flatnonzero(usual).tolist():
                 exact = Fraction(float(x[place])) / Fraction(float(y[place]))
                 found[place] = nearest_double(exact, mode, float(found[place]))
-        d(f, found)
+        d(f, with_nan(found, y, x))
 
     def single(f: Frame) -> None:
         x, y = a(f), b(f)
