@@ -65,24 +65,6 @@ def canonical(value: Any) -> Any:
 def with_nan(found: Any, *operands: Any) -> Array:
     """float64 results whose NaN is an operand's: of several NaNs the last operand's, with its sign and made quiet.
 
-    Measured on an H200 for each order: a sum or product takes its second operand's, a fused one b's, then c's, then a's,
-    a quotient the dividend's. An operation of no NaN without a result gives 0xFFF8000000000000.
-    """
-    result = np.array(found, np.float64)
-    missing = np.isnan(result)
-    if missing.any():
-        raw = result.view(np.uint64)
-        raw[missing] = 0xFFF8000000000000
-        for operand in operands:
-            bits = np.ascontiguousarray(np.broadcast_to(np.asarray(operand, np.float64), result.shape)).view(np.uint64)
-            taken = missing & np.isnan(bits.view(np.float64))
-            raw[taken] = bits[taken] | np.uint64(1 << 51)
-    return result
-
-
-def with_nan(found: Any, *operands: Any) -> Array:
-    """float64 results whose NaN is an operand's: of several NaNs the last operand's, with its sign and made quiet.
-
     A sum or product takes the NaN of its second operand before that of its first; a fused one those of b, c and a in
     this order; a quotient that of the dividend first. An operation without a result, such as infinity minus infinity,
     gives 0xFFF8000000000000. Source: measured on NVIDIA H200.

@@ -91,8 +91,8 @@ def _packed(site: Site, operation: Callable[[Any, Any], Any]) -> Run:
 
 
 def _carry(f: Frame) -> Array:
-    """The carry flag of all threads. A difference sets it where it borrowed nothing, as a + ~b + 1 does in the hardware:
-    so addc after sub.cc sees the reverse of the borrow."""
+    """The carry flag of all threads. A difference is a + ~b + 1, as in the hardware, and sets the flag where it borrows
+    nothing."""
     return f.m.row("carry", lambda: np.zeros(f.m.count, np.uint8))
 
 
