@@ -474,10 +474,8 @@ def build_extract(site: Site) -> Run:
         if kind.letter == "s":
             last = np.minimum(at + count - 1, bits - 1)
             sign = (raw >> np.maximum(last, 0).astype(plain)) & plain.type(1)
-            found = np.where((sign != 0) & (count > 0), found | ~mask, found)
-            found = np.where(count == 0, plain.type(0), found)
-            past = (at >= bits) & (count > 0)
-            found = np.where(past & (sign != 0), ~plain.type(0), found)
+            inside = np.where(at < bits, ~plain.type(0) >> np.minimum(at, bits - 1).astype(plain), plain.type(0))
+            found = np.where((sign != 0) & (count > 0), found | ~(mask & inside), found)
         d(f, found.view(kind.dtype))
 
     return run
