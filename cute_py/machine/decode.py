@@ -30,7 +30,7 @@ class Turn:
 Builder = Callable[[Site], "Run | Turn | None"]
 
 
-def decode(code: Code, tables: Mapping[str, Builder]) -> None:
+def decode_into(code: Code, tables: Mapping[str, Builder]) -> None:
     """Fill the stretches of a kernel.
 
     Args:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from cute_py.machine.code import Code
-from cute_py.machine.decode import Builder, Turn, decode
+from cute_py.machine.decode import Builder, Turn, decode_into
 from cute_py.machine.instructions import (
     accesses,
     control,
@@ -54,5 +54,5 @@ def decoded(module: Module, kernel: SourceFunction) -> Code:
         InvalidValueError: instructions that are not emulated; all of them are listed with their lines.
     """
     code = Code(module, kernel, special.TABLE)
-    decode(code, INSTRUCTIONS)
+    decode_into(code, INSTRUCTIONS)
     return code

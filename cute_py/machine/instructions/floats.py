@@ -438,7 +438,7 @@ def _double_function(name: str, mode: str, d: Any, a: Reader, flushes: bool) -> 
     return run
 
 
-def build_div(site: Site) -> Run:
+def build_quotient(site: Site) -> Run:
     """div: rounded, `.full` and `.approx`."""
     mode = site.choice(*ROUNDINGS, default="rn")
     approximate = site.choice("approx", "full")
@@ -482,6 +482,6 @@ TABLE: Final[Mapping[str, Builder]] = {
     "max": _extreme(False),
     "abs": _sign("abs"),
     "neg": _sign("neg"),
-    "div": build_div,
+    "div": build_quotient,
     **{name: _function(name) for name in _FUNCTIONS},
 }

@@ -245,16 +245,16 @@ def build_sad(site: Site) -> Run:
 def build_div(site: Site) -> Run:
     """div: towards zero; by zero gives all ones, as compilers' code does."""
     kind = site.kind(*TYPES)
-    return binary(site, lambda a, b: divided(a, b, kind)[0], kind)
+    return binary(site, lambda a, b: quotient_and_rest(a, b, kind)[0], kind)
 
 
 def build_rem(site: Site) -> Run:
     """rem: with the sign of the dividend; by zero gives all ones."""
     kind = site.kind(*TYPES)
-    return binary(site, lambda a, b: divided(a, b, kind)[1], kind)
+    return binary(site, lambda a, b: quotient_and_rest(a, b, kind)[1], kind)
 
 
-def divided(a: Any, b: Any, kind: Kind) -> tuple[Any, Any]:
+def quotient_and_rest(a: Any, b: Any, kind: Kind) -> tuple[Any, Any]:
     """Quotient towards zero, and remainder; both are all ones of a divisor 0, as measured on an H200."""
     x, y = np.broadcast_arrays(np.asarray(a, kind.dtype), np.asarray(b, kind.dtype))
     zero = y == 0

@@ -24,7 +24,7 @@ _BITS: Final = np.uint32(1) << np.arange(LANES, dtype=np.uint32)
 Gone = list[tuple[int, Frame]]
 
 
-def packed(flags: Array) -> Array:
+def mask_of(flags: Array) -> Array:
     """(warps, 32) flags as one word a warp."""
     return np.packbits(flags, axis=1, bitorder="little").view(np.uint32)[:, 0]
 
@@ -55,8 +55,8 @@ def collective(site: Site, mask: Reader | None, run: Run, *, warps: int = 1, ful
             live_ = f.m.live.reshape(-1, LANES * warps).sum(axis=1)[here_]
             whole: Array = (count == live_)[np.searchsorted(here_, group)]
             return whole
-        live = packed(f.m.live.reshape(-1, LANES)[f.warps])
-        here = packed(f.present)
+        live = mask_of(f.m.live.reshape(-1, LANES)[f.warps])
+        here = mask_of(f.present)
         place = np.searchsorted(f.warps, f.threads // LANES)
         wanted = np.full(f.n, ALL, np.uint32) if mask is None else broadcast(mask(f), f)
         wanted = wanted & live[place]
@@ -262,7 +262,7 @@ def build_election(site: Site) -> Turn:
     mask = site.reader(1, "b32")
 
     def run(f: Frame) -> None:
-        masks = f.by_warp(broadcast(mask(f), f)) & packed(f.present)[:, None]
+        masks = f.by_warp(broadcast(mask(f), f)) & mask_of(f.present)[:, None]
         lowest = np.bitwise_count((masks & (~masks + np.uint32(1))) - np.uint32(1)).astype(np.uint32)
         put(f, f.of_warps(lowest))
         if put_chosen is not None:
@@ -278,7 +278,7 @@ def build_active(site: Site) -> Run:
     put = site.writer(0, "b32")
 
     def run(f: Frame) -> None:
-        words = np.broadcast_to(packed(f.present)[:, None], f.present.shape)
+        words = np.broadcast_to(mask_of(f.present)[:, None], f.present.shape)
         put(f, f.of_warps(np.ascontiguousarray(words)))
 
     return run

@@ -95,7 +95,7 @@ def _build_inval(site: Site, action: str) -> Run:
     return run
 
 
-def arrive(f: Frame, site: Site, barrier: Mbarrier, count: int, drops: bool = False) -> int:
+def arrive_at(f: Frame, site: Site, barrier: Mbarrier, count: int, drops: bool = False) -> int:
     """Arrivals, over several phases if they complete one. The token of the first."""
     token = barrier.phase & 0xFFFFFFFF | barrier.pending << PHASE_BITS
     left = count
@@ -108,7 +108,7 @@ def arrive(f: Frame, site: Site, barrier: Mbarrier, count: int, drops: bool = Fa
         if drops:
             barrier.arrive_drop(now)
         else:
-            barrier.arrive(now)
+            barrier.arrive_at(now)
         left -= now
     return token
 
@@ -138,7 +138,7 @@ def _build_arrive(site: Site, action: str) -> Run:
                 for thread in chosen.tolist():
                     tokens[thread] = _arrive_one(f, site, barrier, int(numbers[thread]), expects, action)
             else:
-                arrive(f, site, barrier, int(numbers[chosen].sum()), action == "arrive_drop")
+                arrive_at(f, site, barrier, int(numbers[chosen].sum()), action == "arrive_drop")
         if put is not None and not sinks:
             put(f, tokens)
         f.m.changed()
@@ -149,9 +149,9 @@ def _build_arrive(site: Site, action: str) -> Run:
 def _arrive_one(f: Frame, site: Site, barrier: Mbarrier, number: int, expects: bool, action: str) -> int:
     if expects:
         if barrier.pending < 1:
-            return arrive(f, site, barrier, 1)
+            return arrive_at(f, site, barrier, 1)
         _counted(f, site, barrier, "expect_tx", number)
-    return arrive(f, site, barrier, 1 if expects else number, action == "arrive_drop")
+    return arrive_at(f, site, barrier, 1 if expects else number, action == "arrive_drop")
 
 
 def _counted(f: Frame, site: Site, barrier: Mbarrier, action: str, nbytes: int) -> None:

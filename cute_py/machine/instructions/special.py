@@ -48,7 +48,8 @@ def _inside(axis: int) -> Callable[[Host], Array]:
     def made(m: Host) -> Array:
         x, y, _ = m.shape.block
         number = np.arange(m.count) % m.cta_threads
-        return (number % x, number // x % y, number // (x * y))[axis]
+        found: Array = (number % x, number // x % y, number // (x * y))[axis]
+        return found
 
     return made
 

@@ -18,7 +18,7 @@ from cute_py.errors import CuteError, TmaTrap
 from cute_py.machine.decode import Builder
 from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.accesses import SPACES
-from cute_py.machine.instructions.mbarriers import arrive, barriers_of
+from cute_py.machine.instructions.mbarriers import arrive_at, barriers_of
 from cute_py.machine.memory import Locate, address_reader, host_place, locate
 from cute_py.machine.schedule import Pending
 from cute_py.machine.sites import Site, broadcast
@@ -201,7 +201,7 @@ def _build_copy_arrival(site: Site) -> Run:
         def complete() -> None:
             groups.wait(f, 0, uncommitted=True)
             for barrier in found:
-                arrive(f, site, barrier, 1)
+                arrive_at(f, site, barrier, 1)
 
         m.under_way("the arrival of cp.async", site.number, complete)
 
