@@ -375,7 +375,7 @@ def _function(name: str) -> Builder:
         if kind.name == "f64":
             return _double_function(name, mode, d, a, flushes)
         if kind.name != "f32":
-            return _half_function(function, kind, d, a)
+            return _half_function(function, kind, d, a, flushes)
 
         def run(f: Frame) -> None:
             value = np.atleast_1d(a(f))
@@ -403,13 +403,18 @@ def _directed(name: str, value: Array, near: Array, mode: str) -> Array:
     return np.where(exact & ~check & np.isfinite(near), to_odd(near, lost), near)
 
 
-def _half_function(function: Callable[[Any], Any], kind: Kind, d: Any, a: Reader) -> Run:
+def _half_function(function: Callable[[Any], Any], kind: Kind, d: Any, a: Reader, flushes: bool) -> Run:
+    """A function of halves. Flushed, a result below the normal numbers is a zero of its sign."""
     element = kind.name.removesuffix("x2")
+    least = np.float64(2.0**-126 if element == "bf16" else 2.0**-14)
 
     def run(f: Frame) -> None:
         raw = a(f)
         value = packed_numbers(raw, f, kind) if kind.name.endswith("x2") else np.atleast_1d(numbers_of_kind(raw, kind))
-        _put_halves(f, d, half_bits(np.asarray(function(value)), element), kind)
+        found = np.asarray(function(value), np.float64)
+        if flushes:
+            found = np.where(np.abs(found) < least, np.copysign(0.0, found), found)
+        _put_halves(f, d, half_bits(found, element), kind)
 
     return run
 
@@ -419,6 +424,8 @@ def _double_function(name: str, mode: str, d: Any, a: Reader, flushes: bool) -> 
 
     def run(f: Frame) -> None:
         value = np.atleast_1d(a(f)).astype(np.float64)
+        if flushes:
+            value = np.where(np.abs(value) < np.finfo(np.float64).tiny, np.copysign(0.0, value), value)
         found = np.asarray(_FUNCTIONS[name](value))
         if mode != "rn":
             over = np.isinf(found) & (value != 0) & np.isfinite(value)  # the reciprocal of a denormal
@@ -470,6 +477,9 @@ def build_quotient(site: Site) -> Run:
             near = np.atleast_1d(wide / below)
             rest = fused_double(-near, below, wide) * np.sign(below)
             found = single_of(to_odd(near, np.where(np.isfinite(near), rest, 0.0)), mode)
+        if approximate == "approx":  # the reciprocal of such a divisor is 0: PTX ISA, div.approx
+            large = (np.abs(y) > np.float32(2.0**126)) & np.isfinite(y)
+            found = np.where(large, np.asarray(x) * np.copysign(np.float32(0), y), found)
         found = canonical(found)
         d(f, flushed(found) if flushes else found)
 
