@@ -16,7 +16,7 @@ EDGES = [0, 1, 2, 3, 7, 31, 32, 33, 63, 64, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0x
 PAIRS = list(itertools.product(EDGES, EDGES))
 A = np.array([x for x, _ in PAIRS] + DICE.integers(0, 1 << 64, 300, np.uint64).tolist(), np.uint64)
 B = np.array([y for _, y in PAIRS] + DICE.integers(0, 1 << 64, 300, np.uint64).tolist(), np.uint64)
-C = DICE.permutation(np.resize(np.array(EDGES + [5, 9, 1000], np.uint64), len(A)))
+C = DICE.permutation(np.resize(np.array([*EDGES, 5, 9, 1000], np.uint64), len(A)))
 REGISTER = {16: "h", 32: "r", 64: ""}
 
 

@@ -126,7 +126,7 @@ def _odd(value: Array) -> Array:
     if value.dtype.itemsize < 8 or not value.size:
         return near
     top = 2.0**63 if value.dtype.kind == "i" else 2.0**64
-    inside = np.abs(near) < top
+    inside = (near >= -top) & (near < top)
     back = np.where(inside, near, 0.0).astype(value.dtype)
     over = np.where(inside, back > value, near > 0)
     exact = inside & (back == value)

@@ -108,7 +108,7 @@ def arrive_at(f: Frame, site: Site, barrier: Mbarrier, count: int, drops: bool =
         if drops:
             barrier.arrive_drop(now)
         else:
-            barrier.arrive_at(now)
+            barrier.arrive(now)
         left -= now
     return token
 
