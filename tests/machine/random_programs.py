@@ -18,6 +18,9 @@ import numpy as np
 
 THREADS, INPUTS, STEPS = 32, 8, 6
 
+PROGRAMS_A_SEED = 100
+"""Programs that are recorded with the inputs of one seed."""
+
 Emit = Callable[["Program"], None]
 
 

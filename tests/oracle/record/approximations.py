@@ -39,8 +39,8 @@ def operands(function: str) -> tuple[np.ndarray, np.ndarray]:
     return tuple(high)
 
 
-def program(function: str) -> str:
-    """PTX whose thread i applies the function to operand i."""
+def program(function: str, count: int = COUNT) -> str:
+    """PTX whose thread i applies the function to operand i of `count`."""
     kind = function.rsplit(".", 1)[1]
     bits = 64 if kind == "f64" else 16 if kind in ("f16", "bf16") else 32
     second = ", %b" if function.startswith("div") else ""
@@ -62,7 +62,7 @@ def program(function: str) -> str:
   add.s64 %in, %in, %lane;
   add.s64 %out, %out, %lane;
   ld.global.b64 %x, [%in];
-  ld.global.b64 %y, [%in+{8 * COUNT}];
+  ld.global.b64 %y, [%in+{8 * count}];
   {"mov.b64 %a, %x;" if bits == 64 else f"cvt.u{bits}.u64 %a, %x;"}
   {"mov.b64 %b, %y;" if bits == 64 else f"cvt.u{bits}.u64 %b, %y;"}
   {function} %r, %a{second};
