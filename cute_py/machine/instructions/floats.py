@@ -26,8 +26,8 @@ from cute_py.machine.decode import Builder
 from cute_py.machine.faults import Refused
 from cute_py.machine.kinds import Kind
 from cute_py.machine.rounding import fused_double, half_bits, nearest_double, single_of, sum_to_odd, to_odd
-from cute_py.machine.sites import Site, broadcast
-from cute_py.machine.threads import Array, Frame, Reader, Run
+from cute_py.machine.sites import Site
+from cute_py.machine.threads import Array, Frame, Reader, Run, broadcast
 
 TYPES: Final = ("f16", "f16x2", "bf16", "bf16x2", "f32", "f64", "f32x2")
 ROUNDINGS: Final = ("rn", "rz", "rm", "rp")

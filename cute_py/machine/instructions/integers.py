@@ -13,8 +13,8 @@ import numpy as np
 from cute_py.machine.decode import Builder
 from cute_py.machine.faults import Refused
 from cute_py.machine.kinds import KINDS, Kind
-from cute_py.machine.sites import Site, broadcast
-from cute_py.machine.threads import Array, Frame, Reader, Run, Writer
+from cute_py.machine.sites import Site
+from cute_py.machine.threads import Array, Frame, Reader, Run, Writer, broadcast
 
 TYPES: Final = ("u8", "s8", "b8", "u16", "s16", "b16", "u32", "s32", "b32", "u64", "s64", "b64")
 
