@@ -284,7 +284,7 @@ def build_neg(site: Site) -> Run:
 def _extreme(operation: Callable[[Any, Any], Any]) -> Builder:
     def build(site: Site) -> Run:
         relu = site.flag("relu")
-        if site.modifiers[-1] in ("u16x2", "s16x2"):
+        if site.modifiers[-1:] in (["u16x2"], ["s16x2"]):
             return _packed(site, (lambda a, b: np.maximum(operation(a, b), 0)) if relu else operation)
         kind = site.kind(*TYPES)
         if relu:
