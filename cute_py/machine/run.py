@@ -319,7 +319,7 @@ def _shape(code: Code, grid: object, block: object, cluster: object, dynamic_sha
     if most is not None and count > most[0] * most[1] * most[2]:
         raise InvalidValueError(f"block = {threads}; {kernel.name} takes at most {most[0] * most[1] * most[2]} threads")
     clusters = kernel.triple("reqnctapercluster")
-    size = clusters or triple(1 if cluster is None else cluster, "cluster")
+    size = triple((1 if cluster is None else cluster) if clusters is None else clusters, "cluster")
     if cluster is not None and clusters is not None and triple(cluster, "cluster") != clusters:
         raise InvalidValueError(f"cluster = {cluster}; {kernel.name} requires {clusters} (.reqnctapercluster)")
     if size[0] * size[1] * size[2] > MAX_CLUSTER:
