@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from cute_py.atom.smem_descriptor import UNIT_BYTES
 from cute_py.copies.boxes import Tuning
 from cute_py.copies.operands import Operand, Side, planned, side
 from cute_py.copies.plan import box_launches, thread_launches
@@ -28,10 +29,14 @@ MULTIPROCESSORS: Final = 4
 
 
 class _Memory:
-    """The bytes of one side, and arrays that begin at addresses in it."""
+    """The bytes of one side, and arrays that begin at addresses in it.
+
+    They reach to whole units of 16 bytes: the map of a source that is not aligned begins and ends at one.
+    """
 
     def __init__(self, view: ArrayView) -> None:
-        self.low, self.high = view.extent()
+        low, high = view.extent()
+        self.low, self.high = low // UNIT_BYTES * UNIT_BYTES, -(-high // UNIT_BYTES) * UNIT_BYTES
         raw = (ctypes.c_uint8 * max(self.high - self.low, 1)).from_address(self.low)
         self.bytes: Array = np.ctypeslib.as_array(raw)
         self.owner = view.owner
@@ -80,11 +85,7 @@ def _by_boxes(plan: Any, both: tuple[_Memory, _Memory], memory: dict[str, Array]
 
 
 def _mapped(request: Any, one: _Memory) -> tuple[Any, Array]:
-    """A map and the bytes from where it points: a shifted map begins some bytes before its tensor."""
-    start = min(request.global_address, one.low)
-    if start < one.low:
-        raw = (ctypes.c_uint8 * (one.high - start)).from_address(start)
-        return request, np.ctypeslib.as_array(raw)
+    """A map and the bytes from where it points."""
     found = one.at(request.global_address)
     return request, one.bytes if found is None else found
 

@@ -80,6 +80,8 @@ def in_registers(elements: Array, bits: int, kind: Any = np.uint32) -> Array:
     array([131073, 262147], dtype=uint32)
     """
     per = np.dtype(kind).itemsize * 8 // bits
+    if per == 1:
+        return elements.astype(kind)
     parts = elements.astype(kind).reshape(*elements.shape[:-1], -1, per)
     shifts = np.arange(per, dtype=kind) * np.dtype(kind).type(bits)
     found: Array = np.bitwise_or.reduce(parts << shifts, axis=-1)
@@ -99,6 +101,8 @@ def numbers_of(raw: Array, kind: str) -> Array:
     if kind == "tf32":
         with np.errstate(invalid="ignore"):
             return (raw.astype(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
+    if kind == "bf16":
+        return (raw.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
     with np.errstate(invalid="ignore"):
         unsigned = np.dtype(f"uint{row.bits}")
         return raw.astype(unsigned).view(row.numpy).astype(np.float64)
@@ -191,28 +195,76 @@ def _group(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
 def _finite_group(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
     """`_group` of finite numbers: one (m, n) sheet for each element of K, which stays in cache."""
     depth = a.shape[-1]
-    rows, columns = _exponent(a), _exponent(b)
+    left, right = (np.ascontiguousarray(np.moveaxis(x, -1, 0)) for x in (a, b))  # (k, .., m), (k, .., n)
+    rows, columns = _exponent(left), _exponent(right)
     largest = _exponent(c)
     sheet = np.empty(c.shape, np.int16)
     for k in range(depth):
-        np.add(rows[..., :, k, None], columns[..., None, :, k], out=sheet)
+        np.add(rows[k][..., :, None], columns[k][..., None, :], out=sheet)
         np.maximum(largest, sheet, out=largest)
     largest[largest <= _LEAST // 2] = 0
     unit = largest.astype(np.int64) - order.kept
-    scale = ((1023 - unit) << 52).view(np.float64)
-    whole = np.trunc(c * scale)
-    product = np.empty(c.shape)
-    for k in range(depth):
-        np.multiply(a[..., :, k, None], b[..., None, :, k], out=product)
-        np.multiply(product, scale, out=product)
-        np.trunc(product, out=product)
-        np.add(whole, product, out=whole)
-    whole *= ((1023 + unit) << 52).view(np.float64)
+    whole = _narrow_sum(left, right, c, (rows, columns, unit), order)
+    if whole is None:
+        scale = _power(-unit)
+        whole = np.trunc(c * scale)
+        product = np.empty(c.shape)
+        for k in range(depth):
+            np.multiply(left[k][..., :, None], right[k][..., None, :], out=product)
+            np.multiply(product, scale, out=product)
+            np.trunc(product, out=product)
+            np.add(whole, product, out=whole)
+    whole *= _power(unit)
     if half:
         return rounded_to(whole, np.float16)
     mask = np.uint64((1 << 64) - (1 << 53 - order.cut))
     found: Array = (whole.view(np.uint64) & mask).view(np.float64)
     return found
+
+
+def _power(exponent: Array) -> Array:
+    """2**exponent, of int64 within those of normal float64."""
+    found: Array = ((1023 + exponent) << 52).view(np.float64)
+    return found
+
+
+_SAFE: Final = 60
+"""Binary orders of magnitude that the elements of an operand may span, so that products are normal float32."""
+
+
+def _narrow_sum(left: Array, right: Array, c: Array, how: tuple[Array, Array, Array], order: Order) -> Array | None:
+    """The integers that a tensor core adds, as float64: products in float32, which holds those of 11 bits by 11, cut as
+    they become int32. None where an operand spans too many orders of magnitude.
+    """
+    rows, columns, unit = how
+    tops = []
+    for exponents in (rows, columns):
+        top = int(exponents.max())
+        low = np.where(exponents == _LEAST, top, exponents).min()
+        if top == _LEAST or top - int(low) > _SAFE:
+            return None
+        tops.append(top)
+    shift = tops[0] + tops[1]
+    relative = shift - unit
+    if int(relative.max()) > 120 or int(relative.min()) < -120:
+        return None
+    first = (left * 2.0 ** -tops[0]).astype(np.float32)
+    second = (right * 2.0 ** -tops[1]).astype(np.float32)
+    scale = _power(relative).astype(np.float32)
+    whole = np.trunc(c * _power(-unit))
+    product, cut = np.empty(c.shape, np.float32), np.empty(c.shape, np.int32)
+    room = (1 << 29 - order.kept) - 1  # terms that int32 holds the sum of: each is below 4 * 2**kept
+    some = np.zeros(c.shape, np.int32)
+    for k in range(len(left)):
+        np.multiply(first[k][..., :, None], second[k][..., None, :], out=product)
+        np.multiply(product, scale, out=product)
+        np.copyto(cut, product, casting="unsafe")
+        np.add(some, cut, out=some)
+        if k % room == room - 1:
+            whole += some
+            some[...] = 0
+    whole += some
+    return whole
 
 
 _LEAST: Final = -2000

@@ -60,6 +60,7 @@ class Code:
         self.counts = [0, 0, 0, 0]
         """Rows of each bank of registers."""
         self._slots: dict[tuple[str, str], int] = {}
+        self._types: dict[tuple[str, str], str | None] = {}
         self.shared_offsets: dict[str, int] = {}
         """Bytes from the start of a CTA's shared memory of each shared variable that is used."""
         self.shared_static = 0
@@ -113,7 +114,7 @@ class Code:
                 self._place(function, name)
 
     def _place(self, function: str, name: str) -> None:
-        kind = self.functions[function].register_type(name)
+        kind = self.register(function, name)
         if kind is None or (function, name) in self._slots:
             return
         bits = 1 if kind == "pred" else KINDS[kind].bits
@@ -123,7 +124,10 @@ class Code:
 
     def register(self, function: str, name: str) -> str | None:
         """The type of a register of a function; None: there is none of the name."""
-        return self.functions[function].register_type(name)
+        key = (function, name)
+        if key not in self._types:
+            self._types[key] = self.functions[function].register_type(name)
+        return self._types[key]
 
     def slot(self, function: str, name: str) -> int:
         """The row of a register in its bank."""

@@ -81,6 +81,9 @@ def _built(
         found.append(finding("not emulated", str(error), step, files=code.files))
     except (ParseError, InvalidValueError) as error:
         found.append(finding("not emulated", error.headline, step, files=code.files))
+    except (LookupError, ValueError):  # operands that the builder did not look for
+        text = f"{step.opcode} has other operands than it takes"
+        found.append(finding("not emulated", text, step, files=code.files))
     return None
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from cute_py.machine.faults import Refused
 from cute_py.machine.sites import Address, Site
-from cute_py.machine.threads import Array, Frame, Host
+from cute_py.machine.threads import Array, Frame, Host, broadcast
 from cute_py.tma.emulator.memory import GlobalMemory, Range
 
 SHARED_WINDOW: Final = 0x7E00_0000_0000
@@ -81,8 +81,8 @@ def address_reader(site: Site, one: Address, space: str) -> Callable[[Frame], Ar
     if one.base is not None:
         base = one.base
         if added:
-            return lambda f: np.broadcast_to(base(f), (f.n,)).astype(np.int64) + added
-        return lambda f: np.broadcast_to(base(f), (f.n,)).astype(np.int64)
+            return lambda f: broadcast(base(f), f).astype(np.int64) + added
+        return lambda f: broadcast(base(f), f).astype(np.int64)
     symbol = one.symbol
     if one.space == "shared":
         offsets = site.code.shared_offsets

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from cute_py.argument_checks import expect_integer, is_integer
+from cute_py.argument_checks import expect_integer, is_integer, record
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, counted, given
 from cute_py.machine.code import Code, find_kernel
@@ -46,7 +46,7 @@ class PtxError(CuteError):
     run: PtxRun
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Count:
     """How often an instruction was executed: by warps, and by threads."""
 
@@ -57,7 +57,7 @@ class Count:
     threads: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PtxRun:
     """What a run gave.
 
@@ -75,9 +75,9 @@ class PtxRun:
     instructions: int
     approximate: tuple[str, ...]
     schedules: tuple[str, ...]
-    _trace: tuple[tuple[int, int, Array], ...] = field(default=(), repr=False, compare=False)
+    _trace: Any = field(default=(), repr=False, compare=False)
     _code: Any = field(default=None, repr=False, compare=False)
-    _wave: tuple[int, int] = field(default=(1, 32), repr=False, compare=False)
+    _wave: Any = field(default=(1, 32), repr=False, compare=False)
 
     @property
     def ok(self) -> bool:
@@ -319,7 +319,7 @@ def _shape(code: Code, grid: object, block: object, cluster: object, dynamic_sha
     if most is not None and count > most[0] * most[1] * most[2]:
         raise InvalidValueError(f"block = {threads}; {kernel.name} takes at most {most[0] * most[1] * most[2]} threads")
     clusters = kernel.triple("reqnctapercluster")
-    size = clusters or triple(1 if cluster is None else cluster, "cluster")
+    size = triple((1 if cluster is None else cluster) if clusters is None else clusters, "cluster")
     if cluster is not None and clusters is not None and triple(cluster, "cluster") != clusters:
         raise InvalidValueError(f"cluster = {cluster}; {kernel.name} requires {clusters} (.reqnctapercluster)")
     if size[0] * size[1] * size[2] > MAX_CLUSTER:

@@ -325,7 +325,7 @@ class Machine:
             if totals.steps > self.limit:
                 raise self._too_long(block, frame)
             block.threads += frame.n
-            block.warps += len(frame.warps)
+            block.warps += frame.warp_count
             if len(trace) < MAX_TRACE:
                 trace.append((wave, pc, frame.threads))
             totals.clock += block.length

@@ -24,7 +24,7 @@ import numpy as np
 from cute_py.machine.code import Code
 from cute_py.machine.faults import Fault, Refused, finding
 from cute_py.machine.kinds import KINDS, Kind
-from cute_py.machine.threads import BOOL, S16, S32, S64, U16, U32, U64, Array, Frame, Reader, Writer
+from cute_py.machine.threads import BOOL, S16, S32, S64, U16, U32, U64, Array, Frame, Reader, Writer, broadcast
 from cute_py.ptx.parse import OperandKind, WrittenOperand, float_immediate
 from cute_py.ptx.source import SourceInstruction, operand_of
 
@@ -306,11 +306,6 @@ def constant(one: WrittenOperand, kind: Kind) -> Any:
     if kind.bits == 64:
         return np.uint64(struct.unpack("<Q", struct.pack("<d", number))[0])
     return np.float32(number).view(np.uint32).astype(kind.dtype)
-
-
-def broadcast(value: Any, frame: Frame) -> Array:
-    """Numbers of each thread, also where one number stands for all."""
-    return np.broadcast_to(value, (frame.n,))
 
 
 def many(values: Sequence[Any], frame: Frame) -> Array:

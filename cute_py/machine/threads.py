@@ -143,6 +143,13 @@ class Host(Protocol):
     def exited(self, f: Frame) -> None: ...
 
 
+def broadcast(value: Any, frame: Frame) -> Array:
+    """Numbers of each thread, also where one number stands for all."""
+    if type(value) is np.ndarray and value.shape == (frame.n,):
+        return value
+    return np.broadcast_to(value, (frame.n,))
+
+
 class Frame:
     """Threads that run in step, by their numbers, rising."""
 
@@ -197,6 +204,11 @@ class Frame:
         return np.unique(self.threads // LANES)
 
     @functools.cached_property
+    def warp_count(self) -> int:
+        """How many warps that is."""
+        return len(self.warps)
+
+    @functools.cached_property
     def lanes(self) -> Array:
         """(n,): lane of each thread."""
         found: Array = self.threads % LANES
@@ -220,7 +232,7 @@ class Frame:
     def by_warp(self, value: Array) -> Array:
         """Numbers (n,) as (warps, 32), 0 for threads that are not here."""
         if self.places is None:
-            return np.broadcast_to(value, (self.n,)).reshape(-1, LANES)
+            return broadcast(value, self).reshape(-1, LANES)
         found = np.zeros(len(self.warps) * LANES, value.dtype)
         found[self.places] = value
         return found.reshape(-1, LANES)

@@ -27,8 +27,8 @@ from cute_py.machine.memory import (
     parted,
 )
 from cute_py.machine.rounding import half_bits
-from cute_py.machine.sites import Site, broadcast, many
-from cute_py.machine.threads import Array, Frame, Run
+from cute_py.machine.sites import Site, many
+from cute_py.machine.threads import Array, Frame, Run, broadcast
 from cute_py.ptx.parse import OperandKind
 
 SPACES: Final = (

@@ -19,8 +19,8 @@ from cute_py.machine.faults import Refused, finding
 from cute_py.machine.instructions.lanes import collective
 from cute_py.machine.instructions.printing import build_assertion, build_print
 from cute_py.machine.schedule import Waiting
-from cute_py.machine.sites import Site, broadcast
-from cute_py.machine.threads import LANES, Array, Frame, Host, Reader, Run
+from cute_py.machine.sites import Site
+from cute_py.machine.threads import LANES, Array, Frame, Host, Reader, Run, broadcast
 from cute_py.ptx.parse import OperandKind
 
 Gone = list[tuple[int, Frame]]

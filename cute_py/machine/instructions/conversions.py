@@ -18,8 +18,8 @@ from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.floats import canonical, flushed, positive, saturated
 from cute_py.machine.kinds import Kind
 from cute_py.machine.rounding import half_bits, limited, nearest_double, rounded, single_of
-from cute_py.machine.sites import Site, broadcast
-from cute_py.machine.threads import Array, Frame, Run
+from cute_py.machine.sites import Site
+from cute_py.machine.threads import Array, Frame, Run, broadcast
 
 _ROUNDINGS: Final = ("rn", "rna", "rz", "rm", "rp", "rs", "rni", "rzi", "rmi", "rpi")
 _FLOATS: Final = ("f16", "bf16", "f32", "f64")

@@ -34,8 +34,8 @@ from cute_py.machine.rounding import (
     sum_to_odd,
     to_odd,
 )
-from cute_py.machine.sites import Site, broadcast
-from cute_py.machine.threads import Array, Frame, Reader, Run
+from cute_py.machine.sites import Site
+from cute_py.machine.threads import Array, Frame, Reader, Run, broadcast
 
 TYPES: Final = ("f16", "f16x2", "bf16", "bf16x2", "f32", "f64", "f32x2")
 ROUNDINGS: Final = ("rn", "rz", "rm", "rp")

@@ -13,8 +13,8 @@ import numpy as np
 from cute_py.machine.decode import Builder
 from cute_py.machine.faults import Refused
 from cute_py.machine.kinds import KINDS, Kind
-from cute_py.machine.sites import Site, broadcast
-from cute_py.machine.threads import Array, Frame, Reader, Run, Writer
+from cute_py.machine.sites import Site
+from cute_py.machine.threads import Array, Frame, Reader, Run, Writer, broadcast
 
 TYPES: Final = ("u8", "s8", "b8", "u16", "s16", "b16", "u32", "s32", "b32", "u64", "s64", "b64")
 
@@ -284,7 +284,7 @@ def build_neg(site: Site) -> Run:
 def _extreme(operation: Callable[[Any, Any], Any]) -> Builder:
     def build(site: Site) -> Run:
         relu = site.flag("relu")
-        if site.modifiers[-1] in ("u16x2", "s16x2"):
+        if site.modifiers[-1:] in (["u16x2"], ["s16x2"]):
             return _packed(site, (lambda a, b: np.maximum(operation(a, b), 0)) if relu else operation)
         kind = site.kind(*TYPES)
         if relu:

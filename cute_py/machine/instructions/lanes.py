@@ -15,8 +15,8 @@ from cute_py.machine.decode import Builder, Turn
 from cute_py.machine.faults import Refused
 from cute_py.machine.moves import shuffle
 from cute_py.machine.schedule import Waiting
-from cute_py.machine.sites import Site, broadcast
-from cute_py.machine.threads import LANES, Array, Frame, Reader, Run
+from cute_py.machine.sites import Site
+from cute_py.machine.threads import LANES, Array, Frame, Reader, Run, broadcast
 from cute_py.ptx.parse import OperandKind
 
 ALL: Final = 0xFFFFFFFF
@@ -36,6 +36,8 @@ def collective(site: Site, mask: Reader | None, run: Run, *, warps: int = 1, ful
     """
     if full:
         run = _expect_full(site, run, warps)
+    if mask is not None and _names_all(site):
+        mask = None
     key = ("gathered", site.number)
     after = site.number + 1
 
@@ -96,6 +98,11 @@ def collective(site: Site, mask: Reader | None, run: Run, *, warps: int = 1, ful
         return [(after, part)], one.frame.subset(~ready_now)
 
     return Turn(go)
+
+
+def _names_all(site: Site) -> bool:
+    """Whether the mask, the last operand, is the constant of all lanes."""
+    return site.operands[-1].value in (ALL, -1)
 
 
 def _expect_full(site: Site, run: Run, warps: int) -> Run:

@@ -21,8 +21,8 @@ from cute_py.machine.kinds import KINDS, Kind
 from cute_py.machine.matrix import matrix_instruction, run_mma, run_wgmma
 from cute_py.machine.memory import locate
 from cute_py.machine.schedule import Pending
-from cute_py.machine.sites import Site, broadcast
-from cute_py.machine.threads import LANES, WARPGROUP, Array, Frame, Reader, Run
+from cute_py.machine.sites import Site
+from cute_py.machine.threads import LANES, WARPGROUP, Array, Frame, Reader, Run, broadcast
 from cute_py.ptx.parse import OperandKind
 from cute_py.ptx.source import operand_of
 

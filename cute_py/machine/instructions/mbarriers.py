@@ -18,8 +18,8 @@ from cute_py.machine.decode import Builder, Turn
 from cute_py.machine.faults import Refused
 from cute_py.machine.memory import locate
 from cute_py.machine.schedule import Waiting
-from cute_py.machine.sites import Site, broadcast
-from cute_py.machine.threads import Array, Frame, Run
+from cute_py.machine.sites import Site
+from cute_py.machine.threads import Array, Frame, Run, broadcast
 from cute_py.tma.emulator.mbarrier import MAX_COUNT, Mbarrier, init_barrier
 
 PHASE_BITS: Final = 32

@@ -15,8 +15,8 @@ from cute_py.machine.decode import Builder
 from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.floats import flushed, numbers_of_kind, packed_numbers
 from cute_py.machine.kinds import Kind
-from cute_py.machine.sites import Site, broadcast
-from cute_py.machine.threads import Frame, Run
+from cute_py.machine.sites import Site
+from cute_py.machine.threads import Frame, Run, broadcast
 from cute_py.ptx.parse import OperandKind
 
 _ORDERED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {

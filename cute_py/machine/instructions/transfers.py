@@ -21,8 +21,8 @@ from cute_py.machine.instructions.accesses import SPACES
 from cute_py.machine.instructions.mbarriers import arrive_at, barriers_of
 from cute_py.machine.memory import Locate, address_reader, host_place, locate
 from cute_py.machine.schedule import Pending
-from cute_py.machine.sites import Site, broadcast
-from cute_py.machine.threads import Array, Frame, Host, Reader, Run
+from cute_py.machine.sites import Site
+from cute_py.machine.threads import Array, Frame, Host, Reader, Run, broadcast
 from cute_py.ptx.parse import OperandKind
 from cute_py.tma.descriptor.replace import replace
 from cute_py.tma.emulator.emulator import Emulator
