@@ -359,7 +359,7 @@ def conversion(p: Program) -> None:
 
     if choice < 3:
         a, b = p.random.sample(_INTEGERS, 2)
-        wide = int(a[1:]) > int(b[1:]) and (a[0], b[0]) != ("u", "s") or (a[1:], a[0]) == (b[1:], b[0])
+        wide = (int(a[1:]) > int(b[1:]) and (a[0], b[0]) != ("u", "s")) or (a[1:], a[0]) == (b[1:], b[0])
         narrowing = not wide and not (int(a[1:]) > int(b[1:]) and a[0] == b[0])
         p.store(p.do(f"cvt{p.pick('', '.sat') if narrowing else ''}.{a}.{b}", width(a), width(b)))
     elif choice < 6:
@@ -511,7 +511,8 @@ def memory(p: Program) -> None:
         a, b = p.new(32), p.new(32)
         c, d = p.new(32), p.new(32)
         p.line(
-            f"ld.global{p.pick('', '.nc', '.ca', '.cg')}.v2.b32 {{{a}, {b}}}, [%in+{8 * THREADS * p.random.randrange(INPUTS)}];"
+            f"ld.global{p.pick('', '.nc', '.ca', '.cg')}.v2.b32 {{{a}, {b}}}, "
+            f"[%in+{8 * THREADS * p.random.randrange(INPUTS)}];"
         )
         p.line(f"ld.global.v2.u16 {{%h0, %h1}}, [%in+{8 * THREADS * p.random.randrange(INPUTS)}];")
         p.line(f"mov.b32 {c}, {{%h1, %h0}};")
@@ -526,7 +527,8 @@ def atomics(p: Program) -> None:
     if p.random.random() < 0.6:
         p.line(f"mad.lo.u32 {place}, %me, 16, {base};")
         kind = p.pick("u32", "s32", "u64", "b32", "b64", "f32", "f64", "f16x2", "bf16x2", "f16", "bf16", "s64")
-        # Packed halves in global memory: the driver makes those of shared memory of a loop that adds the lower half twice.
+        # Packed halves lie in global memory. For shared memory the driver emits a loop that adds the lower half of the
+        # operand to both halves.
         where = f"%out+{8 * THREADS * p.step}" if kind.endswith("x2") else place
         space = "global" if kind.endswith("x2") else "shared"
         b = 32 if kind.endswith("x2") else 16 if kind.endswith("16") else _bits(kind)
@@ -765,13 +767,15 @@ def module(family: str, seed: int, count: int, first: int = 0) -> str:
 
 
 _HOSTILE = (
-    0, 1, 2, 3, 7, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 1 << 32, 1 << 63, (1 << 63) - 1,
-    (1 << 64) - 1, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 0x00000001, 0x807FFFFF, 0x00800000,
-    0x7F7FFFFF, 0x4B000000, 0x4F000000, 0xCF000000, 0x5F000000, 0x7FF0000000000000, 0xFFF0000000000000, 0x7FF8000000000000,
-    0x7FF0000000000001, 0x0000000000000001, 0x000FFFFFFFFFFFFF, 0x0010000000000000, 0x7FEFFFFFFFFFFFFF, 0x3FF0000000000000,
-    0xBFF8000000000000, 0x43E0000000000000, 0x3C003C00, 0x7C007C00, 0xFC00FC00, 0x7E007E00, 0x00010001, 0x03FF0400, 0x7BFF7BFF,
-    0x3F803F80, 0x7F807F80, 0x7FC07FC0, 0x7F7F7F7F, 0x00800001, 0x43DF43E0, 0x5F005F00, 0x37003780, 0x477FE000, 0x33000000,
-    0x33000001, 0x38800000, 0x387FC000, 0x43E00000, 0x43F00000, 0x47600000, 0x7FFFFFFF7FFFFFFF, 0x3F0000003F000000,
+    0, 1, 2, 3, 7, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 1 << 32, 1 <<
+    63, (1 << 63) - 1, (1 << 64) - 1, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001,
+    0x00000001, 0x807FFFFF, 0x00800000, 0x7F7FFFFF, 0x4B000000, 0x4F000000, 0xCF000000, 0x5F000000,
+    0x7FF0000000000000, 0xFFF0000000000000, 0x7FF8000000000000, 0x7FF0000000000001, 0x0000000000000001,
+    0x000FFFFFFFFFFFFF, 0x0010000000000000, 0x7FEFFFFFFFFFFFFF, 0x3FF0000000000000, 0xBFF8000000000000,
+    0x43E0000000000000, 0x3C003C00, 0x7C007C00, 0xFC00FC00, 0x7E007E00, 0x00010001, 0x03FF0400, 0x7BFF7BFF,
+    0x3F803F80, 0x7F807F80, 0x7FC07FC0, 0x7F7F7F7F, 0x00800001, 0x43DF43E0, 0x5F005F00, 0x37003780, 0x477FE000,
+    0x33000000, 0x33000001, 0x38800000, 0x387FC000, 0x43E00000, 0x43F00000, 0x47600000, 0x7FFFFFFF7FFFFFFF,
+    0x3F0000003F000000,
 )  # fmt: skip
 
 

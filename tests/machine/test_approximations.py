@@ -1,4 +1,4 @@
-"""Approximate functions beside an H200: how many units in the last place the machine's correctly rounded results lie off."""
+"""Approximate functions beside an H200: the machine rounds correctly, and its results differ by a few units at most."""
 
 from __future__ import annotations
 

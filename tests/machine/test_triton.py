@@ -84,7 +84,7 @@ QUICK = (
 )
 
 BOUNDS = {
-    # Sums of approximate exponentials, rounded to float16 before they are multiplied: an ulp of float16 of a term is 2**-11.
+    # Approximate exponentials are rounded to float16 before they are multiplied: a unit of a term is 2**-11.
     "attention": (2.0**-11, 2.0**-11),
     # 1 / sqrt.approx (1 ulp) of a mean, times differences of numbers that are close to it.
     "layer_norm": (2.0**-20, 2.0**-22),

@@ -72,7 +72,7 @@ def record(name, kernel, grid, args, outputs, approximate=False, warps=4, **cons
                 "approximate": approximate,
                 "triton": triton.__version__,
                 "tensordesc_meta": [
-                    {k: v for k, v in one.items()} if isinstance(one, dict) else str(one)
+                    dict(one.items()) if isinstance(one, dict) else str(one)
                     for one in (getattr(meta, "tensordesc_meta", None) or [])
                 ],
             }
@@ -179,7 +179,7 @@ def matmul_grouped(
     pa = a + m[:, None] * K + k[None, :]
     pb = b + k[:, None] * N + n[None, :]
     acc = tl.zeros((BM, BN), tl.float32)
-    for step in range(0, tl.cdiv(K, BK)):
+    for step in range(tl.cdiv(K, BK)):
         x = tl.load(pa, k[None, :] < K - step * BK, 0.0)
         y = tl.load(pb, k[:, None] < K - step * BK, 0.0)
         acc = tl.dot(x, y, acc)
@@ -212,7 +212,7 @@ def matmul_descriptors(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK:
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
         i, j = tile // across, tile % across
         acc = tl.zeros((BM, BN), tl.float32)
-        for step in range(0, tl.cdiv(K, BK)):
+        for step in range(tl.cdiv(K, BK)):
             x = a.load([i * BM, step * BK])
             y = b.load([j * BN, step * BK])
             acc = tl.dot(x, y.T, acc)
