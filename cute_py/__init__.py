@@ -79,6 +79,10 @@ if typing.TYPE_CHECKING:
     from cute_py.explanation import explain as explain
     from cute_py.explanation.element_trace import ElementTrace as ElementTrace
     from cute_py.explanation.element_trace import trace as trace
+    from cute_py.machine import PtxError as PtxError
+    from cute_py.machine import PtxRun as PtxRun
+    from cute_py.machine import Warps as Warps
+    from cute_py.machine import run_ptx as run_ptx
     from cute_py.notation.dsl import from_dsl as from_dsl
     from cute_py.notation.dsl import to_dsl as to_dsl
     from cute_py.notation.triton import TritonLayout as TritonLayout
@@ -92,7 +96,6 @@ if typing.TYPE_CHECKING:
     from cute_py.notation.triton_encodings import SliceEncoding as SliceEncoding
     from cute_py.notation.triton_encodings import SwizzledSharedEncoding as SwizzledSharedEncoding
     from cute_py.notation.triton_texts import parse_triton_encoding as parse_triton_encoding
-    from cute_py.simulate_warp import Warps as Warps
 
 __version__ = "0.1.0"
 
@@ -120,7 +123,7 @@ _LATER = {
     "cute_py.copies.plan": "plan_copy",
     "cute_py.copies.prepared": "prepare_copy",
     "cute_py.copies.shared_layout": "find_smem_layout",
-    "cute_py.simulate_warp": "Warps",
+    "cute_py.machine": "PtxError PtxRun Warps run_ptx",
 }
 """Module -> public names of it; the module is imported when one of them is first used."""
 

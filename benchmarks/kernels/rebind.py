@@ -15,7 +15,7 @@ from cute_py.errors import InvalidValueError
 from cute_py.gpu.kernels.copy import BARRIER_BYTES, stage_bytes
 from cute_py.gpu.kernels.copy_op import CopyOp, copy_functions
 from cute_py.gpu.kernels.source import KernelSource, make_kernel
-from cute_py.ptx.forms_tensormap import WIDE_FIELDS
+from cute_py.ptx.forms_barrier import WIDE_FIELDS
 from cute_py.tma.descriptor.fields import MAX_RANK
 
 GROUP: Final = struct.Struct("<10Q6I")

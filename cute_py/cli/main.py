@@ -26,6 +26,7 @@ COMMANDS = {
     "tma": "which box a tile becomes, and why: G-basis, TMA tensor, partition, descriptor",
     "desc": "encode, decode, compare and check tensor maps (CUtensorMap)",
     "check": "judge the TMA and barrier instructions of a PTX, CUDA or cubin file",
+    "run": "run a kernel in PTX or CUDA C++ without a GPU",
     "watch": "run a CUDA program and report the tensor maps that it encodes",
     "tmem": "tcgen05.cp: shared memory to tensor memory, emulated (assembled for sm_100a, not executed)",
     "atom": "MMA and copy atoms: list, find, show which thread holds what",
@@ -42,10 +43,10 @@ EPILOG = """\
 exit status:
   0    done; the copy is equal, the maps do not differ, no broken rule is found
   1    the copy is not equal (copy, demo), the maps differ (desc diff), a rule
-       is broken (desc check, tma check, tmem descriptor, check), anything was
-       not judged (check --strict, reshard --strict), a name or a shape
-       contradicts a placement (reshard), or something does not work as it
-       should (doctor)
+       is broken (desc check, tma check, tmem descriptor, check), a kernel ran
+       into an error (run), anything was not judged (check --strict, reshard
+       --strict), a name or a shape contradicts a placement (reshard), or
+       something does not work as it should (doctor)
   2    refused: wrong arguments, a file that can't be read, no such layout;
        standard error has the rule, the facts and the fix, and with --json
        standard output has the broken rules as records

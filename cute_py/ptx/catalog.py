@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from cute_py.argument_checks import expect
 from cute_py.errors import InvalidValueError, given, known_names
-from cute_py.ptx.forms_barrier import FENCE_FORMS, MBARRIER_FORMS
+from cute_py.ptx.forms_barrier import FENCE_FORMS, MBARRIER_FORMS, TENSORMAP_FORMS
 from cute_py.ptx.forms_copy import BULK_FORMS, LEGACY_FORMS, TENSOR_FORMS
 from cute_py.ptx.forms_sync import CACHE_FORMS, SYNC_FORMS, WARPGROUP_FORMS
 from cute_py.ptx.forms_tcgen05 import TCGEN05_FORMS
-from cute_py.ptx.forms_tensormap import TENSORMAP_FORMS
 from cute_py.ptx.instruction import InstructionForm
 
 FORMS: tuple[InstructionForm, ...] = (

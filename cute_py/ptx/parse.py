@@ -37,7 +37,7 @@ class OperandKind(NamedEnum):
 @dataclass(frozen=True, slots=True)
 class WrittenOperand:
     """One operand as written. base: the register, symbol or number of it; offset: `+n` inside the bracket;
-    elements: of a vector, or the coordinates. `value` is the number of an immediate."""
+    elements: of a vector, or the coordinates. `value` is the number of an immediate, `added` that of the offset."""
 
     text: str
     kind: OperandKind
@@ -45,6 +45,7 @@ class WrittenOperand:
     offset: bool = False
     elements: tuple[str, ...] = ()
     value: int | None = None
+    added: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +147,21 @@ def _evaluated(node: ast.AST) -> int:
 
 
 def float_immediate(text: str) -> float | None:
-    """The number that a floating-point constant writes (`1.0`, or `0f3f800000` by its bits), or None.
+    """The number that a floating-point constant writes (`1.0`, or `0f3f800000`, `0d3ff0...` by its bits), or None.
 
-    >>> float_immediate("0f3f800000"), float_immediate("1")
-    (1.0, None)
+    >>> float_immediate("0f3f800000"), float_immediate("1"), float_immediate("-2.5e3")
+    (1.0, None, -2500.0)
     """
     if re.fullmatch(r"0[fF][0-9a-fA-F]{8}", text):
         return float(struct.unpack(">f", bytes.fromhex(text[2:]))[0])
-    return float(text) if re.fullmatch(r"[-+]?[0-9]+\.[0-9]*", text) else None
+    if re.fullmatch(r"0[dD][0-9a-fA-F]{16}", text):
+        return float(struct.unpack(">d", bytes.fromhex(text[2:]))[0])
+    return (
+        float(text)
+        if re.fullmatch(r"[-+]?[0-9]{1,400}(?:\.[0-9]{0,400})?(?:[eE][-+]?[0-9]{1,4})?", text)
+        and (not text.lstrip("+-").isdigit())
+        else None
+    )
 
 
 def split_head(text: str) -> tuple[str, str, str]:
@@ -176,12 +184,14 @@ def _operand(text: str, body: str) -> WrittenOperand:
         if found is None or (found[1].lstrip("+-")[0].isdigit() and immediate(found[1]) is None):
             raise ParseError(no_address, {"instruction": body}, position=body.find(text))
         base, offset = found[1], bool(found[2])
+        added = immediate(found[2][1:]) or 0 if offset else 0
         if len(inner) == 1:
-            return WrittenOperand(text, OperandKind.ADDRESS, base, offset)
+            return WrittenOperand(text, OperandKind.ADDRESS, base, offset, added=added)
         if len(inner) == 2 and inner[1].startswith("{") and inner[1].endswith("}"):
-            return WrittenOperand(text, OperandKind.TENSOR, base, offset, tuple(split_operands(inner[1][1:-1])))
+            names = tuple(split_operands(inner[1][1:-1]))
+            return WrittenOperand(text, OperandKind.TENSOR, base, offset, names, added=added)
         if len(inner) == 2:
-            return WrittenOperand(text, OperandKind.TENSOR, base, offset, ())
+            return WrittenOperand(text, OperandKind.TENSOR, base, offset, (), added=added)
         raise ParseError(no_address, {"instruction": body}, position=body.find(text))
     if text.startswith("{") and text.endswith("}"):
         return WrittenOperand(text, OperandKind.VECTOR, elements=tuple(split_operands(text[1:-1])))
@@ -198,6 +208,18 @@ def _operand(text: str, body: str) -> WrittenOperand:
     if found is not None:
         return WrittenOperand(text, OperandKind.REGISTER, found[1], bool(found[2]))
     raise ParseError(f"operand {given(text)} can't be read", {"instruction": body}, position=max(0, body.find(text)))
+
+
+def read_operand(text: str) -> WrittenOperand:
+    """One operand of an instruction, blanks single.
+
+    Raises:
+        ParseError: it can't be read.
+
+    >>> read_operand("[%rd1+16]").added, read_operand("{%r1, %r2}").elements
+    (16, ('%r1', '%r2'))
+    """
+    return _operand(text, text)
 
 
 def parse_instruction(text: str) -> Instruction:

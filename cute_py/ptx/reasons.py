@@ -16,8 +16,8 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.errors import EmissionError, InvalidValueError, given
 from cute_py.ptx.catalog import FORMS, forms_named
 from cute_py.ptx.check import examine
+from cute_py.ptx.forms_barrier import REPLACE_FIELDS
 from cute_py.ptx.forms_copy import LOAD_MODES, REDUCE_KINDS, REDUCE_TYPES_CLUSTER, REDUCE_TYPES_GLOBAL, STORE_MODES
-from cute_py.ptx.forms_tensormap import REPLACE_FIELDS
 from cute_py.ptx.instruction import InstructionForm
 from cute_py.ptx.render import Modifier, Value, check_modifiers, complete, ptx
 from cute_py.targets import ARCHITECTURES, NEWEST_VERSION, Version, architecture, version_text

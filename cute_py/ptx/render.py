@@ -16,8 +16,8 @@ from cute_py.errors import EmissionError, InvalidTypeError, given, integer_text
 from cute_py.ptx.catalog import FORMS, forms_named
 from cute_py.ptx.catalog import form as find_form
 from cute_py.ptx.check import VECTORS, examine
+from cute_py.ptx.forms_barrier import WIDE_FIELDS
 from cute_py.ptx.forms_tcgen05 import register_count
-from cute_py.ptx.forms_tensormap import WIDE_FIELDS
 from cute_py.ptx.instruction import InstructionForm, Operand, OperandClass, Slot, coordinate_count, holds, offset_count
 from cute_py.targets import MAX_CLUSTER, NEWEST_VERSION, Version
 from cute_py.tma.descriptor.request import HasTraits, TmaCopyTraits, load_mode_of, traits_of

@@ -44,7 +44,7 @@ LAYERS: dict[str, float] = {
     "cute_py.ptx": 5.5,
     "cute_py.tma.emulator": 6,
     "cute_py.tma.simulate": 6.1,
-    "cute_py.simulate_warp": 6.2,
+    "cute_py.machine": 6.2,
     "cute_py.gpu": 6.5,
     "cute_py.copies": 7,
     "cute_py.mesh": 7.05,
@@ -72,7 +72,7 @@ HALVES: dict[str, str] = {
     "cute_py.explanation.rows.calculators": "the arithmetic of the rows, apart from the engine that finds them",
     "cute_py.explanation.tiled_pastes": "one file a kind of text, all read by dispatch",
     "cute_py.gpu.barrier_timeout": "the one module of the executor that may import the emulator",
-    "cute_py.simulate_warp.arithmetic": "what was measured of sums, without who holds them",
+    "cute_py.machine.arithmetic": "what was measured of sums, without who holds them",
     "cute_py.ptx.forms_sync": "one table a family of instructions, all read by catalog",
 }
 """Modules with one importer beside them that are files of their own all the same, each with the reason."""

@@ -127,11 +127,17 @@ MAKES: dict[str, tuple[Make, float]] = {
     "serve": (lambda m: ["--help"], 0.03),
     "reshard": (lambda m: ["{plan}", *option(m, "--memory", "4M")], 0.1),
     "check": (lambda m: ["{ptx}", *option(m, "--arch", m.one_of("sm_90a", "sm_100a", "sm_80"))], 0.1),
+    "run": (lambda m: ["{kernel}", "--arg", "null", "--arg", "0", *option(m, "--schedule", "eager")], 0.1),
     "watch": (lambda m: ["--help"], 0.03),
 }
 """Command -> its arguments, and its weight. A command that is added needs a row."""
 
-FILES = {"{file}": "saved((64, 64), 'float16')", "{plan}": "saved_shards()", "{ptx}": "saved_ptx()"}
+FILES = {
+    "{file}": "saved((64, 64), 'float16')",
+    "{plan}": "saved_shards()",
+    "{ptx}": "saved_ptx()",
+    "{kernel}": "saved_kernel()",
+}
 """In place of an argument, what makes the file and gives its name."""
 
 STRINGS = (

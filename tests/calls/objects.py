@@ -67,6 +67,9 @@ __all__ = [
     "tile_trace",
     "window_operation",
     "warps_that_ran",
+    "KERNEL_TEXT",
+    "kernel_run",
+    "saved_kernel",
 ]
 
 ROW_MAJOR_TILE = Layout((Int(128), Int(64)), LayoutRight)
@@ -216,6 +219,31 @@ def request(swizzle: int = 3) -> Any:
 def small_request(address: int = 4096) -> Any:
     """A map of 64 x 8 bytes, boxes of 32 x 4."""
     return tma.TensorMapTiled(0, address, (64, 8), (64,), (32, 4))
+
+
+KERNEL_TEXT = """.version 8.7
+.target sm_90a
+.address_size 64
+.visible .entry twice(.param .u64 x, .param .u32 n) .reqntid 32
+{
+  .reg .pred %p; .reg .b32 %r<4>; .reg .b64 %rd<4>;
+  ld.param.u64 %rd1, [x]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x;
+  setp.ge.u32 %p, %r2, %r1; @%p bra DONE;
+  mad.wide.u32 %rd2, %r2, 4, %rd1; ld.global.u32 %r3, [%rd2]; shl.b32 %r3, %r3, 1; st.global.u32 [%rd2], %r3;
+DONE: ret;
+}
+"""
+
+
+def kernel_run(count: int) -> Any:
+    """A run of a kernel on 32 elements; with a count above 32 it ends out of bounds."""
+    return cute.run_ptx(KERNEL_TEXT, args=[np.zeros(32, np.uint32), count], schedule="eager")
+
+
+def saved_kernel() -> str:
+    """The name of a file of PTX."""
+    Path("twice.ptx").write_text(KERNEL_TEXT)
+    return "twice.ptx"
 
 
 def warps_that_ran() -> Any:

@@ -373,6 +373,32 @@ method("Warps.run", "Warps(1, shared=64)", "'mov.u32 %d0, %laneid; st.shared.u8 
 method("Warps.write", "Warps(1)", "'%s'", lambda m: m.one_of("numpy.arange(32)", "numpy.zeros((32, 2), numpy.uint32)"))
 method("Warps.read", RAN, "'%d'", "1")
 
+# ---- kernels without a GPU
+
+INSTANCES["PtxRun"] = "kernel_run(32)"
+INSTANCES["PtxError"] = "PtxError('headline')"
+add(
+    "run_ptx",
+    "KERNEL_TEXT",
+    named={
+        "args": lambda m: m.one_of("[numpy.zeros(32, numpy.uint32), 32]", "[array((8, 4)), 20]", "[None, 0]"),
+        "grid": lambda m: m.one_of("1", "(1, 1)"),
+        "block": "32",
+        "schedule": lambda m: m.one_of("'eager'", "'lazy'", "7"),
+        "limit": "100000",
+    },
+)
+add("PtxError", "'headline'")
+add("PtxRun", "'k'", "()", "('text',)", "()", "0", "()", "('eager',)")
+method("PtxRun.trace", "kernel_run(32)", lambda m: m.one_of("0", "31"), named={"cta": "0"})
+method("PtxRun.explain", "kernel_run(33)")
+method("PtxRun.raise_for_diagnostics", lambda m: m.one_of("kernel_run(32)", "kernel_run(33)"))
+method(
+    "tma.GemmKernel.machine_launches",
+    "gemm_kernel()",
+    "(gemm_arrays('A'), gemm_arrays('B'), gemm_arrays('C'))",
+)
+
 # ---- a GPU, or its absence
 
 ARRAYS = ("array((64, 64))", "array((64, 64))")

@@ -36,7 +36,7 @@ from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, counted, given
 from cute_py.layout import ComposedLayout, Int, Layout, coalesce, flatten, offsets, rank, size
 from cute_py.layout.linear import LinearLayout, linear
-from cute_py.simulate_warp.warps import Warps, as_array
+from cute_py.machine.warps import Warps, as_array
 from cute_py.targets import BLOCK_SHARED_BYTES
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from cute_py.argument_checks import expect, expect_choice, expect_having, expect
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import EmissionError
 from cute_py.ptx.check import examine
-from cute_py.ptx.forms_tensormap import WIDE_FIELDS
+from cute_py.ptx.forms_barrier import WIDE_FIELDS
 from cute_py.ptx.module import ptx_module
 from cute_py.ptx.render import ptx
 from cute_py.targets import NEWEST_VERSION, Version, architecture, expect_version

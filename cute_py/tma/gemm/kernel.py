@@ -6,7 +6,9 @@ no GEMM library: one kind of epilogue, one schedule, nothing is searched.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any, Final
 
 from cute_py.argument_checks import expect, expect_choice, expect_expression, expect_integer, expect_integers, record
 from cute_py.atom.tiled_mma import TiledMma
@@ -15,9 +17,10 @@ from cute_py.copies.emulated_copy import check_tensor
 from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given
 from cute_py.gpu.arrays import array_view, require_place
 from cute_py.gpu.device import Device, DeviceBuffer, as_device, common_device
-from cute_py.gpu.kernels.source import MAX_SHARED_BYTES, WAIT_CYCLES, KernelSource
+from cute_py.gpu.kernels.source import ERROR_RECORD_BYTES, MAX_SHARED_BYTES, WAIT_CYCLES, KernelSource
 from cute_py.gpu.launch import Parameters, PreparedLaunch, WaitRecord, WaitTimeout, load_kernel
 from cute_py.gpu.nvrtc import CompiledKernel, compile_kernel
+from cute_py.machine.launch import MachineLaunch
 from cute_py.targets import architecture
 from cute_py.tensor.array_views import ArrayLike, ArrayView, StreamLike, stream_handle
 from cute_py.tma.atom.atom import TmaAtom
@@ -27,6 +30,9 @@ from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.memory import Bytes
 from cute_py.tma.gemm.plan import GemmPlan, plan_gemm
 from cute_py.tma.gemm.source import CONSUMER_REGISTERS, DUMP_HERE, PRODUCER_REGISTERS, gemm_source
+
+MACHINE_CTAS: Final = 4
+"""CTAs of a launch on the emulated multiprocessor."""
 
 
 class PreparedGemm:
@@ -182,6 +188,25 @@ class GemmKernel:
 
             np.asarray(arrays["C"])[...] = host_copy(there["C"])
         return arrays["C"]
+
+    def machine_launches(self, args: Sequence[Any]) -> tuple[MachineLaunch, ...]:
+        """Its launch on the emulated multiprocessor: `run_ptx(kernel, args=(a, b, c))`, arrays of numpy.
+
+        Raises:
+            InvalidValueError, InvalidTypeError: other arrays than the atoms were made for.
+        """
+        import numpy as np
+
+        if len(args) != 3:
+            raise InvalidValueError(f"a GEMM kernel takes A, B and C, got {counted(len(args), 'argument')}")
+        maps = []
+        for name, array in zip("ABC", args, strict=True):
+            self._view(name, array)
+            maps.append((bytes(self.plan.atoms[name].descriptor), array))
+        record = np.zeros(2 * ERROR_RECORD_BYTES, np.uint8)
+        tiles = self.plan.tiles[0] * self.plan.tiles[1]
+        blocks = min(MACHINE_CTAS // self.plan.cluster * self.plan.cluster, tiles)
+        return (MachineLaunch(self.kernel, max(blocks, self.plan.cluster), (*maps, record)),)
 
     def stage(
         self, a: ArrayLike, b: ArrayLike, tile: tuple[int, int] = (0, 0), k: int = 0, *, backend: str = "emulator"

@@ -21,7 +21,7 @@ from typing import Any
 from benchmarks.assembler import assemble_each
 from cute_py.errors import UnknownFactError
 from cute_py.ptx.check import ParsedInstruction, examine
-from cute_py.ptx.forms_tensormap import ORDINAL_FIELDS, REPLACE_FIELDS, WIDE_FIELDS
+from cute_py.ptx.forms_barrier import ORDINAL_FIELDS, REPLACE_FIELDS, WIDE_FIELDS
 from cute_py.ptx.module import find_ptxas, ptxas_version
 from cute_py.ptx.reasons import VARIANTS
 from cute_py.targets import ARCHITECTURES, NEWEST_VERSION, Version, architecture, version_text

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from cute_py.atom.smem_descriptor import UNIT_BYTES
-from cute_py.simulate_warp.memory import bytes_at, put_bytes
+from cute_py.machine.operands import bytes_at, put_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

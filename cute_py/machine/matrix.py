@@ -20,7 +20,7 @@ from cute_py.atom.mma_warpgroup_atoms import register_a_layout
 from cute_py.atom.smem_descriptor import Major
 from cute_py.errors import InvalidValueError, given
 from cute_py.layout import offsets, size
-from cute_py.simulate_warp.arithmetic import (
+from cute_py.machine.arithmetic import (
     ORDERS,
     WIDE,
     as_elements,
@@ -34,7 +34,7 @@ from cute_py.simulate_warp.arithmetic import (
     sum_floats,
     sum_integers,
 )
-from cute_py.simulate_warp.memory import operand_bytes
+from cute_py.machine.operands import operand_bytes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -107,15 +107,16 @@ def _register_places(k: int) -> Array:
 
 
 def gathered(atom: MmaAtom, operand: str, raw: Array, extents: tuple[int, int]) -> Array:
-    """Element bits (thread, value) -> the matrix that they are."""
-    matrix = np.zeros(extents[0] * extents[1], raw.dtype)
-    matrix[_places(atom, operand)] = raw
-    return matrix.reshape(extents, order="F")
+    """Element bits (.., thread, value) -> the matrices that they are."""
+    matrix = np.zeros((*raw.shape[:-2], extents[0] * extents[1]), raw.dtype)
+    matrix[..., _places(atom, operand)] = raw
+    return matrix.reshape(*raw.shape[:-2], extents[1], extents[0]).swapaxes(-1, -2)
 
 
 def scattered(atom: MmaAtom, matrix: Array) -> Array:
-    """A matrix (m, n) -> (thread, value) of C."""
-    found: Array = matrix.reshape(-1, order="F")[_places(atom, "C")]
+    """Matrices (.., m, n) -> (.., thread, value) of C."""
+    flat = np.ascontiguousarray(matrix.swapaxes(-1, -2)).reshape(*matrix.shape[:-2], -1)
+    found: Array = flat[..., _places(atom, "C")]
     return found
 
 
@@ -135,7 +136,7 @@ def multiplied(found: MatrixInstruction, a: Array, b: Array, c: Array) -> Array:
 
 
 def run_mma(found: MatrixInstruction, a: Array, b: Array, c: Array) -> Array:
-    """One warp's mma.sync: words (lane, register) of A, B and C -> those of D."""
+    """mma.sync of warps: words (.., lane, register) of A, B and C -> those of D."""
     m, n, k = (int(x) for x in found.atom.shape_mnk)
     d = np.empty_like(c)
     groups = [np.arange(32)]
@@ -144,11 +145,11 @@ def run_mma(found: MatrixInstruction, a: Array, b: Array, c: Array) -> Array:
     operands = (("A", a, found.a, (m, k)), ("B", b, found.b, (n, k)), ("C", c, found.d, (m, n)))
     for lanes in groups:
         matrices = [
-            gathered(found.atom, x, as_elements(words[lanes], element_width(kind)), extents)
+            gathered(found.atom, x, as_elements(words[..., lanes, :], element_width(kind)), extents)
             for x, words, kind, extents in operands
         ]
         raw = multiplied(found, *matrices)
-        d[lanes] = in_registers(scattered(found.atom, raw), element_width(found.d), c.dtype)
+        d[..., lanes, :] = in_registers(scattered(found.atom, raw), element_width(found.d), c.dtype)
     return d
 
 
@@ -190,23 +191,25 @@ def run_wgmma(
     majors: tuple[Major, Major],
     negated: tuple[bool, bool],
     metadata: Array | None = None,
+    *,
+    base: int = 0,
 ) -> Array:
     """One warpgroup's wgmma: A as words (thread, register) or a descriptor, B a descriptor, C words -> words of D.
 
-    metadata: a word of each thread, of a sparse A.
+    metadata: a word of each thread, of a sparse A. base: address of the first byte of the memory.
     """
     m, n, k = (int(x) for x in found.atom.shape_mnk)
     width = element_width(found.a)
     held = k if metadata is None else k // 2
     if isinstance(a, int):
-        first = operand_bytes(memory, a, majors[0], m, held, width)
+        first = operand_bytes(memory, a, majors[0], m, held, width, base)
     else:
         first = np.zeros(m * held, np.uint32)
         first[_register_places(held)] = as_elements(a, width)
         first = first.reshape(m, held, order="F")
     if metadata is not None:
         first = spread_out(found, first, metadata)
-    second = operand_bytes(memory, b, majors[1], n, k, width)
+    second = operand_bytes(memory, b, majors[1], n, k, width, base)
     sums = gathered(found.atom, "C", as_elements(c, element_width(found.d)), (m, n))
     sign = 1 << width - 1
     first = first ^ first.dtype.type(sign) if negated[0] else first

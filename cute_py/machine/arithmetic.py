@@ -22,15 +22,14 @@ parts of the replaced instructions by ptxas 13.0's machine code.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
 from cute_py.dtypes import DType, as_dtype
+from cute_py.machine.rounding import fused_double
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -81,6 +80,8 @@ def in_registers(elements: Array, bits: int, kind: Any = np.uint32) -> Array:
     array([131073, 262147], dtype=uint32)
     """
     per = np.dtype(kind).itemsize * 8 // bits
+    if per == 1:
+        return elements.astype(kind)
     parts = elements.astype(kind).reshape(*elements.shape[:-1], -1, per)
     shifts = np.arange(per, dtype=kind) * np.dtype(kind).type(bits)
     found: Array = np.bitwise_or.reduce(parts << shifts, axis=-1)
@@ -100,6 +101,8 @@ def numbers_of(raw: Array, kind: str) -> Array:
     if kind == "tf32":
         with np.errstate(invalid="ignore"):
             return (raw.astype(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
+    if kind == "bf16":
+        return (raw.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
     with np.errstate(invalid="ignore"):
         unsigned = np.dtype(f"uint{row.bits}")
         return raw.astype(unsigned).view(row.numpy).astype(np.float64)
@@ -159,7 +162,8 @@ def rounded_to(numbers: Array, kind: Any) -> Array:
 
 
 def sum_floats(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
-    """C + A * B of float64 (m, k), (n, k), (m, n), as a tensor core sums it to float32, or to float16 (`half`).
+    """C + A * B of float64 (.., m, k), (.., n, k), (.., m, n), as a tensor core sums it to float32, or float16
+    (`half`).
 
     >>> one, tiny = np.array([[1.0, 2.0**-13]]), np.array([[1.0, 2.0**-13]])
     >>> [float(sum_floats(one, tiny, np.zeros((1, 1)), Order(kept), False)[0, 0]) for kept in (25, 26)]
@@ -169,31 +173,98 @@ def sum_floats(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
     """
     if not order.halves:
         return _group(a, b, c, order, half)
-    first = np.arange(a.shape[1]) % 4 < 2
-    found = _group(a[:, first], b[:, first], np.zeros_like(c), order, half)
-    found = _group(a[:, ~first], b[:, ~first], found, order, half)
+    first = np.arange(a.shape[-1]) % 4 < 2
+    found = _group(a[..., first], b[..., first], np.zeros_like(c), order, half)
+    found = _group(a[..., ~first], b[..., ~first], found, order, half)
     with np.errstate(invalid="ignore"):
         return rounded_to(c + found, np.float16 if half else np.float32)
 
 
 def _group(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
     """The sum of all products and C."""
+    if np.isfinite(a).all() and np.isfinite(b).all() and np.isfinite(c).all():
+        return _finite_group(a, b, c, order, half)
     with np.errstate(invalid="ignore", over="ignore"):
-        products = a[:, None] * b[None, :]
-        terms = np.concatenate([products, c[..., None]], axis=2)
-        exponents = np.concatenate(
-            [
-                np.where(products != 0, _exponent(a)[:, None] + _exponent(b)[None, :], _LEAST),
-                np.where(c != 0, _exponent(c), _LEAST)[..., None],
-            ],
-            axis=2,
-        )
-        unit = exponents.max(axis=2) - order.kept
-        finite = np.isfinite(terms).all(axis=2)
-        whole = np.trunc(np.ldexp(np.where(finite[..., None], terms, 0), -unit[..., None])).sum(axis=2)
-        exact = np.ldexp(whole, unit)
-        found = rounded_to(exact, np.float16) if half else cut_bits(exact, order.cut)
-        return np.where(finite, found, terms.sum(axis=2))
+        usual = [np.where(np.isfinite(x), x, 0.0) for x in (a, b, c)]
+        found = _finite_group(usual[0], usual[1], usual[2], order, half)
+        products = a[..., :, None, :] * b[..., None, :, :]
+        terms = np.concatenate([products, c[..., None]], axis=-1)
+        return np.where(np.isfinite(terms).all(axis=-1), found, terms.sum(axis=-1))
+
+
+def _finite_group(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
+    """`_group` of finite numbers: one (m, n) sheet for each element of K, which stays in cache."""
+    depth = a.shape[-1]
+    left, right = (np.ascontiguousarray(np.moveaxis(x, -1, 0)) for x in (a, b))  # (k, .., m), (k, .., n)
+    rows, columns = _exponent(left), _exponent(right)
+    largest = _exponent(c)
+    sheet = np.empty(c.shape, np.int16)
+    for k in range(depth):
+        np.add(rows[k][..., :, None], columns[k][..., None, :], out=sheet)
+        np.maximum(largest, sheet, out=largest)
+    largest[largest <= _LEAST // 2] = 0
+    unit = largest.astype(np.int64) - order.kept
+    whole = _narrow_sum(left, right, c, (rows, columns, unit), order)
+    if whole is None:
+        scale = _power(-unit)
+        whole = np.trunc(c * scale)
+        product = np.empty(c.shape)
+        for k in range(depth):
+            np.multiply(left[k][..., :, None], right[k][..., None, :], out=product)
+            np.multiply(product, scale, out=product)
+            np.trunc(product, out=product)
+            np.add(whole, product, out=whole)
+    whole *= _power(unit)
+    if half:
+        return rounded_to(whole, np.float16)
+    mask = np.uint64((1 << 64) - (1 << 53 - order.cut))
+    found: Array = (whole.view(np.uint64) & mask).view(np.float64)
+    return found
+
+
+def _power(exponent: Array) -> Array:
+    """2**exponent, of int64 within those of normal float64."""
+    found: Array = ((1023 + exponent) << 52).view(np.float64)
+    return found
+
+
+_SAFE: Final = 60
+"""Binary orders of magnitude that the elements of an operand may span, so that products are normal float32."""
+
+
+def _narrow_sum(left: Array, right: Array, c: Array, how: tuple[Array, Array, Array], order: Order) -> Array | None:
+    """The integers that a tensor core adds, as float64: products in float32, which holds those of 11 bits by 11, cut as
+    they become int32. None where an operand spans too many orders of magnitude.
+    """
+    rows, columns, unit = how
+    tops = []
+    for exponents in (rows, columns):
+        top = int(exponents.max())
+        low = np.where(exponents == _LEAST, top, exponents).min()
+        if top == _LEAST or top - int(low) > _SAFE:
+            return None
+        tops.append(top)
+    shift = tops[0] + tops[1]
+    relative = shift - unit
+    if int(relative.max()) > 120 or int(relative.min()) < -120:
+        return None
+    first = (left * 2.0 ** -tops[0]).astype(np.float32)
+    second = (right * 2.0 ** -tops[1]).astype(np.float32)
+    scale = _power(relative).astype(np.float32)
+    whole: Array = np.trunc(c * _power(-unit))
+    product, cut = np.empty(c.shape, np.float32), np.empty(c.shape, np.int32)
+    room = (1 << 29 - order.kept) - 1  # terms that int32 holds the sum of: each is below 4 * 2**kept
+    some = np.zeros(c.shape, np.int32)
+    for k in range(len(left)):
+        np.multiply(first[k][..., :, None], second[k][..., None, :], out=product)
+        np.multiply(product, scale, out=product)
+        np.copyto(cut, product, casting="unsafe")
+        np.add(some, cut, out=some)
+        if k % room == room - 1:
+            whole += some
+            some[...] = 0
+    whole += some
+    return whole
 
 
 _LEAST: Final = -2000
@@ -201,13 +272,16 @@ _LEAST: Final = -2000
 
 
 def _exponent(numbers: Array) -> Array:
-    return np.frexp(np.where(np.isfinite(numbers), numbers, 1))[1] - 1
+    """Exponents of float64; far below all others for 0."""
+    found = np.frexp(numbers)[1].astype(np.int16) - np.int16(1)
+    found[numbers == 0] = _LEAST
+    return found
 
 
 def sum_by_multiply_adds(a: Array, b: Array, c: Array, half: bool) -> Array:
     """C + A * B of K = 4 as float32 multiply-adds: a chain and then C, or two pairs of products added to C (`half`)."""
     with np.errstate(invalid="ignore"):
-        return _multiply_adds(a[:, None] * b[None, :], c, half)
+        return _multiply_adds(a[..., :, None, :] * b[..., None, :, :], c, half)
 
 
 def _multiply_adds(products: Array, c: Array, half: bool) -> Array:
@@ -226,28 +300,16 @@ def _multiply_adds(products: Array, c: Array, half: bool) -> Array:
 def sum_doubles(a: Array, b: Array, c: Array) -> Array:
     """C + A * B of float64, one fused multiply-add after another along K."""
     found = np.array(c)
-    for row in range(a.shape[0]):
-        for column in range(b.shape[0]):
-            value = float(c[row, column])
-            for x, y in zip(a[row].tolist(), b[column].tolist(), strict=True):
-                value = _fused(x, y, value)
-            found[row, column] = value
+    for k in range(a.shape[-1]):
+        rows = np.broadcast_arrays(a[..., :, k, None], b[..., None, :, k], found)
+        x, y, z = (np.ascontiguousarray(row).reshape(-1) for row in rows)
+        found = fused_double(x, y, z).reshape(c.shape)
     return found
-
-
-def _fused(x: float, y: float, z: float) -> float:
-    if not np.isfinite([x, y, z]).all():
-        return x * y + z
-    exact = Fraction(x) * Fraction(y) + Fraction(z)
-    try:
-        return float(exact) if exact else x * y + z
-    except OverflowError:
-        return math.inf if exact > 0 else -math.inf
 
 
 def sum_integers(a: Array, b: Array, c: Array, saturate: bool) -> Array:
     """C + A * B of int64, modulo 2**32 or held within 32 bits."""
-    exact: Array = a @ b.T + c
+    exact: Array = (a.astype(np.float64) @ b.swapaxes(-1, -2).astype(np.float64)).astype(np.int64) + c
     if saturate:
         return exact.clip(-(1 << 31), (1 << 31) - 1)
     wrapped: Array = ((exact + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
@@ -256,7 +318,7 @@ def sum_integers(a: Array, b: Array, c: Array, saturate: bool) -> Array:
 
 def count_bits(a: Array, b: Array, c: Array, either: bool) -> Array:
     """C + the number of bits set in A AND B, or in A XOR B (`either`), of one-bit elements."""
-    found: Array = a @ b.T
+    found: Array = a @ b.swapaxes(-1, -2)
     if either:
-        found = a.sum(axis=1)[:, None] + b.sum(axis=1)[None, :] - 2 * found
+        found = a.sum(axis=-1)[..., :, None] + b.sum(axis=-1)[..., None, :] - 2 * found
     return c + found

@@ -13,6 +13,7 @@ Source: PTX ISA, "Shared Memory Matrix Layout" of wgmma; that each of these runs
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -56,14 +57,9 @@ def _check(memory: Array, addresses: Array, width: int, what: str) -> None:
         raise InvalidValueError(f"{what} at shared address {wrong}; must be a multiple of {width} bytes")
 
 
-def operand_bytes(memory: Array, descriptor: int, major: Major, extent: int, depth: int, bits: int) -> Array:
-    """An operand of wgmma as its elements: unsigned (extent, depth).
-
-    Args:
-        descriptor: its 64 bits. extent: rows, M or N. depth: elements of K. bits: of one element, 8, 16 or 32.
-    Raises:
-        InvalidValueError: it reaches beyond the memory, or has a base offset, which is not emulated.
-    """
+@functools.lru_cache(maxsize=4096)
+def _operand_places(descriptor: int, major: Major, extent: int, depth: int, bits: int) -> tuple[Array, int, int]:
+    """(extent, depth): address of each element in units of its size; the least and the greatest address."""
     fields = SmemDescriptor.decode(descriptor, DescriptorKind.WGMMA)
     if fields.base_offset:
         raise InvalidValueError(f"a descriptor with the base offset {fields.base_offset}; only 0 is emulated")
@@ -81,6 +77,26 @@ def operand_bytes(memory: Array, descriptor: int, major: Major, extent: int, dep
         at = (k % 8) * width + (k // 8) * deep + (unit % units) * UNIT_BYTES + (unit // units) * far
         at = at + row * size % UNIT_BYTES
     moved = swizzled(at + fields.start * UNIT_BYTES, fields.swizzle)
-    raw = bytes_at(memory, moved, size, "an operand of wgmma")
-    found: Array = raw.view(f"uint{bits}")[..., 0]
+    return moved // size, int(moved.min()), int(moved.max())
+
+
+def operand_bytes(
+    memory: Array, descriptor: int, major: Major, extent: int, depth: int, bits: int, base: int = 0
+) -> Array:
+    """An operand of wgmma as its elements: unsigned (extent, depth).
+
+    Args:
+        descriptor: its 64 bits. extent: rows, M or N. depth: elements of K. bits: of one element, 8, 16 or 32.
+        base: address of the first byte of the memory, a multiple of 16.
+    Raises:
+        InvalidValueError: it reaches beyond the memory, or has a base offset, which is not emulated.
+    """
+    places, low, high = _operand_places(descriptor, major, extent, depth, bits)
+    size = bits // 8
+    if low < base or high + size > base + len(memory):
+        wrong = low if low < base else high
+        text = f"an operand of wgmma at shared address {wrong}; must be within {len(memory)} bytes"
+        raise InvalidValueError(text, {"first address": base} if base else {})
+    view = memory[: len(memory) // size * size].view(f"uint{bits}")
+    found: Array = view[places - base // size] if base else view[places]
     return found

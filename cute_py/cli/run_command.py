@@ -1,0 +1,188 @@
+"""`cute-py run`: a kernel in PTX or CUDA C++, run without a GPU."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from cute_py.cli.arguments import STANDARD_INPUT, integer, json_option, report, sizes, standard_text
+from cute_py.errors import InvalidValueError, counted, shortened
+
+if TYPE_CHECKING:
+    from cute_py.machine.run import PtxRun
+
+_OUTPUT: Final = ":out"
+_ARRAYS: Final = (".npy", ".npz", ".safetensors")
+_REAL: Final = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]{1,4})?")
+MAX_COUNTS: Final = 10
+"""Instructions that --counts shows."""
+
+
+def register(command: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    command.description = (
+        "Runs a kernel on an emulated multiprocessor: PTX, a .cu file (compiled by nvcc or NVRTC), or a fatbin that "
+        "holds PTX (cuobjdump). Arguments are given in the order of the kernel's parameters; parameters of --map are "
+        "left out of the order. Exit status 1: an error was found."
+    )
+    command.add_argument("file", metavar="FILE", help="a .ptx, .cu or fatbin file, or - for PTX from standard input")
+    command.add_argument("--kernel", help="its name, where the file has several")
+    command.add_argument("--grid", type=sizes, default=(1,), metavar="X,Y,Z", help="CTAs; default: 1")
+    command.add_argument("--block", type=sizes, metavar="X,Y,Z", help="threads; default: the kernel's .reqntid")
+    command.add_argument(
+        "--cluster", type=sizes, metavar="X,Y,Z", help="CTAs; default: the kernel's .reqnctapercluster"
+    )
+    command.add_argument(
+        "--arg",
+        dest="args",
+        action="append",
+        default=[],
+        metavar="ARG",
+        help="an array in a file (x.npy), one that is written back (y.npy:out), a number, bytes (hex:0a0b), or null",
+    )
+    command.add_argument(
+        "--map",
+        dest="maps",
+        action="append",
+        default=[],
+        metavar="N=MAP:ARRAY",
+        help="parameter N (from 0) is a tensor map, as `desc decode` takes it, of the array in a file: 0=a.bin:a.npy, "
+        "or 1=c.bin:c.npy:out",
+    )
+    command.add_argument("--dynamic-shared", type=integer, default=0, metavar="BYTES", help="default: 0")
+    command.add_argument("--arch", help="default: the .target of the PTX, and sm_90a for a .cu file")
+    command.add_argument("-I", dest="include", action="append", default=[], metavar="DIR", help="headers (.cu)")
+    command.add_argument(
+        "--schedule",
+        default="both",
+        help="when copies and products complete: eager, lazy, both (the default), or the number of a seed",
+    )
+    command.add_argument("--limit", type=integer, default=10**9, help="instructions; default: 1000000000")
+    command.add_argument("--counts", action="store_true", help="list the instructions that were executed most often")
+    json_option(command, run)
+
+
+def _array(text: str) -> tuple[Any, str]:
+    """(array, where it is written to; '' for nowhere) of a file."""
+    import numpy as np
+
+    from cute_py.array_files import read_array
+
+    output = text.endswith(_OUTPUT)
+    path = text.removesuffix(_OUTPUT)
+    return np.ascontiguousarray(read_array(path)).copy(), path if output else ""
+
+
+def _argument(text: str) -> tuple[Any, str]:
+    """An argument and where it is written to."""
+    if text == "null":
+        return None, ""
+    if text.startswith("hex:"):
+        try:
+            return bytes.fromhex(text[4:]), ""
+        except ValueError:
+            raise InvalidValueError(f"--arg {shortened(text)}; must be hexadecimal digits after hex:") from None
+    if text.removesuffix(_OUTPUT).endswith(_ARRAYS) or os.path.exists(text.removesuffix(_OUTPUT)):
+        return _array(text)
+    if _REAL.fullmatch(text):
+        return float(text), ""
+    try:
+        return integer(text), ""
+    except (argparse.ArgumentTypeError, ValueError):
+        raise InvalidValueError(
+            f"--arg {shortened(text)}; must be a file of an array, a number, hex:BYTES or null"
+        ) from None
+
+
+def _map(text: str) -> tuple[int, Any, str]:
+    """(number of the parameter, (map, array), where the array is written to)."""
+    from cute_py.cli.desc_command import map_of
+
+    number, sign, rest = text.partition("=")
+    output = rest.endswith(_OUTPUT)
+    source, colon, path = rest.removesuffix(_OUTPUT).rpartition(":")
+    if not sign or not colon or not number.isascii() or not number.isdigit() or len(number) > 4:
+        raise InvalidValueError(f"--map {shortened(text)}; must be N=MAP:ARRAY, a parameter, its map and its array")
+    array, target = _array(path + (_OUTPUT if output else ""))
+    return int(number), (map_of(source), array), target
+
+
+def _arguments(options: argparse.Namespace) -> tuple[list[Any], list[tuple[Any, str]]]:
+    """Arguments in the order of the parameters, and (array, path) of those that are written back."""
+    maps = {number: (value, path) for number, value, path in map(_map, options.maps)}
+    values: list[Any] = []
+    outputs: list[tuple[Any, str]] = []
+    rest = [_argument(text) for text in options.args]
+    while rest or len(values) in maps:
+        if len(values) in maps:
+            value, path = maps.pop(len(values))
+            outputs += [(value[1], path)] if path else []
+        else:
+            value, path = rest.pop(0)
+            outputs += [(value, path)] if path else []
+        values.append(value)
+    if maps:
+        raise InvalidValueError(f"--map {min(maps)}=...; {counted(len(values), 'argument')} come before it")
+    return values, outputs
+
+
+def _record(found: PtxRun) -> dict[str, object]:
+    return {
+        "kernel": found.kernel,
+        "ok": found.ok,
+        "found": [
+            {"rule": one.rule, "severity": one.severity, "message": one.message, "source": one.source, **one.facts}
+            for one in found.diagnostics
+        ],
+        "printed": list(found.printed),
+        "instructions": found.instructions,
+        "schedules": list(found.schedules),
+        "approximate": list(found.approximate),
+        "counts": [
+            {"line": one.line, "source_line": one.source_line, "instruction": one.instruction,
+             "warps": one.executions, "threads": one.threads}
+            for one in found.counts
+        ],
+    }  # fmt: skip
+
+
+def _text(found: PtxRun, counts: bool) -> str:
+    lines = ["".join(found.printed).rstrip("\n")] if found.printed else []
+    lines.append(found.explain())
+    if counts:
+        most = sorted(found.counts, key=lambda one: -one.executions)[:MAX_COUNTS]
+        lines += [f"  {one.executions:>10} warps  line {one.line}: {shortened(one.instruction, 80)}" for one in most]
+    return "\n".join(lines)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the kernel, write its outputs, print what was found; 1 if an error was."""
+    from cute_py.array_files import write_array
+    from cute_py.machine.cuda_source import ptx_of_file
+    from cute_py.machine.run import run_ptx
+
+    if options.file == STANDARD_INPUT:
+        text = standard_text()
+    else:
+        include = [f"-I{path}" for path in options.include]
+        text = ptx_of_file(options.file, options.arch or "sm_90a", ["--expt-relaxed-constexpr", *include])
+    values, outputs = _arguments(options)
+    schedule = options.schedule
+    found = run_ptx(
+        text if "\n" in text else f"{text}\n",
+        grid=options.grid,
+        block=options.block,
+        cluster=options.cluster,
+        args=values,
+        kernel=options.kernel,
+        dynamic_shared=options.dynamic_shared,
+        arch=options.arch,
+        schedule=int(schedule) if schedule.isascii() and schedule.isdigit() and len(schedule) < 10 else schedule,
+        limit=options.limit,
+    )
+    for array, path in outputs:
+        write_array(path, array)
+    report(options, lambda: _record(found), lambda: _text(found, options.counts))
+    return int(not found.ok)

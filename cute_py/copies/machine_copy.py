@@ -1,0 +1,117 @@
+"""Copies of host arrays by the kernels of the GPU, run on the emulated multiprocessor.
+
+    run_on_machine(a, b)        plans the copy as the GPU would, compiles its kernels, runs their PTX without a GPU
+
+The plan, the maps and the parameters are those of `prepare_copy`; host addresses stand where device addresses would.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from cute_py.atom.smem_descriptor import UNIT_BYTES
+from cute_py.copies.boxes import Tuning
+from cute_py.copies.operands import Operand, Side, paired, side
+from cute_py.copies.plan import box_launches, plan_pairing, thread_launches
+from cute_py.dtypes import DTypeLike
+from cute_py.gpu.kernels.source import ERROR_RECORD_BYTES
+from cute_py.machine.launch import MachineLaunch
+from cute_py.machine.run import PtxRun, run_launches
+from cute_py.machine.threads import Array
+from cute_py.tensor.array_views import ArrayView
+
+MULTIPROCESSORS: Final = 4
+"""That a ring of copies is spread over."""
+
+
+class _Memory:
+    """The bytes of one side, and arrays that begin at addresses in it.
+
+    They reach to whole units of 16 bytes: the map of a source that is not aligned begins and ends at one.
+    """
+
+    def __init__(self, view: ArrayView) -> None:
+        low, high = view.extent()
+        self.low, self.high = low // UNIT_BYTES * UNIT_BYTES, -(-high // UNIT_BYTES) * UNIT_BYTES
+        raw = (ctypes.c_uint8 * max(self.high - self.low, 1)).from_address(self.low)
+        self.bytes: Array = np.ctypeslib.as_array(raw)
+        self.owner = view.owner
+
+    def at(self, address: int) -> Array | None:
+        """The bytes from an address on; None for a null pointer."""
+        if address == 0:
+            return None
+        return self.bytes[address - self.low :]
+
+
+def machine_launches(
+    source: Operand, destination: Operand, *, tuning: Tuning | None = None, dtype: DTypeLike | None = None
+) -> tuple[MachineLaunch, ...]:
+    """The launches of a copy between arrays in host memory.
+
+    Args:
+        source, destination, dtype: as of `prepare_copy`. tuning: fixes form and tiles of tensor maps.
+    """
+    a, b = side(source, "source", dtype), side(destination, "destination", dtype)
+    plan = plan_pairing(paired(a, b), (a.alignment, b.alignment))
+    refinement = plan.refinement
+    if refinement is None:
+        return ()
+    both = _Memory(a.view), _Memory(b.view)
+    memory = {"the source": both[0].bytes, "the destination": both[1].bytes}
+    if plan.kernel != "boxes" and not (tuning is not None and plan.form == "affine"):
+        return tuple(_by_threads(launch, a, b, memory) for launch in thread_launches(plan))
+    element = plan.bits // 8
+    places = [one.view.address + start * element for one, start in zip((a, b), refinement.starts, strict=True)]
+    boxes = box_launches(refinement, element, (places[0], places[1]), MULTIPROCESSORS, tuning or Tuning())
+    return tuple(_by_boxes(one, both, memory) for one in boxes)
+
+
+def _by_boxes(plan: Any, both: tuple[_Memory, _Memory], memory: dict[str, Array]) -> MachineLaunch:
+    values: dict[str, Any] = {
+        "tail_source": both[0].at(plan.tail[0]) if plan.tail[2] else None,
+        "tail_destination": both[1].at(plan.tail[1]) if plan.tail[2] else None,
+        "record": np.zeros(ERROR_RECORD_BYTES, np.uint8),
+        "counter": np.zeros(256, np.uint8),
+    }
+    for name, request, one in zip(("source", "destination"), plan.maps or (), both, strict=False):
+        values[name] = _mapped(request, one)
+    names = plan.kernel.parameters
+    return MachineLaunch(plan.kernel, plan.blocks, tuple(values[name] for name in names), memory)
+
+
+def _mapped(request: Any, one: _Memory) -> tuple[Any, Array]:
+    """A map and the bytes from where it points."""
+    found = one.at(request.global_address)
+    return request, one.bytes if found is None else found
+
+
+def _by_threads(launch: Any, a: Side, b: Side, memory: dict[str, Array]) -> MachineLaunch:
+    block = launch.parameters(a.view.address, b.view.address, 0)
+    held = _Memory(a.view), _Memory(b.view)
+    pointers: dict[int, Any] = {0: held[0].at(a.view.address), 8: held[1].at(b.view.address)}
+    if launch.kernel.name != "copy_runs":
+        pointers[16] = held[0].at(a.view.address + launch.reach)
+        pointers[24] = np.frombuffer(launch.tables, np.uint8).copy() if launch.tables else None
+    return MachineLaunch(launch.kernel, launch.blocks, ((block, pointers),), memory)
+
+
+def run_on_machine(
+    source: Operand,
+    destination: Operand,
+    *,
+    tuning: Tuning | None = None,
+    dtype: DTypeLike | None = None,
+    schedule: str | int = "both",
+) -> PtxRun | None:
+    """Copy between host arrays by the kernels that a GPU would run; None for a copy of no elements.
+
+    Raises:
+        MissingPackageError: no compiler of CUDA C++. Whatever `prepare_copy` refuses.
+    """
+    launches: Sequence[MachineLaunch] = machine_launches(source, destination, tuning=tuning, dtype=dtype)
+    return run_launches(launches, schedule=schedule) if launches else None

@@ -1,0 +1,260 @@
+"""A kernel decoded once: registers and symbols with their places, and blocks of instructions that run without a stop.
+
+The functions that a kernel calls stand before it, those that they call before them: a program counter is the number of
+an instruction in that order, so that threads in a function are behind those that wait for them outside. Registers and
+memory of a function have fixed places; a function that calls itself is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from cute_py.errors import InvalidValueError, given, known_names
+from cute_py.machine.faults import Refused
+from cute_py.machine.kinds import KINDS
+from cute_py.machine.threads import Control, Run
+from cute_py.ptx.parse import OperandKind, WrittenOperand
+from cute_py.ptx.source import Module, SourceFunction, SourceInstruction, Variable, operand_of
+
+BUILT_IN: Final = ("vprintf", "__assertfail")
+"""Functions without a body that the machine has."""
+
+
+@dataclass(slots=True)
+class Stretch:
+    """Instructions that run one after another: `runs`, then `control`, which says where the threads go; None: on to
+    `after`. warps and threads: how often warps and threads ran it."""
+
+    start: int
+    after: int
+    runs: list[Run] = field(default_factory=list)
+    control: Control | None = None
+    length: int = 0
+    warps: int = 0
+    threads: int = 0
+
+
+class Code:
+    """A kernel and the functions that it calls, decoded.
+
+    Args:
+        module: the text. kernel: its entry. specials: name of a special register -> builder of its reader.
+    Raises:
+        InvalidValueError: a function that calls itself, or one without a body.
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        kernel: SourceFunction,
+        specials: Mapping[str, Any],
+    ) -> None:
+        self.module = module
+        self.kernel = kernel
+        self.files = module.files
+        self.specials = specials
+        self.functions: dict[str, SourceFunction] = {}
+        self._call(kernel, ())
+        self.counts = [0, 0, 0, 0]
+        """Rows of each bank of registers."""
+        self._slots: dict[tuple[str, str], int] = {}
+        self._types: dict[tuple[str, str], str | None] = {}
+        self.shared_offsets: dict[str, int] = {}
+        """Bytes from the start of a CTA's shared memory of each shared variable that is used."""
+        self.shared_static = 0
+        self.shared_align = 16
+        self._dynamic: dict[str, int] = {}
+        self.local_bytes = 0
+        """Of one thread: its local variables, and the parameters of the functions that it calls."""
+        self._local: dict[tuple[str, str], int] = {}
+        self.parameter_offsets, self.parameter_bytes = _placed(kernel.parameters)
+        self.globals: dict[str, Variable] = {}
+        """Variables in global and constant memory that are used."""
+        self.entry_of: dict[str, int] = {}
+        self.instructions: list[SourceInstruction] = []
+        self.function_of: list[str] = []
+        self.approximate: set[str] = set()
+        self._lay_out()
+        self.blocks: list[Stretch | None] = [None] * (len(self.instructions) + 1)
+        self.start = self.entry_of[kernel.name]
+
+    # ---- functions ---------------------------------------------------------------------------------------------------
+
+    def _call(self, one: SourceFunction, above: tuple[str, ...]) -> None:
+        """Add the functions that one calls, then itself."""
+        if one.name in above:
+            raise InvalidValueError(f"line {one.line}: {one.name} calls itself, which is not emulated")
+        for step in one.instructions:
+            if step.opcode.split(".")[0] == "call":
+                name = called_name(step)
+                found = self.module.functions.get(name)
+                if found is None or (not found.defined and name not in BUILT_IN):
+                    raise InvalidValueError(f"line {step.line}: call of {given(name)}, which has no body in the module")
+                if found.defined and name not in self.functions:
+                    self._call(found, (*above, one.name))
+        self.functions[one.name] = one
+
+    def _lay_out(self) -> None:
+        used: dict[tuple[str, str], set[str]] = {}
+        for name, one in self.functions.items():
+            self.entry_of[name] = len(self.instructions)
+            self.instructions += one.instructions
+            self.function_of += [name] * len(one.instructions)
+            names: set[str] = set()
+            for step in one.instructions:
+                if step.predicate is not None:
+                    names.add(step.predicate[0])
+                for operand in step.operands:
+                    _registers(operand, names)
+            used[name, ""] = names
+        for (function, _), names in used.items():
+            for name in sorted(names, key=_natural):
+                self._place(function, name)
+
+    def _place(self, function: str, name: str) -> None:
+        kind = self.register(function, name)
+        if kind is None or (function, name) in self._slots:
+            return
+        bits = 1 if kind == "pred" else KINDS[kind].bits
+        bank = {1: 0, 8: 1, 16: 1, 32: 2, 64: 3, 128: 3}[bits]
+        self._slots[function, name] = self.counts[bank]
+        self.counts[bank] += 2 if bits == 128 else 1
+
+    def register(self, function: str, name: str) -> str | None:
+        """The type of a register of a function; None: there is none of the name."""
+        key = (function, name)
+        if key not in self._types:
+            self._types[key] = self.functions[function].register_type(name)
+        return self._types[key]
+
+    def slot(self, function: str, name: str) -> int:
+        """The row of a register in its bank."""
+        if (function, name) not in self._slots:
+            self._place(function, name)
+        return self._slots[function, name]
+
+    # ---- symbols -----------------------------------------------------------------------------------------------------
+
+    def symbol(self, function: str, name: str) -> tuple[str, str]:
+        """(key, space) of a variable or parameter; space 'entry' is a parameter of the kernel.
+
+        Raises:
+            Refused: no declaration has the name.
+        """
+        one = self.functions[function]
+        for variable in one.variables:
+            if variable.name == name:
+                return self._variable(function, variable)
+        if one.entry and name in self.parameter_offsets:
+            return name, "entry"
+        for variable in (*one.parameters, *one.results):
+            if variable.name == name:
+                return self._local_variable(function, variable), "local"
+        found = self.module.variables.get(name)
+        if found is None:
+            raise Refused(f"{name} is not declared")
+        return self._variable("", found)
+
+    def _variable(self, function: str, one: Variable) -> tuple[str, str]:
+        if one.space == "shared":
+            key = f"{function}:{one.name}" if function else one.name
+            if key not in self.shared_offsets:
+                self.shared_align = max(self.shared_align, one.align)
+                if one.count == 0 or one.linkage == "extern":
+                    self._dynamic[key] = one.align
+                    self.shared_offsets[key] = 0
+                else:
+                    self.shared_offsets[key] = start = -(-self.shared_static // one.align) * one.align
+                    self.shared_static = start + one.nbytes
+            return key, "shared"
+        if one.space in ("local", "param"):
+            return self._local_variable(function, one), "local"
+        self.globals[one.name] = one
+        for value in one.initial:
+            if isinstance(value, tuple) and value[0] in self.module.variables and value[0] not in self.globals:
+                self._variable("", self.module.variables[value[0]])
+        return one.name, one.space
+
+    def _local_variable(self, function: str, one: Variable) -> str:
+        key = f"{function}:{one.name}"
+        if (function, one.name) not in self._local:
+            align = max(one.align, 8)
+            start = -(-self.local_bytes // align) * align
+            self._local[function, one.name] = start
+            self.local_bytes = start + max(one.nbytes, 1)
+        return key
+
+    def local_offset(self, key: str) -> int:
+        """Bytes from the start of a thread's local memory of a local variable or a parameter of a call."""
+        function, _, name = key.partition(":")
+        return self._local[function, name]
+
+    def parameter_of(self, function: str, place: int, result: bool = False) -> tuple[str, Variable]:
+        """(key, declaration) of a parameter or a result of a function that is called."""
+        one = self.functions[function]
+        variable = (one.results if result else one.parameters)[place]
+        return self._local_variable(function, variable), variable
+
+    def shared_bytes(self, dynamic: int) -> int:
+        """Bytes of a CTA's shared memory with so many dynamic ones; places the dynamic arrays behind the static."""
+        start = self.shared_static
+        for key, align in self._dynamic.items():
+            self.shared_offsets[key] = -(-self.shared_static // align) * align
+            start = max(start, self.shared_offsets[key])
+        return start + dynamic
+
+
+def called_name(step: SourceInstruction) -> str:
+    """The function that a call names."""
+    names = [one for one in step.operands if one.kind is OperandKind.REGISTER]
+    return names[0].base if names else ""
+
+
+def _registers(operand: WrittenOperand, names: set[str]) -> None:
+    """The names in an operand."""
+    if operand.base:
+        names.add(operand.base)
+    for text in operand.elements:
+        names.add(text.lstrip("!").strip())
+        if "[" in text or "{" in text:
+            _registers(operand_of(text), names)
+
+
+def _natural(name: str) -> tuple[str, int]:
+    """Sorts `%r9` before `%r10`."""
+    head = name.rstrip("0123456789")
+    tail = name[len(head) :]
+    return head, int(tail) if tail and len(tail) < 12 else -1
+
+
+def _placed(variables: tuple[Variable, ...]) -> tuple[dict[str, int], int]:
+    """Offset of each parameter of a kernel, and their bytes."""
+    found: dict[str, int] = {}
+    end = 0
+    for one in variables:
+        found[one.name] = start = -(-end // one.align) * one.align
+        end = start + one.nbytes
+    return found, end
+
+
+def find_kernel(module: Module, name: str | None) -> SourceFunction:
+    """The kernel of a module by its name, or the only one.
+
+    Raises:
+        InvalidValueError: there is none, or several and no name.
+    """
+    names = module.entries
+    if name is None:
+        if len(names) != 1:
+            facts = {"kernels": ", ".join(names)} if names else {}
+            text = "the module has no kernel" if not names else f"the module has {len(names)} kernels; name one"
+            raise InvalidValueError(text, facts)
+        return module.functions[names[0]]
+    if name not in names:
+        near = [one for one in names if name in one]
+        if len(near) == 1:
+            return module.functions[near[0]]
+        raise InvalidValueError(f"no kernel {given(name)} in the module", known_names(name, list(names)))
+    return module.functions[name]

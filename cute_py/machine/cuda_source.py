@@ -1,0 +1,168 @@
+"""CUDA C++ to PTX, where a compiler is installed, and the PTX inside a fatbin.
+
+NVRTC is called through its own C interface, so that neither a driver nor another package is needed: the wheel
+nvidia-cuda-nvrtc, or a CUDA toolkit. A file goes through nvcc where that is on PATH, which knows the standard headers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import functools
+import glob
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from cute_py.errors import InvalidValueError, MissingPackageError, given, shortened
+from cute_py.ptx.module import find_in_wheels
+
+TIME_LIMIT_SECONDS: Final = 600
+_ELF: Final = b"\x7fELF"
+_FATBIN: Final = b"\x50\xed\x55\xba"
+_LIBRARIES: Final = (
+    "/usr/local/cuda/lib64/libnvrtc.so*",
+    "/usr/local/cuda/targets/*/lib/libnvrtc.so*",
+)
+NEEDED: Final = "pip install nvidia-cuda-nvrtc, or put nvcc on PATH"
+
+
+@functools.cache
+def nvrtc_library() -> Any:
+    """NVRTC, loaded; None where there is none."""
+    import importlib.util
+
+    spec = importlib.util.find_spec("nvidia")
+    folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+    wheels = [path for folder in folders for path in sorted(Path(folder).glob("*/lib/libnvrtc.so*"))]
+    files = [str(path) for path in wheels] + [path for form in _LIBRARIES for path in sorted(glob.glob(form))]
+    named = ctypes.util.find_library("nvrtc")
+    for path in [*files, *([named] if named else [])]:
+        if "alt" in os.path.basename(path) or "builtins" in os.path.basename(path):
+            continue
+        try:
+            return ctypes.CDLL(path)
+        except OSError:
+            continue
+    return None
+
+
+def find_nvcc() -> str | None:
+    """nvcc on PATH, in CUDA's usual folder, or in its wheel; None without one."""
+    found = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+    wheel = find_in_wheels("nvcc")
+    return found or (None if wheel is None else str(wheel))
+
+
+def compiler_available() -> bool:
+    """Whether CUDA C++ can be compiled here."""
+    return nvrtc_library() is not None or find_nvcc() is not None
+
+
+def compiled_by_nvrtc(text: str, name: str, arch: str, options: Sequence[str] = ()) -> str:
+    """The PTX of a CUDA C++ text without headers.
+
+    Raises:
+        MissingPackageError: no NVRTC. InvalidValueError: it refuses the text; its log is in the error.
+    """
+    library = nvrtc_library()
+    if library is None:
+        raise MissingPackageError("CUDA C++ is compiled by NVRTC, which is not installed", hint=NEEDED)
+    program = ctypes.c_void_p()
+    made = library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), f"{name}.cu".encode(), 0, None, None)
+    if made:
+        raise InvalidValueError(f"NVRTC takes no program {given(name)}: error {made}")
+    try:
+        words = [f"-arch={arch.replace('sm_', 'compute_')}", "-std=c++17", *options]
+        listed = (ctypes.c_char_p * len(words))(*[word.encode() for word in words])
+        code = library.nvrtcCompileProgram(program, len(words), listed)
+        if code:
+            log = _read(library.nvrtcGetProgramLogSize, library.nvrtcGetProgramLog, program)
+            raise InvalidValueError(f"NVRTC refused the kernel {given(name)}", {"log": shortened(log.strip(), 4000)})
+        return _read(library.nvrtcGetPTXSize, library.nvrtcGetPTX, program)
+    finally:
+        library.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def _read(size: Any, content: Any, program: ctypes.c_void_p) -> str:
+    count = ctypes.c_size_t()
+    size(program, ctypes.byref(count))
+    block = ctypes.create_string_buffer(count.value)
+    content(program, block)
+    return block.raw.rstrip(b"\0").decode(errors="replace")
+
+
+def compiled_by_nvcc(path: str, arch: str, options: Sequence[str] = ()) -> str:
+    """The PTX of a CUDA C++ file.
+
+    Raises:
+        MissingPackageError: no nvcc. InvalidValueError: it refuses the file.
+    """
+    nvcc = find_nvcc()
+    if nvcc is None:
+        raise MissingPackageError("a file of CUDA C++ is compiled by nvcc, which is not on PATH", hint=NEEDED)
+    with tempfile.TemporaryDirectory() as folder:
+        target = os.path.join(folder, "kernel.ptx")
+        words = [nvcc, "-ptx", f"-arch={arch}", "-std=c++17", *options, "-o", target, path]
+        try:
+            done = subprocess.run(
+                words, capture_output=True, text=True, errors="replace", check=False, timeout=TIME_LIMIT_SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            raise InvalidValueError(f"nvcc did not end within {TIME_LIMIT_SECONDS} s") from None
+        if done.returncode:
+            log = shortened(done.stderr.strip(), 4000)
+            raise InvalidValueError(f"nvcc refused {given(path)}", {"log": log})
+        return Path(target).read_text(errors="replace")
+
+
+def ptx_of_text(text: str, name: str, arch: str) -> str:
+    """The PTX of a kernel as text, by NVRTC, else by nvcc. Errors as of both."""
+    if nvrtc_library() is not None:
+        return compiled_by_nvrtc(text, name, arch, ["-minimal"])
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, f"{re.sub(r'[^A-Za-z0-9_]', '_', name) or 'kernel'}.cu")
+        Path(path).write_text(text)
+        return compiled_by_nvcc(path, arch)
+
+
+def ptx_of_file(path: str, arch: str = "sm_90a", options: Sequence[str] = ()) -> str:
+    """The PTX of a file: PTX itself, CUDA C++ (.cu), a fatbin, or an executable that holds one.
+
+    Raises:
+        InvalidValueError: it can't be read, or holds no PTX, as a cubin. MissingPackageError: no compiler, no
+        cuobjdump.
+    """
+    try:
+        raw = Path(path).read_bytes()
+    except OSError as error:
+        raise InvalidValueError(f"{given(path)} can't be read: {error.strerror}") from None
+    if raw[:4] in (_ELF, _FATBIN):
+        return _extracted(path)
+    if path.endswith((".cu", ".cuh", ".cpp")):
+        if find_nvcc() is not None:
+            return compiled_by_nvcc(path, arch, options)
+        return compiled_by_nvrtc(raw.decode(errors="replace"), Path(path).stem, arch, options)
+    return raw.decode(errors="replace")
+
+
+def _extracted(path: str) -> str:
+    """The PTX inside a fatbin, by cuobjdump."""
+    tool = shutil.which("cuobjdump") or shutil.which("/usr/local/cuda/bin/cuobjdump") or find_in_wheels("cuobjdump")
+    hint = "give the PTX: nvcc -ptx, or a fatbin that has it"
+    if tool is None:
+        text = f"{given(path)} is machine code; the PTX of a fatbin is read by cuobjdump, which is not on PATH"
+        raise MissingPackageError(text, hint=hint)
+    done = subprocess.run(
+        [str(tool), "-ptx", path], capture_output=True, text=True, errors="replace", check=False,
+        timeout=TIME_LIMIT_SECONDS,
+    )  # fmt: skip
+    start = done.stdout.find(".version")
+    if done.returncode or start < 0:
+        raise InvalidValueError(f"{given(path)} is a cubin: machine code (SASS), without PTX in it", hint=hint)
+    return re.split(r"\n(?=Fatbin |=+\n)", done.stdout[start:])[0]

@@ -1,0 +1,1 @@
+"""The instructions of the machine, a table a family."""

@@ -1,0 +1,420 @@
+"""Where threads go: branches, calls, exits; and where they wait for others: barriers of a CTA and of a cluster.
+
+A barrier of a CTA completes when as many threads have arrived as it expects: the count of the instruction, or all
+threads of the CTA that have not exited. A cluster's barrier expects all threads of the cluster that have not exited.
+Source: PTX ISA 9.0, control flow instructions, bar, barrier.cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from cute_py.machine.code import BUILT_IN, called_name
+from cute_py.machine.decode import Builder, Turn
+from cute_py.machine.faults import Refused, finding
+from cute_py.machine.instructions.lanes import collective
+from cute_py.machine.instructions.printing import build_assertion, build_print
+from cute_py.machine.schedule import Waiting
+from cute_py.machine.sites import Site
+from cute_py.machine.threads import LANES, Array, Frame, Host, Reader, Run, broadcast
+from cute_py.ptx.parse import OperandKind
+
+Gone = list[tuple[int, Frame]]
+
+
+def build_branch(site: Site) -> Turn:
+    """bra, with `.uni` or without: where predicates send all threads, or some."""
+    site.flag("uni")
+    site.finish(1)
+    target = site.code.entry_of[site.function] + site.one.targets[0]
+    return Turn(lambda f: [(target, f)])
+
+
+def build_indexed_branch(site: Site) -> Turn:
+    """brx.idx: a table of labels."""
+    site.flag("idx", "uni")
+    site.flag("uni")
+    site.finish(2)
+    index = site.reader(0, "u32")
+    base = site.code.entry_of[site.function]
+    targets = [base + target for target in site.one.targets]
+
+    def go(f: Frame) -> Gone:
+        which = broadcast(index(f), f)
+        if int(which.max()) >= len(targets):
+            text = f"{f.text()}: the index {int(which.max())} of a table of {len(targets)} labels"
+            raise site.fault("branch index", text, f, "brx.idx")
+        return [(targets[i], f.subset(which == i)) for i in np.unique(which).tolist()]
+
+    return Turn(go)
+
+
+def build_exit(site: Site) -> Turn:
+    """exit."""
+    site.finish(0)
+    return Turn(_exit)
+
+
+def _exit(f: Frame) -> Gone:
+    f.m.exited(f)
+    return []
+
+
+def build_return(site: Site) -> Turn:
+    """ret: of a kernel, exit; of a function, to behind each thread's call."""
+    site.flag("uni")
+    site.finish(0)
+    if site.code.functions[site.function].entry:
+        return Turn(_exit)
+
+    def go(f: Frame) -> Gone:
+        m = f.m
+        m.depth[f.threads] -= 1
+        depth = m.depth[f.threads]
+        stack: Array = m.state["returns"]
+        back = stack[depth, f.threads]
+        gone: Gone = []
+        for pc in np.unique(back).tolist():
+            part = f.subset(back == pc)
+            m.state["results", pc](part)
+            gone.append((pc, part))
+        return gone
+
+    return Turn(go)
+
+
+MAX_CALLS: Final = 32
+"""Of functions in each other."""
+
+
+def build_call(site: Site) -> Turn | Run | None:
+    """call: parameters are copied to those of the function, results back when it returns."""
+    site.flag("uni")
+    site.finish()
+    name = called_name(site.one)
+    lists = [one.elements for one in site.operands if one.kind is OperandKind.VECTOR]
+    at = next((i for i, one in enumerate(site.operands) if one.kind is OperandKind.REGISTER), 0)
+    before = [one.elements for one in site.operands[:at] if one.kind is OperandKind.VECTOR]
+    results = before[0] if before else ()
+    arguments = lists[len(before)] if len(lists) > len(before) else ()
+    if name in BUILT_IN and not site.code.functions.get(name):
+        return build_print(site, arguments) if name == "vprintf" else build_assertion(site, arguments)
+    code, called = site.code, site.code.functions[name]
+    if len(arguments) != len(called.parameters) or len(results) != len(called.results):
+        raise Refused(f"{name} has {len(called.parameters)} parameters and {len(called.results)} results")
+    inward = [_copied(site, text, code.parameter_of(name, i)) for i, text in enumerate(arguments)]
+    outward = [_copied(site, text, code.parameter_of(name, i, True)) for i, text in enumerate(results)]
+    entry, after = code.entry_of[name], site.number + 1
+
+    def copy(f: Frame, pairs: list[tuple[int, int, int]], back: bool) -> None:
+        local = f.m.local.reshape(-1, f.m.local_stride)
+        for own, other, size in pairs:
+            source, target = (other, own) if back else (own, other)
+            local[f.threads, target : target + size] = local[f.threads, source : source + size]
+
+    def go(f: Frame) -> Gone:
+        m = f.m
+        copy(f, inward, False)
+        if "returns" not in m.state:
+            m.state["returns"] = np.zeros((MAX_CALLS, m.count), np.int64)
+        depth = m.depth[f.threads]
+        if int(depth.max()) >= MAX_CALLS:
+            raise site.fault("call depth", f"{f.text()}: more than {MAX_CALLS} calls in each other", f)
+        m.state["returns"][depth, f.threads] = after
+        m.depth[f.threads] += 1
+        m.state["results", after] = lambda part: copy(part, outward, True)
+        return [(entry, f)]
+
+    return Turn(go)
+
+
+def _copied(site: Site, text: str, parameter: tuple[str, Any]) -> tuple[int, int, int]:
+    """(offset of the caller's variable, of the function's parameter, bytes)."""
+    key, space = site.code.symbol(site.function, text.strip())
+    if space != "local":
+        raise Refused(f"{text} is no parameter of a call")
+    return site.code.local_offset(key), site.code.local_offset(parameter[0]), parameter[1].nbytes
+
+
+def build_trap(site: Site) -> Turn:
+    """trap: the run ends."""
+    site.finish(0)
+
+    def go(f: Frame) -> Gone:
+        raise site.fault("trap", f"{f.m.thread_text(f.threads[0])} executes trap", f, "trap")
+
+    return Turn(go)
+
+
+def build_nothing(site: Site) -> None:
+    """Fences and hints: memory is in order here."""
+
+
+# ---- barriers of a CTA -----------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Bar:
+    """A barrier: arrivals of this round, how many rounds are over, and what a reduction gives by round."""
+
+    arrived: int = 0
+    expected: int | None = None
+    rounds: int = 0
+    values: list[tuple[Array, Array]] = field(default_factory=list)
+    found: dict[int, Any] = field(default_factory=dict)
+
+
+def build_barrier(site: Site) -> Turn | None:
+    """bar and barrier: sync, arrive, red, warp.sync, cluster."""
+    if site.flag("warp"):
+        site.flag("sync")
+        site.finish(1)
+        return collective(site, site.reader(0, "u32"), lambda f: None)
+    if site.flag("cluster"):
+        return _build_cluster(site)
+    site.flag("cta")
+    action = site.choice("sync", "arrive", "red")
+    site.flag("aligned")
+    operation = site.choice("popc", "and", "or") if action == "red" else ""
+    if operation:
+        site.flag("pred", "u32")
+    place = 1 if operation else 0
+    numbers = len(site.operands) - (2 if operation else 0)
+    site.finish((1, 2, 3, 4))
+    name = site.reader(place, "u32")
+    counted = site.reader(place + 1, "u32") if numbers > 1 else None
+    value = site.predicate(len(site.operands) - 1) if operation else None
+    put = None if not operation else site.writer(0, "u32" if operation == "popc" else "pred")
+    return Turn(_barrier(site, action, operation, (name, counted, value), put))
+
+
+def _barrier(
+    site: Site, action: str, operation: str, sources: tuple[Reader, Reader | None, Reader | None], put: Any
+) -> Callable[[Frame], Gone | None]:
+    name, counted, value = sources
+    after = site.number + 1
+
+    def go(f: Frame) -> Gone | None:
+        m = f.m
+        bars: dict[tuple[int, int], _Bar] = m.state.setdefault("bars", {})
+        if action == "sync" and counted is None and _all_here(f) and not bars:
+            return None
+        gone: Gone = []
+        numbers = broadcast(name(f), f)
+        for cta, number, frame in _by_number(f, numbers):
+            if number > 15:
+                raise site.fault("barrier number", f"barrier {number}; there are 0 to 15", frame, "bar")
+            bar = bars.setdefault((cta, number), _Bar())
+            if counted is not None:
+                bar.expected = int(np.max(counted(frame)))
+            whole = counted is not None and frame.whole()
+            bar.arrived += LANES * len(frame.warps) if whole else frame.n
+            if value is not None:
+                bar.values.append((frame.threads, broadcast(value(frame), frame).copy()))
+            _complete(m, bars, cta, number, operation)
+            if action == "arrive":
+                gone.append((after, frame))
+                continue
+            round_ = bar.rounds if bar.arrived else bar.rounds - 1
+            if bar.arrived == 0:
+                if put is not None:
+                    put(frame, bar.found[round_])
+                gone.append((after, frame))
+            else:
+                m.wait(_waiting(site, frame, (cta, number), bar, (operation, put)))
+        return gone
+
+    return go
+
+
+def _by_number(f: Frame, numbers: Array) -> list[tuple[int, int, Frame]]:
+    """(CTA, number of a barrier, the threads that came to it)."""
+    if len(f.parts) == 1 and (numbers == numbers[0]).all():
+        return [(f.parts[0][0], int(numbers[0]), f)]
+    found = []
+    for cta, part in f.parts:
+        threads, own = f.threads[part], numbers[part]
+        for number in np.unique(own).tolist():
+            found.append((cta, number, f.m.frame(threads[own == number])))
+    return found
+
+
+def _complete(m: Host, bars: dict[tuple[int, int], _Bar], cta: int, number: int, operation: str) -> None:
+    """End a round of a barrier if all have arrived."""
+    bar = bars[cta, number]
+    start = cta * m.cta_threads
+    expected = bar.expected
+    if expected is None:
+        expected = int(np.count_nonzero(m.live[start : start + m.cta_threads]))
+    if bar.arrived and bar.arrived >= expected:
+        if bar.values:
+            flags = np.concatenate([values for _, values in bar.values])
+            count = int(np.count_nonzero(flags))
+            bar.found[bar.rounds] = {"popc": count, "and": count == len(flags), "or": count > 0}[operation]
+            bar.values = []
+        bar.arrived, bar.expected = 0, None
+        bar.rounds += 1
+        m.changed()
+
+
+def _waiting(site: Site, frame: Frame, key: tuple[int, int], bar: _Bar, red: tuple[str, Any]) -> Waiting:
+    round_ = bar.rounds
+    m = frame.m
+    operation, put = red
+
+    def ready(one: Waiting) -> tuple[Gone, Frame | None] | None:
+        if bar.rounds == round_:
+            _complete(m, m.state["bars"], *key, operation)
+        if bar.rounds == round_:
+            return None
+        if put is not None:
+            put(one.frame, bar.found[round_])
+        return [(one.pc, one.frame)], None
+
+    def what() -> str:
+        start = key[0] * m.cta_threads
+        expected = bar.expected or int(np.count_nonzero(m.live[start : start + m.cta_threads]))
+        return f"barrier {key[1]}, at which {bar.arrived} of {expected} threads have arrived"
+
+    return Waiting(frame, site.number + 1, site.number, ready, what)
+
+
+def _all_here(f: Frame) -> bool:
+    """Whether all live threads of each CTA of a frame are here."""
+    kept = f.cache.get("all")
+    if kept is None or kept[0] != f.m.exits:
+        live = f.m.live.reshape(f.m.ctas, -1)[[cta for cta, _ in f.parts]]
+        kept = f.cache["all"] = (f.m.exits, int(np.count_nonzero(live)) == f.n)
+    return bool(kept[1])
+
+
+# ---- barriers of a cluster -------------------------------------------------------------------------------------------
+
+
+def _build_cluster(site: Site) -> Turn:
+    action = site.choice("arrive", "wait")
+    site.flag("release", "relaxed", "acquire")
+    site.flag("aligned")
+    site.finish(0)
+    after = site.number + 1
+
+    def state(m: Host) -> tuple[Array, Array, Array]:
+        """Rounds that are over and arrivals of each cluster; the round that each thread arrived in."""
+        if "clusters" not in m.state:
+            count = m.ctas // m.cluster_size
+            m.state["clusters"] = (np.zeros(count, np.int64), np.zeros(count, np.int64), np.full(m.count, -1, np.int64))
+        found: tuple[Array, Array, Array] = m.state["clusters"]
+        return found
+
+    def settle(m: Host) -> None:
+        rounds, arrived, _ = state(m)
+        live = m.live.reshape(m.ctas // m.cluster_size, -1).sum(axis=1)
+        over = (arrived > 0) & (arrived >= live)
+        if over.any():
+            rounds[over] += 1
+            arrived[over] = 0
+            m.changed()
+
+    def arrive(f: Frame) -> None:
+        rounds, arrived, own = state(f.m)
+        cluster = f.ctas // f.m.cluster_size
+        np.add.at(arrived, cluster, 1)
+        own[f.threads] = rounds[cluster]
+        settle(f.m)
+
+    def ready(one: Waiting) -> tuple[Gone, Frame | None] | None:
+        m = one.frame.m
+        settle(m)
+        rounds, _, own = state(m)
+        over = rounds[one.frame.ctas // m.cluster_size] > own[one.frame.threads]
+        if over.all():
+            return [(one.pc, one.frame)], None
+        if not over.any():
+            return None
+        return [(one.pc, one.frame.subset(over))], one.frame.subset(~over)
+
+    def wait(f: Frame) -> Gone | None:
+        m = f.m
+        rounds, arrived, own = state(m)
+        if (own[f.threads] < 0).any():
+            text = f"{f.text()} waits for the barrier of its cluster without having arrived"
+            raise site.fault("cluster barrier", text, f, "barrier.cluster")
+        over = rounds[f.ctas // m.cluster_size] > own[f.threads]
+        if over.all():
+            return None
+
+        def what() -> str:
+            cluster = int(f.ctas[0]) // m.cluster_size
+            return f"the barrier of its cluster, at which {int(arrived[cluster])} threads have arrived"
+
+        rest = f if not over.any() else f.subset(~over)
+        m.wait(Waiting(rest, after, site.number, ready, what))
+        return [] if rest is f else [(after, f.subset(over))]
+
+    def go(f: Frame) -> Gone | None:
+        if action == "arrive":
+            arrive(f)
+            return None
+        return wait(f)
+
+    return Turn(go)
+
+
+# ---- registers of a warp, sleep --------------------------------------------------------------------------------------
+
+
+def build_register_count(site: Site) -> None:
+    """setmaxnreg: registers have no limit here; the count must be one that the instruction takes."""
+    site.flag("inc", "dec")
+    site.flag("sync")
+    site.flag("aligned")
+    site.kind("u32")
+    site.finish(1)
+    count = site.constant(0)
+    if not 24 <= count <= 256 or count % 8:
+        raise Refused(f"setmaxnreg to {count}; must be 24 to 256, a multiple of 8")
+
+
+def build_sleep(site: Site) -> Run:
+    """nanosleep: time passes, and a loop that only sleeps and looks is parked."""
+    site.kind("u32")
+    site.finish(1)
+    time = site.reader(0, "u32")
+
+    def run(f: Frame) -> None:
+        f.m.totals.clock += int(np.max(time(f)))
+        f.m.looked = True
+
+    return run
+
+
+def build_break(site: Site) -> Run:
+    """brkpt: noted, and the run goes on."""
+    site.finish(0)
+
+    def run(f: Frame) -> None:
+        note = finding("breakpoint", f"{f.text()} passes a breakpoint", site.one, files=site.code.files,
+                       severity="warning")  # fmt: skip
+        f.m.totals.findings.append(note)
+
+    return run
+
+
+TABLE: Final[Mapping[str, Builder]] = {
+    "bra": build_branch,
+    "brx": build_indexed_branch,
+    "exit": build_exit,
+    "ret": build_return,
+    "call": build_call,
+    "trap": build_trap,
+    "brkpt": build_break,
+    "bar": build_barrier,
+    "barrier": build_barrier,
+    "setmaxnreg": build_register_count,
+    "nanosleep": build_sleep,
+    **dict.fromkeys(("fence", "membar", "griddepcontrol", "pmevent", "applypriority", "discard"), build_nothing),
+}

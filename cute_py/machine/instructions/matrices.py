@@ -1,0 +1,316 @@
+"""Matrix instructions: mma, wgmma and its groups, ldmatrix, stmatrix, movmatrix; all warps of a frame at once.
+
+A wgmma is an agent: under the lazy schedule it reads its operands and writes its sums when its group is waited for.
+Source: PTX ISA 9.0, warp-level and asynchronous warpgroup-level matrix instructions; the arithmetic is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from cute_py.atom.smem_descriptor import Major
+from cute_py.errors import CuteError
+from cute_py.machine.arithmetic import element_width
+from cute_py.machine.decode import Builder, Turn
+from cute_py.machine.faults import Refused
+from cute_py.machine.instructions.lanes import collective
+from cute_py.machine.kinds import KINDS, Kind
+from cute_py.machine.matrix import matrix_instruction, run_mma, run_wgmma
+from cute_py.machine.memory import locate
+from cute_py.machine.schedule import Pending
+from cute_py.machine.sites import Site
+from cute_py.machine.threads import LANES, WARPGROUP, Array, Frame, Reader, Run, broadcast
+from cute_py.ptx.parse import OperandKind
+from cute_py.ptx.source import operand_of
+
+_UNIT: Final = np.dtype(np.uint16)
+
+
+# ---- registers of a list ---------------------------------------------------------------------------------------------
+
+
+def _rows(site: Site, names: tuple[str, ...], kind: Kind) -> Callable[[Frame], Array]:
+    """The registers of a list as (n, k) words; a list of neighbours is read as one block."""
+    slots = _slots(site, names, kind)
+    if slots is None:
+        readers = [site.read(name, kind) for name in names]
+        return lambda f: np.stack([broadcast(read(f), f) for read in readers], axis=1)
+    code = kind.code
+    return lambda f: f.rows(code, slots).T
+
+
+def _slots(site: Site, names: tuple[str, ...], kind: Kind) -> Any:
+    """The rows of registers, as a slice where they are neighbours; None: not all are registers of that width."""
+    found = []
+    for name in names:
+        one = operand_of(name)
+        if one.kind is not OperandKind.REGISTER or site.code.register(site.function, one.base) is None:
+            return None
+        if site.bits_of(one.base) != kind.bits:
+            raise Refused(
+                f"the register {name} of {site.one.opcode} has {site.bits_of(one.base)} bits, not {kind.bits}"
+            )
+        found.append(site.slot(one.base))
+    if found == list(range(found[0], found[0] + len(found))):
+        return slice(found[0], found[0] + len(found))
+    return found
+
+
+def _put_rows(site: Site, names: tuple[str, ...], kind: Kind) -> Callable[[Frame, Array], None]:
+    """Write (n, k) words to the registers of a list."""
+    slots = _slots(site, names, kind)
+    if slots is None:
+        puts = [site.write(name, kind) for name in names]
+
+        def each(f: Frame, words: Array) -> None:
+            for place, put in enumerate(puts):
+                put(f, words[:, place])
+
+        return each
+    code = kind.code
+    return lambda f, words: f.put_rows(code, slots, words.T)
+
+
+# ---- matrices of 8 rows ----------------------------------------------------------------------------------------------
+
+
+def _matrix_form(site: Site) -> tuple[int, bool]:
+    site.flag("sync")
+    site.flag("aligned")
+    shape = site.choice("m8n8", "m16n16", "m8n16")
+    count = int(site.choice("x1", "x2", "x4", default="x1")[1:])
+    transposed = site.flag("trans")
+    site.flag("shared", "shared::cta")
+    kind = site.kind("b16", "b8")
+    site.finish(2)
+    if shape != "m8n8" or kind.bits != 16:
+        raise Refused(f"{site.one.opcode} is not emulated; matrices of m8n8 and b16 are")
+    return count, transposed
+
+
+def build_load_matrix(site: Site) -> Turn:
+    """ldmatrix."""
+    count, transposed = _matrix_form(site)
+    names = site.elements(0)
+    if len(names) != count:
+        raise Refused(f"{site.one.opcode} has {len(names)} registers; must have {count}")
+    put = _put_rows(site, names, KINDS["b32"])
+    where = locate(site, 1, "shared" if "shared" in site.one.opcode else "generic", 16, writes=False)
+
+    def run(f: Frame) -> None:
+        given = f if count == 4 else f.subset(f.lanes < 8 * count)
+        array, offsets = where(given)
+        rows = f.m.memory.typed(array, _UNIT, 8)[offsets >> 4].reshape(-1, count, 8, 8)
+        held = np.ascontiguousarray(rows.swapaxes(2, 3) if transposed else rows)
+        words = held.view(np.uint32).reshape(-1, count, LANES)
+        put(f, words.swapaxes(1, 2).reshape(-1, count))
+
+    return collective(site, None, run, full=True)
+
+
+def build_store_matrix(site: Site) -> Turn:
+    """stmatrix."""
+    count, transposed = _matrix_form(site)
+    names = site.elements(1)
+    if len(names) != count:
+        raise Refused(f"{site.one.opcode} has {len(names)} registers; must have {count}")
+    read = _rows(site, names, KINDS["b32"])
+    where = locate(site, 0, "shared" if "shared" in site.one.opcode else "generic", 16, writes=True)
+
+    def run(f: Frame) -> None:
+        given = f if count == 4 else f.subset(f.lanes < 8 * count)
+        array, offsets = where(given)
+        words = np.ascontiguousarray(read(f).reshape(-1, LANES, count).swapaxes(1, 2))
+        held = words.view(_UNIT).reshape(-1, count, 8, 8)
+        rows = np.ascontiguousarray(held.swapaxes(2, 3) if transposed else held).reshape(-1, 8)
+        f.m.memory.typed(array, _UNIT, 8)[offsets >> 4] = rows
+        f.m.version += 1
+
+    return collective(site, None, run, full=True)
+
+
+def build_transpose_matrix(site: Site) -> Turn:
+    """movmatrix."""
+    for word in ("sync", "aligned", "m8n8", "trans"):
+        site.flag(word)
+    site.kind("b16")
+    site.finish(2)
+    put, read = site.writer(0, "b32"), site.reader(1, "b32")
+
+    def run(f: Frame) -> None:
+        words = np.ascontiguousarray(broadcast(read(f), f)).view(_UNIT).reshape(-1, 8, 8)
+        put(f, np.ascontiguousarray(words.swapaxes(1, 2)).view(np.uint32).reshape(-1))
+
+    return collective(site, None, run, full=True)
+
+
+# ---- mma -------------------------------------------------------------------------------------------------------------
+
+
+def build_mma(site: Site) -> Turn:
+    """mma.sync."""
+    found = matrix_instruction(site.one.opcode)
+    kind = KINDS["b64" if found.a == "f64" else "b32"]
+    site.used = [True] * len(site.modifiers)
+    site.finish(4)
+    lists = [site.elements(place) for place in range(4)]
+    for operand, names in zip("CABC", lists, strict=True):
+        count = found.atom.registers[operand][0]
+        if len(names) != count:
+            what = "D" if names is lists[0] else operand
+            raise Refused(f"operand {what} has {len(names)} registers; must be {count}")
+    put = _put_rows(site, lists[0], kind)
+    reads = [_rows(site, names, kind) for names in lists[1:]]
+
+    def run(f: Frame) -> None:
+        words = [np.ascontiguousarray(read(f)).reshape(-1, LANES, len(lists[i + 1])) for i, read in enumerate(reads)]
+        put(f, run_mma(found, *words).reshape(f.n, -1))
+
+    return collective(site, None, run, full=True)
+
+
+# ---- wgmma -----------------------------------------------------------------------------------------------------------
+
+
+class _Products:
+    """The products of the warpgroups: how many groups each warp has committed, and what is under way."""
+
+    def __init__(self, warps: int) -> None:
+        self.committed = np.zeros(warps, np.int64)
+        self.issued: dict[int, list[tuple[int, Pending]]] = {}
+        """Warpgroup -> (group, agent), in the order of issue."""
+
+
+def _products(f: Frame) -> _Products:
+    found = f.m.state.get("wgmma")
+    if found is None:
+        found = f.m.state["wgmma"] = _Products(f.m.count // LANES)
+    products: _Products = found
+    return products
+
+
+def build_wgmma(site: Site) -> Turn | Run:
+    """wgmma: fence, mma_async, commit_group, wait_group."""
+    action = site.choice("fence", "mma_async", "commit_group", "wait_group")
+    if action == "mma_async":
+        return _build_product(site)
+    site.flag("sync")
+    site.flag("aligned")
+    site.finish(1 if action == "wait_group" else 0)
+    if action == "fence":
+        return collective(site, None, lambda f: None)
+    if action == "commit_group":
+
+        def commit(f: Frame) -> None:
+            _products(f).committed[f.warps] += 1
+
+        return collective(site, None, commit)
+    left = site.constant(0)
+
+    def wait(f: Frame) -> None:
+        products = _products(f)
+        if not products.issued:
+            return
+        for warp in f.warps.tolist():
+            group = warp // 4
+            limit = int(products.committed[warp]) - left
+            held = products.issued.get(group, [])
+            while held and held[0][0] < limit:
+                f.m.finish(held.pop(0)[1])
+            if not held:
+                products.issued.pop(group, None)
+
+    return collective(site, None, wait)
+
+
+def _build_product(site: Site) -> Turn:  # noqa: PLR0915  (one reading of the operands, then one loop)
+    in_registers = site.operand(1).kind is OperandKind.VECTOR
+    opcode = site.one.opcode
+    found = matrix_instruction(opcode, in_registers)
+    site.used = [True] * len(site.modifiers)
+    names = site.elements(0)
+    wanted = found.atom.registers["C"][0]
+    if len(names) != wanted:
+        raise Refused(f"operand D has {len(names)} registers; must be {wanted}")
+    word = KINDS["b32"]
+    read_d, put_d = _rows(site, names, word), _put_rows(site, names, word)
+    first: Any = _rows(site, site.elements(1), word) if in_registers else site.reader(1, "b64")
+    second = site.reader(2, "b64")
+    rest = list(site.operands[3:])
+    metadata = None
+    if found.sparse:
+        metadata = site.read(rest[0], word)
+        if rest[1].value != 0:
+            raise Refused("a sparse wgmma of another selector than 0 is not emulated")
+        rest = rest[2:]
+    scale = site.read(rest[0], "pred")
+    numbers = [one.value for one in rest[1:]]
+    scales = 0 if found.d == "s32" else 2
+    count = scales + (2 - in_registers if element_width(found.a) == 16 else 0)
+    if len(numbers) != count or None in numbers:
+        raise Refused(f"wgmma of {found.a} has {count} immediates after the scale of D, got {len(numbers)}")
+    majors = [0, *numbers[2:]] if in_registers else numbers[2:]
+    orders = ([Major.MN if x else Major.K for x in majors] + [Major.K, Major.K])[:2]
+    negated = (numbers[:1] == [-1], numbers[1:2] == [-1])
+    sources: tuple[Any, Reader, Reader, Reader | None] = (first, second, scale, metadata)
+
+    def one_group(f: Frame) -> None:
+        m = f.m
+        a, b, adds, meta = sources
+        left = np.ascontiguousarray(a(f)) if in_registers else _same(site, f, broadcast(a(f), f))
+        right = _same(site, f, broadcast(b(f), f))
+        keep = broadcast(adds(f), f).copy()
+        selected = None if meta is None else broadcast(meta(f), f).copy()
+        cta = int(f.threads[0]) // m.cta_threads
+        window = m.shared[cta * m.shared_stride : cta * m.shared_stride + m.shared_bytes]
+
+        def complete() -> None:
+            words = np.where(keep[:, None], read_d(f), np.uint32(0))
+            held = np.ascontiguousarray(a(f)) if in_registers else left
+            try:
+                result = run_wgmma(
+                    found, window, held, right, words, (orders[0], orders[1]), negated, selected, base=m.shared_base
+                )
+            except CuteError as error:
+                raise site.fault("wgmma operand", f"{f.text()}: {error.headline}", f, "wgmma.mma_async") from None
+            put_d(f, result)
+
+        products = _products(f)
+        agent = Pending("a wgmma", site.number, complete, waited_for=True)
+        number = int(f.threads[0]) // WARPGROUP
+        m.asynchronous = True
+        if m.eager or (number not in products.issued and m.dice is not None and m.dice.random() < 0.5):
+            complete()
+            return
+        m.agents.append(agent)
+        products.issued.setdefault(number, []).append((int(products.committed[f.warps[0]]), agent))
+
+    def run(f: Frame) -> None:
+        if f.n == WARPGROUP:
+            one_group(f)
+            return
+        for start in range(0, f.n, WARPGROUP):
+            lo = int(f.threads[start])
+            one_group(f.m.span(lo, lo + WARPGROUP))
+
+    return collective(site, None, run, warps=4, full=True)
+
+
+def _same(site: Site, f: Frame, words: Array) -> int:
+    value = int(words[0])
+    if (words != words[0]).any():
+        text = f"{f.text()}: the threads of a warpgroup have different descriptors"
+        raise site.fault("wgmma descriptor", text, f, "wgmma.mma_async")
+    return value
+
+
+TABLE: Final[Mapping[str, Builder]] = {
+    "ldmatrix": build_load_matrix,
+    "stmatrix": build_store_matrix,
+    "movmatrix": build_transpose_matrix,
+    "mma": build_mma,
+    "wgmma": build_wgmma,
+}

@@ -1,0 +1,251 @@
+"""mbarrier: initialised, arrived at, expected, waited for. The barriers are the emulator's, which count as the ISA
+says.
+
+A token (the state that an arrival returns) is the number of the phase, and the arrivals that were pending before it.
+`try_wait` suspends until its phase is over; when nothing else can run it comes back with false, as after its time
+limit. Source: PTX ISA 9.0, mbarrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from cute_py.errors import CuteError
+from cute_py.machine.decode import Builder, Turn
+from cute_py.machine.faults import Refused
+from cute_py.machine.memory import locate
+from cute_py.machine.schedule import Waiting
+from cute_py.machine.sites import Site
+from cute_py.machine.threads import Array, Frame, Run, broadcast
+from cute_py.tma.emulator.mbarrier import MAX_COUNT, Mbarrier, init_barrier
+
+PHASE_BITS: Final = 32
+Gone = list[tuple[int, Frame]]
+
+
+def barriers_of(f: Frame, site: Site, place: int) -> Mbarrier:
+    """The barrier at a place in the shared memory of all CTAs."""
+    m = f.m
+    cta, offset = divmod(place, m.shared_stride)
+    found = m.windows[cta].barriers.get(offset)
+    if not isinstance(found, Mbarrier):
+        known = ", ".join(hex(m.shared_base + at) for at in sorted(m.windows[cta].barriers)) or "none"
+        text = f"{f.text()}: no mbarrier was initialised at shared address {m.shared_base + offset:#x}"
+        raise site.fault("mbarrier not initialised", text, f, "mbarrier", initialised=known)
+    return found
+
+
+def _space(site: Site) -> str:
+    return site.choice("shared", "shared::cta", "shared::cluster", default="generic")
+
+
+def _orders(site: Site) -> None:
+    site.flag("release", "relaxed", "acquire")
+    site.flag("cta", "cluster")
+
+
+def build_mbarrier(site: Site) -> Run | Turn:
+    """All mbarrier instructions."""
+    builders = {
+        "init": _build_init, "inval": _build_inval, "arrive": _build_arrive, "arrive_drop": _build_arrive,
+        "expect_tx": _build_bytes, "complete_tx": _build_bytes, "test_wait": _build_wait, "try_wait": _build_wait,
+        "pending_count": _build_pending,
+    }  # fmt: skip
+    action = site.choice(*builders)
+    if not action:
+        raise Refused(f"{site.one.opcode} is not emulated")
+    return builders[action](site, action)
+
+
+def _build_init(site: Site, action: str) -> Run:
+    space = _space(site)
+    site.kind("b64")
+    site.finish(2)
+    where, count = locate(site, 0, space, 8, writes=True), site.reader(1, "u32")
+
+    def run(f: Frame) -> None:
+        m = f.m
+        counts = broadcast(count(f), f).tolist()
+        for place, number in zip(where(f)[1].tolist(), counts, strict=True):
+            cta, offset = divmod(place, m.shared_stride)
+            if not 1 <= number <= MAX_COUNT:
+                text = f"{f.text()}: mbarrier.init with count {number}; must be 1 to {MAX_COUNT}"
+                raise site.fault("mbarrier count", text, f, "mbarrier.init")
+            init_barrier(m.windows[cta], offset, number, name=f"mbarrier at {m.shared_base + offset:#x}")
+        m.changed()
+
+    return run
+
+
+def _build_inval(site: Site, action: str) -> Run:
+    space = _space(site)
+    site.kind("b64")
+    site.finish(1)
+    where = locate(site, 0, space, 8, writes=True)
+
+    def run(f: Frame) -> None:
+        for place in where(f)[1].tolist():
+            barriers_of(f, site, place)
+            cta, offset = divmod(place, f.m.shared_stride)
+            f.m.windows[cta].barriers.pop(offset, None)
+
+    return run
+
+
+def arrive_at(f: Frame, site: Site, barrier: Mbarrier, count: int, drops: bool = False) -> int:
+    """Arrivals, over several phases if they complete one. The token of the first."""
+    token = barrier.phase & 0xFFFFFFFF | barrier.pending << PHASE_BITS
+    left = count
+    while left:
+        now = min(left, barrier.pending)
+        if now < 1:
+            waits = f"its {barrier.arrive_count} arrivals are in, and {barrier.tx_count} bytes are missing"
+            text = f"{f.text()} arrives at {barrier.name} in phase {barrier.phase} once too often: {waits}"
+            raise site.fault("too many arrivals", text, f, "mbarrier.arrive", phase=barrier.phase)
+        if drops:
+            barrier.arrive_drop(now)
+        else:
+            barrier.arrive(now)
+        left -= now
+    return token
+
+
+def _build_arrive(site: Site, action: str) -> Run:
+    site.flag("noComplete")
+    expects = site.flag("expect_tx")
+    _orders(site)
+    space = _space(site)
+    site.kind("b64")
+    returns = not site.one.operands[0].text.startswith("[")
+    first = 1 if returns else 0
+    site.finish((first + 1, first + 2))
+    put = site.writer(0, "b64") if returns else None
+    where = locate(site, first, space, 8, writes=True)
+    number = site.reader(first + 1, "u32") if len(site.operands) > first + 1 else None
+    sinks = not returns or site.operand(0).text == "_"
+
+    def run(f: Frame) -> None:
+        places = where(f)[1]
+        numbers = np.ones(f.n, np.int64) if number is None else broadcast(number(f), f).astype(np.int64)
+        tokens = np.zeros(f.n, np.uint64)
+        for place in np.unique(places).tolist():
+            barrier = barriers_of(f, site, place)
+            chosen = np.flatnonzero(places == place)
+            if expects or not sinks:
+                for thread in chosen.tolist():
+                    tokens[thread] = _arrive_one(f, site, barrier, int(numbers[thread]), expects, action)
+            else:
+                arrive_at(f, site, barrier, int(numbers[chosen].sum()), action == "arrive_drop")
+        if put is not None and not sinks:
+            put(f, tokens)
+        f.m.changed()
+
+    return run
+
+
+def _arrive_one(f: Frame, site: Site, barrier: Mbarrier, number: int, expects: bool, action: str) -> int:
+    if expects:
+        if barrier.pending < 1:
+            return arrive_at(f, site, barrier, 1)
+        _counted(f, site, barrier, "expect_tx", number)
+    return arrive_at(f, site, barrier, 1 if expects else number, action == "arrive_drop")
+
+
+def _counted(f: Frame, site: Site, barrier: Mbarrier, action: str, nbytes: int) -> None:
+    try:
+        barrier.expect_tx(nbytes) if action == "expect_tx" else barrier.complete_tx(nbytes)
+    except CuteError as error:
+        raise site.fault("transaction count", f"{f.text()}: {error.headline}", f, "mbarrier tx-count") from None
+
+
+def _build_bytes(site: Site, action: str) -> Run:
+    _orders(site)
+    space = _space(site)
+    site.kind("b64")
+    site.finish(2)
+    where, number = locate(site, 0, space, 8, writes=True), site.reader(1, "u32")
+
+    def run(f: Frame) -> None:
+        numbers = broadcast(number(f), f).tolist()
+        for place, nbytes in zip(where(f)[1].tolist(), numbers, strict=True):
+            _counted(f, site, barriers_of(f, site, place), action, nbytes)
+        f.m.changed()
+
+    return run
+
+
+def _build_pending(site: Site, action: str) -> Run:
+    site.kind("b64")
+    site.finish(2)
+    put, token = site.writer(0, "u32"), site.reader(1, "b64")
+    return lambda f: put(f, (np.asarray(token(f)) >> np.uint64(PHASE_BITS)).astype(np.uint32))
+
+
+def _build_wait(site: Site, action: str) -> Run | Turn:
+    by_parity = site.flag("parity")
+    _orders(site)
+    space = _space(site)
+    site.kind("b64")
+    site.finish((3, 4))
+    put = site.writer(0, "pred")
+    where = locate(site, 1, space, 8, writes=False)
+    phase = site.reader(2, "u32" if by_parity else "b64")
+    after = site.number + 1
+
+    def over(f: Frame, places: Array, phases: Array) -> Array:
+        flags = np.zeros(f.n, np.bool_)
+        for place in np.unique(places).tolist():
+            barrier = barriers_of(f, site, place)
+            chosen = places == place
+            if by_parity:
+                flags[chosen] = phases[chosen] != barrier.phase & 1
+            else:
+                flags[chosen] = (phases[chosen] & 0xFFFFFFFF) != barrier.phase & 0xFFFFFFFF
+        return flags
+
+    def test(f: Frame) -> None:
+        f.m.looked = True
+        put(f, over(f, where(f)[1], broadcast(phase(f), f).astype(np.int64)))
+
+    def tries(f: Frame) -> Gone | None:
+        places, phases = where(f)[1], broadcast(phase(f), f).astype(np.int64)
+        flags = over(f, places, phases)
+        if flags.all():
+            put(f, np.bool_(True))
+            return None
+        rest = f if not flags.any() else f.subset(~flags)
+        gone: Gone = []
+        if rest is not f:
+            passed = f.subset(flags)
+            put(passed, np.bool_(True))
+            gone.append((after, passed))
+        put(rest, np.bool_(False))
+        held = [places[~flags], phases[~flags]]
+
+        def ready(one: Waiting) -> tuple[Gone, Frame | None] | None:
+            now = over(one.frame, held[0], held[1])
+            if not now.any():
+                return None
+            passed = one.frame if now.all() else one.frame.subset(now)
+            put(passed, np.bool_(True))
+            if passed is one.frame:
+                return [(one.pc, passed)], None
+            held[0], held[1] = held[0][~now], held[1][~now]
+            return [(one.pc, passed)], one.frame.subset(~now)
+
+        def what() -> str:
+            barrier = barriers_of(rest, site, int(held[0][0]))
+            number = int(held[1][0])
+            said = f"the phase of parity {number}" if by_parity else f"phase {number & 0xFFFFFFFF}"
+            return f"{said} of the {barrier.name}, which is in {barrier}"
+
+        f.m.wait(Waiting(rest, after, site.number, ready, what, looks=True))
+        return gone
+
+    return test if action == "test_wait" else Turn(tries)
+
+
+TABLE: Final[Mapping[str, Builder]] = {"mbarrier": build_mbarrier}

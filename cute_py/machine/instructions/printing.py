@@ -1,0 +1,107 @@
+"""vprintf and assertions: the functions that a kernel calls and the machine has."""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import Final
+
+import numpy as np
+
+from cute_py.machine.faults import Refused
+from cute_py.machine.memory import LOCAL_WINDOW, LOCAL_WINDOW_BYTES, host_place
+from cute_py.machine.sites import Site
+from cute_py.machine.threads import Frame, Host, Run
+
+_FORMAT: Final = re.compile(r"%([-+ #0]*)(\d+|\*)?(?:\.(\d+|\*))?(hh|h|ll|l|j|z|t)?([diouxXeEfFgGaAcsp%])")
+MAX_TEXT: Final = 1 << 16
+MAX_LINES: Final = 1 << 16
+"""Calls of vprintf whose output is kept."""
+
+
+def _parameter(site: Site, text: str) -> int:
+    key, space = site.code.symbol(site.function, text.strip())
+    if space != "local":
+        raise Refused(f"{text} is no parameter of a call")
+    return site.code.local_offset(key)
+
+
+def build_print(site: Site, arguments: tuple[str, ...]) -> Run:
+    """vprintf(format, arguments): one text for each thread, in the order of the threads."""
+    if len(arguments) != 2:
+        raise Refused("vprintf has 2 parameters")
+    places = [_parameter(site, text) for text in arguments]
+
+    def run(f: Frame) -> None:
+        m = f.m
+        local = m.local.reshape(-1, m.local_stride)
+        for thread in f.threads.tolist():
+            row = local[thread]
+            form, values = (int(row[place : place + 8].view(np.uint64)[0]) for place in places)
+            if len(m.totals.printed) < MAX_LINES:
+                m.totals.printed.append(printed(m, thread, form, values))
+
+    return run
+
+
+def build_assertion(site: Site, arguments: tuple[str, ...]) -> Run:
+    """__assertfail(message, file, line, function, size): the run ends."""
+    places = [_parameter(site, text) for text in arguments[:4]]
+
+    def run(f: Frame) -> None:
+        m = f.m
+        row = m.local.reshape(-1, m.local_stride)[int(f.threads[0])]
+        words = [int(row[place : place + 8].view(np.uint64)[0]) for place in places]
+        said = [text_at(m, int(f.threads[0]), words[i]) for i in (0, 1, 3)]
+        text = f"{m.thread_text(f.threads[0])}: assertion {said[0]!r} failed in {said[2]} ({said[1]})"
+        raise site.fault("assertion", text, f)
+
+    return run
+
+
+def text_at(m: Host, thread: int, address: int) -> str:
+    """The text that ends with a zero at a generic address."""
+    raw = bytes_behind(m, thread, address)
+    return raw.split(b"\0")[0].decode(errors="replace")
+
+
+def bytes_behind(m: Host, thread: int, address: int) -> bytes:
+    """What lies behind a generic address as a thread sees it; nothing where there is no memory."""
+    if LOCAL_WINDOW <= address < LOCAL_WINDOW + LOCAL_WINDOW_BYTES:
+        start = thread * m.local_stride + address - LOCAL_WINDOW
+        return m.local[start : (thread + 1) * m.local_stride].tobytes()
+    found = host_place(m, thread // m.cta_threads, address)
+    return b"" if found is None else found[0][found[1] : found[1] + MAX_TEXT].tobytes()
+
+
+def printed(m: Host, thread: int, form: int, values: int) -> str:
+    """What one call prints."""
+    raw, at = bytes_behind(m, thread, values), 0
+
+    def word(size: int) -> bytes:
+        nonlocal at
+        at = -(-at // size) * size
+        part = raw[at : at + size].ljust(size, b"\0")
+        at += size
+        return part
+
+    def replaced(found: re.Match[str]) -> str:
+        flags, width, precision, length, letter = found.groups()
+        if letter == "%":
+            return "%"
+        numbers = [str(int.from_bytes(word(4), "little", signed=True)) if x == "*" else x for x in (width, precision)]
+        form_ = f"%{flags}{numbers[0] or ''}{'.' + numbers[1] if numbers[1] is not None else ''}"
+        if letter in "eEfFgGaA":
+            number = struct.unpack("<d", word(8))[0]
+            return str(number.hex()) if letter in "aA" else str(f"{form_}{letter}" % number)
+        if letter == "s":
+            return f"{form_}s" % text_at(m, thread, int.from_bytes(word(8), "little"))
+        if letter == "p":
+            return f"{form_}s" % hex(int.from_bytes(word(8), "little"))
+        size = 8 if length in ("l", "ll", "j", "z", "t") else 4
+        number = int.from_bytes(word(size), "little", signed=letter in "di")
+        return (
+            f"{form_}s" % chr(number & 255) if letter == "c" else f"{form_}{'d' if letter == 'u' else letter}" % number
+        )
+
+    return _FORMAT.sub(replaced, text_at(m, thread, form))

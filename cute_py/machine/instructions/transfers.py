@@ -1,0 +1,478 @@
+"""Copies that run beside the threads: cp.async and its groups, bulk copies, tensor copies, tensor maps.
+
+A transfer is an agent of the machine. Under the eager schedule it is done when it is issued; under the lazy one when a
+thread needs it: loads when all threads wait, stores and cp.async when their group is waited for. Tensor copies are the
+emulator's, which moves what an H200 moves and traps where it traps.
+Source: PTX ISA 9.0, asynchronous copy instructions, tensormap.replace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from cute_py.errors import CuteError, TmaTrap
+from cute_py.machine.decode import Builder
+from cute_py.machine.faults import Refused
+from cute_py.machine.instructions.accesses import SPACES
+from cute_py.machine.instructions.mbarriers import arrive_at, barriers_of
+from cute_py.machine.memory import Locate, address_reader, host_place, locate
+from cute_py.machine.schedule import Pending
+from cute_py.machine.sites import Site
+from cute_py.machine.threads import Array, Frame, Host, Reader, Run, broadcast
+from cute_py.ptx.parse import OperandKind
+from cute_py.tma.descriptor.replace import replace
+from cute_py.tma.emulator.emulator import Emulator
+from cute_py.tma.emulator.memory import MAX_CTAS
+
+MAP_BYTES: Final = 128
+_HINTS: Final = ("L2::cache_hint", "L2::64B", "L2::128B", "L2::256B")
+
+
+# ---- groups ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Issued:
+    """A transfer that a group waits for: the threads that issued it, the groups that they were in, and its agent."""
+
+    threads: Array
+    groups: Array
+    agent: Pending
+
+
+class Groups:
+    """The groups of one kind of transfer: how many each thread has committed, and what is under way."""
+
+    def __init__(self, m: Host) -> None:
+        self.committed = np.zeros(m.count, np.int64)
+        self.issued: list[_Issued] = []
+
+    @staticmethod
+    def of(m: Host, kind: str) -> Groups:
+        """Those of a machine."""
+        found = m.state.get(kind)
+        if found is None:
+            found = m.state[kind] = Groups(m)
+        groups: Groups = found
+        return groups
+
+    def add(self, threads: Array, agent: Pending) -> None:
+        """A transfer was issued."""
+        if not agent.done:
+            self.issued.append(_Issued(threads, self.committed[threads].copy(), agent))
+
+    def wait(self, f: Frame, left: int, *, uncommitted: bool = False) -> None:
+        """Complete the groups of a frame's threads but the last few."""
+        if not self.issued:
+            return
+        limit = np.full(f.m.count, -1, np.int64)
+        limit[f.threads] = self.committed[f.threads] - left + (1 if uncommitted else 0)
+        kept = []
+        for one in self.issued:
+            if not one.agent.done and (one.groups < limit[one.threads]).any():
+                f.m.finish(one.agent)
+            if not one.agent.done:
+                kept.append(one)
+        self.issued = kept
+
+
+def _build_group(site: Site, kind: str) -> Run:
+    """commit_group, wait_group, wait_all."""
+    action = site.choice("commit_group", "wait_group", "wait_all")
+    site.flag("read")
+    if action == "commit_group":
+        site.finish(0)
+
+        def commit(f: Frame) -> None:
+            Groups.of(f.m, kind).committed[f.threads] += 1
+
+        return commit
+    site.finish(1 if action == "wait_group" else 0)
+    left = site.constant(0) if action == "wait_group" else 0
+    everything = action == "wait_all"
+    return lambda f: Groups.of(f.m, kind).wait(f, left, uncommitted=everything)
+
+
+# ---- cp.async --------------------------------------------------------------------------------------------------------
+
+
+def build_copy(site: Site) -> Run:
+    """cp: everything asynchronous."""
+    if site.flag("reduce"):
+        site.flag("async")
+        return _build_bulk(site, reduces=True)
+    site.flag("async")
+    if site.flag("bulk"):
+        if any(word in ("commit_group", "wait_group") for word in site.modifiers):
+            return _build_group(site, "bulk")
+        return _build_bulk(site, reduces=False)
+    if any(word in ("commit_group", "wait_group", "wait_all") for word in site.modifiers):
+        return _build_group(site, "cp.async")
+    if site.flag("mbarrier"):
+        return _build_copy_arrival(site)
+    return _build_thread_copy(site)
+
+
+def _build_thread_copy(site: Site) -> Run:
+    site.flag("ca", "cg")
+    space = site.choice("shared", "shared::cta", "shared::cluster")
+    site.flag("global")
+    hint = site.flag("L2::cache_hint")
+    site.flag(*_HINTS)
+    site.finish((3, 4, 5))
+    size = site.constant(2)
+    if size not in (4, 8, 16):
+        raise Refused(f"{site.one.opcode} of {size} bytes; must be 4, 8 or 16")
+    rest = site.operands[3 : -1 if hint else None]
+    ignores = bool(rest) and site.code.register(site.function, rest[0].base) == "pred"
+    given = None if not rest else site.read(rest[0], "pred" if ignores else "u32")
+    target = locate(site, 0, space, size, writes=True)
+    source = locate(site, 1, "global", size, writes=False)
+    unit = np.dtype(f"V{size}")
+
+    def run(f: Frame) -> None:
+        m = f.m
+        array, offsets = target(f)
+        taken = np.full(f.n, size, np.int64)
+        if given is not None:
+            value = broadcast(given(f), f)
+            taken = np.where(value, 0, size) if ignores else np.minimum(value.astype(np.int64), size)
+        reads = f if int(taken.min()) > 0 else None if int(taken.max()) == 0 else f.subset(taken > 0)
+        parts = [] if reads is None else _sources(reads, source)
+        m.asynchronous = True
+        if m.eager and len(parts) == 1 and int(taken.min()) == size:
+            held, places, _ = parts[0]
+            m.memory.typed(array, unit)[offsets // size] = m.memory.typed(held, unit)[places // size]
+            m.version += 1
+            return
+
+        def complete() -> None:
+            content = np.zeros((f.n, size), np.uint8)
+            for held, places, threads in parts:
+                rows = held[places[:, None] + np.arange(size)]
+                content[np.searchsorted(f.threads, threads)] = rows
+            content[np.arange(size) >= taken[:, None]] = 0
+            m.memory.typed(array, unit)[offsets // size] = content.view(unit)[:, 0]
+
+        agent = m.under_way("a cp.async", site.number, complete, waited_for=True)
+        Groups.of(m, "cp.async").add(f.threads, agent)
+
+    return run
+
+
+def _sources(f: Frame, source: Locate) -> list[tuple[Array, Array, Array]]:
+    """(bytes, offsets, threads) for each range that the reads of a frame fall into."""
+    from cute_py.machine.memory import SeveralRanges
+
+    try:
+        array, offsets = source(f)
+        return [(array, offsets, f.threads)]
+    except SeveralRanges as several:
+        found = []
+        for which in np.unique(several.index).tolist():
+            part = f.subset(several.index == which)
+            array, offsets = source(part)
+            found.append((array, offsets, part.threads))
+        return found
+
+
+def _build_copy_arrival(site: Site) -> Run:
+    """cp.async.mbarrier.arrive: when the copies that a thread issued are done."""
+    site.flag("arrive")
+    once = site.flag("noinc")
+    space = site.choice("shared", "shared::cta", default="generic")
+    site.kind("b64")
+    site.finish(1)
+    where = locate(site, 0, space, 8, writes=True)
+
+    def run(f: Frame) -> None:
+        m = f.m
+        places = where(f)[1]
+        found = [barriers_of(f, site, place) for place in places.tolist()]
+        if not once:
+            for barrier in found:
+                barrier.pending += 1
+        groups = Groups.of(m, "cp.async")
+
+        def complete() -> None:
+            groups.wait(f, 0, uncommitted=True)
+            for barrier in found:
+                arrive_at(f, site, barrier, 1)
+
+        m.under_way("the arrival of cp.async", site.number, complete)
+
+    return run
+
+
+# ---- bulk copies -----------------------------------------------------------------------------------------------------
+
+
+def _build_bulk(site: Site, *, reduces: bool) -> Run:
+    if reduces:
+        site.flag("bulk")
+    prefetches = site.flag("prefetch")
+    tensor = site.flag("tensor")
+    if tensor:
+        return _build_tensor(site, reduces=reduces, prefetches=prefetches)
+    if prefetches:
+        return lambda f: None
+    spaces = [word for word in site.modifiers if word in SPACES]
+    site.flag(*SPACES)
+    to_barrier = site.flag("mbarrier::complete_tx::bytes")
+    site.flag("bulk_group")
+    multicast = site.flag("multicast::cluster")
+    site.flag("L2::cache_hint")
+    masks = site.flag("cp_mask")
+    operation = site.choice("add", "min", "max", "inc", "dec", "and", "or", "xor") if reduces else ""
+    site.flag("noftz")
+    kind = site.kind() if reduces else None
+    site.finish()
+    if masks or len(spaces) != 2 or (reduces and not operation):
+        raise Refused(f"{site.one.opcode} is not emulated")
+    target, source = (locate(site, place, space, 16, writes=not place) for place, space in enumerate(spaces))
+    size = site.reader(2, "u32")
+    barrier = locate(site, 3, "shared::cluster", 8, writes=True) if to_barrier else None
+    mask = site.reader(4, "u16") if multicast else None
+    return _bulk(site, (target, source, size, barrier, mask), operation, kind)
+
+
+def _bulk(
+    site: Site, how: tuple[Locate, Locate, Reader, Locate | None, Reader | None], operation: str, kind: Any
+) -> Run:
+    target, source, size, barrier, mask = how
+    from cute_py.machine.instructions.accesses import _combination
+
+    combine = _combination(operation, kind) if operation else None
+
+    def one(f: Frame) -> None:
+        m = f.m
+        nbytes = int(broadcast(size(f), f)[0])
+        if nbytes % 16:
+            text = f"{f.text()}: a bulk copy of {nbytes} bytes; must be a multiple of 16"
+            raise site.fault("bulk size", text, f, "cp.async.bulk")
+        to, places = target(f)
+        held, sources = source(f)
+        start, begin = int(places[0]), int(sources[0])
+        starts, signalled = [start], []
+        if mask is not None:
+            bits = int(broadcast(mask(f), f)[0])
+            first = int(f.ctas[0]) // m.cluster_size * m.cluster_size
+            starts = [(first + i) * m.shared_stride + start % m.shared_stride for i in range(MAX_CTAS) if bits >> i & 1]
+        if barrier is not None:
+            place = int(barrier(f)[1][0])
+            signalled = [place // m.shared_stride * m.shared_stride + place % m.shared_stride]
+            if mask is not None:
+                signalled = [at // m.shared_stride * m.shared_stride + place % m.shared_stride for at in starts]
+        for array, at, what in ((held, begin, "reads"), *((to, at, "writes") for at in starts)):
+            limit = at // m.shared_stride * m.shared_stride + m.shared_bytes if array is m.shared else len(array)
+            if at + nbytes > limit:
+                text = f"{f.text()}: a bulk copy {what} {at + nbytes - limit} bytes past the end of its memory"
+                raise site.fault("out of bounds", text, f, "cp.async.bulk", bytes=nbytes)
+        found = [barriers_of(f, site, place) for place in signalled]
+
+        def complete() -> None:
+            content = held[begin : begin + nbytes].copy()
+            for at in starts:
+                if combine is not None:
+                    old = to[at : at + nbytes].view(kind.dtype)
+                    old[...] = np.asarray(combine(old.copy(), content.view(kind.dtype))).astype(old.dtype, copy=False)
+                else:
+                    to[at : at + nbytes] = content
+            for one_barrier in found:
+                one_barrier.complete_tx(nbytes)
+
+        agent = m.under_way("a bulk copy", site.number, complete, waited_for=not found)
+        if not found:
+            Groups.of(m, "bulk").add(f.threads, agent)
+
+    return _each_thread(one)
+
+
+def _each_thread(one: Callable[[Frame], None]) -> Run:
+    def run(f: Frame) -> None:
+        if f.n == 1:
+            one(f)
+            return
+        for thread in f.threads.tolist():
+            one(f.m.span(thread, thread + 1))
+
+    return run
+
+
+# ---- tensor copies ---------------------------------------------------------------------------------------------------
+
+_MODES: Final = ("tile", "im2col", "im2col_no_offs", "im2col::w", "im2col::w::128", "tile::gather4", "tile::scatter4")
+
+
+def _map_reader(site: Site, place: int) -> Callable[[Frame], bytes]:
+    """The 128 bytes of the tensor map of an operand."""
+    address = site.address_of(site.operand(place))
+    read = address_reader(site, address, "generic")
+
+    def find(f: Frame) -> bytes:
+        where = int(read(f)[0])
+        found = host_place(f.m, int(f.ctas[0]), where)
+        if found is None or found[1] + MAP_BYTES > len(found[0]):
+            text = f"{f.text()}: no tensor map at {f.m.address_text(where)}"
+            raise site.fault("out of bounds", text, f, "cp.async.bulk.tensor", address=where)
+        if where % 64:
+            text = f"{f.text()}: a tensor map at {f.m.address_text(where)}; must be a multiple of 64 bytes"
+            raise site.fault("misaligned", text, f, "tensor map", address=where)
+        return found[0][found[1] : found[1] + MAP_BYTES].tobytes()
+
+    return find
+
+
+def _build_tensor(site: Site, *, reduces: bool, prefetches: bool) -> Run:
+    dimension = int(site.choice("1d", "2d", "3d", "4d", "5d")[0])
+    spaces = [word for word in site.modifiers if word in SPACES]
+    site.flag(*SPACES)
+    site.flag("L2")
+    mode = site.choice(*_MODES)
+    to_barrier = site.flag("mbarrier::complete_tx::bytes")
+    site.flag("bulk_group")
+    multicast = site.flag("multicast::cluster")
+    pair = site.choice("cta_group::1", "cta_group::2")
+    hint = site.flag("L2::cache_hint")
+    operation = site.choice("add", "min", "max", "inc", "dec", "and", "or", "xor") if reduces else ""
+    site.finish()
+    loads = to_barrier
+    at = 0 if prefetches or not loads else 1
+    tensor = site.operand(at)
+    if tensor.kind is not OperandKind.TENSOR:
+        raise Refused(f"the operand {tensor.text} of {site.one.opcode} is no tensor")
+    count = 5 if "::gather4" in mode or "::scatter4" in mode else dimension
+    coords = [site.read(text, "s32") for text in tensor.elements]
+    if len(coords) != count:
+        raise Refused(f"{site.one.opcode} has {len(coords)} coordinates; must have {count}")
+    read_map = _map_reader(site, at)
+    rest = list(site.operands[at + 1 + (1 if loads or not prefetches else 0) :])
+    if prefetches:
+        rest = list(site.operands[1:])
+    if hint and rest:
+        rest.pop()
+    mask = site.read(rest.pop(), "u16") if multicast and rest else None
+    offsets: Sequence[Reader] = ()
+    if rest and rest[0].kind is OperandKind.VECTOR:
+        offsets = [site.read(text, "u16") for text in rest[0].elements]
+    named = {"im2col_no_offs": "im2col"}.get(mode, mode) or "tile"
+    arch = "sm_90a" if not pair and named in ("tile", "im2col") else "sm_100a"
+    emulator = Emulator(arch)
+    shared_space = spaces[0] if loads else spaces[-1] if spaces else "shared::cta"
+    where = None if prefetches else locate(site, 0 if loads else 1, shared_space, 16, writes=loads)
+    barrier = locate(site, 2, "shared::cluster", 8, writes=True) if loads else None
+
+    def one(f: Frame) -> None:
+        m = f.m
+        words = read_map(f)
+        place = [int(broadcast(c(f), f)[0]) for c in coords]
+        window, offset = m.windows[0], 0
+        if where is not None:
+            cta, offset = divmod(int(where(f)[1][0]), m.shared_stride)
+            window = m.windows[cta]
+        keywords: dict[str, Any] = {"mode": named}
+        if offsets:
+            keywords["im2col_offsets"] = [int(broadcast(c(f), f)[0]) for c in offsets]
+        if not prefetches:
+            keywords["smem_offset"] = offset
+        signal: Any = None
+        if barrier is not None:
+            signal = barriers_of(f, site, int(barrier(f)[1][0]))
+        if mask is not None:
+            keywords["multicast_mask"] = int(broadcast(mask(f), f)[0])
+        if pair == "cta_group::2":
+            keywords["cta_group"] = 2
+
+        def act() -> None:
+            ranges = m.memory.ranges
+            try:
+                if prefetches:
+                    emulator.prefetch(words, ranges, place, **keywords)
+                elif loads:
+                    emulator.load(words, ranges, place, window, barrier=signal, **keywords)
+                elif operation:
+                    emulator.reduce(operation, words, ranges, place, window, **keywords)
+                else:
+                    emulator.store(words, ranges, place, window, **keywords)
+            except TmaTrap as trap:
+                text = f"{f.text()}: {trap.headline}"
+                raise site.fault("tensor copy trap", text, f, "cp.async.bulk.tensor", **_known(trap)) from None
+            except CuteError as error:
+                text = f"{f.text()}: {error.headline}"
+                raise site.fault("tensor copy", text, f, "cp.async.bulk.tensor", **_known(error)) from None
+
+        if prefetches:
+            act()
+            return
+        what = "a tensor load" if loads else "a tensor store"
+        agent = m.under_way(what, site.number, act, waited_for=not loads)
+        if not loads:
+            Groups.of(m, "bulk").add(f.threads, agent)
+
+    return _each_thread(one)
+
+
+def _known(error: CuteError) -> dict[str, object]:
+    return {
+        f"map {key}" if key in ("threads", "line", "instruction") else key: str(v) for key, v in error.facts.items()
+    }
+
+
+# ---- tensor maps in memory -------------------------------------------------------------------------------------------
+
+
+def build_tensormap(site: Site) -> Run:
+    """tensormap.replace and tensormap.cp_fenceproxy."""
+    if site.flag("cp_fenceproxy"):
+        return _build_map_copy(site)
+    site.flag("replace")
+    site.flag("tile")
+    field = site.choice(
+        "global_address", "rank", "box_dim", "global_dim", "global_stride", "element_stride", "elemtype",
+        "interleave_layout", "swizzle_mode", "fill_mode", "swizzle_atomicity",
+    )  # fmt: skip
+    space = site.choice("global", "shared::cta", default="generic")
+    site.flag("b1024")
+    kind = site.kind("b32", "b64")
+    site.finish((2, 3))
+    where = locate(site, 0, space, 128, writes=True)
+    ordinal = site.reader(1, "u32") if len(site.operands) == 3 else None
+    value = site.reader(len(site.operands) - 1, kind)
+
+    def one(f: Frame) -> None:
+        array, places = where(f)
+        start = int(places[0])
+        number = int(broadcast(value(f), f)[0])
+        place = 0 if ordinal is None else int(broadcast(ordinal(f), f)[0])
+        try:
+            made = replace(array[start : start + MAP_BYTES].tobytes(), field, number, place)
+        except CuteError as error:
+            raise site.fault("tensor map", f"{f.text()}: {error.headline}", f, "tensormap.replace") from None
+        array[start : start + MAP_BYTES] = np.frombuffer(made, np.uint8)
+        f.m.changed()
+
+    return _each_thread(one)
+
+
+def _build_map_copy(site: Site) -> Run:
+    for word in ("global", "shared::cta", "tensormap::generic", "release", "cta", "cluster", "gpu", "sys", "sync",
+                 "aligned"):  # fmt: skip
+        site.flag(word)
+    site.finish(3)
+    target, source = locate(site, 0, "global", 128, writes=True), locate(site, 1, "shared::cta", 128, writes=False)
+
+    def run(f: Frame) -> None:
+        to, places = target(f)
+        held, sources = source(f)
+        for place, begin in zip(places.tolist(), sources.tolist(), strict=True):
+            to[place : place + MAP_BYTES] = held[begin : begin + MAP_BYTES]
+        f.m.changed()
+
+    return run
+
+
+TABLE: Final[Mapping[str, Builder]] = {"cp": build_copy, "tensormap": build_tensormap}

@@ -1,0 +1,324 @@
+"""Arguments of a kernel: arrays as ranges of global memory, numbers and structures as the bytes of its parameters.
+
+Arrays that share host memory share addresses, at the same distances. A tensor map points at the start of its array: the
+address in the map is replaced by the one that the array has here.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from cute_py.argument_checks import expect_integer, is_integer
+from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given
+from cute_py.machine.code import Code
+from cute_py.machine.memory import Memory
+from cute_py.machine.threads import Array
+from cute_py.ptx.source import Module, Variable
+from cute_py.tma.descriptor.encode import encode
+from cute_py.tma.descriptor.replace import replace
+from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.emulator.memory import Range
+
+_REQUESTS: Final = (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)
+_FLOATS: Final = {"f16": "<e", "f32": "<f", "f64": "<d"}
+Triple = tuple[int, int, int]
+
+
+class HasKernel(Protocol):
+    """A kernel as CUDA C++, with how it is launched."""
+
+    @property
+    def name(self) -> str:
+        """Of the entry point."""
+
+    @property
+    def text(self) -> str:
+        """CUDA C++ without headers."""
+
+    @property
+    def threads(self) -> int:
+        """Of a CTA."""
+
+    @property
+    def shared_bytes(self) -> int:
+        """Dynamic shared memory of a CTA."""
+
+    @property
+    def cluster(self) -> int:
+        """CTAs of a cluster, along x."""
+
+    @property
+    def arch(self) -> str:
+        """The target that it is compiled for."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MachineLaunch:
+    """A kernel with a grid and arguments, as an object that has a kernel gives it to the machine.
+
+    memory: name -> bytes that the kernel reaches beside its arguments, or around them.
+    """
+
+    kernel: HasKernel
+    grid: int | tuple[int, ...]
+    args: tuple[Any, ...]
+    memory: Mapping[str, Array] = field(default_factory=dict)
+
+
+class HasLaunches(Protocol):
+    """An object that the machine runs as it is."""
+
+    def machine_launches(self, args: Sequence[Any]) -> Sequence[MachineLaunch]:
+        """Its launches, with the arguments that it is given."""
+
+
+def triple(value: object, what: str) -> Triple:
+    """A number, or up to three of them, as three.
+
+    >>> triple(4, "grid"), triple((2, 3), "grid")
+    ((4, 1, 1), (2, 3, 1))
+    """
+    items = value if isinstance(value, (tuple, list)) else (value,)
+    if not 1 <= len(items) <= 3:
+        raise InvalidValueError(f"{what} has {len(items)} numbers; must have 1 to 3")
+    numbers = [expect_integer(item, what, 1, (1 << 31) - 1) for item in items]
+    x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z
+
+
+def is_array(value: object) -> bool:
+    """Whether a value is an array of host memory."""
+    return isinstance(value, np.ndarray) or hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")
+
+
+def host_array(value: Any, what: str) -> Array:
+    """The numpy array of an argument, over the same memory.
+
+    Raises:
+        InvalidTypeError: not contiguous, or no array of host memory.
+    """
+    if isinstance(value, np.ndarray):
+        array = value
+    else:
+        try:
+            array = np.asarray(value) if hasattr(value, "__array_interface__") else np.from_dlpack(value)
+        except (TypeError, ValueError, RuntimeError, BufferError) as error:
+            raise InvalidTypeError(f"{what} is no array of host memory: {error}") from None
+    if not array.flags.c_contiguous:
+        raise InvalidTypeError(f"{what} must be contiguous", hint="use numpy.ascontiguousarray")
+    return array
+
+
+class Arguments:
+    """Arrays and parameters of a launch.
+
+    Args:
+        values: one for each parameter. `None` is a null pointer, a pair (map, array) a tensor map, a pair (bytes,
+            {offset: array or map}) a structure that holds pointers or maps.
+    Raises:
+        InvalidTypeError, InvalidValueError: a value that its parameter can't hold, or another number of them.
+    """
+
+    def __init__(
+        self, parameters: Sequence[Variable], values: Sequence[Any], memory: Mapping[str, Array] | None = None
+    ) -> None:
+        self.parameters = parameters
+        if len(values) != len(parameters):
+            rest = parameters[len(values) :]
+            if len(values) > len(parameters) or any(one.kind not in ("u64", "b64") for one in rest):
+                text = f"{counted(len(values), 'argument')}; the kernel has {counted(len(parameters), 'parameter')}"
+                raise InvalidValueError(text, {"parameters": ", ".join(f"{p.name} ({_type(p)})" for p in parameters)})
+            values = [*values, *[None] * len(rest)]
+        self.values = list(values)
+        self.arrays: dict[str, Array] = dict(memory or {})
+        """Name -> array."""
+        for place, value in enumerate(self.values):
+            self._collect(f"argument {place}", value)
+        self._groups = _grouped(self.arrays)
+
+    def _collect(self, name: str, value: Any) -> None:
+        if isinstance(value, (tuple, list)) and len(value) == 2 and isinstance(value[1], Mapping):
+            for offset, one in value[1].items():
+                self._collect(f"{name}, byte {offset}", one)
+        elif isinstance(value, (tuple, list)) and len(value) == 2 and is_array(value[1]):
+            self.arrays[name] = host_array(value[1], name)
+        elif is_array(value) and not isinstance(value, np.generic):
+            self.arrays[name] = host_array(value, name)
+
+    def bytes_of(self) -> dict[str, Array]:
+        """A copy of the bytes of each array that can be written."""
+        return {name: raw.copy() for name, raw, _ in self._groups if raw.flags.writeable}
+
+    def restore(self, held: Mapping[str, Array]) -> None:
+        """Put such bytes back."""
+        for name, raw, _ in self._groups:
+            if name in held:
+                raw[...] = held[name]
+
+    def place(self, memory: Memory, code: Code) -> None:
+        """Make ranges of the arrays, of the module's variables, and of the parameters."""
+        address: dict[str, int] = {}
+        for name, raw, members in self._groups:
+            made = memory.add(name, raw, writable=raw.flags.writeable)
+            address.update({member: made.address + offset for member, offset in members.items()})
+        content = bytearray(code.parameter_bytes)
+        for place, (one, value) in enumerate(zip(self.parameters, self.values, strict=True)):
+            start = code.parameter_offsets[one.name]
+            name = f"argument {place}"
+            content[start : start + one.nbytes] = self._bytes(name, one, value, address, memory)
+        raw = np.frombuffer(bytes(content), np.uint8).copy()
+        memory.parameters = memory.add("the parameters", raw, writable=False)
+
+    def _bytes(self, name: str, one: Variable, value: Any, address: Mapping[str, int], memory: Memory) -> bytes:
+        what = f"{name} ({one.name}, {_type(one)})"
+        if isinstance(value, (tuple, list)) and len(value) == 2 and isinstance(value[1], Mapping):
+            made = bytearray(_plain(value[0], one, what))
+            for offset, inner in value[1].items():
+                part = self._pointer(f"{name}, byte {offset}", inner, address)
+                at = expect_integer(offset, "an offset in a structure", 0, len(made) - len(part))
+                made[at : at + len(part)] = part
+            return bytes(made)
+        if name in address:
+            raw = self._pointer(name, value, address)
+            if len(raw) == 128 and one.nbytes == 8:
+                held = memory.add(f"the map of {name}", np.frombuffer(raw, np.uint8).copy())
+                raw = struct.pack("<Q", held.address)
+            if len(raw) != one.nbytes:
+                raise InvalidTypeError(f"{what} has {one.nbytes} bytes; an address or a map of {len(raw)} is given")
+            return raw
+        return _plain(value, one, what)
+
+    def _pointer(self, name: str, value: Any, address: Mapping[str, int]) -> bytes:
+        if is_array(value):
+            return struct.pack("<Q", address[name])
+        if value is None:
+            return bytes(8)
+        return _map_bytes(value[0], address[name], name)
+
+
+def _type(one: Variable) -> str:
+    return f".{one.kind}" if one.count == 1 else f"{one.nbytes} bytes"
+
+
+def _map_bytes(given_map: Any, address: int, name: str) -> bytes:
+    if isinstance(given_map, _REQUESTS):
+        given_map = encode(given_map)
+    raw = bytes(given_map) if isinstance(given_map, (bytes, bytearray, memoryview, np.ndarray)) else b""
+    if len(raw) not in (64, 128):
+        raise InvalidTypeError(f"{name}: a tensor map is a request or 128 bytes, got {given(given_map)}")
+    return replace(raw.ljust(128, b"\0"), "global_address", address)
+
+
+def _plain(value: Any, one: Variable, what: str) -> bytes:
+    """A number, bytes, or None as the bytes of a parameter."""
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        raw = bytes(value)
+        if len(raw) != one.nbytes:
+            raise InvalidValueError(f"{what} is given {len(raw)} bytes; must be {one.nbytes}")
+        return raw
+    if value is None:
+        return bytes(one.nbytes)
+    if isinstance(value, np.generic) and value.dtype.itemsize == one.nbytes:
+        return value.tobytes()
+    if isinstance(value, (bool, np.bool_)):
+        value = int(value)
+    if is_integer(value):
+        number = int(value)
+        if one.kind in _FLOATS:
+            return struct.pack(_FLOATS[one.kind], float(number))
+        if one.nbytes > 16 or not -(1 << 8 * one.nbytes - 1) <= number < 1 << 8 * one.nbytes:
+            raise InvalidValueError(f"{what} can't hold {number}")
+        return (number % (1 << 8 * one.nbytes)).to_bytes(one.nbytes, "little")
+    if isinstance(value, (float, np.floating)):
+        form = _FLOATS.get(one.kind) or {2: "<e", 4: "<f", 8: "<d"}.get(one.nbytes)
+        if form is None or one.kind[0] in "us":
+            raise InvalidTypeError(f"{what} can't hold the float {value}")
+        try:
+            return struct.pack(form, float(value))
+        except OverflowError:
+            raise InvalidValueError(f"{what} can't hold {value}") from None
+    raise InvalidTypeError(
+        f"{what}: an argument is an array, a number, bytes, a map and its array, or None; got {given(value)}"
+    )
+
+
+def _grouped(arrays: Mapping[str, Array]) -> list[tuple[str, Array, dict[str, int]]]:
+    """(name, bytes, offset of each array in them): arrays that share host memory are one group."""
+    spans = []
+    for name, array in arrays.items():
+        start = int(array.__array_interface__["data"][0])
+        spans.append((start, start + array.nbytes, name))
+    spans.sort(key=lambda span: (span[0], -span[1]))
+    groups: list[tuple[int, int, list[tuple[int, str]]]] = []
+    for start, end, name in spans:
+        if groups and (start < groups[-1][1] or (start == end and start == groups[-1][1])):
+            low, high, members = groups[-1]
+            groups[-1] = (low, max(high, end), [*members, (start, name)])
+        else:
+            groups.append((start, end, [(start, name)]))
+    found = []
+    for low, high, members in groups:
+        first = members[0][1]
+        held = arrays[first]
+        if held.nbytes == high - low:
+            raw = held.reshape(-1).view(np.uint8) if held.nbytes else np.zeros(0, np.uint8)
+        else:  # arrays that overlap in part: their union, which they keep alive
+            raw = np.ctypeslib.as_array((ctypes.c_uint8 * (high - low)).from_address(low))
+        found.append((first, raw, {name: start - low for start, name in members}))
+    order = {name: place for place, name in enumerate(arrays)}
+    return sorted(found, key=lambda group: order[group[0]])
+
+
+# ---- variables of the module -----------------------------------------------------------------------------------------
+
+
+def place_variables(memory: Memory, code: Code) -> dict[str, Range]:
+    """Make ranges of the module's variables that a kernel uses, with their initial values."""
+    made = {}
+    for name, one in code.globals.items():
+        array = np.zeros(max(one.nbytes, 1), np.uint8)
+        made[name] = memory.add(name, array, alignment=max(one.align, 256), writable=one.space != "const")
+        memory.symbols[name] = made[name].address
+    for name, one in code.globals.items():
+        raw = b"".join(_initial(one, value, memory, code.module) for value in one.initial)
+        array = made[name].array
+        array[: len(raw)] = np.frombuffer(raw[: len(array)], np.uint8)
+    return made
+
+
+def _initial(one: Variable, value: Any, memory: Memory, module: Module) -> bytes:
+    size = one.element_bytes
+    if isinstance(value, tuple):
+        name, added, _ = value
+        if name not in memory.symbols:
+            raise InvalidValueError(f"line {one.line}: the initial value of {one.name} names {given(name)}")
+        value = memory.symbols[name] + added
+    if isinstance(value, str):
+        return _float_bytes(value, size, one)
+    if one.kind in _FLOATS:
+        return struct.pack(_FLOATS[one.kind], float(value))
+    return int(value % (1 << 8 * size)).to_bytes(size, "little")
+
+
+@functools.lru_cache(maxsize=4096)
+def _float_bytes(text: str, size: int, one: Variable) -> bytes:
+    if text[:2] in ("0f", "0F", "0d", "0D"):
+        try:
+            raw = bytes.fromhex(text[2:])[::-1]
+        except ValueError:
+            raw = b""
+        if len(raw) == size:
+            return raw
+    try:
+        return struct.pack({2: "<e", 4: "<f", 8: "<d"}[size], float(text))
+    except (KeyError, ValueError, OverflowError):
+        raise InvalidValueError(
+            f"line {one.line}: the initial value {given(text)} of {one.name} is not known"
+        ) from None

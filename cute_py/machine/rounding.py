@@ -1,0 +1,178 @@
+"""Numbers rounded once: to fewer bits, in any direction, and sums that keep what they lost in their last bit.
+
+A sum that is rounded to odd (its last bit is set where something was lost) can be rounded again to a narrower type as
+if it were exact, when that has at least two bits less.
+Source: S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums", IEEE Transactions on Computers 57 (2008).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array: TypeAlias = NDArray[Any]
+
+
+def rounded(x: Array, digits: int, least: int, mode: str) -> Array:
+    """float64 rounded to so many significant bits, none below 2**(least - digits + 1).
+
+    Args:
+        mode: rn, rz, rm, rp, or rna (ties away from zero).
+
+    >>> rounded(np.array([1.0 + 2**-9, -(1 + 3 * 2**-9)]), 8, -126, "rn").tolist()
+    [1.0, -1.0078125]
+    """
+    finite = np.isfinite(x)
+    safe = np.where(finite, x, 0.0)
+    exponent = np.maximum(np.frexp(safe)[1] - 1, least)
+    scaled = np.ldexp(safe, digits - 1 - exponent)
+    whole = _WHOLE[mode](scaled)
+    return np.where(finite, np.copysign(np.ldexp(whole, exponent - digits + 1), safe), x)
+
+
+_WHOLE: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "rn": np.rint,
+    "rz": np.trunc,
+    "rm": np.floor,
+    "rp": np.ceil,
+    "rna": lambda q: np.trunc(q + np.copysign(0.5, q)),
+}
+
+
+def limited(x: Array, largest: float, mode: str) -> Array:
+    """Numbers beyond the largest of a type as infinity, or as the largest where the rounding stops there."""
+    over = (np.abs(x) > largest) & np.isfinite(x)
+    if not over.any():
+        return x
+    stays = {"rz": np.ones_like(over), "rm": x > 0, "rp": x < 0}.get(mode, np.zeros_like(over))
+    return np.where(over, np.copysign(np.where(stays, largest, np.inf), x), x)
+
+
+_FORMS: Final = {"f32": (24, -126, float(np.finfo(np.float32).max)), "f16": (11, -14, 65504.0),
+                 "bf16": (8, -126, float(np.uint32(0x7F7F0000).view(np.float32)))}  # fmt: skip
+"""Type -> significant bits, exponent of its smallest normal number, largest number."""
+
+
+def single_of(x: Array, mode: str) -> Array:
+    """float64, exact or rounded to odd, as float32."""
+    if mode == "rn":
+        return x.astype(np.float32)
+    digits, least, largest = _FORMS["f32"]
+    return limited(rounded(x, digits, least, mode), largest, mode).astype(np.float32)
+
+
+def half_bits(x: Array, name: str, mode: str = "rn") -> Array:
+    """float64, exact or rounded to odd, as the bits of f16 or bf16; a NaN is 0x7FFF."""
+    if name == "f16" and mode == "rn":
+        raw = x.astype(np.float16).view(np.uint16)
+    else:
+        digits, least, largest = _FORMS[name]
+        fitted = limited(rounded(x, digits, least, mode), largest, mode)
+        if name == "f16":
+            raw = fitted.astype(np.float16).view(np.uint16)
+        else:
+            raw = (fitted.astype(np.float32).view(np.uint32) >> np.uint32(16)).astype(np.uint16)
+    return np.where(np.isnan(x), np.uint16(0x7FFF), raw)
+
+
+def to_odd(total: Array, lost: Array) -> Array:
+    """A rounded float64 sum and what it lost, as the sum rounded to odd."""
+    inexact = (lost != 0) & np.isfinite(total) & np.isfinite(lost)
+    if not inexact.any():
+        return total
+    raw = total.view(np.int64)
+    up = (lost > 0) == (total > 0)
+    odd = np.where(raw & 1, raw, np.where(up, raw + 1, raw - 1))
+    return np.where(inexact, odd, raw).view(np.float64)
+
+
+def sum_to_odd(a: Any, b: Any) -> Array:
+    """a + b of float64, rounded to odd."""
+    x, y = np.broadcast_arrays(np.asarray(a, np.float64), np.asarray(b, np.float64))
+    total = x + y
+    back = total - x
+    return to_odd(total, (x - (total - back)) + (y - back))
+
+
+def signed_zeros(found: Array, first: Array, second: Array) -> Array:
+    """Sums of two numbers that are 0, rounded down: -0, but of two zeros that are +0. Only the signs of both count."""
+    below = np.signbit(first) | np.signbit(second)
+    return np.where((found == 0) & below, -0.0, found)
+
+
+def fused_double(a: Any, b: Any, c: Any, mode: str = "rn") -> Array:
+    """a * b + c of float64, rounded once."""
+    rows = np.broadcast_arrays(*(np.asarray(x, np.float64) for x in (a, b, c)))
+    x, y, z = (np.atleast_1d(row) for row in rows)
+    found = x * y + z
+    finite = np.isfinite(x) & np.isfinite(y)
+    found = np.where(np.isinf(z) & finite, z, found)  # a product that overflows alone is finite here
+    if mode == "rm":
+        found = signed_zeros(found, np.copysign(1.0, x) * np.copysign(1.0, y), z)
+    if mode == "rn":
+        easy = _easy(x, y, z)
+        if easy.any():
+            found = np.where(easy, _fused_by_parts(x, y, z), found)
+        hard = np.flatnonzero(~easy & finite & np.isfinite(z))
+    else:
+        hard = np.flatnonzero(finite & np.isfinite(z))
+    for place in hard.tolist():
+        exact = Fraction(float(x[place])) * Fraction(float(y[place])) + Fraction(float(z[place]))
+        found[place] = nearest_double(exact, mode, found[place])
+    result: Array = found
+    return result
+
+
+def nearest_double(exact: Fraction, mode: str, otherwise: float) -> float:
+    """A fraction as float64; `otherwise` for 0, whose sign it has."""
+    if exact == 0:
+        return otherwise
+    try:
+        near = float(exact)
+    except OverflowError:
+        near = math.inf if exact > 0 else -math.inf
+    if mode == "rn" or (math.isfinite(near) and Fraction(near) == exact):
+        return near
+    down = near if math.isfinite(near) and Fraction(near) < exact else math.nextafter(near, -math.inf)
+    if near == -math.inf:
+        down = near
+    up = math.nextafter(down, math.inf)
+    toward = {"rm": down, "rp": up, "rz": down if exact > 0 else up}
+    return toward[mode]
+
+
+def _easy(x: Array, y: Array, z: Array) -> Array:
+    """Where no part of a fused sum under- or overflows."""
+    exponents = [np.frexp(np.where(np.isfinite(v), v, 1.0))[1] for v in (x, y, z)]
+    product = exponents[0] + exponents[1]
+    inside = (np.abs(exponents[0]) < 400) & (np.abs(exponents[1]) < 400) & (np.abs(exponents[2]) < 800)
+    kept = np.isfinite(x) & np.isfinite(y) & np.isfinite(z) & (x != 0) & (y != 0) & (z != 0)
+    result: Array = inside & kept & (product > -700) & (product < 900)
+    return result
+
+
+def _split(x: Array) -> tuple[Array, Array]:
+    big = x * 134217729.0
+    upper = big - (big - x)
+    return upper, x - upper
+
+
+def _fused_by_parts(x: Array, y: Array, z: Array) -> Array:
+    product = x * y
+    (xh, xl), (yh, yl) = _split(x), _split(y)
+    low = ((xh * yh - product) + xh * yl + xl * yh) + xl * yl
+    first = z + low
+    back = first - z
+    first_low = (z - (first - back)) + (low - back)
+    total = product + first
+    back = total - product
+    total_low = (product - (total - back)) + (first - back)
+    result: Array = total + sum_to_odd(first_low, total_low)
+    return result

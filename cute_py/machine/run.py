@@ -1,0 +1,427 @@
+"""run_ptx: a kernel, its launch and its arguments in; the arrays as a GPU leaves them, and what was found, out."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+
+from cute_py.argument_checks import expect_integer, is_integer, record
+from cute_py.diagnostics import Diagnostic, refuse
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, counted, given
+from cute_py.machine.code import Code, find_kernel
+from cute_py.machine.cuda_source import ptx_of_file, ptx_of_text
+from cute_py.machine.faults import Fault, finding
+from cute_py.machine.instructions.special import SMS
+from cute_py.machine.launch import Arguments, MachineLaunch, place_variables, triple
+from cute_py.machine.memory import Memory
+from cute_py.machine.schedule import Machine, Shape, Totals
+from cute_py.machine.table import decoded
+from cute_py.machine.threads import LANES, Array
+from cute_py.ptx.source import Module, read_module
+from cute_py.targets import MAX_CLUSTER, architecture
+
+LIMIT: Final = 10**9
+"""Instructions, counted for each thread, that a run may execute."""
+
+MAX_BLOCK: Final = 1024
+MAX_SHARED: Final = 232_448
+"""Bytes of shared memory of a CTA: 227 KiB."""
+
+SM_THREADS: Final = 2048
+SM_SHARED: Final = 233_472
+SM_CTAS: Final = 32
+MAX_STATE: Final = 768 << 20
+"""Bytes of registers and shared memory of the CTAs that run together."""
+
+
+class PtxError(CuteError):
+    """A kernel that ran into an error; `.run` is the run with all that was found."""
+
+    run: PtxRun
+
+
+@record
+class Count:
+    """How often an instruction was executed: by warps, and by threads."""
+
+    line: int
+    source_line: int | None
+    instruction: str
+    executions: int
+    threads: int
+
+
+@record
+class PtxRun:
+    """What a run gave.
+
+    Attributes:
+        kernel: its name. diagnostics: what was found. printed: the texts of vprintf.
+        counts: executions of each instruction that was executed. instructions: all executions by threads.
+        approximate: opcodes whose results are correctly rounded here, and within the ISA's bounds on a GPU.
+        schedules: those that ran.
+    """
+
+    kernel: str
+    diagnostics: tuple[Diagnostic, ...]
+    printed: tuple[str, ...]
+    counts: tuple[Count, ...]
+    instructions: int
+    approximate: tuple[str, ...]
+    schedules: tuple[str, ...]
+    _trace: Any = field(default=(), repr=False, compare=False)
+    _code: Any = field(default=None, repr=False, compare=False)
+    _wave: Any = field(default=(1, 32), repr=False, compare=False)
+
+    @property
+    def ok(self) -> bool:
+        """Whether no error was found."""
+        return not any(one.severity == "error" for one in self.diagnostics)
+
+    def trace(self, thread: int, cta: int = 0) -> list[tuple[int, str]]:
+        """(line, instruction) of what a thread executed, in order; of a long run its beginning.
+
+        Args:
+            thread: number in its CTA, x fastest. cta: number in the grid, x fastest.
+        """
+        code: Code = self._code
+        ctas, size = self._wave
+        expect_integer(thread, "thread", 0, size - 1)
+        wave, inside = divmod(expect_integer(cta, "cta", 0), ctas)
+        wanted = inside * size + thread
+        found = []
+        for number, pc, threads in self._trace:
+            if number != wave:
+                continue
+            place = int(np.searchsorted(threads, wanted))
+            block = code.blocks[pc]
+            if place < len(threads) and threads[place] == wanted and block is not None:
+                found += [(one.line, one.text) for one in code.instructions[pc : pc + block.length]]
+        return found
+
+    def explain(self) -> str:
+        """What happened, in text."""
+        lines = [f"{self.kernel}: {self.instructions} instructions of threads, schedule {', '.join(self.schedules)}"]
+        for one in self.diagnostics:
+            lines.append(f"{one.severity}: {one.message}")
+            lines += [f"  {name}: {value}" for name, value in one.facts.items() if name not in ("line", "source_line")]
+            if one.source:
+                lines.append(f"  source: {one.source}")
+        if not self.diagnostics:
+            lines.append("no error was found")
+        if self.approximate:
+            lines.append(f"correctly rounded here, approximate on a GPU: {', '.join(self.approximate)}")
+        return "\n".join(lines)
+
+    def raise_for_diagnostics(self) -> None:
+        """Raise the errors that were found, if any.
+
+        Raises:
+            PtxError: with `.run`.
+        """
+        errors = [one for one in self.diagnostics if one.severity == "error"]
+        try:
+            refuse(PtxError, errors)
+        except PtxError as error:
+            error.run = self
+            raise
+
+
+@functools.lru_cache(maxsize=16)
+def _module(text: str) -> Module:
+    return read_module(text)
+
+
+def run_ptx(
+    source: Any,
+    *,
+    grid: int | Sequence[int] = 1,
+    block: int | Sequence[int] | None = None,
+    cluster: int | Sequence[int] | None = None,
+    args: Sequence[Any] = (),
+    kernel: str | None = None,
+    dynamic_shared: int = 0,
+    arch: str | None = None,
+    schedule: str | int = "both",
+    limit: int = LIMIT,
+) -> PtxRun:
+    """Run a kernel without a GPU.
+
+    Args:
+        source: PTX text; the path of a file of PTX, of CUDA C++ (.cu, compiled by nvcc or NVRTC), or of a fatbin with
+            PTX in it; a `KernelSource`, whose CUDA C++ is compiled; an object that gives its launches itself, as a
+            `GemmKernel` (args are A, B and C) or a `PreparedCopy` does.
+        grid, block, cluster: up to three numbers, x first; block by default the kernel's `.reqntid`, cluster its
+            `.reqnctapercluster`.
+        args: one for each parameter: an array (read and written in place, its bounds are known), a number, bytes, a
+            pair of a tensor map (a request or 128 bytes) and the array that it points into, a pair of bytes and
+            {offset: array or such a pair} for a structure with pointers, None for a null pointer. Pointers at the end
+            may be left out.
+        kernel: its name, if the module has several. dynamic_shared: bytes.
+        arch: the target, by default that of the text.
+        schedule: 'eager' completes asynchronous work when it is issued, 'lazy' as late as the rules allow, a seed at
+            random in between with warps in another order; 'both' runs eager and lazy, and reports where results differ.
+        limit: instructions, of all threads, after which the run ends with a diagnostic.
+    Returns:
+        what was found; arrays hold what the kernel left in them, under 'both' what it left under the eager schedule.
+    Raises:
+        ParseError: no PTX. InvalidValueError, InvalidTypeError: a launch that no GPU takes, arguments that do not fit,
+            instructions that are not emulated (all are listed, before anything runs).
+
+    >>> import numpy as np
+    >>> text = '''.version 8.7
+    ... .target sm_90a
+    ... .address_size 64
+    ... .entry twice(.param .u64 x) .reqntid 32 {
+    ...     .reg .b32 %r<3>; .reg .b64 %rd<3>;
+    ...     ld.param.u64 %rd1, [x];
+    ...     mov.u32 %r1, %tid.x;
+    ...     mad.wide.u32 %rd2, %r1, 4, %rd1;
+    ...     ld.global.u32 %r2, [%rd2];
+    ...     shl.b32 %r2, %r2, 1;
+    ...     st.global.u32 [%rd2], %r2;
+    ...     ret; }'''
+    >>> x = np.arange(32, dtype=np.uint32)
+    >>> run_ptx(text, args=[x]).ok, x[:4].tolist()
+    (True, [0, 2, 4, 6])
+    """
+    if hasattr(source, "machine_launches"):
+        return run_launches(source.machine_launches(args), schedule=schedule, limit=limit)
+    if _has_kernel(source):
+        block = source.threads if block is None else block
+        cluster = source.cluster if cluster is None and source.cluster > 1 else cluster
+        dynamic_shared = dynamic_shared or source.shared_bytes
+    launch = _Launch(ptx_of(source, arch), grid, block, cluster, args, kernel, dynamic_shared, arch, {})
+    return _run(launch, schedule, limit)
+
+
+def run_launches(launches: Sequence[MachineLaunch], *, schedule: str | int = "both", limit: int = LIMIT) -> PtxRun:
+    """Run launches one after another, up to the first that fails.
+
+    Returns:
+        the last one's run, with what was found in all.
+    Raises:
+        InvalidValueError: there is none. Else as `run_ptx`.
+    """
+    if not launches:
+        raise InvalidValueError("there is nothing to launch")
+    found: list[Diagnostic] = []
+    run = None
+    for one in launches:
+        kernel = one.kernel
+        cluster = kernel.cluster if kernel.cluster > 1 else None
+        text = ptx_of(kernel)
+        launch = _Launch(text, one.grid, kernel.threads, cluster, one.args, None, kernel.shared_bytes, None, one.memory)
+        run = _run(launch, schedule, limit)
+        found += run.diagnostics
+        if not run.ok:
+            break
+    return run if run is None else replace(run, diagnostics=tuple(found))  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, slots=True)
+class _Launch:
+    text: str
+    grid: Any
+    block: Any
+    cluster: Any
+    args: Sequence[Any]
+    kernel: str | None
+    dynamic_shared: Any
+    arch: str | None
+    memory: Mapping[str, Array]
+
+
+def _run(launch: _Launch, schedule: str | int, limit: int) -> PtxRun:
+    modes = _modes(schedule)
+    limit = expect_integer(limit, "limit", 1)
+    module = _module(launch.text)
+    architecture(module.target if launch.arch is None else launch.arch)
+    found = find_kernel(module, launch.kernel)
+    code = decoded(module, found)
+    shape = _shape(code, launch.grid, launch.block, launch.cluster, launch.dynamic_shared)
+    arguments = Arguments(found.parameters, launch.args, launch.memory)
+    before = arguments.bytes_of() if len(modes) > 1 else {}
+    first = _Execution(code, shape, arguments, modes[0], limit)
+    first.run()
+    diagnostics = list(first.totals.findings)
+    result = first.result((), ())
+    ran = [str(modes[0])]
+    if len(modes) > 1 and not first.failed and first.asynchronous:
+        eager = arguments.bytes_of()
+        arguments.restore(before)
+        second = _Execution(code, shape, arguments, modes[1], limit)
+        second.run()
+        ran.append(str(modes[1]))
+        diagnostics += _differences(second, eager, arguments, diagnostics)
+        arguments.restore(eager)
+    return replace(result, diagnostics=tuple(diagnostics), schedules=tuple(ran))
+
+
+def _has_kernel(source: Any) -> bool:
+    return all(hasattr(source, name) for name in ("name", "text", "threads", "shared_bytes", "cluster", "arch"))
+
+
+@functools.lru_cache(maxsize=64)
+def _compiled(text: str, name: str, arch: str) -> str:
+    return ptx_of_text(text, name, arch)
+
+
+def ptx_of(source: Any, arch: str | None = None) -> str:
+    """The PTX of a source: itself, that of a file, or of a kernel in CUDA C++.
+
+    Raises:
+        InvalidTypeError: no source. InvalidValueError: a file that can't be read or has no PTX, text that the compiler
+            refuses. MissingPackageError: no compiler.
+    """
+    if _has_kernel(source):
+        return _compiled(source.text, source.name, arch or source.arch)
+    if isinstance(source, str) and ("\n" in source or ".version" in source):
+        return source
+    if not isinstance(source, (str, os.PathLike)):
+        raise InvalidTypeError(
+            f"a kernel is PTX text, the path of a file, or an object that has one; got {given(source)}"
+        )
+    return ptx_of_file(os.fspath(source), arch or "sm_90a")
+
+
+def _modes(schedule: str | int) -> list[str | int]:
+    if schedule == "both":
+        return ["eager", "lazy"]
+    if schedule in ("eager", "lazy"):
+        return [schedule]
+    if is_integer(schedule):
+        return [int(schedule)]
+    raise InvalidValueError(f"schedule = {given(schedule)}; must be 'both', 'eager', 'lazy' or a seed")
+
+
+def _shape(code: Code, grid: object, block: object, cluster: object, dynamic_shared: object) -> Shape:
+    """The launch, checked as a driver does."""
+    kernel = code.kernel
+    required = kernel.triple("reqntid")
+    if block is None:
+        if required is None:
+            raise InvalidValueError(f"{kernel.name} has no .reqntid; give block")
+        block = required
+    threads = triple(block, "block")
+    if required is not None and threads != required:
+        raise InvalidValueError(f"block = {threads}; {kernel.name} requires {required} (.reqntid)")
+    count = threads[0] * threads[1] * threads[2]
+    if count > MAX_BLOCK or threads[2] > 64:
+        raise InvalidValueError(f"block = {threads}; must have at most {MAX_BLOCK} threads, 64 along z")
+    most = kernel.triple("maxntid")
+    if most is not None and count > most[0] * most[1] * most[2]:
+        raise InvalidValueError(f"block = {threads}; {kernel.name} takes at most {most[0] * most[1] * most[2]} threads")
+    clusters = kernel.triple("reqnctapercluster")
+    size = triple((1 if cluster is None else cluster) if clusters is None else clusters, "cluster")
+    if cluster is not None and clusters is not None and triple(cluster, "cluster") != clusters:
+        raise InvalidValueError(f"cluster = {cluster}; {kernel.name} requires {clusters} (.reqnctapercluster)")
+    if size[0] * size[1] * size[2] > MAX_CLUSTER:
+        raise InvalidValueError(f"cluster = {size}; must have at most {MAX_CLUSTER} CTAs")
+    ctas = triple(grid, "grid")
+    if any(g % c for g, c in zip(ctas, size, strict=True)):
+        raise InvalidValueError(f"grid = {ctas}; must be a multiple of the cluster {size}")
+    dynamic = expect_integer(dynamic_shared, "dynamic_shared", 0, MAX_SHARED, "bytes")
+    used = code.shared_bytes(dynamic)
+    if used > MAX_SHARED:
+        raise InvalidValueError(f"{used} bytes of shared memory; a CTA has at most {MAX_SHARED}")
+    return Shape(ctas, threads, size, dynamic, clusters is not None or cluster is not None)
+
+
+class _Execution:
+    """One run under one schedule."""
+
+    def __init__(self, code: Code, shape: Shape, arguments: Arguments, mode: str | int, limit: int) -> None:
+        self.code, self.shape, self.arguments, self.mode, self.limit = code, shape, arguments, mode, limit
+        self.totals = Totals()
+        self.failed = False
+        self.asynchronous = False
+        self.resident = self._resident()
+        for block in code.blocks:
+            if block is not None:
+                block.warps = block.threads = 0
+
+    def _resident(self) -> int:
+        """CTAs that run together: those that the multiprocessors of a GPU hold, as far as there is memory."""
+        x, y, z = self.shape.block
+        threads = -(-x * y * z // LANES) * LANES
+        cluster = self.shape.cluster[0] * self.shape.cluster[1] * self.shape.cluster[2]
+        shared = self.code.shared_bytes(self.shape.dynamic_shared) + 1024
+        counts = self.code.counts
+        each = (
+            threads * (counts[0] + 2 * counts[1] + 4 * counts[2] + 8 * counts[3] + self.code.local_bytes + 64) + shared
+        )
+        on_one = max(1, min(SM_CTAS, SM_THREADS // threads, SM_SHARED // shared))
+        fits = min(SMS * on_one, max(1, MAX_STATE // each))
+        return max(fits // cluster, 1) * cluster
+
+    def run(self) -> None:
+        """Run all CTAs, wave after wave."""
+        memory = Memory()
+        place_variables(memory, self.code)
+        self.arguments.place(memory, self.code)
+        numbers = _numbers(self.shape)
+        for wave, start in enumerate(range(0, len(numbers), self.resident)):
+            part = numbers[start : start + self.resident]
+            machine = Machine(self.code, memory, self.shape, part, self.mode, self.limit, self.totals)
+            machine.wave = wave
+            try:
+                machine.run()
+            except Fault as fault:
+                self.totals.findings.append(fault.diagnostic)
+                self.failed = True
+            self.asynchronous |= machine.asynchronous
+            if self.failed:
+                return
+
+    def result(self, diagnostics: tuple[Diagnostic, ...], ran: tuple[str, ...]) -> PtxRun:
+        """The run as a value."""
+        code = self.code
+        counts = []
+        for block in code.blocks:
+            if block is not None and block.threads:
+                for one in code.instructions[block.start : block.start + block.length]:
+                    source = None if one.loc is None else one.loc[1]
+                    counts.append(Count(one.line, source, one.text, block.warps, block.threads))
+        x, y, z = self.shape.block
+        wave = (self.resident, -(-x * y * z // LANES) * LANES)
+        trace = tuple(self.totals.trace)
+        return PtxRun(
+            code.kernel.name, diagnostics, tuple(self.totals.printed), tuple(counts), self.totals.steps,
+            tuple(sorted(code.approximate)), ran, trace, code, wave,
+        )  # fmt: skip
+
+
+def _numbers(shape: Shape) -> Array:
+    """(n, 3): coordinates of all CTAs, cluster after cluster, x fastest in both."""
+    clusters = [np.arange(g // c) for g, c in zip(shape.grid, shape.cluster, strict=True)]
+    inner = [np.arange(c) for c in shape.cluster]
+    sheets = np.meshgrid(*reversed(clusters), *reversed(inner), indexing="ij")
+    cz, cy, cx, iz, iy, ix = (sheet.reshape(-1) for sheet in sheets)
+    size = shape.cluster
+    return np.stack([cx * size[0] + ix, cy * size[1] + iy, cz * size[2] + iz], axis=1)
+
+
+def _differences(
+    lazy: _Execution, eager: dict[str, Array], arguments: Arguments, known: list[Diagnostic]
+) -> list[Diagnostic]:
+    """What the lazy schedule found that the eager one did not, and arrays that differ."""
+    seen = collections.Counter(one.message for one in known)
+    found = [one for one in lazy.totals.findings if not seen[one.message]]
+    if lazy.failed:
+        return found
+    for name, raw in arguments.bytes_of().items():
+        differ = np.flatnonzero(raw != eager[name])
+        if len(differ):
+            text = (
+                f"{name} differs between the schedules eager and lazy in {counted(len(differ), 'byte')}, the first at "
+                f"byte {int(differ[0])}: the kernel reads or overwrites what a copy or a product still works on"
+            )
+            found.append(finding("schedules differ", text, facts={"argument": name, "byte": int(differ[0])}))
+    return found

@@ -1,0 +1,481 @@
+"""The machine: resident CTAs, which of their threads run next, and what they wait for.
+
+Threads that stand at one instruction are one frame. The frame with the least program counter runs, up to the end of a
+block; then frames that stand at one place become one. So threads that took the two sides of a branch meet again behind
+it, and warps that run the same code run it in one numpy operation, until their ways part.
+
+A frame that waits (for a barrier, for a phase of an mbarrier, for the other lanes of its warp) is `Waiting`, with a
+function that says which of its threads may go on. A loop that only looks (it reads memory that others write, and stores
+nothing) is parked in the same way until something changes.
+
+When nothing runs, the schedule decides: transfers and matrix products that are under way are completed, one at a time;
+without any, time passes for loops that look at a clock; where every waiting thread stands as it stood before, nothing
+can change any more, and the run ends with a diagnostic that says who waits for what.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from cute_py.diagnostics import Diagnostic
+from cute_py.machine.code import Code, Stretch
+from cute_py.machine.faults import Fault, finding, place_text
+from cute_py.machine.memory import GLOBAL_START, LOCAL_WINDOW, RANK_SHIFT, SHARED_WINDOW, Memory
+from cute_py.machine.threads import LANES, Array, Frame, Registers, Scattered, Span
+from cute_py.tma.emulator.memory import POISON, Range, SharedMemory
+
+MAX_FRAMES: Final = 4096
+"""Frames of neighbours that are kept."""
+
+PATIENCE: Final = 4096
+"""Blocks that one frame may run in a loop while others could run."""
+
+CLOCK_LEAP: Final = 1 << 22
+"""Cycles that pass where nothing runs but loops that wait."""
+
+MAX_LEAPS: Final = 20_000
+MAX_TRACE: Final = 1 << 20
+"""Blocks that a trace remembers."""
+
+MAX_WAITING: Final = 12
+"""Frames that a diagnostic lists."""
+
+
+@dataclass(slots=True)
+class Waiting:
+    """Threads that wait. pc: the instruction that they go on with. ready: which may go on, as (pc, frame) each, and
+    those that stay; None: none may. what: for what. looks: a loop that only looks, or a wait that may time out."""
+
+    frame: Frame
+    pc: int
+    at: int
+    ready: Callable[[Waiting], tuple[list[tuple[int, Frame]], Frame | None] | None]
+    what: Callable[[], str]
+    looks: bool = False
+
+
+@dataclass(slots=True)
+class Pending:
+    """Something that is under way: a transfer, a product. what: its name; owner: first thread that issued it."""
+
+    what: str
+    at: int
+    complete: Callable[[], None]
+    done: bool = False
+    waited_for: bool = False
+    """Whether it completes only where a thread waits for its group: not by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a launch has: CTAs of the grid, threads of a CTA, CTAs of a cluster; x, y, z each."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    dynamic_shared: int = 0
+    explicit_cluster: bool = False
+
+
+@dataclass(slots=True)
+class Totals:
+    """What a run has counted so far, over all its waves."""
+
+    steps: int = 0
+    printed: list[str] = field(default_factory=list)
+    findings: list[Diagnostic] = field(default_factory=list)
+    trace: list[tuple[int, int, Array]] = field(default_factory=list)
+    clock: int = 0
+
+
+class Machine:
+    """CTAs that run together.
+
+    Args:
+        numbers: (n, 3) coordinates in the grid of each CTA, clusters whole and their CTAs in the order of rank.
+        mode: 'eager', 'lazy', or a seed. shared_base: address of the first byte of shared memory.
+    """
+
+    def __init__(
+        self,
+        code: Code,
+        memory: Memory,
+        shape: Shape,
+        numbers: Array,
+        mode: str | int,
+        limit: int,
+        totals: Totals,
+        *,
+        shared_base: int = 1024,
+    ) -> None:
+        self.code, self.memory, self.shape, self.limit, self.totals = code, memory, shape, limit, totals
+        self.numbers = numbers
+        self.ctas = len(numbers)
+        self.block_threads = shape.block[0] * shape.block[1] * shape.block[2]
+        self.cta_threads = -(-self.block_threads // LANES) * LANES
+        self.count = self.ctas * self.cta_threads
+        self.cluster_size = shape.cluster[0] * shape.cluster[1] * shape.cluster[2]
+        self.eager = mode == "eager"
+        self.dice = random.Random(mode) if isinstance(mode, int) else None
+        self.registers = Registers(code.counts, self.count)
+        self.live = np.ones(self.count, np.bool_)
+        self.live.reshape(self.ctas, -1)[:, self.block_threads :] = False
+        self.live_ctas = np.ones(self.ctas, np.bool_)
+        self.exits = 0
+        self.shared_base = shared_base
+        self.shared_bytes = code.shared_bytes(shape.dynamic_shared)
+        self.shared_stride = -(-max(self.shared_bytes, 1) // 1024) * 1024
+        self.shared = np.full(self.ctas * self.shared_stride, POISON, np.uint8)
+        self.local_stride = -(-max(code.local_bytes, 1) // 16) * 16
+        self.local = np.zeros(self.count * self.local_stride if code.local_bytes else 0, np.uint8)
+        rank = np.arange(self.ctas) % self.cluster_size
+        self.cta_window = (rank << RANK_SHIFT) + shared_base
+        self.windows = self._windows(rank)
+        self.spans: dict[tuple[int, int], Frame] = {}
+        self.last_range: dict[int, Range] = {}
+        self.runnable: dict[int, Frame] = {}
+        self.waiting: list[Waiting] = []
+        self.agents: list[Pending] = []
+        self.version = 0
+        """Counts whatever a waiting thread may wait for."""
+        self.looked = False
+        """Whether an instruction looked at what others may change since the last jump back."""
+        self.state: dict[Any, Any] = {}
+        """What families of instructions keep: barriers, groups."""
+        self.wave = 0
+        self.asynchronous = False
+        """Whether anything was issued that a schedule may complete later."""
+        self.depth = np.zeros(self.count, np.int64)
+        self._leaps = 0
+        self._rows: dict[str, Array] = {}
+
+    def _windows(self, rank: Array) -> list[SharedMemory]:
+        made = []
+        for cta in range(self.ctas):
+            part = self.shared[cta * self.shared_stride : cta * self.shared_stride + self.shared_bytes]
+            made.append(SharedMemory(part, base=self.shared_base, rank=int(rank[cta])))
+        for cta in range(self.ctas):
+            first = cta - cta % self.cluster_size
+            made[cta].peers = tuple(made[first : first + self.cluster_size])
+        return made
+
+    # ---- threads -----------------------------------------------------------------------------------------------------
+
+    def frame(self, threads: Array) -> Frame:
+        """The frame of threads, rising numbers."""
+        lo, hi = int(threads[0]), int(threads[-1]) + 1
+        if hi - lo != len(threads):
+            return Scattered(self, threads, lo, hi)
+        found = self.spans.get((lo, hi))
+        if found is None:
+            if len(self.spans) >= MAX_FRAMES:
+                self.spans.clear()
+            found = self.spans[lo, hi] = Span(self, threads, lo, hi)
+        return found
+
+    def span(self, lo: int, hi: int) -> Frame:
+        """All threads from one number to another."""
+        found = self.spans.get((lo, hi))
+        return found if found is not None else self.frame(np.arange(lo, hi))
+
+    def union(self, one: Frame, other: Frame) -> Frame:
+        """The threads of two frames that have none in common."""
+        if one.hi <= other.lo:
+            return self.frame(np.concatenate([one.threads, other.threads]))
+        if other.hi <= one.lo:
+            return self.frame(np.concatenate([other.threads, one.threads]))
+        return self.frame(np.sort(np.concatenate([one.threads, other.threads])))
+
+    def row(self, name: str, made: Callable[[], Array]) -> Array:
+        """A row of numbers of all threads, made once."""
+        found = self._rows.get(name)
+        if found is None:
+            found = self._rows[name] = made()
+        return found
+
+    def shared_window(self, f: Frame) -> Any:
+        """Address of the first byte of each thread's shared memory."""
+        found = f.cache.get("window")
+        if found is None:
+            alone = self.cluster_size == 1
+            found = f.cache["window"] = np.int64(self.shared_base) if alone else self.cta_window[f.ctas]
+        return found
+
+    def shared_row(self, f: Frame) -> Any:
+        """Place of each thread's shared memory in the array of all."""
+        found = f.cache.get("row")
+        if found is None:
+            found = f.cache["row"] = np.int64(0) if self.ctas == 1 else f.ctas * self.shared_stride
+        return found
+
+    # ---- texts -------------------------------------------------------------------------------------------------------
+
+    def thread_text(self, thread: int) -> str:
+        """A thread: `CTA (1, 0, 0), thread (5, 0, 0)`."""
+        cta, number = divmod(int(thread), self.cta_threads)
+        x, y, _ = self.shape.block
+        inside = (number % x, number // x % y, number // (x * y))
+        return f"CTA {_triple(self.numbers[cta])}, thread {_triple(inside)}"
+
+    def threads_text(self, threads: Array) -> str:
+        """Threads of one or several CTAs."""
+        ctas = np.unique(threads // self.cta_threads)
+        first = threads[threads // self.cta_threads == ctas[0]] - ctas[0] * self.cta_threads
+        if len(first) == 1:
+            said = f"thread {int(first[0])}"
+        elif int(first[-1]) - int(first[0]) + 1 == len(first):
+            said = f"threads {int(first[0])} to {int(first[-1])}"
+        else:
+            said = f"{len(first)} threads from {int(first[0])} to {int(first[-1])}"
+        more = f" and the same in {len(ctas) - 1} more" if len(ctas) > 1 else ""
+        return f"CTA {_triple(self.numbers[ctas[0]])}{more}, {said}"
+
+    def address_text(self, address: int) -> str:
+        """An address with the name of what it is in."""
+        if address < SHARED_WINDOW:
+            return f"{address:#x}"
+        if address < GLOBAL_START:
+            return f"{'local' if address >= LOCAL_WINDOW else 'shared'} memory, generic address {address:#x}"
+        return self.memory.ranges.name_of(address)
+
+    # ---- waiting -----------------------------------------------------------------------------------------------------
+
+    def wait(self, waiting: Waiting) -> None:
+        """Threads wait from here on."""
+        self.waiting.append(waiting)
+
+    def changed(self) -> None:
+        """Something changed that others may wait for."""
+        self.version += 1
+
+    def under_way(self, what: str, at: int, complete: Callable[[], None], *, waited_for: bool = False) -> Pending:
+        """Something asynchronous that was issued: done at once, or an agent that completes later."""
+        agent = Pending(what, at, complete, waited_for=waited_for)
+        self.asynchronous = True
+        if self.eager or (self.dice is not None and self.dice.random() < 0.5):
+            self.finish(agent)
+        else:
+            self.agents.append(agent)
+        return agent
+
+    def finish(self, agent: Pending) -> None:
+        """Complete an agent, if it is not done."""
+        if not agent.done:
+            agent.done = True
+            if agent in self.agents:
+                self.agents.remove(agent)
+            agent.complete()
+            self.version += 1
+
+    def exited(self, f: Frame) -> None:
+        """Threads end."""
+        self.live[f.threads] = False
+        self.exits += 1
+        self.version += 1
+        for cta, _ in f.parts:
+            start = cta * self.cta_threads
+            self.live_ctas[cta] = bool(self.live[start : start + self.cta_threads].any())
+
+    # ---- running -----------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run until all threads have ended.
+
+        Raises:
+            Fault: the run can't go on.
+        """
+        start = self.code.start
+        flags = self.live
+        self.runnable[start] = self.frame(np.flatnonzero(flags))
+        with np.errstate(all="ignore"):
+            polled = self.version
+            while True:
+                if self.version != polled:
+                    polled = self.version
+                    self._leaps = 0
+                    self._poll()
+                if self.runnable:
+                    pc = self._next()
+                    self._run_from(pc, self.runnable.pop(pc))
+                elif not self._unstick():
+                    break
+            while self.agents:
+                self.finish(self.agents[0])
+
+    def _next(self) -> int:
+        if self.dice is not None and len(self.runnable) > 1:
+            return self.dice.choice(list(self.runnable))
+        return min(self.runnable)
+
+    def _run_from(self, pc: int, frame: Frame) -> None:
+        """Run a frame until it parts, stops, or stands behind another."""
+        blocks, totals, runnable = self.code.blocks, self.totals, self.runnable
+        version, patience = self.version, PATIENCE
+        trace, wave = totals.trace, self.wave
+        while True:
+            block = blocks[pc]
+            if block is None:
+                raise self._fell_off(frame)
+            totals.steps += frame.n * block.length
+            if totals.steps > self.limit:
+                raise self._too_long(block, frame)
+            block.threads += frame.n
+            block.warps += frame.warp_count
+            if len(trace) < MAX_TRACE:
+                trace.append((wave, pc, frame.threads))
+            totals.clock += block.length
+            for run in block.runs:
+                run(frame)
+            control = block.control
+            gone = None if control is None else control(frame)
+            if gone is None:
+                last, pc = pc, block.after
+            elif len(gone) == 1:
+                last = pc
+                pc, frame = gone[0]
+            else:
+                for after, part in gone:
+                    self.add(after, part)
+                return
+            if pc <= last:
+                if self.looked and self._park(pc, last, frame):
+                    return
+                patience -= 1
+                if patience <= 0 and runnable:
+                    self._rotate(pc, frame)
+                    return
+            if self.version != version or (runnable and min(runnable) <= pc):
+                self.add(pc, frame)
+                return
+
+    def add(self, pc: int, frame: Frame) -> None:
+        """Threads may run."""
+        other = self.runnable.get(pc)
+        self.runnable[pc] = frame if other is None else self.union(other, frame)
+
+    def _rotate(self, pc: int, frame: Frame) -> None:
+        """Let the others run first: this frame waits until they have."""
+        version = self.version
+
+        def ready(waiting: Waiting) -> tuple[list[tuple[int, Frame]], Frame | None] | None:
+            return ([(waiting.pc, waiting.frame)], None) if self.version != version or not self.runnable else None
+
+        self.wait(Waiting(frame, pc, pc, ready, lambda: "its turn", looks=True))
+
+    def _park(self, pc: int, last: int, frame: Frame) -> bool:
+        """A loop that only looked goes on when something changed; at once if nobody else can run either."""
+        self.looked = False
+        kept = frame.cache.get(("looked", pc))
+        frame.cache["looked", pc] = self.version
+        if kept != self.version:
+            return False
+        version = self.version
+        at = (self.code.blocks[last] or Stretch(pc, pc + 1)).after - 1
+
+        def ready(waiting: Waiting) -> tuple[list[tuple[int, Frame]], Frame | None] | None:
+            return ([(waiting.pc, waiting.frame)], None) if self.version != version else None
+
+        def what() -> str:
+            lines = f"lines {self.code.instructions[pc].line} to {self.code.instructions[at].line}"
+            return f"run the loop of {lines}, in which nothing changes"
+
+        self.wait(Waiting(frame, pc, at, ready, what, looks=True))
+        return True
+
+    def _snapshot(self, frame: Frame) -> bytes:
+        """All registers of a frame."""
+        parts = [bank[:, frame.threads].tobytes() for bank in self.registers.banks]
+        return b"".join(parts)
+
+    def _poll(self) -> None:
+        """Let go on who may."""
+        kept = []
+        before, self.waiting = self.waiting, []
+        for one in before:
+            answer = one.ready(one)
+            if answer is None:
+                kept.append(one)
+                continue
+            gone, rest = answer
+            for pc, frame in gone:
+                self.add(pc, frame)
+            if rest is not None:
+                one.frame = rest
+                kept.append(one)
+        self.waiting = kept + self.waiting
+
+    def _unstick(self) -> bool:
+        """Nothing runs: complete something, let time pass, or end. False: all threads have ended."""
+        if not self.waiting:
+            return False
+        version = self.version
+        self._poll()
+        if self.runnable or self.version != version:
+            return True
+        able = [agent for agent in self.agents if not agent.waited_for] or self.agents
+        if able:
+            self.finish(able[0] if self.dice is None else self.dice.choice(able))
+            return True
+        looking = [one for one in self.waiting if one.looks]
+        if not looking or not self._time_passes(looking):
+            raise self._hang()
+        return True
+
+    def _time_passes(self, looking: list[Waiting]) -> bool:
+        """Let loops that look run once more; False where all of them stand as they stood."""
+        self._leaps += 1
+        if self._leaps > MAX_LEAPS:
+            return False
+        moved = False
+        for one in looking:
+            now = self._snapshot(one.frame)
+            key = ("stood", one.at, one.frame.threads.tobytes())
+            moved |= self.state.get(key) != now
+            self.state[key] = now
+            one.frame.cache.pop(("looked", one.pc), None)
+        if not moved and self._leaps > 2:
+            return False
+        self.totals.clock += CLOCK_LEAP
+        self.waiting = [one for one in self.waiting if not one.looks]
+        for one in looking:
+            self.add(one.pc, one.frame)
+        return True
+
+    # ---- ends --------------------------------------------------------------------------------------------------------
+
+    def _fell_off(self, frame: Frame) -> Fault:
+        text = f"{frame.text()} ran past the last instruction of a function"
+        return Fault(finding("no return", text, self.code.instructions[-1], files=self.code.files))
+
+    def _too_long(self, block: Stretch, frame: Frame) -> Fault:
+        one = self.code.instructions[block.start]
+        inner = max((b for b in self.code.blocks if b is not None), key=lambda b: b.threads)
+        lines = f"lines {self.code.instructions[inner.start].line} to {self.code.instructions[inner.after - 1].line}"
+        text = f"{self.limit} instructions were executed (limit); most often {lines}; here {frame.text()}"
+        facts: dict[str, Any] = {"limit": self.limit, "loop": lines}
+        return Fault(finding("limit", text, one, files=self.code.files, facts=facts))
+
+    def _hang(self) -> Fault:
+        """Who waits where."""
+        said = []
+        for one in self.waiting[:MAX_WAITING]:
+            at = self.code.instructions[one.at]
+            said.append(f"{one.frame.text()} at {place_text(at, self.code.files)}: {one.what()}")
+        more = len(self.waiting) - len(said)
+        if more > 0:
+            said.append(f"{more} more")
+        first = self.waiting[0]
+        facts: dict[str, Any] = {str(number): text for number, text in enumerate(said, 1)}
+        text = f"all threads wait, and nothing is under way; {said[0]}"
+        instruction = self.code.instructions[first.at]
+        return Fault(finding("hang", text, instruction, files=self.code.files, facts=facts))
+
+
+def _triple(numbers: Any) -> str:
+    x, y, z = (int(number) for number in numbers)
+    return f"({x}, {y}, {z})"

@@ -1,0 +1,327 @@
+"""The threads of the CTAs that run together, their registers, and groups of them that run in step.
+
+All resident threads stand in one row, CTA after CTA, each CTA padded to whole warps. A register is a row of numbers,
+one a thread; registers of one width are one array:
+
+    bank     dtype      views that instructions take
+    1 bit    bool       pred
+    16       uint16     u16 s16 f16        (registers of 8 bits too)
+    32       uint32     u32 s32 f32
+    64       uint64     u64 s64 f64        (a register of 128 bits is two of these)
+
+A key, `16 * place + code`, names a row and the type that it is read as. A `Frame` is a set of threads: `get` gives
+their numbers, `put` writes them. A frame of neighbours (`lo` to `hi`) reads and writes views of the rows, without
+copies; a scattered frame gathers and scatters by index. An instruction never sees which: it computes on the numbers
+that it got, so that what runs in one numpy operation is whatever stands at one instruction, across warps and across
+CTAs.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Array: TypeAlias = "NDArray[Any]"
+Reader: TypeAlias = "Callable[[Frame], Any]"
+"""The numbers of an operand, or one number for all threads."""
+Writer: TypeAlias = "Callable[[Frame, Any], None]"
+Run: TypeAlias = "Callable[[Frame], None]"
+"""An instruction on a frame."""
+Control: TypeAlias = "Callable[[Frame], list[tuple[int, Frame]] | None]"
+"""An instruction that may stop threads or send them elsewhere: (program counter, threads); None: all go on."""
+
+LANES: Final = 32
+WARPGROUP: Final = 128
+BOOL, U16, S16, F16, U32, S32, F32, U64, S64, F64 = range(10)
+"""Codes: how a row is read."""
+DTYPES: Final[tuple[Any, ...]] = (
+    np.dtype(np.bool_),
+    np.dtype(np.uint16), np.dtype(np.int16), np.dtype(np.float16),
+    np.dtype(np.uint32), np.dtype(np.int32), np.dtype(np.float32),
+    np.dtype(np.uint64), np.dtype(np.int64), np.dtype(np.float64),
+)  # fmt: skip
+BANK_OF: Final = (0, 1, 1, 1, 2, 2, 2, 3, 3, 3)
+"""Code -> number of the bank."""
+BANK_BITS: Final = (1, 16, 32, 64)
+BANK_DTYPES: Final[tuple[Any, ...]] = (np.bool_, np.uint16, np.uint32, np.uint64)
+MAX_SUBSETS: Final = 128
+"""Of a frame that are remembered."""
+
+
+class Registers:
+    """The rows of all registers.
+
+    Args:
+        counts: rows of each bank. threads: numbers of a row.
+    """
+
+    def __init__(self, counts: Sequence[int], threads: int) -> None:
+        self.threads = threads
+        self.banks = [np.zeros((count, threads), dtype) for count, dtype in zip(counts, BANK_DTYPES, strict=True)]
+        self.typed: list[Array] = []
+        self._view()
+
+    def _view(self) -> None:
+        self.typed = [self.banks[BANK_OF[code]].view(dtype) for code, dtype in enumerate(DTYPES)]
+
+    def grow(self, counts: Sequence[int]) -> None:
+        """More rows; what rows hold stays."""
+        for place, count in enumerate(counts):
+            old = self.banks[place]
+            if count > len(old):
+                self.banks[place] = np.zeros((count, self.threads), old.dtype)
+                self.banks[place][: len(old)] = old
+        self._view()
+
+
+class Host(Protocol):
+    """What a frame and its instructions know of the machine that they run on; `schedule.Machine` has the meanings."""
+
+    registers: Registers
+    live: Array
+    live_ctas: Array
+    exits: int
+    count: int
+    ctas: int
+    cta_threads: int
+    cluster_size: int
+    shape: Any
+    numbers: Array
+    code: Any
+    memory: Any
+    shared: Array
+    shared_base: int
+    shared_bytes: int
+    shared_stride: int
+    windows: list[Any]
+    local: Array
+    local_stride: int
+    depth: Array
+    last_range: dict[int, Any]
+    state: dict[Any, Any]
+    totals: Any
+    waiting: list[Any]
+    agents: list[Any]
+    version: int
+    looked: bool
+    asynchronous: bool
+    eager: bool
+    dice: Any
+
+    def frame(self, threads: Array) -> Frame: ...
+
+    def span(self, lo: int, hi: int) -> Frame: ...
+
+    def union(self, one: Frame, other: Frame) -> Frame: ...
+
+    def row(self, name: str, made: Callable[[], Array]) -> Array: ...
+
+    def shared_window(self, f: Frame) -> Any: ...
+
+    def shared_row(self, f: Frame) -> Any: ...
+
+    def thread_text(self, thread: int) -> str: ...
+
+    def threads_text(self, threads: Array) -> str: ...
+
+    def address_text(self, address: int) -> str: ...
+
+    def wait(self, waiting: Any) -> None: ...
+
+    def changed(self) -> None: ...
+
+    def under_way(self, what: str, at: int, complete: Callable[[], None], *, waited_for: bool = False) -> Any: ...
+
+    def finish(self, agent: Any) -> None: ...
+
+    def exited(self, f: Frame) -> None: ...
+
+
+def broadcast(value: Any, frame: Frame) -> Array:
+    """Numbers of each thread, also where one number stands for all."""
+    if type(value) is np.ndarray and value.shape == (frame.n,):
+        return value
+    return np.broadcast_to(value, (frame.n,))
+
+
+class Frame:
+    """Threads that run in step, by their numbers, rising."""
+
+    def __init__(self, machine: Host, threads: Array, lo: int, hi: int) -> None:
+        self.m = machine
+        self.threads = threads
+        self.n = len(threads)
+        self.lo, self.hi = lo, hi
+        self.cache: dict[Any, Any] = {}
+        self._subsets: dict[bytes, Frame] = {}
+
+    def get(self, key: int) -> Array:
+        """The numbers of a row."""
+        raise NotImplementedError
+
+    def put(self, key: int, value: Any) -> None:
+        """Write numbers into a row."""
+        raise NotImplementedError
+
+    def take(self, row: Array) -> Array:
+        """Those of a row of numbers of all threads."""
+        raise NotImplementedError
+
+    def subset(self, chosen: Array) -> Frame:
+        """The threads whose flag (n,) is set."""
+        key = chosen.tobytes()
+        found = self._subsets.get(key)
+        if found is None:
+            if len(self._subsets) >= MAX_SUBSETS:
+                self._subsets.clear()
+            found = self._subsets[key] = self.m.frame(self.threads[chosen])
+        return found
+
+    # ---- where the threads are ---------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def ctas(self) -> Array:
+        """Number of the CTA of each thread, among those that run together."""
+        found: Array = self.threads // self.m.cta_threads
+        return found
+
+    @functools.cached_property
+    def parts(self) -> list[tuple[int, slice]]:
+        """(CTA, which of the threads) for each CTA of the frame."""
+        starts = np.flatnonzero(np.r_[True, self.ctas[1:] != self.ctas[:-1]]).tolist()
+        ends = [*starts[1:], self.n]
+        return [(int(self.ctas[a]), slice(a, b)) for a, b in zip(starts, ends, strict=True)]
+
+    @functools.cached_property
+    def warps(self) -> Array:
+        """Numbers of the warps that have a thread here."""
+        return np.unique(self.threads // LANES)
+
+    @functools.cached_property
+    def warp_count(self) -> int:
+        """How many warps that is."""
+        return len(self.warps)
+
+    @functools.cached_property
+    def lanes(self) -> Array:
+        """(n,): lane of each thread."""
+        found: Array = self.threads % LANES
+        return found
+
+    @functools.cached_property
+    def places(self) -> Array | None:
+        """(n,): where each thread stands in (warp, lane) arrays, flat; None: thread i stands at i."""
+        if self.n == LANES * len(self.warps):
+            return None
+        found: Array = np.searchsorted(self.warps, self.threads // LANES) * LANES + self.lanes
+        return found
+
+    @functools.cached_property
+    def present(self) -> Array:
+        """(warps, 32): whether a thread is here."""
+        found = np.zeros(len(self.warps) * LANES, np.bool_)
+        found[slice(None) if self.places is None else self.places] = True
+        return found.reshape(-1, LANES)
+
+    def by_warp(self, value: Array) -> Array:
+        """Numbers (n,) as (warps, 32), 0 for threads that are not here."""
+        if self.places is None:
+            return broadcast(value, self).reshape(-1, LANES)
+        found = np.zeros(len(self.warps) * LANES, value.dtype)
+        found[self.places] = value
+        return found.reshape(-1, LANES)
+
+    def of_warps(self, value: Array) -> Array:
+        """Numbers (warps, 32) as (n,)."""
+        flat = value.reshape(-1)
+        return flat if self.places is None else flat[self.places]
+
+    def whole(self) -> bool:
+        """Whether each warp is here with all of its live threads."""
+        if self.places is None:
+            return True
+        kept = self.cache.get("whole")
+        if kept is None or kept[0] != self.m.exits:
+            live = self.m.live.reshape(-1, LANES)[self.warps]
+            kept = self.cache["whole"] = (self.m.exits, bool((self.present == live).all()))
+        return bool(kept[1])
+
+    def whole_groups(self) -> bool:
+        """Whether the threads are whole warpgroups."""
+        found = self.cache.get("groups")
+        if found is None:
+            count = len(np.unique(self.threads // WARPGROUP))
+            found = self.cache["groups"] = self.n == count * WARPGROUP and self.m.cta_threads % WARPGROUP == 0
+        return bool(found)
+
+    def rows(self, code: int, places: Any) -> Array:
+        """(k, n) of several rows: a view where `places` is a slice and the threads are neighbours."""
+        raise NotImplementedError
+
+    def put_rows(self, code: int, places: Any, value: Array) -> None:
+        """Write (k, n) into several rows."""
+        raise NotImplementedError
+
+    def text(self) -> str:
+        """Which threads: `CTA 0, threads 0 to 31`."""
+        return self.m.threads_text(self.threads)
+
+
+class Span(Frame):
+    """All threads from `lo` to `hi`."""
+
+    def get(self, key: int) -> Array:
+        found = self.cache.get(key)
+        if found is None:
+            found = self.cache[key] = self.m.registers.typed[key & 15][key >> 4, self.lo : self.hi]
+        return found
+
+    def put(self, key: int, value: Any) -> None:
+        found = self.cache.get(key)
+        if found is None:
+            found = self.cache[key] = self.m.registers.typed[key & 15][key >> 4, self.lo : self.hi]
+        found[...] = value
+
+    def take(self, row: Array) -> Array:
+        return row[self.lo : self.hi]
+
+    def rows(self, code: int, places: Any) -> Array:
+        """(k, n) of several rows: a view where `places` is a slice."""
+        found: Array = self.m.registers.typed[code][places, self.lo : self.hi]
+        return found
+
+    def put_rows(self, code: int, places: Any, value: Array) -> None:
+        """Write (k, n) into several rows."""
+        self.m.registers.typed[code][places, self.lo : self.hi] = value
+
+
+class Scattered(Frame):
+    """Threads with gaps between them."""
+
+    def get(self, key: int) -> Array:
+        found: Array = self.m.registers.typed[key & 15][key >> 4][self.threads]
+        return found
+
+    def put(self, key: int, value: Any) -> None:
+        self.m.registers.typed[key & 15][key >> 4][self.threads] = value
+
+    def take(self, row: Array) -> Array:
+        return row[self.threads]
+
+    def rows(self, code: int, places: Any) -> Array:
+        """(k, n) of several rows."""
+        found: Array = self.m.registers.typed[code][places][:, self.threads]
+        return found
+
+    def put_rows(self, code: int, places: Any, value: Array) -> None:
+        """Write (k, n) into several rows."""
+        if isinstance(places, slice):
+            self.m.registers.typed[code][places, self.threads] = value
+        else:
+            self.m.registers.typed[code][np.asarray(places)[:, None], self.threads] = value

@@ -1,0 +1,590 @@
+"""A PTX module as compilers print it, read in one pass: variables, functions, and instructions with their lines.
+
+    module = read_module(text)
+    module.functions["k"].instructions[0].opcode        'ld.param.u64'
+    module.functions["k"].instructions[0].loc           (1, 46): file 1, line 46, of the last `.loc`
+
+Names that a pair of braces declares hide those outside of it. Such a register, variable or label gets a name of its own
+here (`done` in the third pair becomes `done$3`), so that a name means one thing in a whole function.
+
+The scan looks at each character a constant number of times: the text of a module may come from anywhere.
+
+Source: PTX ISA 9.0, chapters 4 (syntax), 5 (state spaces, types, and variables), 7 (abstracting the ABI) and 11
+(directives).
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from cute_py.argument_checks import expect
+from cute_py.errors import ParseError, given, shortened
+from cute_py.notation.argument_lists import split_operands
+from cute_py.ptx.parse import OperandKind, WrittenOperand, immediate, read_operand, split_head
+from cute_py.targets import Version, version_of
+
+MAX_BYTES: Final = 64 << 20
+"""Of the text of a module: the largest of CUTLASS's examples is a tenth of it."""
+
+MAX_REGISTERS: Final = 1 << 20
+"""Of one declaration."""
+
+MAX_VARIABLE_BYTES: Final = 1 << 30
+MAX_DEPTH: Final = 256
+"""Of braces in each other."""
+
+SPACES: Final = ("global", "shared", "const", "local", "param")
+_TYPES: Final = {
+    **{f"{letter}{bits}": bits for letter in "bus" for bits in (8, 16, 32, 64)},
+    "b128": 128, "f16": 16, "f16x2": 32, "bf16": 16, "bf16x2": 32, "f32": 32, "f64": 64, "pred": 1,
+}  # fmt: skip
+"""Type of a register or variable -> its bits."""
+
+_COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_BLANK = re.compile(r"\s*")
+_MARGIN = re.compile(r"\.(loc|file|version|target|address_size)\b([^\n]*)")
+_LOC = re.compile(r"\s*(\d{1,9})\s+(\d{1,9})")
+_SECTION = re.compile(r"\.section\b[^{;]*")
+_BRACES = re.compile(r"[{}]")
+_LABEL = re.compile(r"([A-Za-z_$%][\w$]*)\s*:(?!:)")
+_STATEMENT = re.compile(r'[^;"]*(?:"[^"]*"[^;"]*)*;')
+_FUNCTION = re.compile(r"(?:\.(?:visible|weak|extern|common)\s+|\.attribute\s*\([^)]*\)\s*)*\.(entry|func)\b")
+_HEADER = re.compile(r'[^;{"]*(?:"[^"]*"[^;{"]*)*')
+_NAMED = re.compile(r"\s*(?:\(([^)]*)\))?\s*([A-Za-z_$%][\w$]*)\s*(?:\(([^)]*)\))?\s*", re.DOTALL)
+_DIRECTIVE = re.compile(r'\.(\w+)\s*("[^"]*"|[^."]*)')
+_DECLARED = re.compile(r"([A-Za-z_$%][\w$]*)\s*((?:\[[^\]]*\]\s*)*)$")
+_RANGE = re.compile(r"([A-Za-z_$%][\w$]*?)<(\w{1,24})>")
+_NAME = re.compile(r"(?<![\w.$%:])[%A-Za-z_$][\w$]*")
+_NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]*)$", re.DOTALL)
+_SYMBOLIC = re.compile(r"(?:(generic)\s*\(\s*)?([A-Za-z_$%][\w$]*)\s*\)?\s*(?:\+\s*(\d{1,18}))?")
+_JUMPS: Final = ("bra", "brx")
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable or a parameter. count: elements, 0 of an array without a size; initial: what its declaration says,
+    each a number, a constant's text, or (symbol, bytes added, whether its generic address is meant)."""
+
+    name: str
+    space: str
+    kind: str
+    align: int
+    count: int
+    line: int
+    linkage: str = ""
+    initial: tuple[int | str | tuple[str, int, bool], ...] = ()
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element."""
+        return max(_TYPES[self.kind] // 8, 1)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.element_bytes * self.count
+
+
+@dataclass(frozen=True, slots=True)
+class SourceInstruction:
+    """One instruction of a function.
+
+    Attributes:
+        line: of the text, from 1. loc: (file, line) of the `.loc` before it; None without one.
+        predicate: (register, whether it is negated); None without one.
+        opcode: with its modifiers. operands: as written, names made unique.
+        targets: numbers of the instructions that a branch may go to.
+        text: as it is written, in one line.
+    """
+
+    line: int
+    loc: tuple[int, int] | None
+    predicate: tuple[str, bool] | None
+    opcode: str
+    operands: tuple[WrittenOperand, ...]
+    targets: tuple[int, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFunction:
+    """An entry or a function. registers: name -> type; ranges: prefix -> (type, count); labels: name -> number of the
+    instruction behind it; defined: it has a body."""
+
+    name: str
+    line: int
+    entry: bool
+    linkage: str
+    results: tuple[Variable, ...]
+    parameters: tuple[Variable, ...]
+    directives: Mapping[str, str] = field(hash=False)
+    registers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    ranges: Mapping[str, tuple[str, int]] = field(default_factory=dict, hash=False)
+    variables: tuple[Variable, ...] = ()
+    instructions: tuple[SourceInstruction, ...] = ()
+    labels: Mapping[str, int] = field(default_factory=dict, hash=False)
+    defined: bool = False
+
+    def register_type(self, name: str) -> str | None:
+        """The type that a register was declared with; None: no declaration has the name.
+
+        >>> text = ".version 9.0\\n.target sm_90\\n.entry k() { .reg .b32 %r<2>; .reg .pred p; ret; }"
+        >>> kernel = read_module(text).functions["k"]
+        >>> kernel.register_type("%r1"), kernel.register_type("p"), kernel.register_type("%r2")
+        ('b32', 'pred', None)
+        """
+        found = self.registers.get(name)
+        if found is None and name[-1:].isdigit():
+            parts = _NUMBERED.match(name)
+            kind, count = self.ranges.get(parts[1], ("", 0)) if parts is not None else ("", 0)
+            if parts is not None and len(parts[2]) < 9 and int(parts[2]) < count:
+                return kind
+        return found
+
+    def triple(self, directive: str) -> tuple[int, int, int] | None:
+        """The up to three numbers of a directive such as `.reqntid`; None without it."""
+        if directive not in self.directives:
+            return None
+        numbers = [immediate(part) or 0 for part in self.directives[directive].split(",")]
+        x, y, z = (*numbers, 1, 1)[:3]
+        return x, y, z
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A module: its version and target, variables and functions by name, and the names of its source files."""
+
+    version: Version
+    target: str
+    address_size: int
+    variables: Mapping[str, Variable] = field(hash=False)
+    functions: Mapping[str, SourceFunction] = field(hash=False)
+    files: Mapping[int, str] = field(hash=False)
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """Names of the kernels, in the order of the text."""
+        return tuple(name for name, one in self.functions.items() if one.entry)
+
+
+def read_module(text: str) -> Module:
+    """Read a PTX module.
+
+    Raises:
+        ParseError: not PTX, with the line and what is wrong there.
+
+    >>> module = read_module('''.version 8.7
+    ... .target sm_90a
+    ... .visible .entry k(.param .u64 p) { .reg .pred %p1; L: @!%p1 bra L; ret; }''')
+    >>> module.entries, module.functions["k"].instructions[0].targets
+    (('k',), (0,))
+    """
+    if len(expect(text, str, "the text of a PTX module")) > MAX_BYTES:
+        raise ParseError(f"a PTX module of {len(text)} characters; must be at most {MAX_BYTES}")
+    return _Reader(text).read()
+
+
+def read_body(text: str) -> SourceFunction:
+    """Read instructions and declarations that stand alone, as inline assembly does, as the body of a function.
+
+    Raises:
+        ParseError: no PTX.
+    """
+    if len(expect(text, str, "PTX")) > MAX_BYTES:
+        raise ParseError(f"PTX of {len(text)} characters; must be at most {MAX_BYTES}")
+    reader = _Reader(text + "\n;}")
+    reader.body = _Body(SourceFunction("", 1, True, "", (), (), {}))
+    reader.scan()
+    return reader.functions[""]
+
+
+class _Body:
+    """A function while it is read."""
+
+    def __init__(self, head: SourceFunction) -> None:
+        self.head = head
+        self.scopes = [0]
+        self.count = 0
+        self.hidden: list[dict[str, str]] = [{}]
+        self.ranges: list[dict[str, str]] = [{}]
+        self.registers: dict[str, str] = {}
+        self.counted: dict[str, tuple[str, int]] = {}
+        self.variables: list[Variable] = []
+        self.steps: list[tuple[int, tuple[int, int] | None, str, tuple[int, ...]]] = []
+        self.texts: list[str] = []
+        self.labels: dict[tuple[int, str], int] = {}
+        self.tables: dict[tuple[int, str], list[str]] = {}
+
+    def open(self) -> None:
+        self.count += 1
+        self.scopes.append(self.count)
+        self.hidden.append({})
+        self.ranges.append({})
+
+    def close(self) -> None:
+        self.scopes.pop()
+        self.hidden.pop()
+        self.ranges.pop()
+
+    def unique(self, name: str) -> str:
+        """The name that a declaration in the innermost braces gets."""
+        if len(self.scopes) == 1:
+            return name
+        made = f"{name}${self.scopes[-1]}"
+        self.hidden[-1][name] = made
+        return made
+
+    def rename(self, text: str) -> str:
+        if not any(self.hidden) and not any(self.ranges):
+            return text
+        return _NAME.sub(lambda found: self.new_name(found[0]), text)
+
+    def new_name(self, name: str) -> str:
+        for plain, counted in zip(reversed(self.hidden), reversed(self.ranges), strict=True):
+            if name in plain:
+                return plain[name]
+            if counted:
+                parts = _NUMBERED.match(name)
+                if parts is not None and parts[1] in counted:
+                    return counted[parts[1]] + parts[2]
+        return name
+
+    def declare(self, kind: str, names: str, line: int) -> None:
+        for written in names.split(","):
+            name = written.strip()
+            many = _RANGE.fullmatch(name)
+            if many is None:
+                if _DECLARED.fullmatch(name) is None:
+                    raise ParseError(f"line {line}: {given(name)} is no name of a register")
+                self.registers[self.unique(name)] = kind
+                continue
+            count = immediate(many[2])
+            if count is None or not 0 <= count <= MAX_REGISTERS:
+                raise ParseError(f"line {line}: {many[2]} registers; must be 0 to {MAX_REGISTERS}")
+            prefix = many[1]
+            if len(self.scopes) > 1:
+                prefix = f"{many[1]}${self.scopes[-1]}$"
+                self.ranges[-1][many[1]] = prefix
+            self.counted[prefix] = (kind, count)
+
+    def find(self, name: str, scopes: tuple[int, ...], line: int) -> int:
+        for scope in reversed(scopes):
+            if (scope, name) in self.labels:
+                return self.labels[scope, name]
+        raise ParseError(f"line {line}: branch to {given(name)}; no label of this function has that name")
+
+    def finished(self) -> SourceFunction:
+        made = []
+        for (line, loc, text, scopes), written in zip(self.steps, self.texts, strict=True):
+            made.append(self.instruction(line, loc, text, written, scopes))
+        one = self.head
+        return SourceFunction(
+            one.name, one.line, one.entry, one.linkage, one.results, one.parameters, one.directives,
+            self.registers, self.counted, tuple(self.variables), tuple(made),
+            {name: at for (_, name), at in self.labels.items()}, True,
+        )  # fmt: skip
+
+    def instruction(
+        self, line: int, loc: tuple[int, int] | None, text: str, written: str, scopes: tuple[int, ...]
+    ) -> SourceInstruction:
+        mark, opcode, tail = split_head(text)
+        if not opcode:
+            raise ParseError(f"line {line}: {given(shortened(text, 80))} is no instruction")
+        predicate = (mark[2:], True) if mark[1:2] == "!" else (mark[1:], False) if mark else None
+        targets: tuple[int, ...] = ()
+        try:
+            if opcode.startswith(_JUMPS) and opcode.split(".")[0] in _JUMPS and tail:
+                name = split_operands(tail)[-1]
+                names = next((self.tables[s, name] for s in reversed(scopes) if (s, name) in self.tables), [name])
+                targets = tuple([self.find(one, scopes, line) for one in names])
+            operands = _operands(tail)
+        except ParseError as error:
+            if error.headline.startswith("line "):
+                raise
+            raise ParseError(f"line {line}: {error.headline}", {"instruction": shortened(written, 120)}) from None
+        return SourceInstruction(line, loc, predicate, opcode, operands, targets, written)
+
+
+@functools.lru_cache(maxsize=4096)
+def _operands(tail: str) -> tuple[WrittenOperand, ...]:
+    return tuple([operand_of(part) for part in split_operands(tail)]) if tail else ()
+
+
+@functools.lru_cache(maxsize=16384)
+def operand_of(text: str) -> WrittenOperand:
+    """One operand of an instruction of a module: also `!p` of any name, and a list of parameters of a call.
+
+    Raises:
+        ParseError: it can't be read.
+    """
+    if text.startswith("(") and text.endswith(")"):
+        names = tuple(split_operands(text[1:-1])) if text[1:-1].strip() else ()
+        return WrittenOperand(text, OperandKind.VECTOR, elements=names)
+    if text.startswith("!") and _DECLARED.fullmatch(text[1:].strip()):
+        return WrittenOperand(text, OperandKind.NEGATED, text[1:].strip())
+    return read_operand(text)
+
+
+class _Reader:
+    """One pass over the text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = _COMMENT.sub(_blanked, text)
+        self.newlines = [found.start() for found in re.finditer("\n", self.text)]
+        self.version: Version | None = None
+        self.target = ""
+        self.address_size = 64
+        self.files: dict[int, str] = {}
+        self.variables: dict[str, Variable] = {}
+        self.functions: dict[str, SourceFunction] = {}
+        self.loc: tuple[int, int] | None = None
+        self.body: _Body | None = None
+        self.at = 0
+
+    def line(self, position: int) -> int:
+        return bisect.bisect_left(self.newlines, position) + 1
+
+    def error(self, position: int, text: str) -> ParseError:
+        return ParseError(f"line {self.line(position)}: {text}")
+
+    def read(self) -> Module:
+        self.scan()
+        if self.body is not None:
+            raise ParseError(f"line {self.body.head.line}: the brace that opens this function is never closed")
+        if self.version is None or not self.target:
+            missing = ".version" if self.version is None else ".target"
+            raise ParseError(f"not a PTX module: no {missing} line", {"begins": given(self.text.strip()[:60])})
+        return Module(self.version, self.target, self.address_size, self.variables, self.functions, self.files)
+
+    def scan(self) -> None:
+        text, end = self.text, len(self.text)
+        while True:
+            blank = _BLANK.match(text, self.at)
+            start = self.at = blank.end() if blank is not None else self.at
+            if start >= end:
+                return
+            letter = text[start]
+            if letter == ".":
+                self.directive(start)
+            elif letter == "{":
+                self.opened(start)
+            elif letter == "}":
+                self.closed(start)
+            elif letter == ";":
+                self.at += 1
+            else:
+                self.instruction(start)
+
+    def opened(self, start: int) -> None:
+        if self.body is None:
+            raise self.error(start, "a brace without a function")
+        if len(self.body.scopes) > MAX_DEPTH:
+            raise self.error(start, f"braces deeper than {MAX_DEPTH}")
+        self.body.open()
+        self.at = start + 1
+
+    def closed(self, start: int) -> None:
+        if self.body is None:
+            raise self.error(start, "a brace that nothing opened")
+        if len(self.body.scopes) > 1:
+            self.body.close()
+        else:
+            made = self.body.finished()
+            self.functions[made.name] = made
+            self.body = None
+        self.at = start + 1
+
+    def instruction(self, start: int) -> None:
+        body = self.body
+        if body is None:
+            raise self.error(start, f"{given(self.text[start : start + 40])} is no directive")
+        label = _LABEL.match(self.text, start)
+        if label is not None:
+            body.labels[body.scopes[-1], label[1]] = len(body.steps)
+            self.at = label.end()
+            return
+        written = " ".join(self.statement(start).split())
+        body.steps.append((self.line(start), self.loc, body.rename(written), tuple(body.scopes)))
+        body.texts.append(written)
+
+    def statement(self, start: int) -> str:
+        found = _STATEMENT.match(self.text, start)
+        if found is None:
+            raise self.error(start, f"{given(shortened(self.text[start : start + 60], 60))} without a semicolon")
+        self.at = found.end()
+        return found[0][:-1].strip()
+
+    def directive(self, start: int) -> None:
+        margin = _MARGIN.match(self.text, start)
+        if margin is not None:
+            self.margin(margin[1], margin[2], start)
+            self.at = margin.end()
+            return
+        if self.text.startswith(".section", start):
+            self.section(start)
+            return
+        head = _FUNCTION.match(self.text, start)
+        if head is not None:
+            self.function(start, head)
+            return
+        said = self.statement(start)
+        word = re.match(r"\.\w+", said)
+        name = "" if word is None else word[0][1:]
+        if name == "reg":
+            self.registers(said, start)
+        elif name == "branchtargets" and self.body is not None:
+            body = self.body
+            last = next((n for (s, n), at in reversed(body.labels.items()) if at == len(body.steps)), "")
+            body.tables[body.scopes[-1], last] = _NAME.findall(said.partition(" ")[2])
+        elif name in ("pragma", "callprototype", "calltargets", "alias", "b8", "b16", "b32", "b64"):
+            return
+        elif name in SPACES or name in ("extern", "visible", "weak", "common"):
+            self.variable(said, start)
+        else:
+            raise self.error(start, f"the directive .{name} is not known")
+
+    def margin(self, name: str, rest: str, start: int) -> None:
+        said = rest.strip().rstrip(";").strip()
+        if name == "loc":
+            found = _LOC.match(rest)
+            self.loc = (int(found[1]), int(found[2])) if found is not None else self.loc
+        elif name == "file":
+            number, _, path = said.partition(" ")
+            if number.isascii() and number.isdigit() and len(number) < 9:
+                self.files[int(number)] = path.split('"')[1] if path.count('"') > 1 else path
+        elif name == "version":
+            if re.fullmatch(r"[0-9]{1,4}\.[0-9]{1,4}", said) is None:
+                raise self.error(start, f"{given(said)} is no .version")
+            self.version = version_of(said)
+        elif name == "target":
+            self.target = said.split(",")[0].strip()
+        else:
+            self.address_size = 32 if said == "32" else 64
+
+    def section(self, start: int) -> None:
+        """A section of the debugger: its braces and all between them are left out."""
+        found = _SECTION.match(self.text, start)
+        self.at = len(self.text) if found is None else found.end()
+        depth = 0
+        for brace in _BRACES.finditer(self.text, self.at):
+            depth += 1 if brace[0] == "{" else -1
+            self.at = brace.end()
+            if depth <= 0:
+                return
+        raise self.error(start, "a section without its braces")
+
+    def registers(self, said: str, start: int) -> None:
+        parts = re.match(r"\.reg\s+(?:\.align\s+\d+\s+)?(\.v[24]\s+)?\.(\w+)\s+(.*)", said, re.DOTALL)
+        if parts is None or parts[2] not in _TYPES or parts[1] or self.body is None:
+            raise self.error(start, f"{given(shortened(said, 60))} declares no registers that are known")
+        self.body.declare(parts[2], parts[3], self.line(start))
+
+    def function(self, start: int, head: re.Match[str]) -> None:
+        if self.body is not None:
+            raise self.error(start, "a function inside a function")
+        header = _HEADER.match(self.text, head.end())
+        end = head.end() if header is None else header.end()
+        named = _NAMED.match(self.text, head.end(), end)
+        if named is None:
+            raise self.error(start, f"{given(shortened(self.text[start : start + 60], 60))} has no name")
+        line = self.line(start)
+        results, parameters = (self.parameters(part, line) for part in (named[1], named[3]))
+        said = {found[1]: found[2].strip() for found in _DIRECTIVE.finditer(self.text, named.end(), end)}
+        linkage = next((word for word in ("extern", "visible", "weak") if f".{word}" in head[0]), "")
+        made = SourceFunction(named[2], line, head[1] == "entry", linkage, results, parameters, said)
+        if end < len(self.text) and self.text[end] == "{":
+            self.body = _Body(made)
+        elif named[2] not in self.functions:
+            self.functions[named[2]] = made
+        self.at = end + 1
+
+    def parameters(self, text: str | None, line: int) -> tuple[Variable, ...]:
+        if text is None or not text.strip():
+            return ()
+        return tuple([_variable(part, line) for part in split_operands(" ".join(text.split()))])
+
+    def variable(self, said: str, start: int) -> None:
+        line = self.line(start)
+        head, equals, value = said.partition("=")
+        pieces = split_operands(" ".join(head.split()))
+        first = _variable(pieces[0], line, value if equals else None)
+        more = [
+            Variable(name.strip(), first.space, first.kind, first.align, 1, line, first.linkage) for name in pieces[1:]
+        ]
+        for made in (first, *more):
+            if self.body is None:
+                self.variables[made.name] = made
+            else:
+                name = self.body.unique(made.name)
+                self.body.variables.append(
+                    Variable(name, made.space, made.kind, made.align, made.count, line, made.linkage, made.initial)
+                )
+
+
+def _blanked(found: re.Match[str]) -> str:
+    return found[0] if found[0][0] == '"' else " " + "\n" * found[0].count("\n")
+
+
+def _variable(text: str, line: int, value: str | None = None) -> Variable:
+    """A declaration: `.global .align 4 .b8 table[16]`."""
+    found = _DECLARED.search(text)
+    words = text[: found.start()].split() if found is not None else []
+    kind, space, align, vector, linkage = "", "", 0, 1, ""
+    skip = False
+    for place, word in enumerate(words):
+        plain = word[1:]
+        if skip:
+            skip = False
+        elif word == ".align":
+            align = immediate(words[place + 1]) or 0 if place + 1 < len(words) else 0
+            skip = True
+        elif plain in _TYPES and not kind:
+            kind = plain
+        elif plain in ("v2", "v4"):
+            vector = int(plain[1])
+        elif plain in ("extern", "visible", "weak", "common"):
+            linkage = plain
+        elif plain in (*SPACES, "reg") and not space:
+            space = plain
+    if found is None or not kind or not space:
+        raise ParseError(f"line {line}: {given(shortened(text, 80))} declares no variable that is known")
+    count = vector
+    for size in re.findall(r"\[([^\]]*)\]", found[2]):
+        number = immediate(size) if size.strip() else 0
+        if number is None or number < 0:
+            raise ParseError(f"line {line}: {given(size)} is no size of an array")
+        count *= number
+    if count * max(_TYPES[kind] // 8, 1) > MAX_VARIABLE_BYTES:
+        raise ParseError(f"line {line}: a variable of {count} elements; must have at most {MAX_VARIABLE_BYTES} bytes")
+    natural = max(_TYPES[kind] // 8, 1) * vector
+    if align and (align & align - 1 or align > 1 << 20):
+        raise ParseError(f"line {line}: .align {align}; must be a power of two")
+    initial = () if value is None else _initial(value, line)
+    if initial and count == 0:
+        count = len(initial)
+    return Variable(found[1], space, kind, align or natural, count, line, linkage, initial)
+
+
+def _initial(text: str, line: int) -> tuple[int | str | tuple[str, int, bool], ...]:
+    """The elements of an initialiser, nested braces flattened."""
+    made: list[int | str | tuple[str, int, bool]] = []
+    for part in text.replace("{", " ").replace("}", " ").split(","):
+        word = part.strip()
+        if not word:
+            continue
+        number = immediate(word)
+        if number is not None:
+            made.append(number)
+        elif word[0].isdigit() or word[0] in "+-":
+            made.append(word)
+        else:
+            symbol = _SYMBOLIC.fullmatch(word)
+            if symbol is None:
+                raise ParseError(f"line {line}: the initial value {given(shortened(word, 60))} is not known")
+            made.append((symbol[2], int(symbol[3] or 0), bool(symbol[1])))
+    return tuple(made)

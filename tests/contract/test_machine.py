@@ -1,0 +1,114 @@
+"""The kernels of this package on the emulated multiprocessor: what they leave is what numpy and the emulator leave."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from cute_py.gpu.kernels.meet import meet
+
+import cute_py as cute
+from cute_py import Int, Layout
+from cute_py.copies.boxes import Tuning
+from cute_py.copies.machine_copy import machine_launches, run_on_machine
+from cute_py.gpu.kernels.edges import copy_edges
+from cute_py.gpu.kernels.listed import copy_listed
+from cute_py.machine.cuda_source import compiler_available
+from cute_py.tma.descriptor.request import TensorMapTiled
+from cute_py.tma.emulator.emulator import Emulator
+
+pytestmark = pytest.mark.skipif(not compiler_available(), reason="no compiler of CUDA C++ (nvcc, or nvidia-cuda-nvrtc)")
+DICE = np.random.default_rng(13)
+
+
+def numbers(shape: tuple[int, ...], dtype: Any) -> Any:
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    return DICE.integers(0, 256, size).astype(np.uint8).view(dtype).reshape(shape)
+
+
+def at_offset(shape: tuple[int, int], pitch: int, offset: int) -> Any:
+    """A view of bytes whose address is so many bytes behind a multiple of 128."""
+    held = np.zeros(shape[0] * pitch + 256, np.uint8)
+    start = -held.ctypes.data % 128 + offset
+    held[start : start + shape[0] * pitch] = numbers((shape[0] * pitch,), np.uint8)
+    return held[start : start + shape[0] * pitch].reshape(shape[0], pitch)[:, : shape[1]]
+
+
+CASES: dict[str, tuple[str, Any, Any, str | None]] = {
+    "rows": ("copy_once", numbers((33, 250), np.uint8), np.zeros((33, 250), np.uint8), None),
+    "a ring of rows": ("copy_ring", numbers((64, 256), np.uint16), np.zeros((64, 256), np.uint16), "ring"),
+    "a source off 16 bytes": ("copy_realigned", at_offset((64, 256), 272, 4), np.zeros((64, 256), np.uint8), None),
+    "halves transposed": ("copy_transposed", numbers((96, 160), np.uint16).T, np.zeros((160, 96), np.uint16), "once"),
+    "words transposed": ("copy_transposed", numbers((48, 64), np.uint64).T, np.zeros((64, 48), np.uint64), "ring"),
+    "tiles by threads": ("copy_tile", numbers((256, 512), np.uint16).T, np.zeros((512, 256), np.uint16), None),
+    "runs by threads": ("copy_runs", numbers((8, 12, 40), "u4").transpose(2, 0, 1), np.zeros((40, 8, 12), "u4"), None),
+    "backwards": ("copy_runs", numbers((64, 64), np.uint16)[::-1], np.zeros((64, 64), np.uint16), None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_a_copy_of_arrays(name: str) -> None:
+    kernel, source, destination, form = CASES[name]
+    tuning = None if form is None else Tuning(form=form)
+    assert kernel in [one.kernel.name for one in machine_launches(source, destination, tuning=tuning)]
+    destination[...] = 0
+    run = run_on_machine(source, destination, tuning=tuning)
+    assert run is not None
+    assert run.ok, run.explain()
+    assert np.array_equal(source, destination)
+
+
+def test_listed_tiles_lie_in_shared_memory_as_the_emulator_puts_them() -> None:
+    array = numbers((64, 128), np.uint16)
+    request = TensorMapTiled(1, 0, (128, 64), (256,), (64, 8), swizzle=3)
+    coords = np.array([[64 * (i % 2), 8 * (i // 2)] for i in (3, 0, 9, 14)], np.int32)
+    source = copy_listed(2, (0,), 1024, 1024, dump=True)
+    windows, record = np.zeros((4, source.shared_bytes), np.uint8), np.zeros(64, np.uint8)
+    pitch = int(str(source.facts["STAGE_BYTES"]))
+    args = [(request, array), (request, array), coords, windows, 0xCDCDCDCD, record]
+    run = cute.run_ptx(source, grid=4, args=args)
+    assert run.ok, run.explain()
+    for number, place in enumerate(coords.tolist()):
+        expected = np.full(1024, 0xCD, np.uint8)
+        Emulator().load(request, array.reshape(-1).view(np.uint8), place, expected)
+        assert np.array_equal(windows.reshape(-1)[number * pitch : number * pitch + 1024], expected)
+
+
+def test_edges_and_a_meeting_of_one_device() -> None:
+    source = copy_edges(((4, 16, 32), (5, 1, 1)))
+    first, second = numbers((256,), np.uint8), np.zeros(256, np.uint8)
+    values: dict[str, Any] = {"tail_source": first, "tail_destination": second}
+    run = cute.run_ptx(source, args=[values[name] for name in source.parameters])
+    assert run.ok, run.explain()
+    for i in range(4):
+        assert np.array_equal(second[32 * i : 32 * i + 5], first[16 * i : 16 * i + 5])
+    counts, record = np.array([6], np.uint32), np.zeros(64, np.uint8)
+    met = cute.run_ptx(meet(1), args=[counts, np.zeros(1, np.uint64), 0, 1000, record])
+    assert [one.rule for one in met.diagnostics] == ["out of bounds"]  # a table of null pointers
+
+
+@pytest.mark.parametrize(("m", "n", "k", "groups", "multicast"), [(256, 128, 128, 2, 1), (128, 192, 128, 1, 2)])
+@pytest.mark.parametrize("schedule", ["both", 3])
+def test_a_gemm(m: int, n: int, k: int, groups: int, multicast: int, schedule: str | int) -> None:
+    def matrix(rows: int, columns: int) -> Any:
+        return cute.make_tensor(cute.make_gmem_ptr(4096, "bfloat16"), Layout((rows, columns), (columns, Int(1))))
+
+    def stage(rows: int) -> Any:
+        return cute.tma.make_smem_layout("K", "128B", "bfloat16", (rows, 64))
+
+    width = 64 if n % 128 else 128
+    mma = cute.make_tiled_mma(f"SM90_64x{width}x16_F32BF16BF16_SS", (groups, 1, 1))
+    a = cute.tma.make_tma_copy("SM90_TMA_LOAD", matrix(m, k), stage(64 * groups))
+    shared = {"num_multicast": 2} if multicast == 2 else {}
+    load = "SM90_TMA_LOAD_MULTICAST" if multicast == 2 else "SM90_TMA_LOAD"
+    b = cute.tma.make_tma_copy(load, matrix(n, k), stage(width), **shared)
+    c = cute.tma.make_tma_copy("SM90_TMA_STORE", matrix(m, n), stage(64))
+    kernel = cute.tma.gemm_kernel(mma, a, b, c)
+    left, right = (DICE.integers(-3, 4, shape).astype(ml_dtypes.bfloat16) for shape in ((m, k), (n, k)))
+    product = np.zeros((m, n), ml_dtypes.bfloat16)
+    run = cute.run_ptx(kernel, args=(left, right, product), schedule=schedule)
+    assert run.ok, run.explain()
+    expected = (left.astype(np.float32) @ right.astype(np.float32).T).astype(ml_dtypes.bfloat16)
+    assert np.array_equal(product.view(np.uint16), expected.view(np.uint16))

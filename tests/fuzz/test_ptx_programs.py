@@ -1,0 +1,69 @@
+"""Mutated PTX: whatever a text says, the answer is a run or a typed error, soon."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import numpy as np
+import pytest
+
+import cute_py as cute
+from cute_py.errors import CuteError
+from tests.calls.objects import KERNEL_TEXT
+from tests.oracle.records import rows
+
+TOKEN = re.compile(r"\s+|[\w.%$:]+|.", re.DOTALL)
+WORDS = (
+    "%r1", "%rd1", "%p1", "add", ".s32", ".f32", "ld", ".global", ".shared", "0", "-1", "{", "}", "[", "]", ";", ",",
+    ".reg", ".b64", "4294967296", "%f99", "bra", "@%p1", "!", "|", ".param", "(", ")", "1e999", "0f7fc00000", ".loc",
+    ".section", ":", "call", "ret", "cvt", ".u8", '"', "/*", "//", "<9999999>", ".v4", "_", "%tid.x", "mbarrier",
+    "wgmma", "cp.async", "bar.sync",
+)  # fmt: skip
+TEXTS = [KERNEL_TEXT, *(row["ptx"] for row in rows("triton_kernels") if row["name"] in ("vadd", "gather", "tma_copy"))]
+
+
+def mutant(dice: random.Random) -> str:
+    parts = TOKEN.findall(dice.choice(TEXTS))
+    for _ in range(dice.choice((1, 1, 2, 4))):
+        i, kind = dice.randrange(len(parts)), dice.randrange(5)
+        if kind == 0:
+            parts[i] = dice.choice(WORDS)
+        elif kind == 1:
+            del parts[i]
+        elif kind == 2:
+            parts.insert(i, dice.choice(WORDS))
+        elif kind == 3:
+            j = dice.randrange(len(parts))
+            parts[i], parts[j] = parts[j], parts[i]
+        else:
+            parts[i] = parts[i][: len(parts[i]) // 2]
+    return "".join(parts) + "\n"
+
+
+def outcomes(seed: int, count: int) -> dict[str, int]:
+    """How often a mutant ran, and how often it was refused."""
+    dice, found = random.Random(seed), {"ran": 0, "refused": 0}
+    for _ in range(count):
+        text = mutant(dice)
+        parameters = text.count(".param .") if "tma_copy" not in text else 12
+        args = [np.zeros(256, np.uint32) if i < 3 else 0 for i in range(min(parameters, 5))]
+        try:
+            cute.run_ptx(
+                text, args=args, dynamic_shared=8200, limit=100_000, schedule=dice.choice(("eager", "lazy", 3))
+            )
+            found["ran"] += 1
+        except CuteError:
+            found["refused"] += 1
+    return found
+
+
+def test_mutants_run_or_are_refused() -> None:
+    found = outcomes(1, 300)
+    assert found["ran"] > 20
+    assert found["refused"] > 20
+
+
+@pytest.mark.slow
+def test_many_mutants_run_or_are_refused() -> None:
+    assert sum(outcomes(2, 20_000).values()) == 20_000
