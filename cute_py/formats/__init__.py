@@ -1,0 +1,34 @@
+"""Block-scaled numbers as layouts: formats, orders of scales, and casts.
+
+A format says how a logical (M, K) tensor of numbers is stored: elements, blocks, scales, packing, padding. The order of
+its scales is a CuTe layout. `cute.copy(array, format)` quantises, `cute.copy(scaled, array)` dequantises.
+"""
+
+from cute_py.formats.format import Format, fp8, mxfp4, mxfp6, mxfp8, nvfp4
+from cute_py.formats.numbers import NUMBERS, Number, cast, codes, number, of_codes, to_float32
+from cute_py.formats.packing import pack, unpack
+from cute_py.formats.scale_orders import ORDERS, ScaleOrder, scale_order, sf_atom
+from cute_py.formats.scale_rules import LIKE
+
+__all__ = [
+    "LIKE",
+    "NUMBERS",
+    "ORDERS",
+    "Format",
+    "Number",
+    "ScaleOrder",
+    "cast",
+    "codes",
+    "fp8",
+    "mxfp4",
+    "mxfp6",
+    "mxfp8",
+    "number",
+    "nvfp4",
+    "of_codes",
+    "pack",
+    "scale_order",
+    "sf_atom",
+    "to_float32",
+    "unpack",
+]
