@@ -14,7 +14,7 @@ import functools
 import itertools
 import time
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final, Unpack, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,12 @@ from cute_py.copies.operands import Operand, Side, planned, side
 from cute_py.copies.plan import NIBBLE, NIBBLES, CopyPlan, box_launches
 from cute_py.copies.prepared import PreparedCopy, prepare_sides
 from cute_py.copies.report import CopyReport, measure_copy
+from cute_py.copies.scaled_copy import ScaledCopyResult, ScaledOptions, scaled_copy, takes
 from cute_py.dtypes import DTypeLike
 from cute_py.errors import DeviceError, InvalidValueError, TmaLimitError
-from cute_py.gpu.arrays import StreamLike, stream_handle
+from cute_py.formats.format import Format
+from cute_py.formats.scaled_tensor import ScaledTensor
+from cute_py.gpu.arrays import ArrayLike, StreamLike, stream_handle
 from cute_py.gpu.device import Device, DeviceBuffer, common_device, open_device, read_memory
 from cute_py.layout.coordinate import idx2crd
 from cute_py.tma.descriptor.encode import encode
@@ -147,6 +150,7 @@ def _coordinate(plan: CopyPlan, offset: int) -> str:
     return f", coordinate {idx2crd(int(found[0]), layout.shape)}" if len(found) else ""
 
 
+@overload
 def copy(
     source: Operand,
     destination: Operand,
@@ -156,8 +160,29 @@ def copy(
     report: bool = False,
     dtype: DTypeLike | None = None,
     nibbles: tuple[str, str] = NIBBLES,
-) -> LayoutCopyResult:
-    """Copy every element of one layout to another of the same size.
+) -> LayoutCopyResult: ...
+@overload
+def copy(source: ArrayLike | ScaledTensor, destination: Format, **options: Unpack[ScaledOptions]) -> ScaledTensor: ...
+@overload
+def copy(
+    source: ArrayLike | ScaledTensor, destination: tuple[Format, ...], **options: Unpack[ScaledOptions]
+) -> tuple[ScaledTensor, ...]: ...
+@overload
+def copy(
+    source: ArrayLike | ScaledTensor, destination: ArrayLike | ScaledTensor, **options: Unpack[ScaledOptions]
+) -> ScaledCopyResult: ...
+def copy(
+    source: Any,
+    destination: Any,
+    *,
+    backend: str = "auto",
+    stream: StreamLike = None,
+    report: bool = False,
+    dtype: DTypeLike | None = None,
+    nibbles: tuple[str, str] = NIBBLES,
+    **options: Unpack[ScaledOptions],
+) -> Any:
+    """Copy every element of one layout to another of the same size, or of one format to another.
 
     Args:
         source, destination: an array (numpy, PyTorch, CuPy, DLPack, `__cuda_array_interface__`), a `Tensor` over
@@ -170,6 +195,13 @@ def copy(
         dtype: of two pairs: the element type that the layouts count in, where it is not that of the memory.
         nibbles: of elements of 4 bits, two in a byte: whether the first lies in its 'low' or in its 'high' half, on
             (source, destination).
+        options: of a copy on the host with a `Format` or a `ScaledTensor` on either side, an index, or a cast:
+            rows: the rows of the source, in this order; -1: a row of `fill`. into_rows: where each row goes in the
+            destination; -1: nowhere. pages: which pages of a source (pages, page_size, ...), one after another.
+            fill: of masked rows and of padding (default 0). requantize: allow another format than the source's.
+            cast: allow another element type than the source's.
+    Returns:
+        a `LayoutCopyResult`; of `copy(array, format)` the `ScaledTensor`, of a tuple of formats one of each.
     Raises:
         InvalidValueError: sizes or element types differ, a layout leaves its memory, the destination is read-only or
         overlaps itself or the source, 'emulator' for a plan that needs threads. InvalidTypeError: no array, a layout of
@@ -181,10 +213,17 @@ def copy(
     >>> result = cute.copy(x, (y, Layout((3, 4))))              # column-major
     >>> y[:4].tolist(), result.equal, result.plan.form
     ([0.0, 4.0, 8.0, 1.0], True, 'affine')
+    >>> scaled = cute.copy(np.float32([[3.0] * 32]), cute.formats.mxfp8())
+    >>> scaled.scale_grid().item(), scaled.dequantize()[0, 0].item()
+    (0.0078125, 3.0)
     """
     expect(backend, str, "backend")
     expect_choice(backend, BACKENDS, "backend")
     expect(report, bool, "report")
+    if takes(source, destination, dict(options)):
+        if report or stream is not None or dtype is not None:
+            raise InvalidValueError("stream, report and dtype are of a copy between layouts, not of one with a format")
+        return scaled_copy(source, destination, backend, **options)
     handle = stream_handle(stream)
     a, b = side(source, "source", dtype), side(destination, "destination", dtype)
     on_host = a.view.device is None and b.view.device is None

@@ -4,31 +4,38 @@ A format says how a logical (M, K) tensor of numbers is stored: elements, blocks
 its scales is a CuTe layout. `cute.copy(array, format)` quantises, `cute.copy(scaled, array)` dequantises.
 """
 
+from cute_py.formats.check import check
 from cute_py.formats.format import Format, fp8, mxfp4, mxfp6, mxfp8, nvfp4
+from cute_py.formats.identify import Match, identify
 from cute_py.formats.numbers import NUMBERS, Number, cast, codes, number, of_codes, to_float32
-from cute_py.formats.packing import pack, unpack
+from cute_py.formats.packing import pack_elements, unpack_elements
 from cute_py.formats.scale_orders import ORDERS, ScaleOrder, scale_order, sf_atom
 from cute_py.formats.scale_rules import LIKE
+from cute_py.formats.scaled_tensor import ScaledTensor
 
 __all__ = [
     "LIKE",
     "NUMBERS",
     "ORDERS",
     "Format",
+    "Match",
     "Number",
     "ScaleOrder",
+    "ScaledTensor",
     "cast",
+    "check",
     "codes",
     "fp8",
+    "identify",
     "mxfp4",
     "mxfp6",
     "mxfp8",
     "number",
     "nvfp4",
     "of_codes",
-    "pack",
+    "pack_elements",
     "scale_order",
     "sf_atom",
     "to_float32",
-    "unpack",
+    "unpack_elements",
 ]

@@ -33,8 +33,8 @@ class Format:
     """How a logical (M, K) tensor is stored.
 
     Attributes:
-        element: the type of the elements, as PTX names it. block: (rows, columns) that share a scale; None: all of them.
-        scale_rule: one of floor, ceil, even, rceil, amax, nvfp4. scale: the type of the scales ('ue8m0', 'ue4m3', 'float32').
+        element: the type of the elements, as PTX names it. block: (rows, columns) that share a scale; None: all.
+        scale_rule: floor, ceil, even, rceil, amax or nvfp4. scale: the type of the scales: ue8m0, ue4m3 or float32.
         packing: 'bytes', 'pairs' or 'dense'. axis: the axis of a block's elements that a product sums up: -1 columns
             (K), 0 rows (M). order: the order of the scales. padding: (rows, columns) that the data is padded to,
             with zeros. tensor_scale: whether a float32 scale of the whole tensor is stored too.
@@ -114,7 +114,9 @@ class Format:
         known = {f for _, f in _SPELLED[self.builder]}
         for name in changes:
             if name not in known:
-                raise InvalidValueError(f"{self.builder} has no {name!r} to change", {"known": ", ".join(sorted(known))})
+                raise InvalidValueError(
+                    f"{self.builder} has no {name!r} to change", {"known": ", ".join(sorted(known))}
+                )
         made = replace(self, **changes)
         return _expect_whole(made)
 
@@ -250,9 +252,10 @@ def _mx(builder: str, element: str, allowed: tuple[str, ...], axis: int, rule: s
     expect_choice(expect(rule, str, "rule"), POWER_RULES, "rule")
     axis = _axis(axis)
     packing = more.pop("packing", None) or "bytes"
-    return _expect_whole(
-        Format(row.name, *_block_of(axis, 32), rule, "ue8m0", packing, axis, scale_order(scales), **_pads(axis, 32, more), builder=builder)
-    )
+    more = _pads(axis, 32, more)
+    order = scale_order(scales)
+    block = _block_of(axis, 32)[0]
+    return _expect_whole(Format(row.name, block, rule, "ue8m0", packing, axis, order, builder=builder, **more))
 
 
 def _axis(axis: int) -> int:
@@ -364,7 +367,19 @@ def nvfp4(
         raise InvalidValueError(f"block is {given(chosen)}; must be {usual} or (16, 16)")
     order = scale_order(scales)
     return _expect_whole(
-        Format("e2m1", chosen, "nvfp4", "ue4m3", packing, axis, order, tensor_scale=tensor_scale, like=like, builder="nvfp4", **more)
+        Format(
+            "e2m1",
+            chosen,
+            "nvfp4",
+            "ue4m3",
+            packing,
+            axis,
+            order,
+            tensor_scale=tensor_scale,
+            like=like,
+            builder="nvfp4",
+            **more,
+        )
     )
 
 

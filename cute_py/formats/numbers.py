@@ -27,8 +27,8 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, given, known_nam
 Codes = NDArray[np.unsignedinteger[Any]]
 
 PIECE: Final = 1 << 15
-"""Elements that are worked on at a time: a few buffers of them fit into a core's second-level cache. Threads do not pay:
-each takes the interpreter's lock between any two operations, and two threads took longer than one (measured)."""
+"""Elements that are worked on at a time: a few buffers of them fit into a core's second-level cache. Threads do not
+pay: each takes the interpreter's lock between two operations, and two threads took longer than one (measured)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +97,14 @@ NUMBERS: Final = (
     _row("int8", "int8", 0, 0, 127.0),
     _row("int4", "int4", 0, 0, 7.0),
 )
-"""PTX ISA 9.0, section 5.2.3 (alternate floating-point formats); OCP MX 1.0, tables 1 to 7, for e3m2, e2m3, e2m1, ue8m0.
-ue4m3 is e4m3 without a sign: the storage of NVFP4's scales, whose sign bit is 0."""
+"""PTX ISA 9.0, section 5.2.3 (alternate floating-point formats); OCP MX 1.0, tables 1 to 7, for e3m2, e2m3, e2m1 and
+ue8m0. ue4m3 is e4m3 without a sign: the storage of NVFP4's scales, whose sign bit is 0."""
 
 _BY_NAME: Final = {row.name: row for row in NUMBERS}
 _BY_DTYPE: Final = {row.dtype.name: row for row in reversed(NUMBERS) if row.name != "ue4m3"}
 
 ROUNDINGS: Final = ("nearest_even", "toward_zero", "up")
-"""Of a cast: to the nearest, ties to even (PTX .rn); toward zero (.rz); up (.rp). ue8m0 has the last two only, as PTX."""
+"""Of a cast: to the nearest, ties to even (PTX .rn); toward zero (.rz); up (.rp). ue8m0 has the last two, as in PTX."""
 
 
 def number(name: DTypeLike | Number) -> Number:
@@ -311,7 +311,7 @@ def _powers(values: NDArray[Any], origin: Number, up: bool, saturate: bool) -> N
 
 
 class Rounding:
-    """Rounds float32 or float64 numbers to the codes of a narrower float type, a piece at a time, in its own buffers."""
+    """Rounds float32 or float64 numbers to the codes of a narrower float type, a piece at a time."""
 
     def __init__(self, row: Number, source: np.dtype[Any], saturate: bool) -> None:
         wide = source.itemsize == 8

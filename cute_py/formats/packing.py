@@ -51,7 +51,9 @@ def packed_width(count: int, packing: str, row: Number) -> int:
     return {"pairs": (count + 1) // 2, "dense": (count * 3 + 3) // 4}.get(packing, count * -(-row.bits // 8))
 
 
-def pack(values: NDArray[Any], packing: str | None = None, dtype: DTypeLike | Number | None = None) -> NDArray[Any]:
+def pack_elements(
+    values: NDArray[Any], packing: str | None = None, dtype: DTypeLike | Number | None = None
+) -> NDArray[Any]:
     """The bytes of elements of 4 or 6 bits, packed along the last axis.
 
     Args:
@@ -60,9 +62,9 @@ def pack(values: NDArray[Any], packing: str | None = None, dtype: DTypeLike | Nu
     Returns:
         uint8 (..., bytes); packing 'bytes' gives the elements back.
 
-    >>> pack(np.array([[1, 2, 3, 4]], np.uint8), dtype="e2m1")
+    >>> pack_elements(np.array([[1, 2, 3, 4]], np.uint8), dtype="e2m1")
     array([[33, 67]], dtype=uint8)
-    >>> pack(np.array([1, 2, 3, 4], np.uint8), "dense", "e2m3").tolist()
+    >>> pack_elements(np.array([1, 2, 3, 4], np.uint8), "dense", "e2m3").tolist()
     [129, 48, 16]
     """
     row = number(values.dtype if dtype is None else dtype)
@@ -89,7 +91,7 @@ def pack(values: NDArray[Any], packing: str | None = None, dtype: DTypeLike | Nu
     return made[..., : packed_width(values.shape[-1], packing, row)]
 
 
-def unpack(memory: NDArray[Any], count: int, packing: str, dtype: DTypeLike | Number) -> NDArray[Any]:
+def unpack_elements(memory: NDArray[Any], count: int, packing: str, dtype: DTypeLike | Number) -> NDArray[Any]:
     """The elements of packed bytes, one a byte: the reverse of `pack`.
 
     Args:
@@ -97,7 +99,7 @@ def unpack(memory: NDArray[Any], count: int, packing: str, dtype: DTypeLike | Nu
     Raises:
         InvalidValueError: a row has fewer bytes than the elements need.
 
-    >>> unpack(np.array([33, 67], np.uint8), 4, "pairs", "e2m1").tolist()
+    >>> unpack_elements(np.array([33, 67], np.uint8), 4, "pairs", "e2m1").tolist()
     [0.5, 1, 1.5, 2]
     """
     row = number(dtype)

@@ -18,6 +18,7 @@ import ast
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -52,7 +53,7 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
-class OrderRow:
+class ScaleOrderRow:
     """One order.
 
     Attributes:
@@ -73,36 +74,38 @@ class OrderRow:
 
 
 ORDERS: Final = (
-    OrderRow("linear", 1, 1, False, "m*Kb + kb", "CUTLASS 7107b05, detail/blockwise_scale_layout.hpp, Major::K; torch "
+    ScaleOrderRow("linear", 1, 1, False, "m*Kb + kb",
+             "CUTLASS 7107b05, detail/blockwise_scale_layout.hpp, Major::K; torch "
              "SwizzleType.NO_SWIZZLE; TensorRT-LLM QuantizationSFLayout::LINEAR", ("no_swizzle", "k_major")),
-    OrderRow("mn_major", 1, 1, False, "kb*M + m", "CUTLASS 7107b05, detail/blockwise_scale_layout.hpp, Major::MN "
+    ScaleOrderRow("mn_major", 1, 1, False, "kb*M + m",
+             "CUTLASS 7107b05, detail/blockwise_scale_layout.hpp, Major::MN "
              "(Sm90BlockwiseScaleConfig, Sm100BlockwiseScaleConfig, Sm120BlockwiseScaleConfig)", ("m_major",)),
-    OrderRow("32_4_4", 128, 4, True,
+    ScaleOrderRow("32_4_4", 128, 4, True,
              "(m/128)*512*ceil(Kb/4) + (kb/4)*512 + (m%32)*16 + (m%128/32)*4 + kb%4",
-             "CUTLASS 7107b05, detail/sm100_blockscaled_layout.hpp, Sm1xxBlockScaledConfig (SM100, SM103, SM120); cuBLAS "
-             "13.0, section 2.1.5.4.2; torch SwizzleType.SWIZZLE_32_4_4",
+             "CUTLASS 7107b05, detail/sm100_blockscaled_layout.hpp, Sm1xxBlockScaledConfig (SM100, SM103, SM120); "
+             "cuBLAS 13.0, section 2.1.5.4.2; torch SwizzleType.SWIZZLE_32_4_4",
              ("swizzle_32_4_4", "128x4", "swizzled_128x4", "blocked", "sfatom")),
-    OrderRow("8x4", 8, 4, True, "((m/8)*ceil(Kb/4) + kb/4)*32 + (m%8)*4 + kb%4",
+    ScaleOrderRow("8x4", 8, 4, True, "((m/8)*ceil(Kb/4) + kb/4)*32 + (m%8)*4 + kb%4",
              "TensorRT-LLM and FlashInfer, kernels/quantization_utils.cuh, get_sf_out_offset_8x4", ("swizzled_8x4",)),
-    OrderRow("triton_blackwell", 128, 8, True, "32_4_4, Kb padded to 8",
+    ScaleOrderRow("triton_blackwell", 128, 8, True, "32_4_4, Kb padded to 8",
              "Triton, triton_kernels/tensor_details/layout_details/blackwell_scale.py", ("blackwell_mx_scale",)),
-    OrderRow("triton_hopper", 32, 2, True,
+    ScaleOrderRow("triton_hopper", 32, 2, True,
              "reshape (M/32w, 2, w, 2, 8, Kb/2, 2), permute [0, 2, 5, 1, 4, 6, 3], w = num_warps",
              "Triton, triton_kernels/tensor_details/layout_details/hopper_scale.py", ("hopper_mx_scale",),
              (("num_warps", 4),)),
-    OrderRow("rocm_32_8", 32, 8, True,
+    ScaleOrderRow("rocm_32_8", 32, 8, True,
              "(m/32)*32*Kb + (kb/8)*256 + (kb%4)*64 + (m%16)*4 + (kb%8/4)*2 + m%32/16, Kb padded to 8",
              "pytorch #190290, SwizzleType.SWIZZLE_32_8 (hipBLASLt BLK32_UE8M0_32_8_EXT, gfx950)",
              ("32_8", "swizzle_32_8", "gfx950_scale", "cdna4")),
-    OrderRow("deepgemm_sm90", 4, 1, False, "kb*align(M, 4) + m, float32",
+    ScaleOrderRow("deepgemm_sm90", 4, 1, False, "kb*align(M, 4) + m, float32",
              "DeepGEMM, csrc/jit_kernels/impls/smxx_layout.hpp, get_mn_major_tma_aligned_tensor"),
-    OrderRow("deepgemm_sm100", 4, 4, True, "((kb/4)*align(M, 4) + m)*4 + kb%4: four ue8m0 an int32",
+    ScaleOrderRow("deepgemm_sm100", 4, 4, True, "((kb/4)*align(M, 4) + m)*4 + kb%4: four ue8m0 an int32",
              "DeepGEMM, csrc/jit_kernels/impls/smxx_layout.hpp, get_mn_major_tma_aligned_packed_ue8m0_tensor (SM100, "
              "SM120)", ("packed_ue8m0",), (("granularity", 0),)),
-    OrderRow("vllm_v_4x4", 4, 1, True, "(m/4)*4*Kb + kb*4 + m%4: m a token of a page, k of head_dim",
+    ScaleOrderRow("vllm_v_4x4", 4, 1, True, "(m/4)*4*Kb + kb*4 + m%4: m a token of a page, k of head_dim",
              "vLLM, csrc/libtorch_stable/nvfp4_kv_cache_kernels.cu, swizzle_scale_offset (SM100 only); FlashInfer, "
              "quantization/fp4_quantization.py", ("v_4x4",)),
-    OrderRow("ragged", 128, 4, True,
+    ScaleOrderRow("ragged", 128, 4, True,
              "32_4_4 of each expert by itself; expert b begins at tile cu_seqlens[b]/128 + b",
              "quack, AI/varlen_blockscaled_sf_layout.md", (), (("cu_seqlens", None),)),
 )  # fmt: skip
@@ -125,7 +128,7 @@ class ScaleOrder:
     given_layout: Layout | None = None
 
     @property
-    def row(self) -> OrderRow | None:
+    def row(self) -> ScaleOrderRow | None:
         """The order's row; None of a layout."""
         return _NAMED.get(self.name) if self.given_layout is None else None
 
@@ -249,7 +252,7 @@ def scale_order(order: str | Layout | ScaleOrder, **parameters: Any) -> ScaleOrd
     return ScaleOrder(row.name, values)
 
 
-def _written(row: OrderRow, text: str) -> dict[str, Any]:
+def _written(row: ScaleOrderRow, text: str) -> dict[str, Any]:
     """The parameters of 'triton_hopper(num_warps=8)' or 'triton_hopper(8)'."""
     if not text.strip():
         return {}
@@ -271,9 +274,11 @@ def _value(order: str, name: str, value: Any) -> Any:
             raise InvalidValueError(f"num_warps = {number}; must be a power of two")
         return number
     if value is None:
-        raise InvalidValueError("scale order ragged needs cu_seqlens", hint="scale_order('ragged', cu_seqlens=(0, 100))")
+        raise InvalidValueError(
+            "scale order ragged needs cu_seqlens", hint="scale_order('ragged', cu_seqlens=(0, 100))"
+        )
     bounds = expect_integers(tuple(np.asarray(value).tolist()), "cu_seqlens", 0)
-    if len(bounds) < 2 or bounds[0] or any(b < a for a, b in zip(bounds, bounds[1:], strict=False)):
+    if len(bounds) < 2 or bounds[0] or any(b < a for a, b in pairwise(bounds)):
         raise InvalidValueError(f"cu_seqlens is {given(bounds)}; must begin with 0 and never descend")
     return bounds
 

@@ -29,7 +29,7 @@ Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class LikeRow:
     """Whose arithmetic a rule follows.
 
     Attributes:
@@ -46,37 +46,37 @@ class Variant:
 
 
 LIKE: Final = (
-    Variant("amax", "cute", 0.0, "s = a / max, 1 where a is 0; element = x / s", "the definition here"),
-    Variant(
+    LikeRow("amax", "cute", 0.0, "s = a / max, 1 where a is 0; element = x / s", "the definition here"),
+    LikeRow(
         "amax",
         "torchao",
         1e-12,
         "r = max / max(a, 1e-12) in float64, rounded to float32; element = x * r; s = 1 / r",
         "torchao 0.18, prototype/blockwise_fp8_training/kernels.py, torch_blockwise_scale_act_quant_lhs",
     ),
-    Variant(
+    LikeRow(
         "amax",
         "deepgemm",
         1e-4,
         "s = max(a, 1e-4) / max; element = x * (1 / s)",
         "DeepGEMM, deep_gemm/utils/math.py, per_token_cast_to_fp8",
     ),
-    Variant(
+    LikeRow(
         "nvfp4",
         "torchao",
         2.0**-6,
         "t = A / 2688; s = e4m3(clamp((a / 6) / t, 2^-6, 448)); element = x * ((1 / t) / s)",
         "torchao 0.18, prototype/mx_formats/nvfp4_tensor.py, nvfp4_quantize",
     ),
-    Variant(
+    LikeRow(
         "nvfp4",
         "te",
         0.0,
-        "g = min(2688 / A, float32 max), 1 where A is 0; s = e4m3(a * (g * (1/6))); element = x * min(1 / (s * (1 / g)), "
-        "float32 max), 0 where s is 0; t = 1 / g",
+        "g = min(2688 / A, float32 max), 1 where A is 0; s = e4m3(a * (g * (1/6))); "
+        "element = x * min(1 / (s * (1 / g)), float32 max), 0 where s is 0; t = 1 / g",
         "TransformerEngine, tests/cpp/operator/test_cast_nvfp4_transpose.cu, quantize_nvfp4_1d",
     ),
-    Variant(
+    LikeRow(
         "nvfp4",
         "flashinfer",
         0.0,
@@ -102,8 +102,8 @@ def power_scales(amax: Floats, rule: str, element: Number) -> tuple[NDArray[np.u
     Args:
         amax: largest magnitude of each block; NaN where one element is. rule: one of `POWER_RULES`.
     Source:
-        torchao 0.18, prototype/mx_formats/mx_tensor.py, to_mx. rceil converts the float32 quotient as cvt.rp does, exactly;
-        torchao takes a float32 logarithm, which is wrong just above a power of two.
+        torchao 0.18, prototype/mx_formats/mx_tensor.py, to_mx. rceil converts the float32 quotient as cvt.rp does,
+        exactly; torchao takes a float32 logarithm, which is wrong just above a power of two.
         OCP MX 1.0, section 6.3, for floor; arXiv 2506.08027 for rceil.
 
     >>> power_scales(np.float32([500.0, 0.0]), "rceil", number("e4m3"))
@@ -170,7 +170,9 @@ def tensor_scale(amax: float, like: str) -> np.float32:
         return np.float32(1) if gain == 0 else np.float32(1) / np.float32(gain)
 
 
-def nvfp4_scales(amax: Floats, total: np.float32 | None, gain: np.float32, like: str) -> tuple[NDArray[np.uint8], Floats]:
+def nvfp4_scales(
+    amax: Floats, total: np.float32 | None, gain: np.float32, like: str
+) -> tuple[NDArray[np.uint8], Floats]:
     """The e4m3 codes of blocks, and the factors of their elements.
 
     Args:

@@ -1,6 +1,6 @@
 """A tensor in a format: its data, its scales, and the numpy reference that makes and reads it.
 
-    quantize     amax of each block -> scale (scale_rules) -> element = x * factor, rounded (numbers) -> packed, scattered
+    quantize     amax of each block -> scale (scale_rules) -> element = x * factor, rounded (numbers) -> packed
     dequantize   element * (scale * tensor scale), in float32
 
 Work goes through the rows in stripes that stay in a core's cache.
@@ -8,6 +8,7 @@ Work goes through the rows in stripes that stay in a core's cache.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from cute_py.dtypes import DTypeLike
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.formats.format import Format
 from cute_py.formats.numbers import Rounding, cast, codes, number, of_codes, to_float32
-from cute_py.formats.packing import pack, packed_width, unpack
+from cute_py.formats.packing import pack_elements, packed_width, unpack_elements
 from cute_py.formats.scale_rules import POWER_RULES, amax_scales, nvfp4_scales, power_scales, scale_values, tensor_scale
 
 STRIPE: Final = 1 << 15
@@ -76,7 +77,8 @@ class ScaledTensor:
         return (*self.data.shape[:-2], *((columns, rows) if self.format.transposed else (rows, columns)))
 
     def __repr__(self) -> str:
-        return f"ScaledTensor(shape={self.shape}, format={self.format}, data={self.data.shape}, scales={self.scales.shape})"
+        parts = f"data={self.data.shape}, scales={self.scales.shape}"
+        return f"ScaledTensor(shape={self.shape}, format={self.format}, {parts})"
 
     @property
     def nbytes(self) -> int:
@@ -88,7 +90,7 @@ class ScaledTensor:
         stored = self.data if self.format.packing != "bytes" else of_codes(self.data, self.format.element)
         M, K = self.shape[-2:]
         columns = self.format.data_shape(M, K)[1]
-        whole = unpack(stored, columns, self.format.packing, self.format.element)
+        whole = unpack_elements(stored, columns, self.format.packing, self.format.element)
         if self.format.transposed:
             whole = np.swapaxes(whole, -1, -2)
         return whole[..., :M, :K]
@@ -100,7 +102,9 @@ class ScaledTensor:
         >>> cute.copy(x, cute.formats.mxfp8()).scale_grid().tolist()
         [[0.00390625, 0.00390625], [0.00390625, 0.00390625]]
         """
-        return scale_values(stored_scales(self.scales, self.format)[scale_places(self.format, self.shape)], self.format.scale)
+        return scale_values(
+            stored_scales(self.scales, self.format)[scale_places(self.format, self.shape)], self.format.scale
+        )
 
     def dequantize(self, dtype: DTypeLike = "float32") -> NDArray[Any]:
         """The numbers: element x (scale x tensor scale), computed in float32.
@@ -139,23 +143,32 @@ def scale_places(form: Format, shape: tuple[int, ...]) -> NDArray[np.int64]:
     return index(m[None, :, None], k[None, None, :], np.arange(L)[:, None, None])
 
 
-def scattered(grid: NDArray[Any], form: Format, shape: tuple[int, ...], fill: int = 0) -> NDArray[Any]:
+def scale_indices(form: Format, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """The index of every scale that is in use. An order of rows repeats a block's scale: one for each of its rows, or
+    for each column where blocks run along rows."""
+    M, K, L = extents(shape)
+    if not form.order.each_row:
+        return scale_places(form, shape)
+    rows, columns = form.blocks(M, K)
+    m = np.arange(0, M, rows) if form.axis == 0 else np.arange(M)
+    k = np.arange(K) if form.axis == 0 else np.arange(0, K, columns)
+    index = form.scale_index(M, K, L)
+    lead = () if L is None else (np.arange(L)[:, None, None],)
+    return index(m[:, None], k[None, :], *lead)
+
+
+def scatter_scales(grid: NDArray[Any], form: Format, shape: tuple[int, ...], fill: int = 0) -> NDArray[Any]:
     """The grid of scales in the order of the format; padding gets the byte `fill`."""
     M, K, L = extents(shape)
     kind = form.scale_dtype.numpy
     made = np.full(int(form.scale_size(M, K, L)) * kind.itemsize, fill, np.uint8).view(kind)
     rows, columns = form.blocks(M, K)
-    raw, places = codes(made), codes(grid) if grid.dtype.kind != "u" else grid
-    if not form.order.each_row:
-        raw[scale_places(form, shape)] = places
-    else:  # one scale for each row, or for each column where blocks run along rows
-        across = form.axis == 0
-        m = np.arange(0, M, rows) if across else np.arange(M)
-        k = np.arange(K) if across else np.arange(0, K, columns)
-        index = form.scale_index(M, K, L)
-        lead = () if L is None else (np.arange(L)[:, None, None],)
-        expanded = places[..., m // rows, :][..., k // columns]
-        raw[index(m[:, None], k[None, :], *lead)] = expanded
+    raw, values = codes(made), codes(grid) if grid.dtype.kind != "u" else grid
+    if form.order.each_row:
+        m = np.arange(0, M, rows) if form.axis == 0 else np.arange(M)
+        k = np.arange(K) if form.axis == 0 else np.arange(0, K, columns)
+        values = values[..., m // rows, :][..., k // columns]
+    raw[scale_indices(form, shape)] = values
     if form.order.name == "linear":
         blocks = (-(-K // columns), -(-M // rows)) if form.transposed else (-(-M // rows), -(-K // columns))
         return made.reshape(*shape[:-2], *blocks)
@@ -170,7 +183,9 @@ def expect_numbers(values: Any, what: str) -> NDArray[Any]:
     if values.ndim not in (2, 3) or 0 in values.shape:
         raise InvalidValueError(
             f"the {what} has the shape {values.shape}; must be (M, K) or (L, M, K), each at least 1",
-            hint="array.reshape(-1, array.shape[-1]) joins the leading modes" if values.size and values.ndim > 3 else None,
+            hint="array.reshape(-1, array.shape[-1]) joins the leading modes"
+            if values.size and values.ndim > 3
+            else None,
         )
     return values
 
@@ -195,40 +210,56 @@ def quantized(values: NDArray[Any], form: Format, fill: int = 0, amax: float | N
     data, grid = (np.stack(parts) if values.ndim == 3 else parts[0] for parts in zip(*made, strict=True))
     if form.packing == "bytes":
         data = of_codes(data, form.element)
-    return ScaledTensor(data, scattered(grid, form, values.shape, fill), form, total, values.shape)
+    return ScaledTensor(data, scatter_scales(grid, form, values.shape, fill), form, total, values.shape)
+
+
+class _Stripes:
+    """The blocks of an (M, K) array as float32, a stripe of rows at a time, padded with zeros to whole blocks."""
+
+    def __init__(self, values: NDArray[Any], form: Format) -> None:
+        self.values, (self.M, self.K) = values, values.shape
+        self.rows, self.columns = form.blocks(self.M, self.K)
+        self.down, self.across = -(-self.M // self.rows), -(-self.K // self.columns)
+        self.height = min(max(1, STRIPE // (self.K * self.rows)), self.down) * self.rows
+        self.width = self.across * self.columns
+        self.room = np.empty(self.height * self.width, np.float32)  # once: fresh memory costs more than arithmetic
+
+    def __iter__(self) -> Iterator[tuple[int, int, NDArray[np.float32], NDArray[np.float32]]]:
+        """(first row, rows, blocks, room for as many): blocks are (block, row, block, column)."""
+        for top in range(0, self.M, self.height):
+            part = self.values[top : top + self.height]
+            count = -(-len(part) // self.rows) * self.rows
+            tile = to_float32(part)
+            if (count, self.width) != tile.shape:
+                tile = np.pad(tile, ((0, count - len(part)), (0, self.width - self.K)))
+            shape = count // self.rows, self.rows, self.across, self.columns
+            blocks = np.ascontiguousarray(tile).reshape(shape)
+            yield top, len(part), blocks, self.room[: blocks.size].reshape(shape)
 
 
 def _plane(values: NDArray[Any], form: Format, total: Any, gain: np.float32) -> tuple[NDArray[Any], NDArray[Any]]:
     """Packed data and the grid of scales, codes or float32, of one (M, K)."""
-    M, K = values.shape
-    rows, columns = form.blocks(M, K)
-    shape = form.data_shape(M, K)
+    stripes = _Stripes(values, form)
+    peaks = np.empty((stripes.down, stripes.across), np.float32)
+    for top, _, blocks, room in stripes:
+        bits = np.bitwise_and(blocks.view(np.uint32), np.uint32(0x7FFFFFFF), out=room.view(np.uint32))
+        peak = (bits[:, 0] if stripes.rows == 1 else bits.max(axis=1)).max(axis=-1)
+        peaks[top // stripes.rows : top // stripes.rows + len(peak)] = peak.view(np.float32)
+    grid, factor = _scales(peaks, form, total, gain)
+    shape = form.data_shape(*values.shape)
     stored = np.zeros(shape[::-1] if form.transposed else shape, np.uint8)
-    across, down = -(-K // columns), -(-M // rows)
-    grid = np.zeros((down, across), np.float32 if form.scale == "float32" else np.uint8)
-    height = max(1, STRIPE // (K * rows)) * rows
     rounding = Rounding(form.number, np.dtype(np.float32), True)
-    whole = across * columns
-    for top in range(0, M, height):
-        part = values[top : top + height]
-        count = -(-len(part) // rows) * rows
-        tile = to_float32(part)
-        if (count, whole) != tile.shape:
-            tile = np.pad(tile, ((0, count - len(part)), (0, whole - K)))
-        blocks = np.ascontiguousarray(tile).reshape(count // rows, rows, across, columns)
-        bits = np.bitwise_and(blocks.view(np.uint32), np.uint32(0x7FFFFFFF))
-        peak = (bits[:, 0] if rows == 1 else bits.max(axis=1)).max(axis=-1).view(np.float32)
-        scales, factor = _scales(peak, form, total, gain)
-        grid[top // rows : top // rows + len(peak)] = scales
+    apply = np.divide if form.scale_rule == "amax" and form.like == "cute" else np.multiply
+    out = np.empty(stripes.room.size, np.uint8)
+    for top, count, blocks, scaled in stripes:
+        first = top // stripes.rows
         with np.errstate(all="ignore"):
-            apply = np.divide if form.scale_rule == "amax" and form.like == "cute" else np.multiply
-            scaled = apply(blocks, factor[:, None, :, None])
-        out = np.empty(scaled.size, np.uint8)
-        rounding(scaled.reshape(-1), out)
-        stored[top : top + len(part), :K] = out.reshape(count, whole)[: len(part), :K]
+            apply(blocks, factor[first : first + len(blocks), None, :, None], out=scaled)
+        rounding(scaled.reshape(-1), out[: scaled.size])
+        stored[top : top + count, : stripes.K] = out[: scaled.size].reshape(-1, stripes.width)[:count, : stripes.K]
     if form.transposed:
         stored = np.ascontiguousarray(stored.T)
-    return (pack(stored, form.packing, form.element), grid)
+    return pack_elements(stored, form.packing, form.element), grid
 
 
 def _scales(peak: Floats, form: Format, total: Any, gain: np.float32) -> tuple[NDArray[Any], Floats]:
