@@ -35,6 +35,7 @@ from cute_py.explanation.definitions import (
     picture_text,
 )
 from cute_py.explanation.dsl_pastes import read_dsl
+from cute_py.explanation.format_pastes import format_name_text, read_formats
 from cute_py.explanation.layout_pastes import facts_of, read_dsl_tensors, read_printed, read_spelled
 from cute_py.explanation.layouts import (
     any_layout,
@@ -138,6 +139,8 @@ def _of_text(text: str) -> Explanation:
         from cute_py.atom.smem_descriptor import offset_text
 
         return Explanation(offset_text(text.strip().upper()))
+    if (scales := format_name_text(text)) is not None:
+        return Explanation(scales)
     if (named := found_by_name(text)) is not None:
         name, value = named
         return Explanation(constant_text(name, value)) if is_constant(value) else explain(value)
@@ -156,6 +159,7 @@ _RECOGNISERS: Final[tuple[Callable[[str], list[Reading]], ...]] = (
     read_triton_layouts,
     read_maps,
     read_messages,
+    read_formats,
     read_dsl,
     read_steps,
     read_compiler,

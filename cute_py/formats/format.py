@@ -101,6 +101,30 @@ class Format:
                 told.append(f"{name}={_spelled(self, field)}")
         return f"{self.builder}({', '.join(told)})"
 
+    def explain(self) -> str:
+        """What is stored where, as text: `explain(format)` prints it.
+
+        >>> print(mxfp8().explain().splitlines()[1])
+          elements : e4m3, 8 bits, bytes
+        """
+        rows, columns = (name if side is None else side for name, side in zip("MK", self.block, strict=True))
+        summed = "M" if self.axis == 0 else "K"
+        tile = self.order.tile
+        lines = {
+            "elements": f"{self.element}, {self.number.bits} bits, {self.packing}",
+            "blocks": f"{rows} x {columns} elements share a scale; a product sums up along {summed}",
+            "scales": f"{self.scale}, rule {self.scale_rule}, as {self.like}",
+            "order": f"{self.order}, padded to {tile[0]} x {tile[1]} scales",
+        }
+        if self.order.row is not None:
+            lines["index"] = self.order.row.formula
+            lines["source"] = self.order.row.source
+        if self.order.is_layout and self.order.given_layout is None:
+            lines["256 x 512"] = f"{self.scale_layout(256, 512)}"
+        if self.tensor_scale:
+            lines["tensor"] = "a float32 scale of the whole tensor: number = element x scale x tensor scale"
+        return "\n".join([repr(self), *(f"  {name:<9}: {text}" for name, text in lines.items())])
+
     def with_(self, **changes: Any) -> Format:
         """The format with other values: `scales=` an order, `axis=`, `transposed=`, `padding=`, `packing=`, `rule=`.
 

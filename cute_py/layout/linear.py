@@ -354,7 +354,7 @@ def _for_all_sizes(a: Layout, b: Layout) -> bool:
                 if not same_function(left, right):
                     return False
     raise LayoutError(
-        f"same_function can't decide these layouts for all sizes; they are equal at the {tried} choices that were tried",
+        f"same_function can't decide this for all sizes; the layouts are equal at the {tried} choices that were tried",
         {"a": a, "b": b, "symbols": ", ".join(map(str, symbols))},
     ).of_rule("undecided")
 
