@@ -93,6 +93,23 @@ def test_hostile_blocks() -> None:
     tally("formats_hostile", counted, counted)
 
 
+def test_variants_by_name() -> None:
+    """NVFP4 as TransformerEngine and FlashInfer do it, 1 x 128 blocks as DeepGEMM does."""
+    with np.load(DATA / "format_variants.npz") as recorded:
+        held = dict(recorded)
+    for like in ("te", "flashinfer"):
+        made = cute.copy(held["x"], formats.nvfp4(scales="linear", like=like))
+        assert np.array_equal(made.scales.astype(np.float32), held[f"{like}_s"].reshape(made.scales.shape)), like
+        elements = made.elements().astype(np.float32)
+        used = np.repeat(made.scales.astype(np.float32) != 0, 16, axis=1)  # TE's kernel gives 0 under a scale of 0
+        assert np.array_equal(elements[used], held[f"{like}_d"][used]), like
+        assert (elements[~used] == 0).all(), like
+    wide = np.ascontiguousarray(held["x"].reshape(-1, 128))
+    made = cute.copy(wide, formats.fp8((1, 128), like="deepgemm"))
+    assert np.array_equal(made.scales, held["deepgemm_s"])
+    assert np.array_equal(_bytes(made.data), held["deepgemm_d"])
+
+
 def test_cuda_conversions() -> None:
     with np.load(DATA / "cuda_casts.npz") as recorded:
         x, theirs = recorded["x"], recorded["codes"]
