@@ -169,8 +169,21 @@ def copy(
 ) -> tuple[ScaledTensor, ...]: ...
 @overload
 def copy(
-    source: ArrayLike | ScaledTensor, destination: ArrayLike | ScaledTensor, **options: Unpack[ScaledOptions]
+    source: ScaledTensor, destination: ArrayLike | ScaledTensor, **options: Unpack[ScaledOptions]
 ) -> ScaledCopyResult: ...
+@overload
+def copy(source: ArrayLike, destination: ScaledTensor, **options: Unpack[ScaledOptions]) -> ScaledCopyResult: ...
+@overload
+def copy(
+    source: ArrayLike,
+    destination: ArrayLike,
+    *,
+    rows: Any = None,
+    into_rows: Any = None,
+    pages: Any = None,
+    fill: float | None = None,
+    cast: bool = False,
+) -> Any: ...
 def copy(
     source: Any,
     destination: Any,
@@ -180,7 +193,12 @@ def copy(
     report: bool = False,
     dtype: DTypeLike | None = None,
     nibbles: tuple[str, str] = NIBBLES,
-    **options: Unpack[ScaledOptions],
+    rows: Any = None,
+    into_rows: Any = None,
+    pages: Any = None,
+    fill: float | None = None,
+    requantize: bool = False,
+    cast: bool = False,
 ) -> Any:
     """Copy every element of one layout to another of the same size, or of one format to another.
 
@@ -195,11 +213,11 @@ def copy(
         dtype: of two pairs: the element type that the layouts count in, where it is not that of the memory.
         nibbles: of elements of 4 bits, two in a byte: whether the first lies in its 'low' or in its 'high' half, on
             (source, destination).
-        options: of a copy on the host with a `Format` or a `ScaledTensor` on either side, an index, or a cast:
-            rows: the rows of the source, in this order; -1: a row of `fill`. into_rows: where each row goes in the
-            destination; -1: nowhere. pages: which pages of a source (pages, page_size, ...), one after another.
-            fill: of masked rows and of padding (default 0). requantize: allow another format than the source's.
-            cast: allow another element type than the source's.
+        rows: the rows of the source, in this order; -1: a row of `fill`. This and what follows: on the host only.
+        into_rows: where each row goes in the destination; -1: nowhere.
+        pages: which pages of a source (pages, page_size, ...), one after another.
+        fill: of masked rows, and of the padding of scales (default 0).
+        requantize: allow another format than the source's. cast: allow another element type than the source's.
     Returns:
         a `LayoutCopyResult`; of `copy(array, format)` the `ScaledTensor`, of a tuple of formats one of each.
     Raises:
@@ -220,7 +238,8 @@ def copy(
     expect(backend, str, "backend")
     expect_choice(backend, BACKENDS, "backend")
     expect(report, bool, "report")
-    if takes(source, destination, dict(options)):
+    options = ScaledOptions(rows=rows, into_rows=into_rows, pages=pages, fill=fill, requantize=requantize, cast=cast)
+    if takes(source, destination, options):
         if report or stream is not None or dtype is not None:
             raise InvalidValueError("stream, report and dtype are of a copy between layouts, not of one with a format")
         return scaled_copy(source, destination, backend, **options)

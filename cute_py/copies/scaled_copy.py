@@ -75,7 +75,7 @@ class ScaledCopyResult:
     equal: bool
 
 
-def takes(source: object, destination: object, options: dict[str, Any]) -> bool:
+def takes(source: object, destination: object, options: ScaledOptions) -> bool:
     """Whether a copy is one of this module's.
 
     >>> takes(1, 2, {"rows": None, "cast": False})
@@ -110,6 +110,8 @@ def scaled_copy(
         )
     for name, flag in (("requantize", requantize), ("cast", cast)):
         expect(flag, bool, name)
+    if fill is not None and not isinstance(fill, (int, float, np.integer, np.floating)):
+        raise InvalidTypeError(f"fill must be a number, got {given(fill)}")
     if rows is not None and pages is not None:
         raise InvalidValueError("rows and pages were both given; a table of pages is an index of rows already")
     if isinstance(source, Format):
@@ -145,7 +147,7 @@ def _refuse_aliases(source: Any, destination: Any) -> None:
                     "overlap"
                 )
     outputs = _memory(destination)
-    if len(outputs) == 2 and np.shares_memory(*outputs):
+    if len(outputs) == 2 and np.shares_memory(outputs[0], outputs[1]):
         raise InvalidValueError("the destination's data and scales overlap").of_rule("overlap")
     for one in outputs:
         if not one.flags.writeable:

@@ -29,7 +29,7 @@ def draw_format(form: Format, shape: tuple[int, ...] = SHAPE, tile_rows: int = 3
     16
     """
     expect(form, Format, "a format")
-    M, K = expect_integers(expect(tuple(shape), tuple, "shape"), "shape", 1, 1 << 20, count=2)
+    M, K = expect_integers(expect(shape, tuple, "shape"), "shape", 1, 1 << 20, count=2)
     expect_integer(tile_rows, "tile_rows", 1)
     size = int(form.scale_size(M, K))
     if size > 1 << 22:

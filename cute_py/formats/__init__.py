@@ -6,11 +6,11 @@ its scales is a CuTe layout. `cute.copy(array, format)` quantises, `cute.copy(sc
 
 from cute_py.formats.check import check
 from cute_py.formats.format import Format, fp8, mxfp4, mxfp6, mxfp8, nvfp4
-from cute_py.formats.identify import Match, identify
-from cute_py.formats.numbers import NUMBERS, Number, cast, codes, number, of_codes, to_float32
+from cute_py.formats.identify import identify
+from cute_py.formats.numbers import NUMBERS, cast, codes, number, of_codes, to_float32
 from cute_py.formats.packing import pack_elements, unpack_elements
-from cute_py.formats.policy import POLICY, PolicyRow
-from cute_py.formats.scale_orders import ORDERS, ScaleOrder, scale_order, sf_atom
+from cute_py.formats.policy import POLICY
+from cute_py.formats.scale_orders import ORDERS, scale_order, sf_atom
 from cute_py.formats.scale_rules import LIKE
 from cute_py.formats.scaled_tensor import ScaledTensor
 
@@ -20,10 +20,6 @@ __all__ = [
     "ORDERS",
     "POLICY",
     "Format",
-    "Match",
-    "Number",
-    "PolicyRow",
-    "ScaleOrder",
     "ScaledTensor",
     "cast",
     "check",

@@ -8,18 +8,21 @@ A number is element x scale (x tensor scale). `data_layout` and `scale_layout` a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
-from cute_py.argument_checks import expect, expect_choice, expect_integer
+import numpy as np
+from numpy.typing import NDArray
+
+from cute_py.argument_checks import expect, expect_choice, expect_integer, is_integer
 from cute_py.dtypes import DType, DTypeLike
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.formats.numbers import Number, number
-from cute_py.formats.packing import expect_packing, packed_width, packings
-from cute_py.formats.scale_orders import Extent, Grid, Index, ScaleOrder, scale_order
+from cute_py.formats.packing import expect_packing, packed_width
+from cute_py.formats.scale_orders import Extent, Grid, Index, ScaleOrder, mode_of, scale_order
 from cute_py.formats.scale_rules import POWER_RULES, RULES, variants
 from cute_py.layout.layout import Layout
-from cute_py.layout.leaf import Int
+from cute_py.layout.leaf import Int, is_symbolic
 from cute_py.layout.tiling import ceil_div
 
 ELEMENTS: Final = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
@@ -59,6 +62,34 @@ class Format:
     like: str = "torchao"
     builder: str = "Format"
 
+    def __post_init__(self) -> None:
+        for name in ("element", "scale_rule", "scale", "packing", "like", "builder"):
+            expect(getattr(self, name), str, name)
+        row = number(self.element)
+        expect_choice(row.name, ELEMENTS, "element")
+        expect_packing(self.packing, row)
+        expect_choice(self.scale_rule, RULES, "rule")
+        if self.scale not in SCALES[self.scale_rule]:
+            allowed = " or ".join(SCALES[self.scale_rule])
+            raise InvalidValueError(f"scales of type {self.scale} of rule {self.scale_rule!r}; must be {allowed}")
+        if self.scale_rule == "nvfp4" and row.name != "e2m1":
+            raise InvalidValueError(f"rule 'nvfp4' of element {row.name}; must be e2m1")
+        if type(self.axis) is not int or self.axis not in (0, -1):
+            raise InvalidValueError(f"axis = {given(self.axis)}; must be -1 (columns, K) or 0 (rows, M)")
+        expect_choice(self.like, variants(self.scale_rule), "like")
+        for name in ("tensor_scale", "transposed"):
+            expect(getattr(self, name), bool, name)
+        object.__setattr__(self, "block", _block(self.block))
+        pads = tuple(expect_integer(p, "padding", 1, unit="elements") for p in expect(self.padding, tuple, "padding"))
+        if len(pads) != 2:
+            raise InvalidValueError(f"padding is {given(pads)}; must be (rows, columns)")
+        expect(self.order, ScaleOrder, "order")
+        if self.order.name == "deepgemm_sm100" and self.scale != "ue8m0":
+            raise InvalidValueError(
+                f"scales of type {self.scale} in the order deepgemm_sm100; must be ue8m0",
+                hint="rule='rceil' gives powers of two",
+            )
+
     @property
     def dtype(self) -> DType:
         """The element type of the data.
@@ -91,6 +122,9 @@ class Format:
         return repr(self)
 
     def __repr__(self) -> str:
+        if self.builder not in _BUILDERS:
+            said = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in fields(self))
+            return f"Format({said})"
         build: Any = _BUILDERS[self.builder]
         about = {"block": self.block, "rule": self.scale_rule} if self.builder == "fp8" else {"axis": self.axis}
         usual = build(**about)
@@ -141,23 +175,13 @@ class Format:
                 raise InvalidValueError(
                     f"{self.builder} has no {name!r} to change", {"known": ", ".join(sorted(known))}
                 )
-        made = replace(self, **changes)
-        return _expect_whole(made)
+        return replace(self, **changes)
 
     def blocks(self, M: Extent, K: Extent) -> tuple[Extent, Extent]:
         """(rows, columns) of a block of an (M, K) tensor."""
+        M, K, _ = _extents(M, K, None)
         rows, columns = self.block
         return M if rows is None else rows, K if columns is None else columns
-
-    def grid(self, M: Extent, K: Extent, L: Extent = None) -> tuple[Grid, bool]:
-        """What the order of scales arranges, and whether its rows are the tensor's columns."""
-        rows, columns = self.blocks(M, K)
-        swapped = self.axis == 0 if self.order.each_row else self.transposed
-        if self.order.given_layout is not None:
-            swapped = False
-        if swapped:
-            return Grid(K, M, columns, rows, L), True
-        return Grid(M, K, rows, columns, L), False
 
     def scale_layout(self, M: Extent, K: Extent, L: Extent = None) -> Layout:
         """The CuTe layout from (m, k), or (m, k, l), to the index of its scale; m and k count elements.
@@ -173,12 +197,12 @@ class Format:
         >>> print(nvfp4().scale_layout(128, 128, 2))
         (((_32,_4),1),((_16,_4),2),(_1,2)):(((_16,_4),1024),((_0,_1),_512),(_0,1024))
         """
-        grid, swapped = self.grid(*_extents(M, K, L))
+        grid, swapped = _grid_of(self, *_extents(M, K, L))
         layout = self.order.layout(grid)
         if not swapped:
             return layout
-        order = (1, 0, *range(2, len(layout.shape)))
-        return Layout(tuple(layout.shape[i] for i in order), tuple(layout.stride[i] for i in order))
+        modes = [mode_of(layout, i) for i in (1, 0, *([] if L is None else [2]))]
+        return Layout(tuple(mode.shape for mode in modes), tuple(mode.stride for mode in modes))
 
     def scale_index(self, M: int, K: int, L: int | None = None) -> Index:
         """The function (m, k, l) -> index of the scale, on integer arrays; also for orders that are no single layout.
@@ -187,11 +211,15 @@ class Format:
         >>> index([0, 99, 100], [0, 0, 16]).tolist()
         [0, 60, 513]
         """
-        grid, swapped = self.grid(*_numbers(M, K, L))
+        grid, swapped = _grid_of(self, *_numbers(M, K, L))
         found = self.order.index(grid)
         if not swapped:
             return found
-        return lambda m, k, batch=0: found(k, m, batch)
+
+        def turned(m: Any, k: Any, batch: Any = 0) -> NDArray[np.int64]:
+            return found(k, m, batch)
+
+        return turned
 
     def scale_size(self, M: Extent, K: Extent, L: Extent = None) -> Extent:
         """Scales to allocate, with the padding of their order.
@@ -199,10 +227,11 @@ class Format:
         >>> mxfp8(scales="8x4").scale_size(300, 1000)
         9728
         """
-        return self.order.count(self.grid(*_extents(M, K, L))[0])
+        return self.order.count(_grid_of(self, *_extents(M, K, L))[0])
 
     def data_shape(self, M: int, K: int) -> tuple[int, int]:
         """(rows, columns) of elements as they are stored, with padding, transposed where the format is."""
+        M, K, _ = _numbers(M, K)
         rows, columns = (-(-n // p) * p for n, p in zip((M, K), self.padding, strict=True))
         return (columns, rows) if self.transposed else (rows, columns)
 
@@ -213,7 +242,8 @@ class Format:
         (300,1024):(1024,_1)
         """
         M, K, L = _extents(M, K, L)
-        rows, columns = (ceil_div(n, p) * p if p > 1 else n for n, p in zip((M, K), self.padding, strict=True))
+        padded: list[Any] = [n if p == 1 else ceil_div(n, p) for n, p in zip((M, K), self.padding, strict=True)]
+        rows, columns = (n * p for n, p in zip(padded, self.padding, strict=True))
         strides = (Int(1), rows) if self.transposed else (columns, Int(1))
         if L is None:
             return Layout((rows, columns), strides)
@@ -230,44 +260,29 @@ class Format:
         return rows * packed_width(columns, self.packing, self.number) * (1 if L is None else L)
 
 
+def _grid_of(form: Format, M: Extent, K: Extent, L: Extent = None) -> tuple[Grid, bool]:
+    """What the order of scales arranges, and whether its rows are the tensor's columns."""
+    rows, columns = form.blocks(M, K)
+    swapped = form.axis == 0 if form.order.each_row else form.transposed
+    if form.order.given_layout is not None:
+        swapped = False
+    if swapped:
+        return Grid(K, M, columns, rows, L), True
+    return Grid(M, K, rows, columns, L), False
+
+
 def _extents(M: Extent, K: Extent, L: Extent) -> tuple[Extent, Extent, Extent]:
     for name, extent in (("M", M), ("K", K), ("L", L)):
-        if isinstance(extent, (bool, float, str)) or (extent is None and name != "L"):
+        if (extent is None and name == "L") or is_symbolic(extent):
+            continue
+        if not is_integer(extent):
             raise InvalidTypeError(f"{name} must be a size (an int, an Int or a sympy expression), got {given(extent)}")
-        if isinstance(extent, (int, Int)) and int(extent) < 1:
-            raise InvalidValueError(f"{name} = {extent}; must be at least 1")
+        expect_integer(extent, name, 1)
     return M, K, L
 
 
 def _numbers(M: Any, K: Any, L: Any = None) -> tuple[int, int, int | None]:
     return expect_integer(M, "M", 1), expect_integer(K, "K", 1), None if L is None else expect_integer(L, "L", 1)
-
-
-def _expect_whole(made: Format) -> Format:
-    """The format, if its parts fit together."""
-    row = number(made.element)
-    expect_choice(row.name, ELEMENTS, "element")
-    expect_packing(made.packing, row)
-    expect_choice(expect(made.scale_rule, str, "rule"), RULES, "rule")
-    if made.scale not in SCALES[made.scale_rule]:
-        allowed = " or ".join(SCALES[made.scale_rule])
-        raise InvalidValueError(f"scales of type {made.scale} of rule {made.scale_rule!r}; must be {allowed}")
-    if made.scale_rule == "nvfp4" and row.name != "e2m1":
-        raise InvalidValueError(f"rule 'nvfp4' of element {row.name}; must be e2m1")
-    if made.axis not in (0, -1):
-        raise InvalidValueError(f"axis = {given(made.axis)}; must be -1 (columns, K) or 0 (rows, M)")
-    expect_choice(expect(made.like, str, "like"), variants(made.scale_rule), "like")
-    for name in ("tensor_scale", "transposed"):
-        expect(getattr(made, name), bool, name)
-    pads = tuple(expect_integer(p, "padding", 1, unit="elements") for p in expect(made.padding, tuple, "padding"))
-    if len(pads) != 2:
-        raise InvalidValueError(f"padding is {given(pads)}; must be (rows, columns)")
-    if made.order.name == "deepgemm_sm100" and made.scale != "ue8m0":
-        raise InvalidValueError(
-            f"scales of type {made.scale} in the order deepgemm_sm100; must be ue8m0",
-            hint="rule='rceil' gives powers of two",
-        )
-    return made
 
 
 def _mx(builder: str, element: str, allowed: tuple[str, ...], axis: int, rule: str, scales: Any, **more: Any) -> Format:
@@ -279,7 +294,7 @@ def _mx(builder: str, element: str, allowed: tuple[str, ...], axis: int, rule: s
     more = _pads(axis, 32, more)
     order = scale_order(scales)
     block = _block_of(axis, 32)[0]
-    return _expect_whole(Format(row.name, block, rule, "ue8m0", packing, axis, order, builder=builder, **more))
+    return Format(row.name, block, rule, "ue8m0", packing, axis, order, builder=builder, **more)
 
 
 def _axis(axis: int) -> int:
@@ -390,20 +405,18 @@ def nvfp4(
     if chosen not in (usual, (16, 16)):
         raise InvalidValueError(f"block is {given(chosen)}; must be {usual} or (16, 16)")
     order = scale_order(scales)
-    return _expect_whole(
-        Format(
-            "e2m1",
-            chosen,
-            "nvfp4",
-            "ue4m3",
-            packing,
-            axis,
-            order,
-            tensor_scale=tensor_scale,
-            like=like,
-            builder="nvfp4",
-            **more,
-        )
+    return Format(
+        "e2m1",
+        chosen,
+        "nvfp4",
+        "ue4m3",
+        packing,
+        axis,
+        order,
+        tensor_scale=tensor_scale,
+        like=like,
+        builder="nvfp4",
+        **more,
     )
 
 
@@ -451,20 +464,18 @@ def fp8(
     if axis is None:
         rows, columns = (1 << 62 if side is None else side for side in sides)
         axis = 0 if rows > columns else -1
-    return _expect_whole(
-        Format(
-            number(element).name,
-            sides,
-            rule,
-            chosen,
-            "bytes",
-            _axis(axis),
-            scale_order(scales),
-            (1, 1) if padding is None else padding,
-            transposed=transposed,
-            like=wanted if like is None else like,
-            builder="fp8",
-        )
+    return Format(
+        number(element).name,
+        sides,
+        rule,
+        chosen,
+        "bytes",
+        _axis(axis),
+        scale_order(scales),
+        (1, 1) if padding is None else padding,
+        transposed=transposed,
+        like=wanted if like is None else like,
+        builder="fp8",
     )
 
 
@@ -503,7 +514,3 @@ def _spelled(made: Format, field: str) -> str:
     if field == "order":
         return repr(str(value)) if value.given_layout is None else repr(value.given_layout)
     return repr(value)
-
-
-PACKINGS_OF: Final = {name: packings(number(name)) for name in ELEMENTS}
-"""Element -> how it is packed."""

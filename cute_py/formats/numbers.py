@@ -134,12 +134,32 @@ def codes(values: NDArray[Any]) -> Codes:
     >>> codes(cast(np.float32([1.0, -448.0]), "e4m3")).tolist()
     [56, 254]
     """
+    _expect_array(values)
+    if values.dtype.itemsize not in (1, 2, 4, 8) or values.dtype.hasobject:
+        raise InvalidTypeError(f"elements of {values.dtype} have no codes of 1, 2, 4 or 8 bytes")
     return values.view(f"u{values.dtype.itemsize}")
+
+
+def _expect_array(values: object) -> None:
+    if not isinstance(values, np.ndarray):
+        raise InvalidTypeError(f"expected a numpy array, got {given(values)}")
 
 
 def of_codes(bits: NDArray[Any], dtype: DTypeLike | Number) -> NDArray[Any]:
     """The array of a type's numbers that have these bits; no copy. The reverse of `codes`."""
-    return bits.view(number(dtype).dtype.numpy)
+    kind = number(dtype).dtype.numpy
+    _expect_array(bits)
+    if (
+        bits.dtype.hasobject
+        or bits.dtype.itemsize % kind.itemsize
+        or (bits.dtype.itemsize > kind.itemsize and not bits.ndim)
+    ):
+        raise InvalidTypeError(
+            f"codes of {number(dtype).name} have {kind.itemsize} bytes; got elements of {bits.dtype}"
+        )
+    if bits.dtype.itemsize > kind.itemsize and bits.strides[-1] != bits.dtype.itemsize:
+        raise InvalidTypeError("codes in wider words must be contiguous along the last axis")
+    return bits.view(kind)
 
 
 @functools.cache
@@ -169,8 +189,9 @@ def to_float32(values: NDArray[Any], dtype: DTypeLike | Number | None = None) ->
     >>> to_float32(np.array([0x38, 0x7E], np.uint8), "e4m3").tolist()
     [1.0, 448.0]
     """
+    _expect_array(values)
     row = number(values.dtype if dtype is None else dtype)
-    if dtype is not None and values.dtype.kind == "u":
+    if dtype is not None and values.dtype.kind == "u" and row.name != "float64":
         values = of_codes(np.ascontiguousarray(values), row)
     if row.name == "float32":
         return np.asarray(values, np.float32)
@@ -219,8 +240,9 @@ def cast(
     """
     row = number(dtype)
     expect(saturate, bool, "saturate")
-    if not isinstance(values, np.ndarray):
-        raise InvalidTypeError(f"cast takes a numpy array, got {given(values)}")
+    _expect_array(values)
+    if not values.ndim:
+        return cast(values.reshape(1), row, rounding=rounding, saturate=saturate, source=source).reshape(())
     mode = _rounding(row, rounding)
     origin = number(values.dtype if source is None else source)
     if source is not None and values.dtype.kind == "u":
@@ -316,7 +338,8 @@ class Rounding:
     def __init__(self, row: Number, source: np.dtype[Any], saturate: bool) -> None:
         wide = source.itemsize == 8
         self.row, self.saturate = row, saturate
-        self.unsigned, self.float = (np.uint64, np.float64) if wide else (np.uint32, np.float32)
+        self.unsigned: Any = np.uint64 if wide else np.uint32
+        self.float: Any = np.float64 if wide else np.float32
         self.size, self.mantissa, bias = (64, 52, 1023) if wide else (32, 23, 127)
         self.shift = self.mantissa - row.mantissa
         self.infinite = (2 * bias + 1) << self.mantissa

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer
 from cute_py.dtypes import DTypeLike
-from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.formats.numbers import Number, codes, number, of_codes
 
 PACKINGS: Final = ("bytes", "pairs", "dense")
@@ -67,6 +67,8 @@ def pack_elements(
     >>> pack_elements(np.array([1, 2, 3, 4], np.uint8), "dense", "e2m3").tolist()
     [129, 48, 16]
     """
+    if not isinstance(values, np.ndarray):
+        raise InvalidTypeError(f"expected a numpy array, got {given(values)}")
     row = number(values.dtype if dtype is None else dtype)
     packing = expect_packing(packings(row)[-1] if packing is None else packing, row)
     if packing == "bytes":
@@ -82,7 +84,8 @@ def pack_elements(
         bits = np.concatenate([bits, np.zeros((*bits.shape[:-1], short), np.uint8)], axis=-1)
     if packing == "pairs":
         words = np.bitwise_and(bits, np.uint8(15)).view("<u2")
-        return (words | (words >> np.uint16(4))).astype(np.uint8)
+        pairs: NDArray[np.uint8] = (words | (words >> np.uint16(4))).astype(np.uint8)
+        return pairs
     words32 = np.bitwise_and(bits, np.uint8(63)).view("<u4")
     packed = words32 & np.uint32(63)
     for i in (1, 2, 3):
@@ -102,10 +105,14 @@ def unpack_elements(memory: NDArray[Any], count: int, packing: str, dtype: DType
     >>> unpack_elements(np.array([33, 67], np.uint8), 4, "pairs", "e2m1").tolist()
     [0.5, 1, 1.5, 2]
     """
+    if not isinstance(memory, np.ndarray) or not memory.ndim:
+        raise InvalidTypeError(f"expected a numpy array of at least one mode, got {given(memory)}")
     row = number(dtype)
     expect_packing(packing, row)
     count = expect_integer(count, "count", 0, unit="elements")
     bits = codes(np.ascontiguousarray(memory))
+    if packing != "bytes" and bits.dtype.itemsize != 1:
+        raise InvalidTypeError(f"packed elements are bytes, got {memory.dtype}")
     if packing == "bytes":
         return of_codes(bits, row)[..., :count]
     need = packed_width(count, packing, row)

@@ -19,23 +19,28 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cute_py.argument_checks import expect_integer, expect_integers
+from cute_py.argument_checks import expect_integer, expect_integer_array, expect_integers, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given, known_names
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout, cosize
-from cute_py.layout.leaf import Int
+from cute_py.layout.leaf import Int, is_symbolic
 from cute_py.layout.offsets import offsets
 from cute_py.layout.tiling import ceil_div, tile_to_shape
 
 Extent: TypeAlias = Any
 """A number of elements: an int (a run-time number), an `Int` (static) or a sympy expression."""
 
-Index: TypeAlias = "Callable[[Any, Any, Any], NDArray[np.int64]]"
+
+class Index(Protocol):
+    """The index of a scale from arrays of coordinates."""
+
+    def __call__(self, m: Any, k: Any, batch: Any = 0) -> NDArray[np.int64]:
+        """The index of the scales of (m, k), in the batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,12 +212,18 @@ class ScaleOrder:
             at = [np.asarray(c, np.int64) for c in np.broadcast_arrays(m, k, batch)][:modes]
             total = np.zeros(at[0].shape, np.int64)
             for mode, where in enumerate(at):
-                part = Layout(layout.shape[mode], layout.stride[mode])
-                table = np.asarray(offsets(part, np.arange(int(where.max(initial=-1)) + 1)))
+                table = np.asarray(offsets(mode_of(layout, mode), np.arange(int(where.max(initial=-1)) + 1)))
                 total += table[where] if table.size else 0
             return total
 
         return indexed
+
+
+def mode_of(layout: Layout, mode: int) -> Layout:
+    """One mode of a layout of several."""
+    shape: Any = layout.shape
+    stride: Any = layout.stride
+    return Layout(shape[mode], stride[mode])
 
 
 def scale_order(order: str | Layout | ScaleOrder, **parameters: Any) -> ScaleOrder:
@@ -277,14 +288,15 @@ def _value(order: str, name: str, value: Any) -> Any:
         raise InvalidValueError(
             "scale order ragged needs cu_seqlens", hint="scale_order('ragged', cu_seqlens=(0, 100))"
         )
-    bounds = expect_integers(tuple(np.asarray(value).tolist()), "cu_seqlens", 0)
+    listed = expect_integer_array(np.asarray(value), "cu_seqlens").reshape(-1)
+    bounds = expect_integers(tuple(listed.tolist()), "cu_seqlens", 0)
     if len(bounds) < 2 or bounds[0] or any(b < a for a, b in pairwise(bounds)):
         raise InvalidValueError(f"cu_seqlens is {given(bounds)}; must begin with 0 and never descend")
     return bounds
 
 
 def _checked(layout: Layout, grid: Grid) -> Layout:
-    parts = layout.shape if isinstance(layout.shape, tuple) else (layout.shape,)
+    parts: Any = layout.shape if isinstance(layout.shape, tuple) else (layout.shape,)
     wanted = [grid.rows, grid.columns, *([] if grid.batch is None else [grid.batch])]
     sizes = [size(part) for part in parts]
     if len(sizes) != len(wanted) or any(_less(have, want) for have, want in zip(sizes, wanted, strict=True)):
@@ -310,7 +322,7 @@ def _padded(count: Extent, multiple: int) -> Extent:
 
 def _tiled(atom: Layout, grid: Grid, columns: int = 1) -> Layout:
     """The atom tiled over the grid, along K first; a static size that it does not divide is padded."""
-    tile = [int(size(part)) for part in atom.shape]
+    tile = [int(size(mode_of(atom, i))) for i in (0, 1)]
     tile[1] *= columns
     extents = [grid.rows, grid.columns]
     for i, extent in enumerate(extents):
@@ -324,7 +336,7 @@ def _tiled(atom: Layout, grid: Grid, columns: int = 1) -> Layout:
 
 
 def _static(block: Extent) -> Extent:
-    return Int(int(block)) if isinstance(block, (int, np.integer)) else block
+    return Int(int(block)) if is_integer(block) else block
 
 
 def sf_atom(block: Extent) -> Layout:
@@ -333,6 +345,8 @@ def sf_atom(block: Extent) -> Layout:
     >>> print(sf_atom(16))
     ((_32,_4),(_16,_4)):((_16,_4),(_0,_1))
     """
+    if not is_symbolic(block):
+        expect_integer(block, "block", 1, unit="elements")
     return Layout(((Int(32), Int(4)), (_static(block), Int(4))), ((Int(16), Int(4)), (Int(0), Int(1))))
 
 
@@ -423,6 +437,9 @@ def _ragged_index(order: ScaleOrder, grid: Grid) -> Index:
         expert = np.searchsorted(bounds, row, side="right") - 1
         local = row - bounds[expert]
         tile = bounds[expert] // 128 + expert + local // 128
-        return (tile * words + block // 4) * 512 + local % 32 * 16 + local % 128 // 32 * 4 + block % 4
+        found: NDArray[np.int64] = (
+            (tile * words + block // 4) * 512 + local % 32 * 16 + local % 128 // 32 * 4 + block % 4
+        )
+        return found
 
     return indexed

@@ -143,12 +143,14 @@ def amax_scales(amax: Floats, element: Number, like: str) -> tuple[Floats, Float
         if like == "torchao":
             wide = np.fmax(amax.astype(np.float64), 1e-12)
             wide[np.isnan(amax)] = np.nan
-            factor = (np.float64(largest) / wide).astype(np.float32)
-            return np.float32(1) / factor, factor
+            factor: Floats = (np.float64(largest) / wide).astype(np.float32)
+            inverse: Floats = (np.float32(1) / factor).astype(np.float32)
+            return inverse, factor
         if like == "deepgemm":
-            scale = np.maximum(amax, np.float32(1e-4)) / largest
-            return scale, np.float32(1) / scale
-        scale = amax / largest
+            least: Floats = (np.maximum(amax, np.float32(1e-4)) / largest).astype(np.float32)
+            upside: Floats = (np.float32(1) / least).astype(np.float32)
+            return least, upside
+        scale: Floats = (amax / largest).astype(np.float32)
     scale[scale == 0] = 1.0
     return scale, scale
 

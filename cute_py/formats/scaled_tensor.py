@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cute_py.argument_checks import expect
+from cute_py.argument_checks import expect, expect_integers
 from cute_py.dtypes import DTypeLike
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.formats.format import Format
@@ -52,8 +52,13 @@ class ScaledTensor:
         expect(self.format, Format, "format")
         if self.data.ndim not in (2, 3):
             raise InvalidValueError(f"data has {self.data.ndim} modes; must be (rows, columns) or (L, rows, columns)")
-        if not self.shape:
+        if not expect(self.shape, tuple, "shape"):
             object.__setattr__(self, "shape", self._shape_of_data())
+        if len(expect_integers(self.shape, "shape", 1)) != self.data.ndim:
+            raise InvalidValueError(f"shape is {given(self.shape)}; must have {self.data.ndim} modes, as the data")
+        total = self.tensor_scale
+        if total is not None and not isinstance(total, (float, np.floating)):
+            raise InvalidTypeError(f"tensor_scale must be a float, or None, got {given(total)}")
         wanted = stored_shape(self.format, self.shape)
         if self.data.shape != wanted:
             raise InvalidValueError(

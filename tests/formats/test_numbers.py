@@ -15,12 +15,14 @@ from hypothesis import strategies as st
 from cute_py import formats
 from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.formats import NUMBERS, POLICY, cast, codes, of_codes, pack_elements, to_float32, unpack_elements
+from cute_py.formats.numbers import Number
+from cute_py.formats.policy import PolicyRow
 
 FLOATS = ("bf16", "f16", "e5m2", "e4m3", "e3m2", "e2m3", "e2m1")
 
 
 @pytest.mark.parametrize("row", [r for r in POLICY if r.probe], ids=lambda row: f"{row.subject}, {row.case}")
-def test_the_table_of_special_cases(row: formats.PolicyRow) -> None:
+def test_the_table_of_special_cases(row: PolicyRow) -> None:
     assert row.probe is not None
     numbers, name, saturate, want = row.probe
     assert tuple(codes(cast(np.array(numbers, np.float32), name, saturate=saturate)).tolist()) == want
@@ -75,7 +77,7 @@ def test_float64_is_rounded_once() -> None:
 
 
 @pytest.mark.parametrize("row", NUMBERS, ids=lambda row: row.name)
-def test_every_number_is_itself(row: formats.Number) -> None:
+def test_every_number_is_itself(row: Number) -> None:
     if row.bits > 16:
         return
     width = row.dtype.numpy.itemsize

@@ -11,6 +11,7 @@ import pytest
 import cute_py as cute
 from cute_py import formats
 from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.formats.identify import Match
 
 
 def numbers(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
@@ -18,7 +19,7 @@ def numbers(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
     return (rng.standard_normal(shape) * np.exp2(rng.integers(-8, 8, (*shape[:-1], 1)))).astype(np.float32)
 
 
-def best(scales: np.ndarray, reference: np.ndarray, shape: tuple[int, int]) -> formats.Match:
+def best(scales: np.ndarray, reference: np.ndarray, shape: tuple[int, int]) -> Match:
     return formats.identify(scales, reference, shape)[0]
 
 
@@ -168,8 +169,8 @@ def test_identify_knows_its_orders(name: str) -> None:
     explaining = [str(m.order) for m in formats.identify(scales, grid, (192, 512)) if m.explains]
     assert name in explaining
     # 32_4_4 is triton_blackwell where Kb is a multiple of 8; mn_major is the transposed of linear, and deepgemm_sm90
-    # where M is a multiple of 4.
-    same = {"32_4_4", "triton_blackwell"}, {"mn_major", "deepgemm_sm90", "linear"}
+    # where M is a multiple of 4; deepgemm_sm100 is that of vllm_v_4x4.
+    same = {"32_4_4", "triton_blackwell"}, {"mn_major", "deepgemm_sm90", "linear"}, {"deepgemm_sm100", "vllm_v_4x4"}
     assert set(explaining) <= next((group for group in same if name in group), {name})
 
 
