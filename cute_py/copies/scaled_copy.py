@@ -160,7 +160,7 @@ def index_of_rows(index: Any, count: int, name: str, masked: bool = True) -> NDA
     Raises:
         InvalidValueError: an entry out of range.
     """
-    found = expect_integer_array(np.asarray(index), name)
+    found = expect_integer_array(index, name)
     low = -1 if masked else 0
     wrong = np.flatnonzero((found.reshape(-1) < low) | (found.reshape(-1) >= count))
     if len(wrong):

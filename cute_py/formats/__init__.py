@@ -4,9 +4,9 @@ A format says how a logical (M, K) tensor of numbers is stored: elements, blocks
 its scales is a CuTe layout. `cute.copy(array, format)` quantises, `cute.copy(scaled, array)` dequantises.
 """
 
-from cute_py.formats.check import check
+from cute_py.formats.buffers import check
 from cute_py.formats.format import Format, fp8, mxfp4, mxfp6, mxfp8, nvfp4
-from cute_py.formats.identify import identify
+from cute_py.formats.known_orders import identify
 from cute_py.formats.numbers import NUMBERS, cast, codes, number, of_codes, to_float32
 from cute_py.formats.packing import pack_elements, unpack_elements
 from cute_py.formats.policy import POLICY

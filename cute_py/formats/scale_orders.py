@@ -288,7 +288,7 @@ def _value(order: str, name: str, value: Any) -> Any:
         raise InvalidValueError(
             "scale order ragged needs cu_seqlens", hint="scale_order('ragged', cu_seqlens=(0, 100))"
         )
-    listed = expect_integer_array(np.asarray(value), "cu_seqlens").reshape(-1)
+    listed = expect_integer_array(value, "cu_seqlens").reshape(-1)
     bounds = expect_integers(tuple(listed.tolist()), "cu_seqlens", 0)
     if len(bounds) < 2 or bounds[0] or any(b < a for a, b in pairwise(bounds)):
         raise InvalidValueError(f"cu_seqlens is {given(bounds)}; must begin with 0 and never descend")

@@ -11,7 +11,7 @@ import pytest
 import cute_py as cute
 from cute_py import formats
 from cute_py.errors import InvalidTypeError, InvalidValueError
-from cute_py.formats.identify import Match
+from cute_py.formats.known_orders import Match
 
 
 def numbers(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:

@@ -28,10 +28,10 @@ from cute_py.formats.scaled_tensor import (
     stored_scales,
     stored_shape,
 )
+from cute_py.tma.descriptor.limits import BY_NAME
 
-ALIGNMENT: Final = 16
-"""Bytes: addresses and pitches of a tensor map (CUDA driver API, cuTensorMapEncodeTiled), and of cuBLAS's fp8 and fp4
-matrices (cuBLAS 13.0, section 2.1.5.4)."""
+ALIGNMENT: Final = BY_NAME["address_alignment"].multiple
+"""Bytes: addresses and pitches of a tensor map, and of cuBLAS's fp8 and fp4 matrices (cuBLAS 13.0, 2.1.5.4)."""
 SURE: Final = 0.999
 """Share of blocks that must use the top of the element type along one axis, to call it the axis of the blocks: with
 random numbers 85 to 99 % of the blocks along the other axis use it too (measured)."""
