@@ -226,13 +226,13 @@ ERRORS: Final = (
     ScaleError(
         r"the last dimension of shape (?:torch\.Size\(\[)?[0-9, ()\[\]]*\)? must be divisible by block_size ([0-9]+)",
         "torchao.to_mx",
-        "K is no multiple of the block of {0} elements, and torchao does not pad",
+        "K must be a multiple of the block of {0} elements; torchao does not pad",
         "cute.copy(x, formats.mxfp8()) pads K with zeros; or pad x",
     ),
     ScaleError(
         r"K dim must be divisible by block_size",
         "torchao.nvfp4_quantize",
-        "K is no multiple of 16, and torchao does not pad",
+        "K must be a multiple of 16; torchao does not pad",
         "cute.copy(x, formats.nvfp4()) pads K with zeros; or pad x",
     ),
     ScaleError(
@@ -244,7 +244,7 @@ ERRORS: Final = (
     ScaleError(
         r"assert M % 128 == 0|(?:rows|M)\D{0,20}(?:must be|is not)\D{0,20}(?:divisible by|multiple of) 128",
         "FlashInfer, vLLM",
-        "scales in 32_4_4 come in tiles of 128 rows, and the rows of this shard are no multiple of 128",
+        "scales in 32_4_4 come in tiles of 128 rows, and the rows of this shard do not fill whole tiles",
         "pad the rows to a multiple of 128, or shard at multiples of 128",
     ),
     ScaleError(

@@ -2,8 +2,8 @@
 
     reference[m, kb]  ==  scales[order.index(m, kb)]        for every m and kb: the order explains the buffer
 
-Random scales are explained by one order; scales that repeat may be explained by several. Each order that fails says
-where it fails first.
+Random scales are explained by one order; scales that repeat may be explained by several. A failing order names
+the first place where it fails.
 """
 
 from __future__ import annotations
@@ -72,14 +72,13 @@ def identify(
 
     >>> grid = np.arange(128 * 4, dtype=np.uint32).reshape(128, 4)
     >>> scales = np.empty(512, np.uint32)
-    >>> index = cute.formats.scale_order("32_4_4")
     >>> form = cute.formats.mxfp8()
     >>> scales[form.scale_index(128, 128)(np.arange(128)[:, None], 32 * np.arange(4))] = grid
     >>> found = cute.formats.identify(scales, grid, (128, 128))
     >>> print(found[0])
     32_4_4: explains all 512 scales
     >>> print([match for match in found if str(match.order) == "linear"][0])
-    linear: 2 of 512 scales are where it puts them; the first that is not, row 0, block 1, has 1, and index 1 has 1
+    linear: 8 of 512 scales are where it puts them; the first that is not, row 1, block 0, has 4, and index 4 has 128
     """
     for name, one in (("scales", scales), ("reference", reference)):
         if not isinstance(one, np.ndarray):

@@ -95,7 +95,7 @@ def pack_elements(
 
 
 def unpack_elements(memory: NDArray[Any], count: int, packing: str, dtype: DTypeLike | Number) -> NDArray[Any]:
-    """The elements of packed bytes, one a byte: the reverse of `pack`.
+    """The elements of packed bytes, one a byte: the reverse of `pack_elements`.
 
     Args:
         memory: uint8 (..., bytes), or the elements themselves for packing 'bytes'. count: elements of a row.
@@ -103,7 +103,7 @@ def unpack_elements(memory: NDArray[Any], count: int, packing: str, dtype: DType
         InvalidValueError: a row has fewer bytes than the elements need.
 
     >>> unpack_elements(np.array([33, 67], np.uint8), 4, "pairs", "e2m1").tolist()
-    [0.5, 1, 1.5, 2]
+    [0.5, 1.0, 1.5, 2.0]
     """
     if not isinstance(memory, np.ndarray) or not memory.ndim:
         raise InvalidTypeError(f"expected a numpy array of at least one mode, got {given(memory)}")
