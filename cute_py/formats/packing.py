@@ -102,7 +102,7 @@ def unpack_elements(memory: NDArray[Any], count: int, packing: str, dtype: DType
     Raises:
         InvalidValueError: a row has fewer bytes than the elements need.
 
-    >>> unpack_elements(np.array([33, 67], np.uint8), 4, "pairs", "e2m1").tolist()
+    >>> unpack_elements(np.array([33, 67], np.uint8), 4, "pairs", "e2m1").astype(float).tolist()
     [0.5, 1.0, 1.5, 2.0]
     """
     if not isinstance(memory, np.ndarray) or not memory.ndim:
