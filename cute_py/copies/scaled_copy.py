@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from cute_py.argument_checks import expect, expect_integer, expect_integer_array
+from cute_py.argument_checks import expect, expect_integer_array
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.formats.format import Format
 from cute_py.formats.numbers import cast as cast_to
@@ -31,7 +31,6 @@ from cute_py.formats.scaled_tensor import (
     scatter_scales,
     stored_scales,
 )
-from cute_py.layout.layout import Layout
 
 ScaledOperand: TypeAlias = "ScaledTensor | Format | NDArray[Any] | tuple[Format, ...]"
 
@@ -233,9 +232,10 @@ def _fill_byte(fill: float | None, form: Format) -> int:
     return int(codes(made)[0])
 
 
-def _to_format(source: Any, form: Format, fill: float | None, requantize: bool) -> ScaledTensor:
+def _to_format(source: Any, form: Format, fill: float | None, requantize: bool, total: Any = None) -> ScaledTensor:
+    """The source in a format; total: the tensor scale of memory that it goes into."""
     if not isinstance(source, ScaledTensor):
-        return quantized(expect_numbers(source, "source"), form, _fill_byte(fill, form))
+        return quantized(expect_numbers(source, "source"), form, _fill_byte(fill, form), total)
     if _same_bytes(source.format, form):
         grid = codes(stored_scales(source.scales, source.format))[scale_places(source.format, source.shape)]
         scales = scatter_scales(grid, form, source.shape, _fill_byte(fill, form))
@@ -246,7 +246,7 @@ def _to_format(source: Any, form: Format, fill: float | None, requantize: bool) 
             {"source": source.format, "destination": form, "differ in": ", ".join(_differing(source.format, form))},
             "requantize=True dequantises and quantises again",
         ).of_rule("requantize")
-    return quantized(dequantized(source), form, _fill_byte(fill, form))
+    return quantized(dequantized(source), form, _fill_byte(fill, form), total)
 
 
 def _differing(a: Format, b: Format) -> list[str]:
@@ -264,7 +264,7 @@ def _into_scaled(
     form = destination.format
     if into_rows is not None:
         return _scattered_into(source, destination, into_rows, requantize)
-    made = _to_format(source, form, fill, requantize)
+    made = _to_format(source, form, fill, requantize, destination.tensor_scale)
     if made.shape != destination.shape:
         raise InvalidValueError(f"the source has the shape {made.shape}; the destination has {destination.shape}")
     _expect_tensor_scale(made, destination)
@@ -301,8 +301,7 @@ def _scattered_into(source: Any, destination: ScaledTensor, into_rows: Any, requ
     """Quantise rows and write each where the index says, data and scales; -1 leaves a row out."""
     form = destination.format
     _expect_rows(form, destination.shape, "into_rows")
-    plain = form.with_(scales="linear") if form.order.name == "ragged" else form
-    made = _to_format(source, plain.with_(scales="linear"), None, requantize)
+    made = _to_format(source, form.with_(scales="linear"), None, requantize, destination.tensor_scale)
     index = index_of_rows(into_rows, destination.shape[0], "into_rows")
     if made.shape != (len(index), destination.shape[1]):
         raise InvalidValueError(
@@ -369,23 +368,3 @@ def _plan(source: Any, destination: Any) -> str:
     return (
         "quantise" if isinstance(destination, ScaledTensor) else "rows" if source.dtype == destination.dtype else "cast"
     )
-
-
-def kv_cache_layout(order: str, sizes: dict[str, int]) -> Layout:
-    """The layout (l, b, h, n, c) -> index of a KV cache whose modes lie in `order`, the slowest first.
-
-    Args:
-        order: a permutation of the letters L (layers), B (blocks), H (heads), N (tokens of a block), C (channels):
-            'LBHNC', 'LBNHC', 'BLHNC', 'BLNHC', 'LHBNC', 'BHLNC'. sizes: letter -> size.
-
-    >>> print(kv_cache_layout("LBNHC", {"L": 2, "B": 3, "H": 4, "N": 16, "C": 64}))
-    (2,3,4,16,64):(12288,4096,64,256,1)
-    """
-    expect(order, str, "order")
-    if sorted(order) != sorted("LBHNC") or set(expect(sizes, dict, "sizes")) != set("LBHNC"):
-        raise InvalidValueError(f"order {given(order)}; must be a permutation of LBHNC, with a size for each letter")
-    stride, step = {}, 1
-    for letter in reversed(order):
-        stride[letter] = step
-        step *= expect_integer(sizes[letter], f"the size of {letter}", 1)
-    return Layout(tuple(int(sizes[x]) for x in "LBHNC"), tuple(stride[x] for x in "LBHNC"))

@@ -7,6 +7,7 @@ its scales is a CuTe layout. `cute.copy(array, format)` quantises, `cute.copy(sc
 from cute_py.formats.buffers import check
 from cute_py.formats.format import Format, fp8, mxfp4, mxfp6, mxfp8, nvfp4
 from cute_py.formats.known_orders import identify
+from cute_py.formats.kv_cache import kv_cache_layout
 from cute_py.formats.numbers import NUMBERS, cast, codes, number, of_codes, to_float32
 from cute_py.formats.packing import pack_elements, unpack_elements
 from cute_py.formats.policy import POLICY
@@ -26,6 +27,7 @@ __all__ = [
     "codes",
     "fp8",
     "identify",
+    "kv_cache_layout",
     "mxfp4",
     "mxfp6",
     "mxfp8",

@@ -155,21 +155,23 @@ def amax_scales(amax: Floats, element: Number, like: str) -> tuple[Floats, Float
     return scale, scale
 
 
-def tensor_scale(amax: float, like: str) -> np.float32:
-    """The tensor scale of two-level NVFP4 from the tensor's largest magnitude; 1 where that is 0.
+def tensor_scale(amax: float, like: str) -> tuple[np.float32, np.float32]:
+    """The tensor scale of two-level NVFP4 from the largest magnitude of a tensor, and its reciprocal by the variant.
 
-    >>> float(tensor_scale(2688.0, "torchao")), float(tensor_scale(0.0, "te"))
-    (1.0, 1.0)
+    Both are 1 where the magnitude is 0.
+
+    >>> [float(x) for x in tensor_scale(2688.0, "torchao")], [float(x) for x in tensor_scale(0.0, "te")]
+    ([1.0, 1.0], [1.0, 1.0])
     """
-    largest, product = np.float32(amax), np.float32(448.0 * 6.0)
+    one, largest, product = np.float32(1), np.float32(amax), np.float32(448.0 * 6.0)
     if largest == 0:
-        return np.float32(1)
+        return one, one
     with np.errstate(all="ignore"):
         if like == "torchao":
-            found = largest / product
-            return np.float32(found) if found != 0 else np.float32(1)
-        gain = np.minimum(product / largest, np.finfo(np.float32).max)
-        return np.float32(1) if gain == 0 else np.float32(1) / np.float32(gain)
+            found = np.float32(largest / product)
+            return (found, np.float32(one / found)) if found != 0 else (one, one)
+        gain = np.float32(np.minimum(product / largest, np.finfo(np.float32).max))
+        return (np.float32(one / gain), gain) if gain != 0 else (one, one)
 
 
 def nvfp4_scales(

@@ -195,21 +195,25 @@ def expect_numbers(values: Any, what: str) -> NDArray[Any]:
     return values
 
 
-def quantized(values: NDArray[Any], form: Format, fill: int = 0, amax: float | None = None) -> ScaledTensor:
+def quantized(values: NDArray[Any], form: Format, fill: int = 0, total: Any = None) -> ScaledTensor:
     """The tensor in a format.
 
     Args:
         values: (M, K), or (L, M, K) with one tensor scale for the whole. fill: byte of the scales' padding.
-        amax: the largest magnitude of the tensor, from a calibration; default that of the values.
+        total: the tensor scale of a format that has one; default from the largest magnitude of the values.
     """
     expect_numbers(values, "source")
-    total = None
     gain = np.float32(1)
-    if form.tensor_scale:
-        largest = np.float32(np.nanmax(np.abs(to_float32(values))) if amax is None else amax)
-        total = tensor_scale(float(largest), form.like)
-        if form.like != "torchao" and largest:
-            gain = np.minimum(np.float32(2688.0) / largest, np.finfo(np.float32).max)
+    if not form.tensor_scale:
+        total = None
+    elif total is None:
+        largest = float(np.fmax.reduce(np.abs(to_float32(values)), axis=None))
+        largest = 0.0 if np.isnan(largest) else largest
+        total, gain = tensor_scale(largest, form.like)
+    else:
+        total = np.float32(total)
+        with np.errstate(all="ignore"):
+            gain = np.float32(1) / total
     planes = values if values.ndim == 3 else values[None]
     made = [_plane(plane, form, total, gain) for plane in planes]
     data, grid = (np.stack(parts) if values.ndim == 3 else parts[0] for parts in zip(*made, strict=True))

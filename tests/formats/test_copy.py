@@ -11,9 +11,8 @@ import pytest
 
 import cute_py as cute
 from cute_py import formats
-from cute_py.copies.scaled_copy import kv_cache_layout
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError
-from cute_py.formats import Format, ScaledTensor
+from cute_py.formats import Format, ScaledTensor, kv_cache_layout
 
 ALL = (
     formats.mxfp8(),
@@ -143,6 +142,29 @@ def test_rows_are_gathered_and_scattered() -> None:
     assert np.array_equal(plain[0], x[1])
 
 
+@pytest.mark.parametrize("like", ["torchao", "te", "flashinfer"])
+def test_rows_of_nvfp4_take_the_tensor_scale_of_their_destination(like: str) -> None:
+    x = numbers((64, 64))
+    whole = cute.copy(x, formats.nvfp4(like=like))
+    cache = ScaledTensor(np.zeros_like(whole.data), np.zeros_like(whole.scales), whole.format, whole.tensor_scale)
+    for begin in range(0, 64, 16):
+        assert cute.copy(x[begin : begin + 16], cache, into_rows=range(begin, begin + 16)).equal
+    assert np.array_equal(cache.data, whole.data)
+    assert np.array_equal(cache.scales.view(np.uint8), whole.scales.view(np.uint8))
+    assert cute.copy(x, cache).equal
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("form", ALL, ids=repr)
+def test_infinities_and_nan_go_through(form: Format) -> None:
+    x = numbers((32, 256))
+    x[3, 5], x[4, 6], x[5, 7] = np.inf, -np.inf, np.nan
+    back = cute.copy(x, form).dequantize()
+    assert np.isnan(back[5, 7]) or form.number.nan is None or form.scale_rule == "nvfp4"
+    nothing = cute.copy(np.full((32, 256), np.nan, np.float32), form).dequantize()
+    assert nothing.shape == (32, 256)
+
+
 def test_pages_of_a_cache() -> None:
     cache = numbers((7, 16, 2, 8))
     table = np.array([[3, 0, -1], [6, 6, 1]])
@@ -219,7 +241,7 @@ def _refusals() -> list[tuple[str, Any]]:
         ("each at least 1", lambda: cute.copy(np.zeros((0, 4), np.float32), formats.mxfp8())),
         ("backend", lambda: cute.copy(x, formats.mxfp8(), backend="cuda")),
         ("both given", lambda: cute.copy(x, formats.mxfp8(), rows=[0], pages=[0])),
-        ("tensor scale", lambda: cute.copy(x, cute.copy(2 * x, formats.nvfp4()))),
+        ("tensor scale", lambda: cute.copy(cute.copy(x, formats.nvfp4()), cute.copy(2 * x, formats.nvfp4()))),
         ("has the shape", lambda: cute.copy(x[:5], scaled)),
         ("data has the shape", lambda: ScaledTensor(scaled.data[:, :64], scaled.scales, scaled.format, None, (40, 96))),
         ("scales have", lambda: ScaledTensor(scaled.data, scaled.scales[:7], scaled.format, None, (40, 96))),
