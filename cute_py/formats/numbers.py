@@ -340,6 +340,7 @@ class Rounding:
         self.row, self.saturate = row, saturate
         self.unsigned: Any = np.uint64 if wide else np.uint32
         self.float: Any = np.float64 if wide else np.float32
+        self.signed: Any = np.int64 if wide else np.int32
         self.size, self.mantissa, bias = (64, 52, 1023) if wide else (32, 23, 127)
         self.shift = self.mantissa - row.mantissa
         self.infinite = (2 * bias + 1) << self.mantissa
@@ -358,6 +359,7 @@ class Rounding:
             constants = ((1 << (self.size - 1)) - 1, self.first, self.infinite, self.shift << self.mantissa)
             made += [np.full(count, constant, self.unsigned) for constant in constants]
             made += [np.empty(count, np.uint8 if self.row.bits <= 8 else np.uint16) for _ in range(2)]
+            made.append(np.empty(count, bool))
             self.buffers = made
         return [buffer[:count] for buffer in self.buffers]
 
@@ -367,7 +369,7 @@ class Rounding:
 
     def _piece(self, values: NDArray[Any], out: NDArray[Any]) -> None:
         row, bits = self.row, values.view(self.unsigned)
-        size_of, step, total, no_sign, first, exponents, shift, low, high = self._buffers(len(values))
+        size_of, step, total, no_sign, first, exponents, shift, low, high, negative = self._buffers(len(values))
         np.bitwise_and(bits, no_sign, out=size_of)
         peak = int(size_of.max(initial=0))
         capped = size_of if peak <= self.top else np.minimum(size_of, self.unsigned(self.top))
@@ -387,9 +389,8 @@ class Rounding:
         if peak > self.largest:
             self._special(low, size_of)
         sign = (1 << row.bits - 1) if row.signed else 0
-        np.right_shift(bits, self.unsigned(self.size - row.bits), out=step)
-        np.copyto(high, step, casting="unsafe")
-        np.bitwise_and(high, high.dtype.type(1 << row.bits - 1), out=high)
+        np.less(bits.view(self.signed), 0, out=negative)
+        np.multiply(negative, high.dtype.type(1 << row.bits - 1), out=high)
         if row.nan is None and peak > self.infinite:
             high[size_of > self.unsigned(self.infinite)] = 0  # PTX: NaN becomes the positive largest number
         if sign:
