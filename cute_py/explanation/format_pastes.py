@@ -311,6 +311,14 @@ def error_readings(text: str) -> Iterator[Reading]:
             yield Reading(f"An error of {row.program} about scales", *found.span(), meaning, changes=changes)
 
 
+_HINT: Final = re.compile(
+    r"scal|Sf\w{0,8}Atom|swizzle|e8m0|block_size|%\s?128|of 128|to_blocked|SF transformation|tma_aligned|128x4|8x4"
+    r"|UE4M3|VEC128",
+    re.IGNORECASE,
+)
+"""Words without which nothing here is found."""
+
+
 def read_formats(text: str) -> list[Reading]:
     """Everything about block scales in a text.
 
@@ -318,6 +326,8 @@ def read_formats(text: str) -> list[Reading]:
     'SWIZZLE_32_4_4, the scale order 32_4_4 (torch.nn.functional.SwizzleType, torchao)'
     """
     taken: list[Reading] = []
+    if _HINT.search(text) is None:
+        return taken
     readers = error_readings, scale_type_readings, order_readings, exponent_readings
     for reading in [reading for read in readers for reading in read(text)]:
         if all(reading.end <= other.begin or reading.begin >= other.end for other in taken):
