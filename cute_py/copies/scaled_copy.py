@@ -11,6 +11,7 @@ The numbers are those of `cute_py.formats`; this module decides which of them a 
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypedDict
 
@@ -31,6 +32,7 @@ from cute_py.formats.scaled_tensor import (
     scatter_scales,
     stored_scales,
 )
+from cute_py.gpu.arrays import array_view
 
 ScaledOperand: TypeAlias = "ScaledTensor | Format | NDArray[Any] | tuple[Format, ...]"
 
@@ -115,6 +117,7 @@ def scaled_copy(
         raise InvalidValueError("rows and pages were both given; a table of pages is an index of rows already")
     if isinstance(source, Format):
         raise InvalidTypeError("the source of a copy is a Format; it has no numbers", hint="copy(array, format)")
+    source, destination = (_host_array(thing) for thing in (source, destination))
     _refuse_aliases(source, destination)
     source = _gathered(source, rows, pages, fill)
     if _formats(destination):
@@ -130,6 +133,30 @@ def scaled_copy(
     if not isinstance(destination, np.ndarray):
         raise InvalidTypeError(f"the destination must be an array, Format or ScaledTensor, got {given(destination)}")
     return _into_array(source, destination, into_rows, cast)
+
+
+def _host_array(thing: Any) -> Any:
+    """A numpy view of another library's array in host memory; whatever else is given, as it is.
+
+    Raises:
+        InvalidValueError: the array is on a device.
+    """
+    if isinstance(thing, np.ndarray) or not (
+        hasattr(thing, "__dlpack__") or hasattr(thing, "__cuda_array_interface__")
+    ):
+        return thing
+    view = array_view(thing)
+    if view.device is not None:
+        raise InvalidValueError("a copy with a format, an index or a cast is made on the host; an array is on a device")
+    element = view.element_bytes
+    span = sum((size - 1) * abs(step) for size, step in zip(view.shape, view.strides, strict=True)) + 1
+    if not view.count or any(step < 0 for step in view.strides):
+        raise InvalidValueError("an array without elements, or with negative strides", {"shape": view.shape})
+    memory = (ctypes.c_char * (span * element)).from_address(view.address)
+    steps = tuple(step * element for step in view.strides)
+    made: NDArray[Any] = np.ndarray(view.shape, view.dtype.numpy, memory, 0, steps)
+    made.flags.writeable = not view.readonly
+    return made
 
 
 def _memory(thing: Any) -> list[NDArray[Any]]:

@@ -198,6 +198,28 @@ def test_casts_between_arrays() -> None:
     assert cute.copy(cute.copy(x, formats.mxfp8()), wide).plan == "dequantise"
 
 
+class Exported:
+    """An array of another library."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+
+def test_arrays_of_other_libraries() -> None:
+    x = numbers((40, 96))
+    made = cute.copy(Exported(x[::2]), formats.mxfp8())
+    assert np.array_equal(made.data.view(np.uint8), cute.copy(x[::2], formats.mxfp8()).data.view(np.uint8))
+    y = np.zeros((20, 96), np.float32)
+    assert cute.copy(made, Exported(y)).equal
+    assert np.array_equal(y, made.dequantize())
+
+
 def test_padding_is_filled() -> None:
     x = numbers((3, 40))
     made = cute.copy(x, formats.mxfp8(), fill=1.0)
