@@ -26,7 +26,7 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, given, known_nam
 
 Codes = NDArray[np.unsignedinteger[Any]]
 
-PIECE: Final = 1 << 15
+PIECE: Final = 1 << 16
 """Elements that are worked on at a time: a few buffers of them fit into a core's second-level cache. Threads do not
 pay: each takes the interpreter's lock between two operations, and two threads took longer than one (measured)."""
 
@@ -351,13 +351,20 @@ class Rounding:
         self.first = (bias + 1 - row.bias) << self.mantissa
         self.base = (bias + 1 - row.bias + self.shift) << row.mantissa
         self.same_exponent = (row.exponent == 8) and not wide
+        narrow = np.uint8 if row.bits <= 8 else np.uint16
+        # Arrays without modes: a ufunc takes them as they are, and does not convert them call by call.
+        self.no_sign, self.exponents, self.lift, self.shifted = (
+            np.array(value, self.unsigned)
+            for value in ((1 << (self.size - 1)) - 1, self.infinite, self.shift << self.mantissa, self.shift)
+        )
+        self.low_base = np.array(self.base & ((1 << 8 * narrow().itemsize) - 1), narrow)
+        self.sign, self.zero = np.array(1 << row.bits - 1, narrow), np.array(0, self.signed)
         self.buffers: list[NDArray[Any]] = []
 
     def _buffers(self, count: int) -> list[NDArray[Any]]:
         if not self.buffers or len(self.buffers[0]) < count:
             made = [np.empty(count, self.unsigned) for _ in range(3)]
-            constants = ((1 << (self.size - 1)) - 1, self.first, self.infinite, self.shift << self.mantissa)
-            made += [np.full(count, constant, self.unsigned) for constant in constants]
+            made.append(np.full(count, self.first, self.unsigned))  # the maximum of two arrays is the faster loop
             made += [np.empty(count, np.uint8 if self.row.bits <= 8 else np.uint16) for _ in range(2)]
             made.append(np.empty(count, bool))
             self.buffers = made
@@ -369,8 +376,8 @@ class Rounding:
 
     def _piece(self, values: NDArray[Any], out: NDArray[Any]) -> None:
         row, bits = self.row, values.view(self.unsigned)
-        size_of, step, total, no_sign, first, exponents, shift, low, high, negative = self._buffers(len(values))
-        np.bitwise_and(bits, no_sign, out=size_of)
+        size_of, step, total, first, low, high, negative = self._buffers(len(values))
+        np.bitwise_and(bits, self.no_sign, out=size_of)
         peak = int(size_of.max(initial=0))
         capped = size_of if peak <= self.top else np.minimum(size_of, self.unsigned(self.top))
         if self.same_exponent:
@@ -378,19 +385,19 @@ class Rounding:
             np.copyto(low, total, casting="unsafe")
         else:
             np.maximum(capped, first, out=step)
-            np.bitwise_and(step, exponents, out=step)
-            np.add(step, shift, out=step)
+            np.bitwise_and(step, self.exponents, out=step)
+            np.add(step, self.lift, out=step)
             np.add(capped.view(self.float), step.view(self.float), out=total.view(self.float))
             np.copyto(low, total, casting="unsafe")  # the sum's low bits: how many quanta
-            np.right_shift(step, self.unsigned(self.shift), out=step)
+            np.right_shift(step, self.shifted, out=step)
             np.copyto(high, step, casting="unsafe")
             np.add(low, high, out=low)
-            np.subtract(low, low.dtype.type(self.base & ((1 << low.dtype.itemsize * 8) - 1)), out=low)
+            np.subtract(low, self.low_base, out=low)
         if peak > self.largest:
             self._special(low, size_of)
         sign = (1 << row.bits - 1) if row.signed else 0
-        np.less(bits.view(self.signed), 0, out=negative)
-        np.multiply(negative, high.dtype.type(1 << row.bits - 1), out=high)
+        np.less(bits.view(self.signed), self.zero, out=negative)
+        np.multiply(negative, self.sign, out=high)
         if row.nan is None and peak > self.infinite:
             high[size_of > self.unsigned(self.infinite)] = 0  # PTX: NaN becomes the positive largest number
         if sign:

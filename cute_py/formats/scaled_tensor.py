@@ -23,7 +23,7 @@ from cute_py.formats.numbers import Rounding, cast, codes, number, of_codes, to_
 from cute_py.formats.packing import pack_elements, packed_width, unpack_elements
 from cute_py.formats.scale_rules import POWER_RULES, amax_scales, nvfp4_scales, power_scales, scale_values, tensor_scale
 
-STRIPE: Final = 1 << 15
+STRIPE: Final = 1 << 16
 """Elements that are worked on at a time."""
 
 Floats = NDArray[np.float32]
