@@ -31,40 +31,46 @@ def best(works: tuple[Callable[[], Any], ...]) -> list[float]:
     return [min(taken[2:]) for taken in times]
 
 
-def main(rows: int, columns: int) -> None:
+def works(mine: Any, theirs: Any) -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
+    """Work -> (here, in PyTorch), of the same numbers."""
     import torch
     from torchao.prototype.mx_formats.mx_tensor import ScaleCalculationMode, to_mx
     from torchao.prototype.mx_formats.nvfp4_tensor import nvfp4_quantize, per_tensor_amax_to_scale
 
+    e4m3, e2m1 = torch.float8_e4m3fn, torch.float4_e2m1fn_x2
+    floor, rceil = ScaleCalculationMode.FLOOR, ScaleCalculationMode.RCEIL
+    total = per_tensor_amax_to_scale(theirs.float().abs().max())
+
+    def here(form: formats.Format) -> Callable[[], Any]:
+        return lambda: cute.copy(mine, form)
+
+    return {
+        "cast to e4m3": (lambda: formats.cast(mine, "e4m3"), lambda: theirs.to(e4m3)),
+        "MXFP8, floor": (
+            here(formats.mxfp8(rule="floor", scales="linear")),
+            lambda: to_mx(theirs, e4m3, 32, floor),
+        ),
+        "MXFP8, rceil": (here(formats.mxfp8(scales="linear")), lambda: to_mx(theirs, e4m3, 32, rceil)),
+        "MXFP4, floor": (
+            here(formats.mxfp4(rule="floor", scales="linear")),
+            lambda: to_mx(theirs, e2m1, 32, floor),
+        ),
+        "NVFP4": (here(formats.nvfp4(scales="linear")), lambda: nvfp4_quantize(theirs, 16, total)),
+    }
+
+
+def main(rows: int, columns: int) -> None:
+    import torch
+
     x = np.random.default_rng(0).standard_normal((rows, columns)).astype(np.float32)
     print(f"{rows} x {columns}, PyTorch {torch.__version__}, {torch.get_num_threads()} threads; milliseconds")
     print(f"{'work':<28}{'cute_py':>9}{'PyTorch':>9}")
-    for name, kind in (("float32", torch.float32), ("bf16", torch.bfloat16)):
-        mine: Any = x if name == "float32" else x.astype(ml_dtypes.bfloat16)
-        theirs = torch.from_numpy(x).to(kind)
-        e4m3, e2m1 = torch.float8_e4m3fn, torch.float4_e2m1fn_x2
-        floor, rceil = ScaleCalculationMode.FLOOR, ScaleCalculationMode.RCEIL
-        total = per_tensor_amax_to_scale(theirs.float().abs().max())
-        works: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
-            "cast to e4m3": (lambda: formats.cast(mine, "e4m3"), lambda: theirs.to(e4m3)),
-            "MXFP8, floor": (
-                lambda: cute.copy(mine, formats.mxfp8(rule="floor", scales="linear")),
-                lambda: to_mx(theirs, e4m3, 32, floor),
-            ),
-            "MXFP8, rceil": (
-                lambda: cute.copy(mine, formats.mxfp8(scales="linear")),
-                lambda: to_mx(theirs, e4m3, 32, rceil),
-            ),
-            "MXFP4, floor": (
-                lambda: cute.copy(mine, formats.mxfp4(rule="floor", scales="linear")),
-                lambda: to_mx(theirs, e2m1, 32, floor),
-            ),
-            "NVFP4": (
-                lambda: cute.copy(mine, formats.nvfp4(scales="linear")),
-                lambda: nvfp4_quantize(theirs, 16, total),
-            ),
-        }
-        for work, pair in works.items():
+    pairs = {
+        "float32": works(x, torch.from_numpy(x)),
+        "bf16": works(x.astype(ml_dtypes.bfloat16), torch.from_numpy(x).to(torch.bfloat16)),
+    }
+    for name, listed in pairs.items():
+        for work, pair in listed.items():
             ours, other = best(pair)
             print(f"{name + ', ' + work:<28}{ours:>9.0f}{other:>9.0f}")
 
