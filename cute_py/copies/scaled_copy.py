@@ -154,7 +154,7 @@ def _host_array(thing: Any) -> Any:
         raise InvalidValueError("an array without elements, or with negative strides", {"shape": view.shape})
     memory = (ctypes.c_char * (span * element)).from_address(view.address)
     steps = tuple(step * element for step in view.strides)
-    made: NDArray[Any] = np.ndarray(view.shape, view.dtype.numpy, memory, 0, steps)
+    made: NDArray[Any] = np.ndarray(view.shape, view.dtype.numpy, memoryview(memory).cast("B"), 0, steps)
     made.flags.writeable = not view.readonly
     return made
 
