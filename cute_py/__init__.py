@@ -24,6 +24,7 @@ if typing.TYPE_CHECKING:
 
     from cute_py import atom as atom
     from cute_py import draw as draw
+    from cute_py import formats as formats
     from cute_py import mesh as mesh
     from cute_py import testing as testing
     from cute_py import tma as tma
@@ -99,7 +100,7 @@ if typing.TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_ON_FIRST_USE = ("tma", "tmem", "draw", "testing", "atom", "mesh")
+_ON_FIRST_USE = ("tma", "tmem", "draw", "testing", "atom", "mesh", "formats")
 
 _LATER = {
     "cute_py.atom": (

@@ -46,6 +46,7 @@ def test_these_are_the_notebooks() -> None:
         "layouts-and-coordinates",
         "one-gemm-tile",
         "one-tma-load",
+        "scales-as-a-layout",
         "tensors-over-devices",
         "who-holds-what",
     ]

@@ -12,7 +12,7 @@ import functools
 import time
 import warnings
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack, overload
 
 import numpy as np
 
@@ -20,12 +20,15 @@ from cute_py.argument_checks import expect, expect_choice
 from cute_py.copies.host_copy import Bytes, copy_paired, element_values, memory_at
 from cute_py.copies.modes import NIBBLES, Pairing, Refinement, byte_span, side_offsets
 from cute_py.copies.operands import Operand, Side, paired, side
+from cute_py.copies.scaled_copy import ScaledCopyResult, ScaledOptions, scaled_copy, takes
 from cute_py.dtypes import DTypeLike
 from cute_py.errors import DeviceError, InvalidValueError, TmaLimitError
+from cute_py.formats.format import Format
+from cute_py.formats.scaled_tensor import ScaledTensor
 from cute_py.layout.coordinate import idx2crd
 from cute_py.layout.int_tuple import product_each
 from cute_py.targets import MULTIPROCESSORS
-from cute_py.tensor.array_views import StreamLike, stream_handle
+from cute_py.tensor.array_views import ArrayLike, StreamLike, stream_handle
 from cute_py.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -136,6 +139,7 @@ def _coordinate(pairing: Pairing, offset: int) -> str:
     return f", coordinate {idx2crd(int(found[0]), layout.shape)}" if len(found) else ""
 
 
+@overload
 def copy(
     source: Operand,
     destination: Operand,
@@ -145,8 +149,47 @@ def copy(
     report: bool = False,
     dtype: DTypeLike | None = None,
     nibbles: tuple[str, str] = NIBBLES,
-) -> LayoutCopyResult:
-    """Copy every element of one layout to another of the same size.
+) -> LayoutCopyResult: ...
+@overload
+def copy(source: ArrayLike | ScaledTensor, destination: Format, **options: Unpack[ScaledOptions]) -> ScaledTensor: ...
+@overload
+def copy(
+    source: ArrayLike | ScaledTensor, destination: tuple[Format, ...], **options: Unpack[ScaledOptions]
+) -> tuple[ScaledTensor, ...]: ...
+@overload
+def copy(
+    source: ScaledTensor, destination: ArrayLike | ScaledTensor, **options: Unpack[ScaledOptions]
+) -> ScaledCopyResult: ...
+@overload
+def copy(source: ArrayLike, destination: ScaledTensor, **options: Unpack[ScaledOptions]) -> ScaledCopyResult: ...
+@overload
+def copy(
+    source: ArrayLike,
+    destination: ArrayLike,
+    *,
+    rows: Any = None,
+    into_rows: Any = None,
+    pages: Any = None,
+    fill: float | None = None,
+    cast: bool = False,
+) -> Any: ...
+def copy(
+    source: Any,
+    destination: Any,
+    *,
+    backend: str = "auto",
+    stream: StreamLike = None,
+    report: bool = False,
+    dtype: DTypeLike | None = None,
+    nibbles: tuple[str, str] = NIBBLES,
+    rows: Any = None,
+    into_rows: Any = None,
+    pages: Any = None,
+    fill: float | None = None,
+    requantize: bool = False,
+    cast: bool = False,
+) -> Any:
+    """Copy every element of one layout to another of the same size, or of one format to another.
 
     Args:
         source, destination: an array (numpy, PyTorch, CuPy, DLPack, `__cuda_array_interface__`), a `Tensor` over
@@ -160,6 +203,13 @@ def copy(
         dtype: of two pairs: the element type that the layouts count in, where it is not that of the memory.
         nibbles: of elements of 4 bits, two in a byte: whether the first lies in its 'low' or in its 'high' half, on
             (source, destination).
+        rows: the rows of the source, in this order; -1: a row of `fill`. This and what follows: on the host only.
+        into_rows: where each row goes in the destination; -1: nowhere.
+        pages: which pages of a source (pages, page_size, ...), one after another.
+        fill: of masked rows, and of the padding of scales (default 0).
+        requantize: allow another format than the source's. cast: allow another element type than the source's.
+    Returns:
+        a `LayoutCopyResult`; of `copy(array, format)` the `ScaledTensor`, of a tuple of formats one of each.
     Raises:
         InvalidValueError: sizes or element types differ, a layout leaves its memory, the destination is read-only or
         overlaps itself or the source, 'emulator' for a plan that needs threads. InvalidTypeError: no array, a layout of
@@ -171,10 +221,18 @@ def copy(
     >>> result = cute.copy(x, (y, Layout((3, 4))))              # column-major
     >>> y[:4].tolist(), result.equal, result.plan.form
     ([0.0, 4.0, 8.0, 1.0], True, 'affine')
+    >>> scaled = cute.copy(np.float32([[3.0] * 32]), cute.formats.mxfp8())
+    >>> scaled.scale_grid().item(), scaled.dequantize()[0, 0].item()
+    (0.0078125, 3.0)
     """
     expect(backend, str, "backend")
     expect_choice(backend, BACKENDS, "backend")
     expect(report, bool, "report")
+    options = ScaledOptions(rows=rows, into_rows=into_rows, pages=pages, fill=fill, requantize=requantize, cast=cast)
+    if takes(source, destination, options):
+        if report or stream is not None or dtype is not None:
+            raise InvalidValueError("stream, report and dtype are of a copy between layouts, not of one with a format")
+        return scaled_copy(source, destination, backend, **options)
     handle = stream_handle(stream)
     a, b = side(source, "source", dtype), side(destination, "destination", dtype)
     on_host = a.view.device is None and b.view.device is None

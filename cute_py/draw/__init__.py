@@ -16,6 +16,7 @@ from cute_py.draw.layouts import draw_layout as draw_layout
 from cute_py.draw.layouts import draw_tensor as draw_tensor
 from cute_py.draw.page import html_page as html_page
 from cute_py.draw.picture import Picture as Picture
+from cute_py.draw.shards import draw_format as draw_format
 from cute_py.draw.shards import draw_shards as draw_shards
 from cute_py.draw.shared_memory import draw_smem as draw_smem
 from cute_py.draw.shared_memory import draw_swizzle as draw_swizzle

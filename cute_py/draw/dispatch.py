@@ -19,13 +19,15 @@ from cute_py.draw.boxes import draw_boxes
 from cute_py.draw.im2col_window import draw_im2col
 from cute_py.draw.layouts import AnyLayout, draw_compare, draw_layout, draw_tensor
 from cute_py.draw.picture import Picture
-from cute_py.draw.shards import draw_shards
+from cute_py.draw.shards import draw_format, draw_shards
 from cute_py.draw.shared_memory import draw_swizzle
 from cute_py.draw.tensor_memory import draw_tmem
 from cute_py.draw.threads import draw_copy, draw_mma
 from cute_py.draw.timeline import draw_pipeline
 from cute_py.dtypes import DTypeLike
 from cute_py.errors import InvalidTypeError, given, shortened
+from cute_py.formats.format import Format
+from cute_py.formats.scaled_tensor import ScaledTensor
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, coprofile
 from cute_py.layout.recast import SmemPtrFlag
@@ -42,7 +44,7 @@ from cute_py.tmem.demonstration import Demonstration
 _Layouts: TypeAlias = Swizzle | AnyLayout | Sequence[AnyLayout] | Tensor | ShardedLayout
 _Copies: TypeAlias = TmaAtom | Im2colAtom | CopyAtom | TiledCopy | CopyAsync | CopyPlan | Demonstration
 _Bytes: TypeAlias = TensorMap | bytes | bytearray | memoryview | NDArray[numpy.integer]
-Drawable: TypeAlias = Picture | _Layouts | _Copies | _Bytes | MmaAtom | TiledMma | Timeline
+Drawable: TypeAlias = Picture | _Layouts | _Copies | _Bytes | MmaAtom | TiledMma | Timeline | Format | ScaledTensor
 """What has a picture."""
 Option: TypeAlias = int | str | tuple[int, ...] | Sequence[int] | Sequence[str] | Layout | None
 """An option of one of the functions that draw."""
@@ -74,6 +76,10 @@ def _plan(plan: CopyPlan) -> Picture:
     return draw_compare(*layouts, names=("source order", "destination order", "shared memory")[: len(layouts)])
 
 
+def _scaled(scaled: ScaledTensor) -> Picture:
+    return draw_format(scaled.format, scaled.shape[-2:])
+
+
 _KINDS: tuple[tuple[Callable[[Drawable], bool], Callable[..., Picture]], ...] = (
     (lambda thing: isinstance(thing, Picture), lambda thing: thing),
     (lambda thing: isinstance(thing, TmaAtom), draw_boxes),
@@ -88,6 +94,8 @@ _KINDS: tuple[tuple[Callable[[Drawable], bool], Callable[..., Picture]], ...] = 
     (lambda thing: isinstance(thing, ShardedLayout), draw_shards),
     (lambda thing: isinstance(thing, (CopyAsync, Demonstration)), draw_tmem),
     (lambda thing: isinstance(thing, CopyPlan), _plan),
+    (lambda thing: isinstance(thing, Format), draw_format),
+    (lambda thing: isinstance(thing, ScaledTensor), _scaled),
     (lambda thing: isinstance(thing, numpy.ndarray) and thing.ndim == 3 and thing.shape[2] == 4, draw_tmem),
     (lambda thing: isinstance(thing, TensorMap), draw_descriptor),
     (lambda thing: isinstance(thing, (bytes, bytearray, memoryview)) or hasattr(thing, "opaque"), draw_descriptor),
@@ -119,7 +127,7 @@ def draw(thing: Drawable, **options: Option) -> Picture:
         f"there is no picture of {type(thing).__name__} {shortened(given(thing), 80)}",
         {
             "takes": "layouts, swizzles, tensors, atoms, tensor maps, timelines of a ring, "
-            "copies to tensor memory, sharded tensors"
+            "copies to tensor memory, sharded tensors, formats"
         },
         PARSE_READS if isinstance(thing, str) else None,
     )

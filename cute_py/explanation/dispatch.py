@@ -132,6 +132,11 @@ def _of_text(text: str) -> Explanation:
         from cute_py.atom.smem_descriptor import offset_text
 
         return Explanation(offset_text(text.strip().upper()))
+    if "32" in text or "e8m0" in text.lower():
+        from cute_py.explanation.format_pastes import format_name_text
+
+        if (scales := format_name_text(text)) is not None:
+            return Explanation(scales)
     named = found_by_name(text)
     if named is not None and not (named[0].startswith("testing.") and word_of(text)):  # strategies have plain words
         name, value = named
@@ -176,6 +181,12 @@ _RECOGNISERS: Final[tuple[_Recogniser, ...]] = (
     _recogniser("triton_pastes", "read_triton_layouts", r"#(?:ttg|triton|gluon|ttng)|Layout\(|-> \(|is a size 1"),
     _recogniser("map_pastes", "read_maps", r"[0-9]"),
     _recogniser("messages", "read_messages"),
+    _recogniser(
+        "format_pastes",
+        "read_formats",
+        r"scal|Sf\w{0,8}Atom|swizzle|e8m0|block_size|%\s?128|of 128|to_blocked|SF transformation|tma_aligned|128x4|8x4"
+        r"|UE4M3|VEC128",
+    ),
     _recogniser("dsl_pastes", "read_dsl"),
     _recogniser("messages", "read_steps"),
     _recogniser("compiler_pastes", "read_compiler", "assert|error:"),

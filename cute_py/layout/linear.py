@@ -14,7 +14,7 @@ import functools
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from cute_py.argument_checks import expect, expect_integer, expect_integers, wrong_type
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError, given
@@ -22,7 +22,7 @@ from cute_py.layout.arguments import IntCoordinate, LayoutLike, Tree
 from cute_py.layout.coalesce import coalesced
 from cute_py.layout.composed import ComposedLayout, OffsetFunction
 from cute_py.layout.layout import Layout, coprofile_of, has_numbers, make
-from cute_py.layout.leaf import STATIC, Int, as_leaves, tree_text, value_of
+from cute_py.layout.leaf import STATIC, Int, as_leaves, is_symbolic, tree_text, value_of
 from cute_py.layout.offsets import MAX_ELEMENTS, domain_size, has_module_strides, integer_axes, offsets
 from cute_py.layout.recast import memory_layout
 from cute_py.layout.swizzle import Swizzle
@@ -260,19 +260,27 @@ def same_function(a: LayoutLike, b: LayoutLike) -> bool:
 
     Exact. Plain layouts by their normal form (coalesced, in time of the rank; basis strides axis by axis), so those
     under the same swizzle; F2-linear ones by their columns; all others by arrays, up to the first difference. Shapes
-    may differ in profile; static and run-time numbers count alike.
+    may differ in profile; static and run-time numbers count alike. Layouts with symbols are compared for all positive
+    sizes: equal normal forms decide that they are the same, and a size at which they differ that they are not.
 
     Raises:
-        InvalidTypeError: a symbol. InvalidValueError: the first 2**28 offsets of two layouts are equal, there are more,
-            and none of these rules decides.
+        InvalidTypeError: a symbol in anything but two plain layouts. LayoutError: neither decides two layouts with
+            symbols. InvalidValueError: the first 2**28 offsets of two layouts are equal, there are more, and none of
+            these rules decides.
 
     >>> same_function(Layout((2, 4), (1, 2)), Layout(8))
     True
     >>> sw = Swizzle(2, 0, 2)
     >>> same_function(ComposedLayout(sw, Int(0), Layout(16)), Layout(16))
     False
+    >>> import sympy
+    >>> m, k = sympy.symbols("m k", positive=True, integer=True)
+    >>> same_function(Layout((8, m, k), (1, 8, 8 * m)), Layout((8 * m, k)))
+    True
     """
     a, b = (memory_layout(thing, "call") for thing in (a, b))
+    if isinstance(a, Layout) and isinstance(b, Layout) and (symbols_of(a) or symbols_of(b)):
+        return _for_all_sizes(a, b)
     decided = _by_algebra(a, b)
     return _by_arrays(a, b) if decided is None else decided
 
@@ -310,6 +318,65 @@ def _merged(shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
     """The normal form, in which static and run-time numbers count alike."""
     sizes, steps = ([STATIC[value_of(x)] for x in leaves(tree)] for tree in (shape, stride))
     return (0, 0) if 0 in sizes else coalesced(tuple(sizes), tuple(steps))
+
+
+TRIED: Final = (1, 2, 3, 4, 5, 7, 8, 16, 31, 32, 33, 64, 100, 127, 128, 129, 130, 256, 257, 300)
+"""Values that symbols get, to find a size at which two layouts differ."""
+COMPARED: Final = 1 << 16
+"""Elements of a layout that is compared for one choice of values."""
+
+
+def symbols_of(layout: Layout) -> set[Any]:
+    """The sympy symbols of a layout's sizes and strides.
+
+    >>> symbols_of(Layout((4, 8)))
+    set()
+    """
+    found = [leaf.free_symbols for leaf in (*leaves(layout.shape), *leaves(layout.stride)) if is_symbolic(leaf)]
+    return set().union(*found)
+
+
+def _for_all_sizes(a: Layout, b: Layout) -> bool:
+    """Normal forms that are equal as expressions, or a choice of values at which the layouts differ."""
+    one, other = (_symbolic_normal(thing) for thing in (a, b))
+    if len(one) == len(other) and all(
+        _equal(x, y) for p, q in zip(one, other, strict=True) for x, y in zip(p, q, strict=True)
+    ):
+        return True
+    symbols = sorted(symbols_of(a) | symbols_of(b), key=str)
+    tried = 0
+    for shift in range(len(TRIED)):
+        for step in (1, 3, 7):
+            values = {x: TRIED[(shift + step * i) % len(TRIED)] for i, x in enumerate(symbols)}
+            left, right = a.subs(values), b.subs(values)
+            if max(domain_size(left), domain_size(right)) <= COMPARED:
+                tried += 1
+                if not same_function(left, right):
+                    return False
+    raise LayoutError(
+        f"same_function can't decide this for all sizes; the layouts are equal at the {tried} choices that were tried",
+        {"a": a, "b": b, "symbols": ", ".join(map(str, symbols))},
+    ).of_rule("undecided")
+
+
+def _equal(x: Any, y: Any) -> bool:
+    import sympy
+
+    return bool(x == y) or sympy.simplify(sympy.sympify(x) - sympy.sympify(y)) == 0
+
+
+def _symbolic_normal(layout: Layout) -> list[tuple[Any, Any]]:
+    """(size, stride) of the modes that move or repeat, neighbours joined where the expressions say so."""
+    out: list[tuple[Any, Any]] = []
+    for s, d in zip(leaves(layout.shape), leaves(layout.stride), strict=True):
+        extent, step = value_of(s), value_of(d)
+        if extent == 1:
+            continue
+        if out and _equal(out[-1][0] * out[-1][1], step):
+            out[-1] = out[-1][0] * extent, out[-1][1]
+        else:
+            out.append((extent, step))
+    return out
 
 
 PIECE: Final = MAX_ELEMENTS // 256

@@ -75,6 +75,8 @@ REASONS: dict[tuple[str, str], str] = {
     ("tmem", "align < 16"): "the alignment of a buffer in bytes",
     ("tmem", "LANE_SHIFT = 16"): "bits below the lane of an address of tensor memory",
     ("atom", "UNIT_BYTES = 16"): "the unit of an offset in a matrix descriptor",
+    ("draw", "LINE = 1 << 4"): "scales of a line of a picture",
+    ("explanation", "block == 16"): "elements of a block with a scale of NVFP4",
     ("tmem", "REFERENCE_LDO = 16"): "a leading offset that the hardware does not read",
 }
 

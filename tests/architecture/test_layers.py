@@ -39,6 +39,7 @@ LAYERS: dict[str, float] = {
     "cute_py.tensor": 3,
     "cute_py.atom": 4,
     "cute_py.tma.descriptor": 4,
+    "cute_py.formats": 4,
     "cute_py.notation": 4.5,
     "cute_py.tma.atom": 5,
     "cute_py.ptx": 5.5,

@@ -51,6 +51,7 @@ def names() -> dict[str, Any]:
         "targets": targets,
         "draw": cute_py.draw,
         "mesh": cute_py.mesh,
+        "formats": cute_py.formats,
         "testing": cute_py.testing,
         "numpy": numpy,
         "sympy": sympy,

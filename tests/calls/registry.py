@@ -22,6 +22,7 @@ MODULES = (
     "threads",
     "drawing",
     "sharded",
+    "scaled",
     "encodings",
     "commands",
 )
@@ -62,9 +63,14 @@ def _room(name: str) -> str:
     if of_class is not None and of_class.room in MODULES:
         return of_class.room
     prefix = name.partition(".")[0]
-    return {"tma": "atoms", "tmem": "tensor_memory", "draw": "drawing", "testing": "drawing", "mesh": "sharded"}.get(
-        prefix, "layouts"
-    )
+    return {
+        "tma": "atoms",
+        "tmem": "tensor_memory",
+        "draw": "drawing",
+        "testing": "drawing",
+        "mesh": "sharded",
+        "formats": "scaled",
+    }.get(prefix, "layouts")
 
 
 def _derive_names() -> None:

@@ -20,6 +20,7 @@ PACKAGES = {
     "tmem.": "cute_py.tmem",
     "draw.": "cute_py.draw",
     "mesh.": "cute_py.mesh",
+    "formats.": "cute_py.formats",
     "testing.": "cute_py.testing",
 }
 """Prefix in the texts of calls -> package. A package that is added here needs its calls in the registry."""

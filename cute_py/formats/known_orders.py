@@ -1,0 +1,155 @@
+"""identify: which orders of scales explain a buffer, given the scales as a plain grid.
+
+    reference[m, kb]  ==  scales[order.index(m, kb)]        for every m and kb: the order explains the buffer
+
+Random scales are explained by one order; scales that repeat may be explained by several. A failing order names
+the first place where it fails.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cute_py.argument_checks import expect, expect_integers
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.formats.scale_orders import Grid, ScaleOrder, scale_order
+
+BLOCKS: Final = (32, 16, 128, 64, 1)
+"""Elements that share a scale, tried in this order."""
+
+CANDIDATES: Final = (
+    "linear",
+    "32_4_4",
+    "8x4",
+    "mn_major",
+    "triton_blackwell",
+    "triton_hopper(num_warps=4)",
+    "triton_hopper(num_warps=8)",
+    "rocm_32_8",
+    "deepgemm_sm90",
+    "deepgemm_sm100",
+    "vllm_v_4x4",
+)
+"""Orders that need no parameter of the tensor's; with other parameters give `orders=`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One order against a buffer.
+
+    Attributes:
+        order: the order. transposed: whether it arranges the columns of the reference as rows. explains: whether every
+            scale is where the order says. equal: share of the scales that are. place: (row, block) of the first that
+            is not; None: all are. found, expected: its bytes or numbers. text: all this as a line.
+    """
+
+    order: ScaleOrder
+    transposed: bool
+    explains: bool
+    equal: float
+    text: str
+    place: tuple[int, int] | None = None
+    found: float | None = None
+    expected: float | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def identify(
+    scales: Any, reference: Any, shape: tuple[int, int], *, orders: tuple[str | ScaleOrder, ...] | None = None
+) -> list[Match]:
+    """The known orders against a buffer of scales; those that explain it first, then the nearest.
+
+    Args:
+        scales: the buffer, as a kernel would read it. reference: (M, Kb) the scales as a plain grid, of the same type;
+            Kb = ceil(K / V). shape: the logical (M, K).
+        orders: the orders to try; default all of `CANDIDATES`, each as it is and with rows and columns exchanged.
+
+    >>> grid = np.arange(128 * 4, dtype=np.uint32).reshape(128, 4)
+    >>> scales = np.empty(512, np.uint32)
+    >>> form = cute.formats.mxfp8()
+    >>> scales[form.scale_index(128, 128)(np.arange(128)[:, None], 32 * np.arange(4))] = grid
+    >>> found = cute.formats.identify(scales, grid, (128, 128))
+    >>> print(found[0])
+    32_4_4: explains all 512 scales
+    >>> print([match for match in found if str(match.order) == "linear"][0])
+    linear: 8 of 512 scales are where it puts them; the first that is not, row 1, block 0, has 4, and index 4 has 128
+    """
+    for name, one in (("scales", scales), ("reference", reference)):
+        if not isinstance(one, np.ndarray):
+            raise InvalidTypeError(f"{name} must be a numpy array, got {given(one)}")
+    M, K = expect_integers(expect(shape, tuple, "shape"), "shape", 1, count=2)
+    if reference.ndim != 2:
+        raise InvalidValueError(f"reference has the shape {reference.shape}; must be (M, blocks of a row)")
+    block = _block(reference.shape, M, K)
+    flat, grid = _comparable(scales, reference)
+    wanted = CANDIDATES if orders is None else expect(orders, tuple, "orders")
+    found = [_match(scale_order(order), turned, flat, grid, block) for order in wanted for turned in (False, True)]
+    found.sort(key=lambda match: (not match.explains, -match.equal, match.transposed))
+    return found
+
+
+def _block(grid: tuple[int, ...], M: int, K: int) -> int:
+    if grid[0] != M:
+        sizes = [f"({M}, {-(-K // v)}) for blocks of {v}" for v in BLOCKS[:3]]
+        raise InvalidValueError(f"reference has the shape {grid}; must be one of {', '.join(sizes)}")
+    for block in BLOCKS:
+        if -(-K // block) == grid[1]:
+            return block
+    raise InvalidValueError(
+        f"reference has {grid[1]} blocks a row of {K} elements; known blocks have {', '.join(map(str, BLOCKS))}"
+    )
+
+
+def _comparable(scales: NDArray[Any], reference: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Both as unsigned integers of one size; wider words of the buffer are read as several scales."""
+    size = reference.dtype.itemsize
+    flat = np.ascontiguousarray(scales).reshape(-1)
+    if flat.dtype.itemsize < size or flat.nbytes % size:
+        raise InvalidTypeError(
+            f"scales have elements of {flat.dtype}, the reference of {reference.dtype}; must be of one type"
+        )
+    kind = f"u{size}"
+    return flat.view(kind), np.ascontiguousarray(reference).view(kind)
+
+
+def _match(order: ScaleOrder, turned: bool, flat: NDArray[Any], grid: NDArray[Any], block: int) -> Match:
+    name = f"{order}, rows and columns exchanged" if turned else str(order)
+    source = grid.T if turned else grid
+    rows, blocks = source.shape
+    need = int(order.count(Grid(rows, blocks * block, 1, block)))
+    index = order.index(Grid(rows, blocks * block, 1, block))(np.arange(rows)[:, None], block * np.arange(blocks))
+    inside = index < flat.size
+    hit = np.zeros(source.shape, bool)
+    hit[inside] = flat[index[inside]] == source[inside]
+    share = float(hit.mean())
+    if hit.all():
+        rest = "" if need == flat.size else f"; allocates {need}, the buffer has {flat.size}"
+        return Match(order, turned, need == flat.size, 1.0, f"{name}: explains all {hit.size} scales{rest}")
+    row, column = (int(i) for i in np.argwhere(~hit)[0])
+    place = (column, row) if turned else (row, column)
+    at, expected = int(index[row, column]), source[row, column].item()
+    found = flat[at].item() if at < flat.size else None
+    text = (
+        f"{name}: {int(hit.sum())} of {hit.size} scales are where it puts them; the first that is not, row {place[0]}, "
+        f"block {place[1]}, has {expected}, and index {at} {'lies beyond' if found is None else f'has {found}'}"
+    )
+    text += (
+        _off_by_one(flat, index, source, hit) if need == flat.size else f"; needs {need}, the buffer has {flat.size}"
+    )
+    return Match(order, turned, False, share, text, place, found, expected)
+
+
+def _off_by_one(flat: NDArray[Any], index: NDArray[Any], source: NDArray[Any], hit: NDArray[Any]) -> str:
+    """Bytes that differ by one everywhere they differ are exponents that were rounded otherwise."""
+    if flat.dtype.itemsize != 1 or hit.mean() < 0.5:
+        return ""
+    away = flat[index[~hit]].astype(np.int64) - source[~hit].astype(np.int64)
+    if (np.abs(away) != 1).any():
+        return ""
+    return "; all that differ are one apart: this is the order, and exponents were rounded by another rule"

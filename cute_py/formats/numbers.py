@@ -1,0 +1,424 @@
+"""Numbers of few bits, and casts between them: exact, with the rounding and the saturation stated.
+
+A float format is (sign, exponent bits, mantissa bits). Between two powers of two its numbers lie `quantum` apart:
+
+    e4m3, 2^E <= |x| < 2^(E+1), E >= -6      quantum 2^(E-3)        below 2^-6: 2^-9
+
+A cast adds C = 2^(E+20) to |x| in float32. The last bit of C has the weight of the quantum, so the sum is |x| rounded
+to the nearest number of the format, ties to even, and the low bits of the sum are the low bits of the result. Sources
+of 64 bits are rounded once too: the same sum in float64.
+
+`policy` has what each cast does with ties, overflow, infinities, NaN, zeros and subnormal numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cute_py.argument_checks import expect, expect_choice
+from cute_py.dtypes import DType, DTypeLike, as_dtype
+from cute_py.errors import InvalidTypeError, InvalidValueError, given, known_names
+
+Codes = NDArray[np.unsignedinteger[Any]]
+
+PIECE: Final = 1 << 16
+"""Elements that are worked on at a time: a few buffers of them fit into a core's second-level cache. Threads do not
+pay: each takes the interpreter's lock between two operations, and two threads took longer than one (measured)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A type of numbers that a cast knows.
+
+    Attributes:
+        name: short name, as PTX spells it. dtype: the element type that stores it.
+        exponent, mantissa: bits; both 0 of an integer. signed: whether it has a sign bit.
+        largest: the largest finite number.
+        infinite: the code of infinity, None: it has none. nan: the code of NaN, None: it has none.
+
+    >>> number("e4m3").largest, number("e2m1").largest, number("ue8m0").nan
+    (448.0, 6.0, 255)
+    """
+
+    name: str
+    dtype: DType
+    exponent: int
+    mantissa: int
+    largest: float
+    infinite: int | None = None
+    nan: int | None = None
+    signed: bool = True
+
+    @property
+    def bits(self) -> int:
+        """Width in memory."""
+        return self.dtype.bits
+
+    @property
+    def is_integer(self) -> bool:
+        return not self.exponent
+
+    @property
+    def bias(self) -> int:
+        """Exponent of 2 that the exponent field is counted from."""
+        return 127 if self.name == "ue8m0" else (1 << (self.exponent - 1)) - 1
+
+    @property
+    def max_power(self) -> int:
+        """The exponent of the largest power of two that it holds.
+
+        >>> number("e4m3").max_power, number("e5m2").max_power, number("e2m1").max_power
+        (8, 15, 2)
+        """
+        return int(np.floor(np.log2(self.largest)))
+
+
+def _row(name: str, dtype: str, exponent: int, mantissa: int, largest: float, **more: Any) -> Number:
+    return Number(name, as_dtype(dtype), exponent, mantissa, largest, **more)
+
+
+NUMBERS: Final = (
+    _row("float64", "float64", 11, 52, float(np.finfo(np.float64).max), infinite=0x7FF << 52, nan=0x7FF8 << 48),
+    _row("float32", "float32", 8, 23, float(np.finfo(np.float32).max), infinite=0x7F800000, nan=0x7FC00000),
+    _row("bf16", "bfloat16", 8, 7, 2.0**127 * (2 - 2**-7), infinite=0x7F80, nan=0x7FC0),
+    _row("f16", "float16", 5, 10, 65504.0, infinite=0x7C00, nan=0x7E00),
+    _row("e5m2", "float8_e5m2", 5, 2, 57344.0, infinite=0x7C, nan=0x7F),
+    _row("e4m3", "float8_e4m3fn", 4, 3, 448.0, nan=0x7F),
+    _row("e3m2", "float6_e3m2fn", 3, 2, 28.0),
+    _row("e2m3", "float6_e2m3fn", 2, 3, 7.5),
+    _row("e2m1", "float4_e2m1fn", 2, 1, 6.0),
+    _row("ue8m0", "float8_e8m0fnu", 8, 0, 2.0**127, nan=0xFF, signed=False),
+    _row("ue4m3", "float8_e4m3fn", 4, 3, 448.0, nan=0x7F, signed=False),
+    _row("int8", "int8", 0, 0, 127.0),
+    _row("int4", "int4", 0, 0, 7.0),
+)
+"""PTX ISA 9.0, section 5.2.3 (alternate floating-point formats); OCP MX 1.0, tables 1 to 7, for e3m2, e2m3, e2m1 and
+ue8m0. ue4m3 is e4m3 without a sign: the storage of NVFP4's scales, whose sign bit is 0."""
+
+_BY_NAME: Final = {row.name: row for row in NUMBERS}
+_BY_DTYPE: Final = {row.dtype.name: row for row in reversed(NUMBERS) if row.name != "ue4m3"}
+
+ROUNDINGS: Final = ("nearest_even", "toward_zero", "up")
+"""Of a cast: to the nearest, ties to even (PTX .rn); toward zero (.rz); up (.rp). ue8m0 has the last two, as in PTX."""
+
+
+def number(name: DTypeLike | Number) -> Number:
+    """The row of a type, from its PTX name or from whatever `as_dtype` reads.
+
+    Raises:
+        InvalidValueError: an element type that no cast here knows.
+
+    >>> number("torch.float8_e4m3fn").name, number("bfloat16").name
+    ('e4m3', 'bf16')
+    """
+    if isinstance(name, Number):
+        return name
+    if isinstance(name, str) and name.lower() in _BY_NAME:
+        return _BY_NAME[name.lower()]
+    dtype = as_dtype(name)
+    if dtype.name not in _BY_DTYPE:
+        raise InvalidValueError(
+            f"no cast for element type {dtype.name}", known_names(dtype.name, [row.name for row in NUMBERS])
+        )
+    return _BY_DTYPE[dtype.name]
+
+
+def codes(values: NDArray[Any]) -> Codes:
+    """The bits of an array's elements, as unsigned integers of the same size.
+
+    >>> codes(cast(np.float32([1.0, -448.0]), "e4m3")).tolist()
+    [56, 254]
+    """
+    _expect_array(values)
+    if values.dtype.itemsize not in (1, 2, 4, 8) or values.dtype.hasobject:
+        raise InvalidTypeError(f"elements of {values.dtype} have no codes of 1, 2, 4 or 8 bytes")
+    return values.view(f"u{values.dtype.itemsize}")
+
+
+def _expect_array(values: object) -> None:
+    if not isinstance(values, np.ndarray):
+        raise InvalidTypeError(f"expected a numpy array, got {given(values)}")
+
+
+def of_codes(bits: NDArray[Any], dtype: DTypeLike | Number) -> NDArray[Any]:
+    """The array of a type's numbers that have these bits; no copy. The reverse of `codes`."""
+    kind = number(dtype).dtype.numpy
+    _expect_array(bits)
+    if (
+        bits.dtype.hasobject
+        or bits.dtype.itemsize % kind.itemsize
+        or (bits.dtype.itemsize > kind.itemsize and not bits.ndim)
+    ):
+        raise InvalidTypeError(
+            f"codes of {number(dtype).name} have {kind.itemsize} bytes; got elements of {bits.dtype}"
+        )
+    if bits.dtype.itemsize > kind.itemsize and bits.strides[-1] != bits.dtype.itemsize:
+        raise InvalidTypeError("codes in wider words must be contiguous along the last axis")
+    return bits.view(kind)
+
+
+@functools.cache
+def _table(name: str) -> NDArray[np.float32]:
+    """The value of each code of at most 8 bits, as float32."""
+    row = _BY_NAME[name]
+    bits = np.arange(256, dtype=np.uint8)
+    if row.name == "int4":
+        return (((bits & 15) ^ 8).astype(np.int8) - 8).astype(np.float32)
+    if row.bits < 8:
+        bits &= np.uint8((1 << row.bits) - 1)
+    with np.errstate(invalid="ignore"):
+        return of_codes(bits, row).astype(np.float32)
+
+
+def _look_up(table: NDArray[Any], index: NDArray[Any], out: NDArray[Any]) -> None:
+    for begin in range(0, index.size, PIECE):
+        np.take(table, index[begin : begin + PIECE], out=out[begin : begin + PIECE], mode="clip")
+
+
+def to_float32(values: NDArray[Any], dtype: DTypeLike | Number | None = None) -> NDArray[np.float32]:
+    """The values as float32: exact for every type but float64, which is rounded to the nearest.
+
+    Args:
+        values: numbers of any type here; with `dtype`, their codes as unsigned integers.
+
+    >>> to_float32(np.array([0x38, 0x7E], np.uint8), "e4m3").tolist()
+    [1.0, 448.0]
+    """
+    _expect_array(values)
+    row = number(values.dtype if dtype is None else dtype)
+    if dtype is not None and values.dtype.kind == "u" and row.name != "float64":
+        values = of_codes(np.ascontiguousarray(values), row)
+    if row.name == "float32":
+        return np.asarray(values, np.float32)
+    if row.bits <= 8:
+        made = np.empty(values.shape, np.float32)
+        source, out = codes(np.ascontiguousarray(values)).reshape(-1), made.reshape(-1)
+        table = _table(row.name)
+        _look_up(table, source, out)
+        return made
+    if row.name == "bf16":
+        made = np.empty(values.shape, np.float32)
+        source, out32 = codes(np.ascontiguousarray(values)).reshape(-1), made.reshape(-1).view(np.uint32)
+        np.left_shift(source, 16, out=out32, dtype=np.uint32)
+        return made
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32)
+
+
+def cast(
+    values: NDArray[Any],
+    dtype: DTypeLike | Number,
+    *,
+    rounding: str | None = None,
+    saturate: bool = True,
+    source: DTypeLike | Number | None = None,
+) -> NDArray[Any]:
+    """The values in another type, each rounded once.
+
+    Args:
+        values: an array of one of `NUMBERS`; with `source`, its codes as unsigned integers.
+        rounding: one of `ROUNDINGS`; default nearest_even, for ue8m0 up. nearest_even is not defined for ue8m0;
+            toward_zero and up are for ue8m0 and, toward_zero only, for integers.
+        saturate: a number beyond the largest one becomes the largest (PTX .satfinite); otherwise infinity, or NaN where
+            the type has no infinity. Types without both, and integers, always saturate.
+    Returns:
+        array of the type's storage; one element a byte where an element is narrower than a byte.
+    Raises:
+        InvalidValueError: a rounding that the type does not have. InvalidTypeError: not an array of numbers.
+    Source:
+        PTX ISA 9.0, cvt. `formats.POLICY` has each special case, and where other libraries differ.
+
+    >>> cast(np.float32([0.3, 449.0, 1e9, -0.0]), "e4m3").astype(float).tolist()
+    [0.3125, 448.0, 448.0, -0.0]
+    >>> [float(cast(np.float32([3.0]), "ue8m0", rounding=mode)[0]) for mode in ("up", "toward_zero")]
+    [4.0, 2.0]
+    """
+    row = number(dtype)
+    expect(saturate, bool, "saturate")
+    _expect_array(values)
+    if not values.ndim:
+        return cast(values.reshape(1), row, rounding=rounding, saturate=saturate, source=source).reshape(())
+    mode = _rounding(row, rounding)
+    origin = number(values.dtype if source is None else source)
+    if source is not None and values.dtype.kind == "u":
+        values = of_codes(np.ascontiguousarray(values), origin)
+    values = np.ascontiguousarray(values)
+    if origin.name == row.name:
+        return values.copy()
+    if row.name == "ue8m0":
+        return of_codes(_powers(values, origin, mode == "up", saturate), row)
+    wide = values if origin.name == "float64" else None
+    if row.is_integer:
+        return _integers(to_float32(values) if wide is None else values, row, mode)
+    if row.name == "float64":
+        return (values if origin.name == "f16" else to_float32(values)).astype(np.float64)
+    if row.name == "float32":
+        return _to_single(values, saturate)
+    made = np.empty(values.shape, f"u{row.dtype.numpy.itemsize}")
+    flat, out = values.reshape(-1), made.reshape(-1)
+    if values.dtype.itemsize <= 2:
+        table, source_codes = _conversions(origin.name, row.name, saturate), codes(flat)
+        _look_up(table, source_codes, out)
+    else:
+        Rounding(row, flat.dtype, saturate)(flat, out)
+    return of_codes(made, row)
+
+
+@functools.cache
+def _conversions(source: str, target: str, saturate: bool) -> Codes:
+    """The code in `target` of each code of a source of at most 16 bits."""
+    origin, row = _BY_NAME[source], _BY_NAME[target]
+    unsigned = f"u{origin.dtype.numpy.itemsize}"
+    values = to_float32(np.arange(1 << (8 * origin.dtype.numpy.itemsize)).astype(unsigned), origin)
+    made = np.empty(values.shape, f"u{row.dtype.numpy.itemsize}")
+    Rounding(row, values.dtype, saturate)(values, made)
+    return made
+
+
+def _rounding(row: Number, rounding: str | None) -> str:
+    if rounding is None:
+        return "up" if row.name == "ue8m0" else "nearest_even"
+    expect_choice(expect(rounding, str, "rounding"), ROUNDINGS, "rounding")
+    allowed = ("toward_zero", "up") if row.name == "ue8m0" else ("nearest_even",)
+    if row.is_integer:
+        allowed = ("nearest_even", "toward_zero")
+    if rounding not in allowed:
+        raise InvalidValueError(f"rounding {rounding!r} of a cast to {row.name}; it has {' and '.join(allowed)}")
+    return rounding
+
+
+def _to_single(values: NDArray[Any], saturate: bool) -> NDArray[np.float32]:
+    made = to_float32(values)
+    if made is values:
+        made = made.copy()
+    if saturate and values.dtype == np.float64:
+        limit = np.float32(_BY_NAME["float32"].largest)
+        np.clip(made, -limit, limit, out=made)
+    return made
+
+
+def _integers(values: NDArray[Any], row: Number, mode: str) -> NDArray[Any]:
+    """Saturated integers; NaN becomes 0."""
+    low = -row.largest - 1
+    whole = np.rint(values) if mode == "nearest_even" else np.trunc(values)
+    whole = np.where(np.isnan(whole), 0, np.clip(whole, low, row.largest))
+    return whole.astype(np.int8).astype(row.dtype.numpy)
+
+
+def _powers(values: NDArray[Any], origin: Number, up: bool, saturate: bool) -> NDArray[np.uint8]:
+    """Codes of ue8m0 of |x|: the power of two below or above. Exact from float64 too."""
+    wide = origin.name == "float64"
+    bits = codes(values if wide else to_float32(values)) & (0x7FFFFFFFFFFFFFFF if wide else 0x7FFFFFFF)
+    mantissa, bias = (52, 1023) if wide else (23, 127)
+    exponent = (bits >> mantissa).astype(np.int64) - bias
+    below = bits & ((1 << mantissa) - 1)
+    special = (bits >> mantissa) == 2 * bias + 1
+    if wide:
+        rest = (below != 0) | ((bits >> mantissa) == 0) & (bits != 0)
+        found = np.where((bits >> mantissa) == 0, -bias, exponent) + 127 + (up & rest)
+        found = np.where(exponent < -127, 0, found)  # 2^-127 is the smallest
+    else:
+        half = 1 << (mantissa - 1)  # 2^-127 is a subnormal float32
+        grow = np.where(exponent == -127, below > half, below != 0)
+        found = exponent + 127 + (up & grow)
+    top = 254 if saturate else 255
+    found = np.clip(found, 0, top)
+    found = np.where(special, np.where(below == 0, top, 255), found)
+    return found.astype(np.uint8)
+
+
+class Rounding:
+    """Rounds float32 or float64 numbers to the codes of a narrower float type, a piece at a time."""
+
+    def __init__(self, row: Number, source: np.dtype[Any], saturate: bool) -> None:
+        wide = source.itemsize == 8
+        self.row, self.saturate = row, saturate
+        self.unsigned: Any = np.uint64 if wide else np.uint32
+        self.float: Any = np.float64 if wide else np.float32
+        self.signed: Any = np.int64 if wide else np.int32
+        self.size, self.mantissa, bias = (64, 52, 1023) if wide else (32, 23, 127)
+        self.shift = self.mantissa - row.mantissa
+        self.infinite = (2 * bias + 1) << self.mantissa
+        self.largest = int(np.array(row.largest, self.float).view(self.unsigned))
+        # A type without infinity and NaN always saturates; 2**(max_power + 1) gets the code after the largest.
+        self.always = row.infinite is None and row.nan is None
+        self.top = self.largest if saturate or self.always else (bias + row.max_power + 1) << self.mantissa
+        self.first = (bias + 1 - row.bias) << self.mantissa
+        self.base = (bias + 1 - row.bias + self.shift) << row.mantissa
+        self.same_exponent = (row.exponent == 8) and not wide
+        narrow = np.uint8 if row.bits <= 8 else np.uint16
+        # Arrays without modes: a ufunc takes them as they are, and does not convert them call by call.
+        self.no_sign, self.exponents, self.lift, self.shifted = (
+            np.array(value, self.unsigned)
+            for value in ((1 << (self.size - 1)) - 1, self.infinite, self.shift << self.mantissa, self.shift)
+        )
+        self.low_base = np.array(self.base & ((1 << 8 * narrow().itemsize) - 1), narrow)
+        self.sign, self.zero = np.array(1 << row.bits - 1, narrow), np.array(0, self.signed)
+        self.buffers: list[NDArray[Any]] = []
+
+    def _buffers(self, count: int) -> list[NDArray[Any]]:
+        if not self.buffers or len(self.buffers[0]) < count:
+            made = [np.empty(count, self.unsigned) for _ in range(3)]
+            made.append(np.full(count, self.first, self.unsigned))  # the maximum of two arrays is the faster loop
+            made += [np.empty(count, np.uint8 if self.row.bits <= 8 else np.uint16) for _ in range(2)]
+            made.append(np.empty(count, bool))
+            self.buffers = made
+        return [buffer[:count] for buffer in self.buffers]
+
+    def __call__(self, values: NDArray[Any], out: NDArray[Any]) -> None:
+        for begin in range(0, len(values), PIECE):
+            self._piece(values[begin : begin + PIECE], out[begin : begin + PIECE])
+
+    def _piece(self, values: NDArray[Any], out: NDArray[Any]) -> None:
+        row, bits = self.row, values.view(self.unsigned)
+        size_of, step, total, first, low, high, negative = self._buffers(len(values))
+        np.bitwise_and(bits, self.no_sign, out=size_of)
+        peak = int(size_of.max(initial=0))
+        capped = size_of if peak <= self.top else np.minimum(size_of, self.unsigned(self.top))
+        if self.same_exponent:
+            self._same_exponent(capped, total)
+            np.copyto(low, total, casting="unsafe")
+        else:
+            np.maximum(capped, first, out=step)
+            np.bitwise_and(step, self.exponents, out=step)
+            np.add(step, self.lift, out=step)
+            np.add(capped.view(self.float), step.view(self.float), out=total.view(self.float))
+            np.copyto(low, total, casting="unsafe")  # the sum's low bits: how many quanta
+            np.right_shift(step, self.shifted, out=step)
+            np.copyto(high, step, casting="unsafe")
+            np.add(low, high, out=low)
+            np.subtract(low, self.low_base, out=low)
+        if peak > self.largest:
+            self._special(low, size_of)
+        sign = (1 << row.bits - 1) if row.signed else 0
+        np.less(bits.view(self.signed), self.zero, out=negative)
+        np.multiply(negative, self.sign, out=high)
+        if row.nan is None and peak > self.infinite:
+            high[size_of > self.unsigned(self.infinite)] = 0  # PTX: NaN becomes the positive largest number
+        if sign:
+            np.bitwise_or(low, high, out=out)
+        else:
+            low[(high != 0) & (size_of <= self.unsigned(self.infinite))] = 0
+            np.copyto(out, low)
+
+    def _same_exponent(self, capped: NDArray[Any], total: NDArray[Any]) -> None:
+        """bf16 of float32: the sum would overflow; the bits round as an integer, a tie to even."""
+        np.right_shift(capped, self.unsigned(self.shift), out=total)
+        np.bitwise_and(total, self.unsigned(1), out=total)
+        total += capped
+        total += self.unsigned((1 << self.shift - 1) - 1)
+        np.right_shift(total, self.unsigned(self.shift), out=total)
+
+    def _special(self, low: NDArray[Any], size_of: NDArray[Any]) -> None:
+        """NaN, and what lies beyond the largest number where a cast does not saturate."""
+        row = self.row
+        top = int(codes(np.array([row.largest]).astype(row.dtype.numpy))[0])
+        if not self.saturate and not self.always:
+            low[low > top] = row.infinite if row.infinite is not None else row.nan
+        nan = size_of > self.unsigned(self.infinite)
+        low[nan] = row.nan if row.nan is not None else top

@@ -1,0 +1,445 @@
+"""The orders in which block scales lie in memory, each as a CuTe layout from (m, k) to the index of the scale.
+
+k counts elements: the V elements of a block have stride 0. In the order of SM100 (`32_4_4`), 128 rows x 4 scales are a
+tile of 512 bytes, and the tiles of a row of tiles follow each other:
+
+    SfAtom   ((_32,_4),(_V,_4)):((_16,_4),(_0,_1))        tile_to_shape(SfAtom, (M,K), Step<_2,_1>)
+
+    m: row 0, 32, 64, 96 side by side            k: the 4 scales of a row side by side
+    byte  0..3 row 0  4..7 row 32  8..11 row 64  12..15 row 96  16..19 row 1 ...
+
+Orders of rows have one scale a row: a block of several rows repeats its scale. Orders of blocks have one scale a block.
+A size that a tile does not divide is padded. `ragged` is no single layout; `scale_index` computes every order.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cute_py.argument_checks import expect_integer, expect_integer_array, expect_integers, is_integer
+from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given, known_names
+from cute_py.layout.int_tuple import size
+from cute_py.layout.layout import Layout, cosize
+from cute_py.layout.leaf import Int, is_symbolic
+from cute_py.layout.offsets import offsets
+from cute_py.layout.tiling import ceil_div, tile_to_shape
+
+Extent: TypeAlias = Any
+"""A number of elements: an int (a run-time number), an `Int` (static) or a sympy expression."""
+
+
+class Index(Protocol):
+    """The index of a scale from arrays of coordinates."""
+
+    def __call__(self, m: Any, k: Any, batch: Any = 0) -> NDArray[np.int64]:
+        """The index of the scales of (m, k), in the batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """What an order arranges: rows x columns elements in blocks of (block_rows, block_columns), batch of them or None.
+
+    Columns are the axis along which a block's elements are summed up in a product.
+    """
+
+    rows: Extent
+    columns: Extent
+    block_rows: Extent
+    block_columns: Extent
+    batch: Extent = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleOrderRow:
+    """One order.
+
+    Attributes:
+        rows, scales: a tile, in rows and scales: what the grid of scales is padded to.
+        each_row: one scale a row, whatever the block; otherwise one a block.
+        formula: the index of scale (m, kb), Kb scales a row. source: where it stands. aliases: other names.
+        parameters: of the order, with their defaults; None: must be given.
+    """
+
+    name: str
+    rows: int
+    scales: int
+    each_row: bool
+    formula: str
+    source: str
+    aliases: tuple[str, ...] = ()
+    parameters: tuple[tuple[str, Any], ...] = ()
+
+
+ORDERS: Final = (
+    ScaleOrderRow("linear", 1, 1, False, "m*Kb + kb",
+             "CUTLASS 7107b05, detail/blockwise_scale_layout.hpp, Major::K; torch "
+             "SwizzleType.NO_SWIZZLE; TensorRT-LLM QuantizationSFLayout::LINEAR", ("no_swizzle", "k_major")),
+    ScaleOrderRow("mn_major", 1, 1, False, "kb*M + m",
+             "CUTLASS 7107b05, detail/blockwise_scale_layout.hpp, Major::MN "
+             "(Sm90BlockwiseScaleConfig, Sm100BlockwiseScaleConfig, Sm120BlockwiseScaleConfig)", ("m_major",)),
+    ScaleOrderRow("32_4_4", 128, 4, True,
+             "(m/128)*512*ceil(Kb/4) + (kb/4)*512 + (m%32)*16 + (m%128/32)*4 + kb%4",
+             "CUTLASS 7107b05, detail/sm100_blockscaled_layout.hpp, Sm1xxBlockScaledConfig (SM100, SM103, SM120); "
+             "cuBLAS 13.0, section 2.1.5.4.2; torch SwizzleType.SWIZZLE_32_4_4",
+             ("swizzle_32_4_4", "128x4", "swizzled_128x4", "blocked", "sfatom")),
+    ScaleOrderRow("8x4", 8, 4, True, "((m/8)*ceil(Kb/4) + kb/4)*32 + (m%8)*4 + kb%4",
+             "TensorRT-LLM and FlashInfer, kernels/quantization_utils.cuh, get_sf_out_offset_8x4", ("swizzled_8x4",)),
+    ScaleOrderRow("triton_blackwell", 128, 8, True, "32_4_4, Kb padded to 8",
+             "Triton, triton_kernels/tensor_details/layout_details/blackwell_scale.py", ("blackwell_mx_scale",)),
+    ScaleOrderRow("triton_hopper", 32, 2, True,
+             "reshape (M/32w, 2, w, 2, 8, Kb/2, 2), permute [0, 2, 5, 1, 4, 6, 3], w = num_warps",
+             "Triton, triton_kernels/tensor_details/layout_details/hopper_scale.py", ("hopper_mx_scale",),
+             (("num_warps", 4),)),
+    ScaleOrderRow("rocm_32_8", 32, 8, True,
+             "(m/32)*32*Kb + (kb/8)*256 + (kb%4)*64 + (m%16)*4 + (kb%8/4)*2 + m%32/16, Kb padded to 8",
+             "pytorch #190290, SwizzleType.SWIZZLE_32_8 (hipBLASLt BLK32_UE8M0_32_8_EXT, gfx950)",
+             ("32_8", "swizzle_32_8", "gfx950_scale", "cdna4")),
+    ScaleOrderRow("deepgemm_sm90", 4, 1, False, "kb*align(M, 4) + m, float32",
+             "DeepGEMM, csrc/jit_kernels/impls/smxx_layout.hpp, get_mn_major_tma_aligned_tensor"),
+    ScaleOrderRow("deepgemm_sm100", 4, 4, True, "((kb/4)*align(M, 4) + m)*4 + kb%4: four ue8m0 an int32",
+             "DeepGEMM, csrc/jit_kernels/impls/smxx_layout.hpp, get_mn_major_tma_aligned_packed_ue8m0_tensor (SM100, "
+             "SM120)", ("packed_ue8m0",), (("granularity", 0),)),
+    ScaleOrderRow("vllm_v_4x4", 4, 1, True, "(m/4)*4*Kb + kb*4 + m%4: m a token of a page, k of head_dim",
+             "vLLM, csrc/libtorch_stable/nvfp4_kv_cache_kernels.cu, swizzle_scale_offset (SM100 only); FlashInfer, "
+             "quantization/fp4_quantization.py", ("v_4x4",)),
+    ScaleOrderRow("ragged", 128, 4, True,
+             "32_4_4 of each expert by itself; expert b begins at tile cu_seqlens[b]/128 + b",
+             "quack, AI/varlen_blockscaled_sf_layout.md", (), (("cu_seqlens", None),)),
+)  # fmt: skip
+"""Integer division throughout."""
+
+_NAMED: Final = {name: row for row in ORDERS for name in (row.name, *row.aliases)}
+_CALLED: Final = re.compile(r"\s*(\w+)\s*(?:\((.*)\))?\s*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleOrder:
+    """An order by name, with its parameters, or a layout.
+
+    >>> print(scale_order("triton_hopper"), scale_order("SWIZZLE_32_4_4"))
+    triton_hopper(num_warps=4) 32_4_4
+    """
+
+    name: str
+    values: tuple[Any, ...] = ()
+    given_layout: Layout | None = None
+
+    @property
+    def row(self) -> ScaleOrderRow | None:
+        """The order's row; None of a layout."""
+        return _NAMED.get(self.name) if self.given_layout is None else None
+
+    @property
+    def each_row(self) -> bool:
+        """Whether each row has its own scales, whatever the block."""
+        return self.row is not None and self.row.each_row
+
+    @property
+    def is_layout(self) -> bool:
+        """Whether one CuTe layout is this order: all but `ragged`."""
+        return self.name != "ragged"
+
+    def parameter(self, name: str) -> Any:
+        """The value of a parameter."""
+        names = [known for known, _ in self.row.parameters] if self.row else []
+        return self.values[names.index(name)]
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        """(rows, scales) that the grid of scales is padded to."""
+        if self.row is None:
+            return 1, 1
+        rows = self.row.rows * (self.parameter("num_warps") if self.name == "triton_hopper" else 1)
+        return rows, self.row.scales
+
+    def __str__(self) -> str:
+        if self.row is None:
+            return str(self.given_layout)
+        inside = [f"{n}={v}" for (n, usual), v in zip(self.row.parameters, self.values, strict=True) if v or usual != v]
+        return f"{self.name}({', '.join(inside)})" if inside else self.name
+
+    def __repr__(self) -> str:
+        if self.row is None:
+            return f"scale_order({self.given_layout!r})"
+        inside = [f"{n}={v!r}" for (n, _), v in zip(self.row.parameters, self.values, strict=True)]
+        return f"scale_order({', '.join([repr(self.name), *inside])})"
+
+    def layout(self, grid: Grid) -> Layout:
+        """The layout (rows, columns[, batch]) -> index.
+
+        Raises:
+            LayoutError: the order is not a single layout.
+        """
+        if self.given_layout is not None:
+            return _checked(self.given_layout, grid)
+        if not self.is_layout:
+            raise LayoutError(
+                f"scale order {self.name} is not a single layout: each expert begins at a tile of its own",
+                {"order": self},
+                "Format.scale_index(M, K) computes the index of every scale",
+            ).of_rule("scale_order_layout")
+        return _BUILDERS[self.name](self, grid)
+
+    def count(self, grid: Grid) -> Extent:
+        """Scales to allocate, padding included."""
+        if self.given_layout is not None:
+            return cosize(self.given_layout)
+        rows, scales = self.tile
+        whole_rows = grid.rows if self.each_row else _blocks(grid.rows, grid.block_rows)
+        if self.name == "ragged":
+            bounds = self.parameter("cu_seqlens")
+            whole_rows = 128 * (-(-bounds[-1] // 128) + max(len(bounds) - 2, 0))
+        columns = _blocks(grid.columns, grid.block_columns)
+        total = _padded(whole_rows, rows) * _padded(columns, scales)
+        return total if grid.batch is None else total * grid.batch
+
+    def index(self, grid: Grid) -> Index:
+        """The function (m, k, l) -> index of the scale, on arrays of coordinates; numbers only."""
+        if self.name == "ragged":
+            return _ragged_index(self, grid)
+        layout = self.layout(grid)
+        modes = 2 if grid.batch is None else 3
+
+        def indexed(m: Any, k: Any, batch: Any = 0) -> NDArray[np.int64]:
+            at = [np.asarray(c, np.int64) for c in np.broadcast_arrays(m, k, batch)][:modes]
+            total = np.zeros(at[0].shape, np.int64)
+            for mode, where in enumerate(at):
+                table = np.asarray(offsets(mode_of(layout, mode), np.arange(int(where.max(initial=-1)) + 1)))
+                total += table[where] if table.size else 0
+            return total
+
+        return indexed
+
+
+def mode_of(layout: Layout, mode: int) -> Layout:
+    """One mode of a layout of several."""
+    shape: Any = layout.shape
+    stride: Any = layout.stride
+    return Layout(shape[mode], stride[mode])
+
+
+def scale_order(order: str | Layout | ScaleOrder, **parameters: Any) -> ScaleOrder:
+    """An order of scales by name, or a layout as an order.
+
+    Args:
+        order: a name or an alias of `ORDERS`, with its parameters after it in brackets if you like:
+            'triton_hopper(num_warps=8)'; or a `Layout` from (m, k) to an index, k in elements.
+        parameters: num_warps of triton_hopper (4); granularity of deepgemm_sm100, elements that share a scale (the
+            format's block); cu_seqlens of ragged: the first row of each expert, and the number of rows.
+    Raises:
+        InvalidValueError: an unknown name, or a parameter that the order does not have or does not get.
+
+    >>> scale_order("ragged", cu_seqlens=(0, 100, 300))
+    scale_order('ragged', cu_seqlens=(0, 100, 300))
+    """
+    if isinstance(order, ScaleOrder):
+        return order
+    if isinstance(order, Layout):
+        return ScaleOrder("layout", (), order)
+    if not isinstance(order, str):
+        raise InvalidTypeError(f"an order of scales is a name or a Layout, got {given(order)}")
+    called = _CALLED.fullmatch(order)
+    name = called[1].lower() if called else order
+    row = _NAMED.get(name)
+    if row is None or called is None:
+        raise InvalidValueError(
+            f"unknown order of scales {given(order)}", known_names(name, [r.name for r in ORDERS], _NAMED)
+        )
+    parameters = {**_written(row, called[2] or ""), **parameters}
+    known = [n for n, _ in row.parameters]
+    for one in parameters:
+        if one not in known:
+            text = f"scale order {row.name} has no parameter {one!r}"
+            raise InvalidValueError(text, {"parameters": ", ".join(known) or "none"})
+    values = tuple(_value(row.name, n, parameters.get(n, usual)) for n, usual in row.parameters)
+    return ScaleOrder(row.name, values)
+
+
+def _written(row: ScaleOrderRow, text: str) -> dict[str, Any]:
+    """The parameters of 'triton_hopper(num_warps=8)' or 'triton_hopper(8)'."""
+    if not text.strip():
+        return {}
+    try:
+        call = ast.parse(f"f({text})", mode="eval").body
+        if isinstance(call, ast.Call) and len(call.args) <= len(row.parameters):
+            named = [(n, a) for (n, _), a in zip(row.parameters, call.args, strict=False)]
+            named += [(str(word.arg), word.value) for word in call.keywords]
+            return {n: ast.literal_eval(a) for n, a in named}
+    except (SyntaxError, ValueError):
+        pass
+    raise InvalidValueError(f"scale order {row.name}({text}): the parameters can't be read")
+
+
+def _value(order: str, name: str, value: Any) -> Any:
+    if name != "cu_seqlens":
+        number = expect_integer(value, f"{name} of {order}", 0 if name == "granularity" else 1)
+        if name == "num_warps" and number & (number - 1):
+            raise InvalidValueError(f"num_warps = {number}; must be a power of two")
+        return number
+    if value is None:
+        raise InvalidValueError(
+            "scale order ragged needs cu_seqlens", hint="scale_order('ragged', cu_seqlens=(0, 100))"
+        )
+    listed = expect_integer_array(value, "cu_seqlens").reshape(-1)
+    bounds = expect_integers(tuple(listed.tolist()), "cu_seqlens", 0)
+    if len(bounds) < 2 or bounds[0] or any(b < a for a, b in pairwise(bounds)):
+        raise InvalidValueError(f"cu_seqlens is {given(bounds)}; must begin with 0 and never descend")
+    return bounds
+
+
+def _checked(layout: Layout, grid: Grid) -> Layout:
+    parts: Any = layout.shape if isinstance(layout.shape, tuple) else (layout.shape,)
+    wanted = [grid.rows, grid.columns, *([] if grid.batch is None else [grid.batch])]
+    sizes = [size(part) for part in parts]
+    if len(sizes) != len(wanted) or any(_less(have, want) for have, want in zip(sizes, wanted, strict=True)):
+        names = ", ".join(map(str, wanted))
+        raise InvalidValueError(
+            f"the layout of the scales has modes of {', '.join(map(str, sizes))} elements; must hold ({names})",
+            {"layout": layout},
+        )
+    return layout
+
+
+def _less(have: Any, want: Any) -> bool:
+    return bool((have < want) == True)  # noqa: E712  (an inequality of symbols is neither)
+
+
+def _blocks(count: Extent, block: Extent) -> Extent:
+    return ceil_div(count, block)
+
+
+def _padded(count: Extent, multiple: int) -> Extent:
+    return ceil_div(count, multiple) * multiple if multiple > 1 else count
+
+
+def _tiled(atom: Layout, grid: Grid, columns: int = 1) -> Layout:
+    """The atom tiled over the grid, along K first; a static size that it does not divide is padded."""
+    tile = [int(size(mode_of(atom, i))) for i in (0, 1)]
+    tile[1] *= columns
+    extents = [grid.rows, grid.columns]
+    for i, extent in enumerate(extents):
+        if isinstance(extent, Int):
+            extents[i] = Int(-(-int(extent) // tile[i]) * tile[i])
+        elif columns > 1 and i == 1:
+            extents[i] = ceil_div(extent, tile[i]) * tile[i]
+    if grid.batch is None:
+        return tile_to_shape(atom, tuple(extents), (Int(2), Int(1)))
+    return tile_to_shape(atom, (*extents, grid.batch), (Int(2), Int(1), Int(3)))
+
+
+def _static(block: Extent) -> Extent:
+    return Int(int(block)) if is_integer(block) else block
+
+
+def sf_atom(block: Extent) -> Layout:
+    """CUTLASS's SfAtom for blocks of `block` elements: 128 rows x 4 scales.
+
+    >>> print(sf_atom(16))
+    ((_32,_4),(_16,_4)):((_16,_4),(_0,_1))
+    """
+    if not is_symbolic(block):
+        expect_integer(block, "block", 1, unit="elements")
+    return Layout(((Int(32), Int(4)), (_static(block), Int(4))), ((Int(16), Int(4)), (Int(0), Int(1))))
+
+
+def _blocked_tiles(order: ScaleOrder, grid: Grid) -> Layout:
+    return _tiled(sf_atom(grid.block_columns), grid, 2 if order.name == "triton_blackwell" else 1)
+
+
+def _eight_by_four(order: ScaleOrder, grid: Grid) -> Layout:
+    return _tiled(Layout((Int(8), (_static(grid.block_columns), Int(4))), (Int(4), (Int(0), Int(1)))), grid)
+
+
+def _rocm(order: ScaleOrder, grid: Grid) -> Layout:
+    shape = ((Int(16), Int(2)), (_static(grid.block_columns), Int(4), Int(2)))
+    return _tiled(Layout(shape, ((Int(4), Int(1)), (Int(0), Int(64), Int(2)))), grid)
+
+
+def _joined(grid: Grid, rows: tuple[Any, Any], columns: tuple[Any, Any], batch_stride: Extent) -> Layout:
+    """The layout of modes given as (shape, stride)."""
+    modes = [rows, columns] + ([] if grid.batch is None else [(grid.batch, batch_stride)])
+    return Layout(tuple(shape for shape, _ in modes), tuple(stride for _, stride in modes))
+
+
+def _run_time(extent: Extent) -> Extent:
+    """C++ divides by a constexpr int, so that the quotient of a static size is a run-time number."""
+    return int(extent) if isinstance(extent, Int) else extent
+
+
+def _block_grid(order: ScaleOrder, grid: Grid) -> Layout:
+    rows = _blocks(_run_time(grid.rows), grid.block_rows)
+    columns = _blocks(_run_time(grid.columns), grid.block_columns)
+    whole = _padded(rows, 4) if order.name == "deepgemm_sm90" else rows
+    row_step, column_step = (columns, Int(1)) if order.name == "linear" else (Int(1), whole)
+    return _joined(
+        grid,
+        ((_static(grid.block_rows), rows), (Int(0), row_step)),
+        ((_static(grid.block_columns), columns), (Int(0), column_step)),
+        whole * columns,
+    )
+
+
+def _hopper(order: ScaleOrder, grid: Grid) -> Layout:
+    warps = order.parameter("num_warps")
+    pairs = _blocks(_blocks(_run_time(grid.columns), grid.block_columns), 2)
+    tiles = _blocks(_run_time(grid.rows), 32 * warps)
+    rows = (Int(8), Int(2), Int(warps), Int(2), tiles), (Int(4), Int(1), 64 * pairs, Int(32), 64 * pairs * warps)
+    columns = (_static(grid.block_columns), Int(2), pairs), (Int(0), Int(2), Int(64))
+    return _joined(grid, rows, columns, 64 * pairs * warps * tiles)
+
+
+def _deepgemm_packed(order: ScaleOrder, grid: Grid) -> Layout:
+    granularity = order.parameter("granularity")
+    if granularity and granularity != grid.block_columns:
+        text = f"granularity = {granularity} elements; must be the format's block of {grid.block_columns} along K"
+        raise InvalidValueError(text)
+    rows, words = _run_time(grid.rows), _blocks(_blocks(_run_time(grid.columns), grid.block_columns), 4)
+    whole = _padded(rows, 4)
+    columns = (_static(grid.block_columns), Int(4), words), (Int(0), Int(1), 4 * whole)
+    return _joined(grid, (rows, Int(4)), columns, 4 * whole * words)
+
+
+def _tokens_of_four(order: ScaleOrder, grid: Grid) -> Layout:
+    columns, groups = _blocks(_run_time(grid.columns), grid.block_columns), _blocks(_run_time(grid.rows), 4)
+    rows = (Int(4), groups), (Int(1), 4 * columns)
+    return _joined(grid, rows, ((_static(grid.block_columns), columns), (Int(0), Int(4))), 4 * columns * groups)
+
+
+_BUILDERS: Final[dict[str, Callable[[ScaleOrder, Grid], Layout]]] = {
+    **dict.fromkeys(("32_4_4", "triton_blackwell"), _blocked_tiles),
+    **dict.fromkeys(("linear", "mn_major", "deepgemm_sm90"), _block_grid),
+    "8x4": _eight_by_four,
+    "triton_hopper": _hopper,
+    "rocm_32_8": _rocm,
+    "deepgemm_sm100": _deepgemm_packed,
+    "vllm_v_4x4": _tokens_of_four,
+}
+
+
+def _ragged_index(order: ScaleOrder, grid: Grid) -> Index:
+    bounds = np.asarray(order.parameter("cu_seqlens"), np.int64)
+    if bounds[-1] != int(grid.rows):
+        raise InvalidValueError(f"cu_seqlens ends with {bounds[-1]}; must end with M = {grid.rows} rows")
+    if grid.batch is not None:
+        raise InvalidValueError("ragged experts have no batch; cu_seqlens divides the rows")
+    words = -(-int(grid.columns) // (4 * int(grid.block_columns)))
+
+    def indexed(m: Any, k: Any, batch: Any = 0) -> NDArray[np.int64]:
+        row, block = np.asarray(m, np.int64), np.asarray(k, np.int64) // int(grid.block_columns)
+        expert = np.searchsorted(bounds, row, side="right") - 1
+        local = row - bounds[expert]
+        tile = bounds[expert] // 128 + expert + local // 128
+        found: NDArray[np.int64] = (
+            (tile * words + block // 4) * 512 + local % 32 * 16 + local % 128 // 32 * 4 + block % 4
+        )
+        return found
+
+    return indexed

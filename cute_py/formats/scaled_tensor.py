@@ -1,0 +1,301 @@
+"""A tensor in a format: its data, its scales, and the numpy reference that makes and reads it.
+
+    quantize     amax of each block -> scale (scale_rules) -> element = x * factor, rounded (numbers) -> packed
+    dequantize   element * (scale * tensor scale), in float32
+
+Work goes through the rows in stripes that stay in a core's cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cute_py.argument_checks import expect, expect_integers
+from cute_py.dtypes import DTypeLike
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.formats.format import Format
+from cute_py.formats.numbers import Rounding, cast, codes, number, of_codes, to_float32
+from cute_py.formats.packing import pack_elements, packed_width, unpack_elements
+from cute_py.formats.scale_rules import POWER_RULES, amax_scales, nvfp4_scales, power_scales, scale_values, tensor_scale
+
+STRIPE: Final = 1 << 16
+"""Elements that are worked on at a time."""
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledTensor:
+    """Data and scales of a tensor in a format.
+
+    Attributes:
+        data: the elements, row-major as `format.data_layout`: (rows, columns), or (L, rows, columns); uint8 bytes where
+            they are packed. scales: as `format.scale_layout` indexes them; (L, ...) of a batch lies one after another.
+        tensor_scale: float32 scale of the whole tensor, or None. shape: the logical (M, K) or (L, M, K); default from
+            the data.
+    """
+
+    data: NDArray[Any]
+    scales: NDArray[Any]
+    format: Format
+    tensor_scale: Any = None
+    shape: tuple[int, ...] = field(default=())
+
+    def __post_init__(self) -> None:
+        expect(self.data, np.ndarray, "data")
+        expect(self.scales, np.ndarray, "scales")
+        expect(self.format, Format, "format")
+        if self.data.ndim not in (2, 3):
+            raise InvalidValueError(f"data has {self.data.ndim} modes; must be (rows, columns) or (L, rows, columns)")
+        if not expect(self.shape, tuple, "shape"):
+            object.__setattr__(self, "shape", self._shape_of_data())
+        if len(expect_integers(self.shape, "shape", 1)) != self.data.ndim:
+            raise InvalidValueError(f"shape is {given(self.shape)}; must have {self.data.ndim} modes, as the data")
+        total = self.tensor_scale
+        if total is not None and not isinstance(total, (float, np.floating)):
+            raise InvalidTypeError(f"tensor_scale must be a float, or None, got {given(total)}")
+        wanted = stored_shape(self.format, self.shape)
+        if self.data.shape != wanted:
+            raise InvalidValueError(
+                f"data has the shape {self.data.shape}; must be {wanted}",
+                {"logical shape": self.shape, "format": self.format},
+            ).of_rule("data_shape")
+        need = int(self.format.scale_size(*extents(self.shape)))
+        if self.scales.size * self.scales.dtype.itemsize != need * self.format.scale_dtype.numpy.itemsize:
+            raise InvalidValueError(
+                f"scales have {self.scales.size * self.scales.dtype.itemsize} bytes; must be "
+                f"{need * self.format.scale_dtype.numpy.itemsize}",
+                {"logical shape": self.shape, "order": self.format.order, "scales": need},
+            ).of_rule("scale_size")
+
+    def _shape_of_data(self) -> tuple[int, ...]:
+        row = self.format.number
+        width = {"pairs": 2, "dense": 4 / 3}.get(self.format.packing, 1)
+        rows, columns = self.data.shape[-2], int(self.data.shape[-1] * width)
+        if row.bits >= 8 and self.data.dtype.itemsize != 1:
+            raise InvalidTypeError(f"data has elements of {self.data.dtype}; must be one byte each")
+        return (*self.data.shape[:-2], *((columns, rows) if self.format.transposed else (rows, columns)))
+
+    def __repr__(self) -> str:
+        parts = f"data={self.data.shape}, scales={self.scales.shape}"
+        return f"ScaledTensor(shape={self.shape}, format={self.format}, {parts})"
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of data, scales and tensor scale."""
+        return self.data.nbytes + self.scales.nbytes + (0 if self.tensor_scale is None else 4)
+
+    def elements(self) -> NDArray[Any]:
+        """The elements (..., M, K) as numbers of the element type, one a byte, without padding."""
+        stored = self.data if self.format.packing != "bytes" else of_codes(self.data, self.format.element)
+        M, K = self.shape[-2:]
+        columns = self.format.data_shape(M, K)[1]
+        whole = unpack_elements(stored, columns, self.format.packing, self.format.element)
+        if self.format.transposed:
+            whole = np.swapaxes(whole, -1, -2)
+        return whole[..., :M, :K]
+
+    def scale_grid(self) -> Floats:
+        """The scales of the blocks as float32: (..., M / block rows, K / block columns), rounded up.
+
+        >>> x = np.ones((2, 64), np.float32)
+        >>> cute.copy(x, cute.formats.mxfp8()).scale_grid().tolist()
+        [[0.00390625, 0.00390625], [0.00390625, 0.00390625]]
+        """
+        return scale_values(
+            stored_scales(self.scales, self.format)[scale_places(self.format, self.shape)], self.format.scale
+        )
+
+    def dequantize(self, dtype: DTypeLike = "float32") -> NDArray[Any]:
+        """The numbers: element x (scale x tensor scale), computed in float32.
+
+        >>> x = np.float32([[1.5] * 32])
+        >>> cute.copy(x, cute.formats.mxfp8()).dequantize()[0, :2].tolist()
+        [1.5, 1.5]
+        """
+        return dequantized(self, dtype)
+
+
+def extents(shape: tuple[int, ...]) -> tuple[int, int, int | None]:
+    """(M, K, L) of a logical shape."""
+    return shape[-2], shape[-1], shape[0] if len(shape) == 3 else None
+
+
+def stored_shape(form: Format, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of the data array of a logical shape."""
+    rows, columns = form.data_shape(*shape[-2:])
+    return (*shape[:-2], rows, packed_width(columns, form.packing, form.number))
+
+
+def stored_scales(scales: NDArray[Any], form: Format) -> NDArray[Any]:
+    """Scales as a flat array of their stored type; bytes or int32 words are read as such."""
+    return of_codes(np.ascontiguousarray(scales).reshape(-1), form.scale_dtype)
+
+
+def scale_places(form: Format, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """The index of the first scale of each block: (..., M / block rows, K / block columns)."""
+    M, K, L = extents(shape)
+    rows, columns = form.blocks(M, K)
+    m, k = np.arange(0, M, rows), np.arange(0, K, columns)
+    index = form.scale_index(M, K, L)
+    if L is None:
+        return index(m[:, None], k[None, :])
+    return index(m[None, :, None], k[None, None, :], np.arange(L)[:, None, None])
+
+
+def scale_indices(form: Format, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """The index of every scale that is in use. An order of rows repeats a block's scale: one for each of its rows, or
+    for each column where blocks run along rows."""
+    M, K, L = extents(shape)
+    if not form.order.each_row:
+        return scale_places(form, shape)
+    rows, columns = form.blocks(M, K)
+    m = np.arange(0, M, rows) if form.axis == 0 else np.arange(M)
+    k = np.arange(K) if form.axis == 0 else np.arange(0, K, columns)
+    index = form.scale_index(M, K, L)
+    lead = () if L is None else (np.arange(L)[:, None, None],)
+    return index(m[:, None], k[None, :], *lead)
+
+
+def scatter_scales(grid: NDArray[Any], form: Format, shape: tuple[int, ...], fill: int = 0) -> NDArray[Any]:
+    """The grid of scales in the order of the format; padding gets the byte `fill`."""
+    M, K, L = extents(shape)
+    kind = form.scale_dtype.numpy
+    made = np.full(int(form.scale_size(M, K, L)) * kind.itemsize, fill, np.uint8).view(kind)
+    rows, columns = form.blocks(M, K)
+    raw, values = codes(made), codes(grid) if grid.dtype.kind != "u" else grid
+    if form.order.each_row:
+        m = np.arange(0, M, rows) if form.axis == 0 else np.arange(M)
+        k = np.arange(K) if form.axis == 0 else np.arange(0, K, columns)
+        values = values[..., m // rows, :][..., k // columns]
+    raw[scale_indices(form, shape)] = values
+    if form.order.name == "linear":
+        blocks = (-(-K // columns), -(-M // rows)) if form.transposed else (-(-M // rows), -(-K // columns))
+        return made.reshape(*shape[:-2], *blocks)
+    return made
+
+
+def expect_numbers(values: Any, what: str) -> NDArray[Any]:
+    """The array, if it has 2 or 3 modes and elements that a cast knows."""
+    if not isinstance(values, np.ndarray):
+        raise InvalidTypeError(f"the {what} must be a numpy array, got {given(values)}")
+    number(values.dtype)
+    if values.ndim not in (2, 3) or 0 in values.shape:
+        raise InvalidValueError(
+            f"the {what} has the shape {values.shape}; must be (M, K) or (L, M, K), each at least 1",
+            hint="array.reshape(-1, array.shape[-1]) joins the leading modes"
+            if values.size and values.ndim > 3
+            else None,
+        )
+    return values
+
+
+def quantized(values: NDArray[Any], form: Format, fill: int = 0, total: Any = None) -> ScaledTensor:
+    """The tensor in a format.
+
+    Args:
+        values: (M, K), or (L, M, K) with one tensor scale for the whole. fill: byte of the scales' padding.
+        total: the tensor scale of a format that has one; default from the largest magnitude of the values.
+    """
+    expect_numbers(values, "source")
+    gain = np.float32(1)
+    if not form.tensor_scale:
+        total = None
+    elif total is None:
+        largest = float(np.fmax.reduce(np.abs(to_float32(values)), axis=None))
+        largest = 0.0 if np.isnan(largest) else largest
+        total, gain = tensor_scale(largest, form.like)
+    else:
+        total = np.float32(total)
+        with np.errstate(all="ignore"):
+            gain = np.float32(1) / total
+    planes = values if values.ndim == 3 else values[None]
+    made = [_plane(plane, form, total, gain) for plane in planes]
+    data, grid = (np.stack(parts) if values.ndim == 3 else parts[0] for parts in zip(*made, strict=True))
+    if form.packing == "bytes":
+        data = of_codes(data, form.element)
+    return ScaledTensor(data, scatter_scales(grid, form, values.shape, fill), form, total, values.shape)
+
+
+class _Stripes:
+    """The blocks of an (M, K) array as float32, a stripe of rows at a time, padded with zeros to whole blocks."""
+
+    def __init__(self, values: NDArray[Any], form: Format) -> None:
+        self.values, (self.M, self.K) = values, values.shape
+        self.rows, self.columns = form.blocks(self.M, self.K)
+        self.down, self.across = -(-self.M // self.rows), -(-self.K // self.columns)
+        self.height = min(max(1, STRIPE // (self.K * self.rows)), self.down) * self.rows
+        self.width = self.across * self.columns
+        self.room = np.empty(self.height * self.width, np.float32)  # once: fresh memory costs more than arithmetic
+
+    def __iter__(self) -> Iterator[tuple[int, int, NDArray[np.float32], NDArray[np.float32]]]:
+        """(first row, rows, blocks, room for as many): blocks are (block, row, block, column)."""
+        for top in range(0, self.M, self.height):
+            part = self.values[top : top + self.height]
+            count = -(-len(part) // self.rows) * self.rows
+            tile = to_float32(part)
+            if (count, self.width) != tile.shape:
+                tile = np.pad(tile, ((0, count - len(part)), (0, self.width - self.K)))
+            shape = count // self.rows, self.rows, self.across, self.columns
+            blocks = np.ascontiguousarray(tile).reshape(shape)
+            yield top, len(part), blocks, self.room[: blocks.size].reshape(shape)
+
+
+def _plane(values: NDArray[Any], form: Format, total: Any, gain: np.float32) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Packed data and the grid of scales, codes or float32, of one (M, K)."""
+    stripes = _Stripes(values, form)
+    peaks = np.empty((stripes.down, stripes.across), np.float32)
+    for top, _, blocks, room in stripes:
+        bits = np.bitwise_and(blocks.view(np.uint32), np.uint32(0x7FFFFFFF), out=room.view(np.uint32))
+        peak = (bits[:, 0] if stripes.rows == 1 else bits.max(axis=1)).max(axis=-1)
+        peaks[top // stripes.rows : top // stripes.rows + len(peak)] = peak.view(np.float32)
+    grid, factor = _scales(peaks, form, total, gain)
+    shape = form.data_shape(*values.shape)
+    stored = np.zeros(shape[::-1] if form.transposed else shape, np.uint8)
+    rounding = Rounding(form.number, np.dtype(np.float32), True)
+    apply = np.divide if form.scale_rule == "amax" and form.like == "cute" else np.multiply
+    out = np.empty(stripes.room.size, np.uint8)
+    for top, count, blocks, scaled in stripes:
+        first = top // stripes.rows
+        with np.errstate(all="ignore"):
+            apply(blocks, factor[first : first + len(blocks), None, :, None], out=scaled)
+        rounding(scaled.reshape(-1), out[: scaled.size])
+        stored[top : top + count, : stripes.K] = out[: scaled.size].reshape(-1, stripes.width)[:count, : stripes.K]
+    if form.transposed:
+        stored = np.ascontiguousarray(stored.T)
+    return pack_elements(stored, form.packing, form.element), grid
+
+
+def _scales(peak: Floats, form: Format, total: Any, gain: np.float32) -> tuple[NDArray[Any], Floats]:
+    if form.scale_rule in POWER_RULES:
+        exponent, factor = power_scales(peak, form.scale_rule, form.number)
+        if form.scale == "float32":
+            return scale_values(exponent, "ue8m0"), factor
+        return exponent, factor
+    if form.scale_rule == "amax":
+        return amax_scales(peak, form.number, form.like)
+    return nvfp4_scales(peak, total, gain, form.like)
+
+
+def dequantized(source: ScaledTensor, dtype: DTypeLike = "float32") -> NDArray[Any]:
+    """The numbers of a scaled tensor in a type: float32, rounded once more where the type is narrower."""
+    row = number(dtype)
+    M, K = source.shape[-2:]
+    rows, columns = source.format.blocks(M, K)
+    scales = source.scale_grid()
+    with np.errstate(all="ignore"):
+        if source.tensor_scale is not None:
+            scales = scales * np.float32(source.tensor_scale)
+        values = to_float32(np.ascontiguousarray(source.elements()))
+        down, across = -(-M // rows), -(-K // columns)
+        if (down * rows, across * columns) == (M, K):
+            blocks = values.reshape(*values.shape[:-2], down, rows, across, columns)
+            blocks *= scales[..., :, None, :, None]
+        else:
+            values *= scales[..., np.arange(M) // rows, :][..., np.arange(K) // columns]
+    return values if row.name == "float32" else cast(values, row)

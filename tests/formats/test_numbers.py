@@ -1,0 +1,132 @@
+"""Casts and packings: against exact rational arithmetic, against ml_dtypes, and the table of special cases."""
+
+from __future__ import annotations
+
+import functools
+import math
+from fractions import Fraction
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cute_py import formats
+from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.formats import NUMBERS, POLICY, cast, codes, of_codes, pack_elements, to_float32, unpack_elements
+from cute_py.formats.numbers import Number
+from cute_py.formats.policy import PolicyRow
+
+FLOATS = ("bf16", "f16", "e5m2", "e4m3", "e3m2", "e2m3", "e2m1")
+
+
+@pytest.mark.parametrize("row", [r for r in POLICY if r.probe], ids=lambda row: f"{row.subject}, {row.case}")
+def test_the_table_of_special_cases(row: PolicyRow) -> None:
+    assert row.probe is not None
+    numbers, name, saturate, want = row.probe
+    assert tuple(codes(cast(np.array(numbers, np.float32), name, saturate=saturate)).tolist()) == want
+    assert row.here
+
+
+@functools.cache
+def _finite(name: str) -> list[tuple[Fraction, int]]:
+    row = formats.number(name)
+    held = of_codes(np.arange(1 << (row.bits - 1), dtype=np.uint8), row).astype(np.float32)
+    return [(Fraction(float(x)), code) for code, x in enumerate(held) if np.isfinite(x)]
+
+
+def _nearest(value: Fraction, name: str) -> int:
+    """The code of the nearest finite number, ties to even: by comparing with all of them."""
+    code = min(_finite(name), key=lambda row: (abs(row[0] - abs(value)), row[1] & 1))[1]
+    return code | (1 << (formats.number(name).bits - 1) if value < 0 else 0)
+
+
+@pytest.mark.parametrize("name", ["e5m2", "e4m3", "e3m2", "e2m3", "e2m1"])
+@given(st.floats(width=64, allow_nan=False, allow_infinity=False, min_value=-1e6, max_value=1e6))
+def test_a_cast_is_the_nearest_number(name: str, value: float) -> None:
+    made = int(codes(cast(np.array([value]), name))[0])
+    sign = 1 << (formats.number(name).bits - 1)
+    want = _nearest(Fraction(value), name)
+    assert made & ~sign == want & ~sign
+    assert bool(made & sign) == (math.copysign(1, value) < 0)
+
+
+@pytest.mark.parametrize("name", FLOATS)
+@pytest.mark.parametrize("source", ["float32", "bfloat16", "float16", "float64"])
+def test_ml_dtypes_rounds_the_same(name: str, source: str) -> None:
+    kind = np.dtype(getattr(ml_dtypes, source, source))
+    if formats.number(source).name == name or (name, source) == ("bf16", "float64"):
+        return
+    rng = np.random.default_rng(5)
+    x = rng.integers(0, 1 << 32, 1 << 14, dtype=np.uint32).view(np.float32)
+    with np.errstate(all="ignore"):
+        x = x.astype(kind)
+        theirs = x.astype(formats.number(name).dtype.numpy)
+        numbers = ~np.isnan(x.astype(np.float64))
+    assert np.array_equal(codes(cast(x, name, saturate=False))[numbers], codes(theirs)[numbers])
+
+
+def test_float64_is_rounded_once() -> None:
+    """0x1.1p8 plus a little rounds up; through float32 it would be a tie, and round down."""
+    x = np.array([272.0 + 2.0**-40])
+    assert float(cast(x, "e4m3")[0]) == 288.0
+    assert float(cast(x.astype(np.float32), "e4m3")[0]) == 256.0
+    near = np.array([1.00390625 + 2.0**-40])
+    assert float(cast(near, "bf16")[0]) == 1.0078125
+
+
+@pytest.mark.parametrize("row", NUMBERS, ids=lambda row: row.name)
+def test_every_number_is_itself(row: Number) -> None:
+    if row.bits > 16:
+        return
+    width = row.dtype.numpy.itemsize
+    bits = np.arange(1 << (row.bits if row.signed else row.bits - (row.name == "ue4m3")), dtype=f"u{width}")
+    if row.name == "int4":
+        bits = codes(np.arange(-8, 8).astype(row.dtype.numpy))
+    values = to_float32(bits, row)
+    again = codes(cast(values, row, saturate=False)).astype(bits.dtype)
+    kept = ~np.isnan(values)
+    assert np.array_equal(again[kept], bits[kept])
+    assert np.nanmax(values[np.isfinite(values)]) == row.largest
+
+
+def test_integers() -> None:
+    x = np.float32([2.5, -2.5, 3.7, -3.7, 1e9, -1e9, np.nan, np.inf])
+    assert cast(x, "int8").tolist() == [2, -2, 4, -4, 127, -128, 0, 127]
+    assert cast(x, "int8", rounding="toward_zero").tolist() == [2, -2, 3, -3, 127, -128, 0, 127]
+    assert cast(x, "int4").astype(int).tolist() == [2, -2, 4, -4, 7, -8, 0, 7]
+    assert to_float32(cast(x, "int4")).tolist() == [2, -2, 4, -4, 7, -8, 0, 7]
+
+
+@pytest.mark.parametrize(
+    ("name", "packing"), [("e2m1", "pairs"), ("int4", "pairs"), ("e2m3", "dense"), ("e3m2", "dense")]
+)
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 8, 31, 64])
+def test_packing_and_back(name: str, packing: str, width: int) -> None:
+    row = formats.number(name)
+    bits = np.random.default_rng(width).integers(0, 1 << row.bits, (3, width), dtype=np.uint8)
+    packed = pack_elements(bits, packing, name)
+    assert packed.shape == (3, -(-width * row.bits // 8))
+    stream = np.unpackbits(packed, axis=1, bitorder="little")
+    for i in range(width):
+        weights = stream[:, row.bits * i : row.bits * (i + 1)] @ (1 << np.arange(row.bits))
+        assert np.array_equal(weights, bits[:, i])
+    back = codes(unpack_elements(packed, width, packing, name))
+    assert np.array_equal(back & ((1 << row.bits) - 1), bits)
+
+
+def test_bad_input() -> None:
+    x = np.float32([1.0])
+    for wrong, error in (
+        (lambda: cast(x, "e4m3", rounding="up"), InvalidValueError),
+        (lambda: cast(x, "ue8m0", rounding="nearest_even"), InvalidValueError),
+        (lambda: cast(x, "complex64"), InvalidValueError),
+        (lambda: cast([1.0], "e4m3"), InvalidTypeError),  # type: ignore[arg-type]
+        (lambda: cast(x, "e4m3", rounding="down"), InvalidValueError),
+        (lambda: pack_elements(x, "pairs", "e4m3"), InvalidValueError),
+        (lambda: pack_elements(np.uint16([1]), "pairs", "e2m1"), InvalidTypeError),
+        (lambda: unpack_elements(np.uint8([1]), 3, "pairs", "e2m1"), InvalidValueError),
+    ):
+        with pytest.raises(error):
+            wrong()

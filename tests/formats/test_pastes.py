@@ -1,0 +1,99 @@
+"""What explain says of names, types and errors of scales; what draw shows of a format."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cute_py as cute
+from cute_py import formats
+from cute_py.draw import draw
+from cute_py.errors import InvalidValueError
+
+SAID = [
+    ("Sm1xxBlockScaledConfig<16>", ["((_32,_4),(_16,_4)):((_16,_4),(_0,_1))", "nvfp4()"]),
+    ("using Cfg = cutlass::detail::Sm1xxBlockScaledConfig<32>;", ["((_32,_4),(_32,_4))", "mxfp8()"]),
+    ("Sm1xxBlockScaledOutputConfig<16, UMMA::Major::MN>", ["((_16,_4),(_32,_4)):((_0,_1),(_16,_4))", "Step<_1,_2,_3>"]),
+    ("Sm1xxBlockScaledConfig<8>", ["16 and 32 elements"]),
+    ("Sm90BlockwiseScaleConfig<1, 128, 128>", ["MN-major", "fp8(block=(1, 128), scales='mn_major')"]),
+    ("Sm100BlockwiseScaleConfig<128,128,128,UMMA::Major::K,UMMA::Major::K>", [", K-major", "fp8(block=(128, 128))"]),
+    ("SfAtom", ["128 rows x 4 scales", "((_32,_4),(_16,_4)):((_16,_4),(_0,_1))"]),
+    ("Shape<Shape<_32,_4>,Shape<_16,_4>>", ["SfAtom of 16 elements"]),
+    (
+        "cute::Layout<cute::tuple<cute::tuple<cute::C<32>, cute::C<4> >, cute::tuple<cute::C<32>, cute::C<4> > >, "
+        "cute::tuple<cute::tuple<cute::C<16>, cute::C<4> >, cute::tuple<cute::C<0>, cute::C<1> > > >",
+        ["SfAtom of 32 elements"],
+    ),
+    ("((_32,_4),(_16,_4)):((_16,_4),(_0,_1))", ["SfAtom of 16 elements", "round_up(M, 128)"]),
+    ("SWIZZLE_32_4_4", ["scale order 32_4_4", "m%128/32"]),
+    ("swizzle_a=[SwizzleType.SWIZZLE_32_8]", ["rocm_32_8"]),
+    ("CUBLASLT_MATMUL_MATRIX_SCALE_VEC16_UE4M3", ["32_4_4", "nvfp4()"]),
+    ("QuantizationSFLayout::SWIZZLED_8x4", ["8x4", "get_sf_out_offset_8x4"]),
+    ("HopperMXScaleLayout(num_warps=8)", ["triton_hopper"]),
+    ("DeepGEMM: packed UE8M0 scales", ["deepgemm_sm100", "four ue8m0 an int32"]),
+    ("float8_e8m0fnu", ["2^(e - 127)", "255 is NaN"]),
+    ("torch.float8_e8m0fnu", ["2^(e - 127)"]),
+    (
+        "RuntimeError: Invalid blockwise scaling configuration. For blockwise scaling, scale_a should have 512 "
+        "elements, got 1024, scale_b should have 512 elements, got 1024.",
+        ["has 1024 scales", "twice as many"],
+    ),
+    (
+        "for MX scaling scale_a must have 1024 (got: 800) and scale_b must have 512 (got: 512). Scales must have types "
+        "torch.float8_e8m0fnu",
+        ["224 scales are missing", "128"],
+    ),
+    ("AssertionError: the last dimension of shape torch.Size([4, 100]) must be divisible by block_size 32", ["pads K"]),
+    ("AssertionError: K dim must be divisible by block_size", ["multiple of 16"]),
+    ("Row slicing of NVFP4Tensor with swizzled scales requires aligned start", ["128 rows", "scales='linear'"]),
+    ("    assert M % 128 == 0\nAssertionError", ["tiles of 128 rows"]),
+    ("ValueError: Only TRTLLM FP4 GEMM supports 8x4 scale factor layout.", ["reads 128x4", "scales='32_4_4'"]),
+    (
+        "The scaling mode for A scale (VEC16_UE4M3) requires a custom pointer for A scale",
+        ["no address was set", "A_SCALE_POINTER"],
+    ),
+    (
+        "V-scale swizzling requires page_size % 4 == 0 and head_dim % 64 == 0, got page_size=6, head_dim=64.",
+        ["page_size 6", "multiple of 4"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "says"), SAID, ids=[text[:40] for text, _ in SAID])
+def test_explained(text: str, says: list[str]) -> None:
+    answer = str(cute.explain(text))
+    for part in says:
+        assert part in answer, answer
+
+
+def test_a_tile_of_8_by_4_is_no_order_of_scales() -> None:
+    assert "scale order" not in str(cute.explain("misaligned address: tile 8x4"))
+
+
+def test_a_format_explains_itself() -> None:
+    text = str(cute.explain(formats.nvfp4(axis=0)))
+    for part in ("16 x 1 elements share a scale", "sums up along M", "ue4m3", "tensor scale", "32_4_4"):
+        assert part in text
+
+
+def test_a_picture_shows_where_scales_lie() -> None:
+    picture = draw(formats.mxfp8(), shape=(130, 96))
+    blocks, memory = picture.tables
+    assert blocks.rows[1][2] is not None
+    assert blocks.rows[1][2].text == str(formats.mxfp8().scale_layout(130, 96)((1, 64)))
+    assert memory.rows[0][4] is not None
+    assert memory.rows[0][4].text == "32,0"
+    padding = memory.rows[0][3]
+    assert padding is not None
+    assert padding.hatched
+    assert "<svg" in picture.svg
+    x = cute.copy(np.ones((4, 256), np.float32), formats.fp8((1, 128)))
+    assert "fp8(block=(1, 128))" in draw(x).title
+    with pytest.raises(InvalidValueError, match="too many"):
+        draw(formats.mxfp8(), shape=(1 << 20, 1 << 12))
+
+
+def cute_ones():
+    import numpy as np
+
+    return np.ones((4, 256), np.float32)

@@ -1,0 +1,164 @@
+"""Orders of scales as layouts: against brute force, one-to-one, symbolic, and what is refused."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import sympy
+
+import cute_py as cute
+from cute_py import Int, Layout, formats
+from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError
+from cute_py.formats import Format, scale_order
+from tests.formats import brute_force
+
+
+def _random_format(rng: random.Random) -> Format:
+    order = rng.choice([*brute_force.ORDERS, "triton_hopper"])
+    if order == "triton_hopper":
+        order = f"triton_hopper(num_warps={rng.choice((1, 2, 4, 8))})"
+    axis = rng.choice((-1, 0))
+    kind = rng.choice(("mxfp8", "mxfp6", "mxfp4", "nvfp4", "fp8"))
+    if kind == "fp8" or order == "deepgemm_sm90":
+        order = "linear" if order == "deepgemm_sm100" else order
+        return formats.fp8(rng.choice(((1, 128), (1, 64))), scales=order)
+    if kind == "nvfp4":
+        return formats.nvfp4(axis=axis, scales="8x4" if order == "deepgemm_sm100" else order)
+    build = {"mxfp8": formats.mxfp8, "mxfp6": formats.mxfp6, "mxfp4": formats.mxfp4}[kind]
+    return build(axis=axis, scales=order, transposed=rng.random() < 0.3)
+
+
+def _expected(form: Format, M: int, K: int) -> np.ndarray:
+    """(M, K) indices: what brute force says of each element."""
+    vertical = form.axis == 0
+    rows, columns = form.blocks(M, K)
+    name = form.order.name
+    turned = vertical if form.order.each_row else form.transposed
+    down, across = (K, M) if turned else (M, K)
+    tall, wide = (columns, rows) if turned else (rows, columns)
+    height = down if form.order.each_row else -(-down // tall)
+    blocks = -(-across // wide)
+    if name == "triton_hopper":
+        table = brute_force.triton_hopper(height, blocks, form.order.parameter("num_warps"))
+    else:
+        table = brute_force.ORDERS[name](height, blocks)
+    each = np.arange(down) if form.order.each_row else np.arange(down) // tall
+    whole = table[each][:, np.arange(across) // wide]
+    return whole.T if turned else whole
+
+
+@pytest.mark.parametrize("begin", range(0, 2000, 200))
+def test_random_formats_against_brute_force(begin: int) -> None:
+    """2,000 random (format, M, K, order)."""
+    for seed in range(begin, begin + 200):
+        rng = random.Random(seed)
+        form, M, K = _random_format(rng), rng.randint(1, 300), rng.randint(1, 700)
+        want = _expected(form, M, K)
+        m, k = np.arange(M)[:, None], np.arange(K)
+        assert np.array_equal(form.scale_index(M, K)(m, k), want), (form, M, K)
+        layout = form.scale_layout(M, K)
+        for _ in range(4):
+            i, j = rng.randrange(M), rng.randrange(K)
+            assert layout((i, j)) == want[i, j], (form, M, K, i, j)
+        assert want.max() < form.scale_size(M, K), (form, M, K)
+
+
+@pytest.mark.parametrize("name", [*brute_force.ORDERS, "triton_hopper"])
+@pytest.mark.parametrize("size", [(1, 1), (127, 129), (128, 128), (129, 4096), (300, 1000)])
+def test_scales_have_places_of_their_own(name: str, size: tuple[int, int]) -> None:
+    M, K = size
+    form = formats.fp8((1, 32), rule="rceil", scales=name)
+    places = form.scale_index(M, K)(np.arange(M)[:, None], np.arange(0, K, 32))
+    assert len(np.unique(places)) == places.size
+    layout = form.scale_layout(M, K, 3)
+    assert layout((0, 0, 1)) == form.scale_size(M, K) == form.scale_size(M, K, 3) // 3
+
+
+def test_ragged_experts() -> None:
+    bounds = (0, 100, 100, 356, 500)
+    form = formats.nvfp4(scales=scale_order("ragged", cu_seqlens=bounds))
+    table = form.scale_index(500, 80)(np.arange(500)[:, None], np.arange(0, 80, 16))
+    assert np.array_equal(table, brute_force.ragged(bounds, 5))
+    assert form.scale_size(500, 80) == (4 + 3) * 128 * 8 > table.max()
+    with pytest.raises(LayoutError, match="not a single layout"):
+        form.scale_layout(500, 80)
+    with pytest.raises(InvalidValueError, match="must end with M = 499"):
+        form.scale_index(499, 80)
+    for wrong in (None, (5, 10), (0,), (0, 10, 5)):
+        with pytest.raises(InvalidValueError):
+            scale_order("ragged", cu_seqlens=wrong)
+
+
+def test_a_layout_is_an_order() -> None:
+    mine = Layout((4, (Int(32), 2)), (2, (Int(0), 1)))
+    form = formats.mxfp8(scales=mine)
+    assert form.scale_layout(4, 64) is mine
+    assert form.scale_size(4, 64) == 8
+    x = np.float32(2.0) ** np.arange(4, dtype=np.float32)[:, None] * np.ones((4, 64), np.float32)
+    plain = cute.copy(x, formats.mxfp8(scales="linear"))
+    assert np.array_equal(cute.copy(x, form).scales.view(np.uint8), plain.scales.view(np.uint8).reshape(-1))
+    with pytest.raises(InvalidValueError, match="must hold"):
+        form.scale_layout(5, 64)
+    assert eval(repr(form), {"mxfp8": formats.mxfp8, "Layout": Layout, "Int": Int}) == form
+
+
+def test_orders_of_all_sizes() -> None:
+    """same_function decides layouts with symbols, or says that it can't."""
+    M, K = sympy.symbols("M K", positive=True, integer=True)
+    form = formats.mxfp8()
+
+    def same(a: str, b: str, rows: object = M, columns: object = K) -> bool:
+        one, other = (form.with_(scales=name).scale_layout(rows, columns) for name in (a, b))
+        return cute.same_function(one, other)
+
+    assert same("32_4_4", "32_4_4")
+    assert not same("32_4_4", "linear")
+    assert not same("32_4_4", "triton_blackwell")
+    assert same("32_4_4", "triton_blackwell", 128 * M, 256 * K)
+    assert not same("mn_major", "deepgemm_sm90")
+    assert same("mn_major", "deepgemm_sm90", 4 * M, K)
+    assert cute.same_function(form.with_(scales="linear").scale_layout(M, K), formats.fp8((1, 32)).scale_layout(M, K))
+    always_even = 2 * sympy.floor((M**2 + M) / 2)
+    with pytest.raises(LayoutError, match="can't decide"):
+        cute.same_function(Layout((M, 4), (1, M)), Layout((M, 4), (1, always_even - M**2)))
+
+
+def test_symbols_become_sizes() -> None:
+    M, K = sympy.symbols("M K", positive=True, integer=True)
+    for name in [*brute_force.ORDERS, "triton_hopper"]:
+        form = formats.fp8((1, 32), rule="rceil", scales=name)
+        for m, k in ((1, 1), (100, 999), (256, 512)):
+            made = form.scale_layout(M, K).subs({M: m, K: k})
+            assert cute.same_function(made, form.scale_layout(m, k)), (name, m, k)
+        assert sympy.sympify(form.scale_size(M, K)).subs({M: 100, K: 999}) == form.scale_size(100, 999)
+
+
+def test_static_sizes() -> None:
+    assert str(formats.mxfp8().scale_layout(Int(256), Int(256))) == (
+        "(((_32,_4),_2),((_32,_4),_2)):(((_16,_4),_1024),((_0,_1),_512))"
+    )
+    assert str(formats.nvfp4().scale_layout(Int(100), Int(40))) == (
+        "(((_32,_4),_1),((_16,_4),_1)):(((_16,_4),_0),((_0,_1),_0))"
+    )
+
+
+def test_names_and_parameters() -> None:
+    assert str(scale_order("SWIZZLE_32_4_4")) == "32_4_4" == scale_order("128x4").name
+    assert scale_order("triton_hopper(8)") == scale_order("triton_hopper", num_warps=8)
+    for text, error in (
+        ("32_4", "unknown order"),
+        ("8x4(2)", "can't be read|no parameter"),
+        ("triton_hopper(num_warps=3)", "power of two"),
+        ("triton_hopper(warps=4)", "no parameter 'warps'"),
+        ("triton_hopper(", "unknown order"),
+        ("triton_hopper(1+)", "can't be read"),
+    ):
+        with pytest.raises(InvalidValueError, match=error):
+            scale_order(text)
+    with pytest.raises(InvalidTypeError):
+        scale_order(4)  # type: ignore[arg-type]
+    with pytest.raises(InvalidValueError, match="granularity"):
+        formats.fp8((1, 128), rule="rceil", scales="deepgemm_sm100(granularity=32)").scale_layout(8, 256)
+    assert formats.fp8((1, 32), rule="rceil", scales="deepgemm_sm100(granularity=32)").scale_size(5, 100) == 32
