@@ -242,8 +242,8 @@ def copy(
         raise InvalidValueError(f"backend {backend!r} copies host memory; an array is on a device")
     if report and backend in ("host", "emulator"):
         raise InvalidValueError(f"report=True measures a GPU; the backend is {backend!r}")
-    _warn_of_order((source, destination), (a, b))
     pairing = paired(a, b, nibbles)
+    _warn_of_order((source, destination), (a, b))
     refinement = pairing.refinement
     if refinement is None:
         return LayoutCopyResult(destination, 0, 0.0, backend, None, (a, b), pairing)

@@ -1,4 +1,4 @@
-"""Arrays in the memory of devices, as plain numbers: which device they are on is asked of the driver.
+"""Arrays in the memory of devices, as plain numbers. The driver answers on which device an array lies.
 
 An array may be on any device, whichever is current: its own is made current while it gives its memory, and the one
 before it again afterwards. `tensor.array_views` has what needs no driver.

@@ -89,7 +89,7 @@ class RuleCheck:
     rule: str
     """Name in `limits.RULES`, which has the bounds."""
     argument: str
-    """Name of the value in a message. Here, in `detail` and in `must` what stands in braces is an expression."""
+    """Name of the value in a message. Text in braces is an expression, here and in `detail` and `must`."""
     value: str
     each: tuple[str, ...] = ()
     after: str = ""
@@ -360,7 +360,7 @@ def _compiled(text: str, i: int) -> CodeType:
 
 
 def _filled(text: str, i: int, names: dict[str, object]) -> str:
-    """A text with the values of the expressions that stand in braces."""
+    """A text whose expressions in braces are replaced by their values."""
     return re.sub(r"\{([^}]*)\}", lambda found: str(eval(_compiled(found[1], i), SCOPE, names)), text)
 
 
