@@ -132,7 +132,12 @@ MAKES: dict[str, tuple[Make, float]] = {
 }
 """Command -> its arguments, and its weight. A command that is added needs a row."""
 
-FILES = {"{file}": "saved((64, 64), 'float16')", "{plan}": "saved_shards()", "{ptx}": "saved_ptx()", "{kernel}": "saved_kernel()"}
+FILES = {
+    "{file}": "saved((64, 64), 'float16')",
+    "{plan}": "saved_shards()",
+    "{ptx}": "saved_ptx()",
+    "{kernel}": "saved_kernel()",
+}
 """In place of an argument, what makes the file and gives its name."""
 
 STRINGS = (
