@@ -14,8 +14,8 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
-from cute_py.cli.terminal import ERROR, FACT, HINT, painted, wants_colour
 from cute_py.errors import CuteError, nearest_names, shortened
+from cute_py.terminal import ERROR, FACT, HINT, painted, wants_colour
 
 COMMANDS = {
     "demo": "one copy on one screen: coordinate tensors, a TMA atom, its descriptor, a copy",

@@ -24,8 +24,8 @@ def register(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     command.description = (
         "Runs a kernel on an emulated multiprocessor: PTX, a .cu file (compiled by nvcc or NVRTC), or a fatbin with "
-        "PTX in it (cuobjdump). Arguments are given in the order of the kernel's parameters; parameters of --map are left "
-        "out of the order. Exit status 1: an error was found."
+        "PTX in it (cuobjdump). Arguments are given in the order of the kernel's parameters; parameters of --map are "
+        "left out of the order. Exit status 1: an error was found."
     )
     command.add_argument("file", metavar="FILE", help="a .ptx, .cu or fatbin file, or - for PTX from standard input")
     command.add_argument("--kernel", help="its name, where the file has several")

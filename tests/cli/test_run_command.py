@@ -43,7 +43,7 @@ def test_an_output_is_written_back(capsys: pytest.CaptureFixture[str]) -> None:
     assert np.load("x.npy").tolist() == [2 * n for n in range(32)]
     said = capsys.readouterr().out
     assert "no error was found" in said
-    assert "1 warps  line 6: ld.param.u64 %rd1, [x]" in said
+    assert "1 warps  line 7: ld.param.u64 %rd1, [x]" in said
 
 
 def test_an_error_is_the_exit_status_and_a_record(capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,7 +51,7 @@ def test_an_error_is_the_exit_status_and_a_record(capsys: pytest.CaptureFixture[
     assert main(["run", "twice.ptx", "--arg", "x.npy", "--arg", "32", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert (found["ok"], found["kernel"]) == (False, "twice")
-    assert [(one["rule"], one["line"], one["severity"]) for one in found["found"]] == [("out of bounds", 8, "error")]
+    assert [(one["rule"], one["line"], one["severity"]) for one in found["found"]] == [("out of bounds", 9, "error")]
 
 
 def test_a_map_and_its_array() -> None:
