@@ -36,9 +36,9 @@ PATIENCE: Final = 4096
 """Blocks that one frame may run in a loop while others could run."""
 
 CLOCK_LEAP: Final = 1 << 22
-"""Cycles that pass where nothing runs but loops that wait."""
+"""Cycles that pass where nothing runs but loops that wait; more the longer they do."""
 
-MAX_LEAPS: Final = 20_000
+MAX_LEAPS: Final = 200_000
 MAX_TRACE: Final = 1 << 20
 """Blocks that a trace remembers."""
 
@@ -316,6 +316,7 @@ class Machine:
         """Run a frame until it parts, stops, or stands behind another."""
         blocks, totals, runnable = self.code.blocks, self.totals, self.runnable
         version, patience = self.version, PATIENCE
+        self.looked = False
         trace, wave = totals.trace, self.wave
         while True:
             block = blocks[pc]
@@ -440,7 +441,7 @@ class Machine:
             one.frame.cache.pop(("looked", one.pc), None)
         if not moved and self._leaps > 2:
             return False
-        self.totals.clock += CLOCK_LEAP
+        self.totals.clock += CLOCK_LEAP << min(self._leaps // 16, 12)
         self.waiting = [one for one in self.waiting if not one.looks]
         for one in looking:
             self.add(one.pc, one.frame)
