@@ -1,11 +1,11 @@
 """The machine: resident CTAs, which of their threads run next, and what they wait for.
 
-Threads that stand at one instruction are one frame. The frame with the least program counter runs, up to the end of a
-block; then frames that stand at one place become one. So threads that took the two sides of a branch meet again behind
+Threads at one instruction are one frame. The frame with the least program counter runs, up to the end of a
+block; then frames at one place become one. So threads that took the two sides of a branch meet again behind
 it, and warps that run the same code run it in one numpy operation, until their ways part.
 
 A frame that waits (for a barrier, for a phase of an mbarrier, for the other lanes of its warp) is `Waiting`, with a
-function that says which of its threads may go on. A loop that only looks (it reads memory that others write, and stores
+function that gives the threads which may go on. A loop that only looks (it reads memory that others write, and stores
 nothing) is parked in the same way until something changes.
 
 When nothing runs, the schedule decides: transfers and matrix products that are under way are completed, one at a time;
