@@ -44,7 +44,7 @@ _TYPES: Final = {
 }  # fmt: skip
 """Type of a register or variable -> its bits."""
 
-_COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _BLANK = re.compile(r"\s*")
 _MARGIN = re.compile(r"\.(loc|file|version|target|address_size)\b([^\n]*)")
 _LOC = re.compile(r"\s*(\d{1,9})\s+(\d{1,9})")
