@@ -16,8 +16,8 @@ from typing import Final
 
 from cute_py.argument_checks import check_magnitude
 from cute_py.array_files import MAX_SAFETENSORS_HEADER
-from cute_py.cli.terminal import print_report
 from cute_py.errors import FileFormatError, InvalidValueError, given, shortened
+from cute_py.terminal import print_report
 
 MAX_TEXT: Final = 1 << 20
 """Bytes of a text on standard input or in a file: a layout, a map, a request."""

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 import cute_py as cute
 from cute_py.array_files import SUFFIXES, Array, check_output, read_array, write_array
 from cute_py.cli.arguments import file_of, json_option, report
-from cute_py.cli.terminal import progress_bar
 from cute_py.copies.copy import copy
 from cute_py.copies.emulated_copy import CopyResult, HostArray
 from cute_py.copies.modes import offset_bounds, refine
@@ -27,6 +26,7 @@ from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight
 from cute_py.layout.leaf import Int
 from cute_py.tensor.printing import format_tensor
+from cute_py.terminal import progress_bar
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tma.atom.op import movable_type

@@ -10,10 +10,10 @@ import cute_py as cute
 from cute_py.array_files import Array, read_array
 from cute_py.cli.arguments import file_of, json_option
 from cute_py.cli.copy_command import SWIZZLES, make_copy, parse_tile, report_data, swizzle_option
-from cute_py.cli.terminal import print_report, progress_bar
 from cute_py.copies.copy import copy, execute
 from cute_py.errors import counted
 from cute_py.tensor.printing import format_tensor
+from cute_py.terminal import print_report, progress_bar
 from cute_py.tma.descriptor.describe import describe
 
 

@@ -20,10 +20,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import cute_py as cute
 from cute_py.cli.arguments import driver_version, json_option
-from cute_py.cli.terminal import print_report, spinner
 from cute_py.diagnostics import reason_table
 from cute_py.errors import CuteError
 from cute_py.gpu.device import MIN_DRIVER, Device
+from cute_py.terminal import print_report, spinner
 from cute_py.tma.descriptor.data_types import CUDA_H, MEASURED
 from cute_py.tma.descriptor.encode import QUIRKS
 

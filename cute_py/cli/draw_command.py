@@ -13,7 +13,6 @@ import cute_py as cute
 from cute_py.atomic_write import write_whole
 from cute_py.cli.arguments import integer, json_option, only_one, text_of
 from cute_py.cli.desc_command import map_of
-from cute_py.cli.terminal import spinner
 from cute_py.draw.bit_map import draw_descriptor
 from cute_py.draw.boxes import draw_boxes, draw_multicast
 from cute_py.draw.dispatch import draw
@@ -26,6 +25,7 @@ from cute_py.draw.tensor_memory import draw_tmem
 from cute_py.draw.threads import draw_tv
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidValueError, unless_refused
+from cute_py.terminal import spinner
 from cute_py.tma.atom.gbasis import as_tiler
 from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tmem.demonstration import demonstrate

@@ -15,8 +15,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 from cute_py.argument_checks import expect, expect_items
-from cute_py.cli.terminal import ERROR, FACT, HINT, painted, wants_colour
 from cute_py.errors import CuteError, nearest_names, shortened
+from cute_py.terminal import ERROR, FACT, HINT, painted, wants_colour
 
 COMMANDS = {
     "demo": "one copy on one screen: coordinate tensors, a TMA atom, its descriptor, a copy",

@@ -9,7 +9,6 @@ from typing import Any
 
 import cute_py as cute
 from cute_py.cli.arguments import json_option, text_of
-from cute_py.cli.terminal import print_report
 from cute_py.errors import FileFormatError, InvalidValueError, ParseError, TensorAccessError
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
@@ -17,6 +16,7 @@ from cute_py.layout.trees import modes
 from cute_py.tensor.latex import format_latex
 from cute_py.tensor.printing import format_tensor
 from cute_py.tensor.tensor import Tensor
+from cute_py.terminal import print_report
 
 SHOWN_ELEMENTS = 1 << 16
 """Of a layout with more elements only the text and the size are printed; a tensor or picture with more is refused."""

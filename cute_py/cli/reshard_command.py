@@ -6,8 +6,8 @@ import argparse
 from typing import Any
 
 from cute_py.cli.arguments import json_option, report
-from cute_py.cli.terminal import progress_bar
 from cute_py.errors import counted
+from cute_py.terminal import progress_bar
 
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 

@@ -31,9 +31,7 @@ def register(command: argparse.ArgumentParser) -> None:
     command.add_argument("--kernel", help="its name, where the file has several")
     command.add_argument("--grid", type=sizes, default=(1,), metavar="X,Y,Z", help="CTAs; default: 1")
     command.add_argument("--block", type=sizes, metavar="X,Y,Z", help="threads; default: the kernel's .reqntid")
-    command.add_argument(
-        "--cluster", type=sizes, metavar="X,Y,Z", help="CTAs; default: the kernel's .reqnctapercluster"
-    )
+    command.add_argument("--cluster", type=sizes, metavar="X,Y,Z", help="CTAs; default: .reqnctapercluster")
     command.add_argument(
         "--arg",
         dest="args",

@@ -9,10 +9,10 @@ from typing import Any
 import cute_py as cute
 from cute_py.cli.arguments import integer, json_option, only_one, report, text_of
 from cute_py.cli.serve_workers import diagnostic_data
-from cute_py.cli.terminal import print_report
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import GBasisError, InvalidTypeError, InvalidValueError, counted, unless_refused
 from cute_py.tensor.pointers import Pointer
+from cute_py.terminal import print_report
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tma.atom.partition import tma_partition

@@ -14,7 +14,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from cute_py.gpu.kernels.ring import COUNTER_BYTES, copy_ring
 from cute_py.gpu.kernels.source import KernelSource
 from cute_py.gpu.kernels.walk import TileWalk
 from cute_py.gpu.launch import LoadedKernel, Parameters, ParameterValue, PreparedLaunch, WaitRecord, load_kernel
+from cute_py.machine.launch import MachineLaunch
 from cute_py.tensor.array_views import ArrayView, StreamLike, stream_handle
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.emulator.memory import IntegersLike
@@ -125,6 +126,21 @@ class PreparedCopy:
         block.write(bytes(size))
         self._memory.append(block)
         return [block.address + at for at in range(0, size, COUNTER_BYTES)]
+
+    def machine_launches(self, args: Sequence[Any]) -> tuple[MachineLaunch, ...]:
+        """Its launches on the emulated multiprocessor: `run_ptx(prepared, args=(source, destination))`.
+
+        Args:
+            args: two arrays in host memory, laid out as those that the copy was prepared for.
+        Raises:
+            InvalidValueError: other arguments, or a copy of tiles through given maps.
+        """
+        from cute_py.copies.machine_copy import machine_launches
+
+        if self.plan is None or len(args) != 2:
+            text = "a copy of tiles through given maps" if self.plan is None else counted(len(args), "argument")
+            raise InvalidValueError(f"{text}; the machine runs copies of arrays, and takes source and destination")
+        return machine_launches(args[0], args[1], tuning=Tuning() if self.plans else None)
 
     def prepare(self, stream: StreamLike) -> None:
         """Make parameters and counters for a stream before its first launch."""

@@ -3,7 +3,7 @@
     run = run_ptx(text, grid=4, args=[x, y, 1000])      x and y are numpy arrays, read and written in place
     run.ok, run.diagnostics, run.printed, run.counts
 
-One sentence: *every instruction is a numpy operation over all threads that stand at it*.
+One sentence: *every instruction is a numpy operation over all threads that are at it*.
 
     text        ptx/source      a module: variables, functions, instructions with their lines
     code        code, sites     decoded once: each instruction a Python function of a frame; straight runs are blocks
@@ -19,7 +19,7 @@ One sentence: *every instruction is a numpy operation over all threads that stan
 An example, to the end. `add.s32 %r3, %r1, 4;` in a kernel of 4 warps and 8 resident CTAs is decoded into a function
 that reads row 1 of the 32-bit registers, adds 4 and writes row 3: one addition of 1024 numbers. Behind `@%p1 bra L` the
 frame of 1024 threads is two frames, each with its own program counter; the one further back in the text runs first, so
-that both stand at `L` in the end, and are one frame again.
+that both are at `L` in the end, and are one frame again.
 
 What is exact: integers, logic, conversions, rounded float arithmetic, copies (byte for byte as measured on an H200) and
 matrix products (bit for bit as measured). Approximate functions are correctly rounded; a GPU's differ within the bounds

@@ -263,8 +263,8 @@ def _narrow_sum(left: Array, right: Array, c: Array, how: tuple[Array, Array, Ar
         if k % room == room - 1:
             whole += some
             some[...] = 0
-    whole += some
-    return whole
+    result: Array = whole + some
+    return result
 
 
 _LEAST: Final = -2000

@@ -1,6 +1,6 @@
 """A kernel decoded once: registers and symbols with their places, and blocks of instructions that run without a stop.
 
-The functions that a kernel calls stand before it, those that they call before them: a program counter is the number of
+The functions that a kernel calls come before it, those that they call before them: a program counter is the number of
 an instruction in that order, so that threads in a function are behind those that wait for them outside. Registers and
 memory of a function have fixed places; a function that calls itself is refused.
 """
@@ -24,7 +24,7 @@ BUILT_IN: Final = ("vprintf", "__assertfail")
 
 @dataclass(slots=True)
 class Stretch:
-    """Instructions that run one after another: `runs`, then `control`, which says where the threads go; None: on to
+    """Instructions that run one after another: `runs`, then `control`, which sends the threads on; None: on to
     `after`. warps and threads: how often warps and threads ran it."""
 
     start: int

@@ -78,9 +78,9 @@ def compiled_by_nvrtc(text: str, name: str, arch: str, options: Sequence[str] = 
     if made:
         raise InvalidValueError(f"NVRTC takes no program {given(name)}: error {made}")
     try:
-        words = [f"-arch={arch.replace('sm_', 'compute_')}", "-std=c++17", *options]
-        listed = (ctypes.c_char_p * len(words))(*[word.encode() for word in words])
-        code = library.nvrtcCompileProgram(program, len(words), listed)
+        given_options = [f"-arch={arch.replace('sm_', 'compute_')}", "-std=c++17", *options]
+        listed = (ctypes.c_char_p * len(given_options))(*[one.encode() for one in given_options])
+        code = library.nvrtcCompileProgram(program, len(given_options), listed)
         if code:
             log = _read(library.nvrtcGetProgramLogSize, library.nvrtcGetProgramLog, program)
             raise InvalidValueError(f"NVRTC refused the kernel {given(name)}", {"log": shortened(log.strip(), 4000)})

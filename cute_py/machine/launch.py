@@ -110,7 +110,7 @@ def host_array(value: Any, what: str) -> Array:
         try:
             array = np.asarray(value) if hasattr(value, "__array_interface__") else np.from_dlpack(value)
         except (TypeError, ValueError, RuntimeError, BufferError) as error:
-            raise InvalidTypeError(f"{what} is no array of host memory: {error}") from None
+            raise InvalidTypeError(f"{what} must be an array of host memory: {error}") from None
     if not array.flags.c_contiguous:
         raise InvalidTypeError(f"{what} must be contiguous", hint="use numpy.ascontiguousarray")
     return array

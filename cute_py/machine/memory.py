@@ -59,6 +59,10 @@ class Memory:
             self.read_only.add(name)
         return made
 
+    def forget(self) -> None:
+        """Let go of the arrays of CTAs that have ended."""
+        self._typed.clear()
+
     def typed(self, array: Array, dtype: Any, vector: int = 1) -> Array:
         """Bytes as numbers, (k,) or (k, vector); kept."""
         key = (id(array), dtype.str, vector)

@@ -377,6 +377,7 @@ class _Execution:
                 self.totals.findings.append(fault.diagnostic)
                 self.failed = True
             self.asynchronous |= machine.asynchronous
+            memory.forget()
             if self.failed:
                 return
 

@@ -1,11 +1,11 @@
 """The machine: resident CTAs, which of their threads run next, and what they wait for.
 
-Threads that stand at one instruction are one frame. The frame with the least program counter runs, up to the end of a
-block; then frames that stand at one place become one. So threads that took the two sides of a branch meet again behind
+Threads at one instruction are one frame. The frame with the least program counter runs, up to the end of a
+block; then frames at one place become one. So threads that took the two sides of a branch meet again behind
 it, and warps that run the same code run it in one numpy operation, until their ways part.
 
 A frame that waits (for a barrier, for a phase of an mbarrier, for the other lanes of its warp) is `Waiting`, with a
-function that says which of its threads may go on. A loop that only looks (it reads memory that others write, and stores
+function that gives the threads which may go on. A loop that only looks (it reads memory that others write, and stores
 nothing) is parked in the same way until something changes.
 
 When nothing runs, the schedule decides: transfers and matrix products that are under way are completed, one at a time;
@@ -36,9 +36,9 @@ PATIENCE: Final = 4096
 """Blocks that one frame may run in a loop while others could run."""
 
 CLOCK_LEAP: Final = 1 << 22
-"""Cycles that pass where nothing runs but loops that wait."""
+"""Cycles that pass where nothing runs but loops that wait; more the longer they do."""
 
-MAX_LEAPS: Final = 20_000
+MAX_LEAPS: Final = 200_000
 MAX_TRACE: Final = 1 << 20
 """Blocks that a trace remembers."""
 
@@ -316,6 +316,7 @@ class Machine:
         """Run a frame until it parts, stops, or stands behind another."""
         blocks, totals, runnable = self.code.blocks, self.totals, self.runnable
         version, patience = self.version, PATIENCE
+        self.looked = False
         trace, wave = totals.trace, self.wave
         while True:
             block = blocks[pc]
@@ -440,7 +441,7 @@ class Machine:
             one.frame.cache.pop(("looked", one.pc), None)
         if not moved and self._leaps > 2:
             return False
-        self.totals.clock += CLOCK_LEAP
+        self.totals.clock += CLOCK_LEAP << min(self._leaps // 16, 12)
         self.waiting = [one for one in self.waiting if not one.looks]
         for one in looking:
             self.add(one.pc, one.frame)

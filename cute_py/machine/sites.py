@@ -283,7 +283,7 @@ def constant(one: WrittenOperand, kind: Kind) -> Any:
     if one.value is not None:
         if kind.letter == "p":
             return np.bool_(one.value != 0)
-        if kind.letter == "f":
+        if kind.letter == "f" and kind.bits > 16:
             return kind.dtype.type(one.value)
         bits = min(kind.bits, 64)
         unsigned = np.dtype(f"uint{bits}").type(one.value % (1 << bits))

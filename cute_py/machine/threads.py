@@ -1,6 +1,6 @@
 """The threads of the CTAs that run together, their registers, and groups of them that run in step.
 
-All resident threads stand in one row, CTA after CTA, each CTA padded to whole warps. A register is a row of numbers,
+All resident threads are in one row, CTA after CTA, each CTA padded to whole warps. A register is a row of numbers,
 one a thread; registers of one width are one array:
 
     bank     dtype      views that instructions take
@@ -12,7 +12,7 @@ one a thread; registers of one width are one array:
 A key, `16 * place + code`, names a row and the type that it is read as. A `Frame` is a set of threads: `get` gives
 their numbers, `put` writes them. A frame of neighbours (`lo` to `hi`) reads and writes views of the rows, without
 copies; a scattered frame gathers and scatters by index. An instruction never sees which: it computes on the numbers
-that it got, so that what runs in one numpy operation is whatever stands at one instruction, across warps and across
+that it got, so that what runs in one numpy operation is all threads at one instruction, across warps and across
 CTAs.
 """
 
@@ -216,7 +216,7 @@ class Frame:
 
     @functools.cached_property
     def places(self) -> Array | None:
-        """(n,): where each thread stands in (warp, lane) arrays, flat; None: thread i stands at i."""
+        """(n,): the place of each thread in (warp, lane) arrays, flat; None: thread i is at i."""
         if self.n == LANES * len(self.warps):
             return None
         found: Array = np.searchsorted(self.warps, self.threads // LANES) * LANES + self.lanes

@@ -5,7 +5,7 @@ pending arrivals are zero and the transaction bytes are zero; `expect_tx` raises
 state space decides how the address is read: `.shared{::cta}` is a 32-bit address, `.shared::cluster` one of a peer's
 barrier (from mapa), without one the address is generic.
 
-The instructions on a tensor map itself stand below: replace one field, copy it with a fence, fence it, prefetch it. The
+The instructions on a tensor map itself come last: replace one field, copy it with a fence, fence it, prefetch it. The
 replace instruction is for tiled maps only: the assembler knows no `.im2col` mode, though the PTX ISA's grammar has had
 one. It exists on the a and f variants only, unlike the other three.
 """

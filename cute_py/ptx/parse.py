@@ -156,12 +156,8 @@ def float_immediate(text: str) -> float | None:
         return float(struct.unpack(">f", bytes.fromhex(text[2:]))[0])
     if re.fullmatch(r"0[dD][0-9a-fA-F]{16}", text):
         return float(struct.unpack(">d", bytes.fromhex(text[2:]))[0])
-    return (
-        float(text)
-        if re.fullmatch(r"[-+]?[0-9]{1,400}(?:\.[0-9]{0,400})?(?:[eE][-+]?[0-9]{1,4})?", text)
-        and (not text.lstrip("+-").isdigit())
-        else None
-    )
+    plain = re.fullmatch(r"[-+]?[0-9]{1,400}\.[0-9]{0,400}(?:[eE][-+]?[0-9]{1,4})?", text)
+    return None if plain is None else float(text)
 
 
 def split_head(text: str) -> tuple[str, str, str]:

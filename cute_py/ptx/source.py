@@ -45,7 +45,7 @@ _TYPES: Final = {
 }  # fmt: skip
 """Type of a register or variable -> its bits."""
 
-_COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _BLANK = re.compile(r"\s*")
 _MARGIN = re.compile(r"\.(loc|file|version|target|address_size)\b([^\n]*)")
 _LOC = re.compile(r"\s*(\d{1,9})\s+(\d{1,9})")
@@ -55,6 +55,7 @@ _LABEL = re.compile(r"([A-Za-z_$%][\w$]*)\s*:(?!:)")
 _STATEMENT = re.compile(r'[^;"]*(?:"[^"]*"[^;"]*)*;')
 _FUNCTION = re.compile(r"(?:\.(?:visible|weak|extern|common)\s+|\.attribute\s*\([^)]*\)\s*)*\.(entry|func)\b")
 _HEADER = re.compile(r'[^;{"]*(?:"[^"]*"[^;{"]*)*')
+_PRAGMA = re.compile(r'\.pragma\s+"[^"]*"\s*\Z')
 _NAMED = re.compile(r"\s*(?:\(([^)]*)\))?\s*([A-Za-z_$%][\w$]*)\s*(?:\(([^)]*)\))?\s*", re.DOTALL)
 _DIRECTIVE = re.compile(r'\.(\w+)\s*("[^"]*"|[^."]*)')
 _DECLARED = re.compile(r"([A-Za-z_$%][\w$]*)\s*((?:\[[^\]]*\]\s*)*)$")
@@ -489,6 +490,11 @@ class _Reader:
             raise self.error(start, "a function inside a function")
         header = _HEADER.match(self.text, head.end())
         end = head.end() if header is None else header.end()
+        while _PRAGMA.search(self.text, head.end(), end) and self.text[end : end + 1] == ";":
+            header = _HEADER.match(self.text, end + 1)  # the semicolon of a `.pragma` is not that of the function
+            last, end = end, end + 1 if header is None else header.end()
+            if _PRAGMA.search(self.text, last, end) is None:
+                break
         named = _NAMED.match(self.text, head.end(), end)
         if named is None:
             raise self.error(start, f"{given(shortened(self.text[start : start + 60], 60))} has no name")

@@ -55,6 +55,7 @@ REASONS: dict[tuple[str, str], str] = {
     ("machine", "MAX_TRACE = 1 << 20"): "steps that a trace remembers",
     ("machine", "element_width(found.a) == 16"): "bits of a type",
     ("machine", "kind.bits != 16"): "bits of a type",
+    ("machine", "kind.bits > 16"): "bits of a type",
     ("machine", "len(site.operands) != 5"): "operands of lop3",
     ("machine", "one.nbytes > 16"): "bytes of a parameter that holds a number",
     ("ptx", "MAX_DEPTH = 256"): "braces in each other",

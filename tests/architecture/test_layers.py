@@ -54,6 +54,7 @@ LAYERS: dict[str, float] = {
     "cute_py.tma.exports": 7.3,
     "cute_py.tma.gemm": 7.4,
     "cute_py.tma": 8,
+    "cute_py.terminal": 8,
     "cute_py.testing": 8,
     "cute_py.explanation": 8.5,
     "cute_py.watch": 8.6,

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cute_py.cli.main import main, refusal_text
-from cute_py.cli.terminal import painted, painted_report, wants_colour
 from cute_py.errors import CuteError
+from cute_py.terminal import painted, painted_report, wants_colour
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 SMEM = "Sw<3,4,3> o smem_ptr[16b](unset) o (_128,_64):(_64,_1)"

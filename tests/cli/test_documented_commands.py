@@ -12,6 +12,7 @@ import pytest
 
 from cute_py.array_files import write_array
 from cute_py.cli.main import main
+from tests.calls.objects import KERNEL_TEXT
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -34,6 +35,8 @@ def test_a_documented_command_succeeds(line: str, tmp_path: Path, monkeypatch: p
     monkeypatch.chdir(tmp_path)
     array = np.random.default_rng(3).standard_normal((256, 128)).astype(ml_dtypes.bfloat16)
     write_array("weights.safetensors", array, "w")
+    Path("twice.ptx").write_text(KERNEL_TEXT)
+    write_array("x.npy", np.zeros(32, np.uint32))
     assert main(shlex.split(line)) == 0
 
 

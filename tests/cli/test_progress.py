@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cute_py.cli.terminal import LONG_COPY, progress_bar, spinner
+from cute_py.terminal import LONG_COPY, progress_bar, spinner
 
 
 def on_a_terminal(arguments: list[str], environment: dict[str, str]) -> tuple[str, str]:

@@ -103,6 +103,29 @@ def test_a_spin_lock_inside_a_warp_ends() -> None:
     assert set(out.tolist()) == {sum(range(64))}
 
 
+def test_a_warp_that_computes_is_not_taken_for_one_that_waits() -> None:
+    """The first warp looks at a flag that the second sets after a long loop without memory."""
+    body = """
+    setp.ge.u32 %p1, %r1, 32; st.shared.u32 [flag], 0; bar.sync 0; mov.u32 %r5, 0; @%p1 bra WORK;
+    LOOK: ld.volatile.shared.u32 %r5, [flag]; setp.eq.u32 %p2, %r5, 0; @%p2 bra LOOK; bra END;
+    WORK: add.u32 %r5, %r5, 1; setp.lt.u32 %p3, %r5, 5000; @%p3 bra WORK; st.shared.u32 [flag], %r5;
+    END: st.global.u32 [%rd3], %r5; ret;"""
+    for schedule in ("eager", 1, 2):
+        found, out = run(program(body, before=".shared .u32 flag;"), schedule=schedule)
+        assert found.ok, found.explain()
+        assert set(out.tolist()) == {5000}
+
+
+def test_a_wait_that_looks_at_the_clock_ends_by_itself() -> None:
+    body = """
+    mov.u64 %rd4, %clock64;
+    L: mov.u64 %rd5, %clock64; sub.u64 %rd5, %rd5, %rd4; ld.volatile.global.u32 %r5, [%rd3]; setp.ne.u32 %p1, %r5, 0;
+    setp.gt.u64 %p2, %rd5, 4000000000; or.pred %p1, %p1, %p2; @!%p1 bra L; st.global.u32 [%rd3], 9; ret;"""
+    found, out = run(program(body))
+    assert found.ok, found.explain()
+    assert set(out.tolist()) == {9}
+
+
 def test_ctas_of_a_grid_wait_for_each_other() -> None:
     body = """
     setp.ne.u32 %p1, %r1, 0; ld.param.u64 %rd4, [count]; @%p1 bra WAIT; atom.global.add.u32 %r5, [%rd4], 1;

@@ -8,7 +8,7 @@ Sums and products of float32 and float64 to nearest are numpy's. The others come
                                         sum
     directed roundings                  the same
 
-A result that is no number is 0x7FFFFFFF as float32, 0x7FFF as a half. Approximations (ex2, lg2, rcp, rsqrt, sqrt, div,
+A NaN result is 0x7FFFFFFF as float32, 0x7FFF as a half. Approximations (ex2, lg2, rcp, rsqrt, sqrt, div,
 sin, cos, tanh) are correctly rounded from float64: the hardware's lie within the bounds that the ISA states, and
 differ. Source: PTX ISA 9.0, floating-point instructions; NaN patterns and flushing measured on NVIDIA H200.
 """

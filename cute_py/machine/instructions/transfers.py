@@ -327,7 +327,7 @@ def _map_reader(site: Site, place: int) -> Callable[[Frame], bytes]:
     return find
 
 
-def _build_tensor(site: Site, *, reduces: bool, prefetches: bool) -> Run:
+def _build_tensor(site: Site, *, reduces: bool, prefetches: bool) -> Run:  # noqa: C901, PLR0915  (reads one instruction)
     dimension = int(site.choice("1d", "2d", "3d", "4d", "5d")[0])
     spaces = [word for word in site.modifiers if word in SPACES]
     site.flag(*SPACES)
@@ -344,7 +344,7 @@ def _build_tensor(site: Site, *, reduces: bool, prefetches: bool) -> Run:
     at = 0 if prefetches or not loads else 1
     tensor = site.operand(at)
     if tensor.kind is not OperandKind.TENSOR:
-        raise Refused(f"the operand {tensor.text} of {site.one.opcode} is no tensor")
+        raise Refused(f"the operand {tensor.text} of {site.one.opcode} must be a tensor")
     count = 5 if "::gather4" in mode or "::scatter4" in mode else dimension
     coords = [site.read(text, "s32") for text in tensor.elements]
     if len(coords) != count:

@@ -1,0 +1,1 @@
+"""Single instructions on random operands: the emulated multiprocessor beside a device, bit by bit."""

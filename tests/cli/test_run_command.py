@@ -1,0 +1,90 @@
+"""`cute-py run`: outputs, exit status, JSON, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cute_py as cute
+from cute_py.cli.main import main
+from cute_py.machine.cuda_source import find_nvcc
+from tests.calls.objects import KERNEL_TEXT
+
+LOAD = """.version 8.7
+.target sm_90a
+.address_size 64
+.visible .entry load(.param .align 64 .b8 map[128], .param .u64 out) .reqntid 32
+{
+  .shared .align 128 .b8 tile[1024]; .shared .align 8 .b64 bar; .reg .pred %p, %q; .reg .b32 %r<8>; .reg .b64 %rd<5>;
+  mov.u32 %r1, %tid.x; setp.eq.u32 %p, %r1, 0; mov.u32 %r2, bar; mov.u32 %r3, tile; mov.b32 %r4, 0;
+  mov.b64 %rd1, map; cvta.param.u64 %rd2, %rd1;
+  @%p mbarrier.init.shared.b64 [%r2], 1; bar.sync 0;
+  @%p mbarrier.arrive.expect_tx.shared.b64 _, [%r2], 1024;
+  @%p cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd2, {%r4, %r4}], [%r2];
+  W: mbarrier.try_wait.parity.shared.b64 %q, [%r2], %r4; @!%q bra W;
+  shl.b32 %r5, %r1, 2; add.u32 %r5, %r3, %r5; ld.shared.u32 %r6, [%r5];
+  ld.param.u64 %rd3, [out]; mad.wide.u32 %rd4, %r1, 4, %rd3; st.global.u32 [%rd4], %r6; ret;
+}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("twice.ptx").write_text(KERNEL_TEXT)
+    np.save("x.npy", np.arange(32, dtype=np.uint32))
+
+
+def test_an_output_is_written_back(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "twice.ptx", "--arg", "x.npy:out", "--arg", "32", "--counts"]) == 0
+    assert np.load("x.npy").tolist() == [2 * n for n in range(32)]
+    said = capsys.readouterr().out
+    assert "no error was found" in said
+    assert "1 warps  line 7: ld.param.u64 %rd1, [x]" in said
+
+
+def test_an_error_is_the_exit_status_and_a_record(capsys: pytest.CaptureFixture[str]) -> None:
+    np.save("x.npy", np.zeros(8, np.uint32))
+    assert main(["run", "twice.ptx", "--arg", "x.npy", "--arg", "32", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert (found["ok"], found["kernel"]) == (False, "twice")
+    assert [(one["rule"], one["line"], one["severity"]) for one in found["found"]] == [("out of bounds", 9, "error")]
+
+
+def test_a_map_and_its_array() -> None:
+    request = cute.tma.TensorMapTiled(2, 0, (16, 16), (64,), (16, 16))
+    Path("map.bin").write_bytes(cute.tma.encode(request))
+    Path("load.ptx").write_text(LOAD)
+    np.save("a.npy", np.arange(256, dtype=np.uint32))
+    np.save("out.npy", np.zeros(32, np.uint32))
+    assert main(["run", "load.ptx", "--map", "0=map.bin:a.npy", "--arg", "out.npy:out"]) == 0
+    assert np.load("out.npy").tolist() == list(range(32))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["none.ptx"], "can't be read"),
+        (["twice.ptx", "--arg", "x.npy", "--arg", "many"], "must be a file of an array"),
+        (["twice.ptx", "--map", "0=only"], "must be N=MAP:ARRAY"),
+        (["twice.ptx", "--arg", "x.npy", "--arg", "1", "--arg", "2"], "3 arguments"),
+        (["twice.ptx", "--arg", "x.npy", "--arg", "1", "--schedule", "now"], "schedule"),
+        (["cubin"], "machine code"),
+    ],
+)
+def test_what_is_refused(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("cubin").write_bytes(b"\x7fELF" + bytes(64))
+    assert main(["run", *arguments]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
+def test_a_file_of_cuda() -> None:
+    text = 'extern "C" __global__ void __launch_bounds__(32) add(int* x, int n) { x[threadIdx.x] += n; }\n'
+    Path("add.cu").write_text(text)
+    np.save("x.npy", np.arange(32, dtype=np.int32))
+    assert main(["run", "add.cu", "--block", "32", "--arg", "x.npy:out", "--arg", "-5"]) == 0
+    assert np.load("x.npy").tolist() == [n - 5 for n in range(32)]

@@ -1,0 +1,137 @@
+"""Modules as compilers print them: declarations, scopes, labels, operands, lines; and texts that are no module."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+
+import pytest
+
+from cute_py.errors import ParseError
+from cute_py.ptx.parse import OperandKind
+from cute_py.ptx.source import read_body, read_module
+
+HEAD = ".version 8.7\n.target sm_90a, debug\n.address_size 64\n"
+MODULE = (
+    HEAD
+    + """
+// a comment; with { braces
+.extern .func (.param .b32 result) vprintf (.param .b64 f, .param .b64 a) ;
+.global .align 4 .b8 table[2][3] = {{1, 2, 3}, {0x4, -1, 6}};
+.visible .const .f32 pi = 0f40490FDB;
+.global .u64 link = generic(table)+4;
+.extern .shared .align 1024 .b8 dynamic[];
+.func (.param .b32 out) f (.param .b32 x, .param .align 8 .b8 s[12])
+{
+  .reg .b32 %r<3>;
+  st.param.b32 [out], %r1; ret;
+}
+.visible .entry k(
+  .param .align 64 .b8 map[128],
+  .param .u64 .ptr .global .align 16 p
+)
+.maxntid 128, 1, 1
+.reqnctapercluster 2
+.explicitcluster
+.pragma "nounroll";
+{
+  .reg .pred %p<4>; .reg .b32 %r<10>, single; .reg .b64 %rd<4>; .reg .v2_is_no_type_here .b32 x;
+}
+""".replace(" .reg .v2_is_no_type_here .b32 x;", "")
+)
+
+
+def test_declarations() -> None:
+    module = read_module(MODULE)
+    assert (module.version, module.target, module.entries) == ((8, 7), "sm_90a", ("k",))
+    table, link = module.variables["table"], module.variables["link"]
+    assert (table.count, table.nbytes, table.initial) == (6, 6, (1, 2, 3, 4, -1, 6))
+    assert link.initial == (("table", 4, True),)
+    assert module.variables["pi"].initial == ("0f40490FDB",)
+    assert (module.variables["dynamic"].count, module.variables["dynamic"].align) == (0, 1024)
+    assert not module.functions["vprintf"].defined
+    f, k = module.functions["f"], module.functions["k"]
+    assert [(one.name, one.nbytes, one.align) for one in f.parameters] == [("x", 4, 4), ("s", 12, 8)]
+    assert [(one.name, one.nbytes, one.align) for one in k.parameters] == [("map", 128, 64), ("p", 8, 16)]
+    assert (k.triple("maxntid"), k.triple("reqnctapercluster"), k.triple("reqntid")) == ((128, 1, 1), (2, 1, 1), None)
+    assert "explicitcluster" in k.directives
+    names = ("%r9", "%r10", "single", "%p3", "%rd0")
+    assert [k.register_type(name) for name in names] == ["b32", None, "b32", "pred", "b64"]
+
+
+def test_names_in_braces_hide_those_outside() -> None:
+    body = read_body("""
+    .reg .pred done; .reg .b32 %r<3>;
+    { .reg .pred done; .reg .b32 t<2>; LOOP: setp.eq.u32 done, t1, %r1; @!done bra.uni LOOP; }
+    { .reg .b64 done; LOOP: mov.b64 done, 1; bra LOOP; }
+    @done bra LAST; LAST: ret;""")
+    first = body.instructions[0].operands[0].base
+    assert first != "done"
+    assert body.register_type(first) == "pred"
+    assert body.instructions[1].predicate == (first, True)
+    assert body.register_type(body.instructions[0].operands[1].base) == "b32"
+    third = body.instructions[2].operands[0].base
+    assert body.register_type(third) == "b64"
+    assert [one.targets for one in body.instructions] == [(), (0,), (), (2,), (5,), ()]
+    assert body.instructions[4].predicate == ("done", False)
+
+
+def test_lines_and_source_lines() -> None:
+    body = ".loc 1 17 3 // kernel.py:17\nadd.s32 %r1, %r1,\n 1;\n/* two\nlines */ ret;\n"
+    text = f'{HEAD}.file 1 "dir/kernel.py"\n.entry k() {{\n{body}}}'
+    module = read_module(text)
+    first, second = module.functions["k"].instructions
+    assert (first.line, first.loc, first.text) == (7, (1, 17), "add.s32 %r1, %r1, 1")
+    assert second.line == 10
+    assert module.files == {1: "dir/kernel.py"}
+
+
+def test_operands() -> None:
+    body = read_body("""
+    cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd1+64, {%r1, -2}], [tile+0x10];
+    shfl.sync.bfly.b32 %r1|%p1, %r2, 1, 31, -1; st.shared.v2.b32 [ %r3 + 0 ], {%r1, _};
+    call.uni (result), f, (x, y); mov.f64 %fd1, 0d3FF0000000000000; mov.u32 %r1, %ctaid.x;""")
+    tensor, address = body.instructions[0].operands
+    assert (tensor.kind, tensor.base, tensor.added, tensor.elements) == (OperandKind.TENSOR, "%rd1", 64, ("%r1", "-2"))
+    assert (address.base, address.added) == ("tile", 16)
+    assert body.instructions[1].operands[0].elements == ("%r1", "%p1")
+    assert body.instructions[2].operands[1].elements == ("%r1", "_")
+    assert [one.elements for one in body.instructions[3].operands] == [("result",), (), ("x", "y")]
+    assert body.instructions[5].operands[1].base == "%ctaid.x"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no .version line"),
+        (".version 8.7\n", "no .target line"),
+        (HEAD + ".entry k() {", "never closed"),
+        (HEAD + "}", "nothing opened"),
+        (HEAD + "{ }", "without a function"),
+        (HEAD + ".entry k() { add.u32 %r1, 1 }", "without a semicolon"),
+        (HEAD + ".entry k() { bra NOWHERE; }", "no label"),
+        (HEAD + ".entry k() { add.u32 %r1, [[; }", "can't be read"),
+        (HEAD + ".entry k() { .entry l() { } }", "a function inside a function"),
+        (HEAD + ".entry k() { .reg .b32 %r<99999999>; }", "registers"),
+        (HEAD + ".global .b8 x[99999999999];", "elements"),
+        (HEAD + ".global .align 3 .b8 x[4];", "power of two"),
+        (HEAD + "garbage here", "no directive"),
+        (HEAD + ".entry k() " + "{" * 400, "braces deeper"),
+        (HEAD + ".section .debug { .b8 1", "without its braces"),
+    ],
+)
+def test_texts_that_are_no_module(text: str, said: str) -> None:
+    with pytest.raises(ParseError, match=said):
+        read_module(text)
+
+
+def test_the_time_grows_with_the_length_alone() -> None:
+    """Ten times the text takes far less than a hundred times the time, whatever it repeats."""
+    for part in ("add.u32 %r1, %r1, 1; ", "/* ", '"', "{ } ", "L: ", ". ", "( ", "@%p1 ", "a" * 20):
+        seconds = []
+        for count in (400, 4000):
+            started = time.perf_counter()
+            with contextlib.suppress(ParseError):
+                read_module(HEAD + ".entry k() { " + part * count + " }")
+            seconds.append(time.perf_counter() - started)
+        assert seconds[1] < 60 * seconds[0] + 0.5, part
