@@ -24,8 +24,8 @@ from cute_py.machine.run import PtxRun, run_launches
 from cute_py.machine.threads import Array
 from cute_py.tensor.array_views import ArrayView
 
-MULTIPROCESSORS: Final = 4
-"""That a ring of copies is spread over."""
+RING_SMS: Final = 4
+"""SMs that a ring of copies is planned for: few, so that its emulated grid stays small."""
 
 
 class _Memory:
@@ -67,7 +67,7 @@ def machine_launches(
         return tuple(_by_threads(launch, a, b, memory) for launch in thread_launches(plan))
     element = plan.bits // 8
     places = [one.view.address + start * element for one, start in zip((a, b), refinement.starts, strict=True)]
-    boxes = box_launches(refinement, element, (places[0], places[1]), MULTIPROCESSORS, tuning or Tuning())
+    boxes = box_launches(refinement, element, (places[0], places[1]), RING_SMS, tuning or Tuning())
     return tuple(_by_boxes(one, both, memory) for one in boxes)
 
 

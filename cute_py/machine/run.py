@@ -17,24 +17,20 @@ from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, count
 from cute_py.machine.code import Code, find_kernel
 from cute_py.machine.cuda_source import ptx_of_file, ptx_of_text
 from cute_py.machine.faults import Fault, finding
-from cute_py.machine.instructions.special import SMS
 from cute_py.machine.launch import Arguments, MachineLaunch, place_variables, triple
 from cute_py.machine.memory import Memory
 from cute_py.machine.schedule import Machine, Shape, Totals
 from cute_py.machine.table import decoded
 from cute_py.machine.threads import LANES, Array
 from cute_py.ptx.source import Module, read_module
-from cute_py.targets import MAX_CLUSTER, architecture
+from cute_py.targets import BLOCK_SHARED_BYTES, MAX_CLUSTER, MULTIPROCESSORS, SHARED_MEMORY_BYTES, architecture
 
 LIMIT: Final = 10**9
 """Instructions, counted for each thread, that a run may execute."""
 
 MAX_BLOCK: Final = 1024
-MAX_SHARED: Final = 232_448
-"""Bytes of shared memory of a CTA: 227 KiB."""
-
 SM_THREADS: Final = 2048
-SM_SHARED: Final = 233_472
+SM_SHARED: Final = SHARED_MEMORY_BYTES[90]
 SM_CTAS: Final = 32
 MAX_STATE: Final = 768 << 20
 """Bytes of registers and shared memory of the CTAs that run together."""
@@ -327,10 +323,10 @@ def _shape(code: Code, grid: object, block: object, cluster: object, dynamic_sha
     ctas = triple(grid, "grid")
     if any(g % c for g, c in zip(ctas, size, strict=True)):
         raise InvalidValueError(f"grid = {ctas}; must be a multiple of the cluster {size}")
-    dynamic = expect_integer(dynamic_shared, "dynamic_shared", 0, MAX_SHARED, "bytes")
+    dynamic = expect_integer(dynamic_shared, "dynamic_shared", 0, BLOCK_SHARED_BYTES, "bytes")
     used = code.shared_bytes(dynamic)
-    if used > MAX_SHARED:
-        raise InvalidValueError(f"{used} bytes of shared memory; a CTA has at most {MAX_SHARED}")
+    if used > BLOCK_SHARED_BYTES:
+        raise InvalidValueError(f"{used} bytes of shared memory; a CTA has at most {BLOCK_SHARED_BYTES}")
     return Shape(ctas, threads, size, dynamic, clusters is not None or cluster is not None)
 
 
@@ -358,7 +354,7 @@ class _Execution:
             threads * (counts[0] + 2 * counts[1] + 4 * counts[2] + 8 * counts[3] + self.code.local_bytes + 64) + shared
         )
         on_one = max(1, min(SM_CTAS, SM_THREADS // threads, SM_SHARED // shared))
-        fits = min(SMS * on_one, max(1, MAX_STATE // each))
+        fits = min(MULTIPROCESSORS * on_one, max(1, MAX_STATE // each))
         return max(fits // cluster, 1) * cluster
 
     def run(self) -> None:

@@ -37,7 +37,7 @@ FACADES = {
 }
 """Modules of the core that name an annex, in an import that is made when a name is first used, each with the reason."""
 
-OF_THE_SHELL = {"cute_py.__main__", "cute_py.array_files"}
+OF_THE_SHELL = {"cute_py.__main__"}
 """Modules outside the folder of the shell that are part of it."""
 
 SCRIPT = """

@@ -29,7 +29,7 @@ LAYERS: dict[str, float] = {
     "cute_py.diagnostics": 0,
     "cute_py.deprecations": 0,
     "cute_py.atomic_write": 0.5,
-    "cute_py.array_files": 8,
+    "cute_py.array_files": 4.2,
     "cute_py.tma.run": 8,
     "cute_py.tma.copy_atom": 8,
     "cute_py.tma.gbasis": 8,

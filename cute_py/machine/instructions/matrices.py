@@ -226,7 +226,7 @@ def build_wgmma(site: Site) -> Turn | Run:
     return collective(site, None, wait)
 
 
-def _build_product(site: Site) -> Turn:  # noqa: PLR0915  (one reading of the operands, then one loop)
+def _build_product(site: Site) -> Turn:  # noqa: PLR0915 - one reading of the operands, then one loop
     in_registers = site.operand(1).kind is OperandKind.VECTOR
     opcode = site.one.opcode
     found = matrix_instruction(opcode, in_registers)

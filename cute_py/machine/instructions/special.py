@@ -13,10 +13,9 @@ import numpy as np
 from cute_py.machine.kinds import Kind
 from cute_py.machine.sites import Site
 from cute_py.machine.threads import LANES, Array, Frame, Host, Reader
+from cute_py.targets import MULTIPROCESSORS
 
 Build = Callable[[Site, Kind], Reader]
-SMS: Final = 132
-"""Multiprocessors that %nsmid tells."""
 
 
 def _row(name: str, made: Callable[[Host], Array]) -> Build:
@@ -115,8 +114,8 @@ TABLE: Final[Mapping[str, Build]] = {
     "%laneid": _row("lane", lambda m: np.arange(m.count) % LANES),
     "%warpid": _row("warp", lambda m: np.arange(m.count) % m.cta_threads // LANES),
     "%nwarpid": _one(lambda m: 64),
-    "%smid": _row("sm", lambda m: _grid_number(m) % SMS),
-    "%nsmid": _one(lambda m: SMS),
+    "%smid": _row("sm", lambda m: _grid_number(m) % MULTIPROCESSORS),
+    "%nsmid": _one(lambda m: MULTIPROCESSORS),
     "%gridid": _one(lambda m: 1),
     "%lanemask_eq": _row("eq", _lanes(np.equal)),
     "%lanemask_lt": _row("lt", _lanes(np.less)),

@@ -327,7 +327,7 @@ def _map_reader(site: Site, place: int) -> Callable[[Frame], bytes]:
     return find
 
 
-def _build_tensor(site: Site, *, reduces: bool, prefetches: bool) -> Run:  # noqa: C901, PLR0915  (reads one instruction)
+def _build_tensor(site: Site, *, reduces: bool, prefetches: bool) -> Run:  # noqa: C901, PLR0915 - reads one instruction
     dimension = int(site.choice("1d", "2d", "3d", "4d", "5d")[0])
     spaces = [word for word in site.modifiers if word in SPACES]
     site.flag(*SPACES)
