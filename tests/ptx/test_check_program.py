@@ -235,7 +235,8 @@ def test_the_report_says_what_it_did_not_judge() -> None:
         "not judged: order of threads: what other threads and CTAs do between two instructions of a thread",
     ]
     assert str(check_program(kernel())) == (
-        "sm_90a: 0 instructions of the rules\nnothing to judge: no instruction that the rules are about\njudged: 0 instructions"
+        "sm_90a: 0 instructions of the rules\nnothing to judge: no instruction that the rules are about\n"
+        "judged: 0 instructions"
     )
 
 
