@@ -91,4 +91,4 @@ Tiler: TypeAlias = "SupportsIndex | sympy.Expr | LayoutLike | Underscore | tuple
 """A tile by its size or layout; a tuple of them has one for each mode, `_` keeps a mode."""
 
 Shaped: TypeAlias = "SupportsIndex | sympy.Expr | AsTuple | LayoutLike | tuple[Shaped, ...]"
-"""What has a shape: a layout or tensor, or the shape itself."""
+"""An object with a shape: a layout or tensor, or the shape itself."""

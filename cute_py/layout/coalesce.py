@@ -110,7 +110,8 @@ def _by_profile(operation: Callable[[Layout], Layout], layout: Layout, profile: 
 
 @of_shapes
 def coalesce(layout: Layout | Shape, profile: Tiler = None) -> Layout | IntTuple:
-    """The same function with as few modes as possible; with `profile`, separately at each of its leaves.
+    """Return the layout of the same function with as few modes as possible; with `profile`, separately at each of its
+    leaves.
 
     Also takes a composed layout or a tensor (its layout is coalesced), or a bare shape (static neighbours multiply).
 

@@ -152,7 +152,7 @@ class ComposedLayout(Immutable):
         return ComposedLayout(self.outer, self.offset + offset, kept), Int(0)
 
     def domain_offset(self, coord: Coordinate) -> tuple[ComposedLayout, int]:
-        """The same layout seen from `coord`: the shift goes into the offset, as outer is not linear."""
+        """Return the layout as seen from `coord`: the shift goes into the offset, because outer is not linear."""
         if has_underscore(coord):
             raise InvalidTypeError("domain_offset takes a coordinate without `_`", {"coordinate": given(coord)})
         return ComposedLayout(self.outer, self._shifted(coord), self.inner), Int(0)
@@ -218,7 +218,7 @@ class ComposedLayout(Immutable):
 
 
 _put_outer, _put_offset, _put_inner = [getattr(ComposedLayout, name).__set__ for name in ("outer", "offset", "inner")]
-"""What sets the slots of a new one, whose own `__setattr__` refuses it."""
+"""Setters of the slots of a new object, whose own `__setattr__` refuses to set them."""
 
 
 def has_domain(inner: OffsetFunction) -> bool:
@@ -266,7 +266,7 @@ def make_composed_layout(outer: OffsetFunction, offset: Leaf, inner: OffsetFunct
 
 
 Sliced: TypeAlias = tuple[Layout | ComposedLayout, int]
-"""What slicing leaves: a layout, and the offset of the fixed modes."""
+"""Result of slicing: a layout, and the offset of the fixed modes."""
 
 
 def slice_parts(coord: Coordinate, layout: Layout | ComposedLayout) -> Sliced:

@@ -157,8 +157,8 @@ def _walk(
 
 
 def _stepped_over(have: Any, d: Any, over: Any, notes: Notes) -> tuple[Any, Any]:
-    """What steps of d leave of a mode of `have` elements, and |d| in units of the mode, for symbols and 0. `over` is
-    |d|."""
+    """Elements of a mode of `have` that remain after steps of d, and |d| in units of the mode; for symbols and 0.
+    `over` is |d|."""
     if not isinstance(have, int) or not isinstance(d, int):
         if have == 0:
             raise LayoutError("division by zero", {"dividend": d})

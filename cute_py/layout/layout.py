@@ -282,7 +282,7 @@ def make(shape: Tree, stride: Tree, assumptions: Assumptions = ()) -> Layout:
 
 
 def assumed(layouts: Sequence[Layout]) -> Assumptions:
-    """What several layouts rest on."""
+    """Union of the assumptions of several layouts."""
     return tuple([a for p in layouts for a in p.assumptions])
 
 

@@ -191,7 +191,7 @@ MAX_DEPTH = 64
 
 @runtime_checkable
 class IntegerModule(Protocol):
-    """What a stride must support: integer * stride, stride + stride, and str().
+    """Interface of a stride: integer * stride, stride + stride, and str().
 
     Two optional attributes: `modes`, the hierarchical position of a basis element (with `value`, its
     scale), and `is_static` (False where equality of two objects is known only at run time).
@@ -275,7 +275,7 @@ class Int(int):
 
 
 Int.__repr__ = lru_cache(maxsize=4096)(Int.__repr__)  # type: ignore[method-assign]
-"""Of a few numbers again and again: texts are looked up in half of the time that it takes to write them."""
+"""A cache of printed numbers: a few numbers repeat, and a lookup takes half of the time of writing one."""
 
 KNOWN: Final = (int, Int)
 """The types of known numbers."""
@@ -505,7 +505,7 @@ def _is_index_kind(kind: type) -> bool:
 
 
 def as_leaf(x: Any) -> Any:
-    """What a user writes as one size, stride or coordinate, in the form of a leaf.
+    """Convert a size, stride or coordinate that a user wrote to a leaf.
 
     Raises:
         InvalidTypeError: a boolean, a float, a string, or anything else that is neither an integer nor a stride.
@@ -566,7 +566,7 @@ def are_numbers(tree: object) -> TypeGuard[tuple[int, ...]]:
 
 
 def as_leaves(tree: Shaped | Tree, depth: int = 0) -> Tree:
-    """What a user writes as a shape, stride or coordinate, as a plain tree of leaves.
+    """Convert a shape, stride or coordinate that a user wrote to a plain tree of leaves.
 
     Raises:
         InvalidTypeError: as `as_leaf`.

@@ -278,7 +278,7 @@ def same_function(a: LayoutLike, b: LayoutLike) -> bool:
 
 
 def _by_algebra(a: LayoutLike, b: LayoutLike) -> bool | None:
-    """What normal forms and columns say; None where they say nothing."""
+    """Compare normal forms and columns; return None if they do not decide."""
     if isinstance(a, Layout) and isinstance(b, Layout):
         if has_numbers(a) and has_numbers(b):
             return _normal(a) == _normal(b)

@@ -26,7 +26,7 @@ def _bare(thing: Any) -> Any:
 
 
 def _on_trees(name: str, f: Callable[[Tree], Tree], thing: Layout | Shape) -> Layout | IntTuple:
-    """What the function of this name does: f of shape and stride of a layout alike, or of a bare tuple."""
+    """Apply f to shape and stride of a layout, or to a bare tuple; `name` is the public function's, for errors."""
     thing = _bare(thing)
     check_depth(thing)
     if type(thing) is Layout:
@@ -151,7 +151,7 @@ def _extended(
     x: Layout | Shape | None,
     up_to_rank: int | None,
 ) -> Layout | IntTuple:
-    """What `append` and `prepend` do."""
+    """Body of `append` and `prepend`."""
     front = operation is prepend
     thing, x = _bare(thing), _bare(x)
     check_depth(thing)

@@ -343,7 +343,7 @@ class Swizzle:
         return self._of_wide(offsets)
 
     def _of_wide(self, offsets: NDArray[numpy.int64]) -> NDArray[numpy.int64]:
-        """Of an array whose elements have room for every bit that is read or changed."""
+        """Swizzle an array whose elements have room for every bit that is read or changed."""
         y = offsets & self.yyy_mask
         return offsets ^ (y >> self.shift if self.shift >= 0 else y << -self.shift)
 

@@ -150,7 +150,7 @@ def complement_by_steps(layout: Layout, target: Tree) -> tuple[Layout, list[Step
 
 
 def _static_hint(layout: Layout, target: Tree) -> str | None:
-    """What `cute.static` gives, if it was tried and works."""
+    """Hint to use `cute.static`, if it was tried and works."""
     if not has_numbers(layout):
         return None
     made = unless_refused(lambda: complement_of(static(layout), static(target)))
