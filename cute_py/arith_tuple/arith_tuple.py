@@ -60,10 +60,10 @@ Scale: TypeAlias = "int | Ratio | sympy.Expr"
 """A number without a mode."""
 
 Element: TypeAlias = "Scale | ArithTuple"
-"""What an arithmetic tuple holds."""
+"""An element of an arithmetic tuple."""
 
 Operand: TypeAlias = "Scale | ArithTuple | ScaledBasis | tuple[Shape, ...]"
-"""What a coordinate is added to; of numbers only a static 0."""
+"""Anything that can be added to a coordinate; the only such number is a static 0."""
 
 
 class ArithTuple(Immutable):
@@ -116,7 +116,7 @@ class ArithTuple(Immutable):
         return iter(self.items)
 
     def as_tuple(self) -> Tree:
-        """The same leaves as plain nested tuples.
+        """Return the leaves as plain nested tuples.
 
         >>> ArithTuple(1, (2, 3)).as_tuple()
         (1, (2, 3))
@@ -320,7 +320,7 @@ class ScaledBasis(Immutable):
         return ScaledBasis(value, *(modes if type(modes) is tuple else expect_integers(modes, "modes")))
 
     def with_value(self, value: Scale) -> ScaledBasis:
-        """The same position, another scale."""
+        """Return the basis element of this position with another scale."""
         if (type(value) is Int or type(value) is int) and MIN_INTEGER <= value <= MAX_INTEGER:
             made = object.__new__(ScaledBasis)
             object.__setattr__(made, "value", value)
