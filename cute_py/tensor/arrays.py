@@ -131,7 +131,7 @@ class ArrayEngine:
         return ArrayEngine(self.flat, self.origin + operator.index(offset), self.dtype)
 
     def recast(self, dtype: DTypeLike) -> ArrayEngine:
-        """The same bytes as elements of another type, through a numpy view.
+        """Return the same bytes as elements of another type, through a numpy view.
 
         Raises:
             InvalidTypeError: a type narrower than a byte (numpy keeps one element a byte, memory packs them).

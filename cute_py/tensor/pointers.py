@@ -58,7 +58,7 @@ class Pointer:
     bit: int = 0
     is_memory: ClassVar[bool] = True
     owner: Any = field(default=None, compare=False, repr=False)
-    """What keeps the memory alive, if this library was given an object and not an address."""
+    """Object that keeps the memory alive; None if this library was given an address."""
 
     def __post_init__(self) -> None:
         expect_choice(self.space, SPACES, "the memory space of a pointer")
@@ -84,7 +84,7 @@ class Pointer:
         return replace(self, address=total // 8 % 2**64, bit=total % 8)
 
     def recast(self, dtype: DTypeLike) -> Pointer:
-        """The same address with elements of another type.
+        """Return a pointer to the same address with elements of another type.
 
         Raises:
             InvalidValueError: the pointer is inside a byte, and the new elements are bytes.

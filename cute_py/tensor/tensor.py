@@ -35,7 +35,7 @@ __all__ = ["Tensor", "make_coord_tensor", "make_identity_layout", "make_identity
 
 
 class Engine(Protocol):
-    """What elements come from: a pointer, an array or an iterator."""
+    """Source of a tensor's elements: a pointer, an array or an iterator."""
 
     def __add__(self, offset: Any, /) -> Engine: ...
     def __getitem__(self, offset: Any, /) -> Any: ...
@@ -152,7 +152,7 @@ class Tensor(Immutable):
         return Int(bits if swizzle is None else math.gcd(bits, 8 * int(max_alignment(swizzle))))
 
     def domain_offset(self, coord: IntCoordinate) -> Tensor:
-        """The same tensor seen from `coord` on."""
+        """Return the tensor as seen from `coord` on."""
         layout, offset = domain_offset(coord, self.layout)
         return Tensor(_moved(self.engine, offset), layout)
 
@@ -263,7 +263,7 @@ def make_identity_tensor(shape: Shape | LayoutLike) -> Tensor:
 
 
 def recast(tensor: Tensor, dtype: DTypeLike) -> Tensor:
-    """The same memory with elements of another type: engine and layout counted in its width.
+    """Return a tensor over the same memory with elements of another type: engine and layout count in its width.
 
     Of an array with static negative strides, the first new element begins at the lowest old one that it covers. A
     pointer moves as C++ moves it, by the stride times what the mode got shorter, which is further.
