@@ -49,7 +49,7 @@ class CopyTraits:
     ptx: str
     source: str
     val_id: Layout | None = None
-    """Of a tensor-memory copy: bit -> address in tensor memory, in bits."""
+    """Bit -> address in tensor memory, in bits; only tensor-memory copies have it."""
     template_args: Arguments = field(default_factory=dict)
 
     def __repr__(self) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def copy_registers(atom: CopyAtom, registers: ArrayLike) -> Array:
-    """What an instruction makes of its source's values: which lane holds what afterwards.
+    """Execute a copy instruction on the values of its source; return the values that each lane holds afterwards.
 
     Args:
         atom: with its type.

@@ -60,7 +60,7 @@ GAUSS_COMPLEX: Final = DType("gauss_complex128", 192, "complex", "complex128")
 UE4M3: Final = DType("float8_ue4m3", 8, "float", "float8_e4m3fn")
 """A scale factor: e4m3 without a sign."""
 UINT128: Final = as_dtype("uint128")
-"""What a 16-byte copy moves as one; numpy has no such integer, a complex of two doubles has its size."""
+"""Element type of a 16-byte copy. numpy has no such integer; a complex of two doubles has the same size."""
 FLOAT2: Final = DType("float2", 64, "float", "complex64")
 """Two float32 in one 64-bit register pair."""
 

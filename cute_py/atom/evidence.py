@@ -1,4 +1,4 @@
-"""What is known of each operation's row: measured on a device, assembled, or the same as C++'s and no more.
+"""Evidence for each operation's row: measured on a device, assembled, or only compared with C++.
 
 `evidence.txt` beside this has a line for each operation of which more is known than C++ says; `python -m
 benchmarks.silicon record` writes it, docs/measurements/atoms-h200.md says how it was found.
@@ -32,7 +32,7 @@ def _lines() -> tuple[str, Mapping[str, str]]:
 
 
 def evidence_of(atom: MmaAtom | CopyAtom | CopyTraits) -> str:
-    """What is known of an atom's row, as a sentence without its end.
+    """Evidence for an atom's row, as a sentence without its full stop.
 
     >>> from cute_py.atom import mma_atom
     >>> evidence_of(mma_atom("SM80_16x8x16_F32F16F16F32_TN")).partition(":")[0]

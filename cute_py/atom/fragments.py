@@ -198,7 +198,7 @@ def recast_ptr(pointer: Pointer, dtype: DTypeLike) -> Pointer: ...
 @overload
 def recast_ptr(pointer: TmemPointer, dtype: DTypeLike) -> TmemPointer: ...
 def recast_ptr(pointer: Pointer | TmemPointer, dtype: DTypeLike) -> Pointer | TmemPointer:
-    """The same address with elements of another type.
+    """Return a pointer to the same address with elements of another type.
 
     Raises:
         InvalidTypeError: no pointer; InvalidValueError: a pointer inside a byte, and whole bytes wanted.

@@ -197,7 +197,7 @@ def _checks(form: Form, values: Arguments) -> Iterator[tuple[bool, str]]:
 
 
 def _check_scaling(form: Form, a: DType, b: DType, values: Arguments) -> Iterator[tuple[bool, str]]:
-    """What the traits check of a block-scaled operation: how many elements share a scale factor, for which types."""
+    """Checks of the traits of a block-scaled operation: how many elements share a scale factor, for which types."""
     if form.kind == "MXF4_ULTRA":
         yield values["a_major"] == values["b_major"] == "K", "This MMA does not support transpose"
     elif "VS" in values and (form.sparse or form.ctas == 1):
@@ -210,7 +210,7 @@ def _check_scaling(form: Form, a: DType, b: DType, values: Arguments) -> Iterato
 
 
 def _check_vector(form: Form, a: DType, values: Arguments) -> Iterator[tuple[bool, str]]:
-    """What the operation itself checks of the number of elements that share a scale factor."""
+    """Checks of the operation itself: the number of elements that share a scale factor."""
     if form.kind == "MXF4_ULTRA":
         yield (
             (values["VS"] == 32 and _takes_long_vectors(a, a, values)) or values["VS"] == 16,

@@ -425,7 +425,7 @@ def replace_start_address(descriptor: int, address: int) -> int:
 
 
 def _meanings(major: Major, plain: bool) -> dict[str, str]:
-    """What `leading` and `stride` step over."""
+    """Meanings of `leading` and `stride`: the distance that each steps over."""
     if major is Major.K:
         row = " from 16 bytes of K to the next 16" if plain else ", not used: a swizzled row is contiguous"
         return {"leading": row, "stride": " from 8 rows to the next 8 rows"}
@@ -435,7 +435,7 @@ def _meanings(major: Major, plain: bool) -> dict[str, str]:
 
 
 def offset_text(name: str) -> str:
-    """What LBO or SBO means for each major mode, with a swizzle and without.
+    """Meaning of LBO or SBO for each major mode, with a swizzle and without.
 
     >>> print(offset_text("SBO"))
     SBO, the stride byte offset of a descriptor of shared memory; 14 bits, in units of 16 bytes

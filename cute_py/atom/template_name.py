@@ -222,7 +222,7 @@ _SETS: Final[Mapping[str, Targets]] = {
 
 
 class AtomRow(Protocol):
-    """What an MMA atom and the traits of a copy have in common."""
+    """Interface that an MMA atom and the traits of a copy share."""
 
     @property
     def name(self) -> str: ...

@@ -141,7 +141,7 @@ class TiledCopy:
 
     @property
     def threads_of_size(self) -> IntTuple:
-        """Of what `cute.size(tiled_copy)` is the product."""
+        """Factors of the number of threads, `cute.size(tiled_copy)`."""
         return self.layout_TV[0].shape
 
     def size(self) -> int:
@@ -276,11 +276,11 @@ class ThrCopy:
         return found
 
     def partition_S(self, thing: Thing) -> Thing:
-        """What the thread reads of a source (M,N,...)."""
+        """Part of a source (M,N,...) that the thread reads."""
         return self.partition("S", thing)
 
     def partition_D(self, thing: Thing) -> Thing:
-        """What the thread writes of a destination (M,N,...)."""
+        """Part of a destination (M,N,...) that the thread writes."""
         return self.partition("D", thing)
 
     def retile_S(self, thing: Thing) -> Thing:
