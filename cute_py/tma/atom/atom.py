@@ -211,7 +211,7 @@ def _instructions(atom: TmaAtom) -> list[str]:
 
 
 def improvements(atom: TmaAtom) -> list[str]:
-    """What would make the copy larger-grained or free of conflicts; empty if nothing would."""
+    """List changes that would make the copy larger-grained or free of conflicts; empty if there are none."""
     out = []
     inner = atom.plan.box[0] * atom.internal_dtype.bits // 8
     if atom.instructions > 1:

@@ -104,7 +104,7 @@ class GBasisTrace(Stages):
     sidx2gmode: Layout
     """Those modes."""
     tile_gstride: Layout
-    """The same walk with the strides that it has in global memory, in elements of the internal type."""
+    """Stages of the walk with strides in global memory, in elements of the internal type."""
     tma_gstride: Layout
     """Contiguous neighbours merged up to 256 elements: the shape of the TMA box."""
     tile_gbasis: Layout
@@ -114,7 +114,7 @@ class GBasisTrace(Stages):
     tma_gbasis: Layout
     """The G-basis: box shape : global modes, the modes that the tile does not move appended with extent 1."""
     notes: tuple[str, ...] = ()
-    """What was special: merged, cut or grouped modes."""
+    """Special events of the walk: merged, cut or grouped modes."""
 
 
 _MAX_EXTENT = bounds("box")[1]

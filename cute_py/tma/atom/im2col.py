@@ -315,7 +315,7 @@ class Im2colAtom(TileAtom):
 
     @property
     def instruction(self) -> OpRow:
-        """What the instruction of this copy does."""
+        """Instruction that this copy issues."""
         row = self.op.row
         return replace(row, direction="reduce", reduction=self.reduction) if self.reduction else row
 

@@ -63,7 +63,7 @@ from cute_py.tma.descriptor.violations import listed_violations
 
 @record
 class Fix:
-    """What to change, as text, and the arguments that change with it."""
+    """A change, as text, and the arguments that it replaces."""
 
     words: str
     arguments: dict[str, Any]
@@ -210,7 +210,7 @@ def engine_swizzle(smem_layout: Layout | ComposedLayout | Tensor) -> Swizzle:
 
 
 def check_map(plan: TmaPlan, request: TensorMapTiled, arch: str) -> list[Diagnostic]:
-    """What is wrong with a map: the driver's rules, and CuTe's conditions of arguments that break none of these."""
+    """Check a map: the driver's rules, then CuTe's conditions on arguments that break no rule."""
     found = listed_violations(request, arch)
     arguments = {violation.argument for violation in found}
     return [*found, *[condition for condition in plan.broken if condition.argument not in arguments]]

@@ -1,4 +1,4 @@
-"""What an atom asks of the engine: the operation, the swizzle mode and the element format, one row each.
+"""Requirements of an atom on the engine: the operation, the swizzle mode and the element format, one row each.
 
 An operation has CuTe's name; its row says the direction, the load mode of the instruction, and the first architecture
 that has it.

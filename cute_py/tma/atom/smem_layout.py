@@ -59,7 +59,7 @@ SPANS: tuple[SpanRow, ...] = (
 
 
 SwizzleLike: TypeAlias = Swizzle | SpanRow | TensorMapSwizzle | int | str
-"""What names a canonical swizzle: see `span_row`."""
+"""Name of a canonical swizzle: see `span_row`."""
 
 
 def span_row(swizzle: SwizzleLike) -> SpanRow:

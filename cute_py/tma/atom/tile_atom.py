@@ -202,7 +202,7 @@ def plan_tiled(
 
 
 def _check_tensor(sizes: list[int], strides: list[int], byte_strides: list[int], bits: int) -> list[Diagnostic]:
-    """What C++'s make_tma_copy_desc asserts of the global tensor, strides in elements and in whole bytes."""
+    """Assertions of C++'s make_tma_copy_desc on the global tensor, strides in elements and in whole bytes."""
     broken = []
     if strides and strides[0] != 1:
         text = f"{_MAJORNESS}: TMA mode 0 has stride {strides[0]} elements; must be 1"
@@ -225,7 +225,7 @@ def _check_tensor(sizes: list[int], strides: list[int], byte_strides: list[int],
 
 
 def _check_box(box: list[int]) -> list[Diagnostic]:
-    """What it asserts of the box."""
+    """Assertions of C++'s make_tma_copy_desc on the box."""
     broken = []
     for i, n in enumerate(box):
         if not _BOX_MIN <= n <= _BOX_MAX:
@@ -306,7 +306,7 @@ class TileAtom:
 
     @property
     def instruction(self) -> OpRow:
-        """What the instruction of this copy does: direction, load mode, multicast, CTAs, reduction."""
+        """Instruction that this copy issues: direction, load mode, multicast, CTAs, reduction."""
         return self.op.row
 
     @property
@@ -493,7 +493,7 @@ def expect_block(taken: int, direction: str, arch: str) -> None:
 
 
 def check_units(layout: Layout | ComposedLayout | Tensor, bits: int) -> list[Diagnostic]:
-    """What the engine does differently with this shared layout of elements of `bits` bits.
+    """List differences between the engine and this shared layout of elements of `bits` bits.
 
     >>> from cute_py.layout.layout import Layout
     >>> print(str(*check_units(ComposedLayout(Swizzle(3, 4, 3), 0, Layout((8, 64), (64, 1))), 16))[-52:])

@@ -215,7 +215,7 @@ def first_tile(atom: TileAtom) -> Instructions:
 
 
 def list_first_tile(atom: TileAtom) -> Instructions:
-    """What `first_tile` gives, computed anew."""
+    """Compute the result of `first_tile` without its cache."""
     import numpy as np
 
     smem, tiled = tile_tensors(atom)
@@ -281,7 +281,7 @@ class Coverage:
         return "\n".join([*lines, str(self.scope)])
 
     def check(self) -> Findings:
-        """What is missing, what is loaded twice, and tiles out of range; with the scope of the count."""
+        """Find missing elements, elements loaded twice, and tiles out of range; with the scope of the count."""
         found = []
         for rule, count, first in (
             ("missing elements", self.missing, self.first_missing),
