@@ -92,7 +92,7 @@ class L2Promotion(_Named):
 
 
 class OobFill(_Named):
-    """What a load writes for elements outside the tensor: zeros, or the NaN pattern 0x7FF7 in each 16 bits."""
+    """Value that a load writes for elements outside the tensor: zeros, or the NaN pattern 0x7FF7 in each 16 bits."""
 
     NONE = 0
     NAN_REQUEST_ZERO_FMA = 1
@@ -212,7 +212,7 @@ _FAMILIES: Final = {
     "OobFill": "(FLOAT_)?OOB_FILL_",
     "Im2ColWideMode": "IM2COL_WIDE_MODE_",
 }
-"""What the driver and CuTe write before the name of a member, after CU_TENSOR_MAP_."""
+"""Prefix that the driver and CuTe write before the name of a member, after CU_TENSOR_MAP_."""
 
 
 def member_named(kind: type[_E], value: DTypeLike) -> _E | None:

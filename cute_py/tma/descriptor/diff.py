@@ -102,7 +102,7 @@ class FieldDifference:
 
 @record
 class MapDifference:
-    """What differs. It is true if anything does.
+    """Differences between two maps; true if there are any.
 
     `bits` are (word, bit) of each differing bit, lowest first. `compared` is the number of bytes that both have.
     """

@@ -97,7 +97,7 @@ def instantiated(text: str, i: int = 0) -> str:
 
 @record
 class RequestForm:
-    """What an expression is instantiated for: the kind of a map and the length of each of its tuples."""
+    """Form that an expression is instantiated for: the kind of a map and the length of each of its tuples."""
 
     kind: type[TensorMap]
     lengths: tuple[int, ...]

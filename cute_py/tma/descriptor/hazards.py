@@ -1,4 +1,4 @@
-"""What is legal in a tensor map and likely to hurt: one table, queried by `hazards`.
+"""Hazards: properties that are legal in a tensor map and likely to hurt, in one table that `hazards` queries.
 
 The driver accepts all of it. Each row has its condition, its effect and its source.
 """

@@ -131,7 +131,7 @@ CORNER_BOUNDS: Final[dict[int, tuple[int, int]]] = {3: (-(1 << 15), (1 << 15) - 
 
 @record
 class Architecture:
-    """What matters to tensor maps about one GPU family."""
+    """Properties of a GPU family that matter to tensor maps."""
 
     name: str
     shared_memory_bytes: int
@@ -152,12 +152,12 @@ class Architecture:
 
     @property
     def format_requirement(self) -> str:
-        """What `tensorDataType` must be, after 'must'."""
+        """Requirement on `tensorDataType`, as text after 'must'."""
         return "be 0 to 15" if self.data_types else f"be 0 to 12 on {self.name}; 13 to 15 need sm_100 or later"
 
     @property
     def swizzle_requirement(self) -> str:
-        """What `swizzle` must be, after 'must'."""
+        """Requirement on `swizzle`, as text after 'must'."""
         return "be 0 to 6" if self.swizzles else f"be 0 to 3 on {self.name}; 4 to 6 need sm_100 or later"
 
 
@@ -230,7 +230,7 @@ ADDITIONS: Final[tuple[Addition, ...]] = (
         "PTX ISA, cp.async.bulk.tensor",
     ),
 )
-"""What GPUs after sm_90 add. `unknown_addition` finds the row that a request needs."""
+"""Features that GPUs after sm_90 add. `unknown_addition` finds the row that a request needs."""
 
 _NEW_FORMATS: Final = frozenset(int(member) for member in TensorMapDataType if member > TensorMapDataType.TFLOAT32_FTZ)
 _NEW_SWIZZLES: Final = frozenset(int(member) for member in TensorMapSwizzle if member > TensorMapSwizzle.B128)

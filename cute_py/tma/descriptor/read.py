@@ -211,7 +211,7 @@ def _body(text: str) -> tuple[str, bool]:
 
 
 def _groups(text: str) -> list[str]:
-    """What is inside the outermost braces or brackets, where there are digits in them."""
+    """Contents of the outermost braces or brackets that contain digits."""
     found: list[str] = []
     depth = start = 0
     for match in re.finditer(r"[{}\[\]]", text):
@@ -247,7 +247,7 @@ class HoldsWords(Protocol):
 
 
 MapSource: TypeAlias = "Buffer | str | Path | Sequence[int] | HoldsWords"
-"""What holds a map: see `read_map`."""
+"""An object or text that holds a map: see `read_map`."""
 
 Order = Literal["auto", "low_first", "high_first"]
 

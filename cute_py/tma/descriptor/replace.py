@@ -74,7 +74,7 @@ def _expect_tiled(raw: bytes) -> None:
 
 
 def _addition(field: str) -> Addition:
-    """What later GPUs add to a field."""
+    """Feature that later GPUs add to a field."""
     return next(addition for addition in ADDITIONS if addition.field == field)
 
 

@@ -46,7 +46,8 @@ ENUM_OF: Final[dict[str, type[IntEnum]]] = {
 """Field -> the enum of its values."""
 _MEMBERS: Final = {name: {int(member): member for member in kind} for name, kind in ENUM_OF.items()}
 MAX_NUMBERS: Final = 100
-"""Of a request in all, five times as many as a map has: too many modes is a rule that a request may break."""
+"""Most numbers of a request in all, five times as many as a map has: a request may break the rule on the number of
+modes."""
 
 _PACK: Final = tuple(struct.Struct(f"<{count}q").pack for count in range(MAX_NUMBERS + 1))
 
@@ -104,7 +105,7 @@ def format_bits(data_type: int | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Residue:
-    """What a decoded map holds beyond the fields of its request.
+    """Bits of a decoded map beyond the fields of its request.
 
     `bits` is the XOR of the map with what the fields alone would write (bit 0 is bit 0 of word 0, word 1 starts at
     bit 64; 1024 bits). It is 0 if the map is merely one that the rules refuse. `fields` are the values that were
@@ -141,7 +142,7 @@ class Residue:
 
 
 class _Request:
-    """What the three kinds share. Not public: `TensorMap` is the union of the three.
+    """Base of the three kinds. Not public: `TensorMap` is the union of the three.
 
     `FIELDS` are the names of the fields but the residue, in order; `TUPLES`, `NUMBERS` and `ENUMS` those of each sort.
     They are read off the annotations, below the classes.
@@ -409,7 +410,8 @@ Mode = Literal["tile", "im2col", "gather4", "scatter4"]
 
 @record
 class OpRow:
-    """What an instruction does: direction, load mode, whether a multicast count above 1 fits, CTAs that issue it."""
+    """Properties of an instruction: direction, load mode, whether a multicast count above 1 fits, CTAs that issue
+    it."""
 
     direction: Direction
     mode: Mode = "tile"
@@ -420,7 +422,8 @@ class OpRow:
 
 
 class HasRequest(Protocol):
-    """What holds the request of a tensor map: an atom, or a descriptor or an operation of the reference pages."""
+    """Object that holds the request of a tensor map: an atom, or a descriptor or an operation of the reference
+    pages."""
 
     @property
     def request(self) -> TensorMap:
@@ -450,11 +453,11 @@ class TmaCopyTraits(HasRequest, Protocol):
 
     @property
     def instruction(self) -> OpRow:
-        """What the instruction does with it."""
+        """Instruction that uses the map."""
 
 
 class HasTraits(Protocol):
-    """What holds a copy: an operation of the reference pages, or a descriptor, which is a copy of one box."""
+    """Object that holds a copy: an operation of the reference pages, or a descriptor, which is a copy of one box."""
 
     @property
     def traits(self) -> TmaCopyTraits | None:

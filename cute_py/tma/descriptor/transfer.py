@@ -1,4 +1,4 @@
-"""What one instruction with a map moves: bytes, rows, and the place of a row in shared memory.
+"""Transfer of one instruction with a map: bytes, rows, and the place of a row in shared memory.
 
 These numbers describe a map to a reader. The emulator has its own, so that the two can be compared.
 """

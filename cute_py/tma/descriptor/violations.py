@@ -46,7 +46,7 @@ def broken_rule(
 
 @functools.cache
 def _scope(arch: str, unknown: str) -> Scope:
-    """What was judged of a request whose value of this name has bits that are not known."""
+    """Scope of the judgement on a request in which the value of this name has unknown bits."""
     skipped = (f"1 value: the bits of {unknown} in a tensor map are not known",) if unknown else ()
     return Scope((f"{len(RULES)} rules of tensor maps on {arch}",), skipped)
 
