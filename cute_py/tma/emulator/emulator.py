@@ -372,7 +372,7 @@ _PLAIN: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class _Tile:
-    """What loads of one geometry have in common; modes innermost first, sizes in bytes."""
+    """Properties that loads of one geometry share; modes innermost first, sizes in bytes."""
 
     address: int
     room: tuple[int, ...]
@@ -385,7 +385,7 @@ class _Tile:
     """From the first byte to one past the last."""
     unit: np.dtype[np.void]
     shape: tuple[int, ...]
-    """Of the box in units, slowest mode first."""
+    """Extents of the box in units, slowest mode first."""
     strides: tuple[int, ...]
     repeat: int
     """After so many bytes of shared memory the swizzle's pattern starts again."""

@@ -97,7 +97,7 @@ class Batch:
         self.op, self.writing = op, writing
         self.rows = geometry.row_count(offsets[0] if len(offsets) else ())
         self.transaction_bytes = TransactionBytes(self.rows * geometry.row_bytes, unmeasured)
-        """Of one instruction."""
+        """Transaction bytes of one instruction."""
         self.limit = max(1, PIECE_BYTES // max(1, self.transaction_bytes))
         self.windows = [_Windows(geometry, self.rows, smem, starts) for smem, starts in windows]
         self._blocks: _Blocks | None = None
@@ -368,7 +368,7 @@ class Box:
     """A tile's box as a block of bytes."""
 
     counts: tuple[int, ...]
-    """Of the modes that count rows, slowest first; single ones left out."""
+    """Extents of the modes that count rows, slowest first, without extents of 1."""
     strides: tuple[int, ...]
     """Bytes from one coordinate to the next, of the same modes."""
     room: tuple[int, ...]
@@ -578,7 +578,7 @@ def _spans(batch: Batch) -> Iterator[Spans]:
 
 
 def _merged(first: Integers, last: Integers) -> Spans:
-    """The same bytes as spans in order, none of which touch."""
+    """Merge the bytes into ordered spans that do not touch."""
     order = np.argsort(first, kind="stable")
     first, last = first[order], np.maximum.accumulate(last[order])
     opens = np.concatenate(([True], first[1:] > last[:-1]))

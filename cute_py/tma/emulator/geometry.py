@@ -1,4 +1,4 @@
-"""What one descriptor makes an instruction move: rows of bytes, and how they lie in shared memory.
+"""Geometry of the transfer of one descriptor: rows of bytes, and their places in shared memory.
 
 Every tensor instruction moves **rows**: runs of bytes that are contiguous in global memory.
 
@@ -258,7 +258,7 @@ def geometry(descriptor: Descriptor, mode: str | None = None) -> Geometry:
 
 
 _MOST_BYTES: Final = 1 << 16
-"""Of a buffer that is read as a descriptor; its length is judged where it is decoded."""
+"""Largest buffer, in bytes, that is read as a descriptor; the decoder judges its length."""
 
 
 def bytes_or_map(descriptor: Descriptor) -> bytes | TensorMap:

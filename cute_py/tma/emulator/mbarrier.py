@@ -105,7 +105,7 @@ class Mbarrier:
         self.expected = 0
         """Bytes that this phase expects."""
         self.contributions: list[Contribution] = []
-        """What landed in this phase."""
+        """Contributions that landed in this phase."""
 
     @property
     def parity(self) -> int:

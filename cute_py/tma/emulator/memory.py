@@ -27,13 +27,14 @@ Integers: TypeAlias = NDArray[np.int64]
 Chosen: TypeAlias = slice | Integers
 """Which rows or instructions: a range, or indices."""
 IntegersLike: TypeAlias = int | Sequence[int] | Sequence[Sequence[int]] | NDArray[np.integer]
-"""What becomes `Integers`: one integer, a sequence, rows of them, or an array of any integer type."""
+"""Input that becomes `Integers`: one integer, a sequence, rows of them, or an array of any integer type."""
 
 POISON = 0xCD
 """Byte that fresh shared memory is filled with, so that bytes that nothing wrote are seen."""
 
 MAX_CTAS = 16
-"""Of a cluster: 8 portably, 16 on sm_90 and sm_100 by opt-in. CUDA C++ programming guide, thread block clusters."""
+"""Most CTAs of a cluster: 8 portably, 16 on sm_90 and sm_100 by opt-in. CUDA C++ programming guide, thread block
+clusters."""
 
 SHARED_LIMIT = 1 << 32
 """One past the last shared-memory address, which has 32 bits."""

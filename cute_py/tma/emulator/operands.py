@@ -108,7 +108,7 @@ def require_form(arch: str, form: str, instruction: str) -> None:
 
 @functools.lru_cache(maxsize=256)
 def unmeasured(geometry: Geometry, instruction: str, *, pair: bool = False) -> str:
-    """What about this instruction is documented and was not measured; '' if all was measured.
+    """Behaviour of this instruction that is documented and was not measured; '' if all was measured.
 
     Args:
         instruction: 'load', 'store', 'reduce' or 'prefetch'.

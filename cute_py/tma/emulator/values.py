@@ -1,4 +1,4 @@
-"""What happens to the bytes of a row: the fill of what is outside, the rounding to tf32, and the eight reductions.
+"""Changes to the bytes of a row: the fill outside the tensor, the rounding to tf32, and the eight reductions.
 
     destination = destination OP source
 
@@ -32,7 +32,7 @@ NAN_FILL: Final = 0x7FF7
 """Every 16 bits of NaN fill, whatever the format."""
 
 TF32_NAN: Final = 0x7FFFE000
-"""What an in-bounds NaN becomes when it is rounded to tf32."""
+"""Result of rounding an in-bounds NaN to tf32."""
 
 _TF32_DROPPED: Final = 13
 """Bits of a float32's fraction that tf32 does not have."""
