@@ -319,7 +319,7 @@ def _require_aligned(role: str, address: int, modes: tuple[CopyMode, ...], strid
 
 
 def _fix(role: str, address: int, strides: list[int]) -> str | None:
-    """What makes an array one that copies can move: where it must start, and how far apart its rows must lie."""
+    """Return the change that makes an array movable: its start address, and the distances of its rows."""
     ragged = [f"{s} bytes to {s + -s % 16}" for s in strides if s % 16]
     fixes = [f"let the {role} start at a multiple of 16 bytes"] * bool(address % 16)
     fixes += [f"pad the rows of the {role}: {', '.join(ragged)}"] * bool(ragged)

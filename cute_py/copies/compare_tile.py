@@ -49,7 +49,7 @@ MOST_EARLIER: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class TileComparison:
-    """What a dump of a tile holds.
+    """Result of comparing a dump of a tile with its layout.
 
     Attributes:
         equal: whether every byte that the loads write is as expected.
@@ -187,7 +187,7 @@ def _find_cause(tile: _Tile, stages: int | None) -> tuple[str, str, list[str]]:
 
 
 def _other_swizzle(tile: _Tile) -> Iterator[str]:
-    """The same rows with the chunks of 16 bytes permuted by another pattern."""
+    """Try the same rows with the chunks of 16 bytes permuted by another pattern."""
     linear, own = tile.linear, tile.atom.swizzle_row.name
     for row in SPANS:
         candidate = linear[_swizzled(len(linear), row.bits)]
@@ -231,7 +231,7 @@ def _values(tile: _Tile) -> tuple[Bytes, tuple[int, ...], int] | None:
 
 
 def _other_major(tile: _Tile) -> Iterator[str]:
-    """The same elements, another mode contiguous: compact, or a canonical layout, behind any swizzle."""
+    """Try the same elements with another mode contiguous: compact, or a canonical layout, behind any swizzle."""
     held = _values(tile)
     if held is None:
         tile.untried.append("other major: the elements are not whole bytes in places of their own")
@@ -256,7 +256,7 @@ def _other_major(tile: _Tile) -> Iterator[str]:
 
 
 def _chunks(tile: _Tile, memory: Bytes) -> list[bytes]:
-    """What each instruction wrote, without the swizzle."""
+    """Chunks that each instruction wrote, without the swizzle."""
     linear = memory[_swizzled(len(memory), tile.atom.swizzle.bits)]
     starts = [int(n) for n in tile.work.smem_offsets]
     return [linear[at : at + tile.atom.bytes_per_instruction].tobytes() for at in starts]

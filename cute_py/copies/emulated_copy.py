@@ -67,7 +67,7 @@ class ExecuteOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
 class CopyResult(Generic[Destination]):
-    """What a copy did.
+    """Result of a copy.
 
     Attributes:
         destination: the array that was written; equal: whether it has the source's elements (None:

@@ -42,7 +42,7 @@ PLACE_UNIT: Final = 256
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LayoutCopyResult:
-    """What `copy` did.
+    """Result of `copy`.
 
     Attributes:
         destination: what was given as such. bytes: of the elements. seconds: of the copy itself.
@@ -235,7 +235,7 @@ def _onto_itself(refinement: Refinement) -> Refinement:
 
 
 def _copied_by_host(a: Side, b: Side, pairing: Pairing, refinement: Refinement) -> Bytes:
-    """What the destination's bytes must be after the copy."""
+    """Return the bytes that the destination must hold after the copy."""
     images = [_image(one, pairing, refinement, which).copy() for which, one in enumerate((a, b))]
     lows = [byte_span(refinement, which, pairing.bits)[0] for which in (0, 1)]
     places = [int(image.ctypes.data) - low for image, low in zip(images, lows, strict=True)]

@@ -242,7 +242,7 @@ class Pairing:
 
     @property
     def bytes(self) -> int:
-        """Of the elements."""
+        """Bytes of the elements."""
         return -(-self.refinement.count * self.bits // 8) if self.refinement else 0
 
     @property

@@ -1,4 +1,4 @@
-"""What `copy` takes: an array, a tensor over memory, or a pair (memory, layout); where its elements lie.
+"""Operands of `copy`: an array, a tensor over memory, or a pair (memory, layout); and the offsets of their elements.
 
 Offset 0 of a pair's layout is the first element of its memory. The layout must stay within the memory.
 """

@@ -53,7 +53,8 @@ SHORT_RUN = 1024
 COPIED = 9.07
 """Bytes that memory lets a multiprocessor copy in a clock cycle. Measured on NVIDIA H200."""
 PER_BYTE = 0.066
-"""Of a memcpy's rate, for each byte of a vector whose places a thread finds by division. Measured on NVIDIA H200."""
+"""Fraction of a memcpy's rate, for each byte of a vector whose places a thread finds by division. Measured on NVIDIA
+H200."""
 SHARED_RUN = 128
 """Bytes of a run of both sides from which threads move it as it is."""
 SOURCE, DESTINATION = 1 << 40, 1 << 44
@@ -103,7 +104,7 @@ class CopyPlan:
 
     @property
     def bytes(self) -> int:
-        """Of the elements."""
+        """Bytes of the elements."""
         return -(-self.refinement.count * self.bits // 8) if self.refinement else 0
 
     @property
@@ -128,7 +129,7 @@ class CopyPlan:
         return found[0], found[1]
 
     def explain(self) -> str:
-        """What each line of the plan says, and what decided it."""
+        """Explain each line of the plan, and the reason for each choice."""
         means = {
             "boxes": "The copy engine moves the tiles by tensor maps; no thread touches a byte.",
             "tile": "A block reads a tile in the source's order and writes it from shared memory in the destination's.",

@@ -40,7 +40,7 @@ from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.emulator.memory import IntegersLike
 
 Kept: TypeAlias = tuple[ArrayView | DeviceBuffer | None, ...]
-"""What must outlive the launches of a copy."""
+"""Objects that must outlive the launches of a copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class PreparedCopy:
             one.launch()
 
     def moved(self, source: Operand, destination: Operand) -> PreparedCopy:
-        """The same copy between other memory: nothing is planned, compiled or loaded.
+        """Return this copy for other memory, without planning, compiling or loading again.
 
         Args:
             source, destination: of this copy's layouts, element type and device, at addresses that lie a multiple of 16

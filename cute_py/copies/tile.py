@@ -33,7 +33,7 @@ MAX_SHARED: Final = 65536
 LOOKUP: Final = 10
 """Instructions that look a row up."""
 IDLE: Final = 1 / 8
-"""Of a block's threads that may be left over where each stays in its column."""
+"""Largest fraction of a block's threads that may be idle so that each thread stays in its column."""
 NO_PITCH: Final = 2 * MAX_SHARED
 """Bytes between two elements in shared memory that there can't be."""
 
@@ -64,7 +64,7 @@ class Tile:
 
     @functools.cached_property
     def shared_bytes(self) -> int:
-        """Of a block, a multiple of what the swizzle permutes."""
+        """Bytes of shared memory of a block, a multiple of the swizzle's period."""
         shape = self.shape
         reach = sum([(shape.held[m] - 1) * self.pitches[m] for m in shape.orders[0]]) + shape.element
         reach += 2 * WORD * shape.shifts[0]
@@ -75,7 +75,7 @@ class Tile:
 
     @functools.cached_property
     def threads(self) -> int:
-        """Of a block."""
+        """Threads of a block."""
         shape = self.shape
         size = shape.elements * shape.element
         if shape.narrow and size >= CROWDED:  # measured: few tiles at a time are faster
@@ -355,7 +355,7 @@ def _issued(shape: TileShape, piece: int, unit: int, lookup: int, more: int, end
 
 
 def least_cost(shape: TileShape) -> float:
-    """What no tile of a shape costs less than, as `tile_cost`."""
+    """Lower bound of `tile_cost` for all tiles of a shape."""
     inner = shape.orders[0][0] == shape.orders[1][0] and not any(shape.shifts) and shape.columns == 1
     unit = shape.vectors[1] if inner else shape.element
     apart = int(shape.copied < FOLDED and unit < shape.vectors[1])
@@ -365,7 +365,7 @@ def least_cost(shape: TileShape) -> float:
 
 
 def tile_cost(tile: Tile, bound: float = math.inf) -> float:
-    """What an element costs, in clock cycles of an SM: instructions at four a cycle, and wavefronts at two.
+    """Cost of an element in clock cycles of an SM: four instructions, or two wavefronts, take one cycle.
 
     The larger counts whole and the smaller half, since both overlap; how many instructions a vector takes is counted
     from machine code, and the rate of wavefronts is that with which the fastest tiles are found (measured on NVIDIA

@@ -82,7 +82,7 @@ class TileShape:
 
     @functools.cached_property
     def elements(self) -> int:
-        """Of a whole tile."""
+        """Elements of a whole tile."""
         return math.prod(self.extents)
 
     @functools.cached_property
@@ -136,7 +136,7 @@ class TileShape:
         )
 
     def held_extents(self, combination: int) -> tuple[int, ...]:
-        """What tiles of a class read of each mode."""
+        """Extents of each mode that tiles of a class read."""
         own, at = self.class_extents(combination), self.run_mode
         if at < 0 or self.counts[at] == 1 or combination & self.bits[at]:
             return own
@@ -144,11 +144,11 @@ class TileShape:
 
     @functools.cached_property
     def held(self) -> tuple[int, ...]:
-        """What a whole tile reads of each mode."""
+        """Extents of each mode that a whole tile reads."""
         return self.held_extents(0)
 
     def side_extents(self, combination: int, side: int) -> tuple[int, ...]:
-        """What tiles of a class read (side 0) or write (side 1) of each mode."""
+        """Extents of each mode that tiles of a class read (side 0) or write (side 1)."""
         return self.class_extents(combination) if side else self.held_extents(combination)
 
     def run(self, combination: int, side: int) -> int:

@@ -154,7 +154,7 @@ class RegisterConversion:
         )
 
     def explain(self) -> str:
-        """What happens, step by step, and what it costs."""
+        """List the steps of the conversion and their cost."""
         head = [
             f"{self.dtype} in registers of {counted(self.threads, 'thread')}, by {self.by}",
             f"  from  {self.source}",

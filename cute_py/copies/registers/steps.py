@@ -32,7 +32,7 @@ class ConversionStep:
 
 @dataclass(frozen=True, slots=True)
 class ConversionCost:
-    """What a conversion costs: instructions of each thread, and shared memory of the block.
+    """Cost of a conversion: instructions of each thread, and shared memory of the block.
 
     moves: prmt, shifts, addresses; a register under another name costs nothing. selects: selp. shuffles: shfl.sync.
     stores, loads: instructions. wavefronts: of all warps, at the banks of shared memory. bytes: of the tile. cycles: of
@@ -71,7 +71,7 @@ class ConversionText:
         self.cost[counts] += 1
 
     def total(self, warps: int, tile_bytes: int = 0) -> ConversionCost:
-        """What it costs a block of so many warps."""
+        """Cost for a block of this many warps."""
         c = self.cost
         others = c["moves"] + c["selects"]
         cycles = c["wavefronts"] + warps * (c["shuffles"] + others / 2)
@@ -79,7 +79,7 @@ class ConversionText:
         return ConversionCost(**{name: c[name] for name in names}, bytes=tile_bytes, cycles=cycles)
 
     def step(self, kind: Any, text: str) -> None:
-        """What was emitted since the last step is one step; none if nothing was."""
+        """Close a step with the lines emitted since the last one; do nothing if there are none."""
         if self.lines:
             self.steps.append(ConversionStep(kind, text, tuple(self.lines)))
             self.lines = []
