@@ -65,7 +65,7 @@ class ReshardReport:
 
     @property
     def scope(self) -> Scope:
-        """What was judged, counted over the tensors."""
+        """Scope of the judgement, counted over the tensors."""
         judged: dict[str, list[str]] = {}
         not_judged: dict[str, list[str]] = {}
         for one in self.tensors:

@@ -29,7 +29,7 @@ class Elements(Protocol):
     dtype: DType
 
     def described(self, array: Any, what: str) -> Described:
-        """What an array is; InvalidTypeError for one of another library."""
+        """Describe an array; InvalidTypeError for an array of another library."""
         ...
 
     def flat(self, array: Any) -> Any:
@@ -41,7 +41,7 @@ class Elements(Protocol):
         ...
 
     def index(self, places: NDArray[numpy.int64], flat: Any) -> Any:
-        """What selects these places of a flat array."""
+        """Index that selects these places of a flat array."""
         ...
 
     def empty(self, count: int) -> Any:
@@ -63,7 +63,7 @@ class Elements(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a part must have right: element type, extents, order, and the bytes from `begin` to `end`."""
+    """Properties of a part that are checked: element type, extents, order, and the bytes from `begin` to `end`."""
 
     dtype: str
     is_dtype: bool
@@ -141,12 +141,12 @@ class Part:
 
 
 def source_part(elements: Elements, flat: Any, t: Transfer) -> Part:
-    """What a transfer reads."""
+    """The part that a transfer reads."""
     return Part(elements, flat, t.source, [(m.size, m.source) for m in t.modes], t.source_swizzle)
 
 
 def destination_part(elements: Elements, flat: Any, t: Transfer) -> Part:
-    """What a transfer writes."""
+    """The part that a transfer writes."""
     return Part(elements, flat, t.destination, [(m.size, m.destination) for m in t.modes], t.destination_swizzle)
 
 
@@ -222,7 +222,7 @@ def check_memory(
     into: Mapping[int, Any] | None,
     only: int | None = None,
 ) -> list[Diagnostic]:
-    """What is wrong with the memory of a redistribution, of all devices or of `only` one."""
+    """Check the memory of a redistribution, of all devices or of `only` one; return the errors."""
     all_sides = [(plan.source, sources, "sources"), (plan.destination, destinations, "destinations")]
     all_sides += [(plan.destination, into, "into")] if into is not None else []
     found, named = [], []

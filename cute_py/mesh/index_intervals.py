@@ -59,7 +59,7 @@ class Runs:
         return Runs.of(numpy.stack([self.start[mine] + low - self.offset[mine], length], axis=1))
 
     def through(self, offsets: Column) -> Runs:
-        """The same indices where local index i lies at offsets[i]."""
+        """Same indices, with local index i at offsets[i]."""
         inside = numpy.arange(self.size) - numpy.repeat(numpy.cumsum(self.length) - self.length, self.length)
         return runs_of(self.indices(), offsets[numpy.repeat(self.offset, self.length) + inside])
 
@@ -73,7 +73,7 @@ class Runs:
         return numpy.repeat(self.start - before, self.length) + numpy.arange(self.size)
 
     def scaled(self, stride: int) -> Runs:
-        """The same indices where local index i lies at i * stride."""
+        """Same indices, with local index i at i * stride."""
         if stride == 1:
             return self
         return Runs(self.start, self.length, self.offset * stride, self.step * stride)
@@ -98,7 +98,8 @@ def runs_of(indices: Column, offsets: Column) -> Runs:
 
 
 def _overlap(a: Column, a_length: Column, b: Column, b_length: Column) -> tuple[Column, Column, Column, Column]:
-    """Of two lists of intervals, each without overlap and in increasing order: which meet, where, how long."""
+    """Intersect two lists of intervals, each sorted and without overlap: the pairs that overlap, the start, the
+    length."""
     first = numpy.searchsorted(b + b_length, a, "right")
     count = numpy.maximum(numpy.searchsorted(b, a + a_length, "left") - first, 0)
     left = numpy.repeat(numpy.arange(len(a)), count)

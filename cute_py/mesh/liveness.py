@@ -46,7 +46,7 @@ AT_ONCE = 0.002
 """Seconds that a wait looks again and again, before it pauses: the shortest pause of the system is 60 us."""
 
 PAUSE = 1 / 16
-"""Of the time waited so far, between two looks."""
+"""Pause between two looks, as a fraction of the time waited so far."""
 
 LONGEST_PAUSE = 0.005
 """Seconds between two looks at a message."""
@@ -56,7 +56,7 @@ Request = tuple["queue.SimpleQueue[tuple[Any, Exception | None]]", Callable[...,
 
 @dataclass(slots=True)
 class _State:
-    """What this rank's beats say, and under which key."""
+    """Contents of this rank's beats, and their key."""
 
     key: str = ""
     beats: bool = False
@@ -77,7 +77,7 @@ class Watch:
         self.transport = transport
         self.seconds = seconds
         self.outcome = "the destinations are as they were"
-        """What an error says of the destinations."""
+        """State of the destinations, for the text of an error."""
         self._every = seconds / 16
         self._gathered = 0
         self._lost: RankError | None = None

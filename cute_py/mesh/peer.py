@@ -58,7 +58,7 @@ ENGINE_ROW = 512
 """Bytes; as fast as a run of any length, measured there."""
 
 ENGINE_COPIES = 8
-"""Of two modes each, that a transfer of more modes is at most."""
+"""Maximum number of 2-D copies per transfer."""
 
 CYCLES = 2_000_000_000
 """Clock cycles of a second, or more: 1.98 GHz is the highest clock of an H200."""
@@ -230,7 +230,7 @@ class Pushes:
     """
 
     _one_launch = threading.Lock()
-    """Of all of them: devices that two launches reach in two orders would wait for each other."""
+    """Global lock: launches that reach two devices in opposite orders would deadlock."""
 
     def __init__(self, pushes: Sequence[Push], devices: Mapping[int, Device], sms: int, seconds: float = 60.0) -> None:
         self.routes: list[Route] = []
@@ -300,7 +300,8 @@ class Pushes:
         return len(self._runs) > 1 and not blocks and all(has_peer_access(*pair) for pair in ends)
 
     def _captured(self, n: int, handle: int) -> Any:
-        """What a device runs as one graph: what is left for a launch does not grow with the number of copies."""
+        """Capture the work of a device as one graph, so that the cost of a launch does not grow with the number of
+        copies."""
         api, doing = driver(), "making a graph"
         stream = api.CUstream(handle)
         with self._devices[n].current():

@@ -58,7 +58,7 @@ _MAP_FAILED = ctypes.c_void_p(-1).value
 
 @dataclass(slots=True)
 class _Round:
-    """What one rank does at a time: whom it sends what, what stays, and what it makes of that and of what comes."""
+    """Work of one rank in one round: messages to send, elements that stay, and sums of these and of received ones."""
 
     packed: list[tuple[int, int, Part]] = field(default_factory=list)
     """(rank to send to, place in the message, elements)"""
@@ -67,7 +67,7 @@ class _Round:
     """(to, from), both in the memory of this rank"""
 
     sums: list[tuple[Part, list[tuple[int, int] | Part]]] = field(default_factory=list)
-    """What to write, and its summands: (sender, place in its message), or elements of this rank"""
+    """(elements to write, summands); a summand is (sender, place in its message), or elements of this rank"""
 
     sent: dict[int, int] = field(default_factory=dict)
     received: dict[int, int] = field(default_factory=dict)
@@ -285,7 +285,8 @@ class Opened:
 
 
 def _handle(device: Device, address: int) -> tuple[str, int]:
-    """What another process opens an allocation with, and where an address is in it. DeviceError: it can't."""
+    """Handle with which another process opens an allocation, and the offset of an address in it. DeviceError: there is
+    none."""
     api = driver()
     with device.current():
         capable = api.CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE
@@ -312,7 +313,7 @@ class MeetingPlace:
         self._counts = self._kind()
 
     def offer(self) -> dict[str, str]:
-        """What the other ranks need to open it. DeviceError: the system has no such files."""
+        """Data that the other ranks need to open it. DeviceError: the system has no such files."""
         token = uuid.uuid4().bytes
         with _shared("making memory for all ranks"):
             self._file = os.memfd_create("cute_py")
@@ -359,7 +360,7 @@ class MeetingPlace:
 
 @contextlib.contextmanager
 def _shared(doing: str) -> Iterator[None]:
-    """What the system refuses, or does not have, as a DeviceError."""
+    """Raise a refusal of the operating system, or a missing function of it, as a DeviceError."""
     try:
         yield
     except (AttributeError, OSError) as problem:
@@ -377,7 +378,7 @@ def _libc() -> Any:
 
 
 class MappedRanks:
-    """What this rank writes into the memory of the others, and where all of them meet."""
+    """One rank's access to the memory of the others, and the barrier where all of them meet."""
 
     def __init__(self, watch: Watch, device: Device | None) -> None:
         self._watch = watch
@@ -386,7 +387,7 @@ class MappedRanks:
         self._pushes: Pushes | None = None
 
     def offer(self) -> dict[str, Any]:
-        """What the other ranks need to reach this one's device, and of rank 0 where they meet."""
+        """Data that the other ranks need to reach this rank's device; rank 0 adds the meeting place."""
         api = driver()
         with self._device.current():
             number = call("opening a device", api.cuDeviceGet, self._device.ordinal)
@@ -418,7 +419,7 @@ class MappedRanks:
         self._pushes = Pushes(pushes, {device.ordinal: device}, sms)
 
     def _number(self, rank: int, bus: str) -> int:
-        """Of a rank's device here. DeviceError: it can't be reached."""
+        """Number of a rank's device in this process. DeviceError: it can't be reached."""
         api = driver()
         here = call("opening a device", api.cuDeviceGet, self._device.ordinal)
         there = call(f"finding the device of rank {rank}", api.cuDeviceGetByPCIBusId, bus.encode())
@@ -451,7 +452,8 @@ class MappedRanks:
 def map_ranks(
     plan: Plan, watch: Watch, sources: Mapping[int, Any], written: Mapping[int, Any], sms: int
 ) -> tuple[MappedRanks | None, str]:
-    """What this rank writes into the others' memory, or None and why all of them use messages. All of them call it."""
+    """Map the others' memory for this rank's writes; return None and the reason if all use messages. All ranks call
+    it."""
     rank = watch.transport.rank
     transfers: list[Transfer] = []
     mine: dict[str, Any] = {"why": "the transport maps no memory"}

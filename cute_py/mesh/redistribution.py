@@ -55,7 +55,7 @@ class Prepared(Protocol):
 
 
 class Redistribution:
-    """What leads from `source` to `destination`. See `redistribute`.
+    """The transfers that lead from `source` to `destination`. See `redistribute`.
 
     Attributes: `source`, `destination`, `dtype`, `devices_per_host`.
     """
@@ -184,7 +184,8 @@ class Redistribution:
         sms: int = 16,
         seconds: float = DEFAULT_SECONDS,
     ) -> Prepared:
-        """What `run` does, checked and ready: `launch()` does it, as often as the data change. The same arguments."""
+        """Check and prepare the work of `run`; `launch()` then does it each time the data change. Takes the same
+        arguments."""
         expect_integer(sms, "sms", 1, 1 << 16)
         if is_integer(seconds):
             seconds = float(expect_integer(seconds, "seconds", 1, 1 << 20))
@@ -287,7 +288,7 @@ class Redistribution:
         return self._met[dimension, part]
 
     def _first(self, box: Box) -> tuple[Column, Column]:
-        """Of each of the parts that meet a box: the first device that holds it, and how many elements they share."""
+        """First device and number of shared elements of each part that meets a box."""
         devices, counts = _ZERO, _ONE
         for i, part in enumerate(box):
             meeting = self._meeting(i, part)

@@ -25,7 +25,7 @@ class RowSpan:
     """Rows of a whole tensor that are divided by themselves: a section of a fused weight, or the tensor itself."""
 
     label: str
-    """Of the section; empty for the tensor itself."""
+    """Indices of the section; empty for the tensor itself."""
 
     first_row: int
     layout: ShardedLayout
@@ -184,7 +184,7 @@ def _dim(placement: WeightPlacement) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class ReshardPlan:
-    """What `reshard` does: from which files to which."""
+    """Plan of `reshard`: the files that it reads and those that it writes."""
 
     source: Side
     destination: Side

@@ -71,7 +71,7 @@ class ShardedLayout:
 
     placements: tuple[Placement, ...] = ()
     partial_devices: tuple[int, ...] = (0,)
-    """What the devices that hold the other summands of an element add to the number of the first."""
+    """Numbers to add to an element's first device; the results are the devices that hold its summands."""
 
     def __init__(self, layout: Layout, mesh_shape: int | Sequence[int], replicas: Layout | None = None) -> None:
         self.mesh_shape = _mesh(mesh_shape)
@@ -205,7 +205,7 @@ class ShardedLayout:
         return hashlib.sha256("\n".join(found).encode()).hexdigest()
 
     def explain(self) -> str:
-        """What each device holds, of the first 12."""
+        """List the contents of each of the first 12 devices."""
         lines = [str(self)]
         for device in range(min(self.devices, SHOWN)):
             lines.append(f"  device {device}: {self.local_shape(device)} from {self.local_offset(device)}")
@@ -246,12 +246,12 @@ class ShardedLayout:
 
     @functools.cached_property
     def _replica_devices(self) -> Column:
-        """What the devices that hold the same add to the number of the first, in increasing order."""
+        """Numbers to add to the first device to get its replicas, in increasing order."""
         return numpy.sort(_column(offsets(self.replicas)))
 
     @property
     def _others(self) -> Column:
-        """What each replica, and each summand, adds to the number of the first device."""
+        """Numbers to add to the first device to get each replica and each summand."""
         return _column(self._replica_devices)[:, None] + numpy.array(self.partial_devices, numpy.int64)
 
     @functools.cached_property
@@ -421,11 +421,11 @@ def _joined(steps: list[Division]) -> list[Division]:
 
 
 MOST_INDICES = 1 << 24
-"""Of a dimension whose places are looked up one by one."""
+"""Most indices of a dimension whose places are looked up one by one."""
 
 
 def _dimension_of(mode: Layout) -> Dimension:
-    """Of a mode that gives (device, offset): the indices by device."""
+    """Indices by device of a mode that gives (device, offset)."""
     n = expect_integer(size(mode), "the size of a dimension")
     if n > MOST_INDICES:
         raise InvalidValueError(f"a dimension of {n} elements in any order; at most {MOST_INDICES} are looked up")

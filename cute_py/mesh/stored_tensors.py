@@ -74,7 +74,7 @@ class StoredFile:
 
 
 def stored_file(path: str | os.PathLike[str]) -> StoredFile:
-    """What the header of a .safetensors file says; nothing else is read.
+    """Read the header of a .safetensors file, and nothing else.
 
     Raises:
         FileFormatError: no such file, no such format, elements of a type that is not supported.

@@ -16,7 +16,7 @@ from cute_py.mesh.index_intervals import Segment
 from cute_py.mesh.sharded_layout import ShardedLayout, at_offset
 
 MOST = 2**63 - 1
-"""Of any number of a transfer, in either direction: addresses have 64 bits."""
+"""Largest number of a transfer, in either direction: addresses have 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,5 +133,5 @@ class Plan(Protocol):
         ...
 
     def digest(self) -> str:
-        """The same text for the same redistribution, in every process."""
+        """Text that identifies the redistribution; every process computes the same one."""
         ...

@@ -1,4 +1,4 @@
-"""What moves bytes between ranks: one process for each device."""
+"""Transport of bytes between ranks: one process for each device."""
 
 from __future__ import annotations
 

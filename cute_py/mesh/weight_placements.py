@@ -157,7 +157,7 @@ class NamedPlacement:
     """Called with the number of dimensions, and with the arguments by name."""
 
     names: tuple[str, ...] = ()
-    """Of the arguments; those that may be left out are last."""
+    """Names of the arguments; optional ones are last."""
 
     optional: int = 0
 

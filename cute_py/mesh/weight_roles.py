@@ -1,4 +1,4 @@
-"""What the name of a weight says of its placement, and whether the shapes agree.
+"""Placement that the name of a weight implies, and a check that the shapes agree.
 
 A row of `ROLES` gives the module's name, the dimensions of its whole weight in the model's sizes, and the divisions
 that tensor parallelism uses for it. The sizes come from the checkpoint: each weight is put together once as the plan
@@ -30,7 +30,7 @@ ONE_DEVICE, SEVERAL = "one device", "several modes"
 """In place of a division: the mesh has one device, or several of its modes divide the weight."""
 
 QKV_COLUMNS = "q, k and v by columns"
-"""Of a weight (inputs, outputs), as GPT-2's Conv1D holds it."""
+"""Division of a weight (inputs, outputs), as GPT-2's Conv1D holds it."""
 
 MIDDLE, SECTIONED_MIDDLE = "middle", "gate and up of the middle"
 """Divisions of stacked experts, (experts, outputs, inputs), along their outputs."""
@@ -51,7 +51,7 @@ class WeightRole:
 
     modules: tuple[str, ...]
     sizes: tuple[str, ...]
-    """Of each dimension of the whole weight; '' where nothing else has that size."""
+    """Size of each dimension of the whole weight; '' for a size that nothing else has."""
 
     divisions: tuple[str, ...]
     """Those in use; the first is offered."""
@@ -71,7 +71,7 @@ class WeightRole:
 
     @property
     def kind(self) -> str:
-        """What a text calls it: the placement, the name of a module."""
+        """Name for texts: the placement, and the name of a module."""
         return f"a {self.placement.partition('(')[0]} weight ({self.modules[0]})"
 
 
@@ -242,7 +242,7 @@ class Weight:
 
 @dataclass(slots=True)
 class Judgement:
-    """What the name and the shapes say of one weight."""
+    """Judgement of one weight from its name and the shapes."""
 
     judged: list[str] = field(default_factory=list)
     not_judged: list[str] = field(default_factory=list)
@@ -254,7 +254,7 @@ _Size = tuple[str, str]
 
 
 def judge(weights: Sequence[Weight]) -> list[Judgement]:
-    """What names and shapes say of the placements, one for each weight."""
+    """Judge the placements by names and shapes, one judgement for each weight."""
     scopes = _Scopes([one.name for one in weights])
     roles = [role_of(one.name) for one in weights]
     votes: dict[_Size, Counter[int]] = {}
