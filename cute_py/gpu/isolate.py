@@ -78,7 +78,7 @@ def _rebuilt(name: str, headline: str, facts: dict[str, object], hint: str | Non
 
 
 def _serve() -> None:
-    """What the child does: read a call, make it, write the outcome."""
+    """Main loop of the child: read a call, make it, write the outcome."""
     function, arguments, options = pickle.load(sys.stdin.buffer)
     try:
         outcome: tuple[str, Any] = ("result", function(*arguments, **options))

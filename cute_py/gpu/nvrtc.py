@@ -24,9 +24,9 @@ from cute_py.gpu.bindings import call, core, nvrtc
 from cute_py.gpu.kernels.source import KernelSource
 
 OPTIONS: Final = {"std": "c++17", "minimal": True, "no_cache": True, "diag_suppress": [177, 186]}
-"""Of cuda-core's ProgramOptions. `minimal` leaves out texture and runtime declarations, which no kernel here uses, and
-saves compile time; `no_cache` NVRTC's own cache, for which it starts the driver (0.2 s). 177 and 186 are the warnings
-of unused constants and of comparisons that the constants decide."""
+"""Options for cuda-core's ProgramOptions. `minimal` leaves out texture and runtime declarations, which no kernel here
+uses, and saves compile time; `no_cache` turns off NVRTC's own cache, which would start the driver (0.2 s). 177 and 186
+are the warnings of unused constants and of comparisons that the constants decide."""
 
 FAST: Final = {"ofast_compile": "min", "ptxas_options": "-Ofc=0"}
 """Beside them, for a kernel of `fast_compile`: fewer passes of the optimizer. ptxas keeps all of its own: it takes as

@@ -33,9 +33,9 @@ MAX_DIGITS: Final = 20
 """Digits of a block's or a vector's number."""
 MAX_CLASSES: Final = 16
 MAX_THREADS: Final = 512
-"""Of a block of a tile; how many it has is a matter of the launch."""
+"""Most threads of a block of a tile; the launch sets their number."""
 ROW_SHIFT: Final = 22
-"""Of a division by a multiplication in 32 bits, exact for numbers below 1024: those of threads."""
+"""Shift that divides through a 32-bit multiplication, exact for numbers below 1024, which thread numbers are."""
 WORD: Final = 16
 """Bytes of a word on a side whose rows start between two."""
 GRAIN: Final = 32
@@ -47,9 +47,9 @@ DIGIT: Final = struct.Struct("<IIIIqq")
 """size, magic, shift, bit of the class; byte steps of source and destination."""
 ROWS: Final = 7
 CLASS: Final = struct.Struct(f"<{2 * ROWS + 4}I")
-"""Of the source, then of the destination: rows, vectors of one, threads that a row is dealt to, magic, rows and vectors
-that a thread goes on by, place of the rows' table; place of the list of a destination's row, its own elements, elements
-in shared memory, bytes of a source row."""
+"""Numbers of the source, then of the destination: rows, vectors of a row, threads that a row is dealt to, magic, step
+of a thread in rows and in vectors, place of the rows' table; then the place of the list of a destination's row, its own
+elements, elements in shared memory, bytes of a source row."""
 ROW: Final = struct.Struct("<qII")
 """Byte offset of a row, its place in shared memory."""
 TILE: Final = struct.Struct("<4Q4q2Q4i8I32I")
