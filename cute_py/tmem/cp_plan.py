@@ -35,7 +35,7 @@ Refusal = Diagnostic
 """Why a copy has no plan, under its earlier name."""
 
 MAX_INSTRUCTIONS = LANES * COLUMNS // (4 * 8)
-"""Of one copy: the smallest instruction, 4x256b, writes 4 lanes of 8 columns, and each cell is written once."""
+"""Most instructions of one copy: the smallest, 4x256b, writes 4 lanes of 8 columns, and each cell is written once."""
 
 
 @record
@@ -161,7 +161,7 @@ class CpPlan:
         return encode_matrix_descriptor(address, self.ldo, self.sdo, int(self.swizzle))
 
     def check_capacity(self, columns: int = COLUMNS) -> list[Diagnostic]:
-        """What does not fit into an allocation of `columns` columns; empty if it fits."""
+        """List the parts that do not fit into an allocation of `columns` columns; empty if all fit."""
         columns = expect_integer(columns, "columns", 0)
         text = f"the copy writes up to column {self.columns - 1}; the allocation has columns 0..{columns - 1}"
         return [] if self.columns <= columns else [Diagnostic("capacity", text=text)]

@@ -165,7 +165,7 @@ SMEM_ADDRESS = 1024
 
 @record
 class Demonstration:
-    """What the program did.
+    """Result of the program.
 
     Args:
         copy: the planned copy.

@@ -164,7 +164,7 @@ class S2TDescriptorView:
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """What each instruction adds to it, in 16-byte units."""
+        """Offsets that each instruction adds to the base, in 16-byte units."""
         return tuple(tile.smem_offset for tile in self.plan.tiles)
 
     @property

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["ComposeLayout", "DATAPATHS", "mma_atom_layout", "mma_shared_layout", "tmem_datapath_layout"]
 
 MAX_BITS = 20
-"""Of each of the three counts, so that places stay within 64 bits; the hardware's are at most 5."""
+"""Largest value of each of the three counts, so that places stay within 64 bits; the hardware's are at most 5."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ from cute_py.tmem.iters import walk
 __all__ = ["TensorMemory", "decompress", "image", "source_addresses"]
 
 STATUS = "documented, bit position unverified"
-"""What is known of the result."""
+"""Evidence for the result."""
 
 BYTE_SHIFT: dict[str, int] = {"b6x16_p32": 0, "b4x16_p64": 2}
 """Lowest bit of an element in its byte; inferred, not measured."""
@@ -155,7 +155,7 @@ NOT_A_SOURCE = -1
 
 
 class Barrier(Protocol):
-    """What a commit signals: an mbarrier."""
+    """Barrier that a commit signals: an mbarrier."""
 
     def arrive(self) -> object: ...
 

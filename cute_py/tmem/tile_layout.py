@@ -39,7 +39,7 @@ Region = Sequence[tuple[int, int]]
 """(begin, end) in each dimension."""
 
 Spec = slice | SupportsIndex | Sequence[SupportsIndex]
-"""What `S[...]` and `R[...]` take: extents, or extents : strides."""
+"""Argument of `S[...]` and `R[...]`: extents, or extents : strides."""
 
 
 class TileLayout:
@@ -190,7 +190,8 @@ class TileLayout:
     # -- algebra -----------------------------------------------------------------------------------------------------
 
     def canonicalize(self) -> TileLayout:
-        """The same function with the fewest shards: extents 1 dropped, neighbours fused, zero offsets dropped.
+        """Return the layout of the same function with the fewest shards: extents 1 dropped, neighbours fused, zero
+        offsets dropped.
 
         >>> TileLayout([Iter(128, 16, "m"), Iter(16, 1, "m")]).canonicalize()
         S[2048 : 1]
