@@ -79,7 +79,7 @@ class PreparedGemm:
 
 
 def cause_of(plan: GemmPlan, full: WaitTimeout | None, empty: WaitTimeout | None) -> str:
-    """What keeps a barrier of a GEMM kernel from completing, as far as two records show it.
+    """Cause that keeps a barrier of a GEMM kernel from completing, as far as two records show it.
 
     Args:
         full, empty: the first wait of each kind that timed out; the stage of a record counts all waits of its thread.
@@ -186,7 +186,7 @@ class GemmKernel:
     def stage(
         self, a: ArrayLike, b: ArrayLike, tile: tuple[int, int] = (0, 0), k: int = 0, *, backend: str = "emulator"
     ) -> dict[str, Bytes]:
-        """What one stage holds when a warpgroup is about to read it: the bytes of A's tile, and of B's.
+        """Contents of one stage just before a warpgroup reads it: the bytes of A's tile, and of B's.
 
         Args:
             tile: of C, counted in tiles of a CTA along M and N. k: the step of the main loop.

@@ -1,4 +1,4 @@
-"""What a GEMM kernel is, read off its objects: tiles, descriptors, stages, coordinates; and what forbids it.
+"""Plan of a GEMM kernel, read off its objects: tiles, descriptors, stages, coordinates; and the reasons that forbid it.
 
     A (M,K) --tma_a--> stages of A --descriptor--> wgmma --accumulators--> stmatrix --> staging --tma_c--> C (M,N)
     B (N,K) --tma_b--> stages of B --descriptor-->
@@ -165,17 +165,17 @@ class GemmPlan:
 
     @property
     def stage_bytes(self) -> int:
-        """Of A and B together; what a full barrier expects."""
+        """Bytes of A and B together; a full barrier expects them."""
         return self.walks["A"].bytes + self.walks["B"].bytes
 
     @property
     def shared_bytes(self) -> int:
-        """Of a block: stages, staging of C, barriers."""
+        """Shared bytes of a block: stages, staging of C, barriers."""
         return self.stage_bytes * self.stages + self.staging_bytes + BARRIER_ROOM
 
     @property
     def staging_bytes(self) -> int:
-        """Of the buffers of all warpgroups."""
+        """Bytes of the staging buffers of all warpgroups."""
         return self.staging * self.warpgroups * self.walks["C"].bytes
 
     @property

@@ -316,7 +316,7 @@ def multicast_mask(plan: GemmPlan) -> int:
 
 
 def gemm_constants(plan: GemmPlan) -> dict[str, int]:
-    """What is folded into the text, by name."""
+    """Constants that are folded into the text, by name."""
     tiles_m, tiles_n, tiles_k = plan.tiles
     cluster_m, cluster_n = (plan.cluster if plan.shared_by == x else 1 for x in "MN")
     a, b = plan.operands["A"], plan.operands["B"]
