@@ -77,7 +77,7 @@ class Cluster:
         return self.mapa(rank)
 
     def init_barriers(self, offset: int, arrive_count: int) -> list[Mbarrier]:
-        """The same barrier in every CTA."""
+        """Initialise a barrier at this offset in every CTA."""
         return [init_barrier(cta, offset, arrive_count) for cta in self.ctas]
 
     def mapa(self, rank: int) -> SharedMemory:

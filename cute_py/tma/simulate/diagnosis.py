@@ -164,7 +164,7 @@ class Run:
         self.agent = Agent() if agent is None else expect(agent, Agent, "agent")
         self.races: list[Race] = []
         self.groups: list[list[Access]] = [[]]
-        """What stores read that were not waited for, by bulk group, oldest first; the last group is not committed."""
+        """Reads of stores that nothing waited for, by bulk group, oldest first; the last group is not committed."""
         self.flights: list[Flight] = []
         self._reading: list[Access] = []
         self._ordinary: list[Access] = []
@@ -347,7 +347,7 @@ class Run:
     # ---- how it ends -------------------------------------------------------------------------------------------
 
     def _scope(self, left: str = "", stuck: Mbarrier | None = None) -> Scope:
-        """What was judged so far, and what was not."""
+        """Scope so far: events that were judged, and events that were not."""
         judged = [counted(count, noun) for noun, count in sorted(self._judged.items())]
         open_ = [b for b in self._barriers if b is not stuck and (b.tx_count or b.pending != b.arrive_count)]
         not_judged = [left] if left else []

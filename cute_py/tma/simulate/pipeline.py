@@ -36,7 +36,7 @@ from cute_py.tma.simulate.diagnosis import Flight, Outcome, Run, completed, trap
 BARRIER_BYTES = 8
 
 MAX_TICKS = 10_000
-"""Of one step: a timeline has a character for each tick."""
+"""Most ticks of one step: a timeline has a character for each tick."""
 
 EMPTY, LOADING, FULL, CONSUMING, STORING = ".", "L", "F", "C", "S"
 """States of a stage, as the timeline prints them."""
@@ -65,7 +65,7 @@ class RingLoad:
 
 @dataclass(frozen=True, slots=True)
 class RingStore:
-    """What every iteration stores from its stage. Errors as `RingLoad`."""
+    """Store that every iteration makes from its stage. Errors as `RingLoad`."""
 
     descriptor: Descriptor
     coords: Sequence[Sequence[int]]

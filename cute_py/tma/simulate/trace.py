@@ -72,7 +72,7 @@ class Difference:
     count: int
     """Bytes that differ in all."""
     step: TraceStep | None
-    """What the byte holds; None if no instruction touches it."""
+    """The instruction that wrote the byte; None if no instruction touches it."""
 
     def __str__(self) -> str:
         return f"{self.headline}; {self.step or 'no instruction touches it'}"
@@ -187,7 +187,7 @@ class Trace:
         return found
 
     def backward(self, shared_offset: int) -> TraceStep | None:
-        """What a byte of shared memory holds after the instructions ran in order; None if none wrote it."""
+        """Trace the byte that a shared offset holds after the instructions ran in order; None if none wrote it."""
         shape = self.geometry
         shared_offset = expect_integer(shared_offset, "the offset in shared memory", 0, SHARED_LIMIT - 1)
         for i in range(len(self.coords) - 1, -1, -1):
