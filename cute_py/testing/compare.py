@@ -21,7 +21,7 @@ from cute_py.tma.emulator.memory import Bytes, IntegersLike
 from cute_py.tma.simulate.trace import Trace, byte_difference
 
 Function: TypeAlias = Layout | ComposedLayout | Tensor
-"""What gives an offset for an index."""
+"""An object that maps an index to an offset."""
 BytesLike: TypeAlias = bytes | bytearray | memoryview | Sequence[int] | NDArray[np.integer]
 """Bytes, or integers from 0 to 255."""
 

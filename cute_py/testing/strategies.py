@@ -47,7 +47,7 @@ def filled(tree: Profile, items: Iterator[Item]) -> Nested[Item]:
 
 
 def _checked_sizes(sizes: tuple[int, ...], max_rank: int, depth: int) -> tuple[tuple[int, ...], int, int]:
-    """What `shapes` chooses from."""
+    """Check the arguments of `shapes`, and return the values that it draws from."""
     checked = expect_integers(sizes, "sizes", 0, MAX_SIZE)
     if not checked:
         raise InvalidValueError("sizes has no entries; must have a size to choose")
