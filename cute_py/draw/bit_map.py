@@ -87,7 +87,7 @@ def _line(row: BitField, key: str, bits: int) -> str:
 
 
 def _meaning(row: BitField, bits: int) -> str:
-    """What a raw value means, where it is not the number itself."""
+    """Meaning of a raw value, if it differs from the number itself."""
     value, rank = row.read(bits), field("rank").read(bits) + 1
     if row.encoding.endswith(" - 1"):
         return f", so {value + 1}"
@@ -141,7 +141,7 @@ def _bits(fields: list[BitField], keys: dict[BitField, str], word: int, bits: in
 
 
 def _stray(rows: list[BitField], bits: int, words: int) -> tuple[str, ...]:
-    """What is set where no field is, and what the last two words are."""
+    """Bits that are set outside of all fields, and a note on the last two words."""
     mask = 0
     for row in rows:
         mask |= row.mask

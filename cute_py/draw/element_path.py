@@ -27,7 +27,7 @@ OUTSIDE = {
     "reduce": "outside the tensor: not written",
     "prefetch": "outside the tensor: not fetched",
 }
-"""What an operation of each direction does with elements beyond the tensor's end."""
+"""Effect of an operation of each direction on elements beyond the tensor's end."""
 
 
 RAGGED = {
@@ -36,8 +36,8 @@ RAGGED = {
     "reduce": "beyond the row's end and reduced too: a reduction writes units of 16 bytes",
     "prefetch": OUTSIDE["prefetch"],
 }
-"""What happens to the rest of a 16-byte unit in which the row ends. Source: measured on NVIDIA H200, driver 580.159.04,
-for stores; `emulator_rows.sixteen_byte_rule` has the rule."""
+"""Effect on the rest of a 16-byte unit in which the row ends. Source: measured on NVIDIA H200, driver 580.159.04, for
+stores; `emulator_rows.sixteen_byte_rule` has the rule."""
 
 
 def logical_of(atom: TmaAtom) -> Callable[[tuple[int, ...]], tuple[int, ...]] | None:

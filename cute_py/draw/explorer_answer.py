@@ -65,7 +65,7 @@ def _number(n: int) -> int | str:
 
 
 def _numbers(values: Iterable[int]) -> list[Json]:
-    """Of each."""
+    """JSON-safe integers."""
     return [_number(n) for n in values]
 
 
@@ -104,7 +104,7 @@ def checked_query(query: Mapping[str, str]) -> dict[str, str]:
 
 
 def _parsed(text: str) -> Any:
-    """What a text shows, if it is of a size that a person types.
+    """Parse a text, if it has a size that a person types.
 
     Raises:
         InvalidValueError: a long text, or a basis element of a mode that no layout has; ParseError: as `parse`.

@@ -35,10 +35,10 @@ from cute_py.targets import BANK_BYTES, BANKS
 from cute_py.tensor.tensor import Tensor
 
 AnyLayout: TypeAlias = Layout | ComposedLayout
-"""What a table of offsets is drawn of."""
+"""A layout whose offsets a table can show."""
 Drawn: TypeAlias = Layout | ComposedLayout | Tensor
 Value: TypeAlias = int | ArithTuple | ScaledBasis
-"""What a layout or a tensor of coordinates has at a coordinate."""
+"""Value of a layout or of a tensor of coordinates at a coordinate."""
 Sizes: TypeAlias = "int | tuple[Sizes, ...]"
 Color = Literal["value", "bank", "thread", "tile"]
 COLORS: tuple[Color, ...] = ("value", "bank", "thread", "tile")
@@ -91,7 +91,7 @@ class PlaneAxis:
         ]
 
     def terms(self, index: int) -> list[str]:
-        """What the leaves add to the value at an index, those that add nothing left out: '3*8'."""
+        """Terms that the leaves add to the value at an index, without zeros: '3*8'."""
         out = []
         for size, stride in self.steps:
             index, at = divmod(index, max(size, 1))
@@ -134,7 +134,7 @@ class Plane:
         return self.across.coordinate(j) if self.rank else "()"
 
     def sum_of(self, i: int, j: int) -> str:
-        """What the strides add up to there: '1*8 + 6*1'."""
+        """Sum of the strides' terms at a cell: '1*8 + 6*1'."""
         return " + ".join([*self.down.terms(i), *self.across.terms(j)]) or "0"
 
 
@@ -255,7 +255,7 @@ def expect_layout(thing: AnyLayout, what: str) -> AnyLayout:
 
 
 def unit_of(things: Sequence[Drawn]) -> int:
-    """What all steps between the values of layouts or tensors have in common; 1 where they are permuted.
+    """Greatest common divisor of all steps between the values of layouts or tensors; 1 if a swizzle permutes them.
 
     Of coordinates their mode 0 counts.
 
@@ -360,7 +360,7 @@ def layout_table(
 
 
 def _what(thing: Drawn) -> str:
-    """What the values of a layout are."""
+    """Noun for the values of a layout."""
     basis = any(getattr(stride, "modes", ()) for stride in leaves(domain_of(thing).stride))
     return "mode 0 of the coordinate" if basis else "offset"
 

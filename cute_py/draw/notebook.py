@@ -1,4 +1,4 @@
-"""What a notebook shows of an object: its picture, what it prints, and its explanation folded up below.
+"""Notebook display of an object: its picture, its printed text, and its explanation folded up below.
 
     object_html(layout)     the printed form, the picture, "explain"
     object_html(request)    the map's bits, or the rules that it breaks where there are none
@@ -29,7 +29,7 @@ CHARACTERS: Final = 4000
 """Characters of a printed form or an explanation that are shown; the rest is counted."""
 CUT_NOTE: Final = "cut to fit the notebook; cute_py.draw.draw(...) shows more of it"
 _SAID: Final = re.compile(r"^(summarised: .* of which )\d+ x \d+( are drawn)$")
-"""What `cut_note` says of a table."""
+"""Text of `cut_note` about a table."""
 _PRE: Final = "margin:.3em 0;white-space:pre-wrap;overflow-wrap:anywhere;font-family:monospace"
 
 

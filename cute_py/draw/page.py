@@ -20,7 +20,7 @@ _INERT: Final = ("#", "data:image/")
 """How the links of an SVG may begin: to a part of itself, or a picture within it."""
 _URL: Final = re.compile(r"url\(\s{0,99}+['\"]?\s{0,99}+[^#'\"\s]", re.IGNORECASE)
 _IMPORT: Final = re.compile(r"@import|image-set|src\(|\\", re.IGNORECASE)
-"""What else in a style loads something, or hides that it does."""
+"""Other text in a style that loads something, or hides that it does."""
 
 _STYLE = (
     ":root{color-scheme:light dark}body{margin:1.5rem;background:#fff;color:#14181d;"

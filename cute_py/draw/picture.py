@@ -100,7 +100,7 @@ class Picture:
 
     @functools.cached_property
     def text(self) -> str:
-        """The same cells as text."""
+        """Text form of the same cells."""
         return text_of_picture(self.title, self.tables, self.notes)
 
     @property

@@ -1,4 +1,4 @@
-"""What a picture is made of: tables of cells with labels, brackets and notes, before they are SVG or text.
+"""Parts of a picture before they become SVG or text: tables of cells with labels, brackets and notes.
 
     Picture = tables side by side        Table = cells, labels of rows and columns, brackets over nested modes
     Cell = text, the full path as its title, a tone (colour), the part of it that is inside (the rest is hatched)
@@ -76,7 +76,7 @@ class BracketRow:
 
 @dataclass(frozen=True, slots=True)
 class Legend:
-    """What the colours of cells say: `text` in general, then a name for each swatch.
+    """Legend of the cells' colours: `text` in general, then a name for each swatch.
 
     Attributes:
         swatches: (tone, None for no colour, or OUTSIDE for the hatch; what it means).
