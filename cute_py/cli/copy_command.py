@@ -303,7 +303,7 @@ def report_data(work: TensorCopy, result: CopyResult[HostArray], source: str) ->
 
 
 def _outcome(result: CopyResult[HostArray] | LayoutCopyResult, warnings: list[str]) -> dict[str, Any]:
-    """What came of a copy, as data."""
+    """Outcome of a copy, as data."""
     return {
         "bytes": result.bytes,
         "seconds": round(result.seconds, 6),

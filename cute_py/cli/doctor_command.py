@@ -38,7 +38,7 @@ _COMPATIBILITY: Final = "CUDA Compatibility guide, minor version compatibility; 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What the rows are asked about; None: not known.
+    """The installation that the rows are checked against; None stands for an unknown value.
 
     `driver` and `compiler` (NVRTC) as 1000 x major + 10 x minor, `capability` of the GPU as (major, minor).
     """
@@ -312,7 +312,7 @@ OF_DEVICE: Final[tuple[tuple[str, str, Callable[[Device], int | str | Sequence[i
     ("shared_memory", "shared memory, bytes", lambda device: device.shared_bytes),
     ("l2", "L2 cache, bytes", lambda device: device.l2_bytes),
 )
-"""The same of a GPU."""
+"""(key of a fact about a GPU, its name in the report, how it is found), in order."""
 ABILITIES: Final[tuple[tuple[str, Probe], ...]] = (
     ("emulator", lambda *_: _copied("emulator")),
     ("maps", lambda *_: _mapped()),

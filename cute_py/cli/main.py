@@ -206,8 +206,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _kept(forever: bool) -> Iterator[None]:
-    """What is loaded here stays as long as the process, if that is of this command alone: then no collection of garbage
-    looks at it, neither now nor when the process ends, which would take a tenth of the time of a short command."""
+    """Freeze the objects that are loaded here, if the process runs this command alone. No garbage collection visits
+    them then, neither now nor at exit; that would take a tenth of the time of a short command."""
     if forever:
         gc.disable()
     try:

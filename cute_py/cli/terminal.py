@@ -1,4 +1,4 @@
-"""What only a terminal gets: colour, and signs of life on standard error while long work is done.
+"""Output for terminals only: colour, and progress on standard error during long work.
 
 Output to a pipe or a file has the same bytes without colour. Colour:
 

@@ -188,7 +188,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _data(atom: TmaAtom) -> dict[str, object]:
-    """What --json prints of an atom."""
+    """Data that --json prints of an atom."""
     work = instructions(atom)
     return {
         "g_basis": str(atom.gbasis),
