@@ -288,7 +288,7 @@ def _next_pixel(request: TensorMapIm2col | TensorMapIm2colWide, start: list[int]
 
 @runtime_checkable
 class TransactionBarrier(Protocol):
-    """What a barrier must do: expect more bytes in its current phase."""
+    """Interface of a barrier: it can expect more bytes in its current phase."""
 
     def expect_tx(self, nbytes: int, /) -> None: ...
 
@@ -365,8 +365,8 @@ class PrefetchDescriptor:
 
 
 def store_bounds(arch: str | None) -> tuple[list[str], list[str]]:
-    """What a store or a reduction has before its copies and after them: the fence that makes the tile visible to the
-    asynchronous proxy; the end of the bulk group, and the wait until the group has read the tile."""
+    """Lines before and after the copies of a store or a reduction. Before: the fence that makes the tile visible to the
+    asynchronous proxy. After: the end of the bulk group, and the wait until the group has read the tile."""
     waits = ptx("bulk.wait_group", read=True, operands={"groups": 0}, arch=arch)
     fence = ptx("fence.proxy.async", spaces="shared::cta", arch=arch)
     return [fence], [ptx("bulk.commit_group", arch=arch), waits]
@@ -423,7 +423,7 @@ class BulkTensorCopy:
 
     @property
     def nbytes(self) -> int:
-        """Of this CTA's box."""
+        """Bytes of this CTA's box."""
         return self.atom.bytes_per_instruction
 
     @property
@@ -438,12 +438,12 @@ class BulkTensorCopy:
 
     @property
     def reduce_kind(self) -> TmaReduceKind | None:
-        """Of a reduction."""
+        """Kind of the reduction; None of other operations."""
         return self.atom.reduce_kind
 
     @property
     def barrier(self) -> Place | TransactionBarrier | None:
-        """What counts the bytes of a load."""
+        """Barrier that counts the bytes of a load."""
         return self.exec_atom.barrier if self.kind == "load" else None
 
     @property

@@ -76,7 +76,7 @@ __all__ = [
 ]
 
 SharedLayout: TypeAlias = Layout | ComposedLayout
-"""Of a tile in shared memory, with its swizzle or without."""
+"""Layout of a tile in shared memory, with its swizzle or without."""
 
 
 class SupportsDLPack(Protocol):
@@ -129,8 +129,8 @@ def names_leaves(shape: Tree, basis: Tree) -> bool:
 
 
 def half_of_pair(layout: SharedLayout) -> SharedLayout | None:
-    """What the first of two CTAs has of a tile: half of mode 0, where CuTe's MMAs of two CTAs split A and B; None of an
-    odd mode.
+    """Part of a tile that the first of two CTAs holds: half of mode 0, where CuTe's MMAs of two CTAs split A and B;
+    None for an odd mode.
 
     >>> print(half_of_pair(Layout((Int(128), Int(64)), (Int(64), Int(1)))))
     (_64,_64):(_64,_1)
@@ -167,7 +167,7 @@ def swizzled(plain: Layout, code: int, dtype: DType) -> SharedLayout:
 
 
 def movable_format(dtype: DType) -> TensorMapDataType | None:
-    """What elements move as: their own format, or that of integers of the same width; None: TMA has none.
+    """Format in which elements move: their own, or that of integers of the same width; None: TMA has none.
 
     >>> movable_format(as_dtype("int16")), movable_format(as_dtype("complex64"))
     (TensorMapDataType.UINT16, None)
@@ -179,7 +179,7 @@ def movable_format(dtype: DType) -> TensorMapDataType | None:
 
 
 class _Descriptor:
-    """What both descriptors read off the tensor and the request of their tensor map."""
+    """Base of both descriptors: values read off the tensor and the request of their tensor map."""
 
     __slots__ = ()
     mnemonic: ClassVar[str]
@@ -485,7 +485,7 @@ _GRAIN = BY_NAME["stride_alignment"].multiple
 
 
 def check_source(source: Tensor) -> list[Diagnostic]:
-    """What keeps a tensor from being described: it must be in global memory, of rank 1 to 5, with a plain layout."""
+    """Check that a tensor can be described: it must be in global memory, of rank 1 to 5, with a plain layout."""
     rank = rank_of(source.shape)
     return diagnostics.broken(
         (not in_global_memory(source), "not_global", str(source)),
@@ -517,7 +517,7 @@ def _reshaped(tensor: Tensor, shapes: tuple[int, ...], strides: tuple[int, ...])
 
 
 def _check_form(op: Op, count: int, arch: str, alignment: int, bits: int | None, dtype: DType) -> list[Diagnostic]:
-    """What both builders check before the box: the architecture, the descriptor's place, the width of an element."""
+    """Checks of both builders before the box: the architecture, the descriptor's place, the width of an element."""
     found = check_op(op, arch, count) + diagnostics.check_pointer(expect_integer(alignment, "alignment", unit="bytes"))
     wrong = bits is not None and expect_integer(bits, "elementBitWidth") != dtype.bits
     text = f"elementBitWidth = {bits} bits; must be the {dtype.bits} of {dtype.name}"

@@ -160,7 +160,7 @@ def make_exec_tma(
 
 
 def check_copy(exec_atom: ExecTmaAtom, tile: Place, coord: Sequence[Number]) -> list[Diagnostic]:
-    """What one copy needs beside its atom: a tile in shared memory, where its atom's may be; a coordinate of the
+    """Check the operands of one copy: a tile in shared memory, at a place that the atom allows, and a coordinate of the
     descriptor's rank."""
     if not isinstance(coord, (tuple, list)):
         raise InvalidTypeError(f"the coordinate of a copy is a tuple, got {type(coord).__name__} {given(coord)}")
@@ -452,7 +452,7 @@ def prefetch_tma_desc(descriptor: TmaDescriptorTiled | TmaDescriptorIm2col) -> P
 
 
 Source: TypeAlias = TmaDescriptorTiled | TmaDescriptorIm2col | Tensor | SupportsDLPack
-"""What an atom is made of: a descriptor, or the global tensor itself."""
+"""Source of an atom: a descriptor, or the global tensor itself."""
 
 
 def _partitioned(

@@ -1,4 +1,4 @@
-"""The same tile copy for GPUs without TMA: a complete PTX module with cp.async (sm_80..89) or ld.global.nc (sm_70/75).
+"""Tile copy for GPUs without TMA: a complete PTX module with cp.async (sm_80..89) or ld.global.nc (sm_70/75).
 
 Shared memory gets the very bytes that the TMA copy leaves: boxes one after the other, rows of a box, the swizzle,
 zeros outside the tensor. Threads compute the addresses: thread t takes granules t, t + 128, ... of 4 bytes (cp.async)

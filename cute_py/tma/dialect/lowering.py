@@ -143,7 +143,7 @@ def _registers(text: str) -> list[tuple[str, str]]:
 
 
 def cuda_of(text: str) -> str:
-    """The same as a CUDA C++ kernel, for a compiler that takes no PTX module."""
+    """Convert the PTX to a CUDA C++ kernel, for a compiler that takes no PTX module."""
     code = [line.partition("//")[0].strip() for line in text.splitlines()]
     inputs = _inputs(text)
     types = {"b64": ("unsigned long long", "l"), "b32": ("unsigned", "r"), "b16": ("unsigned short", "h")}
@@ -234,7 +234,7 @@ class Lowering:
 
     @property
     def element_coords(self) -> tuple[int, ...] | None:
-        """Of the tile's first element, innermost first; None without a tile coordinate."""
+        """Coordinates of the tile's first element, innermost first; None without a tile coordinate."""
         return self.copy.start
 
     def stage(self, number: str) -> Stage:
@@ -257,7 +257,7 @@ class Lowering:
 
     @property
     def diagnostics(self) -> tuple[str, ...]:
-        """What the stages' verifiers found, `stage: text`; () if all hold."""
+        """Findings of the stages' verifiers, `stage: text`; () if all hold."""
         return tuple(f"stage {stage.number}: {text}" for stage in self.stages for text in stage.checked)
 
     def verify(self) -> None:

@@ -89,7 +89,7 @@ class TmaStoreMode(NamedEnum, IntEnum):
 
 
 class TmaReduceKind(NamedEnum, IntEnum):
-    """What a reduction does with the element in global memory; all that the instruction family has.
+    """Operation of a reduction on the element in global memory; the instruction family has no others.
 
     >>> TmaReduceKind.XOR.ptx
     'xor'
@@ -259,7 +259,7 @@ class CacheMode(NamedEnum):
 
     @property
     def row(self) -> CacheModeRow:
-        """What loads and stores make of this mode."""
+        """Row of the cache mode for loads and stores."""
         return self._row
 
     @property

@@ -82,7 +82,7 @@ KernelCopy: TypeAlias = TracedCopy | TileAtom | ExecutableCopy | NonExecTmaAtom 
 
 @record
 class KernelFunction:
-    """What the pass reads: the kernel spec's architecture (None: no attribute), the body, the counters.
+    """Input of the pass: the kernel spec's architecture (None: no attribute), the body, the counters.
 
     copies: the body in program order: copies (atoms are named A, B, ... in order) and other operations.
     num_host_tmas, num_device_tmas: the function's counters if they are set already; None lets phase 3 set them.
@@ -105,7 +105,7 @@ class KernelFunction:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """What one phase did: its number and name, one line per copy or decision; from phase 3 on the body after it, which
+    """Result of one phase: its number and name, one line per copy or decision; from phase 3 on the body after it, which
     phases 4 to 7 change."""
 
     number: int
@@ -127,7 +127,7 @@ class BoundCopy:
 
     @property
     def name(self) -> str:
-        """Of its tensor, as the traces write it: `a`."""
+        """Name of its tensor, as the traces write it: `a`."""
         return names_of(self.copy).small
 
     @property
@@ -138,7 +138,8 @@ class BoundCopy:
 
     @property
     def descriptor(self) -> tuple[str, ...]:
-        """What binds the descriptor in phase 4: its operation, and the replacements of one made on the device."""
+        """Operations that bind the descriptor in phase 4: its own, and the replacements of a descriptor made on the
+        device."""
         n, box = names_of(self.copy), ", ".join(map(str, self.copy.box))
         made = f"%desc_{n.small} = nv_tileas.make_tiled_tma_desc %{n.small}_ref, box = [{box}]"
         return (f"{made}, tmaIdx = {self.tma_index} : i32", *rebind_lines(self.copy))

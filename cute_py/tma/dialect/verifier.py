@@ -295,7 +295,7 @@ def _broken(step: VerifierStep, op: PartitionOperands) -> tuple[Diagnostic, ...]
 
 @record
 class PartitionWalk:
-    """What a walk through the steps found.
+    """Findings of a walk through the steps.
 
     `failed` is the number of the step that refused (None: all passed) and `text` its diagnostic; `flags` holds what
     was learned up to there. `results` are the records of a walk that passed, `broken` the rules behind a refusal.

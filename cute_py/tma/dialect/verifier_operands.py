@@ -1,5 +1,5 @@
-"""What the partition verifier looks at: the operands of a partition, and the values derived from them, each computed
-at its first use. The steps run in order, so that nothing expensive is computed for operands of the wrong kind.
+"""Operands of the partition verifier, and values derived from them, each computed at its first use. The steps run in
+order, so that nothing expensive is computed for operands of the wrong kind.
 
 The verifier has two dialects. `seed` is the TMA Atoms reference page: its order, its operand order, types without
 quotes. `dsl` is what the builder of CuTe DSL 4.8.1 was observed to do: the multicast check first, the global operand
@@ -195,18 +195,18 @@ class PartitionOperands:
 
     @cached_property
     def gmem_layout(self) -> Layout | None:
-        """Of the global tensor, if it is a plain layout."""
+        """Layout of the global tensor, if it is plain."""
         layout = None if self.gmem is None else self.gmem.layout
         return layout if isinstance(layout, Layout) else None
 
     @cached_property
     def image_layout(self) -> Layout | None:
-        """Of the tensor of an im2col transfer, see `image_of`."""
+        """Layout of the tensor of an im2col transfer, see `image_of`."""
         return None if self.gmem_layout is None else image_of(self.gmem_layout)
 
     @cached_property
     def dtype(self) -> DType:
-        """Of the global tensor's elements."""
+        """Type of the global tensor's elements."""
         return as_dtype(None if self.gmem is None else self.gmem.element_type)
 
     @cached_property
@@ -222,7 +222,7 @@ class PartitionOperands:
 
     @cached_property
     def smem_layout(self) -> SharedLayout:
-        """Of what one CTA has in shared memory. A layout of the tile of two CTAs is folded like their V-map."""
+        """Layout of one CTA's part in shared memory. A layout of the tile of two CTAs is folded like their V-map."""
         whole, plain, v_map = self.whole_smem, plain_layout(self.whole_smem), self.cta_v_map
         if not self.is_pair or plain is None or v_map is None or self.explicit_v_map is not None:
             return whole
@@ -238,7 +238,7 @@ class PartitionOperands:
 
     @cached_property
     def swizzle(self) -> Swizzle:
-        """Of the shared operand."""
+        """Swizzle of the shared operand."""
         return get_swizzle_portion(self.whole_smem)
 
     @property
@@ -351,8 +351,8 @@ class PartitionOperands:
 
     @cached_property
     def map_rules(self) -> list[Diagnostic]:
-        """What keeps these operands from a tensor map: the rules of make_tma_atom, and where the descriptor that the
-        operation carries says something else."""
+        """Check that a tensor map can be made of these operands: the rules of make_tma_atom, and agreement with the
+        descriptor that the operation carries."""
         made, arch = self.made, rules_of(self.arch)
         found: list[Diagnostic]
         if isinstance(made, Im2colAtom):
