@@ -95,7 +95,7 @@ def line_facts(ones: Sequence[Known]) -> dict[str, object]:
 
 
 class Tally:
-    """What the rules judged and did not judge in all functions of a module, counted by kind and reason."""
+    """Count of everything that the rules judged and did not judge in all functions of a module, by kind and reason."""
 
     def __init__(self) -> None:
         self._judged: collections.Counter[tuple[str, str]] = collections.Counter()

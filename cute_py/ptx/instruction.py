@@ -40,7 +40,7 @@ def holds(condition: Condition, chosen: Mapping[str, str]) -> bool:
 
 
 class OperandClass(NamedEnum):
-    """What an operand is, and what `ptx()` writes for it when nothing is given ('': as the modifiers say).
+    """Kind of an operand, and the text that `ptx()` writes if none is given ('': the modifiers decide).
 
     Then the one state space of an address, or the bits of a register (negative: of a floating-point one).
     """
@@ -80,7 +80,7 @@ class OperandClass(NamedEnum):
 
 
 class Narrow(NamedEnum):
-    """What ptxas does with a 32-bit register where a 64-bit address belongs. Source: ptxas 13.0.88."""
+    """Effect of ptxas on a 32-bit register in place of a 64-bit address. Source: ptxas 13.0.88."""
 
     TAKEN = "taken"
     NOT_CONSUMER = "refused on sm_120 and sm_121"

@@ -76,7 +76,7 @@ _MAP_USES: Final = ("load", "store", "reduce", "prefetch", "prefetch.tensormap")
 
 @record
 class ProgramReport:
-    """What a PTX module holds and what is wrong with it.
+    """Contents of a PTX module, and its errors.
 
     found: every broken rule; severity 'warning' where the text leaves a doubt. counts: the instructions that were
     judged by themselves, by their row of the table. scope: what the rules judged, and what they left with the reason.
@@ -516,7 +516,7 @@ MOST_TRIED: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What the rules found in a module."""
+    """Findings of the rules in a module."""
 
     target: str
     version: Version

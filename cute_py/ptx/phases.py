@@ -149,7 +149,7 @@ def _unknown(
 
 
 def _partial_bytes(flow: Flow, members: list[Known], expects: list[Known]) -> Iterator[Diagnostic]:
-    """Of loads of unknown sizes: each brings a multiple of `STORE_UNIT` bytes."""
+    """Check loads of unknown sizes: each brings a multiple of `STORE_UNIT` bytes."""
     alone = len({(one.event.block, one.event.statement.predicate, one.value("barrier")) for one in members}) == 1
     total = sum(one.constant("bytes") or 0 for one in expects)
     if alone and total % STORE_UNIT:
@@ -257,7 +257,7 @@ class _Bounds(NamedTuple):
         return _Bounds(self.plain and optional, min(lows), max(highs), self.updates)
 
     def joined(self, other: _Bounds) -> _Bounds:
-        """What holds on either of two paths; bounds that go on changing become infinite."""
+        """Bounds that hold on either of two paths; bounds that go on changing become infinite."""
         low, high, plain = min(self.low, other.low), max(self.high, other.high), self.plain or other.plain
         if (plain, low, high) == self[:3]:
             return self

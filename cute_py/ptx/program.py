@@ -21,7 +21,7 @@ from cute_py.ptx.parse import register_bits, split_head
 from cute_py.targets import Version, version_of
 
 MAX_BYTES: Final = 64 << 20
-"""Of the text of a module: the largest of CUTLASS's examples is a tenth of it."""
+"""Largest number of bytes of a module's text: the largest of CUTLASS's examples is a tenth of it."""
 
 _COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _MARK = re.compile(r'"[^"\n]*"|[;{}]')

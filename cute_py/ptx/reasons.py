@@ -50,7 +50,7 @@ def _dim(mode: str) -> int:
 
 
 def _first_choices(row: InstructionForm, given: Mapping[str, Modifier]) -> dict[str, Modifier]:
-    """What a row must have and is not given: two dimensions (im2col: three), of other modifiers the first choice."""
+    """Complete the modifiers that a row requires: two dimensions (im2col: three), the first choice of the others."""
     found: dict[str, Modifier] = {}
     for slot in row.slots:
         needed = not slot.optional and not slot.default and len(slot.choices) > 1

@@ -23,10 +23,10 @@ from cute_py.targets import MAX_CLUSTER, NEWEST_VERSION, Version
 from cute_py.tma.descriptor.request import HasTraits, TmaCopyTraits, load_mode_of, traits_of
 
 Value = str | int | Sequence[str | int]
-"""What is written for an operand."""
+"""Text or integers to write for an operand."""
 
 Modifier = str | int | bool | None
-"""What is chosen in a slot: True for a slot with one choice, False or None for an empty one."""
+"""Choice for a slot: True for a slot with one choice, False or None for an empty one."""
 
 # What is written for operands of these names, so that an instruction does not read what it writes.
 _DEFAULTS: dict[tuple[str, OperandClass], str] = {
@@ -60,7 +60,7 @@ def check_modifiers(modifiers: Mapping[str, Modifier]) -> None:
 
 
 def operand_text(value: Value, what: str) -> str:
-    """What is written for an operand: a text as it is, an integer in decimal.
+    """Text of an operand: a text unchanged, an integer in decimal.
 
     Raises:
         InvalidTypeError: neither.

@@ -1,4 +1,4 @@
-"""What registers hold, as far as a function's text says: a base and a number added to it.
+"""Values of registers, as far as a function's text shows them: a base and a number added to it.
 
 Two operands with equal `Value`s are equal whenever both instructions run in one pass through their block. A register
 that is written once has one value for the whole function. One that is written again is followed inside its block; at
@@ -89,7 +89,8 @@ class Values:
                     (once if writes[name] == 1 else here)[name] = value
 
     def _folded_up(self, base: int, known: dict[int, Held], of: Callable[[Key, list[tuple[Key, Held]]], Held]) -> Held:
-        """What `of` makes of the expression of a base and of what it made of the parts; each base once in `known`."""
+        """Fold the expression of a base: apply `of` to it and to the results of its parts, once for each base in
+        `known`."""
         todo = [base]
         while todo:
             key = self._list[todo[-1]]
@@ -307,7 +308,7 @@ def statements_behind(function: Function, texts: Iterable[str]) -> dict[int, Ste
 
 
 class FirstPass:
-    """What registers hold when an instruction runs for the first time, where that is a constant.
+    """Values of registers when an instruction runs for the first time, if they are constants.
 
     Only paths from the beginning that do not pass the block of the instruction are followed, so that counters of its
     loop have their first values.
@@ -367,7 +368,7 @@ class FirstPass:
         return place[0] in seen
 
     def operand(self, place: tuple[int, int], text: str) -> Constant | None:
-        """What an operand holds there; of an address, what is in the brackets."""
+        """Value of an operand at a place; of an address, the value inside the brackets."""
         entered = self._entering[place[0]]
         if entered is None:
             return None
@@ -414,7 +415,7 @@ class FirstPass:
 
 
 def _common(one: Mapping[str, Constant | None], other: Mapping[str, Constant | None]) -> dict[str, Constant | None]:
-    """What holds on both of two paths."""
+    """Values that hold on both of two paths."""
     return {name: value if other.get(name) == value else None for name, value in one.items()} | {
         name: None for name in other if name not in one
     }
