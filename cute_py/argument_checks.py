@@ -79,7 +79,7 @@ def is_integer(value: object) -> bool:
 
 
 PARSE_READS: Final = "cute_py.parse(text) reads a layout"
-"""What helps where a text was given for a layout."""
+"""Hint of errors that refuse a text in place of a layout."""
 
 
 def wrong_type(
@@ -464,7 +464,7 @@ class Immutable:
 
 
 class Check(Protocol):
-    """What makes of a value the one that is stored: the value itself, or plain integers in place of others."""
+    """Check of one field; it returns the value to store: the given value, or plain integers that replace it."""
 
     def __call__(self, value: Kind, what: str, /) -> Kind: ...
 

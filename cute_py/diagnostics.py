@@ -17,7 +17,7 @@ from cute_py.argument_checks import expect, expect_choice, expect_integer, is_in
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaLimitError, given, integer_text
 
 MAX_BITS: Final = 14_000
-"""Of a value, which may be a product of all numbers of a request; Python prints no more."""
+"""Most bits of a value that is printed. A value may be a product of all numbers of a request; Python prints no more."""
 
 SEVERITIES: Final = ("error", "warning")
 """'error': refused, or wrong when it runs. 'warning': legal, and harmful or slow."""
@@ -96,7 +96,7 @@ _UNSAID: Final = ("None", "''", "{}", "()", "'error'")
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What an answer judged, and what it did not judge, with the reason.
+    """Scope of an answer: the properties that it judged, and those that it did not, with the reason.
 
     An answer without findings is an approval only where its scope is complete.
 

@@ -30,7 +30,7 @@ class HasItemSize(Protocol):
 
 
 DTypeLike: TypeAlias = "DType | str | type | HasItemSize"
-"""What names an element type: see `as_dtype`."""
+"""Name or object that stands for an element type: see `as_dtype`."""
 
 Kind = Literal["bool", "int", "uint", "float", "complex"]
 

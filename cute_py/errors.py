@@ -86,7 +86,7 @@ class _Shortened(reprlib.Repr):
 
 
 def given(value: object) -> str:
-    """What a user gave, for the text of an error: its repr in one line, shortened, whatever that repr does.
+    """Text of a value that a user gave, for an error: its repr on one line, shortened, even if that repr raises.
 
     >>> given((4, "a")), len(given(list(range(1000))))
     ("(4, 'a')", 405)
@@ -190,7 +190,7 @@ class CuteError(Exception):
 
 
 def unless_refused(make: Callable[_P, _Made], *args: _P.args, **kwargs: _P.kwargs) -> _Made | None:
-    """What a function makes of its arguments; None where it refuses them, with any `CuteError`.
+    """Return the function's result; None if it raises any `CuteError`.
 
     >>> def half(n):
     ...     if n % 2:

@@ -32,7 +32,7 @@ SHOWN: Final[tuple[tuple[str, str], ...]] = (
 
 
 def html(thing: Any) -> str:
-    """What a notebook shows of an object: its printed form, its picture, its explanation.
+    """HTML that a notebook shows of an object: its printed form, its picture, its explanation.
 
     Raises:
         ModuleNotFoundError: the package was installed without `draw`.

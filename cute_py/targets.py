@@ -136,7 +136,7 @@ class Targets(NamedEnum):
 
     _value_: str
     _holds: Callable[[int, str], bool]
-    """Of a target's number and suffix."""
+    """Predicate on a target's number and suffix."""
 
     ANY = "any architecture", lambda n, s: True
     FROM_80 = "sm_80 or newer", lambda n, s: n >= 80
