@@ -1,7 +1,7 @@
 """Evidence for each operation's row: measured on a device, assembled, or only compared with C++.
 
-`evidence.txt` beside this has a line for each operation of which more is known than C++ says; `python -m
-benchmarks.silicon record` writes it, docs/measurements/atoms-h200.md says how it was found.
+`evidence.txt` beside this module has a line for each operation with more evidence than C++'s source. `python -m
+benchmarks.silicon record` writes it, and docs/measurements/atoms-h200.md describes the measurements.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SENTENCES: Final[Mapping[str, str]] = {
 
 @functools.cache
 def _lines() -> tuple[str, Mapping[str, str]]:
-    """(where it was measured, operation -> what is known)."""
+    """(place of the measurement, operation -> evidence)."""
     first, *lines = resources.files("cute_py.atom").joinpath("evidence.txt").read_text().splitlines()
     pairs = (line.partition(" ") for line in lines)
     return first.lstrip("# "), {operation: verdict for verdict, _, operation in pairs}
