@@ -1,6 +1,6 @@
-"""A tile that threads turn in shared memory: where its elements lie there, and which tile of a copy costs least.
+"""A tile that threads transpose in shared memory: the places of its elements, and the choice of the cheapest tile.
 
-They lie in the source's order, mode m at multiples of `pitches[m]` bytes, behind one swizzle.
+The elements lie in the source's order, mode m at multiples of `pitches[m]` bytes, behind one swizzle.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from cute_py.layout.swizzle import Swizzle
 from cute_py.targets import LINE_BYTES, SECTOR_BYTES, WARP
 
 LEAST: Final = (1024, FILLED)
-"""Bytes of a tile below which it is not made smaller for that: the first of which there is a tile at all."""
+"""Minimum tile sizes in bytes; the first size that gives a tile is used."""
 CROWDED: Final = 14000
 """Bytes of a tile from which its block has all threads, where words are narrow."""
 COLUMN_BYTES: Final = {1: 4, 2: 8, 4: 16, 8: 16}
 """Element bytes -> bytes of a row in shared memory that a thread turns at once."""
 FOLDED: Final = 1 << 20
-"""Bytes of a copy from which a kernel of its own for a pitch pays."""
+"""Smallest copy in bytes for which a kernel with its own pitch pays."""
 MAX_SHARED: Final = 65536
-"""Bytes of shared memory of a block, at most."""
+"""Most bytes of shared memory of a block."""
 LOOKUP: Final = 10
 """Instructions that look a row up."""
 IDLE: Final = 1 / 8
 """Largest fraction of a block's threads that may be idle so that each thread stays in its column."""
 NO_PITCH: Final = 2 * MAX_SHARED
-"""Bytes between two elements in shared memory that there can't be."""
+"""An impossible distance of two elements in shared memory, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -305,7 +305,7 @@ def _finished(shape: TileShape, pitches: Sequence[int], swizzle: Swizzle, skew: 
 
 
 def spread_of(tile: Tile) -> tuple[int, ...] | None:
-    """How far the units of a destination vector lie from its first, where that is the same for all."""
+    """Distances of the units of a destination vector from its first unit, if they are the same for all."""
     shape = tile.shape
     per, first, each = shape.vectors[1] // tile.unit, shape.orders[1][0], shape.vectors[1] // shape.element
     within = [v * tile.unit // shape.element * tile.pitches[first] for v in range(per)]
@@ -388,7 +388,7 @@ def tile_cost(tile: Tile, bound: float = math.inf) -> float:
 
 
 def best_tile(refinement: Refinement, element: int, limits: tuple[int, int]) -> Tile | None:
-    """The tile that costs least, or None: the copy has none."""
+    """The tile with the least cost, or None if the copy has no tile."""
     for least in LEAST:
         best, lowest = None, math.inf
         for whole, grain in tile_shapes(refinement, element, limits, least):

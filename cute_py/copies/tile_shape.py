@@ -1,4 +1,4 @@
-"""Which part of a copy a tile takes, and how threads walk it, wherever it lies in shared memory.
+"""The part of a copy that a tile takes, and the walk of threads over it, for any place in shared memory.
 
 A tile takes the modes that the source walks first and those that the destination walks first, as much of each as gives
 both sides whole lines. Tiles that end early in a mode are classes of their own, with tables of their own: a tile has
@@ -306,7 +306,7 @@ def choose_extents(modes: Sequence[CopyMode], element: int, least: int, filled: 
 
 
 def _run(modes: Sequence[CopyMode], extents: Sequence[int], order: Sequence[int], side: str) -> int:
-    """How many modes of an order, from the first on, are one contiguous run of a tile."""
+    """Number of modes of an order, from the first on, that form one contiguous run of a tile."""
     step, count = 1, 0
     for m in order:
         if getattr(modes[m], side) != step:
@@ -358,7 +358,7 @@ class _Filled(NamedTuple):
 def _filled(
     modes: Sequence[CopyMode], element: int, limits: tuple[int, int], least: int, filled: int
 ) -> _Filled | None:
-    """A tile of so many bytes; None if there is none. Arguments: as of `tile_shapes` and `choose_extents`."""
+    """A tile of this many bytes; None if there is none. Arguments as in `tile_shapes` and `choose_extents`."""
     extents = choose_extents(modes, element, least, filled)
     if extents is None:
         return None

@@ -1,7 +1,7 @@
-"""cuda-core and cuda-bindings, imported when they are first needed and nowhere else, and their failures.
+"""cuda-core and cuda-bindings, imported here only and at their first use, and their failures.
 
-`core` has devices, the compiler and its cache, and loaded kernels. `driver` has the driver's own functions, for what
-cuda-core does not have (docs/architecture.md says why for each): contexts of other libraries, plain memory, launches
+`core` has devices, the compiler and its cache, and loaded kernels. `driver` has the driver's own functions, where
+cuda-core has none (docs/architecture.md gives the reason for each): contexts of other libraries, plain memory, launches
 with tensor maps of our own bytes. Every driver call goes through `call`, every use of cuda-core through `reported`: a
 code that is not success becomes a `DeviceError` with the code's name and what was being done.
 """
@@ -93,7 +93,7 @@ def driver_failure(code: IntEnum | str, doing: str) -> DeviceError:
 
 
 def not_loaded(doing: str, function: str, problem: RuntimeError) -> DeviceError:
-    """The error for a shared library of `function` that is not there."""
+    """The error for a missing shared library of `function`."""
     return DeviceError(
         f"{doing}: the library behind {function} can't be loaded",
         {"cause": first_line(problem)},

@@ -57,7 +57,7 @@ class Elements(Protocol):
         ...
 
     def settle(self) -> None:
-        """Wait until what was written is there."""
+        """Wait until all writes are visible."""
         ...
 
 
@@ -242,7 +242,7 @@ def check_memory(
 
 
 def _check_devices(side: ShardedLayout, arrays: Mapping[int, Any], what: str, only: int | None) -> list[Diagnostic]:
-    """Arrays of devices that are not there, and devices without an array."""
+    """Find arrays of devices that do not exist, and devices without an array."""
     found: list[Diagnostic] = []
     for device in arrays:
         if not is_integer(device) or not 0 <= device < side.devices:
@@ -259,7 +259,7 @@ def _check_devices(side: ShardedLayout, arrays: Mapping[int, Any], what: str, on
 
 
 def _check_part(elements: Elements, side: ShardedLayout, device: int, one: Described, what: str) -> list[Diagnostic]:
-    """Another size or element type, gaps, read-only."""
+    """Find another size or element type, gaps, and read-only memory."""
     found, name, wanted = [], f"{what}[{device}]", elements_of(side, device)
     if not one.is_dtype:
         text = f"{name} has elements of {one.dtype}; must be {elements.dtype.name}"
@@ -313,13 +313,13 @@ def _reach(layout: Layout | ComposedLayout) -> tuple[int, int]:
         return first, last
     swizzle = layout.layout_a
     if isinstance(swizzle, Swizzle) and (last + 1) % (1 << swizzle.bits + swizzle.base + abs(swizzle.shift)) == 0:
-        return first, last  # it permutes whole blocks
+        return first, last  # the swizzle permutes whole blocks
     places = offsets(layout)
     return int(places.min()), int(places.max())
 
 
 def _shared_memory(named: list[tuple[str, Described]]) -> list[Diagnostic]:
-    """Neighbours in memory that overlap, one of which is written."""
+    """Find neighbours in memory that overlap, if one of them is written."""
     spans = sorted((one.begin, one.end, name) for name, one in named if math.prod(one.shape))
     found, last = [], (0, 0, "")
     for span in spans:

@@ -45,7 +45,7 @@ MESSAGES = 256 << 20
 """Bytes of the messages that a rank sends at once, and of those that it receives."""
 
 MOST_MESSAGES = 200
-"""Messages that `MESSAGES` is divided among; with more ranks it is so much more."""
+"""Number of messages that share `MESSAGES`; with more ranks the total grows in proportion."""
 
 _BUS_ID = 20
 """Characters of a device's address on the bus."""
@@ -100,7 +100,7 @@ class RankRedistribution:
         ]
 
     def launch(self, stream: Any = None) -> None:
-        """Move the data; every rank calls it. The order is that of the calling thread's current stream.
+        """Move the data; every rank calls it. The copy is ordered with the calling thread's current stream.
 
         Raises:
             RankError: a rank ended, stalled or failed; all other ranks raise it.
@@ -128,7 +128,7 @@ class RankRedistribution:
                 self._elements.settle()
 
     def report(self) -> str:
-        """How this rank's data go, one transfer a line, or why all ranks use messages."""
+        """List the routes of this rank's data, one transfer per line, or the reason why all ranks use messages."""
         if self._why_messages:
             return f"messages ({self._why_messages})"
         return "\n".join(map(str, self._mapped.routes if self._mapped else ()))
@@ -300,8 +300,8 @@ def _handle(device: Device, address: int) -> tuple[str, int]:
 class MeetingPlace:
     """Host memory that all ranks have in common: a count for each, by which they meet.
 
-    Rank 0 makes it as a file without a name, and the others open it there: nothing is left of it when they end. Behind
-    the counts is a token, by which they know that it is rank 0's.
+    Rank 0 makes it as an unnamed file, and the others open it, so that it disappears when they end. A token behind the
+    counts identifies it as rank 0's.
     """
 
     def __init__(self, watch: Watch) -> None:
@@ -321,7 +321,7 @@ class MeetingPlace:
         return {"file": f"/proc/{os.getpid()}/fd/{self._file}", "token": token.hex()}
 
     def open(self, offer: Mapping[str, str]) -> None:
-        """Map it. DeviceError: it is not to be had here, as from a container of its own."""
+        """Map it. DeviceError: this process can't open it, for example from another container."""
         token = bytes.fromhex(offer["token"])
         with _shared("opening the memory of rank 0"):
             file = os.open(offer["file"], os.O_RDWR)
@@ -337,7 +337,7 @@ class MeetingPlace:
         self._address, self._counts = address, self._kind.from_address(address)
 
     def opened(self) -> None:
-        """All ranks have it: no other opens it."""
+        """Close the file after all ranks have mapped it."""
         if self._file >= 0:
             os.close(self._file)
         self._file = -1
@@ -403,7 +403,7 @@ class MappedRanks:
         goal: ArrayView | None,
         sms: int,
     ) -> None:
-        """Map where all meet, and the memory that this one writes into; prepare its kernels."""
+        """Map the meeting place and the memory that this rank writes to; prepare its kernels."""
         rank, device = self._watch.transport.rank, self._device
         numbers = [self._number(r, one["bus"]) for r, one in enumerate(offers)]
         self._place.open(offers[0]["place"])
@@ -445,7 +445,7 @@ class MappedRanks:
         self._place.opened()
 
     def meet(self) -> None:
-        """Wait for all ranks, each of which comes when what it launched has ended."""
+        """Wait for all ranks; each arrives after its launches have ended."""
         self._place.meet()
 
 
@@ -493,7 +493,7 @@ def map_ranks(
 def _why_messages(
     plan: Plan, watch: Watch, sources: Mapping[int, Any], written: Mapping[int, Any], transfers: list[Transfer]
 ) -> str:
-    """Why this rank has to use messages; empty if it need not. `transfers` gets what it sends."""
+    """The reason why this rank must use messages; empty if it need not. Its transfers are appended to `transfers`."""
     rank = watch.transport.rank
     arrays = [one[rank] for one in (sources, written) if rank in one]
     if not all(map(on_device, arrays)):

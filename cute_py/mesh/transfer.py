@@ -119,7 +119,7 @@ def transfer_of(
 
 
 class Plan(Protocol):
-    """A redistribution, as those who run it read it."""
+    """Interface of a redistribution for the backends that run it."""
 
     source: ShardedLayout
     destination: ShardedLayout

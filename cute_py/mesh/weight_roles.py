@@ -24,7 +24,7 @@ from cute_py.mesh.placements import Replicate, SectionedShard, Shard
 from cute_py.mesh.weight_placements import FusedQkv, GateUp, KvHeads, Sections, WeightPlacement
 
 WHOLE, ROWS, COLUMNS, GATE_UP, QKV, KV_HEADS = "whole", "rows", "columns", "gate and up", "q, k and v", "KV heads"
-"""Divisions: which part of a weight a rank holds."""
+"""Divisions: the part of a weight that a rank holds."""
 
 ONE_DEVICE, SEVERAL = "one device", "several modes"
 """In place of a division: the mesh has one device, or several of its modes divide the weight."""
@@ -54,7 +54,7 @@ class WeightRole:
     """Size of each dimension of the whole weight; '' for a size that nothing else has."""
 
     divisions: tuple[str, ...]
-    """Those in use; the first is offered."""
+    """Divisions in use; hints offer the first."""
 
     placement: str
     """The first division as a plan writes it."""
@@ -67,7 +67,7 @@ class WeightRole:
     """Whether a plan that divides other weights divides this one too."""
 
     note: str = ""
-    """Why the name alone does not decide."""
+    """The reason why the name alone does not decide."""
 
     @property
     def kind(self) -> str:
@@ -175,7 +175,7 @@ _ROLE_OF: Mapping[str, WeightRole] = {module: role for role in ROLES for module 
 
 
 def role_of(name: str) -> WeightRole | None:
-    """The role that the name of a tensor has, None: no row has it.
+    """The role of a tensor's name; None if no row has the name.
 
     >>> role_of("model.layers.0.mlp.down_proj.weight").placement
     'row-parallel'
@@ -309,7 +309,7 @@ def _stack(name: str) -> str | None:
 
 
 def _common(name: str, stack: str) -> int:
-    """How many words two names have in common from the beginning on."""
+    """Number of leading words that two names share."""
     count = 0
     for one, other in zip(name.split("."), stack.split("."), strict=False):
         if one != other:
@@ -319,7 +319,7 @@ def _common(name: str, stack: str) -> int:
 
 
 def _winner(counter: Counter[int]) -> int | None:
-    """The value that more weights lead to than to any other one, and two at least."""
+    """The value with the most votes of weights, at least two."""
     first, *others = [*counter.most_common(2), (0, 0)]
     return first[0] if first[1] > max(1, others[0][1]) else None
 

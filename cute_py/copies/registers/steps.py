@@ -1,4 +1,4 @@
-"""The steps of a conversion of registers as PTX, and what they cost.
+"""The steps of a conversion of registers as PTX, and their cost.
 
 Registers are %s0, %s1, ... of the source and %d0, %d1, ... of the destination, %t and %p of the conversion itself;
 %base is the shared address of the tile. The thread is %tid.x.
@@ -20,7 +20,7 @@ LANES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class ConversionStep:
-    """One step: what it does in a sentence, and its PTX."""
+    """One step: a sentence that describes it, and its PTX."""
 
     kind: Literal["move", "select", "shuffle", "store", "wait", "load"]
     text: str
@@ -54,7 +54,7 @@ class ConversionCost:
 
 
 class ConversionText:
-    """PTX of a step after another: names of registers that are free, and what the steps cost."""
+    """Builder of the PTX of all steps: names of free registers, and the cost of the steps."""
 
     def __init__(self) -> None:
         self.count: collections.Counter[str] = collections.Counter()
