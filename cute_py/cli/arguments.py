@@ -191,8 +191,8 @@ def file_of(argument: str) -> Iterator[str]:
 def _copied(folder: str) -> str:
     """The name of a copy of standard input in a folder.
 
-    Of what can be no such file, because it begins with no magic and no length of a header, the beginning is copied:
-    enough to say what is wrong with it.
+    If the input can't be such a file, because it begins with neither a magic number nor a header length, only its
+    beginning is copied: enough to name the error.
     """
     head = standard_bytes(HEAD_BYTES)
     if not head:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from cute_py.copies.layout_copy import LayoutCopyResult
 
 SHOWN_ELEMENTS: Final = 64
-"""A TMA tensor of at most so many elements is printed whole, of a larger one its first corner."""
+"""Largest TMA tensor, in elements, that is printed in full; of a larger one only the first corner is printed."""
 SWIZZLES: Final = tuple(row.name for row in reversed(SPANS))
 SHARED_MEMORY = architecture("sm_90a").block_shared_memory_bytes
 MAX_OUTPUT: Final = 1 << 36
@@ -375,7 +375,7 @@ def _run_whole(options: argparse.Namespace) -> int:
         array = read_array(name, options.key, options.dtype)
     source = array if options.permute is None else array.transpose(parse_order(options.permute, array.ndim))
     made, destination = _new_memory(source, options.layout)
-    from cute_py.copies.layout_copy import copy as copy_layouts  # kernels: other copies need none
+    from cute_py.copies.layout_copy import copy as copy_layouts  # kernels, which other copies do not need
 
     result = copy_layouts(source, destination, backend=options.backend or "auto")
     plan = result.plan

@@ -235,7 +235,7 @@ def _report_error(line: str) -> None:
 
 
 def _silence_output() -> None:
-    """Nothing more goes to a closed or full standard output, not even what is buffered."""
+    """Stop all writes to a closed or full standard output, including buffered text."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

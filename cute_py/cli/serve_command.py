@@ -124,7 +124,7 @@ class ExplorerHandler(BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def _stranger(self, netloc: str, answer: bool) -> tuple[HTTPStatus, str]:
-        """Why this request is none for this server, or an empty text."""
+        """The reason why this server refuses the request, or an empty text."""
         hosts = self.headers.get_all("Host", [])
         if len(hosts) != 1:
             return HTTPStatus.BAD_REQUEST, f"{len(hosts)} Host headers; must be one"

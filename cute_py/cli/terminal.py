@@ -62,7 +62,7 @@ def wants_colour(stream: IO[str] | None, environment: Mapping[str, str] | None =
 
 
 def painted(text: str, style: str) -> str:
-    """A text in a style of rich, such as 'bold red'; as it is where rich is not installed."""
+    """A text in a style of rich, such as 'bold red'; unchanged if rich is not installed."""
     try:
         from rich.color import ColorSystem
         from rich.style import Style

@@ -27,7 +27,7 @@ def draw_descriptor(what: TensorMap | MapSource) -> Picture:
     """The bit map of a tensor map.
 
     Args:
-        what: 64 or 128 bytes, whatever else `read_map` takes, or a request.
+        what: 64 or 128 bytes, anything else that `read_map` takes, or a request.
     Raises:
         As `read_map`; as `encode` for a request that breaks a rule.
 

@@ -41,7 +41,7 @@ stores; `emulator_rows.sixteen_byte_rule` has the rule."""
 
 
 def logical_of(atom: TmaAtom) -> Callable[[tuple[int, ...]], tuple[int, ...]] | None:
-    """TMA coordinate -> coordinate in the tensor's own flat modes; None where a TMA mode merges several of them."""
+    """TMA coordinate -> coordinate in the tensor's own flat modes; None if a TMA mode merges several modes."""
     from_mode: dict[int, int] = {}
     places: list[tuple[int | None, int]] = []
     for i, stride in enumerate(leaves(atom.g_stride)):
@@ -85,7 +85,7 @@ def tile_trace(atom: TmaAtom, tile_coord: Tree = 0) -> Trace:
     form, logical = atom.op.row.mode, logical_of(atom)
     try:
         tensor_map: bytes | TensorMap = atom.descriptor
-    except UnknownFactError:  # Packed types: what they do is documented, their bits are not.
+    except UnknownFactError:  # Packed types: their behaviour is documented, their bits are not.
         tensor_map = atom.request
     if form in ("gather4", "scatter4"):
         coords = numpy.stack([coords[:, 0], *(coords[:, 1] + row for row in range(NAMED_ROWS))], axis=1)

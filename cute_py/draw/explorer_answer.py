@@ -56,7 +56,7 @@ def problem(
 
 
 def _number(n: int) -> int | str:
-    """An integer for JSON: a number where every reader has it exactly, else its digits.
+    """An integer for JSON: a number if every reader represents it exactly, else its digits.
 
     >>> _number(2**53), _number(2**53 + 1)
     (9007199254740992, '9007199254740993')
@@ -212,7 +212,7 @@ def answer(query: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _examined(arguments: dict[str, Any], at: str, problems: list[Problem]) -> dict[str, Any]:
-    """The parts that can be reached; what is in the way goes to `problems`."""
+    """The parts that can be computed; obstacles go to `problems`."""
     op, tensor, smem = arguments["op"], arguments["gtensor"], arguments["smem_layout"]
     dtype = tensor.element_type
     internal = as_dtype(arguments["internal_dtype"] or dtype)

@@ -406,7 +406,7 @@ def draw_layout(
 
 
 def _found_in(layout: AnyLayout, name: str) -> Callable[[Value], str]:
-    """value -> the coordinate at which a layout has it, the first one; nothing of large layouts and of coordinates."""
+    """value -> the first coordinate at which a layout has it; empty for large layouts and for coordinates."""
     plane = plane_of(as_position_independent_swizzle_layout(layout))
     if plane.down.size * plane.across.size > MOST_FOUND:
         return lambda value: ""
@@ -421,7 +421,7 @@ def _found_in(layout: AnyLayout, name: str) -> Callable[[Value], str]:
 
 
 def draw_compare(*layouts: AnyLayout, names: Sequence[str] = (), bits: DTypeLike | int | None = None) -> Picture:
-    """Layouts side by side, coloured alike: a layout and what composing, dividing or tiling makes of it.
+    """Layouts side by side, coloured alike: a layout and the results of composing, dividing or tiling it.
 
     Args:
         layouts: 1 to 16 layouts; names: a name for each, or none.

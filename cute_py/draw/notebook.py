@@ -78,7 +78,7 @@ def error_html(error: CuteError, before: str = "") -> str:
 
 
 def fitted(picture: Picture, cells: int = CELLS) -> Picture:
-    """A picture of about so many cells at most: the middles of long tables left out, with a note.
+    """Reduce a picture to about `cells` cells: the middles of long tables are left out, with a note.
 
     Args:
         cells: of all tables together; a table with cells that span columns stays as it is.
@@ -149,7 +149,7 @@ def _pre(text: str) -> str:
 
 
 def _explained(thing: Shown, explain: Callable[[Shown], str]) -> str:
-    """The explanation of an object, folded up; nothing where there is none."""
+    """The explanation of an object, folded up; empty if there is none."""
     text = unless_refused(explain, thing)
     if text is None:
         return ""

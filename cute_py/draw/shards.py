@@ -1,4 +1,4 @@
-"""Which device holds what of a sharded tensor."""
+"""Pictures of the part of a sharded tensor that each device holds."""
 
 from __future__ import annotations
 

@@ -27,9 +27,9 @@ TAIL = 3
 TONES = 8
 """Different colours of cells."""
 OUTSIDE = "outside"
-"""The swatch of what is hatched."""
+"""The swatch of hatched cells."""
 GAP = "…"
-"""The label of what is left out, and its text."""
+"""The label of omitted cells, and its text."""
 
 
 @dataclass(frozen=True, slots=True)

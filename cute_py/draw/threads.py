@@ -188,7 +188,7 @@ def draw_mma(mma: TiledMma | MmaAtom | str) -> Picture:
     Args:
         mma: a tiled MMA, or an atom or its name for one of it.
     Raises:
-        InvalidTypeError: no MMA.
+        InvalidTypeError: not an MMA.
 
     A runs (M, K), B (N, K) with K down, C (M, N). An operand in shared or in tensor memory has no threads; its cells
     have the coordinate.

@@ -49,7 +49,7 @@ class StoredTensor:
         return math.prod(self.shape) * self.dtype.bits // 8
 
     def rows(self, first: int, count: int) -> StoredTensor:
-        """A part of it: `rows` rows from a first row on."""
+        """The `count` rows from row `first` on."""
         row = math.prod(self.shape[1:]) * self.dtype.bits // 8
         return replace(self, shape=(count, *self.shape[1:]), begin=self.begin + first * row)
 

@@ -22,7 +22,7 @@ STORES: Final = ("store", "reduce", "bulk.store", "bulk.reduce")
 PEER: Final = ("bulk.peer", "bulk.reduce.peer")
 EXPECTS: Final = ("mbarrier.expect_tx", "mbarrier.arrive.expect_tx", "mbarrier.arrive_drop.expect_tx")
 EDITS: Final = "edits"
-"""Name of a fact of a finding: line -> (the last operand there, what mends it). `check_program` tries it."""
+"""Name of a fact of a finding: line -> (the last operand there, its replacement). `check_program` tries it."""
 ISA: Final = "PTX ISA 9.0, "
 _MEASURED_MODES: Final = ("tile", "im2col")
 """Modes whose loads bring `transaction_bytes` of their map."""
@@ -103,7 +103,7 @@ class Tally:
         self._lines: dict[tuple[str, str], list[int]] = collections.defaultdict(list)
 
     def judge(self, noun: str, what: str, count: int = 1) -> None:
-        """Count things that were judged: their kind in the singular, and what of them."""
+        """Count judged things: their kind in the singular, and the judged property."""
         self._judged[noun, what] += count
 
     @property
@@ -136,7 +136,7 @@ class Tally:
 
 @dataclass(slots=True)
 class Flow:
-    """One function: its judged instructions, the paths between them, and what the rules judge of it.
+    """One function: its judged instructions, the paths between them, and the counts of the rules.
 
     symbols: the state space of each symbol. alignments: bytes that the declaration of a symbol aligns it to.
     maps: number of a parameter -> the map that is passed there. target: the architecture.
@@ -257,7 +257,7 @@ class Flow:
         return self.maps[places[0]], ""
 
     def bytes_of(self, one: Known) -> tuple[int | None, str]:
-        """The bytes that one load brings, and without them the reason why they are not known."""
+        """The bytes that one load brings, or the reason why they are not known."""
         if one.row == "bulk.load":
             size = one.constant("size")
             return size, "" if size is not None else "their number of bytes is known at run time"

@@ -119,7 +119,7 @@ class Operand:
 class Slot:
     """One place for a modifier; `choices` without the leading dot. An optional slot may stay empty.
 
-    `default` is what `ptx()` writes when nothing is said (an optional slot without one stays empty). `tolerated`:
+    `default` is the choice of `ptx()` if none is given (an optional slot without one stays empty). `tolerated`:
     ptxas takes the modifier here though the ISA does not list it; the canonical text leaves it out. `after`: the slot
     that ptxas wants before this one (it takes all others in any order).
     """
@@ -267,7 +267,7 @@ def operand(
     symbol: bool = False,
     **slots: str | tuple[str, ...],
 ) -> Operand:
-    """An operand, there if each of `slots` has one of these choices ('': the slot is empty).
+    """An operand, present if each of `slots` has one of these choices ('': the slot is empty).
 
     kinds: names of operand classes, without `_address`: "b64 tmem" is a 64-bit value or a tensor-memory address.
     """

@@ -10,8 +10,8 @@ The rules that need more than one instruction hold on every path through the blo
 - a barrier that a multicast load of another CTA completes on is initialised for the whole cluster;
 - a tensor map that the kernel changes is released, and acquired before it is used.
 
-What other threads, other kernels and the contents of tensor maps decide is not judged. The scope of the report counts
-what was judged, and lists what was not with the reason and the lines.
+Properties that depend on other threads, other kernels or the contents of tensor maps are not judged. The scope of the
+report counts judged properties, and lists the others with the reason and the lines.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ _ALIGNED: Final = {
 
 
 def _alignments(flow: Flow) -> Iterator[Diagnostic]:
-    """Addresses in shared memory that the instruction needs aligned and that are not, wherever their variable lies."""
+    """Misaligned addresses in shared memory of an instruction that needs alignment, for any place of their variable."""
     for row, (name, need, source) in _ALIGNED.items():
         unknown: list[Known] = []
         wrong: dict[tuple[int, int], list[Known]] = collections.defaultdict(list)

@@ -3,7 +3,7 @@
 A phase completes when as many bytes landed as were expected, so over all threads, phases and barriers the bytes that
 instructions expect are those that copies bring. The instructions of one function are divided into sets: two are in one
 set if they may name one barrier. Each block of a set has a balance, the bytes that it expects less those that it
-brings. A finding is an error that no order of the blocks and no number of threads can mend:
+brings. A finding is an error that no order of the blocks and no number of threads can correct:
 
 - no block of the set has a balance of the other sign;
 - every path through the function that meets the set ends with a balance of one sign;
@@ -177,7 +177,7 @@ def _sums(flow: Flow, members: list[Known], brought: dict[tuple[int, int], int])
 
 
 def _of_one_sign(flow: Flow, sums: dict[_Key, _Sum]) -> Iterator[Diagnostic]:
-    """Blocks whose balance no other block can make up for."""
+    """Blocks whose balance no other block can compensate."""
     balances: collections.Counter[tuple[int, str, int]] = collections.Counter()
     for key, one in sums.items():
         balances[key[:3]] += one.balance

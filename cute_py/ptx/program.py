@@ -1,8 +1,8 @@
 """A PTX module as functions, straight-line blocks and the edges between them.
 
-A block ends at a branch and begins at a label, so that whoever runs its first instruction runs all of them. Inline
-assembly declares registers of its own in braces (`.reg .pred P1;`); they are renamed after their type, to `%p_P1_7` in
-scope 7, so that a register's width can be read from its name as everywhere in this package.
+A block ends at a branch and begins at a label, so that a thread that runs its first instruction runs all of them.
+Inline assembly declares registers of its own in braces (`.reg .pred P1;`); they are renamed after their type, to
+`%p_P1_7` in scope 7, so that a register's width can be read from its name as everywhere in this package.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Block:
 
 @record
 class Function:
-    """An entry or a function. parameters: its symbols. directives: what is between them and the body."""
+    """An entry or a function. parameters: its symbols. directives: the text between them and the body."""
 
     name: str
     line: int

@@ -64,7 +64,7 @@ def _variant(name: str, form: str, operands: Mapping[str, Value] | None = None, 
 
 
 def _variants() -> Iterator[Variant]:
-    """Every variant; the forms that no line here names are variants by themselves."""
+    """Every variant; forms that no line here names are variants of their own."""
     for mode in LOAD_MODES:
         tile: dict[str, Modifier] = {"dim": _dim(mode), "mode": mode}
         for space in ("shared::cluster", "shared::cta"):
@@ -146,7 +146,7 @@ def _capabilities(name: str) -> Mapping[str, Capability]:
 
 
 class _Table(Mapping[str, Mapping[str, Capability]]):
-    """The table, a row computed when it is first asked for: whoever only copies never pays for it."""
+    """The table; a row is computed on first use, so programs that only copy never pay for it."""
 
     def __getitem__(self, name: str) -> Mapping[str, Capability]:
         return _capabilities(name)

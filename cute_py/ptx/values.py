@@ -103,7 +103,7 @@ class Values:
         return known[base]
 
     def roots(self, value: Value) -> frozenset[Key]:
-        """Where the pointers in a value come from: symbols, what was loaded, results of other instructions."""
+        """Sources of the pointers in a value: symbols, loaded values, results of other instructions."""
 
         def of(key: Key, parts: list[tuple[Key, frozenset[Key]]]) -> frozenset[Key]:
             return frozenset((key,)) if _is_leaf(key) else frozenset[Key]().union(*(held for _, held in parts))
@@ -154,7 +154,7 @@ class Values:
         return frozenset(str(key[1]) for key in self.roots(value) if key[0] == "symbol")
 
     def is_fixed(self, value: Value) -> bool:
-        """Whether a value is the same for one thread wherever it is read, up to loops."""
+        """Whether a thread reads the same value at every place, except in loops."""
         return not any(key[0] == "entry" for key in self.roots(value))
 
     def _intern(self, *key: str | int) -> Value:

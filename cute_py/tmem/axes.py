@@ -98,7 +98,7 @@ class AxisSum:
 
     @classmethod
     def of(cls, value: Offset) -> AxisSum:
-        """A number (steps along `m`), a term or a mapping of axis names as a sum; a sum as it is."""
+        """A number (steps along `m`), a term or a mapping of axis names as a sum; a sum unchanged."""
         if isinstance(value, AxisSum):
             return value
         if isinstance(value, AxisTerm):
@@ -127,7 +127,7 @@ Offset = SupportsIndex | AxisTerm | AxisSum | Mapping[str, int]
 
 
 def as_term(value: AxisTerm | SupportsIndex) -> AxisTerm:
-    """A stride: a term as it is, a bare number on the axis `m`.
+    """A stride: a term unchanged, a bare number on the axis `m`.
 
     >>> as_term(16), as_term(1 @ TLane)
     (16, 1 @ TLane)

@@ -1,4 +1,4 @@
-"""CpPlan: everything that a shared-to-tensor-memory copy needs to be issued, and why a copy has none.
+"""CpPlan: the data to issue a shared-to-tensor-memory copy, or the reason why a copy has no plan.
 
 A plan is one form of tcgen05.cp, the fields of the matrix descriptor, and nested middle loops whose steps move the
 shared address (in 16-byte units) and the tensor-memory address. A tensor-memory address is lane << 16 | column.
@@ -50,7 +50,7 @@ class MiddleLoop:
 
 @record
 class Tile:
-    """One instruction: what is added to the tensor-memory address, and to the descriptor in 16-byte units."""
+    """One instruction: its offset in the tensor-memory address, and in the descriptor in 16-byte units."""
 
     taddr_offset: int
     smem_offset: int

@@ -134,7 +134,7 @@ class TileLayout:
         Raises:
             CoordinateError: the coordinate does not have the rank of the shape.
 
-        The outermost digit takes what is left over, so an index past the end walks on along the first shard.
+        The outermost digit takes the rest, so an index past the end continues along the first shard.
         """
         index = _index(coord, more, shape, self.extents)
         place = {it.axis: 0 for it in self.shard}
@@ -387,7 +387,7 @@ def _row(row: Iterable[Iter], what: str) -> Row:
         out = items_of(row, what)
     except CuteError:
         raise
-    except Exception:  # no iterable, or one that fails
+    except Exception:  # not an iterable, or one that fails
         raise InvalidTypeError(f"{what} must be a sequence of Iter, got {type(row).__name__} {given(row)}") from None
     for it in out:
         if not isinstance(it, Iter):
@@ -424,7 +424,7 @@ def as_ranges(region: Region) -> tuple[tuple[int, int], ...]:
 def _index(
     coord: Sequence[int] | int, more: tuple[Sequence[int] | int, ...], shape: Sequence[int] | None, own: tuple[int, ...]
 ) -> int:
-    """The flat row-major index, from the forms that `apply` takes; `own` are the extents where none are given."""
+    """The flat row-major index, from the forms that `apply` takes; `own` are the default extents."""
     if len(more) == 1 and isinstance(more[0], Sequence) and shape is None:
         shape = more[0]
         more = ()

@@ -86,7 +86,7 @@ class SupportsDLPack(Protocol):
 
 
 def in_global_memory(tensor: Tensor) -> bool:
-    """A tensor of a global pointer or an array, none of coordinates?"""
+    """Is it a tensor of a global pointer or an array, and not of coordinates?"""
     engine = tensor.engine
     return isinstance(engine, (Pointer, ArrayEngine)) and getattr(engine, "space", "gmem") == "gmem"
 
@@ -417,7 +417,7 @@ def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
     """The descriptor after one update; rank, type, swizzle, box and mode stay.
 
     Raises:
-        TmaBuildError: an im2col descriptor, which is made on the host only; or an axis that is several modes of the
+        TmaBuildError: an im2col descriptor, which only the host makes; or an axis that is several modes of the
             tensor, whose shape alone does not decide which of them changes.
         InvalidValueError: no such axis, a value out of range, or an address or stride that is not a multiple of 16.
 
@@ -450,7 +450,7 @@ def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
     axis: int = update.axis
     if not 0 <= axis < descriptor.rank:
         raise InvalidValueError(f"axis {axis}; must be 0 to {descriptor.rank - 1}")
-    # The tensor changes with its map, where one mode of it is the axis.
+    # The tensor changes with its map, if the axis is one mode of the tensor.
     owners = leaves(tree_modes(tiled.layout.stride)[axis])
     if len(owners) != 1:
         named = ", ".join(map(str, owners))
@@ -545,7 +545,7 @@ _TEXT_OF = {"inner_bytes": "box_granularity", "inner_span": "smem_not_compatible
 
 
 def check_request(found: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """The rules that a map breaks: first those that the pages have, in their texts."""
+    """The rules that a map breaks: first those of the pages, in their texts."""
     rows = [(_TEXT_OF.get(rule.rule, ""), rule) for rule in found]
     named = [d for text, rule in rows for d in diagnostics.broken((bool(text), text, rule.message))]
     return [*named, *[rule for text, rule in rows if not text]]
@@ -588,7 +588,7 @@ def build_tma_descriptor(
             or the box over global modes (a G-basis).
         shapes: elements, one per mode of the tensor, in place of its own. strides: elements, one per mode but the
             contiguous one (or all).
-        paddings: what out-of-bounds elements are filled with; zeros.
+        paddings: fill value of out-of-bounds elements; zeros.
         mode: a load mode; 'tiled' is NO_MULTICAST. store_mode: the descriptor is for a store or a reduction.
         elementBitWidth: bits; the tensor's own if not given. swizzle: on bytes. alignment: of the descriptor, bytes.
     Raises:

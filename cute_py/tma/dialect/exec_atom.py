@@ -8,7 +8,7 @@
 `make_exec_tma` binds a verified atom to its run-time state: a barrier in shared memory, a cache mode, a multicast mask.
 Lowering checks the operands of one copy, raises the barrier by the bytes that the copy will deliver, and gives the
 operations in order: prefetch of the descriptor if requested, the expectation, one copy per instruction. A load
-completes through the barrier: whoever reads the tile waits on it first. Stores and reductions complete by bulk groups,
+completes through the barrier, so a reader of the tile waits on it first. Stores and reductions complete by bulk groups,
 and raise no barrier.
 
 The ten operations and types of the family are frozen values, checked when they are made; attributes have the dialect's
@@ -409,7 +409,7 @@ def tma_load(
         im2col_offsets: of an im2col load, W first; zeros if left out.
     Raises:
         TmaBuildError: 'expect a tma_load atom type' and the other texts of the atom verifier, a tile outside shared
-            memory, a coordinate of another rank, or one that breaks the inBounds promise. The barrier is left alone.
+            memory, a coordinate of another rank, or one that breaks the inBounds promise. The barrier is unchanged.
     """
     return _operation("load", exec_atom, dst, coord, (allow_tma, inBounds), prefetch, cta, im2col_offsets)
 
@@ -441,7 +441,7 @@ def tma_reduce(
 
 
 def prefetch_tma_desc(descriptor: TmaDescriptorTiled | TmaDescriptorIm2col) -> PrefetchDescriptor:
-    """prefetch_tma_desc: bring a descriptor into the descriptor cache.
+    """prefetch_tma_desc: load a descriptor into the descriptor cache.
 
     Raises:
         InvalidTypeError: not a descriptor.

@@ -121,8 +121,8 @@ def wait_text() -> str:
 
 
 def module_of(text: str, arch: str, version: Version = NEWEST_VERSION) -> str:
-    """A PTX module around instructions: every register in them is declared by the prefix of its name, and those that
-    they do not write themselves are parameters."""
+    """A PTX module around instructions: every register in them is declared by the prefix of its name, and registers
+    that they do not write are parameters."""
     lines = [f".reg .{kind} %{name};" for name, kind in _registers(text)]
     inputs = _inputs(text)
     lines += [f"ld.param.{kind} %{name}, [p_{name}];" for name, kind in inputs]
@@ -168,7 +168,7 @@ def cubin_of(text: str, arch: str) -> bytes:
     """The cubin of instructions, from NVRTC, or from ptxas where NVRTC is not installed.
 
     Raises:
-        MissingPackageError: neither is there. DeviceError: the text is refused.
+        MissingPackageError: neither is installed. DeviceError: the compiler refuses the text.
     """
     from cute_py.gpu.nvrtc import run_nvrtc
 
@@ -195,10 +195,10 @@ _BESIDE: Final = {
 
 
 def stage7_text(text: str, arch: str, sass: bool) -> str:
-    """The machine code of stage 6's text, and before it each tensor copy and arrival beside what it became.
+    """The machine code of stage 6's text, after a table of each tensor copy and arrival with its machine instruction.
 
     Raises:
-        MissingPackageError: no disassembler, or nothing that makes a cubin. DeviceError: one of them refuses.
+        MissingPackageError: no disassembler, or no compiler for a cubin. DeviceError: one of them fails.
     """
     if not sass:
         return "// on request: lower(..., sass=True)"

@@ -3,9 +3,9 @@
 Names and numbers are those of the TMA Atoms reference page. Its load modes are instruction variants of one tiled load;
 the im2col walk of the hardware (`.im2col::w`, `.im2col::w::128`) has similar names and is something else.
 
-Cache modes are the cache operators of ordinary loads and stores (`load_cache_mode<cg>`). A TMA copy bypasses L1, so
-caching at L2 is what it does anyway; what is left of an operator is how long the line should stay in L2: the 64-bit
-operand of `.L2::cache_hint`. Modes without such a preference have no operand.
+Cache modes are the cache operators of ordinary loads and stores (`load_cache_mode<cg>`). A TMA copy bypasses L1, so it
+caches at L2 in any case. An operator then only expresses how long the line should stay in L2: the 64-bit operand of
+`.L2::cache_hint`. Modes without such a preference have no operand.
 
 The partition verifier takes all eight reductions for any element type, as the page does; a copy that the hardware would
 trap on is refused when it is lowered, by `REDUCTION_TYPES`.
@@ -269,7 +269,7 @@ class CacheMode(NamedEnum):
 
     @property
     def cache_hint(self) -> int | None:
-        """The operand of `.L2::cache_hint`, or None where the instruction takes none."""
+        """The operand of `.L2::cache_hint`, or None if the instruction takes none."""
         return None if self.policy is None else self.policy.value
 
 

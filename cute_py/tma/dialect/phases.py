@@ -10,8 +10,8 @@ are one pipeline stage, and a pipeline stage has one barrier: it expects the byt
 Phase 6 puts the wait right behind the last load; phase 7 moves it down to the first operation that reads a tile. With
 depth D a stage has D slots, and iteration i uses slot i mod D at parity (i / D) & 1.
 
-A function without a kernel spec is left as it is, with a diagnostic; a copy whose witness is no TMA atom is skipped in
-phase 2.
+A function without a kernel spec stays unchanged, with a diagnostic. Phase 2 skips a copy whose witness is not a TMA
+atom.
 
 A kernel has two populations of tensor maps, made on the host and made on the device, each with its own counter. Device
 slots are before host slots in the block of parameters that the kernel gets appended, so that a kernel finds its working
@@ -40,7 +40,7 @@ __all__ = ["KernelFunction", "KernelOperation", "PhaseTrace", "run_phases"]
 
 BARRIER_BYTES = 8
 TILE_ALIGNMENT = 1024
-"""Bytes; of a tile in the kernel's shared memory, whatever its swizzle."""
+"""Alignment in bytes of a tile in the kernel's shared memory, for any swizzle."""
 
 
 def check_counters(host: Sequence[int], device: Sequence[int], num_host: int, num_device: int) -> list[Diagnostic]:
@@ -173,7 +173,7 @@ class PipelineBarrier:
 class PhaseTrace:
     """The outcome: phases in order, the copies that were rewritten, the counters, diagnostics, barriers, the body.
 
-    `rewritten` is empty and one diagnostic is there if the gate stopped the pass.
+    If the gate stopped the pass, `rewritten` is empty and there is one diagnostic.
     """
 
     phases: tuple[Phase, ...]
@@ -278,7 +278,7 @@ def sink_waits(
 ) -> tuple[list[_Statement], list[str]]:
     """Phase 7: each wait, moved down to the first operation that reads a tile of its loads, with what was done."""
     moved, lines = list(body), []
-    for barrier in reversed(barriers):  # from below, so that no wait stops before one that moves on
+    for barrier in reversed(barriers):  # from the last one, so that no wait stops before a wait that moves on
         at = next(i for i, statement in enumerate(moved) if statement.text == _wait(barrier, depth))
         wait, tiles = moved.pop(at), set(barrier.loads)
         to = next((i for i, later in enumerate(moved[at:], at) if later.reads & tiles), len(moved))

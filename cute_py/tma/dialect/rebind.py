@@ -5,9 +5,9 @@ extents, strides of modes 1.., release fence; 1 + rank + (rank - 1) = 2 x rank r
 within one CTA and gpu across CTAs. A consumer acquires before the copy that reads the map.
 
 The three instructions that write a field are LLVM inline assembly there, `$0` the slot and `$1` the value: `mutator`.
-Two kinds of map are made on the host only: im2col maps, and maps of 2-CTA copies; no mutator writes what they need. A
-zeroed slot has neither rank nor box nor format, which no mutator sets either: it needs the seed copy, or the full set
-of ten replacements (`init_sequence`).
+Only the host makes two kinds of map, im2col maps and maps of 2-CTA copies, because no mutator writes the fields that
+they need. A zeroed slot has neither rank nor box nor format, which no mutator sets either: it needs the seed copy, or
+the full set of ten replacements (`init_sequence`).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class RebindSequence:
 
     @property
     def replacements(self) -> tuple[RebindInstruction, ...]:
-        """The tensormap.replace steps: 2 x rank of them."""
+        """The 2 x rank steps of tensormap.replace."""
         return tuple(step for step in self.steps if step.field)
 
     @property

@@ -12,7 +12,7 @@ tensor map has last comes first. `dim_map` names the mode of the tensor that eac
     (256,128):(1,256), tile 64x32    shape = [%M, %K], stride = [1, %M]    tile = [32, 64], dim_map = [1, 0]
     (256,100):(128,1), tile 64x32    shape = [%M, %K], stride = [%sm, 1]   tile = [64, 32], dim_map = [0, 1]
 
-Modes are those of the tensor map: modes that it merges are one, modes of static size 1 are none.
+Modes are those of the tensor map: merged modes count as one, and modes of static size 1 do not count.
 """
 
 from __future__ import annotations
@@ -476,7 +476,7 @@ def trace_copy(
     cta = int(getattr(atom, "cta", 0))
     if row.direction == "reduce":
         refuse(check_reduction(as_reduce_kind(row.reduction or "add"), dtype.name))
-    # The places of the instructions are not known of an atom whose request has another rank, nor of parts too small.
+    # The places of the instructions are unknown if the atom's request has another rank, or if parts are too small.
     refuse(check_atom("load", request.rank, box_rank, per_box, multicast))
     if total % max(per_box, 1):
         facts = {"box": f"{per_box} bytes, {' x '.join(map(str, box))}"}

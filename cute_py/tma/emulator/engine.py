@@ -49,13 +49,13 @@ Spans: TypeAlias = tuple[Integers, Integers]
 
 PIECE_BYTES: Final = 1 << 21
 KEPT_ROWS: Final = 1 << 18
-"""Rows of instructions that are walked once, and not once to check them and once to move them: some megabytes."""
+"""Most rows of instructions whose walk is kept from the check to the move: some megabytes."""
 
 
 class TransactionBytes(int):
     """The bytes that an instruction completes at its barrier, with the evidence for what it does.
 
-    `why` is what is documented and was not measured; '' if all was measured.
+    `why` names documented behaviour that was not measured; '' if all was measured.
 
     >>> TransactionBytes(4096).evidence, TransactionBytes(4096, "cta_group::2").evidence
     ('measured', 'documented')
@@ -78,7 +78,7 @@ class Batch:
         windows: (shared memory, (n,) offsets in it) for each CTA that takes part.
         op: the reduction, if it is one.
         writing: global memory is written.
-        unmeasured: what is documented and was not measured; '' if all was measured.
+        unmeasured: documented behaviour that was not measured; '' if all was measured.
     """
 
     def __init__(
@@ -262,7 +262,7 @@ def _groups(first: Integers, last: Integers) -> list[tuple[int, int, Flags]]:
 
 
 class _Windows:
-    """Where n instructions lie in the shared memory of one CTA.
+    """Places of n instructions in the shared memory of one CTA.
 
     Args:
         rows: of one instruction.
@@ -444,7 +444,7 @@ def find_blocks(geometry: Geometry, memory: GlobalMemory, coords: Integers) -> t
         these boxes (None if there are none), and (n,) which they are.
     """
     box = block_of(geometry)
-    if len(coords) == 1:  # in plain integers: an array of one costs more than the arithmetic
+    if len(coords) == 1:  # use plain integers: an array of one costs more than the arithmetic
         coord = coords[0].tolist()
         first = geometry.address + coord[0] * geometry.inner_bits // 8
         first += sum(map(operator.mul, coord[1:], geometry.strides[1:]))
@@ -528,10 +528,10 @@ def require_apart(loads: Batch, stores: Batch) -> None:
     """Refuse loads and stores that share bytes of global memory.
 
     Loads and stores of a ring run side by side, so such bytes have no known value. Two tensors may lie in one array,
-    even row by row between each other: where their memories meet, every row is looked at.
+    even row by row between each other: if their memories overlap, every row is checked.
 
     Raises:
-        InvalidValueError: they do; the text gives the first such byte of the stores.
+        InvalidValueError: they share bytes; the text gives the first such byte of the stores.
     """
     ours, theirs = ([_host_bytes(r) for r in batch.memory.ranges] for batch in (loads, stores))
     if not any(low < end and start < high for low, high in theirs for start, end in ours):
@@ -574,7 +574,7 @@ def _spans(batch: Batch) -> Iterator[Spans]:
             continue
         where = batch.memory.index_of(first)
         place, size = first + shift[where], np.broadcast_to((ends - rows.first)[:, None], rows.inside.shape)[touched]
-        yield place, np.minimum(place + size, end[where])  # what a store adds behind a row ends with its range
+        yield place, np.minimum(place + size, end[where])  # the bytes that a store adds behind a row end with its range
 
 
 def _merged(first: Integers, last: Integers) -> Spans:

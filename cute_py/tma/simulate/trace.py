@@ -70,7 +70,7 @@ class Difference:
     found: int
     expected: int
     count: int
-    """Bytes that differ in all."""
+    """Number of bytes that differ."""
     step: TraceStep | None
     """The instruction that wrote the byte; None if no instruction touches it."""
 
@@ -167,7 +167,7 @@ class Trace:
     # ---- questions -----------------------------------------------------------------------------------------------
 
     def forward(self, tma_coord: Sequence[int]) -> list[TraceStep]:
-        """Where the element at a TMA coordinate goes: one step for each time that an instruction touches it.
+        """Trace the element at a TMA coordinate: one step for each time that an instruction touches it.
 
         Raises:
             InvalidValueError: the wrong number of coordinates.
