@@ -106,7 +106,7 @@ _CELLS: dict[str, Callable[[Cell], str]] = {
 
 
 def is_number(value: Cell) -> TypeGuard[int | numpy.integer]:
-    """An integer of Python, numpy or ml_dtypes (whose 2- and 4-bit integers are no Python indices)."""
+    """An integer of Python, numpy or ml_dtypes (whose 2- and 4-bit integers are not Python indices)."""
     return isinstance(value, int) or hasattr(value, "__index__") or str(getattr(value, "dtype", "")) in _SMALL
 
 

@@ -47,7 +47,7 @@ SHARED_MEMORY = architecture("sm_90a").block_shared_memory_bytes
 MAX_OUTPUT: Final = 1 << 36
 """Bytes of new memory for a copy, at most."""
 BASE_ADDRESS = 0x10_0000_0000
-"""Where the emulated global tensor lies."""
+"""Address of the emulated global tensor."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 issues of this driver.
 
 It runs a table of probes: facts (versions, compilers, the driver and its GPU), and abilities, each of which is tried.
-What is known to go wrong with a driver, by its version, the GPU and the compiler, is a table with sources.
+The known issues of drivers, by version, GPU and compiler, are a table with sources.
 Versions are those of cuDriverGetVersion: 1000 x major + 10 x minor of the CUDA version that the driver supports.
 """
 
@@ -78,7 +78,7 @@ class KnownIssue:
 
     @property
     def source(self) -> str:
-        """Where it comes from."""
+        """Source of the row."""
         return "; ".join(filter(None, (self.document, MEASURED if self.measured else "")))
 
     def applies(self, here: Installation) -> bool:

@@ -1,4 +1,4 @@
-"""`cute-py print`: what a printed layout or tensor is: its table, its elements, as C++ prints them."""
+"""`cute-py print`: a printed layout or tensor as C++ prints it: its table, its elements."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ class ExplorerServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """Address of the page."""
         name = self._name if self._name == "localhost" else str(self._address)
         return f"http://{f'[{name}]' if ':' in name else name}:{self.server_port}/"
 

@@ -98,7 +98,7 @@ def _check(atom: TmaAtom, arch: str) -> str:
 
 
 def judged(atom: TmaAtom, arch: str) -> tuple[list[Diagnostic], list[Diagnostic]]:
-    """(the rules of the map that an atom breaks, what is legal and harmful)."""
+    """(broken rules of an atom's map, its hazards)."""
     return violations(atom.request, arch=arch), [*hazards(atom.request), *atom.check()]
 
 

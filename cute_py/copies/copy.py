@@ -134,7 +134,7 @@ def execute(
         tile_coord: the tile, as an index or a coordinate in the tile modes; default the first, or for a `TmaOperation`
             the tile at its coordinate.
         poison: byte with which shared memory is filled before.
-        options: of the CUDA executor: isolate (in a child process: a trap leaves this one's context as it is),
+        options: of the CUDA executor: isolate (in a child process: a trap leaves this one's context intact),
             seconds (of the child, default 60).
     Raises:
         InvalidTypeError: no atom; InvalidValueError: not the atom's tensor, no such tile; TmaLimitError: the tile fits

@@ -305,7 +305,7 @@ def execute_on_device(
 ) -> TileResult:
     """`execute` with backend "cuda" or "both".
 
-    Options: isolate (run in a child process, so that a trap leaves this one's context as it is), seconds (of the
+    Options: isolate (run in a child process, so that a trap leaves this one's context intact), seconds (of the
     child, default 60). A copy that traps in the emulator is refused before the launch, unless isolated.
 
     Raises:

@@ -184,7 +184,7 @@ def refine(source: LayoutLike, destination: LayoutLike) -> Refinement | None:
     """The refinement of a copy; None if there is nothing to copy.
 
     Raises:
-        InvalidTypeError: no layouts, or layouts of symbols. InvalidValueError: the sizes differ, the destination has
+        InvalidTypeError: not layouts, or layouts of symbols. InvalidValueError: the sizes differ, the destination has
         one offset for several elements, an offset is beyond 2**60. LayoutError: a composition that is not a swizzled
         layout.
 

@@ -194,7 +194,7 @@ def plan_copy(
     Raises:
         InvalidValueError: sizes differ, the destination overlaps itself, an element of another width, no such
             architecture.
-        InvalidTypeError: no layouts of known integers. LayoutError: a composition that is no swizzled layout.
+        InvalidTypeError: not layouts of known integers. LayoutError: a composition that is not a swizzled layout.
 
     >>> plan = plan_copy(Layout((2048, 1024), (1024, 1)), Layout((2048, 1024)), "float32")
     >>> plan.form, plan.kernel, plan.launches

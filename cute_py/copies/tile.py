@@ -369,8 +369,8 @@ def tile_cost(tile: Tile, bound: float = math.inf) -> float:
 
     The larger counts whole and the smaller half, since both overlap; how many instructions a vector takes is counted
     from machine code, and the rate of wavefronts is that with which the fastest tiles are found (measured on NVIDIA
-    H200, 979 tiles of 29 copies: 95 % of the speed of the fastest tile on average). Where a tile costs more than
-    `bound` whatever its wavefronts are, these are not counted.
+    H200, 979 tiles of 29 copies: 95 % of the speed of the fastest tile on average). If a tile costs more than `bound`
+    regardless of its wavefronts, these are not counted.
     """
     shape = tile.shape
     apart = int(shape.vectors[1] > tile.unit and not tile.folded_pitch)

@@ -192,7 +192,7 @@ class TileShape:
 
     @functools.cached_property
     def walks(self) -> tuple[Walk, Walk]:
-        """How the first 2 warps of a whole tile walk the source, and the destination."""
+        """Walk of the first 2 warps of a whole tile over the source, and the destination."""
         found = []
         for side, (rows, run) in enumerate(self.whole):
             threads = np.arange(min(rows * run, 2 * WARP), dtype=np.int64)

@@ -36,7 +36,7 @@ SPACE = 640.0
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where boxes begin along one TMA mode: at `at`, which is `base` in the first tile.
+    """Start of boxes along one TMA mode: at `at`, which is `base` in the first tile.
 
     Attributes:
         tile: (leaf of the tile modes, index) of each that moves it.

@@ -223,7 +223,7 @@ def bank_of(offset: int, bits: int) -> int:
 
 
 def byte_text(offset: int, bits: int) -> str:
-    """Where an element starts, in bytes.
+    """Byte offset of an element.
 
     >>> byte_text(2_000_001, 16), byte_text(3, 4)
     ('byte 4000002', 'byte 1 bit 4')
@@ -257,7 +257,7 @@ def expect_layout(thing: AnyLayout, what: str) -> AnyLayout:
 def unit_of(things: Sequence[Drawn]) -> int:
     """Greatest common divisor of all steps between the values of layouts or tensors; 1 if a swizzle permutes them.
 
-    Of coordinates their mode 0 counts.
+    For coordinates, mode 0 counts.
 
     >>> unit_of([Layout((4, 4), (64, 16))]), unit_of([Layout((4, 4), (64, 16)), Layout(3, 8)])
     (16, 8)
@@ -282,7 +282,7 @@ def value_legend(unit: int, what: str = "offset") -> Legend:
 def _coloring(
     color: str, bits: int | None, tile: tuple[int, int] | None, unit: int, what: str = "offset"
 ) -> tuple[Callable[[int, int, Value], int | None], tuple[Legend, ...]]:
-    """((row, column, value) -> tone, what the tones mean)."""
+    """((row, column, value) -> tone, meanings of the tones)."""
     if color == "value":
         return lambda i, j, value: _first(value) // unit % TONES, (value_legend(unit, what),)
     if color == "thread":
@@ -319,7 +319,7 @@ def _checked_tile(tile: Sizes | None) -> tuple[int, int] | None:
 
 
 def _before(layout: AnyLayout) -> Callable[[int], str]:
-    """Colexicographic index -> what a composed layout computes between the sum of the strides and the value."""
+    """Colexicographic index -> the steps of a composed layout between the sum of the strides and the value."""
     if not isinstance(layout, ComposedLayout) or not isinstance(layout.inner, Layout):
         return lambda index: ""
     offset = "" if layout.offset == 0 else f"{plain(layout.offset)} + "

@@ -81,7 +81,7 @@ def fitted(picture: Picture, cells: int = CELLS) -> Picture:
     """Reduce a picture to about `cells` cells: the middles of long tables are left out, with a note.
 
     Args:
-        cells: of all tables together; a table with cells that span columns stays as it is.
+        cells: of all tables together; a table with cells that span columns stays unchanged.
     """
     if picture.count <= cells:
         return picture

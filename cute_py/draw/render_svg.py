@@ -3,7 +3,7 @@
 The style sheet of all pictures is light by default and on paper (a browser that prints takes the light rules), dark on
 screens of readers who ask for it. Colours are in plain rules and are overridden in the media query, not in CSS
 variables: programs that turn SVG into PNG or PDF do not know variables and would paint every cell black. The tones
-differ in lightness too, every cell has a text, and what is outside is hatched, so no meaning depends on hue alone.
+differ in lightness too, every cell has a text, and cells outside are hatched, so no meaning depends on hue alone.
 
 A <style> element inside an inline SVG applies to the whole HTML page. Every rule therefore begins with a class that is
 made from the style sheet itself (`scope`): only pictures with an equal style sheet share their rules.
@@ -148,7 +148,7 @@ def _wide(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where the parts of one table are: left and top edges of columns and rows, pixels from its own corner."""
+    """Places of the parts of one table: left and top edges of columns and rows, pixels from its own corner."""
 
     columns: tuple[float, ...]
     rows: tuple[float, ...]

@@ -183,7 +183,7 @@ def shown_around(count: int, limit: int, wanted: Sequence[int]) -> list[int | No
 def cut_note(
     rows: int, columns: int, down: Sequence[T | None], across: Sequence[T | None], what: str = "cells"
 ) -> tuple[str, ...]:
-    """The note of a table of which not everything is drawn (`down` or `across` has a gap); nothing if all is.
+    """The note of a table that is drawn only in part (`down` or `across` has a gap); empty if it is complete.
 
     >>> cut_note(4, 100, shown(4, 8), shown(100, 8))
     ('summarised: 4 x 100 cells, of which 4 x 7 are drawn',)

@@ -1,6 +1,6 @@
 """Write an instruction from its form: modifiers in the ISA's order, operands given or by default registers.
 
-`ptx("load", dim=2, multicast=True)` is the text; what a table can know is checked before the assembler sees it:
+`ptx("load", dim=2, multicast=True)` is the text; the table's rules are checked before the assembler runs:
 unknown modifiers, numbers of coordinates and offsets, mask bits beyond the cluster, and with `arch` the target.
 """
 
@@ -146,7 +146,7 @@ def _sequence(value: Value, what: str) -> tuple[str, ...]:
 
 
 def check_cluster_mask(mask: int, cluster_size: int | None) -> list[Diagnostic]:
-    """Why a multicast mask is not a mask of a cluster of `cluster_size` CTAs (None: any size up to 16).
+    """The reasons why a multicast mask is not a mask of a cluster of `cluster_size` CTAs (None: any size up to 16).
 
     >>> print(*check_cluster_mask(0b10011, cluster_size=4))
     multicast mask 0x13 names CTA 4; the cluster has 4 CTAs

@@ -4,7 +4,7 @@ Two operands with equal `Value`s are equal whenever both instructions run in one
 that is written once has one value for the whole function. One that is written again is followed inside its block; at
 the beginning of a block it is known by the instructions that may have written it.
 A base is 0 for a constant; otherwise the number of an expression of symbols, parameters, special registers and
-instructions that are no arithmetic.
+non-arithmetic instructions.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ class Values:
 
 
 def folded_constant(first: str, kind: str, held: Sequence[Value]) -> int | None:
-    """The result of an instruction on constants; None: another instruction, or operands that are no constants."""
+    """The result of an instruction on constants; None: another instruction, or operands that are not constants."""
     if any(value.base for value in held) or kind.startswith("f") or len(held) < 2:
         return None
     a, b = held[0].offset, held[1].offset

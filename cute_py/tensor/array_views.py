@@ -106,7 +106,7 @@ class _DlTensor(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class ArrayView:
-    """Where an array lies: address of its first element, shape, strides in elements, element type, device.
+    """Location of an array: address of its first element, shape, strides in elements, element type, device.
 
     `device` is None for host memory. `owner` keeps the memory alive.
     """
@@ -217,7 +217,7 @@ def interface_view(
 
 
 def host_view(array: ArrayLike) -> ArrayView | None:
-    """Where an array in host memory lies; None for one in a device's, which `gpu.arrays.array_view` reads.
+    """Location of an array in host memory; None for an array on a device, which `gpu.arrays.array_view` reads.
 
     Args:
         array: anything with `__dlpack__` or `__cuda_array_interface__`, a numpy array, or an `ArrayView`.

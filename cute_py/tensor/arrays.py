@@ -177,7 +177,7 @@ def _shown(offset: SupportsIndex) -> str:
 
 
 def _beyond_range(dtype: DType, value: Cell) -> str | None:
-    """Why a number does not fit the type, or None; numpy wraps some numbers, depending on its version.
+    """The reason why a number does not fit the type, or None; numpy wraps some numbers, depending on its version.
 
     >>> _beyond_range(as_dtype("uint8"), 300), _beyond_range(as_dtype("float16"), 65519.0)
     ('must be 0 to 255', None)

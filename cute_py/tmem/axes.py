@@ -123,7 +123,7 @@ class AxisSum:
 
 
 Offset = SupportsIndex | AxisTerm | AxisSum | Mapping[str, int]
-"""How far something is moved: steps along `m`, or along named axes."""
+"""Distance of a move: steps along `m`, or along named axes."""
 
 
 def as_term(value: AxisTerm | SupportsIndex) -> AxisTerm:

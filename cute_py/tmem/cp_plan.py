@@ -32,7 +32,7 @@ def as_compat(compat: str) -> str:
 
 
 Refusal = Diagnostic
-"""Why a copy has no plan, under its earlier name."""
+"""The reason why a copy has no plan, under its earlier name."""
 
 MAX_INSTRUCTIONS = LANES * COLUMNS // (4 * 8)
 """Most instructions of one copy: the smallest, 4x256b, writes 4 lanes of 8 columns, and each cell is written once."""
@@ -189,7 +189,7 @@ ALLOC_MIN, ALLOC_MAX = ALLOCATIONS[0], ALLOCATIONS[-1]
 
 
 def why_not_columns(n_cols: int) -> str | None:
-    """Why tcgen05.alloc does not take `n_cols`; None if it does.
+    """The reason why tcgen05.alloc does not take `n_cols`; None if it does.
 
     Source: PTX ISA, tcgen05.alloc; ptxas 13.0.88: "out of range, expected to be in range [32..512]".
     """

@@ -160,7 +160,7 @@ def emit_kernel(copy: CopyAsync, name: str = "smem_to_tmem") -> str:
 
 ROWS, BYTES = 32, 16
 SMEM_ADDRESS = 1024
-"""Where the shared tile lies; any multiple of its alignment does."""
+"""Address of the shared tile; any multiple of its alignment works."""
 
 
 @record

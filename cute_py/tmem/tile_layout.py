@@ -16,7 +16,7 @@ Source: semantics of TVM's TIRx layouts, measured on apache-tvm 0.27.0.
     inner (8, 8) : (8, 1), outer (4, 2) : (2, 1)   ->   (4, 8, 2, 8) : (128, 8, 64, 1)
                                                          the outer strides count inner tiles (64 elements)
 
-`direct_sum` is the same interleaving with the outer strides as they are.
+`direct_sum` is the same interleaving with unchanged outer strides.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class TileLayout:
         return numpy.stack(each, axis=-1)
 
     def span(self, axis: Axis | str | None = None) -> int:
-        """How far the layout reaches: 1 + the sum of (extent - 1) * stride over shards and replicas + the offset.
+        """Span of the layout: 1 + the sum of (extent - 1) * stride over shards and replicas + the offset.
 
         >>> TileLayout([Iter(8, 8, "m"), Iter(8, 1, "m")]).span()
         64
@@ -295,7 +295,7 @@ class TileLayout:
         return self._interleave(outer, outer_shape, inner_shape, self._spans())
 
     def direct_sum(self, left: TileLayout, left_shape: Sequence[int], right_shape: Sequence[int]) -> TileLayout:
-        """As `tile`, with the strides of `left` as they are."""
+        """As `tile`, with the strides of `left` unchanged."""
         return self._interleave(left, left_shape, right_shape, {})
 
     def _spans(self) -> dict[str, int]:

@@ -52,7 +52,7 @@ class Taken:
 class WatchedMap:
     """One distinct call.
 
-    call: the driver's function. request: its arguments; None where they are no request (a null pointer, a rank that no
+    call: the driver's function. request: its arguments; None if they are not a request (a null pointer, a rank that no
     map has). result: CUresult, 0 for success. data: the 128 bytes, b'' where it was refused. module: the file of the
     code that called. count: how often; nanoseconds: of all these calls together. kernels: which take the map.
     """

@@ -130,7 +130,7 @@ def cta_count(num_multicast: int | tuple[int, ...] | Layout) -> int:
 
 
 def check_op(op: Op, arch: str, num_multicast: int = 1) -> list[Diagnostic]:
-    """Why an operation can't be used: the architecture, or the count of CTAs that share a tile; the first reason."""
+    """The first reason why an operation can't be used: the architecture, or the count of CTAs that share a tile."""
     row = op.row
     number = architecture_number(arch)
     if number < row.arch:

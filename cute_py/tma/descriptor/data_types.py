@@ -71,7 +71,7 @@ class Interleave(_Named):
 
 
 class TensorMapSwizzle(_Named):
-    """How 16-byte chunks are permuted in shared memory. The ATOM kinds exist from sm_100 on; their bits are unknown."""
+    """Permutation of 16-byte chunks in shared memory. The ATOM kinds exist from sm_100 on; their bits are unknown."""
 
     NONE = 0
     B32 = 1

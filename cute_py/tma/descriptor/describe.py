@@ -228,7 +228,7 @@ def seed_fields(data: MapSource) -> list[ViewField]:
     """The eleven fields of the TMA Atoms reference pages, three of which a device may change, filled from a map.
 
     Args:
-        data: whatever `read_map` takes.
+        data: anything that `read_map` takes.
     """
     request = decode(read_map(data))
     if isinstance(request, TensorMapTiled):

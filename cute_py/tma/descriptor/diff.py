@@ -39,7 +39,7 @@ def field_table(data: MapSource) -> list[FieldValue]:
     """The fields of a map as rows, lowest bit first; words with bits that have no field end the table.
 
     Args:
-        data: whatever `read_map` takes.
+        data: anything that `read_map` takes.
 
     >>> [(row.label, row.where, row.value) for row in field_table(bytes(128))][:3]
     [('global_address', 'w0[0:63]', 0), ('load_mode', 'w1[0]', 0), ('rank', 'w1[4:6]', 1)]
@@ -152,7 +152,7 @@ def diff(a: MapSource, b: MapSource) -> MapDifference:
     """The difference of two maps; over 64 bytes if one of them is that short.
 
     Args:
-        a, b: requests, or whatever `read_map` takes.
+        a, b: requests, or anything that `read_map` takes.
     Raises:
         As `read_map`, and as `encode` for requests.
 

@@ -86,7 +86,7 @@ _INDEX: Final = re.compile(r"\b(\w+)\[(?:(i)(?: \+ (\d))?|(\d))\]")
 
 
 def instantiated(text: str, i: int = 0) -> str:
-    """An expression with the index filled in: each entry of a tuple is a variable of its own.
+    """An expression with the index filled in: each entry of a tuple is a separate variable.
 
     >>> instantiated("global_dim[i + 1] - BITS[data_type]", 2)
     'global_dim_3 - BITS[data_type]'

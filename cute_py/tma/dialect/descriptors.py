@@ -294,7 +294,7 @@ class TmaDescriptorTiled(_Descriptor):
         """CuTe's atom of a copy of one box, which lies compact in shared memory.
 
         Raises:
-            CuteError: as `make_tma_atom`, which refuses a box that is no tile of the tensor's modes.
+            CuteError: as `make_tma_atom`, which refuses a box that is not a tile of the tensor's modes.
         """
         sizes, strides = mode_sizes(self.layout), leaves(self.layout.stride)
         owner = {tuple(getattr(d, "modes", ())): i for i, d in enumerate(strides)}
@@ -552,7 +552,7 @@ def check_request(found: Sequence[Diagnostic]) -> list[Diagnostic]:
 
 
 def rules_of(arch: str) -> str:
-    """The GPU whose rules hold for a map: this one, or sm_90a where there is no such GPU with TMA."""
+    """The GPU whose rules hold for a map: this one, or sm_90a if this one has no TMA."""
     return arch if arch in GPUS else "sm_90a"
 
 

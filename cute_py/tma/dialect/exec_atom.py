@@ -255,7 +255,7 @@ class TmaOperation:
 
     Attributes:
         exec_atom: the bound atom; tile: in shared memory; coord: of the tile's first element, innermost first.
-        operations: what the copy is lowered to, in order.
+        operations: the lowering of the copy, in order.
         allow_tma: may the copy be a TMA copy? inBounds: does the producer promise that the tile is inside the tensor?
         cta: which of the CTAs of a multicast issues.
     """

@@ -299,7 +299,7 @@ _ADAPTOR: Final = (("multicast mask", 7, "OptionalAttr<I16Attr>"), ("L2 cache hi
 
 
 def _operand_notes(copy: TracedCopy) -> tuple[str, ...]:
-    """Where a load has its optional operands: slot of the adaptor, number in the assembly."""
+    """Places of a load's optional operands: slot of the adaptor, number in the assembly."""
     given_ = copy.multicast > 1, copy.cache_hint
     if copy.direction != "load" or not any(given_):
         return ()
@@ -315,7 +315,7 @@ def _operand_notes(copy: TracedCopy) -> tuple[str, ...]:
 
 
 def _boxes_note(copy: TracedCopy) -> str:
-    """Why a tile takes several boxes, where its swizzle is the reason."""
+    """The reason why a tile takes several boxes, if it is the swizzle."""
     row, boxes = copy.tile[-1] * copy.dtype.bits // 8, f"the tile takes {copy.num_boxes} boxes of {list(copy.box)}"
     return boxes + (f": a row has {row} bytes, a {copy.span}B-swizzled one at most {copy.span}" * (0 < copy.span < row))
 

@@ -46,7 +46,7 @@ __all__ = [
 
 
 class TmaLoadMode(NamedEnum, IntEnum):
-    """How a load reaches its CTAs. The long names are the reference page's.
+    """Mode in which a load reaches its CTAs. The long names are the reference page's.
 
     >>> int(TmaLoadMode.W128_MULTICAST), TmaLoadMode.TMA_LOAD_TWO_CTA.name
     (3, 'TWO_CTA')
@@ -68,7 +68,7 @@ class TmaLoadMode(NamedEnum, IntEnum):
 
 
 class TmaStoreMode(NamedEnum, IntEnum):
-    """How a store walks global memory.
+    """Mode in which a store walks global memory.
 
     >>> TmaStoreMode.TMA_STORE_IM2COL_W is TmaStoreMode.IM2COL_W
     True
@@ -144,7 +144,8 @@ def check_reduction(kind: TmaReduceKind, dtype: str) -> list[Diagnostic]:
 
 
 def why_not_reduction(kind: TmaReduceKind | int | str, dtype: str) -> str | None:
-    """Why a reduction does not run on an element type, or None. Deprecated: `lower_tma_store` lists what it refuses.
+    """The reason why a reduction does not run on an element type, or None. Deprecated: `lower_tma_store` lists what it
+    refuses.
 
     >>> why_not_reduction(TmaReduceKind.INC, "int32")
     'reduction INC of int32; the hardware has it for uint32'
@@ -232,7 +233,7 @@ class CacheModeRow:
 
 
 class CacheMode(NamedEnum):
-    """How a copy uses the caches: PTX's cache operators, and the three eviction priorities by name.
+    """Use of the caches by a copy: PTX's cache operators, and the three eviction priorities by name.
 
     >>> CacheMode.CG.policy, hex(CacheMode.CS.policy.value)
     (None, '0x12f0000000000000')

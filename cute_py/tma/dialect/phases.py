@@ -71,7 +71,7 @@ PHASES = (
 
 @record
 class KernelOperation:
-    """An operation of the body that is no copy: its text, and the tensors whose tiles it reads."""
+    """An operation of the body that is not a copy: its text, and the tensors whose tiles it reads."""
 
     text: str
     reads: tuple[str, ...] = ()
@@ -370,7 +370,7 @@ def run_phases(function: KernelFunction) -> PhaseTrace:
 
 
 def _bound_line(made: BoundCopy, num_device: int) -> str:
-    """Where a descriptor is, device slots first, and what makes it."""
+    """Place of a descriptor, device slots first, and the operation that makes it."""
     slot, mark = made.tma_index + num_device, "cute_nvgpu.grid_constant"
     if made.copy.device:
         replaced = sum([bool(step.step.field) for step in rebind_of(made.copy)])

@@ -73,7 +73,8 @@ class RebindSequence:
 
 
 def check_host_only(copy: TracedCopy | TensorMap) -> list[Diagnostic]:
-    """Why the map of this copy (or this request) can only be made on the host; nothing if a device may rebind it."""
+    """The reason why only the host can make the map of this copy (or this request); nothing if a device may rebind
+    it."""
     request, pair = request_of(copy), getattr(getattr(copy, "instruction", None), "ctas", 1) == 2
     im2col = request.KIND != "tiled"
     only = "descriptors are made on the host only"
@@ -228,7 +229,7 @@ def init_sequence(request: TensorMapTiled, *, space: str = "global") -> tuple[Re
     eleventh field, exists from sm_100 on and stays 0 here.
 
     Raises:
-        EmissionError: the request is no tiled map with a known format.
+        EmissionError: the request is not a tiled map with a known format.
         InvalidValueError: no such space.
     """
     expect_having(request, ("KIND", "data_type"), "a request of a tensor map")

@@ -233,7 +233,7 @@ STEPS: Final[tuple[VerifierStep, ...]] = (
 
 
 def _operand(op: PartitionOperands, name: str) -> str:
-    """How an operand is printed."""
+    """Printed form of an operand."""
     known, quoted = op.dialect.known, op.dialect.quote != ""
     if name == "smem":
         return type_text(op.smem if op.smem_layout is None else op.smem_layout, known, quoted)

@@ -397,7 +397,7 @@ class PartitionOperands:
 
     @property
     def _contradictions(self) -> list[Diagnostic]:
-        """Where the descriptor is not that of the tile and the tensor, field by field."""
+        """Differences of the descriptor from that of the tile and the tensor, field by field."""
         made, other = self.made, self.descriptor
         if other is None or isinstance(made, CuteError):
             return []
@@ -410,7 +410,7 @@ class PartitionOperands:
 
     @property
     def _unreadable(self) -> list[Diagnostic]:
-        """Where the view for tensor memory does not read what the copy leaves in shared memory."""
+        """Differences between the view for tensor memory and the tile that the copy leaves in shared memory."""
         if self.s2t is None or self.plain_smem is None:
             return []
         plan, held = self.s2t.plan, int(cosize(self.plain_smem)) * self.dtype.bits // 8
@@ -426,7 +426,7 @@ class PartitionOperands:
 
     @property
     def other_transfer(self) -> list[Diagnostic]:
-        """Where the descriptor is for another transfer than the operation: its mode, or the CTAs that share it."""
+        """Differences between the descriptor's transfer and the operation's: its mode, or the CTAs that share it."""
         other, loads = self.descriptor, self.kind == "load"
         if other is None:
             return []

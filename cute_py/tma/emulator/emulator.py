@@ -376,7 +376,7 @@ class _Tile:
 
     address: int
     room: tuple[int, ...]
-    """How many coordinates of each mode a box inside the tensor can start at."""
+    """Number of coordinates of each mode at which a box inside the tensor can start."""
     steps: tuple[int, ...]
     """Bytes from one coordinate to the next."""
     grain: int

@@ -181,7 +181,7 @@ class Batch:
             self._load_block(chosen, view)
 
     def _load_rows(self, rows: Rows) -> Bytes:
-        """(n * R, row_bytes): what a load delivers, filled and rounded."""
+        """(n * R, row_bytes): the bytes that a load delivers, filled and rounded."""
         size, address, groups = self.geometry.row_bytes, rows.address.reshape(-1), _groups(rows.first, rows.last)
         if len(groups) == 1 and groups[0][:2] == (0, size) and groups[0][2].all() and rows.inside.all():
             return self._read(address, size)
@@ -372,7 +372,7 @@ class Box:
     strides: tuple[int, ...]
     """Bytes from one coordinate to the next, of the same modes."""
     room: tuple[int, ...]
-    """How many coordinates of each mode a box inside the tensor can start at; 0 or less if it is too large."""
+    """Number of coordinates of each mode at which a box inside the tensor can start; 0 or less if it is too large."""
     reach: int
     """Bytes from the first to one past the last."""
     rows_overlap: bool
@@ -409,7 +409,7 @@ class _Blocks:
     def __init__(self, geometry: Geometry, entry: Range, low: Integers) -> None:
         self.entry, self._low, self._row_bytes, self._box = entry, low, geometry.row_bytes, block_of(geometry)
         self._edges = [0]
-        """Where a run of boxes that step by a constant begins, and the end of the last."""
+        """Starts of the runs of boxes that step by a constant, and the end of the last run."""
         step = low[1:] - low[:-1]
         turns = np.flatnonzero(step[1:] != step[:-1]) + 2 if len(low) > 2 else step[:0]
         for turn in turns.tolist():  # the step to this box is a new one

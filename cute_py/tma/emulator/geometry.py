@@ -62,7 +62,7 @@ _QUIRK_BITS: Final = {1: 1 << 21}
 
 MEASURED: Final = "measured"
 DOCUMENTED: Final = "documented"
-"""Evidence for what an instruction does: a device, or the PTX ISA alone."""
+"""Evidence for an instruction's behaviour: a device, or the PTX ISA alone."""
 
 
 # ---- swizzles --------------------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ LINE_SHIFT: Final = 7
 
 @dataclass(frozen=True, slots=True)
 class SwizzlePattern:
-    """One swizzle: span in bytes, address bits, and what is known about it."""
+    """One swizzle: span in bytes, address bits, and the evidence for it."""
 
     kind: TensorMapSwizzle
     span: int

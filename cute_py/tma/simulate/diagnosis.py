@@ -76,7 +76,7 @@ class Race:
 
 @record
 class Outcome:
-    """How a program ended. `status` is 'completed', 'trap' or 'would hang'.
+    """Outcome of a program. `status` is 'completed', 'trap' or 'would hang'.
 
     `scope` counts what the run judged, and lists what it did not: a program that completes without a race is sound
     within it.
