@@ -285,7 +285,7 @@ def expect_integer_array(values: ArrayLike, what: str) -> NDArray[numpy.int64]:
         listed = array.reshape(-1).tolist() if kind == "O" or array.dtype == numpy.uint64 else []
     except CuteError:
         raise
-    except Exception:  # rows of several lengths, or whatever a foreign __array__ raises
+    except Exception:  # rows of different lengths, or a foreign __array__ that raises
         array, kind, listed = numpy.empty(1), "f", []
     if (kind not in "iuO" and array.size) or not all(map(is_integer, listed)):
         raise wrong_type(f"{what} must be integers", values)

@@ -87,7 +87,7 @@ def _numpy(path: str, key: str | None) -> Array:
             if magic == NPY_MAGIC:
                 _check_npy(path, file, os.fstat(file.fileno()).st_size)
                 file.seek(0)
-            with warnings.catch_warnings():  # numpy warns of old headers, and of what is wrong in one before it refuses
+            with warnings.catch_warnings():  # numpy warns about old headers, and about errors in one before it refuses
                 warnings.simplefilter("ignore")
                 loaded = np.load(file, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
@@ -343,7 +343,7 @@ def write_array(path: str, array: Array, key: str = "tensor") -> str:
 def check_output(path: str, suffixes: tuple[str, ...] = ()) -> str:
     """Refuse a place where no file can be written, before the work is done. Returns the name's suffix.
 
-    A symbolic link stands for what it points to, see `atomic_write`.
+    A symbolic link stands for its target, see `atomic_write`.
 
     Raises:
         FileFormatError: another suffix, no such folder, not a plain file, a link to itself.

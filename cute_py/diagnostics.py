@@ -1,7 +1,8 @@
 """The one record of everything that judges: a rule that is broken, or a legal setting that does harm.
 
 A check is a function `check_x(...) -> list[Diagnostic]`: it lists all that it found, and an empty list means that the
-input is sound. It never raises for what it judges, so that checks can be listed, raised with, and searched over.
+input is sound. It never raises for the input that it judges, so that callers can list its findings, raise them, or
+search over inputs.
 
 Tables of prose say why a rule exists and what to do: `reason_table`.
 """
@@ -31,7 +32,7 @@ class Diagnostic:
         rule: its id, a stable name; what decides anything is decided by it, never by a text.
         argument: what breaks it, by the name that its owner gives it ('globalStrides[0]').
         value: what that is, in `unit`; None where no single number breaks the rule.
-        requirement: what it must do instead ('be a multiple of 16').
+        requirement: the requirement on it ('be a multiple of 16').
         source: where the rule comes from: a document and its section, a C++ condition, or a measurement.
         mode: the TMA mode that it belongs to, 0 innermost; None: no single one.
         detail: how the value came about where it is computed.

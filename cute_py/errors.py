@@ -33,7 +33,7 @@ GIVEN_CHARACTERS: Final = 405
 
 
 def counted(count: int, noun: str) -> str:
-    """A number and what it counts.
+    """A number and its noun.
 
     >>> counted(1, "load"), counted(4, "pass")
     ('1 load', '4 passes')
@@ -64,7 +64,7 @@ def integer_text(number: int) -> str:
 
 
 class _Shortened(reprlib.Repr):
-    """repr with long integers, long containers and whatever fails in its own repr left out."""
+    """repr without long integers, long containers and objects whose own repr fails."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,7 +81,7 @@ class _Shortened(reprlib.Repr):
     def repr_instance(self, x: object, level: int) -> str:
         try:
             return shortened(repr(x), self.maxother)
-        except Exception:  # whatever a foreign __repr__ raises: the text of an error must not fail
+        except Exception:  # a foreign __repr__ may raise anything, and the text of an error must not fail
             return f"<{type(x).__name__} that can't be printed>"
 
 

@@ -28,7 +28,7 @@ SHOWN: Final[tuple[tuple[str, str], ...]] = (
     ("cute_py.draw.picture", "Picture"),
     ("cute_py.errors", "CuteError"),
 )
-"""(module, class) of what is shown; classes derived from them too."""
+"""(module, class) of the objects that are shown; derived classes count too."""
 
 
 def html(thing: Any) -> str:

@@ -193,7 +193,7 @@ def _fixes(bits: Array, dtype: DType, tile: tuple[int, ...], swizzle: str, order
 
 
 def _thinner(bits: Array, dtype: DType, swizzle: str) -> str | None:
-    """How the array without its dimensions of size 1 is copied, if that works."""
+    """Copy of the array without its dimensions of size 1, if that works."""
     shape = tuple([n for n in bits.shape if n > 1]) or (1,)
     if len(shape) == bits.ndim:
         return None

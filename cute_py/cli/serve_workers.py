@@ -98,7 +98,7 @@ def work(answer: str, seconds: float) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends its workers
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     quiet = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(quiet, sys.stdout.fileno())  # what a library prints must not come between the answers
+    os.dup2(quiet, sys.stdout.fileno())  # output of a library must not come between the answers
     _limit_memory()
     module, _, name = answer.partition(":")
     function: Answer = getattr(importlib.import_module(module), name)

@@ -39,7 +39,7 @@ LINES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(r"^[^\S\n]{0,80}([A-Za-z][\w -]{0,80}?) +: "), "cyan"),
     (re.compile(r"^([A-Za-z][\w',-]*(?: [\w',-]+){0,3})  +\S"), "cyan"),
 )
-"""(what a line of a report looks like, with the part that is painted; its style), the first that fits."""
+"""(pattern of a line of a report, with the painted part; its style); the first that fits is used."""
 
 
 def wants_colour(stream: IO[str] | None, environment: Mapping[str, str] | None = None) -> bool:
@@ -110,7 +110,7 @@ def _error_console() -> Console | None:
 
 @contextlib.contextmanager
 def progress_bar(size: int, doing: str = "copying tiles") -> Iterator[Callable[[int, int], None] | None]:
-    """A bar for work on `size` bytes; yields the function to call with (done, total), None where there is no bar."""
+    """A bar for work on `size` bytes; yields the function to call with (done, total), None if there is no bar."""
     console = _error_console() if size >= LONG_COPY else None
     if console is None:
         yield None

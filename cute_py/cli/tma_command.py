@@ -32,7 +32,7 @@ VIEWS = {
     "cute": "the same in CuTe C++",
     "triton": "the same in Triton",
 }
-"""Name of a view -> what it shows."""
+"""Name of a view -> its content."""
 USAGE = "%(prog)s [-h] [VIEW] GMEM SMEM [TILE] [options]"
 REPORTS = ("explain", "box", "partition", "check")
 """Views that are reports, not the text of a program."""

@@ -72,7 +72,8 @@ class CopyResult(Generic[Destination]):
     Attributes:
         destination: the array that was written; equal: whether it has the source's elements (None:
             not compared, as a copy on a stream of the caller's).
-        tiles, instructions: how many loads (and as many stores) ran; transaction_bytes: what a barrier expects a tile.
+        tiles, instructions: how many loads (and as many stores) ran; transaction_bytes: bytes that a barrier expects
+            per tile.
         bytes: bytes of the tensor; seconds: time of the copy itself.
         warnings: legal properties that may surprise; difference: the first element that differs, as text.
     """

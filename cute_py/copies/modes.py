@@ -228,8 +228,8 @@ class Pairing:
     """The pairs of elements of a copy, before a plan decides how they move.
 
     Attributes:
-        refinement: None where there is nothing to copy. bits: of what it counts: an element, or a byte where elements
-            of 4 bits are moved two by two. nibbles: of elements of 4 bits, where the first of a byte lies on (source,
+        refinement: None if there is nothing to copy. bits: bits of the counted unit: an element, or a byte if 4-bit
+            elements move in pairs. nibbles: of elements of 4 bits, where the first of a byte lies on (source,
             destination): 'low' or 'high' half.
     """
 

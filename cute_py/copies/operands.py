@@ -62,7 +62,7 @@ def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> Side:
     the memory's.
 
     Raises:
-        InvalidTypeError: no array, tensor or pair, a tensor of no memory, or a dtype for anything but a pair.
+        InvalidTypeError: not an array, tensor or pair, a tensor without memory, or a dtype for anything but a pair.
         InvalidValueError: the array of a pair is not dense, or ends within an element of that type; an array of
         elements narrower than a byte, which lie one in a byte there; what `host_view` refuses.
     """

@@ -80,7 +80,7 @@ class CopyPlan:
         expected: the time of a memcpy of as many bytes over that of this copy, by a model that was fitted to measured
             copies of 64 MiB and more (NVIDIA H200; half of them within 15 %).
         nibbles: of elements of 4 bits, where the first of a byte lies on (source, destination): 'low' or 'high' half.
-        bits: of what the refinement counts: an element, or a byte where elements of 4 bits are moved two by two.
+        bits: bits of the refinement's unit: an element, or a byte if 4-bit elements move in pairs.
         why: what decided the kernel.
     """
 

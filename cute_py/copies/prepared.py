@@ -238,7 +238,7 @@ def prepare_copy(
     Args:
         source, destination: anything `array_view` takes, a `Tensor` over memory, or (memory, layout). Elements
             correspond by coordinate, in colexicographic order where the shapes differ.
-        hints: keep what is read and drop what is written in L2 first; faster for large copies by tensor maps, at the
+        hints: keep read data longer in L2 than written data; faster for large copies by tensor maps, at the
             cost of the kernels that follow.
         tuning: fixes form and tiles of tensor maps; by default those measured best for the size, or threads.
         dtype, nibbles: as of `copy`.

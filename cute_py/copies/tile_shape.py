@@ -92,7 +92,7 @@ class TileShape:
 
     @functools.cached_property
     def run_mode(self) -> int:
-        """The mode of which a word of the destination may take elements from the next tile; -1: there is none.
+        """The mode along which a word of the destination may take elements from the next tile; -1: there is none.
 
         Elements of the next tile must be rows of their own, or the end of a source row that is read in whole words.
         """
@@ -222,7 +222,8 @@ class TileShape:
 
     @functools.cached_property
     def fits(self) -> bool:
-        """Whether the kernel has room for its classes, and its last tile holds what the one before it borrows."""
+        """Whether the kernel has room for its classes, and its last tile holds the elements that the previous tile
+        borrows."""
         at = self.run_mode
         lent = at < 0 or _lending(self.modes[at].size, self.extents[at], self.halo) == self.extents[at]
         return lent and len(self.classes) <= MAX_CLASSES
@@ -337,7 +338,8 @@ def _vector(
             continue
         steps = [getattr(m, side) * t for m, t in zip(modes, extents, strict=True) if m.size > t]
         steps += [getattr(modes[m], side) for m in order[run:]]
-        # Of the run's last mode a tile may end early: what is before it, times any extent, must be whole vectors.
+        # A tile may end early in the run's last mode: the product of the modes before it must be a multiple of a
+        # vector.
         last = order[run - 1]
         before = math.prod(extents[m] for m in order[: run - 1])
         sizes = [before * extents[last], before * ((modes[last].size - 1) % extents[last] + 1)]
@@ -426,7 +428,8 @@ def tile_shapes(
 
 
 def _lending(size: int, extent: int, halo: int) -> int:
-    """The largest extent up to this one whose last tile holds what the one before it borrows; 0: there is none.
+    """The largest extent up to this one whose last tile holds the elements that the previous tile borrows; 0: there is
+    none.
 
     >>> _lending(100, 32, 7), _lending(128, 32, 7), _lending(96, 16, 31)
     (31, 32, 0)

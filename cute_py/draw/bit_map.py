@@ -74,7 +74,7 @@ def _key(index: int) -> str:
 
 
 def _said(row: BitField, bits: int) -> tuple[str, str]:
-    """('label = value', how the value is stored and what it means)."""
+    """('label = value', encoding and meaning of the value)."""
     value, unit = row.read(bits), f", {row.unit}" if row.unit else ""
     shown = f"0x{value:x}" if row.width > 32 else str(value)
     return f"{row.label} = {shown}", f"{row.encoding}{unit}{_meaning(row, bits)}"

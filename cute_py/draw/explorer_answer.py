@@ -171,7 +171,7 @@ def answer(query: Mapping[str, str]) -> dict[str, Any]:
         query: field -> text, see `DEFAULTS`.
     Returns:
         plain data; `problems` are all that is wrong, empty if the copy can be made and every instruction starts where
-        it may; what can't be reached because of them is None. `not_covered` names what the form has no answer to.
+        it may; what can't be reached because of them is None. `not_covered` names questions that the form can't answer.
     Raises:
         InvalidValueError: as `checked_query`.
 

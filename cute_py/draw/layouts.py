@@ -171,7 +171,7 @@ def table_of(
     Args:
         cell: (row, column, path, value) -> Cell; the path is the coordinate, and the sum that the strides make of it:
             '(1,6) -> 1*8 + 6*1'.
-        tables: how many the picture has; legends: of the colours; begin: what the sum begins with, such as '5 + '.
+        tables: number of tables in the picture; legends: of the colours; begin: beginning of the sum, such as '5 + '.
     """
     down, across = plane.down, plane.across
     limit = axis_limit(down.size, across.size, tables)
@@ -383,7 +383,7 @@ def draw_layout(
         bits: width of an element, or its type; needed for banks, except where the layout has it.
         tile: (rows, columns) of a tile.
     Raises:
-        InvalidTypeError: no layout, sizes that are not known, or a colour that lacks its `bits`.
+        InvalidTypeError: not a layout, sizes that are not known, or a colour that lacks its `bits`.
         InvalidValueError: an unknown colour, or one that lacks its `tile`.
 
     Beyond 64 rows or columns the middle is left out, with a note.

@@ -80,7 +80,7 @@ class Legend:
 
     Attributes:
         swatches: (tone, None for no colour, or OUTSIDE for the hatch; what it means).
-        in_text: it names what the texts of the cells say too, so the text form lists it as well.
+        in_text: it also explains the texts of the cells, so the text form lists it too.
     """
 
     text: str
@@ -93,7 +93,7 @@ class Table:
     """Rows of cells. A cell None is a gap: something is left out there.
 
     Attributes:
-        row_axis, column_axis: what the rows and columns are.
+        row_axis, column_axis: names of the rows and columns.
         row_brackets, column_brackets: innermost first.
         notes: lines below the table.
         legends: what the colours and the hatch say; only what some cell of the table has is drawn.

@@ -18,7 +18,7 @@ STATES: dict[str, tuple[str, int | None]] = {
     CONSUMING: ("consumed", 2),
     STORING: ("stored", 3),
 }
-"""Letter -> (what it means, tone)."""
+"""Letter -> (meaning, tone)."""
 MOST_STAGES, MOST_TICKS = 32, 256
 TICKS = 48
 """Ticks side by side; later ones are below them."""

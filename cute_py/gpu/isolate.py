@@ -29,7 +29,7 @@ def call_isolated(function: Callable[..., Result], *arguments: Any, seconds: flo
         function: importable by its module and name. arguments, options and the result must be picklable.
         seconds: wall time after which the child is terminated.
     Raises:
-        what the function raised, if it is one of this library's errors; its facts say that it was isolated.
+        the function's exception, if it is one of this library's errors; its facts say that it was isolated.
         InvalidValueError: the function is defined in the main script, from which no other process can import it.
         DeviceError: the child took too long, or ended without a result.
     """

@@ -100,7 +100,7 @@ class GpuElements(NumpyElements):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How one transfer runs: "push", "engine", "local", "threads" or "staged", and why, of the last two."""
+    """Route of one transfer: "push", "engine", "local", "threads" or "staged", with a reason for the last two."""
 
     source_device: int
     destination_device: int
@@ -224,7 +224,7 @@ class Pushes:
 
     Args:
         pushes: what to move. devices: those that run kernels, and those whose streams wait for them.
-        sms: multiprocessors that what a device sends may use.
+        sms: multiprocessors that the transfers of a device may use.
         seconds: bound of the wait of one device for the copies of another.
 
     Attributes: `routes`, how each transfer runs and why.
@@ -323,8 +323,8 @@ class Pushes:
         return made
 
     def _enqueue(self, n: int, stream: int) -> tuple[int]:
-        """The copies that a device runs, after what a stream of it holds, and before what it gets next. Gives no error
-        as the driver does."""
+        """Enqueue a device's copies after the work in its stream, and before the work that comes next. Return the
+        code of success as the driver does."""
         api = driver()
         beside = [key for key in self._copies if key[0] == n and self._streams[key] != stream]
         with self._devices[n].current():
@@ -451,7 +451,7 @@ class Pushes:
         for key, copies in self._copies.items():
             for one in copies:
                 one.check(self._streams[key] if stream is None else stream)
-        if stream is not None:  # what the copy engine moves has no records, the reading of which waits
+        if stream is not None:  # copies by the copy engine have no records, and reading records waits
             call("waiting for copies", driver().cuStreamSynchronize, stream)
         if self._meeting is not None:
             self._meeting.check()
@@ -538,7 +538,7 @@ class PeerRedistribution:
         self.pushes.check()
 
     def report(self) -> str:
-        """How each transfer runs, one a line."""
+        """Route of each transfer, one per line."""
         return "\n".join(map(str, self.routes))
 
 

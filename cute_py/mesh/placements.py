@@ -167,7 +167,7 @@ KINDS = {kind.__name__: kind for kind in (Shard, BlockCyclic, StridedShard, Zigz
 
 
 def parse_placement(text: str, what: str = "a placement") -> Placement:
-    """A placement as it is written in Python; `Replicate` alone is `Replicate()`.
+    """A placement as written in Python; `Replicate` alone is `Replicate()`.
 
     Raises:
         InvalidValueError: no such placement.

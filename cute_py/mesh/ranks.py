@@ -429,7 +429,7 @@ class MappedRanks:
 
     @property
     def routes(self) -> list[Route]:
-        """How this rank's transfers run."""
+        """Routes of this rank's transfers."""
         return self._pushes.routes if self._pushes is not None else []
 
     def push(self) -> None:

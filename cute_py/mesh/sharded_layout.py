@@ -135,7 +135,7 @@ class ShardedLayout:
         """Layout from the local coordinate to the offset in the device's memory, in elements.
 
         Raises:
-            LayoutError: what a layout of one's own puts there has no regular order.
+            LayoutError: a user's layout places the device's elements in no regular order.
 
         >>> str(distribute((10, 4), 4, [Shard(0)]).local_layout(2))
         '(3,4):(4,_1)'
@@ -278,7 +278,8 @@ class ShardedLayout:
         return self._boxes.get(expect_integer(device, "the device", 0, self.devices - 1), [])
 
     def _memory(self, box: tuple[int, ...]) -> tuple[list[Runs], ComposedLayout | None]:
-        """For each dimension what a device holds, with offsets and steps in its memory; what these go through then."""
+        """A device's indices in each dimension, with offsets and steps in its memory; then the swizzled layout behind
+        these offsets."""
         held = [dimension.runs(part) for dimension, part in zip(self._dimensions, box, strict=True)]
         if self._local is None:
             return held, None

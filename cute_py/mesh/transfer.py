@@ -29,7 +29,7 @@ class Transfer:
         source, destination: offsets of the first element, before a swizzle.
         modes: extents and the strides on both sides, in elements: the longest runs first.
         source_swizzle, destination_swizzle: the layout behind the offsets, where a device's part is swizzled.
-        adds: the elements are summands, and not the first ones: they are added to what is there.
+        adds: the elements are summands, and not the first ones: they are added to the present values.
     """
 
     source_device: int

@@ -80,7 +80,7 @@ def _space(name: str, symbols: Mapping[str, str]) -> str | None:
 
 
 def _elements(operand: Operand, got: WrittenOperand, count: int, *widths: int | None) -> str:
-    """Why the vector does not have `count` registers of one of these widths (None: a number)."""
+    """The reason why the vector does not have `count` registers of one of these widths (None: a number)."""
     tensor = operand.kinds[0] is OperandClass.TENSOR
     if got.kind is not (OperandKind.TENSOR if tensor else OperandKind.VECTOR):
         return f"{operand.name} {got.text}: expected a {operand.kinds[0].description}"

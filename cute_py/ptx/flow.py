@@ -181,7 +181,7 @@ class Flow:
         return (first[0] == second[0] and first[1] < second[1]) or second[0] in self.reached(first[0])
 
     def writes_before(self, place: Place, predicate: str) -> int:
-        """How often the block of an instruction writes the register of a predicate ('@!%p1') before it."""
+        """Number of writes to the register of a predicate ('@!%p1') in an instruction's block before it."""
         number, index = place
         if number not in self._writes:
             made: dict[str, list[int]] = collections.defaultdict(list)

@@ -3,7 +3,7 @@ budget.
 
 Cache control: policies for the `.L2::cache_hint` operand, priorities and prefetches of lines.
 
-Around the consumer of a tile: the warpgroup matrix fences, and what a cancelled cluster launch answers.
+Around the consumer of a tile: the warpgroup matrix fences, and the answer of a cancelled cluster launch.
 """
 
 from __future__ import annotations

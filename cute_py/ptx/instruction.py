@@ -91,7 +91,7 @@ class Narrow(NamedEnum):
 class Operand:
     """One operand; present if `condition` holds; `optional` ones may be left out.
 
-    kinds: what it may be, the first being what `ptx()` emits. values: the numbers that an immediate may be.
+    kinds: its possible kinds; `ptx()` emits the first. values: the numbers that an immediate may be.
     step: an immediate must be a multiple of it. lowest, highest: bounds of an immediate; `at_most` names the operand
     that is its highest. written: it is a result. symbol: a variable may be named here, of the space of the slot
     `spaces` (shared memory without one).
@@ -286,7 +286,7 @@ def by_space(name: str, *spaces: str | tuple[str, ...], narrow: Narrow = Narrow.
 
 
 def coordinate_count(chosen: Mapping[str, str]) -> int:
-    """How many coordinates a tensor operand has: the dimension, or five for gather4 and scatter4.
+    """Number of coordinates of a tensor operand: the dimension, or five for gather4 and scatter4.
 
     Source: PTX ISA, Tensors: tile::gather4 takes one column and four rows.
     """
@@ -296,7 +296,8 @@ def coordinate_count(chosen: Mapping[str, str]) -> int:
 
 
 def offset_count(chosen: Mapping[str, str]) -> int:
-    """How many im2col offsets follow: dimension - 2 in im2col, two (wHalo, wOffset) in the im2col::w modes, else 0."""
+    """Number of im2col offsets that follow: dimension - 2 in im2col, two (wHalo, wOffset) in the im2col::w modes, else
+    0."""
     mode = chosen.get("mode", "")
     if mode == "im2col":
         return max(0, coordinate_count(chosen) - 2)

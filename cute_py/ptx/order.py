@@ -481,7 +481,7 @@ def check_program(
             that was not assembled is listed in the scope.
     Raises:
         ParseError: not a PTX module.
-        InvalidValueError: no such architecture. InvalidTypeError: no numbers, or no maps.
+        InvalidValueError: no such architecture. InvalidTypeError: not numbers, or not maps.
 
     >>> report = check_program('''.version 8.0
     ... .target sm_90a
@@ -573,7 +573,7 @@ _TENSOR_COPIES: Final = ("load", "store", "reduce")
 
 
 def _run_time(flow: Flow) -> Iterator[Diagnostic]:
-    """List what the text does not say: threads, phases of waits, and the size of what memory holds."""
+    """List properties that the text does not show: threads, phases of waits, and the size of the contents of memory."""
     inits, waits, copies = flow.of("mbarrier.init"), flow.of(*_WAITS), flow.of(*_TENSOR_COPIES)
     barriers = len({one.value("barrier") for one in inits})
     flow.leave("barrier", "arrival count: how many threads arrive is known at run time", inits, barriers)

@@ -127,7 +127,7 @@ def _judge(flow: Flow, members: list[Known]) -> Iterator[Diagnostic]:
 def _unknown(
     flow: Flow, members: list[Known], expects: list[Known], loads: list[Known]
 ) -> tuple[str, Iterable[Known]] | None:
-    """Why the bytes of a set can't be compared, and the instructions that are the reason."""
+    """The reason why the bytes of a set can't be compared, and the instructions that cause it."""
     others = [one for one in members if one.row in _OTHERS]
     if others:
         return "instructions at {lines} complete bytes that are not counted here", others

@@ -181,7 +181,7 @@ class _Body:
         raise ParseError(f"line {line}: branch to {given(name)}; no label of this function has that name")
 
     def targets(self, statement: Statement, scopes: tuple[int, ...]) -> list[int]:
-        """Where a branch goes, as numbers of statements; an indexed one to every label of its table."""
+        """Targets of a branch, as numbers of statements; an indexed branch goes to every label of its table."""
         names = [statement.operands[-1]] if statement.operands else []
         if statement.opcode.startswith("brx") and names:
             table = next((self.tables[s, names[0]] for s in reversed(scopes) if (s, names[0]) in self.tables), None)
@@ -327,7 +327,7 @@ class _Reader:
         self.start = mark.end()
 
     def _first(self, mark: re.Match[str]) -> int:
-        """Where the text that ends at a mark begins, blanks left out."""
+        """Start of the text that ends at a mark, without blanks."""
         head = self.text[self.start : mark.start()]
         return self.start + len(head) - len(head.lstrip())
 

@@ -32,7 +32,8 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One instruction at its place, with the values of its operands (of an address: of what is in the brackets)."""
+    """One instruction at its place, with the values of its operands (for an address: of the expression in the
+    brackets)."""
 
     block: int
     index: int

@@ -187,7 +187,7 @@ def convert_layout_tv(
         dtype: element type of 8, 16, 32 or 64 bits.
         by: `moves`, `shuffles` or `shared memory`; default `moves` if they suffice, else the method with fewer cycles.
     Returns:
-        The conversion: its steps, what it costs, its PTX.
+        The conversion: its steps, its cost, its PTX.
     Raises:
         InvalidValueError: other threads, an element that the source lacks, a type of other widths, more registers than
             a thread has or a tile that no shared memory holds; with `by`, where it can't be done so.

@@ -192,7 +192,7 @@ def make_kernel(
     loads: int = 1,
     awaits: bool = False,
 ) -> KernelSource:
-    """A kernel of a body and the constants that are folded into it, one of which is THREADS.
+    """A kernel of a body and the constants that are folded into it, including THREADS.
 
     The text is the bound of waits, the prelude, the instructions (`header`), the constants, the body. `facts` go beside
     the constants.

@@ -217,7 +217,7 @@ def copy_transposed(
             once; needs rows and columns that are multiples of a line.
         in_place: put the transposed tile where the tile was, through registers (elements of 2 bytes).
         pad_shared: shared memory to ask for beyond the need, in bytes, to have fewer blocks on an SM.
-        stay: so many blocks, each of which moves every so manyth tile; None: one tile a block.
+        stay: number of persistent blocks, which take the tiles in turn; None: one tile per block.
         threads: of a block, a multiple of 32; by default one for 32 elements of 2 bytes (512 for 128 x 128, the best
             measured), else one for each block of elements, at most 256.
     Returns:
