@@ -15,7 +15,7 @@
     NamedEnum, NamedFlag                                      bases of enums that refuse an unknown name or value
 
 `what` names the argument as its user does ("num_multicast", "boxDim[0]"). A wrong type is an InvalidTypeError, a value
-out of range an InvalidValueError; no check raises anything else, whatever the value is. An integer beyond `MAX_INTEGER`
+out of range an InvalidValueError; no check raises anything else, for any value. An integer beyond `MAX_INTEGER`
 is refused everywhere: no size, stride, address or coordinate of any machine comes near it, and Python does not print
 integers of arbitrary length.
 """
@@ -79,7 +79,7 @@ def is_integer(value: object) -> bool:
 
 
 PARSE_READS: Final = "cute_py.parse(text) reads a layout"
-"""What helps where a text was given for a layout."""
+"""Hint of errors that refuse a text in place of a layout."""
 
 
 def wrong_type(
@@ -192,7 +192,7 @@ def items_of(values: Iterable[Kind], what: str) -> tuple[Kind, ...]:
 
 
 def expect_items(values: Iterable[Kind], what: str, kind: str = "a sequence") -> tuple[Kind, ...]:
-    """The items of a sequence, whatever they are; `kind` is the rule in the text of the error.
+    """The items of a sequence, of any type; `kind` is the rule in the text of the error.
 
     >>> expect_items(4, "paddings")
     Traceback (most recent call last):
@@ -233,7 +233,7 @@ def _is_masked(kind: type) -> bool:
 
 
 def refuse_mask(array: Kind, what: str) -> Kind:
-    """The array itself, if it is no masked array of numpy, whose mask is lost where its numbers are read.
+    """The array itself, unless it is a masked array of numpy, whose mask would be lost when its numbers are read.
 
     >>> import numpy
     >>> refuse_mask(numpy.ma.array([4, 8]), "the source")
@@ -285,7 +285,7 @@ def expect_integer_array(values: ArrayLike, what: str) -> NDArray[numpy.int64]:
         listed = array.reshape(-1).tolist() if kind == "O" or array.dtype == numpy.uint64 else []
     except CuteError:
         raise
-    except Exception:  # rows of several lengths, or whatever a foreign __array__ raises
+    except Exception:  # rows of different lengths, or a foreign __array__ that raises
         array, kind, listed = numpy.empty(1), "f", []
     if (kind not in "iuO" and array.size) or not all(map(is_integer, listed)):
         raise wrong_type(f"{what} must be integers", values)
@@ -464,21 +464,22 @@ class Immutable:
 
 
 class Check(Protocol):
-    """What makes of a value the one that is stored: the value itself, or plain integers in place of others."""
+    """Check of one field; it returns the value to store: the given value, or plain integers that replace it."""
 
     def __call__(self, value: Kind, what: str, /) -> Kind: ...
 
 
 @functools.cache
 def _field_checks(kind: Any) -> tuple[tuple[str, str, frozenset[type], Check], ...]:
-    """(name, what an error calls it, classes whose objects need no check, check) of each field."""
+    """(name, name in errors, classes whose objects need no check, check) of each field."""
     hints = typing.get_type_hints(kind)
     names = [field.name for field in dataclasses.fields(kind)]
     return tuple([(name, f"{kind.__name__}.{name}", _kept(hints[name]), _check_of(hints[name])) for name in names])
 
 
 def _kept(hint: Any) -> frozenset[type]:
-    """The classes whose own objects the check of an annotation returns as they are; not int, whose size is checked."""
+    """The classes whose own objects the check of an annotation returns unchanged; not int, because its size is
+    checked."""
     if typing.get_origin(hint) in (types.UnionType, typing.Union):
         kinds = frozenset[type]().union(*map(_kept, typing.get_args(hint)))
         return frozenset([kind for kind in kinds if not issubclass(kind, int)])  # which a union with int makes an int

@@ -67,7 +67,7 @@ def _suffix(path: str, suffixes: tuple[str, ...]) -> str:
 
 @contextmanager
 def _reading(path: str, what: str) -> Iterator[None]:
-    """Whatever a library raises on a damaged file is one line."""
+    """Raise any exception that a library raises on a damaged file as a `FileFormatError` of one line."""
     try:
         yield
     except FileFormatError:
@@ -87,7 +87,7 @@ def _numpy(path: str, key: str | None) -> Array:
             if magic == NPY_MAGIC:
                 _check_npy(path, file, os.fstat(file.fileno()).st_size)
                 file.seek(0)
-            with warnings.catch_warnings():  # numpy warns of old headers, and of what is wrong in one before it refuses
+            with warnings.catch_warnings():  # numpy warns about old headers, and about errors in one before it refuses
                 warnings.simplefilter("ignore")
                 loaded = np.load(file, allow_pickle=False)
         if isinstance(loaded, np.ndarray):
@@ -137,7 +137,7 @@ def _npy_header(start: bytes) -> tuple[tuple[int, ...], numpy.dtype[numpy.generi
 
 
 def _npy_lacks(start: bytes, size: int) -> str | None:
-    """What a .npy of `size` bytes lacks that its first bytes say it has, or None."""
+    """Compare a .npy of `size` bytes with its header: text of the missing part, or None if nothing is missing."""
     begin = 10 if start[6:7] == b"\1" else 12
     if not NPY_MAGIC.startswith(start[: len(NPY_MAGIC)]):
         return None
@@ -148,7 +148,7 @@ def _npy_lacks(start: bytes, size: int) -> str | None:
 
 
 def _header_lacks(length: int, begin: int, size: int) -> str | None:
-    """What a file of `size` bytes lacks whose header of `length` bytes begins at `begin`, after its length; or None."""
+    """Compare `size` with the header of `length` bytes that begins at `begin`: text of the missing part, or None."""
     if size < begin:
         return f"truncated: {counted(size, 'byte')}; the first {begin} should hold the length of the header"
     if begin + length > size:
@@ -172,7 +172,7 @@ def counted_are(count: int) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """What was wrong with a file, in one short line, from the exception of the library that read it."""
+    """Short reason, on one line, why the library that read a file raised `error`."""
     lines = str(error).splitlines()
     text = lines[0] if lines else ""
     if "malformed node" in text:  # a Python expression, as Python's parser puts it
@@ -240,7 +240,8 @@ def _safetensors(path: str, key: str | None) -> Array:
 
 
 def truncated(path: str) -> str | None:
-    """What a file lacks that its own beginning says it has, or None: it is whole, or broken in another way."""
+    """Compare a file with its own header: text of the missing part; None if the file is complete, or damaged
+    otherwise."""
     try:
         size = os.path.getsize(path)
         with open(path, "rb") as file:
@@ -342,7 +343,7 @@ def write_array(path: str, array: Array, key: str = "tensor") -> str:
 def check_output(path: str, suffixes: tuple[str, ...] = ()) -> str:
     """Refuse a place where no file can be written, before the work is done. Returns the name's suffix.
 
-    A symbolic link stands for what it points to, see `atomic_write`.
+    A symbolic link stands for its target, see `atomic_write`.
 
     Raises:
         FileFormatError: another suffix, no such folder, not a plain file, a link to itself.

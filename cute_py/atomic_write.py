@@ -16,7 +16,8 @@ from cute_py.errors import FileFormatError, InvalidTypeError, given
 
 
 def unwritable_reason(path: str | os.PathLike[str]) -> str | None:
-    """Why no file can be written under this name, or None: no such folder, no plain file, a link to itself.
+    """The reason why no file can be written under this name, or None: no such folder, not a plain file, a link to
+    itself.
 
     >>> unwritable_reason("/"), unwritable_reason("no such folder/file")
     ('Is a directory', 'No such file or directory')

@@ -35,7 +35,7 @@ def export_public(package: str, *others: str) -> list[str]:
 
 
 def no_such_name(module: str, name: str, names: Iterable[str]) -> AttributeError:
-    """What a module raises for a name that it does not have.
+    """Make the AttributeError of a module that does not have a name.
 
     >>> print(no_such_name("cute_py", "Layuot", ["Layout", "parse"]))
     module 'cute_py' has no attribute 'Layuot'; did you mean Layout?

@@ -1,7 +1,8 @@
 """The one record of everything that judges: a rule that is broken, or a legal setting that does harm.
 
 A check is a function `check_x(...) -> list[Diagnostic]`: it lists all that it found, and an empty list means that the
-input is sound. It never raises for what it judges, so that checks can be listed, raised with, and searched over.
+input is sound. It never raises for the input that it judges, so that callers can list its findings, raise them, or
+search over inputs.
 
 Tables of prose say why a rule exists and what to do: `reason_table`.
 """
@@ -17,7 +18,7 @@ from cute_py.argument_checks import expect, expect_choice, expect_integer, is_in
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaLimitError, given, integer_text
 
 MAX_BITS: Final = 14_000
-"""Of a value, which may be a product of all numbers of a request; Python prints no more."""
+"""Most bits of a value that is printed. A value may be a product of all numbers of a request; Python prints no more."""
 
 SEVERITIES: Final = ("error", "warning")
 """'error': refused, or wrong when it runs. 'warning': legal, and harmful or slow."""
@@ -31,7 +32,7 @@ class Diagnostic:
         rule: its id, a stable name; what decides anything is decided by it, never by a text.
         argument: what breaks it, by the name that its owner gives it ('globalStrides[0]').
         value: what that is, in `unit`; None where no single number breaks the rule.
-        requirement: what it must do instead ('be a multiple of 16').
+        requirement: the requirement on it ('be a multiple of 16').
         source: where the rule comes from: a document and its section, a C++ condition, or a measurement.
         mode: the TMA mode that it belongs to, 0 innermost; None: no single one.
         detail: how the value came about where it is computed.
@@ -96,7 +97,7 @@ _UNSAID: Final = ("None", "''", "{}", "()", "'error'")
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What an answer judged, and what it did not judge, with the reason.
+    """Scope of an answer: the properties that it judged, and those that it did not, with the reason.
 
     An answer without findings is an approval only where its scope is complete.
 

@@ -30,7 +30,7 @@ class HasItemSize(Protocol):
 
 
 DTypeLike: TypeAlias = "DType | str | type | HasItemSize"
-"""What names an element type: see `as_dtype`."""
+"""Name or object that stands for an element type: see `as_dtype`."""
 
 Kind = Literal["bool", "int", "uint", "float", "complex"]
 
@@ -112,7 +112,7 @@ DTYPES: tuple[DType, ...] = (
 )
 
 _NAMESPACE = re.compile(r"^(torch\.|numpy\.|np\.|cutlass\.|(cute::|cutlass::|cuda::)?(std::|detail::)?)")
-"""Where C++ and Python keep these types."""
+"""Modules of C++ and Python that define these types."""
 
 _BY_NAME: dict[str, DType] = {name: row for row in DTYPES for name in (row.name, *row.aliases)}
 
@@ -175,7 +175,7 @@ def as_dtype(value: object) -> DType:
 
     try:
         dtype = numpy.dtype(value)  # type: ignore[call-overload]
-    except Exception:  # a `dtype` that numpy does not know, or whatever a foreign object raises in numpy
+    except Exception:  # a `dtype` that numpy does not know, or any exception of a foreign object in numpy
         raise InvalidTypeError(f"not an element type: {given(value)}") from None
     if dtype.byteorder == ">":
         raise InvalidValueError(

@@ -33,7 +33,7 @@ GIVEN_CHARACTERS: Final = 405
 
 
 def counted(count: int, noun: str) -> str:
-    """A number and what it counts.
+    """A number and its noun.
 
     >>> counted(1, "load"), counted(4, "pass")
     ('1 load', '4 passes')
@@ -64,7 +64,7 @@ def integer_text(number: int) -> str:
 
 
 class _Shortened(reprlib.Repr):
-    """repr with long integers, long containers and whatever fails in its own repr left out."""
+    """repr without long integers, long containers and objects whose own repr fails."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,12 +81,12 @@ class _Shortened(reprlib.Repr):
     def repr_instance(self, x: object, level: int) -> str:
         try:
             return shortened(repr(x), self.maxother)
-        except Exception:  # whatever a foreign __repr__ raises: the text of an error must not fail
+        except Exception:  # a foreign __repr__ may raise anything, and the text of an error must not fail
             return f"<{type(x).__name__} that can't be printed>"
 
 
 def given(value: object) -> str:
-    """What a user gave, for the text of an error: its repr in one line, shortened, whatever that repr does.
+    """Text of a value that a user gave, for an error: its repr on one line, shortened, even if that repr raises.
 
     >>> given((4, "a")), len(given(list(range(1000))))
     ("(4, 'a')", 405)
@@ -190,7 +190,7 @@ class CuteError(Exception):
 
 
 def unless_refused(make: Callable[_P, _Made], *args: _P.args, **kwargs: _P.kwargs) -> _Made | None:
-    """What a function makes of its arguments; None where it refuses them, with any `CuteError`.
+    """Return the function's result; None if it raises any `CuteError`.
 
     >>> def half(n):
     ...     if n % 2:

@@ -28,11 +28,11 @@ SHOWN: Final[tuple[tuple[str, str], ...]] = (
     ("cute_py.draw.picture", "Picture"),
     ("cute_py.errors", "CuteError"),
 )
-"""(module, class) of what is shown; classes derived from them too."""
+"""(module, class) of the objects that are shown; derived classes count too."""
 
 
 def html(thing: Any) -> str:
-    """What a notebook shows of an object: its printed form, its picture, its explanation.
+    """HTML that a notebook shows of an object: its printed form, its picture, its explanation.
 
     Raises:
         ModuleNotFoundError: the package was installed without `draw`.

@@ -1,4 +1,5 @@
-"""GPU architectures as ptxas names them, the sets of them that instructions ask for, and what a block of each has.
+"""GPU architectures as ptxas names them, the sets of them that instructions require, and the resources of a block of
+each.
 
 A name is `sm_`, a number, and a suffix: none (runs on that chip and newer ones), `a` (this chip only, all its
 features), `f` (this chip's family). Two things limit an instruction: the set of targets that have it, and the PTX
@@ -136,7 +137,7 @@ class Targets(NamedEnum):
 
     _value_: str
     _holds: Callable[[int, str], bool]
-    """Of a target's number and suffix."""
+    """Predicate on a target's number and suffix."""
 
     ANY = "any architecture", lambda n, s: True
     FROM_80 = "sm_80 or newer", lambda n, s: n >= 80

@@ -1,4 +1,4 @@
-"""What only a terminal gets: colour, and signs of life on standard error while long work is done.
+"""Output for terminals only: colour, and progress on standard error during long work.
 
 Output to a pipe or a file has the same bytes without colour. Colour:
 
@@ -39,7 +39,7 @@ LINES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(r"^[^\S\n]{0,80}([A-Za-z][\w -]{0,80}?) +: "), "cyan"),
     (re.compile(r"^([A-Za-z][\w',-]*(?: [\w',-]+){0,3})  +\S"), "cyan"),
 )
-"""(what a line of a report looks like, with the part that is painted; its style), the first that fits."""
+"""(pattern of a line of a report, with the painted part; its style); the first that fits is used."""
 
 
 def wants_colour(stream: IO[str] | None, environment: Mapping[str, str] | None = None) -> bool:
@@ -62,7 +62,7 @@ def wants_colour(stream: IO[str] | None, environment: Mapping[str, str] | None =
 
 
 def painted(text: str, style: str) -> str:
-    """A text in a style of rich, such as 'bold red'; as it is where rich is not installed."""
+    """A text in a style of rich, such as 'bold red'; unchanged if rich is not installed."""
     try:
         from rich.color import ColorSystem
         from rich.style import Style
@@ -110,7 +110,7 @@ def _error_console() -> Console | None:
 
 @contextlib.contextmanager
 def progress_bar(size: int, doing: str = "copying tiles") -> Iterator[Callable[[int, int], None] | None]:
-    """A bar for work on `size` bytes; yields the function to call with (done, total), None where there is no bar."""
+    """A bar for work on `size` bytes; yields the function to call with (done, total), None if there is no bar."""
     console = _error_console() if size >= LONG_COPY else None
     if console is None:
         yield None

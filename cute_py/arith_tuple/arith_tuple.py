@@ -7,13 +7,13 @@
     5 * E(1)  5@1       (0,5,0,...)
 
 Missing modes are zero, at every depth. A static 0 is the zero of all of them; any other integer has no position, so
-adding one is refused, as in C++.
+cute_py refuses to add one, as C++ does.
 
-Two coordinates are equal, and hash alike, if they have the same modes with equal numbers in them, static or not, as
-tuples of C++ have it: ArithTuple(1,2), the tuple (1,2) and the sum of the basis elements are one; (1,2,0) has a mode
-more. A basis element is the tuple with static zeros before it: 2*E(1) + 3*E(1) = 5*E(1) = (0,5). Bases add up to
-arithmetic tuples: 3*E(0) + 4*E(1) = (3,4). A layout with such strides maps coordinates to coordinates, which is what a
-TMA instruction takes.
+Two coordinates are equal, and hash alike, if they have the same modes with equal numbers in them, static or not, as in
+C++'s tuples: ArithTuple(1,2), the tuple (1,2) and the sum of the basis elements are equal; (1,2,0) has one mode more. A
+basis element equals the tuple with static zeros before it: 2*E(1) + 3*E(1) = 5*E(1) = (0,5). Bases add up to arithmetic
+tuples: 3*E(0) + 4*E(1) = (3,4). A layout with such strides maps coordinates to coordinates, and a TMA instruction takes
+coordinates.
 """
 
 from __future__ import annotations
@@ -60,10 +60,10 @@ Scale: TypeAlias = "int | Ratio | sympy.Expr"
 """A number without a mode."""
 
 Element: TypeAlias = "Scale | ArithTuple"
-"""What an arithmetic tuple holds."""
+"""An element of an arithmetic tuple."""
 
 Operand: TypeAlias = "Scale | ArithTuple | ScaledBasis | tuple[Shape, ...]"
-"""What a coordinate is added to; of numbers only a static 0."""
+"""Anything that can be added to a coordinate; the only such number is a static 0."""
 
 
 class ArithTuple(Immutable):
@@ -116,7 +116,7 @@ class ArithTuple(Immutable):
         return iter(self.items)
 
     def as_tuple(self) -> Tree:
-        """The same leaves as plain nested tuples.
+        """Return the leaves as plain nested tuples.
 
         >>> ArithTuple(1, (2, 3)).as_tuple()
         (1, (2, 3))
@@ -168,7 +168,7 @@ class ArithTuple(Immutable):
         if isinstance(other, tuple):
             try:
                 return bool(self.as_tuple() == other)
-            except (ValueError, MemoryError):  # an array among its elements, which has no one truth
+            except (ValueError, MemoryError):  # an array among its elements has no single truth value
                 return False
         return NotImplemented
 
@@ -202,7 +202,7 @@ def scale(n: Scale, element: ArithTuple | ScaledBasis) -> Scale:
     """`n` as a scale of a coordinate or basis element.
 
     Raises:
-        InvalidTypeError: no integer, no ratio, no symbol; both operands are in the text.
+        InvalidTypeError: neither an integer, a ratio nor a symbol; the text shows both operands.
     """
     if isinstance(n, (int, Ratio)) and not isinstance(n, bool):
         return n
@@ -213,7 +213,7 @@ def scale(n: Scale, element: ArithTuple | ScaledBasis) -> Scale:
 
 
 def refused_integer(headline: str, name: str, element: Operand, integer: Scale) -> LayoutError:
-    """The error for an integer that is added to something with positions; C++ asserts where it is static."""
+    """The error for adding an integer to something with positions; C++ asserts this for static integers."""
     facts = {
         name: element,
         "integer": given(integer) if type(integer) is int else shortened(str(integer)),
@@ -320,7 +320,7 @@ class ScaledBasis(Immutable):
         return ScaledBasis(value, *(modes if type(modes) is tuple else expect_integers(modes, "modes")))
 
     def with_value(self, value: Scale) -> ScaledBasis:
-        """The same position, another scale."""
+        """Return the basis element of this position with another scale."""
         if (type(value) is Int or type(value) is int) and MIN_INTEGER <= value <= MAX_INTEGER:
             made = object.__new__(ScaledBasis)
             object.__setattr__(made, "value", value)
@@ -373,7 +373,7 @@ class ScaledBasis(Immutable):
                 raise refused_integer(f"ScaledBasis op{sign} error!", "basis", self, other)
         elif isinstance(other, (tuple, ArithTuple)):
             raise refused_integer(f"ScaledBasis op{sign} error!", "tuple", other, mine)
-        elif not has_no_position(other):  # E() scaled: a number
+        elif not has_no_position(other):  # a scaled E() is a number
             raise wrong_type(f"only numbers are added to {self}", other)
         elif not isinstance(other, Ratio):
             other = as_leaf(other)
@@ -404,7 +404,7 @@ class ScaledBasis(Immutable):
         return self.safe_div(n)
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, ScaledBasis):  # of other modes, it has other modes as a tuple too
+        if isinstance(other, ScaledBasis):  # with other modes, its tuple has other modes too
             return bool(self.modes == other.modes and self.value == other.value)
         if isinstance(other, ArithTuple):
             return bool(self.modes) and self.as_arith_tuple() == other

@@ -55,7 +55,7 @@ def c_float(value: Cell, spec: str) -> str:
 
 
 def int32(value: Cell) -> int:
-    """The number as a C++ `int` holds it.
+    """Wrap the number as a C++ `int` does.
 
     >>> int32(2**31)
     -2147483648
@@ -76,7 +76,7 @@ def known_integer(value: Cell, what: str) -> int:
         )
     try:
         return int(value)  # type: ignore[arg-type]
-    except Exception:  # whatever a foreign __int__ raises
+    except Exception:  # a foreign __int__ may raise anything
         raise wrong_type(f"{what} must be an integer", value) from None
 
 
@@ -106,7 +106,7 @@ _CELLS: dict[str, Callable[[Cell], str]] = {
 
 
 def is_number(value: Cell) -> TypeGuard[int | numpy.integer]:
-    """An integer of Python, numpy or ml_dtypes (whose 2- and 4-bit integers are no Python indices)."""
+    """An integer of Python, numpy or ml_dtypes (whose 2- and 4-bit integers are not Python indices)."""
     return isinstance(value, int) or hasattr(value, "__index__") or str(getattr(value, "dtype", "")) in _SMALL
 
 
@@ -160,7 +160,7 @@ def text(value: Any) -> str:
         return element_text(value)
     try:
         return integer_text(value) if type(value) is int else str(value)
-    except Exception:  # a foreign object that can't print itself, or lists without end
+    except Exception:  # a foreign object that can't print itself, or a list that contains itself
         raise InvalidTypeError(f"{type(value).__name__} has no text: {given(value)}") from None
 
 
@@ -173,7 +173,7 @@ def dtype_of(tensor: LayoutLike) -> DType | None:
 def slabs(tensor: LayoutLike, show: Callable[..., str], column: int, at: Elements) -> list[str]:
     """The lines of ranks 1 to 4: one element a line, a row a line, slabs divided by `-` and by `=`; `column` marks for
     each column. Ranks 0 and above 4 have no lines. As in C++, a last mode of size 0 still shows its slab 0.
-    `show` makes the text of what `at` gives for the mode indices."""
+    `show` makes the text of the element that `at` returns for the mode indices."""
     rank = len(modes(tensor.shape))
     if rank == 1:
         return [show(at(m)) + "\n" for m in range(int(size(tensor)))]

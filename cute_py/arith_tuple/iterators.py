@@ -1,4 +1,4 @@
-"""Iterators that store nothing: offset them, and they are the integer or the coordinate at that place.
+"""Iterators that store nothing: offset by n, an iterator stands for the integer or coordinate n places further.
 
 A tensor is an iterator and a layout. With `counting_iterator(42)` its elements are integers, with
 `make_inttuple_iter((0, 0))` they are coordinates: implicit tensors, which can be tiled and sliced like any other.
@@ -73,14 +73,14 @@ class CountingIterator:
 
 
 def _held(value: int | float, dtype: DType) -> int | float:
-    """The number as a variable of the type holds it: a run-time one, never static."""
+    """The number as a variable of the type holds it: a run-time number, never static."""
     what = f"the start of a counting iterator over {dtype}"
     if dtype.kind == "float" and not is_symbolic(value):
         if is_integer(value):
             return float(expect_integer(value, what))
         no_number = isinstance(value, (bool, str, bytes)) or type(value).__name__ == "bool_"
         if not no_number and not getattr(value, "ndim", 0) and hasattr(value, "__float__"):
-            with contextlib.suppress(Exception):  # whatever a foreign __float__ raises
+            with contextlib.suppress(Exception):  # a foreign __float__ may raise anything
                 return float(value)
         raise InvalidTypeError(f"{what} must be a number, got {type(value).__name__} {given(value)}")
     if dtype.kind not in ("int", "uint", "float"):

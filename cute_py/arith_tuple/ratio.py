@@ -1,7 +1,7 @@
 """Ratio: a static rational number, as it arises when coordinates are counted in elements of another width.
 
-C++ prints it `_1/_2`. Times a static integer it may become an integer again; times a run-time integer it gives an
-integer, truncated, because a coordinate is one.
+C++ prints it `_1/_2`. The product with a static integer may be an integer again. The product with a run-time integer is
+truncated to an integer, because a coordinate is an integer.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _NO_NUMBERS = (bool, float, complex, str, bytes, list, tuple, dict, set, frozens
 
 
 def may_know(other: int | Ratio | sympy.Expr, method: str) -> bool:
-    """Whether an operand may implement by this method what the other operand does not: numbers, containers and arrays
-    know nothing of coordinates and ratios."""
+    """Whether an operand may implement this method for the other operand: numbers, containers and arrays do not know
+    coordinates and ratios."""
     return hasattr(type(other), method) and not isinstance(other, _NO_NUMBERS) and not hasattr(type(other), "__array__")
 
 
@@ -129,7 +129,7 @@ class Ratio(Immutable):
 
 
 def ratio(numerator: int, denominator: int) -> Int | Ratio:
-    """n/d: an `Int` if it is whole, else a `Ratio`.
+    """n/d: an `Int` if d divides n, else a `Ratio`.
 
     >>> print(ratio(6, 4), ratio(8, 4))
     _3/_2 _2

@@ -39,7 +39,7 @@ def _expect_function(f: Called, what: str) -> Called:
 
 
 def transform_leaf(f: Callable[..., Tree], t: Tree, *more: Tree) -> Tree:
-    """f of every leaf, in the profile of t; of several tuples of one profile, of the leaves at each place.
+    """f of every leaf, in the profile of t; for several tuples of one profile, f of the leaves at each place.
 
     Raises:
         StaticAssertError: the profiles differ.
@@ -137,7 +137,7 @@ def product_like(t: Tree, guide: Tree) -> Tree:
 def prefix_product(t: Tree, start: int | None = None) -> Tree:
     """For every leaf the product of the leaves before it: the strides of a compact column-major layout.
 
-    Unlike the strides of a layout, which are a static 0 where the extent is a static 1.
+    The strides of a layout differ: they are a static 0 if the extent is a static 1.
 
     >>> prefix_product((2, (3, 4))), prefix_product((Int(2), Int(1), Int(5)))
     ((1, (2, 6)), (Int(1), Int(2), Int(2)))
@@ -157,7 +157,7 @@ def suffix_product(t: Tree, start: int | None = None) -> Tree:
 
 
 def _start(start: int | None) -> Leaf:
-    """The first of the running products: a static 1, or what the user gives."""
+    """The first of the running products: a static 1, or the user's value."""
     return Int(1) if start is None else as_leaf(start)
 
 
@@ -181,10 +181,10 @@ def compact_order(shape: Shape, order: Tree) -> Tree:
 
 
 def shape_mod(shape: Tree, count: int) -> Tree:
-    """How much of each mode the first `count` elements of a shape take; 1 of the modes that they do not reach.
+    """The extent of each mode that the first `count` elements of a shape take; 1 for modes that they do not reach.
 
     Raises:
-        StaticAssertError: neither of a mode and the rest of the count divides the other.
+        StaticAssertError: of a mode and the rest of the count, neither divides the other.
 
     >>> shape_mod((3, 6, 2, 8), 9), shape_mod((6, 2), 12), shape_mod((Int(6), (Int(2), Int(4))), Int(24))
     ((3, 3, 1, 1), (6, 2), (Int(6), (Int(2), Int(2))))

@@ -1,8 +1,8 @@
-"""CopyAtom: one copy instruction and who holds what, before and after.
+"""CopyAtom: one copy instruction, and the threads that hold each bit before and after it.
 
 A copy is a function of bits. Three layouts map (thread, bit of that thread) to a bit number: of the source, of the
-destination, and a reference in which the atom is tiled. A bit that the source has in one thread and the destination in
-another was moved between them. ldmatrix for 16-bit elements, in bits and in values of float16:
+destination, and a reference in which the atom is tiled. If the source has a bit in one thread and the destination has
+it in another, the instruction moves it between them. ldmatrix for 16-bit elements, in bits and in values of float16:
 
     SM75_U32x1_LDSM_N   source       ((8,4),128):((128,0),1)      8 threads give addresses of rows of 16 bytes
                         destination  (32,32):(32,1)               each of 32 threads gets 32 bits
@@ -26,7 +26,7 @@ from cute_py.layout import Layout, recast_layout, size
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CopyTraits:
-    """A copy instruction counted in bits: what CuTe calls Copy_Traits.
+    """A copy instruction counted in bits: CuTe's Copy_Traits.
 
     >>> from cute_py.atom.copy_atoms import COPY_ATOMS
     >>> row = COPY_ATOMS["SM75_U32x4_LDSM_N"]
@@ -49,7 +49,7 @@ class CopyTraits:
     ptx: str
     source: str
     val_id: Layout | None = None
-    """Of a tensor-memory copy: bit -> address in tensor memory, in bits."""
+    """Bit -> address in tensor memory, in bits; only tensor-memory copies have it."""
     template_args: Arguments = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -60,7 +60,7 @@ class CopyTraits:
 class CopyAtom:
     """A copy instruction that moves values of one type. `str` is C++'s print.
 
-    `dtype` None counts in bits. Two atoms are equal where operation and type are.
+    `dtype` None counts in bits. Two atoms are equal if their operations and types are.
 
     >>> from cute_py.atom.copy_atoms import copy_atom
     >>> atom = copy_atom("SM75_U32x4_LDSM_N", "half_t")
@@ -135,7 +135,7 @@ def in_values(traits: CopyTraits, dtype: DType | None) -> CopyAtom:
     """A copy instruction that moves values of a type.
 
     Raises:
-        StaticAssertError: a value is wider than what a thread moves at once.
+        StaticAssertError: a value is wider than the bits that a thread moves at once.
     """
     if dtype is None:
         return CopyAtom(traits, None, traits.src_layout, traits.dst_layout, traits.ref_layout)

@@ -43,7 +43,8 @@ from cute_py.layout import Layout
 _WARP: Final = static_layout(32, 1)
 _THREAD: Final = static_layout(1, 0)
 _LANE: Final = 1 << 21
-"""Bits from one lane of tensor memory to the next: the lane is in bits 16 and up of an address of 32-bit cells."""
+"""Distance in bits from one lane of tensor memory to the next: an address of 32-bit cells has the lane in bits 16 and
+up."""
 
 
 def _traits(
@@ -121,7 +122,7 @@ def _matrix(operation: CopyOperation, values: Arguments) -> CopyTraits:
 
 
 def row_addresses(matrices: int) -> Layout:
-    """(thread, bit) -> bit of the rows that threads give the addresses of, 8 for each matrix.
+    """(thread, bit) -> bit of the rows whose addresses the threads give, 8 for each matrix.
 
     >>> print(row_addresses(1), row_addresses(4))
     ((_8,_4),_128):((_128,_0),_1) (_32,_128):(_128,_1)
@@ -212,7 +213,7 @@ _TMEM_SHAPES: Final = ((16, 256, 32), (16, 128, 64), (16, 64, 128), (16, 32, 128
 
 
 def tmem_fragment(lanes: int, bits: int, repeat: int) -> Layout:
-    """(thread, bit) -> bit of what a tensor-memory load gives each thread of a warp.
+    """(thread, bit) -> bit number of a tensor-memory load's result, for each thread of a warp.
 
     >>> print(tmem_fragment(16, 256, 1), tmem_fragment(32, 32, 2))
     ((_4,_8),(_64,_2)):((_64,_256),(_1,_2048)) (_32,_64):(_64,_1)
@@ -353,8 +354,8 @@ def copy_atom(name: str | CopyAtom, dtype: object = None, *, arch: str | None = 
     """The atom of a copy operation that moves values of a type.
 
     Args:
-        name: C++'s operation with its template arguments, or `Copy_Atom<operation,type>`. An atom is itself, or the
-            same operation with another type.
+        name: C++'s operation with its template arguments, or `Copy_Atom<operation,type>`. An atom is returned
+            unchanged, or with another type.
         dtype: element type of a value (anything `as_dtype` takes, and C++'s names); None counts in bits.
         arch: the architecture that it is for, `sm_90a`, or CuTe's `sm90`; default any.
     Raises:

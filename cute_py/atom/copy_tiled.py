@@ -1,11 +1,11 @@
-"""A tiled copy carried out in numpy: every element through the lanes of its instruction.
+"""Execution of a tiled copy in numpy: every element goes through the lanes of its instruction.
 
     registers of the source       src at partition_S        (thread, value)
     the instruction               value with reference number r of the source -> value r of the destination
     registers of the destination  dst at partition_D        (thread, value)
 
-The reference numbers are those of the atom's three layouts. movmatrix, whose layouts do not say that it transposes, is
-carried out as the PTX ISA has it: thread t holds two elements of row t / 4, and gets two of column t / 4.
+The reference numbers are those of the atom's three layouts. The layouts of movmatrix do not show that it transposes, so
+it is executed as the PTX ISA defines it: thread t holds two elements of row t / 4, and gets two of column t / 4.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def copy_registers(atom: CopyAtom, registers: ArrayLike) -> Array:
-    """What an instruction makes of its source's values: which lane holds what afterwards.
+    """Execute a copy instruction on the values of its source; return the values that each lane holds afterwards.
 
     Args:
         atom: with its type.
@@ -61,7 +61,7 @@ def copy_registers(atom: CopyAtom, registers: ArrayLike) -> Array:
     source = np.asarray(offsets(atom.layout_src_TV))
     target = np.asarray(offsets(atom.layout_dst_TV))
     reference = np.zeros((int(max(source.max(), target.max())) + 1, *values.shape[2:]), values.dtype)
-    for thread in reversed(range(threads)):  # of lanes that repeat an address the first one counts
+    for thread in reversed(range(threads)):  # if several lanes give one address, the first counts
         reference[source[thread]] = values[thread]
     moved: Array = reference[target]
     return _transposed(moved) if atom.op == "SM75_U32x1_MOVM_T" else moved
@@ -105,7 +105,7 @@ def _indices(copy: TiledCopy, side: Side, shape: tuple[int, ...]) -> Array:
 
 
 def _inside(copy: TiledCopy, side: Side, extents: tuple[int, ...]) -> Array:
-    """Which places are within the array: the coordinates of each, one mode at a time."""
+    """The places within the array: the coordinates of each, one mode at a time."""
     import numpy as np
 
     found: Any = True
@@ -119,7 +119,8 @@ def copy_tiled(tiled_copy: TiledCopy, src: ArrayLike, dst: Array | None = None) 
     """A tiled copy of an array: read by partition_S, moved by the instruction, written by partition_D.
 
     Args:
-        tiled_copy: the copy; its tile need not divide the array, what is beyond it is neither read nor written.
+        tiled_copy: the copy; its tile need not divide the array. Elements beyond the array are neither read nor
+            written.
         src: array of the tile's rank or more, its elements as wide as the copy's values.
         dst: array of the same shape that is written to; default a new one of zeros.
     Returns:
@@ -144,7 +145,7 @@ def copy_tiled(tiled_copy: TiledCopy, src: ArrayLike, dst: Array | None = None) 
     refuse_mask(dst, "dst")
     try:
         source = np.asarray(src)
-    except Exception:  # rows of several lengths, or whatever a foreign __array__ raises
+    except Exception:  # rows of different lengths, or a foreign __array__ that raises
         raise InvalidTypeError(f"src is an array, got {given(src)}") from None
     check_elements(source.size, "src")
     target = np.zeros_like(source) if dst is None else dst

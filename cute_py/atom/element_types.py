@@ -2,7 +2,7 @@
 
 An operand of an instruction holds elements of one of three kinds: a plain type (`half_t`), a complex one
 (`complex<tfloat32_t>`), or the stored elements of a sparse matrix: `sparse_elem<2, half_t>` stands for two elements of
-the matrix of which one is stored.
+the matrix, one of them stored.
 
     C++ source                       here                             recorded text
     half_t                           DType('float16')                 float16
@@ -48,7 +48,7 @@ ElementType: TypeAlias = DType | SparseElement
 
 
 def stored_type(element: ElementType) -> DType:
-    """The type whose values are stored: of a sparse one that of its values."""
+    """The type of the stored values; for a sparse element, the type of its values."""
     return element.stored if isinstance(element, SparseElement) else element
 
 
@@ -60,7 +60,7 @@ GAUSS_COMPLEX: Final = DType("gauss_complex128", 192, "complex", "complex128")
 UE4M3: Final = DType("float8_ue4m3", 8, "float", "float8_e4m3fn")
 """A scale factor: e4m3 without a sign."""
 UINT128: Final = as_dtype("uint128")
-"""What a 16-byte copy moves as one; numpy has no such integer, a complex of two doubles has its size."""
+"""Element type of a 16-byte copy. numpy has no such integer; a complex of two doubles has the same size."""
 FLOAT2: Final = DType("float2", 64, "float", "complex64")
 """Two float32 in one 64-bit register pair."""
 
@@ -93,7 +93,7 @@ _SPELLED: Final = {
     "bool": "bool",
     **{name: f"{name}b_t" for name in ("uint1", "int2", "uint2", "int4", "uint4")},
 }
-"""How C++ spells a type, where that is not the row's name with `_t`."""
+"""C++'s spelling of a type, if it is not the row's name with `_t`."""
 _MORE: Final = (COMPLEX_HALF, COMPLEX_BFLOAT, COMPLEX_TF32, UE4M3, UINT128, GAUSS_COMPLEX, FLOAT2)
 
 
@@ -130,7 +130,7 @@ def element_type(name: object) -> DType:
     """The element type of a C++ name, of a recorded text, or of anything that `as_dtype` takes.
 
     Raises:
-        InvalidValueError: no such type; InvalidTypeError: no type at all.
+        InvalidValueError: no such type; InvalidTypeError: not a type.
 
     >>> element_type("cutlass::half_t"), element_type("cutlass::complex<half_t>").bits, element_type("float4_e2m1").bits
     (DType('float16'), 32, 4)

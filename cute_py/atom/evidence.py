@@ -1,7 +1,7 @@
-"""What is known of each operation's row: measured on a device, assembled, or the same as C++'s and no more.
+"""Evidence for each operation's row: measured on a device, assembled, or only compared with C++.
 
-`evidence.txt` beside this has a line for each operation of which more is known than C++ says; `python -m
-benchmarks.silicon record` writes it, docs/measurements/atoms-h200.md says how it was found.
+`evidence.txt` beside this module has a line for each operation with more evidence than C++'s source. `python -m
+benchmarks.silicon record` writes it, and docs/measurements/atoms-h200.md describes the measurements.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _SENTENCES: Final[Mapping[str, str]] = {
 
 @functools.cache
 def _lines() -> tuple[str, Mapping[str, str]]:
-    """(where it was measured, operation -> what is known)."""
+    """(place of the measurement, operation -> evidence)."""
     first, *lines = resources.files("cute_py.atom").joinpath("evidence.txt").read_text().splitlines()
     pairs = (line.partition(" ") for line in lines)
     return first.lstrip("# "), {operation: verdict for verdict, _, operation in pairs}
 
 
 def evidence_of(atom: MmaAtom | CopyAtom | CopyTraits) -> str:
-    """What is known of an atom's row, as a sentence without its end.
+    """Evidence for an atom's row, as a sentence without its full stop.
 
     >>> from cute_py.atom import mma_atom
     >>> evidence_of(mma_atom("SM80_16x8x16_F32F16F16F32_TN")).partition(":")[0]

@@ -4,10 +4,10 @@
     smem_desc    an iterator of descriptors; the atom's mode becomes 1:0, the others count 16-byte units
     tmem         tensor memory: lanes and columns that the instruction expects
 
-Tensor memory has 128 lanes and 512 columns of 32 bits. An M of 128 takes all lanes; of 64 it takes half of each warp's
-32, and the next tile the other half (Interleaved), or leaves it free (NonInterleaved). With two CTAs each of them has
-half of M, and of 64 rows both halves of N lie one above the other (2x2). The layouts are first made with lanes of
-stride 1 and columns of stride 128, then counted in addresses of elements.
+Tensor memory has 128 lanes and 512 columns of 32 bits. An M of 128 takes all lanes. An M of 64 takes half of each
+warp's 32 lanes; the next tile takes the other half (Interleaved), or it stays free (NonInterleaved). With two CTAs each
+holds half of M; if that is 64 rows, the halves of N lie one above the other (2x2). The layouts are first made with
+lanes of stride 1 and columns of stride 128, then counted in addresses of elements.
 
 Source: cute/layout.hpp (make_fragment_like), cute/atom/mma_atom.hpp (make_fragment_A|B|C), mma_traits_sm90_gmma.hpp
 (smem_desc), mma_traits_sm100_frag.hpp (tmem_frg); cute/arch/tmem_allocator_sm100.hpp.
@@ -68,7 +68,7 @@ def tensor_memory_fragment(kind: FragmentType, shape: Any) -> Tensor:
         kind: C++'s fragment type, `tmem_frg`.
         shape: the partition's, static.
     Raises:
-        StaticAssertError: more than there is, or a shape that the instruction has not; the text is C++'s.
+        StaticAssertError: more tensor memory than exists, or a shape that the instruction lacks; the text is C++'s.
 
     >>> from cute_py.atom.mma_atoms import mma_atom
     >>> kind = mma_atom("SM100_MMA_F16BF16_SS<half_t,half_t,float,128,64,K,K>").fragment_type("C")
@@ -127,8 +127,8 @@ def compact_like(shape: IntTuple, stride: Tree) -> Layout:
 def fragment_layout(layout: LayoutLike) -> Layout:
     """The layout of registers for a partition: `make_fragment_like` of a layout.
 
-    The first mode, an atom's values, is column-major whatever its strides; the other modes follow in the order of their
-    strides. Of a layout of one mode or none, or with run-time extents, simply compact.
+    The first mode, an atom's values, is column-major for any strides; the other modes follow in the order of their
+    strides. A layout of one mode or none, or with run-time extents, becomes compact.
 
     >>> from cute_py.layout import static
     >>> print(fragment_layout(static(Layout(((2, 2), 4, 8), ((64, 1), 512, 2)))))
@@ -198,10 +198,10 @@ def recast_ptr(pointer: Pointer, dtype: DTypeLike) -> Pointer: ...
 @overload
 def recast_ptr(pointer: TmemPointer, dtype: DTypeLike) -> TmemPointer: ...
 def recast_ptr(pointer: Pointer | TmemPointer, dtype: DTypeLike) -> Pointer | TmemPointer:
-    """The same address with elements of another type.
+    """Return a pointer to the same address with elements of another type.
 
     Raises:
-        InvalidTypeError: no pointer; InvalidValueError: a pointer inside a byte, and whole bytes wanted.
+        InvalidTypeError: not a pointer. InvalidValueError: a pointer inside a byte, with elements of whole bytes.
 
     >>> from cute_py.tensor import make_smem_ptr
     >>> print(recast_ptr(make_smem_ptr(1024, "half"), "uint128_t"))
@@ -213,12 +213,12 @@ def recast_ptr(pointer: Pointer | TmemPointer, dtype: DTypeLike) -> Pointer | Tm
 
 
 def register_tensor(dtype: DTypeLike, layout: Layout) -> Tensor:
-    """A tensor of registers: address 0, as nobody knows a register's address."""
+    """A tensor of registers at address 0, because registers have no address."""
     return make_tensor(make_rmem_ptr(0, element_type(dtype)), layout)
 
 
 def check_partitioned(part: LayoutLike, atom: MmaAtom, operand: str) -> None:
-    """Refuse what is no partition of this operand: (V,M,N) with V the atom's values.
+    """Refuse anything but a partition of this operand, (V,M,N) with V the atom's values.
 
     Raises:
         StaticAssertError: as C++'s make_fragment_A, _B and _C.
@@ -250,7 +250,7 @@ def make_fragment_C(atom: MmaAtom, part: LayoutLike) -> Tensor:
 
 
 def make_fragment_A(atom: MmaAtom, part: LayoutLike) -> Tensor:
-    """The fragment of a partition of A: registers, descriptors, or tensor memory, as the instruction takes it."""
+    """The fragment of a partition of A: registers, descriptors, or tensor memory, as the instruction requires."""
     return _make_operand(atom, part, "A")
 
 
@@ -281,7 +281,7 @@ def descriptor_tensor(atom: MmaAtom, kind: FragmentType, part: LayoutLike) -> Te
     """Descriptors of the tiles of an operand in shared memory, one for each instruction.
 
     Raises:
-        StaticAssertError: no shared memory, or a layout that no descriptor says.
+        StaticAssertError: not in shared memory, or a layout that no descriptor can express.
     """
     name, make = ("GMMA", make_gmma_desc) if atom.arch == "sm90" else ("UMMA", make_umma_desc)
     if not isinstance(part, Tensor) or not isinstance(part.engine, Pointer) or part.engine.space != "smem":

@@ -7,8 +7,8 @@ place of an element, so a wrong layout gives wrong products.
     registers of A   A[m, k] at thrfrg_A                    (ThrV, ThrM, ThrK, FrgV, RestM, RestK)
     one atom's A     registers at ALayout(ThrV, FrgV)       (AtomM, AtomK)
 
-Products are summed exactly, integers as integers and floats as float64, and rounded once to C's type. A sparse A comes
-as it is stored, with its metadata: for every stored element its place in its group.
+Products are summed exactly, integers as integers and floats as float64, and rounded once to C's type. A sparse A is
+given in stored form, with its metadata: the place in its group for every stored element.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 _ONE = Layout(Int(1), Int(0))
 _COLUMN = 1 << 24
-"""Stride of the second mode that separates row and column: no operand has more rows."""
+"""Stride of the second mode, which separates row and column: no operand has more rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparseGroup:
-    """How a sparse A is stored: of every `group` elements of K, `kept` are, in runs of `unit`.
+    """Storage of a sparse A: `kept` of every `group` elements of K are stored, in runs of `unit`.
 
     >>> SparseGroup.of(mma_atom("SM90::GMMA::SPARSE::GMMA_64x8x32_F16F16F16_SS"))
     SparseGroup(group=4, kept=2, unit=1)
@@ -99,7 +99,7 @@ def compress(atom: str | MmaAtom, a: ArrayLike) -> tuple[Array, Array]:
 
 
 def expand(atom: str | MmaAtom, stored: ArrayLike, metadata: ArrayLike) -> Array:
-    """The matrix (M, K) of what a sparse MMA stores: the reverse of `compress`.
+    """The matrix (M, K) of a sparse MMA's stored elements: the reverse of `compress`.
 
     Raises:
         InvalidValueError: metadata of another shape, or a place outside of its group.
@@ -180,7 +180,7 @@ def _places(mma: TiledMma, operand: Operand, rows: int, columns: int) -> tuple[A
     extent = (Int(rows), Int(columns)) if exact else (rows, columns)
     divided = mma.thrfrg(operand, Layout(extent, (Int(1), Int(_COLUMN))))
     threads, values = divided[0], divided[1]
-    if cosize(threads[0]) == 1:  # every thread has all of it, as of an operand in shared memory: one of them will do
+    if cosize(threads[0]) == 1:  # every thread has the whole operand, as in shared memory: one thread suffices
         threads = make_layout(_ONE, threads[1])
         divided = make_layout(threads, values)
     parts = [part for held in (threads, values) for part in (held[0], held[1][0], held[1][1])]
@@ -190,7 +190,7 @@ def _places(mma: TiledMma, operand: Operand, rows: int, columns: int) -> tuple[A
 
 
 def _atom_matrix(mma: TiledMma, operand: Operand, matrix: Array) -> Array:
-    """The operand as its atoms put it together: ((AtomM, ThrM, RestM), (AtomK, ThrK, RestK))."""
+    """The operand assembled from its atoms: ((AtomM, ThrM, RestM), (AtomK, ThrK, RestK))."""
     import numpy as np
 
     row, column, extents = _places(mma, operand, *matrix.shape)
@@ -229,15 +229,16 @@ def gemm(
     """D = A * B + C as a tiled MMA computes it, every element through its thread's registers.
 
     Args:
-        tiled_mma: the MMA; its tile need not divide the operands, what is beyond them counts as 0.
-        a: (M, K); of a sparse MMA what is stored, (M, K/2). b: (N, K). c: (M, N), default zeros; it is not changed.
-        metadata: of a sparse A, as `compress` gives it.
+        tiled_mma: the MMA; its tile need not divide the operands. Elements beyond them count as 0.
+        a: (M, K); for a sparse MMA the stored elements, (M, K/2). b: (N, K). c: (M, N), default zeros; it is not
+            changed.
+        metadata: the metadata of a sparse A, as `compress` returns it.
         scale_a, scale_b: scale factors (M, K/V) and (N, K/V) of a block-scaled MMA, V its `sf_vec_size`.
     Returns:
         (M, N) of C's element type; sums are exact before they are rounded to it.
     Raises:
-        InvalidTypeError, InvalidValueError: no matrices, extents or types that do not fit, missing metadata; complex
-            operands whose sums are real, as tcgen05 keeps the parts apart.
+        InvalidTypeError, InvalidValueError: not matrices, extents or types that do not fit, missing metadata; or
+            complex operands with real sums, because tcgen05 keeps the parts apart.
 
     >>> import numpy as np
     >>> from cute_py.atom.tiled_mma import make_tiled_mma

@@ -1,8 +1,8 @@
 """Making tiled copies: of thread and value layouts, to match a tiled MMA or another copy, or of offsets in memory.
 
     make_tiled_copy(atom, threads, values)        threads and values each placed in the tile
-    make_tiled_copy_A|B|C(atom, tiled_mma)        each thread copies what the MMA gives it
-    make_tiled_copy_C_atom(atom, tiled_mma)       the same, one atom's values at a time
+    make_tiled_copy_A|B|C(atom, tiled_mma)        each thread copies its part of the MMA
+    make_tiled_copy_C_atom(atom, tiled_mma)       as above, one atom's values at a time
     make_tiled_copy_S|D(atom, tiled_copy)         the source (destination) of another copy
     make_cotiled_copy(atom, layout_TV, data)      (thread, value) -> offset in the memory of `data`
     make_tmem_copy(atom, tensor)                  four warps over a tensor in tensor memory
@@ -83,7 +83,7 @@ def make_tiled_copy(
 
 
 def make_tiled_copy_A(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
-    """A tiled copy in which each thread copies what a tiled MMA gives it of A.
+    """A tiled copy in which each thread copies its part of A in a tiled MMA.
 
     >>> from cute_py.atom.copy_atoms import copy_atom
     >>> from cute_py.atom.tiled_mma import make_tiled_mma
@@ -96,13 +96,13 @@ def make_tiled_copy_A(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
 
 
 def make_tiled_copy_B(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
-    """A tiled copy in which each thread copies what a tiled MMA gives it of B."""
+    """A tiled copy in which each thread copies its part of B in a tiled MMA."""
     mma = expect(tiled_mma, TiledMma, "the tiled MMA")
     return TiledCopy(_typed(atom), mma.get_layoutB_TV(), (mma.tile_size(1), mma.tile_size(2)))
 
 
 def make_tiled_copy_C(atom: str | CopyAtom, tiled_mma: TiledMma) -> TiledCopy:
-    """A tiled copy in which each thread copies what a tiled MMA gives it of C."""
+    """A tiled copy in which each thread copies its part of C in a tiled MMA."""
     mma = expect(tiled_mma, TiledMma, "the tiled MMA")
     return TiledCopy(_typed(atom), mma.get_layoutC_TV(), (mma.tile_size(0), mma.tile_size(1)))
 
@@ -120,7 +120,7 @@ def make_tiled_copy_D(atom: str | CopyAtom, tiled_copy: TiledCopy) -> TiledCopy:
 
 
 def _extracted(atom: CopyAtom, layout_tv: Layout, shape: tuple[int, ...]) -> TiledCopy:
-    """The smallest tile of a shape that holds what (thread, value) reaches, and the layout within it."""
+    """The smallest tile of a shape that holds all elements of (thread, value), and the layout within it."""
     tiler = []
     for mode in range(len(shape)):
         strides = tuple(Int(int(i == mode)) for i in range(len(shape)))
@@ -196,7 +196,7 @@ def make_tmem_copy(atom: str | CopyAtom, tensor: Tensor) -> TiledCopy:
         atom: a tensor-memory copy, by name or as an atom of the tensor's width.
         tensor: in tensor memory, as `partition_fragment_C` makes it.
     Raises:
-        StaticAssertError: another memory, another width, or a shape that the instruction does not reach.
+        StaticAssertError: another memory space, another width, or a shape that the instruction does not cover.
     """
     if not isinstance(tensor, Tensor) or not isinstance(tensor.engine, TmemPointer):
         raise StaticAssertError("Expected TMEM tensor.", {"got": given(tensor)})

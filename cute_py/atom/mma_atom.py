@@ -1,15 +1,15 @@
-"""MmaAtom: one matrix-multiply instruction and who holds what.
+"""MmaAtom: one matrix-multiply instruction, and the elements that each thread holds.
 
     D = A * B + C        A is (M,K), B is (N,K), C and D are (M,N)
 
-An atom is run by a few threads together: one, a quad pair, a warp, a warpgroup, or one thread of one or two CTAs. Its
-thread-value layouts say which element each thread holds in each of its values: `(thread, value) -> m + M*k` for A,
+A group of threads runs an atom: one thread, a quad pair, a warp, a warpgroup, or one thread of one or two CTAs. Its
+thread-value layouts give the element that each thread holds as each of its values: `(thread, value) -> m + M*k` for A,
 `n + N*k` for B, `m + M*n` for C. A warp's C of SM80_16x8x16:
 
     ((_4,_8),(_2,_2)):((_32,_1),(_16,_8))        thread 5 = (1,1), value 3 = (1,1)  ->  32 + 1 + 16 + 8 = 57 = (9, 3)
 
-An operand in shared memory is read through a descriptor and held by no thread: its layout says that every thread sees
-the whole operand.
+An operand in shared memory is read through a descriptor, and no thread holds it. Its layout gives every thread the
+whole operand.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class FragmentType:
 class MmaAtom:
     """One MMA instruction: its shape, its threads, and the thread-value layouts of its operands.
 
-    Two atoms are equal where their names are. `str` is C++'s print.
+    Two atoms are equal if their names are. `str` is C++'s print.
 
     >>> from cute_py.atom.mma_atoms import mma_atom
     >>> atom = mma_atom("SM80_16x8x16_F32F16F16F32_TN")
@@ -91,13 +91,13 @@ class MmaAtom:
     types: Mapping[str, ElementType]
     """Operand -> element type."""
     registers: Mapping[str, tuple[int, str]]
-    """Operand -> (how many, of what type); `(0, 'void')` where the instruction has none."""
+    """Operand -> (number of registers, their type); `(0, 'void')` if the instruction has none."""
     ptx: str
     """The instruction, its modifiers, without operands."""
     source: str
     """Header of CuTe that has the row."""
     fragments: Mapping[str, FragmentType] = field(default_factory=dict)
-    """Operand -> how it reaches the instruction, where that is not a register of the element type."""
+    """Operand -> how it reaches the instruction, if not in registers of the element type."""
     template_args: Arguments = field(default_factory=dict)
     sf_vec_size: int | None = None
     """Elements of K that share one scale factor."""
@@ -140,13 +140,14 @@ class MmaAtom:
         return self.types["D"]
 
     def fragment_type(self, operand: str) -> FragmentType:
-        """How an operand reaches the instruction; registers of its element type where nothing else is said."""
+        """How an operand reaches the instruction; by default in registers of its element type."""
         expect_choice(operand, tuple(x for x in OPERANDS if x in self.types), f"an operand of {self.name}")
         found = self.fragments.get(operand)
         return found or FragmentType("value", type_text(self.types["C" if operand == "D" else operand]))
 
     def layout_TV(self, operand: Literal["A", "B", "C"]) -> Layout:
-        """(thread index, value) -> place, as of a tiled MMA of this one atom: a thread by its index, not its number.
+        """(thread index, value) -> place, as in a tiled MMA of this one atom. A thread is named by its index, not its
+        number.
 
         >>> from cute_py.atom.mma_atoms import mma_atom
         >>> print(mma_atom("SM70_8x8x4_F16F16F16F16_TN").layout_TV("A"))      # threads 0 to 3 and 16 to 19

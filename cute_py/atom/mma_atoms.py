@@ -4,7 +4,7 @@
     MMA_ATOMS["SM80_16x8x16_F32F16F16F32_TN"]            the row of an operation
     find_mma_atoms(a="bfloat16", arch="sm90")            rows by their properties
 
-Rows are generated from the formulas of the three modules beside this one when they are asked for, and kept.
+Rows are generated on first use from the formulas of the three modules beside this one, and then cached.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ def mma_atom(name: str | MmaAtom, *, arch: str | None = None) -> MmaAtom:
 
     Args:
         name: as C++ writes it; namespaces and trailing defaults may be left out, so that
-            `SM90_64x8x16_F16F16F16_SS` has A and B K-major and `..._SS<K,MN>` says what differs. An atom is itself.
+            `SM90_64x8x16_F16F16F16_SS` has A and B K-major and `..._SS<K,MN>` says what differs. An atom is returned
+            unchanged.
         arch: the architecture that it is for, `sm_90a`, or CuTe's `sm90`; default any.
     Raises:
         InvalidValueError: no such operation, too many or too few arguments, an unknown value, or an architecture that
@@ -121,16 +122,16 @@ def find_mma_atoms(
     k: int | None = None,
     sparse: bool | None = None,
 ) -> list[MmaAtom]:
-    """The atoms with these properties; what is not given may be anything.
+    """The atoms with these properties; an omitted property matches everything.
 
     Args:
-        a, b, c: element types (of a sparse A, of what is stored).
+        a, b, c: element types (for a sparse A, the type of the stored elements).
         arch: `sm90`, `sm_90` or `sm_90a`: operations that this architecture is the first to have.
         family: `sm80`, `sm90_gmma`, `sm100_umma`, ...
         m, n, k: extents of one instruction.
         sparse: whether A is sparse.
     Returns:
-        Atoms in the order of CuTe's headers; a template with typical arguments, and the types that were asked for.
+        Atoms in the order of CuTe's headers; a template has typical arguments, and the requested types.
     Raises:
         InvalidValueError: an unknown type, architecture or family.
 
@@ -166,7 +167,8 @@ def _matches_name(row: MmaOperation, arch: str | None, family: str | None) -> bo
 
 
 def _typical_with(row: MmaOperation, wanted: Mapping[str, ElementType]) -> MmaAtom | None:
-    """The operation with typical arguments, and the wanted types where they are parameters; None where C++ refuses."""
+    """The operation with typical arguments, and with the requested types if they are parameters; None if C++ refuses
+    it."""
     values = bind(row.name, row.parameters, row.typical)
     for operand, element in wanted.items():
         for name in (f"{operand.lower()}_type", operand):

@@ -41,7 +41,7 @@ def short_type(name: str) -> DType:
 
 
 def ptx_type(name: str) -> str:
-    """The type of an abbreviation in the name of an operation as PTX writes it: of a complex one that of its parts.
+    """PTX's name of the type of an abbreviation in an operation's name; for a complex type, the type of its parts.
 
     >>> ptx_type("BF16"), ptx_type("U1"), ptx_type("C64")
     ('bf16', 'b1', 'f64')
@@ -70,7 +70,7 @@ def warp_fragment(rows: int, columns: int, piece: int, wrapped: bool = False) ->
 
 
 def registers_of(layout: Layout, element: DType) -> tuple[int, str]:
-    """(how many, of what type) registers hold one thread's values: 32-bit words for types of 16 bits and less."""
+    """(number, type) of the registers that hold one thread's values: 32-bit words for types of 16 bits and less."""
     values = int(size(layout[1]))
     if element.name in ("float32", "float64", "complex128", "gauss_complex128"):
         return values, element.name
@@ -110,7 +110,7 @@ def _same(a: str, c: str) -> tuple[str, str, str, str]:
     return (c, a, a, c)
 
 
-def _plain_rows() -> Iterator[MmaOperation]:  # noqa: C901 - each family of operations is a case
+def _plain_rows() -> Iterator[MmaOperation]:  # noqa: C901 - each family of operations is one case
     yield _row("sm75", 16, 8, 8, _same("F16", "F32"))
     yield _row("sm75", 16, 8, 8, _same("F16", "F16"))
     yield _row("sm75", 8, 8, 16, _same("S8", "S32"))
@@ -163,7 +163,7 @@ def _quad_pair(operation: MmaOperation, values: Arguments) -> MmaAtom:
 
 
 def _one_thread(operation: MmaOperation, values: Arguments) -> MmaAtom:
-    """FMA and dot products of one thread: (M,K), (N,K) and (M,N) whole, one after another."""
+    """FMA and dot products of one thread, which holds all of (M,K), (N,K) and (M,N) in order."""
     m, n, k, types, registers, ptx, header = operation.details
     if operation.parameters:
         types = tuple(values[x] for x in "DABC")
@@ -197,7 +197,7 @@ _NARROW: Final = ("float_e2m1_t", "float_e2m3_t", "float_e3m2_t", "float_e4m3_t"
 
 
 def _sm120(operation: MmaOperation, values: Arguments) -> MmaAtom:
-    """SM120: registers of 8-bit containers whatever the types; metadata of sparse forms, factors of scaled ones."""
+    """SM120: registers of 8-bit containers for all types; metadata of sparse forms, factors of scaled ones."""
     k, sparse, scaled = operation.details
     a_type, c_type = values["a_type"], values["c_type"]
     wide = k == (128 if sparse else 64)  # e2m1 alone, two elements in a byte
@@ -248,7 +248,7 @@ def _check_sm120(operation: MmaOperation, values: Arguments, wide: bool) -> None
 
 
 def _factors_of_a_row(factor: ElementType, wide: bool) -> int:
-    """Scale factors of one row of A, as the instruction counts them: C++ takes them from their type, as ptxas does."""
+    """Scale factors of one row of A, as the instruction counts them: C++ and ptxas derive the count from their type."""
     return 1 if not wide else 2 if type_text(factor) == "float8_ue8m0" else 4
 
 

@@ -4,12 +4,12 @@
     SM100_MMA_F16BF16_2x1SM_TS<...>                             two CTAs, A in tensor memory
     SM100_MMA_MXF8F6F4_SS<..., float_ue8m0_t, 128, 64, K, K>    a scale factor for each 32 elements of K
 
-One thread issues the instruction for its CTA, so an operand's thread-value layout is whole, (1,(M,K)):(0,(1,M)). With
-two CTAs each of them has half of M, half of N: (2,(M/2,K)):(M/2,(1,M)).
+One thread issues the instruction for its CTA, so an operand's thread-value layout covers the whole operand,
+(1,(M,K)):(0,(1,M)). With two CTAs each holds half of M and half of N: (2,(M/2,K)):(M/2,(1,M)).
 
-The name says it all: kind, 2x1SM, where A is, and SCALED, SPARSE or INTERLEAVED; the checks differ between operations
-in their bounds and in their texts, which are C++'s.
-The 32-bit instruction descriptor holds types, sizes, majors and signs:
+The name encodes every property: kind, 2x1SM, the place of A, and SCALED, SPARSE or INTERLEAVED; the checks differ
+between operations in their bounds and in their texts, which are C++'s. The 32-bit instruction descriptor holds types,
+sizes, majors and signs:
 
     bits    without block scaling       with block scaling
     0-2     sparse id, sparse flag      the same
@@ -40,7 +40,7 @@ from cute_py.layout import Layout
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One operation: what its name says."""
+    """The properties that an operation's name encodes."""
 
     kind: str
     """TF32, F16BF16, S8, F8F6F4, MXF8F6F4, MXF4, MXF4NVF4 or MXF4_ULTRA."""
@@ -86,7 +86,7 @@ def _forms() -> Iterator[Form]:
 
 
 def whole_layout(ctas: int, extent: int, columns: int) -> Layout:
-    """(CTA, value) -> index of an operand: all of it, or each CTA's half of its rows.
+    """(CTA, value) -> index of an element of the whole operand, or of each CTA's half of its rows.
 
     >>> print(whole_layout(1, 128, 16), whole_layout(2, 128, 16))
     (_1,(_128,_16)):(_0,(_1,_128)) (_2,(_64,_16)):(_64,(_1,_128))
@@ -96,7 +96,7 @@ def whole_layout(ctas: int, extent: int, columns: int) -> Layout:
 
 
 WITHOUT_TRAITS: Final = ("SM100_MMA_TF32_SS_SCALED", "SM100_MMA_TF32_2x1SM_SS_SCALED")
-"""Operations that CuTe has no MMA_Traits for: naming them is refused as C++ refuses it."""
+"""Operations for which CuTe has no MMA_Traits: cute_py refuses their names, as C++ does."""
 
 _N_TEXT: Final = {
     8: "a multiple of 8 between 8 and 256.",
@@ -104,7 +104,7 @@ _N_TEXT: Final = {
     32: "a multiple of 32 between 32 and 256.",
 }
 _CONTINUED: Final = " " * 17
-"""C++'s texts that go over two source lines keep the blanks between."""
+"""C++'s texts that span two source lines keep the blanks between them."""
 
 
 def _multiple(n: int, step: int) -> bool:
@@ -132,7 +132,7 @@ def _check_m(form: Form, m: int) -> tuple[bool, str]:
 
 
 def _label(form: Form) -> str:
-    """The name that the texts of the checks use: now and then a shorter one."""
+    """The name that the texts of the checks use, which is sometimes shorter."""
     plain = form.ctas == 1 and not (form.scaled or form.sparse or form.interleaved)
     if form.kind in ("TF32", "F16BF16") and plain:
         return f"SM100_MMA_{form.kind}"
@@ -197,7 +197,7 @@ def _checks(form: Form, values: Arguments) -> Iterator[tuple[bool, str]]:
 
 
 def _check_scaling(form: Form, a: DType, b: DType, values: Arguments) -> Iterator[tuple[bool, str]]:
-    """What the traits check of a block-scaled operation: how many elements share a scale factor, for which types."""
+    """Checks of the traits of a block-scaled operation: how many elements share a scale factor, for which types."""
     if form.kind == "MXF4_ULTRA":
         yield values["a_major"] == values["b_major"] == "K", "This MMA does not support transpose"
     elif "VS" in values and (form.sparse or form.ctas == 1):
@@ -210,7 +210,7 @@ def _check_scaling(form: Form, a: DType, b: DType, values: Arguments) -> Iterato
 
 
 def _check_vector(form: Form, a: DType, values: Arguments) -> Iterator[tuple[bool, str]]:
-    """What the operation itself checks of the number of elements that share a scale factor."""
+    """Checks of the operation itself: the number of elements that share a scale factor."""
     if form.kind == "MXF4_ULTRA":
         yield (
             (values["VS"] == 32 and _takes_long_vectors(a, a, values)) or values["VS"] == 16,
@@ -258,7 +258,7 @@ _FORMATS: Final = {
     "float6_e3m2_unpacksmem": 4,
     "float4_e2m1_unpacksmem": 5,
 }
-"""Format of A and B. float4_e2m1 is 1 where two of them share a byte, 5 where each has one."""
+"""Format of A and B. float4_e2m1 is 1 if two of them share a byte, and 5 if each has its own."""
 _SUMS: Final = {"float16": 0, "float32": 1, "int32": 2}
 """Format of C."""
 
@@ -276,9 +276,9 @@ def instruction_descriptor(
     """The descriptor of an instruction.
 
     Args:
-        a, b: element types; of complex numbers, of their parts. c: of the sum, None with block scaling.
+        a, b: element types; for complex numbers, the type of their parts. c: type of the sum, None with block scaling.
         m, n: extents.
-        values: `a_major`, `b_major` ('K' or 'MN'), and where they are not the default `a_neg`, `b_neg`, `c_sat`.
+        values: `a_major`, `b_major` ('K' or 'MN'), and optionally `a_neg`, `b_neg`, `c_sat`.
         scale: element type of the scale factors.
     Raises:
         StaticAssertError: a type that has no format.
@@ -345,7 +345,7 @@ def _umma(operation: MmaOperation, values: Arguments) -> MmaAtom:
 
 
 def _signed(form: Form, values: Arguments) -> Arguments:
-    """The template arguments that CuTe makes the descriptor of: SM100_MMA_S8_TS takes signs and drops them."""
+    """The template arguments from which CuTe makes the descriptor: SM100_MMA_S8_TS takes signs and drops them."""
     if form.kind == "S8" and form.from_tmem and form.ctas == 1:
         return {**values, "a_neg": "One", "b_neg": "One"}
     return values

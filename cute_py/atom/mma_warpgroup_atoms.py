@@ -4,11 +4,12 @@
     SM90_64x128x16_F32BF16BF16_RS<K,K>      A in registers
     SM90::GMMA::SPARSE::GMMA_64x128x32_F32BF16BF16_SS<K,K>    half of A stored, its metadata in a register
 
-64 rows are 4 warps of 16, so C is a warp's fragment with the warps behind its rows, N / 8 times:
+4 warps of 16 rows give 64 rows, so C is a warp's fragment, with a mode for the warps after its rows, repeated N / 8
+times:
 
     C  ((4,8,4),(2,2,N/8)):((128,1,16),(64,8,512))        A from registers  ((4,8,4),(V,2,2)), V = K / 8
 
-An operand in shared memory is seen whole by all 128 threads: (128,(M,K)):(0,(1,M)).
+All 128 threads see the whole of an operand in shared memory: (128,(M,K)):(0,(1,M)).
 Source: cute/atom/mma_traits_sm90_gmma{,_ext,_sparse,_sparse_ext}.hpp.
 """
 
@@ -30,7 +31,7 @@ NATURAL_N: Final = (8, 16, 32, 64, 96, 128, 192, 256)
 EXTENDED_N: Final = tuple(n for n in range(8, 257, 8) if n not in NATURAL_N)
 """N of the forms behind CUTE_SM90_EXTENDED_MMA_SHAPES_ENABLED."""
 INTEGER_N: Final = (24, 48, 80, 112, 144, 160, 176, 208, 224, 240)
-"""Those of them that integers have."""
+"""The extended N that integer forms have."""
 
 _WARPGROUP: Final = static_layout(128, 1)
 _FLOATS: Final = (

@@ -1,10 +1,10 @@
-"""Pictures of who holds what, character for character as C++ writes them: print_latex and print_svg.
+"""Pictures of the elements that each thread holds, character for character as in C++: print_latex and print_svg.
 
     latex    C at (0,0), A on its left, B above; of a copy the source, and the destination on its right
     svg      the same of an MMA, cells of 20 units
 
-Each cell has the first thread and value that claims it, in one of eight colours by thread modulo 8. An element beyond
-the tile, as the layout of an MMA with threads along K has them, is left out.
+Each cell has the first thread and value that claims it, in one of eight colours by thread modulo 8. Elements beyond the
+tile are left out; the layout of an MMA with threads along K has some.
 Source: cute/util/print_latex.hpp, print_svg.hpp.
 """
 

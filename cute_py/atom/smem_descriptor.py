@@ -1,4 +1,4 @@
-"""Descriptors of shared memory: the 64 bits by which wgmma and tcgen05 find an operand.
+"""Descriptors of shared memory: the 64 bits with which wgmma and tcgen05 find an operand.
 
     bits     tcgen05 (UMMA)                       wgmma (GMMA)
     0-13     start address / 16                   the same
@@ -9,8 +9,8 @@
     52       leading offset is an address         -
     61-63    swizzle 0, 6, 4, 2 or 1              62-63: 0, 3, 2 or 1
 
-All byte offsets are multiples of 16 and are kept here as the fields hold them, in 16-byte units. What LBO and SBO mean
-depends on major mode and swizzle. Counted in such units the operand is
+All byte offsets are multiples of 16 and are kept here as the fields hold them, in 16-byte units. The meaning of LBO and
+SBO depends on major mode and swizzle. Counted in such units the operand is
 
     K-major      ((8,n),2)        8 rows, n times, SBO apart; without a swizzle, 16 bytes and the next 16 LBO apart
     MN-major     ((W,n),(8,k))    W units along M|N, n times, LBO apart; 8 of K, k times, SBO apart (4 with atoms of
@@ -47,7 +47,7 @@ _LOW: Final = 0xFFFFFFFF
 
 
 class Major(NamedEnum, StrEnum):
-    """The mode along which neighbours lie together; a member is its name.
+    """The mode along which neighbours are contiguous; each member equals its name.
 
     >>> Major.K == "K", f"{Major.MN}"
     (True, 'MN')
@@ -80,17 +80,17 @@ class SmemSwizzle(NamedEnum, IntEnum):
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of one row of the swizzle atom; 16 where there is none."""
+        """Bytes of one row of the swizzle atom; 16 without a swizzle."""
         return (16, 32, 64, 128, 128)[self]
 
     @property
     def cute(self) -> tuple[int, int, int]:
-        """(bits, base, shift) of the same function in CuTe's notation, on byte addresses."""
+        """(bits, base, shift) of the swizzle in CuTe's notation, on byte addresses."""
         return ((0, 4, 3), (1, 4, 3), (2, 4, 3), (3, 4, 3), (2, 5, 2))[self]
 
     @property
     def period(self) -> int:
-        """Bytes after which the pattern repeats, and the alignment that a base offset of 0 means."""
+        """Bytes after which the pattern repeats; also the alignment that a base offset of 0 implies."""
         return (16, 256, 512, 1024, 1024)[self]
 
     def of(self, address: int) -> int:
@@ -103,7 +103,8 @@ class SmemSwizzle(NamedEnum, IntEnum):
 
 
 def swizzled(address: Place, swizzle: SmemSwizzle) -> Place:
-    """The byte address that `swizzle` moves `address` to, an int or an integer array; it undoes itself."""
+    """The byte address that `swizzle` moves `address` to, an int or an integer array. The function is its own
+    inverse."""
     bits, base, shift = swizzle.cute
     return address ^ ((address >> shift) & (((1 << bits) - 1) << base))
 
@@ -162,7 +163,7 @@ class SmemDescriptor:
         base_offset: (address of the pattern's start >> 7) & 7; 0 where it starts on a multiple of its period.
         version: 1 for tcgen05; wgmma has none and keeps 1 here.
         leading_is_address: `leading` is an address / 16, not an offset (sm_103a; K of 48 bytes).
-        residue: bits that no field holds, kept so that encode gives back what decode was given.
+        residue: bits that no field holds, kept so that encode(decode(x)) is x.
     Raises:
         TmemError: a field does not fit its bits, or the kind has no such field; the error lists all of them.
 
@@ -212,7 +213,7 @@ class SmemDescriptor:
         return [found.text for found in self.check(arch)]
 
     def check(self, arch: str | None = None) -> list[Diagnostic]:
-        """The rules of the PTX ISA that these fields break although they have bits; `arch` as in `sm_103a`.
+        """The rules of the PTX ISA that these fields break, although they fit their bits; `arch` as in `sm_103a`.
 
         >>> SmemDescriptor(0, 16, 8, version=0).check()
         [Diagnostic(rule='version', text='version = 0; must be 1')]
@@ -276,7 +277,7 @@ class SmemDescriptor:
         """The fields of a 64-bit value.
 
         Raises:
-            TmemError: not 64 bits, or a swizzle code that has no meaning (tcgen05: 3, 5, 7).
+            TmemError: not 64 bits, or an undefined swizzle code (tcgen05: 3, 5, 7).
         """
         kind = as_kind(kind)
         value = expect_integer(value, "a matrix descriptor")
@@ -292,10 +293,11 @@ class SmemDescriptor:
         return cls(**raw, swizzle=names[code], kind=kind, leading_is_address=is_address, residue=residue)
 
     def diff(self, other: SmemDescriptor | int, major: Major | str | None = None) -> list[Diagnostic]:
-        """Where a kernel's descriptor is not this one; the rule of each is the name of the field.
+        """Differences from a kernel's descriptor; the rule of each is the name of the field.
 
         Args:
-            other: what the kernel has, or its 64 bits; its address is its own. major: for what LBO and SBO step over.
+            other: the kernel's descriptor, or its 64 bits; its address is not compared. major: decides the meaning of
+                LBO and SBO.
 
         >>> right = SmemDescriptor(0, 512, 64, SmemSwizzle.B128, "wgmma")
         >>> [str(found) for found in right.diff(right.encode() ^ 513 << 16, "MN")]
@@ -317,7 +319,8 @@ class SmemDescriptor:
         return found
 
     def explain(self, major: Major | str | None = None) -> str:
-        """One line for each field: its bits, its value, what it means; of a major mode, what LBO and SBO step over.
+        """One line for each field: its bits, its value, its meaning; with a major mode, also the distance that LBO and
+        SBO step over.
 
         >>> print("\\n".join(SmemDescriptor(64, 1, 64, SmemSwizzle.B128, "wgmma").explain("K").splitlines()[:4]))
         wgmma matrix descriptor 0x4000004000010040
@@ -407,7 +410,8 @@ def encode_matrix_descriptor(address: int, ldo: int, sdo: int, swizzle: SmemSwiz
 
 
 def smem_desc_add_16B_offset(descriptor: int, offset: int) -> int:
-    """`descriptor` with `offset` (16-byte units) added to its low 32 bits, modulo 2**32: nothing carries into the rest.
+    """`descriptor` with `offset` (16-byte units) added to its low 32 bits, modulo 2**32, without a carry into the upper
+    bits.
 
     A sum past 16383 units runs into the leading offset; the planner keeps below.
 
@@ -425,7 +429,7 @@ def replace_start_address(descriptor: int, address: int) -> int:
 
 
 def _meanings(major: Major, plain: bool) -> dict[str, str]:
-    """What `leading` and `stride` step over."""
+    """Meanings of `leading` and `stride`: the distance that each steps over."""
     if major is Major.K:
         row = " from 16 bytes of K to the next 16" if plain else ", not used: a swizzled row is contiguous"
         return {"leading": row, "stride": " from 8 rows to the next 8 rows"}
@@ -435,7 +439,7 @@ def _meanings(major: Major, plain: bool) -> dict[str, str]:
 
 
 def offset_text(name: str) -> str:
-    """What LBO or SBO means for each major mode, with a swizzle and without.
+    """Meaning of LBO or SBO for each major mode, with a swizzle and without.
 
     >>> print(offset_text("SBO"))
     SBO, the stride byte offset of a descriptor of shared memory; 14 bits, in units of 16 bytes

@@ -1,6 +1,6 @@
 """Layouts of operands in shared memory that MMA instructions read through descriptors.
 
-The smallest tile that a swizzle is made for is an atom: 8 rows of K, or 8 columns of M|N, as wide as the swizzle. In
+An atom is the smallest tile of a swizzle: 8 rows of K, or 8 columns of M|N, as wide as the swizzle. In
 bits, K-major on the left, MN-major on the right:
 
     INTER    Sw<0,4,3>  (8,128):(128,1)        (128,8):(1,128)
@@ -9,8 +9,8 @@ bits, K-major on the left, MN-major on the right:
     SW128    Sw<3,4,3>  (8,1024):(1024,1)      (1024,8):(1,1024)
     SW128_32B  Sw<2,5,2>                       (1024,4):(1,1024)       of tcgen05 only
 
-The atom of an element type is that, counted in elements. `tile_to_shape(atom, shape)` repeats it over a tile; the
-selectors choose the widest atom that fits one, as CUTLASS's collective builders do. `make_gmma_desc` and
+The atom of an element type is the same layout, counted in elements. `tile_to_shape(atom, shape)` repeats it over a
+tile; the selectors choose the widest atom that fits one, as CUTLASS's collective builders do. `make_gmma_desc` and
 `make_umma_desc` make the descriptor of one instruction's tile of such a layout, and refuse any other with C++'s
 condition; `find_smem_operand` finds the major mode, the swizzle and the descriptors of a whole tile.
 Source: cute/atom/mma_traits_sm90_gmma.hpp, mma_traits_sm90_gmma_sparse.hpp, mma_traits_sm100.hpp;
@@ -196,7 +196,7 @@ def _width(major: Major, swizzle: str, dtype: DType) -> int:
 
 
 def _first(extent: Shape, what: str) -> int:
-    """size<0> of an extent: of an integer itself, of a tuple its first mode."""
+    """size<0> of an extent: an integer itself, or the first mode of a tuple."""
     first = extent[0] if isinstance(extent, tuple) and extent else extent
     return expect_integer(product(first), what, 1)
 
@@ -240,10 +240,11 @@ _WIDEST_FIRST: Final = ("SW128", "SW64", "SW32", "INTER")
 
 
 def ss_smem_selector(major: Major | str, dtype: DTypeLike, mn: Shape, k: Shape) -> ComposedLayout:
-    """The widest atom that fits a tile which wgmma reads from shared memory.
+    """The widest atom that fits a tile that wgmma reads from shared memory.
 
     Args:
-        major: 'K' or 'MN'. dtype: element type. mn, k: extents of the tile, in elements; of a tuple its first mode.
+        major: 'K' or 'MN'. dtype: element type. mn, k: extents of the tile, in elements; for a tuple, its first mode
+            counts.
     Raises:
         StaticAssertError: no atom fits; the text is C++'s.
 
@@ -257,7 +258,7 @@ def ss_smem_selector(major: Major | str, dtype: DTypeLike, mn: Shape, k: Shape) 
 def rs_smem_selector(
     major: Major | str, dtype: DTypeLike, mn: Shape, k: Shape, *, transposed_b: bool = False
 ) -> ComposedLayout:
-    """The atom for a tile whose other operand is in registers: for 4-byte types MN-major, SW32 has no bank conflicts.
+    """The atom for a tile whose other operand is in registers. For MN-major 4-byte types, SW32 avoids bank conflicts.
 
     Args:
         transposed_b: B is transposed in shared memory before wgmma reads it.
@@ -281,7 +282,7 @@ def rs_smem_selector(
 
 
 def sm100_smem_selector(major: Major | str, dtype: DTypeLike, mn: Shape, k: Shape) -> ComposedLayout:
-    """The widest atom that fits a tile which tcgen05.mma reads from shared memory.
+    """The widest atom that fits a tile that tcgen05.mma reads from shared memory.
 
     Raises:
         StaticAssertError: no atom fits; the text is C++'s.
@@ -315,7 +316,7 @@ def _units(tensor: Tensor, family: str) -> tuple[Pointer, Swizzle, Layout]:
 
 
 def _canonical(layout: Layout, tiler: tuple[Layout, Layout], name: str) -> tuple[Layout, tuple[Any, Any]]:
-    """A layout divided into what an instruction walks through, and its strides ((a,b),(c,d))."""
+    """A layout divided into the units that an instruction steps through, and its strides ((a,b),(c,d))."""
     divided = logical_divide(layout, tiler)
     if not congruent(divided.shape, ((1, 1), (1, 1))):
         facts = {"layout in 16-byte units": layout, "divided": divided}
@@ -335,7 +336,7 @@ def _field(value: SupportsInt) -> int:
 
 
 def _is_one_of(extent: Leaf, allowed: tuple[int, ...]) -> bool:
-    """C++ compares the types of extents: a run-time one is none of them."""
+    """C++ compares the types of extents; a run-time extent matches none of them."""
     return isinstance(extent, Int) and extent in allowed
 
 
@@ -402,7 +403,7 @@ def make_gmma_desc(major: Major | str, tensor: Tensor) -> SmemDescriptor:
     Returns:
         A `SmemDescriptor`: `.encode()` has its bits, `.explain(major)` says what they mean.
     Raises:
-        StaticAssertError: not in shared memory, or no canonical layout; the text is C++'s.
+        StaticAssertError: not in shared memory, or not a canonical layout; the text is C++'s.
 
     >>> from cute_py.layout import tile_to_shape
     >>> layout = tile_to_shape(gmma_layout("K_SW128", "half_t"), (Int(64), Int(64)))
@@ -461,7 +462,7 @@ class SmemOperand:
 
     Args:
         leading, stride: in 16-byte units, as the descriptors have them.
-        starts: of each instruction along K, in 16-byte units from the start of the buffer.
+        starts: start of each instruction along K, in 16-byte units from the start of the buffer.
     """
 
     major: Major
@@ -493,15 +494,16 @@ def find_smem_operand(
     major: Major | str | None = None,
     swizzle: SmemSwizzle | int | str | None = None,
 ) -> SmemOperand:
-    """Major mode, swizzle and offsets of an operand's tile (MN, K), and so its descriptors: one for 32 bytes of K.
+    """Major mode, swizzle and offsets of an operand's tile (MN, K). They give its descriptors, one for each 32 bytes of
+    K.
 
     The swizzle of a composed layout acts on elements, as in `Sw<3,3,3> o 0 o layout` for 16-bit elements, or on bytes
-    where the offset is `smem_ptr_flag(bits)`, as `gmma_layout` and `cute.tma.make_smem_layout` have it. Plain numbers
-    count as static.
+    if the offset is `smem_ptr_flag(bits)`, as in `gmma_layout` and `cute.tma.make_smem_layout`. Plain numbers count as
+    static.
 
     Raises:
         TmemError: the tile has no descriptor; the text has C++'s condition for each major mode that was tried.
-        InvalidTypeError: no layout, element type, descriptor kind, major or swizzle.
+        InvalidTypeError: not a layout, element type, descriptor kind, major or swizzle.
 
     >>> tile = ComposedLayout(Swizzle(3, 3, 3), 0, Layout((128, 64), (64, 1)))
     >>> found = find_smem_operand(tile, "bfloat16")
@@ -547,13 +549,13 @@ def _memory(layout: Layout | ComposedLayout, dtype: DType) -> Tensor:
 
 
 def _operand(memory: Tensor, major: Major, kind: DescriptorKind, wanted: SmemSwizzle | None) -> SmemOperand:
-    """The operand, where its instructions have one LBO and one SBO."""
+    """The operand, if all its instructions share one LBO and one SBO."""
     make = make_umma_desc if kind is DescriptorKind.TCGEN05 else make_gmma_desc
     depth = 2 * 8 * UNIT_BYTES // memory.element_type.bits
     mn, k = (int(size(memory.layout[mode])) for mode in (0, 1))
     if not k or k % depth or mn * k * depth > (ADDRESS_MASK + 1) * 2 * 8 * UNIT_BYTES:
         raise TmemError(f"{mn} x {k} elements; K must be a multiple of {depth} (32 bytes), all at most 256 KiB")
-    if int(size(recast(memory, UINT128).layout)) * depth != mn * k * 2:  # which C++ does not ask
+    if int(size(recast(memory, UINT128).layout)) * depth != mn * k * 2:  # which C++ does not check
         raise TmemError("the elements of a unit of 16 bytes are not neighbours", {"layout": memory.layout})
     found = [make(major, local_tile(memory, (Int(mn), Int(depth)), (0, block))) for block in range(k // depth)]
     first = found[0]

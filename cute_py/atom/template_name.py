@@ -39,7 +39,7 @@ class Parameter:
     """One parameter of a template.
 
     `kind` is 'type', 'int' or the name of an enumeration; `space` its namespace (`GMMA`, `UMMA`); `default` the value
-    that C++ takes where it is left out (of a type: the parameter whose type it repeats), None where it must be given.
+    that C++ uses if it is left out (for a type: the parameter whose type it repeats), None if it is required.
     """
 
     name: str
@@ -79,10 +79,10 @@ class Parameter:
 
 
 def split_template(name: str) -> tuple[str, tuple[str, ...]]:
-    """(the template's name, the texts of its arguments).
+    """Split a name: (the template's name, the texts of its arguments).
 
     Raises:
-        InvalidTypeError: no text; InvalidValueError: brackets that do not close.
+        InvalidTypeError: not a text. InvalidValueError: brackets that do not close.
 
     >>> split_template("Op<complex<half_t>, 64>"), split_template("Op<>"), split_template("Op")
     (('Op', ('complex<half_t>', '64')), ('Op', ()), ('Op', ()))
@@ -111,10 +111,10 @@ def split_template(name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def bind(op: str, parameters: tuple[Parameter, ...], texts: tuple[str, ...]) -> dict[str, Any]:
-    """Argument texts as the values of a template's parameters, defaults put in.
+    """Argument texts as the values of a template's parameters, with defaults filled in.
 
     Raises:
-        InvalidValueError: too many arguments, or one that no default stands for is missing.
+        InvalidValueError: too many arguments, or a missing one without a default.
 
     >>> bind("Op", (Parameter("M", "int"), Parameter("a", "Major", "K", "UMMA")), ("64",))
     {'M': 64, 'a': 'K'}
@@ -147,10 +147,10 @@ class Operation(Generic[Made]):
 
     Attributes:
         arch, family: as those of the atom.
-        build: makes the atom of template arguments; raises StaticAssertError where C++ does.
+        build: makes the atom of template arguments; raises StaticAssertError as C++ does.
         typical: the arguments, as C++ writes them, of the row that stands for a template.
-        details: what the family's formulas need to know.
-        namespace: the one within `cute` that C++ code has to write.
+        details: input of the family's formulas.
+        namespace: the namespace within `cute` that C++ code must write.
         aliases: other names of the same struct.
     """
 
@@ -174,10 +174,10 @@ class Operation(Generic[Made]):
 
 
 class OperationRows(Mapping[str, Made]):
-    """Name -> what the typical arguments of an operation make, made where it is looked up."""
+    """Name -> the atom of an operation's typical arguments, made on lookup."""
 
     def __init__(self, title: str, listed: Callable[[], Mapping[str, object]], find: Callable[[str], Made]) -> None:
-        """title: how it prints. listed: the names that it has. find: the row of a name; KeyError where it has none."""
+        """title: its printed form. listed: its names. find: the row of a name; KeyError if there is none."""
         self._title, self._listed, self._find = title, listed, find
 
     def __getitem__(self, name: str) -> Made:
@@ -196,7 +196,7 @@ class OperationRows(Mapping[str, Made]):
 
 
 def static_assert(holds: bool, condition: str, facts: Callable[[], Mapping[str, object]]) -> None:
-    """C++'s static_assert: raises with its text where the condition fails.
+    """C++'s static_assert: raises with its text if the condition fails.
 
     Raises:
         StaticAssertError: it does not hold.
@@ -218,11 +218,11 @@ _SETS: Final[Mapping[str, Targets]] = {
     "sm100_tmem_store": Targets.TMA_FULL,
     "sm100_utccp": Targets.TMA_FULL,
 }
-"""Family -> architectures that have it, where those are not all from the first one on (PTX ISA, "Target ISA Notes")."""
+"""Family -> architectures that have it, if these are not all from the first one on (PTX ISA, "Target ISA Notes")."""
 
 
 class AtomRow(Protocol):
-    """What an MMA atom and the traits of a copy have in common."""
+    """Interface that an MMA atom and the traits of a copy share."""
 
     @property
     def name(self) -> str: ...
@@ -238,9 +238,9 @@ def expect_target(row: AtomRow, arch: str | None) -> None:
     """Refuse an architecture that lacks an instruction.
 
     Args:
-        arch: ptxas' name, `sm_90a`, or CuTe's, `sm90`, which stands for all variants; None asks nothing.
+        arch: ptxas' name, `sm_90a`, or CuTe's, `sm90`, which stands for all variants; None checks nothing.
     Raises:
-        InvalidValueError: it has not this instruction, or there is no such architecture.
+        InvalidValueError: the architecture lacks this instruction, or does not exist.
     """
     if arch is None:
         return

@@ -1,12 +1,12 @@
-"""TiledCopy: a copy atom repeated over threads and values, and what each thread reads and writes.
+"""TiledCopy: a copy atom repeated over threads and values, and the elements that each thread reads and writes.
 
-A tiled copy is a copy atom, a layout (thread, value) -> place in a tile, and the tile. A tensor is divided by the tile;
-the tile is read through the layout, in pieces of the atom; where the atom's source (destination) differs from its
-reference, each piece is read through source o reference^-1:
+A tiled copy is a copy atom, a layout (thread, value) -> place in a tile, and the tile. The tile divides a tensor, and
+the layout reads each tile in pieces of the atom. If the atom's source (destination) differs from its reference, each
+piece is read through source o reference^-1:
 
     tidfrg_S:  (Thr, (FrgV, FrgX), (RestM, RestN, ...))        a thread's part: ((FrgV,FrgX), RestM, RestN, ...)
 
-`FrgV` is what one instruction takes, `FrgX` how often within a tile, the rest how many tiles.
+`FrgV` counts the values of one instruction, `FrgX` the instructions within a tile, the rest the tiles.
 Source: cute/atom/copy_atom.hpp.
 """
 
@@ -57,7 +57,7 @@ def _reference_to(atom: CopyAtom, side: Side) -> Layout:
 
 
 def tiler_shape(tiler: Tiler) -> IntTuple:
-    """The shape of a by-mode tiler: of a layout its shape, of an extent itself.
+    """The shape of a by-mode tiler: a layout's shape, or an extent itself.
 
     >>> tiler_shape((Int(2), Layout((Int(4), Int(2)))))
     (Int(2), (Int(4), Int(2)))
@@ -74,14 +74,14 @@ def _zipped(layout: Layout) -> Layout:
 
 
 def _of(thing: Thing, domain: Any) -> Thing:
-    """The domain, of a tensor as a tensor."""
+    """The domain; the domain of a tensor is a tensor."""
     found: Any = thing.with_domain(domain) if isinstance(thing, Tensor) else domain
     made: Thing = found
     return made
 
 
 def _unfold_first(thing: Thing) -> Thing:
-    """((a,b),c) -> (a,b,c), of a layout or of the domain of a composed one."""
+    """((a,b),c) -> (a,b,c), for a layout or the domain of a composed layout."""
     whole: Any = thing
     found: Thing = (
         whole((None, None), None) if isinstance(thing, Layout) else whole.with_domain(_unfold_first(whole.domain))
@@ -141,7 +141,7 @@ class TiledCopy:
 
     @property
     def threads_of_size(self) -> IntTuple:
-        """Of what `cute.size(tiled_copy)` is the product."""
+        """Factors of the number of threads, `cute.size(tiled_copy)`."""
         return self.layout_TV[0].shape
 
     def size(self) -> int:
@@ -201,7 +201,8 @@ class TiledCopy:
     def retile(self, thing: Thing) -> Thing:
         """A thread's fragment of another partition, (V,M,N,...), in the shape of this copy's partitions.
 
-        The values must be those of this copy's tile in the same order, as of an MMA whose layout the copy was made of.
+        The values must be those of this copy's tile in the same order, as for an MMA from whose layout the copy was
+        made.
         """
         layout: Any = thing.layout if isinstance(thing, Tensor) else thing
         if not isinstance(layout, (Layout, ComposedLayout)):
@@ -222,7 +223,7 @@ class TiledCopy:
         """The part of one thread.
 
         Raises:
-            InvalidTypeError: no integer; InvalidValueError: no such thread.
+            InvalidTypeError: not an integer. InvalidValueError: no such thread.
         """
         index = thread if isinstance(thread, Int) else expect_integer(thread, "a thread index", 0)
         last = int(self.size()) - 1
@@ -238,7 +239,7 @@ class TiledCopy:
         Args:
             color: (thread, value) -> TikZ colour, default eight by thread.
         Raises:
-            InvalidTypeError: the tile has not two modes.
+            InvalidTypeError: the tile does not have two modes.
         """
         if len(self.tiler_mn) != 2:
             raise InvalidTypeError(f"a picture shows tiles of two modes; this one has {len(self.tiler_mn)}")
@@ -257,7 +258,7 @@ class TiledCopy:
 
 @dataclass(frozen=True, slots=True)
 class ThrCopy:
-    """One thread of a tiled copy: `partition_S(tensor)` is what it reads. `str` is C++'s print."""
+    """One thread of a tiled copy: `partition_S(tensor)` is the part that it reads. `str` is C++'s print."""
 
     tiled_copy: TiledCopy
     thr_idx: int
@@ -265,7 +266,7 @@ class ThrCopy:
     def __post_init__(self) -> None:
         expect(self.tiled_copy, TiledCopy, "the tiled copy of a thread")
         number = expect_integer(self.thr_idx, "the index of a thread", 0)
-        if not isinstance(self.thr_idx, Int):  # a static one stays static
+        if not isinstance(self.thr_idx, Int):  # a static number stays static
             object.__setattr__(self, "thr_idx", number)
 
     def partition(self, side: Side, thing: Thing) -> Thing:
@@ -276,11 +277,11 @@ class ThrCopy:
         return found
 
     def partition_S(self, thing: Thing) -> Thing:
-        """What the thread reads of a source (M,N,...)."""
+        """Part of a source (M,N,...) that the thread reads."""
         return self.partition("S", thing)
 
     def partition_D(self, thing: Thing) -> Thing:
-        """What the thread writes of a destination (M,N,...)."""
+        """Part of a destination (M,N,...) that the thread writes."""
         return self.partition("D", thing)
 
     def retile_S(self, thing: Thing) -> Thing:

@@ -1,15 +1,15 @@
-"""TiledMma: an MMA atom repeated over threads, and what each thread gets of A, B and C.
+"""TiledMma: an MMA atom repeated over threads, and each thread's part of A, B and C.
 
     make_tiled_mma(atom, atom_layout_mnk=(2,2,1))      2x2 atoms side by side: 4 warps of SM80_16x8x16 make 32x16x16
     permutation_mnk=(32, 32, 16)                       the tile that the threads go over; larger than theirs: values
 
-A tensor (M,N,...) is divided by the permutation, by the atom's shape, read through the atom's thread-value layout, and
-divided by the threads:
+A tensor (M,N,...) is divided by the permutation and by the atom's shape, read through the atom's thread-value layout,
+and divided among the threads:
 
     thrfrg_C:  ((ThrV,(ThrM,ThrN)),(FrgV,(RestM,RestN,...)))
 
-`ThrV` is the thread within the atom, `ThrM`, `ThrN` the atom; `FrgV` the atom's values, the rest what is left to go
-over. A thread's part is a slice of it: (FrgV,RestM,RestN,...).
+`ThrV` is the thread within the atom, `ThrM`, `ThrN` the atom; `FrgV` the atom's values, the rest the remaining tiles. A
+thread's part is a slice of it: (FrgV,RestM,RestN,...).
 Source: cute/atom/mma_atom.hpp.
 """
 
@@ -120,7 +120,7 @@ class TiledMma:
         return self.atom.shape_mnk
 
     def permutation(self, mode: int) -> Tiler:
-        """The permutation of M (0), N (1) or K (2): where none is given, the atom's extent times the atoms."""
+        """The permutation of M (0), N (1) or K (2); by default the atom's extent times the number of atoms."""
         given_one = self.permutation_mnk[expect_integer(mode, "a mode of an MMA", 0, 2)]
         if given_one is None:
             return self.atom.shape_mnk[mode] * size(self.thr_layout_vmnk[mode + 1])
@@ -141,7 +141,7 @@ class TiledMma:
 
     @property
     def threads_of_size(self) -> IntTuple:
-        """(V, M, N, K): of what `cute.size(tiled_mma)` is the product."""
+        """(V, M, N, K): factors of the number of threads, `cute.size(tiled_mma)`."""
         return self.thr_layout_vmnk.shape
 
     def size(self) -> int:
@@ -155,7 +155,7 @@ class TiledMma:
         return self._thrfrg_of_any(operand, thing) if direct is None else direct
 
     def _thrfrg_of_any(self, operand: Operand, thing: Thing) -> Thing:
-        """As C++ writes it."""
+        """Compute thrfrg with C++'s steps."""
         first, second = MODES[operand]
         if int(rank(thing)) < 2:
             raise StaticAssertError("rank(tensor) >= Int<2>", {"operand": operand, "tensor": thing})
@@ -168,8 +168,8 @@ class TiledMma:
         return zipped_divide(values, (None, across))
 
     def _thrfrg_of_even(self, operand: Operand, layout: Layout) -> Layout | None:
-        """Where both modes are one static number that all extents divide, the same by fewer steps: the permutation
-        changes nothing, each mode is split twice, and only the atom's values are composed. None elsewhere."""
+        """Compute thrfrg in fewer steps if both modes are one static number that all extents divide: the permutation
+        changes nothing, each mode is split twice, and only the atom's values are composed. Returns None otherwise."""
         shape, stride, shape_mnk = layout.shape, layout.stride, self.atom.shape_mnk
         if type(shape) is not tuple or type(stride) is not tuple or len(shape) < 2:
             return None
@@ -193,7 +193,7 @@ class TiledMma:
         return joined([held, others])
 
     def _thrfrg_of_layout(self, operand: Operand, layout: Thing) -> Thing | Layout:
-        """thrfrg, kept where the layout's text is all of it: numbers only."""
+        """thrfrg, cached if the layout's text determines it: numbers only."""
         if not isinstance(layout, Layout):
             return self.thrfrg(operand, layout)
         key = (operand, str(layout))
@@ -224,7 +224,7 @@ class TiledMma:
         Args:
             thread: its index, an int (`Int` for a static one).
         Raises:
-            InvalidTypeError: no integer; InvalidValueError: no such thread.
+            InvalidTypeError: not an integer. InvalidValueError: no such thread.
         """
         index = thread if isinstance(thread, Int) else expect_integer(thread, "a thread index", 0)
         if not 0 <= int(index) <= _last_thread(self.thr_layout_vmnk):
@@ -465,5 +465,5 @@ def make_tiled_mma(
 
 @functools.lru_cache(maxsize=64)
 def _shared(atom: MmaAtom, layout: Layout, permutation: Permutations) -> TiledMma:
-    """The tiled MMA, one for equal arguments: of static ones, as a run-time number equals a static one."""
+    """The tiled MMA, one for equal static arguments; a run-time number equals a static one, so it is not shared."""
     return TiledMma(atom, layout, permutation, tiled_product(atom.thr_id, layout))

@@ -33,7 +33,7 @@ MAGIC: Final = ((b"\x93NUMPY", ".npy"), (b"PK\x03\x04", ".npz"), (b"PK\x05\x06",
 def json_option(
     parser: argparse.ArgumentParser, run: Callable[[argparse.Namespace], int], text: str = "the result as JSON"
 ) -> None:
-    """The last argument of every command, and what it runs."""
+    """The last argument of every command, and the function that it runs."""
     parser.add_argument("--json", action="store_true", help=text)
     parser.set_defaults(run=run)
 
@@ -44,7 +44,7 @@ def report(
     text: Callable[[], object],
     say: Callable[[object], None] = print_report,
 ) -> None:
-    """Print what a command found: the data as JSON where --json asks for it, else the text (`print` has no colour)."""
+    """Print the result of a command: the data as JSON with --json, else the text (`print` has no colour)."""
     if options.json:
         print(json.dumps(data(), indent=2))
     else:
@@ -172,7 +172,7 @@ def file_of(argument: str) -> Iterator[str]:
     """The name of a file: the argument itself, or for - a temporary copy of standard input, named for its kind.
 
     Raises:
-        FileFormatError: standard input is closed or empty; refusals of what is in it name it in place of the copy.
+        FileFormatError: standard input is closed or empty; errors about its contents name it in place of the copy.
     """
     if argument != STANDARD_INPUT:
         yield argument
@@ -191,8 +191,8 @@ def file_of(argument: str) -> Iterator[str]:
 def _copied(folder: str) -> str:
     """The name of a copy of standard input in a folder.
 
-    Of what can be no such file, because it begins with no magic and no length of a header, the beginning is copied:
-    enough to say what is wrong with it.
+    If the input can't be such a file, because it begins with neither a magic number nor a header length, only its
+    beginning is copied: enough to name the error.
     """
     head = standard_bytes(HEAD_BYTES)
     if not head:

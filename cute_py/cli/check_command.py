@@ -163,7 +163,7 @@ def _maps(given: Sequence[str]) -> dict[int, TensorMap]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what is broken; 1 if a rule is, with --strict also if anything was not judged."""
+    """Print broken rules; return 1 if there are any, and with --strict also if anything was not judged."""
     from cute_py.ptx.order import check_program
 
     data = _content(options.file)

@@ -41,13 +41,13 @@ if TYPE_CHECKING:
     from cute_py.copies.layout_copy import LayoutCopyResult
 
 SHOWN_ELEMENTS: Final = 64
-"""A TMA tensor of at most so many elements is printed whole, of a larger one its first corner."""
+"""Largest TMA tensor, in elements, that is printed in full; of a larger one only the first corner is printed."""
 SWIZZLES: Final = tuple(row.name for row in reversed(SPANS))
 SHARED_MEMORY = architecture("sm_90a").block_shared_memory_bytes
 MAX_OUTPUT: Final = 1 << 36
 """Bytes of new memory for a copy, at most."""
 BASE_ADDRESS = 0x10_0000_0000
-"""Where the emulated global tensor lies."""
+"""Address of the emulated global tensor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,7 @@ def _fixes(bits: Array, dtype: DType, tile: tuple[int, ...], swizzle: str, order
 
 
 def _thinner(bits: Array, dtype: DType, swizzle: str) -> str | None:
-    """How the array without its dimensions of size 1 is copied, if that works."""
+    """Copy of the array without its dimensions of size 1, if that works."""
     shape = tuple([n for n in bits.shape if n > 1]) or (1,)
     if len(shape) == bits.ndim:
         return None
@@ -303,7 +303,7 @@ def report_data(work: TensorCopy, result: CopyResult[HostArray], source: str) ->
 
 
 def _outcome(result: CopyResult[HostArray] | LayoutCopyResult, warnings: list[str]) -> dict[str, Any]:
-    """What came of a copy, as data."""
+    """Outcome of a copy, as data."""
     return {
         "bytes": result.bytes,
         "seconds": round(result.seconds, 6),
@@ -375,7 +375,7 @@ def _run_whole(options: argparse.Namespace) -> int:
         array = read_array(name, options.key, options.dtype)
     source = array if options.permute is None else array.transpose(parse_order(options.permute, array.ndim))
     made, destination = _new_memory(source, options.layout)
-    from cute_py.copies.layout_copy import copy as copy_layouts  # kernels: other copies need none
+    from cute_py.copies.layout_copy import copy as copy_layouts  # kernels, which other copies do not need
 
     result = copy_layouts(source, destination, backend=options.backend or "auto")
     plan = result.plan

@@ -196,7 +196,7 @@ def run_diff(options: argparse.Namespace) -> int:
 
 
 def run_check(options: argparse.Namespace) -> int:
-    """Print what is wrong and what is harmful; 1 if a rule is broken."""
+    """Print errors and hazards; return 1 if a rule is broken."""
     only_one(options.map, options.request, options.npy)
     request: TensorMap = decode(map_of(options.map)) if options.map is not None else request_of(options)
     broken = violations(request, arch=options.arch)

@@ -1,7 +1,8 @@
-"""`cute-py doctor`: what is installed, what works, what does not and why; and the known issues of this driver.
+"""`cute-py doctor`: the installed packages, the features that work, the reasons for those that do not, and the known
+issues of this driver.
 
 It runs a table of probes: facts (versions, compilers, the driver and its GPU), and abilities, each of which is tried.
-What is known to go wrong with a driver, by its version, the GPU and the compiler, is a table with sources.
+The known issues of drivers, by version, GPU and compiler, are a table with sources.
 Versions are those of cuDriverGetVersion: 1000 x major + 10 x minor of the CUDA version that the driver supports.
 """
 
@@ -38,7 +39,7 @@ _COMPATIBILITY: Final = "CUDA Compatibility guide, minor version compatibility; 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What the rows are asked about; None: not known.
+    """The installation that the rows are checked against; None stands for an unknown value.
 
     `driver` and `compiler` (NVRTC) as 1000 x major + 10 x minor, `capability` of the GPU as (major, minor).
     """
@@ -77,11 +78,11 @@ class KnownIssue:
 
     @property
     def source(self) -> str:
-        """Where it comes from."""
+        """Source of the row."""
         return "; ".join(filter(None, (self.document, MEASURED if self.measured else "")))
 
     def applies(self, here: Installation) -> bool:
-        """Whether the row is about such an installation; what is not known of it is taken to fit."""
+        """Whether the row applies to this installation; unknown values count as fitting."""
         capability = here.capability
         return (
             here.driver >= max(self.first, MIN_DRIVER if self.measured else 0)
@@ -165,7 +166,7 @@ def known_issues(here: Installation) -> list[KnownIssue]:
 
 
 class Package(NamedTuple):
-    """One optional or required package: what it is for, and the extra of cute-py that brings it."""
+    """One optional or required package: its purpose, and the extra of cute-py that installs it."""
 
     name: str
     purpose: str
@@ -204,7 +205,7 @@ def installed_version(package: str) -> str | None:
 
 
 def _device() -> tuple[Device | None, str]:
-    """The GPU, or None and why there is none."""
+    """The GPU, or None and the reason why there is none."""
     try:
         from cute_py.gpu.device import open_device
 
@@ -232,7 +233,7 @@ def compiler_release() -> int | None:
 
 
 def kernel_module() -> str | None:
-    """The version of the NVIDIA kernel module, such as '580.159.04'; None where there is none."""
+    """The version of the NVIDIA kernel module, such as '580.159.04'; None if there is none."""
     try:
         found = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", KERNEL_MODULE.read_text())
     except OSError:
@@ -312,7 +313,7 @@ OF_DEVICE: Final[tuple[tuple[str, str, Callable[[Device], int | str | Sequence[i
     ("shared_memory", "shared memory, bytes", lambda device: device.shared_bytes),
     ("l2", "L2 cache, bytes", lambda device: device.l2_bytes),
 )
-"""The same of a GPU."""
+"""(key of a fact about a GPU, its name in the report, how it is found), in order."""
 ABILITIES: Final[tuple[tuple[str, Probe], ...]] = (
     ("emulator", lambda *_: _copied("emulator")),
     ("maps", lambda *_: _mapped()),

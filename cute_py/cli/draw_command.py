@@ -115,7 +115,7 @@ def _data(picture: Picture, out: str | None) -> dict[str, Any]:
 
 
 def pictures_of(options: argparse.Namespace, texts: list[str], every: bool) -> list[Picture]:
-    """The pictures that are asked for; `every`: all of an atom where none is named.
+    """The requested pictures; `every`: all pictures of an atom if none is named.
 
     Raises:
         InvalidValueError: nothing to draw, or texts that do not fit the picture.

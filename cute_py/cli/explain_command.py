@@ -1,4 +1,4 @@
-"""`cute-py explain`: what a text means that a program printed, or that names something: errors, maps, layouts."""
+"""`cute-py explain`: the meaning of a text that a program printed, or of a name: errors, maps, layouts."""
 
 from __future__ import annotations
 

@@ -207,8 +207,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextlib.contextmanager
 def _kept(forever: bool) -> Iterator[None]:
-    """What is loaded here stays as long as the process, if that is of this command alone: then no collection of garbage
-    looks at it, neither now nor when the process ends, which would take a tenth of the time of a short command."""
+    """Freeze the objects that are loaded here, if the process runs this command alone. No garbage collection visits
+    them then, neither now nor at exit; that would take a tenth of the time of a short command."""
     if forever:
         gc.disable()
     try:
@@ -236,7 +236,7 @@ def _report_error(line: str) -> None:
 
 
 def _silence_output() -> None:
-    """Nothing more goes to a closed or full standard output, not even what is buffered."""
+    """Stop all writes to a closed or full standard output, including buffered text."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

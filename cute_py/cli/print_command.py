@@ -1,4 +1,4 @@
-"""`cute-py print`: what a printed layout or tensor is: its table, its elements, as C++ prints them."""
+"""`cute-py print`: a printed layout or tensor as C++ prints it: its table, its elements."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from cute_py.tensor.tensor import Tensor
 from cute_py.terminal import print_report
 
 SHOWN_ELEMENTS = 1 << 16
-"""Of a layout with more elements only the text and the size are printed; a tensor or picture with more is refused."""
+"""Largest number of elements that are printed. A larger layout shows its text and size; a larger tensor or picture is
+refused."""
 
 
 def register(p: argparse.ArgumentParser) -> None:
@@ -88,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _data(thing: Any, options: argparse.Namespace) -> dict[str, str | int]:
-    """What --json prints."""
+    """Data that --json prints."""
     data: dict[str, str | int] = {"text": cute.text(thing), "kind": type(thing).__name__}
     if hasattr(thing, "shape"):
         data |= {"shape": cute.text(thing.shape), "size": _number(cute.size(thing)), "rank": int(cute.rank(thing))}

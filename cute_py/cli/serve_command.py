@@ -42,7 +42,7 @@ POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'"
 )
-"""What the page may load: nothing but itself, and answers from here."""
+"""Content security policy: the page may load nothing but itself and answers from this server."""
 MAX_QUERY: Final = 32_768
 """Characters: three layouts of 2,000, all of their characters escaped, and room."""
 MAX_FIELDS: Final = 32
@@ -124,7 +124,7 @@ class ExplorerHandler(BaseHTTPRequestHandler):
     do_HEAD = do_GET
 
     def _stranger(self, netloc: str, answer: bool) -> tuple[HTTPStatus, str]:
-        """Why this request is none for this server, or an empty text."""
+        """The reason why this server refuses the request, or an empty text."""
         hosts = self.headers.get_all("Host", [])
         if len(hosts) != 1:
             return HTTPStatus.BAD_REQUEST, f"{len(hosts)} Host headers; must be one"
@@ -150,7 +150,7 @@ class ExplorerHandler(BaseHTTPRequestHandler):
         self._json(HTTPStatus(status), data)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """What http.server refuses by itself, such as another method, as all other refusals."""
+        """Send the errors of http.server itself, such as an unknown method, in the form of all other refusals."""
         self.close_connection = True
         self._json(HTTPStatus(code), plain_error("InvalidValueError", message or HTTPStatus(code).phrase))
 
@@ -199,7 +199,7 @@ class ExplorerServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where the page is."""
+        """Address of the page."""
         name = self._name if self._name == "localhost" else str(self._address)
         return f"http://{f'[{name}]' if ':' in name else name}:{self.server_port}/"
 

@@ -1,11 +1,11 @@
 """A few processes that answer the queries of `cute-py serve`, so that a query that never ends blocks nobody but its
 sender.
 
-Processes and not threads: what freezes is one operation on huge integers or one regular expression, which holds
-Python's lock and can't be interrupted from within. They are started when needed, speak lines of JSON (queries on
-standard input, answers on standard output), and are ended and replaced when their time is over. A worker ends with its
-standard input, so none is left when the server goes away, however it goes; should nobody be left to end a query that
-never ends, the worker's own clock does.
+Workers are processes and not threads, because a frozen query is one operation on huge integers or one regular
+expression. It holds Python's lock and can't be interrupted from within. They are started when needed, speak lines of
+JSON (queries on standard input, answers on standard output), and are ended and replaced when their time is over. A
+worker ends with its standard input, so none is left after the server ends, for any reason; if no server is left to end
+an endless query, the worker's own timer does.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def work(answer: str, seconds: float) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the server, which ends its workers
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     quiet = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(quiet, sys.stdout.fileno())  # what a library prints must not come between the answers
+    os.dup2(quiet, sys.stdout.fileno())  # output of a library must not come between the answers
     _limit_memory()
     module, _, name = answer.partition(":")
     function: Answer = getattr(importlib.import_module(module), name)
@@ -169,7 +169,7 @@ class Worker:
         raise NoAnswer(500, "the worker process ended without an answer")
 
     def end(self) -> None:
-        """End the process, whatever it does."""
+        """End the process, even if it is busy."""
         self.ended = True
         self._process.kill()
 
@@ -232,7 +232,7 @@ class Workers:
                 raise NoAnswer(503, f"no worker process can be started: {error.strerror}") from None
 
     def _give_back(self, worker: Worker) -> None:
-        """A worker is free again, or one in place of it."""
+        """Return a worker, or its replacement, to the pool."""
         with self._lock:
             if not (worker.ended or self._closed):
                 self._free.append(worker)
@@ -244,7 +244,7 @@ class Workers:
         worker.close()
 
     def close(self) -> None:
-        """End them all; one that is answering is closed by the thread that waits for it."""
+        """End all workers; the thread that waits for a busy worker closes it."""
         with self._lock:
             self._closed = True
             free, self._free = self._free, []

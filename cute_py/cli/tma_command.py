@@ -32,7 +32,7 @@ VIEWS = {
     "cute": "the same in CuTe C++",
     "triton": "the same in Triton",
 }
-"""Name of a view -> what it shows."""
+"""Name of a view -> its content."""
 USAGE = "%(prog)s [-h] [VIEW] GMEM SMEM [TILE] [options]"
 REPORTS = ("explain", "box", "partition", "check")
 """Views that are reports, not the text of a program."""
@@ -98,7 +98,7 @@ def _check(atom: TmaAtom, arch: str) -> str:
 
 
 def judged(atom: TmaAtom, arch: str) -> tuple[list[Diagnostic], list[Diagnostic]]:
-    """(the rules of the map that an atom breaks, what is legal and harmful)."""
+    """(broken rules of an atom's map, its hazards)."""
     return violations(atom.request, arch=arch), [*hazards(atom.request), *atom.check()]
 
 
@@ -188,7 +188,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _data(atom: TmaAtom) -> dict[str, object]:
-    """What --json prints of an atom."""
+    """Data that --json prints of an atom."""
     work = instructions(atom)
     return {
         "g_basis": str(atom.gbasis),

@@ -15,7 +15,7 @@ from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.targets import architecture
 
 STATUS: Final = {"not found": 127, "not run": 126}
-"""Rule of a refusal -> exit status, as a shell has it."""
+"""Rule of a refusal -> exit status, following the conventions of shells."""
 
 
 def register(command: argparse.ArgumentParser) -> None:

@@ -1,7 +1,7 @@
 """Copies of whole tensors: through an atom or between arrays, emulated or on a GPU.
 
-What needs a GPU is imported when it is first used: the kernels and the instruction table take longer to load than a
-small emulated copy takes.
+Modules that need a GPU are imported at their first use: loading the kernels and the instruction table takes longer than
+a small emulated copy.
 """
 
 from __future__ import annotations

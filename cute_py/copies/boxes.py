@@ -1,20 +1,20 @@
-"""Which kernel copies one array into another, with which tensor maps: decided from addresses, shapes and strides alone.
+"""The choice of kernel and tensor maps for a copy between two arrays, from addresses, shapes and strides alone.
 
     CopyModes (size, byte strides of both sides), addresses -> LaunchPlans, one for each launch
 
-- nothing but one contiguous run: the run is cut into rows of 512 bytes; up to 511 bytes at its end go byte by byte
+- a single contiguous run: the run is cut into rows of 512 bytes; up to 511 bytes at its end go byte by byte
   (256 and 255 where the source starts between two 16-byte boundaries);
 - the same mode is innermost in both: tiles of that mode and its neighbours, moved as 8-byte words;
 - the same, but the source starts between two 16-byte boundaries: the realigning kernel;
 - different modes are innermost: the transposing kernel;
-- rows that are not whole 16 bytes: any of these for the whole ones, and threads for up to 15 bytes of each row, since
-  a tensor store writes whole 16 bytes.
+- rows that are not a multiple of 16 bytes: one of these for the full units of 16 bytes, and threads for up to 15 bytes
+  of each row, because a tensor store writes full units.
 
 A transposing copy whose sizes are whole 128-byte lines has maps of one mode more, (line, lines of a row, rows), so that
-a row of a tile moves at once and not box by box.
+a row of a tile moves at once instead of box by box.
 
-Below `CROSSOVER` bytes a grid of one-shot blocks is faster, above it the ring. Sizes of tiles are those measured
-best on NVIDIA H200. What no tensor map can describe is refused with the mode and the number that rule it out.
+Below `CROSSOVER` bytes a grid of one-shot blocks is faster, above it the ring. The sizes of tiles were the best ones
+measured on NVIDIA H200. If no tensor map can describe a copy, the error names the mode and the number that rule it out.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ def hint_arguments(on: bool) -> HintArguments:
 
 @record
 class Tuning:
-    """How a copy is tiled. None: as measured best for its size.
+    """Tiling of a copy. None: the best measured value for its size.
 
     form: "once" or "ring". row_bytes, rows: of a tile. stages, stores, per_multiprocessor, early: of the ring.
     per_block: tiles of a one-shot block. hints: cache policies on. pitch: at most so many bytes from one row of a
-    ring's tile to the next in a contiguous run (0: the rows follow each other). pad_shared: shared memory that a
-    one-shot block asks for beyond its need, to have fewer blocks on an SM. paired: whole rows of a tile at once in
-    transpositions, where the sizes allow it.
+    ring's tile to the next in a contiguous run (0: the rows follow each other). pad_shared: extra shared memory that a
+    one-shot block requests, to have fewer blocks on an SM. paired: whole rows of a tile at once in transpositions,
+    where the sizes allow it.
     """
 
     form: str | None = None
@@ -84,15 +84,15 @@ class Tuning:
 
 
 MEASURED_BEST: Final = Tuning()
-"""As measured best for each size."""
+"""Tiling with the best measured values for each size."""
 
 
 @record
 class LaunchPlan:
     """One launch of a copy. `tail` is (source address, destination address, bytes) that threads move one by one.
 
-    form: "once", "ring", "realigned", "transposed", or "edges", which has no maps: threads move all of it. maps: of
-    source and destination. bytes: of elements copied.
+    form: "once", "ring", "realigned", "transposed", or "edges", which has no maps: threads move all bytes. maps: the
+    maps of source and destination. bytes: bytes of the copied elements.
     """
 
     form: str
@@ -127,7 +127,7 @@ def _maps(
 
 
 def split_rows(modes: tuple[CopyMode, ...], width: int) -> tuple[tuple[CopyMode, ...], tuple[CopyMode, ...]]:
-    """Modes of the whole 16 bytes of each row of the destination, and modes of what is left of it.
+    """Modes of the full 16-byte units of each row of the destination, and modes of the rest.
 
     Mode 0 is contiguous in the destination. Either part is empty if it has no element.
 
@@ -158,10 +158,10 @@ def plan_transposed(
     tuning: Tuning,
     multiprocessors: int,
 ) -> LaunchPlan:
-    """The plan for `modes`, of which mode 0 is contiguous in the destination and mode `inner` in the source.
+    """The plan for `modes`; mode 0 is contiguous in the destination, and mode `inner` in the source.
 
-    Rows of the destination are whole 16 bytes. A block moves one tile; where a ring is asked for, as many blocks as
-    fit on the multiprocessors stay, and move all.
+    Rows of the destination are whole 16 bytes. A block moves one tile. If a ring is requested, as many persistent
+    blocks as fit on the multiprocessors move all tiles.
 
     Raises:
         TmaLimitError: an element width without a tile.
@@ -208,7 +208,7 @@ def plan_transposed(
 
 
 CROSSOVER: Final = 128 * 2**20
-"""Bytes copied from which the ring is the faster form. Measured on NVIDIA H200."""
+"""Smallest copy in bytes for which the ring is faster. Measured on NVIDIA H200."""
 
 WORD: Final = 8
 """Bytes of the elements that a copy without transposition moves."""
@@ -217,15 +217,15 @@ SOURCE: Final = "CUDA driver API, cuTensorMapEncodeTiled"
 STRIDE_MAX: Final = bounds("stride_range")[1]
 
 REALIGNED_ROW: Final = 256
-"""Most bytes of a row that the realigning kernel shifts at once."""
+"""Largest row in bytes that the realigning kernel shifts at once."""
 
 FOLDED_ROW: Final = 128
-"""Least bytes of the rows that a long run is cut into."""
+"""Smallest rows, in bytes, into which a long run is cut."""
 
 SMALL: Final = 16 * 2**20
-"""Bytes copied up to which a one-shot tile is 4 KiB, not 2: 2 KiB are 2 % faster from memory (32 MiB and more), 4 KiB
-are 4 % faster within L2 (8 MiB). Transposed tiles of 2 bytes are 64 x 64 elements, not 128 x 128: 20 % faster within
-L2. Measured on NVIDIA H200."""
+"""Largest copy in bytes with one-shot tiles of 4 KiB instead of 2: 2 KiB are 2 % faster from memory (32 MiB and more),
+4 KiB are 4 % faster within L2 (8 MiB). Transposed tiles of 2 bytes are 64 x 64 elements, not 128 x 128: 20 % faster
+within L2. Measured on NVIDIA H200."""
 
 
 def plan_boxes(
@@ -244,7 +244,7 @@ def plan_boxes(
             first.
         width: bytes of an element.
     Raises:
-        TmaLimitError: no TMA box moves them; the text names the mode that rules it out.
+        TmaLimitError: no TMA box can move them; the text names the mode that prevents it.
     """
     tuning = tuning or MEASURED_BEST
     if not modes:
@@ -319,7 +319,7 @@ def _require_aligned(role: str, address: int, modes: tuple[CopyMode, ...], strid
 
 
 def _fix(role: str, address: int, strides: list[int]) -> str | None:
-    """What makes an array one that copies can move: where it must start, and how far apart its rows must lie."""
+    """Return the change that makes an array movable: its start address, and the distances of its rows."""
     ragged = [f"{s} bytes to {s + -s % 16}" for s in strides if s % 16]
     fixes = [f"let the {role} start at a multiple of 16 bytes"] * bool(address % 16)
     fixes += [f"pad the rows of the {role}: {', '.join(ragged)}"] * bool(ragged)
@@ -327,14 +327,15 @@ def _fix(role: str, address: int, strides: list[int]) -> str | None:
 
 
 def _rows(size: int, row: int) -> tuple[int, int, int]:
-    """(bytes of a row, rows, bytes left) of a run of `size` bytes, at least 16, in rows of `row` bytes or one row."""
+    """Cut a run of `size` bytes, at least 16, into rows of `row` bytes or one row: (bytes of a row, rows, bytes
+    left)."""
     if size < row:
         row = size // 16 * 16
     return row, size // row, size % row
 
 
 def _flat(source: int, destination: int, size: int, sms: int, tuning: Tuning) -> list[LaunchPlan]:
-    """One contiguous run of `size` bytes as rows of `row_bytes`, and what is left."""
+    """One contiguous run of `size` bytes as rows of `row_bytes`, and the rest."""
     if size < 16:
         return [plan_edges(source, destination, (CopyMode(size, 1, 1),), 1)]
     row, rows, tail = _rows(size, REALIGNED_ROW if source % 16 else tuning.row_bytes)
@@ -358,7 +359,7 @@ def _apart(row: int, rows: int, tuning: Tuning) -> tuple[CopyMode, CopyMode]:
 
 
 def _folded(modes: tuple[CopyMode, ...], form: str, rows: int, tuning: Tuning) -> tuple[CopyMode, ...]:
-    """The modes, the first of them cut into rows where the others have too few to fill a tile of `rows`."""
+    """The modes, with the first cut into rows if the others have too few to fill a tile of `rows`."""
     run = WORD * modes[0].size
     row = max((size for size in range(16, tuning.row_bytes + 1, 16) if run % size == 0), default=run)
     enough = math.prod(mode.size for mode in modes[1:]) >= min(rows, run // row)

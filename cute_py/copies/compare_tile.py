@@ -1,7 +1,7 @@
-"""A dump of one tile of shared memory, from a user's kernel, against the bytes that the engine leaves there.
+"""Compare a dump of one tile of shared memory, from a user's kernel, with the bytes that the engine leaves there.
 
     dump = expected?  ->  equal
-    else the first difference: coordinate, byte, bank; and the cause, if the dump is what one of these gives
+    else the first difference: coordinate, byte, bank; and the cause, if one of these gives the dump
 
         other swizzle, other major, other box order      the same elements at other places
         shifted by one tile, exchanged coordinates       elements of another tile
@@ -44,12 +44,12 @@ if TYPE_CHECKING:
     from cute_py.tma.simulate.trace import Difference
 
 MOST_EARLIER: Final = 64
-"""Tiles before this one that a stale stage is looked for in."""
+"""Number of earlier tiles in which a stale stage is searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class TileComparison:
-    """What a dump of a tile holds.
+    """Result of comparing a dump of a tile with its layout.
 
     Attributes:
         equal: whether every byte that the loads write is as expected.
@@ -82,9 +82,9 @@ class TileComparison:
         return f"{self.difference}\n  cause : {why}\n{self.scope}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
+@dataclass(frozen=True, slots=True, eq=False)  # arrays have an elementwise ==
 class _Tile:
-    """The dump and what belongs there; `written` marks the bytes that the loads write."""
+    """The dump and the expected bytes; `written` marks the bytes that the loads write."""
 
     atom: TmaAtom
     source: ArrayLike
@@ -94,10 +94,10 @@ class _Tile:
     found: Bytes
     written: Bytes
     untried: list[str] = field(default_factory=list)
-    """Causes that can't be tried on this tile, or on a part of it alone, with the reason."""
+    """Causes that can't be tried on this tile, or only on a part of it, with the reason."""
 
     def matches(self, candidate: Bytes) -> bool:
-        """The dump is this candidate, and the candidate is not what is expected."""
+        """Whether the dump equals this candidate, and the candidate differs from the expected bytes."""
         where = self.written != 0
         same = np.array_equal(candidate[where], self.found[where])
         return same and not np.array_equal(candidate[where], self.expected[where])
@@ -124,12 +124,12 @@ def compare_tile(
 
     Args:
         atom: of a load; source: the array in global memory.
-        coord: which tile, an index or a coordinate in the tile modes.
-        dump: uint8, from the start of the stage, as many bytes as `execute` returns (behind them may be more).
-        stages: of the ring, if there is one: a stage that still holds tile `coord - stages` is stale. Without it, all
-            of a neighbouring tile counts as shifted by one, all of another earlier tile as stale.
+        coord: the tile, as an index or a coordinate in the tile modes.
+        dump: uint8 bytes from the start of the stage, at least as many as `execute` returns.
+        stages: stages of the ring, if there is one: a stage that still holds tile `coord - stages` is stale. Without
+            it, a complete neighbouring tile counts as shifted by one, and another complete earlier tile as stale.
     Raises:
-        InvalidValueError: too few bytes, no such tile. InvalidTypeError: no atom, no bytes.
+        InvalidValueError: too few bytes, no such tile. InvalidTypeError: not an atom, or not bytes.
 
     >>> import numpy as np
     >>> x = np.arange(64 * 64, dtype=np.uint16).reshape(64, 64)
@@ -149,7 +149,7 @@ def compare_tile(
     if stages is not None:
         stages = expect_integer(stages, "stages", 1)
     found = np.where(written != 0, found[: len(expected)], expected)
-    from cute_py.tma.simulate.trace import Trace  # programs of copies: a single copy needs none
+    from cute_py.tma.simulate.trace import Trace  # only programs of copies need this module
 
     difference = Trace(atom.descriptor, first.coords, first.smem_offsets).first_difference(found, expected)
     compared = int(written.sum())
@@ -187,7 +187,7 @@ def _find_cause(tile: _Tile, stages: int | None) -> tuple[str, str, list[str]]:
 
 
 def _other_swizzle(tile: _Tile) -> Iterator[str]:
-    """The same rows with the chunks of 16 bytes permuted by another pattern."""
+    """Try the same rows with the chunks of 16 bytes permuted by another pattern."""
     linear, own = tile.linear, tile.atom.swizzle_row.name
     for row in SPANS:
         candidate = linear[_swizzled(len(linear), row.bits)]
@@ -196,7 +196,7 @@ def _other_swizzle(tile: _Tile) -> Iterator[str]:
 
 
 def _repacked(tile: _Tile, bits: int) -> bool:
-    """Whether the dump is what a map with another swizzle leaves, whose rows may lie closer together."""
+    """Whether a map with another swizzle, whose rows may lie closer together, leaves this dump."""
     try:
         other = replace(
             tile.atom,
@@ -231,7 +231,7 @@ def _values(tile: _Tile) -> tuple[Bytes, tuple[int, ...], int] | None:
 
 
 def _other_major(tile: _Tile) -> Iterator[str]:
-    """The same elements, another mode contiguous: compact, or a canonical layout, behind any swizzle."""
+    """Try the same elements with another mode contiguous: compact, or a canonical layout, behind any swizzle."""
     held = _values(tile)
     if held is None:
         tile.untried.append("other major: the elements are not whole bytes in places of their own")
@@ -256,14 +256,14 @@ def _other_major(tile: _Tile) -> Iterator[str]:
 
 
 def _chunks(tile: _Tile, memory: Bytes) -> list[bytes]:
-    """What each instruction wrote, without the swizzle."""
+    """Chunks that each instruction wrote, without the swizzle."""
     linear = memory[_swizzled(len(memory), tile.atom.swizzle.bits)]
     starts = [int(n) for n in tile.work.smem_offsets]
     return [linear[at : at + tile.atom.bytes_per_instruction].tobytes() for at in starts]
 
 
 def _other_order(tile: _Tile) -> Iterator[str]:
-    """The boxes of the tile at each other's places, or the rows of one box in another order of its modes."""
+    """Try the boxes of the tile in exchanged places, or the rows of one box in another order of its modes."""
     want, have = _chunks(tile, tile.expected), _chunks(tile, tile.found)
     if len(want) > 1 and len(set(want)) == len(want) and sorted(want) == sorted(have) and want != have:
         order = [want.index(chunk) for chunk in have]
@@ -302,7 +302,7 @@ def _exchanged(tile: _Tile) -> Iterator[str]:
     first = tile.number * tile.work.per_tile
     coords = tile.work.coords[first : first + tile.work.per_tile]
     made = unless_refused(emulated_tile, tile.atom, tile.source, coords[:, ::-1], tile.work, 0)
-    # Zeros alone are as much a stage that nothing was loaded to.
+    # If all bytes are zero, the stage may also be one without any load.
     if made is None:
         tile.untried.append("exchanged coordinates: a load at them traps")
     if made is not None and made.smem.any() and tile.matches(made.smem):
@@ -311,7 +311,7 @@ def _exchanged(tile: _Tile) -> Iterator[str]:
 
 
 def _stale(tile: _Tile) -> Iterator[str]:
-    """All of an earlier tile, or some units of one and the rest as expected."""
+    """Try a complete earlier tile, or some units of one with the rest as expected."""
     units = _units(tile)
     beside = {number for number, _, _ in _neighbours(tile)}
     for number in range(tile.number - 1, max(-1, tile.number - 1 - MOST_EARLIER), -1):
@@ -334,7 +334,7 @@ def _units(tile: _Tile) -> list[Integers]:
 
 
 def _not_arrived(tile: _Tile) -> Iterator[str]:
-    """Units that hold one repeated byte, as memory that was filled and not written; the rest is as expected."""
+    """Try units of one repeated byte, as in memory that was filled and not written, with the rest as expected."""
     units = _units(tile)
     wrong = [unit for unit in units if not np.array_equal(tile.expected[unit], tile.found[unit])]
     fill = int(tile.found[wrong[0][0]])
@@ -351,4 +351,4 @@ _CAUSES: Final = (
     ("stale phase", _stale),
     ("not yet arrived", _not_arrived),
 )
-"""In the order in which they are tried; each yields the details with which it gives the dump."""
+"""Causes in the order of the trials; each yields the details with which it gives the dump."""

@@ -1,8 +1,8 @@
 """copy and execute: an atom on real data.
 
 `copy` moves a whole tensor tile by tile through shared memory into another tensor of the same layout: every tile is
-loaded by the atom's instructions and stored by the store of the same box. `execute` does one tile and returns what
-lies in shared memory.
+loaded by the atom's instructions and stored by the store of the same box. `execute` loads one tile and returns the
+contents of shared memory.
 
 backend="emulator" runs the descriptor's bytes in numpy, "cuda" on the GPU, "both" compares the two byte by byte.
 """
@@ -79,12 +79,12 @@ def copy(
 
     Args:
         atom: a load atom made for `source` (or for a tensor of its shape and strides), or an operation or a descriptor
-            of the reference pages. None, with backend "cuda":
-            the executor chooses boxes and kernel itself, for any order and strides of source and destination.
-        source: the array; destination: an array of the same shape, and of strides that the same boxes serve (a
-            compact copy of a view, say); default a new one with the source's strides.
+            of the reference pages. With None and backend "cuda", the executor chooses boxes and kernel for any order
+            and strides of source and destination.
+        source: the array; destination: an array of the same shape, with strides that the same boxes can move (a compact
+            copy of a view, for example); default a new one with the source's strides.
         backend: 'emulator', 'cuda' or 'both'.
-        progress: called with (tiles done, tiles) now and then.
+        progress: called with (tiles done, tiles) from time to time.
         options: of the CUDA executor: stream (enqueue there; device arrays are then neither waited for nor verified),
             hints (L2 policies), verify (compare on the host, default True), report (measure against a
             memcpy: `details["report"]`); without an atom also tune (keep the fastest of a few tilings).
@@ -131,10 +131,10 @@ def execute(
 
     Args:
         atom: a load atom, or an operation or a descriptor of the reference pages.
-        tile_coord: which tile: an index, or a coordinate in the tile modes; default the first, of a `TmaOperation` the
-            one at its coordinate.
-        poison: byte that shared memory is filled with before.
-        options: of the CUDA executor: isolate (in a child process: a trap leaves this one's context as it is),
+        tile_coord: the tile, as an index or a coordinate in the tile modes; default the first, or for a `TmaOperation`
+            the tile at its coordinate.
+        poison: byte with which shared memory is filled before.
+        options: of the CUDA executor: isolate (in a child process: a trap leaves this one's context intact),
             seconds (of the child, default 60).
     Raises:
         InvalidTypeError: no atom; InvalidValueError: not the atom's tensor, no such tile; TmaLimitError: the tile fits

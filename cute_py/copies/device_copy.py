@@ -1,6 +1,6 @@
 """Copies on the GPU, and beside the emulator: backend="cuda" and backend="both".
 
-numpy arrays travel to the device and back; arrays of other libraries are copied where they lie.
+numpy arrays are copied to the device and back; arrays of other libraries are copied in place.
 
     copy_on_device, execute_on_device    an atom's tiles: the instructions that the emulator runs, and the atom's own
                                          descriptor, moved to where the bytes are
@@ -56,14 +56,14 @@ COPY_OPTIONS = ("stream", "hints", "verify", "report")
 ARRAY_OPTIONS = ("stream", "hints", "verify", "report", "tune")
 EXECUTE_OPTIONS = ("stream", "isolate", "seconds")
 SWITCHES = ("hints", "verify", "report", "tune", "isolate")
-"""Options that are True or False."""
+"""Names of the options that are True or False."""
 MAX_SECONDS = 86_400.0
 PLACE_UNIT = 128
-"""Bytes; how an array lies within these is kept when it moves to the device, so that alignment rules still bite."""
+"""Alignment in bytes that an array keeps when it moves to the device, so that alignment rules still apply."""
 
 
 def require_options(options: CopyOptions | ExecuteOptions, names: tuple[str, ...]) -> None:
-    """Refuse an option that is not one of `names`, or has no such value.
+    """Refuse an option that is not one of `names`, or whose value is out of range.
 
     Raises:
         InvalidValueError: no such option, or a time out of range. InvalidTypeError: a value of another kind.
@@ -88,7 +88,7 @@ def _require_architecture(atom: TmaAtom, device: Device) -> None:
 
 
 def span(view: ArrayView) -> tuple[int, int]:
-    """First address that a view touches, and how many bytes from there to its last one."""
+    """First address that a view touches, and the number of bytes up to the last one."""
     low, high = view.extent()
     return low, high - low
 
@@ -108,7 +108,7 @@ def _as_numpy(view: ArrayView, content: bytearray | memoryview) -> HostArray:
 
 
 def host_copy(view: ArrayView) -> HostArray:
-    """A numpy array of the same shape and strides as `view`, with the bytes that lie there now."""
+    """A numpy array with the shape, strides and current bytes of `view`."""
     low, size = span(view)
     if view.device is None:
         return _as_numpy(view, bytearray(host_bytes(view)))
@@ -118,10 +118,10 @@ def host_copy(view: ArrayView) -> HostArray:
 def moved_to_device(
     array: ArrayLike, view: ArrayView, device: Device, room: int = 0
 ) -> tuple[ArrayView, DeviceBuffer | None]:
-    """The view of the same array on the device, and the buffer that holds it; None for one that is there already.
+    """The view of the same array on the device, and its buffer; None if the array is already there.
 
-    The first byte that the array touches lies at `address % 16` of the buffer, so that a slice is as aligned, or as
-    misaligned, on the device as it is on the host. `room` bytes are free behind the last one.
+    The first byte that the array touches lies at `address % 16` of the buffer, so that a slice has the same alignment
+    on the device as on the host. `room` bytes are free behind the last one.
 
     Raises:
         DeviceError: an array of another library than numpy is on the host.
@@ -230,7 +230,7 @@ def copy_on_device(
     if wait:
         prepared.check(handle)
     seconds = time.perf_counter() - start
-    if to_host:  # Only the elements: bytes between them stay.
+    if to_host:  # Write only the elements; the bytes between them stay.
         _as_numpy(b, host_bytes(b))[...] = host_copy(here)
     details: dict[str, Any] = {
         "device": device.name,
@@ -305,8 +305,8 @@ def execute_on_device(
 ) -> TileResult:
     """`execute` with backend "cuda" or "both".
 
-    Options: isolate (run in a child process, so that a trap leaves this one's context as it is), seconds (of the
-    child, default 60). What traps in the emulator is refused before a launch, unless isolated.
+    Options: isolate (run in a child process, so that a trap leaves this one's context intact), seconds (of the
+    child, default 60). A copy that traps in the emulator is refused before the launch, unless isolated.
 
     Raises:
         TmaTrap: the hardware would trap; DeviceError: no GPU, or a barrier that did not complete.
@@ -350,8 +350,7 @@ def copy_array(
 ) -> PreparedCopy:
     """Copy once: prepare, launch on `stream`, and (where no stream is given) wait and check.
 
-    numpy arrays are moved to the device and back, whichever side they are on; the call then returns when the
-    result is there.
+    numpy arrays on either side are copied to the device and back; the call then returns after the result has arrived.
 
     Raises:
         DeviceError: no device, or an array of another library that is on the host.
@@ -391,8 +390,8 @@ def copy_without_atom(
     Options: as of a copy with an atom, and tune (time a few tilings on the device and keep the fastest).
 
     Raises:
-        InvalidTypeError: another backend; only the GPU executor plans copies by itself.
-        DeviceError: no GPU with TMA, or arrays of two devices. TmaLimitError: no box moves these arrays.
+        InvalidTypeError: another backend; only the GPU executor plans copies without an atom.
+        DeviceError: no GPU with TMA, or arrays of two devices. TmaLimitError: no box can move these arrays.
     """
     if backend != "cuda":
         raise InvalidTypeError(f"no atom, and backend {backend!r}; only backend='cuda' plans a copy by itself")

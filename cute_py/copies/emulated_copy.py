@@ -36,19 +36,19 @@ if TYPE_CHECKING:
 HostArray: TypeAlias = NDArray[np.generic]
 
 DESTINATION_BASE = 1 << 41
-"""The address that a destination of other strides than the source's is emulated at."""
+"""Emulated address of a destination whose strides differ from the source's."""
 RING_BYTES = 2 << 20
-"""Bytes of emulated shared memory that tiles of one batch go through: as large as a CPU cache likes."""
+"""Bytes of emulated shared memory for the tiles of one batch, so that they fit in a CPU cache."""
 
 Progress: TypeAlias = Callable[[int, int], object] | None
-"""Called with (tiles done, tiles) now and then."""
+"""Function that is called with (tiles done, tiles) from time to time."""
 
 
 Destination = TypeVar("Destination", covariant=True)
 
 
 class CopyOptions(TypedDict, total=False):
-    """Options of a copy by the CUDA executor; `copy` has what they mean."""
+    """Options of a copy by the CUDA executor; `copy` documents them."""
 
     stream: StreamLike
     hints: bool
@@ -58,7 +58,7 @@ class CopyOptions(TypedDict, total=False):
 
 
 class ExecuteOptions(TypedDict, total=False):
-    """Options of one tile by the CUDA executor; `execute` has what they mean."""
+    """Options of one tile by the CUDA executor; `execute` documents them."""
 
     stream: StreamLike
     isolate: bool
@@ -67,14 +67,15 @@ class ExecuteOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
 class CopyResult(Generic[Destination]):
-    """What a copy did.
+    """Result of a copy.
 
     Attributes:
         destination: the array that was written; equal: whether it has the source's elements (None:
             not compared, as a copy on a stream of the caller's).
-        tiles, instructions: how many loads (and as many stores) ran; transaction_bytes: what a barrier expects a tile.
+        tiles, instructions: how many loads (and as many stores) ran; transaction_bytes: bytes that a barrier expects
+            per tile.
         bytes: bytes of the tensor; seconds: time of the copy itself.
-        warnings: what was legal and may surprise; difference: the first element that differs, as text.
+        warnings: legal properties that may surprise; difference: the first element that differs, as text.
     """
 
     destination: Destination
@@ -100,7 +101,7 @@ class CopyResult(Generic[Destination]):
 
 @dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
 class TileResult:
-    """One tile in shared memory: `smem` (uint8 bytes as the hardware leaves them), and how they came there."""
+    """One tile in shared memory: `smem` (uint8 bytes as the hardware leaves them), and data about its loads."""
 
     smem: Bytes
     coords: Integers
@@ -143,7 +144,8 @@ def _another_tensor(atom: TmaAtom, shape: Sequence[int], strides: Sequence[int],
 
 
 def check_tensor(atom: TmaAtom, shape: Sequence[int], strides: Sequence[int], bits: int, name: str) -> None:
-    """The array must be the tensor that the atom was made for: same shape and strides, elements of the same width.
+    """Check that the array is the tensor that the atom was made for: same shape and strides, elements of the same
+    width.
 
     Raises:
         InvalidValueError: it is not. Strides in elements; those of modes of size 1 are not compared.
@@ -155,8 +157,8 @@ def check_tensor(atom: TmaAtom, shape: Sequence[int], strides: Sequence[int], bi
 
 
 def destination_atom(atom: TmaAtom, address: int, shape: Sequence[int], strides: Sequence[int], bits: int) -> TmaAtom:
-    """The atom of the stores: the load's own, or one for a destination of the same shape and other strides, if the
-    same boxes at the same coordinates serve it.
+    """The atom of the stores: the load's own, or one for a destination of the same shape and other strides, if the same
+    boxes at the same coordinates can move it.
 
     Args:
         address: of the destination's first element; its place within 16 bytes counts. strides: in elements.
@@ -170,7 +172,7 @@ def destination_atom(atom: TmaAtom, address: int, shape: Sequence[int], strides:
         return atom
     steps: list[int] = []
     for n, have, want in zip(shape, strides, _numbers(layout.stride), strict=True):
-        if n > 1 and (have == 1) != (want == 1):  # another mode is contiguous: no box is of both
+        if n > 1 and (have == 1) != (want == 1):  # another mode is contiguous, so no box fits both
             raise _another_tensor(atom, shape, strides, "destination")
         steps.append(want if n == 1 else Int(1) if have == 1 else have)
     target = make_tensor(
@@ -184,12 +186,13 @@ def destination_atom(atom: TmaAtom, address: int, shape: Sequence[int], strides:
 
 
 def spilled_bytes(atom: TmaAtom) -> int:
-    """Bytes that a store writes behind the end of each row of the tensor. The same for all its destinations."""
+    """Bytes that a store writes behind the end of each row of the tensor. The number is the same for all its
+    destinations."""
     return -(atom.plan.dims[0] * atom.internal_dtype.bits // 8) % STORE_UNIT
 
 
 def first_difference(source: HostArray, destination: HostArray) -> str | None:
-    """The first element, in row-major order, whose bits differ; None if none does."""
+    """The first element, in row-major order, whose bits differ; None if all are equal."""
     source, destination = expect(source, np.ndarray, "source"), expect(destination, np.ndarray, "destination")
     if source.shape != destination.shape or source.dtype != destination.dtype or not source.ndim:
         raise InvalidValueError(
@@ -224,8 +227,8 @@ def _on_host(array: ArrayLike, name: str) -> HostArray:
 
 
 def _memory(array: HostArray) -> tuple[Bytes, int, tuple[list[int], list[int], int]]:
-    """(all bytes between the lowest and the highest element of an array, which of them the first element starts at,
-    its shape, strides in elements and bits of an element)."""
+    """Memory of an array: (all bytes between its lowest and highest element, index of the first element's byte, shape,
+    strides in elements, bits of an element)."""
     engine, layout = engine_and_layout(array)
     width = engine.flat.dtype.itemsize
     geometry = _numbers(layout.shape), _numbers(layout.stride), 8 * width
@@ -282,7 +285,7 @@ def emulated_copy(
         if progress is not None:
             progress((begin + len(coords)) // work.per_tile, work.tiles)
     if spill:
-        # Only the elements: bytes between them may be another array's.
+        # Write only the elements; the bytes between them may belong to another array.
         destination[...] = np.ndarray(destination.shape, destination.dtype, out, target_start, destination.strides)
     seconds = time.perf_counter() - start
     difference = first_difference(source, destination)

@@ -1,7 +1,7 @@
-"""Copies in host memory by numpy: of any layouts, from the pairing of their elements alone.
+"""Copies in host memory by numpy, between any layouts, from the pairing of their elements alone.
 
-Affine copies are strided views, cut into blocks that fit into a core's cache where the two sides walk different modes
-first; others are lists of offsets, a block of elements at a time.
+Affine copies are strided views; if the two sides walk different modes first, they are cut into blocks that fit into a
+core's cache; others are lists of offsets, a block of elements at a time.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from cute_py.copies.modes import NIBBLE, CopyMode, Pairing, Refinement, byte_spa
 BLOCK: Final = 256
 """Elements of a block along the modes that either side walks first."""
 BLOCKED: Final = 1024
-"""Elements of both from which blocks pay: the lines of a shorter column stay in the cache by themselves."""
+"""Smallest number of elements of both for which blocks pay: the lines of a shorter column stay in the cache anyway."""
 LISTED: Final = 1 << 18
-"""Elements whose offsets are listed at once."""
+"""Number of elements whose offsets are listed at once."""
 
 Words = NDArray[np.generic]
 

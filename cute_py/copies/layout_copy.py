@@ -1,6 +1,6 @@
-"""copy: the elements of one layout into another of the same size, whatever the layouts, on the host or on a device.
+"""copy: the elements of one layout to another of the same size, for any layouts, on the host or on a device.
 
-backend="host" copies host memory by numpy (`host_copy`), "cuda" on the GPU (host memory travels there and back),
+backend="host" copies host memory by numpy (`host_copy`), "cuda" on the GPU (host memory is copied there and back),
 "emulator" runs the tensor maps of a plan in numpy, "both" compares the GPU's bytes with the host's. A copy on the host
 imports nothing of the GPU and plans no kernel.
 """
@@ -40,12 +40,13 @@ from cute_py.tma.emulator.emulator import Emulator
 
 BACKENDS: Final = ("auto", "host", "emulator", "cuda", "both")
 PLACE_UNIT: Final = 256
-"""Bytes; how memory lies within these is kept when it moves to the device, so that alignment decides the same there."""
+"""Alignment in bytes that memory keeps when it moves to the device, so that plans depend on it in the same way
+there."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LayoutCopyResult:
-    """What `copy` did.
+    """Result of `copy`.
 
     Attributes:
         destination: what was given as such. bytes: of the elements. seconds: of the copy itself.
@@ -64,12 +65,12 @@ class LayoutCopyResult:
 
     @functools.cached_property
     def plan(self) -> CopyPlan:
-        """How a device copies these; a copy on the host needs none, and makes it when it is asked for."""
+        """The plan of a device copy; a copy on the host makes it only on request."""
         return _plan(self._pairing, self._sides)
 
     @functools.cached_property
     def difference(self) -> str | None:
-        """The first element that differs, as text; None: there is none."""
+        """The first element that differs, as text; None if all are equal."""
         pairing = self._pairing
         if pairing.refinement is None:
             return None
@@ -88,7 +89,7 @@ class LayoutCopyResult:
 
 
 def _image(one: Side, pairing: Pairing, refinement: Refinement, which: int) -> Bytes:
-    """The bytes that a side spans, as they are now."""
+    """The current bytes that a side spans."""
     low, size = byte_span(refinement, which, pairing.bits)
     if one.view.device is None:
         return np.frombuffer(memory_at(one.view.address + low, size), np.uint8)
@@ -127,7 +128,7 @@ def _first_difference(
 
 
 def _coordinate(pairing: Pairing, offset: int) -> str:
-    """Where the destination has an offset, as text; nothing of large layouts."""
+    """Coordinate of an offset in the destination, as text; '' for large layouts."""
     from cute_py.layout.int_tuple import size
     from cute_py.layout.offsets import offsets
 
@@ -270,7 +271,7 @@ def copy(
 
 
 def _warn_of_order(operands: tuple[Operand, Operand], sides: tuple[Side, Side]) -> None:
-    """Warn of two plain arrays of different shapes, whose elements numpy would match in another order."""
+    """Warn about two plain arrays of different shapes, because numpy would match their elements in another order."""
     shapes = [tuple(map(int, product_each(one.layout.shape))) for one in sides]
     kept = [[n for n in shape if n != 1] for shape in shapes]
     if kept[0] != kept[1] and not any(isinstance(operand, (Tensor, tuple)) for operand in operands):
@@ -293,7 +294,7 @@ def _onto_itself(refinement: Refinement) -> Refinement:
 
 
 def _copied_by_host(a: Side, b: Side, pairing: Pairing, refinement: Refinement) -> Bytes:
-    """What the destination's bytes must be after the copy."""
+    """Return the bytes that the destination must hold after the copy."""
     images = [_image(one, pairing, refinement, which).copy() for which, one in enumerate((a, b))]
     lows = [byte_span(refinement, which, pairing.bits)[0] for which in (0, 1)]
     places = [int(image.ctypes.data) - low for image, low in zip(images, lows, strict=True)]
@@ -321,7 +322,7 @@ def _on_device(a: Side, b: Side, handle: int, wait: bool, report: bool, nibbles:
 
 
 def _moved(one: Side, which: int, pairing: Pairing, device: Device) -> tuple[Side, DeviceBuffer | None]:
-    """The side on the device, and the buffer that holds it; None for one that is there already."""
+    """The side on the device, and its buffer; None if it is already there."""
     if one.view.device is not None:
         return one, None
     if type(one.view.owner).__module__.partition(".")[0] != "numpy":

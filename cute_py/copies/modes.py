@@ -1,13 +1,13 @@
-"""Two layouts of one size as modes that both sides walk in step: the common refinement of a copy.
+"""The common refinement of a copy: two layouts of one size as modes that both sides walk in step.
 
     source       (6,10):(1,6)   -> 2 x 3 | 2 x 5        sizes cut where the other side's end
     destination  (4,15):(15,1)  -> 2 x 2 | 3 x 5
 
-Elements correspond by coordinate, in colexicographic order where profiles differ. Where each product of leading sizes
-of one side divides, or is divided by, one of the other, cutting the modes there makes both lists equal: the copy is
-affine. A swizzle over such a layout adds an exclusive or on its side: linear. Where the sizes have no common
-refinement, the modes that can be cut off at either end are, and both sides keep lists of their own for what is between
-them: general.
+Elements correspond by coordinate, in colexicographic order where profiles differ. If each product of leading sizes of
+one side divides, or is divided by, such a product of the other, cutting the modes there makes both lists equal: the
+copy is affine. A swizzle over such a layout adds an exclusive or on its side: linear. If the sizes have no common
+refinement, the modes that match at either end are cut off, and both sides keep their own lists for the modes between:
+general.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ NIBBLES: Final = ("low", "low")
 VECTORS: Final = (16, 8, 4, 2, 1)
 """Bytes of an element, and of a thread's access."""
 MAX_RANK: Final = 16
-"""Modes of a refinement, at most; what is above is a tensor of more than 65536 elements whose modes don't merge."""
+"""Most modes of a refinement; only a tensor of more than 65536 elements whose modes don't merge has more."""
 LISTED: Final = 1 << 24
-"""Elements of a swizzled side whose offsets are listed to find the last."""
+"""Most elements of a swizzled side whose offsets are listed to find the last one."""
 MAX_OFFSET: Final = 1 << 60
-"""Elements: beyond it an address does not fit into 64 bits."""
+"""Most elements: beyond it an address does not fit into 64 bits."""
 
 IDENTITY: Final = Swizzle(0, 4, 3)
 Digits: TypeAlias = tuple[tuple[int, int], ...]
@@ -94,7 +94,7 @@ class Refinement:
 
 
 def _function(layout: LayoutLike, role: str) -> tuple[Digits, int, Swizzle]:
-    """Coalesced (size, stride) pairs, what is added to them, and the swizzle of the sum."""
+    """Coalesced (size, stride) pairs, the offset added to them, and the swizzle of the sum."""
     if isinstance(layout, ComposedLayout):
         start = value_of(layout._offset) if not hasattr(layout._offset, "bits") else 0
         if type(start) is not int:
@@ -129,7 +129,7 @@ def _function(layout: LayoutLike, role: str) -> tuple[Digits, int, Swizzle]:
 
 
 def _cut(one: list[tuple[int, int]], other: list[tuple[int, int]], end: int) -> list[CopyMode]:
-    """Take the modes off both lists, from their first (end 0) or last (end -1) on, that both can be cut into."""
+    """Remove from both lists the modes that both can be cut into, from their first (end 0) or last (end -1) mode on."""
     taken: list[CopyMode] = []
     while one and other:
         (n, s), (m, d) = one[end], other[end]
@@ -160,7 +160,7 @@ def _apart(digits: Digits) -> bool:
 
 
 def merged(modes: Sequence[CopyMode]) -> tuple[CopyMode, ...]:
-    """The modes in order of the destination's strides, those joined that are one on both sides.
+    """The modes in order of the destination's strides; modes that continue each other on both sides are joined.
 
     >>> merged([CopyMode(4, 8, 8), CopyMode(8, 1, 1), CopyMode(3, 5, 64)])
     (CopyMode(size=32, source=1, destination=1), CopyMode(size=3, source=5, destination=64))
@@ -181,11 +181,11 @@ def merged(modes: Sequence[CopyMode]) -> tuple[CopyMode, ...]:
 
 
 def refine(source: LayoutLike, destination: LayoutLike) -> Refinement | None:
-    """The refinement of a copy; None where there is nothing to copy.
+    """The refinement of a copy; None if there is nothing to copy.
 
     Raises:
-        InvalidTypeError: no layouts, or layouts of symbols. InvalidValueError: the sizes differ, the destination has
-        one offset for several elements, an offset is beyond 2**60. LayoutError: a composition that is no swizzled
+        InvalidTypeError: not layouts, or layouts of symbols. InvalidValueError: the sizes differ, the destination has
+        one offset for several elements, an offset is beyond 2**60. LayoutError: a composition that is not a swizzled
         layout.
 
     >>> refine(Layout((6, 10), (10, 1)), Layout((4, 15), (15, 1))).form
@@ -225,11 +225,11 @@ def refine(source: LayoutLike, destination: LayoutLike) -> Refinement | None:
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """Which element goes where, before anything is known of how it gets there.
+    """The pairs of elements of a copy, before a plan decides how they move.
 
     Attributes:
-        refinement: None where there is nothing to copy. bits: of what it counts: an element, or a byte where elements
-            of 4 bits are moved two by two. nibbles: of elements of 4 bits, where the first of a byte lies on (source,
+        refinement: None if there is nothing to copy. bits: bits of the counted unit: an element, or a byte if 4-bit
+            elements move in pairs. nibbles: of elements of 4 bits, where the first of a byte lies on (source,
             destination): 'low' or 'high' half.
     """
 
@@ -242,7 +242,7 @@ class Pairing:
 
     @property
     def bytes(self) -> int:
-        """Of the elements."""
+        """Bytes of the elements."""
         return -(-self.refinement.count * self.bits // 8) if self.refinement else 0
 
     @property
@@ -254,7 +254,7 @@ class Pairing:
 def pair_elements(
     source: LayoutLike, destination: LayoutLike, dtype: DTypeLike, nibbles: tuple[str, str] = NIBBLES
 ) -> Pairing:
-    """The elements of one layout beside those of another of the same size. Arguments and errors as of `plan_copy`.
+    """Pair the elements of one layout with those of another of the same size. Arguments and errors as in `plan_copy`.
 
     >>> pair_elements(Layout((6, 10), (10, 1)), Layout((4, 15), (15, 1)), "float32").bytes
     240
@@ -285,7 +285,7 @@ def _paired(
 
 
 def in_bytes(refinement: Refinement) -> Refinement | None:
-    """The refinement of elements of 4 bits in bytes of two; None where a byte of either side is no byte of the other.
+    """The refinement of 4-bit elements in bytes of two; None if a byte of one side is split on the other.
 
     >>> in_bytes(Refinement((CopyMode(8, 1, 1), CopyMode(3, 16, 8)))).modes
     (CopyMode(size=4, source=1, destination=1), CopyMode(size=3, source=8, destination=4))
@@ -329,7 +329,8 @@ def side_offsets(refinement: Refinement, which: int, index: NDArray[numpy.int64]
 def offset_bounds(refinement: Refinement, which: int) -> tuple[int, int]:
     """The lowest and the highest offset of a side, in elements.
 
-    Of swizzled sides of more than 2**24 elements, bounds of these: those of the blocks that the swizzle permutes.
+    For swizzled sides of more than 2**24 elements, the result bounds them: it covers the blocks that the swizzle
+    permutes.
     """
     name = ("source", "destination")[which]
     reach = [(m.size - 1) * getattr(m, name) for m in refinement.modes]
@@ -349,7 +350,8 @@ def offset_bounds(refinement: Refinement, which: int) -> tuple[int, int]:
 
 
 def byte_span(refinement: Refinement, which: int, bits: int) -> tuple[int, int]:
-    """First byte of a side, from the address of offset 0, and how many to its last; of elements of so many bits.
+    """First byte of a side, from the address of offset 0, and the number of bytes to its last, for elements of `bits`
+    bits.
 
     >>> byte_span(Refinement((CopyMode(3, 1, -1),)), 1, 4), byte_span(Refinement((CopyMode(3, 1, -1),)), 1, 32)
     ((-1, 2), (-8, 12))

@@ -1,4 +1,4 @@
-"""What `copy` takes: an array, a tensor over memory, or a pair (memory, layout); where its elements lie.
+"""Operands of `copy`: an array, a tensor over memory, or a pair (memory, layout); and the offsets of their elements.
 
 Offset 0 of a pair's layout is the first element of its memory. The layout must stay within the memory.
 """
@@ -27,8 +27,8 @@ Operand: TypeAlias = "ArrayLike | Tensor | tuple[ArrayLike, LayoutLike]"
 class Side:
     """One side of a copy: memory and the layout of its elements there.
 
-    view: the memory; its address is that of the layout's offset 0. room: (first offset, one past the last) that the
-    memory has, in elements; None: unknown.
+    view: the memory; its address is that of the layout's offset 0. room: (first offset, one past the last) of the
+    memory, in elements; None: unknown.
     """
 
     role: str
@@ -38,7 +38,7 @@ class Side:
 
     @property
     def alignment(self) -> int:
-        """Bytes that the address is a multiple of, at most 16."""
+        """Alignment of the address in bytes, at most 16."""
         return min(16, self.view.address & -self.view.address) if self.view.address else 16
 
 
@@ -58,10 +58,11 @@ def _device_at(address: int) -> int:
 
 
 def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> Side:
-    """The memory and the layout of one side of a copy. dtype: of what a pair's layout counts, instead of the memory's.
+    """The memory and the layout of one side of a copy. dtype: element type in which a pair's layout counts, instead of
+    the memory's.
 
     Raises:
-        InvalidTypeError: no array, tensor or pair, a tensor of no memory, or a dtype for anything but a pair.
+        InvalidTypeError: not an array, tensor or pair, a tensor without memory, or a dtype for anything but a pair.
         InvalidValueError: the array of a pair is not dense, or ends within an element of that type; an array of
         elements narrower than a byte, which lie one in a byte there; what `host_view` refuses.
     """
@@ -107,11 +108,11 @@ def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> Side:
 
 
 def paired(source: Side, destination: Side, nibbles: tuple[str, str] = NIBBLES) -> Pairing:
-    """The elements of two sides, after every check that needs no device. nibbles: as of `plan_copy`.
+    """The elements of two sides, after every check that needs no device. nibbles: as in `plan_copy`.
 
     Raises:
         InvalidValueError: sizes or element types differ, a layout leaves its memory, the destination is read-only or
-        overlaps itself or the source. Everything `pair_elements` refuses.
+        overlaps itself or the source. All errors of `pair_elements`.
     """
     a, b = source.view, destination.view
     found = []

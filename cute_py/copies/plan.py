@@ -1,10 +1,11 @@
-"""plan_copy: how one layout is copied into another, from the layouts alone.
+"""plan_copy: the plan of a copy between two layouts, from the layouts alone.
 
     layouts -> refine -> Refinement -> boxes of tensor maps | tiles by threads | runs by threads -> CopyPlan
 
 - boxes: the copy engine moves tiles, where tensor maps can describe both sides (affine copies of whole 16 bytes);
 - tile: threads turn tiles in shared memory, where both sides have runs of their own, of any alignment;
-- runs: threads move vectors, where both sides share their runs; the general form, and what has no tile, by the element.
+- runs: threads move vectors, if both sides share their runs; the general form, and copies without a tile, move single
+elements.
 
 A plan holds no address: `launches_of` gives the kernels for two of them.
 
@@ -44,27 +45,28 @@ from cute_py.targets import LINE_BYTES, MULTIPROCESSORS, SECTOR_BYTES, Target, T
 from cute_py.tma.descriptor.limits import STORE_UNIT
 
 TURNED_BY_THREADS = 4 << 20
-"""Bytes up to which threads transpose sooner than the copy engine begins. Measured on NVIDIA H200."""
+"""Largest copy in bytes that threads transpose before the copy engine would begin. Measured on NVIDIA H200."""
 SHARED_BY_THREADS = 16 << 20
 """Bytes above which threads move runs that both sides share, in vectors of 16 bytes, if these are short or no whole
 lines; of the latter all but one 2 to 9 % faster than by the copy engine. Measured on NVIDIA H200, 31 copies."""
 SHORT_RUN = 1024
-"""Bytes of a short run, at most: with rows of 32 KiB threads are 2 % slower, and cache hints gain 2 % more."""
+"""Most bytes of a short run: with rows of 32 KiB threads are 2 % slower, and cache hints gain 2 % more."""
 COPIED = 9.07
-"""Bytes that memory lets a multiprocessor copy in a clock cycle. Measured on NVIDIA H200."""
+"""Bytes per clock cycle that a multiprocessor can copy from memory. Measured on NVIDIA H200."""
 PER_BYTE = 0.066
-"""Of a memcpy's rate, for each byte of a vector whose places a thread finds by division. Measured on NVIDIA H200."""
+"""Fraction of a memcpy's rate, for each byte of a vector whose places a thread finds by division. Measured on NVIDIA
+H200."""
 SHARED_RUN = 128
-"""Bytes of a run of both sides from which threads move it as it is."""
+"""Smallest run of both sides, in bytes, that threads move directly."""
 SOURCE, DESTINATION = 1 << 40, 1 << 44
-"""Where a plan's tensor maps lie until it has addresses."""
+"""Placeholder addresses of a plan's tensor maps until it has real ones."""
 
 _DEFAULT = architecture("sm_90a")
 
 
 @dataclass(frozen=True, slots=True)
 class CopyPlan:
-    """How a copy is done, and what that costs.
+    """Method of a copy, and its cost.
 
     Attributes:
         form: 'affine', 'linear' or 'general', as `Refinement.form`. kernel: 'boxes', 'tile', 'runs', or 'none' where
@@ -78,7 +80,7 @@ class CopyPlan:
         expected: the time of a memcpy of as many bytes over that of this copy, by a model that was fitted to measured
             copies of 64 MiB and more (NVIDIA H200; half of them within 15 %).
         nibbles: of elements of 4 bits, where the first of a byte lies on (source, destination): 'low' or 'high' half.
-        bits: of what the refinement counts: an element, or a byte where elements of 4 bits are moved two by two.
+        bits: bits of the refinement's unit: an element, or a byte if 4-bit elements move in pairs.
         why: what decided the kernel.
     """
 
@@ -103,7 +105,7 @@ class CopyPlan:
 
     @property
     def bytes(self) -> int:
-        """Of the elements."""
+        """Bytes of the elements."""
         return -(-self.refinement.count * self.bits // 8) if self.refinement else 0
 
     @property
@@ -128,7 +130,7 @@ class CopyPlan:
         return found[0], found[1]
 
     def explain(self) -> str:
-        """What each line of the plan says, and what decided it."""
+        """Explain each line of the plan, and the reason for each choice."""
         means = {
             "boxes": "The copy engine moves the tiles by tensor maps; no thread touches a byte.",
             "tile": "A block reads a tile in the source's order and writes it from shared memory in the destination's.",
@@ -192,7 +194,7 @@ def plan_copy(
     Raises:
         InvalidValueError: sizes differ, the destination overlaps itself, an element of another width, no such
             architecture.
-        InvalidTypeError: no layouts of known integers. LayoutError: a composition that is no swizzled layout.
+        InvalidTypeError: not layouts of known integers. LayoutError: a composition that is not a swizzled layout.
 
     >>> plan = plan_copy(Layout((2048, 1024), (1024, 1)), Layout((2048, 1024)), "float32")
     >>> plan.form, plan.kernel, plan.launches
@@ -209,7 +211,7 @@ def plan_copy(
 
 
 def plan_pairing(pairing: Pairing, alignment: tuple[int, int], arch: Target = _DEFAULT) -> CopyPlan:
-    """As `plan_copy`, of elements that are paired already."""
+    """`plan_copy` for elements that are already paired."""
     return _planned(pairing, min(alignment[0], WIDEST), min(alignment[1], WIDEST), arch)
 
 
@@ -263,7 +265,7 @@ def _planned(pairing: Pairing, source_alignment: int, destination_alignment: int
 
 
 def _limits(refinement: Refinement, element: int, alignment: tuple[int, int]) -> tuple[int, int]:
-    """Bytes that an access to each side may have: by its address, what is added to it, and its swizzle."""
+    """Widest access to each side in bytes, by its address, its strides and its swizzle."""
     found = []
     for start, swizzle, aligned in zip(refinement.starts, refinement.swizzles, alignment, strict=True):
         limit = math.gcd(aligned, 16, start * element if start else 16)
@@ -274,7 +276,7 @@ def _limits(refinement: Refinement, element: int, alignment: tuple[int, int]) ->
 
 
 def shared_vector(refinement: Refinement, element: int, limit: int) -> int:
-    """The widest vector, in bytes, that is contiguous and aligned on both sides wherever the copy reaches."""
+    """The widest vector, in bytes, that is contiguous and aligned on both sides throughout the copy."""
     if not refinement.modes or refinement.modes[0].source != 1 or refinement.modes[0].destination != 1:
         return element
     steps = [refinement.modes[0].size]
@@ -285,7 +287,7 @@ def shared_vector(refinement: Refinement, element: int, limit: int) -> int:
 
 
 def gathered_vector(refinement: Refinement, element: int, limit: int) -> int:
-    """The widest vector of the destination, in bytes, whose elements lie at one distance in the source all over."""
+    """The widest vector of the destination, in bytes, whose elements have a constant distance in the source."""
     first, *others = refinement.modes or (CopyMode(1, 1, 1),)
     if first.destination != 1 or refinement.swizzles[0].bits:
         return element
@@ -294,7 +296,7 @@ def gathered_vector(refinement: Refinement, element: int, limit: int) -> int:
 
 
 def _boxes(refinement: Refinement, element: int, alignment: tuple[int, int]) -> tuple[LaunchPlan, ...] | None:
-    """The launches by tensor maps, where these serve the copy well."""
+    """The launches by tensor maps, if these suit the copy."""
     if refinement.form != "affine":
         return None
     modes = refinement.modes
@@ -304,7 +306,7 @@ def _boxes(refinement: Refinement, element: int, alignment: tuple[int, int]) -> 
     if min(inner.size, modes[0].size) * element < LINE_BYTES and refinement.count > 1:
         return None
     steps = [*(m.destination for m in modes[1:]), *(m.source for m in modes if m is not inner)]
-    if any(step * element % STORE_UNIT for step in steps):  # what `box_launches` refuses, and a refusal takes longer
+    if any(step * element % STORE_UNIT for step in steps):  # a refusal by `box_launches` would take longer
         return None
     addresses = tuple(
         base + start * element + (given % WIDEST)
@@ -347,7 +349,7 @@ def thread_launches(plan: CopyPlan) -> tuple[ThreadLaunch, ...]:
 
 
 def _sectors(refinement: Refinement, which: int, bits: int) -> int:
-    """Sectors that one side touches, each once where neighbours share it; of elements of so many bits."""
+    """Sectors that one side touches, counted once if neighbours share one, for elements of `bits` bits."""
     name, sector = ("source", "destination")[which], 8 * SECTOR_BYTES
     steps = [(m.size, abs(getattr(m, name)) * bits) for m in refinement.modes]
     steps += [(n, abs(d) * bits) for n, d in refinement.rest[which]]

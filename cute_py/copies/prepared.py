@@ -2,8 +2,8 @@
 
     prepare_copy(a, b)                    arrays; the planner chooses the kernel and the boxes
     prepare_tiles(map, map, walk, ...)    the tiles of a regular walk: the folded kernels
-    prepare_listed(map, map, coords, ..)  any tiles: where they are no regular walk of single instructions, the
-                                          coordinates travel to the device in a list
+    prepare_listed(map, map, coords, ..)  any tiles: unless they are a regular walk of single instructions, the
+                                          coordinates go to the device in a list
 
 Preparing validates, compiles and loads; `launch` is one driver call for each kernel and never synchronises. `check`
 waits for the stream and raises if a kernel reported a barrier that did not complete.
@@ -41,15 +41,15 @@ from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.emulator.memory import IntegersLike
 
 Kept: TypeAlias = tuple[ArrayView | DeviceBuffer | None, ...]
-"""What must outlive the launches of a copy."""
+"""Objects that must outlive the launches of a copy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One kernel of a copy: the maps of source and destination as 128 bytes each (none where threads move all of it),
+    """One kernel of a copy: the maps of source and destination as 128 bytes each (none if threads move all bytes),
     blocks, the tail that threads move one by one (source address, destination address, bytes), and the values of
-    parameters that its kernel alone has. threads: where threads move all of it, the launch that it is made of, and
-    where its tables lie."""
+    parameters that only its kernel has. threads: if threads move all bytes, the launch from which it is made, and the
+    address of its tables."""
 
     kernel: LoadedKernel
     maps: tuple[bytes, ...]
@@ -60,19 +60,19 @@ class Work:
 
 
 SPARE_STREAMS: Final = 16
-"""Streams that a prepared ring can be launched on without an allocation."""
+"""Number of streams on which a prepared ring can be launched without an allocation."""
 
 
 class PreparedCopy:
     """A copy that can be launched many times, on any stream of its device, also while a graph is captured.
 
-    With `overlaps` its kernels are launched while the kernel before them in the stream ends, and touch memory when it
-    has ended; edges to them in a captured graph are programmatic.
+    With `overlaps` its kernels are launched while the previous kernel in the stream ends, and access memory only after
+    that; edges to them in a captured graph are programmatic.
 
-    `bytes` are those of the elements copied; `plan` is how arrays are copied (None: given tiles), `places` the
-    addresses of their offsets 0. `keep` holds what must outlive the launches. A stream that a copy is
-    launched on gets parameters and a tile counter of its own at its first launch. Counters for `SPARE_STREAMS` streams
-    are made at once, since a stream that is being captured can't allocate; `prepare` makes more.
+    `bytes` counts the copied elements; `plan` is the plan for arrays (None: given tiles), `places` the addresses of
+    their offsets 0. `keep` holds objects that must outlive the launches. Each stream gets its own parameters and tile
+    counter at the first launch on it. Counters for `SPARE_STREAMS` streams are made at once, since a stream that is
+    being captured can't allocate; `prepare` makes more.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class PreparedCopy:
             one.launch()
 
     def moved(self, source: Operand, destination: Operand) -> PreparedCopy:
-        """The same copy between other memory: nothing is planned, compiled or loaded.
+        """Return this copy for other memory, without planning, compiling or loading again.
 
         Args:
             source, destination: of this copy's layouts, element type and device, at addresses that lie a multiple of 16
@@ -218,7 +218,7 @@ class PreparedCopy:
         )
 
     def update_graph(self, graph: int, nodes: Sequence[int]) -> None:
-        """Make nodes of an instantiated graph the kernels of this copy; they run at the graph's next launch.
+        """Replace nodes of an instantiated graph by the kernels of this copy; they run at the graph's next launch.
 
         Args:
             graph: CUgraphExec as a number. nodes: CUgraphNode of the kernels, in the order of `kernels`, in the graph
@@ -254,7 +254,7 @@ def prepare_copy(
     Args:
         source, destination: anything `array_view` takes, a `Tensor` over memory, or (memory, layout). Elements
             correspond by coordinate, in colexicographic order where the shapes differ.
-        hints: keep what is read and drop what is written in L2 first; faster for large copies by tensor maps, at the
+        hints: keep read data longer in L2 than written data; faster for large copies by tensor maps, at the
             cost of the kernels that follow.
         tuning: fixes form and tiles of tensor maps; by default those measured best for the size, or threads.
         dtype, nibbles: as of `copy`.
@@ -335,7 +335,7 @@ def _box_work(kernel: LoadedKernel, plan: LaunchPlan, arch: str) -> Work:
 
 
 def _moved_plan(plan: LaunchPlan, by: tuple[int, int]) -> LaunchPlan:
-    """The launch with both sides so many bytes further."""
+    """The launch with both sides moved by these byte distances."""
     source, destination, size = plan.tail
     tail = (source + by[0], destination + by[1], size) if size else plan.tail
     if plan.maps is None:
@@ -410,7 +410,7 @@ def packed(coords: IntegersLike, rank: int) -> bytes:
 
 
 def regular_walk(coords: IntegersLike, rank: int) -> TileWalk | None:
-    """The walk whose tiles these coordinates are, in this order and starting at the origin, or None.
+    """The walk that visits the tiles at these coordinates in this order from the origin, or None.
 
     >>> regular_walk([(0, 0), (8, 0), (0, 4), (8, 4), (0, 8), (8, 8)], 2)
     TileWalk(counts=(2, 3), steps=(8, 4), order=(0, 1))
@@ -445,7 +445,7 @@ def regular_walk(coords: IntegersLike, rank: int) -> TileWalk | None:
 
 
 def _listed(coords: IntegersLike, rank: int, per_tile: int) -> tuple[bytes, int]:
-    """Coordinates as bytes, and of how many tiles they are."""
+    """Coordinates as bytes, and their number of tiles."""
     content = packed(coords, rank)
     tiles, rest = divmod(len(content) // (4 * rank), per_tile)
     if rest or not tiles:
@@ -516,7 +516,7 @@ def load_windows(
     device: Device | None = None,
     stream: StreamLike = None,
 ) -> list[bytes]:
-    """The shared-memory windows of tiles after their loads, filled with the byte `poison` before. Waits for them.
+    """The shared-memory windows of tiles after their loads, filled with the byte `poison` before. Waits for the loads.
 
     Arguments and errors as `prepare_listed`; DeviceError also if a barrier did not complete.
     """

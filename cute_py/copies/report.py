@@ -1,4 +1,4 @@
-"""What a copy did and what it ran: time, rate, share of a memcpy of the same bytes, instructions, registers, text.
+"""Report of a copy: time, rate, share of a memcpy of the same bytes, instructions, registers, text.
 
 Times are of CUDA events around several launches, medians; the copy and the memcpy take turns. A memcpy of the same
 number of bytes needs two buffers of its own, which are freed again.

@@ -147,7 +147,7 @@ def _shifts(bits: int, count: int, base: int) -> Iterator[int]:
 class _Count:
     """`linear_wavefronts` of one access under many swizzles.
 
-    A swizzle of bits above a thread's access leaves that as wide as it is and maps words one to one: only the rank of
+    A swizzle of bits above a thread's access keeps its width and maps words one to one: only the rank of
     the banks changes, by one for each of its bits at most. One of lower bits may make it narrower, and leaves that.
 
     Attributes: least, the wavefronts if each request were one: no swizzle makes the access wider, or does with fewer.
@@ -176,7 +176,7 @@ class _Count:
         return [*self._access[0][:together], *(1 << k for k in range(2, width.bit_length() - 1))]
 
     def floor(self, bits: int, base: int) -> int:
-        """A bound of the wavefronts behind every swizzle of so many bits from `base` on."""
+        """A bound of the wavefronts behind every swizzle of this many bits from `base` on."""
         return max(self.least, self._narrower[min(1 << base, self._width)] >> bits)
 
     def of(self, swizzle: Swizzle) -> int:

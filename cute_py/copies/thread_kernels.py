@@ -1,7 +1,7 @@
-"""The kernels of tiles and of runs with their parameters: what a plan becomes when it has addresses.
+"""The kernels of tiles and of runs with their parameters, made from a plan and its addresses.
 
-The parameters are one block of bytes, and so are a tile's tables, which lie on the device: what the kernel reads is
-what is packed here.
+The parameters are one block of bytes, and so are a tile's tables, which lie on the device: the kernel reads exactly the
+bytes packed here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A tile that threads turn in shared memory: where its elements lie there, and which tile of a copy costs least.
+"""A tile that threads transpose in shared memory: the places of its elements, and the choice of the cheapest tile.
 
-They lie in the source's order, mode m at multiples of `pitches[m]` bytes, behind one swizzle.
+The elements lie in the source's order, mode m at multiples of `pitches[m]` bytes, behind one swizzle.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from cute_py.layout.swizzle import Swizzle
 from cute_py.targets import LINE_BYTES, SECTOR_BYTES, WARP
 
 LEAST: Final = (1024, FILLED)
-"""Bytes of a tile below which it is not made smaller for that: the first of which there is a tile at all."""
+"""Minimum tile sizes in bytes; the first size that gives a tile is used."""
 CROWDED: Final = 14000
 """Bytes of a tile from which its block has all threads, where words are narrow."""
 COLUMN_BYTES: Final = {1: 4, 2: 8, 4: 16, 8: 16}
 """Element bytes -> bytes of a row in shared memory that a thread turns at once."""
 FOLDED: Final = 1 << 20
-"""Bytes of a copy from which a kernel of its own for a pitch pays."""
+"""Smallest copy in bytes for which a kernel with its own pitch pays."""
 MAX_SHARED: Final = 65536
-"""Bytes of shared memory of a block, at most."""
+"""Most bytes of shared memory of a block."""
 LOOKUP: Final = 10
 """Instructions that look a row up."""
 IDLE: Final = 1 / 8
-"""Of a block's threads that may be left over where each stays in its column."""
+"""Largest fraction of a block's threads that may be idle so that each thread stays in its column."""
 NO_PITCH: Final = 2 * MAX_SHARED
-"""Bytes between two elements in shared memory that there can't be."""
+"""An impossible distance of two elements in shared memory, in bytes."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Tile:
 
     @functools.cached_property
     def shared_bytes(self) -> int:
-        """Of a block, a multiple of what the swizzle permutes."""
+        """Bytes of shared memory of a block, a multiple of the swizzle's period."""
         shape = self.shape
         reach = sum([(shape.held[m] - 1) * self.pitches[m] for m in shape.orders[0]]) + shape.element
         reach += 2 * WORD * shape.shifts[0]
@@ -75,7 +75,7 @@ class Tile:
 
     @functools.cached_property
     def threads(self) -> int:
-        """Of a block."""
+        """Threads of a block."""
         shape = self.shape
         size = shape.elements * shape.element
         if shape.narrow and size >= CROWDED:  # measured: few tiles at a time are faster
@@ -305,7 +305,7 @@ def _finished(shape: TileShape, pitches: Sequence[int], swizzle: Swizzle, skew: 
 
 
 def spread_of(tile: Tile) -> tuple[int, ...] | None:
-    """How far the units of a destination vector lie from its first, where that is the same for all."""
+    """Distances of the units of a destination vector from its first unit, if they are the same for all."""
     shape = tile.shape
     per, first, each = shape.vectors[1] // tile.unit, shape.orders[1][0], shape.vectors[1] // shape.element
     within = [v * tile.unit // shape.element * tile.pitches[first] for v in range(per)]
@@ -355,7 +355,7 @@ def _issued(shape: TileShape, piece: int, unit: int, lookup: int, more: int, end
 
 
 def least_cost(shape: TileShape) -> float:
-    """What no tile of a shape costs less than, as `tile_cost`."""
+    """Lower bound of `tile_cost` for all tiles of a shape."""
     inner = shape.orders[0][0] == shape.orders[1][0] and not any(shape.shifts) and shape.columns == 1
     unit = shape.vectors[1] if inner else shape.element
     apart = int(shape.copied < FOLDED and unit < shape.vectors[1])
@@ -365,12 +365,12 @@ def least_cost(shape: TileShape) -> float:
 
 
 def tile_cost(tile: Tile, bound: float = math.inf) -> float:
-    """What an element costs, in clock cycles of an SM: instructions at four a cycle, and wavefronts at two.
+    """Cost of an element in clock cycles of an SM: four instructions, or two wavefronts, take one cycle.
 
     The larger counts whole and the smaller half, since both overlap; how many instructions a vector takes is counted
     from machine code, and the rate of wavefronts is that with which the fastest tiles are found (measured on NVIDIA
-    H200, 979 tiles of 29 copies: 95 % of the speed of the fastest tile on average). Where a tile costs more than
-    `bound` whatever its wavefronts are, these are not counted.
+    H200, 979 tiles of 29 copies: 95 % of the speed of the fastest tile on average). If a tile costs more than `bound`
+    regardless of its wavefronts, these are not counted.
     """
     shape = tile.shape
     apart = int(shape.vectors[1] > tile.unit and not tile.folded_pitch)
@@ -388,7 +388,7 @@ def tile_cost(tile: Tile, bound: float = math.inf) -> float:
 
 
 def best_tile(refinement: Refinement, element: int, limits: tuple[int, int]) -> Tile | None:
-    """The tile that costs least, or None: the copy has none."""
+    """The tile with the least cost, or None if the copy has no tile."""
     for least in LEAST:
         best, lowest = None, math.inf
         for whole, grain in tile_shapes(refinement, element, limits, least):

@@ -1,4 +1,4 @@
-"""Which part of a copy a tile takes, and how threads walk it, wherever it lies in shared memory.
+"""The part of a copy that a tile takes, and the walk of threads over it, for any place in shared memory.
 
 A tile takes the modes that the source walks first and those that the destination walks first, as much of each as gives
 both sides whole lines. Tiles that end early in a mode are classes of their own, with tables of their own: a tile has
@@ -82,7 +82,7 @@ class TileShape:
 
     @functools.cached_property
     def elements(self) -> int:
-        """Of a whole tile."""
+        """Elements of a whole tile."""
         return math.prod(self.extents)
 
     @functools.cached_property
@@ -92,7 +92,7 @@ class TileShape:
 
     @functools.cached_property
     def run_mode(self) -> int:
-        """The mode of which a word of the destination may take elements from the next tile; -1: there is none.
+        """The mode along which a word of the destination may take elements from the next tile; -1: there is none.
 
         Elements of the next tile must be rows of their own, or the end of a source row that is read in whole words.
         """
@@ -136,7 +136,7 @@ class TileShape:
         )
 
     def held_extents(self, combination: int) -> tuple[int, ...]:
-        """What tiles of a class read of each mode."""
+        """Extents of each mode that tiles of a class read."""
         own, at = self.class_extents(combination), self.run_mode
         if at < 0 or self.counts[at] == 1 or combination & self.bits[at]:
             return own
@@ -144,11 +144,11 @@ class TileShape:
 
     @functools.cached_property
     def held(self) -> tuple[int, ...]:
-        """What a whole tile reads of each mode."""
+        """Extents of each mode that a whole tile reads."""
         return self.held_extents(0)
 
     def side_extents(self, combination: int, side: int) -> tuple[int, ...]:
-        """What tiles of a class read (side 0) or write (side 1) of each mode."""
+        """Extents of each mode that tiles of a class read (side 0) or write (side 1)."""
         return self.class_extents(combination) if side else self.held_extents(combination)
 
     def run(self, combination: int, side: int) -> int:
@@ -192,7 +192,7 @@ class TileShape:
 
     @functools.cached_property
     def walks(self) -> tuple[Walk, Walk]:
-        """How the first 2 warps of a whole tile walk the source, and the destination."""
+        """Walk of the first 2 warps of a whole tile over the source, and the destination."""
         found = []
         for side, (rows, run) in enumerate(self.whole):
             threads = np.arange(min(rows * run, 2 * WARP), dtype=np.int64)
@@ -222,7 +222,8 @@ class TileShape:
 
     @functools.cached_property
     def fits(self) -> bool:
-        """Whether the kernel has room for its classes, and its last tile holds what the one before it borrows."""
+        """Whether the kernel has room for its classes, and its last tile holds the elements that the previous tile
+        borrows."""
         at = self.run_mode
         lent = at < 0 or _lending(self.modes[at].size, self.extents[at], self.halo) == self.extents[at]
         return lent and len(self.classes) <= MAX_CLASSES
@@ -306,7 +307,7 @@ def choose_extents(modes: Sequence[CopyMode], element: int, least: int, filled: 
 
 
 def _run(modes: Sequence[CopyMode], extents: Sequence[int], order: Sequence[int], side: str) -> int:
-    """How many modes of an order, from the first on, are one contiguous run of a tile."""
+    """Number of modes of an order, from the first on, that form one contiguous run of a tile."""
     step, count = 1, 0
     for m in order:
         if getattr(modes[m], side) != step:
@@ -337,7 +338,8 @@ def _vector(
             continue
         steps = [getattr(m, side) * t for m, t in zip(modes, extents, strict=True) if m.size > t]
         steps += [getattr(modes[m], side) for m in order[run:]]
-        # Of the run's last mode a tile may end early: what is before it, times any extent, must be whole vectors.
+        # A tile may end early in the run's last mode: the product of the modes before it must be a multiple of a
+        # vector.
         last = order[run - 1]
         before = math.prod(extents[m] for m in order[: run - 1])
         sizes = [before * extents[last], before * ((modes[last].size - 1) % extents[last] + 1)]
@@ -358,7 +360,7 @@ class _Filled(NamedTuple):
 def _filled(
     modes: Sequence[CopyMode], element: int, limits: tuple[int, int], least: int, filled: int
 ) -> _Filled | None:
-    """A tile of so many bytes; None if there is none. Arguments: as of `tile_shapes` and `choose_extents`."""
+    """A tile of this many bytes; None if there is none. Arguments as in `tile_shapes` and `choose_extents`."""
     extents = choose_extents(modes, element, least, filled)
     if extents is None:
         return None
@@ -426,7 +428,8 @@ def tile_shapes(
 
 
 def _lending(size: int, extent: int, halo: int) -> int:
-    """The largest extent up to this one whose last tile holds what the one before it borrows; 0: there is none.
+    """The largest extent up to this one whose last tile holds the elements that the previous tile borrows; 0: there is
+    none.
 
     >>> _lending(100, 32, 7), _lending(128, 32, 7), _lending(96, 16, 31)
     (31, 32, 0)

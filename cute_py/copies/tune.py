@@ -1,6 +1,6 @@
 """`tune=True`: time a few tilings of one copy on the device and keep the fastest.
 
-What was found is kept beside the kernels, under the device's name and the geometry of the copy (sizes and strides, not
+The result is stored beside the kernels, under the device's name and the geometry of the copy (sizes and strides, not
 addresses). The search writes the destination, as the copy itself would.
 """
 
@@ -50,7 +50,7 @@ def tuned_copy(
 ) -> PreparedCopy:
     """Prepare a copy with the fastest of a few tilings; measured once for a geometry, then taken from the store.
 
-    Copies that have only one kernel (transposing, realigning) are prepared as they are.
+    Copies that have only one kernel (transposing, realigning) are prepared without a search.
 
     Raises:
         as `prepare_copy`.
@@ -62,7 +62,7 @@ def tuned_copy(
         return first
     files, key = kernel_compiler(cache_directory()).files, geometry_key(first, a, hints)
     known = None
-    with contextlib.suppress(OSError, ValueError, TypeError):  # a file that can't be understood counts as none
+    with contextlib.suppress(OSError, ValueError, TypeError):  # ignore a file that can't be parsed
         known = Tuning(**json.loads(files.get(key) or b""))
     if known is not None:
         return prepare_copy(a, b, tuning=known, device=device)
@@ -76,11 +76,11 @@ def tuned_copy(
             seen.add(prepared.kernels[0].source.digest)
             tried.append((tuning, prepared))
         except CuteError:
-            continue  # A tiling that does not fit this copy or this device is no candidate.
+            continue  # Skip a tiling that does not fit this copy or this device.
     times = median_times(device, [prepared.launch for _, prepared in tried], rounds, 4)
     for _, prepared in tried:
         prepared.check()
     tuning, best = tried[times.index(min(times))]
-    with contextlib.suppress(OSError):  # a directory that can't be written does not matter
+    with contextlib.suppress(OSError):  # ignore a directory that can't be written
         files[key] = json.dumps(asdict(tuning)).encode()
     return best

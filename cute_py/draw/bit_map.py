@@ -27,7 +27,7 @@ def draw_descriptor(what: TensorMap | MapSource) -> Picture:
     """The bit map of a tensor map.
 
     Args:
-        what: 64 or 128 bytes, whatever else `read_map` takes, or a request.
+        what: 64 or 128 bytes, anything else that `read_map` takes, or a request.
     Raises:
         As `read_map`; as `encode` for a request that breaks a rule.
 
@@ -74,7 +74,7 @@ def _key(index: int) -> str:
 
 
 def _said(row: BitField, bits: int) -> tuple[str, str]:
-    """('label = value', how the value is stored and what it means)."""
+    """('label = value', encoding and meaning of the value)."""
     value, unit = row.read(bits), f", {row.unit}" if row.unit else ""
     shown = f"0x{value:x}" if row.width > 32 else str(value)
     return f"{row.label} = {shown}", f"{row.encoding}{unit}{_meaning(row, bits)}"
@@ -87,7 +87,7 @@ def _line(row: BitField, key: str, bits: int) -> str:
 
 
 def _meaning(row: BitField, bits: int) -> str:
-    """What a raw value means, where it is not the number itself."""
+    """Meaning of a raw value, if it differs from the number itself."""
     value, rank = row.read(bits), field("rank").read(bits) + 1
     if row.encoding.endswith(" - 1"):
         return f", so {value + 1}"
@@ -141,7 +141,7 @@ def _bits(fields: list[BitField], keys: dict[BitField, str], word: int, bits: in
 
 
 def _stray(rows: list[BitField], bits: int, words: int) -> tuple[str, ...]:
-    """What is set where no field is, and what the last two words are."""
+    """Bits that are set outside of all fields, and a note on the last two words."""
     mask = 0
     for row in rows:
         mask |= row.mask

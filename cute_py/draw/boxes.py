@@ -36,7 +36,7 @@ SPACE = 640.0
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where boxes begin along one TMA mode: at `at`, which is `base` in the first tile.
+    """Start of boxes along one TMA mode: at `at`, which is `base` in the first tile.
 
     Attributes:
         tile: (leaf of the tile modes, index) of each that moves it.
@@ -149,7 +149,7 @@ def draw_boxes(atom: TmaAtom) -> Picture:
 
 
 def _address(atom: TmaAtom, coord: Sequence[int]) -> int:
-    """Of an element, in bytes."""
+    """Address of an element, in bytes."""
     request = atom.request
     steps = (atom.internal_dtype.bits / 8, *request.global_strides)
     return int(request.global_address) + int(sum(c * step for c, step in zip(coord, steps, strict=True)))
@@ -181,7 +181,7 @@ def _box_notes(atom: TmaAtom, drawn: tuple[int, ...], elsewhere: tuple[int, ...]
 
 
 def _cta_names(count: int) -> list[str]:
-    """What each tone means: one CTA, or all that are equal modulo 8."""
+    """Meaning of each tone: one CTA, or all CTAs that are equal modulo 8."""
     return [f"CTA {', '.join(str(n) for n in range(tone, max(count, tone + 1), TONES))}" for tone in range(TONES)]
 
 

@@ -45,7 +45,7 @@ _Layouts: TypeAlias = Swizzle | AnyLayout | Sequence[AnyLayout] | Tensor | Shard
 _Copies: TypeAlias = TmaAtom | Im2colAtom | CopyAtom | TiledCopy | CopyAsync | CopyPlan | Demonstration
 _Bytes: TypeAlias = TensorMap | bytes | bytearray | memoryview | NDArray[numpy.integer]
 Drawable: TypeAlias = Picture | _Layouts | _Copies | _Bytes | MmaAtom | TiledMma | Timeline | Format | ScaledTensor
-"""What has a picture."""
+"""An object that has a picture."""
 Option: TypeAlias = int | str | tuple[int, ...] | Sequence[int] | Sequence[str] | Layout | None
 """An option of one of the functions that draw."""
 

@@ -27,7 +27,7 @@ OUTSIDE = {
     "reduce": "outside the tensor: not written",
     "prefetch": "outside the tensor: not fetched",
 }
-"""What an operation of each direction does with elements beyond the tensor's end."""
+"""Effect of an operation of each direction on elements beyond the tensor's end."""
 
 
 RAGGED = {
@@ -36,12 +36,12 @@ RAGGED = {
     "reduce": "beyond the row's end and reduced too: a reduction writes units of 16 bytes",
     "prefetch": OUTSIDE["prefetch"],
 }
-"""What happens to the rest of a 16-byte unit in which the row ends. Source: measured on NVIDIA H200, driver 580.159.04,
-for stores; `emulator_rows.sixteen_byte_rule` has the rule."""
+"""Effect on the rest of a 16-byte unit in which the row ends. Source: measured on NVIDIA H200, driver 580.159.04, for
+stores; `emulator_rows.sixteen_byte_rule` has the rule."""
 
 
 def logical_of(atom: TmaAtom) -> Callable[[tuple[int, ...]], tuple[int, ...]] | None:
-    """TMA coordinate -> coordinate in the tensor's own flat modes; None where a TMA mode merges several of them."""
+    """TMA coordinate -> coordinate in the tensor's own flat modes; None if a TMA mode merges several modes."""
     from_mode: dict[int, int] = {}
     places: list[tuple[int | None, int]] = []
     for i, stride in enumerate(leaves(atom.g_stride)):
@@ -85,7 +85,7 @@ def tile_trace(atom: TmaAtom, tile_coord: Tree = 0) -> Trace:
     form, logical = atom.op.row.mode, logical_of(atom)
     try:
         tensor_map: bytes | TensorMap = atom.descriptor
-    except UnknownFactError:  # Packed types: what they do is documented, their bits are not.
+    except UnknownFactError:  # Packed types: their behaviour is documented, their bits are not.
         tensor_map = atom.request
     if form in ("gather4", "scatter4"):
         coords = numpy.stack([coords[:, 0], *(coords[:, 1] + row for row in range(NAMED_ROWS))], axis=1)

@@ -35,7 +35,7 @@ _ENGINE = ("leaf", "algebra", "parse", "gbasis", "plan", "descriptor", "tile", "
 ENGINE: Final = tuple(f"{name}.js" for name in _ENGINE)
 """The files of the engine, in the order in which they are loaded."""
 DOM: Final = ("pictures.js", "sections.js", "page.js")
-"""What draws and listens, after the engine."""
+"""Scripts that draw and listen, loaded after the engine."""
 CHECK: Final = "checked.js"
 """Asks the server for the library's answer; only in the page that a server sends."""
 DEFAULTS: Final = {

@@ -56,7 +56,7 @@ def problem(
 
 
 def _number(n: int) -> int | str:
-    """An integer for JSON: a number where every reader has it exactly, else its digits.
+    """An integer for JSON: a number if every reader represents it exactly, else its digits.
 
     >>> _number(2**53), _number(2**53 + 1)
     (9007199254740992, '9007199254740993')
@@ -65,7 +65,7 @@ def _number(n: int) -> int | str:
 
 
 def _numbers(values: Iterable[int]) -> list[Json]:
-    """Of each."""
+    """JSON-safe integers."""
     return [_number(n) for n in values]
 
 
@@ -104,7 +104,7 @@ def checked_query(query: Mapping[str, str]) -> dict[str, str]:
 
 
 def _parsed(text: str) -> Any:
-    """What a text shows, if it is of a size that a person types.
+    """Parse a text, if it has a size that a person types.
 
     Raises:
         InvalidValueError: a long text, or a basis element of a mode that no layout has; ParseError: as `parse`.
@@ -171,7 +171,7 @@ def answer(query: Mapping[str, str]) -> dict[str, Any]:
         query: field -> text, see `DEFAULTS`.
     Returns:
         plain data; `problems` are all that is wrong, empty if the copy can be made and every instruction starts where
-        it may; what can't be reached because of them is None. `not_covered` names what the form has no answer to.
+        it may; what can't be reached because of them is None. `not_covered` names questions that the form can't answer.
     Raises:
         InvalidValueError: as `checked_query`.
 
@@ -212,7 +212,7 @@ def answer(query: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _examined(arguments: dict[str, Any], at: str, problems: list[Problem]) -> dict[str, Any]:
-    """The parts that can be reached; what is in the way goes to `problems`."""
+    """The parts that can be computed; obstacles go to `problems`."""
     op, tensor, smem = arguments["op"], arguments["gtensor"], arguments["smem_layout"]
     dtype = tensor.element_type
     internal = as_dtype(arguments["internal_dtype"] or dtype)

@@ -33,8 +33,8 @@ def draw_im2col(what: Im2col, coords: Sequence[int] | None = None, offsets: Sequ
         InvalidTypeError: no im2col map, or coordinates that are not integers.
         InvalidValueError: the wrong number of coordinates or offsets.
 
-    Pixels outside the image are hatched: they are filled. Of pixels in other planes the picture says how many. Of a
-    large image what is around the visited pixels is drawn, and its edges.
+    Pixels outside the image are hatched: they are filled. The picture counts the pixels in other planes. Of a large
+    image it shows the edges and the region around the visited pixels.
 
     >>> request = TensorMapIm2col(0, 4096, (16, 4, 3, 1), (16, 64, 192), (-1, -1), (-1, -1), 16, 6)
     >>> print(draw_im2col(request, (0, -1, -1, 0), (1, 0)))

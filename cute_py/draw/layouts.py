@@ -35,10 +35,10 @@ from cute_py.targets import BANK_BYTES, BANKS
 from cute_py.tensor.tensor import Tensor
 
 AnyLayout: TypeAlias = Layout | ComposedLayout
-"""What a table of offsets is drawn of."""
+"""A layout whose offsets a table can show."""
 Drawn: TypeAlias = Layout | ComposedLayout | Tensor
 Value: TypeAlias = int | ArithTuple | ScaledBasis
-"""What a layout or a tensor of coordinates has at a coordinate."""
+"""Value of a layout or of a tensor of coordinates at a coordinate."""
 Sizes: TypeAlias = "int | tuple[Sizes, ...]"
 Color = Literal["value", "bank", "thread", "tile"]
 COLORS: tuple[Color, ...] = ("value", "bank", "thread", "tile")
@@ -91,7 +91,7 @@ class PlaneAxis:
         ]
 
     def terms(self, index: int) -> list[str]:
-        """What the leaves add to the value at an index, those that add nothing left out: '3*8'."""
+        """Terms that the leaves add to the value at an index, without zeros: '3*8'."""
         out = []
         for size, stride in self.steps:
             index, at = divmod(index, max(size, 1))
@@ -134,7 +134,7 @@ class Plane:
         return self.across.coordinate(j) if self.rank else "()"
 
     def sum_of(self, i: int, j: int) -> str:
-        """What the strides add up to there: '1*8 + 6*1'."""
+        """Sum of the strides' terms at a cell: '1*8 + 6*1'."""
         return " + ".join([*self.down.terms(i), *self.across.terms(j)]) or "0"
 
 
@@ -171,7 +171,7 @@ def table_of(
     Args:
         cell: (row, column, path, value) -> Cell; the path is the coordinate, and the sum that the strides make of it:
             '(1,6) -> 1*8 + 6*1'.
-        tables: how many the picture has; legends: of the colours; begin: what the sum begins with, such as '5 + '.
+        tables: number of tables in the picture; legends: of the colours; begin: beginning of the sum, such as '5 + '.
     """
     down, across = plane.down, plane.across
     limit = axis_limit(down.size, across.size, tables)
@@ -223,7 +223,7 @@ def bank_of(offset: int, bits: int) -> int:
 
 
 def byte_text(offset: int, bits: int) -> str:
-    """Where an element starts, in bytes.
+    """Byte offset of an element.
 
     >>> byte_text(2_000_001, 16), byte_text(3, 4)
     ('byte 4000002', 'byte 1 bit 4')
@@ -255,9 +255,9 @@ def expect_layout(thing: AnyLayout, what: str) -> AnyLayout:
 
 
 def unit_of(things: Sequence[Drawn]) -> int:
-    """What all steps between the values of layouts or tensors have in common; 1 where they are permuted.
+    """Greatest common divisor of all steps between the values of layouts or tensors; 1 if a swizzle permutes them.
 
-    Of coordinates their mode 0 counts.
+    For coordinates, mode 0 counts.
 
     >>> unit_of([Layout((4, 4), (64, 16))]), unit_of([Layout((4, 4), (64, 16)), Layout(3, 8)])
     (16, 8)
@@ -282,7 +282,7 @@ def value_legend(unit: int, what: str = "offset") -> Legend:
 def _coloring(
     color: str, bits: int | None, tile: tuple[int, int] | None, unit: int, what: str = "offset"
 ) -> tuple[Callable[[int, int, Value], int | None], tuple[Legend, ...]]:
-    """((row, column, value) -> tone, what the tones mean)."""
+    """((row, column, value) -> tone, meanings of the tones)."""
     if color == "value":
         return lambda i, j, value: _first(value) // unit % TONES, (value_legend(unit, what),)
     if color == "thread":
@@ -319,7 +319,7 @@ def _checked_tile(tile: Sizes | None) -> tuple[int, int] | None:
 
 
 def _before(layout: AnyLayout) -> Callable[[int], str]:
-    """Colexicographic index -> what a composed layout computes between the sum of the strides and the value."""
+    """Colexicographic index -> the steps of a composed layout between the sum of the strides and the value."""
     if not isinstance(layout, ComposedLayout) or not isinstance(layout.inner, Layout):
         return lambda index: ""
     offset = "" if layout.offset == 0 else f"{plain(layout.offset)} + "
@@ -360,7 +360,7 @@ def layout_table(
 
 
 def _what(thing: Drawn) -> str:
-    """What the values of a layout are."""
+    """Noun for the values of a layout."""
     basis = any(getattr(stride, "modes", ()) for stride in leaves(domain_of(thing).stride))
     return "mode 0 of the coordinate" if basis else "offset"
 
@@ -383,7 +383,7 @@ def draw_layout(
         bits: width of an element, or its type; needed for banks, except where the layout has it.
         tile: (rows, columns) of a tile.
     Raises:
-        InvalidTypeError: no layout, sizes that are not known, or a colour that lacks its `bits`.
+        InvalidTypeError: not a layout, sizes that are not known, or a colour that lacks its `bits`.
         InvalidValueError: an unknown colour, or one that lacks its `tile`.
 
     Beyond 64 rows or columns the middle is left out, with a note.
@@ -406,7 +406,7 @@ def draw_layout(
 
 
 def _found_in(layout: AnyLayout, name: str) -> Callable[[Value], str]:
-    """value -> the coordinate at which a layout has it, the first one; nothing of large layouts and of coordinates."""
+    """value -> the first coordinate at which a layout has it; empty for large layouts and for coordinates."""
     plane = plane_of(as_position_independent_swizzle_layout(layout))
     if plane.down.size * plane.across.size > MOST_FOUND:
         return lambda value: ""
@@ -421,7 +421,7 @@ def _found_in(layout: AnyLayout, name: str) -> Callable[[Value], str]:
 
 
 def draw_compare(*layouts: AnyLayout, names: Sequence[str] = (), bits: DTypeLike | int | None = None) -> Picture:
-    """Layouts side by side, coloured alike: a layout and what composing, dividing or tiling makes of it.
+    """Layouts side by side, coloured alike: a layout and the results of composing, dividing or tiling it.
 
     Args:
         layouts: 1 to 16 layouts; names: a name for each, or none.

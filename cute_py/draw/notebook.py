@@ -1,4 +1,4 @@
-"""What a notebook shows of an object: its picture, what it prints, and its explanation folded up below.
+"""Notebook display of an object: its picture, its printed text, and its explanation folded up below.
 
     object_html(layout)     the printed form, the picture, "explain"
     object_html(request)    the map's bits, or the rules that it breaks where there are none
@@ -29,7 +29,7 @@ CHARACTERS: Final = 4000
 """Characters of a printed form or an explanation that are shown; the rest is counted."""
 CUT_NOTE: Final = "cut to fit the notebook; cute_py.draw.draw(...) shows more of it"
 _SAID: Final = re.compile(r"^(summarised: .* of which )\d+ x \d+( are drawn)$")
-"""What `cut_note` says of a table."""
+"""Text of `cut_note` about a table."""
 _PRE: Final = "margin:.3em 0;white-space:pre-wrap;overflow-wrap:anywhere;font-family:monospace"
 
 
@@ -78,10 +78,10 @@ def error_html(error: CuteError, before: str = "") -> str:
 
 
 def fitted(picture: Picture, cells: int = CELLS) -> Picture:
-    """A picture of about so many cells at most: the middles of long tables left out, with a note.
+    """Reduce a picture to about `cells` cells: the middles of long tables are left out, with a note.
 
     Args:
-        cells: of all tables together; a table with cells that span columns stays as it is.
+        cells: of all tables together; a table with cells that span columns stays unchanged.
     """
     if picture.count <= cells:
         return picture
@@ -149,7 +149,7 @@ def _pre(text: str) -> str:
 
 
 def _explained(thing: Shown, explain: Callable[[Shown], str]) -> str:
-    """The explanation of an object, folded up; nothing where there is none."""
+    """The explanation of an object, folded up; empty if there is none."""
     text = unless_refused(explain, thing)
     if text is None:
         return ""

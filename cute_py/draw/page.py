@@ -17,10 +17,10 @@ _ACTIVE: Final = re.compile(
 )
 """Elements that run, load or lead somewhere."""
 _INERT: Final = ("#", "data:image/")
-"""How the links of an SVG may begin: to a part of itself, or a picture within it."""
+"""Allowed beginnings of an SVG's links: to a part of itself, or a picture within it."""
 _URL: Final = re.compile(r"url\(\s{0,99}+['\"]?\s{0,99}+[^#'\"\s]", re.IGNORECASE)
 _IMPORT: Final = re.compile(r"@import|image-set|src\(|\\", re.IGNORECASE)
-"""What else in a style loads something, or hides that it does."""
+"""Other text in a style that loads something, or hides that it does."""
 
 _STYLE = (
     ":root{color-scheme:light dark}body{margin:1.5rem;background:#fff;color:#14181d;"
@@ -68,7 +68,7 @@ def html_page(title: str, pictures: Sequence[tuple[str, str]]) -> str:
 
 
 def _not_inert(svg: str) -> str:
-    """Why a text is not an SVG that only shows something; empty if it is one."""
+    """The reason why a text is not a passive SVG; empty if it is one."""
     if re.search("<[!?]", svg):
         return "has a comment, a declaration or character data in <! or <?, which XML and HTML read differently"
     try:

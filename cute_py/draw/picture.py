@@ -2,9 +2,9 @@
 
 A picture is a value: tables and notes. Its SVG carries its own style sheet and needs nothing else.
 
-A PNG is made of the SVG through resvg: no browser, no system library, no network. resvg knows no media queries, so that
-a picture is light on it; the dark rules of the style sheet are applied on request. Text needs a font of
-the system: a picture without a usable font, which would have no text at all, is refused.
+resvg makes a PNG from the SVG without a browser, system library or network. It does not support media queries, so a
+picture is light; the dark rules of the style sheet are applied on request. Text needs a font of the system: a picture
+without a usable font, which would have no text at all, is refused.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Picture:
 
     @functools.cached_property
     def text(self) -> str:
-        """The same cells as text."""
+        """Text form of the same cells."""
         return text_of_picture(self.title, self.tables, self.notes)
 
     @property
@@ -128,7 +128,7 @@ class Picture:
     def save(self, path: str | os.PathLike[str], *, scale: float | None = None, dark: bool = False) -> Path:
         """Write the picture: .svg, .png, .html or .txt by the name's end. The file appears whole or not at all.
 
-        Of a symbolic link what it points to is written; the link stays.
+        If the name is a symbolic link, its target is written; the link stays.
 
         Args:
             scale, dark: of a .png, as for `png`; the others are drawn to the reader's own size and colours.
@@ -186,7 +186,7 @@ def monospace_family() -> str | None:
 
 
 def opened(svg: str) -> str:
-    """An SVG of this library with its dark rules applied, whatever the reader's system prefers.
+    """An SVG of this library with its dark rules applied, regardless of the reader's system.
 
     >>> opened("<style>a{}@media screen and (prefers-color-scheme: dark){b{x:y}c{}}d{}</style>")
     '<style>a{}b{x:y}c{}d{}</style>'

@@ -3,7 +3,7 @@
 The style sheet of all pictures is light by default and on paper (a browser that prints takes the light rules), dark on
 screens of readers who ask for it. Colours are in plain rules and are overridden in the media query, not in CSS
 variables: programs that turn SVG into PNG or PDF do not know variables and would paint every cell black. The tones
-differ in lightness too, every cell has a text, and what is outside is hatched, so nothing is said by hue alone.
+differ in lightness too, every cell has a text, and cells outside are hatched, so no meaning depends on hue alone.
 
 A <style> element inside an inline SVG applies to the whole HTML page. Every rule therefore begins with a class that is
 made from the style sheet itself (`scope`): only pictures with an equal style sheet share their rules.
@@ -34,7 +34,7 @@ LIGHT = ("#cfe0fb", "#f2a866", "#dff6d6", "#e587ab", "#d9c8f4", "#fbf4bc", "#66b
 DARK = ("#1b3a60", "#8a4a1c", "#1c4420", "#86305a", "#57458a", "#4d4208", "#17706b", "#59626c")
 """Fills of the tones in the dark: text is light."""
 GOLDEN = (5**0.5 - 1) / 2
-"""Of the circle of hues, from one tone to the next: hues near each other belong to tones far from each other."""
+"""Fraction of the circle of hues between one tone and the next: similar hues belong to tones far from each other."""
 MARGIN = 12.0
 BETWEEN = 28.0
 PAGE_WIDTH = 1500.0
@@ -148,7 +148,7 @@ def _wide(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where the parts of one table are: left and top edges of columns and rows, pixels from its own corner."""
+    """Places of the parts of one table: left and top edges of columns and rows, pixels from its own corner."""
 
     columns: tuple[float, ...]
     rows: tuple[float, ...]
@@ -217,7 +217,7 @@ def wrapped(notes: Sequence[str], width: int = NOTE) -> list[str]:
 
 
 def _axes(table: Table) -> str:
-    """What runs down and what across, on one line."""
+    """Labels of the vertical and the horizontal axis, on one line."""
     parts = [("↓", table.row_axis), ("→", table.column_axis)]
     return "   ".join(f"{arrow} {name}" for arrow, name in parts if name)
 

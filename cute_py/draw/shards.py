@@ -1,4 +1,4 @@
-"""Where the parts of a tensor lie: which device holds what of a sharded one; where the scales of a format are."""
+"""Pictures of the part of a sharded tensor that each device holds, and of the places of a format's scales."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Pictures of shared memory: a layout before and after a swizzle, and a tile where the engine puts it.
 
-Shared memory has 32 banks of 4 bytes, a line of 128 bytes; its 16-byte units are what a swizzle moves as one. A read of
-8 rows of 16 bytes takes one pass where the rows lie in 8 different groups of 4 banks; in the picture of a swizzle cells
-of one colour lie in the same group.
+Shared memory has 32 banks of 4 bytes, a line of 128 bytes; a swizzle moves its 16-byte units. A read of 8 rows of 16
+bytes takes one pass if the rows lie in 8 different groups of 4 banks; in the picture of a swizzle cells of one colour
+lie in the same group.
 
 The title of each unit of a tile is the path of its first element: tensor coordinate -> TMA coordinate -> global byte
 -> instruction -> shared byte -> bank. `Trace`, which reads the descriptor, gives the rows and where they go.
@@ -52,7 +52,7 @@ from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide
 from cute_py.tma.simulate.trace import Trace, TraceStep
 
 UNIT = 16
-"""Bytes of a unit: what a swizzle moves as one, and what one lane reads at once."""
+"""Bytes of a unit, which a swizzle moves, and which one lane reads at once."""
 UNITS = LINE_BYTES // UNIT
 """Units of a line, which are groups of 4 banks."""
 ROWS = 8
@@ -145,7 +145,7 @@ def _swizzled(title: str, layout: Layout, bits: int, move: Callable[[int], int])
 
 
 def _passes(layout: Layout, bits: int, move: Callable[[int], int]) -> tuple[str, ...]:
-    """How many passes a read of the first 8 rows takes, along each mode that has 8."""
+    """Number of passes of a read of the first 8 rows, along each mode that has 8."""
     if len(modes(layout.shape)) != 2:
         return ()
     plane = plane_of(layout)
@@ -277,7 +277,7 @@ def _unit(step: TraceStep, tone: int, trace: Trace, direction: str) -> Cell:
 
 
 def _row_notes(trace: Trace) -> tuple[str, ...]:
-    """Of one im2col load: a row is a pixel."""
+    """Note of an im2col load: a row is a pixel."""
     shape = trace.geometry
     swizzle = "none" if not shape.swizzle else f"{16 << shape.swizzle}B"
     return (

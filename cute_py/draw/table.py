@@ -1,4 +1,4 @@
-"""What a picture is made of: tables of cells with labels, brackets and notes, before they are SVG or text.
+"""Parts of a picture before they become SVG or text: tables of cells with labels, brackets and notes.
 
     Picture = tables side by side        Table = cells, labels of rows and columns, brackets over nested modes
     Cell = text, the full path as its title, a tone (colour), the part of it that is inside (the rest is hatched)
@@ -27,9 +27,9 @@ TAIL = 3
 TONES = 8
 """Different colours of cells."""
 OUTSIDE = "outside"
-"""The swatch of what is hatched."""
+"""The swatch of hatched cells."""
 GAP = "…"
-"""The label of what is left out, and its text."""
+"""The label of omitted cells, and its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +76,11 @@ class BracketRow:
 
 @dataclass(frozen=True, slots=True)
 class Legend:
-    """What the colours of cells say: `text` in general, then a name for each swatch.
+    """Legend of the cells' colours: `text` in general, then a name for each swatch.
 
     Attributes:
         swatches: (tone, None for no colour, or OUTSIDE for the hatch; what it means).
-        in_text: it names what the texts of the cells say too, so the text form lists it as well.
+        in_text: it also explains the texts of the cells, so the text form lists it too.
     """
 
     text: str
@@ -93,7 +93,7 @@ class Table:
     """Rows of cells. A cell None is a gap: something is left out there.
 
     Attributes:
-        row_axis, column_axis: what the rows and columns are.
+        row_axis, column_axis: names of the rows and columns.
         row_brackets, column_brackets: innermost first.
         notes: lines below the table.
         legends: what the colours and the hatch say; only what some cell of the table has is drawn.
@@ -183,7 +183,7 @@ def shown_around(count: int, limit: int, wanted: Sequence[int]) -> list[int | No
 def cut_note(
     rows: int, columns: int, down: Sequence[T | None], across: Sequence[T | None], what: str = "cells"
 ) -> tuple[str, ...]:
-    """The note of a table of which not everything is drawn (`down` or `across` has a gap); nothing if all is.
+    """The note of a table that is drawn only in part (`down` or `across` has a gap); empty if it is complete.
 
     >>> cut_note(4, 100, shown(4, 8), shown(100, 8))
     ('summarised: 4 x 100 cells, of which 4 x 7 are drawn',)

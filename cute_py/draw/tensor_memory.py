@@ -76,7 +76,7 @@ def draw_tmem(copy: CopyAsync | Demonstration | NDArray[numpy.integer]) -> Pictu
 def _plain_text(
     sources: NDArray[numpy.int64], base: int, columns: list[int | None], longest: int, notes: list[str]
 ) -> str:
-    """The same columns as text, some side by side, slabs with the same contents once."""
+    """Text form of the same columns: some side by side, slabs with the same contents once."""
     most = max((WIDTH - len("  0-127 | ")) // (longest + 2), 1)
     kept = [column for column in columns if column is not None]
     # A part begins where columns are left out, and where a line is full.

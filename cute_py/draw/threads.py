@@ -71,8 +71,8 @@ def draw_tv(layout: Layout | Tensor, tile: Sizes) -> Picture:
             it, or -> coordinate (m, n), as a layout or a tensor.
         tile: shape of the tile, one or two modes.
     Raises:
-        InvalidTypeError: no layout, or one of other elements; InvalidValueError: not two modes, a tile of more, or an
-            element beyond the tile.
+        InvalidTypeError: not a layout, or a layout of other elements; InvalidValueError: not two modes, a tile of more,
+            or an element beyond the tile.
 
     An element that no pair reaches is hatched; one that several reach shows the first, and how many more there are.
 
@@ -188,7 +188,7 @@ def draw_mma(mma: TiledMma | MmaAtom | str) -> Picture:
     Args:
         mma: a tiled MMA, or an atom or its name for one of it.
     Raises:
-        InvalidTypeError: no MMA.
+        InvalidTypeError: not an MMA.
 
     A runs (M, K), B (N, K) with K down, C (M, N). An operand in shared or in tensor memory has no threads; its cells
     have the coordinate.

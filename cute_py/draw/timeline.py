@@ -18,7 +18,7 @@ STATES: dict[str, tuple[str, int | None]] = {
     CONSUMING: ("consumed", 2),
     STORING: ("stored", 3),
 }
-"""Letter -> (what it means, tone)."""
+"""Letter -> (meaning, tone)."""
 MOST_STAGES, MOST_TICKS = 32, 256
 TICKS = 48
 """Ticks side by side; later ones are below them."""
@@ -77,7 +77,7 @@ def _legend(timeline: Timeline) -> Legend:
 
 
 def _barriers(state: str, stage: int, iteration: int, depth: int) -> str:
-    """What a state means, with the barrier, the phase and the parity that were waited for."""
+    """Meaning of a state, with the barrier, the phase and the parity that the thread waited for."""
     phase = iteration // depth
     full, empty = f"full[{stage}]", f"empty[{stage}]"
     if state == LOADING:

@@ -1,7 +1,7 @@
-"""Arrays in the memory of devices, as plain numbers. The driver answers on which device an array lies.
+"""Arrays in the memory of devices, as plain numbers; the driver reports their device.
 
-An array may be on any device, whichever is current: its own is made current while it gives its memory, and the one
-before it again afterwards. `tensor.array_views` has what needs no driver.
+An array may be on any device, not only the current one: its device becomes current while the array exports its memory,
+and the previous one again afterwards. `tensor.array_views` has the functions that need no driver.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from cute_py.tensor.array_views import (
 def device_of_array(array: ArrayLike, ordinal: int | None) -> Iterator[None]:
     """The device of an array is current in the block, for the driver and for the array's own library.
 
-    PyTorch keeps a current device of its own beside the driver's (it need not have a context yet), and refuses to
-    export an array of another one; CuPy allocates on the driver's. Where the driver does not know the device, nothing
-    changes. None: host memory.
+    PyTorch keeps its own current device beside the driver's (which need not have a context yet), and refuses to export
+    an array of another device; CuPy allocates on the driver's. If the driver does not know the device, nothing changes.
+    None: host memory.
     """
     with contextlib.ExitStack() as stack:
         libraries = {kind.__module__.partition(".")[0] for kind in type(array).__mro__}
@@ -46,7 +46,7 @@ def device_of_array(array: ArrayLike, ordinal: int | None) -> Iterator[None]:
 
 
 def device_at(address: int) -> int:
-    """The device whose memory is at an address, by the driver; 0 where it reports none, or there is no driver.
+    """The device whose memory is at an address, by the driver; 0 if it reports none, or if there is no driver.
 
     `__cuda_array_interface__` has no field for the device, so the pointer's context gives it: cuda-bindings 13 returns
     0 for the device ordinal of every pointer (measured on two H200, driver 580.159.04).
@@ -65,10 +65,10 @@ def device_at(address: int) -> int:
 
 
 def array_view(array: ArrayLike) -> ArrayView:
-    """Where `array` lies: anything with `__dlpack__` or `__cuda_array_interface__`, a numpy array, or an `ArrayView`.
+    """Location of `array`: anything with `__dlpack__` or `__cuda_array_interface__`, a numpy array, or an `ArrayView`.
 
     Raises:
-        As `host_view`, of arrays on a device too.
+        As `host_view`, also for arrays on a device.
 
     >>> import numpy
     >>> array_view(numpy.zeros((4, 6), "float32")[::2]).strides

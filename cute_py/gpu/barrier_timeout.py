@@ -1,7 +1,7 @@
-"""The bytes that a barrier of the GPU should have received, where a wait for it timed out.
+"""The bytes that a barrier of the GPU should have received, after a wait for it timed out.
 
-The executor never reads a tensor map. Only after a failure, and only for the text of the error, the emulator counts the
-bytes that one load of this map brings to its barrier.
+The executor never reads a tensor map. The emulator counts the bytes that one load of this map delivers to its barrier,
+only after a failure and only for the text of the error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""cuda-core and cuda-bindings, imported when they are first needed and nowhere else, and their failures.
+"""cuda-core and cuda-bindings, imported here only and at their first use, and their failures.
 
-`core` has devices, the compiler and its cache, and loaded kernels. `driver` has the driver's own functions, for what
-cuda-core does not have (docs/architecture.md says why for each): contexts of other libraries, plain memory, launches
+`core` has devices, the compiler and its cache, and loaded kernels. `driver` has the driver's own functions, where
+cuda-core has none (docs/architecture.md gives the reason for each): contexts of other libraries, plain memory, launches
 with tensor maps of our own bytes. Every driver call goes through `call`, every use of cuda-core through `reported`: a
 code that is not success becomes a `DeviceError` with the code's name and what was being done.
 """
@@ -62,7 +62,7 @@ _ADVICE = {
     "CUDA_ERROR_MISALIGNED_ADDRESS": "a shared-memory address, a map or a bulk copy that is not aligned",
     "CUDA_ERROR_LAUNCH_TIMEOUT": "the display watchdog ended the kernel",
 }
-"""What each error of a kernel can mean here; measured on NVIDIA H200, driver 580.159.04."""
+"""Likely cause of each error of a kernel here; measured on NVIDIA H200, driver 580.159.04."""
 
 STICKY = frozenset(
     {
@@ -93,7 +93,7 @@ def driver_failure(code: IntEnum | str, doing: str) -> DeviceError:
 
 
 def not_loaded(doing: str, function: str, problem: RuntimeError) -> DeviceError:
-    """The error for a shared library of `function` that is not there."""
+    """The error for a missing shared library of `function`."""
     return DeviceError(
         f"{doing}: the library behind {function} can't be loaded",
         {"cause": first_line(problem)},
@@ -103,7 +103,8 @@ def not_loaded(doing: str, function: str, problem: RuntimeError) -> DeviceError:
 
 @contextlib.contextmanager
 def reported(doing: str) -> Iterator[None]:
-    """What cuda-core raises in the block, as a `DeviceError`: its text begins with the name of the driver's code."""
+    """Raise any exception of cuda-core in the block as a `DeviceError`: its text begins with the name of the driver's
+    code."""
     try:
         yield
     except CuteError:
@@ -113,7 +114,7 @@ def reported(doing: str) -> Iterator[None]:
 
 
 def call(doing: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a cuda.bindings function returns after its code: nothing, one value or a tuple.
+    """Call a cuda.bindings function and return its results without the code: nothing, one value or a tuple.
 
     Raises:
         DeviceError: the code is not success, or the library behind the function can't be loaded.

@@ -1,12 +1,12 @@
-"""The GPU: whether there is one that can run TMA copies, what it is, and its memory.
+"""The GPU: whether one can run TMA copies, its properties, and its memory.
 
 The context of a device is the one that was current when the device was first opened, if that was of this device
 (PyTorch's and CuPy's are the primary context), else its primary context. It is kept for the life of the process.
 
-A thread has one current context. What is done here on a device is done with the device's context current, and the one
-before it is current again afterwards; where none was, the device's stays. cuda-core's `Device` knows what the device
-is; its `set_current` takes contexts of its own alone, and those of PyTorch and CuPy must come back: these calls are the
-driver's.
+A thread has one current context. These functions make the device's context current for their work, and restore the
+previous one afterwards; if there was none, the device's stays. cuda-core's `Device` has the device's properties. Its
+`set_current` takes only its own contexts, but those of PyTorch and CuPy must be restored, so these calls use the
+driver.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MIN_DRIVER: Final = 12000
 """CUDA 12.0: the first driver whose API has tensor maps. CUDA driver API, cuTensorMapEncodeTiled."""
 
 DEFAULT_STREAMS: Final = (0, 1, 2)
-"""The streams that every device has, and that are those of the current one: NULL, CU_STREAM_LEGACY and
+"""The default streams, which every device has; they refer to the current device: NULL, CU_STREAM_LEGACY and
 CU_STREAM_PER_THREAD. CUDA driver API, stream management."""
 
 ARCHITECTURES: Final[dict[tuple[int, int], str]] = {
@@ -61,7 +61,7 @@ class Device:
 
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:
-        """The device's context is current in the block, and the one before it, if there was one, after the block."""
+        """Make the device's context current in the block, and restore the previous one, if there was one, after it."""
         with current_context(self.context):
             yield
 
@@ -73,7 +73,7 @@ class Device:
 
 @contextlib.contextmanager
 def current_context(context: SupportsInt) -> Iterator[None]:
-    """A context is current in the block, and the one before it, if there was one, after the block."""
+    """Make a context current in the block, and restore the previous one, if there was one, after it."""
     api = driver()
     before = call("asking for the context", api.cuCtxGetCurrent)
     if int(before) == int(context):
@@ -98,7 +98,7 @@ def _current_ordinal() -> int | None:
 def open_device(ordinal: int | None = None) -> Device:
     """The device with this number, by default that of the current context, else 0.
 
-    A context that is current stays so; where there is none, the device's is made current.
+    A current context stays current; if there is none, the device's becomes current.
 
     Raises:
         InvalidTypeError: not an integer.
@@ -115,7 +115,7 @@ def open_device(ordinal: int | None = None) -> Device:
 
 
 def as_device(device: Device | None, ordinal: int | None = None) -> Device:
-    """The device that was given, else the one with this number, else the current one.
+    """The given device, else the device with this number, else the current one.
 
     Raises:
         InvalidTypeError: not a `Device`. As `open_device`.
@@ -127,7 +127,7 @@ def common_device(ordinals: Mapping[str, int | None]) -> int | None:
     """The one device that arrays are on; None if all of them are in host memory.
 
     Args:
-        ordinals: what the arrays are called -> their devices, None for those in host memory.
+        ordinals: names of the arrays -> their devices, None for arrays in host memory.
     Raises:
         DeviceError: they are on two devices or more; the text names an array on each.
 
@@ -163,7 +163,7 @@ def require_stream(device: Device, stream: int) -> None:
     api = driver()
     code, context = api.cuStreamGetCtx(stream)
     if int(code) or int(context) == int(device.context):
-        return  # the launch refuses what the driver does not know as a stream
+        return  # the launch refuses a stream that the driver does not know
     with current_context(context):
         ordinal = _current_ordinal()
     if ordinal != device.ordinal:
@@ -174,7 +174,7 @@ def require_stream(device: Device, stream: int) -> None:
 
 
 def device_count() -> int:
-    """How many devices the driver shows."""
+    """Number of devices that the driver shows."""
     return int(call("counting devices", driver().cuDeviceGetCount))
 
 
@@ -228,7 +228,7 @@ def device_available() -> bool:
 
 
 def read_memory(device: Device, address: int, size: int, stream: int = 0) -> bytearray:
-    """Bytes of device memory, after what the stream holds. Raises DeviceError if a kernel before it failed."""
+    """Read bytes of device memory, after the work in the stream. Raises DeviceError if a kernel before it failed."""
     import ctypes
 
     content = bytearray(size)
@@ -290,7 +290,7 @@ class DeviceBuffer:
                 call("copying to the device", api.cuStreamSynchronize, stream)
 
     def read(self, size: int | None = None, offset: int = 0, stream: int = 0) -> bytearray:
-        """Copy bytes to the host, after what the stream holds. Raises DeviceError if a kernel before it failed."""
+        """Copy bytes to the host, after the work in the stream. Raises DeviceError if a kernel before it failed."""
         length = self.size - offset if size is None else size
         if offset + length > self.size:
             raise DeviceError(f"{length} bytes at {offset} are not in a buffer of {self.size} bytes")

@@ -28,7 +28,7 @@ from cute_py.tma.descriptor.violations import violations
 
 _MAP: Final = struct.Struct("<16Q")
 _REFUSED: Final = 1
-"""CUDA_ERROR_INVALID_VALUE: all that the driver reports of a request that it refuses."""
+"""CUDA_ERROR_INVALID_VALUE, the driver's only report on a request that it refuses."""
 
 
 def _arguments(request: TensorMap) -> tuple[Any, list[Any]]:
@@ -76,8 +76,8 @@ def driver_encode(request: TensorMap) -> bytes:
     Raises:
         MissingPackageError: cuda-python is not installed.
         DeviceError: no driver, no device with TMA, or an error other than a refusal.
-        TmaLimitError: the driver refuses; `.violations` has our reasons, since the driver gives none. Also where a
-            value does not fit the driver's argument, or a length the rank.
+        TmaLimitError: the driver refuses; `.violations` has our reasons, since the driver gives none. Also if a value
+            does not fit the driver's argument, or a length the rank.
         InvalidTypeError: not a request.
     Source:
         CUDA 13.0 driver API, Tensor Map Object Management.
@@ -166,7 +166,7 @@ def sweep(count: int = 2_000, seed: int = 0) -> Sweep:
         count: requests.
         seed: of Python's random.Random; the same seed gives the same requests.
     Raises:
-        As `driver_encode`, where it can't ask at all.
+        As `driver_encode`, if the driver can't be called.
         InvalidValueError: count below 1.
     """
     count = expect_integer(count, "count", 1)

@@ -1,6 +1,6 @@
-"""A call in a process of its own, so that a trap on the GPU ends that process's context and not the user's.
+"""A call in a separate process, so that a trap on the GPU ends that process's context and not the user's.
 
-The function and its arguments travel by pickle over a pipe; so does the result, or the exception. The child is
+The function and its arguments are pickled and sent over a pipe; so is the result, or the exception. The child is
 terminated when it exceeds its time.
 """
 
@@ -29,8 +29,8 @@ def call_isolated(function: Callable[..., Result], *arguments: Any, seconds: flo
         function: importable by its module and name. arguments, options and the result must be picklable.
         seconds: wall time after which the child is terminated.
     Raises:
-        what the function raised, if it is one of this library's errors; its facts say that it was isolated.
-        InvalidValueError: the function is defined in the main script, where no other process finds it.
+        the function's exception, if it is one of this library's errors; its facts say that it was isolated.
+        InvalidValueError: the function is defined in the main script, from which no other process can import it.
         DeviceError: the child took too long, or ended without a result.
     """
     if function.__module__ == "__main__":
@@ -78,7 +78,7 @@ def _rebuilt(name: str, headline: str, facts: dict[str, object], hint: str | Non
 
 
 def _serve() -> None:
-    """What the child does: read a call, make it, write the outcome."""
+    """Main loop of the child: read a call, make it, write the outcome."""
     function, arguments, options = pickle.load(sys.stdin.buffer)
     try:
         outcome: tuple[str, Any] = ("result", function(*arguments, **options))

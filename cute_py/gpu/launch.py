@@ -1,9 +1,9 @@
 """Kernels on a device and their prepared launches.
 
 A launch is prepared once: the kernel is loaded, its parameters lie in one block of host memory (tensor maps at
-128-byte boundaries, as the copy engine's documentation asks since CUDA 13), and the launch configuration is made. What
-is left for each launch is one driver call, by cuda-bindings: cuda-core's `launch` takes no tensor maps but its own,
-which can't be made of bytes, and turns its configuration into the driver's at each launch.
+128-byte boundaries, as the copy engine's documentation asks since CUDA 13), and the launch configuration is made. Each
+launch is then one driver call, by cuda-bindings. cuda-core's `launch` takes only its own tensor maps, which can't be
+made from bytes, and converts its configuration to the driver's at each launch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cute_py.gpu.nvrtc import CompiledKernel, compile_kernel
 
 MAP_BYTES: Final = 128
 DEFAULT_SHARED: Final = 49_152
-"""Dynamic shared memory that a block gets without asking, in bytes. CUDA programming guide."""
+"""Dynamic shared memory that a block gets by default, in bytes. CUDA programming guide."""
 PORTABLE_CLUSTER: Final = 8
 """CTAs in a cluster that every device with clusters runs; up to 16 by opt-in. CUDA programming guide."""
 
@@ -58,7 +58,7 @@ class LoadedKernel:
         return self.compiled.source
 
     def blocks_per_multiprocessor(self) -> int:
-        """How many blocks fit on one SM, by registers, threads and shared memory."""
+        """Number of blocks that fit on one SM, by registers, threads and shared memory."""
         occupancy = self.kernel.occupancy
         with self.device.current(), reported("asking for the occupancy"):
             return int(occupancy.max_active_blocks_per_multiprocessor(self.source.threads, self.source.shared_bytes))
@@ -91,7 +91,7 @@ def _load(device: Device, compiled: CompiledKernel) -> LoadedKernel:
             demand("CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES", source.shared_bytes)
         if source.cluster > PORTABLE_CLUSTER:
             demand("CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED", 1)
-        call(doing, api.cuKernelGetFunction, kernel.handle)  # Loads now what would else be loaded at the first launch.
+        call(doing, api.cuKernelGetFunction, kernel.handle)  # Load now instead of at the first launch.
     return LoadedKernel(device, compiled, kernel, *sizes, static)
 
 
@@ -227,7 +227,7 @@ class PreparedLaunch:
         call("updating a node of a graph", api.cuGraphExecKernelNodeSetParams, *places, found)
 
     def _again(self, code: IntEnum) -> None:
-        """A thread that never used the device has no context: give it one, and launch once more."""
+        """Retry a launch in a thread that never used the device: it has no context and gets one here."""
         if code.name in ("CUDA_ERROR_INVALID_CONTEXT", "CUDA_ERROR_CONTEXT_IS_DESTROYED", "CUDA_ERROR_NOT_INITIALIZED"):
             with self.kernel.device.current():
                 (code,) = self._launch(self._config, self._handle, self._pointers, 0)
@@ -275,7 +275,7 @@ class WaitTimeout:
 
 
 class WaitRecord:
-    """Where a kernel records that a wait on a barrier timed out; `check` reads it.
+    """Memory in which a kernel records that a wait on a barrier timed out; `check` reads it.
 
     Args:
         kinds: of waits, each with a record of its own.

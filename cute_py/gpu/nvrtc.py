@@ -3,8 +3,8 @@
 A cubin is kept under a key of everything that it depends on: the text, the architecture, the options and the version
 of the compiler. In memory by `KernelCompiler`; on disk by cuda-core's FileStreamProgramCache, where processes that
 compile the same kernel at the same time do not see halves. It checks no content: an entry starts with the digest of its
-cubin, and one that does not match is compiled again. The key is our own: cuda-core's calls NVRTC for its version, which
-loads the compiler (100 MB) where it is not needed.
+cubin, and one that does not match is compiled again. The key is our own, because cuda-core's calls NVRTC for its
+version, which loads the compiler (100 MB) even if it is not needed.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from cute_py.gpu.bindings import call, core, nvrtc
 from cute_py.gpu.kernels.source import KernelSource
 
 OPTIONS: Final = {"std": "c++17", "minimal": True, "no_cache": True, "diag_suppress": [177, 186]}
-"""Of cuda-core's ProgramOptions. `minimal` leaves out texture and runtime declarations, which no kernel here uses, and
-saves compile time; `no_cache` NVRTC's own cache, for which it starts the driver (0.2 s). 177 and 186 are the warnings
-of unused constants and of comparisons that the constants decide."""
+"""Options for cuda-core's ProgramOptions. `minimal` leaves out texture and runtime declarations, which no kernel here
+uses, and saves compile time; `no_cache` turns off NVRTC's own cache, which would start the driver (0.2 s). 177 and 186
+are the warnings of unused constants and of comparisons that the constants decide."""
 
 FAST: Final = {"ofast_compile": "min", "ptxas_options": "-Ofc=0"}
 """Beside them, for a kernel of `fast_compile`: fewer passes of the optimizer. ptxas keeps all of its own: it takes as
@@ -37,7 +37,7 @@ DIGEST_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class CompiledKernel:
-    """A kernel as machine code. `origin` is "compiled", "disk" or "memory"; `seconds` is how long getting it took."""
+    """A kernel as machine code. `origin` is "compiled", "disk" or "memory"; `seconds` is the time to get it."""
 
     source: KernelSource
     arch: str
@@ -48,7 +48,7 @@ class CompiledKernel:
 
 
 def cache_directory() -> Path | None:
-    """Where cubins are kept: `CUTE_PY_CACHE_DIR`, else below `XDG_CACHE_HOME` or ~/.cache; None if it is set empty."""
+    """Directory of cubins: `CUTE_PY_CACHE_DIR`, else below `XDG_CACHE_HOME` or ~/.cache; None if it is set empty."""
     chosen = os.environ.get("CUTE_PY_CACHE_DIR")
     if chosen is not None:
         return Path(chosen) if chosen else None
@@ -119,7 +119,7 @@ class KernelCompiler:
         return {}
 
     def key(self, source: KernelSource, arch: str) -> str:
-        """The name under which a cubin is kept."""
+        """The key under which a cubin is stored."""
         parts = (source.text, arch, str(OPTIONS), str(FAST if source.fast_compile else ""), compiler_version())
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 

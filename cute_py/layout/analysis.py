@@ -2,19 +2,19 @@
 
 Sort the strides. A mode whose stride is larger than the reach of all smaller modes together collides with nothing and
 can be removed; so can a mode that stays below the gcd of all larger strides. Two modes s0:d0, s1:d1 collide exactly if
-d1/g < s0 and d0/g < s1 with g = gcd(d0, d1). Only what neither rule removes is counted, by arrays; everything else
+d1/g < s0 and d0/g < s1 with g = gcd(d0, d1). Arrays count only the modes that neither rule removes; everything else
 takes time in proportion to the rank.
 
     cycles((2,2):(2,1))      [[0], [1, 2], [3]]       0 -> 0, 1 -> 2 -> 1, 3 -> 3
     contiguity((4,8):(1,8))  4                        four elements from the first on are neighbours
 
-Offsets of a permutation are counted from the lowest one where a layout does not begin at 0.
+If a layout does not begin at 0, the offsets of its permutation are counted from the lowest one.
 
-As an access, a layout maps (thread) or (thread, value) to the element that is touched. A tile's layout needs `access`
-as well: which thread touches which element. Shared memory has 32 banks of 4 bytes. One request serves 32 threads of 4
-bytes, 16 threads of 8 or 8 threads of 16: a 64-bit access takes 2 phases, a 128-bit access 4. Within a phase, different
-words of one bank are served one after another; one word is broadcast to all threads that read it. Global memory moves
-in sectors of 32 bytes, four to a line of 128.
+As an access, a layout maps (thread) or (thread, value) to the element that the thread touches. A tile's layout needs
+`access` as well: which thread touches which element. Shared memory has 32 banks of 4 bytes. One request serves 32
+threads of 4 bytes, 16 threads of 8 or 8 threads of 16: a 64-bit access takes 2 phases, a 128-bit access 4. Within a
+phase, different words of one bank are served one after another; one word is broadcast to all threads that read it.
+Global memory moves in sectors of 32 bytes, four to a line of 128.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from cute_py.layout.trees import leaves
 from cute_py.targets import BANK_BYTES, BANKS, LINE_BYTES, SECTOR_BYTES, WARP
 
 MAX_COUNTED = 1 << 26
-"""Layouts that theory does not decide are counted up to this size."""
+"""Largest layout that is counted because theory does not decide it."""
 
 Mode = tuple[int, int]
 """(size, |stride|), in elements."""
@@ -69,7 +69,7 @@ class Footprint:
 
 
 def overlapping_modes(modes: list[Mode]) -> list[Mode]:
-    """The modes that can collide with one another; empty means one-to-one. Strides positive, sizes above 1.
+    """The modes that can collide with one another; empty means one-to-one. Strides must be positive, sizes above 1.
 
     >>> overlapping_modes([(4, 1), (8, 4)]), overlapping_modes([(3, 2), (2, 3)])
     ([], [(3, 2), (2, 3)])
@@ -109,7 +109,7 @@ def _distinct(table: Offsets) -> int:
     low, span = column.min(), int(column.max()) - int(column.min()) + 1
     if span > 16 * len(column):
         return len(np.unique(column))
-    seen = np.zeros(span, bool)  # a bit map: no sorting where the offsets lie close together
+    seen = np.zeros(span, bool)  # a bit map avoids sorting if the offsets lie close together
     seen[column - low] = True
     return int(seen.sum())
 
@@ -268,7 +268,7 @@ def is_surjective(layout: LayoutLike, codomain: int | None = None) -> bool:
 
 
 def is_contiguous(layout: LayoutLike) -> bool:
-    """Is every offset of a block reached exactly once, without gaps?
+    """Does the layout reach every offset of a block exactly once, without gaps?
 
     >>> is_contiguous(parse("(2,2):(2,1)")), is_contiguous(parse("(4,2):(0,1)")), is_contiguous(parse("4:2"))
     (True, False, False)
@@ -279,8 +279,8 @@ def is_contiguous(layout: LayoutLike) -> bool:
 def contiguity(layout: LayoutLike) -> int:
     """How many elements, from the first on, have consecutive offsets: the widest vector access, in elements.
 
-    A mode goes on where the ones before it end if its stride is their size. Of a composition the offsets are compared,
-    up to the first that does not follow.
+    A mode continues the modes before it if its stride is their size. For a composition, the offsets are compared up to
+    the first that does not follow.
 
     Raises:
         InvalidTypeError: basis strides. LayoutError: more than 2**26 offsets of a composition follow each other.
@@ -316,7 +316,7 @@ def cycles(layout: LayoutLike) -> list[list[int]]:
     """The cycles of a layout as a permutation of its indices, fixed points included.
 
     Raises:
-        LayoutError: offsets with gaps, or reached twice.
+        LayoutError: the offsets have gaps, or one is reached twice.
 
     >>> cycles(parse("(2,2):(2,1)"))
     [[0], [1, 2], [3]]
@@ -351,9 +351,9 @@ def order(layout: LayoutLike) -> int:
 
 
 MAX_BITS = 1 << 16
-"""Bits of one element: the largest power of two that a box can hold is far below."""
+"""Largest number of bits of one element, far above the largest power of two that a box can hold."""
 MAX_ACCESSES = 1 << 20
-"""Elements of one access: 1024 threads with more values than registers hold are below."""
+"""Largest number of elements of one access; 1024 threads with more values than registers hold stay below it."""
 VECTOR_BITS = (128, 64, 32, 16)
 """Widths of one thread's access that can hold several elements, the widest first."""
 
@@ -473,7 +473,7 @@ def accessed(layout: LayoutLike, access: Access, bits: int, vector_bits: int | N
 
 
 def _element_offsets(layout: LayoutLike, base: int, bits: int, access: Access, vector_bits: int | None) -> Offsets:
-    """int64 array (threads, values) of element offsets, whose bits from byte `base` on are counted in 64 bits."""
+    """int64 array (threads, values) of element offsets; their bit addresses from byte `base` on fit in 64 bits."""
     base = expect_integer(base, "base", unit="bytes")
     expect_integer(bits, "the width of an element", 1, MAX_BITS, "bits")
     expect_integer(domain_size(layout), "a warp access", high=MAX_ACCESSES, unit="elements")
@@ -500,7 +500,7 @@ def bank_conflicts(
     vector_bits: int | None = None,
     base: int = 0,
 ) -> BankConflicts:
-    """The shared-memory bank conflicts of one access; of more than 32 threads, one warp after another.
+    """The shared-memory bank conflicts of one access. More than 32 threads are counted warp by warp.
 
     Args:
         layout: (thread) or (thread, value) -> offset in elements; plain or swizzled. With `access`, that of a tile.
@@ -570,7 +570,7 @@ def coalescing(
     vector_bits: int | None = None,
     base: int = 0,
 ) -> Coalescing:
-    """The sectors and lines of global memory that an access touches; of more than 32 threads, the sum of the warps.
+    """The sectors and lines of global memory that an access touches. More than 32 threads give the sum over the warps.
 
     Args:
         layout: (thread) or (thread, value) -> offset in elements. With `access`, that of a tile.

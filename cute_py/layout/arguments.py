@@ -41,7 +41,7 @@ Value: TypeAlias = "int | sympy.Expr"
 
 
 class Leaf(Protocol):
-    """An `Int`, an int, a sympy expression, or a stride of any integer module: what all of them can do."""
+    """The operations that an `Int`, an int, a sympy expression and a stride of any integer module share."""
 
     def __add__(self, other: Any, /) -> Leaf: ...
     def __mul__(self, other: Any, /) -> Leaf: ...
@@ -52,7 +52,7 @@ Tree: TypeAlias = Leaf | tuple["Tree", ...]
 """A leaf, or a tuple of trees."""
 
 IntTuple: TypeAlias = int | tuple["IntTuple", ...]
-"""A shape or coordinate that an operation gives, for users (a symbolic size is a sympy expression in its place)."""
+"""A shape or coordinate that an operation returns to users (a symbolic size is a sympy expression there)."""
 
 
 class Expression(Protocol):
@@ -91,4 +91,4 @@ Tiler: TypeAlias = "SupportsIndex | sympy.Expr | LayoutLike | Underscore | tuple
 """A tile by its size or layout; a tuple of them has one for each mode, `_` keeps a mode."""
 
 Shaped: TypeAlias = "SupportsIndex | sympy.Expr | AsTuple | LayoutLike | tuple[Shaped, ...]"
-"""What has a shape: a layout or tensor, or the shape itself."""
+"""An object with a shape: a layout or tensor, or the shape itself."""

@@ -1,4 +1,4 @@
-"""Coalesce: the same function with as few modes as possible. Filter: the same without what does not move.
+"""Coalesce: the same function with as few modes as possible. Filter: coalesce without the modes that do not move.
 
     (2,(1,6)):(1,(6,2))  ->  12:1          neighbours with  stride_1 == shape_0 * stride_0  are one mode
 
@@ -39,7 +39,7 @@ def coalesced(shape: Tree, stride: Tree, beyond: bool = False) -> tuple[Tree, Tr
 
 
 CoalesceStep: TypeAlias = "tuple[str, tuple[Leaf, ...]]"
-"""The name of a rule, and the mode that it judges with the front of the result: size, stride, front size and stride."""
+"""A rule's name, the size and stride of the mode that it judges, and those of the front of the result."""
 
 
 def coalesced_by_steps(shape: Tree, stride: Tree, beyond: bool = False) -> tuple[Tree, Tree, list[CoalesceStep]]:
@@ -76,14 +76,14 @@ def coalesced_by_steps(shape: Tree, stride: Tree, beyond: bool = False) -> tuple
 
 
 def _follows(size: Leaf, step: Leaf, jump: Leaf) -> bool:
-    """Is `jump` where the mode size:step ends, and known to be there at compile time?"""
+    """Is `jump` the end of the mode size:step, as known at compile time?"""
     if type(size) is type(step) is type(jump) is Int:
         return (size | 0) * (step | 0) == jump
     return is_static(jump) and same(times(size, step), jump)
 
 
 def coalesce_x_by(profile: Tree, shape: Tree, stride: Tree) -> tuple[Tree, Tree]:
-    """`coalesced` beyond the domain, at the leaves of `profile`; modes that the profile does not have stay."""
+    """`coalesced` beyond the domain, at the leaves of `profile`; modes beyond the profile stay."""
     if type(profile) is not tuple:
         return coalesced(shape, stride, True)
     shapes, strides = modes(shape), modes(stride)
@@ -110,7 +110,8 @@ def _by_profile(operation: Callable[[Layout], Layout], layout: Layout, profile: 
 
 @of_shapes
 def coalesce(layout: Layout | Shape, profile: Tiler = None) -> Layout | IntTuple:
-    """The same function with as few modes as possible; with `profile`, separately at each of its leaves.
+    """Return the layout of the same function with as few modes as possible; with `profile`, separately at each of its
+    leaves.
 
     Also takes a composed layout or a tensor (its layout is coalesced), or a bare shape (static neighbours multiply).
 
@@ -151,7 +152,7 @@ def _as_guide(profile: Shape) -> Tree:
 @of_shapes
 def filter_zeros(layout: Layout | Shape, profile: Shape | None = None) -> Layout | IntTuple:
     """Every size with a static stride 0 becomes 1; a static 0 in `profile` makes all sizes of that mode 1, and anything
-    else in it (None, say) keeps them. As in C++, of two bare tuples the first is the profile.
+    else in it (None, for example) keeps them. If both arguments are bare tuples, the first is the profile, as in C++.
 
     >>> print(filter_zeros(Layout((Int(4), Int(8)), (Int(1), Int(0)))))
     (_4,_1):(_1,_0)
@@ -167,7 +168,7 @@ def filter_zeros(layout: Layout | Shape, profile: Shape | None = None) -> Layout
 
 @of_layouts
 def filter(layout: Layout, profile: Tiler = None) -> Layout:
-    """Drop stride-0 modes and size-1 modes and coalesce: what is left moves.
+    """Drop stride-0 modes and size-1 modes, then coalesce: every mode that is left moves.
 
     >>> print(filter(Layout((Int(2), Int(3), Int(4)), (Int(0), Int(1), Int(3)))))
     _12:_1
@@ -198,7 +199,7 @@ def coalesced_shape(shape: Tree) -> Tree:
 def make_layout_like(layout: LayoutLike, tiler: Tiler = None) -> Layout:
     """A compact layout of the same shape whose strides are ordered like the layout's; static stride 0 stays 0.
 
-    With a tiler, the tile's shape and its strides in the layout: mode by mode, the layout's own.
+    With a tiler, the tile's shape with its strides in the layout, mode by mode.
 
     >>> print(make_layout_like(Layout((Int(2), Int(3), Int(4)), (Int(0), Int(42), Int(1)))))
     (_2,_3,_4):(_0,_4,_1)

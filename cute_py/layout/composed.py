@@ -1,4 +1,4 @@
-"""ComposedLayout: outer o offset o inner, for functions that no single layout is.
+"""ComposedLayout: outer o offset o inner, for functions that no single layout can express.
 
     (outer o offset o inner)(coord)  =  outer(offset + inner(coord))
 
@@ -57,7 +57,7 @@ class ComposedLayout(Immutable):
                 {"outer": given(outer), "inner": given(inner)},
             )
         if not isinstance(offset, Int):
-            offset = as_leaves(offset)  # which refuses what is no offset
+            offset = as_leaves(offset)  # which refuses anything but an offset
             if isinstance(offset, tuple) and (hasattr(type(outer), "_slice_composed") or has_integer_offsets(inner)):
                 raise InvalidTypeError(
                     "the offset is added to integers, and must be one",
@@ -110,7 +110,7 @@ class ComposedLayout(Immutable):
         """offset + inner(coord).
 
         Raises:
-            InvalidTypeError: they can't be added: a tuple and a number, or what a function of the user returns.
+            InvalidTypeError: they can't be added: a tuple and a number, or the result of a user's function.
         """
         moved = self.inner(coord)
         try:
@@ -152,7 +152,7 @@ class ComposedLayout(Immutable):
         return ComposedLayout(self.outer, self.offset + offset, kept), Int(0)
 
     def domain_offset(self, coord: Coordinate) -> tuple[ComposedLayout, int]:
-        """The same layout seen from `coord`: the shift goes into the offset, as outer is not linear."""
+        """Return the layout as seen from `coord`: the shift goes into the offset, because outer is not linear."""
         if has_underscore(coord):
             raise InvalidTypeError("domain_offset takes a coordinate without `_`", {"coordinate": given(coord)})
         return ComposedLayout(self.outer, self._shifted(coord), self.inner), Int(0)
@@ -218,21 +218,21 @@ class ComposedLayout(Immutable):
 
 
 _put_outer, _put_offset, _put_inner = [getattr(ComposedLayout, name).__set__ for name in ("outer", "offset", "inner")]
-"""What sets the slots of a new one, whose own `__setattr__` refuses it."""
+"""Setters of the slots of a new object, whose own `__setattr__` refuses to set them."""
 
 
 def has_domain(inner: OffsetFunction) -> bool:
-    """Whether an inner function is a layout, whose modes can be taken."""
+    """Whether an inner function is a layout, so that its modes can be taken."""
     return type(inner) is Layout or isinstance(inner, (Layout, ComposedLayout))
 
 
 def has_integer_offsets(inner: OffsetFunction) -> bool:
-    """Whether an inner function is a layout whose offsets are integers, no coordinates."""
+    """Whether an inner function is a layout whose offsets are integers, not coordinates."""
     return has_domain(inner) and coprofile_of(domain_of(inner).stride) == 0  # type: ignore[arg-type]
 
 
 def base_of(outer: OffsetFunction) -> int:
-    """The base of a swizzle, 0 of another function: of so many low bits each run stays together."""
+    """The base of a swizzle, 0 for another function: offsets that differ only in these low bits stay together."""
     return outer.base if hasattr(type(outer), "_slice_composed") else 0  # type: ignore[attr-defined]
 
 
@@ -244,9 +244,9 @@ Layout._compose_with = _composed_of_layouts  # type: ignore[attr-defined]  # lay
 
 
 def composed_of(outer: OffsetFunction, offset: Leaf, inner: OffsetFunction) -> Layout | ComposedLayout:
-    """`outer o offset o inner`; where `outer` is a swizzle without bits and the offset a static 0, the layout itself.
+    """`outer o offset o inner`, or `inner` itself if `outer` is a swizzle without bits and the offset a static 0.
 
-    C++'s composition of the three, by which its operations on composed layouts end, all but upcast and downcast.
+    C++'s composition of the three. Its operations on composed layouts end with it, except upcast and downcast.
 
     >>> print(composed_of(Swizzle(0, 4, 3), Int(0), Layout(8)), composed_of(Swizzle(0, 4, 3), 0, Layout(8)))
     8:_1 Sw<0,4,3> o 0 o 8:_1
@@ -266,7 +266,7 @@ def make_composed_layout(outer: OffsetFunction, offset: Leaf, inner: OffsetFunct
 
 
 Sliced: TypeAlias = tuple[Layout | ComposedLayout, int]
-"""What slicing leaves: a layout, and the offset of the fixed modes."""
+"""Result of slicing: a layout, and the offset of the fixed modes."""
 
 
 def slice_parts(coord: Coordinate, layout: Layout | ComposedLayout) -> Sliced:

@@ -67,18 +67,18 @@ STRIDE_RULE = "Stride Divisibility Condition"
 SHAPE_RULE = "Shape Divisibility Condition"
 
 Step: TypeAlias = "tuple[str, tuple[Any, ...]]"
-"""The name of a rule, and its numbers: leaves, or bare numbers before the flag that says whether they are static."""
+"""A rule's name and its numbers: leaves, or bare numbers, each followed by a flag for static."""
 
 
 Notes: TypeAlias = "dict[sympy.Basic, None]"
-"""Conditions on symbols that a result rests on, each once, in the order in which they came up."""
+"""Conditions on symbols that a result assumes, each once, in order of appearance."""
 
 
 def compose_trees(
     lhs_shape: Tree, lhs_stride: Tree, shape: Tree, stride: Tree, notes: Notes, steps: list[Step]
 ) -> tuple[Tree, Tree]:
-    """The composition of a flattened left side with shape:stride. Adds to `notes` the conditions on symbols, and to
-    `steps` what was done."""
+    """The composition of a flattened left side with shape:stride. Adds the conditions on symbols to `notes`, and the
+    steps to `steps`."""
     if type(shape) is tuple:  # C++: a tuple on the right; composition distributes over its modes
         strides = modes(stride)
         pairs = [compose_trees(lhs_shape, lhs_stride, s, strides[i], notes, steps) for i, s in enumerate(shape)]
@@ -111,7 +111,7 @@ def _walk(
     """C++'s last branch: a flat left side of rank > 1, an integer mode size:stride.
 
     `n` elements are left to take, in steps of `d` elements of the current mode: bare numbers or symbols, each with a
-    flag for static. C++ has its conditions on static numbers, and none on run-time ones.
+    flag for static. C++ checks its conditions on static numbers only.
     """
     n, n_static = value_of(size), type(size) is Int
     d, d_static = value_of(stride), type(stride) is Int
@@ -157,8 +157,8 @@ def _walk(
 
 
 def _stepped_over(have: Any, d: Any, over: Any, notes: Notes) -> tuple[Any, Any]:
-    """What steps of d leave of a mode of `have` elements, and |d| in units of the mode, for symbols and 0. `over` is
-    |d|."""
+    """Elements of a mode of `have` that remain after steps of d, and |d| in units of the mode; for symbols and 0.
+    `over` is |d|."""
     if not isinstance(have, int) or not isinstance(d, int):
         if have == 0:
             raise LayoutError("division by zero", {"dividend": d})
@@ -178,7 +178,7 @@ def _walked(left: Any, n: Any, whole: Any, taken: Any, notes: Notes) -> tuple[An
     if take == 0:
         raise LayoutError("division by zero", {"dividend": n})
     _require(divides(take, n), SHAPE_RULE, notes)
-    # Long expressions: the same number, 1 where `taken` exceeds it, without what every mode before left.
+    # Long expressions: the same number, or 1 if `taken` exceeds it, without the remainders of the modes before.
     return take, quotient(n, take) if is_short(n, take) else quotient(whole, smaller(taken, whole))
 
 
@@ -191,7 +191,7 @@ def _magnitude(d: Any) -> tuple[Any, int]:
 
 
 def _require(condition: sympy.Basic, rule: str, notes: Notes) -> None:
-    """A condition of C++ on symbols: refused where it never holds, noted where their values decide it."""
+    """Apply a condition of C++ to symbols: raise if it never holds, note it if their values decide."""
     if condition == False:  # noqa: E712  (sympy's own, which is no Python False)
         raise StaticAssertError(rule, {"condition": "never holds for these symbols"})
     if condition != True:  # noqa: E712
@@ -268,7 +268,7 @@ Merged = TypeVar("Merged", bound=Merges)
 
 
 class ComposesWith(Protocol[Composed]):
-    """A swizzle or a composed layout: what knows its own composition."""
+    """An object that has its own composition: a swizzle or a composed layout."""
 
     def _compose_with(self, other: Tiler, offset: Leaf | None) -> Composed: ...
 
@@ -344,7 +344,8 @@ def with_shape(layout: Layout, *shape: Shape) -> Layout:
 
 
 def _check(result: Layout, lhs: Layout, rhs: Tiler) -> None:
-    """That the result is the function, element by element: of plain layouts, swizzles and composed ones."""
+    """Check element by element that the result is the composed function, for plain layouts, swizzles and composed
+    layouts."""
     if isinstance(rhs, Layout) or hasattr(type(rhs), "_composed_after"):
         domain = lhs if hasattr(type(rhs), "yyy_mask") else rhs  # a swizzle has none of its own
         if hasattr(type(domain), "yyy_mask"):

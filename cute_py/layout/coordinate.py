@@ -1,4 +1,4 @@
-"""Coordinates: as indices and back, and what is left of a layout where they fix some modes.
+"""Coordinates: conversion to indices and back, and the sublayouts that remain when they fix some modes.
 
 crd2idx(coord, shape, stride)   inner product of the natural coordinate with the strides
 crd2idx(coord, shape)           the colexicographic index: first mode fastest

@@ -1,4 +1,4 @@
-"""Int tuples: integers and tuples of int tuples, and what CuTe computes with them.
+"""Int tuples, which are integers or tuples of int tuples, and CuTe's functions of them.
 
     product((2, (3, 4)))  =  24        ceil_div(100, 8)  =  13        compatible(6, (2, 3))  =  _1
 
@@ -163,8 +163,8 @@ def compact_order(shape: Tree, order: Tree) -> Tree:
 
 
 def _split(coord: Leaf, shape: tuple[Tree, ...]) -> list[Leaf]:
-    """An integer coordinate split over modes, the first fastest. The last one takes what is left, without a modulo:
-    coordinates beyond the shape go on in it, as in C++."""
+    """An integer coordinate split over modes, the first fastest. The last mode takes the rest without a modulo, so
+    coordinates beyond the shape continue in it, as in C++."""
     parts: list[Leaf] = []
     rest: Any = coord
     part: Any
@@ -340,7 +340,7 @@ def depth(thing: Shaped, *mode: int) -> Int:
 
 
 def size(thing: Shaped, *mode: int) -> Int | int:
-    """The product of the shape, or of one of its modes; of a tiled MMA or a tiled copy, its threads.
+    """The product of the shape, or of one of its modes; for a tiled MMA or a tiled copy, the number of threads.
 
     >>> print(size((Int(4), (Int(2), Int(3)))), size(Layout((4, 8)), 1))
     _24 8
@@ -407,7 +407,7 @@ def shape_div(a: Shaped, b: Shaped) -> IntTuple:
 
 
 def round_up(a: Shape, b: Shape) -> IntTuple:
-    """The least multiples of b that are at least a.
+    """The smallest multiples of b that are at least a.
 
     >>> round_up((10, 7), (4, 7))
     (12, 7)
@@ -481,7 +481,7 @@ def _verdict(test: Callable[[Tree, Tree], Verdict], a: Shaped, b: Shaped) -> Int
 
 
 def _decided(relation: sympy.Basic | bool) -> bool:
-    """A relation of numbers as a bool; one of symbols must hold, or fail, for all of their values."""
+    """A relation of numbers as a bool; a relation of symbols must hold, or fail, for all of their values."""
     verdict = str(relation)
     if verdict not in ("True", "False"):
         raise LayoutError(
@@ -509,7 +509,7 @@ def _all(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def _at_leaves_of_a(test: Callable[[Leaf, Leaf], Verdict]) -> Callable[[Tree, Tree], Verdict]:
-    """A test of sizes, made one of shapes: at every leaf of the first, with what the second has there."""
+    """Extend a test of sizes to shapes: apply it at every leaf of the first and its counterpart in the second."""
 
     def both(x: Tree, y: Tree) -> Verdict:
         if type(x) is not tuple:
@@ -544,7 +544,7 @@ def weakly_compatible(a: Shaped, b: Shaped) -> Int | bool:
 
 
 def elem_less(a: Shaped, b: Shaped) -> Int | bool:
-    """Is every leaf of a less than the leaf of b at its place? Missing leaves of a are less.
+    """Is every leaf of a less than the corresponding leaf of b? Leaves that a lacks count as less.
 
     >>> print(elem_less((Int(1), Int(2)), (Int(4), Int(8))), elem_less((1, 9), (4, 8)))
     _1 False

@@ -5,7 +5,7 @@
 
 Both follow the strides in ascending order: the mode of stride 1 first, then the mode whose stride is where the last
 one ended. The result's strides are the indices of L's domain at which each of them starts. Only static strides take
-part. As in CuTe C++, a run-time size that turns out to be 1 counts as a mode with its stride: where that lies beyond
+part. As in CuTe C++, a run-time size that turns out to be 1 counts as a mode with its stride. If that stride exceeds
 the stride of a later mode, as in (1,4):(_12,_6), the law does not hold.
 
 With modes that move along basis strides (which C++ does not compile) each codomain axis is inverted by itself: mode i
@@ -62,8 +62,8 @@ def _starts(sizes: Iterable[Leaf]) -> list[Leaf]:
 
 
 def _ascending(strides: tuple[Leaf, ...]) -> list[int]:
-    """Indices of the static strides, ascending, by exchange sort: equal strides are in the order in which C++ leaves
-    them, which decides between stride-0 modes."""
+    """Indices of the static strides, ascending, by exchange sort: equal strides keep C++'s order, which decides between
+    stride-0 modes."""
     order = [i for i, d in enumerate(strides) if type(d) is Int]
     if len({strides[i] for i in order}) == len(order):
         return sorted(order, key=strides.__getitem__)  # type: ignore[arg-type]
@@ -146,7 +146,7 @@ def _by_axis(invert: Inversion, layout: Layout, profile: Tree) -> Layout:
         if not keep:
             parts.append((STATIC_ONE, STATIC_ZERO))
             continue
-        # the axis' own modes, as if they were the whole domain; then move their starts to where they really are
+        # treat the axis' own modes as the whole domain; then move their starts to their true positions
         own = tuple([sizes[i] for i in keep])
         inverse_shape, inverse_stride, _ = invert(own, tuple([axis[i] for i in keep]))
         there = compose_layouts(make(own, tuple([starts[i] for i in keep])), make(inverse_shape, inverse_stride))
@@ -187,9 +187,9 @@ def right_inverse(layout: Layout) -> Layout:
 
 @of_layouts
 def left_inverse(layout: Layout) -> Layout:
-    """R with layout(R(layout(i))) == layout(i) for all i in the domain, where the modes that move are one-to-one;
-    R(layout(i)) is i if the layout is. Of other layouts it is, as in C++, what the same steps give: _2:_2 of
-    (_2,_2):(_1,_1).
+    """R with layout(R(layout(i))) == layout(i) for all i in the domain, if the modes that move are one-to-one;
+    R(layout(i)) is i if the layout is one-to-one. For other layouts it is the result of the same steps, as in C++:
+    _2:_2 of (_2,_2):(_1,_1).
 
     Raises:
         StaticAssertError: 'Left inverse divisibility condition', 'Left inverse requires static strides.'
@@ -220,7 +220,7 @@ def nullspace(layout: LayoutLike) -> Layout:
 def max_common_layout(a: LayoutLike, b: LayoutLike) -> Layout:
     """The layout of the longest run of contiguous offsets on which a and b agree: a(R(i)) == i == b(R(i)).
 
-    Of tensors: `_1:_0` where their element types differ, or where one of them is no data but an iterator.
+    For tensors: `_1:_0` if their element types differ, or if one of them is an iterator without data.
 
     >>> print(max_common_layout(Layout((Int(4), Int(8))), Layout((Int(4), Int(8)))))
     _32:_1
@@ -255,7 +255,7 @@ def _contiguous(a: Layout, inverse: Layout, unit: Tree = STATIC_ONE) -> Leaf | N
 def max_common_vector(a: LayoutLike, b: LayoutLike) -> Int | int:
     """The number of contiguous elements that correspond in a and b, at least 1.
 
-    Of tensors: 0 where their element types differ, or where one of them is no data but an iterator.
+    For tensors: 0 if their element types differ, or if one of them is an iterator without data.
 
     >>> print(max_common_vector(Layout((Int(4), Int(8)), (Int(1), Int(4))), Layout((Int(4), Int(8)), (Int(1), Int(8)))))
     _4

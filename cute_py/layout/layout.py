@@ -132,7 +132,7 @@ class Layout(Immutable):
         if stride is None or isinstance(stride, Major):
             sizes = _checked_shape(shape)
             return make(sizes, compact_left(sizes, order=-1 if stride is LayoutRight else 1)[0])
-        if not fits(shape, stride):  # there is something to convert, or to refuse
+        if not fits(shape, stride):  # some leaf must be converted or refused
             shape, stride = _checked(shape, stride)
         return make(shape, stride)  # type: ignore[arg-type]
 
@@ -175,7 +175,7 @@ class Layout(Immutable):
             return NotImplemented
         return bool(self.shape == other.shape and self.stride == other.stride)
 
-    def __ne__(self, other: object) -> bool:  # as Python would derive it, in half of the time
+    def __ne__(self, other: object) -> bool:  # the result of Python's default, in half of the time
         if type(other) is not Layout:
             return NotImplemented
         return bool(self.shape != other.shape or self.stride != other.stride)
@@ -190,8 +190,8 @@ class Layout(Immutable):
         return f"Layout({self.shape!r}, {self.stride!r})"
 
     def subs(self, values: dict[sympy.Expr, Value]) -> Layout:
-        """The layout with sympy symbols replaced by values (plain ints stay run-time ints; what depends on
-        `Int` values only becomes static).
+        """The layout with sympy symbols replaced by values (plain ints stay run-time ints; leaves that depend on `Int`
+        values only become static).
 
         Raises:
             InvalidTypeError: not a dict, or a value that is neither a number nor an expression.
@@ -255,7 +255,7 @@ def _checked(shape: Shape, stride: Tree) -> tuple[Tree, Tree]:
     """Shape and stride as trees of leaves.
 
     Raises:
-        InvalidTypeError, InvalidValueError: a leaf is no size or stride.
+        InvalidTypeError, InvalidValueError: a leaf is not a size or stride.
         LayoutError: they are not congruent.
     """
     sizes, steps = _checked_shape(shape), as_leaves(stride)
@@ -282,20 +282,21 @@ def make(shape: Tree, stride: Tree, assumptions: Assumptions = ()) -> Layout:
 
 
 def assumed(layouts: Sequence[Layout]) -> Assumptions:
-    """What several layouts rest on."""
+    """Union of the assumptions of several layouts."""
     return tuple([a for p in layouts for a in p.assumptions])
 
 
 def regrouped(layout: Layout, change: Callable[[Tree], Tree]) -> Layout:
-    """A layout whose shape and stride are `change` of those of another."""
+    """Apply `change` to the shape and stride of a layout."""
     return make(change(layout.shape), change(layout.stride), layout.assumptions)
 
 
 def make_layout(*parts: Shape | Tree | Major | Layout, stride: Stride = None) -> Layout:
-    """As C++: of a shape, of a shape and a stride (or `LayoutLeft` / `LayoutRight`), or of layouts to join as modes.
+    """Make a layout as C++ does: from a shape, from a shape and a stride (or `LayoutLeft` / `LayoutRight`), or from
+    layouts to join as modes.
 
     Args:
-        stride: the stride, where it is not the second of the parts.
+        stride: the stride, if it is not the second of the parts.
 
     >>> print(make_layout((4, 8), LayoutRight), make_layout(Layout(Int(4)), Layout(Int(2), Int(8))))
     (4,8):(8,_1) (_4,_2):(_1,_8)
@@ -446,7 +447,7 @@ def along_axis(stride: Tree, path: tuple[int, ...]) -> Tree:
 
 
 def on_axis(stride: Tree, path: tuple[int, ...], like: Tree) -> Tree:
-    """Integer strides -> basis strides along the axis at `path`, of the module that the strides `like` are of."""
+    """Integer strides -> basis strides along the axis at `path`, of the module of the strides `like`."""
     sample = next(d for d in leaves(like) if getattr(d, "modes", None))
 
     def basis(d: Leaf) -> Tree:
@@ -456,7 +457,8 @@ def on_axis(stride: Tree, path: tuple[int, ...], like: Tree) -> Tree:
 
 
 MOST_MODES: Final = 4096
-"""Far more than a tuple of C++ has; a coordinate has an entry for every mode, so the number of a mode must be small."""
+"""Largest mode number, far above any tuple of C++. A coordinate has an entry for every mode, so mode numbers must be
+small."""
 
 
 def coprofile_of(stride: Tree) -> Tree:
@@ -474,7 +476,7 @@ def coprofile_of(stride: Tree) -> Tree:
             node = node.setdefault(i, {})
         if not is_zero(d.value):
             ends.append(node)
-    if any(ends):  # a mode that one stride moves along has modes that others do
+    if any(ends):  # one stride moves along a mode, others along modes inside it
         raise LayoutError("strides of incompatible hierarchy", {"strides": tree_text(stride)})
     return _zeros(root)
 
@@ -544,8 +546,8 @@ def coshape(layout: LayoutLike, *mode: int) -> IntTuple:
 def cosize(layout: LayoutLike, *mode: int) -> Int | int:
     """The product of the coshape: for integer strides, 1 + the largest offset.
 
-    Negative strides count with their absolute values, as in C++. A layout with a size of 0 has cosize 0 where the
-    stride of that mode is 1.
+    Negative strides count with their absolute values, as in C++. A layout with a size of 0 has cosize 0 if the stride
+    of that mode is 1.
 
     >>> from cute_py.layout.leaf import Int
     >>> print(cosize(Layout((Int(4), Int(8)), (Int(8), Int(1)))))

@@ -18,10 +18,10 @@ leaves, with CuTe's rules for mixed operands: the result is static if both opera
 is a static 0. `same(a, b)` is equality as C++ can know it: a run-time number is the same as no other. So coalesce
 merges (_4,_2):(_1,_4) to _8:_1, and keeps both modes of (4,_2):(_1,4).
 
-sympy simplifies each expression that it builds, which takes time in proportion to its size, and a millisecond and more
-for a function (`floor`, `Min`, `Mod`) of another one, where it finds nothing. Every mode that a composition steps over
-wraps the expression of the mode before. So it is asked about sums, products and powers of symbols alone, of up to
-`MOST_SIMPLIFIED` operations; other expressions are built as they are.
+sympy simplifies each expression that it builds, which takes time in proportion to its size. For a function (`floor`,
+`Min`, `Mod`) of another one it takes a millisecond or more and finds nothing. Every mode that a composition steps over
+wraps the expression of the mode before. It therefore simplifies only sums, products and powers of symbols, of up to
+`MOST_SIMPLIFIED` operations; other expressions are built unchanged.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def never_an_integer(x: sympy.Basic) -> bool:
-    """Is a sympy object a fraction, an infinity, nan, a relation, a matrix, anything that can't be an integer?
+    """Is a sympy object something that can't be an integer: a fraction, an infinity, nan, a relation, a matrix?
 
     >>> import sympy
     >>> never_an_integer(sympy.Rational(1, 2)), never_an_integer(sympy.oo), never_an_integer(sympy.Symbol("n"))
@@ -57,7 +57,7 @@ def never_an_integer(x: sympy.Basic) -> bool:
 
 @lru_cache(maxsize=4096)
 def largest_integers(x: sympy.Basic) -> tuple[int, ...]:
-    """The least and the greatest of the integers in an expression; of a bare symbol none.
+    """The smallest and the largest integer in an expression; a bare symbol has none.
 
     >>> import sympy
     >>> largest_integers(sympy.Symbol("n") * 8 - 3)
@@ -72,13 +72,14 @@ def largest_integers(x: sympy.Basic) -> tuple[int, ...]:
 
 
 MOST_SIMPLIFIED = 14
-"""Operations in the operands, together, up to which sympy simplifies a result."""
+"""Most operations in all operands together for which sympy simplifies a result."""
 
 _NODES_OF_AN_OPERATION = 5
 
 
 def is_short(*operands: Value) -> bool:
-    """May sympy simplify an expression of these: of few sums, products and powers? Looks at a bounded part of them.
+    """May sympy simplify an expression of these? It may if they have few sums, products and powers; a bounded part of
+    them is inspected.
 
     >>> import sympy
     >>> m, n = sympy.symbols("m n")
@@ -137,7 +138,7 @@ def smaller(x: Value, y: Value) -> Value:
 
 
 def divides(y: Value, x: Value) -> sympy.Basic:
-    """The relation x % y == 0. Of a remainder by symbols that x lacks sympy finds nothing simpler."""
+    """The relation x % y == 0. If y has symbols that x lacks, sympy finds nothing simpler."""
     import sympy
 
     simple = is_short(x, y) and (isinstance(y, int) or not y.free_symbols.isdisjoint(sympy.sympify(x).free_symbols))
@@ -155,8 +156,9 @@ def divides_or_exceeds(y: Value, x: Value) -> sympy.Basic:
 def substituted(
     x: sympy.Basic, values: Mapping[sympy.Basic, Value], known: dict[sympy.Basic, sympy.Basic]
 ) -> sympy.Basic:
-    """An expression with symbols replaced by `values`. Numbers go in all at once, into each part that occurs in
-    several places once: sympy replaces symbol after symbol, and simplifies (sometimes wrongly) what lies between.
+    """An expression with symbols replaced by `values`. All numbers go in at once, and a part that occurs in several
+    places is replaced once. sympy itself replaces symbol after symbol, and simplifies the intermediate expressions,
+    sometimes wrongly.
 
     Args:
         known: parts already replaced by these values; new ones are added.
@@ -181,7 +183,7 @@ def substituted(
 
 
 MAX_RESULT = 1 << 256
-"""The largest magnitude of a number that an operation may come to; inputs end at `MAX_INTEGER`."""
+"""The largest magnitude of a result of an operation; inputs end at `MAX_INTEGER`."""
 
 MIN_RESULT = -MAX_RESULT
 
@@ -191,7 +193,7 @@ MAX_DEPTH = 64
 
 @runtime_checkable
 class IntegerModule(Protocol):
-    """What a stride must support: integer * stride, stride + stride, and str().
+    """Interface of a stride: integer * stride, stride + stride, and str().
 
     Two optional attributes: `modes`, the hierarchical position of a basis element (with `value`, its
     scale), and `is_static` (False where equality of two objects is known only at run time).
@@ -275,7 +277,7 @@ class Int(int):
 
 
 Int.__repr__ = lru_cache(maxsize=4096)(Int.__repr__)  # type: ignore[method-assign]
-"""Of a few numbers again and again: texts are looked up in half of the time that it takes to write them."""
+"""A cache of printed numbers: a few numbers repeat, and a lookup takes half of the time of writing one."""
 
 KNOWN: Final = (int, Int)
 """The types of known numbers."""
@@ -283,7 +285,7 @@ KNOWN_KINDS: Final = frozenset(KNOWN)
 
 
 def check_result(number: int) -> int:
-    """The number itself, if an operation may come to it.
+    """The number itself, if it is within the range of results.
 
     Raises:
         LayoutError: it is beyond `MAX_RESULT`.
@@ -294,8 +296,8 @@ def check_result(number: int) -> int:
 
 
 class _Statics(dict[int, Int]):
-    """Plain integers -> `Int`. Those that sizes and strides mostly are have been made, which takes longer than to find
-    them; the others are made each time."""
+    """Plain integers -> `Int`. Common sizes and strides are made once, because a lookup is faster; the others are made
+    each time."""
 
     def __missing__(self, number: int) -> Int:
         return int.__new__(Int, number if MIN_RESULT <= number <= MAX_RESULT else check_result(number))
@@ -344,7 +346,7 @@ def is_symbolic_kind(kind: type) -> bool:
 
 
 def is_symbolic_size(x: object) -> bool:
-    """A sympy expression that is a size or stride as it is: an integer for all that is known, and no known one?
+    """Is it a sympy expression that can be a size or stride unchanged: possibly an integer, and not a known number?
 
     >>> import sympy
     >>> is_symbolic_size(sympy.Symbol("n")), is_symbolic_size(sympy.Integer(4)), is_symbolic_size(sympy.Rational(1, 2))
@@ -362,7 +364,7 @@ def _is_size(x: sympy.Basic) -> bool:
 
 
 def is_taken(leaf: Any) -> bool:
-    """Is a public leaf a symbol that the algebra takes as it is? (Or a known number, 0 or more.)"""
+    """Is a public leaf a symbol that the algebra takes unchanged? (Or a known number, 0 or more.)"""
     kind = type(leaf)
     if kind is int or kind is Int:
         return 0 <= leaf <= MAX_INTEGER  # type: ignore[no-any-return]
@@ -371,7 +373,7 @@ def is_taken(leaf: Any) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_symbol_kind(kind: type) -> bool:
-    """A class of sympy's bare symbols, which are sizes unless they are said to be none?"""
+    """Is it a class of sympy's bare symbols, which are sizes unless declared otherwise?"""
     return is_symbolic_kind(kind) and bool(getattr(kind, "is_Symbol", False))
 
 
@@ -500,12 +502,12 @@ def as_python_int(leaf: Leaf) -> int:
 
 @lru_cache(maxsize=4096)
 def _is_index_kind(kind: type) -> bool:
-    """A class of integers, numpy's for example, that count as run-time ones?"""
+    """Is it a class of integers, such as numpy's, that count as run-time ones?"""
     return issubclass(kind, Integral) and hasattr(kind, "__index__") and not issubclass(kind, (bool, Int))
 
 
 def as_leaf(x: Any) -> Any:
-    """What a user writes as one size, stride or coordinate, in the form of a leaf.
+    """Convert a size, stride or coordinate that a user wrote to a leaf.
 
     Raises:
         InvalidTypeError: a boolean, a float, a string, or anything else that is neither an integer nor a stride.
@@ -529,7 +531,7 @@ def as_leaf(x: Any) -> Any:
     if hasattr(kind, "__index__"):
         try:
             return check_magnitude(operator.index(x), "a size, stride or coordinate")
-        except TypeError:  # a numpy array has __index__, and only a single integer uses it
+        except TypeError:  # a numpy array has __index__, which works for a single integer only
             raise InvalidTypeError(f"expected an integer, got {kind.__name__} {given(x)}") from None
     if isinstance(x, (Number, Sequence, dict, set, type)) or x is None or kind.__module__ == "numpy":
         hint = "shapes and strides are tuples" if kind is list else None
@@ -555,7 +557,7 @@ def _as_symbol(x: sympy.Expr) -> Value:
 
 
 def are_numbers(tree: object) -> TypeGuard[tuple[int, ...]]:
-    """A plain tuple of known numbers in the range of sizes, without tuples inside? As most shapes and coordinates are.
+    """Is it a flat, plain tuple of known numbers in the range of sizes? Most shapes and coordinates are.
 
     >>> are_numbers((4, Int(8))), are_numbers((4, (2, 4)))
     (True, False)
@@ -566,7 +568,7 @@ def are_numbers(tree: object) -> TypeGuard[tuple[int, ...]]:
 
 
 def as_leaves(tree: Shaped | Tree, depth: int = 0) -> Tree:
-    """What a user writes as a shape, stride or coordinate, as a plain tree of leaves.
+    """Convert a shape, stride or coordinate that a user wrote to a plain tree of leaves.
 
     Raises:
         InvalidTypeError: as `as_leaf`.
@@ -594,7 +596,7 @@ def coordinate(tree: Shaped | Coordinate) -> Tree:
 
 
 class _StaticTexts(dict[int, str]):
-    """Static integers -> their texts; of those in `STATIC` they have been written."""
+    """Static integers -> their texts; those of `STATIC` are prepared."""
 
     def __missing__(self, number: int) -> str:
         return f"_{number.real}"

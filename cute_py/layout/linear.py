@@ -3,7 +3,7 @@
     (4,8):(8,1)     offset = i0*8 ^ i1*16 ^ j0*1 ^ j1*2 ^ j2*4        one column per coordinate bit, lowest first
 
 A layout is linear over F2 if all its sizes are powers of two and no two of its steps share a bit: addition then never
-carries, and + is XOR. A swizzle is linear by itself, so a swizzled layout is linear if the layout inside is. Unlike
+carries, and + is XOR. Every swizzle is linear, so a swizzled layout is linear if the layout inside is. Unlike
 layouts, any two linear maps compose, two are equal if their columns are, and the inverse of a swizzled layout is one
 map.
 """
@@ -75,7 +75,7 @@ class LinearLayout:
         return out
 
     def rank(self) -> int:
-        """The rank over F2; equal to the number of columns where the layout is injective."""
+        """The rank over F2; it equals the number of columns if the layout is injective."""
         return len(independent(self.columns))
 
     def compose(self, other: LinearLayout) -> LinearLayout:
@@ -111,7 +111,7 @@ class LinearLayout:
         """The Layout, or swizzled ComposedLayout, of this map; static, one leaf per run of bits.
 
         Raises:
-            LayoutError: no layout is this map, with or without a swizzle.
+            LayoutError: no layout, with or without a swizzle, gives this map.
         """
         plain = self._plain(self.columns)
         if plain is not None and not self.origin:
@@ -170,7 +170,7 @@ def combined(columns: Sequence[int], bits: int) -> int:
 
 
 def independent(candidates: Iterable[int], besides: Iterable[int] = ()) -> tuple[int, ...]:
-    """Those of the candidates, in order, that neither `besides` nor earlier ones span over F2; as many as their rank.
+    """The candidates, in order, that neither `besides` nor earlier candidates span over F2.
 
     >>> independent((1, 2, 3, 4), besides=(2,))
     (1, 4)
@@ -258,10 +258,11 @@ def _composed_view(layout: ComposedLayout) -> LinearLayout | str:
 def same_function(a: LayoutLike, b: LayoutLike) -> bool:
     """Do two layouts give the same offset for every integer coordinate of the same domain size?
 
-    Exact. Plain layouts by their normal form (coalesced, in time of the rank; basis strides axis by axis), so those
-    under the same swizzle; F2-linear ones by their columns; all others by arrays, up to the first difference. Shapes
-    may differ in profile; static and run-time numbers count alike. Layouts with symbols are compared for all positive
-    sizes: equal normal forms decide that they are the same, and a size at which they differ that they are not.
+    The answer is exact. Plain layouts, and layouts under the same swizzle, are compared by their normal form
+    (coalesced, in time proportional to the rank; basis strides axis by axis); F2-linear ones by their columns; all
+    others by arrays, up to the first difference. Shapes may differ in profile; static and run-time numbers count alike.
+    Layouts with symbols are compared for all positive sizes: equal normal forms decide that they are the same, and a
+    size at which they differ decides that they are not.
 
     Raises:
         InvalidTypeError: a symbol in anything but two plain layouts. LayoutError: neither decides two layouts with
@@ -286,7 +287,7 @@ def same_function(a: LayoutLike, b: LayoutLike) -> bool:
 
 
 def _by_algebra(a: LayoutLike, b: LayoutLike) -> bool | None:
-    """What normal forms and columns say; None where they say nothing."""
+    """Compare normal forms and columns; return None if they do not decide."""
     if isinstance(a, Layout) and isinstance(b, Layout):
         if has_numbers(a) and has_numbers(b):
             return _normal(a) == _normal(b)
@@ -295,7 +296,7 @@ def _by_algebra(a: LayoutLike, b: LayoutLike) -> bool | None:
         return [_merged(*axis) for axis in integer_axes(a)] == [_merged(*axis) for axis in integer_axes(b)]
     if isinstance(a, ComposedLayout) and isinstance(b, ComposedLayout) and (a.outer, a.offset) == (b.outer, b.offset):
         inner = _by_algebra(a.inner, b.inner)
-        # A swizzle gives two offsets two places, so that it keeps every difference.
+        # A swizzle is one-to-one, so it keeps every difference.
         if inner or (inner is not None and isinstance(a.outer, Swizzle)):
             return inner
     x, y = (_view(t) if _of_numbers(t) else None for t in (a, b))

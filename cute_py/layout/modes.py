@@ -1,7 +1,7 @@
 """Operations on the list of modes: group, take, select, append, replace, flatten.
 
-They change the profile and never the numbers. All take layouts, composed layouts, tensors and bare tuples. Of an
-arithmetic tuple they give a plain tuple, as in C++.
+They change the profile and never the numbers. All take layouts, composed layouts, tensors and bare tuples. For an
+arithmetic tuple they return a plain tuple, as in C++.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from cute_py.layout.leaf import STATIC_ONE, STATIC_ZERO
 from cute_py.layout.trees import as_tree, check_depth, check_mode, leaves, modes, unflatten_leaves
 
 MAX_RANK = 1 << 16
-"""More modes than this are refused: far above any layout, below what fills memory."""
+"""Most modes that are accepted: far above any real layout, and few enough to fit in memory."""
 
 
 def _bare(thing: Any) -> Any:
-    """An arithmetic tuple as the plain tuple of its modes; anything else as it is."""
+    """An arithmetic tuple as the plain tuple of its modes; anything else unchanged."""
     return thing.as_tuple() if hasattr(type(thing), "as_tuple") else thing
 
 
 def _on_trees(name: str, f: Callable[[Tree], Tree], thing: Layout | Shape) -> Layout | IntTuple:
-    """What the function of this name does: f of shape and stride of a layout alike, or of a bare tuple."""
+    """Apply f to shape and stride of a layout, or to a bare tuple; `name` is the public function's, for errors."""
     thing = _bare(thing)
     check_depth(thing)
     if type(thing) is Layout:
@@ -151,7 +151,7 @@ def _extended(
     x: Layout | Shape | None,
     up_to_rank: int | None,
 ) -> Layout | IntTuple:
-    """What `append` and `prepend` do."""
+    """Body of `append` and `prepend`."""
     front = operation is prepend
     thing, x = _bare(thing), _bare(x)
     check_depth(thing)

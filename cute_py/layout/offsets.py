@@ -10,8 +10,8 @@ to the vectors and the outer sum becomes an outer XOR.
 
 At given coordinates every leaf of a coordinate is an array, and the rules are those of `layout(coord)`: an integer
 where the shape has a tuple is split colexicographically, the last mode takes what is left, and division rounds toward
-zero. Basis strides are evaluated one codomain axis at a time. Strides of any other integer module have no numbers that
-numpy knows; their offsets are objects, made one by one:
+zero. Basis strides are evaluated one codomain axis at a time. numpy has no numbers for strides of any other integer
+module; their offsets are objects, made one by one:
 
     offsets((2,2):(^01,^11))  =  [[^00, ^11], [^01, ^10]]        strides of bits under XOR
 
@@ -94,14 +94,14 @@ def _split(c: Offsets, size: int, signed: bool) -> tuple[Offsets, Offsets]:
     if c.dtype.kind != "O":
         rest = np.where(c >= 0, c // size, -(-c // size)) if signed else c // size
         return rest, c - rest * size
-    whole = functools.partial(np.asarray, dtype=object)  # of one object numpy makes an int, and of that 64 bits
+    whole = functools.partial(np.asarray, dtype=object)  # numpy turns one object into an int, and that into 64 bits
     found: Any = np.where(whole(c >= 0).astype(bool), whole(c // size), whole(-whole(-c // size)))
     return found, whole(c - found * size)
 
 
 def index_arrays(coord: Arrays, shape: Tree, stride: Tree, signed: bool = True, out: Offsets | None = None) -> Offsets:
-    """The inner product of coordinate arrays with bare integer strides; `signed`: a coordinate may be negative. It is
-    written to `out`, if given: then all arrays are of one shape."""
+    """The inner product of coordinate arrays with bare integer strides; `signed`: a coordinate may be negative. If
+    `out` is given, it receives the result; then all arrays must have one shape."""
     import numpy as np
 
     total: Any = None
@@ -159,11 +159,11 @@ def reach(coord: Arrays, shape: Tree, stride: Tree) -> tuple[int, bool]:
 
 
 BLOCK = 1 << 16
-"""Coordinates whose offsets are computed together: so many 64-bit numbers of two or three arrays stay in cache."""
+"""Coordinates per batch: this many 64-bit numbers of two or three arrays stay in cache."""
 
 
 def _in_blocks(coords: Arrays, shape: Tree, stride: Tree) -> Offsets | None:
-    """Offsets at many coordinates, in a third of the time for nested shapes, and with no memory beside them; None where
+    """Offsets at many coordinates, in a third of the time for nested shapes, and without extra memory. Returns None if
     the arrays differ in shape, are few, or reach beyond 64 bits."""
     import numpy as np
 
@@ -172,7 +172,7 @@ def _in_blocks(coords: Arrays, shape: Tree, stride: Tree) -> Offsets | None:
     if size < 2 * BLOCK or any(a.dtype != np.int64 or a.shape != form or not a.flags.c_contiguous for a in arrays):
         return None
     lines: Any = map_leaves(lambda array: array.reshape(-1), coords)
-    # The larger half of a number of 64 bits is found in half the time; up to `most`, the whole reaches below 2**62.
+    # The larger half of a 64-bit number takes half the time; up to `most`, the sum stays below 2**62.
     halves = [line.view(np.uint32) for line in leaves(lines)]
     room = (1 << 62) - len(arrays) * prod(leaves(shape))
     most = room // (((1 << 32) + 1) * (len(arrays) + sum([abs(d) for d in leaves(stride)])))
@@ -190,7 +190,7 @@ def _in_blocks(coords: Arrays, shape: Tree, stride: Tree) -> Offsets | None:
 
 
 def _indices(coords: Arrays, shape: Tree, stride: Tree, kind: IntType) -> Offsets:
-    """Offsets as an array of type `kind`, computed exactly where 64 bits could be too few."""
+    """Offsets as an array of type `kind`, computed exactly if 64 bits could be too few."""
     import numpy as np
 
     if kind.kind == "O":
@@ -260,7 +260,7 @@ def apply_function(layout: ComposedLayout, inner: Offsets, kind: IntType) -> Off
 
 
 def has_module_strides(layout: Layout | ComposedLayout) -> TypeGuard[Layout]:
-    """Is a stride of the layout something else than an integer, a symbol or a basis element?"""
+    """Is a stride of the layout anything but an integer, a symbol or a basis element?"""
     if not isinstance(layout, Layout):
         return False
     steps = leaves(layout.stride)
@@ -394,11 +394,11 @@ def _run(size: int, step: int, kind: IntType) -> Offsets:
 
 
 _EXACT = 1 << 52
-"""numpy counts the numbers of a range in floating point; without a product it takes a third of the time."""
+"""numpy counts the numbers of a range in floating point; a range without a product takes a third of the time."""
 
 
 def _fill(table: Offsets, shape: Tree, stride: Tree, kind: IntType) -> None:
-    """The outer sum of the vectors of the modes, written where it belongs; modes of stride 0 add nothing."""
+    """The outer sum of the vectors of the modes, written in place; modes of stride 0 add nothing."""
     import numpy as np
 
     along: list[Offsets] = []
@@ -414,8 +414,8 @@ def _fill(table: Offsets, shape: Tree, stride: Tree, kind: IntType) -> None:
 
 
 def _grid(shape: Tree, stride: Tree, kind: IntType, swizzle: Swizzle | None = None, start: int = 0) -> Offsets:
-    """All offsets of integer trees: the outer sum of one vector per mode. With a swizzle, which takes no negative
-    offsets here, the swizzle of start + that sum."""
+    """All offsets of integer trees: the outer sum of one vector per mode. With a swizzle (no negative offsets here),
+    the swizzle of start + that sum."""
     import numpy as np
 
     vectors = _vectors(shape, stride, kind)
@@ -437,7 +437,7 @@ def _checked_type(dtype: DTypeLike, extremes: list[int], layout: LayoutLike) -> 
 
     try:
         kind: IntType = np.dtype(dtype)  # type: ignore[assignment]
-    except (TypeError, ValueError, DeprecationWarning):  # the last under `-W error`, of an alias
+    except (TypeError, ValueError, DeprecationWarning):  # the last one under `-W error`, for an alias
         raise InvalidTypeError(f"offsets are integers; dtype must be an integer type, got {given(dtype)}") from None
     if kind.kind == "O":
         return kind
@@ -471,9 +471,9 @@ def offsets(
         coords: None for the domain; an integer array or list of 1-D coordinates; a list of coordinate tuples;
             or a tuple with an integer or an array per mode (nested where the shape is), which broadcast.
         dtype: integer type of the result, default int64; `object` gives exact Python ints.
-        of: where a swizzle on bytes (an offset that is `smem_ptr_flag`, a swizzled shared-memory pointer) has two
-            functions: "memory", the elements that an access reaches, so that `tile[offsets(layout)]` is the tile;
-            or "call", what `layout(coord)` gives, as in C++.
+        of: selects one of the two functions of a swizzle on bytes (an offset that is `smem_ptr_flag`, a swizzled
+            shared-memory pointer): "memory", the elements that an access reaches, so that `tile[offsets(layout)]` is
+            the tile; or "call", what `layout(coord)` gives, as in C++.
     Returns:
         Without coords, shape (size<0>, size<1>, ...), in elements. With coords, their broadcast shape. Basis strides
         add one trailing axis: the flattened coordinate, one entry per codomain axis. Strides of any other module give
@@ -527,7 +527,7 @@ def _composed(layout: ComposedLayout, kind: IntType) -> Offsets:
 
 
 MAX_SEARCHED = 1 << 26
-"""Layouts whose strides do not decompose an offset are searched up to this size."""
+"""Largest layout that is searched because its strides do not decompose an offset."""
 
 
 def is_stride_separable(flat: list[tuple[int, int]]) -> bool:

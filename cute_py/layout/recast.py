@@ -7,12 +7,12 @@ recast_layout    from one element type to another; for widths like 6 and 8 bits,
 The hardware XORs bits of a byte address. CuTe writes such a swizzle with a placeholder for the pointer that is not set
 yet; if the tile starts where the swizzle's pattern starts, the same function counts elements:
 
-    Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)      on bytes: the pointer's business
+    Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)      on bytes, as the pointer does it
     Sw<3,3,3> o _0 o (_8,_64):(_64,_1)                        on elements of 16 bits: one bit less stays
 
-C++ has both functions of a flagged layout: its call applies Sw<3,4,3> to element offsets unchanged, while
-print_layout, and every access through a pointer, mean the second. Here a call is C++'s call, and whatever indexes
-memory (`offsets`, `bank_conflicts`, `make_tensor` of an array, pictures) takes the second.
+C++ has both functions of a flagged layout: its call applies Sw<3,4,3> to element offsets unchanged, while print_layout,
+and every access through a pointer, use the second. Here a call is C++'s call, and every function that indexes memory
+(`offsets`, `bank_conflicts`, `make_tensor` of an array, pictures) uses the second.
 Source: cute/layout.hpp, cute/pointer_flagged.hpp.
 """
 
@@ -139,7 +139,7 @@ def downcast(layout: LayoutLike | Swizzle | int, n: SupportsIndex) -> LayoutLike
 def _recast_composed(
     operation: Callable[..., LayoutLike | Swizzle | int], layout: LayoutLike | Swizzle, n: int
 ) -> Swizzle | ComposedLayout:
-    """Up- or downcast of a swizzle, which knows how, or of the parts of a composed layout."""
+    """Up- or downcast of a swizzle, by its own method, or of the parts of a composed layout."""
     name = operation.__name__
     if isinstance(layout, Swizzle):
         return layout.upcast(n) if operation is upcast else layout.downcast(n)
@@ -243,7 +243,7 @@ def smem_ptr_flag(bits: int, offset: int = 0) -> SmemPtrFlag:
 
 
 def is_flagged(layout: Layout | ComposedLayout) -> TypeGuard[ComposedLayout]:
-    """Whether a layout's swizzle acts on the bytes of a pointer that is not set yet."""
+    """Whether a layout's swizzle acts on the bytes of an unset pointer."""
     return isinstance(layout, ComposedLayout) and isinstance(layout.offset, SmemPtrFlag)
 
 
@@ -255,7 +255,7 @@ def element_swizzle(swizzle: Swizzle, dtype: DTypeLike | int) -> Swizzle:
         dtype: the element type, or its bits: a power of two.
     Raises:
         StaticAssertError: the width is not a power of two.
-        LayoutError: the swizzle moves bytes within an element, which no swizzle of elements does.
+        LayoutError: the swizzle moves bytes within an element; no swizzle of elements can do that.
 
     >>> print(element_swizzle(Swizzle(3, 4, 3), "float16"), element_swizzle(Swizzle(2, 4, 3), 4))
     Sw<3,3,3> Sw<2,5,3>
@@ -280,7 +280,7 @@ def byte_swizzle(swizzle: Swizzle, dtype: DTypeLike | int) -> Swizzle:
 
 
 def _whole(swizzle: Swizzle, units: str, bits: int, within: str, new_bits: int, dtype: DTypeLike | int) -> Swizzle:
-    """The swizzle recast, if all of its bits still count."""
+    """The recast swizzle, if all of its bits remain."""
     found: Swizzle = recast_layout(expect(swizzle, Swizzle, f"a swizzle of {units}"), bits, new_bits)
     if swizzle.bits and found.bits != swizzle.bits:
         facts = {f"swizzle, on {units}": swizzle, "element": f"{bits_of(dtype)} bits"}
@@ -303,7 +303,7 @@ def as_position_independent_swizzle_layout(layout: OneLayout) -> OneLayout:
 
 
 def memory_layout(thing: LayoutLike, of: str = "memory") -> Layout | ComposedLayout:
-    """The layout of a tensor or layout as an access to memory uses it; with `of="call"`, as its call does.
+    """The layout that an access to memory uses; with `of="call"`, the layout that a call uses.
 
     Raises:
         LayoutError: a swizzled pointer that does not start where its swizzle's pattern starts.
@@ -328,8 +328,8 @@ def memory_layout(thing: LayoutLike, of: str = "memory") -> Layout | ComposedLay
 
 
 def slice_flagged(layout: ComposedLayout, coord: Coordinate) -> ComposedLayout:
-    """The memory of a flagged layout where `coord` fixes modes: the flag holds the offset of the fixed part modulo the
-    swizzle's pattern; complete patterns are dropped, as slicing a layout drops its offset."""
+    """Slice of a flagged layout as memory, with the modes that `coord` fixes: the flag holds the offset of the fixed
+    part modulo the swizzle's pattern. Complete patterns are dropped, as slicing a layout drops its offset."""
     kept, fixed = slice_parts(coord, layout.inner)
     if not isinstance(fixed, int):
         raise InvalidTypeError(
@@ -344,7 +344,7 @@ def slice_flagged(layout: ComposedLayout, coord: Coordinate) -> ComposedLayout:
 
 
 def max_alignment(layout: LayoutLike | Swizzle) -> Int | int:
-    """The largest N for which upcast(layout, N) is legal, by its static numbers; of a tensor, in bits.
+    """The largest N for which upcast(layout, N) is legal, by its static numbers; for a tensor, in bits.
 
     >>> print(max_alignment(Layout((Int(8), Int(64)), (Int(64), Int(1)))))
     _512

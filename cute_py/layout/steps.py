@@ -2,10 +2,9 @@
 
     for step in steps(composition, A, B): print(step)
 
-The operations themselves give the numbers: the loop of each returns its decisions, step by step, beside its result
-(see `composed_by_steps`). Here the numbers become sentences; `_SENTENCES` has one for each rule.
-Tilers, divides and products are split into modes as the operations split them. The last step's `result` is the
-operation's own result.
+The operations give the numbers: the loop of each returns its decisions, step by step, with its result (see
+`composed_by_steps`). This module turns the numbers into sentences; `_SENTENCES` has one for each rule. Tilers, divides
+and products are split into modes as the operations split them. The last step's `result` is the operation's own result.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ class Step:
     """One step of an operation.
 
     `rule` names it ('merge', 'step over', 'walk', ...), `text` is a sentence with its numbers, `values` holds the
-    numbers, `result` is the layout or mode that it gives, if any.
+    numbers, `result` is the layout or mode that the step produces, if any.
     """
 
     rule: str
@@ -107,7 +106,7 @@ def _scale(size: Leaf, step: Leaf, s: Leaf, d: Leaf) -> Sentence:
 
 
 def _passed(text: str) -> Callable[..., Sentence]:
-    """The sentences of a mode of the left side that nothing is taken from."""
+    """The sentences for a mode of the left side from which nothing is taken."""
 
     def sentence(i: int, s: Leaf, d: Leaf, step: Leaf, left: Value, following: Value, static: bool) -> Sentence:
         next_step = leaf_of(following, static)
@@ -163,7 +162,7 @@ def _follow_left(i: int, s: Leaf, d: Leaf, reached: Leaf, start: Leaf, gap: Leaf
 
 
 def _of_mode(text: str) -> Callable[..., Sentence]:
-    """The sentences of an inverse that have the mode, its stride, the offsets reached and the mode's start."""
+    """The sentences of an inverse, with the mode, its stride, the offsets reached and the mode's start."""
 
     def sentence(i: int, s: Leaf, d: Leaf, reached: Leaf, start: Leaf) -> Sentence:
         shown = text.format(mode_text(s, d), leaf_text(d), leaf_text(reached), leaf_text(start))
@@ -343,7 +342,7 @@ def steps(operation: Operation, *operands: Tiler | LayoutLike) -> tuple[Step, ..
     """The steps of `operation(*operands)`; the last one's `result` is its result.
 
     Raises:
-        InvalidTypeError: an operation without steps. What the operation itself raises, it raises here too.
+        InvalidTypeError: an operation without steps. Errors of the operation itself pass through.
 
     >>> for step in steps(coalesce, Layout((Int(2), (Int(1), Int(6))), (Int(1), (Int(6), Int(2))))):
     ...     print(step)

@@ -3,7 +3,7 @@
     0b xxx YYY xxx ZZZ xxxx        M = 4 low bits stay (Sw<3,4,3>: ZZZ = bits 4..6, YYY = bits 7..9)
                    ^^^             Z ^= Y; applying it twice gives the offset back
 
-A swizzle is linear over F2, and is not a layout by itself; `composition(swizzle, layout)` gives the composed layout
+A swizzle is linear over F2. Alone it is not a layout; `composition(swizzle, layout)` gives the composed layout
 `Sw<B,M,S> o 0 o layout`.
 
 Slicing a swizzled layout fixes some of its modes. If the kept modes move no pair of bits that are swizzled together,
@@ -12,7 +12,7 @@ fixed part. Otherwise the swizzle stays, and the fixed part goes into the offset
 
     Sw<2,0,3> o 0 o (8,8):(8,1)  at row 3   ->   ((4,2)):((-1,4)), offset 27
 
-Where the fixed modes have run-time sizes or strides, the swizzle stays (C++ does not compile that). An offset of static
+If the fixed modes have run-time sizes or strides, the swizzle stays (C++ does not compile that). An offset of static
 and run-time bits, which C++ prints as `M_0|(8&8)=8`, is a plain int here.
 """
 
@@ -82,8 +82,8 @@ def _is_static(layout: Layout) -> bool:
 
 
 def _slices_to_layout(swizzle: Swizzle, anti: Layout, sliced: Layout) -> bool:
-    """May the swizzle be dropped from kept modes with run-time numbers? C++ does not look at their values and drops
-    it always; here it stays where dropping it would change the function."""
+    """May the swizzle be dropped from kept modes with run-time numbers? C++ always drops it, without regard to their
+    values; here it stays if dropping it would change the function."""
     if not all(isinstance(x, int) for tree in (sliced.shape, sliced.stride) for x in leaves(tree)):
         return False
     layout = make(static(sliced.shape), static(sliced.stride))
@@ -96,17 +96,17 @@ def _slices_to_layout(swizzle: Swizzle, anti: Layout, sliced: Layout) -> bool:
 
 
 def _most(modes: Sequence[tuple[int, int]], bits: int) -> int:
-    """A bound of what modes of positive strides add up to in the lowest `bits` bits."""
+    """An upper bound of the sum of modes with positive strides in the lowest `bits` bits."""
     field = 1 << bits
     return sum(min((s - 1) * d, field - min(d & -d, field)) for s, d in modes)
 
 
 def _adds_by_fields(swizzle: Swizzle, value: int, passed: int, sliced: Layout, decays: bool) -> bool:
-    """Does the swizzle see the bits of `value` and of `sliced` as if they were alone?
+    """Does the swizzle treat the bits of `value` and of `sliced` independently?
 
-    So C++ slices: what the swizzle can see of the fixed modes is `value`, the rest is `passed` by it. It does not look
-    for a sum that carries from one bit field to the next, where the slice would be another function. Sufficient; short
-    of necessary only for bits that meet without effect.
+    C++ slices this way: the swizzle reads the part `value` of the fixed modes, and the rest, `passed`, goes around it.
+    C++ does not check whether a sum carries from one bit field to the next, which makes the slice another function.
+    This check is sufficient; it refuses more than necessary only if bits meet without effect.
     """
     known = zip(*([value_of(x) for x in leaves(tree)] for tree in (sliced.shape, sliced.stride)), strict=True)
     moving = [(s, d) for s, d in known if s > 1 and d]
@@ -117,7 +117,7 @@ def _adds_by_fields(swizzle: Swizzle, value: int, passed: int, sliced: Layout, d
     def fits(edge: int, numbers: Sequence[int]) -> bool:
         return sum(n % (1 << edge) for n in numbers) + _most(moving, edge) < 1 << edge
 
-    if not decays:  # what is passed must not carry into a swizzled field
+    if not decays:  # the passed part must not carry into a swizzled field
         return all(
             fits(edge, (value, passed))
             for edge, start in ((low, 0), (low + span, low + bits))
@@ -135,12 +135,12 @@ def _adds_by_fields(swizzle: Swizzle, value: int, passed: int, sliced: Layout, d
 
 
 _MOST_FOLDED = 4096
-"""Elements of a kept mode that are looked at one by one; the swizzle stays on longer ones."""
+"""Most elements of a kept mode that are checked one by one; the swizzle stays on longer modes."""
 
 
 def _folds(plain: Layout, sliced: Layout) -> bool:
     """Is the composition of `plain`, whose sizes are powers of two, with each kept mode `plain` of that mode? C++ does
-    not look: one of 3 or 6, say, may cross a mode of `plain` on its way."""
+    not check this: a mode of 3 or 6 elements, for example, may cross a mode of `plain`."""
     low, whole = value_of(leaves(plain.shape)[0]), value_of(product_of(plain.shape))
     for s, d in zip(map(value_of, leaves(sliced.shape)), map(value_of, leaves(sliced.stride)), strict=True):
         if s & s - 1 == d & d - 1 == 0 or 0 <= (s - 1) * d < low or d % whole == 0:
@@ -168,7 +168,7 @@ def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Leaf, inner: Lay
     fixed = as_leaves(dice_tree(coord, coord))  # type: ignore[arg-type]
 
     def whole() -> Sliced:
-        """The slice with the swizzle as it is; one without bits is dropped."""
+        """The slice with the swizzle unchanged; a swizzle without bits is dropped."""
         kept, left = slice_parts(coord, inner)
         there: Any = plus(offset, left)
         return (ComposedLayout(swizzle, there, kept), Int(0)) if b else (kept, there)
@@ -223,7 +223,7 @@ def slice_swizzled(swizzle: Swizzle, coord: Coordinate, offset: Leaf, inner: Lay
 
 
 MAX_BITS = 128
-"""Bits of the largest offset that is taken (`argument_checks.MAX_INTEGER`): no swizzle reaches beyond them."""
+"""Bits of the largest accepted offset (`argument_checks.MAX_INTEGER`): no swizzle reaches beyond them."""
 
 
 def _checked_swizzle(bits: SupportsIndex, base: SupportsIndex, shift: SupportsIndex) -> tuple[int, int, int]:
@@ -336,14 +336,14 @@ class Swizzle:
         if offsets.dtype.kind == "O":
             return self._of_wide(offsets)
         top = (1 << (8 * offsets.dtype.itemsize - (offsets.dtype.kind == "i"))) - 1
-        if (self.yyy_mask | self.zzz_mask) > top:  # bits that this type has no room for; a sign reads as ones
+        if (self.yyy_mask | self.zzz_mask) > top:  # bits beyond this type's width; a sign reads as ones
             wide = "int64" if (self.yyy_mask | self.zzz_mask) < 1 << 63 else object
             swizzled = self._of_wide(offsets.astype(wide))
             return swizzled if self.zzz_mask > top else swizzled.astype(offsets.dtype)
         return self._of_wide(offsets)
 
     def _of_wide(self, offsets: NDArray[numpy.int64]) -> NDArray[numpy.int64]:
-        """Of an array whose elements have room for every bit that is read or changed."""
+        """Swizzle an array whose elements have room for every bit that is read or changed."""
         y = offsets & self.yyy_mask
         return offsets ^ (y >> self.shift if self.shift >= 0 else y << -self.shift)
 
@@ -360,7 +360,7 @@ class Swizzle:
         return composed_of(self, STATIC_ZERO if offset is None else offset, other)  # type: ignore[arg-type]
 
     def _composed_after(self, layout: Layout | ComposedLayout) -> Layout | ComposedLayout:
-        """`layout o self` as `Sw' o layout`: the same bits seen after the layout, where a Swizzle can say it."""
+        """`layout o self` as `Sw' o layout`: the same bits after the layout, if a Swizzle can express them."""
         y, z = as_leaf(layout(Int(self.yyy_mask))), as_leaf(layout(Int(self.zzz_mask)))
         if not (is_integer(y) and is_integer(z)):
             raise InvalidTypeError(
@@ -374,7 +374,7 @@ class Swizzle:
         return make_swizzle(self.yyy_mask ^ other.yyy_mask, self.zzz_mask ^ other.zzz_mask)
 
     def _slice_composed(self, coord: Coordinate, offset: Leaf, inner: Layout) -> Sliced:
-        """Slice `self o offset o inner`: (what is kept, offset); a plain layout if the swizzle decays."""
+        """Slice `self o offset o inner`: (kept layout, offset); the layout is plain if the swizzle decays."""
         return slice_swizzled(self, coord, offset, inner)
 
     def _product_with(self, block: Layout, tiler: ComposedLayout) -> Layout | ComposedLayout:
@@ -395,12 +395,12 @@ class Swizzle:
     left_inverse = right_inverse
 
     def upcast(self, n: int) -> Swizzle:
-        """In units n times as large."""
+        """Count in units n times as large."""
         base = self.base - _log2(n)
         return Swizzle(self.bits, base, self.shift) if base >= 0 else Swizzle(max(self.bits + base, 0), 0, self.shift)
 
     def downcast(self, n: int) -> Swizzle:
-        """In units n times as small."""
+        """Count in units n times as small."""
         return Swizzle(self.bits, self.base + _log2(n), self.shift)
 
     def __eq__(self, other: object) -> bool:
@@ -452,7 +452,7 @@ def make_swizzle(y: int, z: int) -> Swizzle:
 
 
 def get_swizzle_portion(layout: LayoutLike) -> Swizzle:
-    """The swizzle of a composed layout; for a plain layout the identity Sw<0,4,3>, as in C++.
+    """The swizzle of a composed layout; for a plain layout, the identity Sw<0,4,3>, as in C++.
 
     >>> print(get_swizzle_portion(Layout(8)))
     Sw<0,4,3>

@@ -1,19 +1,19 @@
 """Tiling: divides split a layout into tiles and their arrangement, products repeat a layout (the block) over another.
-Both rest on the complement: the layout of what another layout leaves out.
+Both use the complement: the layout of the offsets that another layout leaves out.
 
     complement(4:2, 24)  ->  (2,3):(1,8)       4:2 visits 0 2 4 6; the copies of it start at 0 1 8 9 16 17
 
-Guarantee: (filter(L), complement(L, n)) visits no offset twice, and the strides of the complement ascend. Where every
+Guarantee: (filter(L), complement(L, n)) visits no offset twice, and the strides of the complement ascend. If every
 stride of L is a multiple of the end (stride * size) of the modes below it, every offset is visited up to the first
-multiple of the last end that holds n; otherwise, as in C++, those between are left out: 32 by (2,3):(1,33).
+multiple of the last end that holds n. Otherwise the offsets between are left out, as in C++: 32 by (2,3):(1,33).
 
     logical_divide(L, tiler)   ((tile,rest), ...)         by mode where the tiler is a tuple
     zipped_divide              ((tile,tile),(rest,rest))
     tiled_divide               ((tile,tile),rest,rest)
     flat_divide                (tile,tile,rest,rest)
 
-logical_divide(A, B) = A o (B, complement(B, size(A))): first within a tile, then from tile to tile. A tile that does
-not divide the size rounds up: the last tiles hang over.
+logical_divide(A, B) = A o (B, complement(B, size(A))): first within a tile, then from tile to tile. If a tile does not
+divide the size, the count rounds up: the last tiles extend past the end.
 
     logical_product(B, T)      (B, T')     T' = complement(B, size(B)*cosize(T)) o T: T's steps, over copies of B
     zipped, tiled, flat_product            the same with other profiles
@@ -125,12 +125,12 @@ def complement_by_steps(layout: Layout, target: Tree) -> tuple[Layout, list[Step
         return make(whole, compact_left(whole)[0], layout.assumptions), steps
     out: list[tuple[Leaf, Leaf]] = []
     end: Any = STATIC_ONE
-    for d, s in moving:  # C++ folds the smallest stride out of those that are left
-        # Below this stride lies room for so many copies of what came before.
+    for d, s in moving:  # C++ folds the smallest of the remaining strides
+        # Number of copies of the earlier modes that fit below this stride.
         gap: Any = trunc_div(d, end)
         if type(gap) is Int and gap < 1:
             flat = filtered(layout.shape, layout.stride)
-            if flat != (layout.shape, layout.stride):  # modes that run backwards join their neighbours first
+            if flat != (layout.shape, layout.stride):  # modes with negative strides join their neighbours first
                 return complement_by_steps(make(*flat, layout.assumptions), target)
             if gap == 0:  # C++: static_assert
                 below = f"{leaf_text(d)} lies below {leaf_text(end)}, the end of those before"
@@ -150,7 +150,7 @@ def complement_by_steps(layout: Layout, target: Tree) -> tuple[Layout, list[Step
 
 
 def _static_hint(layout: Layout, target: Tree) -> str | None:
-    """What `cute.static` gives, if it was tried and works."""
+    """Hint to use `cute.static`, if it was tried and works."""
     if not has_numbers(layout):
         return None
     made = unless_refused(lambda: complement_of(static(layout), static(target)))
@@ -170,7 +170,7 @@ def complement(layout: LayoutLike, cotarget: Shaped | None = None) -> Layout:
     """The layout of the offsets below `cotarget` that `layout` does not reach from 0.
 
     Args:
-        cotarget: a size, a shape, or a layout whose shape is meant; default: the layout's own cosize.
+        cotarget: a size, a shape, or a layout (its shape is used); default: the layout's own cosize.
     Raises:
         StaticAssertError: 'Non-injective Layout detected in complement.', 'Dynamic-stride complement only for rank-1
             layouts'.
@@ -227,7 +227,7 @@ def logical_divide(layout: Layout, tiler: Tiler) -> Layout:
 
 
 def _sized(tiler: Tiler) -> Layout:
-    """The layout of a size. A named tuple would be one of its modes, and a plain one tiles by mode."""
+    """The layout of a size. A named tuple would be one of its modes; a plain tuple tiles by mode."""
     if isinstance(tiler, tuple):
         raise wrong_type("a tiler is a plain tuple, a size, a layout or `_`", tiler, hint="give tuple(tiler)")
     return Layout(tiler)
@@ -253,7 +253,7 @@ def zipped_divide(layout: Layout, tiler: Tiler) -> Layout:
 
 
 def unpacked(layout: Layout, first: bool, second: bool) -> Layout:
-    """A rank-2 layout with the modes of its halves laid out flat; a half of one mode stays as it is."""
+    """A rank-2 layout with the modes of its halves laid out flat; a half of one mode stays unchanged."""
 
     def spread(tree: Tree) -> Tree:
         a, b = modes(tree)
@@ -310,7 +310,7 @@ def ceil_div(a: Shaped, b: Shaped) -> Tree:
 
 
 def evenly_divides(a: Shaped, tiler: Shaped) -> Int | bool:
-    """Does the tiler, of sizes and layouts, divide the shape a without rest?
+    """Does the tiler, of sizes and layouts, divide the shape a without remainder?
 
     >>> print(evenly_divides((Int(12), Int(8)), (Int(4), Layout(Int(2), Int(5)))), evenly_divides(Int(10), Int(5)))
     _0 _1
@@ -440,7 +440,7 @@ def tile_to_shape(block: Layout, shape: Shaped, order: Stride = LayoutLeft) -> L
     """The block repeated until the result has `shape`; `order` is the order of the modes.
 
     Raises:
-        StaticAssertError: 'tile_to_shape: block shape does not divide the target shape.' where both are static;
+        StaticAssertError: 'tile_to_shape: block shape does not divide the target shape.' if both are static;
             'Rank of layout must be <= rank of target shape.'
 
     >>> print(tile_to_shape(Layout((Int(8), Int(64)), (Int(64), Int(1))), (Int(16), Int(128))))
@@ -468,7 +468,7 @@ def tile_to_shape(block: Layout, shape: Shaped, order: Stride = LayoutLeft) -> L
 
 
 def _check_division(mode: int, target: Leaf, block: Leaf) -> None:
-    """A static target needs a static quotient: a run-time block is refused, as in C++."""
+    """Refuse a run-time block for a static target, which needs a static quotient, as in C++."""
     static = type(block) is Int
     if not static or block == 0 or trunc_mod(target, block) != 0:
         shown = leaf_text(block) if static else f"{tree_text(block)}, known only at run time"
@@ -480,7 +480,7 @@ def _check_division(mode: int, target: Leaf, block: Leaf) -> None:
 
 
 def domain_distribute(shape: Shaped, size: SupportsIndex) -> Layout:
-    """A layout of `size` elements spread over a shape that need not be divided by it mode by mode.
+    """A layout of `size` elements spread over a shape; `size` need not divide the shape mode by mode.
 
     >>> print(domain_distribute((Int(15), Int(14)), Int(6)))
     (_3,_2):(_1,_15)

@@ -39,7 +39,7 @@ def check_depth(tree: object) -> None:
 
 
 def as_tree(tree: Tree | Coordinate | Tiler, depth: int = 0) -> Tree:
-    """A bare tuple that a function of modes takes, tuples of other classes as plain ones; leaves stay as they are.
+    """A bare tuple that a function of modes takes; tuples of other classes become plain, leaves stay unchanged.
 
     Raises:
         InvalidTypeError: a leaf that is neither an integer or a stride nor a layout, a tensor or `_`.
@@ -97,7 +97,7 @@ def depth_of(tree: Tree) -> int:
 
 
 def map_leaves(f: Callable[..., Tree], tree: Tree, *others: Tree) -> Tree:
-    """`f` at every leaf of `tree`, with what `others` have at the same places."""
+    """Apply `f` to every leaf of `tree` and the items of `others` at the same places."""
     if type(tree) is tuple:
         return tuple([map_leaves(f, *group) for group in zip(tree, *others, strict=True)])
     return f(tree, *others)
@@ -119,7 +119,7 @@ def congruent_trees(a: Tree, b: Tree) -> bool:
 
 
 def check_mode(mode: SupportsIndex) -> None:
-    """Refuse what is no mode number."""
+    """Refuse anything but a mode number."""
     if type(mode) is not int or not MIN_INTEGER <= mode <= MAX_INTEGER:
         expect_integer(mode, "a mode")
 
@@ -179,14 +179,14 @@ def has_underscore(coord: Coordinate, depth: int = 0) -> bool:
 
 
 def all_underscore(coord: Coordinate) -> bool:
-    """Does the coordinate keep every mode? Of a coordinate that `has_underscore` has seen."""
+    """Does the coordinate keep every mode? `has_underscore` must have checked it before."""
     if type(coord) is tuple:
         return all(all_underscore(x) for x in coord)
     return is_underscore(coord)
 
 
 def _shown(tree: Tree | Coordinate, depth: int = 0) -> str:
-    """A coordinate or shape in an error: plain numbers, `_` for what is kept."""
+    """A coordinate or shape in an error: plain numbers, `_` for kept modes."""
     if type(tree) is tuple:
         return "(" + ",".join([_shown(x, depth + 1) for x in tree]) + ")" if depth < MAX_DEPTH else "(...)"
     if tree is None:
@@ -195,7 +195,7 @@ def _shown(tree: Tree | Coordinate, depth: int = 0) -> str:
 
 
 def _sliced(coord: Coordinate, tree: Tree, keep: Callable[[Coordinate], bool]) -> tuple[Tree, ...]:
-    """The kept modes as a tuple of one level per kept `_`: CuTe's lift."""
+    """The kept modes as a tuple with one level per kept `_`: CuTe's lift."""
     if type(coord) is tuple:
         if type(tree) is not tuple or len(coord) != len(tree):
             facts = {"coordinate": _shown(coord), "rank of coordinate": len(coord), "addresses": _shown(tree)}
@@ -229,7 +229,7 @@ def dice_tree(coord: Coordinate, tree: Tree) -> Tree:
 
 
 def wholes(rank: int) -> Coordinate:
-    """A coordinate that keeps `rank` modes; one mode is kept as it is, not unpacked."""
+    """A coordinate that keeps `rank` modes; a single mode is kept unchanged, not unpacked."""
     return None if rank == 1 else (None,) * rank
 
 
@@ -248,8 +248,8 @@ def profile_of(tree: Tiler) -> Tree:
 
 
 def zip2_by(tree: Tree, guide: Tiler) -> tuple[Tree, Tree]:
-    """Gather the first halves and the second halves of the pairs that lie where `guide` has no tuple; modes beyond
-    the guide go to the second half."""
+    """Gather the first and the second halves of the pairs at the leaves of `guide`; modes beyond the guide go to the
+    second half."""
     if type(guide) is not tuple:
         if type(tree) is not tuple or len(tree) != 2:
             raise StaticAssertError("Mismatched ranks", {"expected": "a pair (tile, rest)", "got": _shown(tree)})
@@ -265,9 +265,9 @@ def zip2_by(tree: Tree, guide: Tiler) -> tuple[Tree, Tree]:
 
 
 def fits(shape: Any, stride: Any, depth: int = 0) -> bool:
-    """Are two trees a shape and a stride as a layout holds them: of one profile, sizes not negative, in their ranges?
+    """Can two trees be the shape and stride of a layout: one profile, no negative size, all numbers in range?
 
-    False also where only a closer look can tell, as for strides of another module.
+    Also False if only a full check decides, as for strides of another module.
     """
     if type(shape) is not tuple:
         shape, stride = (shape,), (stride,)

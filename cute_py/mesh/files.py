@@ -28,10 +28,10 @@ from cute_py.mesh.transfer import Transfer
 from cute_py.mesh.weight_roles import ONE_DEVICE, SEVERAL, WHOLE, Judgement, Weight, division_of, judge, role_of
 
 DEFAULT_MEMORY = 1 << 30
-"""Bytes of files that are mapped at once."""
+"""Most bytes of files that are mapped at once."""
 
 SHOWN_NAMES = 3
-"""Names of tensors that a text lists."""
+"""Most names of tensors that a text lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Resharded:
     """A tensor that was written.
 
     Attributes: `shape` of the whole; `checksum`, on which both sides agree; `bytes_moved` between devices; `source` and
-        `destination`, the placements as the plan writes them; `scope`, what was judged of them.
+        `destination`, the placements as the plan writes them; `scope`, the judged properties.
     """
 
     name: str
@@ -58,14 +58,14 @@ class Resharded:
 
 @dataclass(frozen=True, slots=True)
 class ReshardReport:
-    """The tensors that were written, and what speaks against their placements."""
+    """The tensors that were written, and warnings about their placements."""
 
     tensors: tuple[Resharded, ...]
     warnings: tuple[Diagnostic, ...]
 
     @property
     def scope(self) -> Scope:
-        """What was judged, counted over the tensors."""
+        """Scope of the judgement, counted over the tensors."""
         judged: dict[str, list[str]] = {}
         not_judged: dict[str, list[str]] = {}
         for one in self.tensors:
@@ -232,7 +232,7 @@ def _weight(plan: ReshardPlan, work: _Work) -> Weight:
 
 
 def _division(side: Side, work: _Work) -> tuple[str, int]:
-    """How a side divides a tensor, and into how many parts if one mode does, or could."""
+    """A side's division of a tensor, and the number of parts if a single mode divides it, or could."""
     modes = [
         (n, one) for n, one in zip(side.mesh_shape, side.placements(work.name, len(work.shape)), strict=True) if n > 1
     ]
@@ -247,7 +247,7 @@ def _division(side: Side, work: _Work) -> tuple[str, int]:
 
 
 def _check_alike(work: _Work, judgement: Judgement) -> list[Diagnostic]:
-    """Shards of different parts that are byte-identical: they are copies of one, which the plan calls parts."""
+    """Find byte-identical shards of different parts: they are copies, although the plan calls them parts."""
     found = []
     for index, part in enumerate(work.ours):
         shards = _sections(work.ours, index, work.shards)
@@ -349,7 +349,7 @@ _WORD = (1 << 64) - 1
 
 
 def _checksum(work: _Work, part: RowSpan, shards: list[StoredTensor], memory: int) -> int:
-    """The checksum of a source; where copies differ, the refusal names the placement that fits."""
+    """The checksum of a source; if copies differ, the error names the placement that fits."""
     try:
         return checksum(part.layout, shards, memory, part.first_row)
     except FileFormatError as error:

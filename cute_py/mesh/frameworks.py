@@ -22,7 +22,7 @@ def from_partition_spec(
     """JAX's NamedSharding: for each dimension the mesh axes that divide it, the major one first.
 
     Args:
-        spec: a PartitionSpec, or what it holds: an axis, several in a tuple, or None; dimensions at the end may lack.
+        spec: a PartitionSpec, or its contents: an axis, several in a tuple, or None; dimensions at the end may lack.
         axis_names: the names of the mesh's modes.
     Raises:
         InvalidValueError: an axis that the mesh does not have, or that is named twice.

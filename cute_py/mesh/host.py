@@ -29,7 +29,7 @@ class Elements(Protocol):
     dtype: DType
 
     def described(self, array: Any, what: str) -> Described:
-        """What an array is; InvalidTypeError for one of another library."""
+        """Describe an array; InvalidTypeError for an array of another library."""
         ...
 
     def flat(self, array: Any) -> Any:
@@ -41,7 +41,7 @@ class Elements(Protocol):
         ...
 
     def index(self, places: NDArray[numpy.int64], flat: Any) -> Any:
-        """What selects these places of a flat array."""
+        """Index that selects these places of a flat array."""
         ...
 
     def empty(self, count: int) -> Any:
@@ -57,13 +57,13 @@ class Elements(Protocol):
         ...
 
     def settle(self) -> None:
-        """Wait until what was written is there."""
+        """Wait until all writes are visible."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What a part must have right: element type, extents, order, and the bytes from `begin` to `end`."""
+    """Properties of a part that are checked: element type, extents, order, and the bytes from `begin` to `end`."""
 
     dtype: str
     is_dtype: bool
@@ -141,12 +141,12 @@ class Part:
 
 
 def source_part(elements: Elements, flat: Any, t: Transfer) -> Part:
-    """What a transfer reads."""
+    """The part that a transfer reads."""
     return Part(elements, flat, t.source, [(m.size, m.source) for m in t.modes], t.source_swizzle)
 
 
 def destination_part(elements: Elements, flat: Any, t: Transfer) -> Part:
-    """What a transfer writes."""
+    """The part that a transfer writes."""
     return Part(elements, flat, t.destination, [(m.size, m.destination) for m in t.modes], t.destination_swizzle)
 
 
@@ -222,7 +222,7 @@ def check_memory(
     into: Mapping[int, Any] | None,
     only: int | None = None,
 ) -> list[Diagnostic]:
-    """What is wrong with the memory of a redistribution, of all devices or of `only` one."""
+    """Check the memory of a redistribution, of all devices or of `only` one; return the errors."""
     all_sides = [(plan.source, sources, "sources"), (plan.destination, destinations, "destinations")]
     all_sides += [(plan.destination, into, "into")] if into is not None else []
     found, named = [], []
@@ -242,7 +242,7 @@ def check_memory(
 
 
 def _check_devices(side: ShardedLayout, arrays: Mapping[int, Any], what: str, only: int | None) -> list[Diagnostic]:
-    """Arrays of devices that are not there, and devices without an array."""
+    """Find arrays of devices that do not exist, and devices without an array."""
     found: list[Diagnostic] = []
     for device in arrays:
         if not is_integer(device) or not 0 <= device < side.devices:
@@ -259,7 +259,7 @@ def _check_devices(side: ShardedLayout, arrays: Mapping[int, Any], what: str, on
 
 
 def _check_part(elements: Elements, side: ShardedLayout, device: int, one: Described, what: str) -> list[Diagnostic]:
-    """Another size or element type, gaps, read-only."""
+    """Find another size or element type, gaps, and read-only memory."""
     found, name, wanted = [], f"{what}[{device}]", elements_of(side, device)
     if not one.is_dtype:
         text = f"{name} has elements of {one.dtype}; must be {elements.dtype.name}"
@@ -313,13 +313,13 @@ def _reach(layout: Layout | ComposedLayout) -> tuple[int, int]:
         return first, last
     swizzle = layout.layout_a
     if isinstance(swizzle, Swizzle) and (last + 1) % (1 << swizzle.bits + swizzle.base + abs(swizzle.shift)) == 0:
-        return first, last  # it permutes whole blocks
+        return first, last  # the swizzle permutes whole blocks
     places = offsets(layout)
     return int(places.min()), int(places.max())
 
 
 def _shared_memory(named: list[tuple[str, Described]]) -> list[Diagnostic]:
-    """Neighbours in memory that overlap, one of which is written."""
+    """Find neighbours in memory that overlap, if one of them is written."""
     spans = sorted((one.begin, one.end, name) for name, one in named if math.prod(one.shape))
     found, last = [], (0, 0, "")
     for span in spans:

@@ -1,4 +1,5 @@
-"""Which indices of one dimension a device holds, as runs of neighbours; where two sets of runs meet, as few layouts."""
+"""The indices of one dimension that a device holds, as runs of neighbours, and the intersection of two sets of runs as
+few layouts."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from cute_py.copies.modes import CopyMode
 Column = NDArray[numpy.int64]
 
 LONGEST_PERIOD = 64
-"""Segments after which no pattern is looked for."""
+"""Number of segments after which no pattern is searched."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +43,7 @@ class Runs:
 
     @property
     def size(self) -> int:
-        """How many indices."""
+        """Number of indices."""
         return int(self.length.sum())
 
     @property
@@ -59,21 +60,21 @@ class Runs:
         return Runs.of(numpy.stack([self.start[mine] + low - self.offset[mine], length], axis=1))
 
     def through(self, offsets: Column) -> Runs:
-        """The same indices where local index i lies at offsets[i]."""
+        """Same indices, with local index i at offsets[i]."""
         inside = numpy.arange(self.size) - numpy.repeat(numpy.cumsum(self.length) - self.length, self.length)
         return runs_of(self.indices(), offsets[numpy.repeat(self.offset, self.length) + inside])
 
     def holds(self, index: int) -> bool:
-        """Is it one of them?"""
+        """Is it one of the indices?"""
         return bool(((self.start <= index) & (index < self.start + self.length)).any())
 
     def indices(self) -> Column:
-        """All of them, in local order."""
+        """All indices, in local order."""
         before = numpy.cumsum(self.length) - self.length
         return numpy.repeat(self.start - before, self.length) + numpy.arange(self.size)
 
     def scaled(self, stride: int) -> Runs:
-        """The same indices where local index i lies at i * stride."""
+        """Same indices, with local index i at i * stride."""
         if stride == 1:
             return self
         return Runs(self.start, self.length, self.offset * stride, self.step * stride)
@@ -98,7 +99,8 @@ def runs_of(indices: Column, offsets: Column) -> Runs:
 
 
 def _overlap(a: Column, a_length: Column, b: Column, b_length: Column) -> tuple[Column, Column, Column, Column]:
-    """Of two lists of intervals, each without overlap and in increasing order: which meet, where, how long."""
+    """Intersect two lists of intervals, each sorted and without overlap: the pairs that overlap, the start, the
+    length."""
     first = numpy.searchsorted(b + b_length, a, "right")
     count = numpy.maximum(numpy.searchsorted(b, a + a_length, "left") - first, 0)
     left = numpy.repeat(numpy.arange(len(a)), count)
@@ -116,7 +118,7 @@ class Segment(NamedTuple):
 
 
 def shared(source: Runs, destination: Runs) -> int:
-    """How many indices both hold."""
+    """Number of indices that both hold."""
     if len(source.start) == 1 == len(destination.start):
         (a, n, *_), (b, m, *_) = source.first, destination.first
         return max(0, min(a + n, b + m) - max(a, b))
@@ -144,7 +146,7 @@ def segments(source: Runs, destination: Runs) -> list[Segment]:
 
 
 def _both(source: tuple[int, int, int, int], destination: tuple[int, int, int, int]) -> list[Segment]:
-    """Where two runs (start, length, offset, step) meet."""
+    """Intersect two runs (start, length, offset, step)."""
     (a, n, p, u), (b, m, q, v) = source, destination
     low, high = max(a, b), min(a + n, b + m)
     modes = (CopyMode(high - low, u, v),) if high - low > 1 else ()
@@ -169,7 +171,8 @@ def _grouped(rows: Column) -> list[Segment]:
 
 
 def _repetition(rows: Column) -> tuple[int, int]:
-    """(p, n): the first p rows come n times, each time as much further on both sides; the p that covers most rows."""
+    """(p, n): the first p rows repeat n times, at a constant distance on both sides; p is the length that covers most
+    rows."""
     best = (1, 1)
     for period in range(1, min(LONGEST_PERIOD, len(rows) // 2) + 1):
         apart = rows[period] - rows[0]

@@ -1,4 +1,4 @@
-"""Ranks that wait for each other, and for none that is lost.
+"""Failure detection: ranks wait for each other, but not for a lost rank.
 
     every rank   beats: a count, its step, and whether it waits or works, each `seconds / 16`, from a thread
     who waits    reads the beats of the ranks that it waits for, and the name of a rank that another one found
@@ -40,13 +40,13 @@ _give_way: Callable[[], None] = getattr(os, "sched_yield", lambda: time.sleep(0)
 """Let other threads and processes run. `time.sleep(0)` takes 60 us, and is for systems without the other."""
 
 SILENT = 4
-"""Times `seconds` after which a connection between two ranks that both wait is lost."""
+"""Multiple of `seconds` after which a connection between two waiting ranks is lost."""
 
 AT_ONCE = 0.002
 """Seconds that a wait looks again and again, before it pauses: the shortest pause of the system is 60 us."""
 
 PAUSE = 1 / 16
-"""Of the time waited so far, between two looks."""
+"""Pause between two looks, as a fraction of the time waited so far."""
 
 LONGEST_PAUSE = 0.005
 """Seconds between two looks at a message."""
@@ -56,7 +56,7 @@ Request = tuple["queue.SimpleQueue[tuple[Any, Exception | None]]", Callable[...,
 
 @dataclass(slots=True)
 class _State:
-    """What this rank's beats say, and under which key."""
+    """Contents of this rank's beats, and their key."""
 
     key: str = ""
     beats: bool = False
@@ -77,7 +77,7 @@ class Watch:
         self.transport = transport
         self.seconds = seconds
         self.outcome = "the destinations are as they were"
-        """What an error says of the destinations."""
+        """State of the destinations, for the text of an error."""
         self._every = seconds / 16
         self._gathered = 0
         self._lost: RankError | None = None
@@ -91,7 +91,7 @@ class Watch:
 
     @contextlib.contextmanager
     def together(self) -> Iterator[None]:
-        """This rank beats in the block; what it raises there is the end of the communicator, on all ranks.
+        """Send this rank's beats in the block; an exception there ends the communicator on all ranks.
 
         Raises:
             RankError: a rank is lost, or was before; DeviceError: this rank failed before.
@@ -117,11 +117,11 @@ class Watch:
             self._state.beats = False
 
     def step(self) -> None:
-        """This rank works, and has come further."""
+        """Record progress: this rank works."""
         self._state.step += 1
 
     def gather(self, value: str = "") -> list[str]:
-        """One text of each rank, on all ranks; no rank returns before all have called it."""
+        """Gather one text of each rank on all ranks; no rank returns before all have called it."""
         rank, ranks, count = self.transport.rank, self.transport.ranks, self._gathered
         self._gathered += 1
         self._put(f"gather/{rank}", f"{count} {value}")
@@ -182,7 +182,7 @@ class Watch:
             return done()
         except CuteError:
             raise
-        except Exception as problem:  # a transport may raise anything: who is behind it shows in the beats
+        except Exception as problem:  # a transport may raise anything; the beats show the lost rank
             end = time.monotonic() + self.seconds
             while time.monotonic() < end:
                 self._look(ranks(), began, seen)

@@ -1,21 +1,21 @@
 """A redistribution between the GPUs that a process reaches.
 
     push      the kernel runs on the sending device and writes the other's memory
-    engine    the copy engine of the sending device does: much of long rows
-    local     what a device keeps, on as many multiprocessors as take as long as the links
+    engine    the copy engine of the sending device moves large amounts of long rows
+    local     elements that stay on a device, on as many multiprocessors as take as long as the links
     threads   layouts that no TMA box moves: threads copy tiles or vectors
     staged    no peer access, sums or swizzled parts: through host memory
 
 Kernels are those of `copies`. A device pushes, since it reads a peer's memory at 333 GB/s each way where both
 directions are busy, and writes it at 364; where rows are not multiples of 128 bytes, at 238 and 369 (two NVIDIA H200,
-driver 580.159.04). What a device keeps and what it sends run beside each other: links and memory are busy at once.
+driver 580.159.04). Local copies and transfers run concurrently, so links and memory are busy at once.
 
-What a device runs is one graph, so that a launch is few calls of the driver. It begins after what the devices' default
-streams hold, or the given streams, and these wait for its end: nothing waits on the host, except where a transfer is
-staged. They begin by events, since a stream may hold work of any length. They end by a meeting of the devices: a
-kernel at the end of each graph waits until all have come there, for a bounded time. On two NVIDIA H200 (driver
-580.159.04) the driver's calls of a launch take 9 us of the host then, 13 with events at both ends, 16 as one graph of
-both devices, and 23 where events are nodes of the graphs.
+The work of a device is one graph, so that a launch takes few driver calls. It begins after the work in the devices'
+default streams, or in the given streams, and these wait for its end. The host does not wait, unless a transfer is
+staged. The graphs begin after events, because a stream may hold work of any length. They end with a meeting of the
+devices: a kernel at the end of each graph waits until all have come there, for a bounded time. On two NVIDIA H200
+(driver 580.159.04) the driver's calls of a launch take 9 us of the host then, 13 with events at both ends, 16 as one
+graph of both devices, and 23 where events are nodes of the graphs.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ ENGINE_FROM = 1 << 25
 kernels get 351, and it takes no multiprocessor. At 16 MiB a kernel is as fast. Two NVIDIA H200, driver 580.159.04."""
 
 ENGINE_ROW = 512
-"""Bytes; as fast as a run of any length, measured there."""
+"""Smallest row in bytes that is as fast as a run of any length, measured there."""
 
 ENGINE_COPIES = 8
-"""Of two modes each, that a transfer of more modes is at most."""
+"""Maximum number of 2-D copies per transfer."""
 
 CYCLES = 2_000_000_000
 """Clock cycles of a second, or more: 1.98 GHz is the highest clock of an H200."""
@@ -68,7 +68,7 @@ MOST_PITCH = (1 << 31) - 1
 
 
 def on_device(array: Any) -> bool:
-    """Is it an array in the memory of a GPU? Its memory is not asked for."""
+    """Is it an array in the memory of a GPU? The array does not export its memory for this."""
     device = getattr(array, "__dlpack_device__", None)
     with contextlib.suppress(Exception):  # a library may raise anything
         if device is not None:
@@ -77,7 +77,7 @@ def on_device(array: Any) -> bool:
 
 
 class GpuElements(NumpyElements):
-    """Arrays in the memory of GPUs; what is staged is in numpy's."""
+    """Arrays in the memory of GPUs; staged data are in numpy arrays."""
 
     kind = "an array on a GPU"
 
@@ -100,7 +100,7 @@ class GpuElements(NumpyElements):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """How one transfer runs: "push", "engine", "local", "threads" or "staged", and why, of the last two."""
+    """Route of one transfer: "push", "engine", "local", "threads" or "staged", with a reason for the last two."""
 
     source_device: int
     destination_device: int
@@ -124,7 +124,7 @@ class Push(NamedTuple):
 
 
 def why_no_kernel(group: list[Transfer]) -> str:
-    """Why no kernel moves these, whose elements are added; empty where one does."""
+    """The reason why no kernel moves these transfers with sums; empty if a kernel does."""
     t = group[0]
     if len(group) > 1:
         return "a sum of several devices"
@@ -157,7 +157,7 @@ class EngineCopy:
 
     @staticmethod
     def serves(source: ArrayView, destination: ArrayView) -> bool:
-        """Is it faster than a kernel?"""
+        """Is the copy engine faster than a kernel?"""
         width, (run, *rows) = source.element_bytes, source.shape or (1,)
         pitches = [pitch * width for one in (source, destination) for pitch in one.strides[1:2]]
         long = run * width >= ENGINE_ROW and run * width <= min(pitches, default=run * width)
@@ -165,7 +165,7 @@ class EngineCopy:
         return long and together and math.prod(rows[1:]) <= ENGINE_COPIES and source.count * width >= ENGINE_FROM
 
     def prepare(self, stream: int) -> None:
-        """Nothing is made for a stream."""
+        """Do nothing: no object depends on a stream."""
 
     def launch(self, stream: int) -> None:
         """Enqueue it; the device's context is current."""
@@ -173,7 +173,7 @@ class EngineCopy:
             call("copying between devices", function, *arguments, stream)
 
     def check(self, stream: int) -> None:
-        """It has no barriers that could fail."""
+        """Do nothing: no barrier could fail."""
 
 
 def _make(calls: list[Call]) -> None:
@@ -184,7 +184,8 @@ def _make(calls: list[Call]) -> None:
 
 
 class Meeting:
-    """The end of what several devices run: each goes on when all have come there (`gpu.kernels.device_barrier`).
+    """Barrier at the end of the work of several devices: each continues after all have arrived
+    (`gpu.kernels.device_barrier`).
 
     Args:
         streams: device -> the stream that its kernel is launched on, to be captured. seconds: bound of the wait.
@@ -223,14 +224,14 @@ class Pushes:
 
     Args:
         pushes: what to move. devices: those that run kernels, and those whose streams wait for them.
-        sms: multiprocessors that what a device sends may use.
+        sms: multiprocessors that the transfers of a device may use.
         seconds: bound of the wait of one device for the copies of another.
 
     Attributes: `routes`, how each transfer runs and why.
     """
 
     _one_launch = threading.Lock()
-    """Of all of them: devices that two launches reach in two orders would wait for each other."""
+    """Global lock: launches that reach two devices in opposite orders would deadlock."""
 
     def __init__(self, pushes: Sequence[Push], devices: Mapping[int, Device], sms: int, seconds: float = 60.0) -> None:
         self.routes: list[Route] = []
@@ -242,7 +243,7 @@ class Pushes:
             (kept if one.to == one.device.ordinal else sent)[one.device.ordinal] += one.transfer.elements
         for one in pushes:
             share, n = sms, one.device.ordinal
-            if one.to == n:  # for as long as the links are busy, or all there are
+            if one.to == n:  # for as long as the links are busy, or all multiprocessors
                 share = -(-sms * kept[n] // (sent[n] or 1))
             self._prepare(one, min(share, one.device.multiprocessors))
         self._streams = {key: self._new_stream(key[0]) for key in self._copies}
@@ -259,7 +260,7 @@ class Pushes:
         self._owners = {int(device.context): n for n, device in self._devices.items()}
         self._meeting = Meeting(devices, self._runs, seconds) if self._can_meet() else None
         self._apart = self._meeting is None and len(self._runs) > 1
-        """Is there no meeting where one is needed? Then copies are enqueued as they are."""
+        """Is a needed meeting missing? Then copies are enqueued one by one."""
         self._graphs = {n: self._captured(n, stream) for n, stream in self._runs.items()}
         self._calls: dict[tuple[int, tuple[tuple[int, int], ...], bool], list[Call]] = {}
         self._failed = False
@@ -294,13 +295,14 @@ class Pushes:
             return call("making an event", driver().cuEventCreate, 2)  # CU_EVENT_DISABLE_TIMING
 
     def _can_meet(self) -> bool:
-        """Are there several that run copies, does each reach all others, and do they run at once?"""
+        """Do several devices run copies, does each reach all others, and do they run at once?"""
         ends = itertools.permutations([self._devices[n] for n in self._runs], 2)
         blocks = os.environ.get("CUDA_LAUNCH_BLOCKING", "0") != "0"
         return len(self._runs) > 1 and not blocks and all(has_peer_access(*pair) for pair in ends)
 
     def _captured(self, n: int, handle: int) -> Any:
-        """What a device runs as one graph: what is left for a launch does not grow with the number of copies."""
+        """Capture the work of a device as one graph, so that the cost of a launch does not grow with the number of
+        copies."""
         api, doing = driver(), "making a graph"
         stream = api.CUstream(handle)
         with self._devices[n].current():
@@ -321,8 +323,8 @@ class Pushes:
         return made
 
     def _enqueue(self, n: int, stream: int) -> tuple[int]:
-        """The copies that a device runs, after what a stream of it holds, and before what it gets next. Gives no error
-        as the driver does."""
+        """Enqueue a device's copies after the work in its stream, and before the work that comes next. Return the
+        code of success as the driver does."""
         api = driver()
         beside = [key for key in self._copies if key[0] == n and self._streams[key] != stream]
         with self._devices[n].current():
@@ -449,7 +451,7 @@ class Pushes:
         for key, copies in self._copies.items():
             for one in copies:
                 one.check(self._streams[key] if stream is None else stream)
-        if stream is not None:  # what the copy engine moves has no records, the reading of which waits
+        if stream is not None:  # copies by the copy engine have no records, and reading records waits
             call("waiting for copies", driver().cuStreamSynchronize, stream)
         if self._meeting is not None:
             self._meeting.check()
@@ -484,7 +486,7 @@ def has_peer_access(device: Device, other: Device) -> bool:
 
 
 class PeerRedistribution:
-    """Kernels for each transfer, in a graph for each device; what is staged goes through host memory.
+    """Kernels for each transfer, in a graph for each device; staged transfers go through host memory.
 
     Attributes: `destinations`; `routes`, how each transfer runs and why.
     """
@@ -536,7 +538,7 @@ class PeerRedistribution:
         self.pushes.check()
 
     def report(self) -> str:
-        """How each transfer runs, one a line."""
+        """Route of each transfer, one per line."""
         return "\n".join(map(str, self.routes))
 
 
@@ -575,7 +577,7 @@ class _Staged:
 
 
 class _IntoScratch:
-    """Scratch memory first; from there to the destinations when all of it is there."""
+    """Write scratch memory first; copy it to the destinations after all data have arrived."""
 
     def __init__(
         self, inner: PeerRedistribution, scratch: Mapping[int, ArrayView], goal: Mapping[int, ArrayView]
@@ -621,7 +623,7 @@ def prepare(
 
 
 def _new_part(plan: Plan, sources: Mapping[int, Any], device: int) -> Any:
-    """A part of the library, and on the GPU, of the source of that number."""
+    """A new part, of the library and on the GPU of the source with this number."""
     like = sources.get(device) if isinstance(sources, Mapping) else None
     shape, wanted = plan.destination.local_shape(device), elements_of(plan.destination, device)
     extents = shape if math.prod(shape) == wanted else (wanted,)

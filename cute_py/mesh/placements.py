@@ -16,7 +16,7 @@ MOST_BLOCKS = 1 << 22
 
 
 class Divides(Protocol):
-    """A placement that gives each device along a mesh mode a part of one dimension. A class of one's own may be one."""
+    """A placement that gives each device along a mesh mode a part of one dimension. A user's class may implement it."""
 
     @property
     def dim(self) -> int: ...
@@ -70,8 +70,8 @@ class BlockCyclic:
 class StridedShard:
     """DTensor's `_StridedShard`: `split_factor` chunks for each device, dealt out in turn.
 
-    A later mesh mode of that many devices then divides what is there, and its parts lie whole beside each other: the
-    order of a dimension that tensor parallelism divided before.
+    A later mesh mode of that many devices then divides these chunks, so that its parts are contiguous: the order of a
+    dimension that tensor parallelism divided before.
 
     >>> StridedShard(0, split_factor=2).pieces(8, 2, 1).tolist()
     [[2, 2], [6, 2]]
@@ -123,7 +123,7 @@ class SectionedShard:
 
 @record
 class Replicate:
-    """The devices along this mesh mode hold the same."""
+    """The devices along this mesh mode hold the same elements."""
 
 
 @record
@@ -146,7 +146,7 @@ Placement = Divides | Replicate | Partial
 
 
 def pieces_of(placement: Divides, size: int, parts: int, part: int) -> Column:
-    """`placement.pieces(...)`; those of a class of one's own are checked.
+    """`placement.pieces(...)`; the pieces of a user's class are checked.
 
     Raises:
         InvalidTypeError, InvalidValueError: no rows of two integers, or pieces outside of the dimension.
@@ -167,7 +167,7 @@ KINDS = {kind.__name__: kind for kind in (Shard, BlockCyclic, StridedShard, Zigz
 
 
 def parse_placement(text: str, what: str = "a placement") -> Placement:
-    """A placement as it is written in Python; `Replicate` alone is `Replicate()`.
+    """A placement as written in Python; `Replicate` alone is `Replicate()`.
 
     Raises:
         InvalidValueError: no such placement.

@@ -45,7 +45,7 @@ MESSAGES = 256 << 20
 """Bytes of the messages that a rank sends at once, and of those that it receives."""
 
 MOST_MESSAGES = 200
-"""Messages that `MESSAGES` is divided among; with more ranks it is so much more."""
+"""Number of messages that share `MESSAGES`; with more ranks the total grows in proportion."""
 
 _BUS_ID = 20
 """Characters of a device's address on the bus."""
@@ -58,7 +58,7 @@ _MAP_FAILED = ctypes.c_void_p(-1).value
 
 @dataclass(slots=True)
 class _Round:
-    """What one rank does at a time: whom it sends what, what stays, and what it makes of that and of what comes."""
+    """Work of one rank in one round: messages to send, elements that stay, and sums of these and of received ones."""
 
     packed: list[tuple[int, int, Part]] = field(default_factory=list)
     """(rank to send to, place in the message, elements)"""
@@ -67,7 +67,7 @@ class _Round:
     """(to, from), both in the memory of this rank"""
 
     sums: list[tuple[Part, list[tuple[int, int] | Part]]] = field(default_factory=list)
-    """What to write, and its summands: (sender, place in its message), or elements of this rank"""
+    """(elements to write, summands); a summand is (sender, place in its message), or elements of this rank"""
 
     sent: dict[int, int] = field(default_factory=dict)
     received: dict[int, int] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class RankRedistribution:
         ]
 
     def launch(self, stream: Any = None) -> None:
-        """Move the data; every rank calls it. The order is that of the calling thread's current stream.
+        """Move the data; every rank calls it. The copy is ordered with the calling thread's current stream.
 
         Raises:
             RankError: a rank ended, stalled or failed; all other ranks raise it.
@@ -128,7 +128,7 @@ class RankRedistribution:
                 self._elements.settle()
 
     def report(self) -> str:
-        """How this rank's data go, one transfer a line, or why all ranks use messages."""
+        """List the routes of this rank's data, one transfer per line, or the reason why all ranks use messages."""
         if self._why_messages:
             return f"messages ({self._why_messages})"
         return "\n".join(map(str, self._mapped.routes if self._mapped else ()))
@@ -285,7 +285,8 @@ class Opened:
 
 
 def _handle(device: Device, address: int) -> tuple[str, int]:
-    """What another process opens an allocation with, and where an address is in it. DeviceError: it can't."""
+    """Handle with which another process opens an allocation, and the offset of an address in it. DeviceError: there is
+    none."""
     api = driver()
     with device.current():
         capable = api.CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE
@@ -299,8 +300,8 @@ def _handle(device: Device, address: int) -> tuple[str, int]:
 class MeetingPlace:
     """Host memory that all ranks have in common: a count for each, by which they meet.
 
-    Rank 0 makes it as a file without a name, and the others open it there: nothing is left of it when they end. Behind
-    the counts is a token, by which they know that it is rank 0's.
+    Rank 0 makes it as an unnamed file, and the others open it, so that it disappears when they end. A token behind the
+    counts identifies it as rank 0's.
     """
 
     def __init__(self, watch: Watch) -> None:
@@ -312,7 +313,7 @@ class MeetingPlace:
         self._counts = self._kind()
 
     def offer(self) -> dict[str, str]:
-        """What the other ranks need to open it. DeviceError: the system has no such files."""
+        """Data that the other ranks need to open it. DeviceError: the system has no such files."""
         token = uuid.uuid4().bytes
         with _shared("making memory for all ranks"):
             self._file = os.memfd_create("cute_py")
@@ -320,7 +321,7 @@ class MeetingPlace:
         return {"file": f"/proc/{os.getpid()}/fd/{self._file}", "token": token.hex()}
 
     def open(self, offer: Mapping[str, str]) -> None:
-        """Map it. DeviceError: it is not to be had here, as from a container of its own."""
+        """Map it. DeviceError: this process can't open it, for example from another container."""
         token = bytes.fromhex(offer["token"])
         with _shared("opening the memory of rank 0"):
             file = os.open(offer["file"], os.O_RDWR)
@@ -336,7 +337,7 @@ class MeetingPlace:
         self._address, self._counts = address, self._kind.from_address(address)
 
     def opened(self) -> None:
-        """All ranks have it: no other opens it."""
+        """Close the file after all ranks have mapped it."""
         if self._file >= 0:
             os.close(self._file)
         self._file = -1
@@ -359,7 +360,7 @@ class MeetingPlace:
 
 @contextlib.contextmanager
 def _shared(doing: str) -> Iterator[None]:
-    """What the system refuses, or does not have, as a DeviceError."""
+    """Raise a refusal of the operating system, or a missing function of it, as a DeviceError."""
     try:
         yield
     except (AttributeError, OSError) as problem:
@@ -377,7 +378,7 @@ def _libc() -> Any:
 
 
 class MappedRanks:
-    """What this rank writes into the memory of the others, and where all of them meet."""
+    """One rank's access to the memory of the others, and the barrier where all of them meet."""
 
     def __init__(self, watch: Watch, device: Device | None) -> None:
         self._watch = watch
@@ -386,7 +387,7 @@ class MappedRanks:
         self._pushes: Pushes | None = None
 
     def offer(self) -> dict[str, Any]:
-        """What the other ranks need to reach this one's device, and of rank 0 where they meet."""
+        """Data that the other ranks need to reach this rank's device; rank 0 adds the meeting place."""
         api = driver()
         with self._device.current():
             number = call("opening a device", api.cuDeviceGet, self._device.ordinal)
@@ -402,7 +403,7 @@ class MappedRanks:
         goal: ArrayView | None,
         sms: int,
     ) -> None:
-        """Map where all meet, and the memory that this one writes into; prepare its kernels."""
+        """Map the meeting place and the memory that this rank writes to; prepare its kernels."""
         rank, device = self._watch.transport.rank, self._device
         numbers = [self._number(r, one["bus"]) for r, one in enumerate(offers)]
         self._place.open(offers[0]["place"])
@@ -418,7 +419,7 @@ class MappedRanks:
         self._pushes = Pushes(pushes, {device.ordinal: device}, sms)
 
     def _number(self, rank: int, bus: str) -> int:
-        """Of a rank's device here. DeviceError: it can't be reached."""
+        """Number of a rank's device in this process. DeviceError: it can't be reached."""
         api = driver()
         here = call("opening a device", api.cuDeviceGet, self._device.ordinal)
         there = call(f"finding the device of rank {rank}", api.cuDeviceGetByPCIBusId, bus.encode())
@@ -428,7 +429,7 @@ class MappedRanks:
 
     @property
     def routes(self) -> list[Route]:
-        """How this rank's transfers run."""
+        """Routes of this rank's transfers."""
         return self._pushes.routes if self._pushes is not None else []
 
     def push(self) -> None:
@@ -444,14 +445,15 @@ class MappedRanks:
         self._place.opened()
 
     def meet(self) -> None:
-        """Wait for all ranks, each of which comes when what it launched has ended."""
+        """Wait for all ranks; each arrives after its launches have ended."""
         self._place.meet()
 
 
 def map_ranks(
     plan: Plan, watch: Watch, sources: Mapping[int, Any], written: Mapping[int, Any], sms: int
 ) -> tuple[MappedRanks | None, str]:
-    """What this rank writes into the others' memory, or None and why all of them use messages. All of them call it."""
+    """Map the others' memory for this rank's writes; return None and the reason if all use messages. All ranks call
+    it."""
     rank = watch.transport.rank
     transfers: list[Transfer] = []
     mine: dict[str, Any] = {"why": "the transport maps no memory"}
@@ -491,7 +493,7 @@ def map_ranks(
 def _why_messages(
     plan: Plan, watch: Watch, sources: Mapping[int, Any], written: Mapping[int, Any], transfers: list[Transfer]
 ) -> str:
-    """Why this rank has to use messages; empty if it need not. `transfers` gets what it sends."""
+    """The reason why this rank must use messages; empty if it need not. Its transfers are appended to `transfers`."""
     rank = watch.transport.rank
     arrays = [one[rank] for one in (sources, written) if rank in one]
     if not all(map(on_device, arrays)):

@@ -1,4 +1,4 @@
-"""From one distribution of a tensor to another: which device copies what to which, as pairs of layouts."""
+"""From one distribution of a tensor to another: the copies between devices, as pairs of layouts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from cute_py.mesh.transport import Transport
 BACKENDS = ("auto", "host", "peer", "torch")
 
 DEFAULT_SECONDS = 60.0
-"""Within which a rank that ends or stalls is found."""
+"""Seconds within which a rank that ends or stalls is found."""
 
 
 Box = tuple[int, ...]
@@ -55,7 +55,7 @@ class Prepared(Protocol):
 
 
 class Redistribution:
-    """What leads from `source` to `destination`. See `redistribute`.
+    """The transfers that lead from `source` to `destination`. See `redistribute`.
 
     Attributes: `source`, `destination`, `dtype`, `devices_per_host`.
     """
@@ -106,7 +106,7 @@ class Redistribution:
         return (group for one in to for group in self._to(one, source))
 
     def digest(self) -> str:
-        """A text that is the same for the same redistribution, in every process."""
+        """Text that identifies the redistribution; every process computes the same one."""
         parts = (self.source.digest(), self.destination.digest(), self.dtype.name, str(self.devices_per_host))
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
@@ -126,7 +126,7 @@ class Redistribution:
     def layout(self) -> Layout | None:
         """(device, place in its memory) of the destination -> ArithTuple(device, offset) of the source, in closed form.
 
-        Of replicas it is the first, on both sides. None where one of the two has no single layout.
+        For replicas it uses the first one, on both sides. None if one of the two has no single layout.
         """
         if self.source.layout is None or self.destination.layout is None:
             return None
@@ -184,7 +184,8 @@ class Redistribution:
         sms: int = 16,
         seconds: float = DEFAULT_SECONDS,
     ) -> Prepared:
-        """What `run` does, checked and ready: `launch()` does it, as often as the data change. The same arguments."""
+        """Check and prepare the work of `run`; `launch()` then does it each time the data change. Takes the same
+        arguments."""
         expect_integer(sms, "sms", 1, 1 << 16)
         if is_integer(seconds):
             seconds = float(expect_integer(seconds, "seconds", 1, 1 << 20))
@@ -200,7 +201,7 @@ class Redistribution:
         if isinstance(chosen, Transport):
             transport = chosen
         else:
-            from cute_py.mesh.torch_transport import TorchTransport  # Nothing but ranks of PyTorch needs it.
+            from cute_py.mesh.torch_transport import TorchTransport  # Only ranks of PyTorch need it.
 
             transport = TorchTransport()
         return ranks.prepare(self, transport, sources, destinations, into, sms, seconds)
@@ -287,7 +288,7 @@ class Redistribution:
         return self._met[dimension, part]
 
     def _first(self, box: Box) -> tuple[Column, Column]:
-        """Of each of the parts that meet a box: the first device that holds it, and how many elements they share."""
+        """First device and number of shared elements of each part that meets a box."""
         devices, counts = _ZERO, _ONE
         for i, part in enumerate(box):
             meeting = self._meeting(i, part)
@@ -303,7 +304,7 @@ class Redistribution:
         far, load, replicas = 1 << 62, self._load, self.source._replica_devices
         summands = numpy.array(self.source.partial_devices)
         one_host = self.devices_per_host >= max(self.source.devices, self.destination.devices)
-        for one in range(len(self._balance), device + 1):  # what one takes depends on what those before it took
+        for one in range(len(self._balance), device + 1):  # the choice depends on the earlier boxes' choices
             rows: dict[Box, Column] = {}
             for box in self.destination._boxes_of(one):
                 first, counts = self._first(box)

@@ -25,14 +25,14 @@ class RowSpan:
     """Rows of a whole tensor that are divided by themselves: a section of a fused weight, or the tensor itself."""
 
     label: str
-    """Of the section; empty for the tensor itself."""
+    """Indices of the section; empty for the tensor itself."""
 
     first_row: int
     layout: ShardedLayout
 
     @property
     def rows(self) -> int:
-        """How many rows it has, 0 for a scalar."""
+        """Number of rows, 0 for a scalar."""
         return self.layout.shape[0] if self.layout.shape else 0
 
 
@@ -53,7 +53,7 @@ class Side:
         """The placements of a tensor of so many dimensions, one for each mode of the mesh.
 
         Raises:
-            InvalidValueError: no pattern matches, or its text is no placement.
+            InvalidValueError: no pattern matches, or its text is not a placement.
         """
         texts = self.texts(name)
         if texts is None:
@@ -64,7 +64,7 @@ class Side:
         return found
 
     def parts(self, name: str, shape: tuple[int, ...]) -> tuple[RowSpan, ...]:
-        """How a tensor of that name and whole shape is distributed, section by section.
+        """Distribution of a tensor of that name and whole shape, section by section.
 
         Raises:
             InvalidValueError: the placements don't fit the shape.
@@ -85,7 +85,7 @@ class Side:
             ) from None
 
     def layout(self, name: str, shape: tuple[int, ...]) -> ShardedLayout:
-        """How a tensor of that name and shape is distributed, as one layout.
+        """Distribution of a tensor of that name and shape, as one layout.
 
         Raises:
             InvalidValueError: the placements don't fit the shape; LayoutError: ranks share KV heads.
@@ -168,7 +168,7 @@ class Side:
 
 
 def held_shape(parts: Sequence[RowSpan], device: int) -> tuple[int, ...]:
-    """Extents of what a device holds of a tensor of these parts, which lie one below the other."""
+    """Extents of a device's part of a tensor with these sections, which lie one below the other."""
     shapes = [part.layout.local_shape(device) for part in parts]
     return shapes[0] if len(shapes) == 1 else (sum(shape[0] for shape in shapes), *shapes[0][1:])
 
@@ -184,7 +184,7 @@ def _dim(placement: WeightPlacement) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class ReshardPlan:
-    """What `reshard` does: from which files to which."""
+    """Plan of `reshard`: the files that it reads and those that it writes."""
 
     source: Side
     destination: Side

@@ -1,4 +1,4 @@
-"""A tensor over devices: the layout from its coordinates to (device, offset), and what each device holds."""
+"""A tensor over devices: the layout from its coordinates to (device, offset), and the contents of each device."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from cute_py.mesh.placements import Divides, Partial, Placement, Replicate, Sect
 from cute_py.tensor.arrays import row_major
 
 Local = Literal["row", "column"] | Layout | ComposedLayout | Callable[[tuple[int, ...]], Layout | ComposedLayout]
-"""How a part lies in memory: row-major, column-major, by one layout for all, or by a function of the local shape."""
+"""Memory layout of a part: row-major, column-major, one layout for all, or a function of the local shape."""
 
 MOST_DEVICES = 1 << 16
 
 SHOWN = 12
-"""Devices that an explanation lists."""
+"""Most devices that an explanation lists."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dimension:
-    """One dimension: what each of its parts adds to the number of the device, and which indices a part has."""
+    """One dimension: the device number that each of its parts adds, and the indices of each part."""
 
     size: int
     devices: Column
@@ -71,7 +71,7 @@ class ShardedLayout:
 
     placements: tuple[Placement, ...] = ()
     partial_devices: tuple[int, ...] = (0,)
-    """What the devices that hold the other summands of an element add to the number of the first."""
+    """Numbers to add to an element's first device; the results are the devices that hold its summands."""
 
     def __init__(self, layout: Layout, mesh_shape: int | Sequence[int], replicas: Layout | None = None) -> None:
         self.mesh_shape = _mesh(mesh_shape)
@@ -96,17 +96,17 @@ class ShardedLayout:
 
     @property
     def devices(self) -> int:
-        """How many devices the mesh has."""
+        """Number of devices of the mesh."""
         return math.prod(self.mesh_shape)
 
     @property
     def layout(self) -> Layout | None:
-        """Coordinate -> ArithTuple(device, offset), on the first of the replicas; None where no layout is that."""
+        """Coordinate -> ArithTuple(device, offset), on the first of the replicas; None if no layout expresses it."""
         return self._single[0]
 
     @property
     def why_no_layout(self) -> str:
-        """Why `layout` is None; empty where it is not."""
+        """The reason why `layout` is None; empty if it is not."""
         return self._single[1]
 
     @functools.cached_property
@@ -114,7 +114,7 @@ class ShardedLayout:
         return (self._given, "") if self._given is not None else _single_layout(self, self._steps)
 
     def local_shape(self, device: int) -> tuple[int, ...]:
-        """Extents of what a device holds; its number of elements alone, if that is no product over the dimensions."""
+        """Extents of a device's part; only its number of elements, if the part is not a product over the dimensions."""
         boxes = self._boxes_of(device)
         if len(boxes) == 1:
             return tuple([d.runs(part).size for d, part in zip(self._dimensions, boxes[0], strict=True)])
@@ -132,10 +132,10 @@ class ShardedLayout:
         return tuple([d.first(part) for d, part in zip(self._dimensions, boxes[0], strict=True)])
 
     def local_layout(self, device: int) -> Layout | ComposedLayout:
-        """From the local coordinate to the offset in the device's memory, in elements.
+        """Layout from the local coordinate to the offset in the device's memory, in elements.
 
         Raises:
-            LayoutError: what a layout of one's own puts there has no regular order.
+            LayoutError: a user's layout places the device's elements in no regular order.
 
         >>> str(distribute((10, 4), 4, [Shard(0)]).local_layout(2))
         '(3,4):(4,_1)'
@@ -187,7 +187,7 @@ class ShardedLayout:
         return self.placements
 
     def digest(self) -> str:
-        """A text that is the same for the same distribution, in every process."""
+        """Text that identifies the distribution; every process computes the same one."""
         found = [f"{self.shape} {self.mesh_shape} {self.partial_devices} {self._replica_devices.tolist()}"]
         for dimension in self._dimensions:
             found.append(f"{dimension.devices.tolist()}")
@@ -205,7 +205,7 @@ class ShardedLayout:
         return hashlib.sha256("\n".join(found).encode()).hexdigest()
 
     def explain(self) -> str:
-        """What each device holds, of the first 12."""
+        """List the contents of each of the first 12 devices."""
         lines = [str(self)]
         for device in range(min(self.devices, SHOWN)):
             lines.append(f"  device {device}: {self.local_shape(device)} from {self.local_offset(device)}")
@@ -246,12 +246,12 @@ class ShardedLayout:
 
     @functools.cached_property
     def _replica_devices(self) -> Column:
-        """What the devices that hold the same add to the number of the first, in increasing order."""
+        """Numbers to add to the first device to get its replicas, in increasing order."""
         return numpy.sort(_column(offsets(self.replicas)))
 
     @property
     def _others(self) -> Column:
-        """What each replica, and each summand, adds to the number of the first device."""
+        """Numbers to add to the first device to get each replica and each summand."""
         return _column(self._replica_devices)[:, None] + numpy.array(self.partial_devices, numpy.int64)
 
     @functools.cached_property
@@ -278,7 +278,8 @@ class ShardedLayout:
         return self._boxes.get(expect_integer(device, "the device", 0, self.devices - 1), [])
 
     def _memory(self, box: tuple[int, ...]) -> tuple[list[Runs], ComposedLayout | None]:
-        """For each dimension what a device holds, with offsets and steps in its memory; what these go through then."""
+        """A device's indices in each dimension, with offsets and steps in its memory; then the swizzled layout behind
+        these offsets."""
         held = [dimension.runs(part) for dimension, part in zip(self._dimensions, box, strict=True)]
         if self._local is None:
             return held, None
@@ -421,11 +422,11 @@ def _joined(steps: list[Division]) -> list[Division]:
 
 
 MOST_INDICES = 1 << 24
-"""Of a dimension whose places are looked up one by one."""
+"""Most indices of a dimension whose places are looked up one by one."""
 
 
 def _dimension_of(mode: Layout) -> Dimension:
-    """Of a mode that gives (device, offset): the indices by device."""
+    """Indices by device of a mode that gives (device, offset)."""
     n = expect_integer(size(mode), "the size of a dimension")
     if n > MOST_INDICES:
         raise InvalidValueError(f"a dimension of {n} elements in any order; at most {MOST_INDICES} are looked up")

@@ -2,8 +2,8 @@
 
 The package safetensors reads the headers, and refuses what the format does not allow. It gives no offsets; the format
 has no holes, so a tensor begins where the one before it in the file ends. Elements are mapped here, and headers are
-written here: the package reads a tensor into memory, and writes a file from tensors that are all in memory, where a
-checkpoint does not fit.
+written here: the package reads a tensor into memory, and writes a file from tensors that are all in memory, and a
+checkpoint does not fit there.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ class StoredTensor:
     dtype: DType
     shape: tuple[int, ...]
     begin: int
-    """Where its first byte lies in the file."""
+    """Offset of its first byte in the file."""
 
     @property
     def nbytes(self) -> int:
-        """Bytes in the file."""
+        """Its number of bytes in the file."""
         return math.prod(self.shape) * self.dtype.bits // 8
 
     def rows(self, first: int, count: int) -> StoredTensor:
-        """So many of its rows, from one on."""
+        """The `count` rows from row `first` on."""
         row = math.prod(self.shape[1:]) * self.dtype.bits // 8
         return replace(self, shape=(count, *self.shape[1:]), begin=self.begin + first * row)
 
@@ -61,7 +61,7 @@ class StoredTensor:
         return numpy.memmap(str(self.path), self.dtype.numpy, mode, self.begin, (count,))  # type: ignore[call-overload,no-any-return]
 
     def part(self, first: int, count: int) -> NDArray[numpy.uint8]:
-        """So many of its bytes, from one on; mapped until they are dropped."""
+        """Some of its bytes, from a first one on; mapped until they are dropped."""
         return numpy.memmap(str(self.path), numpy.uint8, "r", self.begin + first, (count,))
 
 
@@ -74,7 +74,7 @@ class StoredFile:
 
 
 def stored_file(path: str | os.PathLike[str]) -> StoredFile:
-    """What the header of a .safetensors file says; nothing else is read.
+    """Read the header of a .safetensors file, and nothing else.
 
     Raises:
         FileFormatError: no such file, no such format, elements of a type that is not supported.
@@ -102,7 +102,7 @@ def stored_file(path: str | os.PathLike[str]) -> StoredFile:
         raise
     except OSError as error:
         raise FileFormatError(f"{path}: can't be read: {error.strerror or error}") from None
-    except Exception as error:  # SafetensorError is none of Python's
+    except Exception as error:  # SafetensorError does not derive from a Python error
         lacks = truncated(os.fspath(file))
         raise FileFormatError(
             f"{path}: no .safetensors file: {lacks or shortened(str(error))}",

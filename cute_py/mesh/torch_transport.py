@@ -1,4 +1,5 @@
-"""torch.distributed as a transport: one process for each device, over NCCL, gloo or what else a process group has."""
+"""torch.distributed as a transport: one process for each device, over NCCL, gloo or another backend of a process
+group."""
 
 from __future__ import annotations
 

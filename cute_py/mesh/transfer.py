@@ -16,7 +16,7 @@ from cute_py.mesh.index_intervals import Segment
 from cute_py.mesh.sharded_layout import ShardedLayout, at_offset
 
 MOST = 2**63 - 1
-"""Of any number of a transfer, in either direction: addresses have 64 bits."""
+"""Largest number of a transfer, in either direction: addresses have 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Transfer:
         source, destination: offsets of the first element, before a swizzle.
         modes: extents and the strides on both sides, in elements: the longest runs first.
         source_swizzle, destination_swizzle: the layout behind the offsets, where a device's part is swizzled.
-        adds: the elements are summands, and not the first ones: they are added to what is there.
+        adds: the elements are summands, and not the first ones: they are added to the present values.
     """
 
     source_device: int
@@ -119,7 +119,7 @@ def transfer_of(
 
 
 class Plan(Protocol):
-    """A redistribution, as those who run it read it."""
+    """Interface of a redistribution for the backends that run it."""
 
     source: ShardedLayout
     destination: ShardedLayout
@@ -133,5 +133,5 @@ class Plan(Protocol):
         ...
 
     def digest(self) -> str:
-        """The same text for the same redistribution, in every process."""
+        """Text that identifies the redistribution; every process computes the same one."""
         ...

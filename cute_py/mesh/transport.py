@@ -1,4 +1,4 @@
-"""What moves bytes between ranks: one process for each device."""
+"""Transport of bytes between ranks: one process for each device."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ class Transport(ABC):
 
     @abstractmethod
     def start(self, sends: Mapping[int, Any], receives: Mapping[int, Any]) -> Callable[[], bool]:
-        """Begin to send to ranks, and to receive from ranks, what these flat arrays hold.
+        """Begin to send these flat arrays to ranks, and to receive into these from ranks.
 
         Returns:
-            A function that returns at once, and returns True when all of it is sent and received. It may raise whatever
-            its library raises for a connection that is lost.
+            A function that returns at once, and returns True when all of it is sent and received. It may raise any
+            exception of its library for a lost connection.
         """
 
     @abstractmethod
     def abort(self) -> None:
-        """Give up what is under way; nothing is sent afterwards. May be called twice. Must return."""
+        """Cancel messages under way; nothing is sent afterwards. May be called twice. Must return."""
 
     def elements(self, dtype: DType) -> Elements:
-        """The arrays that it moves: numpy's, where a class does not replace this."""
+        """The arrays that it moves: numpy's, unless a class overrides this."""
         return NumpyElements(dtype)

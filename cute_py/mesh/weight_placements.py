@@ -82,7 +82,7 @@ class Sections:
 
 @record
 class FusedQkv:
-    """Three sections: the heads of Q, of K and of V. `head_dim` rows a head; None: what the rows of a rank make it.
+    """Three sections: the heads of Q, of K and of V. `head_dim` rows a head; None: it follows from the rows of a rank.
 
     >>> fused = FusedQkv(32, 4, 128)
     >>> fused.whole_rows([768] * 8), [section.rows for section in fused.sections(5120)]
@@ -157,7 +157,7 @@ class NamedPlacement:
     """Called with the number of dimensions, and with the arguments by name."""
 
     names: tuple[str, ...] = ()
-    """Of the arguments; those that may be left out are last."""
+    """Names of the arguments; optional ones are last."""
 
     optional: int = 0
 
@@ -256,7 +256,7 @@ def _arguments(row: NamedPlacement, text: str | None, what: str) -> dict[str, in
 
 
 def listed_placements(width: int = 78) -> str:
-    """The table as text, for `--help`: each form, and below it what it means."""
+    """The table as text, for `--help`: each form, with its meaning below it."""
     import textwrap
 
     lines = []

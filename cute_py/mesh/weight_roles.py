@@ -1,4 +1,4 @@
-"""What the name of a weight says of its placement, and whether the shapes agree.
+"""Placement that the name of a weight implies, and a check that the shapes agree.
 
 A row of `ROLES` gives the module's name, the dimensions of its whole weight in the model's sizes, and the divisions
 that tensor parallelism uses for it. The sizes come from the checkpoint: each weight is put together once as the plan
@@ -24,13 +24,13 @@ from cute_py.mesh.placements import Replicate, SectionedShard, Shard
 from cute_py.mesh.weight_placements import FusedQkv, GateUp, KvHeads, Sections, WeightPlacement
 
 WHOLE, ROWS, COLUMNS, GATE_UP, QKV, KV_HEADS = "whole", "rows", "columns", "gate and up", "q, k and v", "KV heads"
-"""Divisions: which part of a weight a rank holds."""
+"""Divisions: the part of a weight that a rank holds."""
 
 ONE_DEVICE, SEVERAL = "one device", "several modes"
 """In place of a division: the mesh has one device, or several of its modes divide the weight."""
 
 QKV_COLUMNS = "q, k and v by columns"
-"""Of a weight (inputs, outputs), as GPT-2's Conv1D holds it."""
+"""Division of a weight (inputs, outputs), as GPT-2's Conv1D holds it."""
 
 MIDDLE, SECTIONED_MIDDLE = "middle", "gate and up of the middle"
 """Divisions of stacked experts, (experts, outputs, inputs), along their outputs."""
@@ -51,10 +51,10 @@ class WeightRole:
 
     modules: tuple[str, ...]
     sizes: tuple[str, ...]
-    """Of each dimension of the whole weight; '' where nothing else has that size."""
+    """Size of each dimension of the whole weight; '' for a size that nothing else has."""
 
     divisions: tuple[str, ...]
-    """Those in use; the first is offered."""
+    """Divisions in use; hints offer the first."""
 
     placement: str
     """The first division as a plan writes it."""
@@ -67,11 +67,11 @@ class WeightRole:
     """Whether a plan that divides other weights divides this one too."""
 
     note: str = ""
-    """Why the name alone does not decide."""
+    """The reason why the name alone does not decide."""
 
     @property
     def kind(self) -> str:
-        """What a text calls it: the placement, the name of a module."""
+        """Name for texts: the placement, and the name of a module."""
         return f"a {self.placement.partition('(')[0]} weight ({self.modules[0]})"
 
 
@@ -175,7 +175,7 @@ _ROLE_OF: Mapping[str, WeightRole] = {module: role for role in ROLES for module 
 
 
 def role_of(name: str) -> WeightRole | None:
-    """The role that the name of a tensor has, None: no row has it.
+    """The role of a tensor's name; None if no row has the name.
 
     >>> role_of("model.layers.0.mlp.down_proj.weight").placement
     'row-parallel'
@@ -242,7 +242,7 @@ class Weight:
 
 @dataclass(slots=True)
 class Judgement:
-    """What the name and the shapes say of one weight."""
+    """Judgement of one weight from its name and the shapes."""
 
     judged: list[str] = field(default_factory=list)
     not_judged: list[str] = field(default_factory=list)
@@ -254,7 +254,7 @@ _Size = tuple[str, str]
 
 
 def judge(weights: Sequence[Weight]) -> list[Judgement]:
-    """What names and shapes say of the placements, one for each weight."""
+    """Judge the placements by names and shapes, one judgement for each weight."""
     scopes = _Scopes([one.name for one in weights])
     roles = [role_of(one.name) for one in weights]
     votes: dict[_Size, Counter[int]] = {}
@@ -309,7 +309,7 @@ def _stack(name: str) -> str | None:
 
 
 def _common(name: str, stack: str) -> int:
-    """How many words two names have in common from the beginning on."""
+    """Number of leading words that two names share."""
     count = 0
     for one, other in zip(name.split("."), stack.split("."), strict=False):
         if one != other:
@@ -319,7 +319,7 @@ def _common(name: str, stack: str) -> int:
 
 
 def _winner(counter: Counter[int]) -> int | None:
-    """The value that more weights lead to than to any other one, and two at least."""
+    """The value with the most votes of weights, at least two."""
     first, *others = [*counter.most_common(2), (0, 0)]
     return first[0] if first[1] > max(1, others[0][1]) else None
 

@@ -1,4 +1,4 @@
-"""What CuTe DSL prints, to and from the objects here.
+"""CuTe DSL's printed forms, to and from the objects here.
 
     here, and C++                                 CuTe DSL
     ((_4,_8),(_2,_2)):((_32,_1),(_16,_8))         ((4,8),(2,2)):((32,1),(16,8))
@@ -29,7 +29,7 @@ from cute_py.layout.recast import as_position_independent_swizzle_layout
 from cute_py.notation.parse import dsl_type, parse
 
 DslObject: TypeAlias = Layout | ComposedLayout | MmaAtom | CopyAtom | TiledMma | TiledCopy
-"""What CuTe DSL prints and this library has too."""
+"""An object that CuTe DSL prints and this library has too."""
 
 _STATIC: Final = re.compile(r"_(?=[0-9])")
 _TYPES: Final = {"bfloat16": "bf16", "tfloat32": "tf32", "bool": "i1"}

@@ -218,7 +218,7 @@ class _Reader:
         return kind(*others, *([kind(*numbers)] if numbers else []), evaluate=False)
 
     def bounded(self, read: _Read) -> _Read:
-        """The same, if no number in it is beyond 2**128 and no exponent beyond `MAX_EXPONENT`."""
+        """Return the reading if its numbers are at most 2**128 and its exponents at most `MAX_EXPONENT`."""
         for part in (read.value, *read.value.args):
             if part.is_Rational and max(abs(part.p), part.q) > MAX_INTEGER:
                 shown = integer_text(int(part.p if abs(part.p) > MAX_INTEGER else part.q))

@@ -31,7 +31,7 @@ _PREFIXES: Final = tuple(
         r"E {3,7}(?=\S| )",  # pytest
     )
 )
-"""What logs and quotations put before every line."""
+"""Prefixes that logs and quotations put before every line."""
 
 
 def as_printed(text: str) -> str:

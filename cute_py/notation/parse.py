@@ -220,7 +220,7 @@ Parsed: TypeAlias = (
     | int
     | tuple["Parsed", ...]
 )
-"""What a text shows."""
+"""An object that a text can show."""
 
 
 def parse(text: str, *, dtype: DTypeLike | None = None, symbols: Symbols | None = None) -> Parsed:

@@ -50,7 +50,7 @@ _OF_DSL: Final = {
     "TV Layout Dst": "ValLayoutDst",
     "ThrID": "ThrID",
 }
-"""What CuTe DSL prints before a value -> what C++ prints."""
+"""Prefix that CuTe DSL prints before a value -> the prefix that C++ prints."""
 _EXTENT: Final = re.compile(r"(?<=[(,])([0-9]+):1(?=[,)])")
 _INTEGER: Final = re.compile(r"(?<![0-9_?])(?=[0-9])")
 _FIELD: Final = re.compile(r"(?<!\w)(\w{1,80}):[ \t]+([^\n]*)")
@@ -71,7 +71,7 @@ def _failure(text: str, position: int, expected: str) -> ParseError:
 
 
 def _read(text: str, at: int, part: str, read: Callable[[str], Made]) -> Made:
-    """What a part of the text, from position `at` on, says."""
+    """Read a part of the text from position `at` on."""
     try:
         return read(part)
     except ParseError as error:

@@ -47,7 +47,7 @@ _NOUNS: Final = {"block": "CTA"}
 LANES: Final = 32
 """Threads of a warp."""
 _MOST_BITS: Final = 32
-"""Of an in dim, and of an index of the tile: Triton's numbers are of 32 bits."""
+"""Most bits of an in dim, and of an index of the tile: Triton's numbers have 32 bits."""
 _BASIS: Final = re.compile(r"(?:- )?(\w+)=([0-9]{1,39}) -> \(([-0-9, ]*)\)")
 _SINGLE: Final = re.compile(r"- (\w+) is a size 1 dimension")
 _OUT: Final = re.compile(r"(?:where out dims are: |\(empty layout with out-dims )\[([^\]]*)\]\)?")
@@ -206,7 +206,7 @@ class TritonLayout:
         return 1 << len(independent(self._columns(*self.sizes)))
 
     def facts(self) -> list[str]:
-        """What is worth knowing of the bits: how often an element is held, by whom, what is contiguous, a swizzle."""
+        """Notable properties of the bits: how often an element is held, by whom, what is contiguous, a swizzle."""
         held, tile = prod(self.sizes.values()), prod(self.shape)
         named = [counted(n, _NOUNS.get(name, name)) for name, n in self.sizes.items()]
         lines = [f"{' x '.join(named)} = {held} places"] if named else []
@@ -235,7 +235,7 @@ class TritonLayout:
         return lines
 
     def explain(self) -> str:
-        """What comes in and out, and the layout of CuTe, or why there is none."""
+        """List inputs and outputs, and CuTe's layout, or the reason why there is none."""
         into = ", ".join(f"{name} {size}" for name, size in self.sizes.items()) or "nothing"
         try:
             layout = str(self.to_layout())

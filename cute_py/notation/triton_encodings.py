@@ -54,7 +54,8 @@ class _Bases:
             self.add(name, dim, shape[dim] // self.sizes[dim])
 
     def shrink(self, shape: Sequence[int]) -> None:
-        """What reaches beyond the shape is held again instead: its bases along a dimension become 0."""
+        """Fit the layout to the shape: bases that reach beyond it along a dimension become 0, so that elements
+        repeat."""
         for dim, wanted in enumerate(shape):
             reach = [basis for own in self.of.values() for basis in own if basis[dim]]
             for basis in sorted(reach, key=lambda basis: -basis[dim]):
@@ -69,7 +70,7 @@ def _row_major(rank: int) -> list[int]:
 
 
 class _Encoding(abc.ABC):
-    """What all encodings have: a name, parameters as Triton writes them, and a linear layout for each shape."""
+    """Base of all encodings: a name, parameters as Triton writes them, and a linear layout for each shape."""
 
     NAME: ClassVar[str]
 
@@ -84,7 +85,7 @@ class _Encoding(abc.ABC):
 
     @abc.abstractmethod
     def facts(self) -> list[str]:
-        """What is worth knowing of the parameters, whatever the tile."""
+        """Notable properties of the parameters, for any tile."""
 
     @property
     def _ctas(self) -> Ctas:
@@ -144,7 +145,7 @@ class _Encoding(abc.ABC):
         return f"#ttg.{self.NAME}<{{{', '.join(f'{key} = {value}' for key, value in self._parameters().items())}}}>"
 
     def explain(self) -> str:
-        """What the encoding is, and its parameters."""
+        """Describe the encoding and its parameters."""
         what = (type(self).__doc__ or "").split("\n")[0]
         lines = [f"  {key:<18} {value}" for key, value in self._parameters().items()]
         lines += ["", *[f"  {line}" for line in self.facts()]]
@@ -386,7 +387,7 @@ class DotOperandEncoding(_Encoding):
 
 @dataclass(frozen=True, slots=True)
 class SliceEncoding(_Encoding):
-    """What is left of a layout when one dimension of the tile is reduced: threads along it hold the same."""
+    """Layout that remains when one dimension of the tile is reduced: threads along it hold the same."""
 
     NAME = "slice"
     dim: int
@@ -517,7 +518,7 @@ class NvmmaSharedEncoding(_Encoding):
         return [*lines, turned if self.transposed else "not transposed (K-major)"]
 
     def _box(self, shape: list[int]) -> list[int]:
-        """What one TMA instruction moves: at most 256 in each dimension, the swizzle's width in the contiguous one."""
+        """Box of one TMA instruction: at most 256 in each dimension, the swizzle's width in the contiguous one."""
         box = [min(n, 256) for n in shape]
         if self.swizzling_byte_width:
             contiguous = 0 if self.transposed else self.rank - 1

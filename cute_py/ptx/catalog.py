@@ -32,7 +32,7 @@ ABSENT: dict[str, str] = {
 """Instruction names that the measured assembler refuses on every architecture, with the reason."""
 
 COMPLETE = ("tcgen05",)
-"""First parts of names of which the table has every instruction that the measured assembler knows."""
+"""Name prefixes for which the table has every instruction that the measured assembler knows."""
 
 _BY_NAME = {form.name: form for form in FORMS}
 _BY_OPCODE: dict[str, list[InstructionForm]] = {}

@@ -4,10 +4,10 @@ Two questions with two answers. `assembles` is what ptxas says: it takes modifie
 state space comes first, the operands, and the target. `canonical`: the modifiers are in the order of the PTX
 ISA, the only order that this library emits. Acceptance says nothing about run-time legality.
 
-Spellings that no grammar has are refused here although ptxas lets some pass (a floating-point or 16-bit register as
-an address, a number without brackets as a barrier, a one-element vector as a mask, a sum outside of brackets, a
-modifier twice or of another instruction). An operand is compared with its row by kind, width, number of elements and
-value.
+This module refuses spellings outside every grammar, although ptxas accepts some of them (a floating-point or 16-bit
+register as an address, a number without brackets as a barrier, a one-element vector as a mask, a sum outside of
+brackets, a modifier twice or of another instruction). An operand is compared with its row by kind, width, number of
+elements and value.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ __all__ = ["ParsedInstruction", "Verdict", "examine", "verdict"]
 VECTORS = {"v2": 2, "v4": 4}
 
 Fit = tuple[str, Targets]
-"""('' or the reason why it does not fit, what the fit needs beside the row)."""
+"""Fit of an operand: ('' or the reason why it does not fit, requirements of the fit beside the row)."""
 
 
 def _address(operand: Operand, kind: OperandClass, got: WrittenOperand, symbols: Mapping[str, str]) -> Fit:
@@ -80,7 +80,7 @@ def _space(name: str, symbols: Mapping[str, str]) -> str | None:
 
 
 def _elements(operand: Operand, got: WrittenOperand, count: int, *widths: int | None) -> str:
-    """Why the vector does not have `count` registers of one of these widths (None: a number)."""
+    """The reason why the vector does not have `count` registers of one of these widths (None: a number)."""
     tensor = operand.kinds[0] is OperandClass.TENSOR
     if got.kind is not (OperandKind.TENSOR if tensor else OperandKind.VECTOR):
         return f"{operand.name} {got.text}: expected a {operand.kinds[0].description}"
@@ -185,7 +185,7 @@ def fit(operand: Operand, got: WrittenOperand, chosen: Mapping[str, str], symbol
 
 
 DEFAULT_SYMBOLS: dict[str, str] = {"gmap": "global", "smem": "shared", "pmap": "param"}
-"""State spaces of symbols when the caller names none. A symbol that is in no table is taken to fit."""
+"""State spaces of symbols when the caller names none. A symbol outside every table counts as fitting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ class ParsedInstruction:
 
     @property
     def targets(self) -> Mapping[str, Version]:
-        """Architecture -> the first PTX version with which it assembles there; empty if it does nowhere."""
+        """Architecture -> the first PTX version with which it assembles there; empty if it assembles for none."""
         found = {target.name: self.min_version(target.name) for target in ARCHITECTURES}
         return {name: version for name, version in found.items() if version is not None}
 

@@ -117,7 +117,7 @@ def _stores() -> Iterator[EntryPoint]:
 
 
 ENTRY_POINTS: tuple[EntryPoint, ...] = (*_loads(), *_stores())
-"""All of them. Each is also an attribute of this module: `entry_points.SM90_TMA_STORE_3D`."""
+"""All entry points. Each is also an attribute of this module: `entry_points.SM90_TMA_STORE_3D`."""
 
 _BY_NAME = {row.name: row for row in ENTRY_POINTS}
 

@@ -22,7 +22,7 @@ STORES: Final = ("store", "reduce", "bulk.store", "bulk.reduce")
 PEER: Final = ("bulk.peer", "bulk.reduce.peer")
 EXPECTS: Final = ("mbarrier.expect_tx", "mbarrier.arrive.expect_tx", "mbarrier.arrive_drop.expect_tx")
 EDITS: Final = "edits"
-"""Name of a fact of a finding: line -> (the last operand there, what mends it). `check_program` tries it."""
+"""Name of a fact of a finding: line -> (the last operand there, its replacement). `check_program` tries it."""
 ISA: Final = "PTX ISA 9.0, "
 _MEASURED_MODES: Final = ("tile", "im2col")
 """Modes whose loads bring `transaction_bytes` of their map."""
@@ -95,7 +95,7 @@ def line_facts(ones: Sequence[Known]) -> dict[str, object]:
 
 
 class Tally:
-    """What the rules judged and did not judge in all functions of a module, counted by kind and reason."""
+    """Count of everything that the rules judged and did not judge in all functions of a module, by kind and reason."""
 
     def __init__(self) -> None:
         self._judged: collections.Counter[tuple[str, str]] = collections.Counter()
@@ -103,7 +103,7 @@ class Tally:
         self._lines: dict[tuple[str, str], list[int]] = collections.defaultdict(list)
 
     def judge(self, noun: str, what: str, count: int = 1) -> None:
-        """Count things that were judged: their kind in the singular, and what of them."""
+        """Count judged things: their kind in the singular, and the judged property."""
         self._judged[noun, what] += count
 
     @property
@@ -136,7 +136,7 @@ class Tally:
 
 @dataclass(slots=True)
 class Flow:
-    """One function: its judged instructions, the paths between them, and what the rules judge of it.
+    """One function: its judged instructions, the paths between them, and the counts of the rules.
 
     symbols: the state space of each symbol. alignments: bytes that the declaration of a symbol aligns it to.
     maps: number of a parameter -> the map that is passed there. target: the architecture.
@@ -181,7 +181,7 @@ class Flow:
         return (first[0] == second[0] and first[1] < second[1]) or second[0] in self.reached(first[0])
 
     def writes_before(self, place: Place, predicate: str) -> int:
-        """How often the block of an instruction writes the register of a predicate ('@!%p1') before it."""
+        """Number of writes to the register of a predicate ('@!%p1') in an instruction's block before it."""
         number, index = place
         if number not in self._writes:
             made: dict[str, list[int]] = collections.defaultdict(list)
@@ -257,7 +257,7 @@ class Flow:
         return self.maps[places[0]], ""
 
     def bytes_of(self, one: Known) -> tuple[int | None, str]:
-        """The bytes that one load brings, and without them the reason why they are not known."""
+        """The bytes that one load brings, or the reason why they are not known."""
         if one.row == "bulk.load":
             size = one.constant("size")
             return size, "" if size is not None else "their number of bytes is known at run time"

@@ -1,8 +1,9 @@
-"""What a TMA kernel needs beside the copies: clusters, election, policies, address conversion, register budget.
+"""Instructions that a TMA kernel needs beside the copies: clusters, election, policies, address conversion, register
+budget.
 
 Cache control: policies for the `.L2::cache_hint` operand, priorities and prefetches of lines.
 
-Around the consumer of a tile: the warpgroup matrix fences, and what a cancelled cluster launch answers.
+Around the consumer of a tile: the warpgroup matrix fences, and the answer of a cancelled cluster launch.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from cute_py.targets import Targets
 
 PRIMARY = ("L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged")
 SECONDARY = ("L2::evict_first", "L2::evict_unchanged")
-"""What the part of the accesses gets that the primary priority does not cover."""
+"""Priorities of the accesses that the primary priority does not cover."""
 
 PAIRS = tuple(f"{first}.{second}" for first in PRIMARY for second in SECONDARY if first != second)
 REGISTER_COUNTS = tuple(range(24, 257, 8))
-"""What setmaxnreg takes: 24..256 in steps of 8 registers."""
+"""Register counts that setmaxnreg takes: 24..256 in steps of 8 registers."""
 
 _PRIORITY = f"priority={'|'.join((*PRIMARY, *PAIRS))}"
 _POLICY = operand("policy", "b64", written=True)

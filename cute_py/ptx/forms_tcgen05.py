@@ -1,10 +1,10 @@
 """The tcgen05 instructions: tensor memory, the copies into and out of it, and the matrix instructions.
 
 The matrix instructions have a row for each group of kinds that share their operands. ptxas takes modifiers in any
-order but for the two formats of a decompression, and knows no other tcgen05 instruction: there is no wait::cp.
+order but for the two formats of a decompression, and has no other tcgen05 instruction, such as wait::cp.
 
-Sources: PTX ISA 9.0, tcgen05 instructions; every row, rule and bound measured with ptxas 13.0.88 (November 2026). What
-ptxas takes says nothing about what is legal at run time.
+Sources: PTX ISA 9.0, tcgen05 instructions; every row, rule and bound measured with ptxas 13.0.88 (November 2026).
+Acceptance by ptxas does not imply that a form is legal at run time.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _dense(name: str, kinds: str, last: Operand, targets: Targets) -> Instructio
                 ashift="ashift",
                 collector=("collector::a::fill", "collector::a::use"),
             ),
-            # ptxas takes any number here, though the ISA gives an input scale to kind::f16 and kind::tf32 alone.
+            # ptxas takes any number here, though the ISA has an input scale only for kind::f16 and kind::tf32.
             forbid("kind::f8f6f4 has no input scale", given=("input_scale",), kind="kind::f8f6f4"),
             needs(Targets.TMEM_INPUT_SCALE, given=("input_scale",)),
             forbid(

@@ -79,7 +79,7 @@ _LETTERS = {"smem": "r", "desc": "l", "mbar": "r", "crd": "r", "offset": "h", "m
 
 _HEADS = {"load": ("[%0], [%1, {}], [%2]", "smem", "desc", "mbar"), "prefetch": ("[%0, {}]", "desc")}
 _STORE_HEAD = ("[%0, {}], [%1]", "desc", "smem")
-"""What is written before the offsets, {} being the coordinates, and the expressions that are numbered before these."""
+"""Operands before the offsets, with {} for the coordinates, and the expressions that are numbered before these."""
 
 
 def inline_asm(form: str, **modifiers: Modifier) -> InlineAsm:

@@ -40,7 +40,7 @@ def holds(condition: Condition, chosen: Mapping[str, str]) -> bool:
 
 
 class OperandClass(NamedEnum):
-    """What an operand is, and what `ptx()` writes for it when nothing is given ('': as the modifiers say).
+    """Kind of an operand, and the text that `ptx()` writes if none is given ('': the modifiers decide).
 
     Then the one state space of an address, or the bits of a register (negative: of a floating-point one).
     """
@@ -80,7 +80,7 @@ class OperandClass(NamedEnum):
 
 
 class Narrow(NamedEnum):
-    """What ptxas does with a 32-bit register where a 64-bit address belongs. Source: ptxas 13.0.88."""
+    """Effect of ptxas on a 32-bit register in place of a 64-bit address. Source: ptxas 13.0.88."""
 
     TAKEN = "taken"
     NOT_CONSUMER = "refused on sm_120 and sm_121"
@@ -91,7 +91,7 @@ class Narrow(NamedEnum):
 class Operand:
     """One operand; present if `condition` holds; `optional` ones may be left out.
 
-    kinds: what it may be, the first being what `ptx()` emits. values: the numbers that an immediate may be.
+    kinds: its possible kinds; `ptx()` emits the first. values: the numbers that an immediate may be.
     step: an immediate must be a multiple of it. lowest, highest: bounds of an immediate; `at_most` names the operand
     that is its highest. written: it is a result. symbol: a variable may be named here, of the space of the slot
     `spaces` (shared memory without one).
@@ -119,7 +119,7 @@ class Operand:
 class Slot:
     """One place for a modifier; `choices` without the leading dot. An optional slot may stay empty.
 
-    `default` is what `ptx()` writes when nothing is said (an optional slot without one stays empty). `tolerated`:
+    `default` is the choice of `ptx()` if none is given (an optional slot without one stays empty). `tolerated`:
     ptxas takes the modifier here though the ISA does not list it; the canonical text leaves it out. `after`: the slot
     that ptxas wants before this one (it takes all others in any order).
     """
@@ -267,7 +267,7 @@ def operand(
     symbol: bool = False,
     **slots: str | tuple[str, ...],
 ) -> Operand:
-    """An operand, there if each of `slots` has one of these choices ('': the slot is empty).
+    """An operand, present if each of `slots` has one of these choices ('': the slot is empty).
 
     kinds: names of operand classes, without `_address`: "b64 tmem" is a 64-bit value or a tensor-memory address.
     """
@@ -286,7 +286,7 @@ def by_space(name: str, *spaces: str | tuple[str, ...], narrow: Narrow = Narrow.
 
 
 def coordinate_count(chosen: Mapping[str, str]) -> int:
-    """How many coordinates a tensor operand has: the dimension, or five for gather4 and scatter4.
+    """Number of coordinates of a tensor operand: the dimension, or five for gather4 and scatter4.
 
     Source: PTX ISA, Tensors: tile::gather4 takes one column and four rows.
     """
@@ -296,7 +296,8 @@ def coordinate_count(chosen: Mapping[str, str]) -> int:
 
 
 def offset_count(chosen: Mapping[str, str]) -> int:
-    """How many im2col offsets follow: dimension - 2 in im2col, two (wHalo, wOffset) in the im2col::w modes, else 0."""
+    """Number of im2col offsets that follow: dimension - 2 in im2col, two (wHalo, wOffset) in the im2col::w modes, else
+    0."""
     mode = chosen.get("mode", "")
     if mode == "im2col":
         return max(0, coordinate_count(chosen) - 2)

@@ -10,8 +10,8 @@ The rules that need more than one instruction hold on every path through the blo
 - a barrier that a multicast load of another CTA completes on is initialised for the whole cluster;
 - a tensor map that the kernel changes is released, and acquired before it is used.
 
-What other threads, other kernels and the contents of tensor maps decide is not judged. The scope of the report counts
-what was judged, and lists what was not with the reason and the lines.
+Properties that depend on other threads, other kernels or the contents of tensor maps are not judged. The scope of the
+report counts judged properties, and lists the others with the reason and the lines.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _MAP_USES: Final = ("load", "store", "reduce", "prefetch", "prefetch.tensormap")
 
 @record
 class ProgramReport:
-    """What a PTX module holds and what is wrong with it.
+    """Contents of a PTX module, and its errors.
 
     found: every broken rule; severity 'warning' where the text leaves a doubt. counts: the instructions that were
     judged by themselves, by their row of the table. scope: what the rules judged, and what they left with the reason.
@@ -121,7 +121,7 @@ _ALIGNED: Final = {
 
 
 def _alignments(flow: Flow) -> Iterator[Diagnostic]:
-    """Addresses in shared memory that the instruction needs aligned and that are not, wherever their variable lies."""
+    """Misaligned addresses in shared memory of an instruction that needs alignment, for any place of their variable."""
     for row, (name, need, source) in _ALIGNED.items():
         unknown: list[Known] = []
         wrong: dict[tuple[int, int], list[Known]] = collections.defaultdict(list)
@@ -481,7 +481,7 @@ def check_program(
             that was not assembled is listed in the scope.
     Raises:
         ParseError: not a PTX module.
-        InvalidValueError: no such architecture. InvalidTypeError: no numbers, or no maps.
+        InvalidValueError: no such architecture. InvalidTypeError: not numbers, or not maps.
 
     >>> report = check_program('''.version 8.0
     ... .target sm_90a
@@ -516,7 +516,7 @@ MOST_TRIED: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """What the rules found in a module."""
+    """Findings of the rules in a module."""
 
     target: str
     version: Version
@@ -573,7 +573,7 @@ _TENSOR_COPIES: Final = ("load", "store", "reduce")
 
 
 def _run_time(flow: Flow) -> Iterator[Diagnostic]:
-    """List what the text does not say: threads, phases of waits, and the size of what memory holds."""
+    """List properties that the text does not show: threads, phases of waits, and the size of the contents of memory."""
     inits, waits, copies = flow.of("mbarrier.init"), flow.of(*_WAITS), flow.of(*_TENSOR_COPIES)
     barriers = len({one.value("barrier") for one in inits})
     flow.leave("barrier", "arrival count: how many threads arrive is known at run time", inits, barriers)

@@ -3,7 +3,7 @@
 A phase completes when as many bytes landed as were expected, so over all threads, phases and barriers the bytes that
 instructions expect are those that copies bring. The instructions of one function are divided into sets: two are in one
 set if they may name one barrier. Each block of a set has a balance, the bytes that it expects less those that it
-brings. A finding is an error that no order of the blocks and no number of threads can mend:
+brings. A finding is an error that no order of the blocks and no number of threads can correct:
 
 - no block of the set has a balance of the other sign;
 - every path through the function that meets the set ends with a balance of one sign;
@@ -127,7 +127,7 @@ def _judge(flow: Flow, members: list[Known]) -> Iterator[Diagnostic]:
 def _unknown(
     flow: Flow, members: list[Known], expects: list[Known], loads: list[Known]
 ) -> tuple[str, Iterable[Known]] | None:
-    """Why the bytes of a set can't be compared, and the instructions that are the reason."""
+    """The reason why the bytes of a set can't be compared, and the instructions that cause it."""
     others = [one for one in members if one.row in _OTHERS]
     if others:
         return "instructions at {lines} complete bytes that are not counted here", others
@@ -149,7 +149,7 @@ def _unknown(
 
 
 def _partial_bytes(flow: Flow, members: list[Known], expects: list[Known]) -> Iterator[Diagnostic]:
-    """Of loads of unknown sizes: each brings a multiple of `STORE_UNIT` bytes."""
+    """Check loads of unknown sizes: each brings a multiple of `STORE_UNIT` bytes."""
     alone = len({(one.event.block, one.event.statement.predicate, one.value("barrier")) for one in members}) == 1
     total = sum(one.constant("bytes") or 0 for one in expects)
     if alone and total % STORE_UNIT:
@@ -177,7 +177,7 @@ def _sums(flow: Flow, members: list[Known], brought: dict[tuple[int, int], int])
 
 
 def _of_one_sign(flow: Flow, sums: dict[_Key, _Sum]) -> Iterator[Diagnostic]:
-    """Blocks whose balance no other block can make up for."""
+    """Blocks whose balance no other block can compensate."""
     balances: collections.Counter[tuple[int, str, int]] = collections.Counter()
     for key, one in sums.items():
         balances[key[:3]] += one.balance
@@ -257,7 +257,7 @@ class _Bounds(NamedTuple):
         return _Bounds(self.plain and optional, min(lows), max(highs), self.updates)
 
     def joined(self, other: _Bounds) -> _Bounds:
-        """What holds on either of two paths; bounds that go on changing become infinite."""
+        """Bounds that hold on either of two paths; bounds that go on changing become infinite."""
         low, high, plain = min(self.low, other.low), max(self.high, other.high), self.plain or other.plain
         if (plain, low, high) == self[:3]:
             return self

@@ -1,8 +1,8 @@
 """A PTX module as functions, straight-line blocks and the edges between them.
 
-A block ends at a branch and begins at a label, so that whoever runs its first instruction runs all of them. Inline
-assembly declares registers of its own in braces (`.reg .pred P1;`); they are renamed after their type, to `%p_P1_7` in
-scope 7, so that a register's width can be read from its name as everywhere in this package.
+A block ends at a branch and begins at a label, so that a thread that runs its first instruction runs all of them.
+Inline assembly declares registers of its own in braces (`.reg .pred P1;`); they are renamed after their type, to
+`%p_P1_7` in scope 7, so that a register's width can be read from its name as everywhere in this package.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from cute_py.ptx.parse import register_bits, split_head
 from cute_py.targets import Version, version_of
 
 MAX_BYTES: Final = 64 << 20
-"""Of the text of a module: the largest of CUTLASS's examples is a tenth of it."""
+"""Largest number of bytes of a module's text: the largest of CUTLASS's examples is a tenth of it."""
 
 _COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
 _MARK = re.compile(r'"[^"\n]*"|[;{}]')
@@ -69,7 +69,7 @@ class Block:
 
 @record
 class Function:
-    """An entry or a function. parameters: its symbols. directives: what is between them and the body."""
+    """An entry or a function. parameters: its symbols. directives: the text between them and the body."""
 
     name: str
     line: int
@@ -181,7 +181,7 @@ class _Body:
         raise ParseError(f"line {line}: branch to {given(name)}; no label of this function has that name")
 
     def targets(self, statement: Statement, scopes: tuple[int, ...]) -> list[int]:
-        """Where a branch goes, as numbers of statements; an indexed one to every label of its table."""
+        """Targets of a branch, as numbers of statements; an indexed branch goes to every label of its table."""
         names = [statement.operands[-1]] if statement.operands else []
         if statement.opcode.startswith("brx") and names:
             table = next((self.tables[s, names[0]] for s in reversed(scopes) if (s, names[0]) in self.tables), None)
@@ -327,7 +327,7 @@ class _Reader:
         self.start = mark.end()
 
     def _first(self, mark: re.Match[str]) -> int:
-        """Where the text that ends at a mark begins, blanks left out."""
+        """Start of the text that ends at a mark, without blanks."""
         head = self.text[self.start : mark.start()]
         return self.start + len(head) - len(head.lstrip())
 

@@ -50,7 +50,7 @@ def _dim(mode: str) -> int:
 
 
 def _first_choices(row: InstructionForm, given: Mapping[str, Modifier]) -> dict[str, Modifier]:
-    """What a row must have and is not given: two dimensions (im2col: three), of other modifiers the first choice."""
+    """Complete the modifiers that a row requires: two dimensions (im2col: three), the first choice of the others."""
     found: dict[str, Modifier] = {}
     for slot in row.slots:
         needed = not slot.optional and not slot.default and len(slot.choices) > 1
@@ -64,7 +64,7 @@ def _variant(name: str, form: str, operands: Mapping[str, Value] | None = None, 
 
 
 def _variants() -> Iterator[Variant]:
-    """Every variant; the forms that no line here names are variants by themselves."""
+    """Every variant; forms that no line here names are variants of their own."""
     for mode in LOAD_MODES:
         tile: dict[str, Modifier] = {"dim": _dim(mode), "mode": mode}
         for space in ("shared::cluster", "shared::cta"):
@@ -146,7 +146,7 @@ def _capabilities(name: str) -> Mapping[str, Capability]:
 
 
 class _Table(Mapping[str, Mapping[str, Capability]]):
-    """The table, a row computed when it is first asked for: whoever only copies never pays for it."""
+    """The table; a row is computed on first use, so programs that only copy never pay for it."""
 
     def __getitem__(self, name: str) -> Mapping[str, Capability]:
         return _capabilities(name)

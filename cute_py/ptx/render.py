@@ -1,6 +1,6 @@
 """Write an instruction from its form: modifiers in the ISA's order, operands given or by default registers.
 
-`ptx("load", dim=2, multicast=True)` is the text; what a table can know is checked before the assembler sees it:
+`ptx("load", dim=2, multicast=True)` is the text; the table's rules are checked before the assembler runs:
 unknown modifiers, numbers of coordinates and offsets, mask bits beyond the cluster, and with `arch` the target.
 """
 
@@ -23,12 +23,12 @@ from cute_py.targets import MAX_CLUSTER, NEWEST_VERSION, Version
 from cute_py.tma.descriptor.request import HasTraits, TmaCopyTraits, load_mode_of, traits_of
 
 Value = str | int | Sequence[str | int]
-"""What is written for an operand."""
+"""Text or integers to write for an operand."""
 
 Modifier = str | int | bool | None
-"""What is chosen in a slot: True for a slot with one choice, False or None for an empty one."""
+"""Choice for a slot: True for a slot with one choice, False or None for an empty one."""
 
-# What is written for operands of these names, so that an instruction does not read what it writes.
+# What is written for operands of these names, so that an instruction does not read its own results.
 _DEFAULTS: dict[tuple[str, OperandClass], str] = {
     ("barrier", OperandClass.SHARED_ADDRESS): "[%r2]",
     ("policy", OperandClass.B64): "%rd3",
@@ -60,7 +60,7 @@ def check_modifiers(modifiers: Mapping[str, Modifier]) -> None:
 
 
 def operand_text(value: Value, what: str) -> str:
-    """What is written for an operand: a text as it is, an integer in decimal.
+    """Text of an operand: a text unchanged, an integer in decimal.
 
     Raises:
         InvalidTypeError: neither.
@@ -146,7 +146,7 @@ def _sequence(value: Value, what: str) -> tuple[str, ...]:
 
 
 def check_cluster_mask(mask: int, cluster_size: int | None) -> list[Diagnostic]:
-    """Why a multicast mask is not a mask of a cluster of `cluster_size` CTAs (None: any size up to 16).
+    """The reasons why a multicast mask is not a mask of a cluster of `cluster_size` CTAs (None: any size up to 16).
 
     >>> print(*check_cluster_mask(0b10011, cluster_size=4))
     multicast mask 0x13 names CTA 4; the cluster has 4 CTAs

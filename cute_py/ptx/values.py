@@ -1,10 +1,10 @@
-"""What registers hold, as far as a function's text says: a base and a number added to it.
+"""Values of registers, as far as a function's text shows them: a base and a number added to it.
 
 Two operands with equal `Value`s are equal whenever both instructions run in one pass through their block. A register
 that is written once has one value for the whole function. One that is written again is followed inside its block; at
 the beginning of a block it is known by the instructions that may have written it.
 A base is 0 for a constant; otherwise the number of an expression of symbols, parameters, special registers and
-instructions that are no arithmetic.
+non-arithmetic instructions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One instruction at its place, with the values of its operands (of an address: of what is in the brackets)."""
+    """One instruction at its place, with the values of its operands (for an address: of the expression in the
+    brackets)."""
 
     block: int
     index: int
@@ -89,7 +90,8 @@ class Values:
                     (once if writes[name] == 1 else here)[name] = value
 
     def _folded_up(self, base: int, known: dict[int, Held], of: Callable[[Key, list[tuple[Key, Held]]], Held]) -> Held:
-        """What `of` makes of the expression of a base and of what it made of the parts; each base once in `known`."""
+        """Fold the expression of a base: apply `of` to it and to the results of its parts, once for each base in
+        `known`."""
         todo = [base]
         while todo:
             key = self._list[todo[-1]]
@@ -102,7 +104,7 @@ class Values:
         return known[base]
 
     def roots(self, value: Value) -> frozenset[Key]:
-        """Where the pointers in a value come from: symbols, what was loaded, results of other instructions."""
+        """Sources of the pointers in a value: symbols, loaded values, results of other instructions."""
 
         def of(key: Key, parts: list[tuple[Key, frozenset[Key]]]) -> frozenset[Key]:
             return frozenset((key,)) if _is_leaf(key) else frozenset[Key]().union(*(held for _, held in parts))
@@ -153,7 +155,7 @@ class Values:
         return frozenset(str(key[1]) for key in self.roots(value) if key[0] == "symbol")
 
     def is_fixed(self, value: Value) -> bool:
-        """Whether a value is the same for one thread wherever it is read, up to loops."""
+        """Whether a thread reads the same value at every place, except in loops."""
         return not any(key[0] == "entry" for key in self.roots(value))
 
     def _intern(self, *key: str | int) -> Value:
@@ -223,7 +225,7 @@ class Values:
 
 
 def folded_constant(first: str, kind: str, held: Sequence[Value]) -> int | None:
-    """The result of an instruction on constants; None: another instruction, or operands that are no constants."""
+    """The result of an instruction on constants; None: another instruction, or operands that are not constants."""
     if any(value.base for value in held) or kind.startswith("f") or len(held) < 2:
         return None
     a, b = held[0].offset, held[1].offset
@@ -307,7 +309,7 @@ def statements_behind(function: Function, texts: Iterable[str]) -> dict[int, Ste
 
 
 class FirstPass:
-    """What registers hold when an instruction runs for the first time, where that is a constant.
+    """Values of registers when an instruction runs for the first time, if they are constants.
 
     Only paths from the beginning that do not pass the block of the instruction are followed, so that counters of its
     loop have their first values.
@@ -367,7 +369,7 @@ class FirstPass:
         return place[0] in seen
 
     def operand(self, place: tuple[int, int], text: str) -> Constant | None:
-        """What an operand holds there; of an address, what is in the brackets."""
+        """Value of an operand at a place; of an address, the value inside the brackets."""
         entered = self._entering[place[0]]
         if entered is None:
             return None
@@ -414,7 +416,7 @@ class FirstPass:
 
 
 def _common(one: Mapping[str, Constant | None], other: Mapping[str, Constant | None]) -> dict[str, Constant | None]:
-    """What holds on both of two paths."""
+    """Values that hold on both of two paths."""
     return {name: value if other.get(name) == value else None for name, value in one.items()} | {
         name: None for name in other if name not in one
     }

@@ -1,14 +1,14 @@
 """Arrays and streams of other libraries, as plain numbers.
 
-An array comes by DLPack, else by `__cuda_array_interface__`; a numpy array by its own attributes, and is on the host.
-Nothing is synchronised: the caller orders the work on the stream that it passes. Shapes are in the array's own order
-(the last mode innermost for row-major arrays), strides in elements.
+An array is read through DLPack, else through `__cuda_array_interface__`. A numpy array is read through its own
+attributes; it is on the host. Nothing is synchronised: the caller orders the work on the stream that it passes. Shapes
+are in the array's own order (the last mode innermost for row-major arrays), strides in elements.
 
-Nothing here asks a driver: arrays in the memory of a device are read by `gpu.arrays`.
+Nothing here calls a driver: `gpu.arrays` reads arrays in the memory of a device.
 
-The capsule is read here and not by cuda-core's StridedMemoryView: that names no float of 4, 6 or 8 bits, takes torch's
-tensors past `__dlpack__`, which refuses those that need a gradient, and can't describe an array where cuda-core is not
-installed. numpy.from_dlpack names none of these types and no bfloat16.
+This module reads the capsule itself. cuda-core's StridedMemoryView has no names for floats of 4, 6 or 8 bits, reads
+torch's tensors without `__dlpack__`, which refuses tensors that need a gradient, and is missing if cuda-core is not
+installed. numpy.from_dlpack supports none of these types, nor bfloat16.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ ON_DEVICE: Final = (CUDA, CUDA_MANAGED)
 
 
 class _DlTensor(ctypes.Structure):
-    """DLTensor of dlpack.h, which is what both kinds of capsule begin with."""
+    """DLTensor of dlpack.h; both kinds of capsule begin with it."""
 
     _fields_ = [
         ("data", ctypes.c_void_p),
@@ -106,7 +106,7 @@ class _DlTensor(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True)
 class ArrayView:
-    """Where an array lies: address of its first element, shape, strides in elements, element type, device.
+    """Location of an array: address of its first element, shape, strides in elements, element type, device.
 
     `device` is None for host memory. `owner` keeps the memory alive.
     """
@@ -168,7 +168,7 @@ def exported_view(array: SupportsDlpack, **options: int) -> ArrayView:
     """The view of an array that exports its memory by DLPack; options: of `__dlpack__`.
 
     Raises:
-        InvalidValueError: it exports nothing.
+        InvalidValueError: the array exports nothing.
     """
     try:
         capsule = array.__dlpack__(**options)
@@ -198,8 +198,8 @@ def interface_view(
     """The view of an array interface.
 
     Args:
-        table: `__array_interface__` or `__cuda_array_interface__`. host_dtype: element type, where the table's text is
-            not it. device: of an address.
+        table: `__array_interface__` or `__cuda_array_interface__`. host_dtype: element type, if the table's text does
+            not name it. device: of an address.
     """
     shape = tuple(int(size) for size in table["shape"])
     dtype = host_dtype or _typestr_dtype(table["typestr"])
@@ -217,12 +217,12 @@ def interface_view(
 
 
 def host_view(array: ArrayLike) -> ArrayView | None:
-    """Where an array in host memory lies; None for one in a device's, which `gpu.arrays.array_view` reads.
+    """Location of an array in host memory; None for an array on a device, which `gpu.arrays.array_view` reads.
 
     Args:
         array: anything with `__dlpack__` or `__cuda_array_interface__`, a numpy array, or an `ArrayView`.
     Raises:
-        InvalidTypeError: none of these, or an element type without a row in `cute_py.dtypes`.
+        InvalidTypeError: another object, or an element type without a row in `cute_py.dtypes`.
         InvalidValueError: the array does not export its memory (it needs a gradient, is not dense), is big-endian, or
             has strides that are not a multiple of an element.
 
@@ -256,7 +256,7 @@ def stream_handle(stream: StreamLike) -> int:
     """The CUstream of `stream`: None is the legacy default stream; an int; or an object with `__cuda_stream__`, as
     cuda-core's Stream.
 
-    PyTorch's `.cuda_stream` and CuPy's `.ptr` are understood as well.
+    PyTorch's `.cuda_stream` and CuPy's `.ptr` are accepted too.
 
     Raises:
         InvalidTypeError: none of these.

@@ -53,8 +53,8 @@ class ArrayEngine:
     """Elements of an array: read with `engine[offset]`, written with `engine.store(offset, value)`.
 
     `flat` is a one-dimensional view that reaches from the lowest to the highest element; `origin` is the index of
-    the element at offset 0 (above 0 where a stride is negative). `dtype` is the element type, where the array's own
-    does not say it (a tfloat32 is stored as float32). The view keeps the memory alive.
+    the element at offset 0 (above 0 where a stride is negative). `dtype` is the element type, if the array's own type
+    differs (a tfloat32 is stored as float32). The view keeps the memory alive.
     """
 
     __slots__ = ("dtype", "flat", "origin")
@@ -131,7 +131,7 @@ class ArrayEngine:
         return ArrayEngine(self.flat, self.origin + operator.index(offset), self.dtype)
 
     def recast(self, dtype: DTypeLike) -> ArrayEngine:
-        """The same bytes as elements of another type, through a numpy view.
+        """Return the same bytes as elements of another type, through a numpy view.
 
         Raises:
             InvalidTypeError: a type narrower than a byte (numpy keeps one element a byte, memory packs them).
@@ -177,7 +177,7 @@ def _shown(offset: SupportsIndex) -> str:
 
 
 def _beyond_range(dtype: DType, value: Cell) -> str | None:
-    """Why a number does not fit the type, or None; numpy wraps some of them, and which depends on its version.
+    """The reason why a number does not fit the type, or None; numpy wraps some numbers, depending on its version.
 
     >>> _beyond_range(as_dtype("uint8"), 300), _beyond_range(as_dtype("float16"), 65519.0)
     ('must be 0 to 255', None)
@@ -186,7 +186,7 @@ def _beyond_range(dtype: DType, value: Cell) -> str | None:
     if is_integer(value):
         number = operator.index(value)  # type: ignore[arg-type]
     elif isinstance(value, (complex, str, bytes)) or not hasattr(value, "__float__") or bool(getattr(value, "ndim", 0)):
-        return None  # numpy knows whether it takes that
+        return None  # numpy decides whether it accepts that
     elif not isinstance(value, float):
         try:
             number = float(value)
@@ -205,7 +205,7 @@ def _beyond_range(dtype: DType, value: Cell) -> str | None:
 
 @functools.cache
 def _float_range(dtype: DType) -> tuple[float, float]:
-    """Between which two a number is rounded to a finite number of a float type."""
+    """The two bounds between which a number rounds to a finite number of a float type."""
     import numpy
 
     finfo: Any = numpy.finfo
@@ -238,12 +238,12 @@ def flat_view(array: NDArray[numpy.generic]) -> tuple[NDArray[numpy.generic], in
 
 
 def array_layout(shape: tuple[int, ...], steps: tuple[int, ...]) -> Layout:
-    """Run-time sizes; a unit stride is static, as that of C++'s LayoutLeft and LayoutRight."""
+    """Run-time sizes; a unit stride is static, as in C++'s LayoutLeft and LayoutRight."""
     return Layout(tuple([int(n) for n in shape]), tuple([Int(1) if d == 1 else int(d) for d in steps]))
 
 
 def host_engine(array: NDArray[numpy.generic], dtype: DType | None = None) -> tuple[ArrayEngine, Layout]:
-    """Engine and layout of a numpy array; `dtype` where the array's own type does not say the element type."""
+    """Engine and layout of a numpy array; `dtype` if the array's own type is not the element type."""
     kind = as_dtype(array.dtype) if dtype is None else dtype
     if array.dtype.itemsize != kind.numpy.itemsize:
         raise InvalidTypeError(
@@ -267,7 +267,7 @@ def engine_and_layout(source: Any, dtype: DType | None = None) -> tuple[Any, Lay
 
     Args:
         source: numpy array, or an object with `__dlpack__`, `__cuda_array_interface__` or `__array_interface__`.
-        dtype: element type, where the object does not say it (bfloat16 as '<V2', tfloat32 as float32).
+        dtype: element type, if the object's own type differs (bfloat16 as '<V2', tfloat32 as float32).
     Raises:
         InvalidTypeError: not an array, an element type that GPUs lack, or device memory without an address.
         InvalidValueError: big-endian elements, or strides that are not multiples of the element.
@@ -294,7 +294,7 @@ def engine_and_layout(source: Any, dtype: DType | None = None) -> tuple[Any, Lay
 
 @contextlib.contextmanager
 def _describes_an_array(kind: str, table: str) -> Iterator[None]:
-    """A table with another kind of value, which fails in any way, is an InvalidTypeError."""
+    """Raise any failure on a malformed table as an InvalidTypeError."""
     try:
         yield
     except CuteError:
@@ -307,7 +307,7 @@ def _describes_an_array(kind: str, table: str) -> Iterator[None]:
 
 
 def _cuda_interface(source: Any) -> Interface | None:
-    """The object's dictionary, or None: producers refuse types that have no name there, with errors of other kinds."""
+    """The object's dictionary, or None: producers raise various errors for types that have no name there."""
     try:
         return source.__cuda_array_interface__  # type: ignore[no-any-return]
     except (AttributeError, TypeError, RuntimeError, KeyError, ValueError):
@@ -378,7 +378,7 @@ def _no_memory(source: object, refusal: Exception) -> InvalidTypeError:
 
 
 def _from_host_address(source: Any, dtype: DType | None) -> tuple[ArrayEngine, Layout]:
-    """Host memory of an object with data_ptr(), shape and stride() in elements, as torch has them."""
+    """Host memory of an object with data_ptr(), shape and stride() in elements, such as a torch tensor."""
     import numpy
 
     kind = _named(source.dtype) if dtype is None else dtype

@@ -6,8 +6,8 @@ Source: cute/util/print_latex.hpp.
 
 print_layout: the offsets of a rank-2 layout as a table.
 
-The width of a column is that of the cosize, as a 32-bit number: negative offsets may overflow it, and offsets of 2**31
-and more wrap around, as the `int` wraps that C++ prints.
+A column is as wide as the cosize, printed as a 32-bit number. Negative offsets may overflow it, and offsets of 2**31
+and more wrap around, because C++ prints an `int`.
 Source: cute/util/print_tensor.hpp.
 """
 
@@ -37,11 +37,11 @@ __all__ = ["format_latex", "format_latex_tv", "format_layout", "print_latex", "p
 
 _TILE_HINT: Final = "print a tile of it: local_tile(layout, tiler, coordinate)"
 MAX_CELLS = 1 << 20
-"""Cells of a printed table; more would be hundreds of megabytes of text."""
+"""Most cells of a printed table; more would be hundreds of megabytes of text."""
 
 
 def text_file(file: TextIO | None) -> TextIO:
-    """The file that a text is printed to: standard output, or what was given.
+    """The file that a text is printed to: standard output, or the given one.
 
     Raises:
         InvalidTypeError: it has no method `write`.
@@ -55,7 +55,8 @@ def text_file(file: TextIO | None) -> TextIO:
 def check_cells(
     sizes: Sequence[int], operation: str, facts: Mapping[str, object], hint: str, most: int = MAX_CELLS
 ) -> None:
-    """Refuse a table that is too long to read. A mode without elements counts 1: its headings and rulers are printed.
+    """Refuse a table that is too long to read. A mode without elements counts as 1, because its headings and rulers are
+    printed.
 
     Raises:
         InvalidValueError: more than `most` cells.
@@ -250,7 +251,7 @@ def format_latex_tv(layout_tv: Layout | Tensor, tile_mn: Shaped, color: Callable
 
     Args:
         layout_tv: rank-2 layout or tensor (thread, value) -> coordinate (m, n), or -> index m + M*n, as the
-            `get_layoutC_TV` of tiled operations give it; the first to claim a cell is shown.
+            `get_layoutC_TV` of tiled operations returns it; the first to claim a cell is shown.
         tile_mn: (M, N), shape of the tile; modes may be nested.
         color: (thread, value) -> TikZ colour.
     Raises:

@@ -1,15 +1,16 @@
 """Partition: the tile of each CTA, the elements of each thread.
 
-    inner_partition(T, tiler, coord)   the tile number `coord`                     (what a CTA gets: local_tile)
-    outer_partition(T, tiler, coord)   from every tile the element at `coord`     (what a thread gets: local_partition)
+    inner_partition(T, tiler, coord)   the tile number `coord`                     (the part of a CTA: local_tile)
+    outer_partition(T, tiler, coord)   from every tile the element at `coord`     (the part of a thread:
+    local_partition)
 
-Both divide by the tiler and slice one half. Modes that a shorter coordinate does not have are kept.
+Both divide by the tiler and slice one half. Modes beyond a shorter coordinate are kept.
 
 A thread that holds several elements of a tile is described by a thread-value layout:
 
     make_layout_tv(threads, values)  ->  (tile, TV)        TV: (thread, value) -> index of an element in the tile
 
-A `TiledCopy` of the room `atom` divides tensors by one, and gives each thread its part.
+A `TiledCopy` (package `atom`) divides tensors by such a layout, and gives each thread its part.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def inner_partition(thing: Thing, tiler: Tiler, coord: Coordinate) -> Thing:
     """The tile at `coord`: (tile modes, then the modes that coord keeps).
 
     Args:
-        thing: tensor or layout (of a layout, the offset of the tile is dropped, as slicing a layout does).
+        thing: tensor or layout (for a layout, the offset of the tile is dropped, as in slicing).
 
     >>> print(inner_partition(Layout((Int(8), Int(8))), (Int(2), Int(4)), (1, None)))
     (_2,_4,_2):(_1,_8,_32)

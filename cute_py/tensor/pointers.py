@@ -6,8 +6,8 @@
     gmem_subptr[4b](0x1000.3)     elements narrower than a byte: address and index within it
     tmem_[32b](0x0010.0020)       tensor memory: lane and column, 32-bit cells
 
-Texts are C++'s. Reading is refused: this library holds no GPU memory behind them. A bool is one byte, as `bool*` has
-it, and prints `ptr[1b]`; C++'s make_gmem_ptr<bool>(void*) packs eight in a byte, which here is `uint1`.
+Texts are C++'s. They can't be read: this library holds no GPU memory behind them. A bool takes one byte, as with
+`bool*`, and prints `ptr[1b]`. C++'s make_gmem_ptr<bool>(void*) packs eight into a byte; that is `uint1` here.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Pointer:
     bit: int = 0
     is_memory: ClassVar[bool] = True
     owner: Any = field(default=None, compare=False, repr=False)
-    """What keeps the memory alive, if this library was given an object and not an address."""
+    """Object that keeps the memory alive; None if this library was given an address."""
 
     def __post_init__(self) -> None:
         expect_choice(self.space, SPACES, "the memory space of a pointer")
@@ -84,7 +84,7 @@ class Pointer:
         return replace(self, address=total // 8 % 2**64, bit=total % 8)
 
     def recast(self, dtype: DTypeLike) -> Pointer:
-        """The same address with elements of another type.
+        """Return a pointer to the same address with elements of another type.
 
         Raises:
             InvalidValueError: the pointer is inside a byte, and the new elements are bytes.
@@ -144,8 +144,8 @@ class TmemPointer:
         return self.dtype
 
     def __add__(self, offset: SupportsIndex) -> TmemPointer:
-        """Offsets are in elements; the part of a 32-bit cell goes to the unused top bits, as in C++: the offset is
-        rotated right by log2(32 / bits), to the left for elements wider than a cell."""
+        """Offsets are in elements; the position within a 32-bit cell goes to the unused top bits, as in C++. The offset
+        is rotated right by log2(32 / bits), or left for elements wider than a cell."""
         shift = (5 - (self.dtype.bits.bit_length() - 1)) % 32
         number = offset if type(offset) is int else expect_integer(offset, f"a step of {self}")
         step = number % 2**32
@@ -177,7 +177,7 @@ def make_gmem_ptr(address: int, dtype: DTypeLike) -> Pointer:
 
 
 def make_smem_ptr(address: int, dtype: DTypeLike, swizzle: Swizzle | None = None) -> Pointer:
-    """A pointer to shared memory; with a swizzle, one that permutes byte addresses.
+    """A pointer to shared memory; with a swizzle, it permutes byte addresses.
 
     >>> print(make_smem_ptr(0, "float16", Swizzle(3, 4, 3)))
     Sw<3,4,3>_smem_ptr[16b]((nil))

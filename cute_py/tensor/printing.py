@@ -1,4 +1,4 @@
-"""print_tensor: C++'s text of a tensor, and two others.
+"""print_tensor: C++'s text of a tensor, and two other styles.
 
 style="cute"      what C++'s print_tensor prints, character for character (the default)
 style="ostream"   what `std::cout << tensor` prints
@@ -7,10 +7,10 @@ style="python"    aligned columns, labelled modes, long tensors shortened
 "cute": slabs of rank-3 and rank-4 tensors are divided by lines of `-` and `=`, five for each column however wide it is;
 rank 0 and ranks above 4 have a header and no elements, as in C++. Source: cute/util/print_tensor.hpp.
 
-"ostream": the layout, and every cell at least nine wide. A width applies to the first thing that is written, so of a
-coordinate only the parenthesis is padded; 8-bit integers are characters; floats have six significant digits. The
-engine is not shown, and an unset pointer is its offset 0. Source: print_tensor_os and the operators << of cute; run for
-every type of the table in `cells`.
+"ostream": the layout, and every cell at least nine wide. A width applies to the first item that is written, so only the
+parenthesis of a coordinate is padded; 8-bit integers are characters; floats have six significant digits. The engine is
+not shown, and an unset pointer is its offset 0. Source: print_tensor_os and the operators << of cute; run for every
+type of the table in `cells`.
 
 "python": a tensor for reading, not for comparing with C++.
 
@@ -85,7 +85,7 @@ def ostream_text(value: Any) -> str:
 
 
 def _pointer(pointer: Pointer | TmemPointer) -> str:
-    """Memory space and width, without the address; of tensor memory the address in decimal."""
+    """Memory space and width, without the address; for tensor memory, the address in decimal."""
     if isinstance(pointer, TmemPointer):
         return f"tmem_[{pointer.dtype.bits}b]({pointer.address})"
     if pointer.space not in ("gmem", "smem"):
@@ -110,7 +110,7 @@ def _cell(value: Cell, dtype: DType | None) -> str:
 
 
 def _padded_static(value: Cell) -> str:
-    """A static number is written in two parts, and the width is spent on its underscore."""
+    """A static number is written in two parts, so the width applies to its underscore."""
     if isinstance(value, Int):
         return f"{'_':>{WIDTH}}{int(value)}"
     if is_number(value):
@@ -133,9 +133,9 @@ def _slabs(tensor: Tensor, show: Callable[[Cell], str], column: int) -> list[str
 
 
 EDGE = 3
-"""Indices that are kept at each end of a shortened mode."""
+"""Number of indices that are shown at each end of a shortened mode."""
 ROWS, COLUMNS, SLABS = 24, 16, 6
-"""A mode is shortened where it has more indices than this."""
+"""A mode with more indices than this is shortened."""
 
 
 def _kept(count: int, limit: int) -> list[int | None]:
@@ -273,16 +273,16 @@ def _elements(tensor: Tensor, rank: int, sizes: list[int]) -> list[str]:
 
 STYLES = ("cute", "ostream", "python")
 MAX_ELEMENTS: Final = 1 << 18
-"""Elements of a tensor that are printed; each may be a call of the layout, so that these take seconds."""
+"""Most elements of a tensor that are printed; each may take a call of the layout, so this many take seconds."""
 _SHORTER: Final = 'style="python" leaves out the middle of long modes; tensor(0, None) is one row of a matrix'
 
 
 def _coordinate_cells(tensor: Tensor, show: Callable[[Cell], str]) -> Callable[..., str] | None:
-    """(mode indices) -> text of that cell of a coordinate tensor, all made at once; None where one by one is right.
+    """(mode indices) -> text of that cell of a coordinate tensor, all made at once; None if only cell by cell is exact.
 
     One by one, a cell takes a call of the layout and 50 to 270 us; at once, one microsecond. Which leaves of a
     coordinate are static, and so are printed with `_`, is the same in every cell; the first and the last cell are
-    compared with what `show` makes of the tensor's own.
+    compared with the texts that `show` makes.
     """
     import numpy as np
 

@@ -35,7 +35,7 @@ __all__ = ["Tensor", "make_coord_tensor", "make_identity_layout", "make_identity
 
 
 class Engine(Protocol):
-    """What elements come from: a pointer, an array or an iterator."""
+    """Source of a tensor's elements: a pointer, an array or an iterator."""
 
     def __add__(self, offset: Any, /) -> Engine: ...
     def __getitem__(self, offset: Any, /) -> Any: ...
@@ -56,7 +56,7 @@ class Tensor(Immutable):
     _state = operator.attrgetter("engine", "layout")
 
     engine: Any
-    layout: Any  # a Layout or a ComposedLayout, which one its user knows
+    layout: Any  # a Layout or a ComposedLayout; the user knows which
 
     def __init__(self, engine: Engine, layout: Layout | ComposedLayout) -> None:
         if not isinstance(layout, (Layout, ComposedLayout)):
@@ -113,7 +113,7 @@ class Tensor(Immutable):
         return self(coord)
 
     def __setitem__(self, coord: IntCoordinate, value: Cell) -> None:
-        """Write one element, where the engine is memory that can be written."""
+        """Write one element, if the engine is writable memory."""
         store = getattr(self.engine, "store", None)
         if store is None:
             raise TensorAccessError(
@@ -125,7 +125,7 @@ class Tensor(Immutable):
         store(self.layout(coord), value)
 
     def _vectorizes_with(self, other: Tensor) -> bool:
-        """Whether elements of both can be moved as they are: equal types, and data on both sides, no iterator."""
+        """Whether elements of both can be moved unchanged: equal types, and data on both sides, no iterator."""
         data = all(getattr(t.engine, "is_memory", False) for t in (self, other))
         return data and self.element_type == other.element_type
 
@@ -144,7 +144,7 @@ class Tensor(Immutable):
         return max_common_vector(self.layout, other)
 
     def _max_alignment(self) -> Int:
-        """Bits; the address itself is a run-time one, of which C++ knows nothing."""
+        """Alignment in bits; the address itself is a run-time number, unknown to C++."""
         if not isinstance(self.engine, (Pointer, ArrayEngine)):
             raise InvalidTypeError("max_alignment takes tensors of addressed memory", {"tensor": self})
         bits = int(max_alignment(self.layout)) * self.engine.element_type.bits
@@ -152,7 +152,7 @@ class Tensor(Immutable):
         return Int(bits if swizzle is None else math.gcd(bits, 8 * int(max_alignment(swizzle))))
 
     def domain_offset(self, coord: IntCoordinate) -> Tensor:
-        """The same tensor seen from `coord` on."""
+        """Return the tensor as seen from `coord` on."""
         layout, offset = domain_offset(coord, self.layout)
         return Tensor(_moved(self.engine, offset), layout)
 
@@ -185,8 +185,8 @@ def make_tensor(
     Args:
         engine: an iterator (`counting_iterator`, `make_inttuple_iter`), a pointer (`make_gmem_ptr`, ...), a numpy
             array, or an object with `__dlpack__` or `__cuda_array_interface__` (never copied).
-        layout: a layout, or a shape (then `stride`, or compact column-major). The default of an array is its own; a
-            layout given with an array addresses its elements from the first one on.
+        layout: a layout, or a shape (then `stride`, or compact column-major). The default for an array is its own
+            layout; a given layout addresses the array's elements from the first one on.
         dtype: element type of an array, if the array's own differs (tfloat32 stored as float32).
     Raises:
         InvalidTypeError: not an engine.
@@ -263,10 +263,10 @@ def make_identity_tensor(shape: Shape | LayoutLike) -> Tensor:
 
 
 def recast(tensor: Tensor, dtype: DTypeLike) -> Tensor:
-    """The same memory with elements of another type: engine and layout counted in its width.
+    """Return a tensor over the same memory with elements of another type: engine and layout count in its width.
 
-    Of an array with static negative strides, the first new element begins at the lowest old one that it covers. A
-    pointer moves as C++ moves it, by the stride times what the mode got shorter, which is further.
+    For an array with static negative strides, the first new element begins at the lowest old one that it covers. A
+    pointer moves further, as in C++: by the stride times the number of elements that the mode lost.
 
     Args:
         tensor: of a pointer, or of an array (then through a numpy view, without a copy).
@@ -303,7 +303,7 @@ def _negative_modes(old: Layout, new: Layout) -> list[tuple[int, int, int]]:
 
 
 def _shrunk_extent(old: Layout, new: Layout) -> int:
-    """C++'s offset for static negative strides: what the mode got shorter, times its stride."""
+    """C++'s offset for static negative strides: the number of elements that the mode lost, times its stride."""
     return sum(min(0, (before - after) * step) for before, after, step in _negative_modes(old, new))
 
 

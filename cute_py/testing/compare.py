@@ -21,17 +21,17 @@ from cute_py.tma.emulator.memory import Bytes, IntegersLike
 from cute_py.tma.simulate.trace import Trace, byte_difference
 
 Function: TypeAlias = Layout | ComposedLayout | Tensor
-"""What gives an offset for an index."""
+"""An object that maps an index to an offset."""
 BytesLike: TypeAlias = bytes | bytearray | memoryview | Sequence[int] | NDArray[np.integer]
 """Bytes, or integers from 0 to 255."""
 
 
 def assert_same_function(found: Function, expected: Function) -> None:
-    """Two layouts of the same size give the same offset for every index, whatever their profiles.
+    """Assert that two layouts of the same size give the same offset for every index; profiles may differ.
 
     Raises:
         AssertionError: the sizes differ, or an offset; the text names the first index.
-        CuteError: no layouts, symbols, or more than 2**26 elements.
+        CuteError: not layouts, symbols, or more than 2**26 elements.
 
     >>> assert_same_function(Layout((2, 3), (1, 2)), Layout(6))
     >>> assert_same_function(Layout(6, 2), Layout(6))
@@ -94,7 +94,7 @@ def assert_same_bytes(
 
 
 def _memory(values: BytesLike, what: str) -> Bytes:
-    """A flat uint8 array; integers that are no bytes are refused, not cut off."""
+    """A flat uint8 array; integers out of the range of bytes are refused, not cut off."""
     if isinstance(values, (bytes, bytearray, memoryview)):
         return np.frombuffer(values, np.uint8)
     array = expect_integer_array(values, what)

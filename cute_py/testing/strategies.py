@@ -47,7 +47,7 @@ def filled(tree: Profile, items: Iterator[Item]) -> Nested[Item]:
 
 
 def _checked_sizes(sizes: tuple[int, ...], max_rank: int, depth: int) -> tuple[tuple[int, ...], int, int]:
-    """What `shapes` chooses from."""
+    """Check the arguments of `shapes`, and return the values that it draws from."""
     checked = expect_integers(sizes, "sizes", 0, MAX_SIZE)
     if not checked:
         raise InvalidValueError("sizes has no entries; must have a size to choose")
@@ -161,7 +161,7 @@ def _layouts(draw: DrawFn, kinds: tuple[str, ...], shaped: SearchStrategy[Profil
 def injective_layouts(
     sizes: tuple[int, ...] = SIZES, static: bool | None = True, max_rank: int = 3, depth: int = 2
 ) -> SearchStrategy[Layout]:
-    """Layouts whose elements all have offsets of their own; options as of `layouts`."""
+    """Layouts whose elements all have distinct offsets; options as for `layouts`."""
     return layouts(("compact", "gaps"), sizes, static, max_rank, depth)
 
 
@@ -185,7 +185,7 @@ def swizzled_layouts(static: bool | None = True) -> SearchStrategy[ComposedLayou
     """A composed layout of a swizzle and a layout of power-of-two sizes, mostly compact.
 
     Raises:
-        InvalidTypeError: `static` is no bool, nor None.
+        InvalidTypeError: `static` is neither a bool nor None.
     """
     _check_static(static)
     return _swizzled_layouts(static)
@@ -201,7 +201,7 @@ def coordinates_of(shape: Profile) -> SearchStrategy[Profile]:
     """A coordinate of plain ints within a shape: natural, or integers for whole modes.
 
     Raises:
-        InvalidTypeError, InvalidValueError: no shape of at most 64 known sizes.
+        InvalidTypeError, InvalidValueError: not a shape of at most 64 known sizes.
     """
     return _coordinates_of(_checked_shape(shape))
 

@@ -98,7 +98,7 @@ class AxisSum:
 
     @classmethod
     def of(cls, value: Offset) -> AxisSum:
-        """A number (steps along `m`), a term or a mapping of axis names as a sum; a sum as it is."""
+        """A number (steps along `m`), a term or a mapping of axis names as a sum; a sum unchanged."""
         if isinstance(value, AxisSum):
             return value
         if isinstance(value, AxisTerm):
@@ -123,11 +123,11 @@ class AxisSum:
 
 
 Offset = SupportsIndex | AxisTerm | AxisSum | Mapping[str, int]
-"""How far something is moved: steps along `m`, or along named axes."""
+"""Distance of a move: steps along `m`, or along named axes."""
 
 
 def as_term(value: AxisTerm | SupportsIndex) -> AxisTerm:
-    """A stride: a term as it is, a bare number on the axis `m`.
+    """A stride: a term unchanged, a bare number on the axis `m`.
 
     >>> as_term(16), as_term(1 @ TLane)
     (16, 1 @ TLane)

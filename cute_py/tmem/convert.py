@@ -1,7 +1,7 @@
 """Between CuTe layouts and tile layouts: two notations for one function.
 
 A CuTe layout counts the first mode fastest, a tile layout the last; a mode `(4, 8) : (1, 64)` of CuTe is the pair of
-shards `(8, 4) : (64, 1)`. Coordinates stay as they are: element (i, j) of one is element (i, j) of the other.
+shards `(8, 4) : (64, 1)`. Coordinates stay unchanged: element (i, j) of one is element (i, j) of the other.
 
     (32,16):(16,1)                <->  S[(32, 16) : (16, 1)]
     Sw<3,3,3> o 0 o (8,64):(64,1)  <->  ComposeLayout(3, 3, 3, S[(8, 64) : (64, 1)])

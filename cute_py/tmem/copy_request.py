@@ -119,10 +119,10 @@ class BufferRegion:
 
 @dataclass(frozen=True, slots=True)
 class CopyRequest:
-    """A copy as it is asked for.
+    """Request for a copy.
 
     Args:
-        scope: who issues it: "thread", "warp", "warpgroup" or "cta".
+        scope: its issuer: "thread", "warp", "warpgroup" or "cta".
         cta_group: 1, or 2 for a pair of CTAs; each copies its own shared memory to its own tensor memory.
         shape, multicast: the form of the instruction; found from the layouts if left out.
         compat: which planner (`COMPATS`).

@@ -1,4 +1,4 @@
-"""CpPlan: everything that a shared-to-tensor-memory copy needs to be issued, and why a copy has none.
+"""CpPlan: the data to issue a shared-to-tensor-memory copy, or the reason why a copy has no plan.
 
 A plan is one form of tcgen05.cp, the fields of the matrix descriptor, and nested middle loops whose steps move the
 shared address (in 16-byte units) and the tensor-memory address. A tensor-memory address is lane << 16 | column.
@@ -32,10 +32,10 @@ def as_compat(compat: str) -> str:
 
 
 Refusal = Diagnostic
-"""Why a copy has no plan, under its earlier name."""
+"""The reason why a copy has no plan, under its earlier name."""
 
 MAX_INSTRUCTIONS = LANES * COLUMNS // (4 * 8)
-"""Of one copy: the smallest instruction, 4x256b, writes 4 lanes of 8 columns, and each cell is written once."""
+"""Most instructions of one copy: the smallest, 4x256b, writes 4 lanes of 8 columns, and each cell is written once."""
 
 
 @record
@@ -50,7 +50,7 @@ class MiddleLoop:
 
 @record
 class Tile:
-    """One instruction: what is added to the tensor-memory address, and to the descriptor in 16-byte units."""
+    """One instruction: its offset in the tensor-memory address, and in the descriptor in 16-byte units."""
 
     taddr_offset: int
     smem_offset: int
@@ -161,7 +161,7 @@ class CpPlan:
         return encode_matrix_descriptor(address, self.ldo, self.sdo, int(self.swizzle))
 
     def check_capacity(self, columns: int = COLUMNS) -> list[Diagnostic]:
-        """What does not fit into an allocation of `columns` columns; empty if it fits."""
+        """List the parts that do not fit into an allocation of `columns` columns; empty if all fit."""
         columns = expect_integer(columns, "columns", 0)
         text = f"the copy writes up to column {self.columns - 1}; the allocation has columns 0..{columns - 1}"
         return [] if self.columns <= columns else [Diagnostic("capacity", text=text)]
@@ -189,7 +189,7 @@ ALLOC_MIN, ALLOC_MAX = ALLOCATIONS[0], ALLOCATIONS[-1]
 
 
 def why_not_columns(n_cols: int) -> str | None:
-    """Why tcgen05.alloc does not take `n_cols`; None if it does.
+    """The reason why tcgen05.alloc does not take `n_cols`; None if it does.
 
     Source: PTX ISA, tcgen05.alloc; ptxas 13.0.88: "out of range, expected to be in range [32..512]".
     """

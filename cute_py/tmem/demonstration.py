@@ -160,12 +160,12 @@ def emit_kernel(copy: CopyAsync, name: str = "smem_to_tmem") -> str:
 
 ROWS, BYTES = 32, 16
 SMEM_ADDRESS = 1024
-"""Where the shared tile lies; any multiple of its alignment does."""
+"""Address of the shared tile; any multiple of its alignment works."""
 
 
 @record
 class Demonstration:
-    """What the program did.
+    """Result of the program.
 
     Args:
         copy: the planned copy.

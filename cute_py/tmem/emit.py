@@ -56,7 +56,7 @@ Key = tuple[str, int, int, int]
 
 
 def _cache_key(copy: CopyAsync) -> Key:
-    """What a descriptor is kept under: the buffer (older planner only) and the fields."""
+    """Cache key of a descriptor: the buffer (older planner only) and the fields."""
     plan = copy.plan
     return (copy.src.name if plan.compat == "reference" else "", plan.ldo, plan.sdo, plan.swizzle)
 

@@ -1,4 +1,4 @@
-"""Execute a planned copy in the emulator, and compute from its layouts what it must write, to compare the two.
+"""Execute a planned copy in the emulator, compute the expected bytes from its layouts, and compare the two.
 
 `run` issues every instruction of a plan as a kernel would: descriptor of the buffer, 16-byte offset added, address of
 the tile. `expected_tmem` computes from the two layouts alone which shared byte belongs in which byte of tensor memory.
@@ -155,7 +155,7 @@ class S2TDescriptorView:
 
     def __post_init__(self) -> None:
         expect_fields(self)
-        self.plan.descriptor(self.smem_address)  # an address that no descriptor holds is refused here
+        self.plan.descriptor(self.smem_address)  # this refuses an address that no descriptor can hold
 
     @property
     def base(self) -> int:
@@ -164,7 +164,7 @@ class S2TDescriptorView:
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """What each instruction adds to it, in 16-byte units."""
+        """Offsets that each instruction adds to the base, in 16-byte units."""
         return tuple(tile.smem_offset for tile in self.plan.tiles)
 
     @property

@@ -85,7 +85,7 @@ def group(row: Row, shape: Sequence[int]) -> tuple[Row, tuple[int, ...]]:
     for position, it in enumerate(row):
         extent = it.extent
         product *= extent
-        # A dimension closes as soon as the running product holds it; what is left over opens the next one.
+        # A dimension closes as soon as the running product holds it; the rest opens the next one.
         while len(seps) <= len(shape) and product % shape[len(seps) - 1] == 0:
             rest = product // shape[len(seps) - 1]
             if extent % rest:

@@ -90,7 +90,7 @@ def _slab(part: NDArray[numpy.int64], slab: int, lanes_shown: int) -> list[Line]
 
 
 def _table(lines: list[Line]) -> str:
-    """Cells right-aligned in columns, texts as they are; a rule after the first line."""
+    """Cells right-aligned in columns, texts unchanged; a rule after the first line."""
     cells = [what for _, what in lines if isinstance(what, list)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))]
     names = max(len(name) for name, _ in lines) + 1

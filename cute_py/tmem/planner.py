@@ -1,16 +1,16 @@
 """The planner: which tcgen05.cp instructions move one region of shared memory to one region of tensor memory.
 
-Both regions are rows of iters over the same elements. They are brought into one order (lanes first, then columns from
-the widest stride down), freed of what is repeated on both sides, and cut into
+Both regions are rows of iters over the same elements. The planner sorts both in one order (lanes first, then columns
+from the widest stride down), removes repeats common to both sides, and cuts them into
 
     [ rows of one instruction | which instruction | elements of one row ]
 
 with the middle parts split at the same places. Then the parts are read: the rows must lie in the lanes that the
 instruction writes and at the two strides that a matrix descriptor has, the elements of a row must be neighbours on both
-sides, and what is left are loops.
+sides, and the remaining iters are loops.
 
-Two instructions that write the same cell of tensor memory would leave the one that comes later; the layout then has two
-elements in one place, and no copy can be right.
+If two instructions write the same cell of tensor memory, the later one wins; the layout then has two elements in one
+place, and no copy can be right.
 
 Source: semantics measured on apache-tvm 0.27.0 and on the version before it (`compat`); the rules beyond it (one
 element for each cell, shared-memory reach, complete bytes) are ours, and refuse what would be copied wrongly.
@@ -114,7 +114,7 @@ def _in_one_order(source: TileLayout, target: TileLayout) -> tuple[Row, Row]:
         canonicalize(tuple(it for position in perm for it in runs[position])),
         canonicalize(tuple(shards[position] for position in perm)),
     )
-    # What is repeated must be repeated alike on both sides: then one copy of it serves all.
+    # Repeats must be alike on both sides; then one copy serves all.
     repeats = [_repeats(row) for row in rows]
     text = f"elements repeat as {repeats[1]} in tensor memory and as {repeats[0]} in shared"
     _require(repeats[0] == repeats[1], "broadcast", text)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["ComposeLayout", "DATAPATHS", "mma_atom_layout", "mma_shared_layout", "tmem_datapath_layout"]
 
 MAX_BITS = 20
-"""Of each of the three counts, so that places stay within 64 bits; the hardware's are at most 5."""
+"""Largest value of each of the three counts, so that places stay within 64 bits; the hardware's are at most 5."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ path layouts A to G)."""
 
 
 def tmem_datapath_layout(datapath: str, rows: int, cols: int, sub_slab: int = 0) -> TileLayout:
-    """Where the accumulator element (row, column) lies in tensor memory, for a data path 'A' to 'G'.
+    """Place of the accumulator element (row, column) in tensor memory, for a data path 'A' to 'G'.
 
     A, D: row r in lane r. C, F: 16 rows in each 32-lane slab, in its lower or (`sub_slab=1`) upper half.
     B, E: the right half of the columns in lanes 64 to 127. G: each quarter of the columns in the next 32 lanes.

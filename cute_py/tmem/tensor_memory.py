@@ -31,7 +31,7 @@ Element e of a unit goes to byte e of the same unit in tensor memory.
 
 UNVERIFIED. The sizes and the padding are documented (PTX ISA, tcgen05.cp, optional decompression). The position of the
 bits inside the byte is in figures of that document only; here 4-bit elements are put to bits 5:2 and 6-bit elements to
-bits 5:0, as the text on kind::f8f6f4 operands has it. No Blackwell GPU was available to measure it.
+bits 5:0, according to the text on kind::f8f6f4 operands. No Blackwell GPU was available to measure it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from cute_py.tmem.iters import walk
 __all__ = ["TensorMemory", "decompress", "image", "source_addresses"]
 
 STATUS = "documented, bit position unverified"
-"""What is known of the result."""
+"""Evidence for the result."""
 
 BYTE_SHIFT: dict[str, int] = {"b6x16_p32": 0, "b4x16_p64": 2}
 """Lowest bit of an element in its byte; inferred, not measured."""
@@ -155,7 +155,7 @@ NOT_A_SOURCE = -1
 
 
 class Barrier(Protocol):
-    """What a commit signals: an mbarrier."""
+    """Barrier that a commit signals: an mbarrier."""
 
     def arrive(self) -> object: ...
 
@@ -166,7 +166,7 @@ class TensorMemory:
     Attributes:
         cells: (128, 512) uint32.
         sources: (128, 512, 4) int64: the shared byte that each byte of a cell was copied from; -1 where none was.
-        notes: what was used and is not verified.
+        notes: unverified behaviour that was used.
 
     >>> tmem = TensorMemory()
     >>> hex(tmem.alloc(32))
@@ -190,7 +190,7 @@ class TensorMemory:
     def alloc(self, n_cols: int, cta_group: int = 1) -> int:
         """Reserve columns; returns their address (lane 0).
 
-        The address that hardware gives is not specified; here it is the lowest free multiple of `n_cols`.
+        The hardware's choice of address is not specified; the emulator takes the lowest free multiple of `n_cols`.
 
         Raises:
             TmemError: the number is not 32, 64, 128, 256 or 512, or allocation was given up.

@@ -16,7 +16,7 @@ Source: semantics of TVM's TIRx layouts, measured on apache-tvm 0.27.0.
     inner (8, 8) : (8, 1), outer (4, 2) : (2, 1)   ->   (4, 8, 2, 8) : (128, 8, 64, 1)
                                                          the outer strides count inner tiles (64 elements)
 
-`direct_sum` is the same interleaving with the outer strides as they are.
+`direct_sum` is the same interleaving with unchanged outer strides.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Region = Sequence[tuple[int, int]]
 """(begin, end) in each dimension."""
 
 Spec = slice | SupportsIndex | Sequence[SupportsIndex]
-"""What `S[...]` and `R[...]` take: extents, or extents : strides."""
+"""Argument of `S[...]` and `R[...]`: extents, or extents : strides."""
 
 
 class TileLayout:
@@ -134,7 +134,7 @@ class TileLayout:
         Raises:
             CoordinateError: the coordinate does not have the rank of the shape.
 
-        The outermost digit takes what is left over, so an index past the end walks on along the first shard.
+        The outermost digit takes the rest, so an index past the end continues along the first shard.
         """
         index = _index(coord, more, shape, self.extents)
         place = {it.axis: 0 for it in self.shard}
@@ -168,7 +168,7 @@ class TileLayout:
         return numpy.stack(each, axis=-1)
 
     def span(self, axis: Axis | str | None = None) -> int:
-        """How far the layout reaches: 1 + the sum of (extent - 1) * stride over shards and replicas + the offset.
+        """Span of the layout: 1 + the sum of (extent - 1) * stride over shards and replicas + the offset.
 
         >>> TileLayout([Iter(8, 8, "m"), Iter(8, 1, "m")]).span()
         64
@@ -190,7 +190,8 @@ class TileLayout:
     # -- algebra -----------------------------------------------------------------------------------------------------
 
     def canonicalize(self) -> TileLayout:
-        """The same function with the fewest shards: extents 1 dropped, neighbours fused, zero offsets dropped.
+        """Return the layout of the same function with the fewest shards: extents 1 dropped, neighbours fused, zero
+        offsets dropped.
 
         >>> TileLayout([Iter(128, 16, "m"), Iter(16, 1, "m")]).canonicalize()
         S[2048 : 1]
@@ -294,7 +295,7 @@ class TileLayout:
         return self._interleave(outer, outer_shape, inner_shape, self._spans())
 
     def direct_sum(self, left: TileLayout, left_shape: Sequence[int], right_shape: Sequence[int]) -> TileLayout:
-        """As `tile`, with the strides of `left` as they are."""
+        """As `tile`, with the strides of `left` unchanged."""
         return self._interleave(left, left_shape, right_shape, {})
 
     def _spans(self) -> dict[str, int]:
@@ -386,7 +387,7 @@ def _row(row: Iterable[Iter], what: str) -> Row:
         out = items_of(row, what)
     except CuteError:
         raise
-    except Exception:  # no iterable, or one that fails
+    except Exception:  # not an iterable, or one that fails
         raise InvalidTypeError(f"{what} must be a sequence of Iter, got {type(row).__name__} {given(row)}") from None
     for it in out:
         if not isinstance(it, Iter):
@@ -423,7 +424,7 @@ def as_ranges(region: Region) -> tuple[tuple[int, int], ...]:
 def _index(
     coord: Sequence[int] | int, more: tuple[Sequence[int] | int, ...], shape: Sequence[int] | None, own: tuple[int, ...]
 ) -> int:
-    """The flat row-major index, from the forms that `apply` takes; `own` are the extents where none are given."""
+    """The flat row-major index, from the forms that `apply` takes; `own` are the default extents."""
     if len(more) == 1 and isinstance(more[0], Sequence) and shape is None:
         shape = more[0]
         more = ()

@@ -24,7 +24,7 @@ INSTALL: Final = "pip install 'cute-py[watch]'"
 
 @dataclass(frozen=True, slots=True)
 class Injector:
-    """library: what CUDA_INJECTION64_PATH names; cupti: the libcupti that it loads."""
+    """library: path for CUDA_INJECTION64_PATH; cupti: the libcupti that it loads."""
 
     library: Path
     cupti: Path
@@ -55,7 +55,7 @@ def find_cupti() -> Path | None:
 
 
 def cache_folder() -> Path:
-    """Where the library is kept: `CUTE_PY_CACHE_DIR`, else below `XDG_CACHE_HOME` or ~/.cache."""
+    """Directory of the built library: `CUTE_PY_CACHE_DIR`, else below `XDG_CACHE_HOME` or ~/.cache."""
     chosen = os.environ.get("CUTE_PY_CACHE_DIR")
     base = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
     return Path(chosen) if chosen else base / "cute_py" / "watch"
@@ -74,7 +74,7 @@ def _compiler() -> str:
 
 
 def build_injector(folder: Path | None = None) -> Injector:
-    """The library, built with the C compiler that is there unless it was before.
+    """The library, built with the installed C compiler unless it exists already.
 
     Args:
         folder: where it is kept; None: `cache_folder()`.

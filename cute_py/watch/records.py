@@ -1,4 +1,4 @@
-"""What the injected library wrote while a program ran: calls that encode tensor maps, and kernels that take them.
+"""Records of the injected library while a program ran: calls that encode tensor maps, and kernels that take them.
 
 One file of JSON lines per process, <pid>.jsonl. A line has a `kind`: "start" (the driver loaded the library), "encode"
 (a call with arguments not seen before in this process), "again" (the same once more, by its `key`), "launch" (a kernel
@@ -52,7 +52,7 @@ class Taken:
 class WatchedMap:
     """One distinct call.
 
-    call: the driver's function. request: its arguments; None where they are no request (a null pointer, a rank that no
+    call: the driver's function. request: its arguments; None if they are not a request (a null pointer, a rank that no
     map has). result: CUresult, 0 for success. data: the 128 bytes, b'' where it was refused. module: the file of the
     code that called. count: how often; nanoseconds: of all these calls together. kernels: which take the map.
     """
@@ -69,8 +69,8 @@ class WatchedMap:
 
 @record
 class Recording:
-    """What was recorded of a program. processes: those that initialised CUDA. refusals: why nothing could be recorded
-    in some. damaged: lines that could not be read."""
+    """Record of a program. processes: those that initialised CUDA. refusals: reasons why nothing could be recorded in
+    some. damaged: lines that could not be read."""
 
     maps: tuple[WatchedMap, ...]
     processes: int
@@ -199,7 +199,7 @@ class Recorder:
 
 
 def key_of(one: WatchedMap) -> tuple[str, TensorMap | None, int, bytes, str]:
-    """What makes a call distinct."""
+    """Key by which equal calls are counted once."""
     return one.call, one.request, one.result, one.data, one.module
 
 

@@ -20,12 +20,12 @@ from cute_py.tma.descriptor.violations import violations
 from cute_py.watch.records import Recording, WatchedMap
 
 REPEATED: Final = 10
-"""Encodes of one and the same map from which on the report names their cost."""
+"""Smallest number of encodes of one map for which the report names their cost."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedMap:
-    """A map with what was found of it. `number` is its place in the report, from 0."""
+    """A map with its findings. `number` is its place in the report, from 0."""
 
     number: int
     watched: WatchedMap
@@ -77,7 +77,7 @@ class JudgedMap:
 
 @record
 class WatchReport:
-    """The maps of a program, judged for `arch`; what could not be recorded is in `notes`."""
+    """The maps of a program, judged for `arch`; `notes` names data that could not be recorded."""
 
     arch: str
     maps: tuple[JudgedMap, ...]
@@ -144,7 +144,7 @@ def _refusal(one: WatchedMap, arch: str) -> list[Diagnostic]:
 
 
 _INVALID_VALUE: Final = 1
-"""CUresult of a broken rule; other results say nothing of the arguments."""
+"""CUresult of a broken rule; other results do not depend on the arguments."""
 _FIXES: Final = {
     3: "cuInit(0), or any call of the runtime, before the first map is encoded",
     201: "make a context current on this thread first: cudaFree(0), or cuCtxSetCurrent",

@@ -1,6 +1,6 @@
 """Registers from one thread-value layout to another: moves in a thread, shuffles in a warp, or shared memory.
 
-    source        (thread, value) -> element         who holds what now
+    source        (thread, value) -> element         the thread that holds each element now
     destination   (thread, value) -> element         who is to hold what
 
 Values lie in a thread's 32-bit registers in order, the first in the low bits: two of 16 bits in one, one of 64 bits in
@@ -55,7 +55,7 @@ _NAMES: Final = re.compile(r"%%[a-z]+\d*\b(?!\.)")
 
 @dataclass(frozen=True, slots=True)
 class RegisterConversion:
-    """How registers get from one thread-value layout to another. `str` is `explain()`.
+    """Conversion of registers from one thread-value layout to another. `str` is `explain()`.
 
     >>> held, wanted = Layout(((2, 16), 2), ((1, 4), 2)), Layout(((2, 16), 2), ((2, 4), 1))
     >>> found = convert_layout_tv(held, wanted)
@@ -71,7 +71,7 @@ class RegisterConversion:
     steps: tuple[ConversionStep, ...]
     cost: ConversionCost
     smem_layout: Layout | ComposedLayout | None = None
-    """Element -> place in the tile, where there is one."""
+    """Element -> place in the tile, if there is one."""
 
     @property
     def threads(self) -> int:
@@ -93,7 +93,7 @@ class RegisterConversion:
         """The conversion on emulated warps.
 
         Args:
-            values: (thread, value), what each thread holds, of `dtype`.
+            values: (thread, value) array of the values that each thread holds, of `dtype`.
         Returns:
             (thread, value) of the destination.
         Raises:
@@ -154,7 +154,7 @@ class RegisterConversion:
         )
 
     def explain(self) -> str:
-        """What happens, step by step, and what it costs."""
+        """List the steps of the conversion and their cost."""
         head = [
             f"{self.dtype} in registers of {counted(self.threads, 'thread')}, by {self.by}",
             f"  from  {self.source}",
@@ -179,15 +179,15 @@ def convert_layout_tv(
     *,
     by: str | None = None,
 ) -> RegisterConversion:
-    """How registers get from one thread-value layout to another.
+    """Convert registers from one thread-value layout to another.
 
     Args:
         source, destination: (thread, value) -> index of an element, of the same threads; every element of the
             destination is in the source.
         dtype: element type of 8, 16, 32 or 64 bits.
-        by: `moves`, `shuffles` or `shared memory`; default moves where they do, else what costs fewer cycles.
+        by: `moves`, `shuffles` or `shared memory`; default `moves` if they suffice, else the method with fewer cycles.
     Returns:
-        The conversion: its steps, what it costs, its PTX.
+        The conversion: its steps, its cost, its PTX.
     Raises:
         InvalidValueError: other threads, an element that the source lacks, a type of other widths, more registers than
             a thread has or a tile that no shared memory holds; with `by`, where it can't be done so.

@@ -13,7 +13,8 @@ Where W lies in the elements whose lane stays, rounds with g(r) = 0 move nothing
 Elements narrower than a word travel together where they are together in a lane on both sides.
 
 Vectors of F2**n are integers here. Two subspaces of the same dimension have a common complement: with I their
-intersection, s and d bases of the rest of each, and c whatever is in neither sum, s[i] ^ d[i] and c span one.
+intersection, s and d bases of the rest of each, and c a basis of the part outside their sum, s[i] ^ d[i] and c span
+one.
 """
 
 from __future__ import annotations
@@ -230,7 +231,7 @@ def _with(matrix: Vectors, shifts: Vectors, p: int, lane_bits: int, together: in
 
 
 def stages(columns: Sequence[int]) -> list[tuple[int, int]]:
-    """An XOR with a linear function of the thread as (mask of thread bits, what is added where their parity is odd).
+    """An XOR with a linear function of the thread as (mask of thread bits, addend if their parity is odd).
 
     >>> stages((1, 1, 2))
     [(3, 1), (4, 2)]

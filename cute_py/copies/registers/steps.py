@@ -1,4 +1,4 @@
-"""The steps of a conversion of registers as PTX, and what they cost.
+"""The steps of a conversion of registers as PTX, and their cost.
 
 Registers are %s0, %s1, ... of the source and %d0, %d1, ... of the destination, %t and %p of the conversion itself;
 %base is the shared address of the tile. The thread is %tid.x.
@@ -20,7 +20,7 @@ LANES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class ConversionStep:
-    """One step: what it does in a sentence, and its PTX."""
+    """One step: a sentence that describes it, and its PTX."""
 
     kind: Literal["move", "select", "shuffle", "store", "wait", "load"]
     text: str
@@ -32,7 +32,7 @@ class ConversionStep:
 
 @dataclass(frozen=True, slots=True)
 class ConversionCost:
-    """What a conversion costs: instructions of each thread, and shared memory of the block.
+    """Cost of a conversion: instructions of each thread, and shared memory of the block.
 
     moves: prmt, shifts, addresses; a register under another name costs nothing. selects: selp. shuffles: shfl.sync.
     stores, loads: instructions. wavefronts: of all warps, at the banks of shared memory. bytes: of the tile. cycles: of
@@ -54,7 +54,7 @@ class ConversionCost:
 
 
 class ConversionText:
-    """PTX of a step after another: names of registers that are free, and what the steps cost."""
+    """Builder of the PTX of all steps: names of free registers, and the cost of the steps."""
 
     def __init__(self) -> None:
         self.count: collections.Counter[str] = collections.Counter()
@@ -71,7 +71,7 @@ class ConversionText:
         self.cost[counts] += 1
 
     def total(self, warps: int, tile_bytes: int = 0) -> ConversionCost:
-        """What it costs a block of so many warps."""
+        """Cost for a block of this many warps."""
         c = self.cost
         others = c["moves"] + c["selects"]
         cycles = c["wavefronts"] + warps * (c["shuffles"] + others / 2)
@@ -79,7 +79,7 @@ class ConversionText:
         return ConversionCost(**{name: c[name] for name in names}, bytes=tile_bytes, cycles=cycles)
 
     def step(self, kind: Any, text: str) -> None:
-        """What was emitted since the last step is one step; none if nothing was."""
+        """Close a step with the lines emitted since the last one; do nothing if there are none."""
         if self.lines:
             self.steps.append(ConversionStep(kind, text, tuple(self.lines)))
             self.lines = []

@@ -65,7 +65,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) copy_once(
 
 
 def tile_functions(load: CopyOp, store: CopyOp, walk: TileWalk) -> str:
-    """What the copies of whole tensors share: the tail, and loads and stores of the tile with a number."""
+    """Functions that all copies of whole tensors share: the tail, and loads and stores of one tile."""
     coordinates = ", ".join(walk.expressions("tile"))
     return _TILES % {"load": load.name, "store": store.name, "coordinates": coordinates}
 

@@ -1,8 +1,8 @@
 """The instructions of the kernels: device functions around one TMA instruction each, with a fixed rank, mode and hint.
 
 A `CopyOp` is to a kernel's text what `SM90_TMA_LOAD_2D::copy` is to CuTe's kernels: one row of the instruction table
-(`cute_py.ptx`) with its modifiers chosen. The row gives the opcode and the order of modifiers and operands; here are
-only the names and types of the function's parameters.
+(`cute_py.ptx`) with its modifiers chosen. The row gives the opcode and the order of modifiers and operands; this module
+adds only the names and types of the function's parameters.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ class CopyOp:
 
     @property
     def coordinates(self) -> int:
-        """How many 32-bit coordinates the instruction takes."""
+        """Number of 32-bit coordinates of the instruction."""
         return coordinate_count(self._chosen())
 
     @property
     def offsets(self) -> int:
-        """How many 16-bit im2col operands the instruction takes."""
+        """Number of 16-bit im2col operands of the instruction."""
         return offset_count(self._chosen())
 
     @property

@@ -1,7 +1,7 @@
 """Bytes that no tensor copy can move, one thread each: the last part of a row that is not a multiple of 16 bytes.
 
-A tensor store writes up to the next 16 bytes, and would write over what lies behind a ragged row. The whole 16 bytes
-of such rows go through the copy engine, and threads copy the rest; so they do a run of less than 16 bytes.
+A tensor store writes up to the next 16 bytes, and would overwrite the bytes behind a ragged row. The copy engine moves
+the full 16-byte units of such rows, and threads copy the rest. Threads also copy a run of less than 16 bytes.
 """
 
 from __future__ import annotations

@@ -11,14 +11,13 @@ row of a tile adds to an address is the same for every tile: `tables` on the dev
 of modes that end inside a tile (a class of tiles). A division by a run-time size is a multiplication (Granlund and
 Montgomery, Division by Invariant Integers using Multiplication, figure 4.1).
 
-A side whose rows start between two words is read and written in whole words of 16 bytes all the same: shared memory
-holds the source's words as they are, in rows that lie as far from a word as the source's do; a sector of the
-destination belongs to the tile that holds its first element, and that tile reads as many elements beyond its end. Of a
-word that reaches beyond the source's end only its bytes are read; what reaches beyond the destination is written by the
-element.
+A side whose rows start between two words is still read and written in full words of 16 bytes. Shared memory holds the
+source's words unchanged, in rows with the source's distance from a word. A sector of the destination belongs to the
+tile that holds its first element, and that tile reads the missing elements beyond its end. If a word extends past the
+source's end, only the bytes of the source are read; words that extend past the destination are written by the element.
 
-Where both sides are whole words, a thread reads words of several rows, turns the block that they are in registers, and
-writes words of as many rows: an element costs a part of an instruction rather than two.
+If both sides consist of full words, a thread reads words of several rows, transposes the block in registers, and writes
+words of as many rows: an element costs a fraction of an instruction instead of two.
 """
 
 from __future__ import annotations
@@ -30,26 +29,26 @@ from typing import Final
 from cute_py.gpu.kernels.source import AWAIT, TYPES, KernelSource, make_kernel
 
 MAX_DIGITS: Final = 20
-"""Digits of a block's or a vector's number."""
+"""Most digits of a block's or a vector's number."""
 MAX_CLASSES: Final = 16
 MAX_THREADS: Final = 512
-"""Of a block of a tile; how many it has is a matter of the launch."""
+"""Most threads of a block of a tile; the launch sets their number."""
 ROW_SHIFT: Final = 22
-"""Of a division by a multiplication in 32 bits, exact for numbers below 1024: those of threads."""
+"""Shift that divides through a 32-bit multiplication, exact for numbers below 1024, which thread numbers are."""
 WORD: Final = 16
-"""Bytes of a word on a side whose rows start between two."""
+"""Bytes of a word on a side whose rows start between two words."""
 GRAIN: Final = 32
 """Bytes that one tile writes of such a destination, if it writes any of them: a sector."""
 ASYNCHRONOUS: Final = 4
-"""Bytes from which a word goes to shared memory past the registers."""
+"""Smallest word in bytes that goes to shared memory without registers."""
 
 DIGIT: Final = struct.Struct("<IIIIqq")
 """size, magic, shift, bit of the class; byte steps of source and destination."""
 ROWS: Final = 7
 CLASS: Final = struct.Struct(f"<{2 * ROWS + 4}I")
-"""Of the source, then of the destination: rows, vectors of one, threads that a row is dealt to, magic, rows and vectors
-that a thread goes on by, place of the rows' table; place of the list of a destination's row, its own elements, elements
-in shared memory, bytes of a source row."""
+"""Numbers of the source, then of the destination: rows, vectors of a row, threads that a row is dealt to, magic, step
+of a thread in rows and in vectors, place of the rows' table; then the place of the list of a destination's row, its own
+elements, elements in shared memory, bytes of a source row."""
 ROW: Final = struct.Struct("<qII")
 """Byte offset of a row, its place in shared memory."""
 TILE: Final = struct.Struct("<4Q4q2Q4i8I32I")
@@ -497,7 +496,7 @@ def copy_tile(
     """
     asynchronous = piece_bytes == source_bytes >= ASYNCHRONOUS
     loads = 4 if asynchronous else max(1, min(8, 64 // source_bytes))
-    if asynchronous and affine and shifts[0]:  # Nothing is waited for: as fast one by one, and compiled sooner.
+    if asynchronous and affine and shifts[0]:  # No load is waited for, so one by one is as fast, and compiles faster.
         loads = 1
     constants = {
         "THREADS": MAX_THREADS,

@@ -1,4 +1,4 @@
-"""The ring: a few blocks that stay, each with a ring of stages, and tiles handed out in order by one counter.
+"""The ring: a few persistent blocks, each with a ring of stages; one counter hands out the tiles in order.
 
 A block that takes every n-th tile (static order) falls behind or runs ahead of the others, because SMs differ in
 speed; the front of addresses widens and a rest is left at the end, which costs 5 % of a large copy. So only the first
@@ -93,7 +93,7 @@ def copy_ring(
     load_hint: str | None = None,
     store_hint: str | None = None,
 ) -> KernelSource:
-    """The ring copy of the tiles of `walk` with `blocks` blocks that stay.
+    """The ring copy of the tiles of `walk` with `blocks` persistent blocks.
 
     Args:
         walk, tile_bytes, window_bytes, tail_bytes, load_hint, store_hint: as for the one-shot copy.

@@ -1,4 +1,4 @@
-"""The text that every kernel of this package starts with, and the value that a kernel is until it is compiled.
+"""The prelude of every kernel of this package, and the value that represents a kernel before it is compiled.
 
 A kernel is CUDA C++ with inline PTX and no header at all, so that NVRTC needs no toolkit and little time. Sizes are
 folded into the text as constants: the issuing thread of a copy has about 90 cycles for a tile, and one division at
@@ -99,7 +99,7 @@ __device__ __forceinline__ bool wait(u32 barrier, u32 parity, u32 stage, u32 exp
   return try_wait(barrier, parity) ? true : wait_slowly(barrier, parity, stage, expected, record);
 }
 """
-"""The wait of kernels that end where it times out. It is a function of its own: a kernel with wgmma can't call one."""
+"""The wait of kernels that end after a timeout. It is a function of its own: a kernel with wgmma can't call one."""
 
 GROUPS: Final = r"""
 __device__ __forceinline__ void fence_async_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
@@ -138,7 +138,7 @@ class KernelSource:
     memory of one block. cluster: blocks in a cluster, along x. arch: the architecture that it must be compiled
     for, at least. parameters: the names of the kernel's parameters, in order, for messages. facts: what is folded.
     loads: how many loads one barrier waits for. awaits: every thread that touches memory first awaits the kernel before
-    this one, so that it may be launched while that one still runs. fast_compile: with fewer passes.
+    this one, so that it may be launched while that one still runs. fast_compile: use fewer passes.
     """
 
     name: str
@@ -192,7 +192,7 @@ def make_kernel(
     loads: int = 1,
     awaits: bool = False,
 ) -> KernelSource:
-    """A kernel of a body and the constants that are folded into it, one of which is THREADS.
+    """A kernel of a body and the constants that are folded into it, including THREADS.
 
     The text is the bound of waits, the prelude, the instructions (`header`), the constants, the body. `facts` go beside
     the constants.

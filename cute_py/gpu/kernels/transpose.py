@@ -34,8 +34,8 @@ TILES: Final[dict[int, tuple[int, int]]] = {1: (128, 128), 2: (128, 128), 4: (64
 """Element bytes -> rows and columns of a source tile, in elements; multiples of a box row and of eight chunks."""
 
 STAYING_TILES: Final = {**TILES, 2: (64, 64)}
-"""The same for blocks that stay: of 2 bytes, 13 small tiles on an SM move more than 3 large ones between two devices
-(0.78 ms and 0.87 for 268 MB each way by 16 SMs; two NVIDIA H200, driver 580.159.04)."""
+"""Tile sizes of persistent blocks. With 2-byte elements, 13 small tiles on an SM move more than 3 large ones between
+two devices (0.78 ms and 0.87 for 268 MB each way by 16 SMs; two NVIDIA H200, driver 580.159.04)."""
 
 RESERVED_BYTES: Final = 1024
 """Shared memory of a block that the system takes. CUDA programming guide, compute capability 9.0."""
@@ -217,7 +217,7 @@ def copy_transposed(
             once; needs rows and columns that are multiples of a line.
         in_place: put the transposed tile where the tile was, through registers (elements of 2 bytes).
         pad_shared: shared memory to ask for beyond the need, in bytes, to have fewer blocks on an SM.
-        stay: so many blocks, each of which moves every so manyth tile; None: one tile a block.
+        stay: number of persistent blocks, which take the tiles in turn; None: one tile per block.
         threads: of a block, a multiple of 32; by default one for 32 elements of 2 bytes (512 for 128 x 128, the best
             measured), else one for each block of elements, at most 256.
     Returns:

@@ -41,7 +41,7 @@ class TileWalk:
 
     @property
     def tiles(self) -> int:
-        """How many tiles there are."""
+        """Number of tiles."""
         return math.prod(self.counts)
 
     def expressions(self, tile: str) -> tuple[str, ...]:

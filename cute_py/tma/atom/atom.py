@@ -1,4 +1,4 @@
-"""TmaAtom: everything that one TMA copy of a tile is, from the global tensor to the descriptor's bytes.
+"""TmaAtom: all data of one TMA copy of a tile, from the global tensor to the descriptor's bytes.
 
 An atom is made once for a global tensor and the layout of a tile in shared memory. It holds the box (the G-basis), the
 request and the 128 bytes of the tensor map, and gives the TMA tensor, which is tiled and partitioned like the tensor
@@ -42,10 +42,10 @@ class TmaAtom(TileAtom):
 
     Attributes:
         op: the operation; gtensor: the global tensor; smem_layout: layout of one tile, as given.
-        gbasis: the G-basis and its trace (for gather4 and scatter4 the basis before the reduction to four rows).
-        plan: the numbers of the tensor map; request: the same as the driver's arguments.
+        gbasis: the G-basis and its trace (for gather4 and scatter4, the basis before the reduction to four rows).
+        plan: the numbers of the tensor map; request: these numbers as the driver's arguments.
         swizzle: the swizzle on bytes that the descriptor asks for.
-        dtype, internal_dtype: element type of the tensor, and the one that TMA counts in.
+        dtype, internal_dtype: element type of the tensor, and the type in which TMA counts.
     """
 
     op: Op
@@ -111,27 +111,26 @@ class TmaAtom(TileAtom):
         )
 
     def check(self) -> list[Diagnostic]:
-        """Where this atom does something else than its layouts say.
+        """Differences between this atom's copy and its layouts.
 
-        Of tiles that fit into no block's shared memory, see `check_fits`; of tiles that hang over a mode where the
-        engine fills no zeros, see `check_filled`; of swizzles that count elements, see `check_units`; of swizzled rows
-        that are shorter than their swizzle, see `check_rows`; of CTAs that get a slice of the tile alone, see
-        `check_shared`.
+        `check_fits` finds tiles that fit into no block's shared memory, `check_filled` tiles that extend past a mode
+        where the engine fills no zeros, `check_units` swizzles that count elements, `check_rows` swizzled rows that are
+        shorter than their swizzle, and `check_shared` CTAs that get only a slice of the tile.
         """
         units, shared = check_units(self.smem_layout, self.dtype.bits), check_shared(self.op, self.num_multicast)
         return [*check_fits(self), *check_filled(self), *units, *shared, *check_rows(self)]
 
     def explain(self) -> str:
-        """Operands, stages with values, the box and why, instructions, bytes, alignment, and what would be better."""
+        """Operands, stages with values, the box and its reasons, instructions, bytes, alignment, and improvements."""
         return explain_atom(self)
 
 
 def check_filled(atom: TmaAtom) -> list[Diagnostic]:
-    """The first mode whose overhang is not filled with zeros, although the layouts say so.
+    """The first mode whose overhang the engine does not fill with zeros, although the layouts imply it.
 
-    The engine tests one coordinate for each mode of the tensor map. Two cases escape it, in CuTe too:
+    The engine tests one coordinate for each mode of the tensor map. It misses two cases, in CuTe too:
 
-    - global modes that were merged into one mode of the map share its test: past the end of the first lies the second;
+    - global modes that were merged into one mode of the map share its test: the second lies past the end of the first;
     - a mode that is statically of size 1 never moves a coordinate: a further instruction along it reads its first row.
     """
     gmem, v_map = atom.gtensor.layout, atom.gbasis.trace.cta_v_map
@@ -211,7 +210,7 @@ def _instructions(atom: TmaAtom) -> list[str]:
 
 
 def improvements(atom: TmaAtom) -> list[str]:
-    """What would make the copy larger-grained or free of conflicts; empty if nothing would."""
+    """List changes that would make the copy larger-grained or free of conflicts; empty if there are none."""
     out = []
     inner = atom.plan.box[0] * atom.internal_dtype.bits // 8
     if atom.instructions > 1:

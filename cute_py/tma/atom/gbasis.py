@@ -1,17 +1,17 @@
-"""The TMA G-basis: which box of the global tensor one TMA instruction moves, and along which of its modes.
+"""The TMA G-basis: the box of the global tensor that one TMA instruction moves, and the modes that it moves along.
 
     gmem (1024,512):(512,_1), tile (_128,_64), smem Sw<3,4,3> o ((_8,_16),(_64,_1)):((_64,_512),(_1,_0))
         ->  (_64,_128):(_1@1,_1@0)        a box of 64 elements of mode 1 by 128 of mode 0
 
-The instruction writes a contiguous run of shared memory. So: invert the shared layout to get the run, ask the CTA's
-value map which global mode each part of the run walks, keep the part that walks in steps of 1, and merge what is
-contiguous in global memory too. The order of the modes is the order of shared memory, innermost first.
-`GBasisTrace` has these stages, each with its purpose.
+The instruction writes a contiguous run of shared memory. The algorithm therefore inverts the shared layout to get the
+run, finds the global mode of each part of the run in the CTA's value map, keeps the part that walks in steps of 1, and
+merges neighbours that are contiguous in global memory too. The order of the modes is the order of shared memory,
+innermost first. `GBasisTrace` has these stages, each with its purpose.
 
-Where several global modes share one mode of the tensor map (a tensor of more than five modes), that mode steps by the
-greatest common divisor of their strides. A box that covers a part of several of them is a run of such steps, which is
-the tile's part only where the parts continue each other. CuTe C++ makes the box all the same; here it is refused
-(`check_collapsed`), or cut with `split_oversize=True`.
+If several global modes share one mode of the tensor map (a tensor of more than five modes), that mode steps by the
+greatest common divisor of their strides. A box that covers a part of several of them is a run of such steps; it equals
+the tile's part only if the parts continue each other. CuTe C++ makes the box anyway. cute_py refuses it
+(`check_collapsed`), or cuts it with `split_oversize=True`.
 
 Source: cute/atom/copy_traits_sm90_tma.hpp, detail::construct_tma_gbasis.
 """
@@ -68,7 +68,7 @@ REASONS = {
     "tma_gbasis_tile": "as basis elements in the shape of the box",
     "tma_gbasis": "other moving modes appended with extent 1; at most 5 modes",
 }
-"""Stage -> what it is for."""
+"""Stage -> its purpose."""
 
 
 class Stages:
@@ -100,11 +100,11 @@ class GBasisTrace(Stages):
     sidx2gmode_full: Layout
     """shared-memory index -> mode of the global tensor, everything that is contiguous in shared memory."""
     smem_rank: int
-    """How many leading modes of it walk one global mode in steps of 1."""
+    """Number of its leading modes that walk one global mode in steps of 1."""
     sidx2gmode: Layout
     """Those modes."""
     tile_gstride: Layout
-    """The same walk with the strides that it has in global memory, in elements of the internal type."""
+    """Stages of the walk with strides in global memory, in elements of the internal type."""
     tma_gstride: Layout
     """Contiguous neighbours merged up to 256 elements: the shape of the TMA box."""
     tile_gbasis: Layout
@@ -114,23 +114,23 @@ class GBasisTrace(Stages):
     tma_gbasis: Layout
     """The G-basis: box shape : global modes, the modes that the tile does not move appended with extent 1."""
     notes: tuple[str, ...] = ()
-    """What was special: merged, cut or grouped modes."""
+    """Special events of the walk: merged, cut or grouped modes."""
 
 
 _MAX_EXTENT = bounds("box")[1]
-"""Elements; the limit of boxDim in cuTensorMapEncodeTiled."""
+"""Limit of boxDim in cuTensorMapEncodeTiled, in elements."""
 
 
 def coalesce_256(layout: Layout) -> Layout:
     """Merge static neighbours whose strides continue each other, up to 256 elements, the largest extent of a box mode.
 
-    As `coalesce`, but from the front, and as long as the result fits in one box mode. It never splits: a mode that is
-    longer than 256 to begin with stays so, and is refused later.
+    As `coalesce`, but from the front, and as long as the result fits in one box mode. It never splits: a mode that was
+    longer than 256 before stays so, and is refused later.
 
         (16,16):(1,16)  ->  256:1          (64,4,2):(1,64,256)  ->  (256,2):(1,256)
 
     Raises:
-        InvalidTypeError: no plain layout.
+        InvalidTypeError: not a plain layout.
 
     >>> print(coalesce_256(Layout((Int(2), Int(2), Int(2), Int(64)), (Int(1), Int(2), Int(4), Int(8)))))
     (_8,_64):(_1,_8)
@@ -160,7 +160,7 @@ def coalesce_256(layout: Layout) -> Layout:
 
 @record
 class GBasis:
-    """The G-basis `layout` (box shape : global modes) with the `trace` of how it came about."""
+    """The G-basis `layout` (box shape : global modes), with the `trace` of its construction."""
 
     layout: Layout
     trace: GBasisTrace
@@ -216,7 +216,7 @@ def make_cta_v_map(shape: Tree, tiler: Tiler) -> Layout:
     """CTA value index -> global mode: the identity of the tensor's shape, composed with the tile.
 
     Raises:
-        InvalidTypeError: a tile that is not made of sizes and plain layouts.
+        InvalidTypeError: a tile that does not consist of sizes and plain layouts.
         StaticAssertError: a tile of more modes than the tensor.
 
     >>> print(make_cta_v_map((1024, 256, 8), (Int(128), Int(64))))
@@ -226,7 +226,7 @@ def make_cta_v_map(shape: Tree, tiler: Tiler) -> Layout:
 
 
 def tiled_identity(identity: Layout, tiler: Tiler) -> Layout:
-    """The value map of a tile of the tensor that this identity is of."""
+    """The value map of a tile of this identity's tensor."""
     check_depth(tiler)
     _check_tiler(tiler)
     layout: Layout = composition(identity, tiler)
@@ -274,9 +274,9 @@ def construct_tma_gbasis(
         gmem_layout: the global tensor, or its layout in elements.
         smem_layout: layout of the tile in shared memory, in elements; a swizzle is ignored.
         cta_v_map: CTA value index -> global mode, see `make_cta_v_map`.
-        internal_dtype: the type that TMA counts in; default: the tensor's own.
-        dtype: element type of `gmem_layout` where that is a bare layout; default: elements of the internal type.
-        split_oversize: cut a box mode above 256 elements into several instructions instead of leaving it.
+        internal_dtype: the type in which TMA counts; default: the tensor's own.
+        dtype: element type of `gmem_layout` if that is a bare layout; default: the internal type.
+        split_oversize: cut a box mode above 256 elements into several instructions.
     Raises:
         GBasisError: the tile and the shared layout differ in size, or have no common vectorization.
     Source:
@@ -351,7 +351,7 @@ def gbasis_of(
 
 
 def _types(dtype: DTypeLike | None, internal_dtype: DTypeLike | None) -> tuple[int, int]:
-    """Bits of the tensor's elements and of the internal type; where only one is known they are equal."""
+    """Bits of the tensor's elements and of the internal type; if only one is known, both are equal."""
     if internal_dtype is None:
         return 8, 8
     new = as_dtype(internal_dtype).bits
@@ -381,7 +381,7 @@ def remaining_bases(gmem: Layout, gbasis: Layout, tile: Layout) -> list[ScaledBa
 
 
 def exact_leaves(sizes: list[int], strides: list[int]) -> int:
-    """How many leading sizes of a collapsed mode a run of steps of its common stride can walk.
+    """Shape of the largest part of a collapsed mode that steps of its common stride can walk.
 
     >>> exact_leaves([2, 2], [64, 128]), exact_leaves([2, 2], [64, 256]), exact_leaves([1, 2], [64, 256])
     (2, 1, 1)
@@ -397,7 +397,7 @@ def exact_leaves(sizes: list[int], strides: list[int]) -> int:
 
 
 def _collapsed(gbasis: Layout, mode: int, gmem: Layout) -> tuple[list[int], list[int]] | None:
-    """(sizes, strides) of a mode of the map that several global modes share; None of other modes, and of symbols."""
+    """(sizes, strides) of a mode of the map that several global modes share; None for other modes, and for symbols."""
     steps = leaves(modes(gbasis.stride)[mode])
     if len(steps) < 2:
         return None
@@ -412,7 +412,7 @@ def _collapsed(gbasis: Layout, mode: int, gmem: Layout) -> tuple[list[int], list
 
 
 def exact_part(gbasis: Layout, mode: int, gmem: Layout) -> Tree | None:
-    """The shape of the part of a collapsed mode that one box can walk; None if that is all of it."""
+    """The shape of the part of a collapsed mode that one box can walk; None if one box can walk the whole mode."""
     found = _collapsed(gbasis, mode, gmem)
     if found is None:
         return None
@@ -422,7 +422,7 @@ def exact_part(gbasis: Layout, mode: int, gmem: Layout) -> Tree | None:
 
 
 def check_collapsed(gmem: Layout, gbasis: Layout) -> list[Diagnostic]:
-    """The first mode whose box does not walk the tile; `gmem` in elements of the internal type."""
+    """The first mode whose box does not match the tile; `gmem` is in elements of the internal type."""
     for mode in range(len(modes(gbasis.shape))):
         found = _collapsed(gbasis, mode, gmem)
         if found is not None and exact_leaves(*found) < len(found[0]):
@@ -436,7 +436,8 @@ def check_collapsed(gmem: Layout, gbasis: Layout) -> list[Diagnostic]:
 
 def split_basis(layout: Layout, gmem: Layout) -> tuple[Layout, tuple[str, ...]]:
     """Cut the first box mode above 256 to its largest divisor of at most 256, and a box over collapsed modes to the
-    part that is a run of steps; the modes after it become 1, because the box must stay contiguous in shared memory.
+    part that steps of one stride can walk; the modes after it become 1, because the box must stay contiguous in shared
+    memory.
 
     `gmem` is the global layout in elements of the internal type.
     """

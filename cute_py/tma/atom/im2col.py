@@ -2,9 +2,9 @@
 
 The global tensor is ((w,h,d,n), c) or (c, (w,h,d,n)). One instruction moves `range_c` channels of `range_whdn` pixels:
 those of a bounding box that the corners cut out of the image, walked W first. So the box has two modes, channels and
-pixels: the first two of the walk through shared memory, each of which must step by one through a mode of the tensor.
-An offset (s,r,t) moves the sampled pixel by the filter's position. The coordinate tensor maps (output pixel, (channel,
-filter position)) to (c, (w,h,d), n, (s,r,t)): not linear in the pixel's number, hence a composed layout.
+pixels. They are the first two modes of the walk through shared memory, and each must step by one through a mode of the
+tensor. An offset (s,r,t) moves the sampled pixel by the filter's position. The coordinate tensor maps (output pixel,
+(channel, filter position)) to (c, (w,h,d), n, (s,r,t)): not linear in the pixel's number, hence a composed layout.
 
 Source: cute/atom/copy_traits_sm90_im2col.hpp, make_im2col_tma_copy, make_tma_atom_im2col and
 make_im2col_tma_copy_desc.
@@ -47,15 +47,15 @@ from cute_py.tma.descriptor.violations import listed_violations
 
 @dataclass(frozen=True, slots=True)
 class Im2colWindow:
-    """The convolution as im2col sees it, one number per spatial mode, W first.
+    """The window of a convolution for im2col, one number per spatial mode, W first.
 
     Attributes:
         lower_corner, upper_corner: the bounding box of base pixels, relative to the image's first and last pixel.
-        lower_padding, upper_padding: where the filter starts and ends, relative to the same.
+        lower_padding, upper_padding: start and end of the filter, relative to the same pixels.
         stride: traversal strides; lower_srt: filter offset of the first position; stride_srt: dilation, negative where
             the filter is walked backwards.
 
-    A number is static (`Int`) or known at run time (`int`), as it was given; what is computed from it is too.
+    A number is static (`Int`) or known at run time (`int`), as it was given; values computed from it inherit this.
     """
 
     lower_corner: tuple[int, ...]
@@ -83,7 +83,7 @@ def _number(value: Leaf, name: str) -> int:
 
 
 def window(spatial: int, **given: Any) -> Im2colWindow:
-    """A window with CuTe's defaults (no padding, stride 1, a 1x1 filter, all static) where nothing is given.
+    """A window with CuTe's defaults (no padding, stride 1, a 1x1 filter, all static) for omitted numbers.
 
     Raises:
         InvalidValueError: a tuple of the wrong length, a stride below 1, or a dilation of 0.
@@ -110,8 +110,8 @@ def window(spatial: int, **given: Any) -> Im2colWindow:
 class Im2colPlan:
     """The numbers of an im2col tensor map, and its coordinate tensor.
 
-    `dims` (elements) and `strides` (bytes, modes 1..) in C, W, H, D, N order; `range_c` channels and `range_whdn`
-    pixels are what one CTA's instruction moves; `num_val_src` counts the elements of all CTAs of a multicast.
+    `dims` (elements) and `strides` (bytes, modes 1..) in C, W, H, D, N order; one CTA's instruction moves `range_c`
+    channels and `range_whdn` pixels; `num_val_src` counts the elements of all CTAs of a multicast.
     """
 
     dims: tuple[int, ...]
@@ -167,7 +167,8 @@ class Im2colTrace(Stages):
 
 @dataclass(frozen=True, slots=True)
 class Im2colBasis:
-    """`layout`: the box, of all CTAs of a multicast together, by global mode. `trace`: how it came about."""
+    """`layout`: the box, of all CTAs of a multicast together, by global mode. `trace`: the stages of its
+    construction."""
 
     layout: Layout
     trace: Im2colTrace = field(repr=False)
@@ -258,7 +259,7 @@ def _divided(a: Leaf, b: Leaf) -> int:
 
 
 def _require_counts(what: str, counts: Sequence[Any], win: Im2colWindow) -> None:
-    """Pixels or filter positions, one number for each spatial mode, are what the window leaves: 0 or more."""
+    """Check that the window leaves 0 or more pixels or filter positions in each spatial mode."""
     for i, count in enumerate(counts):
         if int(count) < 0:
             names = ("lower_corner", "upper_corner", "lower_padding", "upper_padding")
@@ -298,8 +299,8 @@ def _tma_tensor(sizes: tuple[int, ...], win: Im2colWindow, outer: ScaledBasis, i
 class Im2colAtom(TileAtom):
     """An im2col copy. The attributes are those of `TmaAtom`; `plan` has the ranges and the window.
 
-    `reduction` is what a store of `op` does with the element in global memory (add, min, ...), "" if it overwrites it:
-    CuTe names no operation of im2col reductions, which go through the store's map.
+    `reduction` is the operation of a store of `op` on the element in global memory (add, min, ...), "" if it overwrites
+    the element. CuTe has no name for im2col reductions, which use the store's map.
     """
 
     op: Op
@@ -315,7 +316,7 @@ class Im2colAtom(TileAtom):
 
     @property
     def instruction(self) -> OpRow:
-        """What the instruction of this copy does."""
+        """Instruction that this copy issues."""
         row = self.op.row
         return replace(row, direction="reduce", reduction=self.reduction) if self.reduction else row
 
@@ -329,12 +330,12 @@ class Im2colAtom(TileAtom):
 
     @property
     def bytes_per_instruction(self) -> int:
-        """Bytes that one instruction delivers: channels x pixels, whatever lies outside the image included."""
+        """Bytes that one instruction delivers: channels x pixels, including those outside the image."""
         return self.plan.range_c * self.plan.range_whdn * self.dtype.bits // 8
 
     @cached_property
     def gbasis(self) -> Im2colBasis:
-        """The box, channels and pixels by global mode, with the stages that led to it."""
+        """The box, channels and pixels by global mode, with the stages of its construction."""
         v_map = make_cta_v_map(product_each(self.gtensor.shape), self.cta_tiler)
         return im2col_basis(self.tile, v_map, self.gtensor.shape)
 
@@ -359,7 +360,8 @@ class Im2colAtom(TileAtom):
         return "\n".join(self._sections("a tile of patches", "", middle, [slots], "pixels outside the image"))
 
     def check(self) -> list[Diagnostic]:
-        """As of a tile; and a store whose window begins before the image or ends behind it, which traps (measured)."""
+        """The findings of a tile; also a store whose window begins before the image or ends behind it, which traps
+        (measured)."""
         low, high = self.request.pixel_box_lower_corner, self.request.pixel_box_upper_corner
         found = TileAtom.check(self)
         if self.instruction.direction in ("store", "reduce") and (min(low) < 0 or max(high) > 0):
@@ -373,7 +375,8 @@ class Im2colAtom(TileAtom):
 
 
 Numbers: TypeAlias = int | Sequence[int] | None
-"""A number of the window for each spatial mode, W first; one alone for one mode; None: of a 1x1 filter."""
+"""A number of the window for each spatial mode, W first; a single number for one mode; None: the value of a 1x1
+filter."""
 
 
 def make_im2col_tma_copy(
@@ -400,7 +403,7 @@ def make_im2col_tma_copy(
     Args:
         gtensor: ((w,h,d,n), c) or (c, (w,h,d,n)), elements.
         smem_layout: the tile, rank 2, static; cta_tiler: its shape by default.
-        lower_corner_whd ... stride_srt: see `Im2colWindow`; left out, those of a 1x1 filter.
+        lower_corner_whd ... stride_srt: see `Im2colWindow`; default: those of a 1x1 filter.
     Raises:
         GBasisError, StaticAssertError, TmaLimitError, InvalidValueError: as `make_tma_atom`.
     """

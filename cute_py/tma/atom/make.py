@@ -1,11 +1,12 @@
 """make_tma_atom and make_tma_copy: the atom of a global tensor, a shared layout and a tile, as CuTe C++ makes it.
 
-Source: cute/atom/copy_traits_sm90_tma.hpp, make_tma_atom, make_tma_copy_atom, make_tma_copy_desc. Differs: what C++
-asserts, or leaves to the driver, is raised with all reasons; `check=False` gives the atom all the same.
+Source: cute/atom/copy_traits_sm90_tma.hpp, make_tma_atom, make_tma_copy_atom, make_tma_copy_desc. Differs: if C++
+asserts, or leaves the check to the driver, cute_py raises an error with all reasons; `check=False` still returns the
+atom.
 
 A refusal lists fixes. A fix is a change of one or two arguments of `make_tma_atom` that makes the atom legal: pad the
-tensor, lay the tile out otherwise, cut the tile. Each was tried: nothing is suggested that was not made, that does not
-fit into shared memory, or whose instructions do not start where they may.
+tensor, change the layout of the tile, cut the tile. Each fix was tried: its atom was made, fits into shared memory, and
+all its instructions start at legal places.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ from cute_py.tma.descriptor.violations import listed_violations
 
 @record
 class Fix:
-    """What to change, as text, and the arguments that change with it."""
+    """A change, as text, and the arguments that it replaces."""
 
     words: str
     arguments: dict[str, Any]
@@ -121,7 +122,7 @@ def fix_candidates(tensor: Tensor, smem_layout: Layout | ComposedLayout, num_mul
 def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: int = 2, pairs: bool = True) -> list[Fix]:
     """Up to `most` changes of `arguments` for which `make(**arguments)` gives an atom that can copy.
 
-    One change of an argument, or, with `pairs`, two of them where no single one is enough: two rules are broken.
+    One change of an argument, or, with `pairs`, two changes if no single one is enough because two rules are broken.
 
     Args:
         make: `make_tma_atom`; arguments: its arguments by name, with `gtensor` a tensor.
@@ -137,7 +138,7 @@ def find_fixes(make: Callable[..., TmaAtom], arguments: dict[str, Any], most: in
     parameters: Mapping[str, Any]
     try:
         parameters = inspect.signature(make).parameters
-    except (TypeError, ValueError, RecursionError):  # nothing that can be called, or one that doesn't say how
+    except (TypeError, ValueError, RecursionError):  # not callable, or without a signature
         parameters = {}
     if not {"gtensor", "smem_layout"} <= set(parameters):
         raise InvalidTypeError(f"expected a function that makes an atom, got {type(make).__name__} {given(make)}")
@@ -172,7 +173,7 @@ def as_global_tensor(gtensor: Any) -> Tensor:
     """A tensor over global memory: a tensor of a pointer, its text, an array, or (pointer or array, layout).
 
     Raises:
-        InvalidTypeError: coordinates, shared memory, a composed layout, or a layout without memory.
+        InvalidTypeError: a tensor of coordinates or in shared memory, a composed layout, or a layout without memory.
 
     >>> print(as_global_tensor((make_gmem_ptr(4096, "float16"), "(64,128):(128,_1)")))
     gmem_ptr[16b](0x1000) o (64,128):(128,_1)
@@ -201,7 +202,7 @@ def as_global_tensor(gtensor: Any) -> Tensor:
 
 
 def engine_swizzle(smem_layout: Layout | ComposedLayout | Tensor) -> Swizzle:
-    """The swizzle that a shared layout asks of the engine, in bytes; see api notes on swizzle units."""
+    """The swizzle on bytes that a shared layout requires of the engine."""
     if isinstance(smem_layout, Tensor):
         if isinstance(smem_layout.layout, ComposedLayout):
             return get_swizzle_portion(smem_layout.layout)
@@ -210,14 +211,15 @@ def engine_swizzle(smem_layout: Layout | ComposedLayout | Tensor) -> Swizzle:
 
 
 def check_map(plan: TmaPlan, request: TensorMapTiled, arch: str) -> list[Diagnostic]:
-    """What is wrong with a map: the driver's rules, and CuTe's conditions of arguments that break none of these."""
+    """Check a map: the driver's rules, then CuTe's conditions on arguments that break no rule."""
     found = listed_violations(request, arch)
     arguments = {violation.argument for violation in found}
     return [*found, *[condition for condition in plan.broken if condition.argument not in arguments]]
 
 
 def _refusal(found: list[Diagnostic], plan: TmaPlan, gmem: Layout, fixes: Sequence[Fix]) -> TmaLimitError:
-    """One error that lists every reason with the layout modes at fault, and the changes that were tried and work."""
+    """Make one error that lists every reason with the layout modes at fault, and the changes that were tried and
+    work."""
     conditions = [condition.source for condition in plan.broken]
     hint = "; or ".join(fix.words for fix in fixes) or None
     where = [None if d.mode is None else layout_modes(plan, gmem, d.mode) for d in found]
@@ -258,18 +260,19 @@ def make_tma_atom(
         cta_tiler: the tile, by mode: static sizes or layouts, or a text ('128x64', '(_128,_64)'); modes beyond it are
             not part of the tile. Default: the shape of the shared layout, mode by mode.
         num_multicast: CTAs of a cluster that share the load (an int, or a shape or layout whose size counts).
-        internal_dtype: the type that TMA counts in, for types that it has no format for; default the tensor's own.
+        internal_dtype: the type in which TMA counts, for types without a TMA format; default the tensor's own.
         arch: the architecture whose rules apply; default the first that has the operation, sm_90a or sm_100a.
-        cta_v_map: the CTA's value map where it is not the identity composed with the tiler.
-        check: raise what CuTe asserts, what the driver refuses, and a box that is not the tile's (see `collapsed`).
+        cta_v_map: the CTA's value map, if it is not the identity composed with the tiler.
+        check: raise an error if CuTe asserts, if the driver refuses the map, or if the box is not the tile's (see
+            `collapsed`).
         split_oversize: cut box modes above 256, and boxes over collapsed modes, into several instructions.
-        suggest: when refused, look for changes that work, try them, and list them.
+        suggest: after a refusal, search for changes that work, try them, and list them.
         l2_promotion, oob_fill: as the driver's arguments, in any spelling.
     Raises:
         GBasisError: no TMA box fits the tile and the shared layout.
         StaticAssertError: a swizzle or an element type that TMA does not have.
         TmaLimitError: a limit of the tensor map, all at once.
-        InvalidValueError: the operation is not on this architecture, or the multicast count does not fit it.
+        InvalidValueError: the architecture lacks the operation, or the multicast count does not fit it.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
     >>> smem = cute.tma.make_smem_layout("K", "128B", "float16", (128, 64))

@@ -1,6 +1,6 @@
-"""What an atom asks of the engine: the operation, the swizzle mode and the element format, one row each.
+"""Requirements of an atom on the engine: the operation, the swizzle mode and the element format, one row each.
 
-An operation has CuTe's name; its row says the direction, the load mode of the instruction, and the first architecture
+An operation has CuTe's name; its row holds the direction, the load mode of the instruction, and the first architecture
 that has it.
 
 A swizzle on bytes Sw<B,M,S> permutes units of 2**M bytes within spans of 2**(M+B) bytes by the row number above them.
@@ -32,7 +32,7 @@ from cute_py.tma.descriptor.request import Direction, Mode, OpRow
 
 
 class Op(NamedEnum):
-    """A TMA operation; `Op.SM90_TMA_LOAD.row` says what it is.
+    """A TMA operation; `Op.SM90_TMA_LOAD.row` has its properties.
 
     >>> Op.SM90_TMA_LOAD_MULTICAST.row.multicast, str(Op.SM90_TMA_LOAD)
     (True, 'SM90_TMA_LOAD')
@@ -88,7 +88,7 @@ OPS: dict[Op, OpRow] = {op: _row(op.name) for op in Op}
 
 
 def as_op(op: Op | str) -> Op:
-    """An `Op`, or the one with this name, as C++ or Python writes it.
+    """An `Op`, or the operation with this name, as C++ or Python writes it.
 
     >>> as_op("SM90_TMA_STORE"), as_op("cute::SM90_TMA_STORE{}")
     (<Op.SM90_TMA_STORE: 'SM90_TMA_STORE'>, <Op.SM90_TMA_STORE: 'SM90_TMA_STORE'>)
@@ -130,7 +130,7 @@ def cta_count(num_multicast: int | tuple[int, ...] | Layout) -> int:
 
 
 def check_op(op: Op, arch: str, num_multicast: int = 1) -> list[Diagnostic]:
-    """Why an operation can't be used: the architecture, or the count of CTAs that share a tile; the first reason."""
+    """The first reason why an operation can't be used: the architecture, or the count of CTAs that share a tile."""
     row = op.row
     number = architecture_number(arch)
     if number < row.arch:
@@ -144,13 +144,13 @@ def check_op(op: Op, arch: str, num_multicast: int = 1) -> list[Diagnostic]:
 
 
 def receives_slices(op: Op, num_multicast: int) -> bool:
-    """Whether CTAs divide a tile and each keeps its slice alone: a load without multicast, made for several CTAs."""
+    """Whether CTAs divide a tile and each keeps only its slice: a load without multicast, made for several CTAs."""
     row = op.row
     return row.direction == "load" and not row.multicast and row.ctas == 1 and num_multicast > 1
 
 
 def check_shared(op: Op, num_multicast: int) -> list[Diagnostic]:
-    """Why the CTAs that a tile was divided among do not get all of it.
+    """The reason why CTAs that divide a tile do not each get all of it.
 
     >>> print(*check_shared(Op.SM90_TMA_LOAD, 4))
     SM90_TMA_LOAD sends nothing to other CTAs: each of the 4 receives its slice of the tile alone
@@ -224,7 +224,7 @@ def swizzle_row(swizzle: Swizzle) -> SwizzleRow:
     '128B'
     """
     found = check_byte_swizzle(swizzle)
-    if not found:  # then B and M decide
+    if not found:  # in this case B and M decide
         return _MODE_OF[swizzle.bits, swizzle.base]
     known = ", ".join(f"Sw<{r.bits},{r.base},{3 if r.shift is None else r.shift}> = {r.name}" for r in SWIZZLE_MODES)
     facts = {"swizzle": f"{swizzle}, read as a permutation of bytes", "TMA knows": known}
@@ -278,7 +278,7 @@ def tensor_map_format(dtype: DType) -> TensorMapDataType:
 
 
 def movable_type(dtype: DType) -> str:
-    """The type itself if TMA has a format for it, else one of the same width; whole bytes only.
+    """The type itself if TMA has a format for it, else a type of the same width; whole bytes only.
 
     >>> from cute_py.dtypes import as_dtype
     >>> movable_type(as_dtype("int16"))

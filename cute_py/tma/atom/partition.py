@@ -2,16 +2,16 @@
 
 A tile is a number of slots of `num_val_src` elements, each one instruction. The shared layout says in which order the
 elements of a tile lie in shared memory; read in that order and cut into slots, both tensors get the modes
-((TMA, TMA_Iter), Rest...). Of C CTAs that share a tile by multicast, CTA c starts at element c * slot / C of every
-slot: the mode keeps its full size, the descriptor's box is smaller. `make_tiled_copy` makes the same as C++'s
-make_tma_copy returns it, a `TiledCopy`: CTAs play the threads, and its `layout_TV` maps (CTA, value) to the tile.
+((TMA, TMA_Iter), Rest...). If C CTAs share a tile by multicast, CTA c starts at element c * slot / C of every slot: the
+mode keeps its full size, and the descriptor's box is smaller. `make_tiled_copy` makes the `TiledCopy` that C++'s
+make_tma_copy returns: CTAs take the role of threads, and its `layout_TV` maps (CTA, value) to the tile.
 
 The global tensor is partitioned as the TMA tensor: coordinates in place of elements. Its strides move along the modes
 of the tensor map, so that tiling and slicing it gives the coordinates that the instruction takes. They start at a
 static zero of the map's rank.
 
-Bit i of a multicast mask is CTA i of the cluster. The CTAs that share a tile are those along the modes that the mask
-is taken over: a tile of A is shared along N, a tile of B along M.
+Bit i of a multicast mask is CTA i of the cluster. The mask covers the CTAs along the modes that share a tile: N for a
+tile of A, M for a tile of B.
 
 Source: cute/atom/copy_traits_sm90_tma.hpp, tma_partition, make_tma_copy_tiled, get_tma_tensor and
 create_tma_multicast_mask; cute/atom/copy_atom.hpp, TiledCopy and ThrCopy. Differs: C++ makes the zero of the TMA tensor
@@ -53,7 +53,7 @@ _HEADER: Final = "cute/atom/copy_traits_sm90_tma.hpp"
 def expect_cta(coord: Tree, layout: Layout, what: str = "the coordinate of a CTA") -> None:
     """Refuse a coordinate outside the CTAs that a layout numbers; None, `_` and symbols are free.
 
-    A layout is a function of all integers, and numbers CTAs that are not there; CuTe does not look at the bounds.
+    A layout is a function of all integers, so it also numbers CTAs that do not exist; CuTe does not check the bounds.
 
     Raises:
         InvalidValueError: a number of the coordinate is below 0, or not below the size of its mode.
@@ -87,7 +87,7 @@ def create_tma_multicast_mask(cluster_layout_vmnk: Layout, coord: Tree, *modes: 
         coord: coordinate of the loading CTA; `_` (or None) in the modes that share.
         modes: modes to replace by `_`.
     Raises:
-        InvalidTypeError: no layout, or a mode that is not an integer.
+        InvalidTypeError: not a layout, or a mode that is not an integer.
         InvalidValueError: a coordinate outside the cluster, no such mode, a CTA number below 0 or above 15.
 
     >>> layout = Layout((Int(2), Int(2), Int(4), Int(1)), (Int(1), Int(2), Int(4), Int(0)))
@@ -140,8 +140,8 @@ def tma_partition(
             `Layout(Int(1))` without.
         stensor: shared tensor, mode 0 the tile. gtensor: TMA tensor, mode 0 the tile.
     Raises:
-        StaticAssertError: the tiles differ in size, or a size is a run-time one. InvalidTypeError: no tensors, or no
-            layout. InvalidValueError: a coordinate outside the layout of the CTAs.
+        StaticAssertError: the tiles differ in size, or a size is a run-time one. InvalidTypeError: not tensors, or not
+            a layout. InvalidValueError: a coordinate outside the layout of the CTAs.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 512), (512, Int(1))))
     >>> smem = cute.tma.make_smem_layout("K", "128B", "float16", (128, 64))
@@ -213,8 +213,8 @@ def make_tma_copy_tiled(
         name, dtype: C++'s operation and the element type, for the copy's atom.
     Raises:
         StaticAssertError: CuTe's 'Stride Divisibility Condition' or 'tile_to_shape: block shape does not divide the
-            target shape.', where the slots do not tile the value map; 'TiledCopy uses too few thrs for selected
-            CopyAtom', where a pair of CTAs issues the atom and fewer share the tile.
+            target shape.', if the slots do not tile the value map; 'TiledCopy uses too few thrs for selected
+            CopyAtom', if a pair of CTAs issues the atom and fewer CTAs share the tile.
     """
     expect(cta_v_map, Layout, "the value map")
     num_val_src = expect_integer(num_val_src, "num_val_src")

@@ -1,4 +1,4 @@
-"""The canonical shared-memory layouts that wgmma and tcgen05 read, and which of them a consumer can have.
+"""The canonical shared-memory layouts that wgmma and tcgen05 read, and the choice among them for a consumer.
 
 A canonical layout repeats an atom of 8 rows (K-major) or 8 columns (MN-major) of one swizzle span. K-major rows are
 contiguous along K, MN-major ones along M or N.
@@ -35,7 +35,7 @@ from cute_py.tma.descriptor.limits import SWIZZLE_SPAN, bounds
 from cute_py.tma.descriptor.request import as_member
 
 UNIT = 16
-"""Bytes that a swizzle moves as one, and that one lane of a phase reads."""
+"""Bytes of the unit that a swizzle moves, and that one lane of a phase reads."""
 UNITS_AT_ONCE = BANKS * BANK_BYTES // UNIT
 """16-byte units that shared memory serves at once."""
 ROWS = 8
@@ -59,7 +59,7 @@ SPANS: tuple[SpanRow, ...] = (
 
 
 SwizzleLike: TypeAlias = Swizzle | SpanRow | TensorMapSwizzle | int | str
-"""What names a canonical swizzle: see `span_row`."""
+"""Name of a canonical swizzle: see `span_row`."""
 
 
 def span_row(swizzle: SwizzleLike) -> SpanRow:
@@ -105,7 +105,7 @@ def make_smem_layout(
     Args:
         major: 'K' or 'MN', the contiguous mode; swizzle: 'none', '32B', '64B' or '128B', in any spelling.
         tile: sizes in elements, or '128x64'.
-        order: along which mode the atom is repeated first, as `tile_to_shape`.
+        order: the mode along which the atom is repeated first, as in `tile_to_shape`.
     Raises:
         StaticAssertError: the atom does not divide the tile; the hint has the swizzles whose atoms do.
 
@@ -123,7 +123,7 @@ def make_smem_layout(
 
 
 def _choices_hint(major: str, dtype: DTypeLike, tile: Tree | str) -> str | None:
-    """The swizzles that `smem_choices` has for a tile; None where it has none."""
+    """The swizzles that `smem_choices` has for a tile; None if it has none."""
     fit = []
     for row in SPANS:
         with contextlib.suppress(CuteError):

@@ -1,14 +1,15 @@
-"""The numbers of a tensor map, from its G-basis, and what every atom of a tile (tiled or im2col) makes of them.
+"""The numbers of a tensor map, computed from its G-basis, and the base of both atoms of a tile (tiled and im2col).
 
 The plan has sizes, strides, box, and the strides of the TMA tensor. One basis element per mode: size and stride of that
-global mode. Several (merged or collapsed modes): the stride is their greatest common divisor, the size what it takes to
-reach the last element in such steps. A multicast count cuts the box from its last mode on; every CTA issues its part.
+global mode. Several (merged or collapsed modes): the stride is their greatest common divisor, and the size is large
+enough to reach the last element in such steps. A multicast count divides the box, beginning with its last mode; every
+CTA issues its part.
 Source: cute/atom/copy_traits_sm90_tma.hpp, fill_tma_gmem_shape_stride and make_tma_copy_desc.
 
-Some legal atoms do not copy what their layouts say. Their tile may not fit into the shared memory of one block, with
-the barrier that counts its bytes: a tensor map holds a box and knows nothing of a tile of several boxes. And a swizzle
-with a plain offset acts on elements, while the engine swizzles bytes: at element widths other than one byte the same
-three numbers are two functions.
+Some legal atoms do not copy as their layouts describe. Their tile, with the barrier that counts its bytes, may not fit
+into the shared memory of one block: a tensor map describes one box, and a tile may have several. And a swizzle with a
+plain offset acts on elements, while the engine swizzles bytes: at element widths other than one byte, the same three
+numbers mean two functions.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _MAJORNESS = "Majorness of smem doesn't match majorness of gmem"
 
 
 BrokenCondition = Diagnostic
-"""The earlier name of a condition that CuTe asserts and that does not hold; its text is the source."""
+"""The earlier name of a failed condition of CuTe; its text is the source."""
 
 
 @record
@@ -111,7 +112,7 @@ def shape_and_stride(gmem: Layout, gbasis: Layout) -> tuple[list[int], list[int]
 
 
 def multicast_box(box: list[int], num_multicast: int) -> tuple[list[int], Diagnostic | None]:
-    """The box that one of `num_multicast` CTAs issues: cut from the last mode on."""
+    """The box that one of `num_multicast` CTAs issues; the last mode is divided first."""
     box = list(box)
     left, i = num_multicast, len(box) - 1
     while left > 1:
@@ -132,12 +133,12 @@ def multicast_box(box: list[int], num_multicast: int) -> tuple[list[int], Diagno
 
 
 def _asserted(condition: str, rule: str, argument: str, text: str, mode: int | None) -> Diagnostic:
-    """A condition that CuTe asserts and that does not hold: its text is the source."""
+    """A failed condition of CuTe; its text is the source."""
     return Diagnostic(rule, argument, source=condition, text=text, mode=mode)
 
 
 def tma_strides(gmem: Layout, gmem_t: Layout, gbasis: Layout, byte_strides: list[int], bits: tuple[int, int]) -> Tree:
-    """The strides of the TMA tensor, one basis element per global mode (static 0 for what does not move)."""
+    """The strides of the TMA tensor, one basis element per global mode (static 0 for a mode that does not move)."""
     owners = [_paths(mode) for mode in modes(gbasis.stride)]
     old, new = bits
 
@@ -173,7 +174,7 @@ def plan_tiled(
 
     Args:
         gmem: layout of the global tensor in elements of `dtype`.
-        nval: factor of the elements that one instruction moves beyond the box (4 for gather4 and scatter4).
+        nval: factor by which one instruction moves more elements than the box (4 for gather4 and scatter4).
     """
     expect(gmem, Layout, "the global layout")
     expect(gbasis, Layout, "the G-basis")
@@ -202,7 +203,7 @@ def plan_tiled(
 
 
 def _check_tensor(sizes: list[int], strides: list[int], byte_strides: list[int], bits: int) -> list[Diagnostic]:
-    """What C++'s make_tma_copy_desc asserts of the global tensor, strides in elements and in whole bytes."""
+    """Assertions of C++'s make_tma_copy_desc on the global tensor, strides in elements and in whole bytes."""
     broken = []
     if strides and strides[0] != 1:
         text = f"{_MAJORNESS}: TMA mode 0 has stride {strides[0]} elements; must be 1"
@@ -225,7 +226,7 @@ def _check_tensor(sizes: list[int], strides: list[int], byte_strides: list[int],
 
 
 def _check_box(box: list[int]) -> list[Diagnostic]:
-    """What it asserts of the box."""
+    """Assertions of C++'s make_tma_copy_desc on the box."""
     broken = []
     for i, n in enumerate(box):
         if not _BOX_MIN <= n <= _BOX_MAX:
@@ -238,7 +239,7 @@ def _check_box(box: list[int]) -> list[Diagnostic]:
 
 
 def layout_modes(plan: TmaPlan, gmem: Layout, tma_mode: int) -> str:
-    """Which modes of the global tensor a TMA mode is made of, with their strides.
+    """The modes of the global tensor that form a TMA mode, with their strides.
 
     Example: 'TMA mode 1 (layout mode 0: 1024 elements, stride 12)'.
     """
@@ -252,10 +253,10 @@ def layout_modes(plan: TmaPlan, gmem: Layout, tma_mode: int) -> str:
 
 
 BARRIER_BYTES: Final = 8
-"""Bytes of an mbarrier, which lies in shared memory beside the tile of a load."""
+"""Bytes of an mbarrier; it lies in shared memory beside the tile of a load."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # a barrier may be an array, which has no one equality
+@dataclass(frozen=True, slots=True, eq=False)  # a barrier may be an array, whose == is elementwise
 class ExecutableCopy:
     """An atom bound to the state of one execution: `barrier`, `multicast_mask` (0: none), `cache_hint` (None: none).
 
@@ -277,7 +278,7 @@ class ExecutableCopy:
 
 
 class TileAtom:
-    """The common part of `TmaAtom` and `Im2colAtom`; they hold the fields and say what an instruction slot is."""
+    """The common part of `TmaAtom` and `Im2colAtom`; they hold the fields and define an instruction slot."""
 
     op: Op
     gtensor: Tensor
@@ -306,7 +307,7 @@ class TileAtom:
 
     @property
     def instruction(self) -> OpRow:
-        """What the instruction of this copy does: direction, load mode, multicast, CTAs, reduction."""
+        """Instruction that this copy issues: direction, load mode, multicast, CTAs, reduction."""
         return self.op.row
 
     @property
@@ -355,21 +356,21 @@ class TileAtom:
     def transaction_bytes(self) -> int:
         """Bytes that a CTA's barrier must expect for one tile.
 
-        The whole tile, also where it hangs over the tensor's end: out-of-bounds elements are filled and counted. With
-        multicast every receiving CTA gets the whole tile, a part from each of the CTAs that issue; an operation without
-        multicast that is divided among CTAs brings each of them its slice alone.
+        The count covers the whole tile, even if it extends past the tensor's end: out-of-bounds elements are filled and
+        counted. With multicast, every receiving CTA gets the whole tile, one part from each issuing CTA. An operation
+        without multicast that is divided among CTAs brings each of them only its slice.
         """
         slices = self.num_multicast if receives_slices(self.op, self.num_multicast) else 1
         return self.instructions * self.num_bits_per_tma // 8 // slices
 
     @property
     def swizzle_row(self) -> SwizzleRow:
-        """The mode of the tensor map that swizzles so."""
+        """The tensor map's mode for this swizzle."""
         return swizzle_row(self.swizzle)
 
     @property
     def alignment(self) -> int:
-        """Alignment of the tile in shared memory, bytes: 128, or where the swizzle pattern repeats."""
+        """Alignment of the tile in shared memory, bytes: 128, or the period of the swizzle pattern."""
         return self.swizzle_row.alignment
 
     def with_(self, barrier: Any, multicast_mask: int = 0, cache_hint: int | None = None) -> ExecutableCopy:
@@ -395,7 +396,7 @@ class TileAtom:
         return f"<{shortened(str(self))}>"
 
     def check(self) -> list[Diagnostic]:
-        """Where this atom does something else than its layouts say: see `check_fits`, `check_units`, `check_rows`,
+        """Differences between this atom's copy and its layouts: see `check_fits`, `check_units`, `check_rows`,
         `check_shared`."""
         units = check_units(self.smem_layout, self.dtype.bits)
         return [*check_fits(self), *units, *check_shared(self.op, self.num_multicast), *check_rows(self)]
@@ -410,8 +411,8 @@ class TileAtom:
         """Everything about an atom, one section each.
 
         Args:
-            of: what is copied; counted_in: the type that TMA counts in, where it can be another one.
-            middle: the sections between box and instructions; outside: what the bytes include.
+            of: the object that is copied; counted_in: the type in which TMA counts, if it can differ.
+            middle: the sections between box and instructions; outside: the elements that the bytes include.
         """
         lines = [
             f"{self.op}: {self.instruction.direction} of {of}, {self.arch}",
@@ -449,9 +450,9 @@ class TileAtom:
 
 
 def check_fits(atom: TileAtom) -> list[Diagnostic]:
-    """Why the tile of this atom can't lie in the shared memory of one block.
+    """The reason why the tile of this atom can't fit into the shared memory of one block.
 
-    Rows that are shorter than their swizzle take its span, whatever the shared layout has for them.
+    Rows that are shorter than their swizzle take its span, even if the shared layout has less room for them.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((1024, 1024), (1024, Int(1))))
     >>> tile = Layout((Int(256), Int(512)), LayoutRight)
@@ -463,7 +464,8 @@ def check_fits(atom: TileAtom) -> list[Diagnostic]:
 
 
 def check_block(taken: int, direction: str, arch: str, facts: dict[str, object]) -> list[Diagnostic]:
-    """Why a tile of `taken` bytes, and the barrier of a load, can't lie in the shared memory of one block of `arch`."""
+    """The reason why a tile of `taken` bytes and the barrier of a load can't fit into the shared memory of one block of
+    `arch`."""
     gpu = architecture(arch)
     barrier = BARRIER_BYTES if direction == "load" else 0
     if direction == "prefetch" or taken + barrier <= gpu.block_shared_memory_bytes:
@@ -484,7 +486,7 @@ def expect_fits(atom: TileAtom) -> None:
 
 
 def expect_block(taken: int, direction: str, arch: str) -> None:
-    """Refuse a tile that fits into no block of a target, which may be another than the atom's.
+    """Refuse a tile that fits into no block of a target, which may differ from the atom's.
 
     Raises:
         TmaLimitError: see `check_block`.
@@ -493,7 +495,7 @@ def expect_block(taken: int, direction: str, arch: str) -> None:
 
 
 def check_units(layout: Layout | ComposedLayout | Tensor, bits: int) -> list[Diagnostic]:
-    """What the engine does differently with this shared layout of elements of `bits` bits.
+    """List differences between the engine and this shared layout of elements of `bits` bits.
 
     >>> from cute_py.layout.layout import Layout
     >>> print(str(*check_units(ComposedLayout(Swizzle(3, 4, 3), 0, Layout((8, 64), (64, 1))), 16))[-52:])
@@ -517,10 +519,10 @@ def check_units(layout: Layout | ComposedLayout | Tensor, bits: int) -> list[Dia
 
 
 def check_rows(atom: TileAtom) -> list[Diagnostic]:
-    """Rows of a box that the engine places apart, although the shared layout has one behind the other.
+    """Find rows of a box that the engine places apart, although they are contiguous in the shared layout.
 
     A swizzled row takes the span of its swizzle, 32, 64 or 128 bytes. C++ derives the box from the order of the shared
-    layout alone, and does not look at its length.
+    layout alone, and ignores its length.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((64, 64), (64, Int(1))))
     >>> tile = ComposedLayout(Swizzle(3, 4, 3), smem_ptr_flag(16), Layout((Int(8), Int(32)), LayoutRight))

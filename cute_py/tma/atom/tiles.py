@@ -1,10 +1,10 @@
 """The instructions of a whole copy: for every tile and every slot, the coordinates and the place in shared memory.
 
 Tiles are walked in colexicographic order of the tile modes, slots within a tile in the order of shared memory, and
-with multicast the CTAs that share a tile one after the other. All at once, as numpy arrays.
+with multicast the CTAs that share a tile one after the other. All are computed at once, as numpy arrays.
 
-The tiles differ only in where they start: `first_tile` has the instructions of the tile at the origin, and `tile_steps`
-leads from tile to tile. An atom computes them once; they are quick to get for a tensor of any size.
+The tiles differ only in their start: `first_tile` has the instructions of the tile at the origin, and `tile_steps`
+leads from tile to tile. An atom computes both once, quickly for a tensor of any size.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SMEM_ALIGNMENT = 128
-"""Bytes; shared-memory address of a tensor copy (PTX ISA, cp.async.bulk.tensor)."""
+"""Alignment in bytes of the shared-memory address of a tensor copy (PTX ISA, cp.async.bulk.tensor)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # arrays have no one equality
+@dataclass(frozen=True, slots=True, eq=False)  # arrays have an elementwise ==
 class Instructions:
     """All instructions of a copy.
 
@@ -82,13 +82,13 @@ class Instructions:
 
 
 def tile_steps(work: Instructions) -> Layout:
-    """Tile -> how far its coordinates lie beyond those of the first tile."""
+    """Tile -> distance of its coordinates from those of the first tile."""
     layout: Layout = work.gmem_partition.layout[1]
     return layout
 
 
 def as_coordinate(tile_coord: Tree | Sequence[int]) -> Tree:
-    """The coordinate of a tile as a tuple, where it is another sequence or an array of rank 1; an index as it is.
+    """The coordinate of a tile as a tuple, if it is another sequence or an array of rank 1; an index stays unchanged.
 
     >>> as_coordinate([1, 0]), as_coordinate(3)
     ((1, 0), 3)
@@ -132,7 +132,7 @@ def _is_tile(coord: Tree, shape: Tree) -> bool:
 
 
 def tile_start(work: Instructions, tile_coord: Tree, rank: int) -> list[int]:
-    """Where a tile begins (an arithmetic tuple, a single scaled basis element or 0), in all TMA modes."""
+    """The start of a tile (an arithmetic tuple, a single scaled basis element or 0), in all TMA modes."""
     start: Any = tile_steps(work)(tile_coord)
     if isinstance(start, ScaledBasis):
         start = start.as_arith_tuple()
@@ -155,7 +155,7 @@ def _whole(value: Any) -> int:
     """A step or a start in elements.
 
     Raises:
-        InvalidValueError: a part of an element, or more than a coordinate can be.
+        InvalidValueError: a part of an element, or more than a coordinate can hold.
     """
     if isinstance(value, Ratio):
         raise InvalidValueError(
@@ -215,7 +215,7 @@ def first_tile(atom: TileAtom) -> Instructions:
 
 
 def list_first_tile(atom: TileAtom) -> Instructions:
-    """What `first_tile` gives, computed anew."""
+    """Compute the result of `first_tile` without its cache."""
     import numpy as np
 
     smem, tiled = tile_tensors(atom)
@@ -259,13 +259,13 @@ def instructions(atom: TileAtom) -> Instructions:
 
 @record
 class Coverage:
-    """How often the loads of some tiles touch each element of a tensor, in the coordinates of its tensor map.
+    """Count of the loads of some tiles that touch each element of a tensor, in the coordinates of its tensor map.
 
     Attributes:
         elements: of the tensor; missing: never loaded; repeated: loaded more than once.
-        first_missing, first_repeated: the first such coordinate, innermost mode first; None where there is none.
-        outside: numbers of tiles of which every box lies outside the tensor.
-        scope: what was counted, and what a cover does not say.
+        first_missing, first_repeated: the first such coordinate, innermost mode first; None if there is none.
+        outside: numbers of the tiles whose boxes all lie outside the tensor.
+        scope: the properties that were counted, and those that a cover does not show.
     """
 
     elements: int
@@ -281,7 +281,7 @@ class Coverage:
         return "\n".join([*lines, str(self.scope)])
 
     def check(self) -> Findings:
-        """What is missing, what is loaded twice, and tiles out of range; with the scope of the count."""
+        """Find missing elements, elements loaded twice, and tiles out of range; with the scope of the count."""
         found = []
         for rule, count, first in (
             ("missing elements", self.missing, self.first_missing),
@@ -302,17 +302,17 @@ _NOT_COVERED: Final = (
     "shared memory: where each tile lies there, and whether it is read before the next one overwrites it",
 )
 MOST_COVERED: Final = 1 << 26
-"""Elements of a tensor whose loads are counted one by one."""
+"""Most elements of a tensor whose loads are counted one by one."""
 
 
 def coverage(atom: TileAtom, tiles: Sequence[Tree] | None = None) -> Coverage:
-    """How the tiles that a kernel loads cover the tensor.
+    """Count how the tiles that a kernel loads cover the tensor.
 
     Args:
-        tiles: numbers or coordinates of the tiles that are loaded, one for each load; may lie out of range, as those
-            that a drain loop issues. Default: every tile once.
+        tiles: numbers or coordinates of the tiles that are loaded, one for each load; they may lie out of range, as in
+            a drain loop. Default: every tile once.
     Raises:
-        InvalidTypeError: no atom of tiles, no tiles. InvalidValueError: a tensor of more than 2**26 elements.
+        InvalidTypeError: not an atom of tiles, or not tiles. InvalidValueError: a tensor of more than 2**26 elements.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((128, 100), (104, Int(1))))
     >>> atom = cute.tma.make_tma_atom("SM90_TMA_LOAD", x, Layout((Int(64), Int(64)), LayoutRight))
@@ -366,11 +366,11 @@ def coverage(atom: TileAtom, tiles: Sequence[Tree] | None = None) -> Coverage:
 
 
 FARTHEST_TILE: Final = 2**31 - 1
-"""In either direction: coordinates of instructions have 32 bits."""
+"""Limit of coordinates in either direction: those of instructions have 32 bits."""
 
 
 def _indices(tile: Tree, sizes: list[int]) -> list[int]:
-    """The index of a tile in each tile mode; of a number past the last tile, past the end of the last mode."""
+    """The index of a tile in each tile mode; a number past the last tile lies past the end of the last mode."""
     if isinstance(tile, tuple):
         flat = [expect_integer(n, "the coordinate of a tile", -FARTHEST_TILE, FARTHEST_TILE) for n in leaves(tile)]
         if len(flat) != len(sizes):
@@ -385,7 +385,7 @@ def _indices(tile: Tree, sizes: list[int]) -> list[int]:
 
 
 def check_smem_address(atom: TileAtom, address: int) -> list[Diagnostic]:
-    """Why a tile can't begin at this address of shared memory; empty if it can.
+    """The reasons why a tile can't begin at this address of shared memory; empty if it can.
 
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((128, 64), (64, Int(1))))
     >>> atom = cute.tma.make_tma_atom("SM90_TMA_LOAD", x, cute.tma.make_smem_layout("K", "128B", "float16", (64, 64)))

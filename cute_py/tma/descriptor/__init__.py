@@ -1,7 +1,8 @@
 """Tensor maps (CUtensorMap): requests, their rules, and every bit of the 128 bytes.
 
-A request has the arguments of a map, `violations` and `hazards` list what is wrong or harmful in it, `encode` gives
-the bytes, `decode` the request back. Modes are innermost first, strides in bytes. Nothing here needs a driver or a GPU.
+A request has the arguments of a map, `violations` and `hazards` list its errors and its harmful properties, `encode`
+gives the bytes, `decode` the request back. Modes are innermost first, strides in bytes. Nothing here needs a driver or
+a GPU.
 """
 
 from cute_py.deprecations import export_public

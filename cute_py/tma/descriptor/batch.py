@@ -1,7 +1,7 @@
 """Many maps at once, vectorised: grouped GEMMs, ragged batches.
 
-The requests are columns: one array a field, with one row for all maps or one row a map. The functions that judge and
-pack one map (`violations.judge`, `encode.packer`) take columns in its place; the reasons of a refusal come from
+The requests are columns: one array per field, with one row for all maps or one row per map. The functions that judge
+and pack one map (`violations.judge`, `encode.packer`) take columns in its place; the reasons of a refusal come from
 `violations`, map by map.
 """
 
@@ -48,7 +48,7 @@ class Columns:
         picked: dict[str, Any] = {}
         for name, column in self.values.items():
             row = column[index if len(column) > 1 else 0]
-            row = row.tolist() if hasattr(type(row), "tolist") else row  # an array of objects has plain numbers
+            row = row.tolist() if hasattr(type(row), "tolist") else row  # an array of objects holds plain numbers
             picked[name] = tuple(row) if name in self.kind.TUPLES else row
         return self.kind(**picked)
 
@@ -60,7 +60,7 @@ class Columns:
     def source(self, rows: slice = slice(None), *, plain: bool = True) -> SimpleNamespace:
         """The fields for a function of `expressions`: (n,) of a number, R times (n,) of a tuple.
 
-        With `plain`, a field that has one row for all maps is an integer, or R of them.
+        With `plain`, a field that has one row for all maps is an integer, or R integers.
         """
         fields: dict[str, Any] = {}
         for name, column in self.values.items():
@@ -80,7 +80,7 @@ def columns(arrays: Mapping[str, Any]) -> Columns | tuple[TensorMap, ...]:
 
     Raises:
         InvalidValueError: unknown or missing names, or lengths that do not agree.
-        InvalidTypeError: something else than integers.
+        InvalidTypeError: not integers.
     """
     import numpy
 
@@ -156,7 +156,7 @@ def columns_of(requests: tuple[TensorMap, ...]) -> Columns | None:
 
 
 def broken_rows(table: Columns, gpu: Architecture) -> NDArray[numpy.bool_]:
-    """(n,) bool: the maps that break a rule, or that need bits that are not known."""
+    """(n,) bool: the maps that break a rule, or that need unknown bits."""
     import numpy
 
     broken = numpy.ones(table.count, numpy.bool_)
@@ -174,11 +174,11 @@ def broken_rows(table: Columns, gpu: Architecture) -> NDArray[numpy.bool_]:
 
 
 CHUNK: Final = 2048
-"""Maps that are assembled together: 256 KiB of bytes, so that they stay in cache."""
+"""Number of maps that are assembled together: 256 KiB of bytes, so that they stay in cache."""
 FEW: Final = 48
-"""Maps up to which one by one is faster: columns take the time of so many before the first map."""
+"""Most maps for which one by one is faster: columns take the time of this many maps before the first one."""
 LISTED: Final = 8
-"""Illegal maps that an error lists."""
+"""Most illegal maps that an error lists."""
 
 
 def encode_many(arrays: Mapping[str, Any] | Iterable[TensorMap], *, arch: str = "sm_90a") -> NDArray[numpy.uint8]:
@@ -187,7 +187,7 @@ def encode_many(arrays: Mapping[str, Any] | Iterable[TensorMap], *, arch: str = 
     Args:
         arrays: field names to values, one kind and rank: a number field is a number or (n,), a tuple field (R,) or
             (n, R), as numpy arrays or sequences of integers, in the units of the requests; optional fields may be left
-            out. Or requests of any kind, one a map.
+            out. Or requests of any kind, one per map.
         arch: the GPU whose limits hold.
     Returns:
         (n, 128) uint8.
@@ -217,7 +217,7 @@ def encode_many(arrays: Mapping[str, Any] | Iterable[TensorMap], *, arch: str = 
     if few is not None:
         try:
             maps = [map_bytes(one) if keeps_rules(one, gpu) else encode(one, arch=arch) for one in few]
-        except CuteError:  # the text of a refusal numbers the maps
+        except CuteError:  # the text of an error numbers the maps
             maps = None
     if maps is None:
         table = columns(arrays) if isinstance(arrays, Mapping) else columns_of(requests) or requests
@@ -239,12 +239,13 @@ _INT: Final = frozenset((int,))
 
 def _few(arrays: Mapping[str, Any]) -> list[TensorMap] | None:  # noqa: C901 - each kind of value is a case
     """The requests of at most `FEW` maps whose fields are plain integers, tuples of them, and arrays of integers, with
-    numbers in place of members of enums; None of more maps, and of anything else: `columns` takes or refuses it."""
+    numbers in place of members of enums; None for more maps, and for any other input: `columns` accepts or refuses
+    it."""
     import numpy
 
     try:
         kind = expected_kind(arrays, "names of fields", arrays.keys())
-    except CuteError:  # `columns` says why
+    except CuteError:  # `columns` reports why
         return None
     if "kind" in arrays:
         arrays = {name: value for name, value in arrays.items() if name != "kind"}
@@ -306,7 +307,7 @@ def _assembled(table: Columns, arch: str) -> NDArray[numpy.uint8]:
 
 
 def _refuse_illegal(table: Columns, arch: str) -> None:
-    """Raise for the maps that `broken_rows` finds, with the messages of `violations`."""
+    """Raise an error for the maps that `broken_rows` finds, with the messages of `violations`."""
     import numpy
 
     bad = numpy.flatnonzero(broken_rows(table, architecture(arch)))

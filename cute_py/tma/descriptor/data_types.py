@@ -1,6 +1,6 @@
 """The closed sets of a tensor map: element formats, interleave, swizzle, L2 promotion, fill; with the driver's numbers.
 
-Two numberings of element formats exist and must not be mixed. `TensorMapDataType` holds the numbers of the driver's
+Element formats have two numberings, which must not be mixed. `TensorMapDataType` holds the numbers of the driver's
 `CUtensorMapDataType`; the four bits in the descriptor hold other numbers (`FormatRow.code`), and the two tf32 formats
 share a code with float32 and float32_ftz and set one more bit.
 """
@@ -27,7 +27,7 @@ class _Named(NamedEnum, IntEnum):
 
     @classmethod
     def _missing_(cls, value: DTypeLike) -> Self:  # type: ignore[override]
-        """A member by any of its names, as the fields of a request take them.
+        """A member by any of its names, as the fields of a request accept them.
 
         >>> TensorMapSwizzle("128B"), TensorMapDataType("bf16")
         (TensorMapSwizzle.B128, TensorMapDataType.BFLOAT16)
@@ -41,7 +41,7 @@ class _Named(NamedEnum, IntEnum):
 class TensorMapDataType(_Named):
     """Element format of the tensor, numbered as the driver's `CUtensorMapDataType`.
 
-    The last three exist from sm_100 on; how a descriptor holds them is not known (`cute_py.tma.descriptor.limits`).
+    The last three exist from sm_100 on; their bits in a descriptor are not known (`cute_py.tma.descriptor.limits`).
     """
 
     UINT8 = 0
@@ -71,7 +71,7 @@ class Interleave(_Named):
 
 
 class TensorMapSwizzle(_Named):
-    """How 16-byte chunks are permuted in shared memory. The ATOM kinds exist from sm_100 on; their bits are unknown."""
+    """Permutation of 16-byte chunks in shared memory. The ATOM kinds exist from sm_100 on; their bits are unknown."""
 
     NONE = 0
     B32 = 1
@@ -92,7 +92,7 @@ class L2Promotion(_Named):
 
 
 class OobFill(_Named):
-    """What a load writes for elements outside the tensor: zeros, or the NaN pattern 0x7FF7 in each 16 bits."""
+    """Value that a load writes for elements outside the tensor: zeros, or the NaN pattern 0x7FF7 in each 16 bits."""
 
     NONE = 0
     NAN_REQUEST_ZERO_FMA = 1
@@ -107,7 +107,7 @@ class Im2ColWideMode(_Named):
 
 @record
 class FormatRow:
-    """One element format: what the driver calls it and what the descriptor holds."""
+    """One element format: the driver's name of it and the descriptor's bits."""
 
     data_type: TensorMapDataType
     code: int | None
@@ -156,11 +156,11 @@ FORMATS: Final[tuple[FormatRow, ...]] = (
 CODE_TO_FORMAT: Final[dict[tuple[int, int], TensorMapDataType]] = {
     (row.code, row.tf32_round): row.data_type for row in FORMATS if row.code is not None
 }
-"""(bits 7-10, bit 16) of word 1 -> format. Pairs that are absent were never written by a driver."""
+"""(bits 7-10, bit 16) of word 1 -> format. No driver ever wrote the pairs that are absent."""
 
 
 UNSIGNED: Final = {size: TensorMapDataType[f"UINT{8 * size}"] for size in (1, 2, 4, 8)}
-"""Bytes of an element -> what a copy, which converts nothing, calls it in a tensor map."""
+"""Bytes of an element -> its format in the tensor map of a copy, which converts nothing."""
 
 
 def format_row(data_type: int) -> FormatRow:
@@ -177,7 +177,7 @@ def format_row(data_type: int) -> FormatRow:
     raise InvalidValueError(f"data_type = {expect_integer(data_type, 'data_type')}; must be 0 to {len(FORMATS) - 1}")
 
 
-# Reversed, so that the plain format wins: float32 is moved as FLOAT32, though its variants list it as well.
+# Reversed, so that the plain format wins: float32 moves as FLOAT32, though its variants list it as well.
 _NATURAL: Final = {name: row.data_type for row in reversed(FORMATS) if row.code is not None for name in row.dtypes}
 
 
@@ -212,11 +212,11 @@ _FAMILIES: Final = {
     "OobFill": "(FLOAT_)?OOB_FILL_",
     "Im2ColWideMode": "IM2COL_WIDE_MODE_",
 }
-"""What the driver and CuTe write before the name of a member, after CU_TENSOR_MAP_."""
+"""Prefix that the driver and CuTe write before the name of a member, after CU_TENSOR_MAP_."""
 
 
 def member_named(kind: type[_E], value: DTypeLike) -> _E | None:
-    """The member of an enum by any of its names, a format by an element type too; None where it is no such name.
+    """The member of an enum by any of its names, a format by an element type too; None if the name is unknown.
 
     >>> member_named(TensorMapSwizzle, "SWIZZLE_128B"), member_named(TensorMapDataType, "bf16")
     (TensorMapSwizzle.B128, TensorMapDataType.BFLOAT16)

@@ -30,7 +30,7 @@ _OOB: Final = tuple(OobFill)
 
 
 def _format_of(code: int, tf32: int) -> tuple[TensorMapDataType | None, int, int]:
-    """The format that four bits and the tf32 bit hold, its bytes, and what of these bits belongs to no format."""
+    """The format that four bits and the tf32 bit hold, its bytes, and those of the bits that belong to no format."""
     found = CODE_TO_FORMAT.get((code, tf32))
     if found is not None:
         return found, FORMATS[found].bits >> 3, 0
@@ -41,12 +41,12 @@ def _format_of(code: int, tf32: int) -> tuple[TensorMapDataType | None, int, int
 
 
 _FORMAT_OF: Final = tuple(_format_of(index & 15, index >> 4) for index in range(32))
-"""By the four bits of the format, and 16 with the tf32 bit."""
+"""Index: the four bits of the format, plus 16 with the tf32 bit."""
 _GPU: Final = architecture("sm_90a")
 
 
 def signed_corners(bits: int, rank: int) -> tuple[int, ...]:
-    """The corners of a map of this rank, as its low 16 bits hold them: two's complement, W lowest.
+    """The corners of a map of this rank, read from its low 16 bits: two's complement, W lowest.
 
     >>> signed_corners(0xFEFF, 4)
     (-1, -2)
@@ -64,7 +64,8 @@ def decode(data: MapSource) -> TensorMapTiled | TensorMapIm2col:
     Every map that a driver wrote comes back as the request that it was encoded from, except that an im2col-wide map
     leaves no bit of its own: it decodes as im2col, and `.as_wide(mode)` converts. Bits without a field, and values
     that no field knows, are kept in `.residue`; so is the fact that the rules refuse the map. `encode` gives the
-    same 128 bytes back in each case. From 64 bytes, the upper half is taken to be as the driver writes it.
+    same 128 bytes back in each case. If only 64 bytes are given, the upper half is assumed to be as the driver writes
+    it.
 
     A rank above 5 is read as 5, an unknown element format as `data_type=None`; both are in the residue, and
     `violations` names them.
@@ -80,7 +81,7 @@ def decode(data: MapSource) -> TensorMapTiled | TensorMapIm2col:
     (False, (1,))
     """
     raw = read_map(data)
-    # The rows of fields.FIELDS, written out by words of 32 bits for speed; a test holds the two together.
+    # The rows of fields.FIELDS, written out by words of 32 bits for speed; a test compares the two.
     address, kinds, s0, s1, s2, s3, high, d0, d1, d2, d3, d4, steps, box, pixels = _WORDS.unpack_from(raw)
     rank = (kinds >> 4 & 7) + 1
     left = 0

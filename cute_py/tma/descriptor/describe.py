@@ -1,11 +1,11 @@
 """A map as text, in four views.
 
 The summary has fields with units, tensor and box as layouts in CuTe's notation, in elements, the bytes of a copy,
-broken rules and warnings. "fields" is every bit field with its place.
+broken rules and warnings. "fields" shows every bit field with its place.
 
-The two others are older, and logical. The TMA Atoms reference pages describe a map by eleven fields, and the emission
-pages by eight named 64-bit slots, as a kernel that rewrites maps sees them; `fields.FIELDS` has the bits as they are.
-Each row has the differences between the view and the measurement.
+The two other views are older, and logical. The TMA Atoms reference pages describe a map by eleven fields, and the
+emission pages by eight named 64-bit slots, as a kernel that rewrites maps sees them; `fields.FIELDS` has the bits as
+they are. Each row has the differences between the view and the measurement.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ __all__ = ["LogicalSlot", "SLOTS", "describe", "logical_slots", "seed_fields"]
 
 
 def strided_text(shape: tuple[int, ...], sizes: tuple[int, ...], width: int) -> str:
-    """A layout of run-time numbers in CuTe's notation, innermost mode first and as a row-major shape has it.
+    """A layout of run-time numbers in CuTe's notation, innermost mode first and also in row-major order.
 
-    Its strides are `sizes` bytes, in elements of `width` bytes; in bytes where that is 0, or does not
-    divide one of them.
+    Its strides are `sizes` bytes, counted in elements of `width` bytes, or in bytes if `width` is 0 or does not divide
+    one of them.
 
     >>> strided_text((64, 128), (2, 128), 2), strided_text((8,), (2,), 0)
     ('(64,128):(1,64), row-major (128,64):(64,1), elements', '(8):(2) bytes')
@@ -64,8 +64,8 @@ def strided_text(shape: tuple[int, ...], sizes: tuple[int, ...], width: int) -> 
 def box_layout(request: TensorMap) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Shape and strides of the box in shared memory, innermost mode first; strides in bytes.
 
-    The shape counts what is visited (element strides divided out); rows lie the swizzle's span apart if that is more.
-    The swizzle permutes bytes on top of it. With interleave, mode 0 counts channel slices.
+    The shape counts visited elements (element strides divided out); rows lie at least the swizzle's span apart. The
+    swizzle then permutes bytes. With interleave, mode 0 counts channel slices.
 
     Raises:
         UnknownFactError: the format was not measured.
@@ -90,14 +90,14 @@ def box_layout(request: TensorMap) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class SlotRow:
-    """One slot in the view, and how the bits differ from it."""
+    """One slot in the view, and the difference of the bits from it."""
 
     name: str
     meaning: str
     mutable: bool
     template: str
-    """The page's template of the tensormap.replace that writes it, $0 the map, $1 the value, N the mode; empty: none,
-    the slot is born on the host."""
+    """The page's template of the tensormap.replace that writes it, $0 the map, $1 the value, N the mode; empty: there
+    is none, only the host writes the slot."""
     lane: str
     measured: str
 
@@ -172,13 +172,13 @@ class LogicalSlot:
 def logical_slots(data: MapSource, rank: int | None = None) -> list[LogicalSlot]:
     """The eight-slot view of a map.
 
-    The view keeps no rank: the operation that uses the map carries it. Here it is `rank`, or the map's own bits.
+    The view keeps no rank: the operation that uses the map carries it. This function uses `rank`, or the map's own
+    bits.
 
     Args:
-        data: whatever `read_map` takes.
-        rank: 1..5; how many lanes are shown.
+        data: anything that `read_map` takes. rank: 1..5; how many lanes are shown.
     Returns:
-        eight slots, 8 bytes apart; `.measured` is where the bits of each really are.
+        eight slots, 8 bytes apart; `.measured` gives the measured place of the bits of each.
     Raises:
         InvalidValueError: a rank outside 1..5, or above that of the map.
         As `read_map`.
@@ -228,7 +228,7 @@ def seed_fields(data: MapSource) -> list[ViewField]:
     """The eleven fields of the TMA Atoms reference pages, three of which a device may change, filled from a map.
 
     Args:
-        data: whatever `read_map` takes.
+        data: anything that `read_map` takes.
     """
     request = decode(read_map(data))
     if isinstance(request, TensorMapTiled):
@@ -264,10 +264,10 @@ def _line(name: str, value: str | int) -> str:
 
 
 def describe(what: TensorMap | HasRequest | MapSource, view: View = "summary", *, arch: str = "sm_90a") -> str:
-    """A map for a reader.
+    """Describe a map as text.
 
     Args:
-        what: whatever `read_map` takes, a request, or what holds one.
+        what: anything that `read_map` takes, a request, or an object that holds one.
         view: "summary"; "fields", every bit field with its place; "seed001", the eleven fields of the TMA Atoms
             reference pages; "slots", the eight logical slots of the emission pages.
         arch: the GPU whose limits hold.

@@ -17,7 +17,7 @@ __all__ = ["FieldDifference", "FieldValue", "MapDifference", "diff", "field_tabl
 
 @record
 class FieldValue:
-    """One row of a map's table: where, what it holds, what that means."""
+    """One row of a map's table: place, value, meaning."""
 
     label: str
     word: int
@@ -39,7 +39,7 @@ def field_table(data: MapSource) -> list[FieldValue]:
     """The fields of a map as rows, lowest bit first; words with bits that have no field end the table.
 
     Args:
-        data: whatever `read_map` takes.
+        data: anything that `read_map` takes.
 
     >>> [(row.label, row.where, row.value) for row in field_table(bytes(128))][:3]
     [('global_address', 'w0[0:63]', 0), ('load_mode', 'w1[0]', 0), ('rank', 'w1[4:6]', 1)]
@@ -84,7 +84,7 @@ def _meaning(row: f.BitField, raw: int, bits: int, rank: int) -> tuple[int, str]
 
 @record
 class FieldDifference:
-    """One field that two maps hold differently; None where a map of that kind and rank has no such field."""
+    """One field that differs between two maps; None if a map of that kind and rank has no such field."""
 
     label: str
     where: str
@@ -102,7 +102,7 @@ class FieldDifference:
 
 @record
 class MapDifference:
-    """What differs. It is true if anything does.
+    """Differences between two maps; true if there are any.
 
     `bits` are (word, bit) of each differing bit, lowest first. `compared` is the number of bytes that both have.
     """
@@ -116,7 +116,7 @@ class MapDifference:
 
     @property
     def same_copies(self) -> bool:
-        """Whether the hardware would do the same with both: only bits that it does not read differ."""
+        """Whether the hardware treats both maps alike: they differ only in bits that it does not read."""
         return all(word >= f.PAYLOAD_BYTES // 8 for word, _ in self.bits)
 
     def __str__(self) -> str:
@@ -149,10 +149,10 @@ def ranges(numbers: Sequence[int]) -> str:
 
 
 def diff(a: MapSource, b: MapSource) -> MapDifference:
-    """The difference of two maps; over 64 bytes if one of them has no more.
+    """The difference of two maps; over 64 bytes if one of them is that short.
 
     Args:
-        a, b: requests, or whatever `read_map` takes.
+        a, b: requests, or anything that `read_map` takes.
     Raises:
         As `read_map`, and as `encode` for requests.
 

@@ -1,8 +1,8 @@
-"""A request as the 128 bytes that the driver writes for it: its fields, and two notes in the upper half.
+"""Encode a request as the 128 bytes that the driver writes: its fields, and two notes in the upper half.
 
 The hardware does not read the notes. Some driver versions deviate from these bits (`QUIRKS`, by name, condition and
-source); `encode` writes none of them, and `replace.repaired` applies what is known against them to a map that such a
-driver wrote.
+source); `encode` writes none of them, and `replace.repaired` applies the known remedies to a map that such a driver
+wrote.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _LAST_KNOWN_FORMAT: Final = int(TensorMapDataType.TFLOAT32_FTZ)
 def note_box_bytes(request: TensorMap) -> int:
     """Word 8: the driver's note of the bytes of the box.
 
-    Element bytes times floor(box / element stride) over all modes; im2col: times channels and pixels. It is not what
-    the hardware delivers where an element stride does not divide the box, nor with interleave
-    (`cute_py.tma.descriptor.transfer`). 0 where the element format is not known.
+    Element bytes times floor(box / element stride) over all modes; im2col: times channels and pixels. It differs from
+    the bytes that the hardware delivers if an element stride does not divide the box, and with interleave
+    (`cute_py.tma.descriptor.transfer`). It is 0 if the element format is not known.
 
     Returns:
         bytes.
@@ -56,10 +56,10 @@ Packer: TypeAlias = "tuple[Callable[..., tuple[Any, ...]], tuple[int, ...], tupl
 
 @functools.lru_cache(maxsize=32)
 def packer(form: RequestForm, *, strict: bool) -> Packer:
-    """(function, positions, widths): the function of a source and its data type gives the numbers that a map holds at
-    these bits, 32 or 64 together, lowest first; what it leaves out is 0.
+    """(function, positions, widths): the function of a source and its data type returns the numbers at these bits of
+    the map, 32 or 64 together, lowest first; all other bits are 0.
 
-    Over columns, a number may be an array of one number a map.
+    Over columns, a number may be an array with one number per map.
     """
     rank = form.length["rank"]
     parts: dict[int, list[str]] = {}
@@ -131,7 +131,7 @@ def extent_bytes(request: TensorMap) -> int:
 
 @record
 class Quirk:
-    """One deviation: drivers that `drivers` describes may set `mask` in `word`; clearing it is the known remedy."""
+    """One deviation: the drivers of `drivers` may set `mask` in `word`; the known remedy is to clear it."""
 
     name: str
     word: int
@@ -180,11 +180,11 @@ def clear_mask(request: TensorMap, driver: int) -> int:
 def encode(request: TensorMap | HasRequest, *, driver: int | None = None, arch: str = "sm_90a") -> bytes:
     """The 128 bytes of a tensor map, as the driver writes them.
 
-    In memory the map must be aligned to 128 bytes (64 before CUDA 13). A request that was decoded and not changed
-    since gives its map back, whatever the rules say of it.
+    In memory the map must be aligned to 128 bytes (64 before CUDA 13). A request that was decoded and not changed since
+    gives its map back, even if it breaks rules.
 
     Args:
-        request: or what holds one: an atom, a descriptor or an operation of the reference pages.
+        request: a request, or an object that holds one: an atom, a descriptor or an operation of the reference pages.
         driver: version of the driver that the map is for (13000 is CUDA 13.0): the remedies for its deviations
             (`quirks.QUIRKS`) are applied to bits that a decoded map brought along. None: no such driver.
         arch: the GPU whose limits hold.
@@ -212,7 +212,7 @@ def encode(request: TensorMap | HasRequest, *, driver: int | None = None, arch: 
             if row is not None:
                 raise refuse_unknown(row)
         bits = pack(request)
-        if request.residue is not None:  # bits that no field has: those that are packed are 0 there
+        if request.residue is not None:  # bits that no field has; the packed fields are 0 there
             bits |= request.residue.bits & f.RESERVED[not isinstance(request, TensorMapTiled)][request.rank]
     if driver is not None:
         bits &= ~clear_mask(request, driver)
@@ -226,7 +226,7 @@ def _as_found(request: TensorMap) -> int | None:
         return None
     try:
         return pack(request) ^ residue.bits
-    except (struct.error, IndexError, ValueError):  # a residue made by hand, for values that no map holds
+    except (struct.error, IndexError, ValueError):  # a hand-made residue, with values that no map holds
         return None
 
 

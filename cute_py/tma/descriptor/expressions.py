@@ -1,10 +1,10 @@
-"""Expressions over the fields of a request, as the tables of rules and of bits hold them, made into functions.
+"""Compile the expressions of the tables of rules and bits, over the fields of a request, to functions.
 
 `violations.CHECKS` says `box_dim[i]` must keep the rule 'box', and `fields.FIELDS` that bits 24-31 hold
-`box_dim[i] - 1`. A `RequestForm` is a kind of map and the lengths of its tuples: it fixes how many values `i` counts,
-and `RequestForm.function` compiles what is left to a Python function of a request. The same function takes columns in
-place of a request: an object whose fields are integers, or arrays of one integer a map. So one row of a table serves
-one map and many.
+`box_dim[i] - 1`. A `RequestForm` is a kind of map and the lengths of its tuples: it fixes the number of values of `i`,
+and `RequestForm.function` compiles the rest to a Python function of a request. The same function takes columns in place
+of a request: an object whose fields are integers, or arrays with one integer per map. So one row of a table serves one
+map and many.
 
 Names in an expression, besides the fields of the request:
 
@@ -51,7 +51,7 @@ that is not known (-1). The swizzles from 4 on permute larger chunks within the 
 
 
 class Lookup:
-    """A table that answers every integer, with its last entry where it has none, and arrays of integers."""
+    """A table that accepts every integer, and arrays of integers; the last entry serves integers beyond it."""
 
     def __init__(self, entries: Sequence[int]) -> None:
         self.entries = entries
@@ -65,7 +65,7 @@ class Lookup:
 
 
 def edge_visits(edge: Value, step: Value) -> Value:
-    """Elements of an edge that a stride visits; an illegal stride of 0 or less divides nothing."""
+    """Elements of an edge that a stride visits; an illegal stride of 0 or less is ignored."""
     if isinstance(step, int):
         return edge // step if step > 0 else 1
     import numpy
@@ -86,7 +86,7 @@ _INDEX: Final = re.compile(r"\b(\w+)\[(?:(i)(?: \+ (\d))?|(\d))\]")
 
 
 def instantiated(text: str, i: int = 0) -> str:
-    """An expression with the index filled in: each entry of a tuple is a variable of its own.
+    """An expression with the index filled in: each entry of a tuple is a separate variable.
 
     >>> instantiated("global_dim[i + 1] - BITS[data_type]", 2)
     'global_dim_3 - BITS[data_type]'
@@ -97,11 +97,11 @@ def instantiated(text: str, i: int = 0) -> str:
 
 @record
 class RequestForm:
-    """What an expression is instantiated for: the kind of a map and the length of each of its tuples."""
+    """Form that an expression is instantiated for: the kind of a map and the length of each of its tuples."""
 
     kind: type[TensorMap]
     lengths: tuple[int, ...]
-    """In the order of `kind.TUPLES`."""
+    """Lengths in the order of `kind.TUPLES`."""
 
     @classmethod
     def of(cls, request: TensorMap) -> RequestForm:
@@ -115,12 +115,12 @@ class RequestForm:
 
     @property
     def length(self) -> Mapping[str, int]:
-        """Name of a tuple -> its length; of the corners and spatial modes too."""
+        """Name of a tuple -> its length, including the corners and spatial modes."""
         return _lengths(self)
 
     @property
     def corner_bounds(self) -> tuple[int, int]:
-        """The least and the greatest corner."""
+        """The smallest and the largest corner."""
         return CORNER_BOUNDS.get(self.length["rank"], CORNER_BOUNDS[3])
 
     def variables(self, strict: bool = False) -> list[str]:
@@ -155,12 +155,13 @@ class RequestForm:
         """The function of `source` and `arguments` that runs `body`.
 
         Args:
-            strict: it takes legal values alone and is faster; a value that a table has no entry for is an IndexError.
+            strict: the function accepts only legal values and is faster; a value without an entry in a table raises
+                IndexError.
             every: `body` uses every name, not only those in its text.
         """
         used = set(re.findall(r"\w+", " ".join(body)))
         lines: list[str] = []
-        for line in reversed(self.variables(strict)):  # what the body does not use is not computed
+        for line in reversed(self.variables(strict)):  # values that the body does not use are not computed
             names, _, value = line.partition(" = ")
             if every or names == "()" or used & set(re.findall(r"\w+", names)):
                 used |= set(re.findall(r"\w+", value))

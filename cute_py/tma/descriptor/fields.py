@@ -1,11 +1,11 @@
-"""The bits of a CUtensorMap: one row a field.
+"""The bits of a CUtensorMap: one row per field.
 
 A map is 128 bytes, sixteen little-endian words of 64 bits, aligned to 128 bytes (64 before CUDA 13). The hardware
 reads words 0 to 7, the payload; words 8 and 9 are notes of the driver, words 10 to 15 are 0. Bit positions are counted
 through the whole map: bit p is bit p % 64 of word p // 64. A field of a mode that the rank does not use is 0.
 
 Source of every row: the arguments of 12,746 calls that the driver accepted, compared with the bytes that it wrote
-(NVIDIA H200, driver 580.159.04); that the upper half is not read: 398 tile loads with it as written, 0 and all ones.
+(NVIDIA H200, driver 580.159.04); for the unread upper half: 398 tile loads with it as written, as 0 and as all ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_RANK: Final = 5
 
 ONES: Final = tuple((1,) * (MAX_RANK - rank) for rank in range(MAX_RANK + 1))
 ZEROS: Final = tuple((0,) * (MAX_RANK - max(rank, 1)) for rank in range(MAX_RANK + 1))
-"""By rank, what fills the sizes (ONES), strides and corners (ZEROS) up to those of a map of five modes."""
+"""By rank, the values that fill up sizes (ONES), strides and corners (ZEROS) to five modes."""
 UNIT_STEPS: Final = tuple((1,) * rank for rank in range(MAX_RANK + 1))
 """By rank, element strides of 1, which nearly every map has."""
 
@@ -35,7 +35,7 @@ def expect_bits(bits: Any) -> int:
     """A map as one little-endian integer, of 64 or 128 bytes.
 
     Raises:
-        InvalidTypeError: no integer. InvalidValueError: more bits than a map has.
+        InvalidTypeError: not an integer. InvalidValueError: more bits than a map has.
     """
     if not is_integer(bits):
         raise InvalidTypeError(f"a map's bits must be an integer, got {type(bits).__name__} {given(bits)}")
@@ -58,7 +58,7 @@ class BitField:
     width: int
     """Bits."""
     encoding: str
-    """How the value is stored."""
+    """Encoding of the value."""
     unit: str = ""
     kinds: Kinds = "all"
     mode: int | None = None

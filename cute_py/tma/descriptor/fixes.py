@@ -1,6 +1,7 @@
-"""Changes that mend what is refused, each of them tried: of the arguments of a map here, of an atom in `tma.atom.make`.
+"""Changes that repair a refused request, each of them tried. This module changes the arguments of a map;
+`tma.atom.make` changes those of an atom.
 
-`REPAIRS` has the change for each rule of `limits.RULES` that a change of the numbers mends.
+`REPAIRS` has the change for each rule of `limits.RULES` that a change of the numbers can repair.
 """
 
 from __future__ import annotations
@@ -73,13 +74,13 @@ def _replaced(values: tuple[int, ...], index: int, value: int) -> tuple[int, ...
 
 
 def _repair(request: TensorMap, found: Diagnostic, choice: int) -> tuple[str, TensorMap] | None:
-    """A change of the field that breaks a rule, with its text; None where numbers alone don't mend it."""
+    """A change of the field that breaks a rule, with its text; None if numbers alone can't repair it."""
     fixed = REPAIRS.get(found.rule)
     return None if fixed is None else unless_refused(fixed, request, found, choice)  # refused: no request holds it
 
 
 def _grain(request: TensorMap) -> int:
-    """Bytes that strides and the address must be multiples of, whatever other rules are broken."""
+    """Required alignment of strides and address in bytes, regardless of other broken rules."""
     rules = {"stride_alignment": True, "stride_alignment_interleave_32b": request.interleave == 2}
     rules["packed_stride"] = request.data_type in (14, 15)
     return max(BY_NAME[rule].multiple for rule, applies in rules.items() if applies)
@@ -229,4 +230,4 @@ REPAIRS: Final[dict[str, Callable[[TensorMap, Diagnostic, int], _Repaired]]] = {
     "oob_fill": _setting("oob_fill", 0, "zeros"),
     "nan_fill": _setting("oob_fill", 0, "zeros"),
 }
-"""Rule -> the change of the numbers that mends it."""
+"""Rule -> the change of the numbers that repairs it."""

@@ -1,6 +1,6 @@
-"""What is legal in a tensor map and likely to hurt: one table, queried by `hazards`.
+"""Hazards: properties that are legal in a tensor map and likely to hurt, in one table that `hazards` queries.
 
-The driver accepts all of it. Each row has its condition, its effect and its source.
+The driver accepts all of these. Each row has its condition, its effect and its source.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _Finds = Callable[[TensorMap], str | None]
 
 
 def _hazard(name: str, effect: str, source: str = MEASURED) -> Callable[[_Finds], _Finds]:
-    """Makes a row of the table of the function that finds it."""
+    """Make a row of the table from the function that finds it."""
 
     def add(finds: _Finds) -> _Finds:
         _ROWS.append(Hazard(name, effect, source, finds))
@@ -201,7 +201,7 @@ def hazards(what: TensorMap | MapSource) -> list[Diagnostic]:
     Each is a warning whose rule is the row's name, with the values that make it apply as its detail.
 
     Args:
-        what: a request, or whatever `read_map` takes.
+        what: a request, or anything that `read_map` takes.
 
     >>> [w.rule for w in hazards(decode(bytes(64)))]
     ['null address', 'ragged rows']

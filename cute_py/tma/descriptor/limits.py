@@ -1,10 +1,11 @@
-"""The rules that a tensor map must keep, one row each: requirement, bounds, unit and source; and what each GPU adds.
+"""The rules that a tensor map must keep, one row each: requirement, bounds, unit and source; and the additions of each
+GPU.
 
 The rules are the driver's: together they explain every recorded call, accepted or refused. `violations` applies them.
 The names of arguments are those of the driver's C functions.
 
-sm_90 was measured. What later GPUs add is documented, but the bits that hold it are not known here: `encode` refuses a
-request that needs them with UnknownFactError, unless a driver on such a machine is there to ask.
+sm_90 was measured. The additions of later GPUs are documented, but their bits are not known: `encode` raises
+UnknownFactError for a request that needs them, unless a driver on such a machine can be called.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ MAX_TRANSACTION_BYTES: Final = (1 << 20) - 1
 """Bytes that one phase of an mbarrier can wait for (PTX ISA, mbarrier, tx-count)."""
 
 STORE_UNIT: Final = 16
-"""Bytes; stores write the last row of a box up to a multiple of this (measured on an H200)."""
+"""Granularity in bytes to which stores write the last row of a box (measured on an H200)."""
 
 
 @record
 class Rule:
     """One rule. `requirement` reads after 'must' ('be a multiple of 16').
 
-    `minimum` and `maximum` are the least and the greatest legal value, where the rule is a plain range.
+    `minimum` and `maximum` are the smallest and the largest legal value, if the rule is a plain range.
     """
 
     name: str
@@ -108,7 +109,7 @@ RANGES: Final = {
 
 
 def bounds(name: str) -> tuple[int, int]:
-    """The least and the greatest legal value of a rule that is a plain range.
+    """The smallest and the largest legal value of a rule that is a plain range.
 
     >>> bounds("box")
     (1, 256)
@@ -126,12 +127,12 @@ SLICE_BYTES: Final[dict[int, int]] = {1: 16, 2: 32}
 """Interleave -> bytes of one channel slice."""
 
 CORNER_BOUNDS: Final[dict[int, tuple[int, int]]] = {3: (-(1 << 15), (1 << 15) - 1), 4: (-128, 127), 5: (-16, 15)}
-"""Rank -> least and greatest corner, elements."""
+"""Rank -> smallest and largest corner, elements."""
 
 
 @record
 class Architecture:
-    """What matters to tensor maps about one GPU family."""
+    """Properties of a GPU family that matter to tensor maps."""
 
     name: str
     shared_memory_bytes: int
@@ -144,20 +145,20 @@ class Architecture:
 
     @property
     def block_shared_memory_bytes(self) -> int:
-        """The most that one block can have, static and dynamic: a tile and its barriers.
+        """Most shared memory of one block in bytes, static and dynamic: a tile and its barriers.
 
-        On an H200 it is what cuDeviceGetAttribute gives as MAX_SHARED_MEMORY_PER_BLOCK_OPTIN.
+        On an H200 it is cuDeviceGetAttribute's MAX_SHARED_MEMORY_PER_BLOCK_OPTIN.
         """
         return self.shared_memory_bytes - RESERVED_SHARED_BYTES
 
     @property
     def format_requirement(self) -> str:
-        """What `tensorDataType` must be, after 'must'."""
+        """Requirement on `tensorDataType`, as text after 'must'."""
         return "be 0 to 15" if self.data_types else f"be 0 to 12 on {self.name}; 13 to 15 need sm_100 or later"
 
     @property
     def swizzle_requirement(self) -> str:
-        """What `swizzle` must be, after 'must'."""
+        """Requirement on `swizzle`, as text after 'must'."""
         return "be 0 to 6" if self.swizzles else f"be 0 to 3 on {self.name}; 4 to 6 need sm_100 or later"
 
 
@@ -165,7 +166,7 @@ class Architecture:
 class Addition:
     """Something that a GPU family adds to tensor maps.
 
-    `bits` is its place in the map; None: not known. `field` and `numbers` are how the driver or PTX names it.
+    `bits` is its place in the map; None: not known. `field` and `numbers` are its names in the driver or PTX.
     """
 
     name: str
@@ -230,7 +231,7 @@ ADDITIONS: Final[tuple[Addition, ...]] = (
         "PTX ISA, cp.async.bulk.tensor",
     ),
 )
-"""What GPUs after sm_90 add. `unknown_addition` finds the row that a request needs."""
+"""Features that GPUs after sm_90 add. `unknown_addition` finds the row that a request needs."""
 
 _NEW_FORMATS: Final = frozenset(int(member) for member in TensorMapDataType if member > TensorMapDataType.TFLOAT32_FTZ)
 _NEW_SWIZZLES: Final = frozenset(int(member) for member in TensorMapSwizzle if member > TensorMapSwizzle.B128)
@@ -241,11 +242,11 @@ ARCHITECTURES: Final[tuple[Architecture, ...]] = tuple(
     else Architecture(f"sm_{number}", size, frozenset(), frozenset(), MEASURED)
     for number, size in SHARED_MEMORY_BYTES.items()
 )
-"""The GPUs that have TMA: of `targets`, what matters to tensor maps."""
+"""The GPUs with TMA, with the properties from `targets` that matter to tensor maps."""
 
 
 GPUS: Final = {row.name + suffix: row for row in ARCHITECTURES for suffix in ("", "a", "f")}
-"""By name; a suffix makes no difference to maps."""
+"""Architectures by name; a suffix makes no difference to maps."""
 
 
 def architecture(name: str) -> Architecture:
@@ -274,7 +275,7 @@ def unknown_addition(request: TensorMap) -> Addition | None:
 
 
 def refuse_unknown(row: Addition) -> UnknownFactError:
-    """The error with what is known of an addition."""
+    """The error with the known facts about an addition."""
     return UnknownFactError(
         f"the bits of {row.name} in a tensor map are not known",
         {

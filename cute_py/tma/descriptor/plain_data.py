@@ -1,7 +1,7 @@
 """Requests from plain data and back: dicts for JSON, the arrays of numpy, .npy files.
 
-A dict has the fields of the request, enums by number or name. An array has its shape and strides outermost first, as
-numpy has them; they are turned to modes innermost first.
+A dict has the fields of the request, enums by number or name. An array has its shape and strides outermost first, as in
+numpy; they become modes innermost first.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ def to_json(request: TensorMap) -> dict[str, Any]:
 
 
 def from_json(data: Mapping[str, Any]) -> TensorMap:
-    """The request of a dict as `to_json` gives it; enums by number or name, the kind inferred if it is left out.
+    """The request of a dict from `to_json`; enums by number or name, the kind inferred if it is left out.
 
     Raises:
         InvalidTypeError: not a mapping, or a value of the wrong type.
-        InvalidValueError: an unknown kind, key or name, or a key that is missing.
+        InvalidValueError: an unknown kind, key or name, or a missing key.
 
     >>> from_json({"data_type": "bfloat16", "global_address": 0, "global_dim": [64], "global_strides": [],
     ...            "box_dim": [64]}).data_type
@@ -81,7 +81,8 @@ def expected_kind(data: Mapping[str, Any], what: str, present: Set[Any], *more: 
     """The kind of request that a mapping names, or that its keys belong to, if its keys are those of that kind.
 
     Args:
-        what: the keys are, for the text of the error; present: those that count as given; more: that may be there too.
+        what: name of the keys, for the text of the error; present: keys that count as given; more: further keys that
+            are allowed.
     """
     if "kind" in data:
         name = data["kind"] if isinstance(data["kind"], str) else given(data["kind"])
@@ -93,7 +94,7 @@ def expected_kind(data: Mapping[str, Any], what: str, present: Set[Any], *more: 
     if kind is None:
         raise InvalidValueError(f"unknown kind {given(data.get('kind'))}", {"known": ", ".join(KINDS)})
     known, required = _KEYS[kind], _REQUIRED[kind]
-    if known.issuperset(data) and present >= required:  # nearly always, and quicker than the lists
+    if known.issuperset(data) and present >= required:  # true nearly always, and faster than the lists
         return kind
     unknown = sorted([str(name) for name in data if name not in known and name not in more])
     missing = sorted(required.difference(present), key=kind.FIELDS.index)
@@ -156,7 +157,7 @@ def request_of_array(
         steps = given_steps
     if min(steps) < 0:
         raise InvalidValueError(f"strides = {steps} bytes; must not be negative")
-    # An axis of size 1 has no meaningful stride; it goes outermost unless it is the one that is contiguous.
+    # An axis of size 1 has no meaningful stride; it goes outermost unless it is the contiguous axis.
     order = sorted(range(len(sizes)), key=lambda axis: (steps[axis] != width, sizes[axis] == 1, steps[axis], -axis))
     if steps[order[0]] != width:
         raise InvalidValueError(
@@ -199,6 +200,6 @@ def _npy_header(path: Path) -> tuple[tuple[int, ...], Any, tuple[int, ...]]:
         array = numpy.lib.format.open_memmap(path, mode="r")
     except OSError as problem:
         raise FileFormatError(f"can't read {path}: {problem.strerror or problem}") from None
-    except Exception as problem:  # a broken header raises whatever the parser of Python literals does
+    except Exception as problem:  # a broken header may raise any error of the parser of Python literals
         raise FileFormatError(f"{path} is not a .npy file of numbers", {"numpy": str(problem)}) from None
     return array.shape, array.dtype, array.strides

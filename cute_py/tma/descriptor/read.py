@@ -1,11 +1,12 @@
-r"""A tensor map's bytes, from whatever holds them: buffers, words, hex text, files, dumps of a debugger or of printf.
+r"""A tensor map's bytes, from any source: buffers, words, hex text, files, dumps of a debugger or of printf.
 
 CuTe prints `DESC_TMA512:` with word 7 first; other dumps have word 0
-first. Where a text does not say, the order is taken in which more of the map makes sense; so it is decided whether
-groups of 8 or 16 hex digits are words or bytes, and whether 16 small numbers are words of 32 or of 64 bits.
+first. If a text does not name the order, the reader takes the order in which more of the map makes sense. It decides in
+the same way whether groups of 8 or 16 hex digits are words or bytes, and whether 16 small numbers are words of 32 or of
+64 bits.
 
-A map is 64 bytes (8 words of 64 bits, 16 of 32) or 128 (16 of 64 bits, 32 of 32). Nothing is filled in for what a text
-lacks, except for the form of the reference pages: `DESC_TMA512:` with four words, which are words 0 to 3.
+A map is 64 bytes (8 words of 64 bits, 16 of 32) or 128 (16 of 64 bits, 32 of 32). Missing parts of a text are not
+filled in, except for the form of the reference pages: `DESC_TMA512:` with four words, which are words 0 to 3.
 
 Numbers and bytes of a tensor map in a text: hex, a debugger's or printf's dump, a C initialiser, a hex dump.
 
@@ -18,8 +19,8 @@ Python                                     [4096, 274877931280, ...], words or b
 xxd, hexdump -C                            00000000: 0010 0000 0000 0000 1063 0000 4000 0000  .........c..@...
 a memory window                            0x00007FFE00000000  00 10 00 00 00 00 00 00 10 63 00 00 40 00 00 00
 
-Labels, addresses, types, indices and comments are left out; whatever is left must be numbers, all of which count:
-a text of which only a part can be read is refused.
+Labels, addresses, types, indices and comments are removed; the rest must consist of numbers, and all of them count. The
+reader refuses a text that it can read only in part.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 MAX_TEXT: Final = 1 << 13
-"""Characters. Every form of a map above is shorter than half of it."""
+"""Most characters of a text. Every form of a map above is shorter than half of it."""
 CUTE_LABEL: Final = "DESC_TMA512"
 
 _SIZES: Final = (PAYLOAD_BYTES, MAP_BYTES)
@@ -76,7 +77,7 @@ _TYPES: Final = (
 )
 """(bytes of one number, names of types of that width)"""
 _OF_WORDS: Final = (CUTE_LABEL, "opaque", "CUtensorMap")
-"""Names of what holds maps as 64-bit words alone."""
+"""Names of objects that hold maps as 64-bit words only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ class Numbers:
     Attributes:
         values: the numbers; digits: how many hexadecimal digits each is written with, 0 of a decimal one.
         unit: bytes that the text says that each has, by a type's name; None: it does not say.
-        wide: the text names something that holds a map as words of 64 bits, if it names no type.
+        wide: the text names no type, but an object that holds a map as words of 64 bits.
         cute: it has the label of CuTe's print.
     """
 
@@ -98,7 +99,7 @@ class Numbers:
 
 
 def is_cute_print(text: str) -> bool:
-    """Whether this is the text of CuTe's print of a descriptor: eight words, word 7 first, `0x` at the first alone."""
+    """Whether this is CuTe's printed form of a descriptor: eight words, word 7 first, `0x` only at the first."""
     return _CUTE_PRINT.fullmatch(text.strip()) is not None
 
 
@@ -125,7 +126,7 @@ def _is_hex(text: str) -> bool:
 
 
 def bare_words(text: str) -> tuple[list[int], int] | None:
-    """The words of a text that is groups of 16 hex digits and nothing else, or of 8, and the bytes of each.
+    """The words of a text that consists only of groups of 16 hex digits, or of 8, and the bytes of each.
 
     >>> bare_words("0000000000001000 " * 8)
     ([4096, 4096, 4096, 4096, 4096, 4096, 4096, 4096], 8)
@@ -150,7 +151,7 @@ def numbers_in(text: str) -> Numbers:
     """All numbers of a text.
 
     Raises:
-        ParseError: there are none, something else is between them, or they can be decimal or hexadecimal.
+        ParseError: there are no numbers, something else is between them, or they can be decimal or hexadecimal.
 
     >>> numbers_in("desc = {0x1000, 0 <repeats 7 times>}").values
     (4096, 0, 0, 0, 0, 0, 0, 0)
@@ -180,7 +181,7 @@ def _shown(text: str) -> dict[str, str]:
 
 
 def _base(bare: list[str], source: bool, text: str) -> int:
-    """The base of the numbers without 0x: 16 where one of them can't be decimal, 10 in source code.
+    """The base of the numbers without 0x: 16 if one of them can't be decimal, 10 in source code.
 
     Numbers with zeros in front are hexadecimal, as dumps pad them; so are groups of 16 digits.
     """
@@ -211,7 +212,7 @@ def _body(text: str) -> tuple[str, bool]:
 
 
 def _groups(text: str) -> list[str]:
-    """What is inside the outermost braces or brackets, where there are digits in them."""
+    """Contents of the outermost braces or brackets that contain digits."""
     found: list[str] = []
     depth = start = 0
     for match in re.finditer(r"[{}\[\]]", text):
@@ -247,7 +248,7 @@ class HoldsWords(Protocol):
 
 
 MapSource: TypeAlias = "Buffer | str | Path | Sequence[int] | HoldsWords"
-"""What holds a map: see `read_map`."""
+"""An object or text that holds a map: see `read_map`."""
 
 Order = Literal["auto", "low_first", "high_first"]
 
@@ -261,11 +262,11 @@ def read_map(source: MapSource, *, order: Order = "auto") -> bytes:
         source: bytes or any buffer (numpy, ctypes, bytearray, memoryview); a sequence of 8 or 16 words, or an object
             with such a sequence as `.opaque` (cuda-python's CUtensorMap); text; a `pathlib.Path` to a file that
             holds the bytes or a text.
-        order: for texts of 64-bit words: word 0 first, word 7 (15) first, or whichever makes more sense.
+        order: for texts of 64-bit words: word 0 first, word 7 (15) first, or the order that makes more sense.
     Raises:
         InvalidTypeError: none of these.
         InvalidValueError: another number of bytes or words.
-        ParseError: a text without words or bytes in it, or with something else between them.
+        ParseError: a text without words or bytes, or with something else between them.
         FileFormatError: a file that can't be read.
 
     >>> read_map("DESC_TMA512: 0x0000000000001000 0x0000004000006310 0x0 0x0")[:8].hex()
@@ -296,7 +297,7 @@ def read_map(source: MapSource, *, order: Order = "auto") -> bytes:
 
 
 def _sized(raw: bytes, count: int | None = None) -> bytes:
-    """The bytes, if they are as many as a map has; `count` is how many there are where they were not read."""
+    """The bytes, if their number is that of a map; `count` is their number if they were not read."""
     if len(raw) not in _SIZES:
         raise InvalidValueError(
             f"tensor map of {len(raw) if count is None else count} bytes; must be {PAYLOAD_BYTES} or {MAP_BYTES}"
@@ -329,7 +330,7 @@ def _from_words(numbers: list[int], unit: int, order: Order) -> bytes:
 
 
 def _strangeness(raw: bytes) -> int:
-    """How many bits are set that no map of that kind and rank has."""
+    """Number of set bits that no map of that kind and rank has."""
     bits = int.from_bytes(raw, "little")
     rank = (bits >> 68 & 7) + 1
     if rank > MAX_RANK:
@@ -413,7 +414,7 @@ def _read(numbers: Numbers) -> dict[str, object]:
 
 
 def _unit(numbers: Numbers, order: Order) -> int:
-    """How many bytes each number has, where no type says it.
+    """Bytes of each number, if no type gives them.
 
     Raises:
         InvalidValueError: 16 numbers that make as much sense in 32 bits as in 64.

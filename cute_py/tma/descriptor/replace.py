@@ -1,7 +1,8 @@
 """Changing a map as the GPU does: tensormap.replace on bytes, in the order in which a kernel rebinds a map.
 
-Ten fields can be written; each row says how the value lands. Nothing touches the upper half, so the driver's notes go
-stale, which the hardware does not read. The values are those of PTX: the rank is rank - 1, sizes and boxes are plain.
+Ten fields can be written; each row describes how the value is stored. No replacement changes the upper half, so the
+driver's notes there become stale; the hardware does not read them. The values are those of PTX: the rank is rank - 1,
+sizes and boxes are plain.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class ReplaceField:
 
     name: str
     ordinals: int
-    """Ordinals 0..n-1 that it takes; 0: it takes none."""
+    """The instruction takes ordinals 0..n-1; 0: it takes none."""
     value_bits: int
     """Width of the value's register; 0: an immediate."""
     values: int
@@ -56,7 +57,8 @@ ELEMTYPES: Final[tuple[tuple[str, int, int], ...]] = (
     *(("u8", 0, 0), ("u16", 1, 0), ("u32", 2, 0), ("s32", 3, 0), ("u64", 4, 0), ("s64", 5, 0), ("f16", 6, 0)),
     *(("f32", 7, 0), ("f32.ftz", 8, 0), ("f64", 9, 0), ("bf16", 10, 0), ("tf32", 7, 1), ("tf32.ftz", 8, 1)),
 )
-"""By PTX's number, which is not the driver's: PTX's name, the code that is written, whether bit 16 is set."""
+"""Indexed by PTX's number, which differs from the driver's: PTX's name, the code that is written, whether bit 16 is
+set."""
 
 _BY_NAME: Final = {row.name: row for row in REPLACE_FIELDS}
 DEVICE_MUTABLE: Final = ("global_address", "global_dim", "global_stride")
@@ -68,13 +70,13 @@ IM2COL_HOST_ONLY: Final = "im2col descriptors are made on the host only: no muta
 
 
 def _expect_tiled(raw: bytes) -> None:
-    """Refuse an im2col map, which the pages let no kernel change."""
+    """Refuse an im2col map, which no kernel may change according to the pages."""
     if decode(raw).KIND != "tiled":
         raise TmaBuildError(IM2COL_HOST_ONLY, hint="encode() the changed request on the host")
 
 
 def _addition(field: str) -> Addition:
-    """What later GPUs add to a field."""
+    """Feature that later GPUs add to a field."""
     return next(addition for addition in ADDITIONS if addition.field == field)
 
 
@@ -105,11 +107,11 @@ def replace(data: MapSource, field: str, value: int, ordinal: int = 0) -> bytes:
             sizes, boxes and element strides, PTX's numbers for the rest.
         ordinal: for box_dim, global_dim and element_stride the mode (0..4); for global_stride the mode minus 1 (0..3).
     Returns:
-        bytes of the same length; the upper half is left alone.
+        bytes of the same length; the upper half is unchanged.
     Raises:
         InvalidTypeError: a value that is not an integer.
         InvalidValueError: no such field, a value beyond its register or immediate, no such ordinal.
-        UnknownFactError: a value that only later GPUs have, and whose bits are not known.
+        UnknownFactError: a value that only later GPUs have, with unknown bits.
     Source:
         measured on NVIDIA H200, driver 580.159.04 (2,213 replacements).
 
@@ -183,7 +185,7 @@ def rebind(data: MapSource, address: int, extents: Sequence[int], strides: Seque
         As `rebind_steps`.
     Raises:
         TmaBuildError: an im2col map, which is made on the host only.
-        InvalidValueError: the rank of the map is another.
+        InvalidValueError: the map has another rank.
         As `replace`.
 
     >>> request = cute.tma.TensorMapTiled(6, 4096, (512, 1024), (1024,), (64, 128), swizzle=3)
@@ -256,7 +258,7 @@ def update_tma_descriptor(data: MapSource, kind: str, axis: int, value: int) -> 
 
 
 def repaired(data: MapSource, driver: int) -> bytes:
-    """A map that a driver of this version wrote, with the known remedies applied; other bits stay as they are.
+    """A map that a driver of this version wrote, with the known remedies applied; other bits stay unchanged.
 
     Args:
         data: 64 or 128 bytes, or anything that `read_map` takes.

@@ -1,14 +1,14 @@
 """The request for a tensor map, as a value: the arguments of cuTensorMapEncodeTiled, -Im2col and -Im2colWide.
 
 Modes innermost first, strides in bytes, sizes and boxes in elements; mode 0 has no stride, so `global_strides[i]`
-belongs to mode i + 1. A request may be illegal: `violations(request)` lists why, `encode(request)` refuses it. Only
-what is not an integer at all is refused here.
+belongs to mode i + 1. A request may be illegal: `violations(request)` lists why, `encode(request)` refuses it. The
+request itself refuses only values that are not integers.
 
-A request that was decoded from a map with more in it than the fields hold carries a `Residue`, so that encoding it
-gives the map back.
+If a map has more bits than the fields hold, its decoded request carries a `Residue`, so that encoding it gives the map
+back.
 
-A map is used by an instruction, which `OpRow` describes. `TmaCopyTraits` is what every object that copies through a map
-has in common: layers below the atom read a copy through it, and know no class above them.
+An instruction uses a map; `OpRow` describes the instruction. `TmaCopyTraits` is the common interface of all objects
+that copy through a map: layers below the atom read a copy through it, and do not depend on classes above them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ ENUM_OF: Final[dict[str, type[IntEnum]]] = {
 """Field -> the enum of its values."""
 _MEMBERS: Final = {name: {int(member): member for member in kind} for name, kind in ENUM_OF.items()}
 MAX_NUMBERS: Final = 100
-"""Of a request in all, five times as many as a map has: too many modes is a rule that a request may break."""
+"""Most numbers of a request in all, five times as many as a map has: a request may break the rule on the number of
+modes."""
 
 _PACK: Final = tuple(struct.Struct(f"<{count}q").pack for count in range(MAX_NUMBERS + 1))
 
@@ -71,10 +72,11 @@ _E = TypeVar("_E", bound=IntEnum)
 def as_member(kind: type[_E], value: object, what: str) -> _E | int:
     """The member of an enum, from the member, its number, or its name: 'B128', '128B', 'CU_TENSOR_MAP_SWIZZLE_128B'.
 
-    A number that no member has is given back: the rules of a map judge it. A format may be given as an element type.
+    A number that no member has is returned unchanged: the rules of a map judge it. A format may be given as an element
+    type.
 
     Raises:
-        InvalidValueError: no such name. InvalidTypeError: no number and no name.
+        InvalidValueError: no such name. InvalidTypeError: neither a number nor a name.
 
     >>> as_member(TensorMapSwizzle, "SWIZZLE_128B", "swizzle"), as_member(L2Promotion, 2, "l2_promotion")
     (TensorMapSwizzle.B128, L2Promotion.B128)
@@ -94,7 +96,7 @@ def as_member(kind: type[_E], value: object, what: str) -> _E | int:
 
 
 def format_bits(data_type: int | None) -> int:
-    """Bits of an element in global memory; 0 where the format is not known.
+    """Bits of an element in global memory; 0 if the format is not known.
 
     >>> format_bits(6), format_bits(99), format_bits(None)
     (16, 0, 0)
@@ -104,10 +106,10 @@ def format_bits(data_type: int | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Residue:
-    """What a decoded map holds beyond the fields of its request.
+    """Bits of a decoded map beyond the fields of its request.
 
     `bits` is the XOR of the map with what the fields alone would write (bit 0 is bit 0 of word 0, word 1 starts at
-    bit 64; 1024 bits). It is 0 if the map is merely one that the rules refuse. `fields` are the values that were
+    bit 64; 1024 bits). It is 0 if the map only breaks rules. `fields` are the values that were
     read: as long as the request still has them, `encode` gives the map back as it was found; once one is changed,
     the rules apply, and only bits that have no field are carried over.
     """
@@ -131,7 +133,7 @@ class Residue:
 
     @property
     def unknown_words(self) -> dict[int, int]:
-        """Word index -> bits left over in it; of each word that has any.
+        """Word index -> leftover bits, for each word that has any.
 
         >>> Residue(1 << 85, ()).unknown_words
         {1: 2097152}
@@ -141,10 +143,10 @@ class Residue:
 
 
 class _Request:
-    """What the three kinds share. Not public: `TensorMap` is the union of the three.
+    """Base of the three kinds. Not public: `TensorMap` is the union of the three.
 
-    `FIELDS` are the names of the fields but the residue, in order; `TUPLES`, `NUMBERS` and `ENUMS` those of each sort.
-    They are read off the annotations, below the classes.
+    `FIELDS` are the names of the fields without the residue, in order; `TUPLES`, `NUMBERS` and `ENUMS` those of each
+    kind. They are read off the annotations, below the classes.
     """
 
     __slots__ = ()
@@ -170,7 +172,7 @@ class _Request:
             numbers += values
         if len(numbers) > MAX_NUMBERS:
             raise InvalidValueError(f"a request of {len(numbers)} numbers; must have at most {MAX_NUMBERS}")
-        # All at once: plain integers of at most 64 bits are what nearly every request is made of.
+        # Check all at once: nearly every request consists of plain integers of at most 64 bits.
         if not (_INT.issuperset(map(type, numbers)) and _fit(numbers)):
             for name in self.TUPLES:
                 put(self, name, expect_integers(getattr(self, name), name))
@@ -223,8 +225,8 @@ class TensorMapTiled(_Request):
     """The arguments of cuTensorMapEncodeTiled.
 
     Args:
-        data_type: `TensorMapDataType`, its number or its name, or an element type. None only where a decoded map holds
-            a format that is not known. The other enums likewise: 3, 'B128', '128B', 'CU_TENSOR_MAP_SWIZZLE_128B'.
+        data_type: `TensorMapDataType`, its number or its name, or an element type. None only if a decoded map holds an
+            unknown format. The other enums likewise: 3, 'B128', '128B', 'CU_TENSOR_MAP_SWIZZLE_128B'.
         global_address: bytes.
         global_dim: (R,) elements, innermost mode first, R in 1..5.
         global_strides: (R-1,) bytes, of modes 1 to R-1.
@@ -378,7 +380,7 @@ for _kind in KINDS.values():
 
 
 def corners_of(request: TensorMapIm2col | TensorMapIm2colWide) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """(lower, upper) corners, W first; of a wide request one of each.
+    """(lower, upper) corners, W first; a wide request has one of each.
 
     >>> corners_of(TensorMapIm2colWide(6, 4096, (64, 16, 8, 2), (128, 2048, 16384), -1, -2, 64, 128))
     ((-1,), (-2,))
@@ -389,11 +391,11 @@ def corners_of(request: TensorMapIm2col | TensorMapIm2colWide) -> tuple[tuple[in
 
 
 W128_PIXELS: Final = 128
-"""Pixels of one im2col::w::128 load, whatever the map has. Source: PTX ISA 9.0, im2col::w::128 mode."""
+"""Pixels of one im2col::w::128 load, for any map. Source: PTX ISA 9.0, im2col::w::128 mode."""
 
 
 def load_mode_of(request: TensorMap) -> str:
-    """The mode of a load through this map, as PTX writes it; of an im2col-wide map the instruction carries the mode.
+    """The mode of a load through this map, as PTX writes it; for an im2col-wide map, the instruction carries the mode.
 
     >>> load_mode_of(TensorMapIm2colWide(6, 4096, (64, 16, 8, 2), (128, 2048, 16384), -1, -2, 64, 128, mode=1))
     'im2col::w::128'
@@ -409,7 +411,8 @@ Mode = Literal["tile", "im2col", "gather4", "scatter4"]
 
 @record
 class OpRow:
-    """What an instruction does: direction, load mode, whether a multicast count above 1 fits, CTAs that issue it."""
+    """Properties of an instruction: direction, load mode, whether a multicast count above 1 fits, CTAs that issue
+    it."""
 
     direction: Direction
     mode: Mode = "tile"
@@ -420,7 +423,8 @@ class OpRow:
 
 
 class HasRequest(Protocol):
-    """What holds the request of a tensor map: an atom, or a descriptor or an operation of the reference pages."""
+    """Object that holds the request of a tensor map: an atom, or a descriptor or an operation of the reference
+    pages."""
 
     @property
     def request(self) -> TensorMap:
@@ -428,7 +432,7 @@ class HasRequest(Protocol):
 
 
 def request_of(what: TensorMap | HasRequest) -> TensorMap:
-    """A request, or the one that an object holds.
+    """The request itself, or the request that an object holds.
 
     Raises:
         InvalidTypeError: neither.
@@ -442,7 +446,8 @@ def request_of(what: TensorMap | HasRequest) -> TensorMap:
 
 
 class TmaCopyTraits(HasRequest, Protocol):
-    """A copy through a tensor map, as every layer may read it, named for CuTe's Copy_Traits of a TMA operation."""
+    """A copy through a tensor map, in a form that every layer can read, named for CuTe's Copy_Traits of a TMA
+    operation."""
 
     @property
     def descriptor(self) -> bytes:
@@ -450,22 +455,22 @@ class TmaCopyTraits(HasRequest, Protocol):
 
     @property
     def instruction(self) -> OpRow:
-        """What the instruction does with it."""
+        """Instruction that uses the map."""
 
 
 class HasTraits(Protocol):
-    """What holds a copy: an operation of the reference pages, or a descriptor, which is a copy of one box."""
+    """Object that holds a copy: an operation of the reference pages, or a descriptor, which is a copy of one box."""
 
     @property
     def traits(self) -> TmaCopyTraits | None:
-        """The copy; None where its numbers are not known."""
+        """The copy; None if its numbers are not known."""
 
 
 def traits_of(what: TmaCopyTraits | HasTraits) -> TmaCopyTraits:
-    """A copy, or the one that an object holds.
+    """The copy itself, or the copy that an object holds.
 
     Raises:
-        InvalidTypeError: neither, or one whose numbers are not known.
+        InvalidTypeError: neither, or a copy with unknown numbers.
     """
     found: Any = getattr(what, "traits", what)
     missing = [name for name in ("request", "instruction") if not hasattr(found, name)]
@@ -479,10 +484,10 @@ Kind = TypeVar("Kind", bound=_Request)
 
 
 def normal_request(kind: type[Kind], *values: object) -> Kind:
-    """A request from the values of its fields, in order, that are known to be normal, without looking at them.
+    """A request from the values of its fields, in order. They must be normal; they are not checked.
 
     A frozen class sets each field through `object.__setattr__`, which takes four times as long as an assignment. So the
-    fields are assigned to an object of a class with the same slots that is not frozen, which then becomes a request.
+    fields are assigned to an object of an unfrozen class with the same slots, which then becomes a request.
     """
     request: Any = _unfrozen(kind)(*values)  # type: ignore[arg-type]
     request.__class__ = kind

@@ -1,6 +1,6 @@
-"""What one instruction with a map moves: bytes, rows, and the place of a row in shared memory.
+"""Transfer of one instruction with a map: bytes, rows, and the place of a row in shared memory.
 
-These numbers describe a map to a reader. The emulator has its own, so that the two can be compared.
+These numbers describe a map to a reader. The emulator computes its own, so that the two can be compared.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2colWide, Tenso
 
 
 def measured_width(request: TensorMap) -> int:
-    """Bytes of one element; 0 where the format is not known, or was not measured.
+    """Bytes of one element; 0 if the format is not known, or was not measured.
 
     >>> measured_width(TensorMapTiled(9, 0, (8,), (), (8,))), measured_width(TensorMapTiled(99, 0, (8,), (), (8,)))
     (2, 0)
@@ -25,7 +25,7 @@ def measured_width(request: TensorMap) -> int:
 
 
 def is_sound(request: TensorMap) -> bool:
-    """Whether rank, lengths and steps let the numbers here be computed at all (they may still be illegal)."""
+    """Whether rank, lengths and steps allow the numbers here to be computed (they may still be illegal)."""
     if not isinstance(request, TensorMapTiled):
         return request.rank > 0
     lengths = len(request.box_dim) == len(request.element_strides) == request.rank > 0
@@ -63,8 +63,8 @@ def visited(request: TensorMapTiled) -> tuple[int, ...]:
 def transaction_bytes(request: TensorMap) -> int:
     """Bytes that one load with this map delivers to the mbarrier of one CTA, elements out of bounds included.
 
-    The driver's own note in the map (`notes.note_box_bytes`) differs where an element stride does not divide the box,
-    and with interleave; it is not what a barrier must expect.
+    The driver's own note in the map (`notes.note_box_bytes`) differs if an element stride does not divide the box, and
+    with interleave; a barrier must not expect it.
 
     Raises:
         UnknownFactError: an im2col-wide map, whose bytes also depend on the instruction and were not measured, or a

@@ -1,4 +1,4 @@
-"""Which rules of the driver a request breaks: all of them at once, with argument, value, unit and source."""
+"""The rules of the driver that a request breaks, all at once, with argument, value, unit and source."""
 
 from __future__ import annotations
 
@@ -46,13 +46,14 @@ def broken_rule(
 
 @functools.cache
 def _scope(arch: str, unknown: str) -> Scope:
-    """What was judged of a request whose value of this name has bits that are not known."""
+    """Scope of the judgement on a request in which the value of this name has unknown bits."""
     skipped = (f"1 value: the bits of {unknown} in a tensor map are not known",) if unknown else ()
     return Scope((f"{len(RULES)} rules of tensor maps on {arch}",), skipped)
 
 
 def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> Findings:
-    """The rules that a request breaks on a GPU; empty if the driver accepts it. Its `scope` says what was judged.
+    """List the rules that a request breaks on a GPU; empty if the driver accepts it. Its `scope` lists the judged
+    properties.
 
     Args:
         request: or what holds one.
@@ -70,7 +71,7 @@ def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> Find
 
 
 def listed_violations(request: TensorMap | HasRequest, arch: str = "sm_90a") -> list[Diagnostic]:
-    """As `violations`, a plain list: for what makes maps, which asks for nothing else."""
+    """`violations` as a plain list, for functions that make maps and need nothing else."""
     request = request_of(request)
     gpu = (GPUS.get(arch) if isinstance(arch, str) else None) or architecture(arch)
     return [] if keeps_rules(request, gpu) else broken_rules(request, gpu)
@@ -83,34 +84,34 @@ _ANY_IM2COL: Final = (TensorMapIm2col, TensorMapIm2colWide)
 class RuleCheck:
     """A value of a request that must keep a rule; `expressions` has the names in its texts.
 
-    Where `each` names tuples, there is one value for each `i` that all of them have.
+    If `each` names tuples, there is one value for each `i` that all of them have.
     """
 
     rule: str
     """Name in `limits.RULES`, which has the bounds."""
     argument: str
-    """Name of the value in a message. Text in braces is an expression, here and in `detail` and `must`."""
+    """Name of the value in a message. Here, in `detail` and in `must`, text in braces is an expression."""
     value: str
     each: tuple[str, ...] = ()
     after: str = ""
     """A tuple: the first `i` is its length."""
     kinds: tuple[type[TensorMap], ...] = (TensorMapTiled, *_ANY_IM2COL)
     when: tuple[str, ...] = ()
-    """Conditions, all of which hold where the rule applies."""
+    """Conditions; the rule applies if all of them hold."""
     least: str | None = None
     most: str | None = None
-    """Bounds that depend on the request or the GPU, in place of those of the rule."""
+    """Bounds that depend on the request or the GPU; they replace those of the rule."""
     broken: str = ""
-    """The condition that the value breaks the rule, where no bound says it."""
+    """The condition under which the value breaks the rule, if no bound expresses it."""
     scale: int = 1
-    """The value counts parts of the rule's unit: 8 for bits, where the rule counts bytes."""
+    """Parts of the rule's unit that the value counts: 8 for bits, if the rule counts bytes."""
     mode: str = "None"
-    """The mode at fault, where there is one."""
+    """The mode at fault, if there is one."""
     detail: str = ""
     must: str = ""
-    """The requirement in this place; empty: that of the rule."""
+    """The requirement here; empty: that of the rule."""
     rare: bool = False
-    """It holds for every map that has a legal number of values, no residue and a format whose bits are known."""
+    """True if the check passes for every map with a legal number of values, no residue and a format with known bits."""
 
 
 _PACKED: Final = ("13 <= data_type", "data_type <= last_format")
@@ -223,7 +224,8 @@ CHECKS: Final[tuple[RuleCheck, ...]] = (
             ),
         )
     ),
-    # The driver lets a box have what the SM has, and no block can have it: the limit of a block is what helps.
+    # The driver allows a box as large as the SM's shared memory, which no block can have, so the limit of a block is
+    # more useful.
     RuleCheck(
         "box_bytes",
         "bytes of the box",
@@ -315,7 +317,7 @@ CHECKS: Final[tuple[RuleCheck, ...]] = (
 
 
 def _bound(form: RequestForm, text: str | None, number: int | None, scale: int) -> int | str | None:
-    """A bound of a check: a number where it is known from the form of the request, else an expression."""
+    """A bound of a check: a number if the form of the request determines it, else an expression."""
     corners = dict(zip(("least corner", "greatest corner"), form.corner_bounds, strict=True))
     if text is None or text in corners:
         number = corners[text] if text is not None else number
@@ -324,7 +326,7 @@ def _bound(form: RequestForm, text: str | None, number: int | None, scale: int) 
 
 
 def _condition(form: RequestForm, check: RuleCheck, values: Sequence[str], *, strict: bool = False) -> str:
-    """The condition that one of the values breaks the rule; of integers alone with `strict`, else of arrays too.
+    """The condition that one of the values breaks the rule; with `strict` for integers only, else for arrays too.
 
     A range whose size is a power of two is a mask, so that all values are judged at once.
     """
@@ -360,7 +362,7 @@ def _compiled(text: str, i: int) -> CodeType:
 
 
 def _filled(text: str, i: int, names: dict[str, object]) -> str:
-    """A text whose expressions in braces are replaced by their values."""
+    """A text with the values of the expressions in braces."""
     return re.sub(r"\{([^}]*)\}", lambda found: str(eval(_compiled(found[1], i), SCOPE, names)), text)
 
 
@@ -385,7 +387,7 @@ def _lister(form: RequestForm) -> Callable[..., None]:
 def judge(form: RequestForm, *, strict: bool) -> Callable[..., Any]:
     """(source, data type, bytes of shared memory) -> whether a rule is broken, or bits are not known.
 
-    For a form that breaks no rule itself. Over columns, an array with the answer of each map.
+    The form itself must break no rule. Over columns, the result is an array with the answer for each map.
     """
     conditions = []
     for check in CHECKS:
@@ -403,8 +405,8 @@ _JUDGES: Final[dict[tuple[type[TensorMap], int], Callable[..., Any]]] = {}
 
 
 def keeps_rules(request: TensorMap, gpu: Architecture) -> bool:
-    """Whether a request breaks no rule, has bits that are known and no residue: the question that nearly every request
-    is asked, in a fraction of the time of `broken_rules`."""
+    """Whether a request breaks no rule, has only known bits and no residue. This fast path answers for nearly every
+    request, in a fraction of the time of `broken_rules`."""
     if request.residue is not None:
         return False
     key = type(request), len(request.global_dim)
@@ -418,7 +420,7 @@ def keeps_rules(request: TensorMap, gpu: Architecture) -> bool:
 
 
 def has_legal_rank(kind: type[TensorMap], rank: int) -> bool:
-    """Whether a map of this kind can have so many modes."""
+    """Whether a map of this kind can have this many modes."""
     least, most = bounds("rank" if kind is TensorMapTiled else "rank_im2col")
     return least <= rank <= most
 

@@ -1,4 +1,4 @@
-"""The atom of the reference pages before and after it is bound to run-time state, and what a copy of it is lowered to.
+"""The atom of the reference pages, before and after it is bound to run-time state, and the lowering of its copies.
 
 A verified partition makes the non-exec atom: everything about one TMA copy of a tile that is known before a barrier and
 a cache policy are. It knows the box of one instruction, how many instructions one CTA issues for a tile, and for each
@@ -167,7 +167,7 @@ class NonExecTmaAtom:
 
     @property
     def no_offsets(self) -> tuple[int, ...]:
-        """The offsets of an im2col load at the first filter position; none of a tiled one."""
+        """The offsets of an im2col load at the first filter position; empty for a tiled load."""
         return (0,) * (self.rank - 2 if isinstance(self.descriptor, TmaDescriptorIm2col) else 0)
 
     @property
@@ -215,7 +215,7 @@ class NonExecTmaAtom:
     def place(self, start: Sequence[Number], index: int, cta: int = 0) -> tuple[Number, ...]:
         """The coordinates of instruction `index` of CTA `cta` for a tile that starts at `start`, innermost first.
 
-        Of an im2col tile `start` is its first pixel, and pixels follow each other in the bounding box, W first.
+        For an im2col tile, `start` is its first pixel, and pixels follow each other in the bounding box, W first.
 
         Raises:
             InvalidValueError: an im2col instruction starts at another pixel than the tile, whose place is not known;
@@ -288,7 +288,7 @@ def _next_pixel(request: TensorMapIm2col | TensorMapIm2colWide, start: list[int]
 
 @runtime_checkable
 class TransactionBarrier(Protocol):
-    """What a barrier must do: expect more bytes in its current phase."""
+    """Interface of a barrier: it can expect more bytes in its current phase."""
 
     def expect_tx(self, nbytes: int, /) -> None: ...
 
@@ -338,7 +338,7 @@ class ExecTmaAtom:
         return self.atom.request
 
     def explain(self) -> str:
-        """The atom, and what it is bound to."""
+        """The atom, and the state that it is bound to."""
         mask = "" if self.multicast is None else f", multicast mask {self.multicast:#06x}"
         return f"{self.atom.explain()}\n\nbound to\n  cache mode {self.cache_mode.value}{mask}"
 
@@ -365,8 +365,8 @@ class PrefetchDescriptor:
 
 
 def store_bounds(arch: str | None) -> tuple[list[str], list[str]]:
-    """What a store or a reduction has before its copies and after them: the fence that makes the tile visible to the
-    asynchronous proxy; the end of the bulk group, and the wait until the group has read the tile."""
+    """Lines before and after the copies of a store or a reduction. Before: the fence that makes the tile visible to the
+    asynchronous proxy. After: the end of the bulk group, and the wait until the group has read the tile."""
     waits = ptx("bulk.wait_group", read=True, operands={"groups": 0}, arch=arch)
     fence = ptx("fence.proxy.async", spaces="shared::cta", arch=arch)
     return [fence], [ptx("bulk.commit_group", arch=arch), waits]
@@ -423,7 +423,7 @@ class BulkTensorCopy:
 
     @property
     def nbytes(self) -> int:
-        """Of this CTA's box."""
+        """Bytes of this CTA's box."""
         return self.atom.bytes_per_instruction
 
     @property
@@ -438,12 +438,12 @@ class BulkTensorCopy:
 
     @property
     def reduce_kind(self) -> TmaReduceKind | None:
-        """Of a reduction."""
+        """Kind of the reduction; None of other operations."""
         return self.atom.reduce_kind
 
     @property
     def barrier(self) -> Place | TransactionBarrier | None:
-        """What counts the bytes of a load."""
+        """Barrier that counts the bytes of a load."""
         return self.exec_atom.barrier if self.kind == "load" else None
 
     @property

@@ -76,7 +76,7 @@ __all__ = [
 ]
 
 SharedLayout: TypeAlias = Layout | ComposedLayout
-"""Of a tile in shared memory, with its swizzle or without."""
+"""Layout of a tile in shared memory, with its swizzle or without."""
 
 
 class SupportsDLPack(Protocol):
@@ -86,7 +86,7 @@ class SupportsDLPack(Protocol):
 
 
 def in_global_memory(tensor: Tensor) -> bool:
-    """A tensor of a global pointer or an array, none of coordinates?"""
+    """Is it a tensor of a global pointer or an array, and not of coordinates?"""
     engine = tensor.engine
     return isinstance(engine, (Pointer, ArrayEngine)) and getattr(engine, "space", "gmem") == "gmem"
 
@@ -129,8 +129,8 @@ def names_leaves(shape: Tree, basis: Tree) -> bool:
 
 
 def half_of_pair(layout: SharedLayout) -> SharedLayout | None:
-    """What the first of two CTAs has of a tile: half of mode 0, where CuTe's MMAs of two CTAs split A and B; None of an
-    odd mode.
+    """Part of a tile that the first of two CTAs holds: half of mode 0, where CuTe's MMAs of two CTAs split A and B;
+    None for an odd mode.
 
     >>> print(half_of_pair(Layout((Int(128), Int(64)), (Int(64), Int(1)))))
     (_64,_64):(_64,_1)
@@ -167,7 +167,7 @@ def swizzled(plain: Layout, code: int, dtype: DType) -> SharedLayout:
 
 
 def movable_format(dtype: DType) -> TensorMapDataType | None:
-    """What elements move as: their own format, or that of integers of the same width; None: TMA has none.
+    """Format in which elements move: their own, or that of integers of the same width; None: TMA has none.
 
     >>> movable_format(as_dtype("int16")), movable_format(as_dtype("complex64"))
     (TensorMapDataType.UINT16, None)
@@ -179,7 +179,7 @@ def movable_format(dtype: DType) -> TensorMapDataType | None:
 
 
 class _Descriptor:
-    """What both descriptors read off the tensor and the request of their tensor map."""
+    """Base of both descriptors: values read off the tensor and the request of their tensor map."""
 
     __slots__ = ()
     mnemonic: ClassVar[str]
@@ -294,7 +294,7 @@ class TmaDescriptorTiled(_Descriptor):
         """CuTe's atom of a copy of one box, which lies compact in shared memory.
 
         Raises:
-            CuteError: as `make_tma_atom`, which refuses a box that is no tile of the tensor's modes.
+            CuteError: as `make_tma_atom`, which refuses a box that is not a tile of the tensor's modes.
         """
         sizes, strides = mode_sizes(self.layout), leaves(self.layout.stride)
         owner = {tuple(getattr(d, "modes", ())): i for i, d in enumerate(strides)}
@@ -417,7 +417,7 @@ def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
     """The descriptor after one update; rank, type, swizzle, box and mode stay.
 
     Raises:
-        TmaBuildError: an im2col descriptor, which is made on the host only; or an axis that is several modes of the
+        TmaBuildError: an im2col descriptor, which only the host makes; or an axis that is several modes of the
             tensor, whose shape alone does not decide which of them changes.
         InvalidValueError: no such axis, a value out of range, or an address or stride that is not a multiple of 16.
 
@@ -450,7 +450,7 @@ def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
     axis: int = update.axis
     if not 0 <= axis < descriptor.rank:
         raise InvalidValueError(f"axis {axis}; must be 0 to {descriptor.rank - 1}")
-    # The tensor changes with its map, where one mode of it is the axis.
+    # The tensor changes with its map, if the axis is one mode of the tensor.
     owners = leaves(tree_modes(tiled.layout.stride)[axis])
     if len(owners) != 1:
         named = ", ".join(map(str, owners))
@@ -485,7 +485,7 @@ _GRAIN = BY_NAME["stride_alignment"].multiple
 
 
 def check_source(source: Tensor) -> list[Diagnostic]:
-    """What keeps a tensor from being described: it must be in global memory, of rank 1 to 5, with a plain layout."""
+    """Check that a tensor can be described: it must be in global memory, of rank 1 to 5, with a plain layout."""
     rank = rank_of(source.shape)
     return diagnostics.broken(
         (not in_global_memory(source), "not_global", str(source)),
@@ -517,7 +517,7 @@ def _reshaped(tensor: Tensor, shapes: tuple[int, ...], strides: tuple[int, ...])
 
 
 def _check_form(op: Op, count: int, arch: str, alignment: int, bits: int | None, dtype: DType) -> list[Diagnostic]:
-    """What both builders check before the box: the architecture, the descriptor's place, the width of an element."""
+    """Checks of both builders before the box: the architecture, the descriptor's place, the width of an element."""
     found = check_op(op, arch, count) + diagnostics.check_pointer(expect_integer(alignment, "alignment", unit="bytes"))
     wrong = bits is not None and expect_integer(bits, "elementBitWidth") != dtype.bits
     text = f"elementBitWidth = {bits} bits; must be the {dtype.bits} of {dtype.name}"
@@ -545,14 +545,14 @@ _TEXT_OF = {"inner_bytes": "box_granularity", "inner_span": "smem_not_compatible
 
 
 def check_request(found: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """The rules that a map breaks: first those that the pages have, in their texts."""
+    """The rules that a map breaks: first those of the pages, in their texts."""
     rows = [(_TEXT_OF.get(rule.rule, ""), rule) for rule in found]
     named = [d for text, rule in rows for d in diagnostics.broken((bool(text), text, rule.message))]
     return [*named, *[rule for text, rule in rows if not text]]
 
 
 def rules_of(arch: str) -> str:
-    """The GPU whose rules hold for a map: this one, or sm_90a where there is no such GPU with TMA."""
+    """The GPU whose rules hold for a map: this one, or sm_90a if this one has no TMA."""
     return arch if arch in GPUS else "sm_90a"
 
 
@@ -588,7 +588,7 @@ def build_tma_descriptor(
             or the box over global modes (a G-basis).
         shapes: elements, one per mode of the tensor, in place of its own. strides: elements, one per mode but the
             contiguous one (or all).
-        paddings: what out-of-bounds elements are filled with; zeros.
+        paddings: fill value of out-of-bounds elements; zeros.
         mode: a load mode; 'tiled' is NO_MULTICAST. store_mode: the descriptor is for a store or a reduction.
         elementBitWidth: bits; the tensor's own if not given. swizzle: on bytes. alignment: of the descriptor, bytes.
     Raises:

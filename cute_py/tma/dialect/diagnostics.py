@@ -49,7 +49,7 @@ TEXTS: Final[dict[str, str]] = {
 DESCRIPTOR_BYTES: Final = 128
 """Bytes and alignment of a descriptor."""
 ROW_BITS: Final = 8 * BY_NAME["inner_bytes"].multiple
-"""Bits; the innermost row of a box is a multiple of it."""
+"""Granularity of the innermost row of a box, in bits."""
 SMALLEST_MULTICAST_BYTES: Final = 128
 """Bytes of one CTA's box below which the walkthrough refuses a multicast. A rule of the dialect."""
 MAX_TILE_ELEMENTS: Final = 16_777_216
@@ -90,7 +90,7 @@ def broken(*rows: tuple[int | Sized, str, str]) -> list[Diagnostic]:
 
 
 def refuse(found: Sequence[Diagnostic]) -> None:
-    """Raise all of them as one error whose headline is the first one's text; return if there is none.
+    """Raise all diagnostics as one error with the first text as headline; return if there are none.
 
     Raises:
         TmaBuildError: there is a diagnostic.
@@ -123,8 +123,8 @@ def check_tile(extents: Sequence[int]) -> list[Diagnostic]:
 def check_operands(
     rank: int, coordinates: int, dtypes: tuple[DType, DType], coordinate_type: str = "index"
 ) -> list[Diagnostic]:
-    """Stage 2: as many coordinates as modes, of the memref's index type; one element type in view and tensor. Integers
-    of one width are one type there, which has no sign, and a bool moves as its byte."""
+    """Stage 2: as many coordinates as modes, of the memref's index type; one element type in view and tensor. There,
+    all integers of one width are one type without a sign, and a bool moves as its byte."""
     view, tensor = dtypes
     integers = all(dtype.kind in ("int", "uint", "bool") for dtype in dtypes) and view.bits == tensor.bits
     names = " vs ".join(mlir_type(dtype) for dtype in dtypes)

@@ -8,7 +8,7 @@
 `make_exec_tma` binds a verified atom to its run-time state: a barrier in shared memory, a cache mode, a multicast mask.
 Lowering checks the operands of one copy, raises the barrier by the bytes that the copy will deliver, and gives the
 operations in order: prefetch of the descriptor if requested, the expectation, one copy per instruction. A load
-completes through the barrier: whoever reads the tile waits on it first. Stores and reductions complete by bulk groups,
+completes through the barrier, so a reader of the tile waits on it first. Stores and reductions complete by bulk groups,
 and raise no barrier.
 
 The ten operations and types of the family are frozen values, checked when they are made; attributes have the dialect's
@@ -160,7 +160,7 @@ def make_exec_tma(
 
 
 def check_copy(exec_atom: ExecTmaAtom, tile: Place, coord: Sequence[Number]) -> list[Diagnostic]:
-    """What one copy needs beside its atom: a tile in shared memory, where its atom's may be; a coordinate of the
+    """Check the operands of one copy: a tile in shared memory, at a place that the atom allows, and a coordinate of the
     descriptor's rank."""
     if not isinstance(coord, (tuple, list)):
         raise InvalidTypeError(f"the coordinate of a copy is a tuple, got {type(coord).__name__} {given(coord)}")
@@ -255,7 +255,7 @@ class TmaOperation:
 
     Attributes:
         exec_atom: the bound atom; tile: in shared memory; coord: of the tile's first element, innermost first.
-        operations: what the copy is lowered to, in order.
+        operations: the lowering of the copy, in order.
         allow_tma: may the copy be a TMA copy? inBounds: does the producer promise that the tile is inside the tensor?
         cta: which of the CTAs of a multicast issues.
     """
@@ -409,7 +409,7 @@ def tma_load(
         im2col_offsets: of an im2col load, W first; zeros if left out.
     Raises:
         TmaBuildError: 'expect a tma_load atom type' and the other texts of the atom verifier, a tile outside shared
-            memory, a coordinate of another rank, or one that breaks the inBounds promise. The barrier is left alone.
+            memory, a coordinate of another rank, or one that breaks the inBounds promise. The barrier is unchanged.
     """
     return _operation("load", exec_atom, dst, coord, (allow_tma, inBounds), prefetch, cta, im2col_offsets)
 
@@ -441,7 +441,7 @@ def tma_reduce(
 
 
 def prefetch_tma_desc(descriptor: TmaDescriptorTiled | TmaDescriptorIm2col) -> PrefetchDescriptor:
-    """prefetch_tma_desc: bring a descriptor into the descriptor cache.
+    """prefetch_tma_desc: load a descriptor into the descriptor cache.
 
     Raises:
         InvalidTypeError: not a descriptor.
@@ -452,7 +452,7 @@ def prefetch_tma_desc(descriptor: TmaDescriptorTiled | TmaDescriptorIm2col) -> P
 
 
 Source: TypeAlias = TmaDescriptorTiled | TmaDescriptorIm2col | Tensor | SupportsDLPack
-"""What an atom is made of: a descriptor, or the global tensor itself."""
+"""Source of an atom: a descriptor, or the global tensor itself."""
 
 
 def _partitioned(

@@ -1,4 +1,4 @@
-"""The same tile copy for GPUs without TMA: a complete PTX module with cp.async (sm_80..89) or ld.global.nc (sm_70/75).
+"""Tile copy for GPUs without TMA: a complete PTX module with cp.async (sm_80..89) or ld.global.nc (sm_70/75).
 
 Shared memory gets the very bytes that the TMA copy leaves: boxes one after the other, rows of a box, the swizzle,
 zeros outside the tensor. Threads compute the addresses: thread t takes granules t, t + 128, ... of 4 bytes (cp.async)
@@ -34,7 +34,7 @@ def granule_bytes(copy: TracedCopy, kind: str) -> int:
 
 
 def check_legacy(copy: TracedCopy) -> list[Diagnostic]:
-    """Why this copy has no code here: a reduction, a mode other than tile, sub-byte elements, odd rows."""
+    """The reason why this copy has no code here: a reduction, a mode other than tile, sub-byte elements, odd rows."""
     box, bits = copy.box, copy.dtype.bits
     no_bulk = "a reduction in global memory has no bulk form before sm_90, and none is emitted here"
     beside = "not emitted for architectures without TMA"
@@ -233,7 +233,7 @@ def legacy_ptx(atom: Copyable | TracedCopy, arch: str, kind: str = "") -> str:
         "ret;",
     ]
     parameters = [f".{type_} p_{name}" for type_, name, _ in (base, *state, image)]
-    version = target.floor or (6, 0)  # of sm_70, for which the newest assembler has none
+    version = target.floor or (6, 0)  # for sm_70, which the newest assembler lacks
     extents = " x ".join(map(str, copy.tile))
     return "\n".join(
         [

@@ -121,8 +121,8 @@ def wait_text() -> str:
 
 
 def module_of(text: str, arch: str, version: Version = NEWEST_VERSION) -> str:
-    """A PTX module around instructions: every register in them is declared by the prefix of its name, and those that
-    they do not write themselves are parameters."""
+    """A PTX module around instructions: every register in them is declared by the prefix of its name, and registers
+    that they do not write are parameters."""
     lines = [f".reg .{kind} %{name};" for name, kind in _registers(text)]
     inputs = _inputs(text)
     lines += [f"ld.param.{kind} %{name}, [p_{name}];" for name, kind in inputs]
@@ -143,7 +143,7 @@ def _registers(text: str) -> list[tuple[str, str]]:
 
 
 def cuda_of(text: str) -> str:
-    """The same as a CUDA C++ kernel, for a compiler that takes no PTX module."""
+    """Convert the PTX to a CUDA C++ kernel, for a compiler that takes no PTX module."""
     code = [line.partition("//")[0].strip() for line in text.splitlines()]
     inputs = _inputs(text)
     types = {"b64": ("unsigned long long", "l"), "b32": ("unsigned", "r"), "b16": ("unsigned short", "h")}
@@ -168,7 +168,7 @@ def cubin_of(text: str, arch: str) -> bytes:
     """The cubin of instructions, from NVRTC, or from ptxas where NVRTC is not installed.
 
     Raises:
-        MissingPackageError: neither is there. DeviceError: the text is refused.
+        MissingPackageError: neither is installed. DeviceError: the compiler refuses the text.
     """
     from cute_py.gpu.nvrtc import run_nvrtc
 
@@ -195,10 +195,10 @@ _BESIDE: Final = {
 
 
 def stage7_text(text: str, arch: str, sass: bool) -> str:
-    """The machine code of stage 6's text, and before it each tensor copy and arrival beside what it became.
+    """The machine code of stage 6's text, after a table of each tensor copy and arrival with its machine instruction.
 
     Raises:
-        MissingPackageError: no disassembler, or nothing that makes a cubin. DeviceError: one of them refuses.
+        MissingPackageError: no disassembler, or no compiler for a cubin. DeviceError: one of them fails.
     """
     if not sass:
         return "// on request: lower(..., sass=True)"
@@ -234,7 +234,7 @@ class Lowering:
 
     @property
     def element_coords(self) -> tuple[int, ...] | None:
-        """Of the tile's first element, innermost first; None without a tile coordinate."""
+        """Coordinates of the tile's first element, innermost first; None without a tile coordinate."""
         return self.copy.start
 
     def stage(self, number: str) -> Stage:
@@ -257,7 +257,7 @@ class Lowering:
 
     @property
     def diagnostics(self) -> tuple[str, ...]:
-        """What the stages' verifiers found, `stage: text`; () if all hold."""
+        """Findings of the stages' verifiers, `stage: text`; () if all hold."""
         return tuple(f"stage {stage.number}: {text}" for stage in self.stages for text in stage.checked)
 
     def verify(self) -> None:
@@ -299,7 +299,7 @@ _ADAPTOR: Final = (("multicast mask", 7, "OptionalAttr<I16Attr>"), ("L2 cache hi
 
 
 def _operand_notes(copy: TracedCopy) -> tuple[str, ...]:
-    """Where a load has its optional operands: slot of the adaptor, number in the assembly."""
+    """Places of a load's optional operands: slot of the adaptor, number in the assembly."""
     given_ = copy.multicast > 1, copy.cache_hint
     if copy.direction != "load" or not any(given_):
         return ()
@@ -315,7 +315,7 @@ def _operand_notes(copy: TracedCopy) -> tuple[str, ...]:
 
 
 def _boxes_note(copy: TracedCopy) -> str:
-    """Why a tile takes several boxes, where its swizzle is the reason."""
+    """The reason why a tile takes several boxes, if it is the swizzle."""
     row, boxes = copy.tile[-1] * copy.dtype.bits // 8, f"the tile takes {copy.num_boxes} boxes of {list(copy.box)}"
     return boxes + (f": a row has {row} bytes, a {copy.span}B-swizzled one at most {copy.span}" * (0 < copy.span < row))
 

@@ -3,9 +3,9 @@
 Names and numbers are those of the TMA Atoms reference page. Its load modes are instruction variants of one tiled load;
 the im2col walk of the hardware (`.im2col::w`, `.im2col::w::128`) has similar names and is something else.
 
-Cache modes are the cache operators of ordinary loads and stores (`load_cache_mode<cg>`). A TMA copy bypasses L1, so
-caching at L2 is what it does anyway; what is left of an operator is how long the line should stay in L2: the 64-bit
-operand of `.L2::cache_hint`. Modes without such a preference have no operand.
+Cache modes are the cache operators of ordinary loads and stores (`load_cache_mode<cg>`). A TMA copy bypasses L1, so it
+caches at L2 in any case. An operator then only expresses how long the line should stay in L2: the 64-bit operand of
+`.L2::cache_hint`. Modes without such a preference have no operand.
 
 The partition verifier takes all eight reductions for any element type, as the page does; a copy that the hardware would
 trap on is refused when it is lowered, by `REDUCTION_TYPES`.
@@ -46,7 +46,7 @@ __all__ = [
 
 
 class TmaLoadMode(NamedEnum, IntEnum):
-    """How a load reaches its CTAs. The long names are the reference page's.
+    """Mode in which a load reaches its CTAs. The long names are the reference page's.
 
     >>> int(TmaLoadMode.W128_MULTICAST), TmaLoadMode.TMA_LOAD_TWO_CTA.name
     (3, 'TWO_CTA')
@@ -68,7 +68,7 @@ class TmaLoadMode(NamedEnum, IntEnum):
 
 
 class TmaStoreMode(NamedEnum, IntEnum):
-    """How a store walks global memory.
+    """Mode in which a store walks global memory.
 
     >>> TmaStoreMode.TMA_STORE_IM2COL_W is TmaStoreMode.IM2COL_W
     True
@@ -89,7 +89,7 @@ class TmaStoreMode(NamedEnum, IntEnum):
 
 
 class TmaReduceKind(NamedEnum, IntEnum):
-    """What a reduction does with the element in global memory; all that the instruction family has.
+    """Operation of a reduction on the element in global memory; the instruction family has no others.
 
     >>> TmaReduceKind.XOR.ptx
     'xor'
@@ -144,7 +144,8 @@ def check_reduction(kind: TmaReduceKind, dtype: str) -> list[Diagnostic]:
 
 
 def why_not_reduction(kind: TmaReduceKind | int | str, dtype: str) -> str | None:
-    """Why a reduction does not run on an element type, or None. Deprecated: `lower_tma_store` lists what it refuses.
+    """The reason why a reduction does not run on an element type, or None. Deprecated: `lower_tma_store` lists what it
+    refuses.
 
     >>> why_not_reduction(TmaReduceKind.INC, "int32")
     'reduction INC of int32; the hardware has it for uint32'
@@ -232,7 +233,7 @@ class CacheModeRow:
 
 
 class CacheMode(NamedEnum):
-    """How a copy uses the caches: PTX's cache operators, and the three eviction priorities by name.
+    """Use of the caches by a copy: PTX's cache operators, and the three eviction priorities by name.
 
     >>> CacheMode.CG.policy, hex(CacheMode.CS.policy.value)
     (None, '0x12f0000000000000')
@@ -259,7 +260,7 @@ class CacheMode(NamedEnum):
 
     @property
     def row(self) -> CacheModeRow:
-        """What loads and stores make of this mode."""
+        """Row of the cache mode for loads and stores."""
         return self._row
 
     @property
@@ -269,7 +270,7 @@ class CacheMode(NamedEnum):
 
     @property
     def cache_hint(self) -> int | None:
-        """The operand of `.L2::cache_hint`, or None where the instruction takes none."""
+        """The operand of `.L2::cache_hint`, or None if the instruction takes none."""
         return None if self.policy is None else self.policy.value
 
 

@@ -10,8 +10,8 @@ are one pipeline stage, and a pipeline stage has one barrier: it expects the byt
 Phase 6 puts the wait right behind the last load; phase 7 moves it down to the first operation that reads a tile. With
 depth D a stage has D slots, and iteration i uses slot i mod D at parity (i / D) & 1.
 
-A function without a kernel spec is left as it is, with a diagnostic; a copy whose witness is no TMA atom is skipped in
-phase 2.
+A function without a kernel spec stays unchanged, with a diagnostic. Phase 2 skips a copy whose witness is not a TMA
+atom.
 
 A kernel has two populations of tensor maps, made on the host and made on the device, each with its own counter. Device
 slots are before host slots in the block of parameters that the kernel gets appended, so that a kernel finds its working
@@ -40,7 +40,7 @@ __all__ = ["KernelFunction", "KernelOperation", "PhaseTrace", "run_phases"]
 
 BARRIER_BYTES = 8
 TILE_ALIGNMENT = 1024
-"""Bytes; of a tile in the kernel's shared memory, whatever its swizzle."""
+"""Alignment in bytes of a tile in the kernel's shared memory, for any swizzle."""
 
 
 def check_counters(host: Sequence[int], device: Sequence[int], num_host: int, num_device: int) -> list[Diagnostic]:
@@ -71,7 +71,7 @@ PHASES = (
 
 @record
 class KernelOperation:
-    """An operation of the body that is no copy: its text, and the tensors whose tiles it reads."""
+    """An operation of the body that is not a copy: its text, and the tensors whose tiles it reads."""
 
     text: str
     reads: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ KernelCopy: TypeAlias = TracedCopy | TileAtom | ExecutableCopy | NonExecTmaAtom 
 
 @record
 class KernelFunction:
-    """What the pass reads: the kernel spec's architecture (None: no attribute), the body, the counters.
+    """Input of the pass: the kernel spec's architecture (None: no attribute), the body, the counters.
 
     copies: the body in program order: copies (atoms are named A, B, ... in order) and other operations.
     num_host_tmas, num_device_tmas: the function's counters if they are set already; None lets phase 3 set them.
@@ -105,7 +105,7 @@ class KernelFunction:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """What one phase did: its number and name, one line per copy or decision; from phase 3 on the body after it, which
+    """Result of one phase: its number and name, one line per copy or decision; from phase 3 on the body after it, which
     phases 4 to 7 change."""
 
     number: int
@@ -127,7 +127,7 @@ class BoundCopy:
 
     @property
     def name(self) -> str:
-        """Of its tensor, as the traces write it: `a`."""
+        """Name of its tensor, as the traces write it: `a`."""
         return names_of(self.copy).small
 
     @property
@@ -138,7 +138,8 @@ class BoundCopy:
 
     @property
     def descriptor(self) -> tuple[str, ...]:
-        """What binds the descriptor in phase 4: its operation, and the replacements of one made on the device."""
+        """Operations that bind the descriptor in phase 4: its own, and the replacements of a descriptor made on the
+        device."""
         n, box = names_of(self.copy), ", ".join(map(str, self.copy.box))
         made = f"%desc_{n.small} = nv_tileas.make_tiled_tma_desc %{n.small}_ref, box = [{box}]"
         return (f"{made}, tmaIdx = {self.tma_index} : i32", *rebind_lines(self.copy))
@@ -172,7 +173,7 @@ class PipelineBarrier:
 class PhaseTrace:
     """The outcome: phases in order, the copies that were rewritten, the counters, diagnostics, barriers, the body.
 
-    `rewritten` is empty and one diagnostic is there if the gate stopped the pass.
+    If the gate stopped the pass, `rewritten` is empty and there is one diagnostic.
     """
 
     phases: tuple[Phase, ...]
@@ -277,7 +278,7 @@ def sink_waits(
 ) -> tuple[list[_Statement], list[str]]:
     """Phase 7: each wait, moved down to the first operation that reads a tile of its loads, with what was done."""
     moved, lines = list(body), []
-    for barrier in reversed(barriers):  # from below, so that no wait stops before one that moves on
+    for barrier in reversed(barriers):  # from the last one, so that no wait stops before a wait that moves on
         at = next(i for i, statement in enumerate(moved) if statement.text == _wait(barrier, depth))
         wait, tiles = moved.pop(at), set(barrier.loads)
         to = next((i for i, later in enumerate(moved[at:], at) if later.reads & tiles), len(moved))
@@ -369,7 +370,7 @@ def run_phases(function: KernelFunction) -> PhaseTrace:
 
 
 def _bound_line(made: BoundCopy, num_device: int) -> str:
-    """Where a descriptor is, device slots first, and what makes it."""
+    """Place of a descriptor, device slots first, and the operation that makes it."""
     slot, mark = made.tma_index + num_device, "cute_nvgpu.grid_constant"
     if made.copy.device:
         replaced = sum([bool(step.step.field) for step in rebind_of(made.copy)])

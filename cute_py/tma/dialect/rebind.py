@@ -5,9 +5,9 @@ extents, strides of modes 1.., release fence; 1 + rank + (rank - 1) = 2 x rank r
 within one CTA and gpu across CTAs. A consumer acquires before the copy that reads the map.
 
 The three instructions that write a field are LLVM inline assembly there, `$0` the slot and `$1` the value: `mutator`.
-Two kinds of map are made on the host only: im2col maps, and maps of 2-CTA copies; no mutator writes what they need. A
-zeroed slot has neither rank nor box nor format, which no mutator sets either: it needs the seed copy, or the full set
-of ten replacements (`init_sequence`).
+Only the host makes two kinds of map, im2col maps and maps of 2-CTA copies, because no mutator writes the fields that
+they need. A zeroed slot has neither rank nor box nor format, which no mutator sets either: it needs the seed copy, or
+the full set of ten replacements (`init_sequence`).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class RebindSequence:
 
     @property
     def replacements(self) -> tuple[RebindInstruction, ...]:
-        """The tensormap.replace steps: 2 x rank of them."""
+        """The 2 x rank steps of tensormap.replace."""
         return tuple(step for step in self.steps if step.field)
 
     @property
@@ -73,7 +73,8 @@ class RebindSequence:
 
 
 def check_host_only(copy: TracedCopy | TensorMap) -> list[Diagnostic]:
-    """Why the map of this copy (or this request) can only be made on the host; nothing if a device may rebind it."""
+    """The reason why only the host can make the map of this copy (or this request); nothing if a device may rebind
+    it."""
     request, pair = request_of(copy), getattr(getattr(copy, "instruction", None), "ctas", 1) == 2
     im2col = request.KIND != "tiled"
     only = "descriptors are made on the host only"
@@ -228,7 +229,7 @@ def init_sequence(request: TensorMapTiled, *, space: str = "global") -> tuple[Re
     eleventh field, exists from sm_100 on and stays 0 here.
 
     Raises:
-        EmissionError: the request is no tiled map with a known format.
+        EmissionError: the request is not a tiled map with a known format.
         InvalidValueError: no such space.
     """
     expect_having(request, ("KIND", "data_type"), "a request of a tensor map")

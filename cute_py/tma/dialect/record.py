@@ -11,10 +11,10 @@ A record has 24 bytes, little-endian:
 
 Source: the TMA Atoms reference page, Partition Result ABI.
 
-The flags are 16 bits, what the verifier learned about a tile. Bits 0 and 4 come from the load mode, 1 from the store
-mode or an im2col descriptor, 2 and 3 from the store mode, 6 to 11 from the steps of the walk, 12 from a descriptor view
-for tensor memory, 13 from the global tensor. Bit 5 is never set here: sparse tiles are refused. Bits 14 and 15 are
-reserved and 0.
+The flags are 16 bits with the properties of a tile that the verifier found. Bits 0 and 4 come from the load mode, 1
+from the store mode or an im2col descriptor, 2 and 3 from the store mode, 6 to 11 from the steps of the walk, 12 from a
+descriptor view for tensor memory, 13 from the global tensor. Bit 5 is never set here: sparse tiles are refused. Bits 14
+and 15 are reserved and 0.
 
 A handle is a 64-bit number of an interned object. Equal objects have one handle, as a compiler's interned types have
 one address. The number is derived from the object's text, so that the same partition packs to the same bytes in every
@@ -137,7 +137,7 @@ class InternTable:
         """The object of a handle.
 
         Raises:
-            InvalidValueError: no object of this process has it.
+            InvalidValueError: no object of this process has this handle.
         """
         if expect_integer(handle, "a handle") not in self._objects:
             raise InvalidValueError(

@@ -303,7 +303,7 @@ def rebind_of(copy: TracedCopy) -> tuple[Replacement, ...]:
 
 def stage3_text(copy: TracedCopy) -> str:
     """Descriptor, barrier slot, asynchronous copy (a store has no barrier); the consumer's wait is a text of its own.
-    Phase 4 binds the descriptor; of one that is made on the device the replacements follow."""
+    Phase 4 binds the descriptor; the replacements follow if it is made on the device."""
     n, tile, verb = names_of(copy), extents_text(copy), copy.direction
     atom = f"atom = #cute_nvgpu.atom_copy_field_tma{verb}<{copy.atom_name}, {copy.swizzle_name}>,\n"
     descriptor = (
@@ -359,7 +359,7 @@ def _ordinal(step: RebindInstruction) -> str:
 
 
 def stage3_legacy_text(copy: TracedCopy, witness: str) -> str:
-    """Stage 3 of a copy without TMA: cp.async becomes asynchronous, ldg stays as it is."""
+    """Stage 3 of a copy without TMA: cp.async becomes asynchronous, ldg stays unchanged."""
     n, operation = names_of(copy), GENERATIONS[witness[:4]]
     if operation == "nv_tileas.tiled_load":
         kept = f"the copy stays a synchronous tiled_{copy.direction}"
@@ -384,8 +384,8 @@ class BoxOperands:
     offset: int
 
     def moved(self, coordinate: str, address: str) -> list[str]:
-        """An instruction for each operand that is not the tile's own: {0} is the operand, {1} the tile's, {2} what is
-        added."""
+        """An instruction for each operand that is not the tile's own: {0} is the operand, {1} the tile's, {2} the
+        addend."""
         rows = [(coordinate, name, start) for name, start in zip(self.coords, self.origins, strict=True)]
         rows.append((address, self.address, self.offset))
         return [form.format(name, name.removesuffix(f"_{self.box}"), added) for form, name, added in rows if added]
@@ -555,7 +555,7 @@ def stage5_text(copy: TracedCopy) -> str:
 
 
 def _typed(name: str, kind: str) -> str:
-    """A register with its type; a number as it is."""
+    """A register with its type; a number unchanged."""
     return f"{name}:{kind}" if name.startswith("%") else name
 
 

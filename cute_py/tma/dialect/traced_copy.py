@@ -12,7 +12,7 @@ tensor map has last comes first. `dim_map` names the mode of the tensor that eac
     (256,128):(1,256), tile 64x32    shape = [%M, %K], stride = [1, %M]    tile = [32, 64], dim_map = [1, 0]
     (256,100):(128,1), tile 64x32    shape = [%M, %K], stride = [%sm, 1]   tile = [64, 32], dim_map = [0, 1]
 
-Modes are those of the tensor map: modes that it merges are one, modes of static size 1 are none.
+Modes are those of the tensor map: merged modes count as one, and modes of static size 1 do not count.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class TracedCopy:
 
     @property
     def mode(self) -> str:
-        """Of the instruction, as PTX writes it."""
+        """Mode of the instruction, as PTX writes it."""
         return str(self.modifiers["mode"])
 
     @property
@@ -170,12 +170,12 @@ class TracedCopy:
 
     @property
     def swizzle(self) -> TensorMapSwizzle:
-        """Of the tensor map."""
+        """Swizzle of the tensor map."""
         return TensorMapSwizzle(self.request.swizzle)
 
     @property
     def box(self) -> tuple[int, ...]:
-        """What one instruction moves, outermost first."""
+        """Elements that one instruction moves, outermost first."""
         return box_of(self.instruction, self.request)
 
     @property
@@ -225,7 +225,7 @@ class TracedCopy:
 
     @property
     def modifiers(self) -> dict[str, Any]:
-        """Of the instruction that moves one box."""
+        """Modifiers of the instruction that moves one box."""
         own = {"multicast": self.multicast > 1, "cache_hint": self.cache_hint}
         return {name: choice for name, choice in traits_modifiers(self, own)[1].items() if choice}
 
@@ -241,7 +241,7 @@ class TracedCopy:
         return f"{kind}_{self.rank}d_{mlir_type(self.dtype)}{'_mcast' if self.multicast > 1 else ''}"
 
     def instruction_origin(self, box: int) -> tuple[int, ...]:
-        """What box number `box` adds to each coordinate of its instruction, innermost first."""
+        """Numbers that box number `box` adds to the coordinates of its instruction, innermost first."""
         origin = self.origins[expect_integer(box, "box", 0, len(self.origins) - 1)][::-1]
         return (origin[0], 0, 0, 0, 0) if self.rows_by_index else origin
 
@@ -321,7 +321,7 @@ def _placed_patches(
 
 
 Copyable: TypeAlias = TileAtom | ExecutableCopy | TmaCopyTraits | HasTraits | TensorMap
-"""What a copy is read from: an atom, bound or not, an operation or a descriptor of the reference pages, a request."""
+"""Source of a copy: an atom, bound or not, an operation or a descriptor of the reference pages, a request."""
 
 
 def _tensor_order(atom: object, rank: int) -> tuple[list[int], list[bool]]:
@@ -476,7 +476,7 @@ def trace_copy(
     cta = int(getattr(atom, "cta", 0))
     if row.direction == "reduce":
         refuse(check_reduction(as_reduce_kind(row.reduction or "add"), dtype.name))
-    # The places of the instructions are not known of an atom whose request has another rank, nor of parts too small.
+    # The places of the instructions are unknown if the atom's request has another rank, or if parts are too small.
     refuse(check_atom("load", request.rank, box_rank, per_box, multicast))
     if total % max(per_box, 1):
         facts = {"box": f"{per_box} bytes, {' x '.join(map(str, box))}"}

@@ -4,7 +4,7 @@
     verify_partition(...)            ->  PartitionWalk: the same without raising, with the flags learned so far
 
 It is the one place where descriptor shape, transfer mode, multicast count and reduction are checked together. It checks
-more than `make_tma_atom`, which follows CuTe C++ and does not pass through here.
+more than `make_tma_atom`, which follows CuTe C++ and does not use this module.
 
 The steps are one table: number, text, what it prints, and the check. Texts are byte for byte those of the TMA Atoms
 reference page. A check is pure: do the operands pass? Steps 1 to 6 look at kinds and numbers only; the
@@ -119,8 +119,8 @@ def integer_strides(layout: Layout | None) -> bool:
 
 
 def aligned_strides(layout: Layout | None, bits: int) -> bool:
-    """Is every stride a multiple of 16 bytes, but for stride 0 and for one mode of stride 1, the contiguous one? An
-    unknown stride is taken to be one.
+    """Is every stride a multiple of 16 bytes, except stride 0 and the stride 1 of the contiguous mode? An unknown
+    stride counts as a multiple.
 
     >>> aligned_strides(Layout((8, 8), (4, 1)), 16), aligned_strides(Layout((8, 8), (8, 1)), 16)
     (False, True)
@@ -161,7 +161,7 @@ def both_static(op: PartitionOperands) -> bool:
 
 
 def same_shape(op: PartitionOperands) -> bool:
-    """Step 7: the top-level modes of both have the same sizes. What two CTAs load splits in two."""
+    """Step 7: the top-level modes of both have the same sizes. A tile that two CTAs load splits in two."""
     smem, v_map = op.plain_smem, op.cta_v_map
     if op.is_pair and v_map is op.whole_v_map:
         return False
@@ -233,7 +233,7 @@ STEPS: Final[tuple[VerifierStep, ...]] = (
 
 
 def _operand(op: PartitionOperands, name: str) -> str:
-    """How an operand is printed."""
+    """Printed form of an operand."""
     known, quoted = op.dialect.known, op.dialect.quote != ""
     if name == "smem":
         return type_text(op.smem if op.smem_layout is None else op.smem_layout, known, quoted)
@@ -245,7 +245,7 @@ def _operand(op: PartitionOperands, name: str) -> str:
     tiler = op.partitioner
     if v_map is not None or tiler is None:
         return type_text(v_map, known, quoted)
-    # A tiler that has no V-map with this tensor: as a tile if it is one at all.
+    # A tiler without a V-map for this tensor is treated as a tile, if it is one.
     parts = tiler if type(tiler) is tuple else (tiler,)
     is_tile = all(hasattr(p, "shape") or isinstance(p, (int, tuple)) for p in parts)
     return (tile_text if is_tile else type_text)(tiler, known, quoted)
@@ -295,7 +295,7 @@ def _broken(step: VerifierStep, op: PartitionOperands) -> tuple[Diagnostic, ...]
 
 @record
 class PartitionWalk:
-    """What a walk through the steps found.
+    """Findings of a walk through the steps.
 
     `failed` is the number of the step that refused (None: all passed) and `text` its diagnostic; `flags` holds what
     was learned up to there. `results` are the records of a walk that passed, `broken` the rules behind a refusal.
@@ -318,7 +318,8 @@ def record_of(walk: PartitionWalk, arch: str) -> TmaPartitionResult:
     """The record of a walk.
 
     Raises:
-        TmaVerifyError: a step refused. InvalidValueError: the architecture lacks the mode, or a cluster so many CTAs.
+        TmaVerifyError: a step refused. InvalidValueError: the architecture lacks the mode, or a cluster can't have so
+            many CTAs.
     """
     if walk.failed is not None:
         raise TmaVerifyError(walk.failed, walk.text, {str(i): d.message for i, d in enumerate(walk.broken, 1)})
@@ -352,8 +353,8 @@ def partition(
         cta_v_map: the CTA's value map where it is not the identity composed with the partitioner.
         load_mode: a `TmaLoadMode`, its name or number; default NO_MULTICAST unless it is a store or a reduction.
         store_mode, reduce_kind: make it a store or a reduction (a reduction may name its store mode too).
-        num_multicast: CTAs that share the load; None where there is no such operand. Stores and reductions take none:
-            it is not looked at.
+        num_multicast: CTAs that share the load; None where there is no such operand. Stores and reductions take none
+            and ignore it.
         metadata: of a sparse tile; refused. s2t: the descriptor view of the copy of this tile on to tensor memory, from
             `cute_py.tmem.get_copy_s2t_smem_desc`, with the tile's swizzle and no more than its bytes; the atom holds
             it, and its flag is set.

@@ -1,8 +1,8 @@
-"""What the partition verifier looks at: the operands of a partition, and the values derived from them, each computed
-at its first use. The steps run in order, so that nothing expensive is computed for operands of the wrong kind.
+"""Operands of the partition verifier, and values derived from them, each computed at its first use. The steps run in
+order, so that nothing expensive is computed for operands of the wrong kind.
 
 The verifier has two dialects. `seed` is the TMA Atoms reference page: its order, its operand order, types without
-quotes. `dsl` is what the builder of CuTe DSL 4.8.1 was observed to do: the multicast check first, the global operand
+quotes. `dsl` is the observed behaviour of the builder of CuTe DSL 4.8.1: the multicast check first, the global operand
 before the shared one, types in quotes, run-time numbers of the shared layout and the V-map as `?`, and none of the
 checks against descriptor limits. Steps 2, 8, 9 and 10 were never observed there; in this dialect their texts are the
 reference page's in its style. The numbers of a global tensor are known here and printed: all that were observed had
@@ -69,7 +69,8 @@ COMPANION_TEXT: Final = "got num_multicast of "
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Order of the steps, how operands are printed and joined, what is checked. The defaults are the reference page's.
+    """Order of the steps, printed form of the operands, and extent of the checks. The defaults are the reference
+    page's.
 
     Attributes:
         known: print run-time integers of the shared layout and the V-map as numbers. quote: around each type. pair:
@@ -129,7 +130,7 @@ class PartitionOperands:
     Attributes:
         smem: the tile in shared memory: a layout, a composed layout, or a tensor of a shared pointer.
         gtensor: the global tensor. partitioner: the tile; None: the shape of the shared layout.
-        explicit_v_map: the CTA V-map, where it is not the identity composed with the partitioner.
+        explicit_v_map: the CTA V-map, if it is not the identity composed with the partitioner.
         num_multicast: CTAs; None where the operand is absent. descriptor: the one that the operation carries.
         s2t: the descriptor view of the copy on to tensor memory.
     """
@@ -190,28 +191,28 @@ class PartitionOperands:
 
     @cached_property
     def shown_gmem(self) -> Tensor | SupportsDLPack:
-        """The global operand as it is printed."""
+        """Printed form of the global operand."""
         return self.gtensor if self.gmem is None else self.gmem
 
     @cached_property
     def gmem_layout(self) -> Layout | None:
-        """Of the global tensor, if it is a plain layout."""
+        """Layout of the global tensor, if it is plain."""
         layout = None if self.gmem is None else self.gmem.layout
         return layout if isinstance(layout, Layout) else None
 
     @cached_property
     def image_layout(self) -> Layout | None:
-        """Of the tensor of an im2col transfer, see `image_of`."""
+        """Layout of the tensor of an im2col transfer, see `image_of`."""
         return None if self.gmem_layout is None else image_of(self.gmem_layout)
 
     @cached_property
     def dtype(self) -> DType:
-        """Of the global tensor's elements."""
+        """Type of the global tensor's elements."""
         return as_dtype(None if self.gmem is None else self.gmem.element_type)
 
     @cached_property
     def whole_smem(self) -> SharedLayout:
-        """The shared operand as a layout or composed layout; anything else as it is."""
+        """The shared operand as a layout or composed layout; anything else unchanged."""
         if not isinstance(self.smem, Tensor):
             return self.smem
         swizzle = getattr(self.smem.engine, "swizzle", None)
@@ -222,7 +223,7 @@ class PartitionOperands:
 
     @cached_property
     def smem_layout(self) -> SharedLayout:
-        """Of what one CTA has in shared memory. A layout of the tile of two CTAs is folded like their V-map."""
+        """Layout of one CTA's part in shared memory. A layout of the tile of two CTAs is folded like their V-map."""
         whole, plain, v_map = self.whole_smem, plain_layout(self.whole_smem), self.cta_v_map
         if not self.is_pair or plain is None or v_map is None or self.explicit_v_map is not None:
             return whole
@@ -238,7 +239,7 @@ class PartitionOperands:
 
     @cached_property
     def swizzle(self) -> Swizzle:
-        """Of the shared operand."""
+        """Swizzle of the shared operand."""
         return get_swizzle_portion(self.whole_smem)
 
     @property
@@ -248,8 +249,8 @@ class PartitionOperands:
 
     @cached_property
     def cta_v_map(self) -> Layout | None:
-        """CTA value index -> global mode, or None where the operands have none. Of a pair of CTAs the first one's half:
-        a map that is given is one CTA's own, as CuTe's MMAs of two CTAs give it."""
+        """CTA value index -> global mode, or None if the operands have none. For a pair of CTAs, it is the first one's
+        half: a given map is that of one CTA, as in CuTe's MMAs of two CTAs."""
         if self.explicit_v_map is not None:
             return self.explicit_v_map if isinstance(self.explicit_v_map, Layout) else None
         whole = self.whole_v_map
@@ -274,7 +275,7 @@ class PartitionOperands:
 
     @property
     def tiler(self) -> Tree | None:
-        """The tile with plain ints taken as static, or the shape of the shared layout; None of what is no tile."""
+        """The tile with plain ints as static numbers, or the shape of the shared layout; None if it is not a tile."""
         if self.partitioner is not None:
             return unless_refused(static, self.partitioner)
         plain = plain_layout(self.whole_smem)
@@ -282,7 +283,7 @@ class PartitionOperands:
 
     @cached_property
     def gbasis(self) -> GBasis | Im2colBasis | None:
-        """The G-basis, or None where there is none."""
+        """The G-basis, or None if there is none."""
         if self.gmem_layout is None or self.plain_smem is None or self.cta_v_map is None:
             return None
         operands = (self.gmem_layout, self.plain_smem, self.cta_v_map)
@@ -318,7 +319,7 @@ class PartitionOperands:
 
     @cached_property
     def made(self) -> TmaAtom | Im2colAtom | CuteError:
-        """The atom of C++ that these operands make, whatever its tensor map breaks, or why there is none."""
+        """The atom of C++ from these operands, even if its tensor map breaks rules, or the reason why there is none."""
         arch = None if check_op(self.operation, self.arch) else rules_of(self.arch)
         smem, gmem, v_map = self.smem_layout, self.gmem, self.cta_v_map
         if gmem is None or v_map is None:
@@ -326,7 +327,7 @@ class PartitionOperands:
         tiler = static(mode_sizes(v_map)) if self.is_pair else self.tiler
         layout = self.image_layout if self.is_im2col else self.gmem_layout
         try:
-            # Of an array its memory: an atom outlives the arrays that it was made for.
+            # Keep an array's address only: an atom outlives the arrays that it was made for.
             tensor = make_tensor(make_gmem_ptr(int(gmem.engine.address), self.dtype), layout)
             if self.is_im2col:
                 corners: dict[str, Any] = {}
@@ -351,8 +352,8 @@ class PartitionOperands:
 
     @cached_property
     def map_rules(self) -> list[Diagnostic]:
-        """What keeps these operands from a tensor map: the rules of make_tma_atom, and where the descriptor that the
-        operation carries says something else."""
+        """Check that a tensor map can be made of these operands: the rules of make_tma_atom, and agreement with the
+        descriptor that the operation carries."""
         made, arch = self.made, rules_of(self.arch)
         found: list[Diagnostic]
         if isinstance(made, Im2colAtom):
@@ -361,7 +362,7 @@ class PartitionOperands:
             found = check_map(made.plan, made.request, arch)
         elif self.gbasis is None or self.is_im2col or movable_format(self.dtype) is None or not self.is_unknown:
             return [Diagnostic("no_atom", text=made.headline)]
-        else:  # what is not known is taken to fit
+        else:  # unknown values count as fitting
             rank, full = len(self.box), [math.prod(leaves(mode)) for mode in modes_of(self.gbasis.layout.shape)]
             numbers = (movable_format(self.dtype), 0, (1,) * rank, (16,) * (rank - 1), self.box)
             problem = multicast_box(full, self.multicast)[1]
@@ -379,7 +380,7 @@ class PartitionOperands:
 
     @property
     def described(self) -> TmaDescriptorTiled | TmaDescriptorIm2col | None:
-        """The descriptor of the tensor map; where there is none, the one that the operation carries."""
+        """The descriptor of the tensor map; if there is none, the operation's own descriptor."""
         made = self.made
         if isinstance(made, CuteError):
             return self.descriptor
@@ -396,7 +397,7 @@ class PartitionOperands:
 
     @property
     def _contradictions(self) -> list[Diagnostic]:
-        """Where the descriptor is not that of the tile and the tensor, field by field."""
+        """Differences of the descriptor from that of the tile and the tensor, field by field."""
         made, other = self.made, self.descriptor
         if other is None or isinstance(made, CuteError):
             return []
@@ -409,7 +410,7 @@ class PartitionOperands:
 
     @property
     def _unreadable(self) -> list[Diagnostic]:
-        """Where the view for tensor memory does not read what the copy leaves in shared memory."""
+        """Differences between the view for tensor memory and the tile that the copy leaves in shared memory."""
         if self.s2t is None or self.plain_smem is None:
             return []
         plan, held = self.s2t.plan, int(cosize(self.plain_smem)) * self.dtype.bits // 8
@@ -425,7 +426,7 @@ class PartitionOperands:
 
     @property
     def other_transfer(self) -> list[Diagnostic]:
-        """Where the descriptor is for another transfer than the operation: its mode, or the CTAs that share it."""
+        """Differences between the descriptor's transfer and the operation's: its mode, or the CTAs that share it."""
         other, loads = self.descriptor, self.kind == "load"
         if other is None:
             return []

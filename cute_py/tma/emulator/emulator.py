@@ -1,4 +1,4 @@
-"""The TMA engine in numpy: a descriptor's bytes and an instruction's operands in, the bytes that an H200 leaves out.
+"""The TMA engine in numpy: from a descriptor's bytes and an instruction's operands to the bytes that an H200 leaves.
 
     Emulator().load(descriptor, gmem, coords, smem)      cp.async.bulk.tensor, global to shared
     Emulator().store(descriptor, gmem, coords, smem)     cp.async.bulk.tensor, shared to global
@@ -42,7 +42,7 @@ class Emulator:
 
     Args:
         arch: the target of the assembler; forms that it does not have are refused.
-        strict: refuse what was not measured.
+        strict: refuse behaviour that was not measured.
 
     >>> from cute_py.tma.descriptor.request import TensorMapTiled
     >>> gmem, smem = np.arange(256, dtype=np.uint8), np.zeros(256, np.uint8)
@@ -180,7 +180,7 @@ class Emulator:
         im2col_offsets: Sequence[int] = (),
         gmem_base: int = 0,
     ) -> TransactionBytes:
-        """One prefetch into L2: no byte changes; operands are checked as those of a load.
+        """One prefetch into L2: no byte changes; its operands get the checks of a load.
 
         Returns:
             0 transaction bytes.
@@ -264,7 +264,7 @@ class Emulator:
         source_base: int = 0,
         destination_base: int = 0,
     ) -> TransactionBytes:
-        """n tiles from one tensor to another: each is loaded, then stored from where it was loaded.
+        """Copy n tiles from one tensor to another: each is loaded, then stored from its place in shared memory.
 
         Tile i goes through window i modulo the number of windows, as through a ring; so shared memory stays small, and
         what it holds at the end are the last tiles. Nothing is done if one of the loads or stores traps.
@@ -372,23 +372,23 @@ _PLAIN: Final = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class _Tile:
-    """What loads of one geometry have in common; modes innermost first, sizes in bytes."""
+    """Properties that loads of one geometry share; modes innermost first, sizes in bytes."""
 
     address: int
     room: tuple[int, ...]
-    """How many coordinates of each mode a box inside the tensor can start at."""
+    """Number of coordinates of each mode at which a box inside the tensor can start."""
     steps: tuple[int, ...]
     """Bytes from one coordinate to the next."""
     grain: int
-    """Elements: the innermost coordinate is a multiple of 16 bytes."""
+    """Granularity in elements of the innermost coordinate: 16 bytes."""
     reach: int
-    """From the first byte to one past the last."""
+    """Bytes from the first to one past the last."""
     unit: np.dtype[np.void]
     shape: tuple[int, ...]
-    """Of the box in units, slowest mode first."""
+    """Extents of the box in units, slowest mode first."""
     strides: tuple[int, ...]
     repeat: int
-    """After so many bytes of shared memory the swizzle's pattern starts again."""
+    """Period of the swizzle's pattern, in bytes of shared memory."""
     extent: int
     orders: dict[int, Integers]
     """Place in that pattern -> the unit that lies at each place of the tile."""
@@ -397,7 +397,7 @@ class _Tile:
 
 @functools.lru_cache(maxsize=256)
 def _tile(geometry: Geometry) -> _Tile | None:
-    """The tile of a geometry; None where a load does more than copy whole rows of 16 bytes and more."""
+    """The tile of a geometry; None if a load does more than copy complete rows of 16 bytes or more."""
     plain = geometry.mode == "tile" and not geometry.interleaved and not geometry.tf32 and geometry.packing is None
     if not plain or geometry.row_bytes % 16 or 128 % geometry.bits or operands.unmeasured(geometry, "load"):
         return None

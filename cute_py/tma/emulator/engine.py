@@ -49,13 +49,13 @@ Spans: TypeAlias = tuple[Integers, Integers]
 
 PIECE_BYTES: Final = 1 << 21
 KEPT_ROWS: Final = 1 << 18
-"""Rows of instructions that are walked once, and not once to check them and once to move them: some megabytes."""
+"""Most rows of instructions whose walk is kept from the check to the move: some megabytes."""
 
 
 class TransactionBytes(int):
     """The bytes that an instruction completes at its barrier, with the evidence for what it does.
 
-    `why` is what is documented and was not measured; '' if all was measured.
+    `why` names documented behaviour that was not measured; '' if all was measured.
 
     >>> TransactionBytes(4096).evidence, TransactionBytes(4096, "cta_group::2").evidence
     ('measured', 'documented')
@@ -78,7 +78,7 @@ class Batch:
         windows: (shared memory, (n,) offsets in it) for each CTA that takes part.
         op: the reduction, if it is one.
         writing: global memory is written.
-        unmeasured: what is documented and was not measured; '' if all was measured.
+        unmeasured: documented behaviour that was not measured; '' if all was measured.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Batch:
         self.op, self.writing = op, writing
         self.rows = geometry.row_count(offsets[0] if len(offsets) else ())
         self.transaction_bytes = TransactionBytes(self.rows * geometry.row_bytes, unmeasured)
-        """Of one instruction."""
+        """Transaction bytes of one instruction."""
         self.limit = max(1, PIECE_BYTES // max(1, self.transaction_bytes))
         self.windows = [_Windows(geometry, self.rows, smem, starts) for smem, starts in windows]
         self._blocks: _Blocks | None = None
@@ -181,7 +181,7 @@ class Batch:
             self._load_block(chosen, view)
 
     def _load_rows(self, rows: Rows) -> Bytes:
-        """(n * R, row_bytes): what a load delivers, filled and rounded."""
+        """(n * R, row_bytes): the bytes that a load delivers, filled and rounded."""
         size, address, groups = self.geometry.row_bytes, rows.address.reshape(-1), _groups(rows.first, rows.last)
         if len(groups) == 1 and groups[0][:2] == (0, size) and groups[0][2].all() and rows.inside.all():
             return self._read(address, size)
@@ -262,7 +262,7 @@ def _groups(first: Integers, last: Integers) -> list[tuple[int, int, Flags]]:
 
 
 class _Windows:
-    """Where n instructions lie in the shared memory of one CTA.
+    """Places of n instructions in the shared memory of one CTA.
 
     Args:
         rows: of one instruction.
@@ -368,11 +368,11 @@ class Box:
     """A tile's box as a block of bytes."""
 
     counts: tuple[int, ...]
-    """Of the modes that count rows, slowest first; single ones left out."""
+    """Extents of the modes that count rows, slowest first, without extents of 1."""
     strides: tuple[int, ...]
     """Bytes from one coordinate to the next, of the same modes."""
     room: tuple[int, ...]
-    """How many coordinates of each mode a box inside the tensor can start at; 0 or less if it is too large."""
+    """Number of coordinates of each mode at which a box inside the tensor can start; 0 or less if it is too large."""
     reach: int
     """Bytes from the first to one past the last."""
     rows_overlap: bool
@@ -409,7 +409,7 @@ class _Blocks:
     def __init__(self, geometry: Geometry, entry: Range, low: Integers) -> None:
         self.entry, self._low, self._row_bytes, self._box = entry, low, geometry.row_bytes, block_of(geometry)
         self._edges = [0]
-        """Where a run of boxes that step by a constant begins, and the end of the last."""
+        """Starts of the runs of boxes that step by a constant, and the end of the last run."""
         step = low[1:] - low[:-1]
         turns = np.flatnonzero(step[1:] != step[:-1]) + 2 if len(low) > 2 else step[:0]
         for turn in turns.tolist():  # the step to this box is a new one
@@ -444,7 +444,7 @@ def find_blocks(geometry: Geometry, memory: GlobalMemory, coords: Integers) -> t
         these boxes (None if there are none), and (n,) which they are.
     """
     box = block_of(geometry)
-    if len(coords) == 1:  # in plain integers: an array of one costs more than the arithmetic
+    if len(coords) == 1:  # use plain integers: an array of one costs more than the arithmetic
         coord = coords[0].tolist()
         first = geometry.address + coord[0] * geometry.inner_bits // 8
         first += sum(map(operator.mul, coord[1:], geometry.strides[1:]))
@@ -528,10 +528,10 @@ def require_apart(loads: Batch, stores: Batch) -> None:
     """Refuse loads and stores that share bytes of global memory.
 
     Loads and stores of a ring run side by side, so such bytes have no known value. Two tensors may lie in one array,
-    even row by row between each other: where their memories meet, every row is looked at.
+    even row by row between each other: if their memories overlap, every row is checked.
 
     Raises:
-        InvalidValueError: they do; the text gives the first such byte of the stores.
+        InvalidValueError: they share bytes; the text gives the first such byte of the stores.
     """
     ours, theirs = ([_host_bytes(r) for r in batch.memory.ranges] for batch in (loads, stores))
     if not any(low < end and start < high for low, high in theirs for start, end in ours):
@@ -574,11 +574,11 @@ def _spans(batch: Batch) -> Iterator[Spans]:
             continue
         where = batch.memory.index_of(first)
         place, size = first + shift[where], np.broadcast_to((ends - rows.first)[:, None], rows.inside.shape)[touched]
-        yield place, np.minimum(place + size, end[where])  # what a store adds behind a row ends with its range
+        yield place, np.minimum(place + size, end[where])  # the bytes that a store adds behind a row end with its range
 
 
 def _merged(first: Integers, last: Integers) -> Spans:
-    """The same bytes as spans in order, none of which touch."""
+    """Merge the bytes into ordered spans that do not touch."""
     order = np.argsort(first, kind="stable")
     first, last = first[order], np.maximum.accumulate(last[order])
     opens = np.concatenate(([True], first[1:] > last[:-1]))

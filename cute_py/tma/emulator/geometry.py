@@ -1,4 +1,4 @@
-"""What one descriptor makes an instruction move: rows of bytes, and how they lie in shared memory.
+"""Geometry of the transfer of one descriptor: rows of bytes, and their places in shared memory.
 
 Every tensor instruction moves **rows**: runs of bytes that are contiguous in global memory.
 
@@ -15,8 +15,8 @@ line:
 
     a -> a ^ (((a >> 7) & (2**bits - 1)) << base)
 
-It acts on the shared-memory address, not on the offset in a tile, so that a tile that starts off the repeating pattern
-is swizzled by where it lies. The 8-byte flip of one sub-mode XORs bit 3 with the lowest line bit as well.
+It acts on the shared-memory address, not on the offset in a tile, so the swizzle of a tile that starts off the
+repeating pattern depends on its address. The 8-byte flip of one sub-mode XORs bit 3 with the lowest line bit as well.
 
 Pitch, packing and swizzle together are one table of positions, an `Image`: a row is cut into units, the largest pieces
 that stay together, and `positions` holds where each unit of each row starts, in bytes from the start of the window. The
@@ -48,7 +48,7 @@ MODES: Final = ("tile", "im2col", "im2col::w", "im2col::w::128", "tile::gather4"
 """Load and store modes by their names in PTX."""
 
 W128_ROWS: Final = 128
-"""Pixels of im2col::w::128, whatever the descriptor has. Source: PTX ISA 9.0, im2col::w::128 mode."""
+"""Pixels of im2col::w::128, for any descriptor. Source: PTX ISA 9.0, im2col::w::128 mode."""
 
 W128_GROUP: Final = 32
 """Pixels of im2col::w::128 after which halo pixels follow. Source: PTX ISA 9.0, wHalo."""
@@ -62,7 +62,7 @@ _QUIRK_BITS: Final = {1: 1 << 21}
 
 MEASURED: Final = "measured"
 DOCUMENTED: Final = "documented"
-"""Evidence for what an instruction does: a device, or the PTX ISA alone."""
+"""Evidence for an instruction's behaviour: a device, or the PTX ISA alone."""
 
 
 # ---- swizzles --------------------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ LINE_SHIFT: Final = 7
 
 @dataclass(frozen=True, slots=True)
 class SwizzlePattern:
-    """One swizzle: span in bytes, address bits, and what is known about it."""
+    """One swizzle: span in bytes, address bits, and the evidence for it."""
 
     kind: TensorMapSwizzle
     span: int
@@ -145,7 +145,7 @@ def swizzled_address(address: Integers, swizzle: int) -> Integers:
 
 
 class Packing(NamedTuple):
-    """How a packed format spreads from global to shared memory: `packed` bytes fill the first part of `spread`."""
+    """Expansion of a packed format from global to shared memory: `packed` bytes fill the first part of `spread`."""
 
     packed: int
     spread: int
@@ -159,7 +159,7 @@ _PACKING: Final[dict[int, Packing]] = {
 """Sixteen elements are one group. Source: PTX ISA 9.0, Sub-byte Types. Not measured."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # what is cached by geometry is found without hashing twenty fields
+@dataclass(frozen=True, slots=True, eq=False)  # caches by geometry need not hash twenty fields
 class Geometry:
     """A descriptor in one mode, as rows. Modes innermost first; sizes in bytes unless the name has another unit."""
 
@@ -221,7 +221,7 @@ class Geometry:
 
     @property
     def transaction_bytes(self) -> int:
-        """Bytes that a barrier counts: every row in full, out of bounds or not, without halo pixels."""
+        """Bytes that a barrier counts: every row in full, also out of bounds, without halo pixels."""
         return self.rows * self.row_bytes
 
     def row_count(self, offsets: Sequence[int] | Integers = ()) -> int:
@@ -258,7 +258,7 @@ def geometry(descriptor: Descriptor, mode: str | None = None) -> Geometry:
 
 
 _MOST_BYTES: Final = 1 << 16
-"""Of a buffer that is read as a descriptor; its length is judged where it is decoded."""
+"""Largest buffer, in bytes, that is read as a descriptor; the decoder judges its length."""
 
 
 def bytes_or_map(descriptor: Descriptor) -> bytes | TensorMap:
@@ -337,7 +337,7 @@ def _geometry(descriptor: bytes | TensorMap, mode: str | None) -> Geometry:
         counts=counts,
         rows=rows,
         row_bytes=row_bytes,
-        # Slices follow each other without gaps, whatever the swizzle.
+        # Slices follow each other without gaps, for any swizzle.
         pitch=slice_bytes or max(spread, swizzle_pattern(request.swizzle).span),
         swizzle=int(request.swizzle),
         nan_fill=request.oob_fill == OobFill.NAN_REQUEST_ZERO_FMA,
@@ -392,7 +392,7 @@ def _known_format(request: TensorMapTiled | TensorMapIm2col) -> int:
 
 
 def _counts(request: TensorMapTiled, mode: str, slice_bytes: int) -> tuple[int, ...]:
-    """How many coordinates of each mode count rows."""
+    """Number of coordinates of each mode that count rows."""
     box, rank = request.box_dim, request.rank
     if mode != "tile" and (rank != 2 or box[1] != 1 or slice_bytes):
         raise InvalidValueError(
@@ -400,7 +400,7 @@ def _counts(request: TensorMapTiled, mode: str, slice_bytes: int) -> tuple[int, 
             {"rank": rank, "box": box, "interleave": slice_bytes},
         )
     counts = [-(-extent // step) for extent, step in zip(box, request.element_strides, strict=True)]
-    # With interleave one channel slice, whatever the box. Without, mode 0 lies inside a row; its element stride
+    # With interleave one channel slice, for any box. Without, mode 0 lies inside a row; its element stride
     # has no effect.
     counts[rank - 2 if slice_bytes else 0] = 1
     return tuple(counts)
@@ -420,11 +420,11 @@ class Image:
     extent: int
     """Bytes from the start of the window to the end of the last unit."""
     identity: bool
-    """Rows lie as they come: no gap, no swizzle."""
+    """Whether rows follow each other without a gap or swizzle."""
     units: Integers
     """Positions in units, where the image has no gap."""
     order: Integers | None
-    """Where the image has no gap: index of the unit that lies at each place; None where it has gaps."""
+    """Index of the unit at each place, if the image has no gap; None if it has gaps."""
 
 
 def row_image(geometry: Geometry, rows: int, address: int) -> Image:

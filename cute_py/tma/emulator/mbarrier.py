@@ -2,7 +2,7 @@
 
 A phase completes when no arrival is pending and the transaction count is zero. Then the next phase begins with the
 arrival count pending again. `expect_tx` raises the transaction count, bytes that land lower it; bytes may land before
-they are expected, so the count may be negative for a while, and the pending arrival is what keeps the phase open.
+they are expected, so the count may be negative for a while; the pending arrival keeps the phase open.
 
     state       phase number, pending arrivals, transaction count
     complete    pending == 0 and transaction count == 0   ->  phase += 1, pending = arrive count
@@ -67,7 +67,7 @@ class BarrierView:
 
 @dataclass(frozen=True, slots=True)
 class Contribution:
-    """Bytes that something delivered to a phase."""
+    """Bytes that one copy delivered to a phase."""
 
     nbytes: int
     source: str
@@ -78,7 +78,7 @@ class Mbarrier:
 
     Args:
         arrive_count: arrivals that complete a phase, 1 to 2**20 - 1.
-        name: as messages have it.
+        name: its name in messages.
     Raises:
         InvalidValueError: the count is out of range.
 
@@ -96,7 +96,7 @@ class Mbarrier:
         self.name = expect(name, str, "the name of an mbarrier")
         self.arrive_count = self._next_count = arrive_count
         self.offset: int | None = None
-        """Bytes from the start of shared memory, where it lives in one."""
+        """Offset in shared memory in bytes, if the barrier lives there."""
         self.rank = 0
         """Number of the CTA that it lives in."""
         self.phase = 0
@@ -105,7 +105,7 @@ class Mbarrier:
         self.expected = 0
         """Bytes that this phase expects."""
         self.contributions: list[Contribution] = []
-        """What landed in this phase."""
+        """Contributions that landed in this phase."""
 
     @property
     def parity(self) -> int:
@@ -150,7 +150,7 @@ class Mbarrier:
         self._advance()
 
     def complete_tx(self, nbytes: int, source: str = "") -> None:
-        """Bytes have landed.
+        """Count bytes that have landed.
 
         Raises:
             TmaLimitError: the transaction count leaves its range. InvalidValueError: below 0 bytes.
@@ -244,7 +244,7 @@ def barrier_at(smem: SharedMemory, offset: int) -> Mbarrier:
 
 
 def resolve_barrier(barrier: Mbarrier | int, smem: SharedMemory) -> Mbarrier:
-    """The barrier itself, or the one at this offset of `smem`."""
+    """The barrier itself, or the barrier at this offset of `smem`."""
     if isinstance(barrier, Mbarrier):
         return barrier
     if not is_integer(barrier):

@@ -3,7 +3,7 @@
 Both hold bytes in numpy arrays. A plain uint8 array serves as either: global memory that starts at a given address, or
 shared memory that starts at address 0.
 
-Rows of one length are read and written together, wherever they lie. No element is visited one by one: a row moves as
+Rows of one length are read and written together, at any addresses. Elements are not visited one by one: a row moves as
 one item of its own length (a numpy void type of that many bytes).
 """
 
@@ -25,15 +25,16 @@ Bytes: TypeAlias = NDArray[np.uint8]
 Flags: TypeAlias = NDArray[np.bool_]
 Integers: TypeAlias = NDArray[np.int64]
 Chosen: TypeAlias = slice | Integers
-"""Which rows or instructions: a range, or indices."""
+"""Selection of rows or instructions: a range, or indices."""
 IntegersLike: TypeAlias = int | Sequence[int] | Sequence[Sequence[int]] | NDArray[np.integer]
-"""What becomes `Integers`: one integer, a sequence, rows of them, or an array of any integer type."""
+"""Input that becomes `Integers`: one integer, a sequence, rows of them, or an array of any integer type."""
 
 POISON = 0xCD
-"""Byte that fresh shared memory is filled with, so that bytes that nothing wrote are seen."""
+"""Fill byte of fresh shared memory, which shows bytes that nothing wrote."""
 
 MAX_CTAS = 16
-"""Of a cluster: 8 portably, 16 on sm_90 and sm_100 by opt-in. CUDA C++ programming guide, thread block clusters."""
+"""Most CTAs of a cluster: 8 portably, 16 on sm_90 and sm_100 by opt-in. CUDA C++ programming guide, thread block
+clusters."""
 
 SHARED_LIMIT = 1 << 32
 """One past the last shared-memory address, which has 32 bits."""
@@ -42,7 +43,7 @@ MAX_SHARED = 1 << 28
 """Bytes of emulated shared memory: a thousand times what a GPU has, for programs of many tiles at once."""
 
 MAX_ALLOCATION = 1 << 40
-"""Bytes of one emulated allocation: more than a GPU has; more than the host has is refused by itself."""
+"""Bytes of one emulated allocation: more than a GPU has; the host itself refuses more than it has."""
 
 ADDRESS_LIMIT = 1 << 63
 """One past the last byte address; the engine counts them in 64 bits with a sign. GPUs have 57 bits at most."""
@@ -198,13 +199,13 @@ def as_global(gmem: Memory, gmem_base: int, *, writable: bool) -> GlobalMemory:
 
 
 def unequal_bits(found: NDArray[np.generic], expected: NDArray[np.generic]) -> tuple[int, int] | None:
-    """(index, in row-major order, of the first element whose bits differ, how many differ); None if none does.
+    """(row-major index of the first element whose bits differ, number of such elements); None if all are equal.
 
     Args:
         found, expected: arrays of one shape and type.
     """
     whole = found.flags.c_contiguous and expected.flags.c_contiguous and found.nbytes % 8 == 0
-    # They are equal nearly always, which is seen eight bytes at a time.
+    # They are nearly always equal, so compare eight bytes at a time first.
     if whole and np.array_equal(found.reshape(-1).view(np.uint64), expected.reshape(-1).view(np.uint64)):
         return None
     size = found.dtype.itemsize
@@ -237,7 +238,7 @@ def _by_range(memory: GlobalMemory, address: Integers) -> list[tuple[int, Chosen
 
 
 def require_rows(memory: GlobalMemory, address: Integers, size: int, *, writing: bool) -> None:
-    """Every byte of the rows at `address` lies in some range, a writable one if it is written.
+    """Check that every byte of the rows at `address` lies in a range, and in a writable one for writes.
 
     Raises:
         TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS, naming the first byte outside. InvalidTypeError: a range is read-only.
@@ -260,7 +261,7 @@ def require_rows(memory: GlobalMemory, address: Integers, size: int, *, writing:
 
 
 def require_writable(entry: Range, writing: bool) -> None:
-    """A range that is written must be writable.
+    """Check that a range for writes is writable.
 
     Raises:
         InvalidTypeError: its array is read-only.
@@ -301,8 +302,8 @@ def read_rows(memory: GlobalMemory, address: Integers, size: int) -> Bytes:
 def write_rows(memory: GlobalMemory, address: Integers, rows: Bytes) -> None:
     """Write (m, size) bytes at (m,) addresses, in order.
 
-    What reaches past the end of a range is dropped: a row that a store rounds up to 16 bytes may end in memory that
-    is not modelled.
+    Bytes past the end of a range are dropped: a store rounds a row up to 16 bytes, so it may end in memory that is not
+    modelled.
     """
     for chosen, kept, start, held in _held(memory, address, rows.shape[1]):
         kept[start] = np.ascontiguousarray(rows[chosen, :held]).view(f"V{held}").reshape(-1)

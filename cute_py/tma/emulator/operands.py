@@ -1,9 +1,9 @@
-"""The operands of an instruction: what an assembler, the registers and the hardware refuse, before anything moves.
+"""The operands of an instruction: the checks of an assembler, the registers and the hardware, before any byte moves.
 
 A form that the architecture lacks is an EmissionError, operands that no instruction can have an InvalidValueError.
-What the hardware itself refuses is a trap: `check_traps` lists those that end in CUDA_ERROR_ILLEGAL_INSTRUCTION and
-leave memory as it was. `unmeasured` lists what about an instruction is documented and was not measured;
-`Emulator(strict=True)` refuses that.
+A refusal by the hardware itself is a trap: `check_traps` lists those that end in CUDA_ERROR_ILLEGAL_INSTRUCTION and
+leave memory as it was. `unmeasured` names behaviour of an instruction that is documented and was not measured;
+`Emulator(strict=True)` refuses it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cute_py.tma.emulator.walk import bounding_box
 ILLEGAL_INSTRUCTION: Final = "CUDA_ERROR_ILLEGAL_INSTRUCTION"
 
 SMEM_ALIGNMENT: Final = 128
-"""Bytes; other addresses trap. Source: measured on NVIDIA H200, driver 580.159.04; PTX ISA 9.0."""
+"""Alignment in bytes; other addresses trap. Source: measured on NVIDIA H200, driver 580.159.04; PTX ISA 9.0."""
 
 OFFSET_BITS: Final = {3: 16, 4: 8, 5: 5}
 """Rank -> bits of an im2col offset. Source: PTX ISA 9.0, im2col mode."""
@@ -37,7 +37,7 @@ HALO_LIMITS: Final = {"im2col::w": 512, "im2col::w::128": W128_GROUP}
 W_OFFSET_LIMIT: Final = 32
 
 BOX_LIMIT: Final = 1 << 22
-"""Bytes: far above the boxes that the driver accepts, below what would take long to walk here."""
+"""Most bytes of a box: far above the boxes that the driver accepts, and small enough for a quick walk here."""
 
 
 # ---- forms -----------------------------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ _DATACENTER: Final = (100, 101, 103, 110)
 
 
 def check_form(arch: str, form: str, instruction: str) -> list[Diagnostic]:
-    """Why `instruction` has no `form` on `arch`.
+    """The reasons why `instruction` has no `form` on `arch`.
 
     Raises:
         InvalidValueError: `arch` is not the name of an architecture.
@@ -98,7 +98,7 @@ def check_form(arch: str, form: str, instruction: str) -> list[Diagnostic]:
 
 @functools.cache
 def require_form(arch: str, form: str, instruction: str) -> None:
-    """Raise where the assembler would refuse.
+    """Raise an error if the assembler would refuse.
 
     Raises:
         EmissionError: the form does not exist on this architecture.
@@ -108,7 +108,7 @@ def require_form(arch: str, form: str, instruction: str) -> None:
 
 @functools.lru_cache(maxsize=256)
 def unmeasured(geometry: Geometry, instruction: str, *, pair: bool = False) -> str:
-    """What about this instruction is documented and was not measured; '' if all was measured.
+    """Behaviour of this instruction that is documented and was not measured; '' if all was measured.
 
     Args:
         instruction: 'load', 'store', 'reduce' or 'prefetch'.
@@ -132,7 +132,7 @@ def unmeasured(geometry: Geometry, instruction: str, *, pair: bool = False) -> s
 
 
 def require_box(geometry: Geometry, rows: int) -> None:
-    """Refuse to walk a box that no shared memory holds, where no shared memory is there that would.
+    """Refuse to walk a box that fits into no shared memory, for instructions without shared memory to check it.
 
     Raises:
         InvalidValueError: the rows of one instruction are beyond `BOX_LIMIT` bytes.
@@ -199,7 +199,7 @@ def im2col_offsets(geometry: Geometry, offsets: IntegersLike, n: int) -> Integer
 
 
 def checked(geometry: Geometry, coords: IntegersLike, offsets: IntegersLike) -> tuple[Integers, Integers, int]:
-    """Coordinates and im2col offsets of n instructions, and the rows of one; where no shared memory bounds its size."""
+    """Coordinates and im2col offsets of n instructions, and the rows of one, if no shared memory bounds its size."""
     where = expect_coordinates(geometry, coords)
     more = im2col_offsets(geometry, offsets, len(where))
     rows = geometry.row_count(more[0] if len(more) else ())
@@ -293,7 +293,7 @@ def destinations(smem: SharedMemory, multicast_mask: int | None) -> list[SharedM
 
 
 def check_traps(geometry: Geometry, instruction: str, coords: Integers, op: str | None = None) -> list[Diagnostic]:
-    """Why the hardware refuses n instructions: for each rule the first instruction that breaks it.
+    """The reasons why the hardware refuses n instructions: for each rule, the first instruction that breaks it.
 
     Args:
         coords: (n, k), as `coordinates` gives them.

@@ -1,12 +1,12 @@
-"""What happens to the bytes of a row: the fill of what is outside, the rounding to tf32, and the eight reductions.
+"""Changes to the bytes of a row: the fill outside the tensor, the rounding to tf32, and the eight reductions.
 
     destination = destination OP source
 
 inc and dec are those of `atom`: inc counts up to the source and starts again at 0, dec counts down and starts again at
 the source. Floating-point sums are rounded to nearest even in the format itself (tf32: in float32). The two FTZ formats
 take denormal operands and give denormal results as zeros of their sign; the others keep denormals. A NaN comes out as
-one pattern in the formats of 16 and 32 bits; a float64 sum gives a NaN operand back as it is, the source's if both are
-one. min and max give the number when one operand is a NaN.
+one pattern in the formats of 16 and 32 bits; a float64 sum returns a NaN operand unchanged, and the source's if both
+are NaN. min and max give the number when one operand is a NaN.
 
 All of it was measured on NVIDIA H200, driver 580.159.04.
 """
@@ -29,17 +29,17 @@ Words: TypeAlias = NDArray[np.integer]
 """Numbers of one format, or their bits."""
 
 NAN_FILL: Final = 0x7FF7
-"""Every 16 bits of NaN fill, whatever the format."""
+"""Every 16 bits of NaN fill, in any format."""
 
 TF32_NAN: Final = 0x7FFFE000
-"""What an in-bounds NaN becomes when it is rounded to tf32."""
+"""Result of rounding an in-bounds NaN to tf32."""
 
 _TF32_DROPPED: Final = 13
 """Bits of a float32's fraction that tf32 does not have."""
 
 
 def filled_rows(count: int, row_bytes: int, nan_fill: bool) -> Bytes:
-    """(count, row_bytes) bytes of what a load writes outside the tensor."""
+    """(count, row_bytes) bytes that a load writes outside the tensor."""
     rows = np.zeros((count, row_bytes), np.uint8)
     if nan_fill:
         rows[:, 0::2], rows[:, 1::2] = NAN_FILL & 0xFF, NAN_FILL >> 8
@@ -49,7 +49,7 @@ def filled_rows(count: int, row_bytes: int, nan_fill: bool) -> Bytes:
 def round_to_tf32(rows: Bytes) -> None:
     """Round the float32 words of contiguous bytes to tf32 (10 bits of fraction), in place.
 
-    To nearest, ties to even. A NaN becomes 0x7FFFE000; what rounds past the largest number becomes infinity.
+    To nearest, ties to even. A NaN becomes 0x7FFFE000; a result past the largest number becomes infinity.
     Denormals are not flushed.
 
     >>> bits = np.array([0x3F801000, 0x3F801001, 0x3F803000], np.uint32)

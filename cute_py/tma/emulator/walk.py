@@ -1,8 +1,8 @@
-"""Where the rows of an instruction lie in global memory, and how much of each lies inside the tensor.
+"""The places of an instruction's rows in global memory, and the part of each that lies inside the tensor.
 
 **Tiles.** Mode i >= 1 takes ceil(box_i / step_i) coordinates, c_i + k * step_i, mode 1 fastest. Without interleave mode
 0 lies inside a row and its element stride has no effect. With interleave mode 0 counts channel slices and is the
-fastest of the modes that count rows, mode R-2 gives one slice whatever its box, and the other modes are as before.
+fastest of the modes that count rows, mode R-2 gives one slice for any box, and the other modes are as before.
 gather4 and scatter4 name four rows in place of a box.
 
 **im2col.** The bounding box of spatial mode i is [lower_i, size_i - 1 + upper_i]. A base starts at the instruction's
@@ -13,7 +13,7 @@ the image or the channel lies outside the tensor.
 The im2col::w modes keep H and D: past the end of W the image number grows. After the pixels (w: all of them;
 w::128: each 32) follow `halo` pixels that go on along W from the last one, and all of them are moved by `offset`.
 
-`Rows` is what the walk produces and what the engine moves: one entry for each row of each of n instructions, rows in
+The walk produces `Rows`, and the engine moves them: one entry for each row of each of n instructions, rows in
 the order in which they lie in shared memory.
 """
 
@@ -90,8 +90,8 @@ def _tile_table(geometry: Geometry) -> Integers:
 def _places(geometry: Geometry, coords: Integers, offsets: Integers) -> list[tuple[int, Integers]]:
     """(mode, coordinates in it) of the modes that count rows.
 
-    Of a tile (n, count) for each mode, fastest mode first: its rows are all combinations. Else (n, R): those of the
-    rows.
+    For a tile (n, count) for each mode, fastest mode first: its rows are all combinations. Otherwise (n, R), one for
+    each row.
     """
     if geometry.mode == "tile":
         return [(mode, coords[:, mode, None] + along) for mode, along in _row_axes(geometry)]
@@ -105,7 +105,7 @@ def _places(geometry: Geometry, coords: Integers, offsets: Integers) -> list[tup
 
 
 def sixteen_byte_rule(geometry: Geometry, last: Integers) -> Integers:
-    """How far a store writes a row: up to the next 16 bytes, never past the box.
+    """Bytes of a row that a store writes: up to the next 16 bytes, never past the box.
 
     Source: measured on NVIDIA H200, driver 580.159.04: bytes = min(ceil(valid bytes / 16) x 16, inner bytes).
     """

@@ -1,7 +1,7 @@
 """gemm_kernel: from a tiled MMA and three TMA atoms to a kernel that can be read, compiled, run and explained.
 
-It shows every part of this library in the place where it is needed, and runs at the speed that these parts allow. It is
-no GEMM library: one kind of epilogue, one schedule, nothing is searched.
+It uses each part of this library where a kernel needs it, and runs at the speed that these parts allow. It is not a
+GEMM library: it has one kind of epilogue and one schedule, and it searches nothing.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class PreparedGemm:
     """A GEMM of three arrays on a device, ready to launch. Launches on one stream at a time.
 
     Args:
-        views: of A, B and C. others: values of parameters beyond those of the text of `gemm_kernel`. keep: what must
-            outlive the launches.
+        views: of A, B and C. others: values of parameters beyond those of the text of `gemm_kernel`. keep: objects that
+            must outlive the launches.
     """
 
     def __init__(
@@ -85,10 +85,11 @@ class PreparedGemm:
 
 
 def cause_of(plan: GemmPlan, full: WaitTimeout | None, empty: WaitTimeout | None) -> str:
-    """What keeps a barrier of a GEMM kernel from completing, as far as two records show it.
+    """Cause that keeps a barrier of a GEMM kernel from completing, as far as two records show it.
 
     Args:
-        full, empty: the first wait of each kind that timed out; the stage of a record counts all waits of its thread.
+        full, empty: the first wait of each kind that timed out; the stage number of a record counts all waits of its
+            thread.
     """
     if empty is not None and empty.stage < plan.stages:
         return (
@@ -110,7 +111,7 @@ def cause_of(plan: GemmPlan, full: WaitTimeout | None, empty: WaitTimeout | None
 class GemmKernel:
     """A GEMM kernel: C (M,N) = epilogue(A (M,K) * B (N,K)).
 
-    plan: its numbers. kernel: its text with how it is launched.
+    plan: its numbers. kernel: its text and launch configuration.
     """
 
     plan: GemmPlan
@@ -126,7 +127,7 @@ class GemmKernel:
         return self.kernel.text
 
     def edited(self, old: str, new: str) -> GemmKernel:
-        """The kernel with another text: every `old` is `new`. What it then computes is the editor's business.
+        """The kernel with every `old` in its text replaced by `new`. The result is not checked.
 
         Raises:
             InvalidValueError: the text has no `old`.
@@ -164,9 +165,9 @@ class GemmKernel:
         """C = epilogue(A * B) on a device.
 
         Args:
-            a, b: (M,K) and (N,K), arrays on a device, or of numpy, which are moved there and back.
+            a, b: (M,K) and (N,K), arrays on a device, or numpy arrays, which are copied to the device and back.
             c: (M,N); by default a new array beside a.
-            stream: of device arrays: the GEMM is enqueued there, and neither waited for nor checked.
+            stream: the stream of device arrays. The GEMM is enqueued there; `run` neither waits for it nor checks it.
         Returns:
             c.
         Raises:
@@ -211,7 +212,7 @@ class GemmKernel:
     def stage(
         self, a: ArrayLike, b: ArrayLike, tile: tuple[int, int] = (0, 0), k: int = 0, *, backend: str = "emulator"
     ) -> dict[str, Bytes]:
-        """What one stage holds when a warpgroup is about to read it: the bytes of A's tile, and of B's.
+        """Contents of one stage just before a warpgroup reads it: the bytes of A's tile, and of B's.
 
         Args:
             tile: of C, counted in tiles of a CTA along M and N. k: the step of the main loop.
@@ -287,7 +288,7 @@ class GemmKernel:
         raise InvalidTypeError(f"no C given, and none can be made beside {type(like).__name__}")
 
     def explain(self) -> str:
-        """Tiles, shared memory, barriers, registers and descriptors, with what follows from them."""
+        """Tiles, shared memory, barriers, registers and descriptors, and their consequences."""
         plan = self.plan
         m, n, k = plan.shape
         tiles_m, tiles_n, tiles_k = plan.tiles
@@ -334,7 +335,7 @@ class GemmKernel:
 def _on_device(
     arrays: dict[str, ArrayLike], views: dict[str, ArrayView], device: Device
 ) -> tuple[dict[str, ArrayView], list[DeviceBuffer]]:
-    """The arrays on the device, and the buffers of those that were on the host."""
+    """The arrays on the device, and the device buffers of host arrays."""
     there: dict[str, ArrayView] = {}
     buffers = []
     for name, array in arrays.items():
@@ -358,13 +359,13 @@ def gemm_kernel(
     """One kernel for C (M,N) = epilogue(A (M,K) * B (N,K)), written from these objects.
 
     Persistent and warp-specialised: TMA loads into a ring of stages, wgmma through descriptors, stmatrix, TMA stores.
-    Tiles that hang over are filled with zeros by the loads and clipped by the stores.
+    If a tile extends past the tensor, loads fill the rest with zeros and stores clip it.
 
     Args:
         tiled_mma: a dense wgmma with A and B in shared memory and float32 sums; 1 or 2 warpgroups along M, at most
             192 sums a thread (a tile of 256 x 192).
-        tma_a, tma_b: loads of A (M,K) and B (N,K), their shared layouts one stage, canonical for wgmma. A multicast
-            to 2 of one of them makes clusters of two CTAs that share it.
+        tma_a, tma_b: loads of A (M,K) and B (N,K), their shared layouts one stage, canonical for wgmma. If one of them
+            is multicast to 2, two CTAs form a cluster and share that operand.
         tma_c: the store of C (M,N), its shared layout 64 rows, K-major, of bfloat16 or float16.
         stages: of the ring, 2 to 16; by default as many as fit.
         epilogue: an expression of CUDA C++ of `x`, a sum (float).

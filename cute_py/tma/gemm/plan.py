@@ -1,11 +1,12 @@
-"""What a GEMM kernel is, read off its objects: tiles, descriptors, stages, coordinates; and what forbids it.
+"""Plan of a GEMM kernel, read off its objects: tiles, descriptors, stages, coordinates; and the reasons that forbid it.
 
     A (M,K) --tma_a--> stages of A --descriptor--> wgmma --accumulators--> stmatrix --> staging --tma_c--> C (M,N)
     B (N,K) --tma_b--> stages of B --descriptor-->
 
 A CTA computes a tile of M by N: M of A's tile, N of B's. Each warpgroup of the tiled MMA has the 64 rows of its atom,
 once or several times. One step of the main loop is one tile of K: `k_steps` instructions, whose descriptors lie
-`k_unit` apart. A multicast of tma_b makes a cluster of two CTAs along M that share B, one of tma_a two along N.
+`k_unit` apart. If tma_b is a multicast, two CTAs along M form a cluster and share B; if tma_a is, two CTAs along N
+share A.
 """
 
 from __future__ import annotations
@@ -34,14 +35,15 @@ from cute_py.tma.atom.smem_layout import make_smem_layout
 from cute_py.tma.atom.tiles import first_tile
 
 STAGE_ALIGNMENT: Final = 1024
-"""Bytes: where the pattern of the 128-byte swizzle repeats."""
+"""Period of the 128-byte swizzle, in bytes."""
 MAX_STAGES: Final = 16
 BARRIER_ROOM: Final = 2 * 8 * MAX_STAGES
-"""Bytes of shared memory for the barriers: 8 for each of two of a stage."""
+"""Bytes of shared memory for the barriers: 8 for each of the two barriers of a stage."""
 WARPGROUP_ROWS: Final = 64
 """Rows of one wgmma. PTX ISA, wgmma.mma_async."""
 MOST_SUMS: Final = 192
-"""Accumulators of a thread: of the 232 registers that a warpgroup takes, what ptxas keeps in them without spilling."""
+"""Most accumulators of a thread: ptxas keeps this many in the 232 registers of a warpgroup's threads without
+spilling."""
 _STORED: Final = ("bfloat16", "float16")
 _NAMES: Final = {"A": ("M", "K"), "B": ("N", "K"), "C": ("M", "N")}
 
@@ -56,10 +58,10 @@ class TileBox:
 
 @record
 class TileBoxes:
-    """How a tile's coordinates are found: coordinates = sum of index * step over the two tile modes, plus a box's.
+    """Coordinates of a tile's boxes: the sum of index * step over the two tile modes, plus the box's own.
 
-    boxes: those that one CTA issues. steps: of each tile mode, in TMA order. shift: what a CTA of a cluster that shares
-    the tile adds for its rank, and the bytes by which its part lies further.
+    boxes: those that one CTA issues. steps: of each tile mode, in TMA order. shift: coordinates that a CTA of a cluster
+    adds for its rank if it shares the tile, and the byte offset of its part.
     """
 
     boxes: tuple[TileBox, ...]
@@ -81,9 +83,9 @@ class TileBoxes:
 
 @record
 class GemmOperand:
-    """An operand of wgmma in shared memory: its descriptor without an address, and how far the others lie.
+    """An operand of wgmma in shared memory: its first descriptor without an address, and the distances of the others.
 
-    row_units, k_units: of 16 bytes, as a descriptor counts: from 64 rows of A to the next 64, and from the K of one
+    row_units, k_units: distances in units of 16 bytes, from 64 rows of A to the next 64, and from the K of one
     instruction to the next.
     """
 
@@ -129,7 +131,7 @@ class GemmPlan:
 
     @property
     def shared_by(self) -> str:
-        """'M' where the CTAs of a cluster lie along M and share B, 'N' where they share A, '' without a cluster."""
+        """'M' if the CTAs of a cluster lie along M and share B, 'N' if they share A, '' without a cluster."""
         return "" if self.cluster == 1 else "M" if self.atoms["B"].num_multicast > 1 else "N"
 
     @property
@@ -144,7 +146,7 @@ class GemmPlan:
 
     @property
     def split_rows(self) -> tuple[str, ...]:
-        """The loaded operands whose rows do not all begin with a 32-byte sector of the L2 cache."""
+        """The loaded operands with a row that does not begin at a 32-byte sector of the L2 cache."""
         strides = {name: self.atoms[name].request.global_strides for name in "AB"}
         return tuple(name for name, steps in strides.items() if any(step % SECTOR_BYTES for step in steps))
 
@@ -156,7 +158,7 @@ class GemmPlan:
 
     @property
     def tiles(self) -> tuple[int, int, int]:
-        """Tiles along M, N and K; along M or N as many as whole clusters have."""
+        """Tiles along M, N and K; the count along M or N is rounded up to full clusters."""
         counts = [-(-n // t) for n, t in zip(self.shape, self.tile, strict=True)]
         mode = {"M": 0, "N": 1}.get(self.shared_by)
         if mode is not None:
@@ -165,17 +167,17 @@ class GemmPlan:
 
     @property
     def stage_bytes(self) -> int:
-        """Of A and B together; what a full barrier expects."""
+        """Bytes of A and B together; a full barrier expects them."""
         return self.walks["A"].bytes + self.walks["B"].bytes
 
     @property
     def shared_bytes(self) -> int:
-        """Of a block: stages, staging of C, barriers."""
+        """Shared bytes of a block: stages, staging of C, barriers."""
         return self.stage_bytes * self.stages + self.staging_bytes + BARRIER_ROOM
 
     @property
     def staging_bytes(self) -> int:
-        """Of the buffers of all warpgroups."""
+        """Bytes of the staging buffers of all warpgroups."""
         return self.staging * self.warpgroups * self.walks["C"].bytes
 
     @property
@@ -184,7 +186,7 @@ class GemmPlan:
 
 
 def most_stages(stage: int, staging: int) -> int:
-    """How many stages of so many bytes fit into a block beside so many bytes of staging."""
+    """Number of stages of `stage` bytes that fit into a block beside the staging bytes."""
     return min((MAX_SHARED_BYTES - BARRIER_ROOM - staging) // stage, MAX_STAGES)
 
 
@@ -199,13 +201,13 @@ def _tile(atom: TmaAtom) -> tuple[int, ...]:
 def check_gemm(
     tiled_mma: TiledMma, tma_a: TmaAtom, tma_b: TmaAtom, tma_c: TmaAtom, stages: int | None = None, staging: int = 2
 ) -> list[Diagnostic]:
-    """Every rule that these objects break as one GEMM; an empty list: `gemm_kernel` takes them.
+    """List every rule that these objects break as one GEMM; if the list is empty, `gemm_kernel` accepts them.
 
     The rules: `mma` (a dense wgmma of shared operands with float32 sums), `warpgroups`, `operand_type`, `direction`,
     `extents`, `tile`, `no_descriptor`, `staging_tile`, `multicast`, `stages`.
 
     Raises:
-        InvalidTypeError: no tiled MMA, no TMA atoms. InvalidValueError: stages or staging out of range.
+        InvalidTypeError: not a tiled MMA, or not TMA atoms. InvalidValueError: stages or staging out of range.
     """
     atoms, stages, staging = _arguments(tiled_mma, tma_a, tma_b, tma_c, stages, staging)
     found = [*_check_mma(tiled_mma), *_check_tensors(tiled_mma, atoms)]
@@ -215,7 +217,7 @@ def check_gemm(
 def _arguments(
     tiled_mma: TiledMma, tma_a: TmaAtom, tma_b: TmaAtom, tma_c: TmaAtom, stages: int | None, staging: int
 ) -> tuple[dict[str, TmaAtom], int | None, int]:
-    """The atoms by operand, and the two numbers, if they are such."""
+    """The atoms by operand, and the two numbers, after a check of their types."""
     expect(tiled_mma, TiledMma, "the tiled MMA of a GEMM kernel")
     given = {"A": tma_a, "B": tma_b, "C": tma_c}
     atoms = {name: expect(atom, TmaAtom, f"the TMA atom of {name}") for name, atom in given.items()}
@@ -338,7 +340,7 @@ def _staging_bytes(atom: TmaAtom) -> int:
 
 
 def _check_staging(atom: TmaAtom, columns: int) -> list[Diagnostic]:
-    """A tile of C that the stmatrix of one warpgroup fills: 64 rows of spans of the swizzle, whole ones."""
+    """A tile of C that the stmatrix of one warpgroup fills: 64 rows of complete swizzle spans."""
     rows, width = _tile(atom)
     span = atom.plan.box[0] * 2
     swizzle = atom.swizzle
@@ -398,7 +400,7 @@ def _operand(mma: TiledMma, name: str, atom: TmaAtom) -> GemmOperand:
     """The descriptor of an operand's first instruction, and the steps to those of other rows and of other K.
 
     Raises:
-        StaticAssertError: no canonical layout. InvalidValueError: the steps are no multiples of one number.
+        StaticAssertError: not a canonical layout. InvalidValueError: the steps are not multiples of one number.
     """
     extent = WARPGROUP_ROWS if name == "A" else int(mma.shape_mnk[1])
     k = int(mma.shape_mnk[2])

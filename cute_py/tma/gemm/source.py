@@ -1,12 +1,12 @@
 """The text of a GEMM kernel: one CUDA C++ file whose constants are those of a `GemmPlan`.
 
-Warpgroup 0 gives its registers away; one thread of it walks the tiles and keeps the stages full. The other warpgroups
+Warpgroup 0 releases its registers; one of its threads walks the tiles and keeps the stages full. The other warpgroups
 wait for a stage, issue its wgmma, and free the stage before it, so that one stage's instructions are always in flight.
 A tile's sums go through stmatrix into staging buffers, and by TMA stores to C while the next tile is multiplied.
 
-A wait that times out is reported, and its thread waits for nothing from then on: warpgroups go through the rest of
-their tiles on whatever the stages hold, so that threads that meet at a barrier always do, but free no stage any more,
-so that the producer gives up too. Then every load that was issued has long arrived, and no block ends before its loads.
+The kernel reports a wait that times out, and its thread stops waiting from then on. Warpgroups process the rest of
+their tiles with the current contents of the stages, so that threads still meet at their barriers; but they free no more
+stages, so that the producer gives up too. By then every issued load has arrived, and no block ends before its loads.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from cute_py.tma.gemm.plan import GemmPlan, TileBox, TileBoxes
 NAME: Final = "gemm"
 PARAMETERS: Final = ("map_a", "map_b", "map_c", "record")
 DUMP_HERE: Final = "        const u64 a = first_a + stage"
-"""The beginning of the line before which a warpgroup may look at the stage that it has waited for."""
+"""Beginning of the line before which a warpgroup may read the stage that it has waited for."""
 PRODUCER_REGISTERS: Final = {1: 40, 2: 40}
 CONSUMER_REGISTERS: Final = {1: 232, 2: 232}
 """Warpgroups that multiply -> registers of a thread; 40 * 128 + 232 * 256 are below the 65,536 of an SM."""
 MOST_BOXES: Final = 3
-"""Boxes of a tile that have a line each; more are a loop, which the compiler unrolls."""
+"""Most boxes of a tile that get a line each; more become a loop, which the compiler unrolls."""
 
 _FUNCTIONS: Final = r"""
 // Waits until the phase of this parity is complete. Bounded: a wait that takes too long is reported, and is the last.
@@ -255,7 +255,7 @@ def _apart(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _places(boxes: Sequence[TileBox], after: int) -> tuple[int, list[list[str]]]:
-    """How often the lines run, and their byte and coordinates: a line for each box, or one of `i` for a grid."""
+    """Loop count of the lines, and their byte and coordinates: a line for each box, or one line in `i` for a grid."""
     rows = [(after + box.place, *box.coords) for box in boxes]
     if len(rows) > MOST_BOXES:
         steps = [_apart(one, before) for before, one in itertools.pairwise(rows)]
@@ -309,14 +309,14 @@ def _stores(plan: GemmPlan) -> tuple[list[str], CopyOp]:
 
 
 def multicast_mask(plan: GemmPlan) -> int:
-    """The CTAs that receive a part of the operand that they share: all of the cluster."""
+    """Mask of the CTAs that receive a part of a shared operand: all of the cluster."""
     along = (1, 2, 1, 1) if plan.shared_by == "M" else (1, 1, 2, 1)
     layout = Layout(tuple(Int(n) for n in along))
     return create_tma_multicast_mask(layout, (0, 0, 0, 0), 1 if plan.shared_by == "M" else 2)
 
 
 def gemm_constants(plan: GemmPlan) -> dict[str, int]:
-    """What is folded into the text, by name."""
+    """Constants that are folded into the text, by name."""
     tiles_m, tiles_n, tiles_k = plan.tiles
     cluster_m, cluster_n = (plan.cluster if plan.shared_by == x else 1 for x in "MN")
     a, b = plan.operands["A"], plan.operands["B"]

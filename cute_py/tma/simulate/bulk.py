@@ -5,7 +5,7 @@
     shared to another CTA     cp.async.bulk.shared::cluster.shared::cta, completes at a barrier there
     reduce to global          cp.reduce.async.bulk.global.shared::cta
 
-Sizes and addresses must be multiples of 16 bytes; the PTX ISA leaves everything else undefined, so it is refused.
+Sizes and addresses must be multiples of 16 bytes; the PTX ISA leaves everything else undefined, so cute_py refuses it.
 None of these was measured: results carry `evidence = "documented"`.
 
 A multicast load of a tensor writes the same offset in every CTA of its mask (bit i is CTA i) and signals the barrier at
@@ -77,14 +77,14 @@ class Cluster:
         return self.mapa(rank)
 
     def init_barriers(self, offset: int, arrive_count: int) -> list[Mbarrier]:
-        """The same barrier in every CTA."""
+        """Initialise a barrier at this offset in every CTA."""
         return [init_barrier(cta, offset, arrive_count) for cta in self.ctas]
 
     def mapa(self, rank: int) -> SharedMemory:
         """The shared memory of a CTA, as `mapa` gives its address.
 
         Raises:
-            InvalidTypeError: no integer. InvalidValueError: there is no such CTA.
+            InvalidTypeError: not an integer. InvalidValueError: there is no such CTA.
         """
         rank = expect_integer(rank, "the number of a CTA")
         if not 0 <= rank < len(self.ctas):
@@ -93,7 +93,7 @@ class Cluster:
 
 
 def check_bulk(nbytes: int, **addresses: int) -> list[Diagnostic]:
-    """Why these are not operands of a bulk copy."""
+    """The reasons why these are not operands of a bulk copy."""
     found = []
     if nbytes % UNIT:
         found.append(Diagnostic("size", "size", nbytes, "bytes", f"be a multiple of {UNIT}"))

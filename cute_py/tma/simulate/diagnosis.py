@@ -1,7 +1,7 @@
-"""A program of copies, barriers and fences, run with its order watched: what would hang, trap or race.
+"""Run a program of copies, barriers and fences and watch its order, to find hangs, traps and races.
 
-On a GPU a barrier that expects the wrong number of bytes never completes, and nothing says why; a tile that is read too
-early is wrong now and then. `diagnose(program, ...)` runs a Python function that makes the same calls on a `Run`, and
+On a GPU a barrier that expects the wrong number of bytes never completes, without a reason; a tile that is read too
+early is wrong only sometimes. `diagnose(program, ...)` runs a Python function that makes the same calls on a `Run`, and
 returns an `Outcome`: completed, trap, or would hang; with every race that was seen.
 
 A load is in flight from its issue until a wait has seen the phase of its barrier complete. Bytes in flight may be
@@ -35,12 +35,12 @@ from cute_py.tma.emulator.operands import checked, reduction
 from cute_py.tma.simulate.tensormap_proxy import Agent, TensormapProxy
 
 MOST_NAMED: Final = 8
-"""Barriers that a scope names."""
+"""Most barriers that a scope names."""
 
 
 @dataclass(slots=True)
 class Access:
-    """Bytes [start, stop) of shared memory that something reads or writes."""
+    """Bytes [start, stop) of shared memory that an instruction reads or writes."""
 
     name: str
     start: int
@@ -76,7 +76,7 @@ class Race:
 
 @record
 class Outcome:
-    """How a program ended. `status` is 'completed', 'trap' or 'would hang'.
+    """Outcome of a program. `status` is 'completed', 'trap' or 'would hang'.
 
     `scope` counts what the run judged, and lists what it did not: a program that completes without a race is sound
     within it.
@@ -97,7 +97,7 @@ class Outcome:
 
     @property
     def summary(self) -> str:
-        """How it ended and the races, without the scope."""
+        """The end of the program and the races, without the scope."""
         lines = [self.status]
         if self.status == "trap":
             lines = [f"trap: {self.cuda_error}: {self.cause}"]
@@ -142,7 +142,7 @@ class Run:
         engine: the TMA engine.
         gmem, smem: the memories.
         maps: tensor maps in memory; with it, loads and stores take the address of a map in place of its bytes.
-        agent: where the thread runs that issues the copies.
+        agent: place of the thread that issues the copies.
         strict: raise `RaceError` at the first race instead of noting it.
     """
 
@@ -164,7 +164,7 @@ class Run:
         self.agent = Agent() if agent is None else expect(agent, Agent, "agent")
         self.races: list[Race] = []
         self.groups: list[list[Access]] = [[]]
-        """What stores read that were not waited for, by bulk group, oldest first; the last group is not committed."""
+        """Reads of stores that nothing waited for, by bulk group, oldest first; the last group is not committed."""
         self.flights: list[Flight] = []
         self._reading: list[Access] = []
         self._ordinary: list[Access] = []
@@ -189,7 +189,7 @@ class Run:
         """Wait until the phase of this parity is over; the loads of that phase have then landed for this thread.
 
         Raises:
-            WouldHangError: nothing that was issued completes the phase.
+            WouldHangError: no issued copy completes the phase.
         """
         self._judged["wait"] += 1
         if not expect(barrier, Mbarrier, "barrier").try_wait(parity):
@@ -337,7 +337,7 @@ class Run:
         unread = [Race("exit before the group was read", op.start, op.stop, op.name, "exit") for op in self._unread()]
         flying = [Race("exit before the load was waited for", f.start, f.stop, f.name, "exit") for f in self.flights]
         for race in unread + flying:
-            if race not in self.races:  # `diagnose` ends what a program has ended before
+            if race not in self.races:  # a program may have ended before `diagnose` ends it
                 self._note(race)
 
     def _unread(self) -> list[Access]:
@@ -347,7 +347,7 @@ class Run:
     # ---- how it ends -------------------------------------------------------------------------------------------
 
     def _scope(self, left: str = "", stuck: Mbarrier | None = None) -> Scope:
-        """What was judged so far, and what was not."""
+        """Scope so far: events that were judged, and events that were not."""
         judged = [counted(count, noun) for noun, count in sorted(self._judged.items())]
         open_ = [b for b in self._barriers if b is not stuck and (b.tx_count or b.pending != b.arrive_count)]
         not_judged = [left] if left else []
@@ -396,7 +396,7 @@ class Run:
         return Access(expect(who, str, "who"), start, start + count)
 
     def _check_conflict(self, rule: str, others: Sequence[Access], this: Access) -> None:
-        """Note a race with each of the others that shares bytes."""
+        """Note a race with each other access that shares bytes."""
         for other in others:
             low, high = max(this.start, other.start), min(this.stop, other.stop)
             if low < high:

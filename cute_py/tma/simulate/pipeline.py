@@ -36,7 +36,7 @@ from cute_py.tma.simulate.diagnosis import Flight, Outcome, Run, completed, trap
 BARRIER_BYTES = 8
 
 MAX_TICKS = 10_000
-"""Of one step: a timeline has a character for each tick."""
+"""Most ticks of one step: a timeline has a character for each tick."""
 
 EMPTY, LOADING, FULL, CONSUMING, STORING = ".", "L", "F", "C", "S"
 """States of a stage, as the timeline prints them."""
@@ -47,7 +47,7 @@ class RingLoad:
     """One operand that every iteration loads: its descriptor, its coordinates by iteration, its place in the stage.
 
     Raises:
-        InvalidTypeError: a descriptor that is neither bytes nor a decoded tensor map, or coordinates that are no rows
+        InvalidTypeError: a descriptor that is neither bytes nor a decoded tensor map, or coordinates that are not rows
             of integers. InvalidValueError: a place beyond shared memory.
     """
 
@@ -65,7 +65,7 @@ class RingLoad:
 
 @dataclass(frozen=True, slots=True)
 class RingStore:
-    """What every iteration stores from its stage. Errors as `RingLoad`."""
+    """Store that every iteration makes from its stage. Errors as `RingLoad`."""
 
     descriptor: Descriptor
     coords: Sequence[Sequence[int]]
@@ -92,7 +92,7 @@ def _require_rows(copy: RingLoad | RingStore, what: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened to a stage."""
+    """An event of a stage."""
 
     tick: int
     stage: int
@@ -105,7 +105,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """A ring's run: what happened, the state of every stage at every tick, and how it ended."""
+    """A ring's run: its events, the state of every stage at every tick, and its end."""
 
     depth: int
     events: tuple[Event, ...]
@@ -115,7 +115,7 @@ class Timeline:
 
     @property
     def ticks(self) -> int:
-        """How long it took."""
+        """Number of ticks."""
         return len(self.states[0]) if self.states else 0
 
     def __repr__(self) -> str:
@@ -141,11 +141,11 @@ class Ring:
     Args:
         engine: the TMA engine.
         gmem, smem: the memories; stages start at byte 0 of shared memory, the barriers follow the last stage.
-        loads: what every iteration loads; the bytes of all of them are expected together.
+        loads: loads of every iteration; the barrier expects the bytes of all together.
         depth: number of stages.
         store: what every iteration stores, if anything.
         stage_bytes: distance of two stages; None: as much as the loads need, rounded up to 1024.
-        expect_bytes: what the producer announces; None: the right number.
+        expect_bytes: bytes that the producer announces; None: the right number.
         consume: called with the stage's bytes and the iteration, may change them (then a proxy fence follows).
     Raises:
         InvalidValueError: no stage, no load, lists of different length, or shared memory that is too small.
@@ -248,13 +248,13 @@ class _Simulation:
         self.phase = "wait"
 
     def note(self, iteration: int, what: str, state: str) -> None:
-        """Something happened to a stage, which is in this state now."""
+        """Record an event of a stage, and its new state."""
         stage = iteration % self.ring.depth
         self.events.append(Event(self.tick, stage, iteration, what))
         self.stages[stage].state = state
 
     def land(self) -> bool:
-        """Loads whose time has come arrive."""
+        """Land the loads that are due."""
         flying = len(self.flying)
         while self.flying and self.flying[0][0] <= self.tick:
             _, iteration, flight = self.flying.pop(0)

@@ -1,4 +1,4 @@
-"""Tensor maps in memory that the device itself writes: is what the TMA engine reads the newest one?
+"""Tensor maps in memory that the device itself writes: does the TMA engine read the newest one?
 
 The engine reads a tensor map through the tensormap proxy. A map that ordinary stores or tensormap.replace wrote is
 ordered for it only by a pair of fences:
@@ -9,7 +9,7 @@ ordered for it only by a pair of fences:
 each with a scope that takes in both threads. tensormap.cp_fenceproxy writes the map and releases in one. Without the
 pair the engine may see the old map, the new one, or a mixture; here it sees the old one, and `Ordering` has the reason.
 
-Calls are taken to happen in the order in which they are made, as if threads synchronised between them.
+Calls count as ordered as they are made, as if threads synchronised between them.
 
 Source: PTX ISA 9.0, membar/fence, tensormap.cp_fenceproxy; scopes: the TMA Atoms reference pages (.cta inside a CTA,
 .gpu across the CTAs of a cluster).
@@ -34,7 +34,7 @@ MAP_BYTES: Final = 128
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """Where a thread runs."""
+    """Place of a thread."""
 
     cta: int = 0
     cluster: int = 0
@@ -118,7 +118,7 @@ class TensormapProxy:
         return self._versions[address][-1]
 
     def place(self, address: int, data: bytes) -> None:
-        """A map that was there before the kernel started (a kernel parameter, or written by the host).
+        """Add a map that existed before the kernel started (a kernel parameter, or written by the host).
 
         Raises:
             InvalidValueError: not 128 bytes, or the address is not a multiple of 128.
@@ -166,7 +166,7 @@ class TensormapProxy:
         return seen.data, Ordering(not found, found[0].message if found else "")
 
     def _check_order(self, address: int, version: _Version, reader: Agent) -> list[Diagnostic]:
-        """Why a read is not ordered after the write of a version."""
+        """The reason why a read is not ordered after the write of a version."""
         if version.writer is None:
             return []
         scope = needed_scope(version.writer, reader)

@@ -70,9 +70,9 @@ class Difference:
     found: int
     expected: int
     count: int
-    """Bytes that differ in all."""
+    """Number of bytes that differ."""
     step: TraceStep | None
-    """What the byte holds; None if no instruction touches it."""
+    """The instruction that wrote the byte; None if no instruction touches it."""
 
     def __str__(self) -> str:
         return f"{self.headline}; {self.step or 'no instruction touches it'}"
@@ -167,7 +167,7 @@ class Trace:
     # ---- questions -----------------------------------------------------------------------------------------------
 
     def forward(self, tma_coord: Sequence[int]) -> list[TraceStep]:
-        """Where the element at a TMA coordinate goes: one step for each time that an instruction touches it.
+        """Trace the element at a TMA coordinate: one step for each time that an instruction touches it.
 
         Raises:
             InvalidValueError: the wrong number of coordinates.
@@ -187,7 +187,7 @@ class Trace:
         return found
 
     def backward(self, shared_offset: int) -> TraceStep | None:
-        """What a byte of shared memory holds after the instructions ran in order; None if none wrote it."""
+        """Trace the byte that a shared offset holds after the instructions ran in order; None if none wrote it."""
         shape = self.geometry
         shared_offset = expect_integer(shared_offset, "the offset in shared memory", 0, SHARED_LIMIT - 1)
         for i in range(len(self.coords) - 1, -1, -1):
