@@ -16,7 +16,7 @@ from cute_py.argument_checks import items_of, refuse_mask
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaLimitError, given
 from cute_py.tma.descriptor import fields as f
-from cute_py.tma.descriptor.encode import encode, map_bytes, packer
+from cute_py.tma.descriptor.encode import encode, legal_map, packer
 from cute_py.tma.descriptor.expressions import RequestForm, legal_form
 from cute_py.tma.descriptor.limits import Architecture, architecture, refuse_unknown, unknown_addition
 from cute_py.tma.descriptor.plain_data import expected_kind
@@ -27,7 +27,7 @@ from cute_py.tma.descriptor.request import (
     as_member,
     normal_request,
 )
-from cute_py.tma.descriptor.violations import has_legal_rank, judge, keeps_rules, violations
+from cute_py.tma.descriptor.violations import has_legal_rank, judge, violations
 
 if TYPE_CHECKING:
     import numpy
@@ -216,7 +216,7 @@ def encode_many(arrays: Mapping[str, Any] | Iterable[TensorMap], *, arch: str = 
     maps: list[bytes] | None = None
     if few is not None:
         try:
-            maps = [map_bytes(one) if keeps_rules(one, gpu) else encode(one, arch=arch) for one in few]
+            maps = [legal_map(one, gpu) or encode(one, arch=arch) for one in few]
         except CuteError:  # the text of a refusal numbers the maps
             maps = None
     if maps is None:
