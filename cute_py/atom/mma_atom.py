@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from cute_py.argument_checks import expect_choice, expect_fields, record
 from cute_py.arith_tuple import text
-from cute_py.atom.element_types import ElementType, SparseElement, type_text
+from cute_py.atom.element_types import ElementType, SparseElement, cpp_type_text
 from cute_py.atom.pictures import Colour, mma_latex, mma_svg
 from cute_py.atom.template_name import Arguments, Operation, written
 from cute_py.dtypes import DType
@@ -59,7 +59,7 @@ class FragmentType:
     parameters: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
-        parts = [type_text(p) if isinstance(p, (DType, SparseElement)) else str(p) for p in self.parameters]
+        parts = [cpp_type_text(p) if isinstance(p, (DType, SparseElement)) else str(p) for p in self.parameters]
         return f"{self.name}<{','.join(parts)}>" if parts else self.name
 
 
@@ -143,7 +143,7 @@ class MmaAtom:
         """How an operand reaches the instruction; registers of its element type where nothing else is said."""
         expect_choice(operand, tuple(x for x in OPERANDS if x in self.types), f"an operand of {self.name}")
         found = self.fragments.get(operand)
-        return found or FragmentType("value", type_text(self.types["C" if operand == "D" else operand]))
+        return found or FragmentType("value", cpp_type_text(self.types["C" if operand == "D" else operand]))
 
     def layout_TV(self, operand: Literal["A", "B", "C"]) -> Layout:
         """(thread index, value) -> place, as of a tiled MMA of this one atom: a thread by its index, not its number.

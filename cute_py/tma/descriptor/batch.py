@@ -1,7 +1,7 @@
 """Many maps at once, vectorised: grouped GEMMs, ragged batches.
 
 The requests are columns: one array a field, with one row for all maps or one row a map. The functions that judge and
-pack one map (`violations.judge`, `encode.packer`) take columns in its place; the reasons of a refusal come from
+pack one map (`violations.map_judge`, `encode.packer`) take columns in its place; the reasons of a refusal come from
 `violations`, map by map.
 """
 
@@ -27,7 +27,7 @@ from cute_py.tma.descriptor.request import (
     as_member,
     normal_request,
 )
-from cute_py.tma.descriptor.violations import has_legal_rank, judge, violations
+from cute_py.tma.descriptor.violations import has_legal_rank, map_judge, violations
 
 if TYPE_CHECKING:
     import numpy
@@ -162,7 +162,7 @@ def broken_rows(table: Columns, gpu: Architecture) -> NDArray[numpy.bool_]:
     broken = numpy.ones(table.count, numpy.bool_)
     if table.form != legal_form(table.kind, table.rank) or not has_legal_rank(table.kind, table.rank):
         return broken
-    judged = judge(table.form, strict=False)
+    judged = map_judge(table.form, strict=False)
     for plain in (True, False):
         source = table.source(plain=plain)
         try:

@@ -419,7 +419,7 @@ def is_broken(form: RequestForm, *, strict: bool) -> str:
 
 
 @functools.lru_cache(maxsize=64)
-def judge(form: RequestForm, *, strict: bool) -> Callable[..., Any]:
+def map_judge(form: RequestForm, *, strict: bool) -> Callable[..., Any]:
     """(source, data type, bytes of shared memory) -> whether `is_broken`. Over columns, an array with the answer of
     each map."""
     return form.function(JUDGED, [f"return {is_broken(form, strict=strict)}"], strict=strict)
@@ -441,7 +441,7 @@ def keeps_rules(request: TensorMap, gpu: Architecture) -> bool:
     judged = _JUDGES.get(key)
     try:
         if judged is None:
-            judged = _JUDGES[key] = judge(legal_form(*key), strict=True) if has_legal_rank(*key) else _refused
+            judged = _JUDGES[key] = map_judge(legal_form(*key), strict=True) if has_legal_rank(*key) else _refused
         return not judged(request, request.data_type, gpu.shared_memory_bytes)
     except NO_LEGAL_VALUE:
         return False

@@ -89,7 +89,7 @@ def broken(*rows: tuple[int | Sized, str, str]) -> list[Diagnostic]:
     ]
 
 
-def refuse(found: Sequence[Diagnostic]) -> None:
+def refuse_operation(found: Sequence[Diagnostic]) -> None:
     """Raise all of them as one error whose headline is the first one's text; return if there is none.
 
     Raises:
