@@ -6,6 +6,10 @@ Python's lock and can't be interrupted from within. They are started when needed
 standard input, answers on standard output), and are ended and replaced when their time is over. A worker ends with its
 standard input, so none is left when the server goes away, however it goes; should nobody be left to end a query that
 never ends, the worker's own clock does.
+
+`concurrent.futures.ProcessPoolExecutor` does not keep this: it can't end a task that runs. Ending the process of a
+frozen task breaks the whole executor, and the answers of its other processes are lost with it (BrokenProcessPool).
+`multiprocessing.Pool` starts another process in place of one that was killed, but the task that it had never returns.
 """
 
 from __future__ import annotations

@@ -277,7 +277,7 @@ def test_the_quick_answer_bounds_no_batch() -> None:
 
 
 def test_a_bound_stands_in_the_table_alone() -> None:
-    """The quick answer, the list and the batch map_judge by one row: moved there, the bound moves in all three."""
+    """The quick answer, the list and the batch judge by one row: moved there, the bound moves in all three."""
     judged, form = map_judge.__wrapped__, RequestForm.of(U8)
     gpu = architecture("sm_90a")
     shorter = replace(BY_NAME["box"], maximum=4)
