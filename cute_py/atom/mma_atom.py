@@ -27,8 +27,7 @@ from cute_py.atom.template_name import Arguments, Operation, written
 from cute_py.dtypes import DType
 from cute_py.errors import InvalidValueError
 from cute_py.layout import Int, Layout, complement, composition, make_layout, right_inverse, size, static
-
-IntTuple: TypeAlias = Any
+from cute_py.layout.arguments import IntTuple
 
 _ONE: Final = Layout(Int(1), Int(0))
 
@@ -43,7 +42,7 @@ def static_layout(shape: IntTuple, stride: IntTuple) -> Layout:
     >>> print(static_layout(((4, 8), 2), ((16, 1), 8)))
     ((_4,_8),_2):((_16,_1),_8)
     """
-    return Layout(static(shape), static(stride))  # type: ignore[arg-type]
+    return Layout(static(shape), static(stride))
 
 
 @record

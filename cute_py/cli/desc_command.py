@@ -9,7 +9,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from cute_py.array_files import check_output, truncated
+from cute_py.array_files import check_output
+from cute_py.array_headers import truncated
 from cute_py.atomic_write import write_whole
 from cute_py.cli.arguments import (
     MAX_TEXT,

@@ -56,7 +56,7 @@ class Lookup:
     def __init__(self, entries: Sequence[int]) -> None:
         self.entries = entries
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Value) -> Value:
         if isinstance(index, int):
             return self.entries[index if 0 <= index < len(self.entries) else -1]
         import numpy

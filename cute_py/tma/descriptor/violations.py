@@ -7,7 +7,7 @@ import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from cute_py.argument_checks import record
 from cute_py.diagnostics import Diagnostic, Findings, Scope
@@ -31,6 +31,9 @@ from cute_py.tma.descriptor.request import (
     TensorMapTiled,
     request_of,
 )
+
+if TYPE_CHECKING:
+    from cute_py.tma.descriptor.expressions import Value
 
 Violation = Diagnostic
 """The earlier name."""
@@ -419,13 +422,13 @@ def is_broken(form: RequestForm, *, strict: bool) -> str:
 
 
 @functools.lru_cache(maxsize=64)
-def map_judge(form: RequestForm, *, strict: bool) -> Callable[..., Any]:
+def map_judge(form: RequestForm, *, strict: bool) -> Callable[..., Value]:
     """(source, data type, bytes of shared memory) -> whether `is_broken`. Over columns, an array with the answer of
     each map."""
     return form.function(JUDGED, [f"return {is_broken(form, strict=strict)}"], strict=strict)
 
 
-_JUDGES: Final[dict[tuple[type[TensorMap], int], Callable[..., Any]]] = {}
+_JUDGES: Final[dict[tuple[type[TensorMap], int], Callable[..., Value]]] = {}
 
 
 NO_LEGAL_VALUE: Final = (IndexError, ValueError, TypeError, ZeroDivisionError)
@@ -453,7 +456,7 @@ def has_legal_rank(kind: type[TensorMap], rank: int) -> bool:
     return least <= rank <= most
 
 
-def _refused(*arguments: object) -> bool:
+def _refused(request: TensorMap, data_type: int | None, shared_memory_bytes: int) -> bool:
     return True
 
 
