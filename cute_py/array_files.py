@@ -7,8 +7,6 @@ and renamed, so that a half-written one is never found there.
 
 from __future__ import annotations
 
-import io
-import json
 import math
 import os
 import warnings
@@ -18,9 +16,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import IO, TYPE_CHECKING, TypeAlias
 
+from cute_py.array_headers import HEADER_BYTES, NPY_MAGIC, npy_header, npy_lacks, truncated
 from cute_py.atomic_write import unwritable_reason, write_whole
 from cute_py.dtypes import SAFETENSORS_TYPES, as_dtype
-from cute_py.errors import FileFormatError, counted, imported, integer_text, shortened
+from cute_py.errors import FileFormatError, counted, imported, shortened
 from cute_py.tma.descriptor.fields import MAX_RANK
 
 if TYPE_CHECKING:
@@ -31,11 +30,6 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = "NDArray[numpy.generic]"
 SUFFIXES = (".npy", ".npz", ".safetensors")
-NPY_MAGIC = b"\x93NUMPY"
-MAX_SAFETENSORS_HEADER = 100_000_000
-"""Bytes; the package itself takes no longer one."""
-HEADER_BYTES = 1 << 16
-"""The most that a header of a .npy may have; numpy itself reads no more than 10,000 characters of one."""
 
 
 def read_array(path: str, key: str | None = None, dtype: str | None = None) -> Array:
@@ -117,58 +111,10 @@ def _check_entry(path: str, archive: zipfile.ZipFile, name: str) -> None:
 def _check_npy(path: str, stream: IO[bytes], size: int) -> None:
     """Refuse a .npy of `size` bytes by its header."""
     start = stream.read(HEADER_BYTES)
-    shape, dtype, _ = _npy_header(start)
+    shape, dtype, _ = npy_header(start)
     _check_header(path, shape, dtype)
-    if lacking := _npy_lacks(start, size):
+    if lacking := npy_lacks(start, size):
         raise FileFormatError(f"{path}: {lacking}")
-
-
-def _npy_header(start: bytes) -> tuple[tuple[int, ...], numpy.dtype[numpy.generic], int]:
-    """(shape, element type, bytes up to the elements) of a .npy, from its first bytes."""
-    import numpy as np
-
-    file = io.BytesIO(start)
-    version = np.lib.format.read_magic(file)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        shape, _, dtype = read(file)  # version 3 differs in the letters of field names alone
-    return shape, dtype, file.tell()
-
-
-def _npy_lacks(start: bytes, size: int) -> str | None:
-    """Compare a .npy of `size` bytes with its header: text of the missing part, or None if nothing is missing."""
-    begin = 10 if start[6:7] == b"\1" else 12
-    if not NPY_MAGIC.startswith(start[: len(NPY_MAGIC)]):
-        return None
-    if lacking := _header_lacks(int.from_bytes(start[8:begin], "little"), begin, size):
-        return lacking
-    shape, dtype, at = _npy_header(start)
-    return _short_elements(math.prod(shape) * dtype.itemsize, size - at)
-
-
-def _header_lacks(length: int, begin: int, size: int) -> str | None:
-    """Compare `size` with the header of `length` bytes that begins at `begin`: text of the missing part, or None."""
-    if size < begin:
-        return f"truncated: {counted(size, 'byte')}; the first {begin} should hold the length of the header"
-    if begin + length > size:
-        return f"truncated: its header has {length} bytes, there {counted_are(size - begin)}"
-    return None
-
-
-def _short_elements(wanted: int, there: int) -> str | None:
-    if wanted <= there:
-        return None
-    return f"truncated: its header asks for {integer_text(wanted)} bytes of elements, there {counted_are(there)}"
-
-
-def counted_are(count: int) -> str:
-    """Verb and number of what there is.
-
-    >>> counted_are(1), counted_are(0)
-    ('is 1', 'are 0')
-    """
-    return f"{'is' if count == 1 else 'are'} {count}"
 
 
 def _reason(error: Exception) -> str:
@@ -237,35 +183,6 @@ def _safetensors(path: str, key: str | None) -> Array:
         raise FileFormatError(f"{path}: elements of type {kind} are not supported")
     data = np.frombuffer(bytearray(entry["data"]), as_dtype(SAFETENSORS_TYPES[kind]).numpy)
     return data.reshape(entry["shape"])
-
-
-def truncated(path: str) -> str | None:
-    """Compare a file with its own header: text of the missing part; None if the file is complete, or damaged
-    otherwise."""
-    try:
-        size = os.path.getsize(path)
-        with open(path, "rb") as file:
-            start = file.read(HEADER_BYTES)
-            if not start:
-                return "the file is empty"
-            if start[:4] == b"PK\3\4":  # an archive ends with its directory, and that with a comment of up to 64 KiB
-                file.seek(max(size - (1 << 16) - 22, 0))
-                end = file.read()
-                whole = len(end) - end.rfind(b"PK\5\6") >= 22 and b"PK\5\6" in end
-                return None if whole else "truncated: the directory at the archive's end is missing"
-            if Path(path).suffix.lower() != ".safetensors":
-                return _npy_lacks(start, size)
-            length = int.from_bytes(start[:8], "little")
-            if size >= 8 and length > MAX_SAFETENSORS_HEADER:
-                return None
-            if lacking := _header_lacks(length, 8, size):
-                return lacking
-            file.seek(8)
-            header = json.loads(file.read(length))
-        ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
-    except Exception:  # broken, as its reader reports
-        return None
-    return _short_elements(max((end for end in ends if type(end) is int), default=0), size - 8 - length)
 
 
 def _check_header(path: str, shape: tuple[int, ...], dtype: numpy.dtype[numpy.generic]) -> None:

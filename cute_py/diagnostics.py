@@ -142,9 +142,11 @@ class Findings(list[Diagnostic]):
     (True, False)
     """
 
+    __slots__ = ("scope",)
+
     def __init__(self, found: Iterable[Diagnostic] = (), *, scope: Scope) -> None:
-        super().__init__(found)
-        self.scope = expect(scope, Scope, "scope")
+        self.extend(found)
+        self.scope = scope if type(scope) is Scope else expect(scope, Scope, "scope")
 
 
 def refuse(error: type[CuteError], found: Sequence[Diagnostic], several: str = "", **arguments: Any) -> None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from cute_py.argument_checks import record
-from cute_py.atom.element_types import type_text
+from cute_py.atom.element_types import cpp_type_text
 from cute_py.atom.template_name import Arguments, Operation
 from cute_py.dtypes import DType
 from cute_py.errors import StaticAssertError
@@ -145,7 +145,11 @@ def in_values(traits: CopyTraits, dtype: DType | None) -> CopyAtom:
         if size(found[0]) != size(traits.thr_id):
             raise StaticAssertError(
                 f"CopyOperation is not valid for {label} of ValType.",
-                {"operation": traits.name, "value": f"{type_text(dtype)}, {dtype.bits} bits", "layout in bits": layout},
+                {
+                    "operation": traits.name,
+                    "value": f"{cpp_type_text(dtype)}, {dtype.bits} bits",
+                    "layout in bits": layout,
+                },
             )
         layouts.append(found)
     return CopyAtom(traits, dtype, *layouts)

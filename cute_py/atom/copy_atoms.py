@@ -25,7 +25,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from cute_py.atom.copy_atom import CopyAtom, CopyOperation, CopyTraits, in_values
-from cute_py.atom.element_types import element_type, type_text
+from cute_py.atom.element_types import cpp_type_text, element_type
 from cute_py.atom.mma_atom import static_layout
 from cute_py.atom.template_name import (
     Arguments,
@@ -70,7 +70,7 @@ def _typed(operation: CopyOperation, values: Arguments) -> CopyTraits:
     """UniversalCopy and cp.async: one thread moves one S to one D."""
     allowed, ptx, header = operation.details
     source, target = values["S"], values["D"]
-    facts = {"operation": operation.name, "S": type_text(source), "D": type_text(target)}
+    facts = {"operation": operation.name, "S": cpp_type_text(source), "D": cpp_type_text(target)}
     if allowed:
         condition = "cp.async requires sizeof(src_value_type) == sizeof(dst_value_type)"
         static_assert(_bytes(source) == _bytes(target), condition, lambda: facts)
@@ -79,7 +79,7 @@ def _typed(operation: CopyOperation, values: Arguments) -> CopyTraits:
         static_assert(source.bits >= 8, "sizeof_bits_v<S> >= 8", lambda: facts)
         static_assert(target.bits >= 8, "sizeof_bits_v<D> >= 8", lambda: facts)
     src, dst = (static_layout((1, t.bits), (0, 1)) for t in (source, target))
-    registers = ((1, type_text(source)), (1, type_text(target)))
+    registers = ((1, cpp_type_text(source)), (1, cpp_type_text(target)))
     found = _traits(operation, values, _THREAD, (src, dst, src), registers, ptx, header)
     if source != target:
         return found

@@ -41,7 +41,7 @@ class SparseElement:
         return str(self)
 
     def __str__(self) -> str:
-        return f"sparse_elem<{self.ratio},{type_text(self.stored)}>"
+        return f"sparse_elem<{self.ratio},{cpp_type_text(self.stored)}>"
 
 
 ElementType: TypeAlias = DType | SparseElement
@@ -97,7 +97,7 @@ _SPELLED: Final = {
 _MORE: Final = (COMPLEX_HALF, COMPLEX_BFLOAT, COMPLEX_TF32, UE4M3, UINT128, GAUSS_COMPLEX, FLOAT2)
 
 
-def type_text(element: ElementType | None) -> str:
+def cpp_type_text(element: ElementType | None) -> str:
     """An element type as it is recorded; `void` for none.
 
     >>> type_text(as_dtype("float_e2m1_t")), type_text(as_dtype("uint1b_t")), type_text(None)

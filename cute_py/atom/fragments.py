@@ -116,8 +116,8 @@ def compact_like(shape: IntTuple, stride: Tree) -> Layout:
     (_2,_4,_2):(_1,_0,_2)
     """
 
-    def counted(s: Any, d: Any) -> Any:
-        if isinstance(s, tuple):
+    def counted(s: IntTuple, d: Tree) -> IntTuple:
+        if isinstance(s, tuple) and isinstance(d, tuple):
             return tuple(counted(x, y) for x, y in zip(s, d, strict=True))
         return Int(1) if isinstance(d, Int) and d == 0 else s
 

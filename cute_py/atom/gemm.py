@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cute_py.argument_checks import check_elements, expect, expect_integer_array, refuse_mask
-from cute_py.atom.element_types import ElementType, SparseElement, stored_type, type_text
+from cute_py.atom.element_types import ElementType, SparseElement, cpp_type_text, stored_type
 from cute_py.atom.mma_atom import MmaAtom
 from cute_py.atom.mma_atoms import mma_atom
 from cute_py.atom.tiled_mma import MODES, Operand, TiledMma
@@ -154,15 +154,16 @@ def _checked(matrix: Array, element: ElementType, what: str) -> Array:
 
     dtype = stored_type(element)
     if matrix.dtype.kind == "c" and dtype.kind != "complex":
-        raise InvalidTypeError(f"{what} is complex; the MMA takes {type_text(dtype)}")
+        raise InvalidTypeError(f"{what} is complex; the MMA takes {cpp_type_text(dtype)}")
     if dtype.kind in ("int", "uint"):
         if matrix.dtype.kind not in "iub":
-            raise InvalidTypeError(f"{what} is {matrix.dtype}; the MMA takes {type_text(dtype)}")
+            raise InvalidTypeError(f"{what} is {matrix.dtype}; the MMA takes {cpp_type_text(dtype)}")
         half = 2 ** (dtype.bits - 1)
         low, high = (0, 2 * half - 1) if dtype.kind == "uint" else (-half, half - 1)
         if matrix.size and (matrix.min() < low or matrix.max() > high):
             raise InvalidValueError(
-                f"{what} has elements from {matrix.min()} to {matrix.max()}; {type_text(dtype)} holds {low} to {high}"
+                f"{what} has elements from {matrix.min()} to {matrix.max()}; "
+                f"{cpp_type_text(dtype)} holds {low} to {high}"
             )
         return matrix.astype(np.int64)
     if dtype.kind == "complex":
@@ -268,7 +269,7 @@ def gemm(
     sums = _sums_of_bits(atom, x, y) if bits else x @ y.T
     d = atom.d_dtype
     if not isinstance(d, DType) or (sums.dtype.kind == "c" and d.kind != "complex"):
-        raise InvalidTypeError(f"gemm does not sum what {atom.name} multiplies", {"D": type_text(d)})
+        raise InvalidTypeError(f"gemm does not sum what {atom.name} multiplies", {"D": cpp_type_text(d)})
     start = np.zeros((m, n), sums.dtype) if c is None else _start(_matrix(c, "C"), d, (m, n)).astype(sums.dtype)
     return _rounded(start + _collected(mma, sums, max(m, 1), max(n, 1))[:m, :n], d, "_SATURATE" in atom.name)
 

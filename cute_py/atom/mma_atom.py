@@ -21,14 +21,13 @@ from typing import Any, Final, Literal, TypeAlias
 
 from cute_py.argument_checks import expect_choice, expect_fields, record
 from cute_py.arith_tuple import text
-from cute_py.atom.element_types import ElementType, SparseElement, type_text
+from cute_py.atom.element_types import ElementType, SparseElement, cpp_type_text
 from cute_py.atom.pictures import Colour, mma_latex, mma_svg
 from cute_py.atom.template_name import Arguments, Operation, written
 from cute_py.dtypes import DType
 from cute_py.errors import InvalidValueError
 from cute_py.layout import Int, Layout, complement, composition, make_layout, right_inverse, size, static
-
-IntTuple: TypeAlias = Any
+from cute_py.layout.arguments import IntTuple
 
 _ONE: Final = Layout(Int(1), Int(0))
 
@@ -43,7 +42,7 @@ def static_layout(shape: IntTuple, stride: IntTuple) -> Layout:
     >>> print(static_layout(((4, 8), 2), ((16, 1), 8)))
     ((_4,_8),_2):((_16,_1),_8)
     """
-    return Layout(static(shape), static(stride))  # type: ignore[arg-type]
+    return Layout(static(shape), static(stride))
 
 
 @record
@@ -59,7 +58,7 @@ class FragmentType:
     parameters: tuple[Any, ...] = ()
 
     def __str__(self) -> str:
-        parts = [type_text(p) if isinstance(p, (DType, SparseElement)) else str(p) for p in self.parameters]
+        parts = [cpp_type_text(p) if isinstance(p, (DType, SparseElement)) else str(p) for p in self.parameters]
         return f"{self.name}<{','.join(parts)}>" if parts else self.name
 
 
@@ -143,7 +142,7 @@ class MmaAtom:
         """How an operand reaches the instruction; by default in registers of its element type."""
         expect_choice(operand, tuple(x for x in OPERANDS if x in self.types), f"an operand of {self.name}")
         found = self.fragments.get(operand)
-        return found or FragmentType("value", type_text(self.types["C" if operand == "D" else operand]))
+        return found or FragmentType("value", cpp_type_text(self.types["C" if operand == "D" else operand]))
 
     def layout_TV(self, operand: Literal["A", "B", "C"]) -> Layout:
         """(thread index, value) -> place, as in a tiled MMA of this one atom. A thread is named by its index, not its

@@ -17,7 +17,7 @@ import functools
 from collections.abc import Iterator
 from typing import Final
 
-from cute_py.atom.element_types import GAUSS_COMPLEX, ElementType, SparseElement, element_type, type_text
+from cute_py.atom.element_types import GAUSS_COMPLEX, ElementType, SparseElement, cpp_type_text, element_type
 from cute_py.atom.mma_atom import FragmentType, MmaAtom, MmaOperation, make_mma_atom, static_layout
 from cute_py.atom.template_name import Arguments, Parameter, static_assert
 from cute_py.dtypes import DType, as_dtype
@@ -167,7 +167,7 @@ def _one_thread(operation: MmaOperation, values: Arguments) -> MmaAtom:
     m, n, k, types, registers, ptx, header = operation.details
     if operation.parameters:
         types = tuple(values[x] for x in "DABC")
-        registers = tuple((1, type_text(t)) for t in types)
+        registers = tuple((1, cpp_type_text(t)) for t in types)
     extents = {"A": m * k, "B": n * k, "C": m * n}
     layouts = {x: static_layout((1, e), (0, 1 if e > 1 else 0)) for x, e in extents.items()}
     held, counts = (dict(zip("DABC", each, strict=True)) for each in (types, registers))
@@ -242,14 +242,14 @@ def _check_sm120(operation: MmaOperation, values: Arguments, wide: bool) -> None
     sums = (as_dtype("float32"),) if "sf_type" in values else (as_dtype("float32"), as_dtype("float16"))
     factors = ("float8_ue8m0", "float8_ue4m3") if wide else ("float8_ue8m0",)
     known = values["a_type"] in narrow and values["b_type"] in narrow and values["c_type"] in sums
-    known = known and ("sf_type" not in values or type_text(values["sf_type"]) in factors)
-    facts = {x: type_text(values[x]) for x in ("a_type", "b_type", "c_type", "sf_type") if x in values}
+    known = known and ("sf_type" not in values or cpp_type_text(values["sf_type"]) in factors)
+    facts = {x: cpp_type_text(values[x]) for x in ("a_type", "b_type", "c_type", "sf_type") if x in values}
     static_assert(known, f"No MMA matches {operation.name} for given data types.", lambda: facts)
 
 
 def _factors_of_a_row(factor: ElementType, wide: bool) -> int:
     """Scale factors of one row of A, as the instruction counts them: C++ and ptxas derive the count from their type."""
-    return 1 if not wide else 2 if type_text(factor) == "float8_ue8m0" else 4
+    return 1 if not wide else 2 if cpp_type_text(factor) == "float8_ue8m0" else 4
 
 
 def _sm120_ptx(operation: MmaOperation, values: Arguments, wide: bool) -> str:
@@ -257,9 +257,9 @@ def _sm120_ptx(operation: MmaOperation, values: Arguments, wide: bool) -> str:
     kind = ("mxf4nvf4" if wide else "mxf8f6f4") if scaled else "f8f6f4"
     metadata = ".sp::ordered_metadata" if sparse else ""
     block = f".block_scale.scale_vec::{_factors_of_a_row(values['sf_type'], wide)}X" if scaled else ""
-    short = {t: type_text(t).split("_")[-1] for t in (values["a_type"], values["b_type"])}
+    short = {t: cpp_type_text(t).split("_")[-1] for t in (values["a_type"], values["b_type"])}
     c = "f32" if values["c_type"].bits == 32 else "f16"
-    factor = f".{type_text(values['sf_type']).split('_')[-1]}" if scaled else ""
+    factor = f".{cpp_type_text(values['sf_type']).split('_')[-1]}" if scaled else ""
     a, b = short[values["a_type"]], short[values["b_type"]]
     a, b = a.removesuffix("fn"), b.removesuffix("fn")
     return f"mma.sync.aligned.kind::{kind}{metadata}{block}.m16n8k{k}.row.col.{c}.{a}.{b}.{c}{factor}"

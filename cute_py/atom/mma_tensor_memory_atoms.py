@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from cute_py.atom.element_types import COMPLEX_TF32, ElementType, SparseElement, element_type, type_text
+from cute_py.atom.element_types import COMPLEX_TF32, ElementType, SparseElement, cpp_type_text, element_type
 from cute_py.atom.mma_atom import FragmentType, MmaAtom, MmaOperation, make_mma_atom, static_layout
 from cute_py.atom.template_name import Arguments, Parameter, static_assert
 from cute_py.dtypes import DType, as_dtype
@@ -294,17 +294,17 @@ def instruction_descriptor(
     bits |= int(values["a_major"] == "MN") << 15 | int(values["b_major"] == "MN") << 16
     bits |= n // 8 << 17 | m // 16 << 24
     if c is not None:
-        static_assert(c.name in _SUMS, "Unknown type for CFormat", lambda: {"type": type_text(c)})
+        static_assert(c.name in _SUMS, "Unknown type for CFormat", lambda: {"type": cpp_type_text(c)})
         bits |= _SUMS[c.name] << 4
     if scale is not None:
-        text = type_text(scale)
+        text = cpp_type_text(scale)
         static_assert(text in ("float8_ue8m0", "float8_ue4m3"), "Unknown type for ScaleFormat", lambda: {"type": text})
         bits |= int(text == "float8_ue8m0") << 23
     return bits
 
 
 def _format(element: ElementType) -> int:
-    text = type_text(element).removeprefix("complex_")
+    text = cpp_type_text(element).removeprefix("complex_")
     static_assert(text in _FORMATS, "Unknown type for UMMAFormat", lambda: {"type": text})
     return _FORMATS[text]
 
@@ -352,7 +352,7 @@ def _signed(form: Form, values: Arguments) -> Arguments:
 
 
 def _shown(values: Arguments) -> dict[str, object]:
-    return {k: type_text(v) if isinstance(v, DType) else v for k, v in values.items()}
+    return {k: cpp_type_text(v) if isinstance(v, DType) else v for k, v in values.items()}
 
 
 def _fragments(form: Form, values: Arguments, a: DType, c: DType) -> dict[str, FragmentType]:

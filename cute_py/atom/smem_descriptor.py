@@ -122,7 +122,7 @@ SWIZZLE_CODES: dict[DescriptorKind, dict[SmemSwizzle, int]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class BitField:
+class DescriptorField:
     name: str
     low: int
     width: int
@@ -134,22 +134,22 @@ class BitField:
 
 
 _OFFSETS = (
-    BitField("start", 0, 14, "start address"),
-    BitField("leading", 16, 14, "leading-dimension offset"),
-    BitField("stride", 32, 14, "stride-dimension offset"),
+    DescriptorField("start", 0, 14, "start address"),
+    DescriptorField("leading", 16, 14, "leading-dimension offset"),
+    DescriptorField("stride", 32, 14, "stride-dimension offset"),
 )
-BIT_FIELDS: dict[DescriptorKind, tuple[BitField, ...]] = {
+BIT_FIELDS: dict[DescriptorKind, tuple[DescriptorField, ...]] = {
     DescriptorKind.TCGEN05: (
         *_OFFSETS,
-        BitField("version", 46, 3, "version, fixed 0b001"),
-        BitField("base_offset", 49, 3, "base offset of the swizzle pattern"),
-        BitField("leading_is_address", 52, 1, "leading offset is an absolute address"),
-        BitField("swizzle", 61, 3, "swizzle"),
+        DescriptorField("version", 46, 3, "version, fixed 0b001"),
+        DescriptorField("base_offset", 49, 3, "base offset of the swizzle pattern"),
+        DescriptorField("leading_is_address", 52, 1, "leading offset is an absolute address"),
+        DescriptorField("swizzle", 61, 3, "swizzle"),
     ),
     DescriptorKind.WGMMA: (
         *_OFFSETS,
-        BitField("base_offset", 49, 3, "base offset of the swizzle pattern"),
-        BitField("swizzle", 62, 2, "swizzle"),
+        DescriptorField("base_offset", 49, 3, "base offset of the swizzle pattern"),
+        DescriptorField("swizzle", 62, 2, "swizzle"),
     ),
 }
 

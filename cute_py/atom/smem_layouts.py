@@ -25,7 +25,7 @@ from typing import Any, Final, SupportsInt
 
 from cute_py.argument_checks import expect_integer, is_integer, record
 from cute_py.arith_tuple import text
-from cute_py.atom.element_types import UINT128, element_type, type_text
+from cute_py.atom.element_types import UINT128, cpp_type_text, element_type
 from cute_py.atom.mma_atom import static_layout
 from cute_py.atom.smem_descriptor import (
     ADDRESS_MASK,
@@ -223,7 +223,7 @@ def _select(
         f"{shown} must be a multiple of size<{mode}>({family}::Layout_{major}_{names[-1]}_Atom<ElementType>{{}})",
         {
             label: extent,
-            "element type": type_text(dtype),
+            "element type": cpp_type_text(dtype),
             "widths": ", ".join(f"{n} {_width(major, n, dtype)}" for n in names),
         },
     )
@@ -275,7 +275,7 @@ def rs_smem_selector(
     if stored % 4 == 0:
         return _select("GMMA", major, element, extents, ("SW32",) if transposed_b else ("SW32", "INTER"))
     if stored not in (1, 2):
-        raise StaticAssertError("Smem selector does not support this element type", {"type": type_text(element)})
+        raise StaticAssertError("Smem selector does not support this element type", {"type": cpp_type_text(element)})
     if stored == 1 and transposed_b:
         return _select("GMMA", major, element, extents, ("SW128",))
     return _select("GMMA", major, element, extents, _WIDEST_FIRST)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from cute_py.argument_checks import check_magnitude
-from cute_py.array_files import MAX_SAFETENSORS_HEADER
+from cute_py.array_headers import MAX_SAFETENSORS_HEADER
 from cute_py.errors import FileFormatError, InvalidValueError, given, shortened
 from cute_py.terminal import print_report
 

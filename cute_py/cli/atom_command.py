@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from cute_py.atom.copy_atoms import COPY_ATOMS
-from cute_py.atom.element_types import type_text
+from cute_py.atom.element_types import cpp_type_text
 from cute_py.atom.mma_atom import MmaAtom
 from cute_py.atom.mma_atoms import MMA_ATOMS, find_mma_atoms
 from cute_py.atom.tiled_mma import make_tiled_mma
@@ -52,7 +52,7 @@ def register(p: argparse.ArgumentParser) -> None:
 
 def _mma_row(atom: MmaAtom) -> Row:
     shape = [int(extent) for extent in atom.shape_mnk]
-    types = {x: type_text(atom.types[x]) for x in "ABC"}
+    types = {x: cpp_type_text(atom.types[x]) for x in "ABC"}
     return {"op": atom.op, "kind": "mma", "arch": atom.arch, "family": atom.family, "shape_mnk": shape, "types": types}
 
 

@@ -19,7 +19,7 @@ from cute_py.array_files import SUFFIXES, Array, check_output, read_array, write
 from cute_py.cli.arguments import file_of, json_option, report
 from cute_py.copies.copy import copy
 from cute_py.copies.emulated_copy import CopyResult, HostArray
-from cute_py.copies.modes import offset_bounds, refine
+from cute_py.copies.modes import refine, side_bounds
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, GBasisError, InvalidValueError, TmaLimitError, counted, shortened
 from cute_py.layout.composed import ComposedLayout
@@ -418,7 +418,7 @@ def _new_memory(source: Array, text: str | None) -> tuple[Array, Any]:
     if not isinstance(layout, (Layout, ComposedLayout)):
         raise InvalidValueError(f"--layout {shortened(repr(text), 80)}; must be a layout, such as '(4,8):(8,1)'")
     refinement = refine(layout, Layout(int(cute.size(layout))))
-    low, high = (0, -1) if refinement is None else offset_bounds(refinement, 0)
+    low, high = (0, -1) if refinement is None else side_bounds(refinement, 0)
     if low < 0 or high >= MAX_OUTPUT // source.dtype.itemsize:
         why = f"--layout reaches offsets {low} to {high}; must lie in 0 to {MAX_OUTPUT // source.dtype.itemsize - 1}"
         raise InvalidValueError(why)

@@ -9,7 +9,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from cute_py.array_files import check_output, truncated
+from cute_py.array_files import check_output
+from cute_py.array_headers import truncated
 from cute_py.atomic_write import write_whole
 from cute_py.cli.arguments import (
     MAX_TEXT,
@@ -129,7 +130,7 @@ def _at_the_end(error: json.JSONDecodeError) -> bool:
     return error.pos >= len(error.doc.rstrip()) or error.msg.startswith("Unterminated")
 
 
-def request_of(options: argparse.Namespace) -> TensorMap:
+def described_request(options: argparse.Namespace) -> TensorMap:
     """The request that the arguments describe."""
     only_one(options.request, options.npy)
     if options.request is not None:
@@ -170,7 +171,7 @@ def run_encode(options: argparse.Namespace) -> int:
     """Print (and write) the bytes."""
     if options.out is not None:
         check_output(options.out)
-    request = request_of(options)
+    request = described_request(options)
     data = encode(request, driver=options.driver, arch=options.arch)
     if options.out is not None:
         write_whole(options.out, data)
@@ -198,7 +199,7 @@ def run_diff(options: argparse.Namespace) -> int:
 def run_check(options: argparse.Namespace) -> int:
     """Print errors and hazards; return 1 if a rule is broken."""
     only_one(options.map, options.request, options.npy)
-    request: TensorMap = decode(map_of(options.map)) if options.map is not None else request_of(options)
+    request: TensorMap = decode(map_of(options.map)) if options.map is not None else described_request(options)
     broken = violations(request, arch=options.arch)
     sized = options.map is None and options.request is None and options.address is None  # no tensor is meant yet
     harmful = [w for w in hazards(request) if not (sized and w.rule == "null address")]

@@ -37,7 +37,7 @@ Request: TypeAlias = "socket.socket | tuple[bytes, socket.socket]"
 Address: TypeAlias = "tuple[str, int] | tuple[str, int, int, int]"
 PORT: Final = 8321
 HOST: Final = "127.0.0.1"
-ANSWER: Final = "cute_py.draw.explorer_answer:answer"
+ANSWER: Final = "cute_py.draw.explorer_answer:answer_query"
 POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'"

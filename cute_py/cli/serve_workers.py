@@ -6,6 +6,10 @@ expression. It holds Python's lock and can't be interrupted from within. They ar
 JSON (queries on standard input, answers on standard output), and are ended and replaced when their time is over. A
 worker ends with its standard input, so none is left after the server ends, for any reason; if no server is left to end
 an endless query, the worker's own timer does.
+
+`concurrent.futures.ProcessPoolExecutor` does not keep this: it can't end a task that runs. Ending the process of a
+frozen task breaks the whole executor, and the answers of its other processes are lost with it (BrokenProcessPool).
+`multiprocessing.Pool` starts another process in place of one that was killed, but the task that it had never returns.
 """
 
 from __future__ import annotations

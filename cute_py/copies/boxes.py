@@ -104,7 +104,7 @@ class LaunchPlan:
     tail: tuple[int, int, int] = field(default=(0, 0, 0))
 
 
-def ceil_div(value: int, unit: int) -> int:
+def count_units(value: int, unit: int) -> int:
     """value / unit, rounded up."""
     return -(-value // unit)
 
@@ -117,7 +117,7 @@ def _maps(
     kind, promotion, sizes = UNSIGNED[WORD], L2Promotion.B128, tuple(mode.size for mode in modes)
     load_sizes, load_box = sizes, box
     if shift:
-        load_sizes = (ceil_div(shift + sizes[0] * WORD, WORD), *sizes[1:])
+        load_sizes = (count_units(shift + sizes[0] * WORD, WORD), *sizes[1:])
         load_box = (box[0] + 16 // WORD, *box[1:])
     steps = tuple(mode.source for mode in modes[1:]), tuple(mode.destination for mode in modes[1:])
     return (
@@ -145,7 +145,13 @@ def plan_edges(source: int, destination: int, modes: tuple[CopyMode, ...], width
     total = int(str(kernel.facts["TOTAL"]))
     why = f"{modes[0].size * width} bytes of a row are not a multiple of {STORE_UNIT}"
     return LaunchPlan(
-        "edges", kernel, None, ceil_div(total, EDGE_THREADS), total, why, (source, destination, modes[0].size * width)
+        "edges",
+        kernel,
+        None,
+        count_units(total, EDGE_THREADS),
+        total,
+        why,
+        (source, destination, modes[0].size * width),
     )
 
 
@@ -177,7 +183,7 @@ def plan_transposed(
     tile, line = (STAYING_TILES if stays or total <= SMALL else TILES)[width], ROW_BYTES // width
     height, across = tile
     paired = tuning.paired and rows.size % line == 0 and columns.size % line == 0
-    blocks = ceil_div(rows.size, height) * ceil_div(columns.size, across) * batches
+    blocks = count_units(rows.size, height) * count_units(columns.size, across) * batches
     stay = min(blocks, multiprocessors * fitting_blocks(tile, width)) if stays else None
     kernel = copy_transposed(
         *(rows.size, columns.size, width),
@@ -377,7 +383,7 @@ def _form(size: int) -> str:
 def _box(modes: tuple[CopyMode, ...], row_bytes: int, tile_bytes: int) -> tuple[int, ...]:
     """The box, in 8-byte elements innermost: rows of at most `row_bytes`, and as many as fill the tile."""
     run = WORD * modes[0].size
-    inner = 16 * ceil_div(ceil_div(run, ceil_div(run, row_bytes)), 16)
+    inner = 16 * count_units(count_units(run, count_units(run, row_bytes)), 16)
     box = [inner // WORD]
     budget = max(tile_bytes // inner, 1)
     for mode in modes[1:]:
@@ -412,7 +418,7 @@ def _tiled(
             **hint_arguments(tuning.hints),
         )
     else:
-        blocks = ceil_div(walk.tiles, tuning.per_block)
+        blocks = count_units(walk.tiles, tuning.per_block)
         kernel = copy_once(
             walk,
             tile_bytes,

@@ -33,7 +33,7 @@ from cute_py.copies.emulated_copy import (
     new_destination,
     spilled_bytes,
 )
-from cute_py.copies.prepared import PreparedCopy, load_windows, prepare_copy, prepare_listed
+from cute_py.copies.prepared import Kept, PreparedCopy, load_windows, prepare_copy, prepare_listed
 from cute_py.copies.report import measure_copy
 from cute_py.copies.tune import tuned_copy
 from cute_py.diagnostics import Diagnostic, refuse
@@ -170,6 +170,52 @@ def _checked(atom: TmaAtom, array: ArrayLike, name: str) -> ArrayView:
     return view
 
 
+def _require_writable(atom: TmaAtom, source: ArrayView, destination: ArrayView, spill: int) -> None:
+    """Refuse a destination that stores must not write, or into which they write `spill` bytes behind each row."""
+    to_host = destination.device is None
+    if destination.readonly:
+        raise InvalidValueError("destination is read-only")
+    if spill and not to_host:
+        facts = {"row": f"{atom.plan.dims[0] * atom.internal_dtype.bits // 8} bytes", "unit": f"{STORE_UNIT} bytes"}
+        fix = "give a numpy destination: it is written through a padded buffer"
+        text = f"a store writes {spill} bytes behind each row, which may be another's"
+        refuse(TmaLimitError, [Diagnostic("spill", "row", spill, "bytes", text=text, facts={**facts}, fixes=(fix,))])
+    if source.device is None and to_host and overlap(source, destination):
+        raise InvalidValueError("source and destination overlap; a copy reads tiles while others are written")
+
+
+def _prepared_tiles(
+    atom: TmaAtom,
+    work: Instructions,
+    source: ArrayView,
+    destination: ArrayView,
+    device: Device,
+    options: CopyOptions,
+    keep: Kept,
+) -> PreparedCopy:
+    """The launch that carries out the instructions of an atom between two arrays on the device."""
+    stores = destination_atom(atom, destination.address, destination.shape, destination.strides, destination.dtype.bits)
+    return prepare_listed(
+        _at(atom, source),
+        _at(stores, destination),
+        work.coords,
+        atom.plan.rank,
+        [int(place) for place in work.smem_offsets],
+        atom.bytes_per_instruction,
+        work.smem_bytes,
+        hints=bool(options.get("hints", False)),
+        device=device,
+        keep=keep,
+    )
+
+
+def _difference(atom: TmaAtom, source: ArrayView, destination: ArrayView, backend: str) -> str | None:
+    """The first element in which a finished copy differs from the emulator's (backend "both") or from its source."""
+    before, after = host_copy(source), host_copy(destination)
+    beside = _beside_the_emulator(atom, before, after) if backend == "both" else None
+    return beside or first_difference(before, after)
+
+
 def copy_on_device(
     atom: TmaAtom,
     source: ArrayLike,
@@ -195,35 +241,15 @@ def copy_on_device(
     device = open_device(common_device({"source": a.device, "destination": b.device}))
     _require_architecture(atom, device)
     from_host, to_host = a.device is None, b.device is None
-    if b.readonly:
-        raise InvalidValueError("destination is read-only")
     spill = spilled_bytes(atom)
-    if spill and not to_host:
-        facts = {"row": f"{atom.plan.dims[0] * atom.internal_dtype.bits // 8} bytes", "unit": f"{STORE_UNIT} bytes"}
-        fix = "give a numpy destination: it is written through a padded buffer"
-        text = f"a store writes {spill} bytes behind each row, which may be another's"
-        refuse(TmaLimitError, [Diagnostic("spill", "row", spill, "bytes", text=text, facts={**facts}, fixes=(fix,))])
-    if from_host and to_host and overlap(a, b):
-        raise InvalidValueError("source and destination overlap; a copy reads tiles while others are written")
+    _require_writable(atom, a, b, spill)
     stream = options.get("stream")
     handle = stream_handle(stream)
     work = instructions(atom)
     there, first = moved_to_device(source, a, device)
     here, second = moved_to_device(destination, b, device, STORE_UNIT)
     require_pair(there, here, device.ordinal)
-    stores = destination_atom(atom, here.address, here.shape, here.strides, here.dtype.bits)
-    prepared = prepare_listed(
-        _at(atom, there),
-        _at(stores, here),
-        work.coords,
-        atom.plan.rank,
-        [int(place) for place in work.smem_offsets],
-        atom.bytes_per_instruction,
-        work.smem_bytes,
-        hints=bool(options.get("hints", False)),
-        device=device,
-        keep=(a, b, first, second),
-    )
+    prepared = _prepared_tiles(atom, work, there, here, device, options, keep=(a, b, first, second))
     wait = stream is None or from_host or to_host or backend == "both"
     start = time.perf_counter()
     prepared.launch(handle)
@@ -244,10 +270,7 @@ def copy_on_device(
         progress(work.tiles, work.tiles)
     difference, equal = None, None
     if wait and (options.get("verify", True) or backend == "both"):
-        before, after = host_copy(a), host_copy(b)
-        if backend == "both":
-            difference = _beside_the_emulator(atom, before, after)
-        difference = difference or first_difference(before, after)
+        difference = _difference(atom, a, b, backend)
         equal = difference is None
     warnings = (f"rows are not a multiple of {STORE_UNIT} bytes; copied through a padded buffer",) if spill else ()
     size = a.count * a.element_bytes

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from cute_py.copies.modes import NIBBLE, CopyMode, Pairing, Refinement, byte_span, offset_bounds, side_offsets
+from cute_py.copies.modes import NIBBLE, CopyMode, Pairing, Refinement, byte_span, side_bounds, side_offsets
 
 BLOCK: Final = 256
 """Elements of a block along the modes that either side walks first."""
@@ -59,7 +59,7 @@ def _words(address: int, low: int, count: int, element: int, writable: bool) -> 
 
 def host_copy_layouts(refinement: Refinement, element: int, source: int, destination: int) -> None:
     """Copy between two addresses of host memory, those of offset 0 of both sides. Elements of `element` bytes."""
-    bounds = [offset_bounds(refinement, which) for which in (0, 1)]
+    bounds = [side_bounds(refinement, which) for which in (0, 1)]
     if refinement.form == "affine":
         _strided(refinement, element, source, destination)
         return

@@ -19,7 +19,7 @@ import numpy as np
 from cute_py.argument_checks import expect, expect_choice
 from cute_py.copies.host_copy import Bytes, copy_paired, element_values, memory_at
 from cute_py.copies.modes import NIBBLES, Pairing, Refinement, byte_span, side_offsets
-from cute_py.copies.operands import Operand, Side, paired, side
+from cute_py.copies.operands import Operand, OperandSide, paired, side
 from cute_py.copies.scaled_copy import ScaledCopyResult, ScaledOptions, scaled_copy, takes
 from cute_py.dtypes import DTypeLike
 from cute_py.errors import DeviceError, InvalidValueError, TmaLimitError
@@ -60,7 +60,7 @@ class LayoutCopyResult:
     seconds: float
     backend: str
     report: CopyReport | None
-    _sides: tuple[Side, Side]
+    _sides: tuple[OperandSide, OperandSide]
     _pairing: Pairing
 
     @functools.cached_property
@@ -88,7 +88,7 @@ class LayoutCopyResult:
         return self.difference is None
 
 
-def _image(one: Side, pairing: Pairing, refinement: Refinement, which: int) -> Bytes:
+def _image(one: OperandSide, pairing: Pairing, refinement: Refinement, which: int) -> Bytes:
     """The current bytes that a side spans."""
     low, size = byte_span(refinement, which, pairing.bits)
     if one.view.device is None:
@@ -270,7 +270,7 @@ def copy(
     return result
 
 
-def _warn_of_order(operands: tuple[Operand, Operand], sides: tuple[Side, Side]) -> None:
+def _warn_of_order(operands: tuple[Operand, Operand], sides: tuple[OperandSide, OperandSide]) -> None:
     """Warn about two plain arrays of different shapes, because numpy would match their elements in another order."""
     shapes = [tuple(map(int, product_each(one.layout.shape))) for one in sides]
     kept = [[n for n in shape if n != 1] for shape in shapes]
@@ -280,7 +280,7 @@ def _warn_of_order(operands: tuple[Operand, Operand], sides: tuple[Side, Side]) 
         warnings.warn(f"copies an array of {shapes[0]} to one of {shapes[1]} {order}; {hint}", stacklevel=3)
 
 
-def _plan(pairing: Pairing, sides: tuple[Side, Side]) -> CopyPlan:
+def _plan(pairing: Pairing, sides: tuple[OperandSide, OperandSide]) -> CopyPlan:
     from cute_py.copies.plan import plan_pairing
 
     return plan_pairing(pairing, (sides[0].alignment, sides[1].alignment))
@@ -293,7 +293,7 @@ def _onto_itself(refinement: Refinement) -> Refinement:
     return Refinement(modes, (sides[0],) * 2, (sides[1],) * 2, (sides[2],) * 2)
 
 
-def _copied_by_host(a: Side, b: Side, pairing: Pairing, refinement: Refinement) -> Bytes:
+def _copied_by_host(a: OperandSide, b: OperandSide, pairing: Pairing, refinement: Refinement) -> Bytes:
     """Return the bytes that the destination must hold after the copy."""
     images = [_image(one, pairing, refinement, which).copy() for which, one in enumerate((a, b))]
     lows = [byte_span(refinement, which, pairing.bits)[0] for which in (0, 1)]
@@ -302,7 +302,9 @@ def _copied_by_host(a: Side, b: Side, pairing: Pairing, refinement: Refinement) 
     return images[1]
 
 
-def _on_device(a: Side, b: Side, handle: int, wait: bool, report: bool, nibbles: tuple[str, str]) -> CopyReport | None:
+def _on_device(
+    a: OperandSide, b: OperandSide, handle: int, wait: bool, report: bool, nibbles: tuple[str, str]
+) -> CopyReport | None:
     from cute_py.copies.prepared import prepare_sides
     from cute_py.copies.report import measure_copy
     from cute_py.gpu.device import common_device, open_device
@@ -321,7 +323,7 @@ def _on_device(a: Side, b: Side, handle: int, wait: bool, report: bool, nibbles:
     return measure_copy(prepared, stream=handle) if report else None
 
 
-def _moved(one: Side, which: int, pairing: Pairing, device: Device) -> tuple[Side, DeviceBuffer | None]:
+def _moved(one: OperandSide, which: int, pairing: Pairing, device: Device) -> tuple[OperandSide, DeviceBuffer | None]:
     """The side on the device, and its buffer; None if it is already there."""
     if one.view.device is not None:
         return one, None

@@ -15,7 +15,7 @@ import numpy as np
 
 from cute_py.atom.smem_descriptor import UNIT_BYTES
 from cute_py.copies.boxes import Tuning
-from cute_py.copies.operands import Operand, Side, paired, side
+from cute_py.copies.operands import Operand, OperandSide, paired, side
 from cute_py.copies.plan import box_launches, plan_pairing, thread_launches
 from cute_py.dtypes import DTypeLike
 from cute_py.gpu.kernels.source import ERROR_RECORD_BYTES
@@ -90,7 +90,7 @@ def _mapped(request: Any, one: _Memory) -> tuple[Any, Array]:
     return request, one.bytes if found is None else found
 
 
-def _by_threads(launch: Any, a: Side, b: Side, memory: dict[str, Array]) -> MachineLaunch:
+def _by_threads(launch: Any, a: OperandSide, b: OperandSide, memory: dict[str, Array]) -> MachineLaunch:
     block = launch.parameters(a.view.address, b.view.address, 0)
     held = _Memory(a.view), _Memory(b.view)
     pointers: dict[int, Any] = {0: held[0].at(a.view.address), 8: held[1].at(b.view.address)}

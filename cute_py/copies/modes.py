@@ -326,7 +326,7 @@ def side_offsets(refinement: Refinement, which: int, index: NDArray[numpy.int64]
 
 
 @functools.lru_cache(maxsize=1024)
-def offset_bounds(refinement: Refinement, which: int) -> tuple[int, int]:
+def side_bounds(refinement: Refinement, which: int) -> tuple[int, int]:
     """The lowest and the highest offset of a side, in elements.
 
     For swizzled sides of more than 2**24 elements, the result bounds them: it covers the blocks that the swizzle
@@ -356,6 +356,6 @@ def byte_span(refinement: Refinement, which: int, bits: int) -> tuple[int, int]:
     >>> byte_span(Refinement((CopyMode(3, 1, -1),)), 1, 4), byte_span(Refinement((CopyMode(3, 1, -1),)), 1, 32)
     ((-1, 2), (-8, 12))
     """
-    low, high = offset_bounds(refinement, which)
+    low, high = side_bounds(refinement, which)
     first = low * bits // 8
     return first, (high + 1) * bits // 8 + ((high + 1) * bits % 8 > 0) - first

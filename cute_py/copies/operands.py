@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from cute_py.copies.modes import NIBBLES, Pairing, byte_span, offset_bounds, pair_elements
+from cute_py.copies.modes import NIBBLES, Pairing, byte_span, pair_elements, side_bounds
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
@@ -24,7 +24,7 @@ Operand: TypeAlias = "ArrayLike | Tensor | tuple[ArrayLike, LayoutLike]"
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class OperandSide:
     """One side of a copy: memory and the layout of its elements there.
 
     view: the memory; its address is that of the layout's offset 0. room: (first offset, one past the last) of the
@@ -57,7 +57,7 @@ def _device_at(address: int) -> int:
     return device_at(address)
 
 
-def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> Side:
+def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> OperandSide:
     """The memory and the layout of one side of a copy. dtype: element type in which a pair's layout counts, instead of
     the memory's.
 
@@ -81,13 +81,13 @@ def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> Side:
             step *= size
         if dtype is None:
             _ = view.element_bytes
-            return Side(role, view, thing[1], (0, view.count))
+            return OperandSide(role, view, thing[1], (0, view.count))
         kind, bits = as_dtype(dtype), view.count * view.element_bytes * 8
         if bits % kind.bits:
             raise InvalidValueError(
                 f"the {role}'s memory = {bits // 8} bytes; must be a multiple of {kind.bits} bits, one {kind}"
             )
-        return Side(role, replace(view, dtype=kind), thing[1], (0, bits // kind.bits))
+        return OperandSide(role, replace(view, dtype=kind), thing[1], (0, bits // kind.bits))
     if isinstance(thing, Tensor):
         engine = thing.engine
         if not hasattr(engine, "address") or not isinstance(thing.layout, (Layout, ComposedLayout)):
@@ -98,16 +98,16 @@ def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> Side:
             _ = view.element_bytes
             room = -engine.origin, len(engine.flat) - engine.origin
             view = ArrayView(address, view.shape, view.strides, engine.dtype, None, view.readonly, engine.flat)
-            return Side(role, view, thing.layout, room)
-        return Side(
+            return OperandSide(role, view, thing.layout, room)
+        return OperandSide(
             role, ArrayView(address, (), (), engine.dtype, _device_at(address), False, engine), thing.layout, None
         )
     view = _view(thing)
     _ = view.element_bytes
-    return Side(role, view, Layout(view.shape, view.strides), None)
+    return OperandSide(role, view, Layout(view.shape, view.strides), None)
 
 
-def paired(source: Side, destination: Side, nibbles: tuple[str, str] = NIBBLES) -> Pairing:
+def paired(source: OperandSide, destination: OperandSide, nibbles: tuple[str, str] = NIBBLES) -> Pairing:
     """The elements of two sides, after every check that needs no device. nibbles: as in `plan_copy`.
 
     Raises:
@@ -129,7 +129,7 @@ def paired(source: Side, destination: Side, nibbles: tuple[str, str] = NIBBLES) 
     for which, one in enumerate((source, destination)):
         first, size = byte_span(pairing.refinement, which, pairing.bits)
         reach.append((one.view.address + first, one.view.address + first + size))
-        low, high = (end * pairing.bits // a.dtype.bits for end in offset_bounds(pairing.refinement, which))
+        low, high = (end * pairing.bits // a.dtype.bits for end in side_bounds(pairing.refinement, which))
         high += pairing.bits // a.dtype.bits - 1
         if one.room is not None and (low < one.room[0] or high >= one.room[1]):
             width = f"{a.dtype.bits // 8} bytes" if a.dtype.bits % 8 == 0 else f"{a.dtype.bits} bits"

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 
 from cute_py.argument_checks import expect, expect_integers
 from cute_py.copies.boxes import LaunchPlan, Tuning, plan_boxes
-from cute_py.copies.modes import NIBBLE, NIBBLES, CopyMode, Pairing, Refinement, offset_bounds, pair_elements
+from cute_py.copies.modes import NIBBLE, NIBBLES, CopyMode, Pairing, Refinement, pair_elements, side_bounds
 from cute_py.copies.shared_layout import WIDEST
 from cute_py.copies.thread_kernels import (
     FEW,
@@ -33,7 +33,7 @@ from cute_py.copies.thread_kernels import (
     runs_launch,
     tile_launch,
 )
-from cute_py.copies.tile import Tile, best_tile, tile_cost
+from cute_py.copies.tile import BlockTile, best_tile, tile_cost
 from cute_py.copies.tile_shape import widths_of
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidValueError, TmaLimitError
@@ -99,7 +99,7 @@ class CopyPlan:
     expected: float
     why: str
     refinement: Refinement | None = field(repr=False)
-    threads_tile: Tile | None = field(repr=False, default=None)
+    threads_tile: BlockTile | None = field(repr=False, default=None)
     nibbles: tuple[str, str] = NIBBLES
     bits: int = 8
 
@@ -228,7 +228,7 @@ def _planned(pairing: Pairing, source_alignment: int, destination_alignment: int
             *(Layout(1), None, (0, 0), 0, 1.0, "no element", None),
         )
 
-    def made(kernel: str, launches: int, vectors: tuple[int, int], why: str, tile: Tile | None = None) -> CopyPlan:
+    def made(kernel: str, launches: int, vectors: tuple[int, int], why: str, tile: BlockTile | None = None) -> CopyPlan:
         plan = _costed(source, destination, dtype, refinement, kernel, launches, vectors, why, tile, bits)
         return replace(plan, nibbles=nibbles, bits=bits)
 
@@ -359,7 +359,7 @@ def _sectors(refinement: Refinement, which: int, bits: int) -> int:
             span += (size - 1) * step
         else:
             apart.append((size, step))
-    begins = Counter({offset_bounds(refinement, which)[0] * bits % sector: 1})  # runs, by where in a sector they begin
+    begins = Counter({side_bounds(refinement, which)[0] * bits % sector: 1})  # runs, by where in a sector they begin
     for size, step in apart:
         period, found = sector // math.gcd(step, sector), Counter[int]()
         for begin, count in begins.items():
@@ -378,7 +378,7 @@ def _costed(
     launches: int,
     vectors: tuple[int, int],
     why: str,
-    tile: Tile | None,
+    tile: BlockTile | None,
     bits: int,
 ) -> CopyPlan:
     element = max(bits // 8, 1)

@@ -21,7 +21,7 @@ import numpy as np
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.copies.boxes import CROSSOVER, LaunchPlan, Tuning, hint_arguments
 from cute_py.copies.modes import NIBBLE, NIBBLES
-from cute_py.copies.operands import Operand, Side, paired, side
+from cute_py.copies.operands import Operand, OperandSide, paired, side
 from cute_py.copies.plan import CopyPlan, box_launches, plan_pairing, thread_launches
 from cute_py.copies.shared_layout import WIDEST
 from cute_py.copies.thread_kernels import ThreadLaunch
@@ -268,8 +268,8 @@ def prepare_copy(
 
 
 def prepare_sides(
-    a: Side,
-    b: Side,
+    a: OperandSide,
+    b: OperandSide,
     hints: bool = False,
     tuning: Tuning | None = None,
     device: Device | None = None,
@@ -285,8 +285,8 @@ def prepare_sides(
 
 
 def prepare_between(
-    a: Side,
-    b: Side,
+    a: OperandSide,
+    b: OperandSide,
     device: Device,
     tuning: Tuning | None = None,
     multiprocessors: int = 0,
@@ -326,7 +326,7 @@ def prepare_between(
     return PreparedCopy(device, threads, plan.bytes, (), kept, plan, _addresses(a, b), overlaps)
 
 
-def _addresses(a: Side, b: Side) -> tuple[int, int]:
+def _addresses(a: OperandSide, b: OperandSide) -> tuple[int, int]:
     return a.view.address, b.view.address
 
 
@@ -344,7 +344,7 @@ def _moved_plan(plan: LaunchPlan, by: tuple[int, int]) -> LaunchPlan:
     return replace(plan, maps=(first, second), tail=tail)
 
 
-def _thread_work(kernel: LoadedKernel, launch: ThreadLaunch, tables: int, a: Side, b: Side) -> Work:
+def _thread_work(kernel: LoadedKernel, launch: ThreadLaunch, tables: int, a: OperandSide, b: OperandSide) -> Work:
     content = launch.parameters(*_addresses(a, b), tables)
     block = (ctypes.c_char * len(content)).from_buffer_copy(content)
     return Work(kernel, (), launch.blocks, others={"plan": block}, threads=(launch, tables))

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from cute_py.copies.modes import CopyMode, Refinement
-from cute_py.copies.tile import NO_PITCH, Tile, spread_of
+from cute_py.copies.tile import NO_PITCH, BlockTile, spread_of
 from cute_py.gpu.kernels.relayout import (
     CLASS,
     DIGIT,
@@ -80,7 +80,7 @@ def source_reach(refinement: Refinement, element: int) -> int:
     return (refinement.starts[0] + most + 1) * element
 
 
-def tile_tables(tile: Tile) -> tuple[bytes, list[tuple[int, int, int]]]:
+def tile_tables(tile: BlockTile) -> tuple[bytes, list[tuple[int, int, int]]]:
     """The tables of a tile, and for each class the places of the source's rows, the destination's, and its list."""
     content, places = bytearray(), []
 
@@ -105,7 +105,7 @@ def tile_tables(tile: Tile) -> tuple[bytes, list[tuple[int, int, int]]]:
     return bytes(content), places
 
 
-def _class(tile: Tile, combination: int, places: tuple[int, int, int]) -> bytes:
+def _class(tile: BlockTile, combination: int, places: tuple[int, int, int]) -> bytes:
     shape, entries = tile.shape, list[int]()
     for side in (0, 1):
         rows, run = shape.rows(combination, side), shape.vectors_of(combination, side)
@@ -115,12 +115,12 @@ def _class(tile: Tile, combination: int, places: tuple[int, int, int]) -> bytes:
     return CLASS.pack(*entries, places[2], shape.run(combination, 1), held, shape.run(combination, 0) * shape.element)
 
 
-def block_order(tile: Tile) -> list[int]:
+def block_order(tile: BlockTile) -> list[int]:
     """The modes that blocks count through: those of the destination's smallest steps first."""
     return [i for i, count in enumerate(tile.shape.counts) if count > 1]
 
 
-def tile_launch(refinement: Refinement, tile: Tile) -> ThreadLaunch:
+def tile_launch(refinement: Refinement, tile: BlockTile) -> ThreadLaunch:
     """The launch of a copy by tiles."""
     shape, element, swizzle = tile.shape, tile.shape.element, tile.swizzle
     tables, places = tile_tables(tile)

@@ -39,7 +39,7 @@ NO_PITCH: Final = 2 * MAX_SHARED
 
 
 @dataclass(frozen=True)
-class Tile:
+class BlockTile:
     """Attributes:
     pitches: bytes in shared memory, for each mode; 0 where the tile does not hold it.
     piece, unit: bytes of a thread's accesses to shared memory. swizzle: of byte places there.
@@ -194,7 +194,7 @@ def _columns(shape: TileShape, grain: int) -> int:
     return columns if fits else 1
 
 
-def placings(shape: TileShape, grain: int) -> Iterator[tuple[TileShape, Iterable[Tile]]]:
+def placings(shape: TileShape, grain: int) -> Iterator[tuple[TileShape, Iterable[BlockTile]]]:
     """A shape where a thread may read several columns, else one for each of several vectors of the destination; and
     its tiles, which are made when they are asked for. Rows of the source lie at multiples of `grain` bytes."""
     columns = _columns(shape, grain)
@@ -216,7 +216,7 @@ def placings(shape: TileShape, grain: int) -> Iterator[tuple[TileShape, Iterable
             yield narrower, _placed(narrower)
 
 
-def _placed(shape: TileShape) -> Iterator[Tile]:
+def _placed(shape: TileShape) -> Iterator[BlockTile]:
     """Tiles of a shape behind a swizzle, or with rows at several distances."""
     element, extents, order, run = shape.element, shape.extents, shape.orders[0], shape.runs[0]
     if all(t & (t - 1) == 0 for t in extents) and not any(shape.shifts):
@@ -237,7 +237,7 @@ def _placed(shape: TileShape) -> Iterator[Tile]:
             yield _with_rows(short, pad)
 
 
-def _with_swizzle(shape: TileShape) -> Tile:
+def _with_swizzle(shape: TileShape) -> BlockTile:
     """The tile in the source's order behind the best swizzle; extents are powers of two."""
     pitches, step = [0] * len(shape.modes), shape.element
     for m in shape.orders[0]:
@@ -259,7 +259,7 @@ def _with_swizzle(shape: TileShape) -> Tile:
     return _finished(shape, pitches, swizzle, 0)
 
 
-def _with_rows(shape: TileShape, pad: int, skew: int = 0) -> Tile:
+def _with_rows(shape: TileShape, pad: int, skew: int = 0) -> BlockTile:
     """The tile in rows whose pitches are the source's steps modulo a word (of a shifted source), `pad` bytes apart."""
     pitches, step = [0] * len(shape.modes), shape.element
     for place, m in enumerate(shape.orders[0]):
@@ -275,7 +275,7 @@ def _with_rows(shape: TileShape, pad: int, skew: int = 0) -> Tile:
     return _finished(shape, pitches, IDENTITY, skew)
 
 
-def _finished(shape: TileShape, pitches: Sequence[int], swizzle: Swizzle, skew: int) -> Tile:
+def _finished(shape: TileShape, pitches: Sequence[int], swizzle: Swizzle, skew: int) -> BlockTile:
     """The tile at these places, with the widest accesses to shared memory that they allow."""
     element = shape.element
     grain = 1 << swizzle.base if swizzle.bits else 16
@@ -300,11 +300,11 @@ def _finished(shape: TileShape, pitches: Sequence[int], swizzle: Swizzle, skew: 
         max(w for w in (*widths_of(element), 8) if w <= have) if have >= element else have for have in (piece, unit)
     )
     listed = shape.shifts[1] and shape.runs[1] > 1
-    made = Tile(shape, tuple(pitches), piece, unit, swizzle, skew, listed)
+    made = BlockTile(shape, tuple(pitches), piece, unit, swizzle, skew, listed)
     return made if shape.shifts[1] or spread_of(made) is not None else replace(made, listed=True)
 
 
-def spread_of(tile: Tile) -> tuple[int, ...] | None:
+def spread_of(tile: BlockTile) -> tuple[int, ...] | None:
     """Distances of the units of a destination vector from its first unit, if they are the same for all."""
     shape = tile.shape
     per, first, each = shape.vectors[1] // tile.unit, shape.orders[1][0], shape.vectors[1] // shape.element
@@ -364,7 +364,7 @@ def least_cost(shape: TileShape) -> float:
     return _overlapped(issued, 3 * shape.elements * shape.element / LINE_BYTES) / shape.elements
 
 
-def tile_cost(tile: Tile, bound: float = math.inf) -> float:
+def tile_cost(tile: BlockTile, bound: float = math.inf) -> float:
     """Cost of an element in clock cycles of an SM: four instructions, or two wavefronts, take one cycle.
 
     The larger counts whole and the smaller half, since both overlap; how many instructions a vector takes is counted
@@ -387,7 +387,7 @@ def tile_cost(tile: Tile, bound: float = math.inf) -> float:
     return _overlapped(issued, sum(tile.wavefronts) / 2 + 2 * lines) / shape.elements
 
 
-def best_tile(refinement: Refinement, element: int, limits: tuple[int, int]) -> Tile | None:
+def best_tile(refinement: Refinement, element: int, limits: tuple[int, int]) -> BlockTile | None:
     """The tile with the least cost, or None if the copy has no tile."""
     for least in LEAST:
         best, lowest = None, math.inf

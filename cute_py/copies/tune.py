@@ -21,7 +21,7 @@ from cute_py.gpu.nvrtc import cache_directory, kernel_compiler
 from cute_py.tensor.array_views import ArrayLike, ArrayView
 
 
-def candidates(hints: bool) -> tuple[Tuning, ...]:
+def candidate_tunings(hints: bool) -> tuple[Tuning, ...]:
     """The tilings that a search tries; the first is the default."""
     return (
         Tuning(hints=hints),
@@ -68,7 +68,7 @@ def tuned_copy(
         return prepare_copy(a, b, tuning=known, device=device)
     tried: list[tuple[Tuning, PreparedCopy]] = []
     seen = set()
-    for tuning in candidates(hints):
+    for tuning in candidate_tunings(hints):
         try:
             prepared = prepare_copy(a, b, tuning=tuning, device=device)
             if prepared.kernels[0].source.digest in seen:

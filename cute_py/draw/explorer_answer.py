@@ -164,7 +164,7 @@ def _attempt(make: Callable[[], T], problems: list[Problem], rule: str | None = 
         return None
 
 
-def answer(query: Mapping[str, str]) -> dict[str, Any]:
+def answer_query(query: Mapping[str, str]) -> dict[str, Any]:
     """Everything that the page shows for a form.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from cute_py.arith_tuple import text
 from cute_py.atom.copy_atom import CopyAtom, in_values
 from cute_py.atom.copy_atoms import COPY_ATOMS, copy_atom
-from cute_py.atom.element_types import ElementType, type_text
+from cute_py.atom.element_types import ElementType, cpp_type_text
 from cute_py.atom.evidence import evidence_of
 from cute_py.atom.mma_atom import OPERANDS, MmaAtom
 from cute_py.atom.mma_atoms import MMA_ATOMS, mma_atom
@@ -80,7 +80,7 @@ def _rows(rows: dict[str, object]) -> list[str]:
 
 
 def _named(element: ElementType | None) -> str:
-    return "bits" if element is None else type_text(element)
+    return "bits" if element is None else cpp_type_text(element)
 
 
 def _operand_rows(atom: MmaAtom) -> dict[str, object]:

@@ -115,7 +115,7 @@ _NAME: Final = re.compile(
 )
 
 
-def type_text(spelled: str) -> str:
+def spelled_type(spelled: str) -> str:
     """A C++ type as CuTe prints its value: a static number `_4`, `?` where the number is known at run time.
 
     >>> type_text("cute::Layout<cute::tuple<cute::C<8>, int>, cute::tuple<cute::_1, cute::_8>>")
@@ -221,7 +221,7 @@ def _calls(text: str) -> list[_Call]:
     for match in some(_INSTANCE.finditer(text), 60):
         head = match["name"].partition("[with ")[0]
         names = re.findall(r"\bcut(?:e|lass)::(?:\w{1,80}::){0,9}(\w{1,80})\s{0,80}(?:<[^()]{0,400}>)?\s{0,80}\(", head)
-        types = {name: type_text(value) for name, value in _bindings(match["name"]).items()}
+        types = {name: spelled_type(value) for name, value in _bindings(match["name"]).items()}
         if names and "lambda" not in names[0]:
             found.append(_Call(names[0], types))
         elif tiled := _TILED_COPY.match(head):
@@ -229,14 +229,14 @@ def _calls(text: str) -> list[_Call]:
                 head[tiled.end() : matching_bracket(head, tiled.end(), MOST_TYPES)].replace("<", "[").replace(">", "]")
             )
             parts = [part.replace("[", "<").replace("]", ">") for part in split_operands(inside)]
-            written = dict(zip(("Copy_Atom", "LayoutCopy_TV", "ShapeTiler_MN"), map(type_text, parts), strict=False))
+            written = dict(zip(("Copy_Atom", "LayoutCopy_TV", "ShapeTiler_MN"), map(spelled_type, parts), strict=False))
             found.append(_Call("TiledCopy", {**written, **types}))  # g++ writes the arguments, nvcc binds names to them
     if not found:  # clang names the specialisation, g++'s run-time assertion the function
         for match in some(_BINDINGS.finditer(text), 4):
             names = re.findall(
                 r"\bcute::(?:\w{1,80}::){0,4}(\w{1,80})", text[max(0, match.start() - 3000) : match.start()]
             )
-            types = {name: type_text(value) for name, value in _bindings(text[match.start() :]).items()}
+            types = {name: spelled_type(value) for name, value in _bindings(text[match.start() :]).items()}
             found += [_Call(names[0], types)] if names else []
     return found
 
@@ -622,7 +622,7 @@ def _run_time(text: str, match: re.Match[str]) -> Reading:
     condition = match["condition"].strip()
     begin = max(0, text.rfind("\n", 0, match.start()) + 1)
     notes = text[begin : match.end()]
-    named = {name: type_text(value) for name, value in _bindings(notes).items()}
+    named = {name: spelled_type(value) for name, value in _bindings(notes).items()}
     lines = [f"condition: {condition}"]
     lines += [f"asserted in {place}, when the program ran" for place in _place(text, match)]
     broken: Diagnostic | None = None

@@ -85,7 +85,7 @@ def one_line(value: Thing) -> str:
     return " ".join(str(value).split())
 
 
-def shortened(text: str) -> str:
+def first_part(text: str) -> str:
     """At most LONGEST characters.
 
     >>> len(shortened("x" * 1000))
@@ -274,7 +274,7 @@ def instance_text(thing: Thing) -> str:
     rows = [("value", str(int(thing)))] if isinstance(thing, int) else values_of(thing)
     return "\n\n".join(
         [
-            public_names().get(id(thing), kind) if nameless else shortened(printed),
+            public_names().get(id(thing), kind) if nameless else first_part(printed),
             f"{kind}: {doc}" if doc else kind,
             *([listed("Here", rows)] if rows else []),
         ]
@@ -334,7 +334,7 @@ def values_of(thing: Thing) -> list[tuple[str, str]]:
         except Exception:
             continue
         if not callable(value) and value is not None and not (isinstance(value, str) and not value):
-            out.append((name, shortened(one_line(value))))
+            out.append((name, first_part(one_line(value))))
         elif inspect.isfunction(value):
             out.append((name, f"{value.__name__}: {first_sentence(value)}"))
     return out
@@ -371,7 +371,7 @@ def constant_text(name: str | None, value: Thing) -> str:
     parts = [f"{title} = {value!r}" if isinstance(value, (int, str)) else title]
     parts += [text for n in names if (text := KNOWN.get(n) or source_text(n.rpartition(".")[2], value))]
     if isinstance(value, dict):
-        rows = [f"  {one_line(key)} : {shortened(one_line(row))}" for key, row in list(value.items())[:MOST]]
+        rows = [f"  {one_line(key)} : {first_part(one_line(row))}" for key, row in list(value.items())[:MOST]]
         parts.append("\n".join([f"{len(value)} entries", *rows, *_rest(len(value))]))
     elif isinstance(value, tuple):
         head = f"{len(value)} entries"
@@ -392,9 +392,9 @@ def _rest(count: int) -> list[str]:
 def _row_name(row: Thing) -> str:
     """The fields of a row that identify it, and the start of the rest."""
     if not is_dataclass(row) or not is_ours(type(row)):
-        return shortened(one_line(row))
+        return first_part(one_line(row))
     held = [(f.name, getattr(row, f.name)) for f in fields(row) if f.name != "source"]
-    return shortened(", ".join(f"{name} = {one_line(value)}" for name, value in held if not callable(value)))
+    return first_part(", ".join(f"{name} = {one_line(value)}" for name, value in held if not callable(value)))
 
 
 def source_text(name: str, value: Thing) -> str:

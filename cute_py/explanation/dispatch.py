@@ -36,7 +36,7 @@ from cute_py.explanation.layouts import (
     any_layout,
     basis_text,
     composed_text,
-    coordinates,
+    coordinate_tensor,
     counting,
     is_coordinates,
     is_counting,
@@ -238,14 +238,14 @@ def _printed_atom(text: str) -> list[str]:
     if "Atom" not in text or len(text) > _LONGEST_LAYOUT:
         return []
     from cute_py.explanation.atoms import atom_text, is_atom
-    from cute_py.explanation.tiled_pastes import names_of
+    from cute_py.explanation.tiled_pastes import part_names
 
     try:
         thing = parse(text.strip())
         shown = [atom_text(thing)] if is_atom(thing) else []
     except CuteError:  # no operation of CuTe, or run-time numbers in which C++ has no thread-value layouts
         return []
-    names = names_of(thing)
+    names = part_names(thing)
     several = (
         f"The print does not name its operation. {len(names)} of CuTe have these layouts; this is the first of them."
     )
@@ -382,7 +382,7 @@ _KINDS: tuple[tuple[Callable[[Thing], bool], Callable[[Thing], str]], ...] = (
     (is_function, function_text),
     (lambda thing: isinstance(thing, type), _refuse),
     (_is_atom, _explainer("atoms", "atom_text")),
-    (is_coordinates, coordinates),
+    (is_coordinates, coordinate_tensor),
     (is_counting, counting),
     (lambda thing: isinstance(thing, Layout), any_layout),
     (lambda thing: isinstance(thing, Swizzle), swizzle_text),

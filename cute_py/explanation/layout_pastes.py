@@ -17,7 +17,7 @@ from typing import Final
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted, shortened, unless_refused
-from cute_py.explanation.compiler_pastes import MOST_TYPES, type_text
+from cute_py.explanation.compiler_pastes import MOST_TYPES, spelled_type
 from cute_py.explanation.layouts import facts_of_layout, is_basis_layout
 from cute_py.explanation.readings import TYPE_NAME, Reading, condition_reason, some, type_bits
 from cute_py.layout.analysis import is_injective
@@ -625,7 +625,7 @@ def read_types(text: str) -> list[Reading]:
             found.append(Reading("A type of CuTe C++", match.start(), match.end(), (cut,), missing=("the whole type",)))
             break
         read_to = end
-        spelled = with_symbols(type_text(text[match.start() : end]))
+        spelled = with_symbols(spelled_type(text[match.start() : end]))
         thing = unless_refused(parse, spelled)
         if isinstance(thing, (Layout, ComposedLayout, Swizzle)):
             lines = [line.strip() for line in facts_of(thing)]

@@ -229,7 +229,7 @@ _COMPUTED = "Nothing is stored: an element is computed from its coordinate."
 _INTEGERS = f"A tensor of implicit integers. {_COMPUTED}"
 
 
-def coordinates(tensor: Tensor) -> str:
+def coordinate_tensor(tensor: Tensor) -> str:
     """A tensor of coordinates: its iterator, its strides and why, samples, a formula for each coordinate."""
     layout, start = domain_of(tensor.layout), tensor.engine.coord
     numbers = _coordinate_leaves(start)

@@ -67,7 +67,7 @@ def _tiled_operations(text: str) -> Iterator[Reading]:
         )
 
 
-def names_of(thing: Parsed) -> list[str]:
+def part_names(thing: Parsed) -> list[str]:
     """The names of the operations that print as an atom, or as that of a tiled operation, does."""
     atom = thing.atom if isinstance(thing, (TiledMma, TiledCopy)) else thing
     return same_layouts(atom) if isinstance(atom, (MmaAtom, CopyAtom)) else []
@@ -79,7 +79,7 @@ MOST_NAMES: Final = 4
 
 def _named(text: str) -> list[str]:
     """The operations that have the printed layouts."""
-    names = unless_refused(lambda: names_of(parse(text)))
+    names = unless_refused(lambda: part_names(parse(text)))
     if names is None:
         return []
     if len(names) == 1:

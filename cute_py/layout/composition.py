@@ -25,7 +25,7 @@ from cute_py.errors import (
     given,
     integer_text,
 )
-from cute_py.layout.arguments import LayoutLike, Leaf, Shape, Tiler, Tree
+from cute_py.layout.arguments import LayoutLike, Leaf, Shape, Tiler, Tree, Value
 from cute_py.layout.coalesce import coalesce_x_by, coalesced
 from cute_py.layout.int_tuple import product_of
 from cute_py.layout.layout import (
@@ -101,8 +101,8 @@ def compose_trees(
 
 
 def _walk(
-    lhs_shape: tuple[Any, ...],
-    lhs_stride: tuple[Any, ...],
+    lhs_shape: tuple[Leaf, ...],
+    lhs_stride: tuple[Leaf, ...],
     size: Leaf,
     stride: Leaf,
     notes: Notes,
@@ -156,7 +156,7 @@ def _walk(
     return unwrap([s for s, _ in out]), unwrap([d for _, d in out])
 
 
-def _stepped_over(have: Any, d: Any, over: Any, notes: Notes) -> tuple[Any, Any]:
+def _stepped_over(have: Value, d: Value, over: Value, notes: Notes) -> tuple[Value, Value]:
     """Elements of a mode of `have` that remain after steps of d, and |d| in units of the mode; for symbols and 0.
     `over` is |d|."""
     if not isinstance(have, int) or not isinstance(d, int):
@@ -167,7 +167,7 @@ def _stepped_over(have: Any, d: Any, over: Any, notes: Notes) -> tuple[Any, Any]
     return left, step if isinstance(step, int) or not is_short(step) else abs(step)
 
 
-def _walked(left: Any, n: Any, whole: Any, taken: Any, notes: Notes) -> tuple[Any, Any]:
+def _walked(left: Value, n: Value, whole: Value, taken: Value, notes: Notes) -> tuple[Value, Value]:
     """How many of n elements lie in a mode that has `left` places, and how many lie beyond it.
 
     `whole` elements were to be taken in all, and `taken` places lie up to here.
@@ -182,7 +182,7 @@ def _walked(left: Any, n: Any, whole: Any, taken: Any, notes: Notes) -> tuple[An
     return take, quotient(n, take) if is_short(n, take) else quotient(whole, smaller(taken, whole))
 
 
-def _magnitude(d: Any) -> tuple[Any, int]:
+def _magnitude(d: Value) -> tuple[Value, int]:
     """|d| and its sign. A symbol counts as positive unless it is written with a minus: strides of unknown sign have no
     layout in C++ either."""
     if isinstance(d, int):

@@ -19,7 +19,7 @@ from cute_py.errors import FileFormatError, InvalidValueError, LayoutError, coun
 from cute_py.mesh.host import HostRedistribution
 from cute_py.mesh.placements import Replicate
 from cute_py.mesh.redistribution import Redistribution, redistribute
-from cute_py.mesh.reshard_plan import ReshardPlan, RowSpan, Side, held_shape
+from cute_py.mesh.reshard_plan import MeshSide, ReshardPlan, RowSpan, held_shape
 from cute_py.mesh.reshard_plan import read_plan as read_plan
 from cute_py.mesh.stored_tensors import StoredFile, StoredTensor, checksum, equal_groups, has_one_value, new_files
 from cute_py.mesh.stored_tensors import stored_file as stored_file
@@ -170,7 +170,7 @@ class _Work:
         return math.prod(self.shape) * self.shards[0].dtype.bits // 8
 
 
-def _missing(side: Side, stored: list[StoredFile]) -> list[Diagnostic]:
+def _missing(side: MeshSide, stored: list[StoredFile]) -> list[Diagnostic]:
     every = dict.fromkeys(name for one in stored for name in one.tensors)
     return [
         Diagnostic("reshard-tensor", str(path), text=f"{path} has no {given(name)}")
@@ -231,7 +231,7 @@ def _weight(plan: ReshardPlan, work: _Work) -> Weight:
     return Weight(work.name, work.shape, work.shards[0].shape, ranks, here, there, sections)
 
 
-def _division(side: Side, work: _Work) -> tuple[str, int]:
+def _division(side: MeshSide, work: _Work) -> tuple[str, int]:
     """A side's division of a tensor, and the number of parts if a single mode divides it, or could."""
     modes = [
         (n, one) for n, one in zip(side.mesh_shape, side.placements(work.name, len(work.shape)), strict=True) if n > 1

@@ -193,7 +193,7 @@ class HostRedistribution:
             self.destinations[device].reshape(-1)[:] = self._into[device].reshape(-1)
 
 
-def prepare(
+def prepare_host(
     plan: Plan, sources: Mapping[int, Any], destinations: Mapping[int, Any] | None, into: Mapping[int, Any] | None
 ) -> HostRedistribution:
     """Check the memory and make the views; see `Redistribution.run`."""

@@ -31,7 +31,7 @@ import time
 import weakref
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar, TypeVarTuple, Unpack
 
 from cute_py.errors import CuteError, RankError, shortened
 from cute_py.mesh.transport import Transport
@@ -51,6 +51,8 @@ PAUSE = 1 / 16
 LONGEST_PAUSE = 0.005
 """Seconds between two looks at a message."""
 
+Answer = TypeVar("Answer")
+Arguments = TypeVarTuple("Arguments")
 Request = tuple["queue.SimpleQueue[tuple[Any, Exception | None]]", Callable[..., Any], tuple[Any, ...]]
 
 
@@ -225,11 +227,12 @@ class Watch:
         before, _, value = (text or "").partition(" ")
         return str(value) if before == str(count) else None
 
-    def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+    def _call(self, function: Callable[[Unpack[Arguments]], Answer], *arguments: *Arguments) -> Answer:
         """A call of the store, on its thread; one that does not answer is lost with rank 0, which holds it."""
         answer: queue.SimpleQueue[tuple[Any, Exception | None]] = queue.SimpleQueue()
         self._requests.put((answer, function, arguments))
         problem: Exception | None = None
+        value: Answer
         with contextlib.suppress(queue.Empty):
             value, problem = answer.get(timeout=0.75 * self.seconds)
             if problem is None:

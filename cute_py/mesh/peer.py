@@ -596,7 +596,7 @@ class _IntoScratch:
                 call("copying from scratch memory", driver().cuMemcpyDtoD, other.address, one.address, size)
 
 
-def prepare(
+def prepare_peer(
     plan: Plan,
     sources: Mapping[int, Any],
     destinations: Mapping[int, Any] | None,

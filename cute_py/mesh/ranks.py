@@ -155,7 +155,7 @@ class RankRedistribution:
             write_sum(self._elements, goal, values)
 
 
-def prepare(
+def prepare_ranks(
     plan: Plan,
     transport: Transport,
     sources: Mapping[int, Any],

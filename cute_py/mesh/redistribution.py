@@ -195,16 +195,16 @@ class Redistribution:
             expect_choice(backend, BACKENDS, "backend, unless a Transport,")
         chosen = _chosen(sources, destinations) if backend == "auto" else backend
         if chosen == "host":
-            return host.prepare(self, sources, destinations, into)
+            return host.prepare_host(self, sources, destinations, into)
         if chosen == "peer":
-            return peer.prepare(self, sources, destinations, into, sms, seconds)
+            return peer.prepare_peer(self, sources, destinations, into, sms, seconds)
         if isinstance(chosen, Transport):
             transport = chosen
         else:
             from cute_py.mesh.torch_transport import TorchTransport  # Only ranks of PyTorch need it.
 
             transport = TorchTransport()
-        return ranks.prepare(self, transport, sources, destinations, into, sms, seconds)
+        return ranks.prepare_ranks(self, transport, sources, destinations, into, sms, seconds)
 
     def run(
         self,

@@ -37,7 +37,7 @@ class RowSpan:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class MeshSide:
     """A mesh, the file of each device, and the placements of the tensors, the first pattern that matches."""
 
     mesh_shape: tuple[int, ...]
@@ -186,8 +186,8 @@ def _dim(placement: WeightPlacement) -> int | None:
 class ReshardPlan:
     """Plan of `reshard`: the files that it reads and those that it writes."""
 
-    source: Side
-    destination: Side
+    source: MeshSide
+    destination: MeshSide
 
 
 def read_plan(path: str | os.PathLike[str]) -> ReshardPlan:
@@ -215,7 +215,7 @@ def read_plan(path: str | os.PathLike[str]) -> ReshardPlan:
     return ReshardPlan(*[_side(table, name, folder, str(path)) for name in ("source", "destination")])
 
 
-def _side(table: dict[str, Any], name: str, folder: Path, path: str) -> Side:
+def _side(table: dict[str, Any], name: str, folder: Path, path: str) -> MeshSide:
     what, side = f"{path}: [{name}]", table.get(name)
     if not isinstance(side, dict):
         raise FileFormatError(f"{what} is missing")
@@ -236,7 +236,7 @@ def _side(table: dict[str, Any], name: str, folder: Path, path: str) -> Side:
     rules = side.get("placements", table.get("placements"))
     if not isinstance(rules, dict) or not rules:
         raise FileFormatError(f"{what} has no placements: lines pattern = placement, here or in [placements]")
-    return Side(shape, tuple([folder / file for file in files]), _rules(rules, len(shape), what))
+    return MeshSide(shape, tuple([folder / file for file in files]), _rules(rules, len(shape), what))
 
 
 def _files(files: Any, count: int, what: str) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy
 from numpy.typing import NDArray
 
-from cute_py.array_files import truncated
+from cute_py.array_headers import truncated
 from cute_py.dtypes import SAFETENSORS_TYPES, DType, as_dtype
 from cute_py.errors import FileFormatError, given, imported, shortened
 from cute_py.mesh.sharded_layout import ShardedLayout

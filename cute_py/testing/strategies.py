@@ -42,8 +42,8 @@ def flat(tree: Profile) -> list[int]:
     return [y for x in tree for y in flat(x)] if isinstance(tree, tuple) else [tree]
 
 
-def filled(tree: Profile, items: Iterator[Item]) -> Nested[Item]:
-    return tuple(filled(t, items) for t in tree) if isinstance(tree, tuple) else next(items)
+def fill_profile(tree: Profile, items: Iterator[Item]) -> Nested[Item]:
+    return tuple(fill_profile(t, items) for t in tree) if isinstance(tree, tuple) else next(items)
 
 
 def _checked_sizes(sizes: tuple[int, ...], max_rank: int, depth: int) -> tuple[tuple[int, ...], int, int]:
@@ -60,7 +60,7 @@ def _checked_shape(shape: Profile) -> Profile:
     sizes = expect_integers(flat(shape), "the sizes of the shape", 0)
     if len(sizes) > MAX_LEAVES:
         raise InvalidValueError(f"a shape of {len(sizes)} sizes; must have at most {MAX_LEAVES}")
-    return filled(shape, iter(sizes))
+    return fill_profile(shape, iter(sizes))
 
 
 def _check_static(static: bool | None) -> None:
@@ -122,7 +122,7 @@ def _strides_for(draw: DrawFn, shape: Profile, kind: str) -> Profile:
             steps = [0 if draw(st.integers(0, 2)) == 0 else d for d in steps]
         if kind == "negative":
             steps = [-d if draw(st.booleans()) else d for d in steps]
-    return filled(shape, iter(steps))
+    return fill_profile(shape, iter(steps))
 
 
 def layouts(
@@ -154,7 +154,7 @@ def _layouts(draw: DrawFn, kinds: tuple[str, ...], shaped: SearchStrategy[Profil
         return Layout(static_of(shape), static_of(stride))
     if static is None:
         mixed = [tuple(Int(x) if draw(st.booleans()) else x for x in flat(t)) for t in (shape, stride)]
-        return Layout(filled(shape, iter(mixed[0])), filled(stride, iter(mixed[1])))
+        return Layout(fill_profile(shape, iter(mixed[0])), fill_profile(stride, iter(mixed[1])))
     return Layout(shape, stride)
 
 

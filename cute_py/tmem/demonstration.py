@@ -44,7 +44,7 @@ CHUNK = 32
 """Columns that one tcgen05.ld reads."""
 
 
-def shared_bytes(copy: CopyAsync) -> int:
+def buffer_bytes(copy: CopyAsync) -> int:
     """Bytes of the shared buffer of a copy, to the end of its layout and of what the copy reads."""
     layout = copy.src.layout
     span = layout.span() if layout is not None else 0
@@ -54,7 +54,7 @@ def shared_bytes(copy: CopyAsync) -> int:
 def dynamic_shared_bytes(copy: CopyAsync) -> int:
     """Dynamic shared memory to launch the kernel with: the buffer, and room to align it."""
     expect(copy, CopyAsync, "a copy")
-    return shared_bytes(copy) + copy.src.align - 1
+    return buffer_bytes(copy) + copy.src.align - 1
 
 
 _KERNEL = Template("""\
@@ -130,7 +130,7 @@ def emit_kernel(copy: CopyAsync, name: str = "smem_to_tmem") -> str:
         raise TmemError("tmem buffer must have allocated_addr")
     if copy.src.align % plan.swizzle.period:
         raise TmemError(f"align = {copy.src.align} bytes; the swizzle of the buffer needs {plan.swizzle.period}")
-    pair, size = plan.cta_group == 2, shared_bytes(copy)
+    pair, size = plan.cta_group == 2, buffer_bytes(copy)
     both = '.multicast::cluster.b64 [%0], %1;" ::"r"(barrier), "h"(static_cast<unsigned short>(3))'
     text = _KERNEL.substitute(
         name=name,

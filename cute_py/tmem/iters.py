@@ -41,7 +41,7 @@ class Iter:
 Row = tuple[Iter, ...]
 
 
-def size(row: Row) -> int:
+def iteration_count(row: Row) -> int:
     return math.prod(it.extent for it in row)
 
 
@@ -99,10 +99,10 @@ def group(row: Row, shape: Sequence[int]) -> tuple[Row, tuple[int, ...]]:
             extent = product = rest
         if extent != 1:
             if len(seps) > len(shape):
-                raise LayoutError(f"{size(row)} elements are more than the {math.prod(shape)} of the shape")
+                raise LayoutError(f"{iteration_count(row)} elements are more than the {math.prod(shape)} of the shape")
             out.append(Iter(extent, it.stride, it.axis))
     if len(seps) != len(shape) + 1:
-        raise LayoutError(f"{size(row)} elements do not fill the {math.prod(shape)} of the shape")
+        raise LayoutError(f"{iteration_count(row)} elements do not fill the {math.prod(shape)} of the shape")
     return tuple(out), tuple(seps)
 
 

@@ -141,7 +141,7 @@ def _split_parts(form: CpForm, source: Row, target: Row, bits: int) -> tuple[_Pa
     atom = form.rows * width
     cut = []
     for side, row in (("tensor-memory", target), ("shared", source)):
-        total = iters.size(row)
+        total = iters.iteration_count(row)
         text = f"the {side} region has {total} elements; must be a multiple of {form.rows} x {width}, one {form.name}"
         _require(total % atom == 0, "atom", text)
         why = f"the {side} region does not split into {form.rows} rows of {width}"

@@ -121,7 +121,7 @@ class TileLayout:
 
     def size(self) -> int:
         """Number of elements, replicas not counted."""
-        return iters.size(self.shard)
+        return iters.iteration_count(self.shard)
 
     def apply(
         self, coord: Sequence[int] | int, *more: Sequence[int] | int, shape: Sequence[int] | None = None
@@ -394,7 +394,7 @@ def _row(row: Iterable[Iter], what: str) -> Row:
             raise InvalidTypeError(f"a shard is an Iter, got {given(it)}; build layouts with S[...] and R[...]")
         if it.extent < 1:
             raise LayoutError(f"extent {it.extent} in {it}; must be at least 1")
-    check_magnitude(iters.size(out), f"the size of {what}")
+    check_magnitude(iters.iteration_count(out), f"the size of {what}")
     return out
 
 

@@ -28,6 +28,7 @@ LAYERS: dict[str, float] = {
     "cute_py.argument_checks": 0,
     "cute_py.diagnostics": 0,
     "cute_py.deprecations": 0,
+    "cute_py.array_headers": 0.5,
     "cute_py.atomic_write": 0.5,
     "cute_py.array_files": 4.2,
     "cute_py.tma.run": 8,

@@ -30,7 +30,7 @@ from cute_py.atom import (
     umma_layout,
 )
 from cute_py.atom.copy_atoms import copy_traits
-from cute_py.atom.element_types import element_type, type_text
+from cute_py.atom.element_types import cpp_type_text, element_type
 from cute_py.errors import StaticAssertError
 from tests.atom.cpp_text import BASE, evaluate, permutation, smem_layout, tensor, tuple_of
 
@@ -80,7 +80,7 @@ def mma_row(row: Row) -> Row:
         "idesc": None if atom.idesc is None else f"{atom.idesc:#018x}",
     }
     found |= {f"{k}Layout": str(v) for k, v in atom.layouts.items()}
-    found |= {f"ValType{k}": type_text(v) for k, v in atom.types.items()}
+    found |= {f"ValType{k}": cpp_type_text(v) for k, v in atom.types.items()}
     found |= {f"FrgType{k}": str(v) for k, v in atom.fragments.items()}
     found |= {f"FrgType{k}_kind": v.kind for k, v in atom.fragments.items()}
     return found
@@ -140,7 +140,7 @@ def tiled_mma_row(row: Row) -> Row:
         given = inputs.get(f"partition_fragment_{x}")
         if given is not None:
             space = "smem" if given.startswith("tile_to_shape") else "gmem"
-            dtype = smem_layout(given)[0] if space == "smem" else type_text(mma.atom.types[x])
+            dtype = smem_layout(given)[0] if space == "smem" else cpp_type_text(mma.atom.types[x])
             if space == "smem" and row["result"].get("smem_layout") == str(smem_layout(given)[1]):
                 found["smem_layout"] = str(smem_layout(given)[1])
             source = tensor(space, dtype, given)
@@ -198,7 +198,7 @@ def tiled_copy_row(row: Row) -> Row:
         found |= _partitions(row, lambda t: copy.get_slice(t).partition, "which", memory and memory.shape)
     if "fragment" in inputs:
         given = inputs["fragment"]
-        source = tensor("gmem", type_text(copy.atom.dtype), given["layout"])
+        source = tensor("gmem", cpp_type_text(copy.atom.dtype), given["layout"])
         own = copy.get_slice(Int(0)).partition(given["which"], source)
         fragment = make_fragment_like(own)
         found["partition_layout"] = str(own.layout)
@@ -215,7 +215,7 @@ def _mma_fragment(mma: Any, given: Row) -> Any:
     operand = given["operand"]
     if operand == "C":
         return mma.partition_fragment_C(tuple_of(given["shape"]))
-    source = tensor("gmem", type_text(mma.atom.types[operand]), given["layout"])
+    source = tensor("gmem", cpp_type_text(mma.atom.types[operand]), given["layout"])
     return getattr(mma.get_slice(Int(0)), f"partition_fragment_{operand}")(source)
 
 

@@ -16,7 +16,7 @@ from cute_py import Int, Layout, LayoutRight, tma, tmem
 from cute_py.cli import main
 from cute_py.ptx.module import ptx_module
 from tests.calls.arena import placed
-from tests.tma.lower.atoms import tile_atom, window_operation
+from tests.tma.dialect.atoms import tile_atom, window_operation
 
 __all__ = [
     "ROW_MAJOR_TILE",

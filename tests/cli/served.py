@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from cute_py.draw.explorer_answer import answer
+from cute_py.draw.explorer_answer import answer_query
 
 
 def failing(query: Mapping[str, str]) -> dict[str, Any]:
@@ -15,7 +15,7 @@ def failing(query: Mapping[str, str]) -> dict[str, Any]:
 
 
 def differing(query: Mapping[str, str]) -> dict[str, Any]:
-    return {**answer(query), "gbasis": "(_1):(_1@0)"}
+    return {**answer_query(query), "gbasis": "(_1):(_1@0)"}
 
 
 def freezing(query: Mapping[str, str]) -> dict[str, Any]:

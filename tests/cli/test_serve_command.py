@@ -23,7 +23,7 @@ import pytest
 from cute_py.cli import serve_command as serve_http
 from cute_py.cli.serve_command import make_server, query_of
 from cute_py.draw.explorer import EXAMPLES, explorer_page
-from cute_py.draw.explorer_answer import answer
+from cute_py.draw.explorer_answer import answer_query
 from cute_py.errors import CuteError, InvalidValueError
 from tests.cli.test_commands import shell
 from tests.draw.explorer_browser import dumped
@@ -90,7 +90,7 @@ def test_the_page(port: int) -> None:
 
 @pytest.mark.parametrize("form", [form for _, form in EXAMPLES], ids=[name for name, _ in EXAMPLES])
 def test_answers_are_the_librarys(port: int, form: dict[str, str]) -> None:
-    assert asked(port, form) == (200, json.loads(json.dumps(answer(form))))
+    assert asked(port, form) == (200, json.loads(json.dumps(answer_query(form))))
 
 
 def test_what_the_page_alone_does_not_answer(port: int) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import cute_py as cute
 from cute_py.draw.explorer import DOM, ENGINE, EXAMPLES, engine_source, web_file
-from cute_py.draw.explorer_answer import answer
+from cute_py.draw.explorer_answer import answer_query
 from cute_py.layout.trees import leaves
 from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tma.atom.tiles import instructions
@@ -115,13 +115,13 @@ def test_modes_that_share_a_tma_mode_are_told_apart() -> None:
 def test_a_way_out_leaves_what_it_says(name: str, form: dict[str, str]) -> None:
     found = run([("ways", form)])[0]
     assert found["ways"], "an error without a fix"
-    messages = {p["message"] for p in answer(form)["problems"]}
+    messages = {p["message"] for p in answer_query(form)["problems"]}
     for way in found["ways"]:
-        after = answer({**form, **way["changes"]})["problems"]
+        after = answer_query({**form, **way["changes"]})["problems"]
         assert len(after) == way["left"]
         assert set(way["removes"]) == messages - {p["message"] for p in after} != set()
     best = found["ways"][0] if not found["ways"][0]["left"] else found["chain"]
-    assert answer({**form, **best["changes"]})["problems"] == []
+    assert answer_query({**form, **best["changes"]})["problems"] == []
 
 
 def test_what_needs_several_changes_has_a_chain() -> None:
@@ -178,4 +178,4 @@ def test_large_inputs_are_answered_soon(form: dict[str, str]) -> None:
         got: list[Any] = run([("answer", form), ("ways", form)])
     assert got[0]["problems"] == [] or got[1]["ways"] is not None
     with within(1000):
-        answer(form)
+        answer_query(form)

@@ -14,7 +14,7 @@ import cute_py as cute
 from cute_py.cli.main import main
 from cute_py.draw.boxes import draw_boxes
 from cute_py.draw.explorer import DEFAULTS, EXAMPLES, explorer_page
-from cute_py.draw.explorer_answer import answer
+from cute_py.draw.explorer_answer import answer_query
 from cute_py.tma.atom.make import make_tma_copy
 from cute_py.tma.atom.op import OPS
 from tests.draw.explorer_browser import Node, dumped, page_url
@@ -59,7 +59,7 @@ def load(folder: Path, form: dict[str, str], script: str = "") -> Node:
 
 def test_a_copy_is_shown_as_the_library_has_it(tmp_path: Path) -> None:
     form = FORMS["plain tile over the end"]
-    root, want = load(tmp_path, form), answer(form)
+    root, want = load(tmp_path, form), answer_query(form)
     gmem = cute.make_tensor(cute.make_gmem_ptr(4096, form["dtype"]), cute.parse(form["gmem"]))
     atom = make_tma_copy("SM90_TMA_LOAD", gmem, cute.parse(form["smem"]))
     assert root.by_id("verdict").text == "Accepted: a tile is 1 instruction, 4096 bytes"
@@ -112,7 +112,7 @@ def test_bytes_are_told_by_pointer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [name for name, _ in EXAMPLES if name.startswith("error")])
 def test_errors_are_all_told_and_a_button_helps(name: str, tmp_path: Path) -> None:
-    want = [p["message"] for p in answer(FORMS[name])["problems"]]
+    want = [p["message"] for p in answer_query(FORMS[name])["problems"]]
     script = (
         "const before = [...document.querySelectorAll('#problems strong')].map((e) => e.textContent);"
         "const fixes = [...document.querySelectorAll('#problems button.fix')];"

@@ -13,7 +13,7 @@ import pytest
 
 import cute_py as cute
 from cute_py.draw.explorer import EXAMPLES
-from cute_py.draw.explorer_answer import answer
+from cute_py.draw.explorer_answer import answer_query
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError
 from tests.draw.explorer_node import ask, covered, differences
@@ -147,7 +147,7 @@ def compared(forms: list[dict[str, str]], kinds: Counter[str] | None = None) -> 
         if got["not_covered"]:
             left += got["not_covered"]
             continue
-        found = differences(json.loads(json.dumps(answer(form))), got)
+        found = differences(json.loads(json.dumps(answer_query(form))), got)
         same += not found
         wrong += [f"{form}: {what}" for what in found[:3]]
     return same, wrong, left
@@ -282,5 +282,5 @@ def test_texts_with_mistakes() -> None:
 @pytest.mark.parametrize(("name", "form"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
 def test_examples(name: str, form: dict[str, str]) -> None:
     got = ask([form])[0]
-    assert differences(json.loads(json.dumps(answer(form))), got) == []
+    assert differences(json.loads(json.dumps(answer_query(form))), got) == []
     assert bool(got["problems"]) == name.startswith("error")

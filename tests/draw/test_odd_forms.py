@@ -2,7 +2,7 @@
 
 import pytest
 
-from cute_py.draw.explorer_answer import answer
+from cute_py.draw.explorer_answer import answer_query
 
 HUGE = "1" + "0" * 30
 FORMS = [
@@ -24,7 +24,7 @@ FORMS = [
 @pytest.mark.parametrize("form", FORMS, ids=ascii)
 def test_what_no_copy_has_is_a_problem(form: dict[str, str]) -> None:
     whole = {"gmem": "(256,128):(128,_1)", "smem": "(_128,_64):(_64,_1)"}
-    assert answer(whole)["problems"] == []
-    found = answer(whole | form)
+    assert answer_query(whole)["problems"] == []
+    found = answer_query(whole | form)
     assert found["problems"]
     assert found["samples"] is None

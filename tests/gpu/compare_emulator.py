@@ -33,7 +33,7 @@ from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapTiled
 from cute_py.tma.descriptor.violations import violations
 from tests.gpu.recorded_jobs import run_unchecked
-from tests.tma.run.emulator.recorded import filled
+from tests.tma.emulator.recorded import filled
 
 BASE = 0x7F00_0000_0000
 KINDS = ("load", "load", "load", "store", "store", "reduce", "reduce", "prefetch", "multicast")

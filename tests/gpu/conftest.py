@@ -1,4 +1,7 @@
-"""Everything here needs a GPU with TMA; elsewhere it is skipped, and counted as skipped."""
+"""Tests here need a GPU with TMA and are skipped, and counted as skipped, where there is none.
+
+Those in `host/` need no GPU: they hold the modules of `cute_py.gpu` beside a made-up driver.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ HERE = Path(__file__).parent
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     reason = None if device_available() else "no GPU with TMA (or no driver, or no cuda-python)"
     for item in items:
-        if HERE in item.path.parents:
+        if HERE in item.path.parents and HERE / "host" not in item.path.parents:
             item.add_marker(pytest.mark.gpu)
             if reason:
                 item.add_marker(pytest.mark.skip(reason=reason))

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.kernels.jobs import Job, Outcome, run_jobs
 from cute_py.gpu.kernels.copy_op import CopyOp
 from cute_py.tma.descriptor.encode import encode
-from tests.tma.run.emulator.recorded import BASE, filled, tensor_map
+from tests.tma.emulator.recorded import BASE, filled, tensor_map
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ import pytest
 import cute_py as cute
 from cute_py import Layout
 from cute_py.copies import plan as plan_module
-from cute_py.copies.operands import Side
+from cute_py.copies.operands import OperandSide
 from cute_py.copies.plan import _planned
 from cute_py.copies.prepared import prepare_copy, prepare_sides
 from cute_py.dtypes import as_dtype
@@ -46,7 +46,7 @@ def arrives(device: Device, seed: int, pair: object) -> tuple[str, set[str]]:
         buffer = DeviceBuffer(device, len(content))
         buffer.write(content.tobytes())
         view = ArrayView(buffer.address + low, (), (), as_dtype(DTYPES[element]), device.ordinal)
-        sides.append(Side(role, view, layout, None))
+        sides.append(OperandSide(role, view, layout, None))
         buffers.append(buffer)
         contents.append(content)
         places.append((offsets + low)[:, None] + inside)

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.kernels.jobs import Job, run_isolated, run_jobs
 from cute_py.copies.prepared import load_windows, prepare_copy, prepare_listed, prepare_tiles
 from cute_py.copies.report import kernel_texts, measure_copy
-from cute_py.copies.tune import candidates, tuned_copy
+from cute_py.copies.tune import candidate_tunings, tuned_copy
 from cute_py.dtypes import as_dtype
 from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.gpu.device import Device, DeviceBuffer
@@ -129,7 +129,7 @@ def test_a_search_is_done_once(device: Device, tmp_path: Path, monkeypatch: pyte
         got = np.frombuffer(bytes(b.read()), np.uint16).reshape(shape)
         assert np.array_equal(got, np.frombuffer(bytes(a.read()), np.uint16).reshape(512, 2048)[:, :1024])
         assert len(list((tmp_path / "entries").glob("*/*"))) == kept, "found, and not searched and compiled again"
-    assert len(candidates(True)) > 3
+    assert len(candidate_tunings(True)) > 3
 
 
 def swizzled_row() -> Job:

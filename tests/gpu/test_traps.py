@@ -14,7 +14,7 @@ from cute_py.gpu.isolate import call_isolated
 from cute_py.tma.descriptor.encode import encode
 from tests.gpu.recorded_jobs import op_of, run_unchecked
 from tests.oracle.records import rows
-from tests.tma.run.emulator.recorded import BASE, tensor_map
+from tests.tma.emulator.recorded import BASE, tensor_map
 
 MIB = 2**20
 

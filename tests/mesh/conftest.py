@@ -15,7 +15,7 @@ from cute_py.gpu import arrays, device, launch
 from cute_py.gpu.launch import LoadedKernel
 from cute_py.gpu.nvrtc import CompiledKernel
 from cute_py.mesh import peer, ranks
-from tests.tma.run.test_current_device import Code, TwoDevices, made_up_core
+from tests.gpu.host.test_current_device import Code, TwoDevices, made_up_core
 
 IPC_CAPABLE = 10
 

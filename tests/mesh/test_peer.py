@@ -14,9 +14,9 @@ from cute_py.mesh import Placement, SectionedShard, Shard, StridedShard, Zigzag,
 from cute_py.mesh.peer import PeerRedistribution, Pushes
 from cute_py.tensor.array_views import ArrayView
 from cute_py.tensor.arrays import row_major
+from tests.gpu.host.test_current_device import CONTEXTS
 from tests.mesh.conftest import Driver
 from tests.mesh.places import Alone
-from tests.tma.run.test_current_device import CONTEXTS
 
 SHAPE, LARGE = (4096, 8192), (32768, 16384)
 

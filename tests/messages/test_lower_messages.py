@@ -25,7 +25,7 @@ from tests.oracle.emission_catalogue import (
     TRACE_ONLY,
     instances,
 )
-from tests.tma.lower.atoms import tile_atom
+from tests.tma.dialect.atoms import tile_atom
 
 EXAMPLE = lower(tile_atom("load", (128, 128), "bf16", swizzle=3))
 

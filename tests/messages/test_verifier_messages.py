@@ -15,7 +15,7 @@ from cute_py.tma.dialect.exec_atom import non_exec_tiled_tma_load, tma_descripto
 from cute_py.tma.dialect.record import TmaFlags, TmaPartitionResult
 from cute_py.tma.dialect.verifier import STEPS, partition
 from cute_py.tma.dialect.verifier_operands import COMPANION_TEXT
-from tests.tma.atom.partition_operands import (
+from tests.tma.dialect.partition_operands import (
     COMPOSED_GMEM,
     NOT_A_SWIZZLE,
     SIX,

@@ -11,7 +11,7 @@ from cute_py.errors import TmaTrap
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.emulator.emulator import Emulator
 from tests.oracle.records import rows, tally
-from tests.tma.run.emulator.recorded import BASE, filled, pattern, tensor_map
+from tests.tma.emulator.recorded import BASE, filled, pattern, tensor_map
 
 
 def load_differs(row: dict[str, Any]) -> str:

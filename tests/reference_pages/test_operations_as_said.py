@@ -19,8 +19,8 @@ from cute_py.tma.dialect.lowering import module_of
 from cute_py.tma.dialect.traced_copy import trace_copy
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.mbarrier import Mbarrier
-from tests.tma.atom.partition_operands import NHWC, SMEM, SWIZZLED, Operands, gmem
-from tests.tma.lower.atoms import tile_atom, window_operation
+from tests.tma.dialect.atoms import tile_atom, window_operation
+from tests.tma.dialect.partition_operands import NHWC, SMEM, SWIZZLED, Operands, gmem
 
 PLACE = cute.make_smem_ptr(0, "float16")
 

@@ -13,8 +13,8 @@ from cute_py.tma.dialect.stages import opcode_name
 from cute_py.tma.dialect.traced_copy import trace_copy
 from cute_py.tmem import FORMS, R, S, TCol, TLane, copy_async, demonstration_copy, tmem_datapath_layout
 from tests.calls.objects import gtensor
-from tests.tma.atom.partition_operands import NHWC, PATCHES, SMEM, SWIZZLED, TILE, Operands, gmem, ints
-from tests.tma.lower.atoms import tile_atom, window_operation
+from tests.tma.dialect.atoms import tile_atom, window_operation
+from tests.tma.dialect.partition_operands import NHWC, PATCHES, SMEM, SWIZZLED, TILE, Operands, gmem, ints
 from tests.tmem.test_copy_async import buffers
 from tests.tmem.test_emission import tiles
 

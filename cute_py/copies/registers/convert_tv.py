@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cute_py.argument_checks import expect_choice, expect_integer
 from cute_py.copies.registers.lanes import LanePlan, Sides, plan_lanes
-from cute_py.copies.registers.shared import WORD, Side, best_sides, counted_side
+from cute_py.copies.registers.shared import WORD, TiledSide, best_sides, counted_side
 from cute_py.copies.registers.steps import (
     LANES,
     ConversionCost,
@@ -342,7 +342,7 @@ def _memory(
     return through_memory(store, load, kind.bits, threads, count, warp and threads % LANES == 0), tile
 
 
-def _counted(layout: Layout | ComposedLayout, table: Array, element: int) -> Side:
+def _counted(layout: Layout | ComposedLayout, table: Array, element: int) -> TiledSide:
     if not isinstance(layout, Layout):
         raise InvalidValueError(
             "a swizzled layout that is not linear over F2 has no addresses by modes", {"layout": layout}

@@ -45,7 +45,7 @@ class ThreadAccess:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class TiledSide:
     """How one side meets the tile. columns: bytes that each bit of the thread adds to the address by XOR; None where it
     is not linear, and modes has (extent, stride in bytes) of the thread."""
 
@@ -55,17 +55,17 @@ class Side:
     modes: tuple[tuple[int, int], ...] = ()
 
 
-def _plain(threads: Sequence[int], values: Sequence[int], element: int) -> Side:
+def _plain(threads: Sequence[int], values: Sequence[int], element: int) -> TiledSide:
     """ld and st, each as wide as its first values are contiguous and aligned."""
     rounds, width = linear_wavefronts(threads, values, element, Swizzle(0, 4, 3))
     together = width // element
     accesses = tuple(
         ThreadAccess(first, together, combined(values, first)) for first in range(0, 1 << len(values), together)
     )
-    return Side(accesses, tuple(threads), rounds)
+    return TiledSide(accesses, tuple(threads), rounds)
 
 
-def _matrices(threads: Sequence[int], values: Sequence[int], element: int, transposed: bool) -> Side | None:
+def _matrices(threads: Sequence[int], values: Sequence[int], element: int, transposed: bool) -> TiledSide | None:
     """ldmatrix and stmatrix, if a word of each thread is its part of a matrix.
 
     Bits 0 and 1 of a lane walk words along a row, and bits 2 to 4 rows; transposed, the halves of a word and bits 0 and
@@ -91,10 +91,10 @@ def _matrices(threads: Sequence[int], values: Sequence[int], element: int, trans
     touched = [c >> 2 for c in (*rows, 4, 8)]
     rounds = 1 << len(independent(touched)) - len(independent(w & BANKS - 1 for w in touched))
     columns = (*rows, *words[:bits], *([0] * (2 - bits)), *threads[LANE_BITS:])
-    return Side(accesses, columns, rounds << len(words) + len(threads) - LANE_BITS)
+    return TiledSide(accesses, columns, rounds << len(words) + len(threads) - LANE_BITS)
 
 
-def linear_sides(side: tuple[Sequence[int], Sequence[int]], element: int, swizzle: Swizzle) -> Iterator[Side]:
+def linear_sides(side: tuple[Sequence[int], Sequence[int]], element: int, swizzle: Swizzle) -> Iterator[TiledSide]:
     """Every way to move a side's values, of byte columns of thread and value, behind a swizzle of bytes."""
     threads, values = ([swizzle.of(c) for c in part] for part in side)
     yield _plain(threads, values, element)
@@ -109,7 +109,7 @@ def best_sides(
     reader: tuple[tuple[int, ...], tuple[int, ...]],
     element: int,
     bits: int,
-) -> tuple[Swizzle, Side, Side]:
+) -> tuple[Swizzle, TiledSide, TiledSide]:
     """The swizzle on bytes and the two sides with the fewest wavefronts; of equals, the fewest instructions.
 
     Args:
@@ -128,7 +128,7 @@ def best_sides(
     return min(ways, key=lambda way: way[0])[1:]
 
 
-def counted_side(modes: tuple[tuple[int, int], ...], values: Array, element: int) -> Side:
+def counted_side(modes: tuple[tuple[int, int], ...], values: Array, element: int) -> TiledSide:
     """The side of a layout that is not linear, one value an access.
 
     Args:
@@ -142,4 +142,4 @@ def counted_side(modes: tuple[tuple[int, int], ...], values: Array, element: int
     accesses = tuple(ThreadAccess(v, 1, offset) for v, offset in enumerate(values.tolist()))
     padded = np.pad(lanes, (0, -len(lanes) % 32), mode="edge").reshape(-1, 32)
     every = (padded[None] + values.astype(np.int64)[:, None, None]).reshape(-1, 32)
-    return Side(accesses, None, counted_wavefronts(every, element), modes)
+    return TiledSide(accesses, None, counted_wavefronts(every, element), modes)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from cute_py.copies.registers.lanes import LanePlan, stages
-from cute_py.copies.registers.shared import Side, ThreadAccess
+from cute_py.copies.registers.shared import ThreadAccess, TiledSide
 from cute_py.errors import counted
 
 LANES: Final = 32
@@ -223,7 +223,9 @@ def shuffled(plan: LanePlan, bits: int, count: int) -> ConversionText:
 # ---- shared memory --------------------------------------------------------------------------------------------------
 
 
-def through_memory(store: Side, load: Side, bits: int, threads: int, count: int, warp: bool) -> ConversionText:
+def through_memory(
+    store: TiledSide, load: TiledSide, bits: int, threads: int, count: int, warp: bool
+) -> ConversionText:
     """Stores, a wait, loads.
 
     Args:
@@ -260,7 +262,7 @@ def through_memory(store: Side, load: Side, bits: int, threads: int, count: int,
     return text
 
 
-def _said(side: Side, verb: str, bits: int) -> str:
+def _said(side: TiledSide, verb: str, bits: int) -> str:
     first = side.accesses[0]
     name = f"{verb}.shared"
     if first.matrices:
@@ -269,7 +271,7 @@ def _said(side: Side, verb: str, bits: int) -> str:
     return f"{len(side.accesses)} x {name}, {width} bytes a thread; {counted(side.wavefronts, 'wavefront')}"
 
 
-def _thread_address(text: ConversionText, side: Side, thread: str) -> str:
+def _thread_address(text: ConversionText, side: TiledSide, thread: str) -> str:
     """The register of the thread's part of an address: with the base in it where the values are added to it."""
     if side.columns is not None:
         found = text.thread_function(side.columns, thread)
@@ -295,7 +297,7 @@ def _thread_address(text: ConversionText, side: Side, thread: str) -> str:
     return found
 
 
-def _xors(side: Side) -> bool:
+def _xors(side: TiledSide) -> bool:
     """Whether some value's bytes share a bit with some thread's, so that they can't be added."""
     touched = 0
     for column in side.columns or ():
@@ -303,7 +305,7 @@ def _xors(side: Side) -> bool:
     return side.columns is not None and any(access.offset & touched for access in side.accesses)
 
 
-def _address(text: ConversionText, side: Side, thread: str, access: ThreadAccess) -> str:
+def _address(text: ConversionText, side: TiledSide, thread: str, access: ThreadAccess) -> str:
     if not _xors(side):
         return f"[{thread}+{access.offset}]" if access.offset else f"[{thread}]"
     moved, whole = text.new(), text.new()

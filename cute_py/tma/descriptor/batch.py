@@ -1,7 +1,7 @@
 """Many maps at once, vectorised: grouped GEMMs, ragged batches.
 
-The requests are columns: one array per field, with one row for all maps or one row per map. The functions that judge
-and pack one map (`violations.judge`, `encode.packer`) take columns in its place; the reasons of a refusal come from
+The requests are columns: one array per field, with one row for all maps or one row per map. The functions that map_judge
+and pack one map (`violations.map_judge`, `encode.packer`) take columns in its place; the reasons of a refusal are from
 `violations`, map by map.
 """
 
@@ -16,7 +16,7 @@ from cute_py.argument_checks import items_of, refuse_mask
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaLimitError, given
 from cute_py.tma.descriptor import fields as f
-from cute_py.tma.descriptor.encode import encode, map_bytes, packer
+from cute_py.tma.descriptor.encode import encode, legal_map, packer
 from cute_py.tma.descriptor.expressions import RequestForm, legal_form
 from cute_py.tma.descriptor.limits import Architecture, architecture, refuse_unknown, unknown_addition
 from cute_py.tma.descriptor.plain_data import expected_kind
@@ -27,7 +27,7 @@ from cute_py.tma.descriptor.request import (
     as_member,
     normal_request,
 )
-from cute_py.tma.descriptor.violations import has_legal_rank, judge, keeps_rules, violations
+from cute_py.tma.descriptor.violations import has_legal_rank, map_judge, violations
 
 if TYPE_CHECKING:
     import numpy
@@ -162,7 +162,7 @@ def broken_rows(table: Columns, gpu: Architecture) -> NDArray[numpy.bool_]:
     broken = numpy.ones(table.count, numpy.bool_)
     if table.form != legal_form(table.kind, table.rank) or not has_legal_rank(table.kind, table.rank):
         return broken
-    judged = judge(table.form, strict=False)
+    judged = map_judge(table.form, strict=False)
     for plain in (True, False):
         source = table.source(plain=plain)
         try:
@@ -216,8 +216,8 @@ def encode_many(arrays: Mapping[str, Any] | Iterable[TensorMap], *, arch: str = 
     maps: list[bytes] | None = None
     if few is not None:
         try:
-            maps = [map_bytes(one) if keeps_rules(one, gpu) else encode(one, arch=arch) for one in few]
-        except CuteError:  # the text of an error numbers the maps
+            maps = [legal_map(one, gpu) or encode(one, arch=arch) for one in few]
+        except CuteError:  # the text of a refusal numbers the maps
             maps = None
     if maps is None:
         table = columns(arrays) if isinstance(arrays, Mapping) else columns_of(requests) or requests

@@ -17,14 +17,14 @@ from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.data_types import TensorMapDataType, TensorMapSwizzle
 from cute_py.tma.descriptor.expressions import RequestForm, instantiated, legal_form, request_value
 from cute_py.tma.descriptor.fixes import refuse_request
-from cute_py.tma.descriptor.limits import GPUS, architecture, refuse_unknown, unknown_addition
+from cute_py.tma.descriptor.limits import GPUS, Architecture, architecture, refuse_unknown, unknown_addition
 from cute_py.tma.descriptor.request import (
     HasRequest,
     TensorMap,
     TensorMapTiled,
     request_of,
 )
-from cute_py.tma.descriptor.violations import broken_rules, keeps_rules
+from cute_py.tma.descriptor.violations import JUDGED, NO_LEGAL_VALUE, broken_rules, has_legal_rank, is_broken
 
 __all__ = ["QUIRKS", "Quirk", "encode", "note_box_bytes", "payload"]
 
@@ -54,12 +54,13 @@ def note_box_bytes(request: TensorMap) -> int:
 Packer: TypeAlias = "tuple[Callable[..., tuple[Any, ...]], tuple[int, ...], tuple[int, ...]]"
 
 
-@functools.lru_cache(maxsize=32)
-def packer(form: RequestForm, *, strict: bool) -> Packer:
-    """(function, positions, widths): the function of a source and its data type returns the numbers at these bits of
-    the map, 32 or 64 together, lowest first; all other bits are 0.
+@functools.lru_cache(maxsize=64)
+def packer(form: RequestForm, *, strict: bool, judged: bool = False) -> Packer:
+    """(function, positions, widths): the function of a source and its data type gives the numbers that a map holds at
+    these bits, 32 or 64 together, lowest first; what it leaves out is 0.
 
-    Over columns, a number may be an array with one number per map.
+    Over columns, a number may be an array of one number a map. With `judged`, of requests alone, the function takes the
+    bytes of shared memory too, and gives None for a request that `is_broken`.
     """
     rank = form.length["rank"]
     parts: dict[int, list[str]] = {}
@@ -72,7 +73,10 @@ def packer(form: RequestForm, *, strict: bool) -> Packer:
             parts.setdefault(piece, []).append(f"({text}) << {shift}" if (shift := shift - piece) else f"({text})")
     known = f"is_im2col = {int(not form.tiled)}"
     body = [known, "return (" + ", ".join([" | ".join(values) for values in parts.values()]) + ",)"]
-    return form.function("data_type", body, strict=strict), tuple(parts), tuple([width[piece] for piece in parts])
+    if judged:
+        body.insert(0, f"if {is_broken(form, strict=strict)}: return None")
+    numbers = form.function(JUDGED if judged else "data_type", body, strict=strict)
+    return numbers, tuple(parts), tuple([width[piece] for piece in parts])
 
 
 def _stored(form: RequestForm, row: f.BitField) -> Iterator[tuple[str, int]]:
@@ -85,11 +89,14 @@ def _stored(form: RequestForm, row: f.BitField) -> Iterator[tuple[str, int]]:
         yield f"{row.value}[{i}] & {(1 << width) - 1}", row.position + i * width
 
 
-_PACKERS: Final[dict[tuple[type[TensorMap], int], tuple[Callable[..., tuple[int, ...]], Callable[..., bytes]]]] = {}
+Compiled: TypeAlias = "tuple[Callable[..., Any], Callable[..., bytes]]"
+_PACKERS: Final[dict[tuple[type[TensorMap], int], Compiled]] = {}
+_JUDGED_PACKERS: Final[dict[tuple[type[TensorMap], int], Compiled]] = {}
 
 
-def _compiled(kind: type[TensorMap], rank: int) -> tuple[Callable[..., tuple[int, ...]], Callable[..., bytes]]:
-    numbers, positions, widths = packer(legal_form(kind, rank), strict=True)
+def _compiled(kind: type[TensorMap], rank: int, *, judged: bool = False) -> Compiled:
+    """(the function of `packer`, the function of its numbers that gives the 128 bytes)."""
+    numbers, positions, widths = packer(legal_form(kind, rank), strict=True, judged=judged)
     text, end = "<", 0
     for position, width in zip(positions, widths, strict=True):
         text += f"{(position - end) // 8}x" + ("Q" if width == 64 else "I")
@@ -108,6 +115,23 @@ def map_bytes(request: TensorMap) -> bytes:
         compiled = _PACKERS[key] = _compiled(*key)
     numbers, joined = compiled
     return joined(*numbers(request, -1 if request.data_type is None else request.data_type))
+
+
+def legal_map(request: TensorMap, gpu: Architecture) -> bytes | None:
+    """`map_bytes` of a request that `keeps_rules`, else None: the fields are read once for both."""
+    if request.residue is not None:
+        return None
+    key = type(request), len(request.global_dim)
+    compiled = _JUDGED_PACKERS.get(key)
+    try:
+        if compiled is None:
+            if not has_legal_rank(*key):
+                return None
+            compiled = _JUDGED_PACKERS[key] = _compiled(*key, judged=True)
+        numbers = compiled[0](request, request.data_type, gpu.shared_memory_bytes)
+    except NO_LEGAL_VALUE:
+        return None
+    return None if numbers is None else compiled[1](*numbers)
 
 
 def pack(request: TensorMap) -> int:
@@ -200,8 +224,8 @@ def encode(request: TensorMap | HasRequest, *, driver: int | None = None, arch: 
     """
     request = request_of(request)
     gpu = (GPUS.get(arch) if isinstance(arch, str) else None) or architecture(arch)
-    if driver is None and keeps_rules(request, gpu):
-        return map_bytes(request)
+    if driver is None and (legal := legal_map(request, gpu)) is not None:
+        return legal
     bits = _as_found(request)
     if bits is None:
         found = broken_rules(request, gpu)

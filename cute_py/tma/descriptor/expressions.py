@@ -56,7 +56,7 @@ class Lookup:
     def __init__(self, entries: Sequence[int]) -> None:
         self.entries = entries
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Value) -> Value:
         if isinstance(index, int):
             return self.entries[index if 0 <= index < len(self.entries) else -1]
         import numpy
@@ -73,12 +73,12 @@ def edge_visits(edge: Value, step: Value) -> Value:
     return edge // numpy.maximum(step, 1)
 
 
-def low_32(value: Value) -> Value:
-    """The low 32 bits of a number, with a sign."""
-    return (value + 0x80000000 & 0xFFFFFFFF) - 0x80000000
+def low_32(text: str) -> str:
+    """The expression of the low 32 bits of a number, with a sign."""
+    return f"({text} + 0x80000000 & 0xFFFFFFFF) - 0x80000000"
 
 
-_FUNCTIONS: Final = {"edge_visits": edge_visits, "low_32": low_32}
+_FUNCTIONS: Final = {"edge_visits": edge_visits}
 _STRICT: Final[dict[str, Any]] = _FUNCTIONS | TABLES
 SCOPE: Final[dict[str, Any]] = _FUNCTIONS | {name: Lookup(entries) for name, entries in TABLES.items()}
 _CORNER: Final = re.compile(r"\Apixel_box_(lower|upper)_corner(_width)?\Z")
@@ -142,10 +142,15 @@ class RequestForm:
             edges = range(min(length["box_dim"], length["element_strides"]))
             edge = "(box_dim_{0} // element_strides_{0})" if strict else "edge_visits(box_dim_{0}, element_strides_{0})"
             size = " * ".join([edge.format(i) for i in edges]) or "1"
+            if strict:  # nearly every map visits each element
+                whole = " * ".join([f"box_dim_{i}" for i in edges]) or "1"
+                size = f"{whole} if source.element_strides == {(1,) * len(edges)} else {size}"
         else:
             lines += ["row = channels_per_pixel", "first = 1 - IS_SLICED[interleave]"]
-            sizes = [f"global_dim_{i} * (1 - first) + global_dim_{i + 1} * first" for i in range(length["spatial"])]
-            lines += [f"spatial_{i} = {size}" for i, size in enumerate(sizes)]
+            choice = "global_dim_{1} if first else global_dim_{0}"
+            if not strict:  # `first` may be an array
+                choice = "global_dim_{0} * (1 - first) + global_dim_{1} * first"
+            lines += [f"spatial_{i} = {choice.format(i, i + 1)}" for i in range(length["spatial"])]
             size = "channels_per_pixel * pixels_per_column"
         return [*lines, "row_bits = row * bits", f"box_size = {size}", "box_bits = bits * box_size"]
 

@@ -104,8 +104,17 @@ def _at(word: int, bit: int) -> int:
     return 64 * word + bit
 
 
-def _row(place: int, width: int, name: str, value: str, encoding: str, unit: str = "", **options: Any) -> BitField:
-    return BitField(name, place, width, encoding, unit, value=value, **options)
+def _row(
+    place: int,
+    width: int,
+    name: str,
+    value: str,
+    encoding: str,
+    unit: str = "",
+    kinds: Kinds = "all",
+    mode: int | None = None,
+) -> BitField:
+    return BitField(name, place, width, encoding, unit, kinds, mode, value=value)
 
 
 FIELDS: Final[tuple[BitField, ...]] = (

@@ -5,15 +5,15 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from cute_py.argument_checks import record
 from cute_py.diagnostics import Diagnostic, Findings, Scope
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.data_types import FORMATS
-from cute_py.tma.descriptor.expressions import SCOPE, RequestForm, instantiated, legal_form
+from cute_py.tma.descriptor.expressions import SCOPE, RequestForm, instantiated, legal_form, low_32
 from cute_py.tma.descriptor.limits import (
     BY_NAME,
     GPUS,
@@ -31,6 +31,9 @@ from cute_py.tma.descriptor.request import (
     TensorMapTiled,
     request_of,
 )
+
+if TYPE_CHECKING:
+    from cute_py.tma.descriptor.expressions import Value
 
 Violation = Diagnostic
 """The earlier name."""
@@ -65,16 +68,22 @@ def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> Find
     >>> [v.argument for v in violations(TensorMapTiled(6, 4096, (64, 8), (120,), (64, 300)))]
     ['globalStrides[0]', 'boxDim[1]']
     """
-    found = listed_violations(request, arch)
-    unknown = unknown_addition(request_of(request))
-    return Findings(found, scope=_scope(arch, "" if unknown is None else unknown.name))
+    request = request_of(request)
+    gpu = _gpu(arch)
+    if keeps_rules(request, gpu):
+        return Findings(scope=_scope(arch, ""))
+    unknown = unknown_addition(request)
+    return Findings(broken_rules(request, gpu), scope=_scope(arch, "" if unknown is None else unknown.name))
 
 
 def listed_violations(request: TensorMap | HasRequest, arch: str = "sm_90a") -> list[Diagnostic]:
-    """`violations` as a plain list, for functions that make maps and need nothing else."""
-    request = request_of(request)
-    gpu = (GPUS.get(arch) if isinstance(arch, str) else None) or architecture(arch)
+    """As `violations`, a plain list: for what makes maps, which asks for nothing else."""
+    request, gpu = request_of(request), _gpu(arch)
     return [] if keeps_rules(request, gpu) else broken_rules(request, gpu)
+
+
+def _gpu(arch: str) -> Architecture:
+    return (GPUS.get(arch) if isinstance(arch, str) else None) or architecture(arch)
 
 
 _ANY_IM2COL: Final = (TensorMapIm2col, TensorMapIm2colWide)
@@ -250,7 +259,7 @@ CHECKS: Final[tuple[RuleCheck, ...]] = (
     RuleCheck(
         "bounding_box",
         "pixels of mode {first + i} after the first",
-        "low_32(spatial[i] - 1 + upper[i] - lower[i])",
+        low_32("spatial[i] - 1 + upper[i] - lower[i]"),
         ("spatial", "lower", "upper"),
         kinds=_ANY_IM2COL,
         mode="first + i",
@@ -259,7 +268,7 @@ CHECKS: Final[tuple[RuleCheck, ...]] = (
     RuleCheck(  # a wide request bounds W alone
         "wide_size",
         "globalDim[{first + i}] - 1",
-        "low_32(spatial[i] - 1)",
+        low_32("spatial[i] - 1"),
         ("spatial",),
         after="lower",
         kinds=_ANY_IM2COL,
@@ -325,26 +334,34 @@ def _bound(form: RequestForm, text: str | None, number: int | None, scale: int) 
     return f"({text})" if scale == 1 else f"{scale} * ({text})"
 
 
-def _condition(form: RequestForm, check: RuleCheck, values: Sequence[str], *, strict: bool = False) -> str:
-    """The condition that one of the values breaks the rule; with `strict` for integers only, else for arrays too.
+def _settled(condition: str, known: Mapping[str, int]) -> str:
+    """A condition with the values of the names that are known; "True" or "False" where no other name is left."""
+    text = re.sub(r"\b[a-z]\w*\b", lambda found: str(known.get(found[0], found[0])), condition)
+    return text if re.search(r"\b[A-Za-z_]", text) else str(bool(eval(text)))
 
-    A range whose size is a power of two is a mask, so that all values are judged at once.
+
+def _breaks(
+    form: RequestForm, check: RuleCheck, values: Sequence[str], known: Mapping[str, int], *, strict: bool = False
+) -> list[str]:
+    """The conditions that break the rule, for one of the values, without those of `when`; numbers with `strict`.
+
+    A range whose size is a power of two leaves nothing when its bits are shifted out, so all values are judged at once.
     """
-    either, both = (" or ", " and ") if strict else (" | ", " & ")
+    if not values:
+        return []
     rule = BY_NAME[check.rule]
     least = _bound(form, check.least, rule.minimum, check.scale)
     most = _bound(form, check.most, rule.maximum, check.scale)
-    parts = [check.broken] if check.broken else []
+    parts, nonzero = [check.broken] if check.broken else [], "" if strict else " != 0"
     if not parts and isinstance(least, int) and isinstance(most, int) and (most - least) & (most - least + 1) == 0:
         above = " | ".join([f"{value} - {least}" if least else value for value in values])
-        parts.append(f"({above}) & {~(most - least)} != 0")
+        parts.append(f"({above}) >> {(most - least).bit_length()}{nonzero}")
     elif not parts:
         parts += [f"{value} < {least}" for value in values if least is not None]
         parts += [f"{value} > {most}" for value in values if most is not None]
     if rule.multiple > 1 and not check.broken:
-        parts.append(f"({' | '.join(values)}) & {rule.multiple * check.scale - 1} != 0")
-    judged = either.join([f"({part})" for part in parts])
-    return both.join([*[f"({condition})" for condition in check.when], f"({judged})"])
+        parts.append(f"({' | '.join(values)}) & {rule.multiple * check.scale - 1}{nonzero}")
+    return [part for part in [_settled(part, known) for part in parts] if part != "False"]
 
 
 def _counted(form: RequestForm, check: RuleCheck) -> range:
@@ -376,32 +393,48 @@ def _lister(form: RequestForm) -> Callable[..., None]:
         for i in _counted(form, rows[0][1]):
             for number, check in rows:
                 value = instantiated(check.value, i)
-                body.append(f"if {_condition(form, check, [value])}: add({number}, {i}, {value}, locals())")
+                broken = " | ".join([f"({part})" for part in _breaks(form, check, [value], {})])
+                condition = " & ".join([f"({text})" for text in [*check.when, broken]])
+                body.append(f"if {condition}: add({number}, {i}, {value}, locals())")
     names = (
         "data_type, has_format, is_decoded, rank_field, format_field, last_format, last_swizzle, shared_memory_bytes"
     )
     return form.function(f"{names}, gpu, FORMATS, add", body, every=True)
 
 
-@functools.lru_cache(maxsize=64)
-def judge(form: RequestForm, *, strict: bool) -> Callable[..., Any]:
-    """(source, data type, bytes of shared memory) -> whether a rule is broken, or bits are not known.
+JUDGED: Final = "data_type, shared_memory_bytes"
+"""The arguments, after the source, of a function whose body has `is_broken`."""
 
-    The form itself must break no rule. Over columns, the result is an array with the answer for each map.
-    """
-    conditions = []
+
+def is_broken(form: RequestForm, *, strict: bool) -> str:
+    """For a legal form: the condition that a request breaks a rule, or has bits that are not known."""
+    known = {"has_format": 1, "last_format": bounds("data_type")[1], "last_swizzle": bounds("swizzle")[1]}
+    known["rank"] = form.length["rank"]
+    either, both = (" or ", " and ") if strict else (" | ", " & ")
+    judged: dict[str, list[str]] = {}  # conditions of a rule -> what breaks the rules that have them
     for check in CHECKS:
         if form.kind in check.kinds and not check.rare:
             values = [instantiated(check.value, i) for i in _counted(form, check)]
-            if values:
-                conditions.append(_condition(form, check, values, strict=strict))
-    known = f"has_format = True; last_format, last_swizzle = {bounds('data_type')[1]}, {bounds('swizzle')[1]}"
-    either = ") or (" if strict else ") | ("
-    body = [known, f"return ({either.join(conditions)})"]
-    return form.function("data_type, shared_memory_bytes", body, strict=strict)
+            conditions = [_settled(text, known) for text in check.when]
+            parts = _breaks(form, check, values, known, strict=strict)
+            if parts and "False" not in conditions:
+                judged.setdefault(both.join([f"({text})" for text in conditions if text != "True"]), []).extend(parts)
+    groups = [(when, either.join([f"({part})" for part in parts])) for when, parts in judged.items()]
+    return either.join([f"({when}{both}({broken}))" if when else broken for when, broken in groups])
 
 
-_JUDGES: Final[dict[tuple[type[TensorMap], int], Callable[..., Any]]] = {}
+@functools.lru_cache(maxsize=64)
+def map_judge(form: RequestForm, *, strict: bool) -> Callable[..., Value]:
+    """(source, data type, bytes of shared memory) -> whether `is_broken`. Over columns, an array with the answer of
+    each map."""
+    return form.function(JUDGED, [f"return {is_broken(form, strict=strict)}"], strict=strict)
+
+
+_JUDGES: Final[dict[tuple[type[TensorMap], int], Callable[..., Value]]] = {}
+
+
+NO_LEGAL_VALUE: Final = (IndexError, ValueError, TypeError, ZeroDivisionError)
+"""What a strict function raises for other lengths, and for a value that no table has."""
 
 
 def keeps_rules(request: TensorMap, gpu: Architecture) -> bool:
@@ -413,9 +446,9 @@ def keeps_rules(request: TensorMap, gpu: Architecture) -> bool:
     judged = _JUDGES.get(key)
     try:
         if judged is None:
-            judged = _JUDGES[key] = judge(legal_form(*key), strict=True) if has_legal_rank(*key) else _refused
+            judged = _JUDGES[key] = map_judge(legal_form(*key), strict=True) if has_legal_rank(*key) else _refused
         return not judged(request, request.data_type, gpu.shared_memory_bytes)
-    except (IndexError, ValueError, TypeError, ZeroDivisionError):  # other lengths, or a value that no table has
+    except NO_LEGAL_VALUE:
         return False
 
 
@@ -425,7 +458,7 @@ def has_legal_rank(kind: type[TensorMap], rank: int) -> bool:
     return least <= rank <= most
 
 
-def _refused(*arguments: object) -> bool:
+def _refused(request: TensorMap, data_type: int | None, shared_memory_bytes: int) -> bool:
     return True
 
 

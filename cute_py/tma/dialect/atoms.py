@@ -41,7 +41,7 @@ from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, corners_of
 from cute_py.tma.dialect.descriptors import SharedLayout, TmaDescriptorIm2col, TmaDescriptorTiled
 from cute_py.tma.dialect.diagnostics import short_repr
-from cute_py.tma.dialect.mlir_text import layout_text, tree_text, type_text
+from cute_py.tma.dialect.mlir_text import layout_text, mlir_tree, type_text
 from cute_py.tma.dialect.modes import CacheMode, TmaLoadMode, TmaReduceKind, TmaStoreMode, bounded_along_w, operation_of
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.mbarrier import Mbarrier
@@ -253,7 +253,7 @@ class NonExecTmaAtom:
     def __str__(self) -> str:
         mode = next(m for m in (self.reduce_kind, self.store_mode, self.load_mode) if m is not None)
         moved = f"{counted(self.instructions, 'instruction')}, {self.transaction_bytes} bytes a tile"
-        box = f"box {tree_text(self.box)} of {self.dtype} by {layout_text(self.gbasis)}"
+        box = f"box {mlir_tree(self.box)} of {self.dtype} by {layout_text(self.gbasis)}"
         return f"non-exec TMA {self.kind}, {mode.name}: {box}, {moved}"
 
     __repr__ = short_repr

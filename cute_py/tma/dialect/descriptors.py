@@ -91,7 +91,7 @@ def in_global_memory(tensor: Tensor) -> bool:
     return isinstance(engine, (Pointer, ArrayEngine)) and getattr(engine, "space", "gmem") == "gmem"
 
 
-def static_layout(layout: Layout | None) -> bool:
+def is_static_layout(layout: Layout | None) -> bool:
     """Are shape and strides static?
 
     >>> static_layout(Layout((Int(8), Int(4)))), static_layout(Layout((8, Int(4)), (Int(4), Int(1))))
@@ -158,7 +158,7 @@ def image_of(layout: Layout) -> Layout | None:
     return Layout((tuple(shape[1:]), shape[0]), (tuple(stride[1:]), stride[0]))
 
 
-def swizzled(plain: Layout, code: int, dtype: DType) -> SharedLayout:
+def swizzled_layout(plain: Layout, code: int, dtype: DType) -> SharedLayout:
     """A layout in shared memory with the driver's swizzle of this number."""
     if not code:
         return plain
@@ -282,7 +282,7 @@ class TmaDescriptorTiled(_Descriptor):
         expect_fields(self)
         sizes = (1, 1, 0, 0, len(self.paddings)) if self.operand_segment_sizes is None else self.operand_segment_sizes
         object.__setattr__(self, "operand_segment_sizes", sizes)
-        diagnostics.refuse(check_segments(sizes, rank_of(self.tensor.shape), len(self.paddings)))
+        diagnostics.refuse_operation(check_segments(sizes, rank_of(self.tensor.shape), len(self.paddings)))
 
     @property
     def box(self) -> tuple[int, ...]:
@@ -305,7 +305,7 @@ class TmaDescriptorTiled(_Descriptor):
         plain = make_ordered_layout(tuple([sizes[i] for i in order]), tuple([Int(i) for i in order]))
         name = modes.operation_of(self.mode, self.store_mode, None, False)
         dtype = as_dtype(self.tensor.element_type)
-        smem = swizzled(plain, self.swizzle, dtype)
+        smem = swizzled_layout(plain, self.swizzle, dtype)
         return make_tma_atom(name, self.tensor, smem, None, self.num_multicast, movable_type(dtype))
 
     @property
@@ -353,7 +353,7 @@ class TmaDescriptorIm2col(_Descriptor):
         plain = Layout((Int(pixels), Int(channels)), (Int(channels), Int(1)))
         name = modes.operation_of(None, self.store_mode, None, True)
         image = Tensor(self.tensor.engine, expect(image_of(self.tensor.layout), Layout, "the layout of an image"))
-        smem, steps = swizzled(plain, self.swizzle, dtype), self.element_strides[1:-1]
+        smem, steps = swizzled_layout(plain, self.swizzle, dtype), self.element_strides[1:-1]
         return make_im2col_tma_copy(name, image, smem, None, 1, *self.corners, *self.corners, steps)
 
     @property
@@ -431,7 +431,7 @@ def apply_update(descriptor: Descriptor, update: TmaUpdate) -> Descriptor:
     expect(update, TmaUpdate, "an update")
     expect_having(descriptor, ("rank", "base", "shape"), "a descriptor of the dialect")
     im2col = isinstance(descriptor, TmaDescriptorIm2col)
-    diagnostics.refuse(diagnostics.broken((im2col, "host_only", IM2COL_HOST_ONLY)))
+    diagnostics.refuse_operation(diagnostics.broken((im2col, "host_only", IM2COL_HOST_ONLY)))
     tiled = expect(descriptor, TmaDescriptorTiled, "a descriptor that is updated")
     rule, unit = {
         TmaUpdateKind.UPDATE_BASE_POINTER: (None, "bytes"),
@@ -556,7 +556,7 @@ def rules_of(arch: str) -> str:
     return arch if arch in GPUS else "sm_90a"
 
 
-def byte_swizzle(swizzle: Swizzle | None) -> tuple[int, list[Diagnostic]]:
+def map_swizzle(swizzle: Swizzle | None) -> tuple[int, list[Diagnostic]]:
     """The driver's number of a swizzle on bytes, and what keeps TMA from it."""
     swizzle = Swizzle(0, 4, 3) if swizzle is None else swizzle
     reason = why_not_swizzle(swizzle)
@@ -598,9 +598,11 @@ def build_tma_descriptor(
     found = check_source(tensor)
     if not isinstance(layout, Layout):
         if isinstance(layout, ComposedLayout):
-            diagnostics.refuse([*found, *diagnostics.broken((True, "composed_layout", str(layout)))])
+            diagnostics.refuse_operation([*found, *diagnostics.broken((True, "composed_layout", str(layout)))])
         raise InvalidTypeError(f"a TMA descriptor takes a layout, got {type(layout).__name__} {given(layout)}")
-    diagnostics.refuse([*found, *diagnostics.broken((not static_layout(layout), "not_static", str(layout)))])
+    diagnostics.refuse_operation(
+        [*found, *diagnostics.broken((not is_static_layout(layout), "not_static", str(layout)))]
+    )
     dtype = as_dtype(tensor.element_type)
     for name, numbers in (("shapes", shapes), ("strides", strides)):
         if not isinstance(numbers, (tuple, list)):
@@ -613,7 +615,7 @@ def build_tma_descriptor(
     load = None if store is not None else modes.as_load_mode(default if mode is None else mode)
     op = modes.operation_of(load, store, None, False)
     found = _check_form(op, num_multicast, arch, alignment, elementBitWidth, dtype)
-    code, refused = byte_swizzle(swizzle)
+    code, refused = map_swizzle(swizzle)
     found += refused
     sizes = (1, 1, len(shapes), len(strides), len(paddings))
     made = None
@@ -631,7 +633,7 @@ def build_tma_descriptor(
         found += check_request(check_map(plan, request, rules_of(arch)))
         if not found:
             made = TmaDescriptorTiled(*everything, alignment=alignment, operand_segment_sizes=sizes)
-    diagnostics.refuse(found + diagnostics.check_padding(paddings, store is not None))
+    diagnostics.refuse_operation(found + diagnostics.check_padding(paddings, store is not None))
     return expect(made, TmaDescriptorTiled, "the descriptor")
 
 
@@ -661,7 +663,7 @@ def build_tma_descriptor_im2col(
         TmaBuildError: a requirement is broken; the headline is the first one's text, the facts list the others.
     """
     tensor = tensor if isinstance(tensor, Tensor) else make_tensor(tensor)
-    diagnostics.refuse(check_source(tensor))
+    diagnostics.refuse_operation(check_source(tensor))
     shape, strides = _flat_numbers(tensor.layout)
     rank, dtype = len(shape), as_dtype(tensor.element_type)
     bits = dtype.bits
@@ -676,15 +678,15 @@ def build_tma_descriptor_im2col(
     found = _check_form(op, 1, arch, alignment, elementBitWidth, dtype)
     text = f"rank of an im2col tensor = {rank} modes; must be 3 to 5"
     if wrong := diagnostics.broken((rank not in CORNER_BOUNDS, "rank", text)):
-        diagnostics.refuse([*found, *wrong])
-    code, refused = byte_swizzle(swizzle)
+        diagnostics.refuse_operation([*found, *wrong])
+    code, refused = map_swizzle(swizzle)
     text = f"stride of mode 0 = {strides[0]} elements; channels must be contiguous"
     found += refused + diagnostics.broken((strides[0] != 1, "stride", text))
     address, byte_strides = int(tensor.engine.address), tuple(-(-d * bits // 8) for d in strides[1:])
     box = (lower_corner, upper_corner, channels_per_pixel, pixels_per_column)
     request = TensorMapIm2col(movable_format(dtype), address, shape, byte_strides, *box, steps, swizzle=code)
     found += check_request(violations(request, arch=rules_of(arch)))
-    diagnostics.refuse(found + diagnostics.check_padding(paddings, store is not None))
+    diagnostics.refuse_operation(found + diagnostics.check_padding(paddings, store is not None))
     return TmaDescriptorIm2col(tensor, modes.bounded_along_w(request, store), store, paddings, alignment=alignment)
 
 

@@ -89,7 +89,7 @@ def broken(*rows: tuple[int | Sized, str, str]) -> list[Diagnostic]:
     ]
 
 
-def refuse(found: Sequence[Diagnostic]) -> None:
+def refuse_operation(found: Sequence[Diagnostic]) -> None:
     """Raise all diagnostics as one error with the first text as headline; return if there are none.
 
     Raises:

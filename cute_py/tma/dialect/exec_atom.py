@@ -54,7 +54,7 @@ from cute_py.tma.dialect.atoms import (
 from cute_py.tma.dialect.descriptors import SharedLayout, SupportsDLPack, TmaDescriptorIm2col, TmaDescriptorTiled
 from cute_py.tma.dialect.descriptors import build_tma_descriptor as tma_descriptor_tiled
 from cute_py.tma.dialect.descriptors import build_tma_descriptor_im2col as tma_descriptor_im2col
-from cute_py.tma.dialect.diagnostics import TEXTS, broken, check_atom, refuse, short_repr
+from cute_py.tma.dialect.diagnostics import TEXTS, broken, check_atom, refuse_operation, short_repr
 from cute_py.tma.dialect.modes import CacheMode, TmaLoadMode, TmaReduceKind, TmaStoreMode, as_cache_mode
 from cute_py.tma.dialect.record import TmaPartitionResult
 from cute_py.tma.dialect.verifier import record_of, verify_partition
@@ -155,11 +155,11 @@ def make_exec_tma(
     mode = as_cache_mode(policy if cache_mode is None else cache_mode)
     found = modes.check_instruction(atom.load_mode)
     found += broken((not atom.verified, "not_verified", "")) + check_barrier(barrier)
-    refuse(found + check_mask(atom, multicast) + modes.check_cache_mode(mode, atom.kind))
+    refuse_operation(found + check_mask(atom, multicast) + modes.check_cache_mode(mode, atom.kind))
     return ExecTmaAtom(atom, barrier, mode, multicast)
 
 
-def check_copy(exec_atom: ExecTmaAtom, tile: Place, coord: Sequence[Number]) -> list[Diagnostic]:
+def check_exec_copy(exec_atom: ExecTmaAtom, tile: Place, coord: Sequence[Number]) -> list[Diagnostic]:
     """Check the operands of one copy: a tile in shared memory, at a place that the atom allows, and a coordinate of the
     descriptor's rank."""
     if not isinstance(coord, (tuple, list)):
@@ -194,7 +194,7 @@ def _copies(
         out.append(BulkTensorCopy(exec_atom, atom.place(start, index, cta), offset, smem, im2col_offsets))
     wrong = next((copy.smem_bytes for copy in out if copy.smem_bytes % SMEM_ALIGNMENT), 0)
     text = f"an instruction writes shared memory at byte {wrong}; must be a multiple of {SMEM_ALIGNMENT}"
-    refuse(broken((wrong, "instruction_place", text)))
+    refuse_operation(broken((wrong, "instruction_place", text)))
     return out
 
 
@@ -219,10 +219,10 @@ def lower_tma_load(
     """
     expect(exec_atom, ExecTmaAtom, "an executable atom")
     atom = exec_atom.atom
-    needs = check_copy(exec_atom, dst, coord)
+    needs = check_exec_copy(exec_atom, dst, coord)
     offsets = expect_integers(im2col_offsets or atom.no_offsets, "im2col_offsets", count=len(atom.no_offsets))
     cta = expect_integer(cta, "cta", 0, atom.num_multicast - 1)
-    refuse(check_load(atom) + needs)
+    refuse_operation(check_load(atom) + needs)
     first = (PrefetchDescriptor(atom.descriptor),) if expect(prefetch, bool, "prefetch") else ()
     copies = _copies(exec_atom, dst, coord, cta, offsets)
     if isinstance(exec_atom.barrier, TransactionBarrier):
@@ -241,10 +241,10 @@ def lower_tma_store(
     """
     expect(exec_atom, ExecTmaAtom, "an executable atom")
     atom = exec_atom.atom
-    needs = check_copy(exec_atom, src, coord)
+    needs = check_exec_copy(exec_atom, src, coord)
     found = broken((atom.kind == "load", "expect_store_atom", "a load atom"))
     found += modes.check_reduction(atom.reduce_kind, atom.dtype) if atom.reduce_kind is not None else []
-    refuse(found + needs)
+    refuse_operation(found + needs)
     first = (PrefetchDescriptor(atom.descriptor),) if expect(prefetch, bool, "prefetch") else ()
     return (*first, *_copies(exec_atom, src, coord))
 
@@ -380,7 +380,7 @@ def _operation(
     elif exec_atom.atom.kind != kind:
         text, detail = f"expect a tma_{kind} atom type", f"a {exec_atom.atom.kind} atom"
         found.append(Diagnostic("atom_kind", text=text, detail=detail))
-    refuse(found + (check_bounds(exec_atom, place) if in_bounds else []))
+    refuse_operation(found + (check_bounds(exec_atom, place) if in_bounds else []))
     operations: tuple[PrefetchDescriptor | ExpectTx | BulkTensorCopy, ...]
     if kind == "load":
         operations = lower_tma_load(exec_atom, tile, place, prefetch=prefetch, cta=cta, im2col_offsets=offsets)

@@ -27,7 +27,15 @@ from cute_py.tma.dialect.atoms import store_bounds
 from cute_py.tma.dialect.diagnostics import short_repr
 from cute_py.tma.dialect.legacy_copy import granule_bytes, legacy_ptx
 from cute_py.tma.dialect.phases import KernelFunction, PhaseTrace, run_phases
-from cute_py.tma.dialect.stages import FlowRow, OrderRow, SpaceRow, Stage, box_operands, im2col_offsets, names_of
+from cute_py.tma.dialect.stages import (
+    FlowRow,
+    OrderRow,
+    SpaceRow,
+    Stage,
+    box_operands,
+    im2col_offset_texts,
+    value_names,
+)
 from cute_py.tma.dialect.traced_copy import Copyable, TracedCopy, trace_copy
 
 if TYPE_CHECKING:
@@ -44,14 +52,14 @@ _CLASSES: Final = (("rd", "b64"), ("r", "b32"), ("h", "b16"), ("p", "pred"))
 
 def _instruction(copy: TracedCopy, coords: Sequence[str], address: str, arch: str | None) -> str:
     """The instruction for one box, on lines of its own with comments."""
-    operands: dict[str, Value] = {"tensor": f"%rd_desc_{names_of(copy).small}", "coords": coords}
+    operands: dict[str, Value] = {"tensor": f"%rd_desc_{value_names(copy).small}", "coords": coords}
     if copy.cache_hint:
         operands["policy"] = "%rd_policy"
     if copy.direction == "load":
         operands |= {"destination": address, "barrier": "%rd_mbar"}
         if copy.multicast > 1:
             operands["mask"] = "%h_mask"
-        if offsets := im2col_offsets(copy):
+        if offsets := im2col_offset_texts(copy):
             operands["offsets"] = [offset.replace("%", "%h_") for offset in offsets]
         comments = ["destination: SMEM address of tile", "source: descriptor + coords (inner-axis first)"]
         comments.append("completion barrier address")
@@ -79,7 +87,7 @@ def stage6_text(copy: TracedCopy, arch: str | None = None) -> str:
     title = f"reduce ({copy.reduce_kind})" if copy.direction == "reduce" else copy.direction
     lines = [f"{_rebind_text(copy, made)} // {made.step.role}" for made in texts.rebind_of(copy)]
     if copy.prefetch:
-        prefetched = ptx("prefetch.tensormap", operands={"map": f"[%rd_desc_{names_of(copy).small}]"}, arch=arch)
+        prefetched = ptx("prefetch.tensormap", operands={"map": f"[%rd_desc_{value_names(copy).small}]"}, arch=arch)
         lines += ["// ---- the descriptor is prefetched", prefetched]
     before, after = ([], []) if is_load else store_bounds(arch)
     if is_load:
@@ -101,7 +109,7 @@ def stage6_text(copy: TracedCopy, arch: str | None = None) -> str:
 
 def _rebind_text(copy: TracedCopy, made: texts.Replacement) -> str:
     """One step of a rebind in PTX, on the slot in the descriptor's register."""
-    text: str = made.step.text.replace("%rd_map", f"%rd_desc_{names_of(copy).small}")
+    text: str = made.step.text.replace("%rd_map", f"%rd_desc_{value_names(copy).small}")
     if not made.step.field:
         return text
     register = f"%{'r' if made.value_type == 'i32' else 'rd'}_{made.value[1:]}"
@@ -303,7 +311,7 @@ def _operand_notes(copy: TracedCopy) -> tuple[str, ...]:
     given_ = copy.multicast > 1, copy.cache_hint
     if copy.direction != "load" or not any(given_):
         return ()
-    first = mcast_opnum(copy.rank, len(im2col_offsets(copy)))
+    first = mcast_opnum(copy.rank, len(im2col_offset_texts(copy)))
     numbers = first, first + given_[0]
     return tuple(
         [
@@ -322,7 +330,7 @@ def _boxes_note(copy: TracedCopy) -> str:
 
 def _tma_stages(copy: TracedCopy, arch: str, checked: dict[str, tuple[str, ...]], sass: bool) -> list[Stage]:
     """Stages 3 to 7."""
-    n = names_of(copy)
+    n = value_names(copy)
     outer, inner = (n.outer_list, texts.OUTER_FIRST), (n.inner_list, texts.INNER_FIRST)
     flow = [(row.form, row.carrier) for row in texts.transaction_flow(copy)[2:]]
     held = flow or [("none: completion by bulk group", "")] * 4
@@ -457,7 +465,7 @@ def lower(
     expect(sass, bool, "sass")
     witness, reasons = texts.witness_of(copy, arch, allow_tma)
     checked = texts.check_stages(copy, arch)
-    order = (names_of(copy).outer_list, texts.OUTER_FIRST)
+    order = (value_names(copy).outer_list, texts.OUTER_FIRST)
     implicit = [(row.form, row.carrier) for row in texts.transaction_flow(copy)[:2]] or [("", "")] * 2
     traces = (
         ("1", "cuda_tile", texts.stage1_text(copy)),

@@ -22,7 +22,7 @@ from cute_py.tensor.tensor import Tensor
 __all__ = ["type_text"]
 
 
-def leaf_text(leaf: Leaf, known: bool = True) -> str:
+def mlir_leaf(leaf: Leaf, known: bool = True) -> str:
     """One number or basis element.
 
     Args:
@@ -34,7 +34,7 @@ def leaf_text(leaf: Leaf, known: bool = True) -> str:
     if isinstance(leaf, int):
         return integer_text(int(leaf)) if known or isinstance(leaf, Int) else "?"
     if has(leaf, "modes", "value"):
-        return leaf_text(leaf.value, known) + "".join(f"@{mode}" for mode in reversed(leaf.modes))  # type: ignore[attr-defined]
+        return mlir_leaf(leaf.value, known) + "".join(f"@{mode}" for mode in reversed(leaf.modes))  # type: ignore[attr-defined]
     if is_symbolic(leaf):
         return "?"
     if not is_underscore(leaf):
@@ -42,7 +42,7 @@ def leaf_text(leaf: Leaf, known: bool = True) -> str:
     return str(leaf).replace("_", "")
 
 
-def tree_text(tree: Tree, known: bool = True) -> str:
+def mlir_tree(tree: Tree, known: bool = True) -> str:
     """A shape, stride or coordinate.
 
     >>> tree_text((Int(4), (2, 3)))
@@ -52,8 +52,8 @@ def tree_text(tree: Tree, known: bool = True) -> str:
         tree = tree.as_tuple()  # type: ignore[union-attr]
     if type(tree) is tuple:
         check_depth(tree)
-        return "(" + ",".join(tree_text(x, known) for x in tree) + ")"
-    return leaf_text(tree, known)
+        return "(" + ",".join(mlir_tree(x, known) for x in tree) + ")"
+    return mlir_leaf(tree, known)
 
 
 def layout_text(layout: object, known: bool = True) -> str:
@@ -64,11 +64,11 @@ def layout_text(layout: object, known: bool = True) -> str:
     'S<3,4,3> o 0 o (8,64):(64,1)'
     """
     if isinstance(layout, Layout):
-        return f"{tree_text(layout.shape, known)}:{tree_text(layout.stride, known)}"
+        return f"{mlir_tree(layout.shape, known)}:{mlir_tree(layout.stride, known)}"
     if isinstance(layout, Swizzle):
         return f"S<{layout.bits},{layout.base},{layout.shift}>"
     if isinstance(layout, ComposedLayout):
-        parts = (layout_text(layout.outer, known), tree_text(layout.offset, known), layout_text(layout.inner, known))
+        parts = (layout_text(layout.outer, known), mlir_tree(layout.offset, known), layout_text(layout.inner, known))
         return " o ".join(parts)
     return str(layout)
 
@@ -105,7 +105,7 @@ def type_text(value: object, known: bool = True, quoted: bool = False) -> str:
         coord = getattr(value.engine, "coord", None)
         if coord is None or not isinstance(value.layout, Layout):
             return type_text(value.layout, known, quoted)
-        return _type("coord_tensor", quoted, tree_text(coord, known), *_parts(value.layout, known, quoted))
+        return _type("coord_tensor", quoted, mlir_tree(coord, known), *_parts(value.layout, known, quoted))
     if isinstance(value, (Pointer, TmemPointer)):
         return f"!cute.ptr<{value.dtype.name}, {value.space}>"
     if value is None or isinstance(value, (bool, float, str)):
@@ -113,7 +113,7 @@ def type_text(value: object, known: bool = True, quoted: bool = False) -> str:
     if type(value) is tuple and all(isinstance(x, Layout) for x in value) and value:
         return tile_text(value, known, quoted)
     if type(value) is tuple or isinstance(value, int) or is_symbolic(value):
-        return _type("shape", quoted, tree_text(value, known))
+        return _type("shape", quoted, mlir_tree(value, known))
     return f"a Python {type(value).__name__}"
 
 
@@ -121,7 +121,7 @@ def _parts(layout: Layout, known: bool, quoted: bool) -> tuple[str, ...]:
     """A layout between the brackets of a type."""
     if quoted:
         return (layout_text(layout, known),)
-    return tree_text(layout.shape, known), tree_text(layout.stride, known)
+    return mlir_tree(layout.shape, known), mlir_tree(layout.stride, known)
 
 
 def tile_text(tiler: Tree, known: bool = True, quoted: bool = False) -> str:
@@ -132,7 +132,7 @@ def tile_text(tiler: Tree, known: bool = True, quoted: bool = False) -> str:
     """
     parts = tiler if type(tiler) is tuple else (tiler,)
     texts = [
-        layout_text(part, known) if isinstance(part, (Layout, ComposedLayout)) else f"{tree_text(part, known)}:1"
+        layout_text(part, known) if isinstance(part, (Layout, ComposedLayout)) else f"{mlir_tree(part, known)}:1"
         for part in parts
     ]
     return _type("tile", quoted, f"[{';'.join(texts)}]")

@@ -33,7 +33,7 @@ from cute_py.tma.atom.tile_atom import ExecutableCopy, TileAtom
 from cute_py.tma.dialect.atoms import ExecTmaAtom, NonExecTmaAtom
 from cute_py.tma.dialect.diagnostics import DESCRIPTOR_BYTES, broken, short_repr
 from cute_py.tma.dialect.exec_atom import TmaOperation
-from cute_py.tma.dialect.stages import check_stages, names_of, rebind_lines, rebind_of, witness_of
+from cute_py.tma.dialect.stages import check_stages, rebind_lines, rebind_of, value_names, witness_of
 from cute_py.tma.dialect.traced_copy import TracedCopy, trace_copy
 
 __all__ = ["KernelFunction", "KernelOperation", "PhaseTrace", "run_phases"]
@@ -128,7 +128,7 @@ class BoundCopy:
     @property
     def name(self) -> str:
         """Name of its tensor, as the traces write it: `a`."""
-        return names_of(self.copy).small
+        return value_names(self.copy).small
 
     @property
     def synchronous(self) -> str:
@@ -140,14 +140,14 @@ class BoundCopy:
     def descriptor(self) -> tuple[str, ...]:
         """Operations that bind the descriptor in phase 4: its own, and the replacements of a descriptor made on the
         device."""
-        n, box = names_of(self.copy), ", ".join(map(str, self.copy.box))
+        n, box = value_names(self.copy), ", ".join(map(str, self.copy.box))
         made = f"%desc_{n.small} = nv_tileas.make_tiled_tma_desc %{n.small}_ref, box = [{box}]"
         return (f"{made}, tmaIdx = {self.tma_index} : i32", *rebind_lines(self.copy))
 
     @property
     def text(self) -> str:
         """The asynchronous operation in one line, without its barrier."""
-        n, verb = names_of(self.copy), self.copy.direction
+        n, verb = value_names(self.copy), self.copy.direction
         places = [f"%desc_{n.small}", f"%{n.small}_smem{n.outer_list}"]
         count = f"tx_count = {self.copy.transaction_bytes} : i32, " if verb == "load" else ""
         operands = ", ".join(places if verb == "load" else places[::-1])
@@ -331,7 +331,7 @@ def run_phases(function: KernelFunction) -> PhaseTrace:
         is_tma = witness.startswith("sm90_")
         scanned.append(f"{witness}: {'TMA' if is_tma else 'skipped, no TMA atom'}")
         if not is_tma:
-            n = names_of(copy)
+            n = value_names(copy)
             body.append(KernelOperation(f"nv_tileas.tiled_{copy.direction} %off_{n.small}, %tok0"))
             continue
         origin = "device" if copy.device else "host"  # phase 3 counts each population from zero, in program order

@@ -137,7 +137,7 @@ class Names:
         return f"[{_list(self.inner)}]"
 
 
-def names_of(copy: TracedCopy) -> Names:
+def value_names(copy: TracedCopy) -> Names:
     """The names for a copy, from its tensor's and its axes' names."""
     coords = tuple([f"%b{axis.lower()}" for axis in copy.view.outer_first(copy.view.axes)])
     inner = coords[::-1]
@@ -167,7 +167,7 @@ def _view(copy: TracedCopy) -> str:
 
 def stage1_text(copy: TracedCopy) -> str:
     """The cuda_tile trace: tensor view, partition view, token, load or store."""
-    n = names_of(copy)
+    n = value_names(copy)
     tile = extents_text(copy)
     if copy.operation == "load":
         moved = f"%{n.small}_tile, %tok_{n.small} = cuda_tile.load_view_tko %{n.small}_part"
@@ -235,7 +235,7 @@ def witness_of(copy: TracedCopy, arch: str, allow_tma: bool = True) -> tuple[str
 
 def stage2_text(copy: TracedCopy, witness: str) -> str:
     """The nv_tileaa trace: memref, address, the copy with its copy-atom witness."""
-    n, memref = names_of(copy), _memref(copy)
+    n, memref = value_names(copy), _memref(copy)
     return (
         f"%{n.small}_ref = nv_tileaa.make_memref %{copy.tensor}, {_view(copy)},\n"
         "space = #nv_tileaa.global\n"
@@ -248,7 +248,7 @@ def stage2_text(copy: TracedCopy, witness: str) -> str:
 def tiled_copy_text(copy: TracedCopy, witness: str, dialect: str) -> str:
     """The copy of stages 2 and 3a (the nv_tileas trace before the asynchronous rewrite): the operation renamed, the
     witness verbatim."""
-    small, tensor = names_of(copy).small, f"tensor<{extents_text(copy)}>"
+    small, tensor = value_names(copy).small, f"tensor<{extents_text(copy)}>"
     if copy.direction == "load":
         moved = f"%{small}_tile, %tok_{small} = {dialect}.tiled_load %off_{small}, %tok0"
         types = f"{_memref(copy)} -> {tensor},"
@@ -282,7 +282,7 @@ def rebind_of(copy: TracedCopy) -> tuple[Replacement, ...]:
     """
     if not copy.device or check_host_only(copy):
         return ()
-    n, view, bits = names_of(copy), copy.view, copy.dtype.bits
+    n, view, bits = value_names(copy), copy.view, copy.dtype.bits
     sequence = rebind_sequence(copy.rank, scope="gpu" if copy.multicast > 1 else "cta", seed_copy=True)
     sizes, strides = view.outer_first(view.sizes)[::-1], view.outer_first(view.strides)[::-1]
     found = []
@@ -304,7 +304,7 @@ def rebind_of(copy: TracedCopy) -> tuple[Replacement, ...]:
 def stage3_text(copy: TracedCopy) -> str:
     """Descriptor, barrier slot, asynchronous copy (a store has no barrier); the consumer's wait is a text of its own.
     Phase 4 binds the descriptor; the replacements follow if it is made on the device."""
-    n, tile, verb = names_of(copy), extents_text(copy), copy.direction
+    n, tile, verb = value_names(copy), extents_text(copy), copy.direction
     atom = f"atom = #cute_nvgpu.atom_copy_field_tma{verb}<{copy.atom_name}, {copy.swizzle_name}>,\n"
     descriptor = (
         "// ---- descriptor materialized by phase 4\n"
@@ -350,7 +350,7 @@ def rebind_lines(copy: TracedCopy) -> list[str]:
     for made in rebind_of(copy):
         value = f", {made.value} : {made.value_type}" if made.value else ""
         name = made.step.text.split()[0].rstrip(";")
-        lines.append(f"nv_tileas.{name} %desc_{names_of(copy).small}{_ordinal(made.step)}{value}")
+        lines.append(f"nv_tileas.{name} %desc_{value_names(copy).small}{_ordinal(made.step)}{value}")
     return lines
 
 
@@ -360,7 +360,7 @@ def _ordinal(step: RebindInstruction) -> str:
 
 def stage3_legacy_text(copy: TracedCopy, witness: str) -> str:
     """Stage 3 of a copy without TMA: cp.async becomes asynchronous, ldg stays unchanged."""
-    n, operation = names_of(copy), GENERATIONS[witness[:4]]
+    n, operation = value_names(copy), GENERATIONS[witness[:4]]
     if operation == "nv_tileas.tiled_load":
         kept = f"the copy stays a synchronous tiled_{copy.direction}"
         return f"// ---- no rewrite: {witness} is no TMA atom, {kept}"
@@ -393,16 +393,16 @@ class BoxOperands:
 
 def box_operands(copy: TracedCopy, box: int, suffix: str = "") -> BoxOperands:
     """The operands of box number `box`; `suffix` comes after each coordinate's name."""
-    origins, offset, inner = copy.instruction_origin(box), copy.offsets[box], names_of(copy).inner
+    origins, offset, inner = copy.instruction_origin(box), copy.offsets[box], value_names(copy).inner
     if copy.rows_by_index:  # each row has an index of its own
-        inner = (inner[0], *(f"{names_of(copy).coords[0]}_row{copy.origins[box][0] + row}" for row in range(4)))
+        inner = (inner[0], *(f"{value_names(copy).coords[0]}_row{copy.origins[box][0] + row}" for row in range(4)))
     places = zip(inner, origins, strict=True)
     coords = [f"{name[1:]}{suffix}{f'_{box}' if start else ''}" for name, start in places]
     address = f"smem_{'dst' if copy.direction == 'load' else 'src'}"
     return BoxOperands(box, tuple(coords), origins, f"{address}_{box}" if offset else address, offset)
 
 
-def im2col_offsets(copy: TracedCopy) -> tuple[str, ...]:
+def im2col_offset_texts(copy: TracedCopy) -> tuple[str, ...]:
     """The offsets of an im2col load: numbers, or one name for each spatial mode, W first; of the im2col::w modes the
     halo and the offset, both along W."""
     if copy.im2col_offsets or copy.direction != "load":
@@ -454,7 +454,7 @@ def opcode_name(copy: TracedCopy) -> str:
 
 def call_operands(copy: TracedCopy, box: int) -> list[tuple[str, str]]:
     """The operands of one call of stage 4, each with its comment."""
-    n, is_load = names_of(copy), copy.direction == "load"
+    n, is_load = value_names(copy), copy.direction == "load"
     held = box_operands(copy, box, "_coord")
     places = ["inner-axis", *(f"axis {i} from the inside" for i in range(1, len(held.coords) - 1)), "outer-axis"]
     # The rows of gather4 and scatter4 are four instances of the outermost coordinate.
@@ -473,13 +473,13 @@ def call_operands(copy: TracedCopy, box: int) -> list[tuple[str, str]]:
     tail += [("i64 %policy", "L2 cache policy")] * copy.cache_hint
     if not is_load:
         return [smem, descriptor, *coords, *tail]
-    offsets = [(f"i16 {offset}", f"im2col offset[{i}]") for i, offset in enumerate(im2col_offsets(copy))]
+    offsets = [(f"i16 {offset}", f"im2col offset[{i}]") for i, offset in enumerate(im2col_offset_texts(copy))]
     return [*offsets, smem, descriptor, *coords, (f"ptr addrspace(3) %mbar_{n.small}", "completion barrier"), *tail]
 
 
 def stage4_text(copy: TracedCopy) -> str:
     """The LLVM IR trace: descriptor address, byte expectation, one call per box."""
-    n, is_load = names_of(copy), copy.direction == "load"
+    n, is_load = value_names(copy), copy.direction == "load"
     made = (
         "made on the device, in global memory" if copy.device else "taken from the kernel's grid-constant .param slot"
     )
@@ -525,7 +525,7 @@ def stage4_text(copy: TracedCopy) -> str:
 def stage5_text(copy: TracedCopy) -> str:
     """The machine-instruction trace; without the token; the byte count is an immediate. Before the instruction of a
     further box its coordinates and its address are computed."""
-    n, is_load = names_of(copy), copy.direction == "load"
+    n, is_load = value_names(copy), copy.direction == "load"
     if is_load:
         lines = [
             "; --- mbarrier arrives with expected transaction byte count",
@@ -537,7 +537,7 @@ def stage5_text(copy: TracedCopy) -> str:
         lines = [f"; --- TMA {copy.direction}: {spaces}, bulk-group completion"]
     rest = ["%mask:b16"] * (copy.multicast > 1) + ["%policy:b64"] * copy.cache_hint
     if is_load:
-        rest = [f"%mbar_{n.small}", *(_typed(offset, "b16") for offset in im2col_offsets(copy)), *rest]
+        rest = [f"%mbar_{n.small}", *(_typed(offset, "b16") for offset in im2col_offset_texts(copy)), *rest]
     for box in range(copy.num_boxes):
         held = box_operands(copy, box)
         lines += [
@@ -569,7 +569,7 @@ def check_call(copy: TracedCopy) -> list[Diagnostic]:
 def check_bundle(copy: TracedCopy) -> list[Diagnostic]:
     """Stage 5: does each operand that is a number fit the register class of its place? The text is this library's."""
     start = copy.start or ()
-    found = [(int(offset), "b16", 0, 16) for offset in im2col_offsets(copy) if not offset.startswith("%")]
+    found = [(int(offset), "b16", 0, 16) for offset in im2col_offset_texts(copy) if not offset.startswith("%")]
     boxes = range(copy.num_boxes if start and not copy.rows_by_index else 0)
     for box in boxes:
         places = zip(start, copy.instruction_origin(box), strict=True)
@@ -626,7 +626,7 @@ def wait_texts(copy: TracedCopy) -> tuple[str, str, str]:
 
     Source: TMA load walkthrough, Consumer-Side Pairing. The wait ends when the phase of that parity is complete.
     """
-    small = names_of(copy).small
+    small = value_names(copy).small
     barrier = f"%mbar_{small}"
     return (
         f"%ready_{small} = nv_tileas.async.pipeline.consumer_wait {barrier}, %parity, %tok_{small}\n"
@@ -668,7 +668,7 @@ def transaction_flow(copy: TracedCopy) -> tuple[FlowRow, ...]:
 
 def coordinate_orders(copy: TracedCopy) -> tuple[OrderRow, ...]:
     """The coordinate order at each stage; it turns round once, between 3 and 4."""
-    n, verb = names_of(copy), copy.direction
+    n, verb = value_names(copy), copy.direction
     outer, inner = f"{OUTER_FIRST} {n.outer_list}", f"{INNER_FIRST} {n.inner_list}"
     side, mnemonic = ("load", "cp") if verb == "load" else ("store", "cp.reduce" if verb == "reduce" else "cp")
     spaces = "shared::cluster.global" if verb == "load" else "global.shared::cta"

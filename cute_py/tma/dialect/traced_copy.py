@@ -54,7 +54,14 @@ from cute_py.tma.descriptor.request import (
 )
 from cute_py.tma.dialect.atoms import ExecTmaAtom, NonExecTmaAtom
 from cute_py.tma.dialect.descriptors import TmaDescriptorIm2col, TmaDescriptorTiled
-from cute_py.tma.dialect.diagnostics import DESCRIPTOR_BYTES, check_atom, check_operands, mlir_type, refuse, short_repr
+from cute_py.tma.dialect.diagnostics import (
+    DESCRIPTOR_BYTES,
+    check_atom,
+    check_operands,
+    mlir_type,
+    refuse_operation,
+    short_repr,
+)
 from cute_py.tma.dialect.modes import as_reduce_kind, check_reduction
 
 if TYPE_CHECKING:
@@ -464,7 +471,7 @@ def trace_copy(
     if isinstance(given, TileAtom):
         expect_fits(given)
     request, row = _request_and_row(given)
-    refuse(check_extents(request))
+    refuse_operation(check_extents(request))
     if hasattr(bound, "traits"):  # of a store along W the reference pages' operation has the wide map
         request = request_of(bound)
     box_rank = getattr(getattr(given, "plan", None), "rank", request.rank)
@@ -475,9 +482,9 @@ def trace_copy(
     )
     cta = int(getattr(atom, "cta", 0))
     if row.direction == "reduce":
-        refuse(check_reduction(as_reduce_kind(row.reduction or "add"), dtype.name))
+        refuse_operation(check_reduction(as_reduce_kind(row.reduction or "add"), dtype.name))
     # The places of the instructions are unknown if the atom's request has another rank, or if parts are too small.
-    refuse(check_atom("load", request.rank, box_rank, per_box, multicast))
+    refuse_operation(check_atom("load", request.rank, box_rank, per_box, multicast))
     if total % max(per_box, 1):
         facts = {"box": f"{per_box} bytes, {' x '.join(map(str, box))}"}
         raise TmaBuildError(f"transaction bytes = {total}; must be a multiple of one box", facts)

@@ -40,10 +40,10 @@ from cute_py.tma.dialect.descriptors import (
     SupportsDLPack,
     TmaDescriptorIm2col,
     TmaDescriptorTiled,
-    byte_swizzle,
+    is_static_layout,
+    map_swizzle,
     mode_sizes,
     rules_of,
-    static_layout,
 )
 from cute_py.tma.dialect.diagnostics import broken, short_repr
 from cute_py.tma.dialect.mlir_text import tile_text, type_text
@@ -144,20 +144,20 @@ def both_strides(op: PartitionOperands) -> bool:
     return gmem_strides(op) and integer_strides(op.plain_smem)
 
 
-def swizzled(op: PartitionOperands) -> bool:
+def is_swizzled(op: PartitionOperands) -> bool:
     """Step 5: a swizzle over a plain layout; a plain layout alone is Sw<0,4,3>."""
     layout = op.smem_layout
     if op.plain_smem is None or (isinstance(layout, ComposedLayout) and not isinstance(layout.outer, Swizzle)):
         return False
     if not op.dialect.limits:
         return True
-    code, refused = byte_swizzle(op.swizzle)
+    code, refused = map_swizzle(op.swizzle)
     return not refused and (op.swizzle.base == 4 or code in GPUS[rules_of(op.arch)].swizzles)
 
 
 def both_static(op: PartitionOperands) -> bool:
     """Step 6: static shared layout and V-map."""
-    return static_layout(op.plain_smem) and static_layout(op.cta_v_map)
+    return is_static_layout(op.plain_smem) and is_static_layout(op.cta_v_map)
 
 
 def same_shape(op: PartitionOperands) -> bool:
@@ -219,7 +219,7 @@ STEPS: Final[tuple[VerifierStep, ...]] = (
     VerifierStep(2, "shared layout kind", _KIND, _SMEM, smem_kind),
     VerifierStep(3, "global layout kind", "unsupported layout for the GMEM tensor, got ", ("gmem",), gmem_kind),
     VerifierStep(4, "integer strides", _STRIDES, ("gmem", "smem"), both_strides),
-    VerifierStep(5, "swizzle", "expected the SMEM layout to be a swizzle layout, but got ", _SMEM, swizzled),
+    VerifierStep(5, "swizzle", "expected the SMEM layout to be a swizzle layout, but got ", _SMEM, is_swizzled),
     VerifierStep(6, "static layouts", _STATIC, ("smem", "v_map"), both_static),
     VerifierStep(7, "shape equivalence", _SHAPE, ("smem", "v_map"), same_shape),
     VerifierStep(8, "G-basis", "failed to compute the TMA G-basis, got ", _TRIO, has_gbasis),
@@ -282,7 +282,7 @@ def _broken(step: VerifierStep, op: PartitionOperands) -> tuple[Diagnostic, ...]
     if step.number == 6:
         pairs = (("shared layout", op.plain_smem), ("CTA V-map", op.cta_v_map))
         found += broken(
-            *((not static_layout(held), "static", f"the {name} {held} has run-time numbers") for name, held in pairs)
+            *((not is_static_layout(held), "static", f"the {name} {held} has run-time numbers") for name, held in pairs)
         )
     if step.number == 7 and op.plain_smem is not None and op.cta_v_map is not None:
         texts = [tile_text(mode_sizes(held)) for held in (op.plain_smem, op.cta_v_map)]
@@ -462,7 +462,7 @@ def _operand_flags(op: PartitionOperands) -> TmaFlags:
             TmaFlags.IM2COL_W: store is TmaStoreMode.IM2COL_W,
             TmaFlags.IM2COL_W128: store is TmaStoreMode.IM2COL_W128,
             TmaFlags.S2T_DESCRIPTOR: op.s2t is not None,
-            TmaFlags.PREFETCH_ELIGIBLE: op.gmem_layout is not None and static_layout(op.gmem_layout),
+            TmaFlags.PREFETCH_ELIGIBLE: op.gmem_layout is not None and is_static_layout(op.gmem_layout),
         }
     )
 
@@ -473,7 +473,7 @@ def _learned(number: int, held: bool, op: PartitionOperands) -> TmaFlags:
         smem = integer_strides(op.plain_smem)
         return _set({TmaFlags.GMEM_INT_STRIDE: gmem_strides(op), TmaFlags.SMEM_INT_STRIDE: smem})
     if number == 6:
-        smem, v_map = static_layout(op.plain_smem), static_layout(op.cta_v_map)
+        smem, v_map = is_static_layout(op.plain_smem), is_static_layout(op.cta_v_map)
         return _set({TmaFlags.STATIC_SMEM: smem, TmaFlags.STATIC_VMAP: v_map})
     return {7: TmaFlags.SHAPE_EQUIV, 8: TmaFlags.G_BASIS_OK}.get(number, TmaFlags(0)) if held else TmaFlags(0)
 

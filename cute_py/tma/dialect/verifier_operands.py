@@ -48,10 +48,10 @@ from cute_py.tma.dialect.descriptors import (
     SupportsDLPack,
     TmaDescriptorIm2col,
     TmaDescriptorTiled,
-    byte_swizzle,
     half_of_pair,
     image_of,
     in_global_memory,
+    map_swizzle,
     mode_sizes,
     movable_format,
     names_leaves,
@@ -245,7 +245,7 @@ class PartitionOperands:
     @property
     def cu_swizzle(self) -> int:
         """The driver's swizzle code; 0 for one that TMA does not have (a dialect without limits takes it)."""
-        return byte_swizzle(self.swizzle)[0]
+        return map_swizzle(self.swizzle)[0]
 
     @cached_property
     def cta_v_map(self) -> Layout | None:

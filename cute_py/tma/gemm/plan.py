@@ -17,7 +17,7 @@ from typing import Final
 
 from cute_py.argument_checks import expect, expect_fields, expect_integer, record
 from cute_py.arith_tuple import ScaledBasis
-from cute_py.atom.element_types import type_text
+from cute_py.atom.element_types import cpp_type_text
 from cute_py.atom.smem_descriptor import SmemDescriptor
 from cute_py.atom.smem_layouts import make_gmma_desc
 from cute_py.atom.tiled_mma import TiledMma
@@ -234,7 +234,7 @@ def _check_mma(mma: TiledMma) -> Iterator[Diagnostic]:
         yield Diagnostic(
             "mma",
             text=f"{atom.name}: a GEMM kernel runs a dense wgmma with A and B in shared memory and float32 sums",
-            facts={"family": atom.family, "sums": type_text(atom.d_dtype)},
+            facts={"family": atom.family, "sums": cpp_type_text(atom.d_dtype)},
             fixes=("SM90_64x256x16_F32BF16BF16_SS",),
         )
     _, m, n, k = (int(x) for x in product_each(mma.thr_layout_vmnk.shape))
@@ -255,7 +255,7 @@ def _check_tensors(mma: TiledMma, atoms: dict[str, TmaAtom]) -> Iterator[Diagnos
             wanted = "store" if name == "C" else "load"
             yield Diagnostic("direction", text=f"{name} is moved by {atom.op}; must be a {wanted} of tiles")
         kind = mma.atom.types["A" if name == "A" else "B"]
-        wanted_types = _STORED if name == "C" else (type_text(kind),)
+        wanted_types = _STORED if name == "C" else (cpp_type_text(kind),)
         if atom.dtype.name not in wanted_types:
             yield Diagnostic(
                 "operand_type",

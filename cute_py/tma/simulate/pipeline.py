@@ -91,7 +91,7 @@ def _require_rows(copy: RingLoad | RingStore, what: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class TimelineEvent:
     """An event of a stage."""
 
     tick: int
@@ -108,7 +108,7 @@ class Timeline:
     """A ring's run: its events, the state of every stage at every tick, and its end."""
 
     depth: int
-    events: tuple[Event, ...]
+    events: tuple[TimelineEvent, ...]
     states: tuple[str, ...]
     """One string for each stage, one character for each tick."""
     outcome: Outcome
@@ -240,7 +240,7 @@ class _Simulation:
     def __init__(self, ring: Ring, load_ticks: int, consume_ticks: int, store_ticks: int) -> None:
         self.ring, self.stages = ring, ring._stages
         self.load_ticks, self.consume_ticks, self.store_ticks = load_ticks, consume_ticks, store_ticks
-        self.events: list[Event] = []
+        self.events: list[TimelineEvent] = []
         self.tick = 0
         self.produced = self.consumed = 0
         self.flying: list[tuple[int, int, Flight]] = []
@@ -250,7 +250,7 @@ class _Simulation:
     def note(self, iteration: int, what: str, state: str) -> None:
         """Record an event of a stage, and its new state."""
         stage = iteration % self.ring.depth
-        self.events.append(Event(self.tick, stage, iteration, what))
+        self.events.append(TimelineEvent(self.tick, stage, iteration, what))
         self.stages[stage].state = state
 
     def land(self) -> bool:

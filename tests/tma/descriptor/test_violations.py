@@ -15,7 +15,7 @@ from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.expressions import RequestForm
 from cute_py.tma.descriptor.limits import BY_NAME, RULES, architecture, unknown_addition
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapTiled
-from cute_py.tma.descriptor.violations import CHECKS, _lister, broken_rules, judge, keeps_rules, violations
+from cute_py.tma.descriptor.violations import CHECKS, _lister, broken_rules, keeps_rules, map_judge, violations
 from tests.tma.descriptor.requests import IM2COL, TILED, WIDE, near_legal, wild
 
 U8 = TensorMapTiled(0, 0x1000, (512, 64, 64), (1024, 65536), (128, 8, 2))
@@ -278,7 +278,7 @@ def test_the_quick_answer_bounds_no_batch() -> None:
 
 def test_a_bound_stands_in_the_table_alone() -> None:
     """The quick answer, the list and the batch judge by one row: moved there, the bound moves in all three."""
-    judged, form = judge.__wrapped__, RequestForm.of(U8)
+    judged, form = map_judge.__wrapped__, RequestForm.of(U8)
     gpu = architecture("sm_90a")
     shorter = replace(BY_NAME["box"], maximum=4)
     try:
