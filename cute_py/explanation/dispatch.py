@@ -294,7 +294,7 @@ def _recognised_words(text: str, facts: dict[str, str]) -> str:
         InvalidTypeError: it has none, or is a single word.
     """
     from cute_py.explanation.map_pastes import bytes_refused
-    from cute_py.explanation.ptx_pastes import HANG
+    from cute_py.explanation.readings import HANG
     from cute_py.explanation.reasons import TERMS, nearest, term_text
 
     if near := nearest(text) if len(text) < _LONGEST_NAME else []:

@@ -17,7 +17,6 @@ from typing import Final
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted, shortened, unless_refused
-from cute_py.explanation.compiler_pastes import MOST_TYPES, type_text
 from cute_py.explanation.layouts import facts_of_layout, is_basis_layout
 from cute_py.explanation.readings import TYPE_NAME, Reading, condition_reason, some, type_bits
 from cute_py.layout.analysis import is_injective
@@ -614,12 +613,17 @@ def read_types(text: str) -> list[Reading]:
     >>> read_types("cute::Layout<cute::tuple<cute::C<8>, int>, cute::tuple<int, cute::_1> >")[0].kind
     'A type of CuTe C++: (_8,n0):(n1,_1)'
     """
+    matches = some(_CPP_TYPE.finditer(text))
+    if not matches:
+        return []
+    from cute_py.explanation.compiler_types import type_end, type_text
+
     found: list[Reading] = []
     read_to = 0
-    for match in some(_CPP_TYPE.finditer(text)):
+    for match in matches:
         if match.start() < read_to:
             continue
-        end = _type_end(text, match.end())
+        end = type_end(text, match.end())
         if end is None:
             cut = "the type is cut off: its arguments do not end"
             found.append(Reading("A type of CuTe C++", match.start(), match.end(), (cut,), missing=("the whole type",)))
@@ -650,13 +654,3 @@ def read_conditions(text: str) -> list[Reading]:
         head = "A static assertion of CuTe, by its message"
         found.append(Reading(head, match.start(), match.end(), broken=(broken,), missing=missing))
     return found
-
-
-def _type_end(text: str, begin: int) -> int | None:
-    """Behind the `>` that closes the template arguments which begin here."""
-    depth = 1
-    for i in range(begin, min(len(text), begin + MOST_TYPES)):
-        depth += (text[i] == "<") - (text[i] == ">" and text[i - 1] != "-")
-        if depth == 0:
-            return i + 1
-    return None

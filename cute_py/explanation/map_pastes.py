@@ -16,7 +16,6 @@ from typing import Any, Final, TypeAlias
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, InvalidValueError, unless_refused
 from cute_py.explanation.cuda_pastes import refused_at, refused_why
-from cute_py.explanation.offers import passes_check
 from cute_py.explanation.readings import Reading, some, type_bits
 from cute_py.notation.argument_lists import matching_bracket, split_operands
 from cute_py.tma.descriptor.data_types import FORMATS
@@ -114,10 +113,20 @@ def map_reading(
     shown = describe(request).splitlines()
     meaning = [line.strip() for line in shown if not line.startswith(("  broken rule", "  warning"))]
     meaning += [*_names(request), *notes]
-    tried = find_changes(request) if found else []
-    changes = [text for text, changed in tried if passes_check(lambda changed=changed: changed, request)]  # type: ignore[misc]
+    changes = _offered(request) if found else []
     warned: list[Diagnostic] = [w for w in hazards(request) if not found or w.rule != "null address"]
     return Reading(kind, *span, meaning, (*found, *warned), changes, missing, elsewhere, judged=True)
+
+
+def _offered(request: TensorMap) -> list[str]:
+    """The changes of a map that break no rule and add no hazard."""
+    from cute_py.explanation.offers import passes_check
+
+    return [
+        text
+        for text, changed in find_changes(request)
+        if passes_check(lambda changed=changed: changed, request)  # type: ignore[misc]
+    ]
 
 
 def _names(request: TensorMap) -> list[str]:

@@ -147,6 +147,10 @@ TYPE_NAME: Final = re.compile(
     r"\b(?:torch\.)?(float(?:8_?\w{0,80}|16|32|64)?|bfloat16|half|double|u?int(?:8|16|32|64)|fp(?:8|16|32|64)|bf16)\b"
 )
 """An element type among other words."""
+HANG: Final = re.compile(
+    r"never (?:ends|completes|returns)|hangs?\b|dead ?lock|stuck|timed? ?out|infinite|forever", re.IGNORECASE
+)
+"""Words for a kernel that does not end."""
 _LOOSE: Final = (("fp8", 8), ("float8", 8), ("char", 8), ("byte", 8), ("bfloat", 16), ("half", 16), ("unsigned", 32))
 
 

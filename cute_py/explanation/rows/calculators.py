@@ -10,10 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from cute_py.tma.descriptor.limits import GPUS
-
 Numbers = Sequence[int]
-_LARGEST: Final = tuple(GPUS[name] for name in ("sm_90", "sm_120"))
 
 
 def _up(n: int, unit: int) -> int:
@@ -78,7 +75,9 @@ def fewer_staged_bytes(n: Numbers) -> str:
 
 def fewer_stages(n: Numbers) -> str:
     """Of (bytes that are asked for): how many less for the GPUs with the most and the least shared memory."""
-    over = [(n[0] - row.block_shared_memory_bytes, row.name) for row in _LARGEST]
+    from cute_py.tma.descriptor.limits import GPUS  # with all of its package, which the rows of words do without
+
+    over = [(n[0] - row.block_shared_memory_bytes, row.name) for row in (GPUS["sm_90"], GPUS["sm_120"])]
     return "fewer stages, or smaller tiles: " + "; ".join(f"{k} bytes less for {name}" for k, name in over if k > 0)
 
 
