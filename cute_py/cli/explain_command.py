@@ -8,10 +8,11 @@ import re
 from typing import Final
 
 import cute_py as cute
-from cute_py.cli.arguments import MAX_TEXT, STANDARD_INPUT, json_option, report, text_of
+from cute_py.cli.arguments import STANDARD_INPUT, json_option, report, standard_bytes
 from cute_py.errors import FileFormatError
 from cute_py.explanation.dispatch import readings_of
 from cute_py.explanation.readings import Reading
+from cute_py.notation.parse import MOST_TEXT
 
 
 def register(p: argparse.ArgumentParser) -> None:
@@ -19,7 +20,8 @@ def register(p: argparse.ArgumentParser) -> None:
     p.description = (
         "Takes what a program printed: CUTLASS's TMA descriptor, a printed layout or tensor, a compiler's output with "
         "a failed assertion, an error of CUDA, Triton or TileLang, the arguments or the bytes of a tensor map in any "
-        "form; or a name or a term, such as zipped_divide or LBO. Without TEXT, or with -, it reads standard input."
+        "form; or a name or a term, such as zipped_divide or LBO. Without TEXT, or with -, it reads standard input. "
+        "A text has at most 65,536 characters."
     )
     p.add_argument(
         "text", nargs="?", default=STANDARD_INPUT, metavar="TEXT|FILE", help="the text, or a file that has it"
@@ -53,17 +55,36 @@ def _text(argument: str) -> str:
     """The text that is given, or that of a file or of standard input.
 
     Raises:
-        FileFormatError: a file that can't be read, or of more than 1 MiB; the name of one that is not there.
+        FileFormatError: a file that can't be read, or of more than 65,536 characters; the name of one that is not there.
     """
     if _FILE_NAME.fullmatch(argument) and not os.path.exists(argument):
         raise FileFormatError(f"{argument}: no such file")
-    if argument == STANDARD_INPUT or "\n" in argument or not os.path.isfile(argument):
-        return text_of(argument)
+    if argument == STANDARD_INPUT:
+        return _decoded(standard_bytes(_MOST_BYTES + 1), "standard input", "strict").strip()
+    if "\n" in argument or not os.path.isfile(argument):
+        return argument
     try:
         with open(argument, "rb") as file:
-            raw = file.read(MAX_TEXT + 1)
+            raw = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise FileFormatError(f"can't read {argument}: {error.strerror}") from None
-    if len(raw) > MAX_TEXT:
-        raise FileFormatError(f"{argument} has more than {MAX_TEXT} bytes; paste the part with the error")
-    return raw.decode("utf-8", "replace")
+    return _decoded(raw, argument, "replace")
+
+
+_MOST_BYTES: Final = 4 * MOST_TEXT
+"""Of the longest text that is explained, in UTF-8."""
+
+
+def _decoded(raw: bytes, name: str, errors: str) -> str:
+    """The text of a file, if it is not too long.
+
+    Raises:
+        FileFormatError: it has more than `MOST_TEXT` characters, or is not UTF-8.
+    """
+    try:
+        text = "" if len(raw) > _MOST_BYTES else raw.decode("utf-8", errors)
+    except UnicodeDecodeError:
+        raise FileFormatError(f"{name} is not text (it is not UTF-8)") from None
+    if len(raw) > _MOST_BYTES or len(text) > MOST_TEXT:
+        raise FileFormatError(f"{name} has more than {MOST_TEXT} characters; paste the part with the error")
+    return text

@@ -39,9 +39,12 @@ def test_junk_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     file.write_bytes(bytes(range(256)) * 40)
     assert main(["explain", str(file)]) == 2
     assert capsys.readouterr().err.startswith("cute-py: error: no explanation of str")
-    file.write_bytes(b"x" * ((1 << 20) + 1))
-    assert main(["explain", str(file)]) == 2
-    assert "more than 1048576 bytes" in capsys.readouterr().err
+    for text in ("x" * 65_537, "€" * 65_537):
+        file.write_text(text)
+        assert main(["explain", str(file)]) == 2
+        assert "more than 65536 characters" in capsys.readouterr().err
+    assert main(["explain", "x" * 65_537]) == 2
+    assert "a text of 65537 characters; must be at most 65536" in capsys.readouterr().err
     assert main(["explain", "it does not work"]) == 2
     assert "recognised : nothing" in capsys.readouterr().err
 
