@@ -55,7 +55,7 @@ def _text(argument: str) -> str:
     """The text that is given, or that of a file or of standard input.
 
     Raises:
-        FileFormatError: a file that can't be read, or of more than 65,536 characters; the name of one that is not there.
+        FileFormatError: a file that can't be read, that is not there, or that has more than 65,536 characters.
     """
     if _FILE_NAME.fullmatch(argument) and not os.path.exists(argument):
         raise FileFormatError(f"{argument}: no such file")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -543,6 +543,7 @@ def _array_reading(
     """Whether TMA can copy an array of this shape and stride, and what to pad."""
     broken: list[Diagnostic] = []
     changes: list[str] = []
+    offered: list[str] = []
     order = sorted((i for i in range(len(shape)) if shape[i] != 1), key=lambda i: stride[i])
     dense = all(stride[i] == math.prod(shape[i + 1 :]) for i in range(len(shape)) if shape[i] != 1)
     lines.append("row-major and dense: contiguous in PyTorch's sense" if dense else "not contiguous in PyTorch's sense")
@@ -562,7 +563,9 @@ def _array_reading(
                     Diagnostic("stride_alignment", argument, stride[i] * bits // 8, "bytes", must, detail=detail)
                 )
                 padded = -(-stride[i] // unit) * unit
-                changes.append(f"pad mode {i}: stride {stride[i]} -> {padded} elements ({padded * bits // 8} bytes)")
+                offered.append(f"pad mode {i}: stride {stride[i]} -> {padded} elements ({padded * bits // 8} bytes)")
+        if offered and _copies_padded([shape[i] for i in order], [stride[i] for i in order[1:]], bits):
+            changes += offered
     if not dtype:
         need = [f"{bits} bits: a multiple of {128 // bits}" for bits in (8, 16, 32)]
         lines.append(f"for TMA each stride but 1 must be a multiple of 16 bytes, in elements of {', '.join(need)}")
@@ -572,6 +575,21 @@ def _array_reading(
     head = f"Shape and stride of an array of {dtype}" if dtype else "Shape and stride of an array, as PyTorch has them"
     kept = Reading(head, *span, lines, broken, changes, missing)
     return replace(kept, elsewhere="TMA can copy it.", judged=bool(dtype))
+
+
+def _copies_padded(sizes: Sequence[int], strides: Sequence[int], bits: int) -> bool:
+    """Whether a tensor map takes an array of these sizes, innermost first, with its strides padded to 16 bytes."""
+    from cute_py.explanation.offers import passes_check
+    from cute_py.tma.descriptor.request import TensorMapTiled
+
+    kind = {8: 0, 16: 1, 32: 2, 64: 4}.get(bits)
+    box = (max(128 // bits, 1), *[1] * len(strides))
+
+    def of(steps: Iterable[int]) -> TensorMapTiled | None:
+        return None if kind is None else TensorMapTiled(kind, 4096, tuple(sizes), tuple(steps), box)
+
+    before = unless_refused(of, [n * bits // 8 for n in strides])  # rows that end between two units stay as they are
+    return passes_check(lambda: of([-(-n * bits // 128) * 16 for n in strides]), before)
 
 
 def _tile_sizes(text: str) -> Iterator[Reading]:

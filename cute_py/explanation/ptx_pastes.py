@@ -86,8 +86,11 @@ def _instruction(one: ParsedInstruction, match: re.Match[str], arch: str | None)
 def _written(one: ParsedInstruction) -> Iterator[str]:
     """The instruction with these modifiers and default operands, if there is one."""
     if one.form is not None:
+        from cute_py.explanation.offers import passes_check
+
         modifiers: dict[str, Any] = dict(one.chosen)
-        if text := unless_refused(ptx, one.form.name, **modifiers):  # None: the modifiers do not go together
+        text = unless_refused(ptx, one.form.name, **modifiers)  # None: the modifiers do not go together
+        if text is not None and passes_check(lambda: not examine(text).errors or None):
             yield text
 
 

@@ -275,7 +275,7 @@ def test_long_repetitions_are_quick(unit: str) -> None:
 @pytest.mark.parametrize("read", [cute.explain, readings_of, cute.parse], ids=lambda read: read.__name__)
 def test_a_text_beyond_the_bound_is_refused_with_the_bound(read: Callable[[str], object]) -> None:
     error = "CUDA error: misaligned address\n"
-    with pytest.raises(InvalidValueError, match="^a text of 65567 characters; must be at most 65536$"):
+    with pytest.raises(InvalidValueError, match=r"^a text of 65567 characters; must be at most 65536$"):
         read(error + "x" * MOST_TEXT)
     if read is not cute.parse:
         assert "MISALIGNED" in str(read(error + " " * (MOST_TEXT - len(error))))
