@@ -128,7 +128,9 @@ def check_magnitude(number: int, what: str) -> int:
     return number
 
 
-def out_of_range(what: str, number: int, requirement: str, unit: str = "", hint: str | None = None) -> InvalidValueError:
+def out_of_range(
+    what: str, number: int, requirement: str, unit: str = "", hint: str | None = None
+) -> InvalidValueError:
     """The error of an integer that is out of range, which is to be raised. It carries the value as a `Measured`.
 
     >>> error = out_of_range("num_multicast", 17, "be 1 to 16", "CTAs")

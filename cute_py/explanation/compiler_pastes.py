@@ -26,7 +26,7 @@ from cute_py.errors import CuteError, counted, unless_refused
 from cute_py.explanation.compiler_types import BINDINGS, MOST_TYPES, bindings, type_text
 from cute_py.explanation.compositions import whether_function
 from cute_py.explanation.offers import composes, divides_whole, passes_check
-from cute_py.explanation.readings import Reading, condition_reason, some, type_bits
+from cute_py.explanation.readings import Reading, condition_id, some, type_bits
 from cute_py.layout.arguments import Tree
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composed import ComposedLayout
@@ -393,10 +393,10 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
     if chain:
         lines.append(f"in {' < '.join(chain[:8])} (the innermost first)")
     lines += _operands(calls[-1]) if calls else []
-    known = condition_reason(condition) is not None
+    known = condition_id(condition)
     line = text[text.rfind("\n", 0, match.start()) + 1 : end]
-    of_cute = known or re.search(r"cute|cutlass", before + line, re.IGNORECASE) is not None
-    rule = condition if known else "static_assert"
+    of_cute = known is not None or re.search(r"cute|cutlass", before + line, re.IGNORECASE) is not None
+    rule = known or "static_assert"
     broken = Diagnostic(rule, text=condition or "a static_assert", source="CuTe C++" if of_cute else "")
     notes_asked = "the instantiation notes, which have the types: compile without -w, or print the layouts"
     missing = () if calls else (notes_asked,)
@@ -515,7 +515,7 @@ def _run_time(text: str, match: re.Match[str]) -> Reading:
     stated = condition.rpartition('&& "')[2].rstrip('"')
     of_cute = broken is not None or re.search(r"cute|cutlass", notes) is not None
     source = "CuTe C++" if of_cute else ""
-    made = broken or Diagnostic(stated if condition_reason(stated) else "assert", text=condition, source=source)
+    made = broken or Diagnostic(condition_id(stated) or "assert", text=condition, source=source)
     kind = f"An assertion{' of CuTe' if of_cute else ''} that failed when the program ran"
     return Reading(kind, begin, match.end(), lines, (made,), changes, missing)
 

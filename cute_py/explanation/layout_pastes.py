@@ -18,7 +18,7 @@ from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted, shortened, unless_refused
 from cute_py.explanation.layouts import facts_of_layout, is_basis_layout
-from cute_py.explanation.readings import TYPE_NAME, Reading, condition_reason, some, type_bits
+from cute_py.explanation.readings import TYPE_NAME, Reading, condition_id, some, type_bits
 from cute_py.layout.analysis import is_injective
 from cute_py.layout.arguments import Leaf
 from cute_py.layout.coalesce import coalesce
@@ -665,9 +665,10 @@ def read_conditions(text: str) -> list[Reading]:
     found: list[Reading] = []
     for match in some(_ALONE.finditer(text), 20):
         condition = match[0].strip(" \t\"'`")
-        if condition_reason(condition) is None:
+        known = condition_id(condition)
+        if known is None:
             continue
-        broken = Diagnostic(condition, text=condition, source="CuTe C++")
+        broken = Diagnostic(known, text=condition, source="CuTe C++")
         missing = ("the output of the compiler around it, which has the types",)
         head = "A static assertion of CuTe, by its message"
         found.append(Reading(head, match.start(), match.end(), broken=(broken,), missing=missing))
