@@ -44,6 +44,7 @@ def _part(reading: Reading) -> dict[str, object]:
         "broken": [{"rule": d.rule, "severity": d.severity, "message": d.message} for d in reading.broken],
         "changes": list(reading.changes),
         "missing": list(reading.missing),
+        "scope": None if reading.scope is None else reading.scope.to_json(),
     }
 
 

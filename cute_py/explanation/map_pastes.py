@@ -111,11 +111,12 @@ def map_reading(
     """What a request means, which rules it breaks, and what works instead."""
     found = violations(request)
     shown = describe(request).splitlines()
-    meaning = [line.strip() for line in shown if not line.startswith(("  broken rule", "  warning"))]
+    apart = ("  broken rule", "  warning", "  judged", "  not judged")  # parts of the reading itself
+    meaning = [line.strip() for line in shown if not line.startswith(apart)]
     meaning += [*_names(request), *notes]
     changes = _offered(request) if found else []
     warned: list[Diagnostic] = [w for w in hazards(request) if not found or w.rule != "null address"]
-    return Reading(kind, *span, meaning, (*found, *warned), changes, missing, elsewhere, judged=True)
+    return Reading(kind, *span, meaning, (*found, *warned), changes, missing, elsewhere, judged=True, scope=found.scope)
 
 
 def _offered(request: TensorMap) -> list[str]:

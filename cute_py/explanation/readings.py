@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from cute_py.diagnostics import Diagnostic, Reason
+from cute_py.diagnostics import Diagnostic, Reason, Scope
 from cute_py.dtypes import as_dtype
 from cute_py.errors import shortened, unless_refused
 from cute_py.explanation.definitions import filled
@@ -43,6 +43,7 @@ class Reading:
         changes: what works instead; each was tried against all rules.
         missing: what the text lacks; elsewhere: where to look where no rule is broken.
         judged: whether rules apply to it, so that an empty `broken` means that it is sound.
+        scope: what was judged and what was not, where the rules are counted.
     """
 
     kind: str
@@ -54,6 +55,7 @@ class Reading:
     missing: Sequence[str] = ()
     elsewhere: str = ""
     judged: bool = False
+    scope: Scope | None = None
 
     def __post_init__(self) -> None:
         for name in ("meaning", "broken", "changes", "missing"):
@@ -70,6 +72,7 @@ class Reading:
             parts.append(filled("", f"These numbers break no rule.{where}"))
         parts.append(_headed("A change that works", self.changes))
         parts.append(_headed("Missing in the text", self.missing))
+        parts.append(str(self.scope or ""))
         return "\n\n".join(part for part in parts if part)
 
 

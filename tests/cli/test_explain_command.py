@@ -32,6 +32,8 @@ def test_json_has_the_rules(capsys: pytest.CaptureFixture[str]) -> None:
     (part,) = data["parts"]
     assert [d["rule"] for d in part["broken"] if d["severity"] == "error"] == ["stride_alignment"]
     assert CHANGE in part["changes"][0] and CHANGE in data["explain"]
+    assert part["scope"]["complete"] and len(part["scope"]["judged"]) == 1
+    assert data["explain"].splitlines()[-1] == f"judged: {part['scope']['judged'][0]}"
 
 
 def test_junk_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
