@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections.abc import Sequence
 from typing import Final
 
 import cute_py as cute
 from cute_py.cli.arguments import STANDARD_INPUT, json_option, report, standard_bytes
-from cute_py.errors import FileFormatError
+from cute_py.errors import FileFormatError, counted, shortened
 from cute_py.explanation.dispatch import readings_of
 from cute_py.explanation.readings import Reading
+from cute_py.notation.log_lines import as_printed
 from cute_py.notation.parse import MOST_TEXT
 
 
@@ -33,8 +35,27 @@ def run(options: argparse.Namespace) -> int:
     """Print the answer."""
     text = _text(options.text)
     answer = cute.explain(text)
-    report(options, lambda: {"explain": str(answer), "parts": list(map(_part, readings_of(text)))}, lambda: answer)
+    readings = readings_of(text)
+    unread = _unread(as_printed(text), readings) if "\n" in text else []
+    data = {"explain": str(answer), "parts": list(map(_part, readings)), "not_recognised": unread}
+    more = f"\n\nNot recognised: {counted(len(unread), 'line')}, the first: {unread[0]}" if unread else ""
+    report(options, lambda: data, lambda: f"{answer}{more}")
     return 0
+
+
+def _unread(text: str, readings: Sequence[Reading]) -> list[str]:
+    """The lines of a text that no reading takes a part of, without those that have no letter and no digit."""
+    if not readings:
+        return []
+    taken = bytearray(len(text) + 1)
+    for one in readings:
+        taken[one.begin : max(one.end, one.begin + 1)] = b"\1" * (max(one.end, one.begin + 1) - one.begin)
+    left, begin = [], 0
+    for line in text.split("\n"):
+        if not any(taken[begin : begin + len(line)]) and any(map(str.isalnum, line)):
+            left.append(shortened(line.strip(), 160))
+        begin += len(line) + 1
+    return left
 
 
 def _part(reading: Reading) -> dict[str, object]:

@@ -55,3 +55,13 @@ def test_junk_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_a_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert main(["explain", name]) == 2
     assert f"{name}: no such file" in capsys.readouterr().err
+
+
+def test_lines_that_were_not_recognised_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "my program begins\nCUDA error: misaligned address\n----\nmy program ends"
+    assert main(["explain", text]) == 0
+    assert capsys.readouterr().out.endswith("Not recognised: 2 lines, the first: my program begins\n")
+    assert main(["explain", "--json", text]) == 0
+    assert json.loads(capsys.readouterr().out)["not_recognised"] == ["my program begins", "my program ends"]
+    assert main(["explain", "CUDA error: misaligned address"]) == 0
+    assert "Not recognised" not in capsys.readouterr().out
