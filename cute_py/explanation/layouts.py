@@ -343,8 +343,7 @@ def _tile_text(part: Parsed) -> str:
     """How many elements of a mode a part of a tiler takes at a time; a symbol stays as it is written."""
     if is_underscore(part):
         return "whole"
-    inner = leaves(part)
-    if any(map(is_underscore, inner)):
+    if isinstance(part, tuple) and any(map(is_underscore, leaves(part))):
         return "tiles of its own modes"
     return f"a tile of {_elements(size(part))}"
 
