@@ -23,7 +23,6 @@ from cute_py.atom.smem_layouts import gmma_layout
 from cute_py.atom.tiled_copy import TiledCopy
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted, unless_refused
-from cute_py.explanation.compiler_types import BINDINGS, MOST_TYPES, bindings, type_text
 from cute_py.explanation.compositions import whether_function
 from cute_py.explanation.offers import composes, divides_whole, passes_check
 from cute_py.explanation.readings import Reading, condition_id, some, type_bits
@@ -37,6 +36,7 @@ from cute_py.layout.recast import upcast
 from cute_py.layout.tiling import complement, logical_divide, logical_product, tile_to_shape
 from cute_py.layout.trees import leaves, modes
 from cute_py.notation.argument_lists import matching_bracket, split_operands
+from cute_py.notation.compiler_types import BINDINGS, MOST_TYPES, bindings, type_text
 from cute_py.notation.parse import Parsed, parse
 from cute_py.tma.descriptor.limits import BY_NAME, bounds
 

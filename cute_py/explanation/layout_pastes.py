@@ -634,7 +634,7 @@ def read_types(text: str) -> list[Reading]:
     matches = some(_CPP_TYPE.finditer(text))
     if not matches:
         return []
-    from cute_py.explanation.compiler_types import type_end, type_text
+    from cute_py.notation.compiler_types import type_end, type_text
 
     found: list[Reading] = []
     read_to = 0

@@ -177,7 +177,7 @@ def _bytes_of(bits: int) -> int:
 
 def _are_copied(bits: int) -> Callable[[], object]:
     """Whether one operation moves so many bits: 8 to 256, a power of two."""
-    return _where(8 <= bits <= 256 and bits & (bits - 1) == 0)
+    return _where(bits in (8, 16, 32, 64, 128, 256))
 
 
 def matrix_rows(n: Numbers) -> Offer:
@@ -214,7 +214,7 @@ def assumed_alignment(n: Numbers) -> Offer:
 def instruction_extent(n: Numbers) -> Offer:
     """Of (N): the nearest N of an instruction."""
     extent = min(max(_up(n[0], 8), 8), 256)
-    return Offer(f"N = {extent}, or another multiple of 8 up to 256", _where(extent % 8 == 0 and 8 <= extent <= 256))
+    return Offer(f"N = {extent}, or another multiple of 8 up to 256", _where(extent > 0 and extent % 8 == 0))
 
 
 def instruction_rows(n: Numbers) -> Offer:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import Final
-
-from cute_py.explanation.readings import some
 
 MOST_TYPES: Final = 4000
 """Characters of one type that is read."""
@@ -118,7 +117,7 @@ def _of_memory(name: str, arguments: list[str]) -> str | None:
 def bindings(text: str) -> dict[str, str]:
     """Template arguments after `[with`: name -> type as written; separated by commas (nvcc) or semicolons (g++)."""
     found: dict[str, str] = {}
-    for head in some(BINDINGS.finditer(text), 1):
+    for head in islice(BINDINGS.finditer(text), 1):
         depth, begin, parts = 0, head.end(), []
         for i in range(head.end(), min(len(text), head.end() + MOST_TYPES)):
             c = text[i]
