@@ -38,6 +38,7 @@ from cute_py.errors import (
     CuteError,
     InvalidTypeError,
     InvalidValueError,
+    Measured,
     UnknownNameError,
     given,
     integer_text,
@@ -123,8 +124,23 @@ def check_magnitude(number: int, what: str) -> int:
     cute_py.errors.InvalidValueError: a stride = 0x1000000000... (20001 bits); must be at most 2**128 in magnitude
     """
     if not MIN_INTEGER <= number <= MAX_INTEGER:
-        raise InvalidValueError(f"{what} = {integer_text(number)}; must be at most 2**128 in magnitude")
+        raise out_of_range(what, number, "be at most 2**128 in magnitude")
     return number
+
+
+def out_of_range(
+    what: str, number: int, requirement: str, unit: str = "", hint: str | None = None
+) -> InvalidValueError:
+    """The error of an integer that is out of range, which is to be raised. It carries the value as a `Measured`.
+
+    >>> error = out_of_range("num_multicast", 17, "be 1 to 16", "CTAs")
+    >>> print(error, error.measured.value)
+    num_multicast = 17 CTAs; must be 1 to 16 17
+    """
+    shown = f"{integer_text(number)} {unit}".rstrip()
+    error = InvalidValueError(f"{what} = {shown}; must {requirement}", hint=hint)
+    error.measured = Measured(what, number, unit, requirement)
+    return error
 
 
 def expect_integer(
@@ -150,8 +166,7 @@ def expect_integer(
             bound = f"at most {high}"
         else:
             bound = f"at least {low}" if high is None else f"{low} to {high}"
-        shown = f"{integer_text(number)} {unit}".rstrip()
-        raise InvalidValueError(f"{what} = {shown}; must be {bound}", hint=hint)
+        raise out_of_range(what, number, f"be {bound}", unit, hint)
     return check_magnitude(number, what)
 
 

@@ -179,30 +179,24 @@ def refuse(error: type[CuteError], found: Sequence[Diagnostic], several: str = "
     raise made.of_rule(first.rule)
 
 
-_SHAPE: Final = re.compile(
-    r"(?P<argument>[^=;]+?) = (?P<value>-?\d+)(?: (?P<unit>[^;(]+?))?(?: \((?P<detail>[^;]*)\))?"
-    r"; must (?P<requirement>.+)"
-)
-"""The headline of a refusal: 'argument = value unit (detail); must requirement'."""
-
-
 def diagnostics_of(error: CuteError) -> list[Diagnostic]:
     """The broken rules behind an error; of one that was raised without them, its headline, facts and hint as one.
 
-    >>> diagnostics_of(InvalidValueError("num_multicast = 17 CTAs; must be 1 to 16"))[0].value
+    >>> from cute_py.argument_checks import out_of_range
+    >>> diagnostics_of(out_of_range("num_multicast", 17, "be 1 to 16", "CTAs"))[0].value
     17
     """
     held = vars(error)
     found = [d for d in held.get("diagnostics") or held.get("violations", ()) if isinstance(d, Diagnostic)]
     if found:
         return found
-    shape = _SHAPE.fullmatch(error.headline)
     fixes = () if error.hint is None else (error.hint,)
-    if shape is None:
+    measured = error.measured
+    if measured is None or measured.value.bit_length() > MAX_BITS:
         return [Diagnostic(error.rule, text=error.headline, facts=error.facts, fixes=fixes)]
-    argument, value, unit, detail, must = (part or "" for part in shape.groups())
+    argument, value, unit, must = measured
     rule = argument if error.rule == error.headline else error.rule
-    return [Diagnostic(rule, argument, int(value), unit, must, detail=detail, facts=error.facts, fixes=fixes)]
+    return [Diagnostic(rule, argument, value, unit, must, facts=error.facts, fixes=fixes)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import importlib
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Final, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, ParamSpec, Self, TypeVar
 
 if TYPE_CHECKING:
     import numpy
@@ -158,12 +158,23 @@ def _fact_text(value: object) -> str:
         return given(value)
 
 
+class Measured(NamedTuple):
+    """The value that breaks a rule: what it is of, in which unit, and what it must do instead."""
+
+    argument: str
+    value: int
+    unit: str
+    requirement: str
+
+
 class CuteError(Exception):
     """Root of the tree. `headline`, `facts` and `hint` are the parts of the text, as data.
 
     What to do: read the headline (the rule), compare the facts with your input, apply the hint if there is one.
     """
 
+    measured: Measured | None = None
+    # The number behind the headline, where one number breaks the rule; `diagnostics_of` puts it into the record.
     rule: str
     # The id of the rule that was broken, by which `explain` finds its reason. A condition of CuTe C++, a race, and a
     # cause without values are their own ids; where a headline has values, `of_rule` or `diagnostics.refuse` sets it.

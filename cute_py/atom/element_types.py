@@ -100,7 +100,7 @@ _MORE: Final = (COMPLEX_HALF, COMPLEX_BFLOAT, COMPLEX_TF32, UE4M3, UINT128, GAUS
 def cpp_type_text(element: ElementType | None) -> str:
     """An element type as it is recorded; `void` for none.
 
-    >>> type_text(as_dtype("float_e2m1_t")), type_text(as_dtype("uint1b_t")), type_text(None)
+    >>> cpp_type_text(as_dtype("float_e2m1_t")), cpp_type_text(as_dtype("uint1b_t")), cpp_type_text(None)
     ('float4_e2m1', 'b1', 'void')
     """
     if element is None:

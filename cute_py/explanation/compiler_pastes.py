@@ -25,7 +25,7 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted, unless_refused
 from cute_py.explanation.compositions import whether_function
 from cute_py.explanation.offers import composes, divides_whole, passes_check
-from cute_py.explanation.readings import Reading, condition_reason, some, type_bits
+from cute_py.explanation.readings import Reading, condition_id, some, type_bits
 from cute_py.layout.arguments import Tree
 from cute_py.layout.coalesce import coalesce
 from cute_py.layout.composed import ComposedLayout
@@ -36,13 +36,9 @@ from cute_py.layout.recast import upcast
 from cute_py.layout.tiling import complement, logical_divide, logical_product, tile_to_shape
 from cute_py.layout.trees import leaves, modes
 from cute_py.notation.argument_lists import matching_bracket, split_operands
+from cute_py.notation.compiler_types import BINDINGS, MOST_TYPES, bindings, spelled_type
 from cute_py.notation.parse import Parsed, parse
 from cute_py.tma.descriptor.limits import BY_NAME, bounds
-
-MOST_TYPES: Final = 4000
-"""Characters of one type that is read."""
-DEEPEST: Final = 48
-"""Levels of template arguments that are read."""
 
 _STATIC: Final = re.compile(
     r"static[ _]assert(?:ion)?\s{1,80}failed(?:\s{1,80}due to requirement\s{1,80}'(?P<requirement>[^\n]{0,4000}?)')?"
@@ -60,7 +56,6 @@ _SHOWN: Final = re.compile(
 """What a static_assert without a message checks, and where g++ says that the macro of CuTe is."""
 _RUN_TIME: Final = re.compile(r"Assertion [`'\"](?P<condition>[^\n]{1,300}?)['`\"] failed")
 _PLACE: Final = re.compile(r"(?:[^\s:]+: )?(?P<file>[^\s:(]+)[:(](?P<line>[0-9]+)")
-_BINDINGS: Final = re.compile(r"\[with ")
 _INSTANCE: Final = re.compile(
     r"(?:instantiation of (?:function |class |variable )?[\"']|required from [‘'`]|In instantiation of "
     r"[‘'`])(?P<name>[^\n]{1,6000})"
@@ -96,132 +91,13 @@ class _Call:
     types: dict[str, str]
 
 
-# ---- types ---------------------------------------------------------------------------------------------------------
-
-_WORDS: Final[dict[str, str]] = {
-    "Underscore": "_",
-    "GenColMajor": "LayoutLeft",
-    "LayoutLeft": "LayoutLeft",
-    "GenRowMajor": "LayoutRight",
-    "LayoutRight": "LayoutRight",
-}
-_RUN_TIME_TYPES: Final = frozenset(
-    ("int", "unsigned", "long", "short", "char", "size_t", "int32_t", "int64_t", "uint32_t", "uint64_t", "signed")
-)
-_PACK: Final = re.compile(r"\s*<")
-"""A pack of types, which nvcc writes as <A, B>."""
-_NAME: Final = re.compile(
-    r"\s*(?:const\s+|typename\s+)*(?P<name>(?:\(\w+\))?-?[\w:]+(?:\s+(?:int|long|char|short)\b)*)\s*"
-)
-
-
-def spelled_type(spelled: str) -> str:
-    """A C++ type as CuTe prints its value: a static number `_4`, `?` where the number is known at run time.
-
-    >>> type_text("cute::Layout<cute::tuple<cute::C<8>, int>, cute::tuple<cute::_1, cute::_8>>")
-    '(_8,?):(_1,_8)'
-    """
-    return _Types(spelled[:MOST_TYPES]).value(0)
-
-
-class _Types:
-    """A type and the place in it that is read next."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.at = 0
-
-    def value(self, depth: int) -> str:
-        """The type that begins here."""
-        name = ""
-        if pack := _PACK.match(self.text, self.at):
-            self.at = pack.end() - 1
-        elif found := _NAME.match(self.text, self.at):
-            name, self.at = found["name"].rpartition("::")[2], found.end()
-        else:
-            self.at += 1
-            return "?"
-        arguments: list[str] = []
-        if self.text.startswith("<", self.at) and depth < DEEPEST:
-            self.at += 1
-            while self.at < len(self.text) and self.text[self.at] != ">":
-                arguments.append(self.value(depth + 1))
-                while self.at < len(self.text) and self.text[self.at] not in ",>":
-                    self.at += 1
-                if self.text.startswith(",", self.at):
-                    self.at += 1
-            self.at += 1
-        return _shown(name, arguments)
-
-
-def _shown(name: str, arguments: list[str]) -> str:
-    """One type, from its name and its arguments."""
-    if not name:
-        return ",".join(arguments)
-    one = arguments[-1] if arguments else ""
-    if name in ("C", "Int", "integral_constant", "constant", "_Int") and arguments:
-        number = re.sub(r"\(\w{1,80}\)|[uUlL]{1,100}$", "", one)
-        return f"_{number}" if re.fullmatch(r"-?[0-9]+", number) else "?"
-    if re.fullmatch(r"_[0-9]+", name):
-        return name
-    if name in ("tuple", "ArithmeticTuple", "Shape", "Stride", "Coord", "Tile", "Step"):
-        return f"({','.join(arguments)})"
-    if name == "Layout" and len(arguments) == 2:
-        return f"{arguments[0]}:{arguments[1]}"
-    if name == "Layout" and len(arguments) == 1:
-        return arguments[0]
-    if name == "Swizzle" and len(arguments) >= 2:
-        return f"Sw<{','.join((*arguments, '3')[:3])}>"
-    if name == "ScaledBasis" and arguments:
-        value = arguments[0].removeprefix("_") if arguments[0] != "_1" else "1"
-        return value + "".join(f"@{mode}" for mode in reversed(arguments[1:]))
-    if name == "ComposedLayout" and len(arguments) == 3:
-        return " o ".join(arguments)
-    if name == "smem_ptr_flag_bits" and arguments:
-        return f"smem_ptr[{one}b](unset)"
-    if name in ("ViewEngine", "ConstViewEngine") and arguments:
-        return one
-    if name in ("gmem_ptr", "smem_ptr") and arguments:
-        return f"{name}[{one}]"
-    if name == "Tensor" and len(arguments) == 2:
-        return f"{arguments[0]} o {arguments[1]}"
-    if name in _WORDS:
-        return _WORDS[name]
-    if not arguments and name.replace(" ", "_") in _RUN_TIME_TYPES | {"unsigned_long", "unsigned int"}:
-        return "?"
-    return f"{name}<{','.join(arguments)}>" if arguments else name
-
-
-def _bindings(text: str) -> dict[str, str]:
-    """Template arguments after `[with`: name -> type as written; separated by commas (nvcc) or semicolons (g++)."""
-    found: dict[str, str] = {}
-    for head in some(_BINDINGS.finditer(text), 1):
-        depth, begin, parts = 0, head.end(), []
-        for i in range(head.end(), min(len(text), head.end() + MOST_TYPES)):
-            c = text[i]
-            depth += (c in "<([{") - (c in ")}" or (c == ">" and text[i - 1] != "-"))
-            if (c in ",;" and depth == 0) or (c == "]" and depth <= 0):
-                parts.append(text[begin:i])
-                begin = i + 1
-                if c == "]":
-                    break
-            depth -= c == "]" and depth > 0
-        else:
-            parts.append(text[begin : head.end() + MOST_TYPES])
-        for part in parts:
-            name, equals, value = part.partition("=")
-            if equals and re.fullmatch(r"[\w\s.<>-]+", name.strip()) and name.strip():
-                found.setdefault(name.strip().split()[-1], value.strip())
-    return found
-
-
 def _calls(text: str) -> list[_Call]:
     """The instantiations of CuTe's functions in a text, innermost first."""
     found: list[_Call] = []
     for match in some(_INSTANCE.finditer(text), 60):
         head = match["name"].partition("[with ")[0]
         names = re.findall(r"\bcut(?:e|lass)::(?:\w{1,80}::){0,9}(\w{1,80})\s{0,80}(?:<[^()]{0,400}>)?\s{0,80}\(", head)
-        types = {name: spelled_type(value) for name, value in _bindings(match["name"]).items()}
+        types = {name: spelled_type(value) for name, value in bindings(match["name"]).items()}
         if names and "lambda" not in names[0]:
             found.append(_Call(names[0], types))
         elif tiled := _TILED_COPY.match(head):
@@ -232,11 +108,11 @@ def _calls(text: str) -> list[_Call]:
             written = dict(zip(("Copy_Atom", "LayoutCopy_TV", "ShapeTiler_MN"), map(spelled_type, parts), strict=False))
             found.append(_Call("TiledCopy", {**written, **types}))  # g++ writes the arguments, nvcc binds names to them
     if not found:  # clang names the specialisation, g++'s run-time assertion the function
-        for match in some(_BINDINGS.finditer(text), 4):
+        for match in some(BINDINGS.finditer(text), 4):
             names = re.findall(
                 r"\bcute::(?:\w{1,80}::){0,4}(\w{1,80})", text[max(0, match.start() - 3000) : match.start()]
             )
-            types = {name: spelled_type(value) for name, value in _bindings(text[match.start() :]).items()}
+            types = {name: spelled_type(value) for name, value in bindings(text[match.start() :]).items()}
             found += [_Call(names[0], types)] if names else []
     return found
 
@@ -517,10 +393,10 @@ def _static(text: str, match: re.Match[str], end: int) -> Reading:
     if chain:
         lines.append(f"in {' < '.join(chain[:8])} (the innermost first)")
     lines += _operands(calls[-1]) if calls else []
-    known = condition_reason(condition) is not None
+    known = condition_id(condition)
     line = text[text.rfind("\n", 0, match.start()) + 1 : end]
-    of_cute = known or re.search(r"cute|cutlass", before + line, re.IGNORECASE) is not None
-    rule = condition if known else "static_assert"
+    of_cute = known is not None or re.search(r"cute|cutlass", before + line, re.IGNORECASE) is not None
+    rule = known or "static_assert"
     broken = Diagnostic(rule, text=condition or "a static_assert", source="CuTe C++" if of_cute else "")
     notes_asked = "the instantiation notes, which have the types: compile without -w, or print the layouts"
     missing = () if calls else (notes_asked,)
@@ -622,7 +498,7 @@ def _run_time(text: str, match: re.Match[str]) -> Reading:
     condition = match["condition"].strip()
     begin = max(0, text.rfind("\n", 0, match.start()) + 1)
     notes = text[begin : match.end()]
-    named = {name: spelled_type(value) for name, value in _bindings(notes).items()}
+    named = {name: spelled_type(value) for name, value in bindings(notes).items()}
     lines = [f"condition: {condition}"]
     lines += [f"asserted in {place}, when the program ran" for place in _place(text, match)]
     broken: Diagnostic | None = None
@@ -639,7 +515,7 @@ def _run_time(text: str, match: re.Match[str]) -> Reading:
     stated = condition.rpartition('&& "')[2].rstrip('"')
     of_cute = broken is not None or re.search(r"cute|cutlass", notes) is not None
     source = "CuTe C++" if of_cute else ""
-    made = broken or Diagnostic(stated if condition_reason(stated) else "assert", text=condition, source=source)
+    made = broken or Diagnostic(condition_id(stated) or "assert", text=condition, source=source)
     kind = f"An assertion{' of CuTe' if of_cute else ''} that failed when the program ran"
     return Reading(kind, begin, match.end(), lines, (made,), changes, missing)
 

@@ -50,7 +50,7 @@ from cute_py.layout.layout import Layout
 from cute_py.layout.steps import explained, steps
 from cute_py.layout.swizzle import Swizzle
 from cute_py.notation.log_lines import as_printed, unwrapped
-from cute_py.notation.parse import parse
+from cute_py.notation.parse import check_length, parse
 from cute_py.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -107,6 +107,7 @@ def explain(thing: Thing, *operands: Thing) -> Explanation:
         a string; a notebook shows it as HTML.
     Raises:
         InvalidTypeError: nothing is known about such an object; of a text, why `parse` can't read it.
+        InvalidValueError: a text of more than 65,536 characters.
 
     >>> print(explain(coalesce, Layout((Int(2), Int(6)), (Int(1), Int(2)))))
     merge: _2:_1 and _6:_2 are one mode _12:_1: _2 * _1 = _2
@@ -125,6 +126,7 @@ def explain(thing: Thing, *operands: Thing) -> Explanation:
 
 def _of_text(text: str) -> Explanation:
     """Of a name, a term, a question about one of them, or a text that a program printed."""
+    check_length(text)
     from cute_py.explanation.terms import asked, word_of
 
     text = asked(text)
@@ -161,8 +163,6 @@ _ATOM_NAME: Final = re.compile(
     r"(?:[\w:]{0,80}::)?(?:SM\d{1,9}(?:::|_)|GMMA_|Universal(?:Copy|FMA)|DefaultCopy|AutoVectorizingCopy)"
 )
 """How the names of CuTe's operations begin."""
-MOST_TEXT: Final = 1 << 18
-"""Characters of a text that are read; of a longer one the first half of them and the last."""
 
 
 class _Recogniser(NamedTuple):
@@ -205,9 +205,13 @@ _RECOGNISERS: Final[tuple[_Recogniser, ...]] = (
 def readings_of(text: str) -> list[Reading]:
     """Everything that is recognised in a text.
 
+    Raises:
+        InvalidValueError: it has more than 65,536 characters.
+
     >>> [reading.kind for reading in readings_of("misaligned address\\n(8,4):(4,1)")]
     ['CUDA_ERROR_MISALIGNED_ADDRESS, an error of CUDA', 'A layout: (8,4):(4,1)']
     """
+    check_length(text)
     printed = as_printed(text)
     from cute_py.explanation.layout_pastes import read_alone
 
@@ -218,8 +222,6 @@ def _readings(text: str) -> list[Reading]:
     """`readings_of` a text as its program printed it."""
     from cute_py.explanation.readings import without
 
-    if len(text) > MOST_TEXT:
-        text = f"{text[: MOST_TEXT // 2]}\n...\n{text[-MOST_TEXT // 2 :]}"
     found: list[Reading] = []
     for row in _RECOGNISERS:
         if row.cue.search(text):
@@ -305,13 +307,13 @@ def _recognised_words(text: str, facts: dict[str, str]) -> str:
         InvalidTypeError: it has none, or is a single word.
     """
     from cute_py.explanation.map_pastes import bytes_refused
-    from cute_py.explanation.ptx_pastes import HANG
+    from cute_py.explanation.readings import HANG
     from cute_py.explanation.reasons import TERMS, nearest, term_text
 
     if near := nearest(text) if len(text) < _LONGEST_NAME else []:
         facts = {"takes": facts["takes"], "nearest": ", ".join(near), **facts}
     said = {name: HANG.pattern if name == "hang" else rf"\b{re.escape(name)}\b" for name in TERMS}
-    known = [name for name, words in said.items() if re.search(words, text[:MOST_TEXT], re.IGNORECASE)]
+    known = [name for name, words in said.items() if re.search(words, text, re.IGNORECASE)]
     sentence = len(text.split()) > 1
     if (refused := bytes_refused(text)) is not None:
         of_map = {name: str(value) for name, value in refused.facts.items()}

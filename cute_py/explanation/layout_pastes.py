@@ -10,16 +10,15 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted, shortened, unless_refused
-from cute_py.explanation.compiler_pastes import MOST_TYPES, spelled_type
 from cute_py.explanation.layouts import facts_of_layout, is_basis_layout
-from cute_py.explanation.readings import TYPE_NAME, Reading, condition_reason, some, type_bits
+from cute_py.explanation.readings import TYPE_NAME, Reading, condition_id, some, type_bits
 from cute_py.layout.analysis import is_injective
 from cute_py.layout.arguments import Leaf
 from cute_py.layout.coalesce import coalesce
@@ -544,6 +543,7 @@ def _array_reading(
     """Whether TMA can copy an array of this shape and stride, and what to pad."""
     broken: list[Diagnostic] = []
     changes: list[str] = []
+    offered: list[str] = []
     order = sorted((i for i in range(len(shape)) if shape[i] != 1), key=lambda i: stride[i])
     dense = all(stride[i] == math.prod(shape[i + 1 :]) for i in range(len(shape)) if shape[i] != 1)
     lines.append("row-major and dense: contiguous in PyTorch's sense" if dense else "not contiguous in PyTorch's sense")
@@ -563,7 +563,9 @@ def _array_reading(
                     Diagnostic("stride_alignment", argument, stride[i] * bits // 8, "bytes", must, detail=detail)
                 )
                 padded = -(-stride[i] // unit) * unit
-                changes.append(f"pad mode {i}: stride {stride[i]} -> {padded} elements ({padded * bits // 8} bytes)")
+                offered.append(f"pad mode {i}: stride {stride[i]} -> {padded} elements ({padded * bits // 8} bytes)")
+        if offered and _copies_padded([shape[i] for i in order], [stride[i] for i in order[1:]], bits):
+            changes += offered
     if not dtype:
         need = [f"{bits} bits: a multiple of {128 // bits}" for bits in (8, 16, 32)]
         lines.append(f"for TMA each stride but 1 must be a multiple of 16 bytes, in elements of {', '.join(need)}")
@@ -573,6 +575,21 @@ def _array_reading(
     head = f"Shape and stride of an array of {dtype}" if dtype else "Shape and stride of an array, as PyTorch has them"
     kept = Reading(head, *span, lines, broken, changes, missing)
     return replace(kept, elsewhere="TMA can copy it.", judged=bool(dtype))
+
+
+def _copies_padded(sizes: Sequence[int], strides: Sequence[int], bits: int) -> bool:
+    """Whether a tensor map takes an array of these sizes, innermost first, with its strides padded to 16 bytes."""
+    from cute_py.explanation.offers import passes_check
+    from cute_py.tma.descriptor.request import TensorMapTiled
+
+    kind = {8: 0, 16: 1, 32: 2, 64: 4}.get(bits)
+    box = (max(128 // bits, 1), *[1] * len(strides))
+
+    def of(steps: Iterable[int]) -> TensorMapTiled | None:
+        return None if kind is None else TensorMapTiled(kind, 4096, tuple(sizes), tuple(steps), box)
+
+    before = unless_refused(of, [n * bits // 8 for n in strides])  # rows that end between two units stay as they are
+    return passes_check(lambda: of([-(-n * bits // 128) * 16 for n in strides]), before)
 
 
 def _tile_sizes(text: str) -> Iterator[Reading]:
@@ -614,12 +631,17 @@ def read_types(text: str) -> list[Reading]:
     >>> read_types("cute::Layout<cute::tuple<cute::C<8>, int>, cute::tuple<int, cute::_1> >")[0].kind
     'A type of CuTe C++: (_8,n0):(n1,_1)'
     """
+    matches = some(_CPP_TYPE.finditer(text))
+    if not matches:
+        return []
+    from cute_py.notation.compiler_types import spelled_type, type_end
+
     found: list[Reading] = []
     read_to = 0
-    for match in some(_CPP_TYPE.finditer(text)):
+    for match in matches:
         if match.start() < read_to:
             continue
-        end = _type_end(text, match.end())
+        end = type_end(text, match.end())
         if end is None:
             cut = "the type is cut off: its arguments do not end"
             found.append(Reading("A type of CuTe C++", match.start(), match.end(), (cut,), missing=("the whole type",)))
@@ -643,20 +665,11 @@ def read_conditions(text: str) -> list[Reading]:
     found: list[Reading] = []
     for match in some(_ALONE.finditer(text), 20):
         condition = match[0].strip(" \t\"'`")
-        if condition_reason(condition) is None:
+        known = condition_id(condition)
+        if known is None:
             continue
-        broken = Diagnostic(condition, text=condition, source="CuTe C++")
+        broken = Diagnostic(known, text=condition, source="CuTe C++")
         missing = ("the output of the compiler around it, which has the types",)
         head = "A static assertion of CuTe, by its message"
         found.append(Reading(head, match.start(), match.end(), broken=(broken,), missing=missing))
     return found
-
-
-def _type_end(text: str, begin: int) -> int | None:
-    """Behind the `>` that closes the template arguments which begin here."""
-    depth = 1
-    for i in range(begin, min(len(text), begin + MOST_TYPES)):
-        depth += (text[i] == "<") - (text[i] == ">" and text[i - 1] != "-")
-        if depth == 0:
-            return i + 1
-    return None

@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from cute_py.argument_checks import is_integer
 from cute_py.arith_tuple import text as shown
 from cute_py.arith_tuple.arith_tuple import ArithTuple, ScaledBasis
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator
@@ -22,7 +23,7 @@ from cute_py.layout.arguments import Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import rank, size
 from cute_py.layout.layout import Layout, domain_of
-from cute_py.layout.leaf import Int
+from cute_py.layout.leaf import Int, is_symbolic
 from cute_py.layout.recast import SmemPtrFlag, as_position_independent_swizzle_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import is_underscore, leaves
@@ -322,7 +323,7 @@ def modes_text(parts: Parsed) -> str:
     if not isinstance(parts, tuple):
         return ""
     flat = leaves(parts)
-    if not flat or not all(is_underscore(part) or isinstance(part, (int, Layout)) for part in flat):
+    if not flat or not all(is_underscore(x) or is_symbolic(x) or isinstance(x, (int, Layout)) for x in flat):
         return ""
     head = f"A tuple of {counted(len(parts), 'mode')}"
     kept = sum(map(is_underscore, flat))
@@ -330,13 +331,26 @@ def modes_text(parts: Parsed) -> str:
         lines = [f"{head}: a coordinate that keeps {counted(kept, 'mode')} whole, the others at an index."]
     elif any(isinstance(part, Layout) for part in flat):
         lines = [f"{head}: a tiler, whose part i divides mode i of a layout."]
-        tiles = ["whole" if is_underscore(p) else f"a tile of {counted(int(size(p)), 'element')}" for p in parts]
-        lines += [f"  mode {i} : {tile}, {shown(parts[i])}" for i, tile in enumerate(tiles)]
+        lines += [f"  mode {i} : {_tile_text(part)}, {shown(part)}" for i, part in enumerate(parts)]
     else:
         lines = [f"{head}: a shape, a tiler, a stride or a coordinate, by its place."]
         with contextlib.suppress(CuteError):  # no shape: a size is negative
-            lines.append(f"  as a shape: {counted(int(size(parts)), 'element')}, compact {Layout(parts)}")
+            lines.append(f"  as a shape: {_elements(size(parts))}, compact {Layout(parts)}")
     return "\n".join([shown(parts), "", *lines])
+
+
+def _tile_text(part: Parsed) -> str:
+    """How many elements of a mode a part of a tiler takes at a time; a symbol stays as it is written."""
+    if is_underscore(part):
+        return "whole"
+    if isinstance(part, tuple) and any(map(is_underscore, leaves(part))):
+        return "tiles of its own modes"
+    return f"a tile of {_elements(size(part))}"
+
+
+def _elements(count: object) -> str:
+    """A number of elements, which may be a symbol."""
+    return counted(int(count), "element") if is_integer(count) else f"{count} elements"  # type: ignore[call-overload]
 
 
 def basis_text(element: ScaledBasis) -> str:

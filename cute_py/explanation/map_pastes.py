@@ -16,7 +16,6 @@ from typing import Any, Final, TypeAlias
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, InvalidValueError, unless_refused
 from cute_py.explanation.cuda_pastes import refused_at, refused_why
-from cute_py.explanation.offers import passes_check
 from cute_py.explanation.readings import Reading, some, type_bits
 from cute_py.notation.argument_lists import matching_bracket, split_operands
 from cute_py.tma.descriptor.data_types import FORMATS
@@ -112,12 +111,23 @@ def map_reading(
     """What a request means, which rules it breaks, and what works instead."""
     found = violations(request)
     shown = describe(request).splitlines()
-    meaning = [line.strip() for line in shown if not line.startswith(("  broken rule", "  warning"))]
+    apart = ("  broken rule", "  warning", "  judged", "  not judged")  # parts of the reading itself
+    meaning = [line.strip() for line in shown if not line.startswith(apart)]
     meaning += [*_names(request), *notes]
-    tried = find_changes(request) if found else []
-    changes = [text for text, changed in tried if passes_check(lambda changed=changed: changed, request)]  # type: ignore[misc]
+    changes = _offered(request) if found else []
     warned: list[Diagnostic] = [w for w in hazards(request) if not found or w.rule != "null address"]
-    return Reading(kind, *span, meaning, (*found, *warned), changes, missing, elsewhere, judged=True)
+    return Reading(kind, *span, meaning, (*found, *warned), changes, missing, elsewhere, judged=True, scope=found.scope)
+
+
+def _offered(request: TensorMap) -> list[str]:
+    """The changes of a map that break no rule and add no hazard."""
+    from cute_py.explanation.offers import passes_check
+
+    return [
+        text
+        for text, changed in find_changes(request)
+        if passes_check(lambda changed=changed: changed, request)  # type: ignore[misc]
+    ]
 
 
 def _names(request: TensorMap) -> list[str]:
@@ -473,6 +483,8 @@ def _grouped(found: Sequence[_Found], heads: Sequence[int]) -> list[tuple[dict[s
 _WIDTHS: Final = {1: 0, 2: 1, 4: 2, 8: 4}
 """Bytes of an element -> the unsigned integer of that width, where the type is not printed."""
 _PRINTED_ADDRESS: Final = "{0} (an address was printed, not the numbers: print {0}[0] to {0}[rank-1])"
+_LISTS: Final = ("global_dim", "global_strides", "box_dim", "element_strides")
+_CORNERS: Final = ("pixel_box_lower_corner", "pixel_box_upper_corner")
 _WITH_DEFAULTS: Final = ("interleave", "swizzle", "l2_promotion", "oob_fill")
 _TURNED: Final = "sizes and strides were read from the last on: the last stride is the element's"
 _NO_STRIDES: Final = "the strides are not in the text; the other rules were checked with strides that break none"
@@ -496,73 +508,101 @@ def _plain_strides(value: Value) -> Value:
 
 def _judged(kind: str, span: tuple[int, int], fields: Mapping[str, Value], notes: Sequence[str]) -> Iterator[Reading]:
     """The reading of arguments: a request if all of it is there, else what is missing."""
-    lists = ("global_dim", "global_strides", "box_dim", "element_strides")
-    pointers = [name for name in lists if name in fields and not isinstance(fields[name], tuple)]
+    rank = _rank_of(fields)
     dims = fields.get("global_dim")
-    box = fields.get("box_dim")
-    rank = fields.get("rank")
-    if not isinstance(rank, int) or not 0 <= rank <= 64:
-        rank = len(box) if isinstance(box, tuple) else len(dims) if isinstance(dims, tuple) else 0
-    im2col = "pixels_per_column" in fields and "channels_per_pixel" in fields
-    values: dict[str, object] = {name: fields[name] for name in ENUM_OF if name in fields}
-    values.setdefault("data_type", 1)
-    address = fields.get("global_address")
-    values["global_address"] = address if isinstance(address, int) else 1 << 20
-    left_out = [name for name in _WITH_DEFAULTS if name not in fields]
-    defaults = [f"{', '.join(left_out)} (0 was taken)"] if left_out else []
-    stated, notes = notes, [*notes, *([] if isinstance(address, int) else [_NO_ADDRESS])]
-    lacking = pointers or [name for name in ("global_dim", *(() if im2col else ("box_dim",))) if name not in fields]
     strides = fields.get("global_strides", () if rank == 1 else None)
-    if strides is None:
-        lacking = [*lacking, "global_strides"]
-        if len(lacking) == 1 and isinstance(dims, tuple):
-            taken = {**fields, "global_strides": _aligned_strides(dims[:rank] if rank else dims)}
-            judged = [one for one in _judged(kind, span, taken, [*stated, _NO_STRIDES]) if one.broken]
-            if judged:
-                yield from judged
-                return
+    pointers = [name for name in _LISTS if name in fields and not isinstance(fields[name], tuple)]
+    lacking = pointers or [name for name in _needed(fields) if name not in fields]
+    lacking += ["global_strides"] if strides is None else []
+    if strides is None and len(lacking) == 1 and isinstance(dims, tuple):
+        taken = {**fields, "global_strides": _aligned_strides(dims[:rank] if rank else dims)}
+        judged = [one for one in _judged(kind, span, taken, [*notes, _NO_STRIDES]) if one.broken]
+        if judged:
+            yield from judged
+            return
+    left_out = [name for name in _WITH_DEFAULTS if name not in fields]
+    said = [*notes, *([] if isinstance(fields.get("global_address"), int) else [_NO_ADDRESS])]
     if lacking or not isinstance(dims, tuple) or not isinstance(strides, tuple):
         missing = [name if name not in pointers else _PRINTED_ADDRESS.format(name) for name in lacking]
-        yield _incomplete(kind, span, values, rank, [*missing, *left_out], notes)
-        return
-    if rank > 1 and len(dims) == len(strides) == rank and strides[0] > strides[-1] in _WIDTHS:
-        yield from _outermost_first(kind, span, fields, stated)
-        return
-    width = strides[0] if rank and len(strides) >= rank and strides[0] in _WIDTHS else 0
-    if width and "data_type" not in fields:
-        values["data_type"] = _WIDTHS[width]
-    if strides and strides[0] == -1:
-        steps = strides[1:]
-    elif len(strides) == rank - 1 or "map" in fields:
-        steps = strides[: max(rank - 1, 0)] if len(strides) > rank - 1 else strides
+        yield _incomplete(kind, span, _settings(fields), rank, [*missing, *left_out], said)
+    elif rank > 1 and len(dims) == len(strides) == rank and strides[0] > strides[-1] in _WIDTHS:
+        yield from _outermost_first(kind, span, fields, notes)
     else:
-        steps = strides[1:rank] if len(strides) >= rank else strides
-    values |= {"global_dim": dims[:rank] if rank else dims, "global_strides": steps}
-    step = fields.get("element_strides")
-    if isinstance(step, tuple):
-        values["element_strides"] = step[:rank]
+        defaults = [f"{', '.join(left_out)} (0 was taken)"] if left_out else []
+        yield _complete(kind, span, fields, rank, said, defaults)
+
+
+def _rank_of(fields: Mapping[str, Value]) -> int:
+    """The rank that is stated, or else the number of modes of the box or of the tensor; 0 where nothing tells."""
+    rank = fields.get("rank")
+    if isinstance(rank, int) and 0 <= rank <= 64:
+        return rank
+    lists = (fields.get("box_dim"), fields.get("global_dim"))
+    return next((len(one) for one in lists if isinstance(one, tuple)), 0)
+
+
+def _is_im2col(fields: Mapping[str, Value]) -> bool:
+    return "pixels_per_column" in fields and "channels_per_pixel" in fields
+
+
+def _needed(fields: Mapping[str, Value]) -> tuple[str, ...]:
+    return ("global_dim",) if _is_im2col(fields) else ("global_dim", "box_dim")
+
+
+def _settings(fields: Mapping[str, Value]) -> dict[str, object]:
+    """The enums and the address; of a text without a type or an address those under which most is legal."""
+    values: dict[str, object] = {"data_type": 1, **{name: fields[name] for name in ENUM_OF if name in fields}}
     for name, value in values.items():
         if isinstance(value, str):
             values[name] = value.rpartition(".")[2]  # TensorMapDataType.FLOAT16
+    address = fields.get("global_address")
+    return {**values, "global_address": address if isinstance(address, int) else 1 << 20}
+
+
+def _steps(strides: tuple[int, ...], rank: int, of_driver: bool) -> tuple[int, ...]:
+    """The strides of modes 1 and up; a print may have that of mode 0 before them, and more behind them."""
+    if strides[:1] == (-1,):
+        return strides[1:]
+    if len(strides) == rank - 1 or of_driver:
+        return strides[: max(rank - 1, 0)]
+    return strides[1:rank] if len(strides) >= rank else strides
+
+
+def _complete(
+    kind: str,
+    span: tuple[int, int],
+    fields: Mapping[str, Value],
+    rank: int,
+    notes: Sequence[str],
+    missing: Sequence[str],
+) -> Reading:
+    """The reading of arguments that are all there."""
+    values = _settings(fields)
+    lists = {name: value for name in _LISTS if isinstance(value := fields.get(name), tuple)}
+    strides = lists.pop("global_strides", ())
+    width = strides[0] if rank and len(strides) >= rank and strides[0] in _WIDTHS else 0
+    if "data_type" not in fields:
+        values["data_type"] = _WIDTHS.get(width, 1)
+    values |= {name: value[:rank] if rank else value for name, value in lists.items()}
+    values["global_strides"] = _steps(strides, rank, "map" in fields)
     try:
-        if im2col:
-            for name in ("pixel_box_lower_corner", "pixel_box_upper_corner"):
+        if _is_im2col(fields):
+            values.pop("box_dim", None)
+            assumed = [name for name in _CORNERS if name not in fields]
+            notes = [*notes, *(f"{name} is not in the text; 0 was taken" for name in assumed)]
+            for name in _CORNERS:
                 corner = fields.get(name, (0,) * (rank - 2))
-                notes = notes if name in fields else [*notes, f"{name} is not in the text; 0 was taken"]
                 values[name] = corner[: max(rank - 2, 0)] if isinstance(corner, tuple) else ()
             values |= {name: fields[name] for name in ("channels_per_pixel", "pixels_per_column")}
             request: TensorMap = TensorMapIm2col(**values)  # type: ignore[arg-type]
         else:
-            values["box_dim"] = box[:rank] if isinstance(box, tuple) else ()
             request = TensorMapTiled(**values)  # type: ignore[arg-type]
     except CuteError as error:
-        broken = (Diagnostic("argument", text=error.headline),)
-        yield Reading(kind, *span, notes, broken)
-        return
+        return Reading(kind, *span, notes, (Diagnostic("argument", text=error.headline),))
     if "data_type" not in fields:
-        assumed = f"{8 * width} bits by the stride of mode 0" if width else "16 bits were assumed"
-        notes = [*notes, f"the type is not in the text; {assumed}"]
-    yield map_reading(kind, span, request, notes, missing=defaults)
+        by = f"{8 * width} bits by the stride of mode 0" if width else "16 bits were assumed"
+        notes = [*notes, f"the type is not in the text; {by}"]
+    return map_reading(kind, span, request, notes, missing=missing)
 
 
 def _outermost_first(

@@ -12,19 +12,21 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted, unless_refused
 from cute_py.explanation.cuda_pastes import REGISTERS, SHARED_AT_ONCE, most_threads
-from cute_py.explanation.readings import TYPE_NAME, Reading, some, type_bits
+from cute_py.explanation.readings import HANG, TYPE_NAME, Reading, some, type_bits
 from cute_py.explanation.rows.known_texts import first_of, rows
 from cute_py.ptx.catalog import FORMS
 from cute_py.ptx.check import ParsedInstruction, examine
 from cute_py.ptx.render import ptx
 from cute_py.targets import ARCHITECTURES, MAX_CLUSTER, version_text
 from cute_py.tma.descriptor.limits import STORE_UNIT
-from cute_py.tma.emulator.mbarrier import MAX_COUNT, Mbarrier
+
+if TYPE_CHECKING:
+    from cute_py.tma.emulator.mbarrier import Mbarrier
 
 _NAMES: Final = sorted({form.opcode for form in FORMS if "." in form.opcode} | {"prefetch.tensormap"}, reverse=True)
 _STATEMENT: Final = re.compile(
@@ -84,8 +86,11 @@ def _instruction(one: ParsedInstruction, match: re.Match[str], arch: str | None)
 def _written(one: ParsedInstruction) -> Iterator[str]:
     """The instruction with these modifiers and default operands, if there is one."""
     if one.form is not None:
+        from cute_py.explanation.offers import passes_check
+
         modifiers: dict[str, Any] = dict(one.chosen)
-        if text := unless_refused(ptx, one.form.name, **modifiers):  # None: the modifiers do not go together
+        text = unless_refused(ptx, one.form.name, **modifiers)  # None: the modifiers do not go together
+        if text is not None and passes_check(lambda: not examine(text).errors or None):
             yield text
 
 
@@ -275,10 +280,6 @@ _STEP: Final = re.compile(
     r"cp\.(?:reduce\.)?async\.bulk[\w.:]*+)(?P<operands>[^\n;]*+);?(?P<note>[^\n]*+)$",
     re.MULTILINE,
 )
-HANG: Final = re.compile(
-    r"never (?:ends|completes|returns)|hangs?\b|dead ?lock|stuck|timed? ?out|infinite|forever", re.IGNORECASE
-)
-"""Words for a kernel that does not end."""
 _BOX: Final = re.compile(r"box\s{0,80}[{(\[]\s{0,80}(?P<box>[0-9, x]{1,60})[})\]]", re.IGNORECASE)
 _CTA: Final = re.compile(r"\b(?:CTA|block|rank)\s{0,80}([0-9]{1,2})\b", re.IGNORECASE)
 _MASK: Final = re.compile(r"\bmask\W{0,4}(0x[0-9a-f]{1,4}|[0-9]{1,5})\b", re.IGNORECASE)
@@ -323,6 +324,8 @@ class _Program:
         places = [part.strip("[]") for part in operands if part.startswith("[")]
         numbers = [int(part, 0) for part in operands if re.fullmatch(r"0x[0-9a-fA-F]{1,12}|[1-9][0-9]{0,11}|0", part)]
         op = step["op"]
+        from cute_py.tma.emulator.mbarrier import MAX_COUNT, Mbarrier
+
         if step["verb"] == "init":
             count = numbers[-1] if numbers else 1
             if places and 1 <= count <= MAX_COUNT:
@@ -347,6 +350,8 @@ class _Program:
 
     def apply(self, step: re.Match[str], held: _Barrier, numbers: Sequence[int]) -> None:
         """One instruction on its barrier."""
+        from cute_py.tma.emulator.mbarrier import MAX_COUNT
+
         note, op, verb = step["note"], step["op"], step["verb"]
         if verb is None:
             self.load(op, numbers, note, held)
@@ -369,6 +374,8 @@ class _Program:
             self.wait(held, numbers[-1] & 1 if numbers else 0)
 
     def load(self, op: str, numbers: Sequence[int], note: str, held: _Barrier) -> None:
+        from cute_py.tma.emulator.mbarrier import MAX_COUNT
+
         if ".tensor" in op:
             box = _BOX.search(note) or _BOX.search(self.text)
             kind = TYPE_NAME.search(note) or TYPE_NAME.search(self.text)

@@ -8,12 +8,12 @@ turn, each without what the earlier ones took.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
-from cute_py.diagnostics import Diagnostic, Reason
+from cute_py.diagnostics import Diagnostic, Reason, Scope
 from cute_py.dtypes import as_dtype
 from cute_py.errors import shortened, unless_refused
 from cute_py.explanation.definitions import filled
@@ -21,8 +21,8 @@ from cute_py.explanation.reasons import (
     CONDITION_REASONS,
     GBASIS_REASONS,
     MAP_REASONS,
+    REASONS,
     SEVERAL_IDS,
-    TRAP_REASONS,
     assertion_reason,
 )
 
@@ -43,6 +43,7 @@ class Reading:
         changes: what works instead; each was tried against all rules.
         missing: what the text lacks; elsewhere: where to look where no rule is broken.
         judged: whether rules apply to it, so that an empty `broken` means that it is sound.
+        scope: what was judged and what was not, where the rules are counted.
     """
 
     kind: str
@@ -54,6 +55,7 @@ class Reading:
     missing: Sequence[str] = ()
     elsewhere: str = ""
     judged: bool = False
+    scope: Scope | None = None
 
     def __post_init__(self) -> None:
         for name in ("meaning", "broken", "changes", "missing"):
@@ -70,32 +72,33 @@ class Reading:
             parts.append(filled("", f"These numbers break no rule.{where}"))
         parts.append(_headed("A change that works", self.changes))
         parts.append(_headed("Missing in the text", self.missing))
+        parts.append(str(self.scope or ""))
         return "\n\n".join(part for part in parts if part)
 
 
 def reason_of(rule: str) -> Reason | None:
-    """The reason of a rule: of a tensor map by its id; of C++ and of the hardware by its text.
+    """The reason of a rule, by its id.
 
     >>> reason_of("box").why
     'A map holds the size of the box less 1 in 8 bits of each mode.'
     """
-    return MAP_REASONS.get(rule) or condition_reason(rule) or _begins(rule, TRAP_REASONS)
+    return MAP_REASONS.get(rule) or REASONS.get(rule) or assertion_reason(rule)
 
 
-def condition_reason(condition: str) -> Reason | None:
-    """The reason of what CuTe C++ asserts: by the whole message, or else by how it begins."""
-    for table in (SEVERAL_IDS, CONDITION_REASONS):
-        if condition in table:
-            return table[condition]
-    return assertion_reason(condition) or _begins(condition, {**CONDITION_REASONS, **GBASIS_REASONS})
+def condition_id(condition: str) -> str | None:
+    """The id of what CuTe C++ asserts, from the text that a program prints of it, which may be longer or cut off.
 
-
-def _begins(rule: str, table: Mapping[str, Reason]) -> Reason | None:
-    """The first row that the text begins with, or that begins with the text, which may be cut off."""
-    begun = rule.lower()
-    for name, reason in table.items():
-        if begun.startswith(name.lower()) or (len(rule) > 12 and name.lower().startswith(begun)):
-            return reason
+    >>> condition_id("Shape Divis"), condition_id("Shape Divisibility Condition, in composition"), condition_id("mine")
+    (None, 'Shape Divisibility Condition', None)
+    >>> condition_id("Shape Divisibility C")
+    'Shape Divisibility Condition'
+    """
+    if condition in SEVERAL_IDS or condition in CONDITION_REASONS or assertion_reason(condition) is not None:
+        return condition
+    begun = condition.lower()
+    for name in (*CONDITION_REASONS, *GBASIS_REASONS):
+        if begun.startswith(name.lower()) or (len(condition) > 12 and name.lower().startswith(begun)):
+            return name
     return None
 
 
@@ -147,6 +150,10 @@ TYPE_NAME: Final = re.compile(
     r"\b(?:torch\.)?(float(?:8_?\w{0,80}|16|32|64)?|bfloat16|half|double|u?int(?:8|16|32|64)|fp(?:8|16|32|64)|bf16)\b"
 )
 """An element type among other words."""
+HANG: Final = re.compile(
+    r"never (?:ends|completes|returns)|hangs?\b|dead ?lock|stuck|timed? ?out|infinite|forever", re.IGNORECASE
+)
+"""Words for a kernel that does not end."""
 _LOOSE: Final = (("fp8", 8), ("float8", 8), ("char", 8), ("byte", 8), ("bfloat", 16), ("half", 16), ("unsigned", 32))
 
 

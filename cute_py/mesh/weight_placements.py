@@ -206,7 +206,7 @@ PYTHON_PLACEMENTS = tuple([name for name in KINDS if name != "Partial"])
 
 MOST_HEADS = 999_999
 
-_CALL = re.compile(r"\s*(?P<name>[a-z][a-z-]{0,30})\s*(?:\((?P<arguments>[^()]{0,200})\))?\s*")
+_CALL = re.compile(r"\s*(?P<name>[a-z][a-z-]{0,30})\s*+(?:\((?P<arguments>[^()]{0,200})\)\s*)?")
 
 
 def parse_weight_placement(text: str, rank: int, what: str = "a placement") -> WeightPlacement:

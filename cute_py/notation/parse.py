@@ -29,7 +29,7 @@ from cute_py.arith_tuple.arith_tuple import ArithTuple, E, ScaledBasis
 from cute_py.arith_tuple.iterators import ArithTupleIterator, CountingIterator, counting_iterator, make_inttuple_iter
 from cute_py.arith_tuple.ratio import Ratio, ratio
 from cute_py.dtypes import DTYPES, DType, DTypeLike, as_dtype
-from cute_py.errors import CuteError, ParseError, given, shortened
+from cute_py.errors import CuteError, InvalidValueError, ParseError, given, shortened
 from cute_py.layout.arguments import Underscore, Value, underscore
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, LayoutLeft, LayoutRight, Major, make_layout
@@ -43,6 +43,8 @@ from cute_py.tensor.tensor import Tensor
 Made = TypeVar("Made")
 
 _MOST_DIGITS: Final = len(str(MAX_INTEGER))
+MOST_TEXT: Final = 1 << 16
+"""Characters of a text that `parse` and `explain` read: every text that they take is answered within 2 seconds."""
 _SHOWN: Final = 40
 """Characters of a part of the text that an error repeats; the window below it has its surroundings."""
 
@@ -58,6 +60,20 @@ _RATIO = re.compile(r"_(-?[0-9]+)/_([0-9]+)\Z")
 _RATIO_TYPE = re.compile(r"R<\s*(-?[0-9]+)\s*,\s*([0-9]+)\s*>(?:\{\})?\Z")
 _FLOAT = re.compile(r"[-+]?[0-9]*\.[0-9]")
 _BLANKS = re.compile(r"\s+")
+
+
+def check_length(text: str) -> None:
+    """Refuse a text that is too long.
+
+    Raises:
+        InvalidValueError: it has more than `MOST_TEXT` characters.
+
+    >>> check_length("4:1," * 20_000)
+    Traceback (most recent call last):
+    cute_py.errors.InvalidValueError: a text of 80000 characters; must be at most 65536
+    """
+    if len(text) > MOST_TEXT:
+        raise InvalidValueError(f"a text of {len(text)} characters; must be at most {MOST_TEXT}")
 
 
 def failure(text: str, position: int, expected: str) -> ParseError:
@@ -236,7 +252,8 @@ def parse(text: str, *, dtype: DTypeLike | None = None, symbols: Symbols | None 
             its number is not in the text. So are integers beyond 2**128, modes of a basis beyond 4095 (as a tuple it
             has an entry for every mode up to that one), and more than 64 levels of nesting. The time is in proportion
             to the length of the text.
-        InvalidTypeError, InvalidValueError: arguments of other types, or symbols whose values are not integers.
+        InvalidTypeError, InvalidValueError: arguments of other types, a text of more than 65,536 characters, or symbols
+            whose values are not integers.
 
     >>> parse("((_2,_2),_3):((_24,_2),_8)")
     Layout(((Int(2), Int(2)), Int(3)), ((Int(24), Int(2)), Int(8)))
@@ -247,6 +264,7 @@ def parse(text: str, *, dtype: DTypeLike | None = None, symbols: Symbols | None 
     """
     if not isinstance(text, str):
         raise wrong_type("parse takes a text", text)
+    check_length(text)
     known = {} if symbols is None else checked_symbols(symbols)
     kind = None if dtype is None else as_dtype(dtype)
     reader = _Reader(text, kind, known)

@@ -132,7 +132,7 @@ class Slot:
     after: str = ""
 
 
-_SLOT = re.compile(r"(\w+)(?:>(\w+))?([?~]?)=(\S+)")
+_SLOT = re.compile(r"(?<!\w)(\w++)(?:>(\w++))?([?~]?)=(\S++)")
 
 
 def slots_of(text: str) -> tuple[Slot, ...]:

@@ -32,6 +32,8 @@ def test_json_has_the_rules(capsys: pytest.CaptureFixture[str]) -> None:
     (part,) = data["parts"]
     assert [d["rule"] for d in part["broken"] if d["severity"] == "error"] == ["stride_alignment"]
     assert CHANGE in part["changes"][0] and CHANGE in data["explain"]
+    assert part["scope"]["complete"] and len(part["scope"]["judged"]) == 1
+    assert data["explain"].splitlines()[-1] == f"judged: {part['scope']['judged'][0]}"
 
 
 def test_junk_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -39,9 +41,12 @@ def test_junk_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
     file.write_bytes(bytes(range(256)) * 40)
     assert main(["explain", str(file)]) == 2
     assert capsys.readouterr().err.startswith("cute-py: error: no explanation of str")
-    file.write_bytes(b"x" * ((1 << 20) + 1))
-    assert main(["explain", str(file)]) == 2
-    assert "more than 1048576 bytes" in capsys.readouterr().err
+    for text in ("x" * 65_537, "€" * 65_537):
+        file.write_text(text)
+        assert main(["explain", str(file)]) == 2
+        assert "more than 65536 characters" in capsys.readouterr().err
+    assert main(["explain", "x" * 65_537]) == 2
+    assert "a text of 65537 characters; must be at most 65536" in capsys.readouterr().err
     assert main(["explain", "it does not work"]) == 2
     assert "recognised : nothing" in capsys.readouterr().err
 
@@ -50,3 +55,13 @@ def test_junk_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_a_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert main(["explain", name]) == 2
     assert f"{name}: no such file" in capsys.readouterr().err
+
+
+def test_lines_that_were_not_recognised_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    text = "my program begins\nCUDA error: misaligned address\n----\nmy program ends"
+    assert main(["explain", text]) == 0
+    assert capsys.readouterr().out.endswith("Not recognised: 2 lines, the first: my program begins\n")
+    assert main(["explain", "--json", text]) == 0
+    assert json.loads(capsys.readouterr().out)["not_recognised"] == ["my program begins", "my program ends"]
+    assert main(["explain", "CUDA error: misaligned address"]) == 0
+    assert "Not recognised" not in capsys.readouterr().out

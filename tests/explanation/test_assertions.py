@@ -13,7 +13,7 @@ import pytest
 import cute_py as cute
 from cute_py.diagnostics import Reason
 from cute_py.errors import StaticAssertError
-from cute_py.explanation.readings import condition_reason
+from cute_py.explanation.readings import condition_id
 from cute_py.explanation.reasons import assertion_reason, assertions
 
 ASSERTIONS = assertions()
@@ -388,7 +388,7 @@ def test_a_row_says_why_what_to_do_and_where(row: Reason) -> None:
     ],
 )
 def test_a_message_that_cute_does_not_print_has_no_reason(message: str) -> None:
-    assert condition_reason(message) is None
+    assert condition_id(message) is None
     if message:
         assert all("why :" not in said(form, message) for form in FORMS)
 

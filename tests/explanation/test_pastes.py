@@ -13,9 +13,10 @@ from html import escape
 import pytest
 
 import cute_py as cute
-from cute_py.errors import CuteError, InvalidTypeError, ParseError
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, ParseError
 from cute_py.explanation.dispatch import readings_of
 from cute_py.explanation.messages import by_program
+from cute_py.notation.parse import MOST_TEXT
 from cute_py.tma import TensorMapTiled, violations
 from cute_py.tma.descriptor.fixes import find_changes
 from tests.explanation.threads import SEEN, Seen
@@ -265,9 +266,19 @@ def test_any_text_has_an_answer_or_a_refusal_of_ours(seed: int, texts: int) -> N
     ],
 )
 def test_long_repetitions_are_quick(unit: str) -> None:
-    text = unit * (100_000 // len(unit))
-    with within(200), contextlib.suppress(CuteError):
-        cute.explain(text)
+    text = unit * (MOST_TEXT // len(unit))
+    for read in (cute.explain, cute.parse):
+        with within(200), contextlib.suppress(CuteError):
+            read(text)
+
+
+@pytest.mark.parametrize("read", [cute.explain, readings_of, cute.parse], ids=lambda read: read.__name__)
+def test_a_text_beyond_the_bound_is_refused_with_the_bound(read: Callable[[str], object]) -> None:
+    error = "CUDA error: misaligned address\n"
+    with pytest.raises(InvalidValueError, match=r"^a text of 65567 characters; must be at most 65536$"):
+        read(error + "x" * MOST_TEXT)
+    if read is not cute.parse:
+        assert "MISALIGNED" in str(read(error + " " * (MOST_TEXT - len(error))))
 
 
 def test_an_assertion_of_another_library_is_not_one_of_cute() -> None:

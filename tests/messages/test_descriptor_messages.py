@@ -153,7 +153,8 @@ tiled tensor map, FLOAT16, rank 2
   warning          : driver's note: note 256 bytes, delivered 320 bytes; a barrier must expect what is delivered, not \
 word 8 of the map
   warning          : row gap: rows of 64 bytes, 128 apart; bytes between the rows in shared memory keep their old \
-values"""
+values
+  judged           : 37 rules of tensor maps on sm_90a"""
 
 IM2COL_SUMMARY = """\
 im2col tensor map, FLOAT16, rank 4
@@ -169,7 +170,8 @@ im2col tensor map, FLOAT16, rank 4
   l2 promotion     : NONE
   out of bounds    : zeros
   transaction      : 16384 bytes
-  warning          : store corners: corners (-1, -1) to (-1, -1); an im2col store through this map traps"""
+  warning          : store corners: corners (-1, -1) to (-1, -1); an im2col store through this map traps
+  judged           : 37 rules of tensor maps on sm_90a"""
 
 FIELDS = """\
 64 bytes, word and bits, value, raw

@@ -1,19 +1,30 @@
 """Changes that need arithmetic: functions of the numbers in a message, by the name that a row has for them.
 
-A calculator takes the groups of a row's pattern, as integers (0 where a group is no number), and returns the change;
-an empty text means that there is none to offer.
+A calculator takes the groups of a row's pattern, as integers (0 where a group is no number), and returns an `Offer`:
+the change in words, and what makes the changed object. `offers.passes_check` decides whether a row shows it. None
+means that there is nothing to offer.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Final
-
-from cute_py.tma.descriptor.limits import GPUS
+from typing import Final, NamedTuple
 
 Numbers = Sequence[int]
-_LARGEST: Final = tuple(GPUS[name] for name in ("sm_90", "sm_120"))
+
+
+class Offer(NamedTuple):
+    """A change that may be offered.
+
+    Attributes:
+        text: the change in words.
+        make: makes what the text says, for `passes_check`: a tensor map, or True where the numbers meet the rule, and
+            None where they do not.
+    """
+
+    text: str
+    make: Callable[[], object]
 
 
 def _up(n: int, unit: int) -> int:
@@ -21,82 +32,140 @@ def _up(n: int, unit: int) -> int:
     return -(-n // unit) * unit
 
 
+def _where(holds: bool) -> Callable[[], object]:
+    """What makes a change that is judged by its own numbers."""
+    return lambda: holds or None
+
+
 # ---- tensor maps ----------------------------------------------------------------------------------------------------
 
 
-def wider_block(n: Numbers) -> str:
+def _map(box: int, bits: int = 8, swizzle: int = 0, stride: int = 0, other: int = 1) -> Callable[[], object]:
+    """A tensor map with this innermost box, an outer box, and an outer stride in bytes; None of an unknown width."""
+
+    def make() -> object:
+        from cute_py.tma.descriptor.request import TensorMapTiled  # with its package, which the words do without
+
+        kind = {8: 0, 16: 1, 32: 2, 64: 4}.get(bits)
+        if kind is None:
+            return None
+        width = bits // 8
+        size = max(_up(box, 16), 16)
+        row = stride or _up(size * width, 256)
+        elements = min(size, max(row // width, 1))
+        return TensorMapTiled(kind, 4096, (elements, max(other, 1)), (row,), (box, other), swizzle=swizzle)
+
+    return make
+
+
+def wider_block(n: Numbers) -> Offer:
     """Of (elements, bytes of one): a last block dimension of 16 bytes."""
     width = n[1] or 1
     least = -(-16 // width)
-    return f"a last block dimension of at least {least}: {least} elements x {width} bytes = {least * width} bytes"
+    text = f"a last block dimension of at least {least}: {least} elements x {width} bytes = {least * width} bytes"
+    return Offer(text, _map(least, 8 * width))
 
 
-def fitted_box_row(n: Numbers) -> str:
+def fitted_box_row(n: Numbers) -> Offer | None:
     """Of (elements, bits of one): the innermost box as a multiple of 16 bytes."""
     edge, bits = n[:2]
     if not bits or bits > 128:
-        return ""
+        return None
     unit = max(1, 128 // bits)
     fitted = max(unit, _up(edge, unit))
-    return f"boxDim[0] = {fitted}: {fitted} x {bits} bits = {fitted * bits // 8} bytes"
+    return Offer(f"boxDim[0] = {fitted}: {fitted} x {bits} bits = {fitted * bits // 8} bytes", _map(fitted, bits))
 
 
-def span_of_elements(n: Numbers) -> str:
+def span_of_elements(n: Numbers) -> Offer | None:
     """Of (bytes of the swizzle, elements, bits of one): the innermost box that is one span."""
     span, _, bits = n[:3]
-    return f"boxDim[0] = {span * 8 // bits} elements = {span} bytes, or a wider swizzle" if bits else ""
+    if not bits or span not in _SWIZZLES:
+        return None
+    box = span * 8 // bits
+    return Offer(f"boxDim[0] = {box} elements = {span} bytes, or a wider swizzle", _map(box, bits, _SWIZZLES[span]))
 
 
-def box_part(n: Numbers) -> str:
-    """Of (mode, elements): the largest part of a box along a mode that a map holds."""
-    part = next(k for k in range(256, 0, -1) if n[1] % k == 0)
-    return f"boxDim[{n[0]}] = {part}, several copies a tile"
+_SWIZZLES: Final = {32: 1, 64: 2, 128: 3}
+"""Bytes of a span -> the driver's number of the swizzle."""
 
 
-def padded_stride(n: Numbers) -> str:
+def box_part(n: Numbers) -> Offer:
+    """Of (mode, elements): the largest part of a box along a mode that a map holds; of bytes, the strictest type."""
+    mode, edge = n[:2]
+    part = next(k for k in range(256, 0, -1) if edge % k == 0)
+    make = _map(part) if mode == 0 else _map(16, other=part)
+    return Offer(f"boxDim[{mode}] = {part}, several copies a tile", make)
+
+
+def padded_stride(n: Numbers) -> Offer | None:
     """Of (mode, bytes, unit): a stride that is a multiple of the unit."""
-    return f"pad the row: {_up(n[1], n[2])} bytes in place of {n[1]}" if n[2] else ""
+    if not n[2]:
+        return None
+    padded = _up(n[1], n[2])
+    return Offer(f"pad the row: {padded} bytes in place of {n[1]}", _map(16, stride=padded))
 
 
-def padded_row(n: Numbers) -> str:
+def padded_row(n: Numbers) -> Offer | None:
     """Of (matrix, unit, rows, elements of a row): a row that is a multiple of the unit."""
-    return f"pad the row to {_up(n[3], n[1])} elements" if n[1] else ""
+    if not n[1]:
+        return None
+    padded = _up(n[3], n[1])
+    return Offer(f"pad the row to {padded} elements", _where(padded > n[3] and padded % n[1] == 0))
 
 
 # ---- shared memory and targets --------------------------------------------------------------------------------------
 
 
-def smaller_block(n: Numbers) -> str:
+def smaller_block(n: Numbers) -> Offer:
     """Of (bytes that are asked for, bytes that there are): how many less."""
-    return f"fewer stages or a smaller block: {n[0] - n[1]} bytes less"
+    return Offer(f"fewer stages or a smaller block: {n[0] - n[1]} bytes less", _where(n[0] > n[1] > 0))
 
 
-def fewer_staged_bytes(n: Numbers) -> str:
+def fewer_staged_bytes(n: Numbers) -> Offer:
     """The same of a collective of CUTLASS."""
-    return f"fewer stages (StageCount<n> in place of Auto) or a smaller tile: {n[0] - n[1]} bytes less"
+    text = f"fewer stages (StageCount<n> in place of Auto) or a smaller tile: {n[0] - n[1]} bytes less"
+    return Offer(text, _where(n[0] > n[1] > 0))
 
 
-def fewer_stages(n: Numbers) -> str:
+def fewer_stages(n: Numbers) -> Offer:
     """Of (bytes that are asked for): how many less for the GPUs with the most and the least shared memory."""
-    over = [(n[0] - row.block_shared_memory_bytes, row.name) for row in _LARGEST]
-    return "fewer stages, or smaller tiles: " + "; ".join(f"{k} bytes less for {name}" for k, name in over if k > 0)
+    from cute_py.tma.descriptor.limits import GPUS  # with all of its package, which the rows of words do without
+
+    over = [(n[0] - row.block_shared_memory_bytes, row.name) for row in (GPUS["sm_90"], GPUS["sm_120"])]
+    parts = [f"{k} bytes less for {name}" for k, name in over if k > 0]
+    return Offer(f"fewer stages, or smaller tiles: {'; '.join(parts)}", _where(bool(parts)))
 
 
-def own_target(n: Numbers) -> str:
+def own_target(n: Numbers) -> Offer:
     """Of (number of the architecture, or 0): the option that names the GPU's own target."""
-    if n[0]:
-        return f"the target that has them, if it is the GPU's own: -arch=sm_{n[0]}{'a' * (n[0] >= 90)}"
-    return "the GPU's own target: -arch=sm_90a (sm_100a, sm_103a, sm_120a), not sm_90 or an older PTX"
+    if not n[0]:
+        text = "the GPU's own target: -arch=sm_90a (sm_100a, sm_103a, sm_120a), not sm_90 or an older PTX"
+        return Offer(text, _targets("sm_90a", "sm_100a", "sm_103a", "sm_120a"))
+    name = f"sm_{n[0]}{'a' * (n[0] >= 90)}"
+    return Offer(f"the target that has them, if it is the GPU's own: -arch={name}", _targets(name))
 
 
-def listed_target(n: Numbers) -> str:
+def _targets(*names: str) -> Callable[[], object]:
+    """The rows of architectures, which refuse an unknown name."""
+
+    def make() -> object:
+        from cute_py.targets import architecture
+
+        return [architecture(name) for name in names]
+
+    return make
+
+
+def listed_target(n: Numbers) -> Offer:
     """Of (number of the architecture): what a GPU that lacks wgmma and tcgen05 has instead."""
     if n[0] // 10 == 12:
-        return "the warp's operations: MmaF16BF16Op, MmaSM120BlockScaledOp of cute.nvgpu.warp"
-    return (
+        text = "the warp's operations: MmaF16BF16Op, MmaSM120BlockScaledOp of cute.nvgpu.warp"
+        return Offer(text, _where(True))
+    text = (
         "a GPU of the list, with CUTE_DSL_ARCH set to its own name (sm_90a, sm_100a), which also compiles for it where "
         "there is no GPU"
     )
+    return Offer(text, _targets("sm_90a", "sm_100a"))
 
 
 # ---- operations of CuTe DSL -----------------------------------------------------------------------------------------
@@ -106,55 +175,71 @@ def _bytes_of(bits: int) -> int:
     return max(bits // 8, 1)
 
 
-def matrix_rows(n: Numbers) -> str:
+def _are_copied(bits: int) -> Callable[[], object]:
+    """Whether one operation moves so many bits: 8 to 256, a power of two."""
+    return _where(bits in (8, 16, 32, 64, 128, 256))
+
+
+def matrix_rows(n: Numbers) -> Offer:
     """Of (bits that are known, bits of a row): how ldmatrix and stmatrix want their rows."""
     need = _bytes_of(n[1])
-    return (
+    text = (
         f"rows of {need} bytes that lie side by side: K-major tiles as they are, MN-major ones with transpose=True; "
         f"the other strides multiples of {need} bytes, byte_alignment={need} of the shared memory"
     )
+    return Offer(text, _are_copied(n[1]))
 
 
-def aligned_values(n: Numbers) -> str:
+def aligned_values(n: Numbers) -> Offer:
     """Of (bits that are known, bits that one operation moves): how a thread's values must lie."""
     have, need = n[:2]
-    narrower = f"; or a copy of {have} bits (num_bits_per_copy={have})" if have in (32, 64) else ""
-    return (
+    narrower = f"; or a copy of {have} bits (num_bits_per_copy={have})" if have in (32, 64) and have < need else ""
+    text = (
         f"{_bytes_of(need)} bytes side by side for each thread: values along the mode of stride 1, as many as fill "
         f"them, the other strides multiples of {_bytes_of(need)} bytes; assumed_align={_bytes_of(need)} of "
         f"from_dlpack, byte_alignment={_bytes_of(need)} of shared memory{narrower}"
     )
+    return Offer(text, _are_copied(need))
 
 
-def assumed_alignment(n: Numbers) -> str:
+def assumed_alignment(n: Numbers) -> Offer:
     """Of (bits that one operation moves): what CuTe DSL must be told of the pointer."""
-    return (
+    text = (
         f"from_dlpack(x, assumed_align={n[0] // 8}) and strides known to be multiples of it "
         f"(mark_compact_shape_dynamic(divisibility=...), cute.assume), or fewer than {n[0]} bits a copy"
     )
+    return Offer(text, _are_copied(n[0]))
 
 
-def instruction_extent(n: Numbers) -> str:
+def instruction_extent(n: Numbers) -> Offer:
     """Of (N): the nearest N of an instruction."""
-    return f"N = {min(max(_up(n[0], 8), 8), 256)}, or another multiple of 8 up to 256"
+    extent = min(max(_up(n[0], 8), 8), 256)
+    return Offer(f"N = {extent}, or another multiple of 8 up to 256", _where(extent > 0 and extent % 8 == 0))
 
 
-def instruction_rows(n: Numbers) -> str:
+def instruction_rows(n: Numbers) -> Offer:
     """Of (one M, the other M, the M that is asked for): the M of one instruction."""
-    return f"M = {n[0] if n[2] <= n[0] else n[1]}; other tiles are several instructions, or padded"
+    rows = n[0] if n[2] <= n[0] else n[1]
+    return Offer(f"M = {rows}; other tiles are several instructions, or padded", _where(rows in n[:2] and rows > 0))
 
 
-def instruction_depth(n: Numbers) -> str:
+def instruction_depth(n: Numbers) -> Offer:
     """Of (K of an instruction, K of the tile): how many instructions."""
-    return f"K = {n[0]} here, and {-(-n[1] // max(n[0], 1))} instructions, one for each k of A[None, None, k]"
+    depth, tile = n[:2]
+    count = -(-tile // max(depth, 1))
+    text = f"K = {depth} here, and {count} instructions, one for each k of A[None, None, k]"
+    return Offer(text, _where(depth > 0 and count * depth == tile))
 
 
-def divisibility(n: Numbers) -> str:
+def divisibility(n: Numbers) -> Offer:
     """Of (size, mode, divisor that was declared): the divisor that holds, and the size for the declared one."""
-    return f"divisibility={math.gcd(n[0], n[2])}, or a mode padded to {_up(n[0], n[2]) if n[2] else 0}"
+    size, _, declared = n[:3]
+    divisor, padded = math.gcd(size, declared), _up(size, declared) if declared else 0
+    holds = declared > 0 and size > 0 and size % divisor == 0 and padded % declared == 0
+    return Offer(f"divisibility={divisor}, or a mode padded to {padded}", _where(holds))
 
 
-CALCULATORS: Final[dict[str, Callable[[Numbers], str]]] = {
+CALCULATORS: Final[dict[str, Callable[[Numbers], Offer | None]]] = {
     function.__name__: function
     for function in (
         wider_block,

@@ -66,8 +66,12 @@ class Row:
         groups = [group or "" for group in match.groups()]
         if self.calculator:
             numbers = [int(group) if _NUMBER.fullmatch(group) else 0 for group in groups]
-            if all(abs(n) < LARGEST for n in numbers) and (made := CALCULATORS[self.calculator](numbers)):
-                return made
+            offer = CALCULATORS[self.calculator](numbers) if all(abs(n) < LARGEST for n in numbers) else None
+            if offer is not None:
+                from cute_py.explanation.offers import passes_check  # with the packages that judge
+
+                if passes_check(offer.make):
+                    return offer.text
         return self.change.format(*groups)
 
 

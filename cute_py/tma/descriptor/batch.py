@@ -1,6 +1,6 @@
 """Many maps at once, vectorised: grouped GEMMs, ragged batches.
 
-The requests are columns: one array per field, with one row for all maps or one row per map. The functions that map_judge
+The requests are columns: one array per field, with one row for all maps or one row per map. The functions that judge
 and pack one map (`violations.map_judge`, `encode.packer`) take columns in its place; the reasons of a refusal are from
 `violations`, map by map.
 """

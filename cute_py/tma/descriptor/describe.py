@@ -272,7 +272,7 @@ def describe(what: TensorMap | HasRequest | MapSource, view: View = "summary", *
             reference pages; "slots", the eight logical slots of the emission pages.
         arch: the GPU whose limits hold.
     Returns:
-        lines of text, without a newline at the end.
+        lines of text, without a newline at the end. The summary ends with what was judged and what was not.
     Raises:
         InvalidValueError: an unknown view.
         As `read_map`; as `encode` for an illegal request with another view than "summary".
@@ -321,10 +321,13 @@ def _summary(request: TensorMap, arch: str) -> str:
         for word, bits in request.residue.unknown_words.items():
             where = "not read by the hardware" if word >= PAYLOAD_BYTES // 8 else "no field, or no known value"
             lines.append(_line(f"word {word}", f"0x{bits:x} differs; {where}"))
-    for violation in violations(request, arch=arch):
+    found = violations(request, arch=arch)
+    for violation in found:
         lines.append(_line("broken rule", violation.message))
     for warned in hazards(request):
         lines.append(_line("warning", str(warned)))
+    lines.append(_line("judged", ", ".join(found.scope.judged)))
+    lines += [_line("not judged", text) for text in found.scope.not_judged]
     return "\n".join(lines)
 
 

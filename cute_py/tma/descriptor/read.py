@@ -59,7 +59,7 @@ _INDEX: Final = re.compile(r"\[[ \t]*(0x[0-9a-fA-F]{1,4}|0|[1-9][0-9]{0,3})[ \t]
 _SUBSCRIPT: Final = re.compile(r"(?<=[\w)])\[[^\]\n]{0,40}\]", re.ASCII)
 _CAST: Final = re.compile(r"\([ \t]*[A-Za-z_][\w \t*]{0,40}\)", re.ASCII)
 _CALL: Final = re.compile(r"\b[A-Za-z_][\w.]{0,40}\(", re.ASCII)
-_PLACE: Final = re.compile(r"^\s*(?:0x)?[0-9a-fA-F]{1,16}\s*(?:<[^<>]{0,200}>)?\s*:")
+_PLACE: Final = re.compile(r"^\s*(?:0x)?[0-9a-fA-F]{1,16}\s*+(?:<[^<>]{0,200}>\s*+)?:")
 _NAME: Final = re.compile(r"\s*(?:[A-Za-z_$*&.][\w \t$*&.>-]{0,200})?[:=]", re.ASCII)
 _NUMBER: Final = re.compile(r"(0[xX])?([0-9a-fA-F]{1,40})(?:_?[ui](?:8|32|64)|[uUlL]{0,3})")
 _BLANKS: Final = str.maketrans("'\"()", "    ")

@@ -380,7 +380,7 @@ def _compiled(text: str, i: int) -> CodeType:
 
 def _filled(text: str, i: int, names: dict[str, object]) -> str:
     """A text with the values of the expressions in braces."""
-    return re.sub(r"\{([^}]*)\}", lambda found: str(eval(_compiled(found[1], i), SCOPE, names)), text)
+    return re.sub(r"\{([^{}]*)\}", lambda found: str(eval(_compiled(found[1], i), SCOPE, names)), text)
 
 
 @functools.lru_cache(maxsize=256)
