@@ -175,7 +175,7 @@ def answer_query(query: Mapping[str, str]) -> dict[str, Any]:
     Raises:
         InvalidValueError: as `checked_query`.
 
-    >>> found = answer({"gmem": "(256,100):(100,_1)", "smem": "(_64,_32):(_32,_1)"})
+    >>> found = answer_query({"gmem": "(256,100):(100,_1)", "smem": "(_64,_32):(_32,_1)"})
     >>> [p["message"] for p in found["problems"]], found["fixes"][0]
     (['globalStrides[0] = 200 bytes; must be a multiple of 16'], 'pad the row to 104 elements')
     """

@@ -88,7 +88,7 @@ def one_line(value: Thing) -> str:
 def first_part(text: str) -> str:
     """At most LONGEST characters.
 
-    >>> len(shortened("x" * 1000))
+    >>> len(first_part("x" * 1000))
     160
     """
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

@@ -127,14 +127,14 @@ def explain(thing: Thing, *operands: Thing) -> Explanation:
 def _of_text(text: str) -> Explanation:
     """Of a name, a term, a question about one of them, or a text that a program printed."""
     check_length(text)
-    from cute_py.explanation.terms import asked, word_of
+    from cute_py.explanation.rows.terms import asked, word_of
 
     text = asked(text)
     if text.strip().upper() in ("LBO", "SBO"):
         from cute_py.atom.smem_descriptor import offset_text
 
         return Explanation(offset_text(text.strip().upper()))
-    if "32" in text or "e8m0" in text.lower():
+    if _OF_SCALES.search(text):
         from cute_py.explanation.format_pastes import format_name_text
 
         if (scales := format_name_text(text)) is not None:
@@ -157,6 +157,8 @@ def _of_text(text: str) -> Explanation:
     return Explanation(_text_explained(as_printed(text)))
 
 
+_OF_SCALES: Final = re.compile(r"e8m0|\(\(_32,_4\)|<_32,\s?_4>|Sm1xx|SfAtom", re.IGNORECASE)
+"""Parts of the names, types and layouts of scales, one of which each of them has."""
 _OF_LAYOUTS: Final = frozenset("():\n")
 """Characters that no term and no name of an element type has."""
 _ATOM_NAME: Final = re.compile(

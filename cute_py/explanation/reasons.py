@@ -23,7 +23,7 @@ from cute_py.dtypes import DTYPES, as_dtype
 from cute_py.errors import CuteError, TmaTrap, TmaVerifyError, unless_refused
 from cute_py.explanation.definitions import dotted_names, filled, instance_text, listed, member_text
 from cute_py.explanation.rows.known_texts import reasons, rows
-from cute_py.explanation.terms import WORDS, word_of
+from cute_py.explanation.rows.terms import WORDS, word_of
 from cute_py.tma.descriptor.data_types import (
     Interleave,
     L2Promotion,

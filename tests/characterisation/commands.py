@@ -7,7 +7,7 @@ import tempfile
 
 from tests.calls import surface
 from tests.calls.described import normalised
-from tests.calls.objects import command, saved, saved_ptx, saved_shards
+from tests.calls.objects import command, saved, saved_kernel, saved_ptx, saved_shards
 
 GMEM = "(1024,512):(512,_1)"
 SMEM = "Sw<3,4,3> o smem_ptr[16b](unset) o (_128,_64):(_64,_1)"
@@ -33,6 +33,7 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
     "draw": [("(4,8):(8,1)",), (GMEM, "--smem", SMEM), ("Sw<3,4,3>",)],
     "check": [("kernel.ptx",)],
     "reshard": [("plan.toml",)],
+    "run": [("twice.ptx", "--arg", "null", "--arg", "0")],
     "completion": [(shell,) for shell in ("bash", "zsh", "fish")],
 }
 """Command -> arguments. The other commands do not end, or say what is installed here."""
@@ -57,6 +58,7 @@ def printed() -> dict[str, str]:
         try:
             saved((64, 64), "float16", "copied.npy")
             saved_ptx()
+            saved_kernel()
             saved_shards()
             for name, lines in COMMANDS.items():
                 for line in lines:

@@ -8,7 +8,7 @@ import pytest
 import cute_py as cute
 from cute_py.errors import InvalidTypeError
 from cute_py.explanation.reasons import TERMS
-from cute_py.explanation.terms import WORDS, key
+from cute_py.explanation.rows.terms import WORDS, key
 
 SPELLINGS = {
     "swizzle": ("swizzles", "what is a swizzle?", "Swizzles"),

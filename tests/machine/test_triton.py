@@ -62,7 +62,7 @@ def test_a_kernel_leaves_the_bytes_of_the_device(name: str, schedule: str | int)
 
 
 WORKLOADS = {row["name"]: row for row in rows("triton_workloads")}
-"""Kernels like those of Triton's tutorials (tests/oracle/record/triton_kernels.py has their sources)."""
+"""Kernels like those of Triton's tutorials (benchmarks/kernels/triton_workloads.py has their sources)."""
 
 TYPES = {
     "torch.float16": "float16",

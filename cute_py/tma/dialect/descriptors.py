@@ -94,7 +94,7 @@ def in_global_memory(tensor: Tensor) -> bool:
 def is_static_layout(layout: Layout | None) -> bool:
     """Are shape and strides static?
 
-    >>> static_layout(Layout((Int(8), Int(4)))), static_layout(Layout((8, Int(4)), (Int(4), Int(1))))
+    >>> is_static_layout(Layout((Int(8), Int(4)))), is_static_layout(Layout((8, Int(4)), (Int(4), Int(1))))
     (True, False)
     """
     numbers = [] if layout is None else [*leaves(layout.shape), *leaves(layout.stride)]

@@ -28,7 +28,7 @@ def mlir_leaf(leaf: Leaf, known: bool = True) -> str:
     Args:
         known: print run-time integers as numbers; False: as `?`.
 
-    >>> leaf_text(Int(64)), leaf_text(64), leaf_text(64, known=False)
+    >>> mlir_leaf(Int(64)), mlir_leaf(64), mlir_leaf(64, known=False)
     ('64', '64', '?')
     """
     if isinstance(leaf, int):
@@ -45,7 +45,7 @@ def mlir_leaf(leaf: Leaf, known: bool = True) -> str:
 def mlir_tree(tree: Tree, known: bool = True) -> str:
     """A shape, stride or coordinate.
 
-    >>> tree_text((Int(4), (2, 3)))
+    >>> mlir_tree((Int(4), (2, 3)))
     '(4,(2,3))'
     """
     if hasattr(type(tree), "as_tuple"):

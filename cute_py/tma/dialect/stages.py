@@ -118,7 +118,7 @@ class Names:
 
     >>> from cute_py.tma.descriptor.request import TensorMapTiled
     >>> from cute_py.tma.dialect.traced_copy import trace_copy
-    >>> names_of(trace_copy(TensorMapTiled(9, 4096, (512, 512), (1024,), (64, 128)))).coords
+    >>> value_names(trace_copy(TensorMapTiled(9, 4096, (512, 512), (1024,), (64, 128)))).coords
     ('%bm', '%bk')
     """
 
