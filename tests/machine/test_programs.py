@@ -103,6 +103,25 @@ def test_a_spin_lock_inside_a_warp_ends() -> None:
     assert set(out.tolist()) == {sum(range(64))}
 
 
+@pytest.mark.parametrize(
+    ("load", "schedule"),
+    [(".volatile", "eager"), (".volatile", "lazy"), (".volatile", 1), ("", "eager")],
+)
+def test_a_loop_that_stores_while_it_waits_does_not_stop_the_others(load: str, schedule: str | int) -> None:
+    """CTA 0 waits in a loop that stands before the code in which the other CTAs add to the flag."""
+    body = f"""
+    ld.param.u64 %rd4, [flag]; setp.ne.u32 %p1, %r2, 0; @%p1 bra WORK;
+    WAIT: bar.sync 0; st.shared.u32 [kept], %r1; ld{load}.global.u32 %r5, [%rd4]; setp.lt.u32 %p2, %r5, 128;
+    @%p2 bra WAIT; bra END;
+    WORK: bar.sync 0; red.global.add.u32 [%rd4], 1;
+    END: st.global.u32 [%rd3], %r4; ret;"""
+    text = program(body, before=".shared .u32 kept;", more=", .param .u64 flag")
+    flag = np.zeros(1, np.uint32)
+    found, out = run(text, 3 * 64, grid=3, rest=[flag], schedule=schedule, limit=10_000_000)
+    assert found.ok, found.explain()
+    assert (int(flag[0]), out.tolist()) == (128, list(range(3 * 64)))
+
+
 def test_a_warp_that_computes_is_not_taken_for_one_that_waits() -> None:
     """The first warp looks at a flag that the second sets after a long loop without memory."""
     body = """
