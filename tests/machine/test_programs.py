@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cute_py as cute
-from cute_py.errors import CuteError, InvalidValueError, ParseError
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, ParseError
 
 HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 INDEX = "mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mad.lo.u32 %r4, %r2, %r3, %r1;"
@@ -309,6 +309,7 @@ def test_what_ends_a_run(body: str, rule: str, said: str) -> None:
         ({"kernel": "other"}, InvalidValueError, "no kernel"),
         ({"dynamic_shared": 1 << 20}, InvalidValueError, "dynamic_shared"),
         ({"schedule": "sometimes"}, InvalidValueError, "schedule"),
+        ({"args": 4}, InvalidTypeError, "args must be a sequence"),
         ({"arch": "sm_1"}, InvalidValueError, "not a known architecture"),
         ({"args": [1.5]}, CuteError, "can't hold the float"),
         ({"args": [1, 2]}, InvalidValueError, "2 arguments"),
