@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from cute_py.argument_checks import expect, expect_integer
+from cute_py.argument_checks import expect, expect_integer, expect_items
 from cute_py.copies.boxes import CROSSOVER, LaunchPlan, Tuning, hint_arguments
 from cute_py.copies.modes import NIBBLE, NIBBLES
 from cute_py.copies.operands import Operand, OperandSide, paired, side
@@ -137,10 +137,11 @@ class PreparedCopy:
         """
         from cute_py.copies.machine_copy import machine_launches
 
-        if self.plan is None or len(args) != 2:
-            text = "a copy of tiles through given maps" if self.plan is None else counted(len(args), "argument")
+        arrays = expect_items(args, "args")
+        if self.plan is None or len(arrays) != 2:
+            text = "a copy of tiles through given maps" if self.plan is None else counted(len(arrays), "argument")
             raise InvalidValueError(f"{text}; the machine runs copies of arrays, and takes source and destination")
-        return machine_launches(args[0], args[1], tuning=Tuning() if self.plans else None)
+        return machine_launches(arrays[0], arrays[1], tuning=Tuning() if self.plans else None)
 
     def prepare(self, stream: StreamLike) -> None:
         """Make parameters and counters for a stream before its first launch."""

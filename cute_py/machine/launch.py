@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from cute_py.argument_checks import expect_integer, is_integer
+from cute_py.argument_checks import expect_integer, expect_items, is_integer
 from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given
 from cute_py.machine.code import Code
 from cute_py.machine.memory import Memory
@@ -130,12 +130,13 @@ class Arguments:
         self, parameters: Sequence[Variable], values: Sequence[Any], memory: Mapping[str, Array] | None = None
     ) -> None:
         self.parameters = parameters
+        values = expect_items(values, "args")
         if len(values) != len(parameters):
             rest = parameters[len(values) :]
             if len(values) > len(parameters) or any(one.kind not in ("u64", "b64") for one in rest):
                 text = f"{counted(len(values), 'argument')}; the kernel has {counted(len(parameters), 'parameter')}"
                 raise InvalidValueError(text, {"parameters": ", ".join(f"{p.name} ({_type(p)})" for p in parameters)})
-            values = [*values, *[None] * len(rest)]
+            values = (*values, *[None] * len(rest))
         self.values = list(values)
         self.arrays: dict[str, Array] = dict(memory or {})
         """Name -> array."""

@@ -2,7 +2,9 @@
 
 Threads at one instruction are one frame. The frame with the least program counter runs, up to the end of a
 block; then frames at one place become one. So threads that took the two sides of a branch meet again behind
-it, and warps that run the same code run it in one numpy operation, until their ways part.
+it, and warps that run the same code run it in one numpy operation, until their ways part. A loop may keep the least
+program counter for ever, as one does that spins on a lock: after `PATIENCE` jumps back, the frame that has been able to
+run for the longest time has a turn, so that the frame that holds the lock goes on.
 
 A frame that waits (for a barrier, for a phase of an mbarrier, for the other lanes of its warp) is `Waiting`, with a
 function that gives the threads which may go on. A loop that only looks (it reads memory that others write, and stores
@@ -33,7 +35,10 @@ MAX_FRAMES: Final = 4096
 """Frames of neighbours that are kept."""
 
 PATIENCE: Final = 4096
-"""Blocks that one frame may run in a loop while others could run."""
+"""Jumps back that loops may make while other frames could run."""
+
+LOOK_WEIGHT: Final = PATIENCE // 32
+"""Jumps that one jump counts for in a loop that looks at what others may change: such a loop may spin on a lock."""
 
 CLOCK_LEAP: Final = 1 << 22
 """Cycles that pass where nothing runs but loops that wait; more the longer they do."""
@@ -145,6 +150,10 @@ class Machine:
         """Counts whatever a waiting thread may wait for."""
         self.looked = False
         """Whether an instruction looked at what others may change since the last jump back."""
+        self._looked_before = False
+        """The same for the frames that ran before the present one: a barrier may lie between the look and the jump."""
+        self._jumps = 0
+        """Jumps back since the oldest frame had a turn, weighted by `LOOK_WEIGHT`."""
         self.state: dict[Any, Any] = {}
         """What families of instructions keep: barriers, groups."""
         self.wave = 0
@@ -310,12 +319,16 @@ class Machine:
     def _next(self) -> int:
         if self.dice is not None and len(self.runnable) > 1:
             return self.dice.choice(list(self.runnable))
+        if self._jumps >= PATIENCE or len(self.runnable) == 1:
+            self._jumps = 0
+            return next(iter(self.runnable))  # a dict keeps its order: the first frame has waited for the longest time
         return min(self.runnable)
 
     def _run_from(self, pc: int, frame: Frame) -> None:
         """Run a frame until it parts, stops, or stands behind another."""
         blocks, totals, runnable = self.code.blocks, self.totals, self.runnable
         version, patience = self.version, PATIENCE
+        self._looked_before |= self.looked
         self.looked = False
         trace, wave = totals.trace, self.wave
         while True:
@@ -344,6 +357,7 @@ class Machine:
                     self.add(after, part)
                 return
             if pc <= last:
+                self._jumped_back()
                 if self.looked and self._park(pc, last, frame):
                     return
                 patience -= 1
@@ -353,6 +367,12 @@ class Machine:
             if self.version != version or (runnable and min(runnable) <= pc):
                 self.add(pc, frame)
                 return
+
+    def _jumped_back(self) -> None:
+        """A loop begins anew: count it where other frames could run."""
+        if self.runnable:
+            self._jumps += LOOK_WEIGHT if self.looked or self._looked_before else 1
+            self._looked_before = False
 
     def add(self, pc: int, frame: Frame) -> None:
         """Threads may run."""

@@ -7,12 +7,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from cute_py.gpu.kernels.meet import meet
 
 import cute_py as cute
 from cute_py import Int, Layout
 from cute_py.copies.boxes import Tuning
 from cute_py.copies.machine_copy import machine_launches, run_on_machine
+from cute_py.gpu.kernels.device_barrier import device_barrier
 from cute_py.gpu.kernels.edges import copy_edges
 from cute_py.gpu.kernels.listed import copy_listed
 from cute_py.machine.cuda_source import compiler_available
@@ -85,7 +85,7 @@ def test_edges_and_a_meeting_of_one_device() -> None:
     for i in range(4):
         assert np.array_equal(second[32 * i : 32 * i + 5], first[16 * i : 16 * i + 5])
     counts, record = np.array([6], np.uint32), np.zeros(64, np.uint8)
-    met = cute.run_ptx(meet(1), args=[counts, np.zeros(1, np.uint64), 0, 1000, record])
+    met = cute.run_ptx(device_barrier(1), args=[counts, np.zeros(1, np.uint64), 0, 1000, record])
     assert [one.rule for one in met.diagnostics] == ["out of bounds"]  # a table of null pointers
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cute_py as cute
-from cute_py.errors import CuteError, InvalidValueError, ParseError
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, ParseError
 
 HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 INDEX = "mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mad.lo.u32 %r4, %r2, %r3, %r1;"
@@ -101,6 +101,25 @@ def test_a_spin_lock_inside_a_warp_ends() -> None:
     found, out = run(program(start + body, before=".shared .u32 lock; .shared .u32 sum;"))
     assert found.ok, found.explain()
     assert set(out.tolist()) == {sum(range(64))}
+
+
+@pytest.mark.parametrize(
+    ("load", "schedule"),
+    [(".volatile", "eager"), (".volatile", "lazy"), (".volatile", 1), ("", "eager")],
+)
+def test_a_loop_that_stores_while_it_waits_does_not_stop_the_others(load: str, schedule: str | int) -> None:
+    """CTA 0 waits in a loop that stands before the code in which the other CTAs add to the flag."""
+    body = f"""
+    ld.param.u64 %rd4, [flag]; setp.ne.u32 %p1, %r2, 0; @%p1 bra WORK;
+    WAIT: bar.sync 0; st.shared.u32 [kept], %r1; ld{load}.global.u32 %r5, [%rd4]; setp.lt.u32 %p2, %r5, 128;
+    @%p2 bra WAIT; bra END;
+    WORK: bar.sync 0; red.global.add.u32 [%rd4], 1;
+    END: st.global.u32 [%rd3], %r4; ret;"""
+    text = program(body, before=".shared .u32 kept;", more=", .param .u64 flag")
+    flag = np.zeros(1, np.uint32)
+    found, out = run(text, 3 * 64, grid=3, rest=[flag], schedule=schedule, limit=10_000_000)
+    assert found.ok, found.explain()
+    assert (int(flag[0]), out.tolist()) == (128, list(range(3 * 64)))
 
 
 def test_a_warp_that_computes_is_not_taken_for_one_that_waits() -> None:
@@ -290,6 +309,7 @@ def test_what_ends_a_run(body: str, rule: str, said: str) -> None:
         ({"kernel": "other"}, InvalidValueError, "no kernel"),
         ({"dynamic_shared": 1 << 20}, InvalidValueError, "dynamic_shared"),
         ({"schedule": "sometimes"}, InvalidValueError, "schedule"),
+        ({"args": 4}, InvalidTypeError, "args must be a sequence"),
         ({"arch": "sm_1"}, InvalidValueError, "not a known architecture"),
         ({"args": [1.5]}, CuteError, "can't hold the float"),
         ({"args": [1, 2]}, InvalidValueError, "2 arguments"),

@@ -7,6 +7,7 @@ Source: PTX ISA 9.0, warp-level and asynchronous warpgroup-level matrix instruct
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +19,7 @@ from cute_py.machine.decode import Builder, Turn
 from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.lanes import collective
 from cute_py.machine.kinds import KINDS, Kind
-from cute_py.machine.matrix import matrix_instruction, run_mma, run_wgmma
+from cute_py.machine.matrix import MatrixInstruction, matrix_instruction, run_mma, run_wgmma
 from cute_py.machine.memory import locate
 from cute_py.machine.schedule import Pending
 from cute_py.machine.sites import Site
@@ -226,19 +227,35 @@ def build_wgmma(site: Site) -> Turn | Run:
     return collective(site, None, wait)
 
 
-def _build_product(site: Site) -> Turn:  # noqa: PLR0915 - one reading of the operands, then one loop
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """A wgmma as it is written: its operands as functions of a frame, and its immediates.
+
+    first: A, rows of registers or a descriptor. scale: whether the product is added to D. negated: of A and B.
+    """
+
+    found: MatrixInstruction
+    in_registers: bool
+    read_d: Any
+    put_d: Any
+    first: Any
+    second: Reader
+    scale: Reader
+    metadata: Reader | None
+    orders: tuple[Major, Major]
+    negated: tuple[bool, bool]
+
+
+def _product(site: Site) -> _Product:
+    """Read the operands."""
     in_registers = site.operand(1).kind is OperandKind.VECTOR
-    opcode = site.one.opcode
-    found = matrix_instruction(opcode, in_registers)
+    found = matrix_instruction(site.one.opcode, in_registers)
     site.used = [True] * len(site.modifiers)
     names = site.elements(0)
     wanted = found.atom.registers["C"][0]
     if len(names) != wanted:
         raise Refused(f"operand D has {len(names)} registers; must be {wanted}")
     word = KINDS["b32"]
-    read_d, put_d = _rows(site, names, word), _put_rows(site, names, word)
-    first: Any = _rows(site, site.elements(1), word) if in_registers else site.reader(1, "b64")
-    second = site.reader(2, "b64")
     rest = list(site.operands[3:])
     metadata = None
     if found.sparse:
@@ -246,37 +263,50 @@ def _build_product(site: Site) -> Turn:  # noqa: PLR0915 - one reading of the op
         if rest[1].value != 0:
             raise Refused("a sparse wgmma of another selector than 0 is not emulated")
         rest = rest[2:]
-    scale = site.read(rest[0], "pred")
     numbers = [one.value for one in rest[1:]]
     scales = 0 if found.d == "s32" else 2
     count = scales + (2 - in_registers if element_width(found.a) == 16 else 0)
     if len(numbers) != count or None in numbers:
         raise Refused(f"wgmma of {found.a} has {count} immediates after the scale of D, got {len(numbers)}")
     majors = [0, *numbers[2:]] if in_registers else numbers[2:]
-    orders = ([Major.MN if x else Major.K for x in majors] + [Major.K, Major.K])[:2]
-    negated = (numbers[:1] == [-1], numbers[1:2] == [-1])
-    sources: tuple[Any, Reader, Reader, Reader | None] = (first, second, scale, metadata)
+    orders = [Major.MN if x else Major.K for x in majors] + [Major.K, Major.K]
+    return _Product(
+        found=found,
+        in_registers=in_registers,
+        read_d=_rows(site, names, word),
+        put_d=_put_rows(site, names, word),
+        first=_rows(site, site.elements(1), word) if in_registers else site.reader(1, "b64"),
+        second=site.reader(2, "b64"),
+        scale=site.read(rest[0], "pred"),
+        metadata=metadata,
+        orders=(orders[0], orders[1]),
+        negated=(numbers[:1] == [-1], numbers[1:2] == [-1]),
+    )
+
+
+def _build_product(site: Site) -> Turn:
+    product = _product(site)
+    found, a, read_d = product.found, product.first, product.read_d
 
     def one_group(f: Frame) -> None:
         m = f.m
-        a, b, adds, meta = sources
-        left = np.ascontiguousarray(a(f)) if in_registers else _same(site, f, broadcast(a(f), f))
-        right = _same(site, f, broadcast(b(f), f))
-        keep = broadcast(adds(f), f).copy()
-        selected = None if meta is None else broadcast(meta(f), f).copy()
+        left = np.ascontiguousarray(a(f)) if product.in_registers else _same(site, f, broadcast(a(f), f))
+        right = _same(site, f, broadcast(product.second(f), f))
+        keep = broadcast(product.scale(f), f).copy()
+        selected = None if product.metadata is None else broadcast(product.metadata(f), f).copy()
         cta = int(f.threads[0]) // m.cta_threads
         window = m.shared[cta * m.shared_stride : cta * m.shared_stride + m.shared_bytes]
 
         def complete() -> None:
             words = np.where(keep[:, None], read_d(f), np.uint32(0))
-            held = np.ascontiguousarray(a(f)) if in_registers else left
+            held = np.ascontiguousarray(a(f)) if product.in_registers else left
             try:
                 result = run_wgmma(
-                    found, window, held, right, words, (orders[0], orders[1]), negated, selected, base=m.shared_base
+                    found, window, held, right, words, product.orders, product.negated, selected, base=m.shared_base
                 )
             except CuteError as error:
                 raise site.fault("wgmma operand", f"{f.text()}: {error.headline}", f, "wgmma.mma_async") from None
-            put_d(f, result)
+            product.put_d(f, result)
 
         products = _products(f)
         agent = Pending("a wgmma", site.number, complete, waited_for=True)

@@ -8,7 +8,8 @@ Source: PTX ISA 9.0, asynchronous copy instructions, tensormap.replace.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ from cute_py.machine.memory import Locate, address_reader, host_place, locate
 from cute_py.machine.schedule import Pending
 from cute_py.machine.sites import Site
 from cute_py.machine.threads import Array, Frame, Host, Reader, Run, broadcast
-from cute_py.ptx.parse import OperandKind
+from cute_py.ptx.parse import OperandKind, WrittenOperand
 from cute_py.tma.descriptor.replace import replace
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.memory import MAX_CTAS
@@ -327,93 +328,163 @@ def _map_reader(site: Site, place: int) -> Callable[[Frame], bytes]:
     return find
 
 
-def _build_tensor(site: Site, *, reduces: bool, prefetches: bool) -> Run:  # noqa: C901, PLR0915 - reads one instruction
+@dataclass(frozen=True, slots=True)
+class _TensorCopy:
+    """A tensor copy as it is written: its modifiers, and its operands as functions of a frame.
+
+    operation: of a reduction. mode: the emulator's name of it. map: the 128 bytes of the tensor map. mask: the CTAs
+    that a multicast writes. shared: the tile in shared memory; None for a prefetch. barrier: the mbarrier of a load.
+    """
+
+    operation: str
+    mode: str
+    cta_pair: bool
+    emulator: Emulator
+    map: Callable[[Frame], bytes]
+    coords: Sequence[Reader]
+    offsets: Sequence[Reader]
+    mask: Reader | None
+    shared: Locate | None
+    barrier: Locate | None
+
+    def arguments(self, f: Frame) -> tuple[bytes, list[int], dict[str, Any]]:
+        """The tensor map, the coordinates, and the keywords of the emulator, as one thread gives them."""
+        words = self.map(f)
+        coords = [int(broadcast(c(f), f)[0]) for c in self.coords]
+        keywords: dict[str, Any] = {"mode": self.mode}
+        if self.offsets:
+            keywords["im2col_offsets"] = [int(broadcast(c(f), f)[0]) for c in self.offsets]
+        if self.mask is not None:
+            keywords["multicast_mask"] = int(broadcast(self.mask(f), f)[0])
+        if self.cta_pair:
+            keywords["cta_group"] = 2
+        return words, coords, keywords
+
+
+def _build_tensor(site: Site, *, reduces: bool, prefetches: bool) -> Run:
+    copy = _tensor_copy(site, reduces=reduces, prefetches=prefetches)
+    if copy.shared is None:
+        return _each_thread(_tensor_prefetch(site, copy))
+    if copy.barrier is not None:
+        return _each_thread(_tensor_load(site, copy, copy.shared, copy.barrier))
+    return _each_thread(_tensor_store(site, copy, copy.shared))
+
+
+def _tensor_copy(site: Site, *, reduces: bool, prefetches: bool) -> _TensorCopy:
+    """Read the modifiers and the operands.
+
+    The operands of a prefetch begin with the tensor; a store has its shared memory behind the tensor; a load has its
+    shared memory before the tensor and its mbarrier behind it. Offsets, a mask and a cache policy may follow.
+    """
     dimension = int(site.choice("1d", "2d", "3d", "4d", "5d")[0])
     spaces = [word for word in site.modifiers if word in SPACES]
     site.flag(*SPACES)
     site.flag("L2")
     mode = site.choice(*_MODES)
-    to_barrier = site.flag("mbarrier::complete_tx::bytes")
+    loads = not prefetches and site.flag("mbarrier::complete_tx::bytes")
     site.flag("bulk_group")
     multicast = site.flag("multicast::cluster")
     pair = site.choice("cta_group::1", "cta_group::2")
     hint = site.flag("L2::cache_hint")
     operation = site.choice("add", "min", "max", "inc", "dec", "and", "or", "xor") if reduces else ""
     site.finish()
-    loads = to_barrier
-    at = 0 if prefetches or not loads else 1
-    tensor = site.operand(at)
-    if tensor.kind is not OperandKind.TENSOR:
-        raise Refused(f"the operand {tensor.text} of {site.one.opcode} must be a tensor")
-    count = 5 if "::gather4" in mode or "::scatter4" in mode else dimension
-    coords = [site.read(text, "s32") for text in tensor.elements]
-    if len(coords) != count:
-        raise Refused(f"{site.one.opcode} has {len(coords)} coordinates; must have {count}")
-    read_map = _map_reader(site, at)
-    rest = list(site.operands[at + 1 + (1 if loads or not prefetches else 0) :])
-    if prefetches:
-        rest = list(site.operands[1:])
+    named = {"im2col_no_offs": "im2col"}.get(mode, mode) or "tile"
+    place = 1 if loads else 0
+    coords = _tensor_coords(site, place, 5 if "::gather4" in mode or "::scatter4" in mode else dimension)
+    rest = list(site.operands[1 if prefetches else place + 2 :])
     if hint and rest:
         rest.pop()
     mask = site.read(rest.pop(), "u16") if multicast and rest else None
-    offsets: Sequence[Reader] = ()
-    if rest and rest[0].kind is OperandKind.VECTOR:
-        offsets = [site.read(text, "u16") for text in rest[0].elements]
-    named = {"im2col_no_offs": "im2col"}.get(mode, mode) or "tile"
-    arch = "sm_90a" if not pair and named in ("tile", "im2col") else "sm_100a"
-    emulator = Emulator(arch)
     shared_space = spaces[0] if loads else spaces[-1] if spaces else "shared::cta"
-    where = None if prefetches else locate(site, 0 if loads else 1, shared_space, 16, writes=loads)
-    barrier = locate(site, 2, "shared::cluster", 8, writes=True) if loads else None
+    return _TensorCopy(
+        operation=operation,
+        mode=named,
+        cta_pair=pair == "cta_group::2",
+        emulator=Emulator("sm_90a" if not pair and named in ("tile", "im2col") else "sm_100a"),
+        map=_map_reader(site, place),
+        coords=coords,
+        offsets=_im2col_offsets(site, rest),
+        mask=mask,
+        shared=None if prefetches else locate(site, 1 - place, shared_space, 16, writes=loads),
+        barrier=locate(site, 2, "shared::cluster", 8, writes=True) if loads else None,
+    )
+
+
+def _tensor_coords(site: Site, place: int, count: int) -> list[Reader]:
+    tensor = site.operand(place)
+    if tensor.kind is not OperandKind.TENSOR:
+        raise Refused(f"the operand {tensor.text} of {site.one.opcode} must be a tensor")
+    if len(tensor.elements) != count:
+        raise Refused(f"{site.one.opcode} has {len(tensor.elements)} coordinates; must have {count}")
+    return [site.read(text, "s32") for text in tensor.elements]
+
+
+def _im2col_offsets(site: Site, rest: Sequence[WrittenOperand]) -> list[Reader]:
+    if not rest or rest[0].kind is not OperandKind.VECTOR:
+        return []
+    return [site.read(text, "u16") for text in rest[0].elements]
+
+
+def _tensor_prefetch(site: Site, copy: _TensorCopy) -> Callable[[Frame], None]:
+    def one(f: Frame) -> None:
+        words, coords, keywords = copy.arguments(f)
+        with _errors_as_faults(site, f):
+            copy.emulator.prefetch(words, f.m.memory.ranges, coords, **keywords)
+
+    return one
+
+
+def _tensor_load(site: Site, copy: _TensorCopy, shared: Locate, barrier: Locate) -> Callable[[Frame], None]:
+    def one(f: Frame) -> None:
+        m = f.m
+        words, coords, keywords = copy.arguments(f)
+        cta, offset = divmod(int(shared(f)[1][0]), m.shared_stride)
+        signal = barriers_of(f, site, int(barrier(f)[1][0]))
+
+        def complete() -> None:
+            with _errors_as_faults(site, f):
+                ranges, window = m.memory.ranges, m.windows[cta]
+                copy.emulator.load(words, ranges, coords, window, barrier=signal, smem_offset=offset, **keywords)
+
+        m.under_way("a tensor load", site.number, complete)
+
+    return one
+
+
+def _tensor_store(site: Site, copy: _TensorCopy, shared: Locate) -> Callable[[Frame], None]:
+    """A store, or a reduction."""
 
     def one(f: Frame) -> None:
         m = f.m
-        words = read_map(f)
-        place = [int(broadcast(c(f), f)[0]) for c in coords]
-        window, offset = m.windows[0], 0
-        if where is not None:
-            cta, offset = divmod(int(where(f)[1][0]), m.shared_stride)
-            window = m.windows[cta]
-        keywords: dict[str, Any] = {"mode": named}
-        if offsets:
-            keywords["im2col_offsets"] = [int(broadcast(c(f), f)[0]) for c in offsets]
-        if not prefetches:
-            keywords["smem_offset"] = offset
-        signal: Any = None
-        if barrier is not None:
-            signal = barriers_of(f, site, int(barrier(f)[1][0]))
-        if mask is not None:
-            keywords["multicast_mask"] = int(broadcast(mask(f), f)[0])
-        if pair == "cta_group::2":
-            keywords["cta_group"] = 2
+        words, coords, keywords = copy.arguments(f)
+        cta, offset = divmod(int(shared(f)[1][0]), m.shared_stride)
+        keywords["smem_offset"] = offset
 
-        def act() -> None:
-            ranges = m.memory.ranges
-            try:
-                if prefetches:
-                    emulator.prefetch(words, ranges, place, **keywords)
-                elif loads:
-                    emulator.load(words, ranges, place, window, barrier=signal, **keywords)
-                elif operation:
-                    emulator.reduce(operation, words, ranges, place, window, **keywords)
+        def complete() -> None:
+            with _errors_as_faults(site, f):
+                ranges, window = m.memory.ranges, m.windows[cta]
+                if copy.operation:
+                    copy.emulator.reduce(copy.operation, words, ranges, coords, window, **keywords)
                 else:
-                    emulator.store(words, ranges, place, window, **keywords)
-            except TmaTrap as trap:
-                text = f"{f.text()}: {trap.headline}"
-                raise site.fault("tensor copy trap", text, f, "cp.async.bulk.tensor", **_known(trap)) from None
-            except CuteError as error:
-                text = f"{f.text()}: {error.headline}"
-                raise site.fault("tensor copy", text, f, "cp.async.bulk.tensor", **_known(error)) from None
+                    copy.emulator.store(words, ranges, coords, window, **keywords)
 
-        if prefetches:
-            act()
-            return
-        what = "a tensor load" if loads else "a tensor store"
-        agent = m.under_way(what, site.number, act, waited_for=not loads)
-        if not loads:
-            Groups.of(m, "bulk").add(f.threads, agent)
+        agent = m.under_way("a tensor store", site.number, complete, waited_for=True)
+        Groups.of(m, "bulk").add(f.threads, agent)
 
-    return _each_thread(one)
+    return one
+
+
+@contextmanager
+def _errors_as_faults(site: Site, f: Frame) -> Iterator[None]:
+    """Errors of the emulator end the run, with the place of the instruction."""
+    try:
+        yield
+    except TmaTrap as trap:
+        text = f"{f.text()}: {trap.headline}"
+        raise site.fault("tensor copy trap", text, f, "cp.async.bulk.tensor", **_known(trap)) from None
+    except CuteError as error:
+        text = f"{f.text()}: {error.headline}"
+        raise site.fault("tensor copy", text, f, "cp.async.bulk.tensor", **_known(error)) from None
 
 
 def _known(error: CuteError) -> dict[str, object]:

@@ -10,7 +10,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from cute_py.argument_checks import expect, expect_choice, expect_expression, expect_integer, expect_integers, record
+from cute_py.argument_checks import (
+    expect,
+    expect_choice,
+    expect_expression,
+    expect_integer,
+    expect_integers,
+    expect_items,
+    record,
+)
 from cute_py.atom.tiled_mma import TiledMma
 from cute_py.copies.device_copy import host_bytes, host_copy, moved_to_device
 from cute_py.copies.emulated_copy import check_tensor
@@ -198,10 +206,11 @@ class GemmKernel:
         """
         import numpy as np
 
-        if len(args) != 3:
-            raise InvalidValueError(f"a GEMM kernel takes A, B and C, got {counted(len(args), 'argument')}")
+        arrays = expect_items(args, "args")
+        if len(arrays) != 3:
+            raise InvalidValueError(f"a GEMM kernel takes A, B and C, got {counted(len(arrays), 'argument')}")
         maps = []
-        for name, array in zip("ABC", args, strict=True):
+        for name, array in zip("ABC", arrays, strict=True):
             self._view(name, array)
             maps.append((bytes(self.plan.atoms[name].descriptor), array))
         record = np.zeros(2 * ERROR_RECORD_BYTES, np.uint8)
