@@ -290,7 +290,7 @@ def _text_explained(text: str) -> str:
         from cute_py.explanation.readings import answer
 
         return "\n\n".join([*_printed_atom(text), answer(readings)])
-    return modes or _recognised_words(text, facts)
+    return modes or _named_terms(text, facts)
 
 
 def _in_short(thing: Any, of_dsl: bool) -> list[str]:
@@ -302,7 +302,7 @@ def _in_short(thing: Any, of_dsl: bool) -> list[str]:
     return [f"  {line.strip()}" for line in facts_of(thing, of_dsl)]
 
 
-def _recognised_words(text: str, facts: dict[str, str]) -> str:
+def _named_terms(text: str, facts: dict[str, str]) -> str:
     """The terms in a text in which nothing else is recognised.
 
     Raises:

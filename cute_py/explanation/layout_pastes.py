@@ -657,7 +657,7 @@ def read_types(text: str) -> list[Reading]:
 
 
 def read_conditions(text: str) -> list[Reading]:
-    """Every line that is a message of a static assertion, without the words of a compiler before it.
+    """Find every line that is a message of a static assertion and has no compiler output before it.
 
     >>> [reading.kind for reading in read_conditions("Could not find a common tile-gmem vectorization.")]
     ['A static assertion of CuTe, by its message']

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import cute_py as cute
-from cute_py import mesh, tmem
+from cute_py import formats, mesh, tmem
 from cute_py.draw import (
     Picture,
     draw,
@@ -124,6 +124,8 @@ OTHER_PAGES: dict[str, tuple[str, Callable[[], Picture]]] = {
     "gemm-boxes": ("gemm", lambda: draw_boxes(_copy((520, 328), (256, 64), "bfloat16"))),
     "tensor-memory": ("tensor-memory", _tensor_memory),
     "shards": ("many-devices", _shards),
+    "scales": ("formats", lambda: draw(formats.mxfp8(), shape=(40, 128))),
+    "register": ("machine", lambda: draw(cute.Layout(((4, 2), 32), ((32, 128), 1)))),
 }
 """Name of a picture -> (the page of the guide that shows it, its drawing)."""
 ALL = {**GUIDE, **{name: make for name, (_, make) in OTHER_PAGES.items()}}

@@ -1,8 +1,8 @@
 """Changes that need arithmetic: functions of the numbers in a message, by the name that a row has for them.
 
-A calculator takes the groups of a row's pattern, as integers (0 where a group is no number), and returns an `Offer`:
-the change in words, and what makes the changed object. `offers.passes_check` decides whether a row shows it. None
-means that there is nothing to offer.
+A calculator takes the groups of a row's pattern, as integers (0 for a group that is not a number), and returns an
+`Offer`: the text of the change, and what makes the changed object. `offers.passes_check` decides whether a row shows
+it. None means that there is nothing to offer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Offer(NamedTuple):
     """A change that may be offered.
 
     Attributes:
-        text: the change in words.
+        text: the change, as it is printed.
         make: makes what the text says, for `passes_check`: a tensor map, or True where the numbers meet the rule, and
             None where they do not.
     """
@@ -44,7 +44,7 @@ def _map(box: int, bits: int = 8, swizzle: int = 0, stride: int = 0, other: int 
     """A tensor map with this innermost box, an outer box, and an outer stride in bytes; None of an unknown width."""
 
     def make() -> object:
-        from cute_py.tma.descriptor.request import TensorMapTiled  # with its package, which the words do without
+        from cute_py.tma.descriptor.request import TensorMapTiled  # with its package, which the text does not need
 
         kind = {8: 0, 16: 1, 32: 2, 64: 4}.get(bits)
         if kind is None:
@@ -129,7 +129,7 @@ def fewer_staged_bytes(n: Numbers) -> Offer:
 
 def fewer_stages(n: Numbers) -> Offer:
     """Of (bytes that are asked for): how many less for the GPUs with the most and the least shared memory."""
-    from cute_py.tma.descriptor.limits import GPUS  # with all of its package, which the rows of words do without
+    from cute_py.tma.descriptor.limits import GPUS  # with all of its package, which other rows do not need
 
     over = [(n[0] - row.block_shared_memory_bytes, row.name) for row in (GPUS["sm_90"], GPUS["sm_120"])]
     parts = [f"{k} bytes less for {name}" for k, name in over if k > 0]
@@ -203,7 +203,7 @@ def aligned_values(n: Numbers) -> Offer:
 
 
 def assumed_alignment(n: Numbers) -> Offer:
-    """Of (bits that one operation moves): what CuTe DSL must be told of the pointer."""
+    """Offer the alignment to declare in CuTe DSL, from (bits that one operation moves)."""
     text = (
         f"from_dlpack(x, assumed_align={n[0] // 8}) and strides known to be multiples of it "
         f"(mark_compact_shape_dynamic(divisibility=...), cute.assume), or fewer than {n[0]} bits a copy"
