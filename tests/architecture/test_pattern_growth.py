@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from types import ModuleType
@@ -15,6 +16,11 @@ import pytest
 from cute_py.explanation.rows.known_texts import compiled, rows
 from tests.architecture.pumps import STEEPEST, pieces, steepness
 from tests.architecture.test_layers import PACKAGE, modules
+
+PUMPED = pytest.mark.skipif(
+    not os.environ.get("PUMP_PATTERNS"), reason="takes many minutes on a quiet machine: set PUMP_PATTERNS=1"
+)
+"""Mark of the tests that pump every pattern and row of the package."""
 
 _METHODS: Final = ("search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split", "compile")
 _EVERYWHERE: Final = ("finditer", "findall", "sub", "subn", "split")
@@ -162,6 +168,7 @@ PARTS: Final = {"cute_py.explanation": 4, "cute_py.ptx": 6, "cute_py.tma": 6}
 """Packages with so many patterns that a test takes a part of them, and how many parts."""
 
 
+@PUMPED
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("package", "part"),
@@ -176,6 +183,7 @@ def test_no_pattern_is_steep(package: str, part: int) -> None:
     assert steep(dict(found), LENGTH, FLOOR) == []
 
 
+@PUMPED
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["programs", "messages", "cute_dsl", "cute_dsl_operands", "demands", "marks"])
 def test_no_row_is_steep(name: str) -> None:

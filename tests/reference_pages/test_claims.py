@@ -62,6 +62,7 @@ def without_product(calls: dict[str, list[str]], found: list[Claim]) -> list[str
     ]
 
 
+@pytest.mark.slow
 def test_every_claim_is_held_by_product_code(tmp_path: Path) -> None:
     """The tests run again with every call of the package recorded."""
     names = sorted({name for claim in FOUND for name in claim.tests if not name.startswith("tests/gpu/")})
