@@ -9,6 +9,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from tests.reference_pages.claims import CLAIMS, PAGE, ROOT, Claim, claims, counts, functions_of, page
 
 FOUND = list(claims(CLAIMS.read_text()))
