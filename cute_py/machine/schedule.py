@@ -471,7 +471,8 @@ class Machine:
 
     def _fell_off(self, frame: Frame) -> Fault:
         text = f"{frame.text()} ran past the last instruction of a function"
-        return Fault(finding("no return", text, self.code.instructions[-1], files=self.code.files))
+        last = self.code.instructions[-1] if self.code.instructions else None  # a kernel may be empty
+        return Fault(finding("no return", text, last, files=self.code.files))
 
     def _too_long(self, block: Stretch, frame: Frame) -> Fault:
         one = self.code.instructions[block.start]

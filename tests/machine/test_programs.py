@@ -352,3 +352,9 @@ def test_arrays_that_share_memory_share_addresses() -> None:
     body = "ld.param.u64 %rd4, [other]; add.s64 %rd5, %rd4, %rd2; st.global.u32 [%rd5+256], %r4; ret;"
     cute.run_ptx(program(body, more=", .param .u64 other"), args=[whole[64:], whole]).raise_for_diagnostics()
     assert whole[64:].tolist() == list(range(64))
+
+
+def test_a_kernel_without_instructions_has_no_return() -> None:
+    text = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry empty()\n{\n}\n"
+    run = cute.run_ptx(text, block=32, schedule="eager")
+    assert [one.rule for one in run.diagnostics] == ["no return"]
