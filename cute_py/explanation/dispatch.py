@@ -157,7 +157,7 @@ def _of_text(text: str) -> Explanation:
     return Explanation(_text_explained(as_printed(text)))
 
 
-_OF_SCALES: Final = re.compile(r"e8m0|\(\(_32,_4\)|<_32,\s?_4>|Sm1xx|SfAtom", re.IGNORECASE)
+_OF_SCALES: Final = re.compile(r"e8m0|\(\(_32,_4\)|<_32,\s?_4>|<cute::C<32>|Sm1xx|SfAtom", re.IGNORECASE)
 """Parts of the names, types and layouts of scales, one of which each of them has."""
 _OF_LAYOUTS: Final = frozenset("():\n")
 """Characters that no term and no name of an element type has."""

@@ -3,7 +3,7 @@
 Threads at one instruction are one frame. The frame with the least program counter runs, up to the end of a
 block; then frames at one place become one. So threads that took the two sides of a branch meet again behind
 it, and warps that run the same code run it in one numpy operation, until their ways part. A loop may keep the least
-program counter for ever, as one does that spins on a lock: after `PATIENCE` jumps back, the frame that has been able to
+program counter forever, as one does that spins on a lock: after `PATIENCE` jumps back, the frame that has been able to
 run for the longest time has a turn, so that the frame that holds the lock goes on.
 
 A frame that waits (for a barrier, for a phase of an mbarrier, for the other lanes of its warp) is `Waiting`, with a
