@@ -36,7 +36,7 @@ def npy_header(start: bytes) -> tuple[tuple[int, ...], numpy.dtype[numpy.generic
 
 
 def npy_lacks(start: bytes, size: int) -> str | None:
-    """What a .npy of `size` bytes lacks that its first bytes say it has, or None."""
+    """Compare a .npy of `size` bytes with its header: text of the missing part, or None if nothing is missing."""
     begin = 10 if start[6:7] == b"\1" else 12
     if not NPY_MAGIC.startswith(start[: len(NPY_MAGIC)]):
         return None
@@ -47,7 +47,7 @@ def npy_lacks(start: bytes, size: int) -> str | None:
 
 
 def _header_lacks(length: int, begin: int, size: int) -> str | None:
-    """What a file of `size` bytes lacks whose header of `length` bytes begins at `begin`, after its length; or None."""
+    """Compare `size` with the header of `length` bytes that begins at `begin`: text of the missing part, or None."""
     if size < begin:
         return f"truncated: {counted(size, 'byte')}; the first {begin} should hold the length of the header"
     if begin + length > size:
@@ -71,7 +71,7 @@ def counted_are(count: int) -> str:
 
 
 def truncated(path: str) -> str | None:
-    """What a file lacks that its own beginning says it has, or None: it is whole, or broken in another way."""
+    """Compare a file with its own header: text of the missing part; None if it is complete, or damaged otherwise."""
     try:
         size = os.path.getsize(path)
         with open(path, "rb") as file:
