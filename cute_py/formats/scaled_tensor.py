@@ -19,7 +19,7 @@ from cute_py.argument_checks import expect, expect_integers
 from cute_py.dtypes import DTypeLike
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.formats.format import Format
-from cute_py.formats.numbers import Rounding, cast, codes, number, of_codes, to_float32
+from cute_py.formats.numbers import Rounding, cast, codes, expect_array, number, of_codes, to_float32
 from cute_py.formats.packing import pack_elements, packed_width, unpack_elements
 from cute_py.formats.scale_rules import POWER_RULES, amax_scales, nvfp4_scales, power_scales, scale_values, tensor_scale
 
@@ -182,8 +182,7 @@ def scatter_scales(grid: NDArray[Any], form: Format, shape: tuple[int, ...], fil
 
 def expect_numbers(values: Any, what: str) -> NDArray[Any]:
     """The array, if it has 2 or 3 modes and elements that a cast knows."""
-    if not isinstance(values, np.ndarray):
-        raise InvalidTypeError(f"the {what} must be a numpy array, got {given(values)}")
+    expect_array(values, f"the {what}")
     number(values.dtype)
     if values.ndim not in (2, 3) or 0 in values.shape:
         raise InvalidValueError(

@@ -30,10 +30,10 @@ LONGEST = 65_536
 """Characters of a text; `explain` and `parse` refuse longer ones."""
 TOKEN = re.compile(r"\s+|[\w.%$]+|.", re.DOTALL)
 WORDS = (
-    "_128", "_1@0", "1@", "((", "))", ",", ":", "o", "Sw<3,4,3>", "-1", "0x", "1e999", "[", "]", "{", "}", "<", ">", "::",
-    "%r1", "mbarrier.init.shared::cta.b64", "@%p1", ";", '"', "'", "/*", "//", "\\", "\n", "\x00", "\u2028", "\U0001f600",
-    "9" * 40, "cute::C<", "Layout<", "#ttg.blocked<{", "sizePerThread", "=", "->", "lane=1", "std::integral_constant<int, ",
-    "CUtensorMap", "#", "error:", "None", "float8_e8m0fnu", "|", "^", "*", "+",
+    "_128", "_1@0", "1@", "((", "))", ",", ":", "o", "Sw<3,4,3>", "-1", "0x", "1e999", "[", "]", "{", "}", "<", ">",
+    "::", "%r1", "mbarrier.init.shared::cta.b64", "@%p1", ";", '"', "'", "/*", "//", "\\", "\n", "\x00", "\u2028",
+    "\U0001f600", "9" * 40, "cute::C<", "Layout<", "#ttg.blocked<{", "sizePerThread", "=", "->", "lane=1",
+    "std::integral_constant<int, ", "CUtensorMap", "#", "error:", "None", "float8_e8m0fnu", "|", "^", "*", "+",
 )  # fmt: skip
 
 
