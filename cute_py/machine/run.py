@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from cute_py.argument_checks import expect_integer, is_integer, record
+from cute_py.argument_checks import expect_integer, has, is_integer, record
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, counted, given
 from cute_py.machine.code import Code, find_kernel
@@ -187,7 +187,7 @@ def run_ptx(
     >>> run_ptx(text, args=[x]).ok, x[:4].tolist()
     (True, [0, 2, 4, 6])
     """
-    if hasattr(source, "machine_launches"):
+    if has(source, "machine_launches"):
         return run_launches(source.machine_launches(args), schedule=schedule, limit=limit)
     if _has_kernel(source):
         block = source.threads if block is None else block
@@ -261,7 +261,7 @@ def _run(launch: _Launch, schedule: str | int, limit: int) -> PtxRun:
 
 
 def _has_kernel(source: Any) -> bool:
-    return all(hasattr(source, name) for name in ("name", "text", "threads", "shared_bytes", "cluster", "arch"))
+    return has(source, "name", "text", "threads", "shared_bytes", "cluster", "arch")
 
 
 @functools.lru_cache(maxsize=64)
