@@ -142,8 +142,8 @@ def codes(values: NDArray[Any]) -> Codes:
     return values.view(f"u{values.dtype.itemsize}")
 
 
-def expect_array(values: object, what: str = "the array") -> None:
-    """Refuse what is no numpy array, or one of more than `MOST_ELEMENTS` elements.
+def expect_array(values: object, what: str = "the array") -> NDArray[Any]:
+    """The array; refuse what is no numpy array, or one of more than `MOST_ELEMENTS` elements.
 
     Raises:
         InvalidTypeError, InvalidValueError.
@@ -152,6 +152,7 @@ def expect_array(values: object, what: str = "the array") -> None:
         raise InvalidTypeError(f"{what} must be a numpy array, got {given(values)}")
     if values.size > MOST_ELEMENTS:
         raise InvalidValueError(f"{what} has {values.size} elements; must be at most {MOST_ELEMENTS}")
+    return values
 
 
 def of_codes(bits: NDArray[Any], dtype: DTypeLike | Number) -> NDArray[Any]:

@@ -182,7 +182,7 @@ def scatter_scales(grid: NDArray[Any], form: Format, shape: tuple[int, ...], fil
 
 def expect_numbers(values: Any, what: str) -> NDArray[Any]:
     """The array, if it has 2 or 3 modes and elements that a cast knows."""
-    expect_array(values, f"the {what}")
+    values = expect_array(values, f"the {what}")
     number(values.dtype)
     if values.ndim not in (2, 3) or 0 in values.shape:
         raise InvalidValueError(
