@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.machine.cutlass_launch import launches, run
+from tests.machine.cutlass_launch import launches, run, with_scalars
 
 ROWS = launches()
 SCHEDULES = ["eager", "lazy", 1, 2]
@@ -77,3 +77,14 @@ def test_products_of_floats_in_the_order_of_the_kernel(name: str) -> None:
     for k in range(a.shape[1]):
         expected = fused(a[:, k : k + 1], b[:, k : k + 1].T, expected)
     assert np.array_equal(result(row, arrays[2], np.float32).view(np.uint32), expected.view(np.uint32))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("name", ["wgmma_nt", "wgmma_tn", "wgmma_tma_nt", "wgmma_tma_tn"])
+def test_products_of_warpgroups(name: str, schedule: str | int) -> None:
+    row = with_scalars(ROWS[name], "<e", 2.0, 0.5)
+    arrays, a, b, c = matrices(row, np.float16, small(7))
+    found = run(row, arrays, schedule)
+    assert found.ok, found.explain()
+    expected = 2 * (a.astype(np.int64) @ b.astype(np.int64).T) + 0.5 * c.astype(np.float64)
+    assert np.array_equal(result(row, arrays[2], np.float16), expected)

@@ -29,6 +29,7 @@ from cute_py.ptx.source import read_module
 
 HERE = Path(__file__).resolve().parent
 TUTORIAL = "examples/cute/tutorial"
+EXAMPLE_48 = "examples/48_hopper_warp_specialized_gemm/48_hopper_warp_specialized_gemm.cu"
 MAP_WORD = b"CUTEPMAP"
 TIME_LIMIT_SECONDS = 1800
 
@@ -36,12 +37,13 @@ TIME_LIMIT_SECONDS = 1800
 @dataclass(frozen=True, slots=True)
 class Program:
     """A program of CUTLASS. launches: name of a row -> words of the command line; kernel: a part of the kernel's name;
-    arch: of the compiler's option."""
+    arch: of the compiler's option; multiprocessors: that the program is told of."""
 
     path: str
     launches: dict[str, str]
     kernel: str = "gemm_device"
     arch: str = "90a"
+    multiprocessors: int = 132
 
 
 PROGRAMS = (
@@ -50,11 +52,12 @@ PROGRAMS = (
     Program(f"{TUTORIAL}/sgemm_2.cu", {"sgemm_2_nt": "256 128 40 N T", "sgemm_2_tn": "128 256 40 T N"}),
     Program(f"{TUTORIAL}/sgemm_sm80.cu", {"sgemm_sm80_tn": "256 128 192 T N", "sgemm_sm80_nt": "256 128 40 N T"}),
     Program(f"{TUTORIAL}/hopper/wgmma_sm90.cu", {"wgmma_nt": "256 128 256 N T", "wgmma_tn": "128 256 256 T N"}),
-    Program(f"{TUTORIAL}/hopper/wgmma_tma_sm90.cu", {"wgmma_tma_nt": "256 128 256 N T", "wgmma_tma_tn": "512 512 256 T N"}),
+    Program(f"{TUTORIAL}/hopper/wgmma_tma_sm90.cu", {"wgmma_tma_nt": "256 128 256 N T", "wgmma_tma_tn": "256 256 128 T N"}),
+    Program(EXAMPLE_48, {"example_48": "--m=512 --n=256 --k=160 --iterations=0"}, "device_kernel"),
     Program(
-        "examples/48_hopper_warp_specialized_gemm/48_hopper_warp_specialized_gemm.cu",
-        {"example_48": "--m=512 --n=256 --k=160 --iterations=0 --alpha=2 --beta=0.5"},
-        "device_kernel",
+        EXAMPLE_48,  # two tiles for each CTA
+        {"example_48_persistent": "--m=1024 --n=256 --k=160 --iterations=0 --alpha=2 --beta=0.5"},
+        "device_kernel", multiprocessors=8,
     ),
 )  # fmt: skip
 
@@ -100,8 +103,8 @@ def _call(words: Sequence[str], **options: Any) -> str:
     return done.stdout
 
 
-def launch(executable: Path, words: str, ptx: str, kernel: str) -> dict[str, Any]:
-    """The launch that a program makes of the kernel whose name has `kernel` in it."""
+def launch(executable: Path, words: str, ptx: str, program: Program) -> dict[str, Any]:
+    """The launch that a program makes of the kernel whose name has `program.kernel` in it."""
     module = read_module(ptx)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -111,14 +114,15 @@ def launch(executable: Path, words: str, ptx: str, kernel: str) -> dict[str, Any
         ]
         (folder / "sizes.txt").write_text("\n".join(lines))
         environment = {**os.environ, "CUTE_PY_SIZES": str(folder / "sizes.txt"), "CUTE_PY_RECORD": name}
+        environment["CUTE_PY_MULTIPROCESSORS"] = str(program.multiprocessors)
         subprocess.run(
             [str(executable), *words.split()], capture_output=True, check=False, env=environment,
             timeout=TIME_LIMIT_SECONDS, cwd=name,
         )  # fmt: skip
         text = (folder / "launches.txt").read_text()
-    found = [part for part in re.split(r"^launch ", text, flags=re.MULTILINE)[1:] if kernel in part.split()[0]]
+    found = [part for part in re.split(r"^launch ", text, flags=re.MULTILINE)[1:] if program.kernel in part.split()[0]]
     if len(found) != 1:
-        raise SystemExit(f"{executable.name} {words}: {len(found)} launches of {kernel}")
+        raise SystemExit(f"{executable.name} {words}: {len(found)} launches of {program.kernel}")
     return row_of(found[0])
 
 
@@ -210,7 +214,7 @@ def main(words: Sequence[str] | None = None) -> None:
                 "name": name,
                 "program": program.path,
                 "words": line,
-                **launch(executable, line, ptx, program.kernel),
+                **launch(executable, line, ptx, program),
             }
             known = any(one["program"] == program.path for one in made)
             made.append(row | {"ptx": "" if known else ptx})

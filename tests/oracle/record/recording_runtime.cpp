@@ -5,6 +5,7 @@
 // executed.
 //
 //   CUTE_PY_SIZES    text: on each line the name of a kernel and the bytes of each of its parameters
+//   CUTE_PY_MAJOR, CUTE_PY_MULTIPROCESSORS   of the device that the program is told of: 9 and 132 by default
 //   CUTE_PY_RECORD   folder: launches.txt, with the first launch of each kernel
 //
 // A tensor map is 128 bytes: the word "CUTEPMAP", a number, and its address; launches.txt has what it was made of.
@@ -86,6 +87,22 @@ void write_launch(const void* function, dim3 grid, dim3 block, dim3 cluster, std
   for (const auto& text : state().maps) out << text << "\n";
 }
 
+int multiprocessors() {
+  const char* count = std::getenv("CUTE_PY_MULTIPROCESSORS");
+  return count ? std::atoi(count) : 132;
+}
+
+dim3 cluster_of(const cudaLaunchConfig_t* config) {
+  dim3 cluster(1, 1, 1);
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    const auto& one = config->attrs[i];
+    if (one.id == cudaLaunchAttributeClusterDimension) {
+      cluster = dim3(one.val.clusterDim.x, one.val.clusterDim.y, one.val.clusterDim.z);
+    }
+  }
+  return cluster;
+}
+
 CUresult encode_tiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
                       const cuuint64_t* extents, const cuuint64_t* strides, const cuuint32_t* box,
                       const cuuint32_t* element_strides, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
@@ -155,14 +172,7 @@ cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void**
   return cudaSuccess;
 }
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void** args) {
-  dim3 cluster(1, 1, 1);
-  for (unsigned i = 0; i < config->numAttrs; ++i) {
-    const auto& one = config->attrs[i];
-    if (one.id == cudaLaunchAttributeClusterDimension) {
-      cluster = dim3(one.val.clusterDim.x, one.val.clusterDim.y, one.val.clusterDim.z);
-    }
-  }
-  write_launch(function, config->gridDim, config->blockDim, cluster, config->dynamicSmemBytes, args);
+  write_launch(function, config->gridDim, config->blockDim, cluster_of(config), config->dynamicSmemBytes, args);
   return cudaSuccess;
 }
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) { return cudaSuccess; }
@@ -180,8 +190,9 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* count, c
   *count = 1;
   return cudaSuccess;
 }
-cudaError_t cudaOccupancyMaxActiveClusters(int* count, const void*, const cudaLaunchConfig_t*) {
-  *count = 16;
+cudaError_t cudaOccupancyMaxActiveClusters(int* count, const void*, const cudaLaunchConfig_t* config) {
+  const dim3 size = cluster_of(config);
+  *count = multiprocessors() / (size.x * size.y * size.z);
   return cudaSuccess;
 }
 
@@ -226,7 +237,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* found, int) {
   std::memset(found, 0, sizeof *found);
   const char* arch = std::getenv("CUTE_PY_MAJOR");
   found->major = arch ? std::atoi(arch) : 9;
-  found->multiProcessorCount = 132;
+  found->multiProcessorCount = multiprocessors();
   found->sharedMemPerBlockOptin = 232448;
   found->maxThreadsPerBlock = 1024;
   found->warpSize = 32;
@@ -236,9 +247,12 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   cudaDeviceProp device;
   cudaGetDeviceProperties(&device, 0);
   switch (attribute) {
-    case cudaDevAttrMultiProcessorCount: *value = 132; break;
+    case cudaDevAttrMultiProcessorCount: *value = multiprocessors(); break;
     case cudaDevAttrComputeCapabilityMajor: *value = device.major; break;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = 232448; break;
+    case cudaDevAttrMaxThreadsPerMultiProcessor: *value = 2048; break;
+    case cudaDevAttrMaxThreadsPerBlock: *value = 1024; break;
+    case cudaDevAttrWarpSize: *value = 32; break;
     default: *value = 0;
   }
   return cudaSuccess;
