@@ -79,12 +79,53 @@ def test_products_of_floats_in_the_order_of_the_kernel(name: str) -> None:
     assert np.array_equal(result(row, arrays[2], np.float32).view(np.uint32), expected.view(np.uint32))
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("name", ["wgmma_nt", "wgmma_tn", "wgmma_tma_nt", "wgmma_tma_tn"])
-def test_products_of_warpgroups(name: str, schedule: str | int) -> None:
+HALVES = ("sgemm_sm80_tn", "wgmma_nt", "wgmma_tn", "wgmma_tma_nt", "wgmma_tma_tn")
+
+
+def check_halves(name: str, schedule: str | int) -> None:
     row = with_scalars(ROWS[name], "<e", 2.0, 0.5)
     arrays, a, b, c = matrices(row, np.float16, small(7))
     found = run(row, arrays, schedule)
     assert found.ok, found.explain()
     expected = 2 * (a.astype(np.int64) @ b.astype(np.int64).T) + 0.5 * c.astype(np.float64)
     assert np.array_equal(result(row, arrays[2], np.float16), expected)
+
+
+@pytest.mark.parametrize("name", HALVES)
+def test_products_of_halves(name: str) -> None:
+    check_halves(name, "both")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("name", HALVES)
+def test_products_of_halves_under_other_schedules(name: str, seed: int) -> None:
+    check_halves(name, seed)
+
+
+def check_example_48(name: str, schedule: str | int) -> None:
+    """D = alpha A B^T + beta C, all float32, A and B K-major, C and D M-major; products are those of tf32."""
+    row = ROWS[name]
+    numbers = dict(word.removeprefix("--").split("=") for word in row["words"].split())
+    m, n, k = (int(numbers[letter]) for letter in "mnk")
+    alpha, beta = float(numbers.get("alpha", 1)), float(numbers.get("beta", 0))
+    dice = np.random.default_rng(9)
+    a, b, c = (dice.integers(-9, 10, shape).astype(np.float32) for shape in ((m, k), (n, k), (n, m)))
+    d, unused = np.zeros_like(c), np.zeros_like(c)
+    arrays = [x.reshape(-1).view(np.uint8) for x in (a, b, c, d, unused)] + [np.zeros(0, np.uint8)]
+    assert [x.nbytes for x in arrays] == row["allocations"]
+    found = run(row, arrays, schedule)
+    assert found.ok, found.explain()
+    assert np.array_equal(d.T, alpha * (a @ b.T) + beta * c.T)
+
+
+def test_the_warp_specialised_kernel_of_example_48() -> None:
+    """Clusters of 4 x 2 CTAs, multicast loads, a ring of 7 stages, one producer and two consumer warpgroups."""
+    check_example_48("example_48", "eager")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("name", ["example_48", "example_48_persistent"])
+def test_example_48_under_every_schedule(name: str, schedule: str | int) -> None:
+    check_example_48(name, schedule)
