@@ -52,7 +52,10 @@ PROGRAMS = (
     Program(f"{TUTORIAL}/sgemm_2.cu", {"sgemm_2_nt": "256 128 40 N T", "sgemm_2_tn": "128 256 40 T N"}),
     Program(f"{TUTORIAL}/sgemm_sm80.cu", {"sgemm_sm80_tn": "256 128 192 T N"}),
     Program(f"{TUTORIAL}/hopper/wgmma_sm90.cu", {"wgmma_nt": "256 128 256 N T", "wgmma_tn": "128 256 256 T N"}),
-    Program(f"{TUTORIAL}/hopper/wgmma_tma_sm90.cu", {"wgmma_tma_nt": "256 128 256 N T", "wgmma_tma_tn": "256 256 128 T N"},),
+    Program(
+        f"{TUTORIAL}/hopper/wgmma_tma_sm90.cu",
+        {"wgmma_tma_nt": "256 128 256 N T", "wgmma_tma_tn": "256 256 128 T N"},
+    ),
     Program(EXAMPLE_48, {"example_48": "--m=512 --n=256 --k=160 --iterations=0"}, "device_kernel"),
     Program(
         EXAMPLE_48,  # two tiles for each CTA
