@@ -46,7 +46,7 @@ def _wait():
     """Until the launch has ended."""
     global STUCK
     end = time.monotonic() + LIMIT_SECONDS
-    while int((status := DRIVER.cuStreamQuery(0)[0])) == NOT_READY:
+    while int(status := DRIVER.cuStreamQuery(0)[0]) == NOT_READY:
         if time.monotonic() > end:
             STUCK = True
             raise RuntimeError(f"a launch did not end within {LIMIT_SECONDS} s")
