@@ -539,7 +539,9 @@ def _before(f: Frame, site: Site, counted: Sequence[int], nbytes: int) -> list[t
     return found
 
 
-def _rows(m: Host, copy: _TensorCopy, words: bytes, coords: Sequence[int], keywords: Mapping[str, Any]) -> list[Touched]:
+def _rows(
+    m: Host, copy: _TensorCopy, words: bytes, coords: Sequence[int], keywords: Mapping[str, Any]
+) -> list[Touched]:
     """The rows of global memory that a tensor copy touches."""
     geometry = copy.emulator.geometry(words, copy.mode)
     offsets = np.asarray([keywords.get("im2col_offsets", [0] * max(len(coords) - 2, 0))], np.int64)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Ordering:
+class AccessOrder:
     """The order of an access as it is written.
 
     Attributes:
@@ -49,7 +49,7 @@ class Ordering:
         return self.semantics != "weak"
 
 
-WEAK: Final = Ordering()
+WEAK: Final = AccessOrder()
 
 
 @dataclass(slots=True)
@@ -108,13 +108,13 @@ class Observer:
 
     # ---- accesses ----------------------------------------------------------------------------------------------------
 
-    def read(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: Ordering) -> None:
+    def read(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
         """Threads read so many bytes at offsets (n,) of an array: `m.shared`, `m.local`, or a range's."""
 
-    def wrote(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: Ordering) -> None:
+    def wrote(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
         """Threads write. It is called before the bytes change."""
 
-    def updated(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: Ordering) -> None:
+    def updated(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
         """Threads read and write as one atomic operation."""
 
     # ---- order -------------------------------------------------------------------------------------------------------
