@@ -191,11 +191,12 @@ class Clocks:
         width = self.clusters * self.fixed
         found = np.zeros(width, np.int32) if self.far is None else self.far[f.warps].max(axis=0)
         cluster, row = self.rows(f)
-        self.publish(f)
-        for one in np.unique(cluster).tolist():
-            part = self.known[one, row[cluster == one], 0, : self.fixed].max(axis=0)
-            own = found[one * self.fixed : (one + 1) * self.fixed]
-            np.maximum(own, part, out=own)
+        near = self.publish(f)[:, 0, : self.fixed]
+        each = found.reshape(self.clusters, self.fixed)
+        if len(cluster) == 1:
+            np.maximum(each[cluster[0]], near[0], out=each[cluster[0]])
+        else:
+            np.maximum.at(each, cluster, near)
         return found
 
     def far_acquire(self, f: Frame, clock: Array) -> None:
@@ -207,8 +208,5 @@ class Clocks:
             self.far = np.zeros((self.m.count // LANES, len(clock)), np.int32)
         self.far[f.warps] = np.maximum(self.far[f.warps], clock)
         cluster, row = self.rows(f)
-        for one in np.unique(cluster).tolist():
-            chosen = row[cluster == one]
-            part = clock[one * self.fixed : (one + 1) * self.fixed]
-            known = self.known[one, chosen, 0, : self.fixed]
-            self.known[one, chosen, 0, : self.fixed] = np.maximum(known, part)
+        near = clock.reshape(self.clusters, self.fixed)[cluster]
+        self.known[cluster, row, 0, : self.fixed] = np.maximum(self.known[cluster, row, 0, : self.fixed], near)

@@ -244,11 +244,12 @@ class MemoryJudge(Observer):
         column = found >> COLUMN & COLUMN_BITS
         time = found >> TIME & TIME_BITS
         near = theirs == cluster
+        if near.all():
+            found_late: Array = (time > clocks.known[cluster, row, 0, column]) & (column != row)
+            return found_late
         seen = clocks.known[cluster, row, 0, np.where(near, column, 0)]
-        late: Array = (time > seen) & (column != row)
-        if not near.all():
-            late = np.where(near, late, self._far_late(theirs, column, time, cluster, row))
-        return late
+        late = (time > seen) & (column != row)
+        return np.where(near, late, self._far_late(theirs, column, time, cluster, row))
 
     def _far_late(self, theirs: Array, column: Array, time: Array, cluster: Any, row: Any) -> Array:
         clocks = self.clocks
@@ -423,23 +424,22 @@ class MemoryJudge(Observer):
     ) -> None:  # fmt: skip
         """Distinct keys are few: each is looked at once."""
         found = _distinct(before)
+        found = found[found != 0]
         cluster, rows = who
-        late = np.ones(len(found), np.bool_)
-        for row in rows.tolist():
-            late &= self._late(found, cluster, row)
+        late = self._late(found, cluster, rows[:, None]).all(axis=0)
         key, kind = mine
         reader = before.ndim > 1
-        for which, value in enumerate(found.tolist()):
-            if value == 0:
-                continue
-            if value >= CAREFUL and what == "writes" and self._is_init(value):
-                place = self._place_of(at, before, value, shadow)
-                self.reports.barrier_overwritten(f, site, place // 8 * 8)
-            elif late[which]:
-                place = self._place_of(at, before, value, shadow)
-                self._report(f, site, shadow, place >> shadow.shift, value, key, what, reader)
-            elif what == "reads" and not reader:
-                self._see(f, site, shadow, at, before, value, who, kind)
+        if what == "writes":
+            for value in found[found >= CAREFUL].tolist():
+                if self._is_init(value):
+                    place = self._place_of(at, before, value, shadow)
+                    self.reports.barrier_overwritten(f, site, place // 8 * 8)
+                    late &= found != value
+        for value in found[late].tolist():
+            place = self._place_of(at, before, value, shadow)
+            self._report(f, site, shadow, place >> shadow.shift, value, key, what, reader)
+        if what == "reads" and not late.all():
+            self._see(f, site, shadow, at, before, found[~late], who, kind)
 
     def _is_init(self, key: int) -> bool:
         number = key >> SITE & SITE_BITS
@@ -452,18 +452,22 @@ class MemoryJudge(Observer):
         return int(granule) << shadow.shift
 
     def _see(
-        self, f: Frame, site: Site, shadow: Shadow, at: Any, before: Array, value: int, who: tuple[int, Array],
+        self, f: Frame, site: Site, shadow: Shadow, at: Any, before: Array, found: Array, who: tuple[int, Array],
         kind: str,
     ) -> None:  # fmt: skip
         """Does the asynchronous proxy see what the generic proxy wrote?"""
         clocks = self.clocks
-        column = value >> COLUMN & COLUMN_BITS
-        theirs = (value >> CLUSTER & CLUSTER_BITS) - self.first_cluster
-        generic = column < clocks.warps or 3 * clocks.warps <= column < 4 * clocks.warps
-        if not generic or theirs != who[0]:
+        column = found >> COLUMN & COLUMN_BITS
+        theirs = (found >> CLUSTER & CLUSTER_BITS) - self.first_cluster
+        generic = (column < clocks.warps) | (column >= 3 * clocks.warps) & (column < 4 * clocks.warps)
+        generic &= theirs == who[0]
+        if not generic.any():
             return
-        time = value >> TIME & TIME_BITS
-        if time > int(clocks.known[who[0], who[1], 1, column].max()):
+        time = found >> TIME & TIME_BITS
+        visible = clocks.known[who[0], who[1][:, None], 1, np.where(generic, column, 0)].max(axis=0)
+        hidden = found[generic & (time > visible)]
+        if len(hidden):
+            value = int(hidden[0])
             place = self._place_of(at, before, value, shadow)
             array = self.m.shared if shadow is self.shared else self._array_of(shadow)
             self.reports.not_visible(f, site, clocks, (array, place), value, kind)

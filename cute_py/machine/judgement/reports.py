@@ -103,7 +103,7 @@ class Reports:
     ) -> None:  # fmt: skip
         """Two accesses without an order: one of `keys[0]`, which was first here, and this one."""
         array, at = place
-        other, own = keys
+        other = keys[0]
         shared = array is self.m.shared
         rule = f"race in {'shared' if shared else 'global'} memory"
         column = other >> COLUMN & COLUMN_BITS
@@ -127,7 +127,18 @@ class Reports:
             "other_line": None if before is None else before.line,
             "other_threads": self.agent(clocks, other),
         }
-        self.add((rule, site.number, other >> SITE & SITE_BITS), text, site.one, "error", **facts)
+        severity = "error"
+        if not shared and self._harmless(keys, reader or what == "reads", clocks):
+            severity = "warning"
+        self.add((rule, site.number, other >> SITE & SITE_BITS), text, site.one, severity, **facts)
+
+    def _harmless(self, keys: tuple[int, int], reads: bool, clocks: Clocks) -> bool:
+        """Whether compilers write such a race: all threads of a CTA load a number, and one of them stores it anew."""
+        other, own = keys
+        if not reads or (other ^ own) >> CLUSTER & CLUSTER_BITS:
+            return False
+        columns = [key >> COLUMN & COLUMN_BITS for key in keys]
+        return max(columns) < clocks.warps and columns[0] // clocks.per_cta == columns[1] // clocks.per_cta
 
     def never_written(self, f: Frame, site: Site, thread: int, address: int) -> None:
         """Shared memory without a value is read."""
@@ -153,7 +164,7 @@ class Reports:
         )
         severity = "warning" if kind == "wgmma" else "error"
         self.add(
-            ("missing proxy fence", site.number, other >> SITE & SITE_BITS), text, site.one, severity,
+            ("missing proxy fence", site.name, "" if before is None else before.opcode), text, site.one, severity,
             threads=f.text(), address=where, other="" if before is None else shortened(before.text, 160),
             other_line=None if before is None else before.line, other_threads=self.agent(clocks, other),
         )  # fmt: skip

@@ -14,7 +14,7 @@ race in shared memory | Two accesses, one of which writes, have no order: the re
 race in global memory | Two accesses, one of which writes, have no order: the result depends on who comes first.
   -> Synchronise between them, or use an atomic operation
   <- memory consistency model, causality order
-scope too narrow | Operations on one place are strong for each other only where the scope of each has the other's thread.
+scope too narrow | Operations on one place are strong for each other where the scope of each has the other's thread.
   -> Use a scope that has both threads, such as .gpu
   <- memory consistency model, scope; morally strong operations
 read before it arrives | A copy writes these bytes, and nothing that the reader waited for says that it has ended.

@@ -271,7 +271,8 @@ class ClockKeeper(Observer):
 
     def meet(self, f: Frame, array: Array, offsets: Array, order: AccessOrder, *, reads: bool, writes: bool) -> None:
         """Strong accesses to one place synchronise."""
-        places = np.unique(offsets)
+        alone = f.n == 1 or bool((offsets == offsets[0]).all())
+        places = offsets[:1] if alone else np.unique(offsets)
         if len(places) > MAX_PLACES:
             places = np.asarray([-1])
         for place in places.tolist():
@@ -286,22 +287,29 @@ class ClockKeeper(Observer):
         if writes:
             self.clocks.tick()
 
+    @property
+    def _near(self) -> bool:
+        """Whether the clocks between clusters lack something: mbarriers, or all where there is one cluster."""
+        return self.clocks.clusters == 1 or self.clocks.far_given_up or bool(self.barriers)
+
     def _acquire_place(self, f: Frame, key: tuple[int, int]) -> None:
-        for cluster, part in self._by_cluster(f):
-            held = self._meetings.get((*key, cluster))
-            if held is not None:
-                self.clocks.acquire(part, held)
+        if self._near:
+            for cluster, part in self._by_cluster(f):
+                held = self._meetings.get((*key, cluster))
+                if held is not None:
+                    self.clocks.acquire(part, held)
         far = self._far.get(key)
         if far is not None:
             self.clocks.far_acquire(f, far)
 
     def _release_place(self, f: Frame, key: tuple[int, int]) -> None:
-        for cluster, part in self._by_cluster(f):
-            held = self._meetings.get((*key, cluster))
-            if held is None:
-                held = self._meetings[(*key, cluster)] = self.clocks.empty()
-            self.clocks.release(part, held)
         clocks = self.clocks
+        if self._near:
+            for cluster, part in self._by_cluster(f):
+                held = self._meetings.get((*key, cluster))
+                if held is None:
+                    held = self._meetings[(*key, cluster)] = clocks.empty()
+                clocks.release(part, held)
         if clocks.clusters > 1 and not clocks.far_given_up:
             row = clocks.far_row(f)
             far = self._far.get(key)
