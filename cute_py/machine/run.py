@@ -351,6 +351,7 @@ class _Execution:
         for block in code.blocks:
             if block is not None:
                 block.warps = block.threads = 0
+                block.observed = None
 
     def _resident(self) -> int:
         """CTAs that run together: those that the multiprocessors of a GPU hold, as far as there is memory."""

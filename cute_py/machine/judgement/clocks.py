@@ -190,7 +190,7 @@ class Clocks:
         """(agents of all clusters,) what a frame's warps release through global memory."""
         width = self.clusters * self.fixed
         found = np.zeros(width, np.int32) if self.far is None else self.far[f.warps].max(axis=0)
-        cluster, row = self.rows(f)
+        cluster, _ = self.rows(f)
         near = self.publish(f)[:, 0, : self.fixed]
         each = found.reshape(self.clusters, self.fixed)
         if len(cluster) == 1:

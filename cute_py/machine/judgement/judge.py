@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from cute_py.machine.judgement.memory import MemoryJudge
 from cute_py.machine.judgement.observer import Observer, together
+from cute_py.machine.judgement.products import ProductJudge
 from cute_py.machine.judgement.reports import Reports
 from cute_py.machine.judgement.synchronisation import ClockKeeper
 
@@ -27,5 +28,5 @@ def judges(code: Code, *, first: bool = True) -> Observer:
     if first:
         reports = Reports(code)
         keeper = ClockKeeper(reports)
-        found += [keeper, MemoryJudge(reports, code, keeper)]
+        found += [keeper, MemoryJudge(reports, code, keeper), ProductJudge(reports, code)]
     return together(found)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from cute_py.machine.judgement.clocks import MAX_TIME
 from cute_py.machine.judgement.observer import AccessOrder, AsyncWork, Observer, Touched
 from cute_py.machine.judgement.shadow import (
     AGENT,
@@ -78,7 +79,8 @@ class MemoryJudge(Observer):
         self.known[id(m.local)] = None
         self.clustered = m.cluster_size > 1
         self.remote: dict[int, dict[int, int]] = {}
-        self._whole: dict[tuple[int, int, bool], Any] = {}
+        self.stores: dict[int, tuple[int, Site, Frame]] = {}
+        """Warp -> time of the last bulk store that reads its CTA's shared memory, and who issued it."""
 
     def shadow_of(self, array: Array) -> Shadow | None:
         """The shadow of an array of bytes; None: it is not judged."""
@@ -314,8 +316,7 @@ class MemoryJudge(Observer):
             self._async_read(f, site, one, who, self._group_key(f, site, transfer, reads=True), transfer.kind)
         written = self._written_key(f, site, transfer)
         for one in transfer.writes:
-            if self._owned(one):
-                self._async_write(f, site, one, who, written, transfer.kind)
+            self._async_write(f, site, one, who, written, transfer.kind)
         if transfer.rows is not None:
             for one in transfer.rows():
                 if transfer.kind == "tensor store":
@@ -324,9 +325,8 @@ class MemoryJudge(Observer):
                     self._async_read(f, site, one, who, 0, transfer.kind)
         if transfer.barriers:
             self._loads_of(f, site, transfer)
-
-    def _owned(self, one: Touched) -> bool:
-        return True
+        if transfer.group == "bulk" and any(one.array is self.m.shared for one in transfer.reads):
+            self.stores[int(f.warps[0])] = (self.clocks.now, site, f)
 
     def _loads_of(self, f: Frame, site: Site, transfer: AsyncWork) -> None:
         """A CTA must wait for what is written to its shared memory before it exits."""
@@ -514,6 +514,20 @@ class MemoryJudge(Observer):
                 known = clocks.known[cluster, held, 0, key >> COLUMN & COLUMN_BITS]
                 if key >> TIME & TIME_BITS > int(known.max()):
                     self.reports.peer(m, clocks, cta, key)
+            self._under_way(cta, clocks.known[cluster, held, 0])
+            clocks.set_floor(cta, MAX_TIME)
+
+    def _under_way(self, cta: int, known: Array) -> None:
+        """Copies of a CTA that exits that nobody waited for. known: (warps, agents) of its clocks."""
+        clocks = self.clocks
+        for warp in range(cta * clocks.per_cta, (cta + 1) * clocks.per_cta):
+            time, site, f = self.stores.pop(warp, (0, None, None))
+            if site is not None and f is not None and time > int(known[:, clocks.warps + warp % clocks.warps].max()):
+                self.reports.under_way(f, site, "store under way at exit")
+        for place, (time, site, f) in self.keeper.loads.pop(cta, {}).items():
+            _, column = clocks.barrier_column(place)
+            if time > int(known[:, column].max()):
+                self.reports.under_way(f, site, "load under way at exit")
 
     def findings(self) -> list[Diagnostic]:
         """What was found."""
