@@ -314,13 +314,13 @@ class MemoryJudge(Observer):
         who = (int(cluster[0]), rows)
         for one in transfer.reads:
             self._async_read(f, site, one, who, self._group_key(f, site, transfer, reads=True), transfer.kind)
-        written = self._written_key(f, site, transfer)
-        for one in transfer.writes:
-            self._async_write(f, site, one, who, written, transfer.kind)
+        keys = self._written_keys(f, site, transfer)
+        for number, one in enumerate(transfer.writes):
+            self._async_write(f, site, one, who, keys[min(number, len(keys) - 1)], transfer.kind)
         if transfer.rows is not None:
             for one in transfer.rows():
                 if transfer.kind == "tensor store":
-                    self._async_write(f, site, one, who, written, transfer.kind)
+                    self._async_write(f, site, one, who, keys[0], transfer.kind)
                 else:
                     self._async_read(f, site, one, who, 0, transfer.kind)
         if transfer.barriers:
@@ -354,12 +354,12 @@ class MemoryJudge(Observer):
         number = cluster + self.first_cluster << CLUSTER | min(column, COLUMN_BITS) << COLUMN
         return CAREFUL | time << TIME | number | self._site(site) << SITE
 
-    def _written_key(self, f: Frame, site: Site, transfer: AsyncWork) -> int:
+    def _written_keys(self, f: Frame, site: Site, transfer: AsyncWork) -> list[int]:
+        """The key of each span that is written: a multicast completes at a barrier for each."""
         if not transfer.barriers:
-            return self._group_key(f, site, transfer, reads=False)
-        place = transfer.barriers[0]
-        cluster, column = self.clocks.barrier_column(place)
-        return self._key(cluster, column, self.keeper.phase_time(place), site)
+            return [self._group_key(f, site, transfer, reads=False)]
+        columns = [(*self.clocks.barrier_column(place), self.keeper.phase_time(place)) for place in transfer.barriers]
+        return [self._key(cluster, column, time, site) for cluster, column, time in columns]
 
     def _thread_copies(self, f: Frame, site: Site, transfer: AsyncWork) -> None:
         """cp.async: it reads global memory and writes shared memory for its thread, which waits for its group."""
