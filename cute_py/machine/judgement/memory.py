@@ -523,11 +523,12 @@ class MemoryJudge(Observer):
         for warp in range(cta * clocks.per_cta, (cta + 1) * clocks.per_cta):
             time, site, f = self.stores.pop(warp, (0, None, None))
             if site is not None and f is not None and time > int(known[:, clocks.warps + warp % clocks.warps].max()):
-                self.reports.under_way(f, site, "store under way at exit")
+                self.reports.under_way(f, site, "store under way at exit", "error")
         for place, (time, site, f) in self.keeper.loads.pop(cta, {}).items():
             _, column = clocks.barrier_column(place)
             if time > int(known[:, column].max()):
-                self.reports.under_way(f, site, "load under way at exit")
+                own = f.parts[0][0] == cta
+                self.reports.under_way(f, site, "load under way at exit", "warning" if own else "error")
 
     def findings(self) -> list[Diagnostic]:
         """What was found."""

@@ -196,11 +196,11 @@ class Reports:
             threads=self.agent(clocks, key), exits=f"CTA ({x}, {y}, {z})",
         )  # fmt: skip
 
-    def under_way(self, f: Frame, site: Site, rule: str) -> None:
+    def under_way(self, f: Frame, site: Site, rule: str, severity: str) -> None:
         """A copy that nobody waited for, and its CTA exits."""
         what = "reads" if rule.startswith("store") else "writes"
-        text = f"a copy of {f.text()} still {what} shared memory when its CTA exits: no thread waits for it"
-        self.add((rule, site.number), text, site.one, "error", threads=f.text())
+        text = f"a copy of {f.text()} may still {what[:-1]} shared memory when the CTA that has it exits"
+        self.add((rule, site.number), text, site.one, severity, threads=f.text())
 
     def more(self) -> int:
         """Findings that are not listed."""
