@@ -19,6 +19,7 @@ from cute_py.machine.cuda_source import ptx_of_file, ptx_of_text
 from cute_py.machine.faults import Fault, finding
 from cute_py.machine.judgement.judge import judges
 from cute_py.machine.judgement.observer import Observer
+from cute_py.machine.judgement.tried import with_changes
 from cute_py.machine.launch import Arguments, MachineLaunch, place_variables, triple
 from cute_py.machine.memory import Memory
 from cute_py.machine.schedule import Machine, Shape, Totals
@@ -29,6 +30,12 @@ from cute_py.targets import BLOCK_SHARED_BYTES, MAX_CLUSTER, MULTIPROCESSORS, SH
 
 LIMIT: Final = 10**9
 """Instructions, counted for each thread, that a run may execute."""
+
+TRIED_STEPS: Final = 1 << 28
+"""Instructions of a run whose errors are tried to be cured; warnings are in a run of a 64th of that."""
+
+SLACK: Final = 1 << 16
+"""Instructions that a changed kernel may execute beyond twice those of the kernel itself."""
 
 MAX_BLOCK: Final = 1024
 SM_THREADS: Final = 2048
@@ -249,12 +256,18 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool) -> PtxRu
     code = decoded(module, found)
     shape = _shape(code, launch.grid, launch.block, launch.cluster, launch.dynamic_shared)
     arguments = Arguments(found.parameters, launch.args, launch.memory)
-    before = arguments.bytes_of() if len(modes) > 1 else {}
+    before = arguments.bytes_of() if judge or len(modes) > 1 else {}
     first = _Execution(code, shape, arguments, modes[0], limit, judges(code) if judge else None)
     first.run()
     diagnostics = list(first.totals.findings)
     result = first.result((), ())
     ran = [str(modes[0])]
+    if judge and _worth_trying(diagnostics, first.totals.steps):
+        after = arguments.bytes_of()
+        diagnostics = with_changes(
+            launch.text, diagnostics, functools.partial(_again, launch, arguments, before, first)
+        )
+        arguments.restore(after)
     if len(modes) > 1 and not first.failed and first.asynchronous:
         eager = arguments.bytes_of()
         arguments.restore(before)
@@ -264,6 +277,29 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool) -> PtxRu
         diagnostics += _differences(second, eager, arguments, diagnostics)
         arguments.restore(eager)
     return replace(result, diagnostics=tuple(diagnostics), schedules=tuple(ran))
+
+
+def _worth_trying(found: Sequence[Diagnostic], steps: int) -> bool:
+    """Whether changes are tried: of errors in all runs but the longest, of warnings in short ones."""
+    most = TRIED_STEPS if any(one.severity == "error" for one in found) else TRIED_STEPS // 64
+    return bool(found) and steps <= most
+
+
+def _again(
+    launch: _Launch, arguments: Arguments, before: Mapping[str, Array], first: _Execution, text: str
+) -> list[Diagnostic] | None:
+    """What a run of a changed text finds, under the same schedule and from the same bytes."""
+    arguments.restore(before)
+    try:
+        module = read_module(text)
+        found = find_kernel(module, launch.kernel)
+        code = decoded(module, found)
+        shape = _shape(code, launch.grid, launch.block, launch.cluster, launch.dynamic_shared)
+    except CuteError:
+        return None
+    run = _Execution(code, shape, arguments, first.mode, 2 * first.totals.steps + SLACK, judges(code))
+    run.run()
+    return run.totals.findings
 
 
 def _has_kernel(source: Any) -> bool:

@@ -57,6 +57,8 @@ class MemoryJudge(Observer):
     def __init__(self, reports: Reports, code: Code, keeper: ClockKeeper) -> None:
         self.keeper, self.reports = keeper, reports
         self.shifts = {True: least_access(code, shared=True), False: least_access(code, shared=False)}
+        self.narrow = frozenset(number for number, one in enumerate(code.instructions) if _is_narrow(one.opcode))
+        """Instructions whose scope is a CTA."""
         self.first_cluster = 0
         self.clusters = 0
 
@@ -218,9 +220,9 @@ class MemoryJudge(Observer):
         mine = keys if before.ndim == 1 else keys[:, None]
         open_ = ((before ^ mine) & AGENT != 0) & (before != 0)
         if int(keys[0]) & 1:
+            if self.narrow:
+                self._scopes(f, site, shadow, at, before, mine)
             open_ &= before & 1 == 0
-        elif same is None and before.ndim == 1 and what == "reads":
-            pass
         places = np.flatnonzero(open_)
         if not len(places):
             return
@@ -238,6 +240,21 @@ class MemoryJudge(Observer):
         if len(which):
             one = int(which[0])
             self._report(f, site, shadow, int(at[lane[one]]), int(found[one]), int(own[one]), what, before.ndim > 1)
+
+    def _scopes(self, f: Frame, site: Site, shadow: Shadow, at: Array, before: Array, mine: Array) -> None:
+        """Two strong accesses of threads of two CTAs, one of which has a CTA for its scope."""
+        if before.ndim > 1:
+            return
+        number = before >> SITE & SITE_BITS
+        narrow = np.isin(number, list(self.narrow)) | (site.number in self.narrow)
+        width = self.clocks.per_cta
+        ctas = [(keys >> CLUSTER & CLUSTER_BITS, (keys >> COLUMN & COLUMN_BITS) // width) for keys in (before, mine)]
+        apart = (ctas[0][0] != ctas[1][0]) | (ctas[0][1] != ctas[1][1])
+        found = np.flatnonzero(narrow & apart & (before & 1 == 1))
+        if len(found):
+            one = int(found[0])
+            array = self.m.shared if shadow is self.shared else self._array_of(shadow)
+            self.reports.scope(f, site, self.clocks, (array, int(at[one]) << shadow.shift), int(before[one]))
 
     def _late(self, found: Array, cluster: Any, row: Any) -> Array:
         """Flags of keys that the warps (cluster, row) do not know of; a warp knows what it did itself."""
@@ -533,6 +550,11 @@ class MemoryJudge(Observer):
     def findings(self) -> list[Diagnostic]:
         """What was found."""
         return self.reports.found()
+
+
+def _is_narrow(opcode: str) -> bool:
+    words = opcode.split(".")
+    return words[0] in ("ld", "st", "atom", "red") and "cta" in words
 
 
 def _distinct(keys: Array) -> Array:

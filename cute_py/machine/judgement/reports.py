@@ -140,6 +140,17 @@ class Reports:
         columns = [key >> COLUMN & COLUMN_BITS for key in keys]
         return max(columns) < clocks.warps and columns[0] // clocks.per_cta == columns[1] // clocks.per_cta
 
+    def scope(self, f: Frame, site: Site, clocks: Clocks, place: tuple[Any, int], other: int) -> None:
+        """Atomic operations whose scopes do not have each other's threads."""
+        before = self.instruction(other)
+        line = "another instruction" if before is None else place_text(before, self.code.files)
+        where = self.where(*place)
+        text = f"{f.text()} and {self.agent(clocks, other)} ({line}) update {where}; a scope of .cta does not have both"
+        self.add(
+            ("scope too narrow", site.number), text, site.one, "error", threads=f.text(), address=where,
+            other_threads=self.agent(clocks, other), other_line=None if before is None else before.line,
+        )  # fmt: skip
+
     def never_written(self, f: Frame, site: Site, thread: int, address: int) -> None:
         """Shared memory without a value is read."""
         where = self.where(self.m.shared, address)
@@ -169,19 +180,21 @@ class Reports:
             other_line=None if before is None else before.line, other_threads=self.agent(clocks, other),
         )  # fmt: skip
 
-    def not_initialised(self, f: Frame, site: Site, place: int) -> None:
-        """A barrier that is used before its initialisation is known."""
+    def not_initialised(self, f: Frame, site: Site, place: int, made: Site) -> None:
+        """A barrier that is used before its initialisation, by `made`, is known."""
         where = self.where(self.m.shared, place)
         text = f"{f.text()} uses the mbarrier at {where}; nothing orders its initialisation before that"
-        self.add(("initialisation not known", site.number), text, site.one, "error", threads=f.text(), address=where)
+        self.add(("initialisation not known", site.number), text, site.one, "error", threads=f.text(), address=where,
+                 other=made.one.text, other_line=made.one.line)  # fmt: skip
 
-    def not_fenced(self, f: Frame, site: Site, place: int, far: bool) -> None:
+    def not_fenced(self, f: Frame, site: Site, place: int, far: bool, made: Site) -> None:
         """A barrier whose initialisation no fence follows."""
         where = self.where(self.m.shared, place)
         who = "another CTA" if far else "the asynchronous proxy"
         text = f"{f.text()}: {who} uses the mbarrier at {where}, and no fence follows its initialisation"
         key = ("initialisation not fenced", far)
-        self.add(key, text, site.one, "warning", threads=f.text(), address=where)
+        self.add(key, text, site.one, "warning", threads=f.text(), address=where,
+                 other=made.one.text, other_line=made.one.line)  # fmt: skip
 
     def peer(self, m: Host, clocks: Clocks, cta: int, key: int) -> None:
         """A CTA exits, and another one may still access its memory."""
