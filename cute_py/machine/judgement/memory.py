@@ -189,6 +189,8 @@ class MemoryJudge(Observer):
         if shadow is self.shared and not shadow.writes[at].all():
             self._never_written(f, site, at, shadow.writes[at], count)
         self._overwrite(f, site, shadow, at, keys, offsets, count, None)
+        if site.number in self.narrow and len(f.parts) > 1:  # threads of other CTAs in this very instruction
+            self._scopes(f, site, shadow, at, shadow.writes[at], keys)
 
     def _overwrite(
         self, f: Frame, site: Site, shadow: Shadow, at: Array, keys: Array, offsets: Array, count: int, same: Any

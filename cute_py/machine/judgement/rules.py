@@ -63,7 +63,7 @@ _WAIT_PRODUCT: Final = "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.a
 
 CURES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "race in shared memory": (
-        ("before", "bar.sync 0;"), ("behind other", "bar.sync 0;"), ("behind other", "bar.warp.sync -1;"),
+        ("before", "bar.sync 0;"), ("behind other", "bar.sync 0;"),
         ("before", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"),
     ),
     "read before it arrives": (("before", "cp.async.wait_all; bar.sync 0;"),),

@@ -67,8 +67,8 @@ CHANGES: Final[dict[str, Callable[[Diagnostic], list[tuple[Insertion, ...]]]]] =
 def with_changes(text: str, found: Sequence[Diagnostic], rerun: Rerun) -> list[Diagnostic]:
     """Findings with the changes that cured them in their `fixes`: the first finding of each rule is tried.
 
-    A change cures a finding where the run of the changed text ends, finds less by this rule, and finds no error that was
-    not there before.
+    A change cures a finding where the run of the changed text ends, finds less by this rule, and no error that was not
+    there before.
     """
     made = list(found)
     left = MAX_RUNS
