@@ -118,9 +118,11 @@ class MemoryJudge(Observer):
             found = f.cache["slots", count, shadow.slots] = np.repeat(warp % shadow.slots, count)
         return found  # type: ignore[no-any-return]
 
-    def _limit(self, f: Frame) -> int:
+    def _limit(self, f: Frame, keys: Array) -> int:
         """Keys below this are in order for all threads of a frame, in their CTA's shared memory."""
         clocks = self.clocks
+        if self.clustered and int(keys.max()) >= CAREFUL:
+            return 1
         floor = int(clocks.floor[f.parts[0][0]]) if len(f.parts) == 1 else clocks.lowest
         return floor + 1 << TIME
 
@@ -153,7 +155,7 @@ class MemoryJudge(Observer):
                 keys = self._reach(f, offsets, keys, count)
             if not before.all():
                 self._never_written(f, site, at, before, count)
-            if int(before.max()) >= self._limit(f):
+            if int(before.max()) >= self._limit(f, keys):
                 self._look(f, site, shadow, at, before, keys, "reads")
         elif before.any():
             self._look(f, site, shadow, at, before, keys, "reads")
@@ -201,7 +203,7 @@ class MemoryJudge(Observer):
         if shadow is self.shared:
             if self.clustered:
                 keys = self._reach(f, offsets, keys, count)
-            limit = self._limit(f)
+            limit = self._limit(f, keys)
             if int(before.max()) >= limit:
                 self._look(f, site, shadow, at, before, keys, "writes", same)
             if int(readers.max()) >= limit:

@@ -97,7 +97,7 @@ class ProductJudge(Observer):
     def _say_in_use(self, f: Frame, number: int, name: str, site: int, count: int) -> None:
         one, product = self.code.instructions[number], self.code.instructions[site]
         text = (
-            f"{f.text()} touches {name}, a register of the product at {place_text(product, self.code.files)}, which "
+            f"{f.text()} touch {name}, a register of the product at {place_text(product, self.code.files)}, which "
             "may be under way"
         )
         self.reports.add(
@@ -123,14 +123,14 @@ class ProductJudge(Observer):
                 break
         else:
             if not fence:
-                text = f"{f.text()} multiplies without a wgmma.fence before its first product"
+                text = f"{f.text()} multiply without a wgmma.fence before its first product"
                 self.reports.add(("registers not fenced", site.number), text, site.one, "error", threads=f.text())
         self.flying.setdefault(group, []).append((int(self.commits[group]), names, site.number))
 
     def _say_not_fenced(self, f: Frame, site: Site, touches: _Touches, name: tuple[str, str]) -> None:
         one = self.code.instructions[touches.touched[name]]
         line = place_text(one, self.code.files)
-        text = f"{f.text()} multiplies with {name[1]}, which {line} wrote, without a wgmma.fence between the two"
+        text = f"{f.text()} multiply with {name[1]}, which {line} wrote, without a wgmma.fence between the two"
         self.reports.add(
             ("registers not fenced", site.number), text, site.one, "error",
             threads=f.text(), other=shortened(one.text, 160), other_line=one.line,

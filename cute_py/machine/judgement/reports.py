@@ -117,7 +117,7 @@ class Reports:
         did = "read" if reader else "wrote"
         line = "another instruction" if before is None else place_text(before, self.code.files)
         text = (
-            f"{f.text()} {what} {self.where(array, at)}, which {self.agent(clocks, other)} {did} at {line}; "
+            f"{f.text()} {_verb(f, what)} {self.where(array, at)}, which {self.agent(clocks, other)} {did} at {line}; "
             "nothing orders the two"
         )
         facts: dict[str, Any] = {
@@ -160,7 +160,7 @@ class Reports:
     def barrier_overwritten(self, f: Frame, site: Site, place: int) -> None:
         """Data where an mbarrier is."""
         where = self.where(self.m.shared, place)
-        text = f"{f.text()} writes over the mbarrier at {where}"
+        text = f"{f.text()} {_verb(f, 'writes')} over the mbarrier at {where}"
         self.add(("barrier overlapped by data", site.number), text, site.one, "error", threads=f.text(), address=where)
 
     def not_visible(self, f: Frame, site: Site, clocks: Clocks, place: tuple[Any, int], other: int, kind: str) -> None:
@@ -183,7 +183,7 @@ class Reports:
     def not_initialised(self, f: Frame, site: Site, place: int, made: Site) -> None:
         """A barrier that is used before its initialisation, by `made`, is known."""
         where = self.where(self.m.shared, place)
-        text = f"{f.text()} uses the mbarrier at {where}; nothing orders its initialisation before that"
+        text = f"{f.text()} {_verb(f, 'uses')} the mbarrier at {where}; nothing orders its initialisation before that"
         self.add(("initialisation not known", site.number), text, site.one, "error", threads=f.text(), address=where,
                  other=made.one.text, other_line=made.one.line)  # fmt: skip
 
@@ -215,6 +215,7 @@ class Reports:
         text = f"a copy of {f.text()} may still {what[:-1]} shared memory when the CTA that has it exits"
         self.add((rule, site.number), text, site.one, severity, threads=f.text())
 
-    def more(self) -> int:
-        """Findings that are not listed."""
-        return len(self._seen) - len(self._found)
+
+def _verb(f: Frame, third_person: str) -> str:
+    """A verb for one thread or several."""
+    return third_person if f.n == 1 else third_person[:-1]
