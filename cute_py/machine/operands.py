@@ -100,3 +100,11 @@ def operand_bytes(
     view = memory[: len(memory) // size * size].view(f"uint{bits}")
     found: Array = view[places - base // size] if base else view[places]
     return found
+
+
+@functools.lru_cache(maxsize=4096)
+def operand_units(descriptor: int, major: Major, extent: int, depth: int, bits: int) -> Array:
+    """The addresses, rising, of the units of 16 bytes that an operand of wgmma lies in."""
+    places, _, _ = _operand_places(descriptor, major, extent, depth, bits)
+    found: Array = np.unique(places * (bits // 8) // UNIT_BYTES) * UNIT_BYTES
+    return found

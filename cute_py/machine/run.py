@@ -17,6 +17,8 @@ from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, count
 from cute_py.machine.code import Code, find_kernel
 from cute_py.machine.cuda_source import ptx_of_file, ptx_of_text
 from cute_py.machine.faults import Fault, finding
+from cute_py.machine.judgement.judge import judges
+from cute_py.machine.judgement.observer import Observer
 from cute_py.machine.launch import Arguments, MachineLaunch, place_variables, triple
 from cute_py.machine.memory import Memory
 from cute_py.machine.schedule import Machine, Shape, Totals
@@ -146,6 +148,7 @@ def run_ptx(
     arch: str | None = None,
     schedule: str | int = "both",
     limit: int = LIMIT,
+    judge: bool = True,
 ) -> PtxRun:
     """Run a kernel without a GPU.
 
@@ -164,6 +167,7 @@ def run_ptx(
         schedule: 'eager' completes asynchronous work when it is issued, 'lazy' as late as the rules allow, a seed at
             random in between with warps in another order; 'both' runs eager and lazy, and reports where results differ.
         limit: instructions, of all threads, after which the run ends with a diagnostic.
+        judge: whether races, missing fences, and other faults that this run may have survived are looked for too.
     Returns:
         what was found; arrays hold what the kernel left in them, under 'both' what it left under the eager schedule.
     Raises:
@@ -188,16 +192,18 @@ def run_ptx(
     (True, [0, 2, 4, 6])
     """
     if hasattr(source, "machine_launches"):
-        return run_launches(source.machine_launches(args), schedule=schedule, limit=limit)
+        return run_launches(source.machine_launches(args), schedule=schedule, limit=limit, judge=judge)
     if _has_kernel(source):
         block = source.threads if block is None else block
         cluster = source.cluster if cluster is None and source.cluster > 1 else cluster
         dynamic_shared = dynamic_shared or source.shared_bytes
     launch = _Launch(ptx_of(source, arch), grid, block, cluster, args, kernel, dynamic_shared, arch, {})
-    return _run(launch, schedule, limit)
+    return _run(launch, schedule, limit, judge)
 
 
-def run_launches(launches: Sequence[MachineLaunch], *, schedule: str | int = "both", limit: int = LIMIT) -> PtxRun:
+def run_launches(
+    launches: Sequence[MachineLaunch], *, schedule: str | int = "both", limit: int = LIMIT, judge: bool = True
+) -> PtxRun:
     """Run launches one after another, up to the first that fails.
 
     Returns:
@@ -214,7 +220,7 @@ def run_launches(launches: Sequence[MachineLaunch], *, schedule: str | int = "bo
         cluster = kernel.cluster if kernel.cluster > 1 else None
         text = ptx_of(kernel)
         launch = _Launch(text, one.grid, kernel.threads, cluster, one.args, None, kernel.shared_bytes, None, one.memory)
-        run = _run(launch, schedule, limit)
+        run = _run(launch, schedule, limit, judge)
         found += run.diagnostics
         if not run.ok:
             break
@@ -234,7 +240,7 @@ class _Launch:
     memory: Mapping[str, Array]
 
 
-def _run(launch: _Launch, schedule: str | int, limit: int) -> PtxRun:
+def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool) -> PtxRun:
     modes = _modes(schedule)
     limit = expect_integer(limit, "limit", 1)
     module = _module(launch.text)
@@ -244,7 +250,7 @@ def _run(launch: _Launch, schedule: str | int, limit: int) -> PtxRun:
     shape = _shape(code, launch.grid, launch.block, launch.cluster, launch.dynamic_shared)
     arguments = Arguments(found.parameters, launch.args, launch.memory)
     before = arguments.bytes_of() if len(modes) > 1 else {}
-    first = _Execution(code, shape, arguments, modes[0], limit)
+    first = _Execution(code, shape, arguments, modes[0], limit, judges(code) if judge else None)
     first.run()
     diagnostics = list(first.totals.findings)
     result = first.result((), ())
@@ -252,7 +258,7 @@ def _run(launch: _Launch, schedule: str | int, limit: int) -> PtxRun:
     if len(modes) > 1 and not first.failed and first.asynchronous:
         eager = arguments.bytes_of()
         arguments.restore(before)
-        second = _Execution(code, shape, arguments, modes[1], limit)
+        second = _Execution(code, shape, arguments, modes[1], limit, judges(code, first=False) if judge else None)
         second.run()
         ran.append(str(modes[1]))
         diagnostics += _differences(second, eager, arguments, diagnostics)
@@ -333,8 +339,11 @@ def _shape(code: Code, grid: object, block: object, cluster: object, dynamic_sha
 class _Execution:
     """One run under one schedule."""
 
-    def __init__(self, code: Code, shape: Shape, arguments: Arguments, mode: str | int, limit: int) -> None:
+    def __init__(
+        self, code: Code, shape: Shape, arguments: Arguments, mode: str | int, limit: int, observer: Observer | None
+    ) -> None:
         self.code, self.shape, self.arguments, self.mode, self.limit = code, shape, arguments, mode, limit
+        self.observer = Observer() if observer is None else observer
         self.totals = Totals()
         self.failed = False
         self.asynchronous = False
@@ -365,17 +374,21 @@ class _Execution:
         numbers = _numbers(self.shape)
         for wave, start in enumerate(range(0, len(numbers), self.resident)):
             part = numbers[start : start + self.resident]
-            machine = Machine(self.code, memory, self.shape, part, self.mode, self.limit, self.totals)
+            machine = Machine(
+                self.code, memory, self.shape, part, self.mode, self.limit, self.totals, observer=self.observer
+            )
             machine.wave = wave
             try:
                 machine.run()
             except Fault as fault:
                 self.totals.findings.append(fault.diagnostic)
                 self.failed = True
+            self.observer.ended(machine, self.failed)
             self.asynchronous |= machine.asynchronous
             memory.forget()
             if self.failed:
-                return
+                break
+        self.totals.findings += self.observer.findings()
 
     def result(self, diagnostics: tuple[Diagnostic, ...], ran: tuple[str, ...]) -> PtxRun:
         """The run as a value."""

@@ -27,6 +27,7 @@ import numpy as np
 from cute_py.diagnostics import Diagnostic
 from cute_py.machine.code import Code, Stretch
 from cute_py.machine.faults import Fault, finding, place_text
+from cute_py.machine.judgement.observer import Observer
 from cute_py.machine.memory import GLOBAL_START, LOCAL_WINDOW, RANK_SHIFT, SHARED_WINDOW, Memory
 from cute_py.machine.threads import LANES, Array, Frame, Registers, Scattered, Span
 from cute_py.tma.emulator.memory import POISON, Range, SharedMemory
@@ -104,6 +105,7 @@ class Machine:
     Args:
         numbers: (n, 3) coordinates in the grid of each CTA, clusters whole and their CTAs in the order of rank.
         mode: 'eager', 'lazy', or a seed. shared_base: address of the first byte of shared memory.
+        observer: who is told what happens.
     """
 
     def __init__(
@@ -117,7 +119,9 @@ class Machine:
         totals: Totals,
         *,
         shared_base: int = 1024,
+        observer: Observer | None = None,
     ) -> None:
+        self.observer = Observer() if observer is None else observer
         self.code, self.memory, self.shape, self.limit, self.totals = code, memory, shape, limit, totals
         self.numbers = numbers
         self.ctas = len(numbers)
@@ -283,6 +287,7 @@ class Machine:
 
     def exited(self, f: Frame) -> None:
         """Threads end."""
+        self.observer.exited(f)
         self.live[f.threads] = False
         self.exits += 1
         self.version += 1
@@ -300,6 +305,7 @@ class Machine:
         """
         start = self.code.start
         flags = self.live
+        self.observer.began(self)
         self.runnable[start] = self.frame(np.flatnonzero(flags))
         with np.errstate(all="ignore"):
             polled = self.version
@@ -484,6 +490,7 @@ class Machine:
 
     def _hang(self) -> Fault:
         """Who waits where."""
+        self.observer.stuck(self)
         said = []
         for one in self.waiting[:MAX_WAITING]:
             at = self.code.instructions[one.at]

@@ -113,6 +113,7 @@ class Host(Protocol):
     asynchronous: bool
     eager: bool
     dice: Any
+    observer: Any
 
     def frame(self, threads: Array) -> Frame: ...
 

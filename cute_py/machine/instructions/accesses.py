@@ -13,6 +13,7 @@ import numpy as np
 from cute_py.machine.decode import Builder
 from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.floats import canonical
+from cute_py.machine.judgement.observer import WEAK, Order, Span, Transfer
 from cute_py.machine.kinds import KINDS, Kind
 from cute_py.machine.memory import (
     GLOBAL_START,
@@ -53,6 +54,16 @@ def hints(site: Site) -> bool:
     return looks
 
 
+def order_of(site: Site, default: str = "weak") -> Order:
+    """The order and the scope of an access, by its modifiers."""
+    words = [word for word in site.modifiers if word in _ORDERS]
+    scopes = [word for word in site.modifiers if word in _SCOPES]
+    name = words[0] if words else default
+    if name in ("volatile", "mmio"):
+        return Order("volatile", "sys")
+    return WEAK if name == "weak" else Order(name, scopes[0] if scopes else "gpu")
+
+
 def _space(site: Site) -> str:
     return site.choice(*SPACES, default="generic")
 
@@ -63,7 +74,7 @@ def _vector(site: Site) -> int:
 
 def build_load(site: Site) -> Run:
     """ld, ldu."""
-    looks = hints(site)
+    looks, order = hints(site), order_of(site)
     space, vector, kind = _space(site), _vector(site), site.kind()
     names = site.elements(0)
     site.finish((2, 3))
@@ -84,6 +95,7 @@ def build_load(site: Site) -> Run:
         array, offsets = where(f)
         if looks:
             f.m.looked = True
+        f.m.observer.read(f, site, array, offsets, size * vector, order)
         found = f.m.memory.typed(array, dtype, vector)[offsets >> shift]
         if vector == 1:
             puts[0](f, found)
@@ -108,6 +120,7 @@ def _wide_load(site: Site, space: str, vector: int, names: tuple[str, ...]) -> R
 
     def run(f: Frame) -> None:
         array, offsets = where(f)
+        f.m.observer.read(f, site, array, offsets, 16 * vector, WEAK)
         found = f.m.memory.typed(array, np.dtype(np.uint64), 2 * vector)[offsets // (16 * vector)]
         for place, key in enumerate(keys):
             f.put(key, found[:, 2 * place])
@@ -136,7 +149,7 @@ def build_store(site: Site) -> Run:
     """st."""
     if site.flag("async"):
         return build_remote_store(site)
-    looks = hints(site)
+    looks, order = hints(site), order_of(site)
     space, vector, kind = _space(site), _vector(site), site.kind()
     names = site.elements(1)
     site.finish((2, 3))
@@ -152,6 +165,7 @@ def build_store(site: Site) -> Run:
 
     def run(f: Frame) -> None:
         array, offsets = where(f)
+        f.m.observer.wrote(f, site, array, offsets, size * vector, order)
         view = f.m.memory.typed(array, dtype, vector)
         if vector == 1:
             view[offsets >> shift] = sources[0](f)
@@ -171,6 +185,7 @@ def _wide_store(site: Site, space: str, vector: int, names: tuple[str, ...]) -> 
 
     def run(f: Frame) -> None:
         array, offsets = where(f)
+        f.m.observer.wrote(f, site, array, offsets, 16 * vector, WEAK)
         values = [f.get(key + half) for key in keys for half in (0, 16)]
         f.m.memory.typed(array, np.dtype(np.uint64), 2 * vector)[offsets // (16 * vector)] = np.stack(values, axis=1)
         f.m.version += 1
@@ -180,7 +195,7 @@ def _wide_store(site: Site, space: str, vector: int, names: tuple[str, ...]) -> 
 
 def build_remote_store(site: Site) -> Run:
     """st.async: into the shared memory of a CTA of the cluster, whose mbarrier counts the bytes."""
-    from cute_py.machine.instructions.mbarriers import barriers_of
+    from cute_py.machine.instructions.mbarriers import land
 
     site.flag("weak")
     site.flag("mbarrier::complete_tx::bytes")
@@ -197,12 +212,15 @@ def build_remote_store(site: Site) -> Run:
         array, offsets = where(f)
         places = barrier(f)[1]
         values = many([source(f) for source in sources], f).T.copy()
+        if f.m.observer.active:
+            span = Span(array, 0, size * vector, offsets)
+            f.m.observer.issued(f, site, Transfer("st.async", [], [span], places.tolist(), size * vector))
 
         def complete() -> None:
             view = f.m.memory.typed(array, kind.dtype, vector)
             view[offsets // (size * vector)] = values if vector > 1 else values[:, 0]
             for place, count in zip(*np.unique(places, return_counts=True), strict=True):
-                barriers_of(f, site, int(place)).complete_tx(size * vector * int(count))
+                land(f, site, int(place), size * vector * int(count))
 
         f.m.under_way("a store to shared memory of the cluster", site.number, complete)
 
@@ -234,6 +252,7 @@ def build_atomic(site: Site) -> Run:
     if site.flag("async"):
         raise Refused(f"{site.one.opcode} is not emulated")
     hints(site)
+    order = order_of(site, "relaxed")
     site.flag("noftz")
     space = site.choice("global", "shared", "shared::cta", "shared::cluster", default="generic")
     operation = site.choice(*_ATOMIC, "cas")
@@ -257,6 +276,7 @@ def build_atomic(site: Site) -> Run:
         view = m.memory.typed(array, kind.dtype)
         index = offsets // size
         m.looked = True
+        m.observer.updated(f, site, array, offsets, size * vector, order)
         for place, source in enumerate(sources):
             values = broadcast(source(f), f)
             swapped = None if other is None else broadcast(other(f), f)

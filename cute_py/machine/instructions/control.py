@@ -151,7 +151,7 @@ def build_trap(site: Site) -> Turn:
 
 
 def build_nothing(site: Site) -> None:
-    """Fences and hints: memory is in order here."""
+    """Hints."""
 
 
 # ---- barriers of a CTA -----------------------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ def build_barrier(site: Site) -> Turn | None:
     if site.flag("warp"):
         site.flag("sync")
         site.finish(1)
-        return collective(site, site.reader(0, "u32"), lambda f: None)
+        return collective(site, site.reader(0, "u32"), lambda f: f.m.observer.warp_met(f, site))
     if site.flag("cluster"):
         return _build_cluster(site)
     site.flag("cta")
@@ -202,6 +202,7 @@ def _barrier(
         m = f.m
         bars: dict[tuple[int, int], _Bar] = m.state.setdefault("bars", {})
         if action == "sync" and counted is None and _all_here(f) and not bars:
+            m.observer.block_met(f, site)
             return None
         gone: Gone = []
         numbers = broadcast(name(f), f)
@@ -211,6 +212,7 @@ def _barrier(
             bar = bars.setdefault((cta, number), _Bar())
             if counted is not None:
                 bar.expected = int(np.max(counted(frame)))
+            m.observer.bar_arrived(frame, site, cta, number, action != "arrive", bar.expected)
             whole = counted is not None and frame.whole()
             bar.arrived += LANES * len(frame.warps) if whole else frame.n
             if value is not None:
@@ -258,6 +260,7 @@ def _complete(m: Host, bars: dict[tuple[int, int], _Bar], cta: int, number: int,
             bar.values = []
         bar.arrived, bar.expected = 0, None
         bar.rounds += 1
+        m.observer.bar_ended(m, cta, number)
         m.changed()
 
 
@@ -295,55 +298,62 @@ def _all_here(f: Frame) -> bool:
 # ---- barriers of a cluster -------------------------------------------------------------------------------------------
 
 
+def _cluster_state(m: Host) -> tuple[Array, Array, Array]:
+    """Rounds that are over and arrivals of each cluster; the round that each thread arrived in."""
+    if "clusters" not in m.state:
+        count = m.ctas // m.cluster_size
+        m.state["clusters"] = (np.zeros(count, np.int64), np.zeros(count, np.int64), np.full(m.count, -1, np.int64))
+    found: tuple[Array, Array, Array] = m.state["clusters"]
+    return found
+
+
+def _settle(m: Host) -> None:
+    rounds, arrived, _ = _cluster_state(m)
+    live = m.live.reshape(m.ctas // m.cluster_size, -1).sum(axis=1)
+    over = (arrived > 0) & (arrived >= live)
+    if over.any():
+        rounds[over] += 1
+        arrived[over] = 0
+        m.changed()
+
+
 def _build_cluster(site: Site) -> Turn:
     action = site.choice("arrive", "wait")
-    site.flag("release", "relaxed", "acquire")
+    relaxed = site.choice("release", "relaxed", "acquire") == "relaxed"
     site.flag("aligned")
     site.finish(0)
     after = site.number + 1
 
-    def state(m: Host) -> tuple[Array, Array, Array]:
-        """Rounds that are over and arrivals of each cluster; the round that each thread arrived in."""
-        if "clusters" not in m.state:
-            count = m.ctas // m.cluster_size
-            m.state["clusters"] = (np.zeros(count, np.int64), np.zeros(count, np.int64), np.full(m.count, -1, np.int64))
-        found: tuple[Array, Array, Array] = m.state["clusters"]
-        return found
-
-    def settle(m: Host) -> None:
-        rounds, arrived, _ = state(m)
-        live = m.live.reshape(m.ctas // m.cluster_size, -1).sum(axis=1)
-        over = (arrived > 0) & (arrived >= live)
-        if over.any():
-            rounds[over] += 1
-            arrived[over] = 0
-            m.changed()
-
     def arrive(f: Frame) -> None:
-        rounds, arrived, own = state(f.m)
+        rounds, arrived, own = _cluster_state(f.m)
         cluster = f.ctas // f.m.cluster_size
+        f.m.observer.cluster_arrived(f, site, relaxed)
         np.add.at(arrived, cluster, 1)
         own[f.threads] = rounds[cluster]
-        settle(f.m)
+        _settle(f.m)
 
     def ready(one: Waiting) -> tuple[Gone, Frame | None] | None:
         m = one.frame.m
-        settle(m)
-        rounds, _, own = state(m)
+        _settle(m)
+        rounds, _, own = _cluster_state(m)
         over = rounds[one.frame.ctas // m.cluster_size] > own[one.frame.threads]
         if over.all():
+            m.observer.cluster_passed(one.frame, site)
             return [(one.pc, one.frame)], None
         if not over.any():
             return None
+        m.observer.cluster_passed(one.frame.subset(over), site)
         return [(one.pc, one.frame.subset(over))], one.frame.subset(~over)
 
     def wait(f: Frame) -> Gone | None:
         m = f.m
-        rounds, arrived, own = state(m)
+        rounds, arrived, own = _cluster_state(m)
         if (own[f.threads] < 0).any():
             text = f"{f.text()} waits for the barrier of its cluster without having arrived"
             raise site.fault("cluster barrier", text, f, "barrier.cluster")
         over = rounds[f.ctas // m.cluster_size] > own[f.threads]
+        if over.any():
+            m.observer.cluster_passed(f if over.all() else f.subset(over), site)
         if over.all():
             return None
 
@@ -367,9 +377,14 @@ def _build_cluster(site: Site) -> Turn:
 # ---- registers of a warp, sleep --------------------------------------------------------------------------------------
 
 
-def build_register_count(site: Site) -> None:
+def build_fence(site: Site) -> Run:
+    """fence, membar: memory is in order here; who judges is told."""
+    return lambda f: f.m.observer.fenced(f, site)
+
+
+def build_register_count(site: Site) -> Run:
     """setmaxnreg: registers have no limit here; the count must be one that the instruction takes."""
-    site.flag("inc", "dec")
+    increases = site.choice("inc", "dec") == "inc"
     site.flag("sync")
     site.flag("aligned")
     site.kind("u32")
@@ -377,6 +392,7 @@ def build_register_count(site: Site) -> None:
     count = site.constant(0)
     if not 24 <= count <= 256 or count % 8:
         raise Refused(f"setmaxnreg to {count}; must be 24 to 256, a multiple of 8")
+    return lambda f: f.m.observer.registers_set(f, site, count, increases)
 
 
 def build_sleep(site: Site) -> Run:
@@ -416,5 +432,6 @@ TABLE: Final[Mapping[str, Builder]] = {
     "barrier": build_barrier,
     "setmaxnreg": build_register_count,
     "nanosleep": build_sleep,
-    **dict.fromkeys(("fence", "membar", "griddepcontrol", "pmevent", "applypriority", "discard"), build_nothing),
+    **dict.fromkeys(("fence", "membar"), build_fence),
+    **dict.fromkeys(("griddepcontrol", "pmevent", "applypriority", "discard"), build_nothing),
 }
