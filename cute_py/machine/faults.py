@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cute_py.diagnostics import Diagnostic
@@ -15,11 +15,12 @@ ISA = "PTX ISA 9.0, "
 
 
 class Fault(Exception):
-    """A run that can't go on; `.diagnostic` says why."""
+    """A run that can't go on; `.diagnostic` says why, `.others` has what else keeps it from going on."""
 
-    def __init__(self, diagnostic: Diagnostic) -> None:
+    def __init__(self, diagnostic: Diagnostic, others: Sequence[Diagnostic] = ()) -> None:
         super().__init__(diagnostic.message)
         self.diagnostic = diagnostic
+        self.others = tuple(others)
 
 
 class Refused(Exception):

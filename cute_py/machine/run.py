@@ -381,7 +381,7 @@ class _Execution:
             try:
                 machine.run()
             except Fault as fault:
-                self.totals.findings.append(fault.diagnostic)
+                self.totals.findings += [fault.diagnostic, *fault.others]
                 self.failed = True
             self.observer.ended(machine, self.failed)
             self.asynchronous |= machine.asynchronous

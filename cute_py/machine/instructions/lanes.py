@@ -13,6 +13,7 @@ import numpy as np
 
 from cute_py.machine.decode import Builder, Turn
 from cute_py.machine.faults import Refused
+from cute_py.machine.judgement.waits import LanesWait
 from cute_py.machine.moves import shuffle
 from cute_py.machine.schedule import Waiting
 from cute_py.machine.sites import Site
@@ -82,7 +83,8 @@ def collective(site: Site, mask: Reader | None, run: Run, *, warps: int = 1, ful
         return gone
 
     def hold(f: Frame) -> None:
-        waiting = Waiting(f, after, site.number, again, lambda: "the other lanes that its mask names")
+        what = "the other lanes that its mask names"
+        waiting = Waiting(f, after, site.number, again, lambda: what, on=LanesWait(warps))
         f.m.state[key] = waiting
         f.m.wait(waiting)
 

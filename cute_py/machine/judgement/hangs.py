@@ -286,17 +286,16 @@ def _bar(m: Host, one: Any, on: BarWait, where: Whereabouts) -> Stuck:
     inside = {int(t) for w in here for t in w.frame.threads}
     missed = [int(t) for t in live.tolist() if t not in inside]
     expected = bar.expected or len(live)
-    counts = sorted({(m.code.instructions[w.at].line, w.at) for w in here})
     text = (
         f"{one.frame.text()} wait at barrier {on.number}: {bar.arrived} of {expected} threads have arrived"
     )
     facts: dict[str, Any] = {"barrier": on.number, "arrived": bar.arrived, "expected": expected}
     made = Stuck(one.at, one.frame.threads, text, "barrier", DOUBT, on.number, "bar, barrier", facts, missed)
-    wanted = {int(w) for w in bar.counts}
+    wanted = set(bar.counts.values())
     if len(wanted) > 1:
         made.rank, made.cause = ROOT, "barrier count"
-        said = ", ".join(str(line) for line, _ in counts)
-        made.text += f"; the instructions give different counts, {sorted(wanted)} (waiting at line {said})"
+        said = ", ".join(f"{count} at {place_text(m.code.instructions[at], m.code.files)}" for at, count in bar.counts.items())
+        made.text += f"; the instructions give different counts: {said}"
     elif expected > len(live) and not where.waits(missed):
         exited = m.cta_threads - len(live)
         made.rank, made.cause = ROOT, "barrier count"

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from cute_py.machine.judgement.ledger import Ledger
 from cute_py.machine.judgement.observer import Observer, together
+from cute_py.machine.judgement.register_pool import RegisterPool
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cute_py.machine.code import Code
 
-JUDGES: Final[tuple[Callable[[Code], Observer], ...]] = ()
+JUDGES: Final[tuple[Callable[[Code], Observer], ...]] = (Ledger, RegisterPool)
 """What makes a judge of a kernel; each sees all events of a run, wave after wave."""
 
-AGAIN: Final[tuple[Callable[[Code], Observer], ...]] = ()
+AGAIN: Final[tuple[Callable[[Code], Observer], ...]] = (Ledger,)
 """Those that judge a second schedule too: what only the order of events shows."""
 
 

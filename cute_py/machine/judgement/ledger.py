@@ -22,6 +22,7 @@ from cute_py.machine.judgement.observer import Observer, Transfer
 from cute_py.machine.threads import Array, Frame, Host, broadcast
 
 if TYPE_CHECKING:
+    from cute_py.machine.code import Code
     from cute_py.machine.sites import Site
     from cute_py.tma.emulator.mbarrier import Mbarrier
 
@@ -100,7 +101,8 @@ class Ledger(Observer):
 
     active = True
 
-    def __init__(self) -> None:
+    def __init__(self, code: Code) -> None:
+        self.code = code
         self.m: Host
         self.lives: dict[int, Life] = {}
         self.ended_lives: dict[int, Life] = {}

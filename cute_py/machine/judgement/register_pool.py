@@ -21,6 +21,7 @@ from cute_py.machine.judgement.observer import Observer
 from cute_py.machine.threads import LANES, Array, Frame, Host
 
 if TYPE_CHECKING:
+    from cute_py.machine.code import Code
     from cute_py.machine.sites import Site
 
 LEAST, MOST, STEP = 24, 256, 8
@@ -45,7 +46,8 @@ class RegisterPool(Observer):
 
     active = True
 
-    def __init__(self) -> None:
+    def __init__(self, code: Code) -> None:
+        self.code = code
         self.m: Host
         self.held: Array
         self.free: Array
