@@ -206,9 +206,9 @@ def _bytes(ledger: Ledger, life: Life, made: Stuck) -> None:
     expects = phase.expects if phase.number == barrier.phase else []
     brought = phase.brought if phase.number == barrier.phase else []
     made.facts |= {"expected at": ledger.lines(expects), "brought at": ledger.lines(brought)}
-    made.text += f": {ledger.sums(expects)} expected"
+    made.text += f": {ledger.sums(expects, 'expects')}"
     if brought:
-        made.text += f", {ledger.sums(brought)} brought"
+        made.text += f", {ledger.sums(brought, 'brought')}"
     if barrier.tx_count < 0:
         made.text += f"; {-barrier.tx_count} bytes too many, so that the phase can't complete"
         return
@@ -217,8 +217,8 @@ def _bytes(ledger: Ledger, life: Life, made: Stuck) -> None:
     others = {at: size for at, size in life.sizes.items() if at not in own}
     made.text += f"; no copy under way brings the {barrier.tx_count} that are missing"
     if others:
-        said = ", ".join(f"{size} at {ledger.where(at)}" for at, size in list(others.items())[:MAX_SHOWN])
-        made.text += f"; in other phases copies brought {said}"
+        said = ", ".join(f"{ledger.where(at)} brought {size}" for at, size in list(others.items())[:MAX_SHOWN])
+        made.text += f"; in other phases {said}"
         made.facts["could have brought"] = [ledger.line(at) for at in others]
         made.missed = sorted({t for at in others for t in life.bringing[at]})
 
@@ -234,7 +234,7 @@ def _arrivals(m: Host, ledger: Ledger, life: Life, made: Stuck, where: Whereabou
     missed = sorted(could - here)
     made.facts["missing"] = f"{barrier.pending} of {counted(barrier.arrive_count, 'arrival')}"
     if lines:
-        made.text += f"; arrived: {ledger.sums(lines, 'arrivals')}"
+        made.text += f": {ledger.sums(lines, 'made', 'arrival')}"
     if life.arriving:
         made.facts["arrivals come from"] = [ledger.line(at) for at in life.arriving][:8]
     if missed:

@@ -131,13 +131,13 @@ class Ledger(Observer):
         """Lines of the text, each once."""
         return list(dict.fromkeys(self.m.code.instructions[one.at].line for one in entries))[:8]
 
-    def sums(self, lines: list[Line], unit: str = "bytes") -> str:
-        """`16384 bytes at line 40, 16384 bytes at line 43`."""
+    def sums(self, lines: list[Line], verb: str, unit: str = "byte") -> str:
+        """`line 40 expects 16384 bytes, line 43 expects 512 bytes`."""
         totals: dict[int, int] = {}
         for one in lines:
             totals[one.at] = totals.get(one.at, 0) + one.amount
-        said = [f"{amount} {unit} at {self.where(at)}" for at, amount in list(totals.items())[:4]]
-        return ", ".join(said) or f"no {unit}"
+        said = [f"{self.where(at)} {verb} {counted(amount, unit)}" for at, amount in list(totals.items())[:4]]
+        return ", ".join(said) or f"nothing {verb} {unit}s"
 
     def say(self, rule: str, at: int, text: str, life: Life, source: str, severity: str = "error", **facts: Any) -> None:
         """Note a finding: once for each instruction and place in a CTA."""
@@ -282,10 +282,10 @@ class Ledger(Observer):
     def _early(self, life: Life, issued: int, nbytes: int, at: int) -> None:
         """Bytes that count in a later phase than the one in which their copy was issued."""
         old = life.phase(issued)
-        said = "" if old is None else f"; phase {issued} expected {self.sums(old.expects)}"
+        said = "" if old is None else f" ({self.sums(old.expects, 'expects')})"
         text = (
-            f"the {self.name(life.place)} completed phase {issued} before the {nbytes} bytes of a copy that was issued "
-            f"in it had landed{said}; they count in phase {life.now.number}"
+            f"the {self.name(life.place)} completed phase {issued}{said} before the {nbytes} bytes of a copy that was "
+            f"issued in it had landed; they count in phase {life.now.number}"
         )
         expects = [] if old is None else old.expects
         facts = {
@@ -304,8 +304,8 @@ class Ledger(Observer):
         total = sum(one.amount for one in phase.brought)
         text = (
             f"{total} bytes came to phase {barrier.phase} of the {self.name(life.place)}, which expects "
-            f"{barrier.expected} ({self.sums(phase.expects)}); copies brought {self.sums(phase.brought)}; the phase "
-            "can't complete"
+            f"{barrier.expected}: {self.sums(phase.expects, 'expects')}; {self.sums(phase.brought, 'brought')}; the "
+            "phase can't complete"
         )
         facts = {
             "phase": barrier.phase, "expected": barrier.expected, "bytes": total, "cause": "transaction bytes",
@@ -362,17 +362,17 @@ class Ledger(Observer):
         if left < 0 and phase.brought:
             before = life.phase(barrier.phase - 1)
             expects = [] if before is None else before.expects
-            said = f"; phase {barrier.phase - 1} expected {self.sums(expects)}" if expects else ""
+            said = f"; in phase {barrier.phase - 1} {self.sums(expects, 'expects')}" if expects else ""
             text = (
                 f"{-left} bytes that phase {barrier.phase} of the {self.name(life.place)} does not expect: "
-                f"{self.sums(phase.brought)}{said}"
+                f"{self.sums(phase.brought, 'brought')}{said}"
             )
             facts |= {"expected at": self.lines(expects), "brought at": self.lines(phase.brought)}
             self.say("more bytes than expected", phase.brought[-1].at, text, life, "mbarrier: tx-count", **facts)
         elif left > 0 and phase.expects and not life.under_way:
             text = (
                 f"phase {barrier.phase} of the {self.name(life.place)} expects {barrier.expected} bytes "
-                f"({self.sums(phase.expects)}), and no copy brings {left} of them; nobody waits for them"
+                f"({self.sums(phase.expects, 'expects')}), and no copy brings {left} of them; nobody waits for them"
             )
             facts |= {"expected at": self.lines(phase.expects), "brought at": self.lines(phase.brought)}
             self.say("expected bytes are missing", phase.expects[-1].at, text, life, "mbarrier: tx-count", **facts)
