@@ -21,7 +21,7 @@ MAX_BITS: Final = 14_000
 """Most bits of a value that is printed. A value may be a product of all numbers of a request; Python prints no more."""
 
 SEVERITIES: Final = ("error", "warning", "note")
-"""'error': refused, or wrong when it runs. 'warning': legal, and harmful or slow. 'note': what to know, and no fault."""
+"""'error': refused, or wrong when it runs. 'warning': legal, and harmful or slow. 'note': no fault, to know."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import numpy as np
 from cute_py.machine.decode import Builder
 from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.floats import canonical
-from cute_py.machine.judgement.observer import WEAK, Order, Span, Transfer
+from cute_py.machine.judgement.observer import WEAK, AccessOrder, AsyncWork, Touched
 from cute_py.machine.kinds import KINDS, Kind
 from cute_py.machine.memory import (
     GLOBAL_START,
@@ -54,14 +54,14 @@ def hints(site: Site) -> bool:
     return looks
 
 
-def order_of(site: Site, default: str = "weak") -> Order:
+def order_of(site: Site, default: str = "weak") -> AccessOrder:
     """The order and the scope of an access, by its modifiers."""
     words = [word for word in site.modifiers if word in _ORDERS]
     scopes = [word for word in site.modifiers if word in _SCOPES]
     name = words[0] if words else default
     if name in ("volatile", "mmio"):
-        return Order("volatile", "sys")
-    return WEAK if name == "weak" else Order(name, scopes[0] if scopes else "gpu")
+        return AccessOrder("volatile", "sys")
+    return WEAK if name == "weak" else AccessOrder(name, scopes[0] if scopes else "gpu")
 
 
 def _space(site: Site) -> str:
@@ -213,8 +213,8 @@ def build_remote_store(site: Site) -> Run:
         places = barrier(f)[1]
         values = many([source(f) for source in sources], f).T.copy()
         if f.m.observer.active:
-            span = Span(array, 0, size * vector, offsets)
-            f.m.observer.issued(f, site, Transfer("st.async", [], [span], places.tolist(), size * vector))
+            span = Touched(array, 0, size * vector, offsets)
+            f.m.observer.issued(f, site, AsyncWork("st.async", [], [span], places.tolist(), size * vector))
 
         def complete() -> None:
             view = f.m.memory.typed(array, kind.dtype, vector)

@@ -18,7 +18,7 @@ from cute_py.machine.arithmetic import element_width
 from cute_py.machine.decode import Builder, Turn
 from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.lanes import collective
-from cute_py.machine.judgement.observer import WEAK, Span, Transfer
+from cute_py.machine.judgement.observer import WEAK, AsyncWork, Touched
 from cute_py.machine.kinds import KINDS, Kind
 from cute_py.machine.matrix import MatrixInstruction, matrix_instruction, run_mma, run_wgmma
 from cute_py.machine.memory import locate
@@ -352,9 +352,9 @@ def _tell(site: Site, product: _Product, f: Frame, start: int, a: Any, b: int) -
         except CuteError:
             continue  # the product itself says so
         if int(units.min()) >= 0 and int(units.max()) + UNIT_BYTES <= m.shared_bytes:
-            reads.append(Span(m.shared, 0, UNIT_BYTES, units + start))
+            reads.append(Touched(m.shared, 0, UNIT_BYTES, units + start))
     m.observer.multiplied(f, site)
-    m.observer.issued(f, site, Transfer("wgmma", reads, group="wgmma"))
+    m.observer.issued(f, site, AsyncWork("wgmma", reads, group="wgmma"))
 
 
 def _same(site: Site, f: Frame, words: Array) -> int:

@@ -21,7 +21,7 @@ from cute_py.machine.decode import Builder
 from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.accesses import SPACES
 from cute_py.machine.instructions.mbarriers import arrive_at, barriers_of, landed
-from cute_py.machine.judgement.observer import Span, Transfer
+from cute_py.machine.judgement.observer import AsyncWork, Touched
 from cute_py.machine.memory import Locate, address_reader, host_place, locate
 from cute_py.machine.schedule import Pending
 from cute_py.machine.sites import Site
@@ -156,9 +156,9 @@ def _build_thread_copy(site: Site) -> Run:
         parts = [] if reads is None else _sources(reads, source)
         m.asynchronous = True
         if m.observer.active:
-            held_spans = [Span(held, 0, size, places) for held, places, _ in parts]
+            held_spans = [Touched(held, 0, size, places) for held, places, _ in parts]
             m.observer.issued(
-                f, site, Transfer("cp.async", held_spans, [Span(array, 0, size, offsets)], group="cp.async")
+                f, site, AsyncWork("cp.async", held_spans, [Touched(array, 0, size, offsets)], group="cp.async")
             )
         if m.eager and len(parts) == 1 and int(taken.min()) == size:
             held, places, _ = parts[0]
@@ -291,9 +291,9 @@ def _bulk(
                 raise site.fault("out of bounds", text, f, "cp.async.bulk", bytes=nbytes)
         found = [barriers_of(f, site, place) for place in signalled]
         if m.observer.active:
-            reads, writes = [Span(held, begin, nbytes)], [Span(to, at, nbytes) for at in starts]
+            reads, writes = [Touched(held, begin, nbytes)], [Touched(to, at, nbytes) for at in starts]
             kind_ = "bulk load" if found else "bulk store"
-            m.observer.issued(f, site, Transfer(kind_, reads, writes, signalled, nbytes, "" if found else "bulk"))
+            m.observer.issued(f, site, AsyncWork(kind_, reads, writes, signalled, nbytes, "" if found else "bulk"))
 
         def complete() -> None:
             content = held[begin : begin + nbytes].copy()
@@ -467,9 +467,9 @@ def _tensor_load(site: Site, copy: _TensorCopy, shared: Locate, barrier: Locate)
             with _errors_as_faults(site, f):
                 nbytes = int(copy.emulator.geometry(words, copy.mode).transaction_bytes)
             targets, counted = _destinations(m, copy, cta, place, keywords.get("multicast_mask"))
-            writes = [Span(m.shared, one * m.shared_stride + offset, nbytes) for one in targets]
+            writes = [Touched(m.shared, one * m.shared_stride + offset, nbytes) for one in targets]
             rows = functools.partial(_rows, m, copy, words, coords, keywords)
-            m.observer.issued(f, site, Transfer("tensor load", [], writes, counted, nbytes, rows=rows))
+            m.observer.issued(f, site, AsyncWork("tensor load", [], writes, counted, nbytes, rows=rows))
 
         def complete() -> None:
             before = _before(f, site, counted, nbytes)
@@ -496,8 +496,8 @@ def _tensor_store(site: Site, copy: _TensorCopy, shared: Locate) -> Callable[[Fr
             with _errors_as_faults(site, f):
                 nbytes = int(copy.emulator.geometry(words, copy.mode).transaction_bytes)
             rows = functools.partial(_rows, m, copy, words, coords, dict(keywords))
-            reads = [Span(m.shared, cta * m.shared_stride + offset, nbytes)]
-            m.observer.issued(f, site, Transfer("tensor store", reads, [], [], nbytes, "bulk", rows))
+            reads = [Touched(m.shared, cta * m.shared_stride + offset, nbytes)]
+            m.observer.issued(f, site, AsyncWork("tensor store", reads, [], [], nbytes, "bulk", rows))
         keywords["smem_offset"] = offset
 
         def complete() -> None:
@@ -539,7 +539,9 @@ def _before(f: Frame, site: Site, counted: Sequence[int], nbytes: int) -> list[t
     return found
 
 
-def _rows(m: Host, copy: _TensorCopy, words: bytes, coords: Sequence[int], keywords: Mapping[str, Any]) -> list[Span]:
+def _rows(
+    m: Host, copy: _TensorCopy, words: bytes, coords: Sequence[int], keywords: Mapping[str, Any]
+) -> list[Touched]:
     """The rows of global memory that a tensor copy touches."""
     geometry = copy.emulator.geometry(words, copy.mode)
     offsets = np.asarray([keywords.get("im2col_offsets", [0] * max(len(coords) - 2, 0))], np.int64)
@@ -553,7 +555,7 @@ def _rows(m: Host, copy: _TensorCopy, words: bytes, coords: Sequence[int], keywo
     found = []
     for which in np.unique(index).tolist():
         held = ranges.ranges[which]
-        found.append(Span(held.array, 0, high - low, addresses[index == which] - held.address))
+        found.append(Touched(held.array, 0, high - low, addresses[index == which] - held.address))
     return found
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class AccessOrder:
     """The order of an access as it is written.
 
     Attributes:
@@ -49,11 +49,11 @@ class Order:
         return self.semantics != "weak"
 
 
-WEAK: Final = Order()
+WEAK: Final = AccessOrder()
 
 
 @dataclass(slots=True)
-class Span:
+class Touched:
     """Bytes that a transfer touches: `array[start : start + nbytes]`; or rows of so many bytes at `offsets`.
 
     array: `Machine.shared`, or that of a range of global memory.
@@ -66,7 +66,7 @@ class Span:
 
 
 @dataclass(slots=True)
-class Transfer:
+class AsyncWork:
     """Asynchronous work that was issued: a copy, or a product of a warpgroup.
 
     Attributes:
@@ -78,12 +78,12 @@ class Transfer:
     """
 
     kind: str
-    reads: list[Span] = field(default_factory=list)
-    writes: list[Span] = field(default_factory=list)
+    reads: list[Touched] = field(default_factory=list)
+    writes: list[Touched] = field(default_factory=list)
     barriers: list[int] = field(default_factory=list)
     nbytes: int = 0
     group: str = ""
-    rows: Callable[[], list[Span]] | None = None
+    rows: Callable[[], list[Touched]] | None = None
 
 
 class Observer:
@@ -108,13 +108,13 @@ class Observer:
 
     # ---- accesses ----------------------------------------------------------------------------------------------------
 
-    def read(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: Order) -> None:
+    def read(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
         """Threads read so many bytes at offsets (n,) of an array: `m.shared`, `m.local`, or a range's."""
 
-    def wrote(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: Order) -> None:
+    def wrote(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
         """Threads write. It is called before the bytes change."""
 
-    def updated(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: Order) -> None:
+    def updated(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
         """Threads read and write as one atomic operation."""
 
     # ---- order -------------------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ class Observer:
 
     # ---- asynchronous work -------------------------------------------------------------------------------------------
 
-    def issued(self, f: Frame, site: Site, transfer: Transfer) -> None:
+    def issued(self, f: Frame, site: Site, transfer: AsyncWork) -> None:
         """Work begins; it may complete now or later."""
 
     def landed(self, m: Host, place: int, barrier: Mbarrier, nbytes: int, at: int) -> None:
