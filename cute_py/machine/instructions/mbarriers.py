@@ -35,7 +35,10 @@ def barriers_of(f: Frame, site: Site, place: int) -> Mbarrier:
     if not isinstance(found, Mbarrier):
         known = ", ".join(hex(m.shared_base + at) for at in sorted(m.windows[cta].barriers)) or "none"
         text = f"{f.text()}: no mbarrier was initialised at shared address {m.shared_base + offset:#x}"
-        rule, life = "mbarrier not initialised", None if "ledger" not in m.state else m.state["ledger"].ended_lives.get(place)
+        rule, life = (
+            "mbarrier not initialised",
+            None if "ledger" not in m.state else m.state["ledger"].ended_lives.get(place),
+        )
         if life is not None:
             rule = "mbarrier used after inval"
             text = f"{f.text()} use the mbarrier at {m.shared_base + offset:#x}; {m.state['ledger'].where(life.ended)} invalidated it"

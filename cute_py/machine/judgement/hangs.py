@@ -95,9 +95,7 @@ def hang_findings(m: Host) -> list[Diagnostic]:
         if number == 0:
             facts |= {f"also waiting {i}": f"{other.text}" for i, (other, _) in enumerate(rest[:MAX_SHOWN], 1)}
         text = f"{circle}{one.text}{others}"
-        found.append(
-            finding("hang", text, code.instructions[one.at], files=code.files, source=one.source, facts=facts)
-        )
+        found.append(finding("hang", text, code.instructions[one.at], files=code.files, source=one.source, facts=facts))
     return found
 
 
@@ -146,7 +144,9 @@ def _phase(m: Host, one: Any, on: PhaseWait, place: int, threads: Array, phase: 
     name = f"mbarrier at {m.shared_base + offset:#x}" if ledger is None else ledger.name(place)
     wanted = f"parity {phase}" if on.by_parity else f"phase {phase & 0xFFFFFFFF}"
     arrivals = f"{barrier.arrive_count - barrier.pending} of {counted(barrier.arrive_count, 'arrival')}"
-    who = f"{m.threads_text(threads)} wait for {wanted} of the {name}, which is in phase {barrier.phase} with {arrivals}"
+    who = (
+        f"{m.threads_text(threads)} wait for {wanted} of the {name}, which is in phase {barrier.phase} with {arrivals}"
+    )
     nbytes = f"{barrier.arrived_bytes} of {barrier.expected} bytes arrived"
     facts: dict[str, Any] = {
         "barrier": name, "phase": barrier.phase, "arrivals": arrivals,
@@ -248,9 +248,7 @@ def _arrivals(m: Host, ledger: Ledger, life: Life, made: Stuck, where: Whereabou
     if here and not rest:
         made.rank = ROOT
         made.cause = "arrival count"
-        made.text += (
-            f"; nobody else arrives at it: {ledger.where(life.at)} initialises it with a count of {barrier.arrive_count}"
-        )
+        made.text += f"; nobody else arrives at it: {ledger.where(life.at)} initialises it with a count of {barrier.arrive_count}"
     elif rest:
         made.rank = DOUBT
         made.cause = "arrival count" if here else "arrivals"
@@ -286,27 +284,31 @@ def _bar(m: Host, one: Any, on: BarWait, where: Whereabouts) -> Stuck:
     inside = {int(t) for w in here for t in w.frame.threads}
     missed = [int(t) for t in live.tolist() if t not in inside]
     expected = bar.expected or len(live)
-    text = (
-        f"{one.frame.text()} wait at barrier {on.number}: {bar.arrived} of {expected} threads have arrived"
-    )
+    text = f"{one.frame.text()} wait at barrier {on.number}: {bar.arrived} of {expected} threads have arrived"
     facts: dict[str, Any] = {"barrier": on.number, "arrived": bar.arrived, "expected": expected}
     made = Stuck(one.at, one.frame.threads, text, "barrier", DOUBT, on.number, "bar, barrier", facts, missed)
     wanted = set(bar.counts.values())
     if len(wanted) > 1:
         made.rank, made.cause = ROOT, "barrier count"
-        said = ", ".join(f"{count} at {place_text(m.code.instructions[at], m.code.files)}" for at, count in bar.counts.items())
+        said = ", ".join(
+            f"{count} at {place_text(m.code.instructions[at], m.code.files)}" for at, count in bar.counts.items()
+        )
         made.text += f"; the instructions give different counts: {said}"
     elif expected > len(live) and not where.waits(missed):
         exited = m.cta_threads - len(live)
         made.rank, made.cause = ROOT, "barrier count"
-        made.text += f"; {counted(len(live), 'thread')} of the CTA are alive, {exited} exited, so the count can't be met"
+        made.text += (
+            f"; {counted(len(live), 'thread')} of the CTA are alive, {exited} exited, so the count can't be met"
+        )
     elif missed:
         made.text += f"; missing: {where.text(missed)}"
         made.rank = CONSEQUENCE
         split = {t // LANES for t in missed} & {t // LANES for t in inside}
         if split:
             made.rank, made.cause = ROOT, "divergent aligned instruction"
-            made.text += f"; {counted(len(split), 'warp')} came in part: all threads of a warp must execute the same bar.sync"
+            made.text += (
+                f"; {counted(len(split), 'warp')} came in part: all threads of a warp must execute the same bar.sync"
+            )
     else:
         made.rank, made.cause = ROOT, "barrier count"
         made.text += "; all live threads of the CTA are here, so the count can't be met"

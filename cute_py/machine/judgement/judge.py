@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from cute_py.machine.judgement.bars import Bars
+from cute_py.machine.judgement.descriptors import operand_tiles
 from cute_py.machine.judgement.ledger import Ledger
 from cute_py.machine.judgement.observer import Observer, together
 from cute_py.machine.judgement.register_pool import RegisterPool
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from cute_py.machine.code import Code
 
-JUDGES: Final[tuple[Callable[[Code], Observer], ...]] = (Ledger, Bars, RegisterPool)
+JUDGES: Final[tuple[Callable[[Code], Observer], ...]] = (Ledger, Bars, RegisterPool, operand_tiles)
 """What makes a judge of a kernel; each sees all events of a run, wave after wave."""
 
 AGAIN: Final[tuple[Callable[[Code], Observer], ...]] = (Ledger, Bars)

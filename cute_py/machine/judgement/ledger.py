@@ -18,7 +18,7 @@ import numpy as np
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import counted
 from cute_py.machine.faults import finding, place_text
-from cute_py.machine.judgement.observer import Observer, Transfer
+from cute_py.machine.judgement.observer import AsyncWork, Observer
 from cute_py.machine.threads import Array, Frame, Host, broadcast
 
 if TYPE_CHECKING:
@@ -139,7 +139,9 @@ class Ledger(Observer):
         said = [f"{self.where(at)} {verb} {counted(amount, unit)}" for at, amount in list(totals.items())[:4]]
         return ", ".join(said) or f"nothing {verb} {unit}s"
 
-    def say(self, rule: str, at: int, text: str, life: Life, source: str, severity: str = "error", **facts: Any) -> None:
+    def say(
+        self, rule: str, at: int, text: str, life: Life, source: str, severity: str = "error", **facts: Any
+    ) -> None:
         """Note a finding: once for each instruction and place in a CTA."""
         key = (rule, at, life.place % self.m.shared_stride)
         if key in self._said or len(self._found) >= MAX_FINDINGS:
@@ -234,9 +236,9 @@ class Ledger(Observer):
         if life is not None:
             life.now.expects.append(Line(site.number, f.threads.tolist(), nbytes))
 
-    def issued(self, f: Frame, site: Site, transfer: Transfer) -> None:
+    def issued(self, f: Frame, site: Site, work: AsyncWork) -> None:
         """A copy that completes on barriers begins."""
-        for place in transfer.barriers:
+        for place in work.barriers:
             life = self._life(place)
             if life is not None:
                 life.flights[site.number].append((f.threads.tolist(), life.now.number))

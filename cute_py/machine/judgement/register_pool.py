@@ -1,11 +1,12 @@
 """setmaxnreg: its count, its direction, and the pool of registers that the warps of a CTA share.
 
 PTX registers are virtual, so no run needs the registers that a warp has. The rules can be judged all the same: a launch
-gives each thread as many registers as the kernel declares (.maxnreg), or as fit into 65536 with its launch bounds;
-setmaxnreg.dec gives registers back to the pool of the CTA, and setmaxnreg.inc waits until the pool has enough.
+gives each thread as many registers as the kernel declares (.maxnreg), or as fit into 65536 with its launch bounds, and
+no more than its largest setmaxnreg asks for; setmaxnreg.dec gives registers back to the pool of the CTA, and
+setmaxnreg.inc waits until the pool has enough. The accumulator of a product alone must fit.
 
-Source: PTX ISA 9.0, setmaxnreg; 65536 registers of a multiprocessor and at most 255 of a thread: CUDA C++ Programming
-Guide, technical specifications.
+Source: PTX ISA 9.0, setmaxnreg; 65536 registers of a multiprocessor: CUDA C++ Programming Guide, technical
+specifications; the registers at launch: ptxas 13.0 -v of kernels with setmaxnreg.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import counted
 from cute_py.machine.faults import finding
-from cute_py.machine.judgement.observer import Observer
+from cute_py.machine.judgement.observer import AsyncWork, Observer
 from cute_py.machine.threads import LANES, Array, Frame, Host
 
 if TYPE_CHECKING:
@@ -36,9 +37,12 @@ def launch_registers(m: Host) -> tuple[int, str]:
     declared = kernel.triple("maxnreg")
     if declared is not None:
         return declared[0], f".maxnreg {declared[0]}"
-    ctas = (kernel.triple("minnctapersm") or (1, 1, 1))[0]
-    count = min(FILE // max(ctas, 1) // m.cta_threads // STEP * STEP, MOST)
-    return count, f"{FILE} registers for {counted(m.cta_threads * max(ctas, 1), 'thread')}"
+    ctas = max((kernel.triple("minnctapersm") or (1, 1, 1))[0], 1)
+    bound = FILE // ctas // m.cta_threads // STEP * STEP
+    named = [int(one.operands[0].value or 0) for one in m.code.instructions if one.opcode.startswith("setmaxnreg")]
+    if max(named, default=bound) < bound:
+        return max(named), "the largest count of a setmaxnreg"
+    return min(bound, MOST), f"{FILE} registers for {counted(m.cta_threads * ctas, 'thread')}"
 
 
 class RegisterPool(Observer):
@@ -89,6 +93,16 @@ class RegisterPool(Observer):
         for one in np.unique(cta).tolist():
             if increases and self.free[one] < 0:
                 self.debts[one] = (site, f, count, int(self.free[one]))
+
+    def issued(self, f: Frame, site: Site, work: AsyncWork) -> None:
+        """A product: its accumulator fits the registers that its warps have."""
+        if work.kind != "wgmma":
+            return
+        need = len(site.elements(0))
+        has = int(self.held[f.warps].min())
+        if need > has:
+            text = f"{f.text()} have {has} registers, and the accumulator of {site.one.opcode} alone takes {need}"
+            self._say(site, "register count", text, {"registers": has, "needed": need, "cause": "register pool"})
 
     def _say(self, site: Site, rule: str, text: str, facts: dict[str, Any]) -> None:
         if (rule, site.number) not in self._said:

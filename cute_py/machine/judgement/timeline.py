@@ -14,7 +14,7 @@ import numpy as np
 
 from cute_py.argument_checks import record
 from cute_py.machine.faults import place_text
-from cute_py.machine.judgement.observer import Observer, Transfer
+from cute_py.machine.judgement.observer import AsyncWork, Observer
 from cute_py.machine.threads import LANES, Array, Frame, Host
 
 if TYPE_CHECKING:
@@ -64,10 +64,10 @@ class Recorder(Observer):
             inside = place % m.shared_stride if place >= 0 else place
             self.events.append(Event(len(m.totals.trace), kind, cta, at, inside, number))
 
-    def issued(self, f: Frame, site: Site, transfer: Transfer) -> None:
+    def issued(self, f: Frame, site: Site, work: AsyncWork) -> None:
         """A copy or a product begins."""
-        kind = "product" if transfer.kind == "wgmma" else "copy"
-        for cta in {place // f.m.shared_stride for place in transfer.barriers} or {int(f.ctas[0])}:
+        kind = "product" if work.kind == "wgmma" else "copy"
+        for cta in {place // f.m.shared_stride for place in work.barriers} or {int(f.ctas[0])}:
             self._note(f.m, kind, cta, site.number)
 
     def landed(self, m: Host, place: int, barrier: Mbarrier, nbytes: int, at: int) -> None:
@@ -124,7 +124,9 @@ class RunTimeline:
         used = {cell for row in self.rows for cell in row.cells}
         lines.append(", ".join(f"{shown(sign)} {text}" for sign, text in MEANINGS.items() if sign in used))
         if any(row.kind == "barriers" for row in self.rows):
-            lines.append("a barrier's digit is its phase modulo 10; the digits of copies and products count those under way")
+            lines.append(
+                "a barrier's digit is its phase modulo 10; the digits of copies and products count those under way"
+            )
         return "\n".join(lines)
 
 
@@ -171,7 +173,11 @@ def _warps(
     mine: Sequence[tuple[int, int, Array]], events: Sequence[Event], code: Any, count: int, steps: int, wide: int
 ) -> list[TimelineRow]:
     """Rows of warps; those that did the same at every time share one."""
-    issues = {event.at: COPIES if event.kind == "copy" else MULTIPLIES for event in events if event.kind in ("copy", "product")}
+    issues = {
+        event.at: COPIES if event.kind == "copy" else MULTIPLIES
+        for event in events
+        if event.kind in ("copy", "product")
+    }
     cells = [[""] * wide for _ in range(count)]
     last = [-1] * count
     places: list[list[int]] = [[-1] * wide for _ in range(count)]
@@ -195,7 +201,9 @@ def _warps(
             where = "" if seen < 0 else f", {place_text(code.instructions[seen], code.files)}"
             titles.append(f"{MEANINGS[cells[warp][at]]}{where}")
         made.setdefault("".join(cells[warp]), ([], tuple(titles)))[0].append(warp)
-    return [TimelineRow("warps", _numbers(members), text, titles) for text, (members, titles) in made.items()][:MAX_ROWS]
+    return [TimelineRow("warps", _numbers(members), text, titles) for text, (members, titles) in made.items()][
+        :MAX_ROWS
+    ]
 
 
 def _numbers(members: list[int]) -> str:
@@ -207,9 +215,7 @@ def _numbers(members: list[int]) -> str:
     return f"warps {', '.join(map(str, members[:4]))}{', ...' if len(members) > 4 else ''}"
 
 
-def _barriers(
-    events: Sequence[Event], column: Callable[[int], int], wide: int, base: int
-) -> list[TimelineRow]:
+def _barriers(events: Sequence[Event], column: Callable[[int], int], wide: int, base: int) -> list[TimelineRow]:
     """Rows of barriers: the phase that each is in."""
     held: dict[int, list[Event]] = {}
     for event in events:

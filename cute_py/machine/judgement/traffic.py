@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from cute_py.machine.judgement.observer import Observer, Order, Transfer
+from cute_py.machine.judgement.observer import AccessOrder, AsyncWork, Observer
 from cute_py.machine.threads import LANES, Array, Frame, Host
 from cute_py.targets import BANK_BYTES, BANKS
 
@@ -104,19 +104,19 @@ class Traffics(Observer):
         else:
             held.sectors += sectors(f.threads // LANES, offsets, nbytes)
 
-    def read(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: Order) -> None:
+    def read(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
         """Threads read."""
         self._count(f, site, array, offsets, nbytes)
 
-    def wrote(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: Order) -> None:
+    def wrote(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
         """Threads write."""
         self._count(f, site, array, offsets, nbytes)
 
-    def issued(self, f: Frame, site: Site, transfer: Transfer) -> None:
+    def issued(self, f: Frame, site: Site, work: AsyncWork) -> None:
         """cp.async: the sectors that its threads read."""
-        if transfer.kind != "cp.async":
+        if work.kind != "cp.async":
             return
         held = self.of.setdefault(site.number, Traffic())
-        for span in transfer.reads:
+        for span in work.reads:
             if span.offsets is not None and len(span.offsets) == f.n:
                 held.sectors += sectors(f.threads // LANES, span.offsets, span.nbytes)
