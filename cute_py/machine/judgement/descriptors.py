@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from cute_py.machine.sites import Site
 
 _ISA: Final = "wgmma: matrix descriptor"
-_PLAIN: Final = (SmemSwizzle.NONE, SmemSwizzle.B32, SmemSwizzle.B64, SmemSwizzle.B128)
+_WIDEST_FIRST: Final = (SmemSwizzle.B128, SmemSwizzle.B64, SmemSwizzle.B32, SmemSwizzle.NONE)
 NO_ORIGIN: Final = -1
 
 
@@ -177,7 +177,7 @@ class OperandTiles(Observer):
         """A tile of cp.async: whether the rows that the descriptor reads lie so in global memory."""
         if self._is_picture(operand, operand.words) is not False:
             return
-        for other in _PLAIN:
+        for other in _WIDEST_FIRST:
             if other is fields.swizzle:
                 continue
             try:
