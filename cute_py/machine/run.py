@@ -19,6 +19,7 @@ from cute_py.machine.cuda_source import ptx_of_file, ptx_of_text
 from cute_py.machine.faults import Fault, finding
 from cute_py.machine.judgement.judge import judges
 from cute_py.machine.judgement.observer import Observer
+from cute_py.machine.judgement.story import story
 from cute_py.machine.launch import Arguments, MachineLaunch, place_variables, triple
 from cute_py.machine.memory import Memory
 from cute_py.machine.schedule import Machine, Shape, Totals
@@ -104,15 +105,12 @@ class PtxRun:
         return found
 
     def explain(self) -> str:
-        """What happened, in text."""
-        lines = [f"{self.kernel}: {self.instructions} instructions of threads, schedule {', '.join(self.schedules)}"]
-        for one in self.diagnostics:
-            lines.append(f"{one.severity}: {one.message}")
-            lines += [f"  {name}: {value}" for name, value in one.facts.items() if name not in ("line", "source_line")]
-            if one.source:
-                lines.append(f"  source: {one.source}")
-        if not self.diagnostics:
-            lines.append("no error was found")
+        """What happened, in text: each finding with its lines, why it is one, and what to change."""
+        schedules = ", ".join(self.schedules) or "none"
+        head = f"{self.kernel}: {counted(self.instructions, 'instruction')} of threads, schedule {schedules}"
+        code: Code | None = self._code
+        texts = {} if code is None else {one.line: one.text for one in code.instructions}
+        lines = story(head, self.diagnostics, texts, {})
         if self.approximate:
             lines.append(f"correctly rounded here, approximate on a GPU: {', '.join(self.approximate)}")
         return "\n".join(lines)

@@ -11,7 +11,9 @@ import pytest
 import cute_py as cute
 
 BFLOAT16 = 9
-HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n.shared .align 1024 .b8 tiles[9216];\n.shared .align 8 .b64 bar;\n"
+HEAD = (
+    ".version 8.7\n.target sm_90a\n.address_size 64\n.shared .align 1024 .b8 tiles[9216];\n.shared .align 8 .b64 bar;\n"
+)
 DESCRIPTORS = """
 shr.u32 %r20, %r10, 4; add.u32 %r21, %r10, 8192; shr.u32 %r21, %r21, 4;
 add.u32 %r20, %r20, A_MORE; or.b32 %r20, %r20, 0x10000; or.b32 %r21, %r21, 0x10000;

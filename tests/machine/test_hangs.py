@@ -174,7 +174,7 @@ CASES = {
     "initialised twice": Case(COPY, "READY: bar.sync 0;", "READY: bar.sync 0;\nmbarrier.init.shared.b64 [bar], 1;",
         "mbarrier initialised twice"),
     "used after inval": Case(COPY, "@%p1 bra WAIT;", "@%p1 bra WAIT;\nmbarrier.inval.shared.b64 [bar];",
-        "mbarrier used after inval", "", ("invalidated it",)),
+        "mbarrier used after inval", "", ("invalidated",)),
     "too many arrivals": Case(COPY, "WAIT: mbarrier.try", "mbarrier.arrive.shared.b64 _, [bar];\nWAIT: mbarrier.try",
         "too many arrivals", "", (), {"schedule": "lazy"}),
     "counts of a barrier that can't meet": Case(NAMED, "FIRST: bar.sync 1, 64;", "FIRST: bar.sync 1, 96;", "hang",

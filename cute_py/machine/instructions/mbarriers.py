@@ -34,14 +34,12 @@ def barriers_of(f: Frame, site: Site, place: int) -> Mbarrier:
     found = m.windows[cta].barriers.get(offset)
     if not isinstance(found, Mbarrier):
         known = ", ".join(hex(m.shared_base + at) for at in sorted(m.windows[cta].barriers)) or "none"
-        text = f"{f.text()}: no mbarrier was initialised at shared address {m.shared_base + offset:#x}"
-        rule, life = (
-            "mbarrier not initialised",
-            None if "ledger" not in m.state else m.state["ledger"].ended_lives.get(place),
-        )
-        if life is not None:
-            rule = "mbarrier used after inval"
-            text = f"{f.text()} use the mbarrier at {m.shared_base + offset:#x}; {m.state['ledger'].where(life.ended)} invalidated it"
+        rule, text = "mbarrier not initialised", f"{f.text()}: no mbarrier was initialised at shared address "
+        text += f"{m.shared_base + offset:#x}"
+        ledger = m.state.get("ledger")
+        if ledger is not None and place in ledger.ended_lives:
+            rule, where = "mbarrier used after inval", ledger.where(ledger.ended_lives[place].ended)
+            text = f"{f.text()} use the mbarrier at {m.shared_base + offset:#x}, which {where} invalidated"
         raise site.fault(rule, text, f, "mbarrier", initialised=known)
     return found
 

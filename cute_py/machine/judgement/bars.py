@@ -56,8 +56,8 @@ class Bars(Observer):
             other = came.setdefault(warp, site.number)
             if other != site.number:
                 text = (
-                    f"{f.text()} execute {site.one.opcode} {number}; other threads of their warp came to the barrier at "
-                    f"{self._where(other)}; all threads of a warp must execute the same instruction"
+                    f"{f.text()} execute {site.one.opcode} {number}; other threads of their warp came to the barrier "
+                    f"at {self._where(other)}; all threads of a warp must execute the same instruction"
                 )
                 facts = {"barrier": number, "other line": self.code.instructions[other].line}
                 self._say(site, "divergent aligned instruction", text, facts)
@@ -70,8 +70,8 @@ class Bars(Observer):
         at, count = self._counts.setdefault(key, (site.number, expected))
         if count != expected:
             text = (
-                f"{f.text()} give barrier {key[1]} a count of {expected} threads; {self._where(at)} gives it {count} in "
-                "the same round"
+                f"{f.text()} give barrier {key[1]} a count of {expected} threads; {self._where(at)} gives it {count} "
+                "in the same round"
             )
             self._say(site, "barrier count", text, {**facts, "other line": self.code.instructions[at].line})
 

@@ -1,8 +1,8 @@
 """Whether the descriptor of a wgmma operand reads a tile as it was written.
 
-A tile that a tensor copy wrote has the swizzle of its tensor map; the descriptor must name the same. A tile that threads
-wrote with cp.async has no name for its swizzle, but each of its units of 16 bytes came from an address of global memory:
-a descriptor is wrong where it reads rows that lie nowhere in global memory so, and another swizzle would.
+A tile that a tensor copy wrote has the swizzle of its tensor map; the descriptor must name the same. A tile that
+threads wrote with cp.async has no name for its swizzle, but each of its units of 16 bytes came from an address of global
+memory: a descriptor is wrong where it does not read rows of global memory, and another swizzle would.
 
 With a swizzle of W bytes the pattern repeats every 8 W bytes; a start address in another row than the first of the
 pattern needs a base offset. Units of a tile that no product ever reads show a start that is too far back or ahead.
@@ -144,7 +144,7 @@ class OperandTiles(Observer):
         if width > UNIT_BYTES and address % (8 * width) >= width and not fields.base_offset:
             text = (
                 f"{f.text()}: the descriptor of {operand.name} starts at {address:#x}, in row "
-                f"{address % (8 * width) // width} of a swizzle pattern of 8 rows of {width} bytes, without a base offset"
+                f"{address % (8 * width) // width} of a swizzle pattern (8 rows of {width} bytes), with no base offset"
             )
             self._say(site, "descriptor address", text, {"start": address, "swizzle": width})
         owners = np.unique(self.owner[units]).tolist()

@@ -185,8 +185,8 @@ def _wrong_phase(ledger: Ledger, life: Life, made: Stuck, threads: Array, parity
         first = 0 if following is None else following
         made.cause = "completed too often"
         made.text += (
-            f"; {seen}, and phases {first} to {barrier.phase - 1} are over: more arrivals or bytes come in a round than "
-            f"a phase takes ({counted(barrier.arrive_count, 'arrival')}, {ledger.where(life.at)})"
+            f"; {seen}, and phases {first} to {barrier.phase - 1} are over: more arrivals or bytes come in a round "
+            f"than a phase takes ({counted(barrier.arrive_count, 'arrival')}, {ledger.where(life.at)})"
         )
     else:
         made.cause = "parity"
@@ -248,7 +248,8 @@ def _arrivals(m: Host, ledger: Ledger, life: Life, made: Stuck, where: Whereabou
     if here and not rest:
         made.rank = ROOT
         made.cause = "arrival count"
-        made.text += f"; nobody else arrives at it: {ledger.where(life.at)} initialises it with a count of {barrier.arrive_count}"
+        count = barrier.arrive_count
+        made.text += f"; nobody else arrives at it: {ledger.where(life.at)} initialises it with a count of {count}"
     elif rest:
         made.rank = DOUBT
         made.cause = "arrival count" if here else "arrivals"

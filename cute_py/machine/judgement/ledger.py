@@ -1,8 +1,8 @@
 """What happened at each mbarrier: who initialised it, who arrived in which phase, which bytes were expected and came.
 
 A `Life` is a barrier from its init to its inval. Arrivals, expected bytes and bytes that land are lines of its current
-phase. A rule that an event breaks is a finding at once; the end of a run shows the others: bytes that are left over, and
-waits that passed before the bytes of the first phase were there. `hangs.py` reads the lives to say who is missing where.
+phase. A rule that an event breaks is a finding at once; the end of a run shows the others: bytes that are left over,
+and waits that passed before the bytes of the first phase were there. `hangs.py` reads the lives to say who is missing.
 
 Source: PTX ISA 9.0, mbarrier: phases, tx-count, mbarrier.init, mbarrier.inval, mbarrier.test_wait.
 """
@@ -323,7 +323,7 @@ class Ledger(Observer):
         if not hit:
             return
         text = (
-            f"{self.m.thread_text(hit[0])} waits for parity {parity} of the {self.name(life.place)} and passes at once: "
+            f"{self.m.thread_text(hit[0])} waits for parity {parity} of the {self.name(life.place)} and passes: "
             f"phase {now.number - 1}, which it saw complete before, has that parity; it has arrived in phase "
             f"{now.number} at {self.where((now.arrivals or now.expects)[-1].at)}, which is not over"
         )
