@@ -1,4 +1,4 @@
-"""Descriptors of wgmma beside tiles that tensor copies and cp.async wrote: sound ones, and ones that read another order."""
+"""Descriptors of wgmma beside tiles that tensor copies and cp.async wrote: sound ones, and wrong ones."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ mov.u32 %r22, A_HIGH; mov.u32 %r23, B_HIGH;
 PRODUCTS = "wgmma.fence.sync.aligned;\n" + "".join(
     f"""add.u32 %r24, %r20, {2 * k}; add.u32 %r25, %r21, {2 * k};
 mov.b64 %rd10, {{%r24, %r22}}; mov.b64 %rd11, {{%r25, %r23}};
-wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 {{%f0, %f1, %f2, %f3}}, %rd10, %rd11, {"true" if k else "false"}, 1, 1, 0, 0;
+wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16
+  {{%f0, %f1, %f2, %f3}}, %rd10, %rd11, {"%p3" if k else "%p4"}, 1, 1, 0, 0;
 """
     for k in range(4)
-).replace("true", "%p3").replace("false", "%p4")  # fmt: skip
+)  # fmt: skip
 FINISH = """wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;
 shr.u32 %r11, %r1, 5; and.b32 %r12, %r1, 31; shr.u32 %r13, %r12, 2; and.b32 %r14, %r12, 3;
 shl.b32 %r15, %r11, 4; add.u32 %r15, %r15, %r13; shl.b32 %r15, %r15, 3; shl.b32 %r16, %r14, 1; add.u32 %r15, %r15, %r16;

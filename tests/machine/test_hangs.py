@@ -101,9 +101,8 @@ setp.lt.u32 %p4, %r6, 4;
 @%p4 bra FILL;
 DONE: ret;"""
 
-TWO_LOADS = COPY.replace(", 256;", ", 512;", 1).replace(
-    ", [bar];\n\n", ", [bar];\ncp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buffer+256], [%rd4], 256, [bar];\n\n", 1
-)  # fmt: skip
+SECOND = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buffer+256], [%rd4], 256, [bar];\n"
+TWO_LOADS = COPY.replace(", 256;", ", 512;", 1).replace(WAIT, SECOND + WAIT)
 
 NAMED = """
 setp.lt.u32 %p3, %r1, 32;

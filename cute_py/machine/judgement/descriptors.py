@@ -1,8 +1,8 @@
 """Whether the descriptor of a wgmma operand reads a tile as it was written.
 
 A tile that a tensor copy wrote has the swizzle of its tensor map; the descriptor must name the same. A tile that
-threads wrote with cp.async has no name for its swizzle, but each of its units of 16 bytes came from an address of global
-memory: a descriptor is wrong where it does not read rows of global memory, and another swizzle would.
+threads wrote with cp.async has no name for its swizzle, but each of its units of 16 bytes came from an address of
+global memory: a descriptor is wrong where it does not read rows of global memory, and another swizzle would.
 
 With a swizzle of W bytes the pattern repeats every 8 W bytes; a start address in another row than the first of the
 pattern needs a base offset. Units of a tile that no product ever reads show a start that is too far back or ahead.

@@ -72,8 +72,8 @@ class OperandRead:
     """An operand of a wgmma in shared memory.
 
     Attributes:
-        name: 'A' or 'B'. words: the 64 bits of its descriptor. extent: rows, M or N. depth: elements of K. bits: of one.
-        start: place of the CTA's shared memory.
+        name: 'A' or 'B'. words: the 64 bits of its descriptor. extent: rows, M or N. depth: elements of K.
+        bits: of one. start: place of the CTA's shared memory.
     """
 
     name: str
