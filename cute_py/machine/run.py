@@ -17,7 +17,7 @@ from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, count
 from cute_py.machine.code import Code, find_kernel
 from cute_py.machine.cuda_source import ptx_of_file, ptx_of_text
 from cute_py.machine.faults import Fault, finding
-from cute_py.machine.judgement.judge import judges
+from cute_py.machine.judgement.judge import REASONS, judges
 from cute_py.machine.judgement.observer import Observer
 from cute_py.machine.judgement.story import story
 from cute_py.machine.launch import Arguments, MachineLaunch, place_variables, triple
@@ -110,7 +110,7 @@ class PtxRun:
         head = f"{self.kernel}: {counted(self.instructions, 'instruction')} of threads, schedule {schedules}"
         code: Code | None = self._code
         texts = {} if code is None else {one.line: one.text for one in code.instructions}
-        lines = story(head, self.diagnostics, texts, {})
+        lines = story(head, self.diagnostics, texts, REASONS)
         if self.approximate:
             lines.append(f"correctly rounded here, approximate on a GPU: {', '.join(self.approximate)}")
         return "\n".join(lines)

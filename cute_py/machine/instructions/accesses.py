@@ -165,12 +165,9 @@ def build_store(site: Site) -> Run:
 
     def run(f: Frame) -> None:
         array, offsets = where(f)
-        f.m.observer.wrote(f, site, array, offsets, size * vector, order)
-        view = f.m.memory.typed(array, dtype, vector)
-        if vector == 1:
-            view[offsets >> shift] = sources[0](f)
-        else:
-            view[offsets >> shift] = many([source(f) for source in sources], f).T
+        values = sources[0](f) if vector == 1 else many([source(f) for source in sources], f).T
+        f.m.observer.wrote(f, site, array, offsets, size * vector, order, values)
+        f.m.memory.typed(array, dtype, vector)[offsets >> shift] = values
         if not quiet:
             f.m.version += 1
         if looks:

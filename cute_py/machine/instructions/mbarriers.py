@@ -96,12 +96,13 @@ def _build_init(site: Site, action: str) -> Run:
     def run(f: Frame) -> None:
         m = f.m
         counts = broadcast(count(f), f).tolist()
-        for place, number in zip(where(f)[1].tolist(), counts, strict=True):
+        for thread, place, number in zip(f.threads.tolist(), where(f)[1].tolist(), counts, strict=True):
             cta, offset = divmod(place, m.shared_stride)
+            one = f if f.n == 1 else m.span(thread, thread + 1)
             if not 1 <= number <= MAX_COUNT:
                 text = f"{f.text()}: mbarrier.init with count {number}; must be 1 to {MAX_COUNT}"
                 raise site.fault("mbarrier count", text, f, "mbarrier.init")
-            m.observer.initialised(f, site, place, number)
+            m.observer.initialised(one, site, place, number)
             init_barrier(m.windows[cta], offset, number, name=f"mbarrier at {m.shared_base + offset:#x}")
         m.changed()
 
@@ -115,9 +116,9 @@ def _build_inval(site: Site, action: str) -> Run:
     where = locate(site, 0, space, 8, writes=True)
 
     def run(f: Frame) -> None:
-        for place in where(f)[1].tolist():
+        for thread, place in zip(f.threads.tolist(), where(f)[1].tolist(), strict=True):
             barriers_of(f, site, place)
-            f.m.observer.invalidated(f, site, place)
+            f.m.observer.invalidated(f.m.span(thread, thread + 1), site, place)
             cta, offset = divmod(place, f.m.shared_stride)
             f.m.windows[cta].barriers.pop(offset, None)
 

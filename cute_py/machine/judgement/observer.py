@@ -136,8 +136,13 @@ class Observer:
     def read(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
         """Threads read so many bytes at offsets (n,) of an array: `m.shared`, `m.local`, or a range's."""
 
-    def wrote(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
-        """Threads write. It is called before the bytes change."""
+    def wrote(
+        self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder, values: Any = None
+    ) -> None:
+        """Threads write. It is called before the bytes change.
+
+        values: (n,) or (n, k) numbers that are written, or one for all threads; None: not known.
+        """
 
     def updated(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
         """Threads read and write as one atomic operation."""

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from cute_py.diagnostics import Diagnostic, Reason
 from cute_py.errors import counted, shortened
-from cute_py.machine.judgement.barrier_rules import BARRIER_RULES
 
 MAX_LINES: Final = 8
 """Lines of the text that one finding quotes."""
@@ -16,10 +15,10 @@ _QUIET: Final = ("line", "source_line", "instruction", "threads", "cause", "barr
 """Facts that the message has, or the quoted lines."""
 
 
-def reason_of(one: Diagnostic) -> Reason | None:
+def reason_of(one: Diagnostic, reasons: Mapping[str, Reason]) -> Reason | None:
     """Why a finding is one, and what to do."""
     cause = one.facts.get("cause")
-    return BARRIER_RULES.get(f"{one.rule}, {cause}") or BARRIER_RULES.get(one.rule)
+    return reasons.get(f"{one.rule}, {cause}") or reasons.get(one.rule)
 
 
 def concrete_change(one: Diagnostic) -> str:
@@ -72,7 +71,7 @@ def told(one: Diagnostic, number: int, texts: Mapping[int, str], reasons: Mappin
     lines = [f"{one.severity} {number}: {title}", f"  {one.message}", *quoted(one, texts)]
     shown = {name: value for name, value in one.facts.items() if name not in _QUIET and _adds(name, value, one)}
     lines += [f"  {name}: {value}" for name, value in shown.items()]
-    reason = reason_of(one) or reasons.get(one.rule)
+    reason = reason_of(one, reasons)
     if reason is not None:
         lines.append(f"  why: {reason.why}")
     change = concrete_change(one)
@@ -100,7 +99,7 @@ def story(
     """All findings, errors first, with the number of each kind.
 
     Args:
-        head: the kernel and how it ran. texts: line -> instruction. reasons: of the rules of other judges.
+        head: the kernel and how it ran. texts: line -> instruction. reasons: rule -> reason, `judge.REASONS`.
     """
     counts = {kind: sum(one.severity == kind for one in diagnostics) for kind in ("error", "warning", "note")}
     said = ", ".join(counted(count, kind) for kind, count in counts.items() if count)
