@@ -84,7 +84,9 @@ class OperandTiles(Observer):
 
     # ---- who wrote ---------------------------------------------------------------------------------------------------
 
-    def wrote(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
+    def wrote(
+        self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder, values: Any = None
+    ) -> None:
         """Threads write."""
         if array is self.m.shared:
             units = offsets // UNIT_BYTES

@@ -14,7 +14,7 @@ l1tex__data_bank_conflicts_pipe_lsu and l1tex__t_sectors_pipe_lsu_mem_global_op_
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -108,7 +108,9 @@ class Traffics(Observer):
         """Threads read."""
         self._count(f, site, array, offsets, nbytes)
 
-    def wrote(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
+    def wrote(
+        self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder, values: Any = None
+    ) -> None:
         """Threads write."""
         self._count(f, site, array, offsets, nbytes)
 
