@@ -17,7 +17,7 @@ from cute_py.machine.judgement.rules import RULES
 from cute_py.machine.judgement.synchronisation import ClockKeeper
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from cute_py.machine.code import Code
 
@@ -28,12 +28,13 @@ REASONS: Final[Mapping[str, Reason]] = {**RULES, **BARRIER_RULES}
 """Rule, or 'hang, ' and its cause -> why it is one, and what to change."""
 
 
-def judges(code: Code, *, first: bool = True) -> Observer:
+def judges(code: Code, *, first: bool = True, beside: Sequence[Observer] = ()) -> Observer:
     """One observer of all judges, for one run under one schedule.
 
     first: the first run of a launch. Races and descriptors are judged in it, for all schedules, and not in the second.
+    beside: observers that judge nothing.
     """
-    found = [make(code) for make in JUDGES]
+    found = [*beside, *(make(code) for make in JUDGES)]
     if first:
         reports = Reports(code)
         keeper = ClockKeeper(reports)

@@ -6,7 +6,8 @@ Time is the order in which stretches of instructions ran, not cycles. A column s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,8 +36,12 @@ MEANINGS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something asynchronous. time: steps of the run before it. kind: 'copy', 'product', 'landed', 'waited', 'phase'.
-    place: of the barrier in its CTA; number: the phase that ended, or the groups that may stay under way."""
+    """Something asynchronous.
+
+    time: steps of the run before it. kind: 'copy', 'product', 'landed', 'committed', 'waited', 'phase'. place: of the
+    barrier in its CTA. number: the phase that begins, or the groups that may stay under way. group: 'bulk', 'cp.async' or
+    'wgmma', where a thread waits for one. warps: the first and the last, of the CTA.
+    """
 
     time: int
     kind: str
@@ -44,6 +49,8 @@ class Event:
     at: int
     place: int = -1
     number: int = 0
+    group: str = ""
+    warps: tuple[int, int] = (0, 0)
 
 
 class Recorder(Observer):
@@ -59,33 +66,49 @@ class Recorder(Observer):
         """CTAs begin to run together."""
         self.m = m
 
-    def _note(self, m: Host, kind: str, cta: int, at: int, place: int = -1, number: int = 0) -> None:
+    def _note(self, m: Host, event: Event) -> None:
         if len(self.events) < MAX_EVENTS and not getattr(m, "wave", 0):
-            inside = place % m.shared_stride if place >= 0 else place
-            self.events.append(Event(len(m.totals.trace), kind, cta, at, inside, number))
+            self.events.append(event)
+
+    def _of_threads(self, f: Frame, kind: str, at: int, number: int, group: str) -> None:
+        m = f.m
+        size = m.cta_threads // LANES
+        for cta, part in f.parts:
+            own = f.threads[part] // LANES - cta * size
+            warps = (int(own[0]), int(own[-1]))
+            self._note(m, Event(len(m.totals.trace), kind, cta, at, -1, number, group, warps))
 
     def issued(self, f: Frame, site: Site, work: AsyncWork) -> None:
         """A copy or a product begins."""
-        kind = "product" if work.kind == "wgmma" else "copy"
-        for cta in {place // f.m.shared_stride for place in work.barriers} or {int(f.ctas[0])}:
-            self._note(f.m, kind, cta, site.number)
+        m = f.m
+        if not work.barriers:
+            self._of_threads(f, "product" if work.kind == "wgmma" else "copy", site.number, 0, work.group)
+        for place in work.barriers:
+            cta, inside = divmod(place, m.shared_stride)
+            self._note(m, Event(len(m.totals.trace), "copy", cta, site.number, inside))
 
     def landed(self, m: Host, place: int, barrier: Mbarrier, nbytes: int, at: int) -> None:
         """Bytes are counted at a barrier."""
-        self._note(m, "landed", place // m.shared_stride, at, place, nbytes)
+        cta, inside = divmod(place, m.shared_stride)
+        self._note(m, Event(len(m.totals.trace), "landed", cta, at, inside, nbytes))
 
     def phase_ended(self, m: Host, place: int, barrier: Mbarrier) -> None:
         """A phase is over."""
-        self._note(m, "phase", place // m.shared_stride, -1, place, barrier.phase)
+        cta, inside = divmod(place, m.shared_stride)
+        self._note(m, Event(len(m.totals.trace), "phase", cta, -1, inside, barrier.phase))
 
     def initialised(self, f: Frame, site: Site, place: int, count: int) -> None:
         """A barrier is there."""
-        self._note(f.m, "phase", place // f.m.shared_stride, site.number, place, 0)
+        cta, inside = divmod(place, f.m.shared_stride)
+        self._note(f.m, Event(len(f.m.totals.trace), "phase", cta, site.number, inside))
+
+    def committed(self, f: Frame, site: Site, group: str) -> None:
+        """A group is closed."""
+        self._of_threads(f, "committed", site.number, 0, group)
 
     def waited(self, f: Frame, site: Site, group: str, left: int, reads: bool, everything: bool) -> None:
         """Groups are complete."""
-        for cta, _ in f.parts:
-            self._note(f.m, "waited", cta, site.number, -1 if group == "wgmma" else -2, left)
+        self._of_threads(f, "waited", site.number, -1 if everything else left, group)
 
 
 @record
@@ -136,7 +159,7 @@ def shown(sign: str) -> str:
 
 
 def build_timeline(
-    trace: Sequence[tuple[int, int, Array]], events: Sequence[Event], code: Any, threads: int, cta: int, base: int,
+    trace: Sequence[tuple[int, int, Array]], events: Sequence[Event], code: Any, threads: int, cta: int, base: int = 1024,
     columns: int = COLUMNS,
 ) -> RunTimeline:  # fmt: skip
     """The timeline of a CTA of the first wave.
@@ -236,19 +259,31 @@ def _barriers(events: Sequence[Event], column: Callable[[int], int], wide: int, 
 def _under_way(events: Sequence[Event], column: Callable[[int], int], wide: int, code: Any) -> list[TimelineRow]:
     """Rows of copies and products: how many are under way."""
     spans: dict[tuple[str, int], list[tuple[int, int]]] = {}
-    open_: dict[tuple[str, int], list[int]] = {}
+    open_: list[tuple[Event, int]] = []
+    committed: dict[tuple[str, int], int] = {}
+
+    def close(chosen: Callable[[Event, int], bool], time: int, most: int = 1 << 30) -> None:
+        kept = []
+        for event, group in open_:
+            if most and chosen(event, group):
+                most -= 1
+                spans.setdefault((event.kind, event.at), []).append((event.time, time))
+            else:
+                kept.append((event, group))
+        open_[:] = kept
+
     for event in events:
-        key = (event.kind, event.at)
+        first, last = event.warps
         if event.kind in ("copy", "product"):
-            open_.setdefault(key, []).append(event.time)
-        elif event.kind == "landed" and open_.get(("copy", event.at)):
-            spans.setdefault(("copy", event.at), []).append((open_["copy", event.at].pop(0), event.time))
-        elif event.kind == "waited" and event.number == 0:
-            kind = "product" if event.place == -1 else "copy"
-            for other in [one for one in open_ if one[0] == kind]:
-                spans.setdefault(other, []).extend((time, event.time) for time in open_.pop(other))
-    for key, times in open_.items():
-        spans.setdefault(key, []).extend((time, 1 << 62) for time in times)
+            open_.append((event, committed.get((event.group, first), 0)))
+        elif event.kind == "landed":
+            close(lambda one, _, e=event: one.at == e.at and one.place == e.place, event.time, 1)  # type: ignore[misc]
+        elif event.kind == "committed":
+            for warp in range(first, last + 1):
+                committed[event.group, warp] = committed.get((event.group, warp), 0) + 1
+        elif event.kind == "waited":
+            close(functools.partial(_done, event, dict(committed)), event.time)
+    close(lambda _, __: True, 1 << 62)
     rows = []
     for (kind, at), found in sorted(spans.items()):
         counts = [0] * wide
@@ -260,3 +295,11 @@ def _under_way(events: Sequence[Event], column: Callable[[int], int], wide: int,
         what = "products" if kind == "product" else "copies"
         rows.append(TimelineRow(what, place_text(code.instructions[at], code.files), cells, titles))
     return [row for what in ("copies", "products") for row in [r for r in rows if r.kind == what][:MAX_ROWS]]
+
+
+def _done(wait: Event, committed: Mapping[tuple[str, int], int], event: Event, group: int) -> bool:
+    """Whether a wait for groups covers a copy or a product."""
+    warp = event.warps[0]
+    if event.group != wait.group or not wait.warps[0] <= warp <= wait.warps[1]:
+        return False
+    return wait.number < 0 or group < committed.get((event.group, warp), 0) - wait.number
