@@ -16,9 +16,12 @@ from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, counted, given
 from cute_py.machine.code import Code, find_kernel
 from cute_py.machine.cuda_source import ptx_of_file, ptx_of_text
-from cute_py.machine.faults import Fault, finding
-from cute_py.machine.judgement.judge import judges
-from cute_py.machine.judgement.observer import Observer
+from cute_py.machine.faults import Fault, finding, source_file
+from cute_py.machine.judgement.judge import REASONS, judges
+from cute_py.machine.judgement.observer import Observer, together
+from cute_py.machine.judgement.story import story
+from cute_py.machine.judgement.timeline import Recorder, RunTimeline, build_timeline
+from cute_py.machine.judgement.traffic import Traffic, Traffics
 from cute_py.machine.judgement.tried import with_changes
 from cute_py.machine.launch import Arguments, MachineLaunch, place_variables, triple
 from cute_py.machine.memory import Memory
@@ -53,13 +56,24 @@ class PtxError(CuteError):
 
 @record
 class Count:
-    """How often an instruction was executed: by warps, and by threads."""
+    """How often an instruction was executed, and what it asked of memory.
+
+    Attributes:
+        line: of the PTX. source: file of the source, and source_line: its line, where the PTX says so.
+        executions: by warps. threads: by threads.
+        wavefronts: of shared memory that its accesses took. bank_conflicts: those beyond one for each group of lanes.
+        sectors: of 32 bytes of global memory. The three are 0 unless `run_ptx(..., traffic=True)` counted them.
+    """
 
     line: int
     source_line: int | None
     instruction: str
     executions: int
     threads: int
+    wavefronts: int = 0
+    bank_conflicts: int = 0
+    sectors: int = 0
+    source: str = ""
 
 
 @record
@@ -83,6 +97,7 @@ class PtxRun:
     _trace: Any = field(default=(), repr=False, compare=False)
     _code: Any = field(default=None, repr=False, compare=False)
     _wave: Any = field(default=(1, 32), repr=False, compare=False)
+    _events: Any = field(default=(), repr=False, compare=False)
 
     @property
     def ok(self) -> bool:
@@ -110,16 +125,27 @@ class PtxRun:
                 found += [(one.line, one.text) for one in code.instructions[pc : pc + block.length]]
         return found
 
+    def timeline(self, cta: int = 0) -> RunTimeline:
+        """A CTA over the run: its warps, barriers, copies and matrix instructions; of a long run its beginning.
+
+        `print` shows it as text, `cute_py.draw.draw` makes a picture of it. Barriers, copies and products are those that
+        the judges saw: `run_ptx(..., judge=False)` has none.
+
+        Args:
+            cta: number in the grid, x fastest; one of those that ran together first.
+        Raises:
+            InvalidValueError: there is no such CTA.
+        """
+        ctas, size = self._wave
+        return build_timeline(self._trace, self._events, self._code, size, expect_integer(cta, "cta", 0, ctas - 1))
+
     def explain(self) -> str:
-        """What happened, in text."""
-        lines = [f"{self.kernel}: {self.instructions} instructions of threads, schedule {', '.join(self.schedules)}"]
-        for one in self.diagnostics:
-            lines.append(f"{one.severity}: {one.message}")
-            lines += [f"  {name}: {value}" for name, value in one.facts.items() if name not in ("line", "source_line")]
-            if one.source:
-                lines.append(f"  source: {one.source}")
-        if not self.diagnostics:
-            lines.append("no error was found")
+        """What happened, in text: each finding with its lines, why it is one, and what to change."""
+        schedules = ", ".join(self.schedules) or "none"
+        head = f"{self.kernel}: {counted(self.instructions, 'instruction')} of threads, schedule {schedules}"
+        code: Code | None = self._code
+        texts = {} if code is None else {one.line: one.text for one in code.instructions}
+        lines = story(head, self.diagnostics, texts, REASONS)
         if self.approximate:
             lines.append(f"correctly rounded here, approximate on a GPU: {', '.join(self.approximate)}")
         return "\n".join(lines)
@@ -156,6 +182,7 @@ def run_ptx(
     schedule: str | int = "both",
     limit: int = LIMIT,
     judge: bool = True,
+    traffic: bool = False,
 ) -> PtxRun:
     """Run a kernel without a GPU.
 
@@ -175,6 +202,7 @@ def run_ptx(
             random in between with warps in another order; 'both' runs eager and lazy, and reports where results differ.
         limit: instructions, of all threads, after which the run ends with a diagnostic.
         judge: whether races, missing fences, and other faults that this run may have survived are looked for too.
+        traffic: whether bank conflicts and sectors are counted, in `.counts`.
     Returns:
         what was found; arrays hold what the kernel left in them, under 'both' what it left under the eager schedule.
     Raises:
@@ -199,17 +227,23 @@ def run_ptx(
     (True, [0, 2, 4, 6])
     """
     if has(source, "machine_launches"):
-        return run_launches(source.machine_launches(args), schedule=schedule, limit=limit, judge=judge)
+        launches = source.machine_launches(args)
+        return run_launches(launches, schedule=schedule, limit=limit, judge=judge, traffic=traffic)
     if _has_kernel(source):
         block = source.threads if block is None else block
         cluster = source.cluster if cluster is None and source.cluster > 1 else cluster
         dynamic_shared = dynamic_shared or source.shared_bytes
     launch = _Launch(ptx_of(source, arch), grid, block, cluster, args, kernel, dynamic_shared, arch, {})
-    return _run(launch, schedule, limit, judge)
+    return _run(launch, schedule, limit, judge, traffic)
 
 
 def run_launches(
-    launches: Sequence[MachineLaunch], *, schedule: str | int = "both", limit: int = LIMIT, judge: bool = True
+    launches: Sequence[MachineLaunch],
+    *,
+    schedule: str | int = "both",
+    limit: int = LIMIT,
+    judge: bool = True,
+    traffic: bool = False,
 ) -> PtxRun:
     """Run launches one after another, up to the first that fails.
 
@@ -227,7 +261,7 @@ def run_launches(
         cluster = kernel.cluster if kernel.cluster > 1 else None
         text = ptx_of(kernel)
         launch = _Launch(text, one.grid, kernel.threads, cluster, one.args, None, kernel.shared_bytes, None, one.memory)
-        run = _run(launch, schedule, limit, judge)
+        run = _run(launch, schedule, limit, judge, traffic)
         found += run.diagnostics
         if not run.ok:
             break
@@ -247,7 +281,7 @@ class _Launch:
     memory: Mapping[str, Array]
 
 
-def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool) -> PtxRun:
+def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic: bool) -> PtxRun:
     modes = _modes(schedule)
     limit = expect_integer(limit, "limit", 1)
     module = _module(launch.text)
@@ -257,7 +291,7 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool) -> PtxRu
     shape = _shape(code, launch.grid, launch.block, launch.cluster, launch.dynamic_shared)
     arguments = Arguments(found.parameters, launch.args, launch.memory)
     before = arguments.bytes_of() if judge or len(modes) > 1 else {}
-    first = _Execution(code, shape, arguments, modes[0], limit, judges(code) if judge else None)
+    first = _Execution(code, shape, arguments, modes[0], limit, judge=judge, traffic=traffic)
     first.run()
     diagnostics = list(first.totals.findings)
     result = first.result((), ())
@@ -271,7 +305,7 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool) -> PtxRu
     if len(modes) > 1 and not first.failed and first.asynchronous:
         eager = arguments.bytes_of()
         arguments.restore(before)
-        second = _Execution(code, shape, arguments, modes[1], limit, judges(code, first=False) if judge else None)
+        second = _Execution(code, shape, arguments, modes[1], limit, judge=judge, first=False)
         second.run()
         ran.append(str(modes[1]))
         diagnostics += _differences(second, eager, arguments, diagnostics)
@@ -297,7 +331,7 @@ def _again(
         shape = _shape(code, launch.grid, launch.block, launch.cluster, launch.dynamic_shared)
     except CuteError:
         return None
-    run = _Execution(code, shape, arguments, first.mode, 2 * first.totals.steps + SLACK, judges(code))
+    run = _Execution(code, shape, arguments, first.mode, 2 * first.totals.steps + SLACK, judge=True)
     run.run()
     return run.totals.findings
 
@@ -376,10 +410,25 @@ class _Execution:
     """One run under one schedule."""
 
     def __init__(
-        self, code: Code, shape: Shape, arguments: Arguments, mode: str | int, limit: int, observer: Observer | None
+        self,
+        code: Code,
+        shape: Shape,
+        arguments: Arguments,
+        mode: str | int,
+        limit: int,
+        *,
+        judge: bool,
+        traffic: bool = False,
+        first: bool = True,
     ) -> None:
         self.code, self.shape, self.arguments, self.mode, self.limit = code, shape, arguments, mode, limit
-        self.observer = Observer() if observer is None else observer
+        self.recorder = Recorder()
+        self.traffic = Traffics() if traffic else None
+        beside: list[Observer] = [] if self.traffic is None else [self.traffic]
+        if judge:
+            self.observer = judges(code, first=first, beside=[*beside, self.recorder])
+        else:
+            self.observer = together(beside) if beside else Observer()
         self.totals = Totals()
         self.failed = False
         self.asynchronous = False
@@ -418,7 +467,7 @@ class _Execution:
             try:
                 machine.run()
             except Fault as fault:
-                self.totals.findings.append(fault.diagnostic)
+                self.totals.findings += [fault.diagnostic, *fault.others]
                 self.failed = True
             self.observer.ended(machine, self.failed)
             self.asynchronous |= machine.asynchronous
@@ -433,15 +482,23 @@ class _Execution:
         counts = []
         for block in code.blocks:
             if block is not None and block.threads:
-                for one in code.instructions[block.start : block.start + block.length]:
-                    source = None if one.loc is None else one.loc[1]
-                    counts.append(Count(one.line, source, one.text, block.warps, block.threads))
+                for number in range(block.start, block.start + block.length):
+                    counts.append(self._count(number, block.warps, block.threads))
         x, y, z = self.shape.block
         wave = (self.resident, -(-x * y * z // LANES) * LANES)
         trace = tuple(self.totals.trace)
         return PtxRun(
             code.kernel.name, diagnostics, tuple(self.totals.printed), tuple(counts), self.totals.steps,
-            tuple(sorted(code.approximate)), ran, trace, code, wave,
+            tuple(sorted(code.approximate)), ran, trace, code, wave, tuple(self.recorder.events),
+        )  # fmt: skip
+
+    def _count(self, number: int, warps: int, threads: int) -> Count:
+        one = self.code.instructions[number]
+        source = None if one.loc is None else one.loc[1]
+        asked = Traffic() if self.traffic is None else self.traffic.of.get(number, Traffic())
+        return Count(
+            one.line, source, one.text, warps, threads, asked.wavefronts, asked.bank_conflicts, asked.sectors,
+            "" if one.loc is None else source_file(one.loc[0], self.code.files),
         )  # fmt: skip
 
 

@@ -14,9 +14,10 @@ from typing import Any, Final
 import numpy as np
 
 from cute_py.machine.decode import Builder, Turn
-from cute_py.machine.faults import Refused, finding
+from cute_py.machine.faults import finding
 from cute_py.machine.instructions.calls import build_call, build_exit, build_return
 from cute_py.machine.instructions.lanes import collective
+from cute_py.machine.judgement.waits import BarWait, ClusterWait
 from cute_py.machine.schedule import Waiting
 from cute_py.machine.sites import Site
 from cute_py.machine.threads import LANES, Array, Frame, Host, Reader, Run, broadcast
@@ -70,10 +71,12 @@ def build_nothing(site: Site) -> None:
 
 @dataclass(slots=True)
 class _Bar:
-    """A barrier: arrivals of this round, how many rounds are over, and what a reduction gives by round."""
+    """A barrier: arrivals of this round, the counts that its instructions gave (number of the instruction -> count),
+    how many rounds are over, and what a reduction gives by round."""
 
     arrived: int = 0
     expected: int | None = None
+    counts: dict[int, int] = field(default_factory=dict)
     rounds: int = 0
     values: list[tuple[Array, Array]] = field(default_factory=list)
     found: dict[int, Any] = field(default_factory=dict)
@@ -122,7 +125,7 @@ def _barrier(
                 raise site.fault("barrier number", f"barrier {number}; there are 0 to 15", frame, "bar")
             bar = bars.setdefault((cta, number), _Bar())
             if counted is not None:
-                bar.expected = int(np.max(counted(frame)))
+                bar.expected = bar.counts[site.number] = int(np.max(counted(frame)))
             m.observer.bar_arrived(frame, site, cta, number, action != "arrive", bar.expected)
             whole = counted is not None and frame.whole()
             bar.arrived += LANES * len(frame.warps) if whole else frame.n
@@ -169,7 +172,7 @@ def _complete(m: Host, bars: dict[tuple[int, int], _Bar], cta: int, number: int,
             count = int(np.count_nonzero(flags))
             bar.found[bar.rounds] = {"popc": count, "and": count == len(flags), "or": count > 0}[operation]
             bar.values = []
-        bar.arrived, bar.expected = 0, None
+        bar.arrived, bar.expected, bar.counts = 0, None, {}
         bar.rounds += 1
         m.observer.bar_ended(m, cta, number)
         m.changed()
@@ -194,7 +197,7 @@ def _waiting(site: Site, frame: Frame, key: tuple[int, int], bar: _Bar, red: tup
         expected = bar.expected or int(np.count_nonzero(m.live[start : start + m.cta_threads]))
         return f"barrier {key[1]}, at which {bar.arrived} of {expected} threads have arrived"
 
-    return Waiting(frame, site.number + 1, site.number, ready, what)
+    return Waiting(frame, site.number + 1, site.number, ready, what, on=BarWait(*key))
 
 
 def _all_here(f: Frame) -> bool:
@@ -273,7 +276,7 @@ def _build_cluster(site: Site) -> Turn:
             return f"the barrier of its cluster, at which {int(arrived[cluster])} threads have arrived"
 
         rest = f if not over.any() else f.subset(~over)
-        m.wait(Waiting(rest, after, site.number, ready, what))
+        m.wait(Waiting(rest, after, site.number, ready, what, on=ClusterWait()))
         return [] if rest is f else [(after, f.subset(over))]
 
     def go(f: Frame) -> Gone | None:
@@ -293,17 +296,15 @@ def build_fence(site: Site) -> Run:
     return lambda f: f.m.observer.fenced(f, site)
 
 
-def build_register_count(site: Site) -> Run:
-    """setmaxnreg: registers have no limit here; the count must be one that the instruction takes."""
+def build_register_count(site: Site) -> Turn:
+    """setmaxnreg of whole warpgroups: registers have no limit here; who judges is told."""
     increases = site.choice("inc", "dec") == "inc"
     site.flag("sync")
     site.flag("aligned")
     site.kind("u32")
     site.finish(1)
     count = site.constant(0)
-    if not 24 <= count <= 256 or count % 8:
-        raise Refused(f"setmaxnreg to {count}; must be 24 to 256, a multiple of 8")
-    return lambda f: f.m.observer.registers_set(f, site, count, increases)
+    return collective(site, None, lambda f: f.m.observer.registers_set(f, site, count, increases), warps=4)
 
 
 def build_sleep(site: Site) -> Run:
