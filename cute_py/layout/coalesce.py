@@ -52,12 +52,13 @@ def coalesced_by_steps(shape: Tree, stride: Tree, beyond: bool = False) -> tuple
     front, jump = shapes[-1], strides[-1]
     if beyond and type(front) is Int and front == 1:
         front = STATIC[2]
-    behind: list[tuple[Leaf, Leaf]] = []
+    sizes: list[Leaf] = []  # of the modes behind the front, the last one first
+    jumps: list[Leaf] = []
     for i in range(len(shapes) - 2, -1, -1):
         s, d = shapes[i], strides[i]
         if type(s) is Int and s == 1:  # C++: is_constant<1> of the mode; it moves nothing
             steps.append(("drop", (s, d)))
-        elif type(front) is Int and front == 1 and not behind:
+        elif type(front) is Int and front == 1 and not sizes:
             # C++: is_constant<1, NewShape>; the result was trivial so far
             steps.append(("drop", (front, jump)))
             front, jump = s, d
@@ -67,12 +68,12 @@ def coalesced_by_steps(shape: Tree, stride: Tree, beyond: bool = False) -> tuple
             front, jump = times(s, front), d
         else:
             steps.append(("keep apart", (s, d, front, jump)))
-            behind.append((front, jump))
+            sizes.append(front)
+            jumps.append(jump)
             front, jump = s, d
-    if not behind:
+    if not sizes:
         return (STATIC_ONE, STATIC_ZERO, steps) if type(front) is Int and front == 1 else (front, jump, steps)
-    behind.append((front, jump))
-    return tuple([s for s, _ in reversed(behind)]), tuple([d for _, d in reversed(behind)]), steps
+    return (front, *reversed(sizes)), (jump, *reversed(jumps)), steps
 
 
 def _follows(size: Leaf, step: Leaf, jump: Leaf) -> bool:

@@ -75,6 +75,8 @@ def product_of(tree: Tree) -> Leaf:
 
 def ceil_div_leaf(a: Leaf, b: Leaf) -> Leaf:
     """(a + b - 1) / b, truncating, as C++ computes it."""
+    if type(a) is type(b) is Int and a > 0 < b:  # the common case
+        return STATIC[-(-a.real // b.real)]
     x, y = value_of(a), value_of(b)
     if type(x) is int and type(y) is int and x > 0 and y > 0:
         return leaf_of(-(-x // y), type(a) is type(b) is Int)
