@@ -185,7 +185,7 @@ def complement(layout: LayoutLike, cotarget: Shaped | None = None) -> Layout:
     >>> print(complement(Layout(Int(4), Int(2)), Int(24)))
     (_2,_3):(_1,_8)
     """
-    if is_underscore(layout):
+    if type(layout) is not Layout and is_underscore(layout):
         return layout  # type: ignore[return-value]
     inner = layout if type(layout) is Layout else domain_of(layout)
     profile = coprofile_of(inner.stride)
