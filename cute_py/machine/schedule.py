@@ -26,7 +26,10 @@ import numpy as np
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.machine.code import FRAME_ALIGN, Code, Stretch
-from cute_py.machine.faults import Fault, finding, place_text
+from cute_py.machine.faults import Fault, finding
+from cute_py.machine.judgement.hangs import hang_findings
+from cute_py.machine.judgement.observer import Observer
+from cute_py.machine.judgement.waits import LoopWait, WaitsOn
 from cute_py.machine.memory import GLOBAL_START, LOCAL_WINDOW, RANK_SHIFT, SHARED_WINDOW, Memory
 from cute_py.machine.threads import LANES, Array, Frame, Registers, Scattered, Span
 from cute_py.tma.emulator.memory import POISON, Range, SharedMemory
@@ -50,9 +53,6 @@ MAX_LOCAL: Final = 512 << 20
 MAX_TRACE: Final = 1 << 20
 """Blocks that a trace remembers."""
 
-MAX_WAITING: Final = 12
-"""Frames that a diagnostic lists."""
-
 
 @dataclass(slots=True)
 class Waiting:
@@ -65,6 +65,8 @@ class Waiting:
     ready: Callable[[Waiting], tuple[list[tuple[int, Frame]], Frame | None] | None]
     what: Callable[[], str]
     looks: bool = False
+    on: WaitsOn | None = None
+    """For what, as `judgement/hangs.py` reads it."""
 
 
 @dataclass(slots=True)
@@ -107,6 +109,7 @@ class Machine:
     Args:
         numbers: (n, 3) coordinates in the grid of each CTA, clusters whole and their CTAs in the order of rank.
         mode: 'eager', 'lazy', or a seed. shared_base: address of the first byte of shared memory.
+        observer: who is told what happens.
     """
 
     def __init__(
@@ -120,7 +123,9 @@ class Machine:
         totals: Totals,
         *,
         shared_base: int = 1024,
+        observer: Observer | None = None,
     ) -> None:
+        self.observer = Observer() if observer is None else observer
         self.code, self.memory, self.shape, self.limit, self.totals = code, memory, shape, limit, totals
         self.numbers = numbers
         self.ctas = len(numbers)
@@ -308,6 +313,7 @@ class Machine:
 
     def exited(self, f: Frame) -> None:
         """Threads end."""
+        self.observer.exited(f)
         self.live[f.threads] = False
         self.exits += 1
         self.version += 1
@@ -325,6 +331,7 @@ class Machine:
         """
         start = self.code.start
         flags = self.live
+        self.observer.began(self)
         self.runnable[start] = self.frame(np.flatnonzero(flags))
         with np.errstate(all="ignore"):
             polled = self.version
@@ -368,6 +375,8 @@ class Machine:
             if len(trace) < MAX_TRACE:
                 trace.append((wave, pc, frame.threads))
             totals.clock += block.length
+            if block.observed is not None:
+                block.observed(frame)
             for run in block.runs:
                 run(frame)
             control = block.control
@@ -430,7 +439,7 @@ class Machine:
             lines = f"lines {self.code.instructions[pc].line} to {self.code.instructions[at].line}"
             return f"run the loop of {lines}, in which nothing changes"
 
-        self.wait(Waiting(frame, pc, at, ready, what, looks=True))
+        self.wait(Waiting(frame, pc, at, ready, what, looks=True, on=LoopWait(pc, at)))
         return True
 
     def _snapshot(self, frame: Frame) -> bytes:
@@ -508,19 +517,10 @@ class Machine:
         return Fault(finding("limit", text, one, files=self.code.files, facts=facts))
 
     def _hang(self) -> Fault:
-        """Who waits where."""
-        said = []
-        for one in self.waiting[:MAX_WAITING]:
-            at = self.code.instructions[one.at]
-            said.append(f"{one.frame.text()} at {place_text(at, self.code.files)}: {one.what()}")
-        more = len(self.waiting) - len(said)
-        if more > 0:
-            said.append(f"{more} more")
-        first = self.waiting[0]
-        facts: dict[str, Any] = {str(number): text for number, text in enumerate(said, 1)}
-        text = f"all threads wait, and nothing is under way; {said[0]}"
-        instruction = self.code.instructions[first.at]
-        return Fault(finding("hang", text, instruction, files=self.code.files, facts=facts))
+        """Why nothing runs any more."""
+        self.observer.stuck(self)
+        first, *others = hang_findings(self)
+        return Fault(first, others)
 
 
 def _triple(numbers: Any) -> str:

@@ -115,6 +115,7 @@ class Host(Protocol):
     asynchronous: bool
     eager: bool
     dice: Any
+    observer: Any
 
     def frame(self, threads: Array) -> Frame: ...
 

@@ -14,9 +14,10 @@ from typing import Any, Final
 import numpy as np
 
 from cute_py.machine.decode import Builder, Turn
-from cute_py.machine.faults import Refused, finding
+from cute_py.machine.faults import finding
 from cute_py.machine.instructions.calls import build_call, build_exit, build_return
 from cute_py.machine.instructions.lanes import collective
+from cute_py.machine.judgement.waits import BarWait, ClusterWait
 from cute_py.machine.schedule import Waiting
 from cute_py.machine.sites import Site
 from cute_py.machine.threads import LANES, Array, Frame, Host, Reader, Run, broadcast
@@ -62,7 +63,7 @@ def build_trap(site: Site) -> Turn:
 
 
 def build_nothing(site: Site) -> None:
-    """Fences and hints: memory is in order here."""
+    """Hints."""
 
 
 # ---- barriers of a CTA -----------------------------------------------------------------------------------------------
@@ -70,10 +71,12 @@ def build_nothing(site: Site) -> None:
 
 @dataclass(slots=True)
 class _Bar:
-    """A barrier: arrivals of this round, how many rounds are over, and what a reduction gives by round."""
+    """A barrier: arrivals of this round, the counts that its instructions gave (number of the instruction -> count),
+    how many rounds are over, and what a reduction gives by round."""
 
     arrived: int = 0
     expected: int | None = None
+    counts: dict[int, int] = field(default_factory=dict)
     rounds: int = 0
     values: list[tuple[Array, Array]] = field(default_factory=list)
     found: dict[int, Any] = field(default_factory=dict)
@@ -84,7 +87,7 @@ def build_barrier(site: Site) -> Turn | None:
     if site.flag("warp"):
         site.flag("sync")
         site.finish(1)
-        return collective(site, site.reader(0, "u32"), lambda f: None)
+        return collective(site, site.reader(0, "u32"), lambda f: f.m.observer.warp_met(f, site))
     if site.flag("cluster"):
         return _build_cluster(site)
     site.flag("cta")
@@ -113,6 +116,7 @@ def _barrier(
         m = f.m
         bars: dict[tuple[int, int], _Bar] = m.state.setdefault("bars", {})
         if action == "sync" and counted is None and _all_here(f) and not bars:
+            m.observer.block_met(f, site)
             return None
         gone: Gone = []
         numbers = broadcast(name(f), f)
@@ -121,7 +125,8 @@ def _barrier(
                 raise site.fault("barrier number", f"barrier {number}; there are 0 to 15", frame, "bar")
             bar = bars.setdefault((cta, number), _Bar())
             if counted is not None:
-                bar.expected = int(np.max(counted(frame)))
+                bar.expected = bar.counts[site.number] = int(np.max(counted(frame)))
+            m.observer.bar_arrived(frame, site, cta, number, action != "arrive", bar.expected)
             whole = counted is not None and frame.whole()
             bar.arrived += LANES * len(frame.warps) if whole else frame.n
             if value is not None:
@@ -167,8 +172,9 @@ def _complete(m: Host, bars: dict[tuple[int, int], _Bar], cta: int, number: int,
             count = int(np.count_nonzero(flags))
             bar.found[bar.rounds] = {"popc": count, "and": count == len(flags), "or": count > 0}[operation]
             bar.values = []
-        bar.arrived, bar.expected = 0, None
+        bar.arrived, bar.expected, bar.counts = 0, None, {}
         bar.rounds += 1
+        m.observer.bar_ended(m, cta, number)
         m.changed()
 
 
@@ -191,7 +197,7 @@ def _waiting(site: Site, frame: Frame, key: tuple[int, int], bar: _Bar, red: tup
         expected = bar.expected or int(np.count_nonzero(m.live[start : start + m.cta_threads]))
         return f"barrier {key[1]}, at which {bar.arrived} of {expected} threads have arrived"
 
-    return Waiting(frame, site.number + 1, site.number, ready, what)
+    return Waiting(frame, site.number + 1, site.number, ready, what, on=BarWait(*key))
 
 
 def _all_here(f: Frame) -> bool:
@@ -206,55 +212,62 @@ def _all_here(f: Frame) -> bool:
 # ---- barriers of a cluster -------------------------------------------------------------------------------------------
 
 
+def _cluster_state(m: Host) -> tuple[Array, Array, Array]:
+    """Rounds that are over and arrivals of each cluster; the round that each thread arrived in."""
+    if "clusters" not in m.state:
+        count = m.ctas // m.cluster_size
+        m.state["clusters"] = (np.zeros(count, np.int64), np.zeros(count, np.int64), np.full(m.count, -1, np.int64))
+    found: tuple[Array, Array, Array] = m.state["clusters"]
+    return found
+
+
+def _settle(m: Host) -> None:
+    rounds, arrived, _ = _cluster_state(m)
+    live = m.live.reshape(m.ctas // m.cluster_size, -1).sum(axis=1)
+    over = (arrived > 0) & (arrived >= live)
+    if over.any():
+        rounds[over] += 1
+        arrived[over] = 0
+        m.changed()
+
+
 def _build_cluster(site: Site) -> Turn:
     action = site.choice("arrive", "wait")
-    site.flag("release", "relaxed", "acquire")
+    relaxed = site.choice("release", "relaxed", "acquire") == "relaxed"
     site.flag("aligned")
     site.finish(0)
     after = site.number + 1
 
-    def state(m: Host) -> tuple[Array, Array, Array]:
-        """Rounds that are over and arrivals of each cluster; the round that each thread arrived in."""
-        if "clusters" not in m.state:
-            count = m.ctas // m.cluster_size
-            m.state["clusters"] = (np.zeros(count, np.int64), np.zeros(count, np.int64), np.full(m.count, -1, np.int64))
-        found: tuple[Array, Array, Array] = m.state["clusters"]
-        return found
-
-    def settle(m: Host) -> None:
-        rounds, arrived, _ = state(m)
-        live = m.live.reshape(m.ctas // m.cluster_size, -1).sum(axis=1)
-        over = (arrived > 0) & (arrived >= live)
-        if over.any():
-            rounds[over] += 1
-            arrived[over] = 0
-            m.changed()
-
     def arrive(f: Frame) -> None:
-        rounds, arrived, own = state(f.m)
+        rounds, arrived, own = _cluster_state(f.m)
         cluster = f.ctas // f.m.cluster_size
+        f.m.observer.cluster_arrived(f, site, relaxed)
         np.add.at(arrived, cluster, 1)
         own[f.threads] = rounds[cluster]
-        settle(f.m)
+        _settle(f.m)
 
     def ready(one: Waiting) -> tuple[Gone, Frame | None] | None:
         m = one.frame.m
-        settle(m)
-        rounds, _, own = state(m)
+        _settle(m)
+        rounds, _, own = _cluster_state(m)
         over = rounds[one.frame.ctas // m.cluster_size] > own[one.frame.threads]
         if over.all():
+            m.observer.cluster_passed(one.frame, site)
             return [(one.pc, one.frame)], None
         if not over.any():
             return None
+        m.observer.cluster_passed(one.frame.subset(over), site)
         return [(one.pc, one.frame.subset(over))], one.frame.subset(~over)
 
     def wait(f: Frame) -> Gone | None:
         m = f.m
-        rounds, arrived, own = state(m)
+        rounds, arrived, own = _cluster_state(m)
         if (own[f.threads] < 0).any():
             text = f"{f.text()} waits for the barrier of its cluster without having arrived"
             raise site.fault("cluster barrier", text, f, "barrier.cluster")
         over = rounds[f.ctas // m.cluster_size] > own[f.threads]
+        if over.any():
+            m.observer.cluster_passed(f if over.all() else f.subset(over), site)
         if over.all():
             return None
 
@@ -263,7 +276,7 @@ def _build_cluster(site: Site) -> Turn:
             return f"the barrier of its cluster, at which {int(arrived[cluster])} threads have arrived"
 
         rest = f if not over.any() else f.subset(~over)
-        m.wait(Waiting(rest, after, site.number, ready, what))
+        m.wait(Waiting(rest, after, site.number, ready, what, on=ClusterWait()))
         return [] if rest is f else [(after, f.subset(over))]
 
     def go(f: Frame) -> Gone | None:
@@ -278,16 +291,20 @@ def _build_cluster(site: Site) -> Turn:
 # ---- registers of a warp, sleep --------------------------------------------------------------------------------------
 
 
-def build_register_count(site: Site) -> None:
-    """setmaxnreg: registers have no limit here; the count must be one that the instruction takes."""
-    site.flag("inc", "dec")
+def build_fence(site: Site) -> Run:
+    """fence, membar: memory is in order here; who judges is told."""
+    return lambda f: f.m.observer.fenced(f, site)
+
+
+def build_register_count(site: Site) -> Turn:
+    """setmaxnreg of whole warpgroups: registers have no limit here; who judges is told."""
+    increases = site.choice("inc", "dec") == "inc"
     site.flag("sync")
     site.flag("aligned")
     site.kind("u32")
     site.finish(1)
     count = site.constant(0)
-    if not 24 <= count <= 256 or count % 8:
-        raise Refused(f"setmaxnreg to {count}; must be 24 to 256, a multiple of 8")
+    return collective(site, None, lambda f: f.m.observer.registers_set(f, site, count, increases), warps=4)
 
 
 def build_sleep(site: Site) -> Run:
@@ -327,5 +344,6 @@ TABLE: Final[Mapping[str, Builder]] = {
     "barrier": build_barrier,
     "setmaxnreg": build_register_count,
     "nanosleep": build_sleep,
-    **dict.fromkeys(("fence", "membar", "griddepcontrol", "pmevent", "applypriority", "discard"), build_nothing),
+    **dict.fromkeys(("fence", "membar"), build_fence),
+    **dict.fromkeys(("griddepcontrol", "pmevent", "applypriority", "discard"), build_nothing),
 }
