@@ -5,7 +5,8 @@ threads wrote with cp.async has no name for its swizzle, but each of its units o
 global memory: a descriptor is wrong where it does not read rows of global memory, and another swizzle would.
 
 With a swizzle of W bytes the pattern repeats every 8 W bytes; a start address in another row than the first of the
-pattern, counted from the tile's start, needs a base offset. Units of a tile that no product ever reads show a start that is too far back or ahead.
+pattern, counted from the tile's start, needs a base offset. Units of a tile that no product ever reads show a start
+that is too far back or ahead.
 
 Source: PTX ISA 9.0, wgmma: shared memory matrix layout, matrix descriptor.
 """
