@@ -100,7 +100,7 @@ def test_products_of_halves(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("schedule", ["both", 1, 2, 3])
-@pytest.mark.parametrize("name", HALVES)
+@pytest.mark.parametrize("name", [*HALVES, "wgmma_tma_large"])
 def test_products_of_halves_with_judges(name: str, schedule: str | int) -> None:
     """No error is found in kernels that run right on hardware."""
     check_halves(name, schedule)
@@ -152,6 +152,6 @@ def test_random_numbers_leave_the_bytes_of_the_device(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in ROWS if name not in QUICK])
+@pytest.mark.parametrize("name", [name for name in ROWS if name not in (*QUICK, "wgmma_tma_large")])
 def test_more_random_numbers_leave_the_bytes_of_the_device(name: str) -> None:
     check_bytes(name)
