@@ -125,7 +125,7 @@ def run_on_device(
             call("cuMemcpyDtoH_v2", ctypes.c_void_p(raw.ctypes.data), pointer, ctypes.c_size_t(raw.nbytes))
         call("cuMemFree_v2", pointer)
     call("cuModuleUnload", module)
-    return SimpleNamespace(ok=True, diagnostics=(), explain=lambda: "")
+    return SimpleNamespace(ok=True, diagnostics=(), explain=lambda: "", raise_for_diagnostics=lambda: None)
 
 
 def later(out: Path) -> None:
@@ -164,17 +164,12 @@ def cutlass_results(run: Callable[..., Any]) -> dict[str, Any]:
     cute_py.run_ptx = run  # type: ignore[assignment]
     found: dict[str, Any] = {}
     for name, row in cutlass_launch.launches().items():
-        dice = np.random.default_rng(len(name))
-        dtype = np.float32 if name.startswith(("sgemm_1", "sgemm_2", "tiled", "example")) else np.float16
-        arrays = [
-            dice.standard_normal(size // np.dtype(dtype).itemsize).astype(dtype).view(np.uint8)
-            for size in row["allocations"]
-        ]
+        arrays = cutlass_launch.random_allocations(name, row)
         start = time.monotonic()
         ended = cutlass_launch.run(row, arrays, "eager")
         assert ended.ok, ended.explain()
         print(name, f"{time.monotonic() - start:.2f} s", flush=True)
-        for number, array in enumerate(arrays[2 if len(arrays) > 2 else 1 : 4]):
+        for number, array in enumerate(cutlass_launch.results(row, arrays)):
             found[f"{name}:{number}"] = array
     return found
 

@@ -75,6 +75,7 @@ HALVES: dict[str, str] = {
     "cute_py.explanation.rows.calculators": "the arithmetic of the rows, apart from the engine that finds them",
     "cute_py.explanation.tiled_pastes": "one file a kind of text, all read by dispatch",
     "cute_py.gpu.barrier_timeout": "the one module of the executor that may import the emulator",
+    "cute_py.machine.instructions.printing": "what vprintf prints, apart from how calls are made",
     "cute_py.machine.arithmetic": "what was measured of sums, without who holds them",
     "cute_py.ptx.forms_sync": "one table a family of instructions, all read by catalog",
 }

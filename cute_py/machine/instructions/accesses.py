@@ -260,7 +260,7 @@ def build_atomic(site: Site) -> Run:
     if not operation:
         raise Refused(f"{site.one.opcode} is not emulated")
     if kind.bits == 128:
-        return _done(site, build_wide_atomic(site, space, operation), first, space)
+        return _done(site, build_wide_atomic(site, space, operation, order), first, space)
     names = site.elements(first + 1)
     sources = [site.read(name, kind) for name in names]
     other = site.reader(first + 2, kind) if operation == "cas" else None
