@@ -15,6 +15,7 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
+from typing import cast as cast_type
 
 import numpy as np
 
@@ -23,10 +24,12 @@ from cute_py.copies.boxes import CROSSOVER, LaunchPlan, Tuning, hint_arguments
 from cute_py.copies.modes import NIBBLE, NIBBLES
 from cute_py.copies.operands import Operand, OperandSide, paired, side
 from cute_py.copies.plan import CopyPlan, box_launches, plan_pairing, thread_launches
+from cute_py.copies.scaled_copy import computes
 from cute_py.copies.shared_layout import WIDEST
 from cute_py.copies.thread_kernels import ThreadLaunch
 from cute_py.dtypes import DTypeLike
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, counted, given
+from cute_py.formats.scaled_tensor import ScaledTensor
 from cute_py.gpu.arrays import require_place
 from cute_py.gpu.device import Device, DeviceBuffer, as_device, common_device
 from cute_py.gpu.kernels.copy import BARRIER_BYTES, copy_once, stage_bytes
@@ -241,16 +244,25 @@ class PreparedCopy:
 
 
 def prepare_copy(
-    source: Operand,
-    destination: Operand,
+    source: Operand | ScaledTensor,
+    destination: Operand | ScaledTensor | tuple[ScaledTensor, ...],
     *,
     hints: bool = False,
     tuning: Tuning | None = None,
     device: Device | None = None,
     dtype: DTypeLike | None = None,
     nibbles: tuple[str, str] = NIBBLES,
+    rows: Any = None,
+    into_rows: Any = None,
+    pages: Any = None,
+    fill: float | None = None,
+    cast: bool = False,
+    unique: bool = False,
 ) -> PreparedCopy:
     """Prepare the copy between two layouts of equal size in device memory, of any order and strides.
+
+    A `ScaledTensor` on either side, `cast`, and rows by an index make a `PreparedScaledCopy`: one launch that computes.
+    Several outputs of one source are a tuple of ScaledTensors.
 
     Args:
         source, destination: anything `array_view` takes, a `Tensor` over memory, or (memory, layout). Elements
@@ -258,13 +270,23 @@ def prepare_copy(
         hints: keep read data longer in L2 than written data; faster for large copies by tensor maps, at the
             cost of the kernels that follow.
         tuning: fixes form and tiles of tensor maps; by default those measured best for the size, or threads.
-        dtype, nibbles: as of `copy`.
+        dtype, nibbles, rows, into_rows, pages, fill, cast: as of `copy`. An index on the device is checked by the
+            kernel: `check` raises with its first entry that is no row; an entry that is named twice in into_rows gives
+            either row. unique: check now that into_rows names each row once.
     Raises:
         DeviceError: no device, an array that is not on it, or arrays of two devices.
         InvalidValueError: sizes or dtypes differ, the arrays overlap, the destination is read-only, a layout leaves its
             memory. TmaLimitError: tensor maps can't do what `tuning` asks for.
     """
-    sides = side(source, "source", dtype), side(destination, "destination", dtype)
+    options = {"rows": rows, "into_rows": into_rows, "pages": pages, "fill": fill, "cast": cast}
+    if computes(source, destination, options):
+        from cute_py.copies.scaled_prepared import prepare_scaled
+
+        if hints or tuning is not None or dtype is not None:
+            raise InvalidValueError("hints, tuning and dtype are of a copy between layouts, not of one that computes")
+        return prepare_scaled(source, destination, device, unique=unique, **options)
+    pair = cast_type("tuple[Operand, Operand]", (source, destination))
+    sides = side(pair[0], "source", dtype), side(pair[1], "destination", dtype)
     return prepare_sides(*sides, hints, tuning, device, nibbles)
 
 

@@ -1,23 +1,22 @@
 """Operands of a copy that computes: arrays, scaled tensors and indices as the sides of a plan, with their addresses.
 
-    array                 a matrix whose rows or columns are contiguous; other shapes where leading modes join
-    ScaledTensor          the matrix of its data, the address of its scales
-    rows=, into_rows=     an index in host memory is checked here, one on a device by the kernel
+array                 a matrix whose rows or columns are contiguous; other shapes where leading modes join
+ScaledTensor          the matrix of its data, the address of its scales
+rows=, into_rows=     an index in host memory is checked here, one on a device by the kernel
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 
-from cute_py.argument_checks import expect
-from cute_py.copies.operands import _view as view_of
-from cute_py.copies.scaled_copy import _fill_byte as fill_byte
-from cute_py.copies.scaled_copy import index_of_rows
+from cute_py.copies.operands import view_of as exported_view_of
+from cute_py.copies.scaled_copy import expect_once, fill_byte, index_of_rows
 from cute_py.copies.scaled_plan import MatrixSide, RowIndex, ScaledLaunch, kind_of, plan_scaled, refused
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
@@ -35,18 +34,19 @@ class ScaledWork:
     """A planned copy with its memory.
 
     Attributes:
-        launch: the kernel and its parameters. views: of 'source', 'scales', 'rows', 'into_rows', where there are.
-        outputs: (data, scales) of each. count: rows that an index names.
+        launch: the kernel and its parameters. views: of 'source' and 'scales'. outputs: (data, scales) of each.
+        indices: 'rows' and 'into_rows', where there are. limits: rows that each may name.
     """
 
     launch: ScaledLaunch
     views: Mapping[str, ArrayView]
     outputs: tuple[tuple[ArrayView, ArrayView | None], ...]
     indices: Mapping[str, ArrayView] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict)
 
-    def parameters(self, record: int, moved: Mapping[str, int] | None = None) -> bytes:
-        """The parameter block. moved: addresses of views that lie elsewhere."""
-        addresses = {name: view.address for name, view in {**self.views, **self.indices}.items()} | dict(moved or {})
+    def parameters(self, record: int) -> bytes:
+        """The parameter block. record: address of the first place of an index that is no row."""
+        addresses = {name: view.address for name, view in {**self.views, **self.indices}.items()}
         outputs = [(data.address, scales.address if scales else 0) for data, scales in self.outputs]
         return self.launch.parameters({**addresses, "record": record}, outputs)
 
@@ -59,6 +59,33 @@ class ScaledWork:
             if scales is not None:
                 found[f"scales {i}"] = scales
         return found
+
+
+def view_of(array: Any) -> ArrayView:
+    """The view of an array; of PyTorch's types of one byte, which it may not export, as bytes of that type."""
+    kind = type(array)
+    if kind.__module__.partition(".")[0] == "torch" and str(getattr(array, "dtype", "")).startswith("torch.float8"):
+        torch = sys.modules["torch"]
+        return replace(exported_view_of(array.view(torch.uint8)), dtype=as_dtype(str(array.dtype)))
+    return exported_view_of(array)
+
+
+def device_of(array: Any) -> int | None:
+    """The device of an array; None of host memory, and of what is no array."""
+    if isinstance(array, np.ndarray) or not (
+        isinstance(array, ArrayView) or hasattr(array, "__dlpack__") or hasattr(array, "__cuda_array_interface__")
+    ):
+        return None
+    return view_of(array).device
+
+
+def on_device(source: Any, destination: Any) -> bool:
+    """Whether an operand's memory is on a device."""
+    parts = [source, *(destination if isinstance(destination, tuple) else (destination,))]
+    arrays = [
+        one for part in parts for one in ((part.data, part.scales) if isinstance(part, ScaledTensor) else (part,))
+    ]
+    return any(device_of(one) is not None for one in arrays if not isinstance(one, Format))
 
 
 def _alignment(address: int) -> int:
@@ -228,6 +255,11 @@ def scaled_work(
     return _array_work(view, view_of(expect_array(outputs[0], "destination")), rows, into_rows, pages, fill, cast)
 
 
+def expect_unique(index: Any) -> None:
+    """Refuse an index of the destination that names a row twice."""
+    expect_once(np.asarray(index).reshape(-1))
+
+
 def expect_array(thing: Any, role: str) -> Any:
     """Refuse what is no array."""
     if isinstance(thing, (ScaledTensor, Format)) or thing is None:
@@ -268,7 +300,7 @@ def _quantised_work(
     launch = plan_scaled(side, [one[0] for one in made], (count, width), index)
     pairs = tuple((data, scales) for _, data, scales in made)
     _refuse_overlaps([view, *indices.values()], [one for pair in pairs for one in pair])
-    return ScaledWork(launch, {"source": view}, pairs, indices)
+    return ScaledWork(launch, {"source": view}, pairs, indices, {"rows": height, "into_rows": made[0][0].lines})
 
 
 def _of_widths(index: RowIndex, indices: Mapping[str, ArrayView]) -> RowIndex:
@@ -327,7 +359,8 @@ def _array_work(
             raise refused("rows of a source that is stored by columns", "a source whose rows are contiguous")
     launch = plan_scaled(first, [second], (count, first.along), _of_widths(index, indices))
     _refuse_overlaps([a, *indices.values()], [b])
-    return ScaledWork(launch, {"source": a}, ((b, None),), indices)
+    limits = {"rows": a.shape[0], "into_rows": b.shape[0]}
+    return ScaledWork(launch, {"source": a}, ((b, None),), indices, limits)
 
 
 def _inner_dense(view: ArrayView) -> bool:
@@ -349,7 +382,8 @@ def _from_scaled(
 ) -> ScaledWork:
     if any(isinstance(one, ScaledTensor) for one in outputs):
         raise refused(
-            "a ScaledTensor into another one", "prepare_copy of the data, and of the scales as two layouts (scale_layout)"
+            "a ScaledTensor into another one",
+            "prepare_copy of the data, and of the scales as two layouts (scale_layout)",
         )
     if pages is not None or into_rows is not None or len(outputs) != 1 or rows is not None or fill is not None:
         raise refused("rows, pages or several outputs of a ScaledTensor", "one dequantised array")
@@ -358,6 +392,6 @@ def _from_scaled(
     if b.shape != source.shape:
         raise InvalidValueError(f"the source has the shape {source.shape}; the destination has {b.shape}")
     second = matrix(b, "destination", kind_of(as_dtype(b.dtype)))
-    launch = plan_scaled(side, [second], source.shape)
+    launch = plan_scaled(side, [second], (source.shape[0], source.shape[1]))
     _refuse_overlaps([data, scales], [b])
     return ScaledWork(launch, {"source": data, "scales": scales}, ((b, None),))

@@ -88,13 +88,14 @@ class ScaledLaunch:
     """A kernel that computes, its grid, and its parameters but for addresses.
 
     Attributes:
-        name: 'rows', 'whole' or 'tile'. blocks: of the grid. bytes: read and written. why: what decided the kernel.
+        name: 'rows', 'whole' or 'tile'. blocks: of the grid. moved: bytes read and written.
+        why: what decided the kernel.
     """
 
     name: str
     kernel: KernelSource
     blocks: int
-    bytes: int
+    moved: int
     why: str
     head: tuple[object, ...] = field(repr=False)
     steps: tuple[int, ...] = field(repr=False)
@@ -279,7 +280,9 @@ def plan_scaled(
     if source.format is not None:
         return _dequantised(source, source.format, outputs, (m, k), turned, index)
     if blocks and KIND_BITS[source.kind] < 16:
-        raise refused(f"a quantised source of {source.kind}", "sources of float32, bfloat16 or float16; cast=True first")
+        raise refused(
+            f"a quantised source of {source.kind}", "sources of float32, bfloat16 or float16; cast=True first"
+        )
     _expect_blocks(blocks)
     whole = [one for one in blocks if one == (1, 0)]
     along = [one for one in blocks if one[0] == 1 and one[1]]
@@ -312,7 +315,9 @@ def _expect_blocks(blocks: Sequence[tuple[int, int]]) -> None:
             )
 
 
-def _size(source: MatrixSide, outputs: Sequence[MatrixSide], scales: Sequence[_Scales | None], shape: tuple[int, int]) -> int:
+def _size(
+    source: MatrixSide, outputs: Sequence[MatrixSide], scales: Sequence[_Scales | None], shape: tuple[int, int]
+) -> int:
     """Bytes that are read and written."""
     total = shape[0] * shape[1] * KIND_BITS[source.kind] // 8
     for one, scale in zip(outputs, scales, strict=True):

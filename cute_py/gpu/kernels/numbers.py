@@ -128,12 +128,13 @@ template <u32 D> __device__ __forceinline__ Codes<D> coded(const float (&y)[8]) 
   if constexpr (D == E4M3 || D == E5M2) {
 #pragma unroll
     for (u32 i = 0; i < 2; ++i) {
+      const float a = y[4 * i], b = y[4 * i + 1], e = y[4 * i + 2], f = y[4 * i + 3];
       if constexpr (D == E4M3)
         asm("{.reg .b16 l, h;\n\tcvt.rn.satfinite.e4m3x2.f32 l, %2, %1;\n\tcvt.rn.satfinite.e4m3x2.f32 h, %4, %3;\n\t"
-            "mov.b32 %0, {l, h};}" : "=r"(c.w[i]) : "f"(y[4 * i]), "f"(y[4 * i + 1]), "f"(y[4 * i + 2]), "f"(y[4 * i + 3]));
+            "mov.b32 %0, {l, h};}" : "=r"(c.w[i]) : "f"(a), "f"(b), "f"(e), "f"(f));
       else
         asm("{.reg .b16 l, h;\n\tcvt.rn.satfinite.e5m2x2.f32 l, %2, %1;\n\tcvt.rn.satfinite.e5m2x2.f32 h, %4, %3;\n\t"
-            "mov.b32 %0, {l, h};}" : "=r"(c.w[i]) : "f"(y[4 * i]), "f"(y[4 * i + 1]), "f"(y[4 * i + 2]), "f"(y[4 * i + 3]));
+            "mov.b32 %0, {l, h};}" : "=r"(c.w[i]) : "f"(a), "f"(b), "f"(e), "f"(f));
     }
   } else if constexpr (D == BF16) {
 #pragma unroll
@@ -165,7 +166,7 @@ template <u32 D> __device__ __noinline__ u32 rounded(u32 y) {
     if (m > INFINITE) return (D == BF16 ? 0x7FC0u : 0x7E00u) | sign << 15;
     if (m > most) return (D == BF16 ? 0x7F7Fu : 0x7BFFu) | sign << 15;
   } else if (m > INFINITE) return 0x7F | sign << 7;
-  const float all[8] = {as_float(y), as_float(y), as_float(y), as_float(y), as_float(y), as_float(y), as_float(y), as_float(y)};
+  const float f = as_float(y), all[8] = {f, f, f, f, f, f, f, f};
   const Codes<D> c = coded<D>(all);
   return c.w[0] & (bits_of(D) == 16 ? 0xFFFF : 255);
 }
@@ -220,7 +221,8 @@ template <class O> __device__ __forceinline__ Scale amax_scale(u32 peak) {
     s.factor = as_float(q);
   } else if constexpr (O::RULE == AMAX_TORCHAO) {
     const double wide = (double)as_float(peak), least = 1e-12;
-    const float f = is_nan(peak) ? as_float(NOT_A_NUMBER) : (float)((double)O::largest() / (wide > least ? wide : least));
+    float f = (float)((double)O::largest() / (wide > least ? wide : least));
+    if (is_nan(peak)) f = as_float(NOT_A_NUMBER);
     s.factor = f;
     s.stored = is_nan(peak) ? NOT_A_NUMBER : as_bits(__fdiv_rn(1.0f, f));
   } else {
@@ -250,7 +252,7 @@ template <class O> __device__ __forceinline__ Scale nvfp4_scale(u32 peak, const 
     if (wanted < 0.015625f) wanted = 0.015625f;
   } else if constexpr (O::RULE == NV_TE) wanted = a * t.gain_sixth;
   else wanted = t.gain * (a * (1.0f / 6.0f));
-  s.stored = wanted != wanted ? 0x7F : coded_e4m3(wanted);
+  s.stored = wanted != wanted ? (is_nan(peak) ? 0x7F : 0xFF) : coded_e4m3(wanted);
   const float scale = wanted != wanted ? wanted : value_e4m3(s.stored);
   if constexpr (O::RULE == NV_TORCHAO) s.factor = __fdiv_rn(O::LEVELS == 2 ? t.inverse : 1.0f, scale);
   else {

@@ -208,7 +208,10 @@ template <u32 D> __device__ __forceinline__ bool special(const Eight& e) {
 #pragma unroll
     for (u32 i = 0; i < RAWS; ++i) found |= (e.w[i] & 0x7F7F7F7Fu) + (SOURCE == E4M3 ? 0x01010101u : 0x04040404u);
     return found & 0x80808080u;
-  } else return folded(most_of(e)) > (D == BF16 ? 0x7F7F0000u : D == F16 ? 0x477FE000u : D == F32 ? INFINITE - 1 : INFINITE);
+  } else {
+    constexpr u32 most = D == BF16 ? 0x7F7F0000u : D == F16 ? 0x477FE000u : D == F32 ? INFINITE - 1 : INFINITE;
+    return folded(most_of(e)) > most;
+  }
 }
 // Eight elements in another type, by a factor if they have scales. inside: of them are no padding.
 template <u32 D, bool SCALED> __device__ __forceinline__ Codes<D> converted(
@@ -428,7 +431,8 @@ template <class O> __device__ __forceinline__ void put_unit(u32 line, u32 unit, 
   else {
 #pragma unroll
     for (u32 i = 0; i < WORDS; i += 4)
-      *(uint4*)(shared + unit_at<O>(line, unit * BITS + 4 * i)) = make_uint4(c.w[i], c.w[i + 1], c.w[i + 2], c.w[i + 3]);
+      *(uint4*)(shared + unit_at<O>(line, unit * BITS + 4 * i)) =
+          make_uint4(c.w[i], c.w[i + 1], c.w[i + 2], c.w[i + 3]);
   }
 }
 // 8 x 8 elements of which some are no usual numbers, read again.
@@ -444,7 +448,8 @@ template <class O> __device__ __noinline__ void put_careful(const Scaled& p, u32
       Eight e = {};
       e.w[0] = element(p.source + (i64)m * p.pitch + (u64)k * (bits_of(SOURCE) / 8));
       const u32 x = exact(e, 0);
-      const u32 y = O::RULE == NONE ? x : careful<O::RULE == AMAX_CUTE>(x, factors[O::BR == 1 ? q : O::BC == 1 ? j : 0]);
+      const u32 factor = factors[O::BR == 1 ? q : O::BC == 1 ? j : 0];
+      const u32 y = O::RULE == NONE ? x : careful<O::RULE == AMAX_CUTE>(x, factor);
       put<O::KIND>(c, i, rounded<O::KIND>(y));
     }
     if (O::TRANSPOSED) put_unit<O>(column % 128 + line, row % 128 / 8, c);
@@ -480,7 +485,8 @@ template <class O> __device__ __forceinline__ void find_peaks(
 #pragma unroll
       for (u32 q = 1; q < 8; ++q) packed[i] = most(packed[i], magnitude(e[q].w[i]));
 #pragma unroll
-      for (u32 s = 1; s < 4 && s < O::BR / 8; s *= 2) packed[i] = most(packed[i], __shfl_xor_sync(~0u, packed[i], 8 * s));
+      for (u32 s = 1; s < 4 && s < O::BR / 8; s *= 2)
+        packed[i] = most(packed[i], __shfl_xor_sync(~0u, packed[i], 8 * s));
     }
 #pragma unroll
     for (u32 i = 0; i < 8; ++i) peak[i] = WIDE ? half_of(packed[i / 2], i) : packed[i % RAWS];
@@ -538,7 +544,8 @@ template <class O> __device__ __forceinline__ void put_scales(
     }
   }
 }
-template <class O> __device__ __forceinline__ void store_scales(const Scaled& p, const Output& o, u32 top, u32 left, const u32* grid) {
+template <class O> __device__ __forceinline__ void store_scales(
+    const Scaled& p, const Output& o, u32 top, u32 left, const u32* grid) {
   using G = Grid<O>;
   constexpr u32 PER = O::WORDS ? 4 : 1, PARTS = G::EACH / PER;
   for (u32 n = threadIdx.x; n < G::LINES * PARTS; n += THREADS) {
@@ -624,8 +631,8 @@ template <class O> __device__ __forceinline__ void write_tile(
 extern "C" __global__ void __launch_bounds__(THREADS) scaled_tile(const __grid_constant__ Scaled p) {
   const u32 down = divided(blockIdx.x, p.magic, p.shift), over = blockIdx.x - down * p.across;
   const u32 top = down * TILE_SIZE, left = over * TILE_SIZE, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const Place at = {top + warp / 2 * 32 + lane / 8 * 8, left + warp % 2 * 64 + lane % 8 * 8, warp / 2, warp % 2, lane / 8,
-                    lane % 8};
+  const u32 row = top + warp / 2 * 32 + lane / 8 * 8, column = left + warp % 2 * 64 + lane % 8 * 8;
+  const Place at = {row, column, warp / 2, warp % 2, lane / 8, lane % 8};
   Eight e[8];
   await_previous();
 #pragma unroll
@@ -646,7 +653,9 @@ def _made(
     names = "".join(kind.text(f"O{i}") for i, kind in enumerate(outputs))
     names += (into or OutputKind(source)).text("In")
     first = {"SOURCE": KINDS[source], "OUTPUTS": len(outputs), "STEPS": STEPS, "TILE_SIZE": TILE, **constants}
-    return make_kernel(name, NUMBERS + _PLAN + names + body, first, shared, ("plan",), prelude=TYPES + AWAIT, awaits=True)
+    return make_kernel(
+        name, NUMBERS + _PLAN + names + body, first, shared, ("plan",), prelude=TYPES + AWAIT, awaits=True
+    )
 
 
 def scaled_rows(
@@ -669,9 +678,7 @@ def scaled_rows(
     source with scales, which is dequantised.
     """
     function = "write_numbers" if scaled_source else "write_vector"
-    calls = "\n      ".join(
-        f"{function}<O{i}>(e, p, p.out[{i}], row[r], line[r], k);" for i in range(len(outputs))
-    )
+    calls = "\n      ".join(f"{function}<O{i}>(e, p, p.out[{i}], row[r], line[r], k);" for i in range(len(outputs)))
     constants = {
         "THREADS": 256, "ACROSS": across, "COLUMNS": columns, "DOWN": down, "ALIGNED": int(aligned),
         "SPLIT": int(split), "ROWS": int(rows), "INTO": int(into), "INDEX_BYTES": index_bytes,
@@ -679,7 +686,9 @@ def scaled_rows(
     return _made("scaled_rows", _ROWS.replace("@rows@", calls), source, outputs, constants, into=scaled_source)
 
 
-def scaled_whole(source: str, outputs: Sequence[OutputKind], *, threads: int, pieces: int, aligned: bool) -> KernelSource:
+def scaled_whole(
+    source: str, outputs: Sequence[OutputKind], *, threads: int, pieces: int, aligned: bool
+) -> KernelSource:
     """The kernel of whole rows: `pieces` times 8 elements a thread."""
     calls = "\n  ".join(f"write_whole<O{i}>(held, p, p.out[{i}], peak, row);" for i in range(len(outputs)))
     constants = {"THREADS": threads, "PIECES": pieces, "ALIGNED": int(aligned), "INDEX_BYTES": 8}
