@@ -147,7 +147,9 @@ def agrees(x: Any, made: ScaledTensor) -> bool:
         data = made.data[:, : rows // 2 if form.element == "e2m1" else rows]
     if not np.array_equal(np.ascontiguousarray(data.cpu().numpy()), want.data.view(np.uint8)):
         return False
-    here, there = scale_places(form, (M, K))[: -(-rows // form.blocks(M, K)[0])], scale_places(form, (rows, K))
+    block = form.blocks(M, K)
+    here = form.scale_index(M, K)(np.arange(0, rows, block[0])[:, None], np.arange(0, K, block[1]))
+    there = scale_places(form, (rows, K))
     flat, other = made.scales.cpu().numpy().reshape(-1), want.scales.reshape(-1)
     kind = f"u{other.dtype.itemsize}"
     return bool(np.array_equal(flat.view(kind)[here], other.view(kind)[there]))
@@ -212,14 +214,21 @@ def peer_works(name: str, xs: list[Any]) -> dict[str, list[Callable[[], object]]
     """torchao's Triton kernels of the same job, where they are installed and run."""
     found: dict[str, list[Callable[[], object]]] = {}
     try:
+        import torchao.utils
+
+        torchao.utils.is_sm_at_least_100 = lambda: True  # kernels of rule floor assemble on sm_90 too
         if name == "MXFP8 rows, floor, 32_4_4":
             from torchao.prototype.mx_formats.kernels import triton_to_mxfp8_dim0
 
-            found["torchao"] = [lambda x=x: triton_to_mxfp8_dim0(x, inner_block_size=32) for x in xs]
+            found["torchao"] = [
+                lambda x=x: triton_to_mxfp8_dim0(x, inner_block_size=32, scaling_mode="floor") for x in xs
+            ]
         elif name == "MXFP8 columns, floor, transposed":
             from torchao.prototype.mx_formats.kernels import triton_to_mxfp8_dim1
 
-            found["torchao"] = [lambda x=x: triton_to_mxfp8_dim1(x, inner_block_size=32) for x in xs]
+            found["torchao"] = [
+                lambda x=x: triton_to_mxfp8_dim1(x, inner_block_size=32, scaling_mode="floor") for x in xs
+            ]
         elif name in ("1 x 128", "128 x 1", "128 x 128, transposed", "1 x 128, transposed"):
             from torchao.prototype.blockwise_fp8_training import kernels as blockwise
 
