@@ -20,7 +20,7 @@ from cute_py.argument_checks import expect, expect_choice
 from cute_py.copies.host_copy import Bytes, copy_paired, element_values, memory_at
 from cute_py.copies.modes import NIBBLES, Pairing, Refinement, byte_span, side_offsets
 from cute_py.copies.operands import Operand, OperandSide, paired, side
-from cute_py.copies.scaled_copy import ScaledCopyResult, ScaledOptions, computes, scaled_copy, takes
+from cute_py.copies.scaled.host import ScaledCopyResult, ScaledOptions, computes, scaled_copy, takes
 from cute_py.dtypes import DTypeLike
 from cute_py.errors import DeviceError, InvalidValueError, TmaLimitError
 from cute_py.formats.format import Format
@@ -281,14 +281,14 @@ def _computed(
             f"backend {backend!r} of a copy with a format, an index or a cast; must be 'auto', 'host' or 'cuda'"
         )
     if backend == "auto":
-        from cute_py.copies.scaled_operands import on_device
+        from cute_py.copies.scaled.operands import lies_on_device
 
-        backend = "cuda" if on_device(source, destination) else "host"
+        backend = "cuda" if lies_on_device(source, destination) else "host"
     if backend == "host":
         if stream is not None:
             raise InvalidValueError("a stream is of a copy on a device; this one is made on the host")
         return scaled_copy(source, destination, backend, **options)
-    from cute_py.copies.scaled_prepared import copy_by_device
+    from cute_py.copies.scaled.prepared import copy_by_device
 
     return copy_by_device(source, destination, stream=stream, unique=unique, **options)
 

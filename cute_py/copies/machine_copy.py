@@ -17,7 +17,7 @@ from cute_py.atom.smem_descriptor import UNIT_BYTES
 from cute_py.copies.boxes import Tuning
 from cute_py.copies.operands import Operand, OperandSide, paired, side
 from cute_py.copies.plan import box_launches, plan_pairing, thread_launches
-from cute_py.copies.scaled_operands import scaled_work
+from cute_py.copies.scaled.operands import scaled_work
 from cute_py.dtypes import DTypeLike
 from cute_py.gpu.kernels.source import ERROR_RECORD_BYTES
 from cute_py.machine.launch import MachineLaunch

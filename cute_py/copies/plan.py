@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, replace
 from cute_py.argument_checks import expect, expect_integers
 from cute_py.copies.boxes import LaunchPlan, Tuning, plan_boxes
 from cute_py.copies.modes import NIBBLE, NIBBLES, CopyMode, Pairing, Refinement, pair_elements, side_bounds
-from cute_py.copies.scaled_plan import ScaledLaunch
+from cute_py.copies.scaled.plan import ScaledLaunch
 from cute_py.copies.shared_layout import WIDEST
 from cute_py.copies.thread_kernels import (
     FEW,
@@ -251,7 +251,7 @@ def _computing(
     into_rows: int | None,
 ) -> CopyPlan:
     """The plan of a copy that computes, or follows an index."""
-    from cute_py.copies.format_plan import plan_formats
+    from cute_py.copies.scaled.format_plan import plan_formats
 
     launch, first, second, vectors = plan_formats(source, destination, dtype, cast_to, rows, into_rows)
     sectors = -(-launch.moved // SECTOR_BYTES)

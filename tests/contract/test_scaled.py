@@ -11,8 +11,8 @@ import pytest
 
 import cute_py as cute
 from cute_py import formats
-from cute_py.copies import scaled_operands
 from cute_py.copies.machine_copy import run_scaled, scaled_launches
+from cute_py.copies.scaled import operands as scaled_operands
 from cute_py.formats import Format, ScaledTensor
 from cute_py.machine.cuda_source import compiler_available
 from cute_py.machine.run import run_launches

@@ -16,10 +16,10 @@ from typing import Any, Final
 import numpy as np
 
 from cute_py.argument_checks import expect, expect_items
-from cute_py.copies.prepared import PreparedCopy, Work
-from cute_py.copies.scaled_copy import ScaledCopyResult
-from cute_py.copies.scaled_operands import ScaledWork, expect_device_format, expect_unique, scaled_work
-from cute_py.copies.scaled_plan import refused
+from cute_py.copies.prepared_copy import PreparedCopy, Work
+from cute_py.copies.scaled.host import ScaledCopyResult
+from cute_py.copies.scaled.operands import ScaledWork, expect_device_format, expect_unique, scaled_work
+from cute_py.copies.scaled.plan import refused
 from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.formats.format import Format
 from cute_py.formats.scaled_tensor import ScaledTensor, stored_shape

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from cute_py.copies.operands import view_of as exported_view_of
-from cute_py.copies.scaled_copy import expect_once, fill_byte, index_of_rows
-from cute_py.copies.scaled_plan import MatrixSide, RowIndex, ScaledLaunch, kind_of, plan_scaled, refused
+from cute_py.copies.operands import view_of_memory
+from cute_py.copies.scaled.host import expect_once, fill_byte, index_of_rows
+from cute_py.copies.scaled.plan import MatrixSide, RowIndex, ScaledLaunch, kind_of, plan_scaled, refused
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.formats.format import Format
@@ -61,13 +61,13 @@ class ScaledWork:
         return found
 
 
-def view_of(array: Any) -> ArrayView:
+def memory_view(array: Any) -> ArrayView:
     """The view of an array; of PyTorch's types of one byte, which it may not export, as bytes of that type."""
     kind = type(array)
     if kind.__module__.partition(".")[0] == "torch" and str(getattr(array, "dtype", "")).startswith("torch.float8"):
         torch = sys.modules["torch"]
-        return replace(exported_view_of(array.view(torch.uint8)), dtype=as_dtype(str(array.dtype)))
-    return exported_view_of(array)
+        return replace(view_of_memory(array.view(torch.uint8)), dtype=as_dtype(str(array.dtype)))
+    return view_of_memory(array)
 
 
 def device_of(array: Any) -> int | None:
@@ -76,10 +76,10 @@ def device_of(array: Any) -> int | None:
         isinstance(array, ArrayView) or hasattr(array, "__dlpack__") or hasattr(array, "__cuda_array_interface__")
     ):
         return None
-    return view_of(array).device
+    return memory_view(array).device
 
 
-def on_device(source: Any, destination: Any) -> bool:
+def lies_on_device(source: Any, destination: Any) -> bool:
     """Whether an operand's memory is on a device."""
     parts = [source, *(destination if isinstance(destination, tuple) else (destination,))]
     arrays = [
@@ -146,7 +146,7 @@ def scaled_side(one: ScaledTensor, fill: float | None, role: str) -> tuple[Matri
     if len(one.shape) != 2:
         raise refused(f"a {role} of {len(one.shape)} modes", "scaled tensors (M, K); copy each of a batch by itself")
     expect_device_format(form)
-    data, scales = view_of(one.data), view_of(one.scales)
+    data, scales = memory_view(one.data), memory_view(one.scales)
     rows, _, down, over = _joined(data, role)
     step = 1
     for n, d in reversed(list(zip(scales.shape, scales.strides, strict=True))):
@@ -189,7 +189,7 @@ def _index(index: Any, limit: int, role: str) -> tuple[ArrayView, int]:
     """An index and its length."""
     if isinstance(index, (list, tuple, range)) or np.isscalar(index):
         index = np.ascontiguousarray(np.asarray(index, np.int64))
-    view = view_of(index)
+    view = memory_view(index)
     if view.dtype.name not in INDEX_TYPES:
         raise InvalidTypeError(f"{role} has elements of {view.dtype}; must be int32 or int64")
     if len(view.shape) != 1 or (view.count > 1 and view.strides[0] != 1):
@@ -246,13 +246,13 @@ def scaled_work(
         raise refused("pages and into_rows together", "one of them")
     if isinstance(source, ScaledTensor):
         return _from_scaled(source, outputs, rows, pages, into_rows, fill)
-    view = view_of(expect_array(source, "source"))
+    view = memory_view(expect_array(source, "source"))
     scaled = [isinstance(one, ScaledTensor) for one in outputs]
     if all(scaled):
         return _quantised_work(view, outputs, rows, into_rows, pages, fill)
     if any(scaled) or len(outputs) != 1:
         raise refused("outputs of which some are no ScaledTensor", "a tuple of ScaledTensors, or one array")
-    return _array_work(view, view_of(expect_array(outputs[0], "destination")), rows, into_rows, pages, fill, cast)
+    return _array_work(view, memory_view(expect_array(outputs[0], "destination")), rows, into_rows, pages, fill, cast)
 
 
 def expect_unique(index: Any) -> None:
@@ -388,7 +388,7 @@ def _from_scaled(
     if pages is not None or into_rows is not None or len(outputs) != 1 or rows is not None or fill is not None:
         raise refused("rows, pages or several outputs of a ScaledTensor", "one dequantised array")
     side, data, scales = scaled_side(source, None, "source")
-    b = view_of(expect_array(outputs[0], "destination"))
+    b = memory_view(expect_array(outputs[0], "destination"))
     if b.shape != source.shape:
         raise InvalidValueError(f"the source has the shape {source.shape}; the destination has {b.shape}")
     second = matrix(b, "destination", kind_of(as_dtype(b.dtype)))

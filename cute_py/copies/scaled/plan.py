@@ -24,20 +24,18 @@ from cute_py.formats.scale_orders import mode_of
 from cute_py.formats.scale_rules import POWER_RULES, variants
 from cute_py.gpu.kernels.numbers import KIND_BITS, KINDS
 from cute_py.gpu.kernels.relayout import magic
-from cute_py.gpu.kernels.scaled import (
+from cute_py.gpu.kernels.scaled import scaled_rows, scaled_tile, scaled_whole
+from cute_py.gpu.kernels.scaled_output import (
     HEAD,
     INPUT_STEPS,
     LANES,
     OUTPUT,
+    ROW_ELEMENTS,
     STEPS,
     TILE,
-    VECTOR,
     WHOLE_PIECES,
     Digits,
     OutputKind,
-    scaled_rows,
-    scaled_tile,
-    scaled_whole,
 )
 from cute_py.gpu.kernels.source import KernelSource
 from cute_py.layout.layout import Layout
@@ -279,7 +277,7 @@ def plan_scaled(
     blocks = [s.block for s in scales if s is not None]
     if source.format is not None:
         return _dequantised(source, source.format, outputs, (m, k), turned, index)
-    if blocks and KIND_BITS[source.kind] < 16:
+    if blocks and source.kind not in ("float32", "bf16", "f16"):
         raise refused(
             f"a quantised source of {source.kind}", "sources of float32, bfloat16 or float16; cast=True first"
         )
@@ -380,10 +378,10 @@ def _rows(
         kind = _output_kind(one, scale, source.by_columns, min(16, 2 * KIND_BITS[one.kind]))
         kinds.append(replace(kind, words=kind.words and not index.into))
     split = any(kind.split and kind.words for kind in kinds)
-    across = next((a for a in (1, 2) if width <= a * LANES * VECTOR), 4)
+    across = next((a for a in (1, 2) if width <= a * LANES * ROW_ELEMENTS), 4)
     slots = 8 // across * 4
     items = max(1, min(4, 32 // bits)) if len(outputs) == 1 else 1
-    wide = across * LANES * VECTOR
+    wide = across * LANES * ROW_ELEMENTS
     if -(-width // wide) * -(-height // slots) < FEW_TILES * items:
         items = 1
     columns = next(c for c in (4, 2, 1) if c <= items and (c == 1 or width >= c * wide))
@@ -456,8 +454,10 @@ def _dequantised(
     if index.into:
         raise refused("dequantised rows scattered by an index", "rows= of the source, or two copies")
     scales = _scales(form, source.shape, source.by_columns, source.scale_alignment)
-    if scales.block[1] not in (0, 1) and scales.block[1] % VECTOR:
-        raise refused(f"blocks of {scales.block[1]} columns on a device", f"multiples of {VECTOR}, 1, or whole rows")
+    if scales.block[1] not in (0, 1) and scales.block[1] % ROW_ELEMENTS:
+        raise refused(
+            f"blocks of {scales.block[1]} columns on a device", f"multiples of {ROW_ELEMENTS}, 1, or whole rows"
+        )
     into = replace(_output_kind(source, scales, source.by_columns, 16), levels=1 + (source.total is not None))
     return _rows(source, outputs, [None] * len(outputs), shape, index, (into, scales.digits))
 

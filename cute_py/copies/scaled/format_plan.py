@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from cute_py.argument_checks import expect_integer
-from cute_py.copies.scaled_operands import expect_device_format, matrix
-from cute_py.copies.scaled_plan import MatrixSide, RowIndex, ScaledLaunch, kind_of, plan_scaled, refused
+from cute_py.copies.scaled.operands import expect_device_format, matrix
+from cute_py.copies.scaled.plan import MatrixSide, RowIndex, ScaledLaunch, kind_of, plan_scaled, refused
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.formats.format import Format
