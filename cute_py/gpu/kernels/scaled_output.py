@@ -11,7 +11,9 @@ from cute_py.gpu.kernels.numbers import KINDS, RULES
 
 TILE: Final = 128
 """Rows and columns of a tile."""
-ROW_ELEMENTS: Final = 2 * 8
+PIECE: Final = 8
+"""Elements that are held together: `Eight`."""
+ROW_ELEMENTS: Final = 2 * PIECE
 """Elements of a row that a lane of `scaled_rows` has."""
 LANES: Final = 8
 """Lanes of a row."""
