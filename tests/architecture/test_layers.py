@@ -50,6 +50,7 @@ LAYERS: dict[str, float] = {
     "cute_py.gpu": 6.5,
     "cute_py.copies": 7,
     "cute_py.mesh": 7.05,
+    "cute_py.checkpoints": 7.06,
     "cute_py.tmem": 7.1,
     "cute_py.tma.dialect": 7.2,
     "cute_py.tma.exports": 7.3,
