@@ -21,14 +21,14 @@ from typing import Any, Final
 from cute_py.argument_checks import expect, expect_choice, expect_items
 from cute_py.atomic_write import write_whole
 from cute_py.checkpoints.configuration import converted_configuration
-from cute_py.checkpoints.journal import PartFile, completed, sync_folder
+from cute_py.checkpoints.journal import PartFile, completed_records, sync_folder
 from cute_py.checkpoints.pieces import Source, copied, dequantise, quantise, reorder, shapes_of
 from cute_py.checkpoints.source import INDEX_SUFFIX, Checkpoint, open_checkpoint
 from cute_py.diagnostics import refuse
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import FileFormatError, InvalidValueError, given
 from cute_py.formats.format import Format
-from cute_py.formats.stored_weights import METADATA, Convention, parse_format, row_of
+from cute_py.formats.stored_weights import METADATA, Convention, convention_row, parse_format
 from cute_py.mesh.stored_tensors import header_bytes
 
 WEIGHTS: Final = ("*weight",)
@@ -151,7 +151,7 @@ def convert(
             raise FileFormatError(f"{goal}: it is a file of the source", hint="another folder")
     jobs = {file: _job(checkpoint, file, works[file], options) for file in checkpoint.files}
     for file, goal in goals.items():
-        if goal.exists() and not force and completed(goal, jobs[file]) is None and not _unfinished(goal):
+        if goal.exists() and not force and completed_records(goal, jobs[file]) is None and not _unfinished(goal):
             raise FileFormatError(f"{goal}: it is there already", hint="force replaces it (--force)").of_rule("exists")
     for file, goal in goals.items():
         done, taken = _file(goal, jobs[file], works[file], checkpoint, file, options, report)
@@ -189,7 +189,7 @@ def _options(
         if made.name not in FLOATS:
             raise InvalidValueError(f"to {made.name}; must be a format, or {', '.join(FLOATS)}")
     else:
-        row = row_of(convention, made)
+        row = convention_row(convention, made)
     return _Options(made, row, texts[0], texts[1], requantize)
 
 
@@ -327,7 +327,7 @@ def _file(
     report: _Progress,
 ) -> tuple[dict[str, dict[str, str]], int]:
     """Write a file; returns the checksums of each work, and how many an earlier run had done."""
-    before = completed(goal, job)
+    before = completed_records(goal, job)
     if before is not None:
         report.add(sum(work.source.nbytes for work in works))
         return {key: record["sums"] for key, record in before.items()}, len(before)

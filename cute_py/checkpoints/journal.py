@@ -169,8 +169,8 @@ class PartFile:
         sync_folder(self.path.parent)
 
 
-def completed(path: Path, job: str) -> dict[str, dict[str, Any]] | None:
-    """The records of a file that an earlier run of the same job completed; None: there is none."""
+def completed_records(path: Path, job: str) -> dict[str, dict[str, Any]] | None:
+    """The records of a file that an earlier run of the same job completed_records; None: there is none."""
     journal = path.with_name(f".{path.name}.journal")
     if not path.exists() or not journal.exists() or path.with_name(f".{path.name}.part").exists():
         return None

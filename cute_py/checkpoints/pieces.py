@@ -91,7 +91,7 @@ def _grid_of(source: Source, weight: StoredWeight) -> NDArray[Any]:
     return flat[scale_places(weight.format, source.shape)]
 
 
-def numbers_of(source: Source) -> Rows:
+def rows_of(source: Source) -> Rows:
     """The rows of a weight as numbers: as they are stored, or float32 of a quantised weight."""
     weight = source.weight
     if weight is None:
@@ -139,7 +139,7 @@ def streams(form: Format) -> bool:
 
 def quantise(source: Source, form: Format, row: Convention, names: Mapping[str, str], write: Write) -> int | None:
     """Write a weight in a format; returns the bits of its tensor scale."""
-    rows, weight = numbers_of(source), source.weight
+    rows, weight = rows_of(source), source.weight
     height = math.lcm(form.block[0] or 1, 1 if weight is None else weight.format.block[0] or 1)
     largest = 0.0
     if form.tensor_scale:
@@ -181,7 +181,7 @@ def reorder(source: Source, form: Format, row: Convention, names: Mapping[str, s
 
 def dequantise(source: Source, dtype: DType, name: str, write: Write) -> None:
     """Write the numbers of a quantised weight, rounded once to a type."""
-    rows = numbers_of(source)
+    rows = rows_of(source)
     height = 1 if source.weight is None else source.weight.format.block[0] or 1
     for plane, first, count in _walk(source, height):
         values = rows(plane, first, count)

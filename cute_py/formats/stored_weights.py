@@ -162,7 +162,7 @@ def parse_format(text: str) -> Format:
     return made
 
 
-class Described(Protocol):
+class TensorRow(Protocol):
     """A tensor of a file: its element type and its shape."""
 
     @property
@@ -202,7 +202,7 @@ class StoredWeights:
     problems: tuple[Diagnostic, ...]
 
 
-def find_weights(tensors: Mapping[str, Described], metadata: Mapping[str, str]) -> StoredWeights:
+def find_weights(tensors: Mapping[str, TensorRow], metadata: Mapping[str, str]) -> StoredWeights:
     """The quantised weights among the tensors of a checkpoint.
 
     Args:
@@ -238,7 +238,7 @@ def _told(metadata: Mapping[str, str]) -> tuple[dict[str, Any], list[Diagnostic]
     own = CONVENTIONS[-1]
     try:
         for name, entry in _object(metadata.get(METADATA, "{}")).items():
-            row = row_of(entry.get("convention", "cute"), parse_format(entry["format"]))
+            row = convention_row(entry.get("convention", "cute"), parse_format(entry["format"]))
             bits = entry.get("tensor_scale")
             shape = tuple(map(int, entry["shape"]))
             if row is own or bits is not None:
@@ -296,7 +296,7 @@ def _whole_shape(
     return (*stored[:-1], stored[-1] * 2) if form.packing == "pairs" and stored else stored
 
 
-def _recognised(name: str, tensors: Mapping[str, Described], taken: Iterable[str]) -> StoredWeight | None:
+def _recognised(name: str, tensors: Mapping[str, TensorRow], taken: Iterable[str]) -> StoredWeight | None:
     """The weight whose data tensor this is, by names, types and shapes alone."""
     for row in CONVENTIONS:
         suffix = row.data.removeprefix("{weight}")
@@ -338,7 +338,7 @@ def _format_of(row: Convention, data: tuple[int, ...], scales: tuple[int, ...]) 
     return fp8((1, 128)) if scales == (M, -(-K // 128)) else None
 
 
-def _judged(weight: StoredWeight, tensors: Mapping[str, Described]) -> StoredWeight:
+def _judged(weight: StoredWeight, tensors: Mapping[str, TensorRow]) -> StoredWeight:
     """The weight with what is wrong with its types and shapes."""
     row, form = weight.convention, weight.format
     data, scales = (tensors[weight.tensors[part]] for part in ("data", "scales"))
@@ -388,7 +388,7 @@ def _fitting(weight: StoredWeight, count: int) -> str:
     return f"; {count} is the size of {' and of '.join(fits)}" if fits else ""
 
 
-def _orphan(name: str, tensors: Mapping[str, Described]) -> list[Diagnostic]:
+def _orphan(name: str, tensors: Mapping[str, TensorRow]) -> list[Diagnostic]:
     """A scale without its data, or data without its scale."""
     for suffix in ("_global_scale", "_scale_inv", "_scale_2", "_scale"):
         weight = name.removesuffix(suffix)
@@ -409,13 +409,13 @@ def _orphan(name: str, tensors: Mapping[str, Described]) -> list[Diagnostic]:
 # ---- arrays
 
 
-def row_of(convention: str, form: Format) -> Convention:
+def convention_row(convention: str, form: Format) -> Convention:
     """The row of a convention that stores a format.
 
     Raises:
         InvalidValueError: the convention has no row of this format.
 
-    >>> row_of("modelopt", nvfp4(scales="linear")).algorithm
+    >>> convention_row("modelopt", nvfp4(scales="linear")).algorithm
     'NVFP4'
     """
     rows = [row for row in CONVENTIONS if row.name == convention]
@@ -459,7 +459,7 @@ def stored_arrays(name: str, scaled: ScaledTensor, convention: str) -> dict[str,
     >>> {name: array.shape for name, array in stored_arrays("a.weight", made, "modelopt").items()}
     {'a.weight': (32, 32), 'a.weight_scale': (32, 4), 'a.weight_scale_2': ()}
     """
-    row = row_of(convention, scaled.format)
+    row = convention_row(convention, scaled.format)
     names, made = row.names(name), {}
     made[names["data"]] = stored_data(scaled.data, scaled.format)
     made[names["scales"]] = stored_scale_array(scaled.scales, row, scaled.format, scaled.shape)

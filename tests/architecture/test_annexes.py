@@ -19,6 +19,8 @@ from tests.architecture.test_layers import PACKAGE, import_nodes, modules
 USES: dict[str, set[str]] = {
     "mesh": set(),
     "checkpoints": {"mesh"},
+    "torch": set(),
+    "jax": set(),
     "tmem": set(),
     "tma/dialect": {"tmem"},
     "tma/gemm": set(),

@@ -51,6 +51,8 @@ LAYERS: dict[str, float] = {
     "cute_py.copies": 7,
     "cute_py.mesh": 7.05,
     "cute_py.checkpoints": 7.06,
+    "cute_py.torch": 7.07,
+    "cute_py.jax": 7.08,
     "cute_py.tmem": 7.1,
     "cute_py.tma.dialect": 7.2,
     "cute_py.tma.exports": 7.3,
