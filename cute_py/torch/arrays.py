@@ -43,7 +43,7 @@ def torch_dtype(name: DTypeLike) -> torch.dtype:
     found: Any = getattr(torch_module("a type of PyTorch"), text, None)
     if found is None:
         raise InvalidTypeError(f"PyTorch has no type {text}")
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def as_numpy(tensor: torch.Tensor) -> NDArray[Any]:
@@ -84,4 +84,4 @@ def as_torch(array: NDArray[Any], dtype: DTypeLike | None = None) -> torch.Tenso
         made = torch.from_numpy(array)
     except TypeError:
         made = torch.from_numpy(array.view(f"u{array.dtype.itemsize}"))
-    return made if made.dtype == wanted else made.view(wanted)  # type: ignore[no-any-return]
+    return made if made.dtype == wanted else made.view(wanted)

@@ -199,11 +199,11 @@ def _gather_rows(x: torch.Tensor, index: torch.Tensor, fill: float = 0.0) -> tor
     if x.device.type != "cpu":
         made = torch.empty((index.shape[0], *x.shape[1:]), dtype=x.dtype, device=x.device)
         _on_stream(x.detach(), made, rows=index, fill=fill)
-        return made  # type: ignore[no-any-return]
+        return made
     found = index_of_rows(as_numpy(index), x.shape[0], "index")
     made = x.detach()[torch.from_numpy(np.maximum(found, 0))].clone()
     made[torch.from_numpy(found < 0)] = fill
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def _scatter_rows(destination: torch.Tensor, rows: torch.Tensor, index: torch.Tensor) -> None:
@@ -219,10 +219,10 @@ def _relayout(x: torch.Tensor, source: str, destination: str) -> torch.Tensor:
     made = torch.zeros(int(cosize(theirs)), dtype=x.dtype, device=x.device)
     if x.device.type != "cpu":
         copy((x, ours), (made, theirs), stream=torch.cuda.current_stream(x.device))
-        return made  # type: ignore[no-any-return]
+        return made
     flat, memory = as_numpy(x.contiguous()).reshape(-1), as_numpy(made)
     copy((codes(flat), ours), (codes(memory), theirs))
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 # ---- a device: `cute.copy` on the current stream
@@ -265,7 +265,7 @@ def _device_dequantize(
     torch = torch_module("operators of cute_py")
     made = torch.empty(tuple(shape), dtype=dtype, device=data.device)
     _on_stream(_view(data, scales, parsed_format(format), total, shape), made)
-    return made  # type: ignore[no-any-return]
+    return made
 
 
 def _device_convert(
@@ -299,7 +299,7 @@ def _fake_quantize(x: torch.Tensor, format: str, tensor_scale: torch.Tensor | No
 
 def _fake_dequantize(data: Any, scales: Any, tensor_scale: Any, format: str, shape: Any, dtype: Any) -> torch.Tensor:
     parsed_format(format)
-    return data.new_empty(tuple(shape), dtype=dtype)  # type: ignore[no-any-return]
+    return data.new_empty(tuple(shape), dtype=dtype)
 
 
 def _fake_convert(data: Any, scales: Any, tensor_scale: Any, source: str, destination: str, shape: Any) -> Triple:
@@ -348,7 +348,8 @@ def _text(format: Format | str) -> str:
 
 def quantize(x: torch.Tensor, format: Format | str, tensor_scale: torch.Tensor | None = None) -> Triple:
     """(data, scales, tensor scale) of a tensor in a format; the tensor scale is 1 where the format has none."""
-    return torch_module("quantize").ops.cute_py.quantize(x, _text(format), tensor_scale)  # type: ignore[no-any-return]
+    made: Triple = torch_module("quantize").ops.cute_py.quantize(x, _text(format), tensor_scale)
+    return made
 
 
 def dequantize(
@@ -361,7 +362,7 @@ def dequantize(
 ) -> torch.Tensor:
     """The numbers of a tensor in a format, rounded once to a type."""
     ops = torch_module("dequantize").ops.cute_py
-    return ops.dequantize(data, scales, tensor_scale, _text(format), shape, dtype)  # type: ignore[no-any-return]
+    return ops.dequantize(data, scales, tensor_scale, _text(format), shape, dtype)
 
 
 def convert_scaled(
@@ -374,12 +375,13 @@ def convert_scaled(
 ) -> Triple:
     """The same tensor in another format: only its scales move where that is enough."""
     ops = torch_module("convert_scaled").ops.cute_py
-    return ops.convert(data, scales, tensor_scale, _text(source), _text(destination), shape)  # type: ignore[no-any-return]
+    made: Triple = ops.convert(data, scales, tensor_scale, _text(source), _text(destination), shape)
+    return made
 
 
 def gather_rows(x: torch.Tensor, index: torch.Tensor, fill: float = 0.0) -> torch.Tensor:
     """The rows that an index names; -1 gives a row of `fill`."""
-    return torch_module("gather_rows").ops.cute_py.gather_rows(x, index, fill)  # type: ignore[no-any-return]
+    return torch_module("gather_rows").ops.cute_py.gather_rows(x, index, fill)
 
 
 def scatter_rows_(destination: torch.Tensor, rows: torch.Tensor, index: torch.Tensor) -> None:
@@ -389,4 +391,4 @@ def scatter_rows_(destination: torch.Tensor, rows: torch.Tensor, index: torch.Te
 
 def relayout(x: torch.Tensor, source: str, destination: str) -> torch.Tensor:
     """Memory in another layout: x's memory has the layout `source`; the result, flat, the layout `destination`."""
-    return torch_module("relayout").ops.cute_py.relayout(x, source, destination)  # type: ignore[no-any-return]
+    return torch_module("relayout").ops.cute_py.relayout(x, source, destination)

@@ -53,13 +53,13 @@ def to_torchao(scaled: ScaledTensor, dtype: str = "bfloat16") -> torch.Tensor:
     if row.algorithm == "NVFP4Tensor":
         per_tensor = total if form.tensor_scale else None
         cls = _torchao("NVFP4Tensor")
-        return cls(data, scales, 16, made, per_tensor, None, swizzled, False, None)  # type: ignore[no-any-return]
+        return cls(data, scales, 16, made, per_tensor, None, swizzled, False, None)
     cls = _torchao("MXTensor")
     preference = imported(
         "torchao.quantization.quantize_.common", "torchao's MXTensor", "torchao", "pip install torchao"
     ).KernelPreference.EMULATED
     element = torch.float4_e2m1fn_x2 if form.element == "e2m1" else data.dtype
-    return cls(data, scales, element, 32, made, preference, None, swizzled)  # type: ignore[no-any-return]
+    return cls(data, scales, element, 32, made, preference, None, swizzled)
 
 
 def from_torchao(tensor: torch.Tensor) -> ScaledTensor:
