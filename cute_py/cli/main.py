@@ -40,6 +40,9 @@ COMMANDS = {
 """Command -> what `cute-py --help` says of it. The module `<command>_command` has its arguments; it is imported when
 the command runs, so that --help and each command load what they need and no more."""
 
+IN_FILES = ("convert", "reshard")
+"""Commands whose modules are in the folder `files`."""
+
 EPILOG = """\
 exit status:
   0    done; the copy is equal, the maps do not differ, no broken rule is found
@@ -140,7 +143,8 @@ def parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentPars
     for name, what in COMMANDS.items():
         command = choices.add_parser(name, help=what)
         if name in commands:
-            importlib.import_module(f"cute_py.cli.{name}_command").register(command)
+            folder = "cute_py.cli.files" if name in IN_FILES else "cute_py.cli"
+            importlib.import_module(f"{folder}.{name}_command").register(command)
     return top
 
 

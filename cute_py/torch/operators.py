@@ -23,6 +23,7 @@ import numpy as np
 from cute_py.copies.layout_copy import copy
 from cute_py.copies.scaled_copy import index_of_rows
 from cute_py.errors import InvalidValueError, given
+from cute_py.formats.array_shapes import array_shapes
 from cute_py.formats.format import Format
 from cute_py.formats.numbers import codes, number, of_codes
 from cute_py.formats.scaled_tensor import ScaledTensor, dequantized, quantized
@@ -74,45 +75,6 @@ def parsed_layout(text: str) -> Layout | ComposedLayout:
     return made
 
 
-# ---- shapes, of numbers and of symbols
-
-
-def _up(count: Any, multiple: int) -> Any:
-    return (count + multiple - 1) // multiple * multiple if multiple > 1 else count
-
-
-def _blocks(count: Any, block: int | None) -> Any:
-    return 1 if block is None else (count + block - 1) // block
-
-
-def stored_shapes(form: Format, shape: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """The shapes of data and scales of a logical shape, whose sizes may be symbols.
-
-    >>> stored_shapes(parsed_format("nvfp4()"), (100, 64))
-    ((100, 32), (512,))
-    """
-    if len(shape) not in (2, 3):
-        raise InvalidValueError(f"the tensor has {len(shape)} modes; must be (M, K) or (L, M, K)")
-    *lead, M, K = shape
-    rows, columns = (_up(n, p) for n, p in zip((M, K), form.padding, strict=True))
-    if form.transposed:
-        rows, columns = columns, rows
-    width = {"pairs": (columns + 1) // 2, "dense": (columns * 3 + 3) // 4}.get(form.packing, columns)
-    down, across = _blocks(M, form.block[0]), _blocks(K, form.block[1])
-    order = form.order
-    if order.name == "linear":
-        grid = (across, down) if form.transposed else (down, across)
-        return (*lead, rows, width), (*lead, *grid)
-    if order.given_layout is not None or not order.is_layout:
-        count = form.scale_size(int(M), int(K), int(lead[0]) if lead else None)
-        return (*lead, rows, width), (int(count),)
-    if form.axis == 0 if order.each_row else form.transposed:
-        M, K, down, across = K, M, across, down
-    tile = order.tile
-    count = _up(M if order.each_row else down, tile[0]) * _up(across, tile[1])
-    return (*lead, rows, width), (count * lead[0] if lead else count,)
-
-
 def _kinds(form: Format) -> tuple[Any, Any]:
     """PyTorch's types of data and scales; packed elements are bytes."""
     torch = torch_module("operators of cute_py")
@@ -129,7 +91,7 @@ def operands_of(scaled: ScaledTensor) -> Triple:
     total = 1.0 if scaled.tensor_scale is None else float(scaled.tensor_scale)
     flat = of_codes(np.ascontiguousarray(scaled.scales), scaled.format.scale_dtype)
     stored = codes(np.ascontiguousarray(scaled.data))
-    shape = stored_shapes(scaled.format, scaled.shape)[1]
+    shape = array_shapes(scaled.format, scaled.shape)[1]
     return (
         as_torch(stored).view(data),
         as_torch(flat.reshape(shape)).view(scales),
@@ -236,7 +198,7 @@ def _on_stream(source: Any, destination: Any, **options: Any) -> None:
 def _device_scaled(form: Format, shape: Sequence[int], device: Any) -> tuple[Any, Any]:
     """Memory for data and scales on a device; padding is 0."""
     torch = torch_module("operators of cute_py")
-    kinds, shapes = _kinds(form), stored_shapes(form, shape)
+    kinds, shapes = _kinds(form), array_shapes(form, shape)
     data, scales = (torch.zeros(one, dtype=torch.uint8, device=device) for one in (shapes[0], (1,)))
     width = kinds[1].itemsize
     scales = torch.zeros((*shapes[1][:-1], shapes[1][-1] * width), dtype=torch.uint8, device=device).view(kinds[1])
@@ -285,7 +247,7 @@ def _device_convert(
 
 def _fake_triple(like: torch.Tensor, form: Format, shape: Sequence[Any]) -> Triple:
     torch = torch_module("operators of cute_py")
-    (data, scales), kinds = stored_shapes(form, shape), _kinds(form)
+    (data, scales), kinds = array_shapes(form, shape), _kinds(form)
     return (
         like.new_empty(data, dtype=kinds[0]),
         like.new_empty(scales, dtype=kinds[1]),
