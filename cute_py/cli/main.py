@@ -50,7 +50,8 @@ exit status:
        is broken (desc check, tma check, tmem descriptor, check), a kernel ran
        into an error (run), a tensor of a checkpoint is wrong (explain),
        anything was not judged (check --strict, reshard --strict), a name or a
-       shape contradicts a placement (reshard), or something does not work as it should (doctor)
+       shape contradicts a placement (reshard), or something does not work as it
+       should (doctor)
   2    refused: wrong arguments, a file that can't be read, no such layout;
        standard error has the rule, the facts and the fix, and with --json
        standard output has the broken rules as records

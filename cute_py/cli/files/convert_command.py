@@ -14,7 +14,7 @@ _DESCRIPTION = """Reads a .safetensors file, an index or a folder, and writes fi
 names into another folder:
 
   cute-py convert model.safetensors --to nvfp4 --scales 32_4_4 --out fp4
-  cute-py convert model.safetensors.index.json --to mxfp8 --as compressed-tensors --out fp8
+  cute-py convert FOLDER --to mxfp8 --as compressed-tensors --out fp8
   cute-py convert fp4 --to bf16 --out plain
   cute-py convert fp4 --to nvfp4 --as modelopt --out for_modelopt
 
