@@ -211,21 +211,32 @@ def expect_numbers(values: Any, what: str) -> NDArray[Any]:
     return array
 
 
-def quantized(values: NDArray[Any], form: Format, fill: int = 0, total: Any = None) -> ScaledTensor:
+def largest_magnitude(values: NDArray[Any]) -> float:
+    """The largest magnitude of an array, 0 where all are NaN.
+
+    >>> largest_magnitude(np.float32([1.0, np.nan, -3.0]))
+    3.0
+    """
+    largest = float(np.fmax.reduce(np.abs(to_float32(values)), axis=None))
+    return 0.0 if np.isnan(largest) else largest
+
+
+def quantized(
+    values: NDArray[Any], form: Format, fill: int = 0, total: Any = None, largest: float | None = None
+) -> ScaledTensor:
     """The tensor in a format.
 
     Args:
         values: (M, K), or (L, M, K) with one tensor scale for the whole. fill: byte of the scales' padding.
         total: the tensor scale of a format that has one; default from the largest magnitude of the values.
+        largest: the largest magnitude of a tensor that the values are a part of.
     """
     expect_numbers(values, "source")
     gain = np.float32(1)
     if not form.tensor_scale:
         total = None
     elif total is None:
-        largest = float(np.fmax.reduce(np.abs(to_float32(values)), axis=None))
-        largest = 0.0 if np.isnan(largest) else largest
-        total, gain = tensor_scale(largest, form.like)
+        total, gain = tensor_scale(largest_magnitude(values) if largest is None else largest, form.like)
     else:
         total = np.float32(total)
         with np.errstate(all="ignore"):
