@@ -14,9 +14,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cute_py.argument_checks import expect, expect_integer, expect_items
 from cute_py.copies.boxes import CROSSOVER, LaunchPlan, Tuning, hint_arguments
@@ -39,6 +37,11 @@ from cute_py.machine.launch import MachineLaunch
 from cute_py.tensor.array_views import ArrayView, StreamLike, stream_handle
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.emulator.memory import IntegersLike
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from cute_py.optional_packages import numpy as np
 
 Kept: TypeAlias = tuple[ArrayView | DeviceBuffer | None, ...]
 """Objects that must outlive the launches of a copy."""

@@ -24,7 +24,7 @@ from cute_py.tma.atom.gbasis import check_collapsed, construct_tma_gbasis, make_
 from cute_py.tma.atom.make import check_map, engine_swizzle, find_fixes, make_tma_atom
 from cute_py.tma.atom.op import as_op, check_byte_swizzle, check_op, tensor_map_format
 from cute_py.tma.atom.tile_atom import layout_modes
-from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, tile_start, tile_steps
+from cute_py.tma.atom.tiles import FirstTile, first_tile, last_coordinates, tile_start, tile_steps
 from cute_py.tma.descriptor.diff import field_table
 from cute_py.tma.descriptor.fields import PAYLOAD_BYTES
 from cute_py.tma.descriptor.hazards import hazards
@@ -296,32 +296,35 @@ def _plan(atom: TmaAtom) -> dict[str, Any]:
     }
 
 
-def _work(work: Instructions, which: int, rank: int) -> dict[str, Any]:
+def _work(work: FirstTile, which: int, rank: int) -> dict[str, Any]:
     listed = LIMITS["most_listed"]
-    kept = work.coords[:listed] + tile_start(work, which, rank)
+    kept = _moved(work.rows[:listed], tile_start(work, which, rank))
     return {
         "tiles": _number(work.tiles),
         "tile_shape": text(tile_steps(work).shape),
         "tile": _number(which),
-        "total": len(work.coords),
-        "coords": [_numbers(coord) for coord in kept.tolist()],
-        "offsets": [_number(n) for n in work.smem_offsets[:listed].tolist()],
+        "total": len(work.rows),
+        "coords": [_numbers(coord) for coord in kept],
+        "offsets": [_number(n) for n in work.places[:listed]],
         "last": _numbers(last_coordinates(work)),
     }
 
 
-def _samples(atom: TmaAtom, work: Instructions, which: int) -> list[list[Json]] | None:
-    """[byte, TMA coordinate, inside, global address, instruction, bank] of a few bytes of the tile."""
-    import numpy as np
+def _moved(rows: Iterable[tuple[int, ...]], by: list[int]) -> list[tuple[int, ...]]:
+    """Coordinates of another tile."""
+    return [tuple(c + step for c, step in zip(row, by, strict=True)) for row in rows]
 
-    if len(work.coords) > LIMITS["most_traced"] or atom.op.row.mode != "tile" or atom.internal_dtype.bits < 8:
+
+def _samples(atom: TmaAtom, work: FirstTile, which: int) -> list[list[Json]] | None:
+    """[byte, TMA coordinate, inside, global address, instruction, bank] of a few bytes of the tile."""
+    if len(work.rows) > LIMITS["most_traced"] or atom.op.row.mode != "tile" or atom.internal_dtype.bits < 8:
         return None
-    coords = np.asarray(work.coords + tile_start(work, which, atom.plan.rank), np.int64)
-    if (coords != coords.astype(np.int32)).any():  # no instruction takes such a coordinate
+    coords = _moved(work.rows, tile_start(work, which, atom.plan.rank))
+    if any(not -(1 << 31) <= c < 1 << 31 for row in coords for c in row):  # no instruction takes such a coordinate
         return None
-    trace = Trace(atom.descriptor, coords, work.smem_offsets)
+    trace = Trace(atom.descriptor, coords, work.places)
     shape = trace.geometry
-    end = int(trace.starts.max()) + (trace.rows - 1) * shape.pitch + shape.row_bytes
+    end = max(trace.starts) + (trace.rows - 1) * shape.pitch + shape.row_bytes
     out: list[list[Json]] = []
     for byte in SAMPLE_BYTES:
         step = trace.backward(byte) if byte < end else None
