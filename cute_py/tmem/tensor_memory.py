@@ -38,10 +38,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Protocol
-
-import numpy
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from cute_py.argument_checks import expect, expect_having, expect_integer
 from cute_py.atom.smem_descriptor import ADDRESS_MASK, UNIT_BYTES, DescriptorKind, SmemDescriptor, SmemSwizzle, swizzled
@@ -50,6 +47,12 @@ from cute_py.ptx.forms_tcgen05 import COUNTS, DECOMPRESSIONS, MAX_REGISTERS, SHA
 from cute_py.tmem.cp_forms import COLUMNS, LANES, CpForm, cp_form
 from cute_py.tmem.cp_plan import check_columns
 from cute_py.tmem.iters import walk
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy
 
 __all__ = ["TensorMemory", "decompress", "image", "source_addresses"]
 
@@ -121,7 +124,7 @@ def check_transfer(shape: str, num: int) -> int:
     return count
 
 
-Cells = tuple[NDArray[numpy.int64], NDArray[numpy.int64]]
+Cells: TypeAlias = "tuple[NDArray[numpy.int64], NDArray[numpy.int64]]"
 """Lanes and columns, of one shape or broadcast against each other."""
 
 PLACES: dict[str, Callable[[NDArray[numpy.int64], NDArray[numpy.int64]], Cells]] = {
