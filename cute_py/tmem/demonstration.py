@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_name, record
 from cute_py.errors import TmemError
+from cute_py.machine.tensor_memory.memory import TensorMemory
 from cute_py.tma.descriptor.data_types import TensorMapDataType, TensorMapSwizzle
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapTiled
@@ -34,7 +35,6 @@ from cute_py.tmem.cp_forms import LANES
 from cute_py.tmem.emit import device_functions, emit_cuda, emit_tirx, ptx_line
 from cute_py.tmem.execute import read_back, run
 from cute_py.tmem.memory_picture import picture
-from cute_py.tmem.tensor_memory import TensorMemory
 from cute_py.tmem.tile_layout import R, S
 
 __all__ = ["Demonstration", "demonstrate", "demonstration_copy", "dynamic_shared_bytes", "emit_kernel"]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.errors import TmemError, given
-from cute_py.tmem.tensor_memory import NOT_A_SOURCE, SLAB
+from cute_py.machine.tensor_memory.memory import NOT_A_SOURCE, SLAB
 
 MAX_ADDRESS = 1 << 48
 

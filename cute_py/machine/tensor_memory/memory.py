@@ -37,21 +37,28 @@ bits 5:0, according to the text on kind::f8f6f4 operands. No Blackwell GPU was a
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import Protocol
 
 import numpy
 from numpy.typing import NDArray
 
-from cute_py.argument_checks import expect, expect_having, expect_integer
+from cute_py.argument_checks import expect, expect_having, expect_integer, is_integer
 from cute_py.atom.smem_descriptor import ADDRESS_MASK, UNIT_BYTES, DescriptorKind, SmemDescriptor, SmemSwizzle, swizzled
-from cute_py.errors import RaceError, TmemError, UnknownFactError, WouldHangError, given
-from cute_py.ptx.forms_tcgen05 import COUNTS, DECOMPRESSIONS, MAX_REGISTERS, SHAPE_REGISTERS
-from cute_py.tmem.cp_forms import COLUMNS, LANES, CpForm, cp_form
-from cute_py.tmem.cp_plan import check_columns
-from cute_py.tmem.iters import walk
+from cute_py.errors import RaceError, TmemError, UnknownFactError, WouldHangError, given, integer_text
+from cute_py.machine.tensor_memory.copy_shapes import COLUMNS, LANES, CopyShape, find_copy_shape, place_lanes
+from cute_py.ptx.forms_tcgen05 import ALLOCATIONS, COUNTS, DECOMPRESSIONS, MAX_REGISTERS, SHAPE_REGISTERS
 
-__all__ = ["TensorMemory", "decompress", "image", "source_addresses"]
+__all__ = [
+    "TensorMemory",
+    "alloc_columns",
+    "check_columns",
+    "decompress",
+    "image",
+    "source_addresses",
+    "why_not_columns",
+]
 
 STATUS = "documented, bit position unverified"
 """Evidence for the result."""
@@ -93,6 +100,58 @@ def decompress(units: NDArray[numpy.uint8], source_format: str) -> NDArray[numpy
 def source_byte(source_format: str) -> NDArray[numpy.int64]:
     """The byte of a unit in which each of its sixteen elements begins: int64 of shape (16,)."""
     return numpy.arange(UNIT_BYTES, dtype=numpy.int64) * DECOMPRESSIONS[source_format][0] // 8
+
+
+ALLOC_MIN, ALLOC_MAX = ALLOCATIONS[0], ALLOCATIONS[-1]
+
+
+def why_not_columns(n_cols: int) -> str | None:
+    """The reason why tcgen05.alloc does not take `n_cols`; None if it does.
+
+    Source: PTX ISA, tcgen05.alloc; ptxas 13.0.88: "out of range, expected to be in range [32..512]".
+    """
+    if not is_integer(n_cols):
+        return f"n_cols = {given(n_cols)}; must be an integer"
+    n_cols = operator.index(n_cols)
+    if not ALLOC_MIN <= n_cols <= ALLOC_MAX:
+        return f"n_cols = {integer_text(n_cols)} columns; must be within {ALLOC_MIN}..{ALLOC_MAX}"
+    if n_cols & (n_cols - 1):
+        return f"n_cols = {n_cols} columns; must be a power of two"
+    return None
+
+
+def alloc_columns(needed: int) -> int:
+    """The smallest allocation with `needed` columns.
+
+    >>> alloc_columns(4), alloc_columns(33)
+    (32, 64)
+    """
+    needed = expect_integer(needed, "the number of columns")
+    if not 0 < needed <= ALLOC_MAX:
+        raise TmemError(f"{needed} columns; must be 1 to {ALLOC_MAX}: tensor memory has {ALLOC_MAX}")
+    return max(ALLOC_MIN, 1 << (needed - 1).bit_length())
+
+
+def check_columns(n_cols: int) -> int:
+    """`n_cols`, if tcgen05.alloc takes it.
+
+    Raises:
+        TmemError: outside 32..512, or no power of two.
+
+    >>> check_columns(32)
+    32
+    """
+    reason = why_not_columns(n_cols)
+    if reason is not None:
+        facts = {
+            "allowed": "32, 64, 128, 256, 512",
+            "note": "ptxas checks an immediate; a number in a register is not checked",
+        }
+        hint = None
+        if is_integer(n_cols) and 0 < n_cols <= ALLOC_MAX:
+            hint = f"allocate n_cols={alloc_columns(n_cols)}"
+        raise TmemError(reason, facts, hint)
+    return operator.index(n_cols)
 
 
 THREADS = 32
@@ -158,6 +217,18 @@ class Barrier(Protocol):
     """Barrier that a commit signals: an mbarrier."""
 
     def arrive(self) -> object: ...
+
+
+class HasRows(Protocol):
+    """The form of a copy: rows of so many bits."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows one instruction reads."""
+
+    @property
+    def bits(self) -> int:
+        """Bits of a row."""
 
 
 class TensorMemory:
@@ -261,7 +332,7 @@ class TensorMemory:
             UnknownFactError: a field whose effect on a copy is not known.
         """
         self._group(cta_group)
-        form = cp_form(shape, multicast)
+        form = find_copy_shape(shape, multicast)
         expect(smem, numpy.ndarray, "smem")
         if smem.dtype != numpy.uint8 or smem.ndim != 1:
             raise TmemError(f"smem of shape {smem.shape} and {smem.dtype}; must be one row of uint8")
@@ -343,11 +414,11 @@ class TensorMemory:
 
     # -- addresses ---------------------------------------------------------------------------------------------------
 
-    def _cells(self, form: CpForm, taddr: int) -> Cells:
+    def _cells(self, form: CopyShape, taddr: int) -> Cells:
         taddr = _address(taddr)
         lane, column = taddr >> 16, taddr & 0xFFFF
         self._columns(column, form.columns)
-        lanes = walk(form.copies, "TLane")[:, None] + walk(form.lanes, "TLane")
+        lanes = place_lanes(form.copies)[:, None] + place_lanes(form.lanes)
         if lane + int(lanes.max()) >= LANES:
             raise TmemError(f"tcgen05.cp writes lanes {lane}..{lane + int(lanes.max())}; must be within 0..{LANES - 1}")
         # (copies, rows, 1) and (columns,) broadcast against the (rows, columns) cells of one copy.
@@ -398,14 +469,14 @@ def _address(taddr: int) -> int:
     return expect_integer(taddr, "the tensor-memory address", 0, (1 << 32) - 1)
 
 
-def source_addresses(form: CpForm, descriptor: SmemDescriptor) -> NDArray[numpy.int64]:
+def source_addresses(form: HasRows, descriptor: SmemDescriptor) -> NDArray[numpy.int64]:
     """Shared-memory address of every byte of every row: int64 of shape (rows, units, 16).
 
     Raises:
         TmemError: a wgmma descriptor, or fixed bits with other values.
         UnknownFactError: a base offset, or a leading offset that is an address.
     """
-    expect(form, CpForm, "a form of tcgen05.cp")
+    expect_having(form, ("rows", "bits"), "a form of tcgen05.cp")
     expect(descriptor, SmemDescriptor, "a matrix descriptor")
     if descriptor.kind is not DescriptorKind.TCGEN05:
         raise TmemError("tcgen05.cp reads tcgen05 descriptors; got a wgmma one")
