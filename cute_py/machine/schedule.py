@@ -156,6 +156,8 @@ class Machine:
         """Jumps back since the oldest frame had a turn, weighted by `LOOK_WEIGHT`."""
         self.state: dict[Any, Any] = {}
         """What families of instructions keep: barriers, groups."""
+        self.endings: list[Callable[[], None]] = []
+        """Called when all threads have ended and nothing is under way."""
         self.wave = 0
         self.asynchronous = False
         """Whether anything was issued that a schedule may complete later."""
@@ -315,6 +317,8 @@ class Machine:
                     break
             while self.agents:
                 self.finish(self.agents[0])
+            for end in self.endings:
+                end()
 
     def _next(self) -> int:
         if self.dice is not None and len(self.runnable) > 1:

@@ -19,6 +19,7 @@ from cute_py.machine.instructions import (
     mbarriers,
     predicates,
     special,
+    tensor_matrices,
     transfers,
 )
 from cute_py.machine.sites import Site
@@ -37,7 +38,10 @@ def _by_type(name: str) -> Builder:
     return build
 
 
-_FAMILIES: Final = (integers, floats, conversions, predicates, accesses, lanes, control, mbarriers, transfers, matrices)
+_FAMILIES: Final = (
+    integers, floats, conversions, predicates, accesses, lanes, control, mbarriers, transfers, matrices,
+    tensor_matrices,
+)  # fmt: skip
 _SHARED: Final = tuple(name for name in integers.TABLE if name in floats.TABLE)
 
 INSTRUCTIONS: Final[Mapping[str, Builder]] = {

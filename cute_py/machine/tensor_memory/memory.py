@@ -234,6 +234,8 @@ class HasRows(Protocol):
 class TensorMemory:
     """The tensor memory of one CTA.
 
+    Args:
+        cells: an array of that shape that it is to be, which then has no `sources`.
     Attributes:
         cells: (128, 512) uint32.
         sources: (128, 512, 4) int64: the shared byte that each byte of a cell was copied from; -1 where none was.
@@ -244,9 +246,11 @@ class TensorMemory:
     '0x0'
     """
 
-    def __init__(self) -> None:
-        self.cells: NDArray[numpy.uint32] = numpy.zeros((LANES, COLUMNS), numpy.uint32)
-        self.sources: NDArray[numpy.int64] = numpy.full((LANES, COLUMNS, 4), NOT_A_SOURCE, numpy.int64)
+    def __init__(self, cells: NDArray[numpy.uint32] | None = None) -> None:
+        self.cells: NDArray[numpy.uint32] = numpy.zeros((LANES, COLUMNS), numpy.uint32) if cells is None else cells
+        self._keeps_sources = cells is None
+        kept = COLUMNS if self._keeps_sources else 0
+        self.sources: NDArray[numpy.int64] = numpy.full((LANES, kept, 4), NOT_A_SOURCE, numpy.int64)
         self.notes: list[str] = []
         self._allocated: dict[int, int] = {}
         self._in_flight = numpy.zeros((LANES, COLUMNS), bool)
@@ -268,7 +272,7 @@ class TensorMemory:
             WouldHangError: no free columns; the instruction blocks until another CTA frees some.
         """
         n_cols = check_columns(n_cols)
-        self._group(cta_group)
+        self.use_group(cta_group)
         if not self._may_allocate:
             raise TmemError("tcgen05.alloc after relinquish_alloc_permit; a CTA may not allocate any more")
         for column in range(0, COLUMNS, n_cols):
@@ -295,6 +299,11 @@ class TensorMemory:
     def relinquish_alloc_permit(self) -> None:
         """Give up the right to allocate."""
         self._may_allocate = False
+
+    @property
+    def allocated(self) -> dict[int, int]:
+        """First column -> number of columns of each allocation."""
+        return dict(self._allocated)
 
     def finish(self) -> None:
         """The end of the kernel: everything must have been given back.
@@ -331,7 +340,7 @@ class TensorMemory:
             TmemError: addresses outside of the memories or of the allocation.
             UnknownFactError: a field whose effect on a copy is not known.
         """
-        self._group(cta_group)
+        self.use_group(cta_group)
         form = find_copy_shape(shape, multicast)
         expect(smem, numpy.ndarray, "smem")
         if smem.dtype != numpy.uint8 or smem.ndim != 1:
@@ -353,12 +362,13 @@ class TensorMemory:
         cells = numpy.ascontiguousarray(data).view("<u4").reshape(rows, units * 4)
         lanes, columns = self._cells(form, taddr)
         self.cells[lanes, columns] = cells
-        self.sources[lanes, columns] = addresses.reshape(rows, units * 4, 4)
+        if self._keeps_sources:
+            self.sources[lanes, columns] = addresses.reshape(rows, units * 4, 4)
         self._in_flight[lanes, columns] = True
 
     def commit(self, barrier: Barrier | None = None, cta_group: int = 1) -> None:
         """Everything issued before is done when `barrier` completes; the emulator completes it at once."""
-        self._group(cta_group)
+        self.use_group(cta_group)
         if barrier is not None:
             expect_having(barrier, ("arrive",), "a barrier")
         self._in_flight[:] = False
@@ -374,7 +384,7 @@ class TensorMemory:
             TmemError: lanes that the warp does not reach, or columns that are not allocated.
             RaceError: a copy to these cells was not committed.
         """
-        lanes, columns = self._transfer(taddr, shape, num, warp, pack, half_split)
+        lanes, columns = self.places(taddr, shape, num, warp, pack, half_split)
         if self._in_flight[lanes, columns].any():
             raise RaceError("tcgen05.ld of cells that a tcgen05.cp may still write; commit and wait first")
         if pack:
@@ -398,7 +408,7 @@ class TensorMemory:
 
         The upper half after an unpacking store is not documented; zero is this emulator's choice.
         """
-        lanes, columns = self._transfer(taddr, shape, num, warp, unpack, half_split)
+        lanes, columns = self.places(taddr, shape, num, warp, unpack, half_split)
         if expect(registers, numpy.ndarray, "registers").dtype.kind not in "iu":
             raise TmemError(f"registers of {registers.dtype}; must be integers")
         if registers.shape != lanes.shape:
@@ -407,24 +417,35 @@ class TensorMemory:
         if unpack:
             self.cells[lanes, columns] = values & 0xFFFF
             self.cells[lanes, columns + 1] = values >> numpy.uint32(16)
-            self.sources[lanes, columns + 1] = NOT_A_SOURCE
         else:
             self.cells[lanes, columns] = values
-        self.sources[lanes, columns] = NOT_A_SOURCE
+        if self._keeps_sources:
+            self.sources[lanes, columns] = NOT_A_SOURCE
+            if unpack:
+                self.sources[lanes, columns + 1] = NOT_A_SOURCE
 
     # -- addresses ---------------------------------------------------------------------------------------------------
 
     def _cells(self, form: CopyShape, taddr: int) -> Cells:
         taddr = _address(taddr)
         lane, column = taddr >> 16, taddr & 0xFFFF
-        self._columns(column, form.columns)
+        self.expect_allocated(column, form.columns)
         lanes = place_lanes(form.copies)[:, None] + place_lanes(form.lanes)
         if lane + int(lanes.max()) >= LANES:
             raise TmemError(f"tcgen05.cp writes lanes {lane}..{lane + int(lanes.max())}; must be within 0..{LANES - 1}")
         # (copies, rows, 1) and (columns,) broadcast against the (rows, columns) cells of one copy.
         return lane + lanes[:, :, None], column + numpy.arange(form.columns)
 
-    def _transfer(self, taddr: int, shape: str, num: int, warp: int, halves: bool, half_split: int | None) -> Cells:
+    def places(
+        self, taddr: int, shape: str, num: int, warp: int, halves: bool = False, half_split: int | None = None
+    ) -> Cells:
+        """Lanes and columns, (32 threads, registers), of a load or store of a warp.
+
+        Args:
+            halves: whether it packs or unpacks; a column then means two.
+        Raises:
+            TmemError: lanes that the warp does not reach, or columns that are not allocated.
+        """
         taddr = _address(taddr)
         lane, column = taddr >> 16, taddr & 0xFFFF
         check_transfer(shape, num)
@@ -442,10 +463,15 @@ class TensorMemory:
         lanes, columns = image(shape, num)
         second_half = numpy.arange(THREADS)[:, None] // 16
         columns = columns * (1 + halves) + second_half * (half_split or 0)
-        self._columns(column, int(columns.max()) + 1 + halves)
+        self.expect_allocated(column, int(columns.max()) + 1 + halves)
         return lane + lanes, column + columns
 
-    def _columns(self, column: int, count: int) -> None:
+    def expect_allocated(self, column: int, count: int) -> None:
+        """Refuse columns that are not allocated.
+
+        Raises:
+            TmemError: they lie outside of every allocation.
+        """
         for first, size in self._allocated.items():
             if first <= column and column + count <= first + size:
                 return
@@ -454,7 +480,12 @@ class TensorMemory:
     def _ranges(self) -> str:
         return ", ".join(f"{first}..{first + size - 1}" for first, size in self._allocated.items()) or "none"
 
-    def _group(self, cta_group: int) -> None:
+    def use_group(self, cta_group: int) -> None:
+        """Note the `.cta_group` of an instruction.
+
+        Raises:
+            TmemError: not 1 or 2, or another than before.
+        """
         cta_group = expect_integer(cta_group, "cta_group")
         if cta_group not in (1, 2):
             raise TmemError(f"cta_group = {cta_group}; must be 1 or 2")
