@@ -229,6 +229,8 @@ class InstructionDescriptor:
 
     def _check_extents(self, cta_group: int, weights: bool) -> list[Diagnostic]:
         kind, m, n = MMA_KINDS[self.kind], self.m, self.n
+        rows: tuple[int, ...]
+        columns: tuple[int, ...]
         if weights:
             rows, columns = (32, 64, 128), (64, 128, 256)
         else:

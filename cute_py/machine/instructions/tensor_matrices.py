@@ -148,11 +148,23 @@ def _product(site: Site, mma: _Mma, f: Frame) -> Product:
         words = np.array([_one(read, f) for read in mma.disabled], np.uint32)
         flags = np.unpackbits(words.view(np.uint8), bitorder="little").astype(np.bool_)
         disabled = tuple(flags.reshape(-1, LANES))
+    scales = [_one(read, f) for read in mma.scales] or [0, 0]
     return Product(
-        descriptor, mma.group, _one(mma.a, f), mma.a_in_tmem, _one(mma.b, f), _one(mma.d, f), bool(_one(mma.enable, f)),
-        None if mma.metadata is None else _one(mma.metadata, f), mma.vectors,
-        *(_one(read, f) for read in mma.scales or (lambda f: 0, lambda f: 0)), mma.weights, mma.shift, disabled,
-    )  # fmt: skip
+        descriptor=descriptor,
+        ctas=mma.group,
+        a=_one(mma.a, f),
+        a_in_tmem=mma.a_in_tmem,
+        b=_one(mma.b, f),
+        d=_one(mma.d, f),
+        adds=bool(_one(mma.enable, f)),
+        metadata=None if mma.metadata is None else _one(mma.metadata, f),
+        vectors=mma.vectors,
+        scales_a=scales[0],
+        scales_b=scales[1],
+        weights=mma.weights,
+        shift=mma.shift,
+        disabled=disabled,
+    )
 
 
 def build_mma(site: Site) -> Run:

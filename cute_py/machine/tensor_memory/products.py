@@ -282,7 +282,8 @@ def _scales(product: Product, memory: CtaMemory, operand: str, rows: int) -> Arr
 
 
 def _scaled(numbers: Array, scales: Array) -> Array:
-    return numbers * np.repeat(scales, numbers.shape[1] // scales.shape[1], axis=1)
+    found: Array = numbers * np.repeat(scales, numbers.shape[1] // scales.shape[1], axis=1)
+    return found
 
 
 # ---- the product -----------------------------------------------------------------------------------------------------
