@@ -17,7 +17,6 @@ from typing import Final
 
 import numpy as np
 
-from cute_py.atom.instruction_descriptor import MMA_KINDS, InstructionDescriptor
 from cute_py.machine.decode import Builder, Turn
 from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.tensor_memory import (
@@ -31,6 +30,7 @@ from cute_py.machine.instructions.tensor_memory import (
 from cute_py.machine.sites import Site
 from cute_py.machine.tensor_memory.copy_shapes import LANES
 from cute_py.machine.tensor_memory.in_flight import TensorState, region_of
+from cute_py.machine.tensor_memory.instruction_descriptor import MMA_KINDS, InstructionDescriptor
 from cute_py.machine.tensor_memory.products import (
     CtaMemory,
     Product,
@@ -167,7 +167,7 @@ def _product(site: Site, mma: _Mma, f: Frame) -> Product:
     )
 
 
-def build_mma(site: Site) -> Run:
+def build_product(site: Site) -> Run:
     """tcgen05.mma, dense, sparse, scaled, and .ws."""
     mma = _mma(site)
 
@@ -202,7 +202,7 @@ def build_tcgen05(site: Site) -> Run | Turn | None:
     action = site.choice("mma", *BUILDERS)
     if not action:
         raise Refused(f"{site.one.opcode} is not emulated")
-    return build_mma(site) if action == "mma" else BUILDERS[action](site)
+    return build_product(site) if action == "mma" else BUILDERS[action](site)
 
 
 TABLE: Final[Mapping[str, Builder]] = {"tcgen05": build_tcgen05}

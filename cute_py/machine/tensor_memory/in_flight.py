@@ -34,7 +34,7 @@ Region = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Flight:
+class UnderWay:
     """An instruction that may still write: its CTA, its region, and where it was issued."""
 
     cta: int
@@ -67,7 +67,7 @@ class TensorState:
         """(CTA, first column) -> where it was allocated."""
         self._queues: dict[int, list[Pending]] = {}
         """Thread -> what it issued and is not done, in order."""
-        self._flights: dict[int, dict[Flight, int]] = {}
+        self._flights: dict[int, dict[UnderWay, int]] = {}
         """CTA -> what may still write there, and how often."""
         self._stores: dict[int, list[Pending]] = {}
         """Warp -> stores that are not done."""
@@ -105,7 +105,7 @@ class TensorState:
         agent = Pending(what, site.number, complete, waited_for=True)
         queue.append(agent)
         for cta, region in regions:
-            flight = Flight(cta, region, site, thread)
+            flight = UnderWay(cta, region, site, thread)
             held = self._flights.setdefault(cta, {})
             held[flight] = held.get(flight, 0) + 1
         self.m.asynchronous = True

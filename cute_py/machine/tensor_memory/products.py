@@ -31,13 +31,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from cute_py.atom.instruction_descriptor import MMA_KINDS, InstructionDescriptor, MmaKind
 from cute_py.atom.smem_descriptor import UNIT_BYTES, DescriptorKind, Major
 from cute_py.errors import TmemError
 from cute_py.formats.numbers import to_float32
 from cute_py.machine.arithmetic import WIDE, as_elements, bits_of_numbers, numbers_of, sum_floats, sum_integers
 from cute_py.machine.operands import operand_bytes, operand_places
 from cute_py.machine.tensor_memory.copy_shapes import COLUMNS, LANES
+from cute_py.machine.tensor_memory.instruction_descriptor import MMA_KINDS, InstructionDescriptor, MmaKind
 from cute_py.ptx.forms_tcgen05 import DECOMPRESSIONS
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ def _group_size(kind: MmaKind) -> int:
     return {"tf32": 2}.get(kind.name, 8 if kind.packed else 4)
 
 
-def spread_out(memory: CtaMemory, product: Product, stored: Array) -> Array:
+def with_zeros(memory: CtaMemory, product: Product, stored: Array) -> Array:
     """A sparse A (rows, K) with zeros, of the stored elements (rows, K / 2) and the metadata in tensor memory."""
     kind, k = product.kind, product.descriptor.k
     if product.rows != LANES:
@@ -320,7 +320,7 @@ def multiply(product: Product, memories: Sequence[CtaMemory]) -> None:
         else:
             codes = _elements_in_shared(one, product.a, descriptor.a_major, product.rows, held, kind, a_type)
         if descriptor.sparse:
-            codes = spread_out(one, product, codes)
+            codes = with_zeros(one, product, codes)
         left, right = numbers_of_codes(codes, a_type) * signs[0], second * signs[1]
         if product.vectors:
             left = _scaled(left, _scales(product, one, "A", product.rows))

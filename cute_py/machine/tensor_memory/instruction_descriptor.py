@@ -15,7 +15,7 @@
     29-30   30-31: reach of .ws           scale data ID of A         the same
     31      -                             -                          K of 96 (sm_103a)
 
-`mma_tensor_memory_atoms.instruction_descriptor` makes the descriptor of an atom; this module reads one.
+`atom.mma_tensor_memory_atoms.instruction_descriptor` makes the descriptor of an atom; this module reads one.
 Source: PTX ISA 9.0, tcgen05 instruction descriptor; cute/arch/mma_sm100_desc.hpp.
 """
 
