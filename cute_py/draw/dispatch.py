@@ -19,6 +19,7 @@ from cute_py.draw.boxes import draw_boxes
 from cute_py.draw.im2col_window import draw_im2col
 from cute_py.draw.layouts import AnyLayout, draw_compare, draw_layout, draw_tensor
 from cute_py.draw.picture import Picture
+from cute_py.draw.run_timeline import draw_run
 from cute_py.draw.shards import draw_format, draw_shards
 from cute_py.draw.shared_memory import draw_swizzle
 from cute_py.draw.tensor_memory import draw_tmem
@@ -32,6 +33,7 @@ from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, coprofile
 from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
+from cute_py.machine.judgement.timeline import RunTimeline
 from cute_py.mesh.sharded_layout import ShardedLayout
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.atom import TmaAtom
@@ -44,7 +46,9 @@ from cute_py.tmem.demonstration import Demonstration
 _Layouts: TypeAlias = Swizzle | AnyLayout | Sequence[AnyLayout] | Tensor | ShardedLayout
 _Copies: TypeAlias = TmaAtom | Im2colAtom | CopyAtom | TiledCopy | CopyAsync | CopyPlan | Demonstration
 _Bytes: TypeAlias = TensorMap | bytes | bytearray | memoryview | NDArray[numpy.integer]
-Drawable: TypeAlias = Picture | _Layouts | _Copies | _Bytes | MmaAtom | TiledMma | Timeline | Format | ScaledTensor
+Drawable: TypeAlias = (
+    Picture | _Layouts | _Copies | _Bytes | MmaAtom | TiledMma | Timeline | RunTimeline | Format | ScaledTensor
+)
 """An object that has a picture."""
 Option: TypeAlias = int | str | tuple[int, ...] | Sequence[int] | Sequence[str] | Layout | None
 """An option of one of the functions that draw."""
@@ -91,6 +95,7 @@ _KINDS: tuple[tuple[Callable[[Drawable], bool], Callable[..., Picture]], ...] = 
     (lambda thing: isinstance(thing, Tensor), draw_tensor),
     (_is_layouts, _compare),
     (lambda thing: isinstance(thing, Timeline), draw_pipeline),
+    (lambda thing: isinstance(thing, RunTimeline), draw_run),
     (lambda thing: isinstance(thing, ShardedLayout), draw_shards),
     (lambda thing: isinstance(thing, (CopyAsync, Demonstration)), draw_tmem),
     (lambda thing: isinstance(thing, CopyPlan), _plan),
@@ -126,7 +131,7 @@ def draw(thing: Drawable, **options: Option) -> Picture:
     raise InvalidTypeError(
         f"there is no picture of {type(thing).__name__} {shortened(given(thing), 80)}",
         {
-            "takes": "layouts, swizzles, tensors, atoms, tensor maps, timelines of a ring, "
+            "takes": "layouts, swizzles, tensors, atoms, tensor maps, timelines of a ring or a run, "
             "copies to tensor memory, sharded tensors, formats"
         },
         PARSE_READS if isinstance(thing, str) else None,

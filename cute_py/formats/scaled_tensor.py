@@ -19,7 +19,7 @@ from cute_py.argument_checks import expect, expect_integers
 from cute_py.dtypes import DTypeLike
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.formats.format import Format
-from cute_py.formats.numbers import Rounding, cast, codes, number, of_codes, to_float32
+from cute_py.formats.numbers import Rounding, cast, codes, expect_array, number, of_codes, to_float32
 from cute_py.formats.packing import pack_elements, packed_width, unpack_elements
 from cute_py.formats.scale_rules import POWER_RULES, amax_scales, nvfp4_scales, power_scales, scale_values, tensor_scale
 
@@ -182,17 +182,16 @@ def scatter_scales(grid: NDArray[Any], form: Format, shape: tuple[int, ...], fil
 
 def expect_numbers(values: Any, what: str) -> NDArray[Any]:
     """The array, if it has 2 or 3 modes and elements that a cast knows."""
-    if not isinstance(values, np.ndarray):
-        raise InvalidTypeError(f"the {what} must be a numpy array, got {given(values)}")
-    number(values.dtype)
-    if values.ndim not in (2, 3) or 0 in values.shape:
+    array = expect_array(values, f"the {what}")
+    number(array.dtype)
+    if array.ndim not in (2, 3) or 0 in array.shape:
         raise InvalidValueError(
-            f"the {what} has the shape {values.shape}; must be (M, K) or (L, M, K), each at least 1",
+            f"the {what} has the shape {array.shape}; must be (M, K) or (L, M, K), each at least 1",
             hint="array.reshape(-1, array.shape[-1]) joins the leading modes"
-            if values.size and values.ndim > 3
+            if array.size and array.ndim > 3
             else None,
         )
-    return values
+    return array
 
 
 def quantized(values: NDArray[Any], form: Format, fill: int = 0, total: Any = None) -> ScaledTensor:

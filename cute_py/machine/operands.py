@@ -114,3 +114,26 @@ def operand_bytes(
     view = memory[: len(memory) // size * size].view(f"uint{bits}")
     found: Array = view[places - base // size] if base else view[places]
     return found
+
+
+@functools.lru_cache(maxsize=4096)
+def operand_units(descriptor: int, major: Major, extent: int, depth: int, bits: int) -> Array:
+    """The addresses, rising, of the units of 16 bytes that an operand of wgmma lies in."""
+    places, _, _ = _operand_places(descriptor, major, extent, depth, bits)
+    found: Array = np.unique(places * (bits // 8) // UNIT_BYTES) * UNIT_BYTES
+    return found
+
+
+def row_units(descriptor: int, major: Major, extent: int, depth: int, bits: int) -> Array:
+    """The addresses of the units of 16 bytes of an operand of wgmma: (group, line, unit along the line).
+
+    A line is a row of a K-major operand, or a k of an MN-major one; a group is 8 lines, within one width of the
+    swizzle.
+    """
+    places, _, _ = _operand_places(descriptor, major, extent, depth, bits)
+    lines = (places if major is Major.K else places.T) * (bits // 8)
+    units = lines[:, :: UNIT_BYTES * 8 // bits]
+    width = SmemDescriptor.decode(descriptor, DescriptorKind.WGMMA).swizzle.row_bytes // UNIT_BYTES
+    units = units[:, : max(width, 1)] if major is Major.MN else units
+    found: Array = units.reshape(-1, 8, units.shape[1])
+    return found
