@@ -119,7 +119,7 @@ def operand_bytes(
 @functools.lru_cache(maxsize=4096)
 def operand_units(descriptor: int, major: Major, extent: int, depth: int, bits: int) -> Array:
     """The addresses, rising, of the units of 16 bytes that an operand of wgmma lies in."""
-    places, _, _ = _operand_places(descriptor, major, extent, depth, bits)
+    places, _, _ = operand_places(descriptor, major, extent, depth, bits, DescriptorKind.WGMMA)
     found: Array = np.unique(places * (bits // 8) // UNIT_BYTES) * UNIT_BYTES
     return found
 
@@ -130,7 +130,7 @@ def row_units(descriptor: int, major: Major, extent: int, depth: int, bits: int)
     A line is a row of a K-major operand, or a k of an MN-major one; a group is 8 lines, within one width of the
     swizzle.
     """
-    places, _, _ = _operand_places(descriptor, major, extent, depth, bits)
+    places, _, _ = operand_places(descriptor, major, extent, depth, bits, DescriptorKind.WGMMA)
     lines = (places if major is Major.K else places.T) * (bits // 8)
     units = lines[:, :: UNIT_BYTES * 8 // bits]
     width = SmemDescriptor.decode(descriptor, DescriptorKind.WGMMA).swizzle.row_bytes // UNIT_BYTES

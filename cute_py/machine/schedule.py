@@ -167,9 +167,7 @@ class Machine:
         self._jumps = 0
         """Jumps back since the oldest frame had a turn, weighted by `LOOK_WEIGHT`."""
         self.state: dict[Any, Any] = {}
-        """What families of instructions keep: barriers, groups."""
-        self.endings: list[Callable[[], None]] = []
-        """Called when all threads have ended and nothing is under way."""
+        """What families of instructions keep: barriers, groups; 'endings' are called at the end of a run."""
         self.wave = 0
         self.asynchronous = False
         """Whether anything was issued that a schedule may complete later."""
@@ -349,7 +347,7 @@ class Machine:
                     break
             while self.agents:
                 self.finish(self.agents[0])
-            for end in self.endings:
+            for end in self.state.get("endings", ()):
                 end()
 
     def _next(self) -> int:

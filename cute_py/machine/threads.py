@@ -110,7 +110,6 @@ class Host(Protocol):
     totals: Any
     waiting: list[Any]
     agents: list[Any]
-    endings: list[Callable[[], None]]
     version: int
     looked: bool
     asynchronous: bool

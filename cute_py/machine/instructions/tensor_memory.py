@@ -20,6 +20,7 @@ from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.lanes import collective
 from cute_py.machine.instructions.matrices import _put_rows, _rows
 from cute_py.machine.instructions.mbarriers import arrive_at, barriers_of
+from cute_py.machine.judgement.observer import WEAK
 from cute_py.machine.kinds import KINDS
 from cute_py.machine.memory import locate
 from cute_py.machine.sites import Site
@@ -117,6 +118,8 @@ def _build_alloc(site: Site) -> Turn:
         for place, cta in _each_warp(f):
             with errors_as_faults(site, f):
                 taddr = state.memories[cta].alloc(int(counts[place]), group)
+            first = f.m.span(int(f.threads[place]), int(f.threads[place]) + 1)
+            f.m.observer.wrote(first, site, array, places[place : place + 1], 4, WEAK, np.uint32(taddr))
             f.m.memory.typed(array, np.dtype(np.uint32))[places[place] >> 2] = taddr
             state.allocations[cta, taddr] = site
         state.version += 1
@@ -388,8 +391,8 @@ def _build_commit(site: Site) -> Run:
         found = [barriers_of(f, site, at) for at in places]
 
         def arrive() -> None:
-            for barrier in found:
-                arrive_at(f, site, barrier, 1)
+            for at, barrier in zip(places, found, strict=True):
+                arrive_at(f, site, at, barrier, 1)
             m.changed()
 
         state.commit(f, site, arrive)

@@ -78,7 +78,7 @@ class TensorState:
         found = m.state.get("tcgen05")
         if found is None:
             found = m.state["tcgen05"] = TensorState(m)
-            m.endings.append(found.end)
+            m.state.setdefault("endings", []).append(found.end)
         state: TensorState = found
         return state
 
