@@ -15,6 +15,7 @@ from cute_py.machine.instructions import (
     floats,
     integers,
     lanes,
+    launch_control,
     matrices,
     mbarriers,
     predicates,
@@ -40,7 +41,7 @@ def _by_type(name: str) -> Builder:
 
 _FAMILIES: Final = (
     integers, floats, conversions, predicates, accesses, lanes, control, mbarriers, transfers, matrices,
-    tensor_matrices,
+    tensor_matrices, launch_control,
 )  # fmt: skip
 _SHARED: Final = tuple(name for name in integers.TABLE if name in floats.TABLE)
 
