@@ -457,13 +457,17 @@ class _Execution:
         memory = Memory()
         place_variables(memory, self.code)
         self.arguments.place(memory, self.code)
-        numbers = _numbers(self.shape)
-        for wave, start in enumerate(range(0, len(numbers), self.resident)):
-            part = numbers[start : start + self.resident]
+        size = self.shape.cluster[0] * self.shape.cluster[1] * self.shape.cluster[2]
+        rest = collections.deque(_numbers(self.shape).reshape(-1, size, 3))
+        wave = -1
+        while rest:
+            wave += 1
+            part = np.concatenate([rest.popleft() for _ in range(min(self.resident // size, len(rest)))])
             machine = Machine(
                 self.code, memory, self.shape, part, self.mode, self.limit, self.totals, observer=self.observer
             )
             machine.wave = wave
+            machine.state["not launched"] = rest
             try:
                 machine.run()
             except Fault as fault:
