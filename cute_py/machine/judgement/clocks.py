@@ -78,7 +78,7 @@ class Clocks:
         found = f.cache.get("clock rows")
         if found is None:
             found = f.cache["clock rows"] = (f.warps // self.warps, f.warps % self.warps)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def barrier_column(self, place: int) -> tuple[int, int]:
         """Cluster and column of the mbarrier at a place."""
