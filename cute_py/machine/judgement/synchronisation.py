@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from cute_py.machine.judgement.clocks import MAX_TIME, Clocks, Meeting
+from cute_py.machine.judgement.clocks import MAX_TIME, Clocks, Released
 from cute_py.machine.judgement.observer import AccessOrder, AsyncWork, Observer
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ class _Phases:
     time: int
     start: int
     made: Site
-    arriving: Meeting
-    over: Meeting
+    arriving: Released
+    over: Released
     fenced: bool = False
     phase: int = 0
 
@@ -65,10 +65,10 @@ class ClockKeeper(Observer):
         """Place -> the mbarrier there; None: it was invalidated."""
         self.loads: dict[int, dict[int, tuple[int, Site, Frame]]] = {}
         """CTA -> place of an mbarrier -> time of the last bytes for that CTA that it counts, and who issued them."""
-        self._bars: dict[tuple[int, int], Meeting] = {}
-        self._clusters: dict[int, Meeting] = {}
+        self._bars: dict[tuple[int, int], Released] = {}
+        self._clusters: dict[int, Released] = {}
         self._commits: dict[str, tuple[Array, Array]] = {}
-        self._meetings: dict[tuple[int, int, int], Meeting] = {}
+        self._meetings: dict[tuple[int, int, int], Released] = {}
         self._far: dict[tuple[int, int], Array] = {}
 
     # ---- barriers of a CTA, of a cluster -----------------------------------------------------------------------------
