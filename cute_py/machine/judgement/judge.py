@@ -27,6 +27,6 @@ def judges(code: Code, *, first: bool = True) -> Observer:
     found = [make(code) for make in JUDGES]
     if first:
         reports = Reports(code)
-        keeper = ClockKeeper(reports)
+        keeper = ClockKeeper(reports, code)
         found += [keeper, MemoryJudge(reports, code, keeper), ProductJudge(reports, code)]
     return together(found)
