@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from cute_py.argument_checks import expect_integer, has, is_integer, record
+from cute_py.argument_checks import expect, expect_integer, has, is_integer, record
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, counted, given
 from cute_py.machine.code import Code, find_kernel
@@ -284,6 +284,7 @@ class _Launch:
 def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic: bool) -> PtxRun:
     modes = _modes(schedule)
     limit = expect_integer(limit, "limit", 1)
+    expect(judge, bool, "judge")
     module = _module(launch.text)
     architecture(module.target if launch.arch is None else launch.arch)
     found = find_kernel(module, launch.kernel)

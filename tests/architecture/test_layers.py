@@ -80,6 +80,7 @@ HALVES: dict[str, str] = {
     "cute_py.gpu.barrier_timeout": "the one module of the executor that may import the emulator",
     "cute_py.machine.instructions.printing": "what vprintf prints, apart from how calls are made",
     "cute_py.machine.arithmetic": "what was measured of sums, without who holds them",
+    "cute_py.machine.judgement.products": "one file a judge; judge names them all",
     "cute_py.ptx.forms_sync": "one table a family of instructions, all read by catalog",
 }
 """Modules with one importer beside them that are files of their own all the same, each with the reason."""
