@@ -121,8 +121,8 @@ class PtxRun:
     def timeline(self, cta: int = 0) -> RunTimeline:
         """A CTA over the run: its warps, barriers, copies and matrix instructions; of a long run its beginning.
 
-        `print` shows it as text, `cute_py.draw.draw` makes a picture of it. Barriers, copies and products are those that
-        the judges saw: `run_ptx(..., judge=False)` has none.
+        `print` shows it as text, `cute_py.draw.draw` makes a picture of it. With `schedule="lazy"` copies and products
+        are under way until a thread waits for them. `run_ptx(..., judge=False)` notes none of them, and no barriers.
 
         Args:
             cta: number in the grid, x fastest; one of those that ran together first.
@@ -448,7 +448,8 @@ class _Execution:
                 for number in range(block.start, block.start + block.length):
                     counts.append(self._count(number, block.warps, block.threads))
         x, y, z = self.shape.block
-        wave = (self.resident, -(-x * y * z // LANES) * LANES)
+        i, j, k = self.shape.grid
+        wave = (min(self.resident, i * j * k), -(-x * y * z // LANES) * LANES)
         trace = tuple(self.totals.trace)
         return PtxRun(
             code.kernel.name, diagnostics, tuple(self.totals.printed), tuple(counts), self.totals.steps,

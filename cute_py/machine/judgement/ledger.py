@@ -202,7 +202,7 @@ class Ledger(Observer):
         if life.under_way:
             text = (
                 f"{self.m.thread_text(int(f.threads[0]))} invalidates the {self.name(place)} while "
-                f"{counted(life.under_way, 'copy', 'copies')} that complete on it are under way"
+                f"{counted(life.under_way, 'transfer')} that complete on it are under way"
             )
             self.say("mbarrier invalidated in use", site.number, text, life, "mbarrier.inval")
         self._left_over(life)
@@ -290,7 +290,7 @@ class Ledger(Observer):
             f"issued in it had landed; they count in phase {life.now.number}"
         )
         expects = [] if old is None else old.expects
-        facts = {
+        facts: dict[str, Any] = {
             "phase": issued, "expected": sum(one.amount for one in expects), "bytes": nbytes,
             "cause": "transaction bytes", "expected at": self.lines(expects), "initialised at": self.line(life.at),
         }  # fmt: skip
@@ -309,7 +309,7 @@ class Ledger(Observer):
             f"{barrier.expected}: {self.sums(phase.expects, 'expects')}; {self.sums(phase.brought, 'brought')}; the "
             "phase can't complete"
         )
-        facts = {
+        facts: dict[str, Any] = {
             "phase": barrier.phase, "expected": barrier.expected, "bytes": total, "cause": "transaction bytes",
             "expected at": self.lines(phase.expects), "brought at": self.lines(phase.brought),
         }  # fmt: skip
@@ -327,7 +327,7 @@ class Ledger(Observer):
             f"phase {now.number - 1}, which it saw complete before, has that parity; it has arrived in phase "
             f"{now.number} at {self.where((now.arrivals or now.expects)[-1].at)}, which is not over"
         )
-        facts = {"phase": now.number, "parity": parity, "cause": "parity"}
+        facts: dict[str, Any] = {"phase": now.number, "parity": parity, "cause": "parity"}
         self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", **facts)
 
     def ended(self, m: Host, failed: bool) -> None:
@@ -335,10 +335,9 @@ class Ledger(Observer):
         for life in [*self.lives.values(), *self.ended_lives.values()]:
             self._empty(life)
         if not failed:
-            for place in list(self.lives):
-                life = self._life(place)
-                if life is not None:
-                    self._left_over(life)
+            for place, life in list(self.lives.items()):
+                self._life(place)
+                self._left_over(life)
 
     def _empty(self, life: Life) -> None:
         """Waits that passed before the first phase was over, on a barrier whose first phase has bytes."""
@@ -351,7 +350,7 @@ class Ledger(Observer):
             "pass at once, as the phase before the first counts as over; the bytes that the barrier counts may not "
             "have landed"
         )
-        facts = {"phase": 0, "parity": 1, "cause": "parity"}
+        facts: dict[str, Any] = {"phase": 0, "parity": 1, "cause": "parity"}
         self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", **facts)
 
     def _left_over(self, life: Life) -> None:

@@ -39,8 +39,8 @@ class Event:
     """Something asynchronous.
 
     time: steps of the run before it. kind: 'copy', 'product', 'landed', 'committed', 'waited', 'phase'. place: of the
-    barrier in its CTA. number: the phase that begins, or the groups that may stay under way. group: 'bulk', 'cp.async' or
-    'wgmma', where a thread waits for one. warps: the first and the last, of the CTA.
+    barrier in its CTA. number: the phase that begins, or the groups that may stay under way. group: 'bulk', 'cp.async'
+    or 'wgmma', where a thread waits for one. warps: the first and the last, of the CTA.
     """
 
     time: int
@@ -159,9 +159,15 @@ def shown(sign: str) -> str:
 
 
 def build_timeline(
-    trace: Sequence[tuple[int, int, Array]], events: Sequence[Event], code: Any, threads: int, cta: int, base: int = 1024,
+    trace: Sequence[tuple[int, int, Array]],
+    events: Sequence[Event],
+    code: Any,
+    threads: int,
+    cta: int,
+    *,
+    base: int = 1024,
     columns: int = COLUMNS,
-) -> RunTimeline:  # fmt: skip
+) -> RunTimeline:
     """The timeline of a CTA of the first wave.
 
     Args:
