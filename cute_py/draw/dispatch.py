@@ -19,12 +19,11 @@ from cute_py.draw.boxes import draw_boxes
 from cute_py.draw.im2col_window import draw_im2col
 from cute_py.draw.layouts import AnyLayout, draw_compare, draw_layout, draw_tensor
 from cute_py.draw.picture import Picture
-from cute_py.draw.run_timeline import draw_run
 from cute_py.draw.shards import draw_format, draw_shards
 from cute_py.draw.shared_memory import draw_swizzle
 from cute_py.draw.tensor_memory import draw_tmem
 from cute_py.draw.threads import draw_copy, draw_mma
-from cute_py.draw.timeline import draw_pipeline
+from cute_py.draw.timeline import draw_pipeline, draw_run
 from cute_py.dtypes import DTypeLike
 from cute_py.errors import InvalidTypeError, given, shortened
 from cute_py.formats.format import Format

@@ -20,7 +20,7 @@ from cute_py.machine.faults import Fault, finding, source_file
 from cute_py.machine.judgement.judge import REASONS, judges
 from cute_py.machine.judgement.observer import Observer, together
 from cute_py.machine.judgement.story import story
-from cute_py.machine.judgement.timeline import Recorder, RunTimeline, build_timeline
+from cute_py.machine.judgement.timeline import TimelineRecorder, RunTimeline, build_timeline
 from cute_py.machine.judgement.traffic import Traffic, Traffics
 from cute_py.machine.launch import Arguments, MachineLaunch, place_variables, triple
 from cute_py.machine.memory import Memory
@@ -386,7 +386,7 @@ class _Execution:
         first: bool = True,
     ) -> None:
         self.code, self.shape, self.arguments, self.mode, self.limit = code, shape, arguments, mode, limit
-        self.recorder = Recorder()
+        self.recorder = TimelineRecorder()
         self.traffic = Traffics() if traffic else None
         beside: list[Observer] = [] if self.traffic is None else [self.traffic]
         if judge:

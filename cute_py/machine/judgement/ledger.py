@@ -44,7 +44,7 @@ class Line:
 
 
 @dataclass(slots=True)
-class Phase:
+class PhaseRecord:
     """What changed a phase so far. late: bytes of copies that were issued in an earlier phase."""
 
     number: int
@@ -68,7 +68,7 @@ class Life:
     count: int
     at: int
     thread: int
-    phases: deque[Phase]
+    phases: deque[PhaseRecord]
     passes: Array
     first_thread: int
     ended: int | None = None
@@ -82,7 +82,7 @@ class Life:
     """(number of the wait, threads) of waits that passed before phase 0 was over."""
 
     @property
-    def now(self) -> Phase:
+    def now(self) -> PhaseRecord:
         """The current phase."""
         return self.phases[-1]
 
@@ -91,7 +91,7 @@ class Life:
         """Copies that were issued and have not landed."""
         return sum(len(queue) for queue in self.flights.values())
 
-    def phase(self, number: int) -> Phase | None:
+    def phase(self, number: int) -> PhaseRecord | None:
         """A phase that is still known."""
         return next((one for one in self.phases if one.number == number), None)
 
@@ -170,7 +170,7 @@ class Ledger(Observer):
         threads = m.cta_threads * m.cluster_size
         first = place // m.shared_stride // m.cluster_size * threads
         passes = np.full(threads, NEVER, np.int64)
-        life = Life(place, None, count, at, thread, deque([Phase(0)], KEPT_PHASES), passes, first)
+        life = Life(place, None, count, at, thread, deque([PhaseRecord(0)], KEPT_PHASES), passes, first)
         self.lives[place] = life
 
     def _again(self, old: Life, thread: int, at: int) -> None:
@@ -214,7 +214,7 @@ class Ledger(Observer):
             return None
         barrier = self._barrier(life)
         if barrier is not None and life.now.number != barrier.phase:
-            life.phases.append(Phase(barrier.phase))
+            life.phases.append(PhaseRecord(barrier.phase))
         return life
 
     # ---- arrivals and bytes ------------------------------------------------------------------------------------------

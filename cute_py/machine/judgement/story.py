@@ -15,7 +15,7 @@ _QUIET: Final = ("line", "source_line", "instruction", "threads", "cause", "barr
 """Facts that the message has, or the quoted lines."""
 
 
-def reason_of(one: Diagnostic, reasons: Mapping[str, Reason]) -> Reason | None:
+def reason_for(one: Diagnostic, reasons: Mapping[str, Reason]) -> Reason | None:
     """Why a finding is one, and what to do."""
     cause = one.facts.get("cause")
     return reasons.get(f"{one.rule}, {cause}") or reasons.get(one.rule)
@@ -71,7 +71,7 @@ def told(one: Diagnostic, number: int, texts: Mapping[int, str], reasons: Mappin
     lines = [f"{one.severity} {number}: {title}", f"  {one.message}", *quoted(one, texts)]
     shown = {name: value for name, value in one.facts.items() if name not in _QUIET and _adds(name, value, one)}
     lines += [f"  {name}: {value}" for name, value in shown.items()]
-    reason = reason_of(one, reasons)
+    reason = reason_for(one, reasons)
     if reason is not None:
         lines.append(f"  why: {reason.why}")
     change = concrete_change(one)
