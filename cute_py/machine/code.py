@@ -34,6 +34,8 @@ class Stretch:
     length: int = 0
     warps: int = 0
     threads: int = 0
+    observed: Run | None = None
+    """Who is told when threads begin it."""
 
 
 class Code:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from cute_py.argument_checks import expect_integer, is_integer, record
+from cute_py.argument_checks import expect, expect_integer, is_integer, record
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, counted, given
 from cute_py.machine.code import Code, find_kernel
@@ -20,8 +20,9 @@ from cute_py.machine.faults import Fault, finding, source_file
 from cute_py.machine.judgement.judge import REASONS, judges
 from cute_py.machine.judgement.observer import Observer, together
 from cute_py.machine.judgement.story import story
-from cute_py.machine.judgement.timeline import TimelineRecorder, RunTimeline, build_timeline
+from cute_py.machine.judgement.timeline import RunTimeline, TimelineRecorder, build_timeline
 from cute_py.machine.judgement.traffic import Traffic, Traffics
+from cute_py.machine.judgement.tried import with_changes
 from cute_py.machine.launch import Arguments, MachineLaunch, place_variables, triple
 from cute_py.machine.memory import Memory
 from cute_py.machine.schedule import Machine, Shape, Totals
@@ -32,6 +33,12 @@ from cute_py.targets import BLOCK_SHARED_BYTES, MAX_CLUSTER, MULTIPROCESSORS, SH
 
 LIMIT: Final = 10**9
 """Instructions, counted for each thread, that a run may execute."""
+
+TRIED_STEPS: Final = 1 << 28
+"""Instructions of a run whose errors are tried to be cured; warnings are in a run of a 64th of that."""
+
+SLACK: Final = 1 << 16
+"""Instructions that a changed kernel may execute beyond twice those of the kernel itself."""
 
 MAX_BLOCK: Final = 1024
 SM_THREADS: Final = 2048
@@ -277,18 +284,25 @@ class _Launch:
 def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic: bool) -> PtxRun:
     modes = _modes(schedule)
     limit = expect_integer(limit, "limit", 1)
+    expect(judge, bool, "judge")
     module = _module(launch.text)
     architecture(module.target if launch.arch is None else launch.arch)
     found = find_kernel(module, launch.kernel)
     code = decoded(module, found)
     shape = _shape(code, launch.grid, launch.block, launch.cluster, launch.dynamic_shared)
     arguments = Arguments(found.parameters, launch.args, launch.memory)
-    before = arguments.bytes_of() if len(modes) > 1 else {}
+    before = arguments.bytes_of() if judge or len(modes) > 1 else {}
     first = _Execution(code, shape, arguments, modes[0], limit, judge=judge, traffic=traffic)
     first.run()
     diagnostics = list(first.totals.findings)
     result = first.result((), ())
     ran = [str(modes[0])]
+    if judge and _worth_trying(diagnostics, first.totals.steps):
+        after = arguments.bytes_of()
+        diagnostics = with_changes(
+            launch.text, diagnostics, functools.partial(_again, launch, arguments, before, first)
+        )
+        arguments.restore(after)
     if len(modes) > 1 and not first.failed and first.asynchronous:
         eager = arguments.bytes_of()
         arguments.restore(before)
@@ -298,6 +312,29 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
         diagnostics += _differences(second, eager, arguments, diagnostics)
         arguments.restore(eager)
     return replace(result, diagnostics=tuple(diagnostics), schedules=tuple(ran))
+
+
+def _worth_trying(found: Sequence[Diagnostic], steps: int) -> bool:
+    """Whether changes are tried: of errors in all runs but the longest, of warnings in short ones."""
+    most = TRIED_STEPS if any(one.severity == "error" for one in found) else TRIED_STEPS // 64
+    return bool(found) and steps <= most
+
+
+def _again(
+    launch: _Launch, arguments: Arguments, before: Mapping[str, Array], first: _Execution, text: str
+) -> list[Diagnostic] | None:
+    """What a run of a changed text finds, under the same schedule and from the same bytes."""
+    arguments.restore(before)
+    try:
+        module = read_module(text)
+        found = find_kernel(module, launch.kernel)
+        code = decoded(module, found)
+        shape = _shape(code, launch.grid, launch.block, launch.cluster, launch.dynamic_shared)
+    except CuteError:
+        return None
+    run = _Execution(code, shape, arguments, first.mode, 2 * first.totals.steps + SLACK, judge=True)
+    run.run()
+    return run.totals.findings
 
 
 def _has_kernel(source: Any) -> bool:
@@ -400,6 +437,7 @@ class _Execution:
         for block in code.blocks:
             if block is not None:
                 block.warps = block.threads = 0
+                block.observed = None
 
     def _resident(self) -> int:
         """CTAs that run together: those that the multiprocessors of a GPU hold, as far as there is memory."""

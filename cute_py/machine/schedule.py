@@ -350,6 +350,8 @@ class Machine:
             if len(trace) < MAX_TRACE:
                 trace.append((wave, pc, frame.threads))
             totals.clock += block.length
+            if block.observed is not None:
+                block.observed(frame)
             for run in block.runs:
                 run(frame)
             control = block.control

@@ -386,6 +386,7 @@ add(
         "block": "32",
         "schedule": lambda m: m.one_of("'eager'", "'lazy'", "7"),
         "limit": "100000",
+        "judge": "False",
     },
 )
 add("PtxError", "'headline'")

@@ -78,7 +78,7 @@ class Clocks:
         found = f.cache.get("clock rows")
         if found is None:
             found = f.cache["clock rows"] = (f.warps // self.warps, f.warps % self.warps)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def barrier_column(self, place: int) -> tuple[int, int]:
         """Cluster and column of the mbarrier at a place."""
@@ -190,7 +190,7 @@ class Clocks:
         """(agents of all clusters,) what a frame's warps release through global memory."""
         width = self.clusters * self.fixed
         found = np.zeros(width, np.int32) if self.far is None else self.far[f.warps].max(axis=0)
-        cluster, row = self.rows(f)
+        cluster, _ = self.rows(f)
         near = self.publish(f)[:, 0, : self.fixed]
         each = found.reshape(self.clusters, self.fixed)
         if len(cluster) == 1:

@@ -18,7 +18,7 @@ import numpy as np
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import counted
 from cute_py.machine.faults import finding, place_text
-from cute_py.machine.judgement.ledger import NEVER, Ledger, Life
+from cute_py.machine.judgement.ledger import NEVER, Ledger, Life, Line
 from cute_py.machine.judgement.waits import BarWait, ClusterWait, LanesWait, LoopWait, PhaseWait, RegistersWait
 from cute_py.machine.threads import LANES, Array, Host
 
@@ -210,9 +210,11 @@ def _bytes(ledger: Ledger, life: Life, made: Stuck) -> None:
     if brought:
         made.text += f", {ledger.sums(brought, 'brought')}"
     if barrier.tx_count < 0:
+        _offer(ledger, made, expects, barrier.arrived_bytes)
         made.text += f"; {-barrier.tx_count} bytes too many, so that the phase can't complete"
         return
     made.facts["missing"] = barrier.tx_count
+    _offer(ledger, made, expects, barrier.arrived_bytes)
     own = {one.at for one in brought}
     others = {at: size for at, size in life.sizes.items() if at not in own}
     made.text += f"; no copy under way brings the {barrier.tx_count} that are missing"
@@ -221,6 +223,13 @@ def _bytes(ledger: Ledger, life: Life, made: Stuck) -> None:
         made.text += f"; in other phases {said}"
         made.facts["could have brought"] = [ledger.line(at) for at in others]
         made.missed = sorted({t for at in others for t in life.bringing[at]})
+
+
+def _offer(ledger: Ledger, made: Stuck, expects: list[Line], nbytes: int) -> None:
+    """The change that makes one instruction expect what came."""
+    change = ledger.expectation(expects, nbytes)
+    if change is not None:
+        made.facts["change"] = change
 
 
 def _arrivals(m: Host, ledger: Ledger, life: Life, made: Stuck, where: Whereabouts) -> None:
@@ -249,6 +258,8 @@ def _arrivals(m: Host, ledger: Ledger, life: Life, made: Stuck, where: Whereabou
         made.rank = ROOT
         made.cause = "arrival count"
         count = barrier.arrive_count
+        came = count - barrier.pending
+        made.facts["change"] = (ledger.line(life.at), str(count), str(came))
         made.text += f"; nobody else arrives at it: {ledger.where(life.at)} initialises it with a count of {count}"
     elif rest:
         made.rank = DOUBT

@@ -11,6 +11,7 @@ from cute_py.machine.judgement.descriptors import operand_tiles
 from cute_py.machine.judgement.ledger import Ledger
 from cute_py.machine.judgement.memory import MemoryJudge
 from cute_py.machine.judgement.observer import Observer, together
+from cute_py.machine.judgement.products import ProductJudge
 from cute_py.machine.judgement.register_pool import RegisterPool
 from cute_py.machine.judgement.reports import Reports
 from cute_py.machine.judgement.rules import RULES
@@ -38,5 +39,6 @@ def judges(code: Code, *, first: bool = True, beside: Sequence[Observer] = ()) -
     if first:
         reports = Reports(code)
         keeper = ClockKeeper(reports)
-        found += [RegisterPool(code), operand_tiles(code), keeper, MemoryJudge(reports, code, keeper)]
+        found += [RegisterPool(code), operand_tiles(code)]
+        found += [keeper, MemoryJudge(reports, code, keeper), ProductJudge(reports, code)]
     return together(found)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from cute_py.machine.judgement.clocks import MAX_TIME
 from cute_py.machine.judgement.observer import AccessOrder, AsyncWork, Observer, Touched
 from cute_py.machine.judgement.shadow import (
     AGENT,
@@ -56,6 +57,8 @@ class MemoryJudge(Observer):
     def __init__(self, reports: Reports, code: Code, keeper: ClockKeeper) -> None:
         self.keeper, self.reports = keeper, reports
         self.shifts = {True: least_access(code, shared=True), False: least_access(code, shared=False)}
+        self.narrow = frozenset(number for number, one in enumerate(code.instructions) if _is_narrow(one.opcode))
+        """Instructions whose scope is a CTA."""
         self.first_cluster = 0
         self.clusters = 0
 
@@ -78,7 +81,8 @@ class MemoryJudge(Observer):
         self.known[id(m.local)] = None
         self.clustered = m.cluster_size > 1
         self.remote: dict[int, dict[int, int]] = {}
-        self._whole: dict[tuple[int, int, bool], Any] = {}
+        self.stores: dict[int, tuple[int, Site, Frame]] = {}
+        """Warp -> time of the last bulk store that reads its CTA's shared memory, and who issued it."""
 
     def shadow_of(self, array: Array) -> Shadow | None:
         """The shadow of an array of bytes; None: it is not judged."""
@@ -112,11 +116,13 @@ class MemoryJudge(Observer):
             if shadow is not self.shared:
                 warp = warp + f.ctas
             found = f.cache["slots", count, shadow.slots] = np.repeat(warp % shadow.slots, count)
-        return found  # type: ignore[no-any-return]
+        return found
 
-    def _limit(self, f: Frame) -> int:
+    def _limit(self, f: Frame, keys: Array) -> int:
         """Keys below this are in order for all threads of a frame, in their CTA's shared memory."""
         clocks = self.clocks
+        if self.clustered and int(keys.max()) >= CAREFUL:
+            return 1
         floor = int(clocks.floor[f.parts[0][0]]) if len(f.parts) == 1 else clocks.lowest
         return floor + 1 << TIME
 
@@ -149,7 +155,7 @@ class MemoryJudge(Observer):
                 keys = self._reach(f, offsets, keys, count)
             if not before.all():
                 self._never_written(f, site, at, before, count)
-            if int(before.max()) >= self._limit(f):
+            if int(before.max()) >= self._limit(f, keys):
                 self._look(f, site, shadow, at, before, keys, "reads")
         elif before.any():
             self._look(f, site, shadow, at, before, keys, "reads")
@@ -185,6 +191,8 @@ class MemoryJudge(Observer):
         if shadow is self.shared and not shadow.writes[at].all():
             self._never_written(f, site, at, shadow.writes[at], count)
         self._overwrite(f, site, shadow, at, keys, offsets, count, None)
+        if site.number in self.narrow and len(f.parts) > 1:  # threads of other CTAs in this very instruction
+            self._scopes(f, site, shadow, at, shadow.writes[at], keys)
 
     def _overwrite(
         self, f: Frame, site: Site, shadow: Shadow, at: Array, keys: Array, offsets: Array, count: int, same: Any
@@ -195,7 +203,7 @@ class MemoryJudge(Observer):
         if shadow is self.shared:
             if self.clustered:
                 keys = self._reach(f, offsets, keys, count)
-            limit = self._limit(f)
+            limit = self._limit(f, keys)
             if int(before.max()) >= limit:
                 self._look(f, site, shadow, at, before, keys, "writes", same)
             if int(readers.max()) >= limit:
@@ -216,9 +224,9 @@ class MemoryJudge(Observer):
         mine = keys if before.ndim == 1 else keys[:, None]
         open_ = ((before ^ mine) & AGENT != 0) & (before != 0)
         if int(keys[0]) & 1:
+            if self.narrow:
+                self._scopes(f, site, shadow, at, before, mine)
             open_ &= before & 1 == 0
-        elif same is None and before.ndim == 1 and what == "reads":
-            pass
         places = np.flatnonzero(open_)
         if not len(places):
             return
@@ -236,6 +244,21 @@ class MemoryJudge(Observer):
         if len(which):
             one = int(which[0])
             self._report(f, site, shadow, int(at[lane[one]]), int(found[one]), int(own[one]), what, before.ndim > 1)
+
+    def _scopes(self, f: Frame, site: Site, shadow: Shadow, at: Array, before: Array, mine: Array) -> None:
+        """Two strong accesses of threads of two CTAs, one of which has a CTA for its scope."""
+        if before.ndim > 1:
+            return
+        number = before >> SITE & SITE_BITS
+        narrow = np.isin(number, list(self.narrow)) | (site.number in self.narrow)
+        width = self.clocks.per_cta
+        ctas = [(keys >> CLUSTER & CLUSTER_BITS, (keys >> COLUMN & COLUMN_BITS) // width) for keys in (before, mine)]
+        apart = (ctas[0][0] != ctas[1][0]) | (ctas[0][1] != ctas[1][1])
+        found = np.flatnonzero(narrow & apart & (before & 1 == 1))
+        if len(found):
+            one = int(found[0])
+            array = self.m.shared if shadow is self.shared else self._array_of(shadow)
+            self.reports.scope(f, site, self.clocks, (array, int(at[one]) << shadow.shift), int(before[one]))
 
     def _late(self, found: Array, cluster: Any, row: Any) -> Array:
         """Flags of keys that the warps (cluster, row) do not know of; a warp knows what it did itself."""
@@ -312,21 +335,19 @@ class MemoryJudge(Observer):
         who = (int(cluster[0]), rows)
         for one in transfer.reads:
             self._async_read(f, site, one, who, self._group_key(f, site, transfer, reads=True), transfer.kind)
-        written = self._written_key(f, site, transfer)
-        for one in transfer.writes:
-            if self._owned(one):
-                self._async_write(f, site, one, who, written, transfer.kind)
+        keys = self._written_keys(f, site, transfer)
+        for number, one in enumerate(transfer.writes):
+            self._async_write(f, site, one, who, keys[min(number, len(keys) - 1)], transfer.kind)
         if transfer.rows is not None:
             for one in transfer.rows():
                 if transfer.kind == "tensor store":
-                    self._async_write(f, site, one, who, written, transfer.kind)
+                    self._async_write(f, site, one, who, keys[0], transfer.kind)
                 else:
                     self._async_read(f, site, one, who, 0, transfer.kind)
         if transfer.barriers:
             self._loads_of(f, site, transfer)
-
-    def _owned(self, one: Touched) -> bool:
-        return True
+        if transfer.group == "bulk" and any(one.array is self.m.shared for one in transfer.reads):
+            self.stores[int(f.warps[0])] = (self.clocks.now, site, f)
 
     def _loads_of(self, f: Frame, site: Site, transfer: AsyncWork) -> None:
         """A CTA must wait for what is written to its shared memory before it exits."""
@@ -354,12 +375,12 @@ class MemoryJudge(Observer):
         number = cluster + self.first_cluster << CLUSTER | min(column, COLUMN_BITS) << COLUMN
         return CAREFUL | time << TIME | number | self._site(site) << SITE
 
-    def _written_key(self, f: Frame, site: Site, transfer: AsyncWork) -> int:
+    def _written_keys(self, f: Frame, site: Site, transfer: AsyncWork) -> list[int]:
+        """The key of each span that is written: a multicast completes at a barrier for each."""
         if not transfer.barriers:
-            return self._group_key(f, site, transfer, reads=False)
-        place = transfer.barriers[0]
-        cluster, column = self.clocks.barrier_column(place)
-        return self._key(cluster, column, self.keeper.phase_time(place), site)
+            return [self._group_key(f, site, transfer, reads=False)]
+        columns = [(*self.clocks.barrier_column(place), self.keeper.phase_time(place)) for place in transfer.barriers]
+        return [self._key(cluster, column, time, site) for cluster, column, time in columns]
 
     def _thread_copies(self, f: Frame, site: Site, transfer: AsyncWork) -> None:
         """cp.async: it reads global memory and writes shared memory for its thread, which waits for its group."""
@@ -514,10 +535,30 @@ class MemoryJudge(Observer):
                 known = clocks.known[cluster, held, 0, key >> COLUMN & COLUMN_BITS]
                 if key >> TIME & TIME_BITS > int(known.max()):
                     self.reports.peer(m, clocks, cta, key)
+            self._under_way(cta, clocks.known[cluster, held, 0])
+            clocks.set_floor(cta, MAX_TIME)
+
+    def _under_way(self, cta: int, known: Array) -> None:
+        """Copies of a CTA that exits that nobody waited for. known: (warps, agents) of its clocks."""
+        clocks = self.clocks
+        for warp in range(cta * clocks.per_cta, (cta + 1) * clocks.per_cta):
+            time, site, f = self.stores.pop(warp, (0, None, None))
+            if site is not None and f is not None and time > int(known[:, clocks.warps + warp % clocks.warps].max()):
+                self.reports.under_way(f, site, "store under way at exit", "error")
+        for place, (time, site, f) in self.keeper.loads.pop(cta, {}).items():
+            _, column = clocks.barrier_column(place)
+            if time > int(known[:, column].max()):
+                own = f.parts[0][0] == cta
+                self.reports.under_way(f, site, "load under way at exit", "warning" if own else "error")
 
     def findings(self) -> list[Diagnostic]:
         """What was found."""
         return self.reports.found()
+
+
+def _is_narrow(opcode: str) -> bool:
+    words = opcode.split(".")
+    return words[0] in ("ld", "st", "atom", "red") and "cta" in words
 
 
 def _distinct(keys: Array) -> Array:

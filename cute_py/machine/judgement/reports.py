@@ -117,7 +117,7 @@ class Reports:
         did = "read" if reader else "wrote"
         line = "another instruction" if before is None else place_text(before, self.code.files)
         text = (
-            f"{f.text()} {what} {self.where(array, at)}, which {self.agent(clocks, other)} {did} at {line}; "
+            f"{f.text()} {_verb(f, what)} {self.where(array, at)}, which {self.agent(clocks, other)} {did} at {line}; "
             "nothing orders the two"
         )
         facts: dict[str, Any] = {
@@ -140,6 +140,17 @@ class Reports:
         columns = [key >> COLUMN & COLUMN_BITS for key in keys]
         return max(columns) < clocks.warps and columns[0] // clocks.per_cta == columns[1] // clocks.per_cta
 
+    def scope(self, f: Frame, site: Site, clocks: Clocks, place: tuple[Any, int], other: int) -> None:
+        """Atomic operations whose scopes do not have each other's threads."""
+        before = self.instruction(other)
+        line = "another instruction" if before is None else place_text(before, self.code.files)
+        where = self.where(*place)
+        text = f"{f.text()} and {self.agent(clocks, other)} ({line}) update {where}; a scope of .cta does not have both"
+        self.add(
+            ("scope too narrow", site.number), text, site.one, "error", threads=f.text(), address=where,
+            other_threads=self.agent(clocks, other), other_line=None if before is None else before.line,
+        )  # fmt: skip
+
     def never_written(self, f: Frame, site: Site, thread: int, address: int) -> None:
         """Shared memory without a value is read."""
         where = self.where(self.m.shared, address)
@@ -149,7 +160,7 @@ class Reports:
     def barrier_overwritten(self, f: Frame, site: Site, place: int) -> None:
         """Data where an mbarrier is."""
         where = self.where(self.m.shared, place)
-        text = f"{f.text()} writes over the mbarrier at {where}"
+        text = f"{f.text()} {_verb(f, 'writes')} over the mbarrier at {where}"
         self.add(("barrier overlapped by data", site.number), text, site.one, "error", threads=f.text(), address=where)
 
     def not_visible(self, f: Frame, site: Site, clocks: Clocks, place: tuple[Any, int], other: int, kind: str) -> None:
@@ -169,19 +180,21 @@ class Reports:
             other_line=None if before is None else before.line, other_threads=self.agent(clocks, other),
         )  # fmt: skip
 
-    def not_initialised(self, f: Frame, site: Site, place: int) -> None:
-        """A barrier that is used before its initialisation is known."""
+    def not_initialised(self, f: Frame, site: Site, place: int, made: Site) -> None:
+        """A barrier that is used before its initialisation, by `made`, is known."""
         where = self.where(self.m.shared, place)
-        text = f"{f.text()} uses the mbarrier at {where}; nothing orders its initialisation before that"
-        self.add(("initialisation not known", site.number), text, site.one, "error", threads=f.text(), address=where)
+        text = f"{f.text()} {_verb(f, 'uses')} the mbarrier at {where}; nothing orders its initialisation before that"
+        self.add(("initialisation not known", site.number), text, site.one, "error", threads=f.text(), address=where,
+                 other=made.one.text, other_line=made.one.line)  # fmt: skip
 
-    def not_fenced(self, f: Frame, site: Site, place: int, far: bool) -> None:
+    def not_fenced(self, f: Frame, site: Site, place: int, far: bool, made: Site) -> None:
         """A barrier whose initialisation no fence follows."""
         where = self.where(self.m.shared, place)
         who = "another CTA" if far else "the asynchronous proxy"
         text = f"{f.text()}: {who} uses the mbarrier at {where}, and no fence follows its initialisation"
         key = ("initialisation not fenced", far)
-        self.add(key, text, site.one, "warning", threads=f.text(), address=where)
+        self.add(key, text, site.one, "warning", threads=f.text(), address=where,
+                 other=made.one.text, other_line=made.one.line)  # fmt: skip
 
     def peer(self, m: Host, clocks: Clocks, cta: int, key: int) -> None:
         """A CTA exits, and another one may still access its memory."""
@@ -196,6 +209,13 @@ class Reports:
             threads=self.agent(clocks, key), exits=f"CTA ({x}, {y}, {z})",
         )  # fmt: skip
 
-    def more(self) -> int:
-        """Findings that are not listed."""
-        return len(self._seen) - len(self._found)
+    def under_way(self, f: Frame, site: Site, rule: str, severity: str) -> None:
+        """A copy that nobody waited for, and its CTA exits."""
+        what = "reads" if rule.startswith("store") else "writes"
+        text = f"a copy of {f.text()} may still {what[:-1]} shared memory when the CTA that has it exits"
+        self.add((rule, site.number), text, site.one, severity, threads=f.text())
+
+
+def _verb(f: Frame, third_person: str) -> str:
+    """A verb for one thread or several."""
+    return third_person if f.n == 1 else third_person[:-1]

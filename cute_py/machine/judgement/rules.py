@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from cute_py.diagnostics import reason_table
@@ -56,3 +57,26 @@ exit before a peer is done | A CTA exits, and a CTA of its cluster may still acc
 """
 )
 """Rule -> reason."""
+
+_WAIT_STORE: Final = "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;"
+_WAIT_PRODUCT: Final = "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"
+
+CURES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
+    "race in shared memory": (
+        ("before", "bar.sync 0;"), ("behind other", "bar.sync 0;"),
+        ("before", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"),
+    ),
+    "read before it arrives": (("before", "cp.async.wait_all; bar.sync 0;"),),
+    "overwritten while in use": (("behind other", _WAIT_STORE), ("before", _WAIT_PRODUCT), ("before", "bar.sync 0;")),
+    "missing proxy fence": (
+        ("behind other", "fence.proxy.async;"), ("before", "fence.proxy.async;"),
+        ("before", "cp.async.wait_all; fence.proxy.async; bar.sync 0;"),
+    ),
+    "initialisation not fenced": (("behind other", "fence.mbarrier_init.release.cluster;"),),
+    "initialisation not known": (("before", "bar.sync 0;"), ("behind other", "bar.sync 0;")),
+    "registers not fenced": (("before", "wgmma.fence.sync.aligned;"),),
+    "registers in use": (("before", _WAIT_PRODUCT),),
+    "store under way at exit": (("behind", _WAIT_STORE),),
+    "exit before a peer is done": (("behind", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"),),
+}  # fmt: skip
+"""Rule -> (where, what to insert): before or behind the instruction of the finding, or behind the other one."""

@@ -36,6 +36,7 @@ class _Phases:
     row: int
     time: int
     start: int
+    made: Site
     arriving: Meeting
     over: Meeting
     fenced: bool = False
@@ -144,7 +145,7 @@ class ClockKeeper(Observer):
         _, column = self.clocks.barrier_column(place)
         start = int(self.clocks.known[:, :, 0, column].max()) + 1
         empty = self.clocks.empty
-        self.barriers[place] = _Phases(int(cluster[0]), int(rows[0]), self.clocks.now, start, empty(), empty())
+        self.barriers[place] = _Phases(int(cluster[0]), int(rows[0]), self.clocks.now, start, site, empty(), empty())
 
     def invalidated(self, f: Frame, site: Site, place: int) -> None:
         """It is no barrier any more."""
@@ -224,11 +225,11 @@ class ClockKeeper(Observer):
         seen = clocks.known[cluster, rows, 0, held.row]
         late = (seen < held.time) & (rows != held.row)
         if late.any() or bool((cluster != held.cluster).any()):
-            self.reports.not_initialised(f, site, place)
+            self.reports.not_initialised(f, site, place, held.made)
         elif not held.fenced and (far or asynchronous):
             visible = int(clocks.known[cluster, rows, 1, held.row].max())
             if visible < held.time:
-                self.reports.not_fenced(f, site, place, far)
+                self.reports.not_fenced(f, site, place, far, held.made)
         return held
 
     # ---- groups ------------------------------------------------------------------------------------------------------
