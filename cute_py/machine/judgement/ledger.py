@@ -139,6 +139,12 @@ class Ledger(Observer):
         said = [f"{self.where(at)} {verb} {counted(amount, unit)}" for at, amount in list(totals.items())[:4]]
         return ", ".join(said) or f"nothing {verb} {unit}s"
 
+    def expectation(self, expects: list[Line], nbytes: int) -> tuple[int, str, str] | None:
+        """The change that makes one instruction expect so many bytes: (line, number, number in its place)."""
+        if len({one.at for one in expects}) != 1 or not nbytes:
+            return None
+        return self.line(expects[0].at), str(expects[0].amount), str(nbytes // len(expects))
+
     def say(
         self, rule: str, at: int, text: str, life: Life, source: str, severity: str = "error", **facts: Any
     ) -> None:
@@ -294,6 +300,8 @@ class Ledger(Observer):
             "phase": issued, "expected": sum(one.amount for one in expects), "bytes": nbytes,
             "cause": "transaction bytes", "expected at": self.lines(expects), "initialised at": self.line(life.at),
         }  # fmt: skip
+        change = self.expectation(expects, sum(one.amount for one in expects) + nbytes)
+        facts |= {} if change is None else {"change": change}
         self.say("phase completed early", at, text, life, "mbarrier: tx-count", **facts)
 
     def line(self, at: int) -> int:
@@ -313,6 +321,8 @@ class Ledger(Observer):
             "phase": barrier.phase, "expected": barrier.expected, "bytes": total, "cause": "transaction bytes",
             "expected at": self.lines(phase.expects), "brought at": self.lines(phase.brought),
         }  # fmt: skip
+        change = self.expectation(phase.expects, total)
+        facts |= {} if change is None else {"change": change}
         self.say("more bytes than expected", at, text, life, "mbarrier: tx-count", **facts)
 
     def _stale(self, life: Life, threads: Array, at: int, parity: int) -> None:
@@ -369,6 +379,8 @@ class Ledger(Observer):
                 f"{self.sums(phase.brought, 'brought')}{said}"
             )
             facts |= {"expected at": self.lines(expects), "brought at": self.lines(phase.brought)}
+            change = self.expectation(expects, sum(one.amount for one in expects) - left)
+            facts |= {} if change is None else {"change": change}
             self.say("more bytes than expected", phase.brought[-1].at, text, life, "mbarrier: tx-count", **facts)
         elif left > 0 and phase.expects and not life.under_way:
             text = (
