@@ -136,6 +136,8 @@ class PtxRun:
         Raises:
             InvalidValueError: there is no such CTA.
         """
+        if self._code is None:
+            raise InvalidValueError("this run was not made by run_ptx; it has no steps")
         ctas, size = self._wave
         return build_timeline(self._trace, self._events, self._code, size, expect_integer(cta, "cta", 0, ctas - 1))
 
@@ -285,6 +287,7 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
     modes = _modes(schedule)
     limit = expect_integer(limit, "limit", 1)
     expect(judge, bool, "judge")
+    expect(traffic, bool, "traffic")
     module = _module(launch.text)
     architecture(module.target if launch.arch is None else launch.arch)
     found = find_kernel(module, launch.kernel)
