@@ -157,7 +157,9 @@ def _exits(text: str) -> Iterator[tuple[str, dict[int, str]]]:
     pattern = r"bar\.sync|cp\.async|mbarrier\.(arrive|try_wait)|wgmma\.(fence|commit|wait)|barrier\.cluster|ldmatrix"
     for number, one in matching(text, pattern):
         for what, low, high in (("warp 0", 0, 32), ("the last warp", 96, 128), ("thread 0", 0, 1)):
-            test = f"mov.u32 %mt, %tid.x; setp.ge.u32 %ma, %mt, {low}; setp.lt.and.u32 %mb, %mt, {high}, %ma; @%mb exit;"
+            test = (
+                f"mov.u32 %mt, %tid.x; setp.ge.u32 %ma, %mt, {low}; setp.lt.and.u32 %mb, %mt, {high}, %ma; @%mb exit;"
+            )
             yield f"{what} exits before", {number: f"{{ .reg .pred %ma, %mb; .reg .b32 %mt; {test} }} {one}"}
 
 
