@@ -66,7 +66,7 @@ def _later(module: str, name: str) -> Callable[..., Picture]:
 
 draw_tmem = _later("cute_py.draw.tensor_memory", "draw_tmem")
 draw_pipeline = _later("cute_py.draw.timeline", "draw_pipeline")
-draw_run = _later("cute_py.draw.run_timeline", "draw_run")
+draw_run = _later("cute_py.draw.timeline", "draw_run")
 
 
 def _is(*paths: str) -> Callable[[Drawable], bool]:
