@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cute_py.copies.layout_copy import copy
-from cute_py.copies.scaled_copy import index_of_rows
+from cute_py.copies.scaled.host import index_of_rows
 from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidValueError, given, imported
 from cute_py.formats.array_shapes import array_shapes
