@@ -32,7 +32,7 @@ COMMANDS = {
     "atom": "MMA and copy atoms: list, find, show which thread holds what",
     "draw": "pictures of layouts, swizzles, TMA boxes, tiles in shared memory, descriptors",
     "reshard": "shards in files of one mesh into those of another",
-    "serve": "the explorer as a local web page, checked by the library",
+    "serve": "the playground as a local web page, answered by the library",
     "doctor": "versions, driver, GPU, what works here, and known issues of the driver",
     "completion": "a script that completes these commands in a shell",
 }

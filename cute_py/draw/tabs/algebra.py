@@ -213,7 +213,7 @@ def _code(out: Answer, inputs: dict[str, str], thing: Any, name: str, operand: A
         if not isinstance(operand, Layout):
             lines[0] = "import cute_py as cute\nfrom cute_py import Int, Layout"
     arguments = "A" if operand is None else "A, B"
-    lines += ["print(cute.format_layout(A))"] if name == "none" else [f"print(cute.{name}({arguments}))"]
+    lines += ["print(cute.draw.draw(A))"] if name == "none" else [f"print(cute.{name}({arguments}))"]
     if name != "none" and name not in ("flatten", "filter", "nullspace"):
         lines.append(f"print(cute.explain(cute.{name}, {arguments}))")
     out.panel("Python", "\n".join(lines))

@@ -32,7 +32,7 @@ def fill(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
         out.verdict = ("unknown", error.headline)
         out.problem(error, "text")
         return
-    first, _, rest = str(said).partition("\n\n")
+    first = str(said).partition("\n\n")[0]
     out.verdict = ("good", first if len(first) <= 400 else f"{first[:400]}…")
     out.section("said", "What it says", Html(said._repr_html_()))
     if isinstance(thing, (Layout, ComposedLayout)) and known(thing):

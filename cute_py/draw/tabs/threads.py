@@ -130,7 +130,8 @@ def _copy(out: Answer, inputs: dict[str, str]) -> None:
         values = read(inputs, "values", lambda text: _tree(text or "1"))
         thing = cute.make_tiled_copy(atom, threads, values)
         lines.append(
-            f'copy = cute.make_tiled_copy(atom, cute.static(cute.parse("{threads}")), cute.static(cute.parse("{values}")))'
+            f'copy = cute.make_tiled_copy(atom, cute.static(cute.parse("{threads}")), '
+            f'cute.static(cute.parse("{values}")))'
         )
         native.append(f"auto copy = make_tiled_copy(atom, {cpp(threads)}, {cpp(values)});")
         shown = "copy"
@@ -159,7 +160,8 @@ def _tv(out: Answer, inputs: dict[str, str]) -> None:
     out.verdict = ("unknown" if notes else "good", notes or f"{picture.title}: each element belongs to one thread")
     out.section("picture", "The thread and the value of each element", drawn(picture, "tv"))
     out.panel("Python", "import cute_py as cute\n\n"
-                        f'print(cute.draw.draw_tv(cute.static(cute.parse("{layout}")), {tuple(map(int, tile))}))')  # fmt: skip
+                        f'layout = cute.static(cute.parse("{layout}"))\n'
+                        f"print(cute.draw.draw_tv(layout, {tuple(map(int, tile))}))")  # fmt: skip
     out.panel("C++", f"#include <cute/tensor.hpp>\nusing namespace cute;\n\nprint_layout({cpp(layout)});")
 
 

@@ -184,7 +184,8 @@ def _code(out: Answer, query: dict[str, str], atom: Any) -> None:
     lines = [
         "import cute_py as cute",
         "",
-        f'x = cute.make_tensor(cute.make_gmem_ptr({query["address"]}, "{query["dtype"]}"), cute.parse("{atom.gtensor.layout}"))',
+        f'pointer = cute.make_gmem_ptr({query["address"]}, "{query["dtype"]}")',
+        f'x = cute.make_tensor(pointer, cute.parse("{atom.gtensor.layout}"))',
         f"atom = cute.tma.make_tma_copy({', '.join(arguments)})",
         "print(atom.explain())",
         "print(atom.descriptor.hex())",
