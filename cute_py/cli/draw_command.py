@@ -16,16 +16,16 @@ from cute_py.cli.desc_command import map_of
 from cute_py.draw.bit_map import draw_descriptor
 from cute_py.draw.boxes import draw_boxes, draw_multicast
 from cute_py.draw.dispatch import draw
-from cute_py.draw.explorer import explorer_page
 from cute_py.draw.layouts import COLORS, Sizes, draw_compare, draw_layout
 from cute_py.draw.page import html_page
 from cute_py.draw.picture import Picture
 from cute_py.draw.shared_memory import draw_smem, draw_swizzle
-from cute_py.draw.tabs.interpreter import LICENCE, find_interpreter, version_of
 from cute_py.draw.tensor_memory import draw_tmem
 from cute_py.draw.threads import draw_tv
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidValueError, unless_refused
+from cute_py.page.document import explorer_page
+from cute_py.page.interpreter import LICENCE, find_interpreter, version_of
 from cute_py.terminal import spinner
 from cute_py.tma.atom.gbasis import as_tiler
 from cute_py.tma.atom.make import make_tma_copy

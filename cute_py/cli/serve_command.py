@@ -30,15 +30,15 @@ from urllib.parse import parse_qs, urlsplit
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.cli.arguments import integer, json_option
 from cute_py.cli.serve_workers import ANSWER_SECONDS, Json, NoAnswer, Workers, plain_error, refusal
-from cute_py.draw.explorer import explorer_page, policy
 from cute_py.errors import CuteError, InvalidValueError, given
+from cute_py.page.document import explorer_page, policy
 
 Request: TypeAlias = "socket.socket | tuple[bytes, socket.socket]"
 """A connection as http.server passes it on; of TCP always a socket."""
 Address: TypeAlias = "tuple[str, int] | tuple[str, int, int, int]"
 PORT: Final = 8321
 HOST: Final = "127.0.0.1"
-ANSWER: Final = "cute_py.draw.tabs.answer:answer_request"
+ANSWER: Final = "cute_py.page.answer:answer_request"
 MAX_QUERY: Final = 32_768
 """Characters: three layouts of 2,000, all of their characters escaped, and room."""
 MAX_FIELDS: Final = 32

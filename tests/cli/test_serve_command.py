@@ -22,11 +22,11 @@ import pytest
 
 from cute_py.cli import serve_command as serve_http
 from cute_py.cli.serve_command import make_server, query_of
-from cute_py.draw.explorer import explorer_page
 from cute_py.draw.explorer_answer import EXAMPLES, answer_query
-from cute_py.draw.tabs.answer import answer
-from cute_py.draw.tabs.forms import TABS
 from cute_py.errors import CuteError, InvalidValueError
+from cute_py.page.answer import answer
+from cute_py.page.document import explorer_page
+from cute_py.page.forms import TABS
 from tests.cli.test_commands import shell
 from tests.draw.explorer_browser import dumped
 from tests.refusals import is_refusal

@@ -1,4 +1,4 @@
-"""The playground: one file without network whose answers are those of `tabs.answer`; texts are never markup."""
+"""The playground: one file without network whose answers are those of `cute_py.page.answer`; texts are never markup."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from cute_py.cli.main import main
-from cute_py.draw.explorer import explorer_page, page_script, policy, prepared_answers, web_file
 from cute_py.draw.explorer_answer import EXAMPLES
-from cute_py.draw.tabs.answer import answer
-from cute_py.draw.tabs.forms import TABS
-from cute_py.draw.tabs.tma import near_types
 from cute_py.errors import CuteError
+from cute_py.page.answer import answer
+from cute_py.page.document import explorer_page, page_script, policy, prepared_answers, web_file
+from cute_py.page.forms import TABS
+from cute_py.page.tma import near_types
 from tests.draw.explorer_browser import dumped, page_url
 from tests.pace import within
 

@@ -1,5 +1,5 @@
 /* Python in a worker: the interpreter and the library come with the page, and nothing is fetched.
-   A message {boot} starts it, a message {id, query} asks cute_py.draw.tabs.answer; every answer carries its id. */
+   A message {boot} starts it, a message {id, query} asks cute_py.page.answer; every answer carries its id. */
 
 const HOME = "https://packed.invalid/"; // never asked: `fetch` below has the two files
 let python = null;
@@ -54,7 +54,7 @@ async function boot(packed) {
 import sys
 sys.path.insert(0, "/library.zip")
 import json
-from cute_py.draw.tabs.answer import answer
+from cute_py.page.answer import answer
 from cute_py.errors import CuteError
 
 def ask(text):

@@ -8,16 +8,16 @@ from typing import Any, Final
 
 import cute_py as cute
 from cute_py.atom import COPY_ATOMS, MMA_ATOMS
-from cute_py.draw.tabs.algebra import layout_of
-from cute_py.draw.tabs.answer import Answer, FieldError, read
-from cute_py.draw.tabs.html import drawn, pairs, pre
-from cute_py.draw.tabs.spelled import cpp
 from cute_py.draw.threads import draw_copy, draw_mma, draw_tv
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, counted, given
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.layout import Layout, static
 from cute_py.layout.offsets import domain_size
+from cute_py.page.algebra import layout_of
+from cute_py.page.answer import Answer, FieldError, read
+from cute_py.page.html import drawn, pairs, pre
+from cute_py.page.spelled import cpp
 
 MOST_HELD: Final = 1 << 14
 """Elements of the tiles of a picture."""

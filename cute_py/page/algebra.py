@@ -7,10 +7,6 @@ from typing import Any, Final
 
 import cute_py as cute
 from cute_py.draw.layouts import draw_layout
-from cute_py.draw.tabs.answer import Answer, FieldError, read
-from cute_py.draw.tabs.forms import DIVIDES, OPERATIONS, PRODUCTS
-from cute_py.draw.tabs.html import Child, code, drawn, listed, pairs
-from cute_py.draw.tabs.spelled import cpp, dsl
 from cute_py.errors import (
     CuteError,
     InvalidTypeError,
@@ -27,6 +23,10 @@ from cute_py.layout.leaf import is_symbolic
 from cute_py.layout.offsets import domain_size
 from cute_py.layout.steps import explained, steps
 from cute_py.layout.trees import leaves
+from cute_py.page.answer import Answer, FieldError, read
+from cute_py.page.forms import DIVIDES, OPERATIONS, PRODUCTS
+from cute_py.page.html import Child, code, drawn, listed, pairs
+from cute_py.page.spelled import cpp, dsl
 
 MOST_ELEMENTS: Final = 1 << 20
 """Elements of a layout that a tab answers; pictures show the edges of large ones."""

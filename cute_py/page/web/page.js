@@ -1,5 +1,5 @@
 /* The page: events, the form, the address, and what Python returns, shown. No arithmetic of layouts is done here.
-   Texts of a person go into the document as text; HTML and SVG come from cute_py.draw.tabs alone, which escapes. */
+   Texts of a person go into the document as text; HTML and SVG come from cute_py.page alone, which escapes. */
 
 const byId = (id) => document.getElementById(id);
 const DATA = JSON.parse(byId("data").textContent);

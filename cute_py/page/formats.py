@@ -7,11 +7,11 @@ from typing import Any, Final
 import cute_py as cute
 from cute_py import formats
 from cute_py.draw.shards import draw_format
-from cute_py.draw.tabs.answer import Answer, FieldError, read
-from cute_py.draw.tabs.html import code, drawn, pairs, pre
-from cute_py.draw.tabs.spelled import cpp
 from cute_py.errors import CuteError, InvalidValueError, given
 from cute_py.formats.scale_orders import ORDERS, scale_order
+from cute_py.page.answer import Answer, FieldError, read
+from cute_py.page.html import code, drawn, pairs, pre
+from cute_py.page.spelled import cpp
 
 MOST_SCALES: Final = 1 << 14
 """Scales of a picture."""

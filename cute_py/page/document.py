@@ -1,7 +1,7 @@
 """The playground: one page on which layouts, atoms, copies, formats and errors are typed, and answered by this library.
 
-The page has no logic of layouts. `tabs.answer` answers: through `cute-py serve`, or in the page by Python for
-WebAssembly, which is packed into the file (`tabs.interpreter`). The first answer of each tab is in the file as HTML, so
+The page has no logic of layouts. `cute_py.page.answer` answers: through `cute-py serve`, or in the page by Python for
+WebAssembly, which is packed into the file (`interpreter`). The first answer of each tab is in the file as HTML, so
 that it is there before Python has started, and where there is no interpreter.
 """
 
@@ -19,10 +19,10 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from cute_py.argument_checks import expect
-from cute_py.draw.tabs.answer import answer
-from cute_py.draw.tabs.forms import TABS
-from cute_py.draw.tabs.html import Html, joined, tag
-from cute_py.draw.tabs.interpreter import LICENCE, lock_of, packed, version_of
+from cute_py.page.answer import answer
+from cute_py.page.forms import TABS
+from cute_py.page.html import Html, joined, tag
+from cute_py.page.interpreter import LICENCE, lock_of, packed, version_of
 
 STATIC_POLICY: Final = (
     "default-src 'none'; script-src 'sha256-{hash}' 'wasm-unsafe-eval' blob:; worker-src blob:; "
@@ -38,8 +38,8 @@ SERVED_POLICY: Final = (
 
 
 def web_file(name: str) -> str:
-    """The text of a file of `cute_py/draw/web`."""
-    return resources.files("cute_py.draw").joinpath("web", name).read_text(encoding="utf-8")
+    """The text of a file of `cute_py/page/web`."""
+    return resources.files("cute_py.page").joinpath("web", name).read_text(encoding="utf-8")
 
 
 def address_of(tab: str, inputs: dict[str, str]) -> str:

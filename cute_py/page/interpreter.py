@@ -140,7 +140,7 @@ def _compiled(library: bytes, folder: Path, node: str) -> bytes:
     Raises:
         FileFormatError: node or the interpreter fails.
     """
-    script = resources.files("cute_py.draw").joinpath("web", "compile.mjs").read_text(encoding="utf-8")
+    script = resources.files("cute_py.page").joinpath("web", "compile.mjs").read_text(encoding="utf-8")
     with TemporaryDirectory() as place:
         source, target, program = (Path(place) / name for name in ("source.zip", "target.zip", "compile.mjs"))
         source.write_bytes(library)

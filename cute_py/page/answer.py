@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from cute_py.draw.tabs.forms import TABS, Tab
-from cute_py.draw.tabs.html import Html
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, MissingPackageError, given
+from cute_py.page.forms import TABS, Tab
+from cute_py.page.html import Html
 
 T = TypeVar("T")
 
@@ -148,7 +148,7 @@ def answer(query: Mapping[str, Any]) -> dict[str, Any]:
     tab, inputs, part = checked_query(query)
     out = Answer()
     try:
-        importlib.import_module(f"cute_py.draw.tabs.{tab.module}").fill(out, inputs, part == "fixes")
+        importlib.import_module(f"cute_py.page.{tab.module}").fill(out, inputs, part == "fixes")
     except FieldError as refused:
         out.verdict = ("bad", f"{tab.label_of(refused.name)}: {refused.error.headline}")
         out.problem(refused.error, refused.name, _bracket_fix(inputs, refused.name))

@@ -14,14 +14,14 @@ from typing import Any, Final
 from cute_py.draw.boxes import draw_boxes, draw_multicast
 from cute_py.draw.explorer_answer import DEFAULTS, examined_query, tensor_address
 from cute_py.draw.shared_memory import draw_smem
-from cute_py.draw.tabs.answer import Answer, closed
-from cute_py.draw.tabs.html import Html, code, drawn, joined, listed, pairs, pre, table, tag
 from cute_py.dtypes import DTYPES, as_dtype
 from cute_py.errors import CuteError, counted, unless_refused
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, LayoutRight, domain_of, has_numbers
 from cute_py.layout.recast import SmemPtrFlag, smem_ptr_flag
 from cute_py.layout.trees import leaves
+from cute_py.page.answer import Answer, closed
+from cute_py.page.html import Html, code, drawn, joined, listed, pairs, pre, table, tag
 from cute_py.tma.atom.make import fix_candidates, make_tma_atom
 from cute_py.tma.atom.op import FORMAT_OF, OPS, SAME_WIDTH
 from cute_py.tma.exports.export import export
