@@ -20,6 +20,7 @@ from cute_py.layout import analysis
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, domain_of, static
 from cute_py.layout.leaf import is_symbolic
+from cute_py.layout.offset_table import MOST_LISTED
 from cute_py.layout.offsets import domain_size
 from cute_py.layout.steps import explained, steps
 from cute_py.layout.trees import leaves
@@ -42,7 +43,7 @@ def parsed(text: str, numbers: str = "1") -> Any:
     """
     if not text:
         raise InvalidValueError("is empty; write one such as (4,8):(8,1)")
-    thing = cute.parse(text)
+    thing: Any = cute.parse(text)
     if hasattr(thing, "engine"):
         thing = thing.layout
     if isinstance(thing, (Layout, ComposedLayout)):
@@ -192,7 +193,7 @@ def _facts(out: Answer, layout: Layout | ComposedLayout, name: str, title: str) 
         try:
             rows.append((label, str(function(layout)).replace("_", "")))
         except MissingPackageError:
-            rows.append((label, f"not counted: above {analysis.MOST_LISTED} elements this needs numpy"))
+            rows.append((label, f"not counted: above {MOST_LISTED} elements this needs numpy"))
         except CuteError:
             continue
     out.section(name, title, pairs(rows))

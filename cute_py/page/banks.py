@@ -23,7 +23,7 @@ from cute_py.layout.recast import smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.page.algebra import layout_of
 from cute_py.page.answer import Answer, FieldError, read
-from cute_py.page.html import code, drawn, table, tag
+from cute_py.page.html import Child, code, drawn, table, tag
 from cute_py.page.spelled import cpp, dsl
 from cute_py.targets import BANK_BYTES, BANKS, WARP
 from cute_py.tma.atom.smem_layout import SPANS, span_row
@@ -119,7 +119,7 @@ def _is_simple(whole: Any) -> bool:
 
 def _choices(out: Answer, access: Access, plain: Any, whole: Any) -> None:
     """The same access with each swizzle of the TMA engine."""
-    rows = []
+    rows: list[tuple[Child, ...]] = []
     for row in SPANS:
         swizzle = Swizzle(row.bits, 4, 3) if row.bits else None
         try:

@@ -216,9 +216,9 @@ def _offer(out: Answer, query: dict[str, str], found: dict[str, Any]) -> None:
                 problem["fixes"].append({"words": words, "inputs": changes})
     if any(not after for _, _, after in tried) or not tried:
         return
-    words, changes = _chain(query, before)
-    if changes:
-        out.problems[0]["fixes"].insert(0, {"words": f"all of them: {'; '.join(words)}", "inputs": changes})
+    said, together = _chain(query, before)
+    if together:
+        out.problems[0]["fixes"].insert(0, {"words": f"all of them: {'; '.join(said)}", "inputs": together})
 
 
 def _helpful(query: dict[str, str], before: list[str]) -> list[tuple[str, dict[str, str], list[str]]]:

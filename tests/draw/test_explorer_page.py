@@ -55,7 +55,10 @@ def test_every_example_is_answered(tab: str, example: str, inputs: dict[str, str
         assert found["code"][0]["name"] == "Python"
 
 
-@pytest.mark.parametrize(("tab", "example", "inputs"), CASES, ids=[f"{t}: {e}" for t, e, _ in CASES])
+SOUND = [case for case in CASES if not case[1].startswith("error")]
+
+
+@pytest.mark.parametrize(("tab", "example", "inputs"), SOUND, ids=[f"{t}: {e}" for t, e, _ in SOUND])
 def test_the_code_of_an_example_runs(tab: str, example: str, inputs: dict[str, str]) -> None:
     for panel in answer({"tab": tab, "inputs": inputs})["code"]:
         if panel["name"] == "Python":
