@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from cute_py.copies.plan import CopyPlan
     from cute_py.formats.scaled_tensor import ScaledTensor
+    from cute_py.machine.judgement.timeline import RunTimeline
     from cute_py.mesh.sharded_layout import ShardedLayout
     from cute_py.tma.simulate.pipeline import Timeline
     from cute_py.tmem.copy_request import CopyAsync
@@ -45,7 +46,9 @@ if TYPE_CHECKING:
 _Layouts: TypeAlias = "Swizzle | AnyLayout | Sequence[AnyLayout] | Tensor | ShardedLayout"
 _Copies: TypeAlias = "TmaAtom | Im2colAtom | CopyAtom | TiledCopy | CopyAsync | CopyPlan | Demonstration"
 _Bytes: TypeAlias = "TensorMap | bytes | bytearray | memoryview | NDArray[numpy.integer]"
-Drawable: TypeAlias = "Picture | _Layouts | _Copies | _Bytes | MmaAtom | TiledMma | Timeline | Format | ScaledTensor"
+Drawable: TypeAlias = (
+    "Picture | _Layouts | _Copies | _Bytes | MmaAtom | TiledMma | Timeline | RunTimeline | Format | ScaledTensor"
+)
 """An object that has a picture."""
 Option: TypeAlias = int | str | tuple[int, ...] | Sequence[int] | Sequence[str] | Layout | None
 """An option of one of the functions that draw."""
@@ -63,6 +66,7 @@ def _later(module: str, name: str) -> Callable[..., Picture]:
 
 draw_tmem = _later("cute_py.draw.tensor_memory", "draw_tmem")
 draw_pipeline = _later("cute_py.draw.timeline", "draw_pipeline")
+draw_run = _later("cute_py.draw.timeline", "draw_run")
 
 
 def _is(*paths: str) -> Callable[[Drawable], bool]:
@@ -117,6 +121,7 @@ _KINDS: tuple[tuple[Callable[[Drawable], bool], Callable[..., Picture]], ...] = 
     (lambda thing: isinstance(thing, Tensor), draw_tensor),
     (_is_layouts, _compare),
     (_is("cute_py.tma.simulate.pipeline.Timeline"), draw_pipeline),
+    (_is("cute_py.machine.judgement.timeline.RunTimeline"), draw_run),
     (_is("cute_py.mesh.sharded_layout.ShardedLayout"), draw_shards),
     (_is("cute_py.tmem.copy_request.CopyAsync", "cute_py.tmem.demonstration.Demonstration"), draw_tmem),
     (_is("cute_py.copies.plan.CopyPlan"), _plan),
@@ -152,7 +157,7 @@ def draw(thing: Drawable, **options: Option) -> Picture:
     raise InvalidTypeError(
         f"there is no picture of {type(thing).__name__} {shortened(given(thing), 80)}",
         {
-            "takes": "layouts, swizzles, tensors, atoms, tensor maps, timelines of a ring, "
+            "takes": "layouts, swizzles, tensors, atoms, tensor maps, timelines of a ring or a run, "
             "copies to tensor memory, sharded tensors, formats"
         },
         PARSE_READS if isinstance(thing, str) else None,

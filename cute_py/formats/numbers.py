@@ -34,6 +34,8 @@ Codes: TypeAlias = "NDArray[np.unsignedinteger[Any]]"
 PIECE: Final = 1 << 16
 """Elements that are worked on at a time: a few buffers of them fit into a core's second-level cache. Threads do not
 pay: each takes the interpreter's lock between two operations, and two threads took longer than one (measured)."""
+MOST_ELEMENTS: Final = 1 << 36
+"""Elements of an array that is read: a view that repeats one element may have more than any memory holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,21 +141,29 @@ def codes(values: NDArray[Any]) -> Codes:
     >>> codes(cast(np.float32([1.0, -448.0]), "e4m3")).tolist()
     [56, 254]
     """
-    _expect_array(values)
+    expect_array(values)
     if values.dtype.itemsize not in (1, 2, 4, 8) or values.dtype.hasobject:
         raise InvalidTypeError(f"elements of {values.dtype} have no codes of 1, 2, 4 or 8 bytes")
     return values.view(f"u{values.dtype.itemsize}")
 
 
-def _expect_array(values: object) -> None:
+def expect_array(values: object, what: str = "the array") -> NDArray[Any]:
+    """The array; refuse what is no numpy array, or one of more than `MOST_ELEMENTS` elements.
+
+    Raises:
+        InvalidTypeError, InvalidValueError.
+    """
     if not isinstance(values, np.ndarray):
-        raise InvalidTypeError(f"expected a numpy array, got {given(values)}")
+        raise InvalidTypeError(f"{what} must be a numpy array, got {given(values)}")
+    if values.size > MOST_ELEMENTS:
+        raise InvalidValueError(f"{what} has {values.size} elements; must be at most {MOST_ELEMENTS}")
+    return values
 
 
 def of_codes(bits: NDArray[Any], dtype: DTypeLike | Number) -> NDArray[Any]:
     """The array of a type's numbers that have these bits; no copy. The reverse of `codes`."""
     kind = number(dtype).dtype.numpy
-    _expect_array(bits)
+    expect_array(bits)
     if (
         bits.dtype.hasobject
         or bits.dtype.itemsize % kind.itemsize
@@ -194,7 +204,7 @@ def to_float32(values: NDArray[Any], dtype: DTypeLike | Number | None = None) ->
     >>> to_float32(np.array([0x38, 0x7E], np.uint8), "e4m3").tolist()
     [1.0, 448.0]
     """
-    _expect_array(values)
+    expect_array(values)
     row = number(values.dtype if dtype is None else dtype)
     if dtype is not None and values.dtype.kind == "u" and row.name != "float64":
         values = of_codes(np.ascontiguousarray(values), row)
@@ -245,7 +255,7 @@ def cast(
     """
     row = number(dtype)
     expect(saturate, bool, "saturate")
-    _expect_array(values)
+    expect_array(values)
     if not values.ndim:
         return cast(values.reshape(1), row, rounding=rounding, saturate=saturate, source=source).reshape(())
     mode = _rounding(row, rounding)

@@ -37,7 +37,9 @@ FILES: Final = {
     "stdlib": "python_stdlib.zip",
 }
 LOCK: Final = "pyodide-lock.json"
-LEFT_OUT: Final = ("cli", "machine", "watch", "testing", "web", "__pycache__")
+LEFT_OUT: Final = (
+    "checkpoints", "cli", "instructions", "jax", "judgement", "testing", "torch", "watch", "web", "__pycache__",
+)  # fmt: skip
 """Folders of this library that no answer needs."""
 STANDARD_LEFT_OUT: Final = (
     "ensurepip", "idlelib", "pydoc_data", "sqlite3", "tkinter", "turtledemo", "unittest", "venv", "wsgiref", "xmlrpc",

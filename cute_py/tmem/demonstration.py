@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from cute_py.argument_checks import expect, expect_name, record
 from cute_py.errors import TmemError
+from cute_py.machine.tensor_memory.memory import TensorMemory
 from cute_py.tma.descriptor.data_types import TensorMapDataType, TensorMapSwizzle
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapTiled
@@ -32,7 +33,6 @@ from cute_py.tmem.cp_forms import LANES
 from cute_py.tmem.emit import device_functions, emit_cuda, emit_tirx, ptx_line
 from cute_py.tmem.execute import read_back, run
 from cute_py.tmem.memory_picture import picture
-from cute_py.tmem.tensor_memory import TensorMemory
 from cute_py.tmem.tile_layout import R, S
 
 if TYPE_CHECKING:

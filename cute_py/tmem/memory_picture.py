@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.errors import TmemError, given
-from cute_py.tmem.tensor_memory import NOT_A_SOURCE, SLAB
+from cute_py.machine.tensor_memory.memory import NOT_A_SOURCE, SLAB
 
 if TYPE_CHECKING:
     import numpy

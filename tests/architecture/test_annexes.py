@@ -18,6 +18,9 @@ from tests.architecture.test_layers import PACKAGE, import_nodes, modules
 
 USES: dict[str, set[str]] = {
     "mesh": set(),
+    "checkpoints": {"mesh"},
+    "torch": set(),
+    "jax": set(),
     "tmem": set(),
     "tma/dialect": {"tmem"},
     "tma/gemm": set(),
@@ -27,7 +30,7 @@ USES: dict[str, set[str]] = {
     "draw": {"mesh", "tmem"},
     "explanation": {"draw", "tma/dialect"},
     "page": {"draw", "explanation", "tma/exports"},
-    "cli": {"draw", "explanation", "mesh", "page", "tmem", "watch"},
+    "cli": {"checkpoints", "draw", "explanation", "mesh", "page", "tmem", "watch"},
 }
 """Annex -> the annexes that it imports."""
 
