@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from cute_py.copies.layout_copy import copy
-from cute_py.copies.scaled_copy import index_of_rows
+from cute_py.copies.scaled.host import index_of_rows
 from cute_py.errors import InvalidValueError, given
 from cute_py.formats.array_shapes import array_shapes
 from cute_py.formats.format import Format
