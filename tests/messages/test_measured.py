@@ -12,6 +12,7 @@ from cute_py.errors import CuteError, InvalidValueError, Measured
 from cute_py.tma.descriptor.replace import replace, update_tma_descriptor
 
 MAP = cute.tma.encode(cute.tma.TensorMapTiled(6, 4096, (64, 8), (128,), (64, 8)))
+MODES = "the modes of the map"
 CALLS: list[tuple[Callable[[], object], Measured]] = [
     (
         lambda: update_tma_descriptor(MAP, "global_dim", 3, 8),
