@@ -194,7 +194,7 @@ class CuteError(Exception):
     def of_value(
         cls,
         what: str,
-        value: object,
+        value: float,
         requirement: str,
         unit: str = "",
         facts: Mapping[str, object] | None = None,
@@ -209,11 +209,11 @@ class CuteError(Exception):
         >>> print(error, error.measured.value)
         num_multicast = 17 CTAs; must be 1 to 16 17
         """
-        known = isinstance(value, int) and not isinstance(value, bool)
-        shown = integer_text(value) if known else value  # type: ignore[arg-type]
+        number = int(value) if isinstance(value, int) and not isinstance(value, bool) else None
+        shown = value if number is None else integer_text(number)
         error = cls(f"{what} = {f'{shown} {unit}'.rstrip()}; must {requirement}", facts, hint)
-        if known:
-            error.measured = Measured(what, int(value), unit, requirement)  # type: ignore[call-overload]
+        if number is not None:
+            error.measured = Measured(what, number, unit, requirement)
         return error
 
     def of_rule(self, rule: str) -> Self:

@@ -205,7 +205,7 @@ def plan_copy(
     kind = as_dtype(dtype)
     pair = expect_integers(alignment, "alignment", 1, count=2, unit="bytes")
     if any(a & (a - 1) for a in pair):
-        raise InvalidValueError.of_value("alignment", alignment, "be powers of two")
+        raise InvalidValueError(f"alignment = {alignment}; must be powers of two")
     known = architecture(expect(arch, str, "arch"))
     return plan_pairing(pair_elements(source_layout, destination_layout, kind, nibbles), (pair[0], pair[1]), known)
 

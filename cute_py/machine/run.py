@@ -310,7 +310,7 @@ def _shape(code: Code, grid: object, block: object, cluster: object, dynamic_sha
         raise InvalidValueError(f"block = {threads}; {kernel.name} requires {required} (.reqntid)")
     count = threads[0] * threads[1] * threads[2]
     if count > MAX_BLOCK or threads[2] > 64:
-        raise InvalidValueError.of_value("block", threads, f"have at most {MAX_BLOCK} threads, 64 along z")
+        raise InvalidValueError(f"block = {threads}; must have at most {MAX_BLOCK} threads, 64 along z")
     most = kernel.triple("maxntid")
     if most is not None and count > most[0] * most[1] * most[2]:
         raise InvalidValueError(f"block = {threads}; {kernel.name} takes at most {most[0] * most[1] * most[2]} threads")
@@ -319,10 +319,10 @@ def _shape(code: Code, grid: object, block: object, cluster: object, dynamic_sha
     if cluster is not None and clusters is not None and triple(cluster, "cluster") != clusters:
         raise InvalidValueError(f"cluster = {cluster}; {kernel.name} requires {clusters} (.reqnctapercluster)")
     if size[0] * size[1] * size[2] > MAX_CLUSTER:
-        raise InvalidValueError.of_value("cluster", size, f"have at most {MAX_CLUSTER} CTAs")
+        raise InvalidValueError(f"cluster = {size}; must have at most {MAX_CLUSTER} CTAs")
     ctas = triple(grid, "grid")
     if any(g % c for g, c in zip(ctas, size, strict=True)):
-        raise InvalidValueError.of_value("grid", ctas, f"be a multiple of the cluster {size}")
+        raise InvalidValueError(f"grid = {ctas}; must be a multiple of the cluster {size}")
     dynamic = expect_integer(dynamic_shared, "dynamic_shared", 0, BLOCK_SHARED_BYTES, "bytes")
     used = code.shared_bytes(dynamic)
     if used > BLOCK_SHARED_BYTES:

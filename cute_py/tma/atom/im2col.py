@@ -100,9 +100,9 @@ def window(spatial: int, **given: Any) -> Im2colWindow:
             raise InvalidValueError(f"{name} has {len(numbers)} numbers; must have one for each of {spatial} modes")
         values[name] = numbers
     if any(n < 1 for n in values["stride"]):
-        raise InvalidValueError.of_value("stride", values["stride"], "be at least 1")
+        raise InvalidValueError(f"stride = {values['stride']}; must be at least 1")
     if any(n == 0 for n in values["stride_srt"]):
-        raise InvalidValueError.of_value("stride_srt", values["stride_srt"], "not be 0")
+        raise InvalidValueError(f"stride_srt = {values['stride_srt']}; must not be 0")
     return Im2colWindow(**values)
 
 

@@ -374,7 +374,7 @@ def _indices(tile: Tree, sizes: list[int]) -> list[int]:
     if isinstance(tile, tuple):
         flat = [expect_integer(n, "the coordinate of a tile", -FARTHEST_TILE, FARTHEST_TILE) for n in leaves(tile)]
         if len(flat) != len(sizes):
-            raise InvalidValueError.of_value("tile", tile, f"have {counted(len(sizes), 'index')} or be a number")
+            raise InvalidValueError(f"tile = {tile}; must have {counted(len(sizes), 'index')} or be a number")
         return flat
     number = expect_integer(tile, "the number of a tile", 0, FARTHEST_TILE)
     out = []

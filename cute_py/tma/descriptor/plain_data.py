@@ -156,7 +156,7 @@ def request_of_array(
     else:
         steps = given_steps
     if min(steps) < 0:
-        raise InvalidValueError.of_value("strides", steps, "not be negative", "bytes")
+        raise InvalidValueError(f"strides = {steps} bytes; must not be negative")
     # An axis of size 1 has no meaningful stride; it goes outermost unless it is the contiguous axis.
     order = sorted(range(len(sizes)), key=lambda axis: (steps[axis] != width, sizes[axis] == 1, steps[axis], -axis))
     if steps[order[0]] != width:
