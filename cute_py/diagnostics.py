@@ -20,8 +20,8 @@ from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaLi
 MAX_BITS: Final = 14_000
 """Most bits of a value that is printed. A value may be a product of all numbers of a request; Python prints no more."""
 
-SEVERITIES: Final = ("error", "warning")
-"""'error': refused, or wrong when it runs. 'warning': legal, and harmful or slow."""
+SEVERITIES: Final = ("error", "warning", "note")
+"""'error': refused, or wrong when it runs. 'warning': legal, and harmful or slow. 'note': no fault, to know."""
 
 
 @dataclass(frozen=True, slots=True)
