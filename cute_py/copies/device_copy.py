@@ -81,7 +81,7 @@ def require_options(options: CopyOptions | ExecuteOptions, names: tuple[str, ...
     if not isinstance(seconds, float):
         seconds = expect_integer(seconds, "option seconds", hint="the time of the child process, in seconds")
     if not 0 < seconds <= MAX_SECONDS:
-        raise InvalidValueError(f"option seconds = {seconds}; must be above 0 and at most {MAX_SECONDS:g}")
+        raise InvalidValueError.of_value("option seconds", seconds, f"be above 0 and at most {MAX_SECONDS:g}")
 
 
 def _require_architecture(atom: TmaAtom, device: Device) -> None:
