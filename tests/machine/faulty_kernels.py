@@ -203,6 +203,10 @@ E:""",
   """ + WAIT,
         cure="bar.sync 0;",
     ),
+    "an mbarrier that others still wait at": Faulty(
+        "invalidated while in use", "error",
+        INIT + LOAD + WAIT + "\n  <<|bar.sync 0;>>\n  @%p1 mbarrier.inval.shared::cta.b64 [%r3];",
+    ),
     "data over an mbarrier": Faulty(
         "barrier overlapped by data", "error",
         "@%p1 mbarrier.init.shared::cta.b64 [%r3], 64;\n  bar.sync 0;\n  st.shared.u32 [<<%r3+4|%r2>>], 5;\n  "
