@@ -217,6 +217,13 @@ E:""",
         """<<|st.shared.u32 [%r5], %r1;>>
   ld.shared.u32 %r9, [%r5];""",
     ),
+    "a product of what other warps copy": Faulty(
+        "read before it arrives", "warning",
+        "".join(f"cp.async.ca.shared.global [%r5+{512 * i}], [%rd2], 4;\n  " for i in range(8))
+        + "cp.async.wait_all;\n  fence.proxy.async;\n  <<|bar.sync 0;>>\n  " + ZEROS + DESCRIPTORS
+        + "wgmma.fence.sync.aligned;\n  " + MULTIPLY + "\n  " + COMMIT,
+        threads=128,
+    ),
     "a product without a fence": Faulty(
         "registers not fenced", "error",
         OPERANDS + "<<|wgmma.fence.sync.aligned;>>\n  " + MULTIPLY + "\n  " + COMMIT,

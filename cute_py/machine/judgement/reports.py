@@ -101,9 +101,12 @@ class Reports:
 
     def race(
         self, f: Frame, site: Site, clocks: Clocks, place: tuple[Any, int], keys: tuple[int, int], what: str,
-        reader: bool,
+        reader: bool, severity: str,
     ) -> None:  # fmt: skip
-        """Two accesses without an order: one of `keys[0]`, which was first here, and this one."""
+        """Two accesses without an order: one of `keys[0]`, which was first here, and this one.
+
+        severity: 'warning' where some warps of a product know the order: all of them come to it.
+        """
         array, at = place
         other = keys[0]
         shared = array is self.m.shared
@@ -120,7 +123,7 @@ class Reports:
         line = "another instruction" if before is None else place_text(before, self.code.files)
         text = (
             f"{f.text()} {_verb(f, what)} {self.where(array, at)}, which {self.agent(clocks, other)} {did} at {line}; "
-            "nothing orders the two"
+            f"{'only some of these warps wait for that' if severity == 'warning' else 'nothing orders the two'}"
         )
         facts: dict[str, Any] = {
             "threads": f.text(),
@@ -129,10 +132,14 @@ class Reports:
             "other_line": None if before is None else before.line,
             "other_threads": self.agent(clocks, other),
         }
-        severity = "error"
         if not shared and self._harmless(keys, reader or what == "reads", clocks):
             severity = "warning"
-        self.add((rule, site.number, other >> SITE & SITE_BITS), text, site.one, severity, **facts)
+        one = other >> SITE & SITE_BITS
+        key = (rule, site.number, one) if severity == "error" else (rule, site.name, self._opcode(one))
+        self.add(key, text, site.one, severity, **facts)
+
+    def _opcode(self, number: int) -> str:
+        return self.code.instructions[number].opcode if number < len(self.code.instructions) else ""
 
     def _harmless(self, keys: tuple[int, int], reads: bool, clocks: Clocks) -> bool:
         """Whether compilers write such a race: all threads of a CTA load a number, and one of them stores it anew."""
