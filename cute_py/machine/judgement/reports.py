@@ -199,7 +199,7 @@ class Reports:
     def still_used(self, f: Frame, site: Site, place: int, clocks: Clocks, cluster: int, warp: int) -> None:
         """A barrier that is invalidated, and others may still wait at it."""
         where, who = self.where(self.m.shared, place), self.warp(clocks, cluster + self.first_cluster, warp, 1)
-        text = f"{f.text()} {_verb(f, 'invalidates')} the mbarrier at {where}; nothing orders what {who} did with it before"
+        text = f"{f.text()} {_verb(f, 'invalidates')} the mbarrier at {where}, which {who} may still use"
         key = ("invalidated while in use", site.number)
         self.add(key, text, site.one, "error", threads=f.text(), address=where, other_threads=who)
 
