@@ -18,7 +18,7 @@ from cute_py.machine.arithmetic import element_width
 from cute_py.machine.decode import Builder, Turn
 from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.lanes import collective
-from cute_py.machine.judgement.observer import WEAK, AsyncWork, Touched
+from cute_py.machine.judgement.observer import WEAK, AsyncWork, OperandRead, Touched
 from cute_py.machine.kinds import KINDS, Kind
 from cute_py.machine.matrix import MatrixInstruction, matrix_instruction, run_mma, run_wgmma
 from cute_py.machine.memory import locate
@@ -342,19 +342,20 @@ def _tell(site: Site, product: _Product, f: Frame, start: int, a: Any, b: int) -
     m, found = f.m, product.found
     rows, columns, depth = (int(x) for x in found.atom.shape_mnk)
     width = element_width(found.a)
-    operands = [(b, product.orders[1], columns, depth)]
+    operands = [OperandRead("B", b, product.orders[1], columns, depth, width, start)]
     if not product.in_registers:
-        operands.append((a, product.orders[0], rows, depth if product.metadata is None else depth // 2))
+        held = depth if product.metadata is None else depth // 2
+        operands.append(OperandRead("A", a, product.orders[0], rows, held, width, start))
     reads = []
-    for words, major, extent, held in operands:
+    for one in operands:
         try:
-            units = operand_units(words, major, extent, held, width) - m.shared_base
+            units = operand_units(one.words, one.major, one.extent, one.depth, width) - m.shared_base
         except CuteError:
             continue  # the product itself says so
         if int(units.min()) >= 0 and int(units.max()) + UNIT_BYTES <= m.shared_bytes:
             reads.append(Touched(m.shared, 0, UNIT_BYTES, units + start))
     m.observer.multiplied(f, site)
-    m.observer.issued(f, site, AsyncWork("wgmma", reads, group="wgmma"))
+    m.observer.issued(f, site, AsyncWork("wgmma", reads, group="wgmma", operands=operands))
 
 
 def _same(site: Site, f: Frame, words: Array) -> int:

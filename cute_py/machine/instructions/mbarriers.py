@@ -16,6 +16,7 @@ import numpy as np
 from cute_py.errors import CuteError
 from cute_py.machine.decode import Builder, Turn
 from cute_py.machine.faults import Refused
+from cute_py.machine.judgement.waits import PhaseWait
 from cute_py.machine.memory import locate
 from cute_py.machine.schedule import Waiting
 from cute_py.machine.sites import Site
@@ -33,8 +34,13 @@ def barriers_of(f: Frame, site: Site, place: int) -> Mbarrier:
     found = m.windows[cta].barriers.get(offset)
     if not isinstance(found, Mbarrier):
         known = ", ".join(hex(m.shared_base + at) for at in sorted(m.windows[cta].barriers)) or "none"
-        text = f"{f.text()}: no mbarrier was initialised at shared address {m.shared_base + offset:#x}"
-        raise site.fault("mbarrier not initialised", text, f, "mbarrier", initialised=known)
+        rule, text = "mbarrier not initialised", f"{f.text()}: no mbarrier was initialised at shared address "
+        text += f"{m.shared_base + offset:#x}"
+        ledger = m.state.get("ledger")
+        if ledger is not None and place in ledger.ended_lives:
+            rule, where = "mbarrier used after inval", ledger.where(ledger.ended_lives[place].ended)
+            text = f"{f.text()} use the mbarrier at {m.shared_base + offset:#x}, which {where} invalidated"
+        raise site.fault(rule, text, f, "mbarrier", initialised=known)
     return found
 
 
@@ -280,27 +286,27 @@ def _build_wait(site: Site, action: str) -> Run | Turn:
             put(passed, np.bool_(True))
             gone.append((after, passed))
         put(rest, np.bool_(False))
-        held = [places[~flags], phases[~flags]]
+        held = PhaseWait(places[~flags], phases[~flags], by_parity)
 
         def ready(one: Waiting) -> tuple[Gone, Frame | None] | None:
-            now = _over(one.frame, site, by_parity, held[0], held[1])
+            now = _over(one.frame, site, by_parity, held.places, held.phases)
             if not now.any():
                 return None
-            _tell(one.frame, site, by_parity, held[0], held[1], now)
+            _tell(one.frame, site, by_parity, held.places, held.phases, now)
             passed = one.frame if now.all() else one.frame.subset(now)
             put(passed, np.bool_(True))
             if passed is one.frame:
                 return [(one.pc, passed)], None
-            held[0], held[1] = held[0][~now], held[1][~now]
+            held.places, held.phases = held.places[~now], held.phases[~now]
             return [(one.pc, passed)], one.frame.subset(~now)
 
         def what() -> str:
-            barrier = barriers_of(rest, site, int(held[0][0]))
-            number = int(held[1][0])
+            barrier = barriers_of(rest, site, int(held.places[0]))
+            number = int(held.phases[0])
             said = f"the phase of parity {number}" if by_parity else f"phase {number & 0xFFFFFFFF}"
             return f"{said} of the {barrier.name}, which is in {barrier}"
 
-        f.m.wait(Waiting(rest, after, site.number, ready, what, looks=True))
+        f.m.wait(Waiting(rest, after, site.number, ready, what, looks=True, on=held))
         return gone
 
     return test if action == "test_wait" else Turn(tries)

@@ -465,11 +465,18 @@ def _tensor_load(site: Site, copy: _TensorCopy, shared: Locate, barrier: Locate)
         nbytes = 0
         if m.observer.active:
             with _errors_as_faults(site, f):
-                nbytes = int(copy.emulator.geometry(words, copy.mode).transaction_bytes)
+                shape = copy.emulator.geometry(words, copy.mode)
+                nbytes = int(shape.transaction_bytes)
             targets, counted = _destinations(m, copy, cta, place, keywords.get("multicast_mask"))
             writes = [Touched(m.shared, one * m.shared_stride + offset, nbytes) for one in targets]
             rows = functools.partial(_rows, m, copy, words, coords, keywords)
-            m.observer.issued(f, site, AsyncWork("tensor load", [], writes, counted, nbytes, rows=rows))
+            m.observer.issued(
+                f,
+                site,
+                AsyncWork(
+                    "tensor load", [], writes, counted, nbytes, rows=rows, swizzle=_width(shape.swizzle), map_key=words
+                ),
+            )
 
         def complete() -> None:
             before = _before(f, site, counted, nbytes)
@@ -483,6 +490,11 @@ def _tensor_load(site: Site, copy: _TensorCopy, shared: Locate, barrier: Locate)
         m.under_way("a tensor load", site.number, complete)
 
     return one
+
+
+def _width(swizzle: int) -> int:
+    """Bytes of a row of a map's swizzle; 16 without one."""
+    return (16, 32, 64, 128)[swizzle] if swizzle < 4 else 128
 
 
 def _tensor_store(site: Site, copy: _TensorCopy, shared: Locate) -> Callable[[Frame], None]:

@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from cute_py.atom.smem_descriptor import Major
+
 if TYPE_CHECKING:
     from cute_py.diagnostics import Diagnostic
     from cute_py.machine.sites import Site
@@ -65,16 +67,37 @@ class Touched:
     offsets: Array | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class OperandRead:
+    """An operand of a wgmma in shared memory.
+
+    Attributes:
+        name: 'A' or 'B'. words: the 64 bits of its descriptor. extent: rows, M or N. depth: elements of K.
+        bits: of one. start: place of the CTA's shared memory.
+    """
+
+    name: str
+    words: int
+    major: Major
+    extent: int
+    depth: int
+    bits: int
+    start: int
+
+
 @dataclass(slots=True)
 class AsyncWork:
     """Asynchronous work that was issued: a copy, or a product of a warpgroup.
 
     Attributes:
-        kind: 'cp.async', 'bulk load', 'bulk store', 'tensor load', 'tensor store', 'st.async' or 'wgmma'.
+        kind: 'cp.async', 'bulk load', 'bulk store', 'tensor load', 'tensor store', 'st.async', 'red.async' or
+            'wgmma'.
         reads, writes: bytes. They are known when it is issued, under every schedule.
         barriers: places of the mbarriers at which it completes bytes; nbytes: how many at each.
         group: 'bulk', 'cp.async' or 'wgmma', where the issuing thread waits for a group of it; else empty.
         rows: gives the rows of global memory of a tensor copy, which a load reads and a store writes.
+        swizzle: width of the swizzle of a tensor copy's map in bytes, 16 without one. map_key: equal for equal maps.
+        operands: of a wgmma.
     """
 
     kind: str
@@ -84,6 +107,9 @@ class AsyncWork:
     nbytes: int = 0
     group: str = ""
     rows: Callable[[], list[Touched]] | None = None
+    swizzle: int = 16
+    map_key: Any = None
+    operands: list[OperandRead] = field(default_factory=list)
 
 
 class Observer:
@@ -105,6 +131,9 @@ class Observer:
 
     def stuck(self, m: Host) -> None:
         """All threads wait and nothing is under way: the run ends with a hang. `m.waiting` has who waits."""
+
+    def time_passes(self, m: Host) -> None:
+        """All threads wait, nothing is under way, and loops that look at a clock or time out run once more."""
 
     # ---- accesses ----------------------------------------------------------------------------------------------------
 
