@@ -149,7 +149,7 @@ template <u32 D> __device__ __forceinline__ Codes<D> coded(const float (&y)[8]) 
     u32 w = 0;
 #pragma unroll
     for (u32 i = 0; i < 8; ++i) {
-      const u32 one = (nibble(y[i]) & 7) | (as_bits(y[i]) >> 28 & 8);
+      const u32 one = (nibble(y[i]) & 7) | (as_bits(y[i]) >> 28 & ~7u);
       w += one << 4 * i;
     }
     c.w[0] = w;
@@ -180,6 +180,16 @@ template <bool DIVIDED> __device__ __noinline__ u32 careful(u32 x, u32 factor) {
 template <u32 D> __device__ __forceinline__ void put(Codes<D>& c, u32 i, u32 code) {
   const u32 per = 32 / bits_of(D);
   c.w[i / per] |= code << (i % per * bits_of(D));
+}
+// Eight elements one by one, by one factor (STRIDE 0), or each by its own; called, since few blocks need it, with
+// copies of the operands, so that these stay in registers elsewhere.
+template <u32 D, bool DIVIDED, bool SCALED, u32 STRIDE>
+__device__ __noinline__ void convert_carefully(const Eight* e, const u32* factor, u32 inside, Codes<D>* c) {
+#pragma unroll 1
+  for (u32 i = 0; i < 8 && i < inside; ++i) {
+    const u32 x = exact(*e, i);
+    put<D>(*c, i, rounded<D>(SCALED ? careful<DIVIDED>(x, factor[i * STRIDE]) : x));
+  }
 }
 // x / s, rounded to the nearest, where s and its reciprocal are normal numbers: Markstein's correction, twice.
 __device__ __forceinline__ float quotient(float x, float s, float inverse) {
@@ -287,9 +297,9 @@ template <class O> __device__ __forceinline__ Codes<O::KIND> quantised(
     return coded<O::KIND>(x);
   }
   Codes<O::KIND> c = {};
-#pragma unroll
-  for (u32 i = 0; i < 8; ++i)
-    if (i < inside) put<O::KIND>(c, i, rounded<O::KIND>(careful<DIVIDED>(exact(e, i), as_bits(factor))));
+  const Eight copied = e;
+  const u32 by = as_bits(factor);
+  convert_carefully<O::KIND, DIVIDED, true, 0>(&copied, &by, inside, &c);
   return c;
 }
 """

@@ -64,22 +64,45 @@ __device__ __forceinline__ u32 element(const u8* at) {
   else if constexpr (bits_of(SOURCE) == 16) return *(const u16*)at;
   else return *at;
 }
+// The elements of a vector that reaches beyond the last column; called, with words that are a copy.
+template <u32 WORDS> __device__ __noinline__ void load_end(u32* w, const u8* at, u32 k, u32 limit, u32 pattern) {
+  constexpr u32 BITS = bits_of(SOURCE), UNIT = BITS < 8 ? 8 : BITS, PER = 32 / UNIT, EACH = UNIT / BITS;
+#pragma unroll 1
+  for (u32 i = 0; i < WORDS; ++i) w[i] = pattern;
+#pragma unroll 1
+  for (u32 i = 0; i < WORDS * PER && k + i * EACH < limit; ++i)
+    w[i / PER] |= element(at + i * (UNIT / 8)) << i % PER * UNIT % 32;
+}
+template <u32 WORDS> __device__ __noinline__ void store_end(u8* at, const u32* w, u32 left) {
+#pragma unroll 1
+  for (u32 i = 0; i < 4 * WORDS && i < left; ++i) at[i] = (u8)(w[i / 4] >> i % 4 * 8);
+}
+template <u32 WORDS> __device__ __forceinline__ void load_whole(u32 (&w)[WORDS], const u8* at) {
+  if constexpr (WORDS % 4 == 0) {
+#pragma unroll
+    for (u32 i = 0; i < WORDS; i += 4) {
+      const uint4 v = load_four(at + 4 * i);
+      w[i] = v.x; w[i + 1] = v.y; w[i + 2] = v.z; w[i + 3] = v.w;
+    }
+  } else if constexpr (WORDS == 2) {
+    const uint2 v = load_two(at);
+    w[0] = v.x; w[1] = v.y;
+  } else w[0] = load_one(at);
+}
 // Words of elements from column k on; none from `limit` on. pattern: what a row that is left out has.
 template <u32 WORDS> __device__ __forceinline__ void load_words(
     u32 (&w)[WORDS], const u8* row, u32 k, u32 limit, u32 pattern) {
   constexpr u32 BITS = bits_of(SOURCE), COUNT = WORDS * 32 / BITS;
   const u8* const at = row + (u64)k * BITS / 8;
   if (ALIGNED && k + COUNT <= limit) {
-    if constexpr (WORDS % 4 == 0) {
+    load_whole(w, at);
+    return;
+  }
+  if constexpr (ALIGNED) {
+    u32 copied[WORDS];
+    load_end<WORDS>(copied, at, k, limit, pattern);
 #pragma unroll
-      for (u32 i = 0; i < WORDS; i += 4) {
-        const uint4 v = load_four(at + 4 * i);
-        w[i] = v.x; w[i + 1] = v.y; w[i + 2] = v.z; w[i + 3] = v.w;
-      }
-    } else if constexpr (WORDS == 2) {
-      const uint2 v = load_two(at);
-      w[0] = v.x; w[1] = v.y;
-    } else w[0] = load_one(at);
+    for (u32 i = 0; i < WORDS; ++i) w[i] = copied[i];
     return;
   }
   constexpr u32 UNIT = BITS < 8 ? 8 : BITS, PER = 32 / UNIT, EACH = UNIT / BITS;
@@ -106,6 +129,13 @@ template <u32 WORDS, bool VECTOR> __device__ __forceinline__ void store_words(u8
       for (u32 i = 0; i < WORDS; i += 4) *(uint4*)(at + 4 * i) = make_uint4(w[i], w[i + 1], w[i + 2], w[i + 3]);
     } else if constexpr (WORDS == 2) *(uint2*)at = make_uint2(w[0], w[1]);
     else *(u32*)at = w[0];
+    return;
+  }
+  if constexpr (VECTOR) {
+    u32 copied[WORDS];
+#pragma unroll
+    for (u32 i = 0; i < WORDS; ++i) copied[i] = w[i];
+    store_end<WORDS>(at, copied, left);
     return;
   }
 #pragma unroll
@@ -147,9 +177,13 @@ template <u32 D, bool SCALED> __device__ __forceinline__ Codes<D> converted(
     }
     c = coded<D>(x);
   } else {
+    const Eight copied = e;
+    u32 factors[8];
 #pragma unroll
-    for (u32 i = 0; i < 8; ++i)
-      if (i < inside) put<D>(c, i, rounded<D>(SCALED ? careful<false>(exact(e, i), factor[i]) : exact(e, i)));
+    for (u32 i = 0; i < 8; ++i) factors[i] = SCALED ? factor[i] : 0;
+    Codes<D> made = {};
+    convert_carefully<D, false, SCALED, 1>(&copied, factors, inside, &made);
+    c = made;
   }
   return c;
 }
@@ -553,11 +587,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) scaled_tile(const __grid_c
   const Place at = {row, column, warp / 2, warp % 2, lane / 8, lane % 8};
   Eight e[8];
   await_previous();
+  const u8* const from = p.source + (i64)row * p.pitch;
+  if (ALIGNED && row + 8 <= p.m && column + 8 <= p.k) {
 #pragma unroll
-  for (u32 q = 0; q < 8; ++q) {
-    Eight one[1];
-    load_eights(one, p.source + (i64)(at.row + q) * p.pitch, at.column, at.row + q < p.m ? p.k : 0, 0);
-    e[q] = one[0];
+    for (u32 q = 0; q < 8; ++q) {
+      u32 w[RAWS];
+      load_whole(w, from + q * p.pitch + (u64)column * bits_of(SOURCE) / 8);
+#pragma unroll
+      for (u32 i = 0; i < RAWS; ++i) e[q].w[i] = w[i];
+    }
+  } else {
+#pragma unroll
+    for (u32 q = 0; q < 8; ++q) {
+      Eight one[1];
+      load_eights(one, from + q * p.pitch, column, row + q < p.m ? p.k : 0, 0);
+      e[q] = one[0];
+    }
   }
   @tile@
 }
