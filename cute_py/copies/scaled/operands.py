@@ -380,18 +380,39 @@ def _is_dense(view: ArrayView) -> bool:
 def _from_scaled(
     source: ScaledTensor, outputs: Sequence[Any], rows: Any, pages: Any, into_rows: Any, fill: float | None
 ) -> ScaledWork:
-    if any(isinstance(one, ScaledTensor) for one in outputs):
-        raise refused(
-            "a ScaledTensor into another one",
-            "prepare_copy of the data, and of the scales as two layouts (scale_layout)",
-        )
-    if pages is not None or into_rows is not None or len(outputs) != 1 or rows is not None or fill is not None:
-        raise refused("rows, pages or several outputs of a ScaledTensor", "one dequantised array")
+    if pages is not None or into_rows is not None or len(outputs) != 1:
+        raise refused("pages, into_rows or several outputs of a ScaledTensor", "rows=, and one destination")
     side, data, scales = scaled_side(source, None, "source")
-    b = memory_view(expect_array(outputs[0], "destination"))
+    views, index, indices = {"source": data, "scales": scales}, RowIndex(), dict[str, ArrayView]()
+    (M, K), height = source.shape, source.shape[0]
+    if rows is not None:
+        indices["rows"], M = _index(rows, height, "rows")
+        index = RowIndex(rows=True)
+        if source.format.transposed or source.format.block[0] != 1:
+            raise refused(
+                "rows of a ScaledTensor that is transposed, or whose blocks have several rows", "block=(1, 32)"
+            )
+    limits = {"rows": height}
+    to = outputs[0]
+    if isinstance(to, ScaledTensor):
+        other, there, its = scaled_side(to, None if rows is not None else fill, "destination")
+        if to.shape != (M, K):
+            raise InvalidValueError(f"the source has the shape {(M, K)}; the destination has {to.shape}")
+        if source.tensor_scale != to.tensor_scale:
+            raise InvalidValueError(
+                f"tensor scale {source.tensor_scale}; the destination has {to.tensor_scale}"
+            ).of_rule("tensor_scale")
+        launch = plan_scaled(side, [other], (M, K), _of_widths(index, indices))
+        _refuse_overlaps([data, scales, *indices.values()], [there, its])
+        return ScaledWork(launch, views, ((there, its),), indices, limits)
+    if rows is not None:
+        raise refused(
+            "rows of a ScaledTensor that are dequantised", "a ScaledTensor as the destination, then dequantise it"
+        )
+    b = memory_view(expect_array(to, "destination"))
     if b.shape != source.shape:
         raise InvalidValueError(f"the source has the shape {source.shape}; the destination has {b.shape}")
     second = matrix(b, "destination", kind_of(as_dtype(b.dtype)))
-    launch = plan_scaled(side, [second], (source.shape[0], source.shape[1]))
+    launch = plan_scaled(side, [second], (M, K))
     _refuse_overlaps([data, scales], [b])
-    return ScaledWork(launch, {"source": data, "scales": scales}, ((b, None),))
+    return ScaledWork(launch, views, ((b, None),))

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from cute_py.copies.scaled.host import same_bytes
 from cute_py.errors import InvalidValueError
 from cute_py.formats.format import Format
 from cute_py.formats.numbers import number
@@ -208,7 +209,9 @@ def _four_bytes(digits: tuple[tuple[int, int], ...], block: int) -> bool:
     return found == 1
 
 
-def _output_kind(side: MatrixSide, scales: _Scales | None, exchanged: bool, access: int) -> OutputKind:
+def _output_kind(
+    side: MatrixSide, scales: _Scales | None, exchanged: bool, access: int, keeps: bool = False
+) -> OutputKind:
     vector = side.pitch % access == 0 and side.alignment % access == 0
     row = None if side.kind == "raw" else number(side.kind)
     made = OutputKind(
@@ -220,6 +223,8 @@ def _output_kind(side: MatrixSide, scales: _Scales | None, exchanged: bool, acce
     rule = form.scale_rule if form.scale_rule in POWER_RULES else f"{form.scale_rule} {form.like}"
     if form.like not in variants(form.scale_rule):
         raise refused(f"rule {form.scale_rule!r} as {form.like}", ", ".join(variants(form.scale_rule)))
+    if keeps:
+        rule = "keep"
     return replace(
         made,
         block=scales.block,
@@ -375,7 +380,8 @@ def _rows(
     bits = KIND_BITS[source.kind]
     kinds = []
     for one, scale in zip(outputs, scales, strict=True):
-        kind = _output_kind(one, scale, source.by_columns, min(16, 2 * KIND_BITS[one.kind]))
+        keeps = scaled_source is not None and scale is not None
+        kind = _output_kind(one, scale, source.by_columns, min(16, 2 * KIND_BITS[one.kind]), keeps)
         kinds.append(replace(kind, words=kind.words and not index.into))
     split = any(kind.split and kind.words for kind in kinds)
     across = next((a for a in (1, 2) if width <= a * LANES * ROW_ELEMENTS), 4)
@@ -446,6 +452,8 @@ def _dequantised(
     turned: bool,
     index: RowIndex,
 ) -> ScaledLaunch:
+    if len(outputs) == 1 and outputs[0].format is not None:
+        return _kept(source, outputs[0], form, shape, turned, index)
     if turned or any(o.format is not None for o in outputs):
         raise refused(
             "a dequantised source that is transposed, or quantised again, in one pass",
@@ -460,6 +468,24 @@ def _dequantised(
         )
     into = replace(_output_kind(source, scales, source.by_columns, 16), levels=1 + (source.total is not None))
     return _rows(source, outputs, [None] * len(outputs), shape, index, (into, scales.digits))
+
+
+def _kept(
+    source: MatrixSide, output: MatrixSide, form: Format, shape: tuple[int, int], turned: bool, index: RowIndex
+) -> ScaledLaunch:
+    """The same elements and scales, in another order of the scales, or of rows that an index names."""
+    other = output.format or form
+    if not same_bytes(form, other):
+        raise refused("a format into another one, in one pass", "dequantise, then quantise", source=form, to=other)
+    first = _scales(form, source.shape, source.by_columns, source.scale_alignment)
+    second = _scales(other, output.shape, source.by_columns, output.scale_alignment)
+    if turned or first.block[0] != 1 or first.block[1] not in WIDTHS:
+        raise refused(
+            f"other orders of scales for blocks of {form.block}{', transposed' if form.transposed else ''}",
+            "blocks of 16, 32, 64 or 128 along a row",
+        )
+    into = replace(_output_kind(source, first, source.by_columns, 16), rule="none")
+    return _rows(source, [output], [second], shape, index, (into, first.digits))
 
 
 def kind_of(dtype: Any) -> str:

@@ -201,17 +201,18 @@ def _there_and_back(work: ScaledWork, device: Device, options: dict[str, Any], h
 
 def _allocated(source: Any, form: Format, rows: Any) -> ScaledTensor:
     """A scaled tensor for a source, in memory of the same library and on the same device; its bytes are not set."""
+    total, logical = None, tuple(map(int, source.shape))
     if isinstance(source, ScaledTensor):
-        raise refused("a ScaledTensor into another format, on a device", "dequantise, then quantise")
-    if form.tensor_scale:
+        source, total = source.data, source.tensor_scale
+    elif form.tensor_scale:
         raise refused(
             "a format with a tensor scale that is not given",
             "a destination ScaledTensor(..., tensor_scale=), from the largest magnitude of the tensor",
         )
     expect_device_format(form)
-    if len(source.shape) != 2:
-        raise refused(f"a source of {len(source.shape)} modes", "a matrix (M, K)")
-    shape = (int(source.shape[0]) if rows is None else len(rows), int(source.shape[1]))
+    if len(logical) != 2:
+        raise refused(f"a source of {len(logical)} modes", "a matrix (M, K)")
+    shape = (logical[0] if rows is None else len(rows), logical[1])
     data, count = stored_shape(form, shape), int(form.scale_size(*shape))
     scale = "float32" if form.scale == "float32" else "uint8"
     library = type(source).__module__.partition(".")[0]
@@ -234,4 +235,4 @@ def _allocated(source: Any, form: Format, rows: Any) -> ScaledTensor:
         if form.order.name == "linear":
             blocks = [-(-n // b) for n, b in zip(shape, form.blocks(*shape), strict=True)]
             made[1] = made[1].reshape(blocks[::-1] if form.transposed else blocks)
-    return ScaledTensor(made[0], made[1], form, None, shape)
+    return ScaledTensor(made[0], made[1], form, total, shape)

@@ -18,14 +18,15 @@ KINDS: Final = {"float32": 0, "bf16": 1, "f16": 2, "e4m3": 3, "e5m2": 4, "e2m1":
 KIND_BITS: Final = {"float32": 32, "bf16": 16, "f16": 16, "e4m3": 8, "e5m2": 8, "e2m1": 4, "raw": 8}
 RULES: Final = {
     "none": 0, "floor": 1, "ceil": 2, "even": 3, "rceil": 4, "amax cute": 5, "amax torchao": 6, "amax deepgemm": 7,
-    "nvfp4 torchao": 8, "nvfp4 te": 9, "nvfp4 flashinfer": 10,
+    "nvfp4 torchao": 8, "nvfp4 te": 9, "nvfp4 flashinfer": 10, "keep": 11,
 }  # fmt: skip
-"""Rule, and variant where it has some -> number in the device code."""
+"""Rule, and variant where it has some -> number in the device code. keep: elements and scales as they are."""
 
 NUMBERS: Final = r"""
 typedef long long i64;
 enum : u32 { F32, BF16, F16, E4M3, E5M2, E2M1, RAW };
-enum : u32 { NONE, FLOOR, CEIL, EVEN, RCEIL, AMAX_CUTE, AMAX_TORCHAO, AMAX_DEEPGEMM, NV_TORCHAO, NV_TE, NV_FLASHINFER };
+enum : u32 { NONE, FLOOR, CEIL, EVEN, RCEIL, AMAX_CUTE, AMAX_TORCHAO, AMAX_DEEPGEMM, NV_TORCHAO, NV_TE, NV_FLASHINFER,
+             KEEP };
 enum : u32 { INFINITE = 0x7F800000u, MAGNITUDE = 0x7FFFFFFFu, QUIET = 0x400000u, NOT_A_NUMBER = 0x7FC00000u };
 __device__ constexpr u32 bits_of(u32 t) { return t == F32 ? 32 : t == BF16 || t == F16 ? 16 : t == E2M1 ? 4 : 8; }
 enum : u32 { RAWS = bits_of(SOURCE) / 4, WIDE = bits_of(SOURCE) == 16 };
@@ -273,7 +274,8 @@ template <class O> __device__ __forceinline__ Scale nvfp4_scale(u32 peak, const 
   return s;
 }
 template <class O> __device__ __forceinline__ Scale scale_of(u32 peak, const Totals& t) {
-  if constexpr (O::RULE <= RCEIL) return power_scale<O>(peak);
+  if constexpr (O::RULE == KEEP) return {0, 1.0f};
+  else if constexpr (O::RULE <= RCEIL) return power_scale<O>(peak);
   else if constexpr (O::RULE <= AMAX_DEEPGEMM) return amax_scale<O>(peak);
   else return nvfp4_scale<O>(peak, t);
 }

@@ -208,19 +208,26 @@ template <class O> __device__ __forceinline__ void store_codes(
   u8* const at = o.data + (i64)line * o.pitch + (u64)k * BITS / 8;
   store_words<2 * WORDS, O::VECTOR>(at, w, ((o.along - k) * BITS + 7) / 8);
 }
-// 16 elements to an output. row: of the copy; line: of the destination, ~0: nowhere.
+// 16 elements to an output. row: of the copy; from: of the source, ~0: none; line: of the destination, ~0: nowhere.
 template <class O> __device__ __forceinline__ void write_vector(
-    const Eight (&e)[2], const Scaled& p, const Output& o, u32 row, u32 line, u32 k) {
+    const Eight (&e)[2], const Scaled& p, const Output& o, u32 row, u32 from, u32 line, u32 k) {
   const u32 inside = row < p.m && k < p.k ? p.k - k : 0;
   Codes<O::KIND> c[2];
   if constexpr (O::RULE != NONE) {
     constexpr u32 GROUP = O::BC / 16;
-    u32 peak = folded(most(most_of(e[0]), most_of(e[1])));
-#pragma unroll
-    for (u32 s = 1; s < GROUP; s *= 2) peak = larger(peak, __shfl_xor_sync(~0u, peak, s));
-    const Scale s = scale_of<O>(peak, o.totals);
     const u32 block = k / O::BC;
     const bool used = row < p.m && block * O::BC < p.k;
+    u32 peak = 0;
+    if constexpr (O::RULE != KEEP) {
+      peak = folded(most(most_of(e[0]), most_of(e[1])));
+#pragma unroll
+      for (u32 s = 1; s < GROUP; s *= 2) peak = larger(peak, __shfl_xor_sync(~0u, peak, s));
+    }
+    Scale s = scale_of<O>(peak, o.totals);
+    if (O::RULE == KEEP && used && from != ~0u) {
+      const u32 place = In::row(from, p.steps) + In::column(k, p.steps);
+      s.stored = In::SCALE_BYTES == 4 ? ((const u32*)p.scales)[place] : p.scales[place];
+    }
     const u32 stored = used ? s.stored : o.fill;
     const bool there = line < o.scale_rows && block < o.scale_columns && (!INTO || used);
     const u32 place = O::row(line, o.steps) + O::column(k, o.steps);
@@ -232,8 +239,12 @@ template <class O> __device__ __forceinline__ void write_vector(
     } else if (there && k / 16 % GROUP == 0) store_scale<O>(o, place, stored);
     const float inverse = O::RULE == AMAX_CUTE ? __fdiv_rn(1.0f, s.factor) : 0.0f;
 #pragma unroll
-    for (u32 i = 0; i < 2; ++i)
-      c[i] = quantised<O>(e[i], peak, s.factor, inverse, inside > 8 * i ? inside - 8 * i : 0);
+    for (u32 i = 0; i < 2; ++i) {
+      if constexpr (O::RULE == KEEP) {
+#pragma unroll
+        for (u32 j = 0; j < RAWS; ++j) c[i].w[j] = e[i].w[j];
+      } else c[i] = quantised<O>(e[i], peak, s.factor, inverse, inside > 8 * i ? inside - 8 * i : 0);
+    }
   } else {
     const u32 none[8] = {};
 #pragma unroll
@@ -244,7 +255,7 @@ template <class O> __device__ __forceinline__ void write_vector(
 }
 // 16 elements by their scales.
 template <class O> __device__ __forceinline__ void write_numbers(
-    const Eight (&e)[2], const Scaled& p, const Output& o, u32 row, u32 line, u32 k) {
+    const Eight (&e)[2], const Scaled& p, const Output& o, u32 row, u32, u32 line, u32 k) {
   if (row >= p.m || k >= p.k) return;
   Codes<O::KIND> c[2];
   u32 factor[16];
@@ -279,7 +290,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scaled_rows(const __grid_c
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, slot = warp / ACROSS * 4 + lane / 8;
   const u32 first = over * (ACROSS * 128 * COLUMNS) + warp % ACROSS * 128 + lane % 8 * 16;
   Eight held[ITEMS][2];
-  u32 row[DOWN], line[DOWN];
+  u32 row[DOWN], line[DOWN], taken[DOWN];
   await_previous();
 #pragma unroll
   for (u32 r = 0; r < DOWN; ++r) {
@@ -303,6 +314,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scaled_rows(const __grid_c
         line[r] = ~0u;
       } else line[r] = (u32)to;
     }
+    taken[r] = limit ? (u32)from : ~0u;
 #pragma unroll
     for (u32 c = 0; c < COLUMNS; ++c) {
       const u32 k = first + c * (ACROSS * 128);
@@ -640,8 +652,11 @@ def scaled_rows(
     rows, into: the source's or the destination's rows are indexed by numbers of `index_bytes`. scaled_source: of a
     source with scales, which is dequantised.
     """
-    function = "write_numbers" if scaled_source else "write_vector"
-    calls = "\n      ".join(f"{function}<O{i}>(e, p, p.out[{i}], row[r], line[r], k);" for i in range(len(outputs)))
+    keeps = all(kind.rule == "keep" for kind in outputs)
+    function = "write_numbers" if scaled_source and not keeps else "write_vector"
+    calls = "\n      ".join(
+        f"{function}<O{i}>(e, p, p.out[{i}], row[r], taken[r], line[r], k);" for i in range(len(outputs))
+    )
     constants = {
         "THREADS": 256, "ACROSS": across, "COLUMNS": columns, "DOWN": down, "ALIGNED": int(aligned),
         "SPLIT": int(split), "ROWS": int(rows), "INTO": int(into), "INDEX_BYTES": index_bytes,
