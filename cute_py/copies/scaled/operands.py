@@ -169,6 +169,7 @@ def scaled_side(one: ScaledTensor, fill: float | None, role: str) -> tuple[Matri
         form,
         (M, K),
         None if one.tensor_scale is None else float(one.tensor_scale),
+        None,
         fill_byte(fill, form),
     )
     return side, data, scales
@@ -229,8 +230,11 @@ def scaled_work(
     fill: float | None = None,
     requantize: bool = False,
     cast: bool = False,
+    gain: float | None = None,
 ) -> ScaledWork:
     """Plan a copy that computes between memory that exists: the arguments are those of `copy`.
+
+    gain: reciprocal of the outputs' tensor scale, where its variant has another one than 1 / tensor scale.
 
     Raises:
         InvalidValueError: shapes that differ, operands that overlap, or what the device does not make.
@@ -249,7 +253,7 @@ def scaled_work(
     view = memory_view(expect_array(source, "source"))
     scaled = [isinstance(one, ScaledTensor) for one in outputs]
     if all(scaled):
-        return _quantised_work(view, outputs, rows, into_rows, pages, fill)
+        return _quantised_work(view, outputs, rows, into_rows, pages, fill, gain)
     if any(scaled) or len(outputs) != 1:
         raise refused("outputs of which some are no ScaledTensor", "a tuple of ScaledTensors, or one array")
     return _array_work(view, memory_view(expect_array(outputs[0], "destination")), rows, into_rows, pages, fill, cast)
@@ -268,7 +272,13 @@ def expect_array(thing: Any, role: str) -> Any:
 
 
 def _quantised_work(
-    view: ArrayView, outputs: Sequence[Any], rows: Any, into_rows: Any, pages: Any, fill: float | None
+    view: ArrayView,
+    outputs: Sequence[Any],
+    rows: Any,
+    into_rows: Any,
+    pages: Any,
+    fill: float | None,
+    gain: float | None,
 ) -> ScaledWork:
     if pages is not None:
         raise refused("pages of a quantised copy", "rows=, with a table of pages as an index of rows")
@@ -297,7 +307,7 @@ def _quantised_work(
             )
         del form_side
     index = _of_widths(index, indices)
-    launch = plan_scaled(side, [one[0] for one in made], (count, width), index)
+    launch = plan_scaled(side, [replace(one[0], gain=gain) for one in made], (count, width), index)
     pairs = tuple((data, scales) for _, data, scales in made)
     _refuse_overlaps([view, *indices.values()], [one for pair in pairs for one in pair])
     return ScaledWork(launch, {"source": view}, pairs, indices, {"rows": height, "into_rows": made[0][0].lines})

@@ -25,7 +25,7 @@ from cute_py.formats.scale_orders import mode_of
 from cute_py.formats.scale_rules import POWER_RULES, variants
 from cute_py.gpu.kernels.numbers import KIND_BITS, KINDS
 from cute_py.gpu.kernels.relayout import magic
-from cute_py.gpu.kernels.scaled import scaled_rows, scaled_tile, scaled_whole
+from cute_py.gpu.kernels.scaled import scaled_largest, scaled_rows, scaled_tile, scaled_whole
 from cute_py.gpu.kernels.scaled_output import (
     HEAD,
     INPUT_STEPS,
@@ -56,7 +56,8 @@ class MatrixSide:
 
     kind: of its elements (a key of `KINDS`). lines, along: of memory, in elements. pitch: bytes from line to line.
     by_columns: a line is a column of the logical matrix. alignment: of the address. format, shape: of a side with
-    scales. total: its tensor scale. fill: byte of the scales' padding.
+    scales. total: its tensor scale. gain: its reciprocal as the variant has it; default 1 / total. fill: byte of the
+    scales' padding.
     """
 
     kind: str
@@ -69,6 +70,7 @@ class MatrixSide:
     format: Format | None = None
     shape: tuple[int, int] = (0, 0)
     total: float | None = None
+    gain: float | None = None
     fill: int = 0
 
 
@@ -254,8 +256,8 @@ def totals(side: MatrixSide) -> tuple[float, ...]:
     one = np.float32(1)
     total = one if side.total is None else np.float32(side.total)
     with np.errstate(all="ignore"):
-        gain = one / total
-        return tuple(float(x) for x in (total, gain, gain, gain * (one / np.float32(6)), one / gain))
+        gain = one / total if side.gain is None else np.float32(side.gain)
+        return tuple(float(x) for x in (total, one / total, gain, gain * (one / np.float32(6)), one / gain))
 
 
 def _output(side: MatrixSide, scales: _Scales | None, exchanged: bool) -> tuple[object, ...]:
@@ -303,6 +305,14 @@ def plan_scaled(
     if source.kind in ("raw", "e4m3", "e5m2", "e2m1"):
         raise refused(f"a transposed cast of {source.kind}", "sources of float32, bfloat16 or float16")
     return _tile(source, outputs, scales, (m, k))
+
+
+def plan_largest(source: MatrixSide) -> ScaledLaunch:
+    """The launch that finds the largest magnitude of a matrix: float32 bits at the record, zero before."""
+    kernel = scaled_largest(source.kind, aligned=_aligned(source, min(16, 2 * KIND_BITS[source.kind])))
+    shape = source.lines, source.along
+    blocks = min(source.lines, 8 * MULTIPROCESSORS)
+    return _launch("largest", kernel, (blocks, 1), source, [source], [None], shape, "of the whole tensor")
 
 
 def _expect_blocks(blocks: Sequence[tuple[int, int]]) -> None:

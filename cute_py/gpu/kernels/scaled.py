@@ -2,6 +2,7 @@
 
     scaled_rows    vectors of 16 elements of a row; the lanes of a block find its largest magnitude by shuffles
     scaled_whole   a CTA has a row in registers: one scale a row
+    scaled_largest the largest magnitude of a matrix, for a scale of the whole tensor
     scaled_tile    a CTA has 128 x 128 elements, a thread 8 x 8: blocks along rows, along columns and of both; the
                    elements of an output lie in shared memory before they are stored, transposed or not
 
@@ -621,6 +622,32 @@ extern "C" __global__ void __launch_bounds__(THREADS) scaled_tile(const __grid_c
 """
 
 
+_LARGEST: Final = r"""
+extern "C" __global__ void __launch_bounds__(THREADS) scaled_largest(const __grid_constant__ Scaled p) {
+  u32 found = 0;
+  await_previous();
+  for (u32 row = blockIdx.x; row < p.m; row += gridDim.x) {
+    for (u32 k = threadIdx.x * 16; k < p.k; k += THREADS * 16) {
+      Eight e[2];
+      load_eights(e, p.source + (i64)row * p.pitch, k, p.k, 0);
+      const u32 all = folded(most(most_of(e[0]), most_of(e[1])));
+      if (all <= INFINITE) found = larger(found, all);
+      else {
+#pragma unroll
+        for (u32 i = 0; i < 16; ++i) {
+          const u32 one = exact(e[i / 8], i % 8) & MAGNITUDE;
+          found = larger(found, one <= INFINITE ? one : 0);
+        }
+      }
+    }
+  }
+#pragma unroll
+  for (u32 s = 16; s; s /= 2) found = larger(found, __shfl_xor_sync(~0u, found, s));
+  if (threadIdx.x % 32 == 0 && found) atomicMax((u32*)p.record, found);
+}
+"""
+
+
 def _made(
     name: str, body: str, source: str, outputs: Sequence[OutputKind], constants: dict[str, int], shared: int = 0,
     into: OutputKind | None = None,
@@ -671,6 +698,12 @@ def scaled_whole(
     calls = "\n  ".join(f"write_whole<O{i}>(held, p, p.out[{i}], peak, row);" for i in range(len(outputs)))
     constants = {"THREADS": threads, "PIECES": pieces, "ALIGNED": int(aligned), "INDEX_BYTES": 8}
     return _made("scaled_whole", _WHOLE.replace("@whole@", calls), source, outputs, constants)
+
+
+def scaled_largest(source: str, *, aligned: bool) -> KernelSource:
+    """The kernel that finds the largest magnitude of a matrix, NaN left out, as the bits of a float32 at `record`."""
+    constants = {"THREADS": 256, "ALIGNED": int(aligned), "INDEX_BYTES": 8}
+    return _made("scaled_largest", _LARGEST, source, [OutputKind(source)], constants)
 
 
 def scaled_tile(source: str, outputs: Sequence[OutputKind], *, aligned: bool) -> KernelSource:
