@@ -13,6 +13,7 @@ from cute_py.machine.instructions import (
     control,
     conversions,
     floats,
+    fragments,
     integers,
     lanes,
     matrices,
@@ -37,7 +38,9 @@ def _by_type(name: str) -> Builder:
     return build
 
 
-_FAMILIES: Final = (integers, floats, conversions, predicates, accesses, lanes, control, mbarriers, transfers, matrices)
+_FAMILIES: Final = (
+    integers, floats, conversions, predicates, accesses, lanes, control, mbarriers, transfers, matrices, fragments,
+)  # fmt: skip
 _SHARED: Final = tuple(name for name in integers.TABLE if name in floats.TABLE)
 
 INSTRUCTIONS: Final[Mapping[str, Builder]] = {
