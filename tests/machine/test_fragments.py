@@ -44,8 +44,8 @@ def text(shape: str, kinds: tuple[str, str, str], orders: tuple[str, str, str], 
     ]
     copies = ""
     if space == "shared":
-        copies = """mov.u32 %at, room; mov.u32 %n, %tid.x; mul.wide.u32 %x, %n, 4; add.u64 %x, %x, %pa; shl.b32 %n, %n, 2;
-        add.u32 %at, %at, %n; mov.u32 %n, 0;
+        copies = """mov.u32 %at, room; mov.u32 %n, %tid.x; mul.wide.u32 %x, %n, 4; add.u64 %x, %x, %pa;
+        shl.b32 %n, %n, 2; add.u32 %at, %at, %n; mov.u32 %n, 0;
         COPY: ld.global.u32 %v, [%x]; st.shared.u32 [%at], %v; add.u64 %x, %x, 128; add.u32 %at, %at, 128;
         add.u32 %n, %n, 1; setp.lt.u32 %p, %n, 40; @%p bra COPY; bar.sync 0; mov.u32 %at, room;"""
     source = "%at" if space == "shared" else "%pa"
@@ -96,6 +96,17 @@ def test_a_product_of_fragments(shape: str, kinds: tuple[str, str, str], orders:
     assert run.ok, run.explain()
     expected = laid((2 * (x @ y + z)).astype(DTYPES[d]), orders[2])
     assert np.array_equal(rest[2], expected)
+
+
+def random_operands(shape: str, kinds: tuple[str, str, str]) -> list[Any]:
+    """A, B, C and D of a form, row by row: random numbers of any size, or bytes."""
+    d, a, b = kinds
+    m, n, k = SHAPES.get(shape) or {"m16n16k8": (16, 16, 8), "m8n8k4": (8, 8, 4)}[shape]
+    dice, made = np.random.default_rng(m + n + k), []
+    for kind, extents in ((a, (m, k)), (b, (k, n)), (d, (m, n)), (d, (m, n))):
+        numbers = dice.standard_normal(extents) * 2.0 ** dice.integers(-6, 7, extents)
+        made.append(laid((numbers if kind[0] in "fbt" else 100 * numbers).astype(DTYPES[kind]), "row"))
+    return made
 
 
 def test_what_is_no_fragment_is_refused() -> None:
