@@ -206,7 +206,7 @@ def run(options: argparse.Namespace) -> int:
         traffic=options.counts,
     )
     if options.timeline:
-        from cute_py.draw.run_timeline import draw_run
+        from cute_py.draw.timeline import draw_run
 
         draw_run(found.timeline()).save(options.timeline)
     for array, path in outputs:

@@ -71,6 +71,11 @@ class Code:
         """Rows of each bank of registers."""
         self._slots: dict[tuple[str, str], int] = {}
         self._types: dict[tuple[str, str], str | None] = {}
+        self._declared = {
+            name: {variable.name: variable for variable in reversed(one.variables)}
+            for name, one in self.functions.items()
+        }
+        """Function -> its variables by name."""
         self.shared_offsets: dict[str, int] = {}
         """Bytes from the start of a CTA's shared memory of each shared variable that is used."""
         self.shared_static = 0
@@ -146,9 +151,9 @@ class Code:
             Refused: no declaration has the name.
         """
         one = self.functions[function]
-        for variable in one.variables:
-            if variable.name == name:
-                return self._variable(function, variable)
+        declared = self._declared[function].get(name)
+        if declared is not None:
+            return self._variable(function, declared)
         if one.entry and name in self.parameter_offsets:
             return name, "entry"
         for variable in (*one.parameters, *one.results):

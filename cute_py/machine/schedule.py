@@ -167,7 +167,7 @@ class Machine:
         self._jumps = 0
         """Jumps back since the oldest frame had a turn, weighted by `LOOK_WEIGHT`."""
         self.state: dict[Any, Any] = {}
-        """What families of instructions keep: barriers, groups."""
+        """What families of instructions keep: barriers, groups; 'endings' are called at the end of a run."""
         self.wave = 0
         self.asynchronous = False
         """Whether anything was issued that a schedule may complete later."""
@@ -347,6 +347,8 @@ class Machine:
                     break
             while self.agents:
                 self.finish(self.agents[0])
+            for end in self.state.get("endings", ()):
+                end()
 
     def _next(self) -> int:
         if self.dice is not None and len(self.runnable) > 1:
@@ -495,6 +497,7 @@ class Machine:
             one.frame.cache.pop(("looked", one.pc), None)
         if not moved and self._leaps > 2:
             return False
+        self.observer.time_passes(self)
         self.totals.clock += CLOCK_LEAP << min(self._leaps // 16, 12)
         self.waiting = [one for one in self.waiting if not one.looks]
         for one in looking:

@@ -16,10 +16,12 @@ from cute_py.machine.instructions import (
     fragments,
     integers,
     lanes,
+    launch_control,
     matrices,
     mbarriers,
     predicates,
     special,
+    tensor_matrices,
     transfers,
 )
 from cute_py.machine.sites import Site
@@ -40,6 +42,7 @@ def _by_type(name: str) -> Builder:
 
 _FAMILIES: Final = (
     integers, floats, conversions, predicates, accesses, lanes, control, mbarriers, transfers, matrices, fragments,
+    tensor_matrices, launch_control,
 )  # fmt: skip
 _SHARED: Final = tuple(name for name in integers.TABLE if name in floats.TABLE)
 

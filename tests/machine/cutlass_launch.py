@@ -12,11 +12,11 @@ import cute_py as cute
 from tests.oracle.records import rows
 
 
-def launches() -> dict[str, dict[str, Any]]:
+def launches(records: str = "cutlass_kernels") -> dict[str, dict[str, Any]]:
     """Name -> row; each has the PTX of its program."""
     found: dict[str, dict[str, Any]] = {}
     texts: dict[str, str] = {}
-    for row in rows("cutlass_kernels"):
+    for row in rows(records):
         text = texts.setdefault(row["program"], row["ptx"])
         found[row["name"]] = {**row, "ptx": text}
     return found

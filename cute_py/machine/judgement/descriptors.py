@@ -37,7 +37,7 @@ NO_ORIGIN: Final = -1
 
 
 @dataclass(slots=True)
-class Tile:
+class WrittenTile:
     """A tile that a tensor copy wrote: its place and bytes, the width of its swizzle, the instruction, its map."""
 
     place: int
@@ -72,7 +72,7 @@ class OperandTiles(Observer):
         """CTAs begin to run together."""
         self.m = m
         count = len(m.shared) // UNIT_BYTES
-        self.tiles: list[Tile | None] = [None]
+        self.tiles: list[WrittenTile | None] = [None]
         self.owner = np.zeros(count, np.int32)
         self.origin = np.full(count, NO_ORIGIN, np.int64)
         self.seen = np.zeros(count, np.bool_)
@@ -112,7 +112,7 @@ class OperandTiles(Observer):
         self.owner[units] = len(self.tiles)
         self.origin[units] = NO_ORIGIN
         self.seen[units] = False
-        self.tiles.append(Tile(place, nbytes, width, site.number, map_key))
+        self.tiles.append(WrittenTile(place, nbytes, width, site.number, map_key))
 
     def _copied(self, work: AsyncWork) -> None:
         """cp.async: where the units came from."""

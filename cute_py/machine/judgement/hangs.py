@@ -11,19 +11,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from cute_py.diagnostics import Diagnostic
 from cute_py.errors import counted
 from cute_py.machine.faults import finding, place_text
-from cute_py.machine.judgement.ledger import NEVER, Ledger, Life
+from cute_py.machine.judgement.ledger import NEVER, Ledger, Life, Line
+from cute_py.machine.judgement.observer import Observer
 from cute_py.machine.judgement.waits import BarWait, ClusterWait, LanesWait, LoopWait, PhaseWait, RegistersWait
 from cute_py.machine.threads import LANES, Array, Host
 
+if TYPE_CHECKING:
+    from cute_py.machine.code import Code
+
 MAX_SHOWN: Final = 4
 """Findings, groups of threads and lines that one report names."""
+
+MAX_REMEMBERED: Final = 256
+"""Phases of barriers that a time limit ended the wait for."""
 
 ROOT, DOUBT, CONSEQUENCE, LOOP = range(4)
 """How sure it is that a wait is the cause of a hang: it can never end by itself; nobody is known who could end it;
@@ -75,6 +82,48 @@ class Whereabouts:
     def waits(self, threads: list[int]) -> bool:
         """Whether some of them wait."""
         return any(bool(self.m.live[thread]) and self.at[thread] >= 0 for thread in threads)
+
+
+class TimeLimits(Observer):
+    """Waits for phases that only a time limit of the kernel ends: they hang all the same, as long as that limit.
+
+    Where nothing is under way and time passes, whoever waits for a phase is remembered, with the reason; at the end of
+    the run those whose phase never completed are findings.
+    """
+
+    active = True
+
+    def __init__(self, code: Code) -> None:
+        self._waits: dict[tuple[int, int], list[Diagnostic]] = {}
+        self._found: list[Diagnostic] = []
+
+    def findings(self) -> list[Diagnostic]:
+        """What was found so far."""
+        return self._found
+
+    def began(self, m: Host) -> None:
+        """CTAs begin to run together."""
+        self._waits = {}
+
+    def time_passes(self, m: Host) -> None:
+        """Remember who waits for a phase, and why it does not complete."""
+        places = {int(p) for one in m.waiting if isinstance(one.on, PhaseWait) for p in np.unique(one.on.places)}
+        if not places or len(self._waits) >= MAX_REMEMBERED:
+            return
+        phases = {(p, m.windows[p // m.shared_stride].barriers[p % m.shared_stride].phase) for p in places}
+        if not phases <= set(self._waits):
+            found = hang_findings(m)
+            self._waits |= {key: found for key in phases if key not in self._waits}
+
+    def ended(self, m: Host, failed: bool) -> None:
+        """Those that never completed."""
+        said = {one.message for one in self._found}
+        for (place, phase), found in self._waits.items():
+            barrier = m.windows[place // m.shared_stride].barriers.get(place % m.shared_stride)
+            if failed or (barrier is not None and barrier.phase != phase):
+                continue
+            self._found += [one for one in found if one.message not in said]
+            said |= {one.message for one in found}
 
 
 def hang_findings(m: Host) -> list[Diagnostic]:
@@ -210,9 +259,11 @@ def _bytes(ledger: Ledger, life: Life, made: Stuck) -> None:
     if brought:
         made.text += f", {ledger.sums(brought, 'brought')}"
     if barrier.tx_count < 0:
+        _offer(ledger, made, expects, barrier.arrived_bytes)
         made.text += f"; {-barrier.tx_count} bytes too many, so that the phase can't complete"
         return
     made.facts["missing"] = barrier.tx_count
+    _offer(ledger, made, expects, barrier.arrived_bytes)
     own = {one.at for one in brought}
     others = {at: size for at, size in life.sizes.items() if at not in own}
     made.text += f"; no copy under way brings the {barrier.tx_count} that are missing"
@@ -221,6 +272,13 @@ def _bytes(ledger: Ledger, life: Life, made: Stuck) -> None:
         made.text += f"; in other phases {said}"
         made.facts["could have brought"] = [ledger.line(at) for at in others]
         made.missed = sorted({t for at in others for t in life.bringing[at]})
+
+
+def _offer(ledger: Ledger, made: Stuck, expects: list[Line], nbytes: int) -> None:
+    """The change that makes one instruction expect what came."""
+    change = ledger.expectation(expects, nbytes)
+    if change is not None:
+        made.facts["change"] = change
 
 
 def _arrivals(m: Host, ledger: Ledger, life: Life, made: Stuck, where: Whereabouts) -> None:
@@ -249,6 +307,8 @@ def _arrivals(m: Host, ledger: Ledger, life: Life, made: Stuck, where: Whereabou
         made.rank = ROOT
         made.cause = "arrival count"
         count = barrier.arrive_count
+        came = count - barrier.pending
+        made.facts["change"] = (ledger.line(life.at), str(count), str(came))
         made.text += f"; nobody else arrives at it: {ledger.where(life.at)} initialises it with a count of {count}"
     elif rest:
         made.rank = DOUBT

@@ -116,7 +116,7 @@ class MemoryJudge(Observer):
             if shadow is not self.shared:
                 warp = warp + f.ctas
             found = f.cache["slots", count, shadow.slots] = np.repeat(warp % shadow.slots, count)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _limit(self, f: Frame, keys: Array) -> int:
         """Keys below this are in order for all threads of a frame, in their CTA's shared memory."""
@@ -447,7 +447,7 @@ class MemoryJudge(Observer):
         found = _distinct(before)
         found = found[found != 0]
         cluster, rows = who
-        late = self._late(found, cluster, rows[:, None]).all(axis=0)
+        late = self._late(found, cluster, rows[:, None]).any(axis=0)  # each warp of a product must know
         key, kind = mine
         reader = before.ndim > 1
         if what == "writes":

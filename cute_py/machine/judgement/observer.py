@@ -132,6 +132,9 @@ class Observer:
     def stuck(self, m: Host) -> None:
         """All threads wait and nothing is under way: the run ends with a hang. `m.waiting` has who waits."""
 
+    def time_passes(self, m: Host) -> None:
+        """All threads wait, nothing is under way, and loops that look at a clock or time out run once more."""
+
     # ---- accesses ----------------------------------------------------------------------------------------------------
 
     def read(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:

@@ -483,7 +483,8 @@ def broken_rules(request: TensorMap, gpu: Architecture) -> list[Diagnostic]:
         found.append(broken_rule(*said))
 
     residue, data_type = request.residue, request.data_type
-    _lister(type(request), tuple([len(getattr(request, name)) for name in request.TUPLES]))(
+    kind: Any = type(request)
+    _lister(kind, tuple([len(getattr(request, name)) for name in kind.TUPLES]))(
         request,
         data_type=-1 if data_type is None else data_type,
         has_format=data_type is not None,

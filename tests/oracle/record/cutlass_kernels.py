@@ -1,6 +1,6 @@
 """Record the kernels of CUTLASS's programs as their own host code launches them, without a GPU.
 
-    python -m tests.oracle.record.cutlass_kernels CUTLASS OUT.jsonl.xz [--only NAME ...] [--keep FOLDER]
+    python -m tests.oracle.record.cutlass_kernels CUTLASS OUT.jsonl.xz [--only NAME ...] [--keep FOLDER] [--blackwell]
 
 CUTLASS is a checkout; nvcc and g++ are needed, no driver and no device. nvcc compiles each program, unchanged, to PTX
 and host code. The host code is linked with `recording_runtime.cpp` in place of the CUDA runtime, and runs: each launch
@@ -22,7 +22,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from cute_py.machine.cuda_source import find_nvcc
 from cute_py.ptx.source import read_module
@@ -44,6 +44,11 @@ class Program:
     kernel: str = "gemm_device"
     arch: str = "90a"
     multiprocessors: int = 132
+
+    @property
+    def major(self) -> int:
+        """Of the device that the program is told of."""
+        return int(self.arch.rstrip("abcdef")) // 10
 
 
 PROGRAMS = (
@@ -69,12 +74,40 @@ PROGRAMS = (
 )  # fmt: skip
 
 
+BLACKWELL: Final = "examples/cute/tutorial/blackwell"
+NARROW: Final = "examples/72_blackwell_narrow_precision_gemm"
+BLACKWELL_PROGRAMS: Final = tuple(
+    Program(path, {name: words}, kernel, "100a", 148)
+    for path, name, words, kernel in (
+        (f"{BLACKWELL}/01_mma_sm100.cu", "blackwell_01", "128 256 128", "gemm_device"),
+        (f"{BLACKWELL}/02_mma_tma_sm100.cu", "blackwell_02", "128 256 256", "gemm_device"),
+        (f"{BLACKWELL}/03_mma_tma_multicast_sm100.cu", "blackwell_03", "512 1024 64", "gemm_device"),
+        (f"{BLACKWELL}/04_mma_tma_2sm_sm100.cu", "blackwell_04", "512 1024 64", "gemm_device"),
+        (f"{BLACKWELL}/05_mma_tma_epi_sm100.cu", "blackwell_05", "512 1024 64", "gemm_device"),
+        (
+            "examples/70_blackwell_gemm/70_blackwell_fp16_gemm.cu", "example_70",
+            "--m=256 --n=128 --k=128 --iterations=0", "device_kernel",
+        ),
+        (
+            f"{NARROW}/72a_blackwell_nvfp4_bf16_gemm.cu", "example_72a", "--m=256 --n=256 --k=256 --iterations=0",
+            "device_kernel",
+        ),
+        (
+            f"{NARROW}/72c_blackwell_mixed_mxfp8_bf16_gemm.cu", "example_72c",
+            "--m=256 --n=256 --k=256 --iterations=0", "device_kernel",
+        ),
+    )
+)  # fmt: skip
+
+
 def build(program: Program, cutlass: Path, folder: Path) -> tuple[Path, str]:
     """(executable, PTX) of a program."""
     nvcc = find_nvcc()
     if nvcc is None:
         raise SystemExit("nvcc is not on PATH")
     root = Path(shutil.which(nvcc) or nvcc).resolve().parent.parent
+    if not (root / "include/cuda.h").exists():  # a script that starts it
+        root = Path("/usr/local/cuda")
     folders = [
         cutlass / "include", cutlass / "tools/util/include", cutlass / "examples/common", HERE / "cutlass_include",
         root / "include", root / "include/cccl",
@@ -122,6 +155,7 @@ def launch(executable: Path, words: str, ptx: str, program: Program) -> dict[str
         (folder / "sizes.txt").write_text("\n".join(lines))
         environment = {**os.environ, "CUTE_PY_SIZES": str(folder / "sizes.txt"), "CUTE_PY_RECORD": name}
         environment["CUTE_PY_MULTIPROCESSORS"] = str(program.multiprocessors)
+        environment["CUTE_PY_MAJOR"] = str(program.major)
         subprocess.run(
             [str(executable), *words.split()], capture_output=True, check=False, env=environment,
             timeout=TIME_LIMIT_SECONDS, cwd=name,
@@ -204,10 +238,11 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--keep", type=Path, help="a folder for what is compiled; programs that are there are not built"
     )
+    parser.add_argument("--blackwell", action="store_true", help="the programs for sm_100a")
     options = parser.parse_args(words)
     keep = options.keep or Path(tempfile.mkdtemp())
     made = []
-    for program in PROGRAMS:
+    for program in BLACKWELL_PROGRAMS if options.blackwell else PROGRAMS:
         stem = Path(program.path).stem
         if options.only and stem not in options.only:
             continue
