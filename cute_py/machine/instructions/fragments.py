@@ -28,7 +28,7 @@ from cute_py.machine.arithmetic import (
 from cute_py.machine.decode import Builder, Turn
 from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.lanes import collective
-from cute_py.machine.instructions.matrices import put_rows, read_rows
+from cute_py.machine.instructions.matrices import _put_rows, _rows
 from cute_py.machine.judgement.observer import WEAK
 from cute_py.machine.kinds import KINDS
 from cute_py.machine.memory import address_reader, place_of
@@ -131,7 +131,7 @@ def _build_move(site: Site, shape: tuple[int, int, int], loads: bool) -> Turn:
         else:
             f.m.version += 1
 
-    put, read = (put_rows(site, names, word), None) if loads else (None, read_rows(site, names, word))
+    put, read = (_put_rows(site, names, word), None) if loads else (None, _rows(site, names, word))
 
     def run(f: Frame) -> None:
         for start in range(0, f.n, LANES):
@@ -157,8 +157,8 @@ def _build_product(site: Site, shape: tuple[int, int, int]) -> Turn:
     lists = [site.elements(place) for place in range(4)]
     parts = {x: _fragment(site, x, shape, types[x], len(names)) for x, names in zip("dabc", lists, strict=True)}
     words = {x: KINDS[_word(parts[x].bits)] for x in "dabc"}
-    reads: dict[str, Any] = {x: read_rows(site, lists["dabc".index(x)], words[x]) for x in "abc"}
-    put = put_rows(site, lists[0], words["d"])
+    reads: dict[str, Any] = {x: _rows(site, lists["dabc".index(x)], words[x]) for x in "abc"}
+    put = _put_rows(site, lists[0], words["d"])
 
     def run(f: Frame) -> None:
         x, y, z = (

@@ -35,7 +35,7 @@ _UNIT: Final = np.dtype(np.uint16)
 # ---- registers of a list ---------------------------------------------------------------------------------------------
 
 
-def read_rows(site: Site, names: tuple[str, ...], kind: Kind) -> Callable[[Frame], Array]:
+def _rows(site: Site, names: tuple[str, ...], kind: Kind) -> Callable[[Frame], Array]:
     """The registers of a list as (n, k) words; a list of neighbours is read as one block."""
     slots = _slots(site, names, kind)
     if slots is None:
@@ -62,7 +62,7 @@ def _slots(site: Site, names: tuple[str, ...], kind: Kind) -> Any:
     return found
 
 
-def put_rows(site: Site, names: tuple[str, ...], kind: Kind) -> Callable[[Frame, Array], None]:
+def _put_rows(site: Site, names: tuple[str, ...], kind: Kind) -> Callable[[Frame, Array], None]:
     """Write (n, k) words to the registers of a list."""
     slots = _slots(site, names, kind)
     if slots is None:
@@ -100,7 +100,7 @@ def build_load_matrix(site: Site) -> Turn:
     names = site.elements(0)
     if len(names) != count:
         raise Refused(f"{site.one.opcode} has {len(names)} registers; must have {count}")
-    put = put_rows(site, names, KINDS["b32"])
+    put = _put_rows(site, names, KINDS["b32"])
     where = locate(site, 1, "shared" if "shared" in site.one.opcode else "generic", 16, writes=False)
 
     def run(f: Frame) -> None:
@@ -121,7 +121,7 @@ def build_store_matrix(site: Site) -> Turn:
     names = site.elements(1)
     if len(names) != count:
         raise Refused(f"{site.one.opcode} has {len(names)} registers; must have {count}")
-    read = read_rows(site, names, KINDS["b32"])
+    read = _rows(site, names, KINDS["b32"])
     where = locate(site, 0, "shared" if "shared" in site.one.opcode else "generic", 16, writes=True)
 
     def run(f: Frame) -> None:
@@ -167,8 +167,8 @@ def build_mma(site: Site) -> Turn:
         if len(names) != count:
             what = "D" if names is lists[0] else operand
             raise Refused(f"operand {what} has {len(names)} registers; must be {count}")
-    put = put_rows(site, lists[0], kind)
-    reads = [read_rows(site, names, kind) for names in lists[1:]]
+    put = _put_rows(site, lists[0], kind)
+    reads = [_rows(site, names, kind) for names in lists[1:]]
 
     def run(f: Frame) -> None:
         words = [np.ascontiguousarray(read(f)).reshape(-1, LANES, len(lists[i + 1])) for i, read in enumerate(reads)]
@@ -279,9 +279,9 @@ def _product(site: Site) -> _Product:
     return _Product(
         found=found,
         in_registers=in_registers,
-        read_d=read_rows(site, names, word),
-        put_d=put_rows(site, names, word),
-        first=read_rows(site, site.elements(1), word) if in_registers else site.reader(1, "b64"),
+        read_d=_rows(site, names, word),
+        put_d=_put_rows(site, names, word),
+        first=_rows(site, site.elements(1), word) if in_registers else site.reader(1, "b64"),
         second=site.reader(2, "b64"),
         scale=site.read(rest[0], "pred"),
         metadata=metadata,
