@@ -106,6 +106,8 @@ def _build_move(site: Site, shape: tuple[int, int, int], loads: bool) -> Turn:
     base = address_reader(site, site.address(place), "shared" if space == "shared::cta" else space)
     pitch = site.reader(2, "u32") if len(site.operands) == 3 else None
     across = one.columns if order == "row" else one.rows
+    put: Any = _put_rows(site, names, word) if loads else None
+    read: Any = None if loads else _rows(site, names, word)
 
     def addresses(f: Frame) -> Array:
         """(32, held) of one warp."""
@@ -131,7 +133,6 @@ def _build_move(site: Site, shape: tuple[int, int, int], loads: bool) -> Turn:
         else:
             f.m.version += 1
 
-    put, read = (_put_rows(site, names, word), None) if loads else (None, _rows(site, names, word))
 
     def run(f: Frame) -> None:
         for start in range(0, f.n, LANES):
