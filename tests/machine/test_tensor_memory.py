@@ -162,7 +162,17 @@ def test_operands_overwritten_before_the_commit_arrives() -> None:
     over = "mov.b32 %r70, 0; st.shared.v4.b32 [%r4], {%r70, %r70, %r70, %r70};"
     commit = f"tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];\n  {over}"
     found, _ = run(kernel(GOOD, commit=commit), IMAGE)
-    assert [one.rule for one in found.diagnostics] == ["schedules differ"]
+    assert [one.rule for one in found.diagnostics] == ["overwritten while in use", "schedules differ"]
+    late = f"{over} fence.proxy.async;"
+    found, _ = run(kernel(GOOD, after=f"@%p2 bra READY; {late}\nREADY: bar.sync 0;"), IMAGE)
+    assert not found.diagnostics, found.explain()
+
+
+def test_operands_that_the_asynchronous_proxy_may_not_see() -> None:
+    text = kernel(GOOD).replace("ALLOCATED: fence.proxy.async;", "ALLOCATED:")
+    found, _ = run(text, IMAGE, schedule="eager")
+    assert [(one.rule, one.severity) for one in found.diagnostics] == [("missing proxy fence", "warning")]
+    assert "tcgen05.mma" in str(found.diagnostics[0].facts["instruction"])
 
 
 def test_instructions_that_are_refused_by_name() -> None:
