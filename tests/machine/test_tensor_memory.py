@@ -168,6 +168,16 @@ def test_operands_overwritten_before_the_commit_arrives() -> None:
     assert not found.diagnostics, found.explain()
 
 
+def test_registers_that_are_read_before_the_wait() -> None:
+    after = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r90}, [%r9]; {0} add.u32 %r91, %r90, 1; {1}"
+    wait = "tcgen05.wait::ld.sync.aligned;"
+    for parts, rules in (((wait, ""), []), (("", wait), ["loaded registers read early"])):
+        text = after.replace("{0}", parts[0]).replace("{1}", parts[1])
+        found, _ = run(kernel("", after=text), schedule="eager")
+        assert [one.rule for one in found.diagnostics] == rules
+        assert found.ok
+
+
 def test_operands_that_the_asynchronous_proxy_may_not_see() -> None:
     text = kernel(GOOD).replace("ALLOCATED: fence.proxy.async;", "ALLOCATED:")
     found, _ = run(text, IMAGE, schedule="eager")
