@@ -122,14 +122,19 @@ class Arguments:
     Args:
         values: one for each parameter. `None` is a null pointer, a pair (map, array) a tensor map, a pair (bytes,
             {offset: array or map}) a structure that holds pointers or maps.
+        arch: the target, whose tensor maps are made.
     Raises:
         InvalidTypeError, InvalidValueError: a value that its parameter can't hold, or another number of them.
     """
 
     def __init__(
-        self, parameters: Sequence[Variable], values: Sequence[Any], memory: Mapping[str, Array] | None = None
+        self,
+        parameters: Sequence[Variable],
+        values: Sequence[Any],
+        memory: Mapping[str, Array] | None = None,
+        arch: str = "sm_90a",
     ) -> None:
-        self.parameters = parameters
+        self.parameters, self.arch = parameters, arch
         values = expect_items(values, "args")
         if len(values) != len(parameters):
             rest = parameters[len(values) :]
@@ -201,16 +206,16 @@ class Arguments:
             return struct.pack("<Q", address[name])
         if value is None:
             return bytes(8)
-        return _map_bytes(value[0], address[name], name)
+        return _map_bytes(value[0], address[name], name, self.arch)
 
 
 def _type(one: Variable) -> str:
     return f".{one.kind}" if one.count == 1 else f"{one.nbytes} bytes"
 
 
-def _map_bytes(given_map: Any, address: int, name: str) -> bytes:
+def _map_bytes(given_map: Any, address: int, name: str, arch: str) -> bytes:
     if isinstance(given_map, _REQUESTS):
-        given_map = encode(given_map)
+        given_map = encode(given_map, arch=arch)
     raw = bytes(given_map) if isinstance(given_map, (bytes, bytearray, memoryview, np.ndarray)) else b""
     if len(raw) not in (64, 128):
         raise InvalidTypeError(f"{name}: a tensor map is a request or 128 bytes, got {given(given_map)}")
