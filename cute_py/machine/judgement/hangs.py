@@ -10,7 +10,7 @@ Source: PTX ISA 9.0, mbarrier, bar, barrier.cluster, setmaxnreg.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -87,14 +87,15 @@ class Whereabouts:
 class TimeLimits(Observer):
     """Waits for phases that only a time limit of the kernel ends: they hang all the same, as long as that limit.
 
-    Where nothing is under way and time passes, whoever waits for a phase is remembered, with the reason; at the end of
-    the run those whose phase never completed are findings.
+    Where nothing is under way and time passes, whoever waits for a phase is remembered, with the reason. At the end of
+    the run, a wait whose phase never completed is an error. One whose phase completed later, after the time limit of
+    some wait, is a warning where the reason is sure.
     """
 
     active = True
 
     def __init__(self, code: Code) -> None:
-        self._waits: dict[tuple[int, int], list[Diagnostic]] = {}
+        self._waits: dict[tuple[int, int], tuple[int, list[Diagnostic]]] = {}
         self._found: list[Diagnostic] = []
 
     def findings(self) -> list[Diagnostic]:
@@ -112,22 +113,29 @@ class TimeLimits(Observer):
             return
         phases = {(p, m.windows[p // m.shared_stride].barriers[p % m.shared_stride].phase) for p in places}
         if not phases <= set(self._waits):
-            found = hang_findings(m)
+            found = _causes(m)
             self._waits |= {key: found for key in phases if key not in self._waits}
 
     def ended(self, m: Host, failed: bool) -> None:
         """Those that never completed."""
         said = {one.message for one in self._found}
-        for (place, phase), found in self._waits.items():
+        for (place, phase), (rank, found) in self._waits.items():
             barrier = m.windows[place // m.shared_stride].barriers.get(place % m.shared_stride)
-            if failed or (barrier is not None and barrier.phase != phase):
+            later = barrier is not None and barrier.phase != phase
+            if failed or (later and rank != ROOT):
                 continue
-            self._found += [one for one in found if one.message not in said]
+            severity = "warning" if later else "error"
+            self._found += [replace(one, severity=severity) for one in found if one.message not in said]
             said |= {one.message for one in found}
 
 
 def hang_findings(m: Host) -> list[Diagnostic]:
-    """The causes of a hang, the surest first; the waits behind them are facts of the first."""
+    """The causes of a hang; the waits behind them are facts of the first."""
+    return _causes(m)[1]
+
+
+def _causes(m: Host) -> tuple[int, list[Diagnostic]]:
+    """The causes of a hang, and how sure they are."""
     where = Whereabouts(m)
     stuck: list[Stuck] = []
     for one in m.waiting:
