@@ -153,7 +153,7 @@ def _causes(m: Host) -> tuple[int, list[Diagnostic]]:
             facts |= {f"also waiting {i}": f"{other.text}" for i, (other, _) in enumerate(rest[:MAX_SHOWN], 1)}
         text = f"{circle}{one.text}{others}"
         found.append(finding("hang", text, code.instructions[one.at], files=code.files, source=one.source, facts=facts))
-    return found
+    return best, found
 
 
 def _merged(stuck: list[Stuck]) -> list[tuple[Stuck, int]]:
