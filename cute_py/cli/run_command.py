@@ -188,7 +188,7 @@ def run(options: argparse.Namespace) -> int:
         text = standard_text()
     else:
         include = [f"-I{path}" for path in options.include]
-        text = ptx_of_file(options.file, options.arch or "sm_90a", ["--expt-relaxed-constexpr", *include])
+        text = ptx_of_file(options.file, options.arch or "sm_90a", include)
     values, outputs = _arguments(options)
     schedule = options.schedule
     found = run_ptx(

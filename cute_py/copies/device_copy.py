@@ -14,8 +14,6 @@ import time
 from dataclasses import replace as with_fields
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.copies.boxes import SOURCE
 from cute_py.copies.emulated_copy import (
@@ -50,7 +48,11 @@ from cute_py.tma.emulator.memory import Integers
 from cute_py.tma.simulate.trace import Trace
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from cute_py.tma.atom.atom import TmaAtom
+else:
+    from cute_py.optional_packages import numpy as np
 
 COPY_OPTIONS = ("stream", "hints", "verify", "report")
 ARRAY_OPTIONS = ("stream", "hints", "verify", "report", "tune")

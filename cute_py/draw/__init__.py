@@ -4,7 +4,10 @@
 prints as text, and is saved as .svg, .png, .html or .txt.
 """
 
-from cute_py.deprecations import export_public
+import importlib
+import typing
+
+from cute_py.deprecations import export_public, no_such_name
 from cute_py.draw.bit_map import draw_descriptor as draw_descriptor
 from cute_py.draw.boxes import draw_boxes as draw_boxes
 from cute_py.draw.boxes import draw_multicast as draw_multicast
@@ -20,11 +23,23 @@ from cute_py.draw.shards import draw_format as draw_format
 from cute_py.draw.shards import draw_shards as draw_shards
 from cute_py.draw.shared_memory import draw_smem as draw_smem
 from cute_py.draw.shared_memory import draw_swizzle as draw_swizzle
-from cute_py.draw.tensor_memory import draw_tmem as draw_tmem
 from cute_py.draw.threads import draw_copy as draw_copy
 from cute_py.draw.threads import draw_ldmatrix as draw_ldmatrix
 from cute_py.draw.threads import draw_mma as draw_mma
 from cute_py.draw.threads import draw_tv as draw_tv
-from cute_py.draw.timeline import draw_pipeline as draw_pipeline
 
-export_public(__name__)
+if typing.TYPE_CHECKING:
+    from cute_py.draw.tensor_memory import draw_tmem as draw_tmem
+    from cute_py.draw.timeline import draw_pipeline as draw_pipeline
+
+_LATER = {"draw_tmem": "cute_py.draw.tensor_memory", "draw_pipeline": "cute_py.draw.timeline"}
+
+
+def __getattr__(name: str) -> typing.Any:
+    """The pictures of annexes, loaded when one of them is asked for."""
+    if name not in _LATER:
+        raise no_such_name(__name__, name, __all__)
+    return getattr(importlib.import_module(_LATER[name]), name)
+
+
+__all__ = export_public(__name__, *_LATER)

@@ -13,6 +13,7 @@ from importlib import resources
 from typing import Any, Final
 
 from cute_py.argument_checks import expect
+from cute_py.draw.explorer_answer import DEFAULTS, EXAMPLES, LIMITS, SAMPLE_BYTES, WANTED
 from cute_py.draw.render_svg import DARK, LIGHT
 from cute_py.dtypes import DTYPES
 from cute_py.layout.layout import Layout, LayoutRight, static
@@ -38,63 +39,6 @@ DOM: Final = ("pictures.js", "sections.js", "page.js")
 """Scripts that draw and listen, loaded after the engine."""
 CHECK: Final = "checked.js"
 """Asks the server for the library's answer; only in the page that a server sends."""
-DEFAULTS: Final = {
-    "gmem": "",
-    "dtype": "float16",
-    "internal": "",
-    "address": "0x1000",
-    "smem": "",
-    "tile": "",
-    "op": "SM90_TMA_LOAD",
-    "multicast": "1",
-    "arch": "sm_90a",
-    "split": "",
-    "at": "0",
-}
-"""The fields of the form, in order, with what an absent one means; texts as a person types them."""
-
-LIMITS: Final = {"most_listed": 64, "most_work": 65_536, "most_traced": 4096, "most_fixes": 2, "max_text": 2000}
-"""Instructions that are listed, laid out and traced to bytes; fixes that are listed; characters of one text."""
-
-SAMPLE_BYTES: Final = tuple(k * (256 + 18) for k in range(16))
-"""Bytes of a tile that are compared between the page and the library: spread over lines, units and elements."""
-
-WANTED: Final = {
-    "address": "the address is an integer such as 4096 or 0x1000",
-    "multicast": "the multicast count is an integer such as 4",
-}
-"""The message where a field does not hold an integer."""
-
-
-def _copy(gmem: str, smem: str, **fields: str) -> dict[str, str]:
-    return {"gmem": gmem, "smem": smem, **fields}
-
-
-_WIDE = "(1024,512):(512,_1)"
-_SWIZZLED = "Sw<3,4,3> o smem_ptr[16b](unset) o (_128,_64):(_64,_1)"
-EXAMPLES: Final = (
-    ("K-major tile, 128B swizzle", _copy(_WIDE, _SWIZZLED, tile="(128,64)")),
-    ("plain tile over the end", _copy("(100,200):(200,_1)", "(_32,_64):(_64,_1)", dtype="bfloat16")),
-    ("multicast by 4", _copy(_WIDE, _SWIZZLED, op="SM90_TMA_LOAD_MULTICAST", multicast="4")),
-    (
-        "batched, nested tensor",
-        _copy(
-            "((_32,40),(_8,3)):((_1,_32),(1280,10240))",
-            "((_32,_4),_8):((_1,_32),_128)",
-            tile="(128,8)",
-            dtype="float32",
-        ),
-    ),
-    ("box above 256, split", _copy("(4096,1024):(1024,_1)", "(_512,_64):(_64,_1)", dtype="uint8", split="1")),
-    ("error: inner stride not 1", _copy("(256,128):(_1,256)", "(_64,_64):(_64,_1)")),
-    ("error: stride no multiple of 16 bytes", _copy("(256,100):(100,_1)", "(_64,_32):(_32,_1)")),
-    ("error: rows wider than the swizzle", _copy(_WIDE, "Sw<2,4,3> o smem_ptr[16b](unset) o (_64,_64):(_64,_1)")),
-    ("error: pieces below 128 bytes", _copy("(256,256):(256,_1)", "(_32,_40):(_48,_1)")),
-    ("error: box above 256", _copy("(4096,1024):(1024,_1)", "(_512,_64):(_64,_1)", dtype="uint8")),
-    ("error: run-time tile", _copy("(256,128):(128,_1)", "(64,64):(64,1)")),
-    ("error: several at once", _copy("(256,100):(100,_1)", "(_512,_20):(_20,_1)", address="0x1008")),
-)
-"""(name, fields); those whose name begins with 'error' show a frequent one."""
 
 
 def _stage_reasons() -> dict[str, str]:

@@ -283,6 +283,7 @@ def _grouped(arrays: Mapping[str, Array]) -> list[tuple[str, Array, dict[str, in
 def place_variables(memory: Memory, code: Code) -> dict[str, Range]:
     """Make ranges of the module's variables that a kernel uses, with their initial values."""
     made = {}
+    memory.symbols.update(code.addresses)
     for name, one in code.globals.items():
         array = np.zeros(max(one.nbytes, 1), np.uint8)
         made[name] = memory.add(name, array, alignment=max(one.align, 256), writable=one.space != "const")

@@ -95,9 +95,12 @@ def address_reader(site: Site, one: Address, space: str) -> Callable[[Frame], Ar
             f.m.shared_window(f).astype(np.int64) + (offsets[symbol] + added + window), (f.n,)
         )
     if one.space == "local":
-        start = site.code.local_offset(symbol) + added
+        offset, framed = site.code.local_place(symbol)
+        start = offset + added
         if space == "generic":
             start += LOCAL_WINDOW
+        if framed:
+            return lambda f: f.m.frame_starts(f) + start
         return lambda f: np.full(f.n, start, np.int64)
     if one.space == "entry":
         start = site.code.parameter_offsets[symbol] + added
@@ -316,11 +319,11 @@ def _local(f: Frame, site: Site, addresses: Array, size: int) -> Place:
     _misaligned(f, site, addresses, size)
     m = f.m
     low, high = int(addresses.min()), int(addresses.max())
-    if low < 0 or high + size > m.code.local_bytes:
-        place = int(np.flatnonzero((addresses < 0) | (addresses + size > m.code.local_bytes))[0])
+    if low < 0 or high + size > m.local_bytes:
+        place = int(np.flatnonzero((addresses < 0) | (addresses + size > m.local_bytes))[0])
         text = (
             f"{m.thread_text(f.threads[place])} accesses {size} bytes at local address {int(addresses[place]):#x}; "
-            f"a thread has {m.code.local_bytes} bytes"
+            f"a thread has {m.local_bytes} bytes"
         )
         raise site.fault("out of bounds", text, source=SOURCE, address=int(addresses[place]))
     return m.local, addresses + f.threads * m.local_stride

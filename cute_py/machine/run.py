@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from cute_py.argument_checks import expect, expect_integer, is_integer, record
+from cute_py.argument_checks import expect, expect_integer, has, is_integer, record
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, counted, given
 from cute_py.machine.code import Code, find_kernel
@@ -228,7 +228,7 @@ def run_ptx(
     >>> run_ptx(text, args=[x]).ok, x[:4].tolist()
     (True, [0, 2, 4, 6])
     """
-    if hasattr(source, "machine_launches"):
+    if has(source, "machine_launches"):
         launches = source.machine_launches(args)
         return run_launches(launches, schedule=schedule, limit=limit, judge=judge, traffic=traffic)
     if _has_kernel(source):
@@ -341,7 +341,7 @@ def _again(
 
 
 def _has_kernel(source: Any) -> bool:
-    return all(hasattr(source, name) for name in ("name", "text", "threads", "shared_bytes", "cluster", "arch"))
+    return has(source, "name", "text", "threads", "shared_bytes", "cluster", "arch")
 
 
 @functools.lru_cache(maxsize=64)
@@ -461,13 +461,17 @@ class _Execution:
         memory = Memory()
         place_variables(memory, self.code)
         self.arguments.place(memory, self.code)
-        numbers = _numbers(self.shape)
-        for wave, start in enumerate(range(0, len(numbers), self.resident)):
-            part = numbers[start : start + self.resident]
+        size = self.shape.cluster[0] * self.shape.cluster[1] * self.shape.cluster[2]
+        rest = collections.deque(_numbers(self.shape).reshape(-1, size, 3))
+        wave = -1
+        while rest:
+            wave += 1
+            part = np.concatenate([rest.popleft() for _ in range(min(self.resident // size, len(rest)))])
             machine = Machine(
                 self.code, memory, self.shape, part, self.mode, self.limit, self.totals, observer=self.observer
             )
             machine.wave = wave
+            machine.state["not launched"] = rest
             try:
                 machine.run()
             except Fault as fault:

@@ -25,7 +25,7 @@ from typing import Any, Final
 import numpy as np
 
 from cute_py.diagnostics import Diagnostic
-from cute_py.machine.code import Code, Stretch
+from cute_py.machine.code import FRAME_ALIGN, Code, Stretch
 from cute_py.machine.faults import Fault, finding
 from cute_py.machine.judgement.hangs import hang_findings
 from cute_py.machine.judgement.observer import Observer
@@ -47,6 +47,9 @@ CLOCK_LEAP: Final = 1 << 22
 """Cycles that pass where nothing runs but loops that wait; more the longer they do."""
 
 MAX_LEAPS: Final = 200_000
+MAX_LOCAL: Final = 512 << 20
+"""Bytes of local memory of all threads, with the frames of their calls."""
+
 MAX_TRACE: Final = 1 << 20
 """Blocks that a trace remembers."""
 
@@ -141,8 +144,12 @@ class Machine:
         self.shared_bytes = code.shared_bytes(shape.dynamic_shared)
         self.shared_stride = -(-max(self.shared_bytes, 1) // 1024) * 1024
         self.shared = np.full(self.ctas * self.shared_stride, POISON, np.uint8)
+        self.local_bytes = code.local_bytes
+        """Of a thread: variables at fixed places, then frames of functions that can come to themselves."""
         self.local_stride = -(-max(code.local_bytes, 1) // 16) * 16
         self.local = np.zeros(self.count * self.local_stride if code.local_bytes else 0, np.uint8)
+        self.frames = np.zeros(self.count, np.int64)
+        """Bytes from the end of the fixed places to the present frame of each thread."""
         rank = np.arange(self.ctas) % self.cluster_size
         self.cta_window = (rank << RANK_SHIFT) + shared_base
         self.windows = self._windows(rank)
@@ -160,7 +167,7 @@ class Machine:
         self._jumps = 0
         """Jumps back since the oldest frame had a turn, weighted by `LOOK_WEIGHT`."""
         self.state: dict[Any, Any] = {}
-        """What families of instructions keep: barriers, groups."""
+        """What families of instructions keep: barriers, groups; 'endings' are called at the end of a run."""
         self.wave = 0
         self.asynchronous = False
         """Whether anything was issued that a schedule may complete later."""
@@ -226,6 +233,24 @@ class Machine:
         if found is None:
             found = f.cache["row"] = np.int64(0) if self.ctas == 1 else f.ctas * self.shared_stride
         return found
+
+    def frame_starts(self, f: Frame) -> Array:
+        """Local address of each thread's present frame."""
+        first = -(-self.code.local_bytes // FRAME_ALIGN) * FRAME_ALIGN
+        found: Array = first + self.frames[f.threads]
+        return found
+
+    def grow_local(self, needed: int) -> bool:
+        """Make a thread's local memory so many bytes large; False where that is more than `MAX_LOCAL` in all."""
+        if needed <= self.local_bytes:
+            return True
+        stride = -(-max(needed, 2 * self.local_stride) // FRAME_ALIGN) * FRAME_ALIGN
+        if stride * self.count > MAX_LOCAL:
+            return False
+        grown = np.zeros((self.count, stride), np.uint8)
+        grown[:, : self.local_stride] = self.local.reshape(self.count, -1) if self.local.size else 0
+        self.local, self.local_stride, self.local_bytes = grown.reshape(-1), stride, stride
+        return True
 
     # ---- texts -------------------------------------------------------------------------------------------------------
 
@@ -322,6 +347,8 @@ class Machine:
                     break
             while self.agents:
                 self.finish(self.agents[0])
+            for end in self.state.get("endings", ()):
+                end()
 
     def _next(self) -> int:
         if self.dice is not None and len(self.runnable) > 1:

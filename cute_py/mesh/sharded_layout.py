@@ -7,9 +7,7 @@ import hashlib
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
-
-import numpy
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer, expect_integers, expect_items, is_integer
 from cute_py.arith_tuple import ArithTuple, E, as_arith_tuple
@@ -19,6 +17,11 @@ from cute_py.layout.trees import unwrap
 from cute_py.mesh.index_intervals import Column, Runs, runs_of, segments
 from cute_py.mesh.placements import Divides, Partial, Placement, Replicate, SectionedShard, Shard, pieces_of
 from cute_py.tensor.arrays import row_major
+
+if TYPE_CHECKING:
+    import numpy
+else:
+    from cute_py.optional_packages import numpy
 
 Local = Literal["row", "column"] | Layout | ComposedLayout | Callable[[tuple[int, ...]], Layout | ComposedLayout]
 """Memory layout of a part: row-major, column-major, one layout for all, or a function of the local shape."""

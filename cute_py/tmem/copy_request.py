@@ -16,8 +16,9 @@ from cute_py.argument_checks import expect, expect_fields, expect_integer, expec
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, TmemError, given
+from cute_py.machine.tensor_memory.memory import check_columns
 from cute_py.tmem.cp_forms import FORMS, CpForm, cp_form
-from cute_py.tmem.cp_plan import CpPlan, as_compat, check_columns
+from cute_py.tmem.cp_plan import CpPlan, as_compat
 from cute_py.tmem.planner import COMPATS, Side, candidates, plan_form
 from cute_py.tmem.swizzled_layout import ComposeLayout, Layout
 from cute_py.tmem.tile_layout import TileLayout

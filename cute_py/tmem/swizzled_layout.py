@@ -22,9 +22,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy
-from numpy.typing import NDArray
-
 from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integers
 from cute_py.atom.smem_descriptor import SmemSwizzle, as_swizzle
 from cute_py.dtypes import DTypeLike, as_dtype
@@ -35,7 +32,12 @@ from cute_py.tmem.iters import Row
 from cute_py.tmem.tile_layout import Region, S, TileLayout
 
 if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
     from cute_py.atom.smem_descriptor import Place
+else:
+    from cute_py.optional_packages import numpy
 
 __all__ = ["ComposeLayout", "DATAPATHS", "mma_atom_layout", "mma_shared_layout", "tmem_datapath_layout"]
 

@@ -50,6 +50,9 @@ LAYERS: dict[str, float] = {
     "cute_py.gpu": 6.5,
     "cute_py.copies": 7,
     "cute_py.mesh": 7.05,
+    "cute_py.checkpoints": 7.06,
+    "cute_py.torch": 7.07,
+    "cute_py.jax": 7.08,
     "cute_py.tmem": 7.1,
     "cute_py.tma.dialect": 7.2,
     "cute_py.tma.exports": 7.3,
@@ -75,11 +78,13 @@ HALVES: dict[str, str] = {
     "cute_py.explanation.rows.calculators": "the arithmetic of the rows, apart from the engine that finds them",
     "cute_py.explanation.tiled_pastes": "one file a kind of text, all read by dispatch",
     "cute_py.gpu.barrier_timeout": "the one module of the executor that may import the emulator",
+    "cute_py.machine.instructions.printing": "what vprintf prints, apart from how calls are made",
     "cute_py.machine.judgement.barrier_rules": "the prose of the rules, a table apart from who judges",
     "cute_py.machine.judgement.bars": "one file a judge, all made by judge",
     "cute_py.machine.judgement.descriptors": "one file a judge, all made by judge",
     "cute_py.machine.judgement.register_pool": "one file a judge, all made by judge",
     "cute_py.machine.arithmetic": "what was measured of sums, without who holds them",
+    "cute_py.machine.judgement.products": "one file a judge; judge names them all",
     "cute_py.ptx.forms_sync": "one table a family of instructions, all read by catalog",
 }
 """Modules with one importer beside them that are files of their own all the same, each with the reason."""

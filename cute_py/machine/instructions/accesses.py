@@ -13,6 +13,7 @@ import numpy as np
 from cute_py.machine.decode import Builder
 from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.floats import canonical
+from cute_py.machine.instructions.reductions import build_multimem, build_remote_reduction, build_wide_atomic
 from cute_py.machine.judgement.observer import WEAK, AccessOrder, AsyncWork, Touched
 from cute_py.machine.kinds import KINDS, Kind
 from cute_py.machine.memory import (
@@ -210,8 +211,10 @@ def build_remote_store(site: Site) -> Run:
         places = barrier(f)[1]
         values = many([source(f) for source in sources], f).T.copy()
         if f.m.observer.active:
-            span = Touched(array, 0, size * vector, offsets)
-            f.m.observer.issued(f, site, AsyncWork("st.async", [], [span], places.tolist(), size * vector))
+            for place in np.unique(places).tolist():
+                chosen = places == place
+                span = Touched(array, 0, size * vector, offsets[chosen])
+                f.m.observer.issued(f.subset(chosen), site, AsyncWork("st.async", [], [span], [place], size * vector))
 
         def complete() -> None:
             view = f.m.memory.typed(array, kind.dtype, vector)
@@ -247,7 +250,7 @@ _ATOMIC: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 def build_atomic(site: Site) -> Run:
     """atom and red."""
     if site.flag("async"):
-        raise Refused(f"{site.one.opcode} is not emulated")
+        return build_remote_reduction(site, _ATOMIC)
     hints(site)
     order = order_of(site, "relaxed")
     site.flag("noftz")
@@ -256,8 +259,10 @@ def build_atomic(site: Site) -> Run:
     vector, kind = _vector(site), site.kind()
     returns = site.name == "atom"
     first = 1 if returns else 0
-    if not operation or kind.bits == 128:
+    if not operation:
         raise Refused(f"{site.one.opcode} is not emulated")
+    if kind.bits == 128:
+        return _done(site, build_wide_atomic(site, space, operation, order), first, space)
     names = site.elements(first + 1)
     sources = [site.read(name, kind) for name in names]
     other = site.reader(first + 2, kind) if operation == "cas" else None
@@ -517,4 +522,5 @@ TABLE: Final[Mapping[str, Builder]] = {
     "ld": build_load, "ldu": build_load, "st": build_store, "atom": build_atomic, "red": build_atomic,
     "mov": build_move, "cvta": build_convert_address, "isspacep": build_space_test, "mapa": build_map,
     "getctarank": build_rank, "prefetch": build_prefetch, "prefetchu": build_prefetch, "createpolicy": build_policy,
+    "multimem": build_multimem,
 }  # fmt: skip

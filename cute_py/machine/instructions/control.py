@@ -1,4 +1,4 @@
-"""Where threads go: branches, calls, exits; and where they wait for others: barriers of a CTA and of a cluster.
+"""Where threads go: branches; and where they wait for others: barriers of a CTA and of a cluster.
 
 A barrier of a CTA completes when as many threads have arrived as it expects: the count of the instruction, or all
 threads of the CTA that have not exited. A cluster's barrier expects all threads of the cluster that have not exited.
@@ -13,16 +13,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from cute_py.machine.code import BUILT_IN, called_name
 from cute_py.machine.decode import Builder, Turn
-from cute_py.machine.faults import Refused, finding
+from cute_py.machine.faults import finding
+from cute_py.machine.instructions.calls import build_call, build_exit, build_return
 from cute_py.machine.instructions.lanes import collective
-from cute_py.machine.instructions.printing import build_assertion, build_print
 from cute_py.machine.judgement.waits import BarWait, ClusterWait
 from cute_py.machine.schedule import Waiting
 from cute_py.machine.sites import Site
 from cute_py.machine.threads import LANES, Array, Frame, Host, Reader, Run, broadcast
-from cute_py.ptx.parse import OperandKind
 
 Gone = list[tuple[int, Frame]]
 
@@ -52,93 +50,6 @@ def build_indexed_branch(site: Site) -> Turn:
         return [(targets[i], f.subset(which == i)) for i in np.unique(which).tolist()]
 
     return Turn(go)
-
-
-def build_exit(site: Site) -> Turn:
-    """exit."""
-    site.finish(0)
-    return Turn(_exit)
-
-
-def _exit(f: Frame) -> Gone:
-    f.m.exited(f)
-    return []
-
-
-def build_return(site: Site) -> Turn:
-    """ret: of a kernel, exit; of a function, to behind each thread's call."""
-    site.flag("uni")
-    site.finish(0)
-    if site.code.functions[site.function].entry:
-        return Turn(_exit)
-
-    def go(f: Frame) -> Gone:
-        m = f.m
-        m.depth[f.threads] -= 1
-        depth = m.depth[f.threads]
-        stack: Array = m.state["returns"]
-        back = stack[depth, f.threads]
-        gone: Gone = []
-        for pc in np.unique(back).tolist():
-            part = f.subset(back == pc)
-            m.state["results", pc](part)
-            gone.append((pc, part))
-        return gone
-
-    return Turn(go)
-
-
-MAX_CALLS: Final = 32
-"""Of functions in each other."""
-
-
-def build_call(site: Site) -> Turn | Run | None:
-    """call: parameters are copied to those of the function, results back when it returns."""
-    site.flag("uni")
-    site.finish()
-    name = called_name(site.one)
-    lists = [one.elements for one in site.operands if one.kind is OperandKind.VECTOR]
-    at = next((i for i, one in enumerate(site.operands) if one.kind is OperandKind.REGISTER), 0)
-    before = [one.elements for one in site.operands[:at] if one.kind is OperandKind.VECTOR]
-    results = before[0] if before else ()
-    arguments = lists[len(before)] if len(lists) > len(before) else ()
-    if name in BUILT_IN and not site.code.functions.get(name):
-        return build_print(site, arguments) if name == "vprintf" else build_assertion(site, arguments)
-    code, called = site.code, site.code.functions[name]
-    if len(arguments) != len(called.parameters) or len(results) != len(called.results):
-        raise Refused(f"{name} has {len(called.parameters)} parameters and {len(called.results)} results")
-    inward = [_copied(site, text, code.parameter_of(name, i)) for i, text in enumerate(arguments)]
-    outward = [_copied(site, text, code.parameter_of(name, i, True)) for i, text in enumerate(results)]
-    entry, after = code.entry_of[name], site.number + 1
-
-    def copy(f: Frame, pairs: list[tuple[int, int, int]], back: bool) -> None:
-        local = f.m.local.reshape(-1, f.m.local_stride)
-        for own, other, size in pairs:
-            source, target = (other, own) if back else (own, other)
-            local[f.threads, target : target + size] = local[f.threads, source : source + size]
-
-    def go(f: Frame) -> Gone:
-        m = f.m
-        copy(f, inward, False)
-        if "returns" not in m.state:
-            m.state["returns"] = np.zeros((MAX_CALLS, m.count), np.int64)
-        depth = m.depth[f.threads]
-        if int(depth.max()) >= MAX_CALLS:
-            raise site.fault("call depth", f"{f.text()}: more than {MAX_CALLS} calls in each other", f)
-        m.state["returns"][depth, f.threads] = after
-        m.depth[f.threads] += 1
-        m.state["results", after] = lambda part: copy(part, outward, True)
-        return [(entry, f)]
-
-    return Turn(go)
-
-
-def _copied(site: Site, text: str, parameter: tuple[str, Any]) -> tuple[int, int, int]:
-    """(offset of the caller's variable, of the function's parameter, bytes)."""
-    key, space = site.code.symbol(site.function, text.strip())
-    if space != "local":
-        raise Refused(f"{text} is no parameter of a call")
-    return site.code.local_offset(key), site.code.local_offset(parameter[0]), parameter[1].nbytes
 
 
 def build_trap(site: Site) -> Turn:

@@ -39,7 +39,7 @@ def judges(code: Code, *, first: bool = True, beside: Sequence[Observer] = ()) -
     found = [*beside, *(make(code) for make in JUDGES)]
     if first:
         reports = Reports(code)
-        keeper = ClockKeeper(reports)
-        found += [RegisterPool(code), operand_tiles(code)]
-        found += [keeper, MemoryJudge(reports, code, keeper), ProductJudge(reports, code)]
+        keeper = ClockKeeper(reports, code)
+        found += [RegisterPool(code), operand_tiles(code), keeper, MemoryJudge(reports, code, keeper)]
+        found.append(ProductJudge(reports, code))
     return together(found)

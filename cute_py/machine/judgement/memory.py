@@ -447,7 +447,7 @@ class MemoryJudge(Observer):
         found = _distinct(before)
         found = found[found != 0]
         cluster, rows = who
-        late = self._late(found, cluster, rows[:, None]).all(axis=0)
+        late = self._late(found, cluster, rows[:, None]).any(axis=0)  # each warp of a product must know
         key, kind = mine
         reader = before.ndim > 1
         if what == "writes":

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from cute_py.machine.judgement.clocks import MAX_TIME, Clocks, Meeting
+from cute_py.machine.judgement.clocks import MAX_TIME, Clocks, Released
 from cute_py.machine.judgement.observer import AccessOrder, AsyncWork, Observer
 
 if TYPE_CHECKING:
+    from cute_py.machine.code import Code
     from cute_py.machine.judgement.reports import Reports
     from cute_py.machine.sites import Site
     from cute_py.machine.threads import Array, Frame, Host
@@ -37,8 +38,8 @@ class _Phases:
     time: int
     start: int
     made: Site
-    arriving: Meeting
-    over: Meeting
+    arriving: Released
+    over: Released
     fenced: bool = False
     phase: int = 0
 
@@ -49,8 +50,10 @@ class ClockKeeper(Observer):
     active = True
     clocks: Clocks
 
-    def __init__(self, reports: Reports) -> None:
+    def __init__(self, reports: Reports, code: Code) -> None:
         self.reports = reports
+        self.unread = _unread_waits(code)
+        """test_wait and try_wait whose answer nothing reads: they wait for nothing."""
         self.far_used = False
         self._now = 1
 
@@ -65,10 +68,10 @@ class ClockKeeper(Observer):
         """Place -> the mbarrier there; None: it was invalidated."""
         self.loads: dict[int, dict[int, tuple[int, Site, Frame]]] = {}
         """CTA -> place of an mbarrier -> time of the last bytes for that CTA that it counts, and who issued them."""
-        self._bars: dict[tuple[int, int], Meeting] = {}
-        self._clusters: dict[int, Meeting] = {}
+        self._bars: dict[tuple[int, int], Released] = {}
+        self._clusters: dict[int, Released] = {}
         self._commits: dict[str, tuple[Array, Array]] = {}
-        self._meetings: dict[tuple[int, int, int], Meeting] = {}
+        self._meetings: dict[tuple[int, int, int], Released] = {}
         self._far: dict[tuple[int, int], Array] = {}
 
     # ---- barriers of a CTA, of a cluster -----------------------------------------------------------------------------
@@ -200,6 +203,8 @@ class ClockKeeper(Observer):
 
     def passed(self, f: Frame, site: Site, places: Array, phases: Array, parity: bool) -> None:
         """Waits acquire."""
+        if site.number in self.unread:
+            return
         for place in np.unique(places).tolist():
             some = f if len(places) == 1 or bool((places == place).all()) else f.subset(places == place)
             held = self._use(some, site, place)
@@ -315,3 +320,17 @@ class ClockKeeper(Observer):
             row = clocks.far_row(f)
             far = self._far.get(key)
             self._far[key] = row if far is None else np.maximum(far, row)
+
+
+def _unread_waits(code: Code) -> frozenset[int]:
+    waits: dict[tuple[str, str], list[int]] = {}
+    read: set[tuple[str, str]] = set()
+    for number, one in enumerate(code.instructions):
+        function, operands = code.function_of[number], one.operands
+        if one.opcode.startswith(("mbarrier.test_wait", "mbarrier.try_wait")) and operands:
+            waits.setdefault((function, operands[0].base), []).append(number)
+            operands = operands[1:]
+        if one.predicate is not None:
+            read.add((function, one.predicate[0]))
+        read.update((function, operand.base) for operand in operands)
+    return frozenset(number for name, numbers in waits.items() if name not in read for number in numbers)

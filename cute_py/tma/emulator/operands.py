@@ -11,9 +11,7 @@ from __future__ import annotations
 import functools
 import re
 from enum import Enum
-from typing import Final
-
-import numpy as np
+from typing import TYPE_CHECKING, Final
 
 from cute_py.argument_checks import expect_integer, expect_integer_array
 from cute_py.diagnostics import Diagnostic, refuse
@@ -22,6 +20,11 @@ from cute_py.tma.emulator.geometry import MEASURED, SWIZZLES, W128_GROUP, Geomet
 from cute_py.tma.emulator.memory import MAX_CTAS, SHARED_LIMIT, Flags, Integers, IntegersLike, SharedMemory
 from cute_py.tma.emulator.values import REDUCTIONS
 from cute_py.tma.emulator.walk import bounding_box
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from cute_py.optional_packages import numpy as np
 
 ILLEGAL_INSTRUCTION: Final = "CUDA_ERROR_ILLEGAL_INSTRUCTION"
 

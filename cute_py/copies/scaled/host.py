@@ -12,11 +12,9 @@ The numbers are those of `cute_py.formats`; this module decides which of them a 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, TypedDict
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
 from cute_py.argument_checks import expect, expect_integer_array
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
@@ -33,6 +31,12 @@ from cute_py.formats.scaled_tensor import (
     stored_scales,
 )
 from cute_py.tensor.array_views import host_view
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
 
 ScaledOperand: TypeAlias = "ScaledTensor | Format | NDArray[Any] | tuple[Format, ...]"
 
@@ -86,6 +90,14 @@ def takes(source: object, destination: object, options: ScaledOptions) -> bool:
     return any(isinstance(one, (Format, ScaledTensor)) for one in sides) or any(
         value is not None and value is not False for value in options.values()
     )
+
+
+def computes(source: object, destination: object, options: Mapping[str, Any]) -> bool:
+    """Whether a copy between memory computes, or follows an index: `takes`, and tuples of ScaledTensors."""
+    parts = destination if isinstance(destination, tuple) else (destination,)
+    if any(isinstance(one, (Format, ScaledTensor)) for one in (source, *parts)):
+        return True
+    return any(value is not None and value is not False for value in options.values())
 
 
 def _formats(thing: object) -> bool:
@@ -250,7 +262,7 @@ def _gathered_scaled(source: ScaledTensor, rows: Any, pages: Any) -> ScaledTenso
     return ScaledTensor(data, scatter_scales(_taken(grid, index, 0), form, shape), form, source.tensor_scale, shape)
 
 
-def _fill_byte(fill: float | None, form: Format) -> int:
+def fill_byte(fill: float | None, form: Format) -> int:
     """The byte of padding in the scales: fill as a number of the scales' type; default 0."""
     if fill is None or form.scale == "float32":
         return 0
@@ -262,10 +274,10 @@ def _fill_byte(fill: float | None, form: Format) -> int:
 def _to_format(source: Any, form: Format, fill: float | None, requantize: bool, total: Any = None) -> ScaledTensor:
     """The source in a format; total: the tensor scale of memory that it goes into."""
     if not isinstance(source, ScaledTensor):
-        return quantized(expect_numbers(source, "source"), form, _fill_byte(fill, form), total)
+        return quantized(expect_numbers(source, "source"), form, fill_byte(fill, form), total)
     if _same_bytes(source.format, form):
         grid = codes(stored_scales(source.scales, source.format))[scale_places(source.format, source.shape)]
-        scales = scatter_scales(grid, form, source.shape, _fill_byte(fill, form))
+        scales = scatter_scales(grid, form, source.shape, fill_byte(fill, form))
         return ScaledTensor(source.data.copy(), scales, form, source.tensor_scale, source.shape)
     if not requantize:
         raise InvalidValueError(
@@ -273,7 +285,7 @@ def _to_format(source: Any, form: Format, fill: float | None, requantize: bool, 
             {"source": source.format, "destination": form, "differ in": ", ".join(_differing(source.format, form))},
             "requantize=True dequantises and quantises again",
         ).of_rule("requantize")
-    return quantized(dequantized(source), form, _fill_byte(fill, form), total)
+    return quantized(dequantized(source), form, fill_byte(fill, form), total)
 
 
 def _differing(a: Format, b: Format) -> list[str]:
@@ -334,7 +346,7 @@ def _scattered_into(source: Any, destination: ScaledTensor, into_rows: Any, requ
         raise InvalidValueError(
             f"the source has the shape {made.shape}; must be {(len(index), destination.shape[1])} for this index"
         )
-    _expect_once(index)
+    expect_once(index)
     _expect_tensor_scale(made, destination)
     kept = np.flatnonzero(index >= 0)
     grid = codes(stored_scales(made.scales, made.format)).reshape(made.shape[0], -1)
@@ -346,7 +358,7 @@ def _scattered_into(source: Any, destination: ScaledTensor, into_rows: Any, requ
     return ScaledCopyResult(destination, made.nbytes, f"quantise, scatter {len(kept)} rows", equal)
 
 
-def _expect_once(index: NDArray[np.int64]) -> None:
+def expect_once(index: NDArray[np.int64]) -> None:
     kept = index[index >= 0]
     found, counts = np.unique(kept, return_counts=True)
     if (counts > 1).any():
@@ -378,7 +390,7 @@ def _into_array(source: Any, destination: NDArray[Any], into_rows: Any, convert:
         if index.ndim != 1 or values.shape != (len(index), *destination.shape[1:]):
             wanted = index.size, *destination.shape[1:]
             raise InvalidValueError(f"the source has the shape {values.shape}; must be {wanted} for this index")
-        _expect_once(index)
+        expect_once(index)
         kept = index >= 0
         destination[index[kept]] = values[kept]
         got, want = destination[index[kept]], values[kept]

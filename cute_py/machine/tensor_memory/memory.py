@@ -37,21 +37,31 @@ bits 5:0, according to the text on kind::f8f6f4 operands. No Blackwell GPU was a
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-import numpy
-from numpy.typing import NDArray
-
-from cute_py.argument_checks import expect, expect_having, expect_integer
+from cute_py.argument_checks import expect, expect_having, expect_integer, is_integer
 from cute_py.atom.smem_descriptor import ADDRESS_MASK, UNIT_BYTES, DescriptorKind, SmemDescriptor, SmemSwizzle, swizzled
-from cute_py.errors import RaceError, TmemError, UnknownFactError, WouldHangError, given
-from cute_py.ptx.forms_tcgen05 import COUNTS, DECOMPRESSIONS, MAX_REGISTERS, SHAPE_REGISTERS
-from cute_py.tmem.cp_forms import COLUMNS, LANES, CpForm, cp_form
-from cute_py.tmem.cp_plan import check_columns
-from cute_py.tmem.iters import walk
+from cute_py.errors import RaceError, TmemError, UnknownFactError, WouldHangError, given, integer_text
+from cute_py.machine.tensor_memory.copy_shapes import COLUMNS, LANES, CopyShape, find_copy_shape, place_lanes
+from cute_py.ptx.forms_tcgen05 import ALLOCATIONS, COUNTS, DECOMPRESSIONS, MAX_REGISTERS, SHAPE_REGISTERS
 
-__all__ = ["TensorMemory", "decompress", "image", "source_addresses"]
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy
+
+__all__ = [
+    "TensorMemory",
+    "alloc_columns",
+    "check_columns",
+    "decompress",
+    "image",
+    "source_addresses",
+    "why_not_columns",
+]
 
 STATUS = "documented, bit position unverified"
 """Evidence for the result."""
@@ -95,6 +105,58 @@ def source_byte(source_format: str) -> NDArray[numpy.int64]:
     return numpy.arange(UNIT_BYTES, dtype=numpy.int64) * DECOMPRESSIONS[source_format][0] // 8
 
 
+ALLOC_MIN, ALLOC_MAX = ALLOCATIONS[0], ALLOCATIONS[-1]
+
+
+def why_not_columns(n_cols: int) -> str | None:
+    """The reason why tcgen05.alloc does not take `n_cols`; None if it does.
+
+    Source: PTX ISA, tcgen05.alloc; ptxas 13.0.88: "out of range, expected to be in range [32..512]".
+    """
+    if not is_integer(n_cols):
+        return f"n_cols = {given(n_cols)}; must be an integer"
+    n_cols = operator.index(n_cols)
+    if not ALLOC_MIN <= n_cols <= ALLOC_MAX:
+        return f"n_cols = {integer_text(n_cols)} columns; must be within {ALLOC_MIN}..{ALLOC_MAX}"
+    if n_cols & (n_cols - 1):
+        return f"n_cols = {n_cols} columns; must be a power of two"
+    return None
+
+
+def alloc_columns(needed: int) -> int:
+    """The smallest allocation with `needed` columns.
+
+    >>> alloc_columns(4), alloc_columns(33)
+    (32, 64)
+    """
+    needed = expect_integer(needed, "the number of columns")
+    if not 0 < needed <= ALLOC_MAX:
+        raise TmemError(f"{needed} columns; must be 1 to {ALLOC_MAX}: tensor memory has {ALLOC_MAX}")
+    return max(ALLOC_MIN, 1 << (needed - 1).bit_length())
+
+
+def check_columns(n_cols: int) -> int:
+    """`n_cols`, if tcgen05.alloc takes it.
+
+    Raises:
+        TmemError: outside 32..512, or no power of two.
+
+    >>> check_columns(32)
+    32
+    """
+    reason = why_not_columns(n_cols)
+    if reason is not None:
+        facts = {
+            "allowed": "32, 64, 128, 256, 512",
+            "note": "ptxas checks an immediate; a number in a register is not checked",
+        }
+        hint = None
+        if is_integer(n_cols) and 0 < n_cols <= ALLOC_MAX:
+            hint = f"allocate n_cols={alloc_columns(n_cols)}"
+        raise TmemError(reason, facts, hint)
+    return operator.index(n_cols)
+
+
 THREADS = 32
 SLAB = 32
 """Lanes that one warp reaches: warp w of a warpgroup has lanes 32 w to 32 w + 31."""
@@ -121,7 +183,7 @@ def check_transfer(shape: str, num: int) -> int:
     return count
 
 
-Cells = tuple[NDArray[numpy.int64], NDArray[numpy.int64]]
+Cells: TypeAlias = "tuple[NDArray[numpy.int64], NDArray[numpy.int64]]"
 """Lanes and columns, of one shape or broadcast against each other."""
 
 PLACES: dict[str, Callable[[NDArray[numpy.int64], NDArray[numpy.int64]], Cells]] = {
@@ -160,9 +222,23 @@ class Barrier(Protocol):
     def arrive(self) -> object: ...
 
 
+class HasRows(Protocol):
+    """The form of a copy: rows of so many bits."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows one instruction reads."""
+
+    @property
+    def bits(self) -> int:
+        """Bits of a row."""
+
+
 class TensorMemory:
     """The tensor memory of one CTA.
 
+    Args:
+        cells: an array of that shape that it is to be, which then has no `sources`.
     Attributes:
         cells: (128, 512) uint32.
         sources: (128, 512, 4) int64: the shared byte that each byte of a cell was copied from; -1 where none was.
@@ -173,9 +249,11 @@ class TensorMemory:
     '0x0'
     """
 
-    def __init__(self) -> None:
-        self.cells: NDArray[numpy.uint32] = numpy.zeros((LANES, COLUMNS), numpy.uint32)
-        self.sources: NDArray[numpy.int64] = numpy.full((LANES, COLUMNS, 4), NOT_A_SOURCE, numpy.int64)
+    def __init__(self, cells: NDArray[numpy.uint32] | None = None) -> None:
+        self.cells: NDArray[numpy.uint32] = numpy.zeros((LANES, COLUMNS), numpy.uint32) if cells is None else cells
+        self._keeps_sources = cells is None
+        kept = COLUMNS if self._keeps_sources else 0
+        self.sources: NDArray[numpy.int64] = numpy.full((LANES, kept, 4), NOT_A_SOURCE, numpy.int64)
         self.notes: list[str] = []
         self._allocated: dict[int, int] = {}
         self._in_flight = numpy.zeros((LANES, COLUMNS), bool)
@@ -197,7 +275,7 @@ class TensorMemory:
             WouldHangError: no free columns; the instruction blocks until another CTA frees some.
         """
         n_cols = check_columns(n_cols)
-        self._group(cta_group)
+        self.use_group(cta_group)
         if not self._may_allocate:
             raise TmemError("tcgen05.alloc after relinquish_alloc_permit; a CTA may not allocate any more")
         for column in range(0, COLUMNS, n_cols):
@@ -224,6 +302,11 @@ class TensorMemory:
     def relinquish_alloc_permit(self) -> None:
         """Give up the right to allocate."""
         self._may_allocate = False
+
+    @property
+    def allocated(self) -> dict[int, int]:
+        """First column -> number of columns of each allocation."""
+        return dict(self._allocated)
 
     def finish(self) -> None:
         """The end of the kernel: everything must have been given back.
@@ -260,8 +343,8 @@ class TensorMemory:
             TmemError: addresses outside of the memories or of the allocation.
             UnknownFactError: a field whose effect on a copy is not known.
         """
-        self._group(cta_group)
-        form = cp_form(shape, multicast)
+        self.use_group(cta_group)
+        form = find_copy_shape(shape, multicast)
         expect(smem, numpy.ndarray, "smem")
         if smem.dtype != numpy.uint8 or smem.ndim != 1:
             raise TmemError(f"smem of shape {smem.shape} and {smem.dtype}; must be one row of uint8")
@@ -282,12 +365,13 @@ class TensorMemory:
         cells = numpy.ascontiguousarray(data).view("<u4").reshape(rows, units * 4)
         lanes, columns = self._cells(form, taddr)
         self.cells[lanes, columns] = cells
-        self.sources[lanes, columns] = addresses.reshape(rows, units * 4, 4)
+        if self._keeps_sources:
+            self.sources[lanes, columns] = addresses.reshape(rows, units * 4, 4)
         self._in_flight[lanes, columns] = True
 
     def commit(self, barrier: Barrier | None = None, cta_group: int = 1) -> None:
         """Everything issued before is done when `barrier` completes; the emulator completes it at once."""
-        self._group(cta_group)
+        self.use_group(cta_group)
         if barrier is not None:
             expect_having(barrier, ("arrive",), "a barrier")
         self._in_flight[:] = False
@@ -303,7 +387,7 @@ class TensorMemory:
             TmemError: lanes that the warp does not reach, or columns that are not allocated.
             RaceError: a copy to these cells was not committed.
         """
-        lanes, columns = self._transfer(taddr, shape, num, warp, pack, half_split)
+        lanes, columns = self.places(taddr, shape, num, warp, pack, half_split)
         if self._in_flight[lanes, columns].any():
             raise RaceError("tcgen05.ld of cells that a tcgen05.cp may still write; commit and wait first")
         if pack:
@@ -327,7 +411,7 @@ class TensorMemory:
 
         The upper half after an unpacking store is not documented; zero is this emulator's choice.
         """
-        lanes, columns = self._transfer(taddr, shape, num, warp, unpack, half_split)
+        lanes, columns = self.places(taddr, shape, num, warp, unpack, half_split)
         if expect(registers, numpy.ndarray, "registers").dtype.kind not in "iu":
             raise TmemError(f"registers of {registers.dtype}; must be integers")
         if registers.shape != lanes.shape:
@@ -336,24 +420,35 @@ class TensorMemory:
         if unpack:
             self.cells[lanes, columns] = values & 0xFFFF
             self.cells[lanes, columns + 1] = values >> numpy.uint32(16)
-            self.sources[lanes, columns + 1] = NOT_A_SOURCE
         else:
             self.cells[lanes, columns] = values
-        self.sources[lanes, columns] = NOT_A_SOURCE
+        if self._keeps_sources:
+            self.sources[lanes, columns] = NOT_A_SOURCE
+            if unpack:
+                self.sources[lanes, columns + 1] = NOT_A_SOURCE
 
     # -- addresses ---------------------------------------------------------------------------------------------------
 
-    def _cells(self, form: CpForm, taddr: int) -> Cells:
+    def _cells(self, form: CopyShape, taddr: int) -> Cells:
         taddr = _address(taddr)
         lane, column = taddr >> 16, taddr & 0xFFFF
-        self._columns(column, form.columns)
-        lanes = walk(form.copies, "TLane")[:, None] + walk(form.lanes, "TLane")
+        self.expect_allocated(column, form.columns)
+        lanes = place_lanes(form.copies)[:, None] + place_lanes(form.lanes)
         if lane + int(lanes.max()) >= LANES:
             raise TmemError(f"tcgen05.cp writes lanes {lane}..{lane + int(lanes.max())}; must be within 0..{LANES - 1}")
         # (copies, rows, 1) and (columns,) broadcast against the (rows, columns) cells of one copy.
         return lane + lanes[:, :, None], column + numpy.arange(form.columns)
 
-    def _transfer(self, taddr: int, shape: str, num: int, warp: int, halves: bool, half_split: int | None) -> Cells:
+    def places(
+        self, taddr: int, shape: str, num: int, warp: int, halves: bool = False, half_split: int | None = None
+    ) -> Cells:
+        """Lanes and columns, (32 threads, registers), of a load or store of a warp.
+
+        Args:
+            halves: whether it packs or unpacks; a column then means two.
+        Raises:
+            TmemError: lanes that the warp does not reach, or columns that are not allocated.
+        """
         taddr = _address(taddr)
         lane, column = taddr >> 16, taddr & 0xFFFF
         check_transfer(shape, num)
@@ -371,10 +466,15 @@ class TensorMemory:
         lanes, columns = image(shape, num)
         second_half = numpy.arange(THREADS)[:, None] // 16
         columns = columns * (1 + halves) + second_half * (half_split or 0)
-        self._columns(column, int(columns.max()) + 1 + halves)
+        self.expect_allocated(column, int(columns.max()) + 1 + halves)
         return lane + lanes, column + columns
 
-    def _columns(self, column: int, count: int) -> None:
+    def expect_allocated(self, column: int, count: int) -> None:
+        """Refuse columns that are not allocated.
+
+        Raises:
+            TmemError: they lie outside of every allocation.
+        """
         for first, size in self._allocated.items():
             if first <= column and column + count <= first + size:
                 return
@@ -383,7 +483,12 @@ class TensorMemory:
     def _ranges(self) -> str:
         return ", ".join(f"{first}..{first + size - 1}" for first, size in self._allocated.items()) or "none"
 
-    def _group(self, cta_group: int) -> None:
+    def use_group(self, cta_group: int) -> None:
+        """Note the `.cta_group` of an instruction.
+
+        Raises:
+            TmemError: not 1 or 2, or another than before.
+        """
         cta_group = expect_integer(cta_group, "cta_group")
         if cta_group not in (1, 2):
             raise TmemError(f"cta_group = {cta_group}; must be 1 or 2")
@@ -398,14 +503,14 @@ def _address(taddr: int) -> int:
     return expect_integer(taddr, "the tensor-memory address", 0, (1 << 32) - 1)
 
 
-def source_addresses(form: CpForm, descriptor: SmemDescriptor) -> NDArray[numpy.int64]:
+def source_addresses(form: HasRows, descriptor: SmemDescriptor) -> NDArray[numpy.int64]:
     """Shared-memory address of every byte of every row: int64 of shape (rows, units, 16).
 
     Raises:
         TmemError: a wgmma descriptor, or fixed bits with other values.
         UnknownFactError: a base offset, or a leading offset that is an address.
     """
-    expect(form, CpForm, "a form of tcgen05.cp")
+    expect_having(form, ("rows", "bits"), "a form of tcgen05.cp")
     expect(descriptor, SmemDescriptor, "a matrix descriptor")
     if descriptor.kind is not DescriptorKind.TCGEN05:
         raise TmemError("tcgen05.cp reads tcgen05 descriptors; got a wgmma one")
