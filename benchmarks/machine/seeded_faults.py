@@ -25,6 +25,7 @@ import numpy as np
 import cute_py as cute
 from benchmarks.machine.fault_sites import KINDS, Fault
 from cute_py.errors import CuteError
+from cute_py.machine import run as machine_run
 
 SCHEDULES: Final[tuple[str | int, ...]] = ("both", 1, 2)
 LIMIT: Final = 3 * 10**7
@@ -32,18 +33,21 @@ LIMIT: Final = 3 * 10**7
 _BYTES = ("hang: transaction bytes", "more bytes than expected", "phase completed early", "expected bytes are missing",
           "transaction count", "tensor copy")  # fmt: skip
 _ORDER = ("race in shared memory", "read before it arrives", "overwritten while in use", "never written",
-          "missing proxy fence", "barrier overlapped by data", "load under way at exit", "store under way at exit")  # fmt: skip
+          "missing proxy fence", "barrier overlapped by data", "load under way at exit",
+          "store under way at exit")  # fmt: skip
 CAUSES: Final[dict[str, tuple[str, ...]]] = {
     "bytes": _BYTES,
     "counts": ("hang: arrival count", "hang: completed too often", "hang: barrier count", "too many arrivals",
                "mbarrier count", "barrier count", "arrivals of one round in several phases"),
     "parity": ("hang: parity", "parity", "hang: completed too often"),
-    "stage index": (*_ORDER, *_BYTES, "mbarrier not initialised", "hang: arrivals", "hang: arrival count", "hang: exited",
-                    "out of bounds", "descriptor address", "too many arrivals", "hang: parity", "parity"),
+    "stage index": (*_ORDER, *_BYTES, "mbarrier not initialised", "hang: arrivals", "hang: arrival count",
+                    "hang: exited", "out of bounds", "descriptor address", "too many arrivals",
+                    "hang: parity", "parity"),
     "missing fence": ("missing proxy fence", "initialisation not fenced", "registers not fenced",
                       "initialisation not known"),
-    "missing wait": ("read before it arrives", "overwritten while in use", "registers in use", "store under way at exit",
-                     "load under way at exit", "race in shared memory", "initialisation not known"),
+    "missing wait": ("read before it arrives", "overwritten while in use", "registers in use",
+                     "store under way at exit", "load under way at exit", "race in shared memory",
+                     "initialisation not known"),
     "missing bar.sync": ("race in shared memory", "race in global memory", "read before it arrives",
                          "overwritten while in use", "missing proxy fence", "initialisation not known",
                          "mbarrier not initialised", "mbarrier used after inval", "never written",
@@ -111,6 +115,37 @@ def triton_kernels() -> list[Kernel]:
 
             made.append(Kernel(name, row["ptx"], {"grid": row["grid"], "dynamic_shared": row["shared"]}, new))
     return made
+
+
+def cutlass_kernels() -> list[Kernel]:
+    """Kernels of CUTLASS's programs: wgmma after cp.async, wgmma after TMA in a ring, and warp-specialised."""
+    from tests.machine.cutlass_launch import arguments, launches
+
+    made = []
+    for name, row in launches().items():
+        if name not in ("wgmma_tn", "wgmma_tma_tn", "example_48"):
+            continue
+
+        def new(row: Any = row) -> tuple[list[Any], list[Any]]:
+            dice = np.random.default_rng(11)
+            arrays = [dice.integers(-1, 2, size // 2).astype(np.float16).view(np.uint8) for size in row["allocations"]]
+            return arguments(row, arrays), arrays
+
+        options = {"grid": row["grid"], "block": row["block"], "kernel": row["kernel"], "dynamic_shared": row["shared"]}
+        if row["cluster"] != [1, 1, 1]:
+            options["cluster"] = row["cluster"]
+        made.append(Kernel(name, row["ptx"], options, new))
+    return made
+
+
+def lines_of(kernel: Kernel) -> set[int]:
+    """The lines of a kernel's instructions and of those that it calls."""
+    from cute_py.machine.code import find_kernel
+    from cute_py.machine.table import decoded
+    from cute_py.ptx.source import read_module
+
+    module = read_module(kernel.text)
+    return {one.line for one in decoded(module, find_kernel(module, kernel.launch.get("kernel"))).instructions}
 
 
 def own_kernels() -> list[Kernel]:
@@ -184,9 +219,13 @@ def _copies() -> list[Kernel]:
 def drawn(kernels: Sequence[Kernel], seed: int, each: int) -> list[Fault]:
     """The same number of faults of each kind: kernels in turn, sites and variants as the seed draws them."""
     dice = random.Random(seed)
+    lines = {one.name: lines_of(one) for one in kernels}
     found = []
     for kind, make in KINDS.items():
-        pools = {one.name: [Fault(one.name, kind, what, lines) for what, lines in make(one.text)] for one in kernels}
+        pools = {
+            one.name: [Fault(one.name, kind, what, new) for what, new in make(one.text) if set(new) <= lines[one.name]]
+            for one in kernels
+        }
         pools = {name: pool for name, pool in pools.items() if pool}
         for pool in pools.values():
             dice.shuffle(pool)
@@ -242,7 +281,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", default="")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after so many")
     options = parser.parse_args(arguments)
-    kernels = {one.name: one for one in (*triton_kernels(), *own_kernels())}
+    machine_run.TRIED_STEPS = -1  # changes that may cure a fault are not tried here
+    kernels = {one.name: one for one in (*triton_kernels(), *cutlass_kernels(), *own_kernels())}
     faults = [f for f in drawn(list(kernels.values()), options.seed, options.each)
               if options.kinds is None or f.kind in options.kinds]  # fmt: skip
     sound: dict[str, dict[str | int, tuple[list[str], str]]] = {}
