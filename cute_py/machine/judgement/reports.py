@@ -177,7 +177,9 @@ class Reports:
         before = self.instruction(other)
         line = "another instruction" if before is None else place_text(before, self.code.files)
         where = self.where(*place)
-        said = {"wgmma": "a product", "tcgen05.mma": "a product", "mbarrier.init": "an initialisation"}.get(kind, f"a {kind}")
+        said = {"wgmma": "a product", "tcgen05.mma": "a product", "mbarrier.init": "an initialisation"}.get(
+            kind, f"a {kind}"
+        )
         text = (
             f"{said} of {f.text()} reads {where}, which {self.agent(clocks, other)} wrote at {line} without a "
             "fence.proxy.async between the two"
