@@ -77,6 +77,8 @@ class MemoryJudge(Observer):
         granules = (len(m.shared) >> self.shifts[True]) + 1
         slots = max(1, min(self.clocks.per_cta, MAX_SLOTS // granules))
         self.shared = Shadow.of(len(m.shared), self.shifts[True], slots) if granules <= MAX_SHADOW else None
+        self.held = [m.shared, m.local]
+        """Arrays whose keys are in `known`; local memory is replaced as it grows, and is not judged."""
         self.known[id(m.shared)] = self.shared
         self.known[id(m.local)] = None
         self.clustered = m.cluster_size > 1
@@ -88,8 +90,9 @@ class MemoryJudge(Observer):
         """The shadow of an array of bytes; None: it is not judged."""
         key = id(array)
         if key not in self.known:
+            self.held.append(array)  # its key stays its own
             shift = self.shifts[False]
-            small = len(array) >> shift <= MAX_SHADOW
+            small = array is not self.m.local and len(array) >> shift <= MAX_SHADOW
             self.known[key] = Shadow.of(len(array), shift, GLOBAL_SLOTS) if small else None
         return self.known[key]
 
