@@ -122,9 +122,9 @@ def fill(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
                 bounded(result)
             _told(out, operation, operands, result)
     _pictures(out, inputs, thing, result)
-    _facts(out, thing, "about", "Layout A")
+    _facts(out, thing, "about", "A as a function")
     if isinstance(result, (Layout, ComposedLayout)):
-        _facts(out, result, "result-facts", "The result")
+        _facts(out, result, "result-facts", "The result as a function")
     _code(out, inputs, thing, name, operand)
 
 
@@ -153,7 +153,7 @@ def _pictures(out: Answer, inputs: dict[str, str], thing: Any, result: Any) -> N
     if color not in ("value", "thread", "bank"):
         raise FieldError("color", InvalidValueError(f"unknown meaning of colours {given(color)}"))
     bits = 16 if color == "bank" else None
-    for name, title, layout in (("result", "The result", result), ("offsets", "Layout A", thing)):
+    for name, title, layout in (("result", "Offsets of the result", result), ("offsets", "Offsets of A", thing)):
         if isinstance(layout, (Layout, ComposedLayout)) and known(layout):
             out.section(name, title, drawn(draw_layout(layout, color, bits=bits), f"layout-{name}"))  # type: ignore[arg-type]
 

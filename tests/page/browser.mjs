@@ -36,6 +36,7 @@ async function type(tab, values) {
   await page.click(`#tabs [data-tab=${tab}]`);
   await shown();
   for (const [name, value] of Object.entries(values)) {
+    await page.waitForSelector(`#${name}`, { state: "visible" });
     const field = page.locator(`#${name}`);
     const kind = await field.evaluate((node) => (node.tagName === "SELECT" ? "select" : node.type));
     await page.evaluate(() => delete document.body.dataset.state);

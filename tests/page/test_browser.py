@@ -24,8 +24,6 @@ from tests.draw.explorer_browser import browser
 
 HERE = Path(__file__).parent
 INPUTS: list[tuple[str, dict[str, str]]] = [tuple(row) for row in json.loads((HERE / "inputs.json").read_text())]
-    (tab, fields) for tab, fields in json.loads((HERE / "inputs.json").read_text())
-]
 BAD = 10
 pytestmark = pytest.mark.slow
 

@@ -42,7 +42,8 @@ function fieldNode(field, value) {
       ? make("datalist", { id: `${field.name}-list` }, ...field.choices.map(([v]) => make("option", { value: v })))
       : null;
   const parts = field.kind === "check" ? [input, label] : [label, input, list];
-  return make("div", { class: `field${field.half ? " half" : ""} ${field.kind}` }, ...parts, wrong);
+  const about = { class: `field${field.half ? " half" : ""} ${field.kind}`, "data-only": field.only || null };
+  return make("div", about, ...parts, wrong);
 }
 
 function setValue(input, value) {
@@ -74,6 +75,12 @@ function showForm(inputs) {
     button.setAttribute("aria-selected", button.dataset.tab === tab);
     button.tabIndex = button.dataset.tab === tab ? 0 : -1;
   }
+}
+
+/** Hide the fields that the chosen kind does not read. */
+function hideFields() {
+  for (const node of byId("form").querySelectorAll("[data-only]"))
+    node.hidden = !node.dataset.only.split(" ").includes(byId("kind").value);
 }
 
 function hashOf(inputs) {
@@ -217,6 +224,7 @@ async function preparedAnswer(inputs) {
 
 function update(step) {
   const inputs = formInputs();
+  hideFields();
   keep(inputs, step);
   document.body.dataset.state = "asking";
   ask("answer", (answer) => (answer ? show(answer) : undefined));
@@ -310,7 +318,7 @@ function showCode(panels) {
         language = panel.name;
         showCode(panels);
       };
-      const keys = { type: "button", role: "tab", "aria-selected": panel === chosen, onclick: pick };
+      const keys = { type: "button", role: "tab", "aria-selected": String(panel === chosen), onclick: pick };
       return make("button", keys, panel.name);
     }),
   );
