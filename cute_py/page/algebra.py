@@ -120,7 +120,7 @@ def fill(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
             out.verdict = ("good", f"{name} is {result}")
             if isinstance(result, (Layout, ComposedLayout)):
                 bounded(result)
-            _told(out, operation, operands, result)
+            _steps_section(out, operation, operands, result)
     _pictures(out, inputs, thing, result)
     _facts(out, thing, "about", "A as a function")
     if isinstance(result, (Layout, ComposedLayout)):
@@ -139,7 +139,7 @@ def _with_static(inputs: dict[str, str], error: CuteError) -> list[dict[str, Any
     return [{"words": "read the sizes as static", "inputs": {"static": "1"}}]
 
 
-def _told(out: Answer, operation: Callable[..., Any], operands: list[Any], result: Any) -> None:
+def _steps_section(out: Answer, operation: Callable[..., Any], operands: list[Any], result: Any) -> None:
     """The steps of the operation."""
     if operation in explained():
         rows = steps(operation, *operands)

@@ -84,11 +84,11 @@ out.forward = await page.textContent("#verdict");
 // a cell by mouse and by keys, downloads
 await type("threads", {});
 await page.locator("#s-picture g.c").nth(40).click();
-out.told = await page.textContent("#s-picture .told");
+out.told = await page.textContent("#s-picture .cell-text");
 out.same = await page.$$eval("#s-picture g.c.same", (nodes) => nodes.length);
 await page.locator("#s-picture svg").focus();
 await page.keyboard.press("ArrowDown");
-out.below = await page.textContent("#s-picture .told");
+out.below = await page.textContent("#s-picture .cell-text");
 out.downloads = [];
 for (const kind of ["SVG", "PNG"]) {
   const [file] = await Promise.all([page.waitForEvent("download"), page.locator("#s-picture .tools button", { hasText: kind }).click()]);
@@ -111,6 +111,20 @@ for (const dark of [false, true]) {
       await page.screenshot({ path: `${folder}/${mode}-${tab}-${width}${dark ? "-dark" : ""}.png` });
     }
   }
+}
+// an answer that takes too long is ended, and Python starts anew
+if (mode === "static") {
+  await page.evaluate(() => {
+    limitMs = 1;
+    delete document.body.dataset.python;
+    go("formats", { M: "64" }, true);
+  });
+  await page.waitForFunction(() => document.getElementById("verdict").textContent.includes("was ended"));
+  out.ended = await page.textContent("#verdict");
+  await page.evaluate(() => (limitMs = 60_000));
+  await page.waitForFunction(() => document.body.dataset.python === "ready", null, { timeout: 240_000 });
+  await type("layout", { layout: "(3,5):(5,1)" });
+  out.after = await page.textContent("#verdict");
 }
 out.troubles = troubles;
 out.asked = [...asked];

@@ -96,6 +96,12 @@ def test_a_fix_back_and_forward(found: dict[str, Any]) -> None:
     assert found["forward"] == found["fixed"]
 
 
+def test_an_answer_that_takes_too_long_is_ended(found: dict[str, Any]) -> None:
+    if "ended" in found:  # the server's own time limit has its test beside the server
+        assert found["ended"] == "no answer within 0.001 s: the computation was ended"
+        assert found["after"] == "15 elements at offsets 0 to 14: each once, without gaps"
+
+
 def test_cells_and_downloads(found: dict[str, Any]) -> None:
     assert found["told"].partition("(")[0] in ("A", "B", "C")
     assert "thread" in found["told"]

@@ -4,7 +4,8 @@
 const byId = (id) => document.getElementById(id);
 const DATA = JSON.parse(byId("data").textContent);
 const TABS = Object.fromEntries(DATA.tabs.map((tab) => [tab.name, tab]));
-const LIMIT_MS = 5000;
+const LOAD_MS = 120_000; // to load the modules of a tab for the first time
+let limitMs = 5000; // for one answer
 const TYPING_MS = 150;
 
 let tab = DATA.tabs[0].name;
@@ -155,6 +156,10 @@ function heard(data) {
     return;
   }
   clearTimeout(clock);
+  if (data.started !== undefined) {
+    clock = setTimeout(ended, limitMs);
+    return;
+  }
   const job = waiting;
   waiting = null;
   if (data.id === undefined && data.failed) return stopped(`Python could not start: ${data.failed}`);
@@ -176,13 +181,16 @@ function next() {
   waiting = queued;
   queued = null;
   worker.postMessage({ id: waiting.id, query: waiting.query });
-  clock = setTimeout(() => {
-    const job = waiting;
-    waiting = null;
-    worker.terminate();
-    startWorker();
-    job.done({ refused: `no answer within ${LIMIT_MS / 1000} s: the computation was ended` });
-  }, LIMIT_MS);
+  clock = setTimeout(ended, LOAD_MS);
+}
+
+/** The time of an answer is over: the worker is ended, and Python starts anew. */
+function ended() {
+  const job = waiting;
+  waiting = null;
+  worker.terminate();
+  startWorker();
+  job.done({ refused: `no answer within ${limitMs / 1000} s: the computation was ended` });
 }
 
 async function fromServer(query, id) {
@@ -371,7 +379,7 @@ function tellCell(figure, cells, cell) {
     other.classList.toggle("chosen", other === cell);
     other.classList.toggle("same", /^T\d+$/.test(textOf(cell)) && textOf(other) === textOf(cell));
   }
-  figure.querySelector(".told").textContent = cell.querySelector("title")?.textContent ?? textOf(cell);
+  figure.querySelector(".cell-text").textContent = cell.querySelector("title")?.textContent ?? textOf(cell);
 }
 
 const placeOf = (cell) => {
