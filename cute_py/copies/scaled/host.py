@@ -203,8 +203,8 @@ def index_of_rows(index: Any, count: int, name: str, masked: bool = True) -> NDA
     wrong = np.flatnonzero((found.reshape(-1) < low) | (found.reshape(-1) >= count))
     if len(wrong):
         first = int(wrong[0])
-        raise InvalidValueError(
-            f"{name}[{first}] = {int(found.reshape(-1)[first])}; must be {low} to {count - 1}", {"rows": count}
+        raise InvalidValueError.of_value(
+            f"{name}[{first}]", int(found.reshape(-1)[first]), f"be {low} to {count - 1}", "", {"rows": count}
         ).of_rule("row_index")
     return found
 
