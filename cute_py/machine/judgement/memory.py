@@ -208,9 +208,9 @@ class MemoryJudge(Observer):
                 keys = self._reach(f, offsets, keys, count)
             limit = self._limit(f, keys)
             if int(before.max()) >= limit:
-                self._look(f, site, shadow, at, before, keys, "writes", same)
+                self._look(f, site, shadow, at, before, keys, "writes", same, limit)
             if int(readers.max()) >= limit:
-                self._look(f, site, shadow, at, readers, keys, "writes")
+                self._look(f, site, shadow, at, readers, keys, "writes", None, limit)
         else:
             if before.any():
                 self._look(f, site, shadow, at, before, keys, "writes", same)
@@ -221,21 +221,23 @@ class MemoryJudge(Observer):
     # ---- in detail ---------------------------------------------------------------------------------------------------
 
     def _look(
-        self, f: Frame, site: Site, shadow: Shadow, at: Array, before: Array, keys: Array, what: str, same: Any = None
-    ) -> None:
-        """Which of these keys do not happen before? before: (n,), or (n, slots) of reads."""
-        mine = keys if before.ndim == 1 else keys[:, None]
-        open_ = ((before ^ mine) & AGENT != 0) & (before != 0)
-        if int(keys[0]) & 1:
-            if self.narrow:
-                self._scopes(f, site, shadow, at, before, mine)
-            open_ &= before & 1 == 0
-        places = np.flatnonzero(open_)
-        if not len(places):
-            return
+        self, f: Frame, site: Site, shadow: Shadow, at: Array, before: Array, keys: Array, what: str, same: Any = None,
+        limit: int = 1,
+    ) -> None:  # fmt: skip
+        """Which of these keys do not happen before? before: (n,), or (n, slots) of reads. limit: least that may not."""
+        if int(keys[0]) & 1 and self.narrow:
+            self._scopes(f, site, shadow, at, before, keys if before.ndim == 1 else keys[:, None])
+        places = np.flatnonzero(before >= limit)
         found = before.reshape(-1)[places]
         lane = places if before.ndim == 1 else places // before.shape[1]
         own = keys[lane]
+        open_ = (found ^ own) & AGENT != 0
+        if int(keys[0]) & 1:
+            open_ &= found & 1 == 0
+        if not open_.all():
+            places, found, lane, own = places[open_], found[open_], lane[open_], own[open_]
+        if not len(places):
+            return
         bad = self._late(found, (own >> CLUSTER & CLUSTER_BITS) - self.first_cluster, own >> COLUMN & COLUMN_BITS)
         if what == "writes":
             self._barriers_overwritten(f, site, shadow, at, found, lane)
