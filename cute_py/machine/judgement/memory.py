@@ -59,6 +59,8 @@ class MemoryJudge(Observer):
         self.shifts = {True: least_access(code, shared=True), False: least_access(code, shared=False)}
         self.narrow = frozenset(number for number, one in enumerate(code.instructions) if _is_narrow(one.opcode))
         """Instructions whose scope is a CTA."""
+        self._unseen: set[tuple[int, int]] = set()
+        """Pairs of a read of the asynchronous proxy and a write that it does not see: each is said once."""
         self.first_cluster = 0
         self.clusters = 0
 
@@ -494,7 +496,9 @@ class MemoryJudge(Observer):
         time = found >> TIME & TIME_BITS
         visible = clocks.known[who[0], who[1][:, None], 1, np.where(generic, column, 0)].max(axis=0)
         hidden = found[generic & (time > visible)]
-        if len(hidden):
+        pair = (site.number, int(hidden[0]) >> SITE & SITE_BITS) if len(hidden) else None
+        if pair is not None and pair not in self._unseen:
+            self._unseen.add(pair)
             value = int(hidden[0])
             place = self._place_of(at, before, value, shadow)
             array = self.m.shared if shadow is self.shared else self._array_of(shadow)
