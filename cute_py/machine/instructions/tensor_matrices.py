@@ -11,12 +11,14 @@ Source: PTX ISA 9.0, tcgen05.mma, tcgen05.mma.sp, tcgen05.mma.ws, instruction de
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from cute_py.atom.smem_descriptor import UNIT_BYTES
+from cute_py.errors import CuteError
 from cute_py.machine.decode import Builder, Turn
 from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.tensor_memory import (
@@ -27,6 +29,7 @@ from cute_py.machine.instructions.tensor_memory import (
     pair_of,
     tmem_address,
 )
+from cute_py.machine.judgement.observer import AsyncWork, Touched
 from cute_py.machine.sites import Site
 from cute_py.machine.tensor_memory.copy_shapes import LANES
 from cute_py.machine.tensor_memory.in_flight import TensorState, region_of
@@ -39,6 +42,7 @@ from cute_py.machine.tensor_memory.products import (
     multiply,
     places_of_d,
     split_address,
+    units_in_shared,
 )
 from cute_py.machine.threads import Array, Frame, Reader, Run, broadcast
 from cute_py.ptx.parse import OperandKind
@@ -192,9 +196,27 @@ def build_product(site: Site) -> Run:
             with errors_as_faults(site, f, "tcgen05.mma operand"):
                 multiply(product, memories)
 
+        if m.observer.active:
+            _tell(f, site, product, ctas)
         state.issue(f, site, "a tcgen05.mma", complete, [(cta, region) for cta in ctas])
 
     return each_thread(one)
+
+
+def _tell(f: Frame, site: Site, product: Product, ctas: Sequence[int]) -> None:
+    """Who judges is told which bytes of shared memory a product reads."""
+    m = f.m
+    try:
+        operands = [units - m.shared_base for units in units_in_shared(product)]
+    except CuteError:
+        return  # the product itself says so
+    reads = [
+        Touched(m.shared, 0, UNIT_BYTES, units + cta * m.shared_stride)
+        for cta in ctas
+        for units in operands
+        if int(units.min()) >= 0 and int(units.max()) + UNIT_BYTES <= m.shared_bytes
+    ]
+    m.observer.issued(f, site, AsyncWork("tcgen05", reads, group="tcgen05"))
 
 
 def build_tcgen05(site: Site) -> Run | Turn | None:

@@ -389,6 +389,7 @@ def _build_commit(site: Site) -> Run:
         with errors_as_faults(site, f):
             state.memories[int(f.ctas[0])].use_group(group)
         found = [barriers_of(f, site, at) for at in places]
+        m.observer.products_arrive(f, site, places)
 
         def arrive() -> None:
             for at, barrier in zip(places, found, strict=True):

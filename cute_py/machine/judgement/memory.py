@@ -368,7 +368,7 @@ class MemoryJudge(Observer):
         clocks = self.clocks
         cluster, rows = clocks.rows(f)
         row = int(rows[0])
-        if transfer.group == "wgmma":
+        if transfer.group in ("wgmma", "tcgen05"):
             column = 4 * clocks.warps + row // 4
         elif transfer.group == "bulk":
             column = (1 if reads else 2) * clocks.warps + row

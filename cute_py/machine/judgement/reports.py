@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from cute_py.machine.threads import Frame, Host
     from cute_py.ptx.source import SourceInstruction
 
+PRODUCTS: Final = ("wgmma", "tcgen05")
+"""Kinds of asynchronous work whose operands the hardware is known to see without a proxy fence."""
+
 MAX_FINDINGS: Final = 24
 """Findings of one run; more are counted."""
 
@@ -177,12 +180,14 @@ class Reports:
         before = self.instruction(other)
         line = "another instruction" if before is None else place_text(before, self.code.files)
         where = self.where(*place)
-        said = {"wgmma": "a product", "mbarrier.init": "an initialisation"}.get(kind, f"a {kind}")
+        said = {"wgmma": "a product", "tcgen05": "a product", "mbarrier.init": "an initialisation"}.get(
+            kind, f"a {kind}"
+        )
         text = (
             f"{said} of {f.text()} reads {where}, which {self.agent(clocks, other)} wrote at {line} without a "
             "fence.proxy.async between the two"
         )
-        severity = "warning" if kind == "wgmma" else "error"
+        severity = "warning" if kind in PRODUCTS else "error"
         self.add(
             ("missing proxy fence", site.name, "" if before is None else before.opcode), text, site.one, severity,
             threads=f.text(), address=where, other="" if before is None else shortened(before.text, 160),

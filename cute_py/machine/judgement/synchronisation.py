@@ -175,7 +175,7 @@ class ClockKeeper(Observer):
     def arrived(self, f: Frame, site: Site, place: int, barrier: Mbarrier, count: int, expected: int | None) -> None:
         """Arrivals release; those of copies did when they were asked for."""
         held = self._use(f, site, place)
-        if held is not None and site.name != "cp":
+        if held is not None and site.name not in ("cp", "tcgen05"):
             self.clocks.release(f, held.arriving)
             self.clocks.tick()
 
@@ -189,6 +189,17 @@ class ClockKeeper(Observer):
                 clocks.release(some, held.arriving)
                 _, rows = clocks.rows(some)
                 held.arriving.near[0, 3 * clocks.warps + rows] = clocks.now
+        clocks.tick()
+
+    def products_arrive(self, f: Frame, site: Site, places: list[int]) -> None:
+        """Arrivals that follow the products so far."""
+        clocks = self.clocks
+        _, rows = clocks.rows(f)
+        for place in places:
+            held = self._use(f, site, place, asynchronous=True)
+            if held is not None:
+                clocks.release(f, held.arriving)
+                held.arriving.near[0, 4 * clocks.warps + rows // 4] = clocks.now
         clocks.tick()
 
     def phase_ended(self, m: Host, place: int, barrier: Mbarrier) -> None:

@@ -35,7 +35,7 @@ from cute_py.atom.smem_descriptor import UNIT_BYTES, DescriptorKind, Major
 from cute_py.errors import TmemError
 from cute_py.formats.numbers import to_float32
 from cute_py.machine.arithmetic import WIDE, as_elements, bits_of_numbers, numbers_of, sum_floats, sum_integers
-from cute_py.machine.operands import operand_bytes, operand_places
+from cute_py.machine.operands import operand_bytes, operand_places, operand_units
 from cute_py.machine.tensor_memory.copy_shapes import COLUMNS, LANES
 from cute_py.machine.tensor_memory.instruction_descriptor import MMA_KINDS, InstructionDescriptor, MmaKind
 from cute_py.ptx.forms_tcgen05 import DECOMPRESSIONS
@@ -152,6 +152,24 @@ def check_places(product: Product) -> None:
 
 
 # ---- operands --------------------------------------------------------------------------------------------------------
+
+
+def units_in_shared(product: Product) -> list[Array]:
+    """The addresses of the units of 16 bytes of shared memory that each CTA's part of a product reads.
+
+    Raises:
+        InvalidValueError: an operand in a place that its layout does not have.
+    """
+    one = product.descriptor
+    wanted = [(product.b, one.b_major, one.n // product.ctas, one.k, one.b_type)]
+    if not product.a_in_tmem:
+        wanted.append((product.a, one.a_major, product.rows, one.k // 2 if one.sparse else one.k, one.a_type))
+    found = []
+    for words, major, extent, depth, element in wanted:
+        width = 8 if element is None or product.kind.packed or element in PACKED else _WIDTHS.get(element, 8)
+        held = depth // 2 if product.kind.packed else depth
+        found.append(operand_units(words, major, extent, held, width, DescriptorKind.TCGEN05))
+    return found
 
 
 def _elements_in_shared(
