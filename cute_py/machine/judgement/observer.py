@@ -94,7 +94,7 @@ class AsyncWork:
             'tcgen05' (a product).
         reads, writes: bytes. They are known when it is issued, under every schedule.
         barriers: places of the mbarriers at which it completes bytes; nbytes: how many at each.
-        group: 'bulk', 'cp.async', 'wgmma' or 'tcgen05', where a wait for a group, or a commit, completes it; else empty.
+        group: 'bulk', 'cp.async', 'wgmma' or 'tcgen05', where a wait for a group or a commit completes it; else empty.
         rows: gives the rows of global memory of a tensor copy, which a load reads and a store writes.
         swizzle: width of the swizzle of a tensor copy's map in bytes, 16 without one. map_key: equal for equal maps.
         operands: of a wgmma.
