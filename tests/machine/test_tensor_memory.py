@@ -162,7 +162,7 @@ def test_operands_overwritten_before_the_commit_arrives() -> None:
     over = "mov.b32 %r70, 0; st.shared.v4.b32 [%r4], {%r70, %r70, %r70, %r70};"
     commit = f"tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];\n  {over}"
     found, _ = run(kernel(GOOD, commit=commit), IMAGE)
-    assert [one.rule for one in found.diagnostics] == ["schedules differ"]
+    assert [one.rule for one in found.diagnostics] == ["overwritten while in use", "schedules differ"]
 
 
 def test_instructions_that_are_refused_by_name() -> None:
