@@ -25,7 +25,7 @@ from cute_py.formats.scale_orders import mode_of
 from cute_py.formats.scale_rules import POWER_RULES, variants
 from cute_py.gpu.kernels.numbers import KIND_BITS, KINDS
 from cute_py.gpu.kernels.relayout import magic
-from cute_py.gpu.kernels.scaled import scaled_largest, scaled_rows, scaled_tile, scaled_whole
+from cute_py.gpu.kernels.scaled import scaled_largest, scaled_rows, scaled_whole
 from cute_py.gpu.kernels.scaled_output import (
     HEAD,
     INPUT_STEPS,
@@ -38,6 +38,7 @@ from cute_py.gpu.kernels.scaled_output import (
     Digits,
     OutputKind,
 )
+from cute_py.gpu.kernels.scaled_tile import scaled_tile
 from cute_py.gpu.kernels.source import KernelSource
 from cute_py.layout.layout import Layout
 from cute_py.targets import MULTIPROCESSORS
