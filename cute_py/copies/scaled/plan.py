@@ -166,7 +166,6 @@ def _scales(form: Format, shape: tuple[int, int], exchanged: bool, alignment: in
             "an order that is one layout of any size, such as linear or 32_4_4; copy(scaled, format) changes the order",
             order=form.order,
         )
-    layout = form.scale_layout(*shape)
     block = [0 if side is None else side for side in form.block]
     if form.order.each_row and block[0] != 1 and block[1] != 1:
         raise refused(
@@ -180,6 +179,8 @@ def _scales(form: Format, shape: tuple[int, int], exchanged: bool, alignment: in
     if swapped:
         tile.reverse()
     counts = [-(-n // t) * t for n, t in zip(counts, tile, strict=True)]
+    # Of the padded sizes, so that a single row has the steps of the rows that pad it.
+    layout = form.scale_layout(*(count * side for count, side in zip(counts, sides, strict=True)))
     digits = [digits_of(mode_of(layout, i)) for i in (0, 1)]
     if exchanged:
         block.reverse()
