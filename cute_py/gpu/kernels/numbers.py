@@ -121,8 +121,8 @@ __device__ __forceinline__ u32 folded(u32 m) {
 template <bool CLAMPED> __device__ __forceinline__ u32 nibble(float a) {
   constexpr float M = 12582912.0f;
   if (CLAMPED) a = fminf(a, 6.0f);
-  const u32 one = as_bits(__fmaf_rn(a, 2.0f, M)), two = as_bits(a + (M + 2.0f)), four = as_bits(__fmaf_rn(a, 0.5f, M + 4.0f));
-  return __vimin3_u32(one, two, four);
+  const u32 one = as_bits(__fmaf_rn(a, 2.0f, M)), two = as_bits(a + (M + 2.0f));
+  return __vimin3_u32(one, two, as_bits(__fmaf_rn(a, 0.5f, M + 4.0f)));
 }
 // Signs of eight elements of 16 bits, where their nibbles lie.
 __device__ __forceinline__ u32 nibble_signs(const Eight& e) {

@@ -254,43 +254,48 @@ template <class O> __device__ __forceinline__ void write_vector(
   }
   store_codes<O>(o, c, line, k);
 }
-// 16 elements by their scales.
+// The scale of an element of the source, as the bits of a float32.
+__device__ __forceinline__ u32 scale_at(const Scaled& p, u32 row, u32 column) {
+  const u32 place = In::row(row, p.steps) + In::column(column, p.steps);
+  const u32 stored = In::SCALE_BYTES == 4 ? ((const u32*)p.scales)[place] : p.scales[place];
+  return stored;
+}
+__device__ __forceinline__ u32 factor_of(const Scaled& p, u32 stored) {
+  const u32 value = scale_value<In::SCALE_BYTES, In::POWER>(stored);
+  return In::LEVELS == 2 ? careful<false>(value, as_bits(p.total)) : value;
+}
+// Twice 8 elements by their scales, SPREAD elements apart; stored: the scales of both, unless each column has its own.
 template <class O> __device__ __forceinline__ void write_numbers(
-    const Eight (&e)[2], const Scaled& p, const Output& o, u32 row, u32, u32 line, u32 k) {
-  if (row >= p.m || k >= p.k) return;
-  Codes<O::KIND> c[2];
-  u32 factor[16];
-  const auto found = [&](u32 column) {
-    const u32 place = In::row(row, p.steps) + In::column(column, p.steps);
-    const u32 stored = In::SCALE_BYTES == 4 ? ((const u32*)p.scales)[place] : p.scales[place];
-    const u32 value = scale_value<In::SCALE_BYTES, In::POWER>(stored);
-    return In::LEVELS == 2 ? careful<false>(value, as_bits(p.total)) : value;
-  };
-  bool usual = true;
-#pragma unroll
-  for (u32 i = 0; i < 16; ++i) {
-    if (i == 0 || In::BC == 1) factor[i] = found(min(k + i, p.k - 1));
-    else factor[i] = factor[0];
-    if (i == 0 || In::BC == 1) {
-      const float by = as_float(factor[i] & MAGNITUDE);
-      usual = usual && by < 1e37f && (O::KIND == F32 || by * In::largest() < O::largest());
-    }
-  }
+    const Eight (&e)[2], const u32 (&stored)[2], const Scaled& p, const Output& o, u32 row, u32 line, u32 first) {
+  constexpr u32 BITS = bits_of(O::KIND);
 #pragma unroll
   for (u32 i = 0; i < 2; ++i) {
-    u32 part[8];
+    const u32 k = first + i * SPREAD;
+    if (row >= p.m || k >= p.k) continue;
+    u32 factor[8];
+    bool usual = true;
 #pragma unroll
-    for (u32 j = 0; j < 8; ++j) part[j] = factor[8 * i + j];
-    c[i] = converted<O::KIND, true>(e[i], part, usual, 8);
+    for (u32 j = 0; j < 8; ++j) {
+      if (In::BC == 1) factor[j] = factor_of(p, scale_at(p, row, min(k + j, p.k - 1)));
+      else factor[j] = j ? factor[0] : factor_of(p, stored[i]);
+      if (j == 0 || In::BC == 1) {
+        const float by = as_float(factor[j] & MAGNITUDE);
+        usual = usual && by < 1e37f && (O::KIND == F32 || by * In::largest() < O::largest());
+      }
+    }
+    const Codes<O::KIND> c = converted<O::KIND, true>(e[i], factor, usual, 8);
+    if (line < o.lines && k < o.along)
+      store_words<BITS / 4, O::VECTOR>(
+          o.data + (i64)line * o.pitch + (u64)k * BITS / 8, c.w, ((o.along - k) * BITS + 7) / 8);
   }
-  store_codes<O>(o, c, line, k);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) scaled_rows(const __grid_constant__ Scaled p) {
   const u32 down = divided(blockIdx.x, p.magic, p.shift), over = blockIdx.x - down * p.across;
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, slot = warp / ACROSS * 4 + lane / 8;
-  const u32 first = over * (ACROSS * 128 * COLUMNS) + warp % ACROSS * 128 + lane % 8 * 16;
+  const u32 first = over * (ACROSS * 128 * COLUMNS) + warp % ACROSS * 128 + lane % 8 * (SPREAD == 8 ? 16 : 8);
   Eight held[ITEMS][2];
+  u32 stored[ITEMS][2];
   u32 row[DOWN], line[DOWN], taken[DOWN];
   await_previous();
 #pragma unroll
@@ -319,7 +324,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) scaled_rows(const __grid_c
 #pragma unroll
     for (u32 c = 0; c < COLUMNS; ++c) {
       const u32 k = first + c * (ACROSS * 128);
-      load_eights(held[r * COLUMNS + c], p.source + from * p.pitch, k, limit, k < p.k ? pattern : 0);
+      const u8* const at = p.source + from * p.pitch;
+      const u32 item = r * COLUMNS + c;
+      if constexpr (SPREAD == 8) load_eights(held[item], at, k, limit, k < p.k ? pattern : 0);
+      else {
+#pragma unroll
+        for (u32 i = 0; i < 2; ++i) {
+          Eight one[1];
+          load_eights(one, at, k + i * SPREAD, limit, 0);
+          held[item][i] = one[0];
+          stored[item][i] = In::BC != 1 && k + i * SPREAD < limit ? scale_at(p, row[r], k + i * SPREAD) : 0;
+        }
+      }
     }
   }
 #pragma unroll
@@ -438,14 +454,14 @@ def scaled_rows(
     rows, into: the source's or the destination's rows are indexed by numbers of `index_bytes`. scaled_source: of a
     source with scales, which is dequantised.
     """
-    keeps = all(kind.rule == "keep" for kind in outputs)
-    function = "write_numbers" if scaled_source and not keeps else "write_vector"
-    calls = "\n      ".join(
-        f"{function}<O{i}>(e, p, p.out[{i}], row[r], taken[r], line[r], k);" for i in range(len(outputs))
-    )
+    dequantises = scaled_source is not None and outputs[0].rule != "keep"
+    arguments = "row[r], line[r], k" if dequantises else "row[r], taken[r], line[r], k"
+    head = "write_numbers<O{0}>(e, stored[r * COLUMNS + c]" if dequantises else "write_vector<O{0}>(e"
+    calls = "\n      ".join(f"{head.format(i)}, p, p.out[{i}], {arguments});" for i in range(len(outputs)))
     constants = {
         "THREADS": 256, "ACROSS": across, "COLUMNS": columns, "DOWN": down, "ALIGNED": int(aligned),
         "SPLIT": int(split), "ROWS": int(rows), "INTO": int(into), "INDEX_BYTES": index_bytes,
+        "SPREAD": 64 if dequantises else 8,
     }  # fmt: skip
     return computing_kernel(
         "scaled_rows", _ROWS.replace("@rows@", calls), source, outputs, constants, into=scaled_source
