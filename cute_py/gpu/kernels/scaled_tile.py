@@ -57,7 +57,8 @@ template <class O> __device__ __noinline__ void put_careful(const Scaled& p, u32
   }
 }
 __device__ __forceinline__ u32 half_of(u32 packed, u32 i) { return half_peak(i % 2 ? packed >> 16 : packed & 0xFFFF); }
-// The largest magnitudes of the blocks of a thread's 8 x 8 elements: of 8 rows, 8 columns, or one.
+// The largest magnitudes of the blocks of a thread's 8 x 8 elements: of 8 rows, 8 columns, or one. Where several warps
+// have a part of a block along one axis (`Grid::MET`), those of the parts are in `exchange`.
 template <class O> __device__ __forceinline__ void find_peaks(
     const Eight (&e)[8], const Place& at, u32 (&peak)[O::BR == 1 || O::BC == 1 ? 8 : 1], u32* exchange) {
   if constexpr (O::BR == 1) {
@@ -73,9 +74,6 @@ template <class O> __device__ __forceinline__ void find_peaks(
 #pragma unroll
         for (u32 q = 0; q < 8; ++q) exchange[at.warp_column * 128 + line + q] = peak[q];
       }
-      __syncthreads();
-#pragma unroll
-      for (u32 q = 0; q < 8; ++q) peak[q] = larger(exchange[line + q], exchange[128 + line + q]);
     }
   } else if constexpr (O::BC == 1) {
     u32 packed[RAWS];
@@ -95,14 +93,6 @@ template <class O> __device__ __forceinline__ void find_peaks(
       if (at.group == 0) {
 #pragma unroll
         for (u32 i = 0; i < 8; ++i) exchange[at.warp_row * 128 + line + i] = peak[i];
-      }
-      __syncthreads();
-#pragma unroll
-      for (u32 i = 0; i < 8; ++i) {
-        const u32 other = at.warp_row & ~(O::BR / 32 - 1);
-        peak[i] = 0;
-#pragma unroll
-        for (u32 w = 0; w < O::BR / 32; ++w) peak[i] = larger(peak[i], exchange[(other + w) * 128 + line + i]);
       }
     }
   } else {
@@ -126,9 +116,29 @@ template <class O> __device__ __forceinline__ void find_peaks(
 template <class O> struct Grid {
   enum : u32 {
     SIDES = O::BR == 1 || O::BC == 1, ROWS = TILE_SIZE / O::BR, COLUMNS = TILE_SIZE / O::BC,
-    LINES = O::BC == 1 ? COLUMNS : ROWS, EACH = O::BC == 1 ? ROWS : COLUMNS
+    LINES = O::BC == 1 ? COLUMNS : ROWS, EACH = O::BC == 1 ? ROWS : COLUMNS, MET = SIDES && (O::BC > 64 || O::BR > 32)
   };
 };
+// Scales of blocks of which several warps have a part: each is found once, from the parts, and lies in `kept` with what
+// its elements are multiplied by.
+template <class O> __device__ __forceinline__ void meet_scales(const Output& o, const u32* exchange, u32* grid, u32* kept) {
+  using G = Grid<O>;
+  __syncthreads();
+  if (threadIdx.x < G::LINES * G::EACH) {
+    const u32 n = threadIdx.x, line = n / G::EACH, each = n % G::EACH;
+    constexpr u32 PARTS = O::BR == 1 ? 2 : O::BR / 32;
+    u32 peak = 0;
+#pragma unroll
+    for (u32 w = 0; w < PARTS; ++w) peak = larger(peak, exchange[(each * PARTS + w) * 128 + line]);
+    const Scale s = scale_of<O>(peak, o.totals);
+    if constexpr (O::SCALE_BYTES == 1) ((u8*)grid)[n] = (u8)s.stored;
+    else grid[n] = s.stored;
+    kept[n] = as_bits(s.factor);
+    kept[256 + n] = peak;
+    if (O::RULE == AMAX_CUTE) kept[512 + n] = as_bits(__fdiv_rn(1.0f, s.factor));
+  }
+  __syncthreads();
+}
 template <class O> __device__ __forceinline__ void put_scales(
     const Scale (&s)[O::BR == 1 || O::BC == 1 ? 8 : 1], const Place& at, u32* grid) {
   using G = Grid<O>;
@@ -177,16 +187,26 @@ template <class O> __device__ __forceinline__ void write_tile(
   bool usual = true;
   if constexpr (O::RULE != NONE) {
     u32 peak[COUNT];
+    u32* const kept = grid + 1024;
     find_peaks<O>(e, at, peak, exchange);
     Scale s[COUNT];
+    if constexpr (Grid<O>::MET) meet_scales<O>(o, exchange, grid, kept);
 #pragma unroll
     for (u32 i = 0; i < COUNT; ++i) {
-      s[i] = scale_of<O>(peak[i], o.totals);
-      factor[i] = s[i].factor;
-      inverse[i] = DIVIDED ? __fdiv_rn(1.0f, factor[i]) : 0.0f;
+      if constexpr (Grid<O>::MET) {
+        constexpr u32 EACH = Grid<O>::EACH;
+        const u32 n = O::BR == 1 ? at.row % 128 + i : (at.column % 128 + i) * EACH + at.row % 128 / O::BR;
+        factor[i] = as_float(kept[n]);
+        peak[i] = kept[256 + n];
+        inverse[i] = DIVIDED ? as_float(kept[512 + n]) : 0.0f;
+      } else {
+        s[i] = scale_of<O>(peak[i], o.totals);
+        factor[i] = s[i].factor;
+        inverse[i] = DIVIDED ? __fdiv_rn(1.0f, factor[i]) : 0.0f;
+      }
       usual = usual && peak[i] < INFINITE && (!DIVIDED || (factor[i] > 1e-25f && factor[i] < 1e25f));
     }
-    put_scales<O>(s, at, grid);
+    if constexpr (!Grid<O>::MET) put_scales<O>(s, at, grid);
   } else {
 #pragma unroll
     for (u32 q = 0; q < 8; ++q) usual = usual && !special<O::KIND>(e[q]);
@@ -262,6 +282,6 @@ def scaled_tile(source: str, outputs: Sequence[OutputKind], *, aligned: bool) ->
     calls = "\n  __syncthreads();\n  ".join(
         f"write_tile<O{i}>(e, p, p.out[{i}], at, top, left);" for i in range(len(outputs))
     )
-    shared = max(TILE * 2 * KIND_BITS[kind.kind] * 8 for kind in outputs) + 2048 + 4096
+    shared = max(TILE * 2 * KIND_BITS[kind.kind] * 8 for kind in outputs) + 2048 + 4096 + 3072
     constants = {"THREADS": 256, "ALIGNED": int(aligned), "INDEX_BYTES": 8}
     return computing_kernel("scaled_tile", _TILE.replace("@tile@", calls), source, outputs, constants, shared)
