@@ -121,7 +121,8 @@ template <class O> struct Grid {
 };
 // Scales of blocks of which several warps have a part: each is found once, from the parts, and lies in `kept` with what
 // its elements are multiplied by.
-template <class O> __device__ __forceinline__ void meet_scales(const Output& o, const u32* exchange, u32* grid, u32* kept) {
+template <class O> __device__ __forceinline__ void meet_scales(
+    const Output& o, const u32* exchange, u32* grid, u32* kept) {
   using G = Grid<O>;
   __syncthreads();
   if (threadIdx.x < G::LINES * G::EACH) {
