@@ -20,8 +20,8 @@ from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, TmaLi
 MAX_BITS: Final = 14_000
 """Most bits of a value that is printed. A value may be a product of all numbers of a request; Python prints no more."""
 
-SEVERITIES: Final = ("error", "warning")
-"""'error': refused, or wrong when it runs. 'warning': legal, and harmful or slow."""
+SEVERITIES: Final = ("error", "warning", "note")
+"""'error': refused, or wrong when it runs. 'warning': legal, and harmful or slow. 'note': no fault, to know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +56,22 @@ class Diagnostic:
     fixes: tuple[Any, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("rule", "argument", "unit", "requirement", "source", "detail", "text"):
-            expect(getattr(self, name), str, name)
+        texts = self.rule, self.argument, self.unit, self.requirement, self.source, self.detail, self.text
+        if not _TEXT.issuperset(map(type, texts)):
+            for name, text in zip(_TEXTS, texts, strict=True):
+                expect(text, str, name)
         if self.value is not None:
-            if not is_integer(self.value):
+            if type(self.value) is not int and not is_integer(self.value):
                 raise InvalidTypeError(f"value must be an integer, got {type(self.value).__name__} {given(self.value)}")
             if int(self.value).bit_length() > MAX_BITS:
-                raise InvalidValueError(f"value = {integer_text(int(self.value))}; must have at most {MAX_BITS} bits")
-        if self.mode is not None:
+                raise InvalidValueError.of_value("value", int(self.value), f"have at most {MAX_BITS} bits")
+        if self.mode is not None and type(self.mode) is not int:
             expect_integer(self.mode, "mode")
-        expect_choice(self.severity, SEVERITIES, "severity")
-        expect(self.facts, dict, "facts")
-        expect(self.fixes, tuple, "fixes")
+        if type(self.severity) is not str or self.severity not in SEVERITIES:
+            expect_choice(self.severity, SEVERITIES, "severity")
+        if type(self.facts) is not dict or type(self.fixes) is not tuple:
+            expect(self.facts, dict, "facts")
+            expect(self.fixes, tuple, "fixes")
 
     @property
     def message(self) -> str:
@@ -92,6 +96,8 @@ class Diagnostic:
         return f"Diagnostic({', '.join(f'{n}={v}' for n, v in said.items() if v not in _UNSAID)})"
 
 
+_TEXT: Final = frozenset({str})
+_TEXTS: Final = ("rule", "argument", "unit", "requirement", "source", "detail", "text")
 _UNSAID: Final = ("None", "''", "{}", "()", "'error'")
 
 
@@ -147,6 +153,16 @@ class Findings(list[Diagnostic]):
     def __init__(self, found: Iterable[Diagnostic] = (), *, scope: Scope) -> None:
         self.extend(found)
         self.scope = scope if type(scope) is Scope else expect(scope, Scope, "scope")
+
+    @staticmethod
+    def none(scope: Scope) -> Findings:
+        """The empty list, unchecked: the answer to nearly every request."""
+        made = _no_findings(Findings)
+        made.scope = scope
+        return made
+
+
+_no_findings: Final = Findings.__new__
 
 
 def refuse(error: type[CuteError], found: Sequence[Diagnostic], several: str = "", **arguments: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,54 @@ def fenced(text: str) -> str:
     return "\n".join(out)
 
 
+SECTION = re.compile(
+    r"^( *)(Args|Attributes):\n((?:\1 +\S.*\n?|[ \t]*\n)+)", re.M
+)
+
+
+def one_row_each(text: str, names: set[str]) -> str:
+    """Each parameter of Args and attribute of Attributes on a line of its own, where several share a text or a line.
+
+    `rows, scales: a tile` becomes two lines, and so does `rows: of a tile. scales: of a row of it`.
+    """
+    known = "|".join(map(re.escape, sorted(names)))
+    if not known:
+        return text
+    joined = re.compile(rf"(?<=[.;]) (?=(?:{known})(?:, (?:{known}))*: )")
+    several = re.compile(
+        rf"^( +)((?:{known})(?:, (?:{known}))+): (.*(?:\n\1 +.*)*)", re.M
+    )
+
+    def split(found: re.Match[str]) -> str:
+        indent, title, body = found.groups()
+        own = re.match(r" *", body)[0]  # type: ignore[index]
+        body = joined.sub(f"\n{own}", re.sub(rf"\n{own} +", " ", body))
+        body = several.sub(
+            lambda m: "\n".join(
+                f"{m[1]}{name}: {m[3]}" for name in m[2].split(", ")
+            ),
+            body,
+        )
+        return f"{indent}{title}:\n{body}"
+
+    return SECTION.sub(split, text)
+
+
 class FenceDoctests(griffe.Extension):
     """Rewrites the docstring of every object."""
+
+    def on_function_instance(self, *, func: griffe.Function, **_: Any) -> None:
+        """Called for every function: its parameters get a row each."""
+        if func.docstring is not None:
+            names = {parameter.name for parameter in func.parameters}
+            func.docstring.value = one_row_each(func.docstring.value, names)
+
+    def on_class_members(self, *, cls: griffe.Class, **_: Any) -> None:
+        """Called for every class, when its members are known: its attributes get a row each."""
+        if cls.docstring is not None:
+            cls.docstring.value = one_row_each(
+                cls.docstring.value, set(cls.members)
+            )
 
     def on_instance(self, *, obj: griffe.Object, **_: Any) -> None:
         """Called for every module, class, function and attribute."""

@@ -13,8 +13,12 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from reference_entries import expanded
 
 if TYPE_CHECKING:
     from mkdocs.structure.files import Files
@@ -98,6 +102,8 @@ def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     """Links to notebooks lead to their pages; fences lose the mark `no-run`; the list of changes gets its texts."""
     if page.file.src_uri == "changes/README.md":
         markdown = changes_page(markdown, Path(page.file.abs_src_path).parent)
+    if page.file.src_uri.startswith("reference/"):
+        markdown = expanded(markdown)
     return NO_RUN.sub(r"\1", TO_NOTEBOOK.sub(r"\1.md", markdown))
 
 

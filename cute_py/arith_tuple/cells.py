@@ -46,8 +46,8 @@ def c_float(value: Cell, spec: str) -> str:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise InvalidTypeError(f"no number to print: {type(value).__name__} {given(value)}") from None
-    kind = str(getattr(value, "dtype", "float64"))
     if math.isnan(number):
+        kind = str(getattr(value, "dtype", "float64"))
         negative = math.copysign(1.0, number) < 0 and kind in ("bfloat16", "float32", "float64")
         width = spec.split(".")[0].strip("efg")
         return f"{'-nan' if negative else 'nan':>{int(width) if width else 0}}"

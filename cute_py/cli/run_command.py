@@ -58,7 +58,15 @@ def register(command: argparse.ArgumentParser) -> None:
         help="when copies and products complete: eager, lazy, both (the default), or the number of a seed",
     )
     command.add_argument("--limit", type=integer, default=10**9, help="instructions; default: 1000000000")
-    command.add_argument("--counts", action="store_true", help="list the instructions that were executed most often")
+    command.add_argument(
+        "--counts",
+        action="store_true",
+        help="count bank conflicts and sectors too, and list the ten worst lines with their source",
+    )
+    command.add_argument(
+        "--timeline", metavar="FILE", help="write CTA 0 over the run, as text (.txt), .svg, .html or .png"
+    )
+    command.add_argument("--no-judge", action="store_true", help="do not look for races and faults of synchronisation")
     json_option(command, run)
 
 
@@ -140,7 +148,8 @@ def _record(found: PtxRun) -> dict[str, object]:
         "approximate": list(found.approximate),
         "counts": [
             {"line": one.line, "source_line": one.source_line, "instruction": one.instruction,
-             "warps": one.executions, "threads": one.threads}
+             "warps": one.executions, "threads": one.threads, "wavefronts": one.wavefronts,
+             "bank_conflicts": one.bank_conflicts, "sectors": one.sectors}
             for one in found.counts
         ],
     }  # fmt: skip
@@ -150,9 +159,23 @@ def _text(found: PtxRun, counts: bool) -> str:
     lines = ["".join(found.printed).rstrip("\n")] if found.printed else []
     lines.append(found.explain())
     if counts:
-        most = sorted(found.counts, key=lambda one: -one.executions)[:MAX_COUNTS]
-        lines += [f"  {one.executions:>10} warps  line {one.line}: {shortened(one.instruction, 80)}" for one in most]
+        lines += ["", *_worst(found)]
     return "\n".join(lines)
+
+
+def _worst(found: PtxRun) -> list[str]:
+    """The lines that cost memory most: bank conflicts first, then sectors, then executions."""
+    most = sorted(found.counts, key=lambda one: (-one.bank_conflicts, -one.sectors, -one.executions))[:MAX_COUNTS]
+    rows = [("bank conflicts", "sectors", "warps", "line")]
+    for one in most:
+        where = f"{one.line}" if not one.source_line else f"{one.line} ({one.source}:{one.source_line})"
+        rows.append((str(one.bank_conflicts), str(one.sectors), str(one.executions), where))
+    wide = [max(len(row[place]) for row in rows) for place in range(4)]
+    texts = ["instruction", *(shortened(" ".join(one.instruction.split()), 80) for one in most)]
+    return [
+        "  ".join([*(f"{part:>{wide[i]}}" for i, part in enumerate(row[:3])), f"{row[3]:<{wide[3]}}", text])
+        for row, text in zip(rows, texts, strict=True)
+    ]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -165,7 +188,7 @@ def run(options: argparse.Namespace) -> int:
         text = standard_text()
     else:
         include = [f"-I{path}" for path in options.include]
-        text = ptx_of_file(options.file, options.arch or "sm_90a", ["--expt-relaxed-constexpr", *include])
+        text = ptx_of_file(options.file, options.arch or "sm_90a", include)
     values, outputs = _arguments(options)
     schedule = options.schedule
     found = run_ptx(
@@ -179,7 +202,13 @@ def run(options: argparse.Namespace) -> int:
         arch=options.arch,
         schedule=int(schedule) if schedule.isascii() and schedule.isdigit() and len(schedule) < 10 else schedule,
         limit=options.limit,
+        judge=not options.no_judge,
+        traffic=options.counts,
     )
+    if options.timeline:
+        from cute_py.draw.timeline import draw_run
+
+        draw_run(found.timeline()).save(options.timeline)
     for array, path in outputs:
         write_array(path, array)
     report(options, lambda: _record(found), lambda: _text(found, options.counts))

@@ -14,8 +14,6 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Unpack, overload
 
-import numpy as np
-
 from cute_py.argument_checks import expect, expect_choice
 from cute_py.copies.host_copy import Bytes, copy_paired, element_values, memory_at
 from cute_py.copies.modes import NIBBLES, Pairing, Refinement, byte_span, side_offsets
@@ -32,9 +30,13 @@ from cute_py.tensor.array_views import ArrayLike, StreamLike, stream_handle
 from cute_py.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from cute_py.copies.plan import CopyPlan
     from cute_py.copies.report import CopyReport
     from cute_py.gpu.device import Device, DeviceBuffer
+else:
+    from cute_py.optional_packages import numpy as np
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.emulator.emulator import Emulator
 

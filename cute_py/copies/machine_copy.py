@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any, Final
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.atom.smem_descriptor import UNIT_BYTES
 from cute_py.copies.boxes import Tuning
@@ -25,6 +23,11 @@ from cute_py.machine.launch import MachineLaunch
 from cute_py.machine.run import PtxRun, run_launches
 from cute_py.machine.threads import Array
 from cute_py.tensor.array_views import ArrayView
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from cute_py.optional_packages import numpy as np
 
 RING_SMS: Final = 4
 """SMs that a ring of copies is planned for: few, so that its emulated grid stays small."""

@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from typing import cast as cast_type
-
-import numpy as np
 
 from cute_py.argument_checks import expect
 from cute_py.copies.boxes import CROSSOVER, Tuning, hint_arguments
@@ -38,6 +36,11 @@ from cute_py.gpu.kernels.walk import TileWalk
 from cute_py.gpu.launch import Parameters, ParameterValue, PreparedLaunch, WaitRecord, load_kernel
 from cute_py.tensor.array_views import StreamLike, stream_handle
 from cute_py.tma.emulator.memory import IntegersLike
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from cute_py.optional_packages import numpy as np
 
 
 def prepare_copy(

@@ -37,7 +37,7 @@ _TILED_FIELD: Final = re.compile(
 
 def read_tiled(text: str) -> list[Reading]:
     """Every tiled operation, atom and descriptor of shared memory that was printed in a text."""
-    return [*_tiled_operations(text), *_descriptors(text)]
+    return [*_tiled_operations(text), *_descriptors(text), *_instruction_descriptors(text)]
 
 
 def _tiled_operations(text: str) -> Iterator[Reading]:
@@ -222,4 +222,31 @@ def _descriptors(text: str) -> Iterator[Reading]:
         head, *lines = found.explain().split("\n")
         wrong = tuple(found.check())
         lines.append("LBO and SBO: of a K-major operand with a swizzle LBO is not used; explain('LBO') has the table")
+        yield Reading(head, *match.span(), [line.strip() for line in lines], wrong)
+
+
+# ---- instruction descriptors ---------------------------------------------------------------------------------------
+
+_INSTRUCTION: Final = re.compile(
+    r"(?<![A-Za-z0-9])i(?:nstr(?:uction)?)?[ _-]?desc(?:riptor)?\w{0,10}\s{0,9}[:=]?\s{0,9}"
+    r"(?P<value>0x[0-9a-f]{5,8})\b",
+    re.IGNORECASE,
+)
+_KIND: Final = re.compile(r"kind::(\w{2,10})")
+
+
+def _instruction_descriptors(text: str) -> Iterator[Reading]:
+    matches = some(_INSTRUCTION.finditer(text), 16)
+    named = _KIND.search(text)
+    for match in matches:
+        from cute_py.machine.tensor_memory.instruction_descriptor import MMA_KINDS, InstructionDescriptor
+
+        read = [InstructionDescriptor(int(match["value"], 16), kind) for kind in MMA_KINDS]
+        fits = [one for one in read if not (one.check(1) and one.check(2) and one.check(1, weights=True))]
+        chosen = [one for one in read if named is not None and one.kind == named[1]] or fits or read
+        head, *lines = chosen[0].explain().split("\n")
+        wrong = () if chosen[0] in fits else tuple(chosen[0].check())
+        others = [f"kind::{one.kind}" for one in fits if one is not chosen[0]]
+        if named is None and others:
+            lines.append(f"the text names no kind; it fits {', '.join(others)} too")
         yield Reading(head, *match.span(), [line.strip() for line in lines], wrong)

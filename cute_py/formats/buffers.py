@@ -10,16 +10,13 @@ alignment    addresses and pitches that TMA and the GEMM need
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.argument_checks import expect, expect_integers
 from cute_py.diagnostics import Diagnostic, Findings, Scope
-from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.errors import InvalidValueError, given
 from cute_py.formats.format import Format
-from cute_py.formats.numbers import codes, to_float32
+from cute_py.formats.numbers import codes, expect_array, to_float32
 from cute_py.formats.packing import unpack_elements
 from cute_py.formats.scaled_tensor import (
     ScaledTensor,
@@ -29,6 +26,12 @@ from cute_py.formats.scaled_tensor import (
     stored_shape,
 )
 from cute_py.tma.descriptor.limits import BY_NAME
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
 
 ALIGNMENT: Final = BY_NAME["address_alignment"].multiple
 """Bytes: addresses and pitches of a tensor map, and of cuBLAS's fp8 and fp4 matrices (cuBLAS 13.0, 2.1.5.4)."""
@@ -61,8 +64,7 @@ def check(data: Any, scales: Any, format: Format, shape: tuple[int, ...]) -> Fin
     if len(sizes) not in (2, 3):
         raise InvalidValueError(f"shape is {given(shape)}; must be (M, K) or (L, M, K)")
     for name, one in (("data", data), ("scales", scales)):
-        if not isinstance(one, np.ndarray):
-            raise InvalidTypeError(f"{name} must be a numpy array, got {given(one)}")
+        expect_array(one, name)
     found, judged, left = [], ["sizes", "alignment"], []
     found += _check_data_size(data, format, sizes)
     bad_scales = _check_scale_size(scales, format, sizes)

@@ -9,14 +9,18 @@ the first place where it fails.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.argument_checks import expect, expect_integers
-from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.formats.numbers import expect_array
 from cute_py.formats.scale_orders import Grid, ScaleOrder, scale_order
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
 
 BLOCKS: Final = (32, 16, 128, 64, 1)
 """Elements that share a scale, tried in this order."""
@@ -81,8 +85,7 @@ def identify(
     linear: 8 of 512 scales are where it puts them; the first that is not, row 1, block 0, has 4, and index 4 has 128
     """
     for name, one in (("scales", scales), ("reference", reference)):
-        if not isinstance(one, np.ndarray):
-            raise InvalidTypeError(f"{name} must be a numpy array, got {given(one)}")
+        expect_array(one, name)
     M, K = expect_integers(expect(shape, tuple, "shape"), "shape", 1, count=2)
     if reference.ndim != 2:
         raise InvalidValueError(f"reference has the shape {reference.shape}; must be (M, blocks of a row)")

@@ -14,21 +14,28 @@ of 64 bits are rounded once too: the same sum in float64.
 from __future__ import annotations
 
 import functools
+import math
+import sys
 from dataclasses import dataclass
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cute_py.argument_checks import expect, expect_choice
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given, known_names
 
-Codes = NDArray[np.unsignedinteger[Any]]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
+
+Codes: TypeAlias = "NDArray[np.unsignedinteger[Any]]"
 
 PIECE: Final = 1 << 16
 """Elements that are worked on at a time: a few buffers of them fit into a core's second-level cache. Threads do not
 pay: each takes the interpreter's lock between two operations, and two threads took longer than one (measured)."""
+MOST_ELEMENTS: Final = 1 << 36
+"""Elements of an array that is read: a view that repeats one element may have more than any memory holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +82,7 @@ class Number:
         >>> number("e4m3").max_power, number("e5m2").max_power, number("e2m1").max_power
         (8, 15, 2)
         """
-        return int(np.floor(np.log2(self.largest)))
+        return math.frexp(self.largest)[1] - 1
 
 
 def _row(name: str, dtype: str, exponent: int, mantissa: int, largest: float, **more: Any) -> Number:
@@ -83,8 +90,8 @@ def _row(name: str, dtype: str, exponent: int, mantissa: int, largest: float, **
 
 
 NUMBERS: Final = (
-    _row("float64", "float64", 11, 52, float(np.finfo(np.float64).max), infinite=0x7FF << 52, nan=0x7FF8 << 48),
-    _row("float32", "float32", 8, 23, float(np.finfo(np.float32).max), infinite=0x7F800000, nan=0x7FC00000),
+    _row("float64", "float64", 11, 52, sys.float_info.max, infinite=0x7FF << 52, nan=0x7FF8 << 48),
+    _row("float32", "float32", 8, 23, 2.0**127 * (2 - 2**-23), infinite=0x7F800000, nan=0x7FC00000),
     _row("bf16", "bfloat16", 8, 7, 2.0**127 * (2 - 2**-7), infinite=0x7F80, nan=0x7FC0),
     _row("f16", "float16", 5, 10, 65504.0, infinite=0x7C00, nan=0x7E00),
     _row("e5m2", "float8_e5m2", 5, 2, 57344.0, infinite=0x7C, nan=0x7F),
@@ -134,21 +141,29 @@ def codes(values: NDArray[Any]) -> Codes:
     >>> codes(cast(np.float32([1.0, -448.0]), "e4m3")).tolist()
     [56, 254]
     """
-    _expect_array(values)
+    expect_array(values)
     if values.dtype.itemsize not in (1, 2, 4, 8) or values.dtype.hasobject:
         raise InvalidTypeError(f"elements of {values.dtype} have no codes of 1, 2, 4 or 8 bytes")
     return values.view(f"u{values.dtype.itemsize}")
 
 
-def _expect_array(values: object) -> None:
+def expect_array(values: object, what: str = "the array") -> NDArray[Any]:
+    """The array; refuse what is no numpy array, or one of more than `MOST_ELEMENTS` elements.
+
+    Raises:
+        InvalidTypeError, InvalidValueError.
+    """
     if not isinstance(values, np.ndarray):
-        raise InvalidTypeError(f"expected a numpy array, got {given(values)}")
+        raise InvalidTypeError(f"{what} must be a numpy array, got {given(values)}")
+    if values.size > MOST_ELEMENTS:
+        raise InvalidValueError(f"{what} has {values.size} elements; must be at most {MOST_ELEMENTS}")
+    return values
 
 
 def of_codes(bits: NDArray[Any], dtype: DTypeLike | Number) -> NDArray[Any]:
     """The array of a type's numbers that have these bits; no copy. The reverse of `codes`."""
     kind = number(dtype).dtype.numpy
-    _expect_array(bits)
+    expect_array(bits)
     if (
         bits.dtype.hasobject
         or bits.dtype.itemsize % kind.itemsize
@@ -189,7 +204,7 @@ def to_float32(values: NDArray[Any], dtype: DTypeLike | Number | None = None) ->
     >>> to_float32(np.array([0x38, 0x7E], np.uint8), "e4m3").tolist()
     [1.0, 448.0]
     """
-    _expect_array(values)
+    expect_array(values)
     row = number(values.dtype if dtype is None else dtype)
     if dtype is not None and values.dtype.kind == "u" and row.name != "float64":
         values = of_codes(np.ascontiguousarray(values), row)
@@ -240,7 +255,7 @@ def cast(
     """
     row = number(dtype)
     expect(saturate, bool, "saturate")
-    _expect_array(values)
+    expect_array(values)
     if not values.ndim:
         return cast(values.reshape(1), row, rounding=rounding, saturate=saturate, source=source).reshape(())
     mode = _rounding(row, rounding)

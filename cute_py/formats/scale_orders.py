@@ -19,18 +19,28 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
-from cute_py.argument_checks import expect_integer, expect_integer_array, expect_integers, is_integer
+from cute_py.argument_checks import (
+    expect,
+    expect_choice,
+    expect_integer,
+    expect_integer_array,
+    expect_integers,
+    is_integer,
+)
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, given, known_names
 from cute_py.layout.int_tuple import size
 from cute_py.layout.layout import Layout, cosize
 from cute_py.layout.leaf import Int, is_symbolic
 from cute_py.layout.offsets import offsets
 from cute_py.layout.tiling import ceil_div, tile_to_shape
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
 
 Extent: TypeAlias = Any
 """A number of elements: an int (a run-time number), an `Int` (static) or a sympy expression."""
@@ -148,9 +158,15 @@ class ScaleOrder:
         return self.name != "ragged"
 
     def parameter(self, name: str) -> Any:
-        """The value of a parameter."""
+        """The value of a parameter.
+
+        Raises:
+            InvalidValueError, InvalidTypeError: the order has no parameter of this name.
+        """
         names = [known for known, _ in self.row.parameters] if self.row else []
-        return self.values[names.index(name)]
+        if not names:
+            raise InvalidValueError(f"scale order {self} has no parameters")
+        return self.values[names.index(expect_choice(name, names, "the parameter"))]
 
     @property
     def tile(self) -> tuple[int, int]:
@@ -176,8 +192,9 @@ class ScaleOrder:
         """The layout (rows, columns[, batch]) -> index.
 
         Raises:
-            LayoutError: the order is not a single layout.
+            LayoutError: the order is not a single layout. InvalidTypeError: no `Grid`.
         """
+        expect(grid, Grid, "the grid of scales")
         if self.given_layout is not None:
             return _checked(self.given_layout, grid)
         if not self.is_layout:
@@ -189,7 +206,12 @@ class ScaleOrder:
         return _BUILDERS[self.name](self, grid)
 
     def count(self, grid: Grid) -> Extent:
-        """Scales to allocate, padding included."""
+        """Scales to allocate, padding included.
+
+        Raises:
+            InvalidTypeError: no `Grid`.
+        """
+        expect(grid, Grid, "the grid of scales")
         if self.given_layout is not None:
             return cosize(self.given_layout)
         rows, scales = self.tile
@@ -282,7 +304,7 @@ def _value(order: str, name: str, value: Any) -> Any:
     if name != "cu_seqlens":
         number = expect_integer(value, f"{name} of {order}", 0 if name == "granularity" else 1)
         if name == "num_warps" and number & (number - 1):
-            raise InvalidValueError(f"num_warps = {number}; must be a power of two")
+            raise InvalidValueError.of_value("num_warps", number, "be a power of two")
         return number
     if value is None:
         raise InvalidValueError(

@@ -11,23 +11,26 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cute_py.argument_checks import expect, expect_integers
 from cute_py.dtypes import DTypeLike
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.formats.format import Format
-from cute_py.formats.numbers import Rounding, cast, codes, number, of_codes, to_float32
+from cute_py.formats.numbers import Rounding, cast, codes, expect_array, number, of_codes, to_float32
 from cute_py.formats.packing import pack_elements, packed_width, unpack_elements
 from cute_py.formats.scale_rules import POWER_RULES, amax_scales, nvfp4_scales, power_scales, scale_values, tensor_scale
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
 
 STRIPE: Final = 1 << 16
 """Elements that are worked on at a time."""
 
-Floats = NDArray[np.float32]
+Floats: TypeAlias = "NDArray[np.float32]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,34 +202,44 @@ def scatter_scales(grid: NDArray[Any], form: Format, shape: tuple[int, ...], fil
 
 def expect_numbers(values: Any, what: str) -> NDArray[Any]:
     """The array, if it has 2 or 3 modes and elements that a cast knows."""
-    if not isinstance(values, np.ndarray):
-        raise InvalidTypeError(f"the {what} must be a numpy array, got {given(values)}")
-    number(values.dtype)
-    if values.ndim not in (2, 3) or 0 in values.shape:
+    array = expect_array(values, f"the {what}")
+    number(array.dtype)
+    if array.ndim not in (2, 3) or 0 in array.shape:
         raise InvalidValueError(
-            f"the {what} has the shape {values.shape}; must be (M, K) or (L, M, K), each at least 1",
+            f"the {what} has the shape {array.shape}; must be (M, K) or (L, M, K), each at least 1",
             hint="array.reshape(-1, array.shape[-1]) joins the leading modes"
-            if values.size and values.ndim > 3
+            if array.size and array.ndim > 3
             else None,
         )
-    return values
+    return array
 
 
-def quantized(values: NDArray[Any], form: Format, fill: int = 0, total: Any = None) -> ScaledTensor:
+def largest_magnitude(values: NDArray[Any]) -> float:
+    """The largest magnitude of an array, 0 where all are NaN.
+
+    >>> largest_magnitude(np.float32([1.0, np.nan, -3.0]))
+    3.0
+    """
+    largest = float(np.fmax.reduce(np.abs(to_float32(values)), axis=None))
+    return 0.0 if np.isnan(largest) else largest
+
+
+def quantized(
+    values: NDArray[Any], form: Format, fill: int = 0, total: Any = None, largest: float | None = None
+) -> ScaledTensor:
     """The tensor in a format.
 
     Args:
         values: (M, K), or (L, M, K) with one tensor scale for the whole. fill: byte of the scales' padding.
         total: the tensor scale of a format that has one; default from the largest magnitude of the values.
+        largest: the largest magnitude of a tensor that the values are a part of.
     """
     expect_numbers(values, "source")
     gain = np.float32(1)
     if not form.tensor_scale:
         total = None
     elif total is None:
-        largest = float(np.fmax.reduce(np.abs(to_float32(values)), axis=None))
-        largest = 0.0 if np.isnan(largest) else largest
-        total, gain = tensor_scale(largest, form.like)
+        total, gain = tensor_scale(largest_magnitude(values) if largest is None else largest, form.like)
     else:
         total = np.float32(total)
         with np.errstate(all="ignore"):

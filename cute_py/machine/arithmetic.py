@@ -22,7 +22,9 @@ parts of the replaced instructions by ptxas 13.0's machine code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 # ---- elements --------------------------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(maxsize=64)
 def dtype_named(kind: str) -> DType:
     """An element type as PTX abbreviates it.
 
@@ -193,15 +196,26 @@ def _group(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
 
 
 def _finite_group(a: Array, b: Array, c: Array, order: Order, half: bool) -> Array:
-    """`_group` of finite numbers: one (m, n) sheet for each element of K, which stays in cache."""
+    """`_group` of finite numbers: some (m, n) sheets at a time, one for each element of K, which stay in cache."""
+    whole = _uncut_sum(a, b, c, order)
+    if whole is None:
+        whole = _cut_sum(a, b, c, order)
+    if half:
+        return rounded_to(whole, np.float16)
+    mask = np.uint64((1 << 64) - (1 << 53 - order.cut))
+    found: Array = (whole.view(np.uint64) & mask).view(np.float64)
+    return found
+
+
+def _cut_sum(a: Array, b: Array, c: Array, order: Order) -> Array:
+    """The sum of terms that are cut at the exponent of the largest."""
     depth = a.shape[-1]
     left, right = (np.ascontiguousarray(np.moveaxis(x, -1, 0)) for x in (a, b))  # (k, .., m), (k, .., n)
     rows, columns = _exponent(left), _exponent(right)
     largest = _exponent(c)
-    sheet = np.empty(c.shape, np.int16)
-    for k in range(depth):
-        np.add(rows[k][..., :, None], columns[k][..., None, :], out=sheet)
-        np.maximum(largest, sheet, out=largest)
+    for part in _parts(depth, c.size):
+        sheets = rows[part][..., :, None] + columns[part][..., None, :]
+        np.maximum(largest, np.maximum.reduce(sheets, axis=0), out=largest)
     largest[largest <= _LEAST // 2] = 0
     unit = largest.astype(np.int64) - order.kept
     whole = _narrow_sum(left, right, c, (rows, columns, unit), order)
@@ -215,11 +229,47 @@ def _finite_group(a: Array, b: Array, c: Array, order: Order, half: bool) -> Arr
             np.trunc(product, out=product)
             np.add(whole, product, out=whole)
     whole *= _power(unit)
-    if half:
-        return rounded_to(whole, np.float16)
-    mask = np.uint64((1 << 64) - (1 << 53 - order.cut))
-    found: Array = (whole.view(np.uint64) & mask).view(np.float64)
+    return whole
+
+
+def _uncut_sum(a: Array, b: Array, c: Array, order: Order) -> Array | None:
+    """The exact sum where no term is cut, since all are multiples of the unit that the largest of all is cut at; None
+    where some are not. Sums have less than 53 bits above that unit."""
+    top = max(_highest(a) + _highest(b), _highest(c))
+    unit = top - order.kept
+    if _lowest(a) + _lowest(b) < unit:
+        return None
+    scaled = np.ldexp(c, -unit)
+    if (scaled != np.trunc(scaled)).any():
+        return None
+    found: Array = a @ b.swapaxes(-1, -2) + c
+    found += 0.0  # a sum of -0 and +0 is +0
     return found
+
+
+def _highest(numbers: Array) -> int:
+    """Exponent of the largest of them."""
+    largest = float(max(numbers.max(initial=0.0), -numbers.min(initial=0.0)))
+    return math.frexp(largest)[1] - 1 if largest else _LEAST
+
+
+def _lowest(numbers: Array) -> int:
+    """Exponent of the lowest bit that is set in any of them."""
+    mantissa, exponent = np.frexp(numbers)
+    whole = np.ldexp(mantissa, 53).astype(np.int64)
+    places = np.frexp((whole & -whole).astype(np.float64))[1] - 54 + exponent
+    return int(np.where(whole == 0, -_LEAST, places).min(initial=-_LEAST))
+
+
+_IN_CACHE: Final = 1 << 18
+"""Numbers of the sheets that are worked on together."""
+
+
+def _parts(depth: int, size: int, most: int = 1 << 30) -> Iterator[slice]:
+    """K in parts of at most so many elements, each a number of sheets that stay in cache."""
+    step = max(1, min(_IN_CACHE // max(size, 1), most))
+    step = -(-depth // -(-depth // step))
+    return (slice(k, k + step) for k in range(0, depth, step))
 
 
 def _power(exponent: Array) -> Array:
@@ -252,19 +302,12 @@ def _narrow_sum(left: Array, right: Array, c: Array, how: tuple[Array, Array, Ar
     second = (right * 2.0 ** -tops[1]).astype(np.float32)
     scale = _power(relative).astype(np.float32)
     whole: Array = np.trunc(c * _power(-unit))
-    product, cut = np.empty(c.shape, np.float32), np.empty(c.shape, np.int32)
     room = (1 << 29 - order.kept) - 1  # terms that int32 holds the sum of: each is below 4 * 2**kept
-    some = np.zeros(c.shape, np.int32)
-    for k in range(len(left)):
-        np.multiply(first[k][..., :, None], second[k][..., None, :], out=product)
+    for part in _parts(len(left), c.size, room):
+        product = first[part][..., :, None] * second[part][..., None, :]
         np.multiply(product, scale, out=product)
-        np.copyto(cut, product, casting="unsafe")
-        np.add(some, cut, out=some)
-        if k % room == room - 1:
-            whole += some
-            some[...] = 0
-    result: Array = whole + some
-    return result
+        whole += np.add.reduce(product.astype(np.int32), axis=0, dtype=np.int32)
+    return whole
 
 
 _LEAST: Final = -2000

@@ -2,7 +2,8 @@
 
 The functions that a kernel calls come before it, those that they call before them: a program counter is the number of
 an instruction in that order, so that threads in a function are behind those that wait for them outside. Registers and
-memory of a function have fixed places; a function that calls itself is refused.
+memory of a function have fixed places. A function that can come to itself has its variables in a frame, one for each
+call (`instructions/calls.py`).
 """
 
 from __future__ import annotations
@@ -11,15 +12,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import numpy as np
+
 from cute_py.errors import InvalidValueError, given, known_names
+from cute_py.machine.call_graph import called_functions
 from cute_py.machine.faults import Refused
 from cute_py.machine.kinds import KINDS
 from cute_py.machine.threads import Control, Run
-from cute_py.ptx.parse import OperandKind, WrittenOperand
+from cute_py.ptx.parse import WrittenOperand
 from cute_py.ptx.source import Module, SourceFunction, SourceInstruction, Variable, operand_of
 
-BUILT_IN: Final = ("vprintf", "__assertfail")
-"""Functions without a body that the machine has."""
+BANK_OF_BITS: Final = {1: 0, 8: 1, 16: 1, 32: 2, 64: 3, 128: 3}
+FUNCTION_WINDOW: Final = 0x7D00_0000_0000
+FUNCTION_BYTES: Final = 16
+FRAME_ALIGN: Final = 16
 
 
 @dataclass(slots=True)
@@ -34,6 +40,8 @@ class Stretch:
     length: int = 0
     warps: int = 0
     threads: int = 0
+    observed: Run | None = None
+    """Who is told when threads begin it."""
 
 
 class Code:
@@ -42,7 +50,7 @@ class Code:
     Args:
         module: the text. kernel: its entry. specials: name of a special register -> builder of its reader.
     Raises:
-        InvalidValueError: a function that calls itself, or one without a body.
+        InvalidValueError: a call of a function without a body.
     """
 
     def __init__(
@@ -55,12 +63,19 @@ class Code:
         self.kernel = kernel
         self.files = module.files
         self.specials = specials
-        self.functions: dict[str, SourceFunction] = {}
-        self._call(kernel, ())
+        found = called_functions(module, kernel)
+        self.functions, self.recursive, self.addressed = found.functions, found.recursive, found.addressed
+        self.addresses = {name: FUNCTION_WINDOW + FUNCTION_BYTES * i for i, name in enumerate(module.functions)}
+        """Function -> the number that stands for it."""
         self.counts = [0, 0, 0, 0]
         """Rows of each bank of registers."""
         self._slots: dict[tuple[str, str], int] = {}
         self._types: dict[tuple[str, str], str | None] = {}
+        self._declared = {
+            name: {variable.name: variable for variable in reversed(one.variables)}
+            for name, one in self.functions.items()
+        }
+        """Function -> its variables by name."""
         self.shared_offsets: dict[str, int] = {}
         """Bytes from the start of a CTA's shared memory of each shared variable that is used."""
         self.shared_static = 0
@@ -69,6 +84,7 @@ class Code:
         self.local_bytes = 0
         """Of one thread: its local variables, and the parameters of the functions that it calls."""
         self._local: dict[tuple[str, str], int] = {}
+        self._frames: dict[str, int] = {}
         self.parameter_offsets, self.parameter_bytes = _placed(kernel.parameters)
         self.globals: dict[str, Variable] = {}
         """Variables in global and constant memory that are used."""
@@ -80,21 +96,7 @@ class Code:
         self.blocks: list[Stretch | None] = [None] * (len(self.instructions) + 1)
         self.start = self.entry_of[kernel.name]
 
-    # ---- functions ---------------------------------------------------------------------------------------------------
-
-    def _call(self, one: SourceFunction, above: tuple[str, ...]) -> None:
-        """Add the functions that one calls, then itself."""
-        if one.name in above:
-            raise InvalidValueError(f"line {one.line}: {one.name} calls itself, which is not emulated")
-        for step in one.instructions:
-            if step.opcode.split(".")[0] == "call":
-                name = called_name(step)
-                found = self.module.functions.get(name)
-                if found is None or (not found.defined and name not in BUILT_IN):
-                    raise InvalidValueError(f"line {step.line}: call of {given(name)}, which has no body in the module")
-                if found.defined and name not in self.functions:
-                    self._call(found, (*above, one.name))
-        self.functions[one.name] = one
+    # ---- functions and registers -------------------------------------------------------------------------------------
 
     def _lay_out(self) -> None:
         used: dict[tuple[str, str], set[str]] = {}
@@ -112,13 +114,18 @@ class Code:
         for (function, _), names in used.items():
             for name in sorted(names, key=_natural):
                 self._place(function, name)
+        for name in self.recursive:
+            one = self.functions[name]
+            for variable in (*one.parameters, *one.results, *one.variables):
+                if variable.space in ("local", "param"):
+                    self._local_variable(name, variable)
 
     def _place(self, function: str, name: str) -> None:
         kind = self.register(function, name)
         if kind is None or (function, name) in self._slots:
             return
         bits = 1 if kind == "pred" else KINDS[kind].bits
-        bank = {1: 0, 8: 1, 16: 1, 32: 2, 64: 3, 128: 3}[bits]
+        bank = BANK_OF_BITS[bits]
         self._slots[function, name] = self.counts[bank]
         self.counts[bank] += 2 if bits == 128 else 1
 
@@ -144,15 +151,17 @@ class Code:
             Refused: no declaration has the name.
         """
         one = self.functions[function]
-        for variable in one.variables:
-            if variable.name == name:
-                return self._variable(function, variable)
+        declared = self._declared[function].get(name)
+        if declared is not None:
+            return self._variable(function, declared)
         if one.entry and name in self.parameter_offsets:
             return name, "entry"
         for variable in (*one.parameters, *one.results):
             if variable.name == name:
                 return self._local_variable(function, variable), "local"
         found = self.module.variables.get(name)
+        if found is None and name in self.addresses:
+            return name, "function"
         if found is None:
             raise Refused(f"{name} is not declared")
         return self._variable("", found)
@@ -181,15 +190,33 @@ class Code:
         key = f"{function}:{one.name}"
         if (function, one.name) not in self._local:
             align = max(one.align, 8)
-            start = -(-self.local_bytes // align) * align
+            framed = function in self.recursive
+            start = -(-(self._frames.get(function, 0) if framed else self.local_bytes) // align) * align
             self._local[function, one.name] = start
-            self.local_bytes = start + max(one.nbytes, 1)
+            if framed:
+                self._frames[function] = start + max(one.nbytes, 1)
+            else:
+                self.local_bytes = start + max(one.nbytes, 1)
         return key
 
-    def local_offset(self, key: str) -> int:
-        """Bytes from the start of a thread's local memory of a local variable or a parameter of a call."""
+    def local_place(self, key: str) -> tuple[int, bool]:
+        """(bytes, whether they count from the function's frame) of a local variable or a parameter of a call; else they
+        count from the start of a thread's local memory."""
         function, _, name = key.partition(":")
-        return self._local[function, name]
+        return self._local[function, name], function in self.recursive
+
+    def frame_bytes(self, function: str) -> int:
+        """Bytes of the frame of a function that can come to itself; 0 of another."""
+        return -(-self._frames.get(function, 0) // FRAME_ALIGN) * FRAME_ALIGN
+
+    def rows_of(self, function: str) -> list[Any]:
+        """The rows of a function's registers in each bank."""
+        found: list[list[int]] = [[] for _ in self.counts]
+        for (owner, name), place in self._slots.items():
+            if owner == function:
+                bits = 1 if self._types[owner, name] == "pred" else KINDS[self._types[owner, name] or "b32"].bits
+                found[BANK_OF_BITS[bits]] += [place, place + 1] if bits == 128 else [place]
+        return [np.array(rows, np.int64) for rows in found]
 
     def parameter_of(self, function: str, place: int, result: bool = False) -> tuple[str, Variable]:
         """(key, declaration) of a parameter or a result of a function that is called."""
@@ -204,12 +231,6 @@ class Code:
             self.shared_offsets[key] = -(-self.shared_static // align) * align
             start = max(start, self.shared_offsets[key])
         return start + dynamic
-
-
-def called_name(step: SourceInstruction) -> str:
-    """The function that a call names."""
-    names = [one for one in step.operands if one.kind is OperandKind.REGISTER]
-    return names[0].base if names else ""
 
 
 def _registers(operand: WrittenOperand, names: set[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cute_py.diagnostics import Diagnostic
@@ -15,11 +15,12 @@ ISA = "PTX ISA 9.0, "
 
 
 class Fault(Exception):
-    """A run that can't go on; `.diagnostic` says why."""
+    """A run that can't go on; `.diagnostic` says why, `.others` has what else keeps it from going on."""
 
-    def __init__(self, diagnostic: Diagnostic) -> None:
+    def __init__(self, diagnostic: Diagnostic, others: Sequence[Diagnostic] = ()) -> None:
         super().__init__(diagnostic.message)
         self.diagnostic = diagnostic
+        self.others = tuple(others)
 
 
 class Refused(Exception):
@@ -30,7 +31,12 @@ def place_text(one: SourceInstruction, files: Mapping[int, str]) -> str:
     """Where an instruction stands: its line, and the line of the source that it came from."""
     if one.loc is None or one.loc[1] == 0:
         return f"line {one.line}"
-    return f"line {one.line} ({files.get(one.loc[0], f'file {one.loc[0]}').rsplit('/', 1)[-1]}:{one.loc[1]})"
+    return f"line {one.line} ({source_file(one.loc[0], files)}:{one.loc[1]})"
+
+
+def source_file(number: int, files: Mapping[int, str]) -> str:
+    """The name of a source file, without its folders."""
+    return files.get(number, f"file {number}").rsplit("/", 1)[-1]
 
 
 def finding(

@@ -16,7 +16,7 @@ bits 24 and up is how CUTLASS finds the peer of a pair (`Sm100MmaPeerBitMask`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -24,6 +24,7 @@ import numpy as np
 from cute_py.machine.faults import Refused
 from cute_py.machine.sites import Address, Site
 from cute_py.machine.threads import Array, Frame, Host, broadcast
+from cute_py.tma.descriptor.request import TensorMap
 from cute_py.tma.emulator.memory import GlobalMemory, Range
 
 SHARED_WINDOW: Final = 0x7E00_0000_0000
@@ -49,6 +50,8 @@ class Memory:
         self.top = GLOBAL_START
         self.parameters: Range = Range("parameters", 0, np.zeros(0, np.uint8))
         self._typed: dict[tuple[int, str, int], Array] = {}
+        self.unknown_maps: Mapping[bytes, TensorMap] = {}
+        """Bytes that stand for a tensor map whose bits are not known -> its request."""
 
     def add(self, name: str, array: Array, *, alignment: int = 512, writable: bool = True) -> Range:
         """Make bytes a range behind all others, with a gap before it."""
@@ -95,9 +98,12 @@ def address_reader(site: Site, one: Address, space: str) -> Callable[[Frame], Ar
             f.m.shared_window(f).astype(np.int64) + (offsets[symbol] + added + window), (f.n,)
         )
     if one.space == "local":
-        start = site.code.local_offset(symbol) + added
+        offset, framed = site.code.local_place(symbol)
+        start = offset + added
         if space == "generic":
             start += LOCAL_WINDOW
+        if framed:
+            return lambda f: f.m.frame_starts(f) + start
         return lambda f: np.full(f.n, start, np.int64)
     if one.space == "entry":
         start = site.code.parameter_offsets[symbol] + added
@@ -141,6 +147,15 @@ def locate_address(site: Site, one: Address, space: str, size: int, *, writes: b
     if kind in ("global", "param"):
         return lambda f: _global(f, site, addresses(f), size, writes)
     return lambda f: generic_place(f, site, addresses(f), size, writes)
+
+
+def place_of(f: Frame, site: Site, space: str, addresses: Array, size: int, writes: bool) -> Place:
+    """The place of addresses (n,) in global, shared or generic memory."""
+    if space.startswith("shared"):
+        return _shared(f, site, addresses, size)
+    if space == "global":
+        return _global(f, site, addresses, size, writes)
+    return generic_place(f, site, addresses, size, writes)
 
 
 def generic_place(f: Frame, site: Site, addresses: Array, size: int, writes: bool) -> Place:
@@ -316,11 +331,11 @@ def _local(f: Frame, site: Site, addresses: Array, size: int) -> Place:
     _misaligned(f, site, addresses, size)
     m = f.m
     low, high = int(addresses.min()), int(addresses.max())
-    if low < 0 or high + size > m.code.local_bytes:
-        place = int(np.flatnonzero((addresses < 0) | (addresses + size > m.code.local_bytes))[0])
+    if low < 0 or high + size > m.local_bytes:
+        place = int(np.flatnonzero((addresses < 0) | (addresses + size > m.local_bytes))[0])
         text = (
             f"{m.thread_text(f.threads[place])} accesses {size} bytes at local address {int(addresses[place]):#x}; "
-            f"a thread has {m.code.local_bytes} bytes"
+            f"a thread has {m.local_bytes} bytes"
         )
         raise site.fault("out of bounds", text, source=SOURCE, address=int(addresses[place]))
     return m.local, addresses + f.threads * m.local_stride

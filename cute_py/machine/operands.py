@@ -1,12 +1,13 @@
 """Shared memory as the matrix instructions read it: rows by address, and operands by descriptor.
 
-A descriptor of wgmma has a start, two offsets and a swizzle. Counted in bytes, with W the width of the swizzle (16
-without one) and U = W / 16:
+A descriptor of wgmma or tcgen05 has a start, two offsets and a swizzle. Counted in bytes, with W the width of the
+swizzle (16 without one) and U = W / 16:
 
     K-major    row r, byte b of K         (r % 8) * W + (r / 8) * SBO + b % W + (b / W) * LBO
     MN-major   unit u of 16 bytes, k      (k % 8) * W + (u % U) * 16 + (u / U) * LBO + (k / 8) * SBO
 
-Without a swizzle LBO and SBO of an MN-major operand change places. The swizzle then acts on the bits of the address:
+Without a swizzle LBO and SBO of an MN-major operand change places. Atoms of 32 bytes (tcgen05) have 4 of K where others
+have 8. The swizzle then acts on the bits of the address:
 bits 7 to 9 are XORed onto bits 4 to 6, as many of them as the swizzle has.
 Source: PTX ISA, "Shared Memory Matrix Layout" of wgmma; that each of these runs is measured (docs/measurements).
 """
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from cute_py.atom.smem_descriptor import UNIT_BYTES, DescriptorKind, Major, SmemDescriptor, swizzled
+from cute_py.atom.smem_descriptor import UNIT_BYTES, DescriptorKind, Major, SmemDescriptor, SmemSwizzle, swizzled
 from cute_py.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -58,11 +59,15 @@ def _check(memory: Array, addresses: Array, width: int, what: str) -> None:
 
 
 @functools.lru_cache(maxsize=4096)
-def _operand_places(descriptor: int, major: Major, extent: int, depth: int, bits: int) -> tuple[Array, int, int]:
+def operand_places(
+    descriptor: int, major: Major, extent: int, depth: int, bits: int, kind: DescriptorKind
+) -> tuple[Array, int, int]:
     """(extent, depth): address of each element in units of its size; the least and the greatest address."""
-    fields = SmemDescriptor.decode(descriptor, DescriptorKind.WGMMA)
+    fields = SmemDescriptor.decode(descriptor, kind)
     if fields.base_offset:
         raise InvalidValueError(f"a descriptor with the base offset {fields.base_offset}; only 0 is emulated")
+    if fields.leading_is_address:
+        raise InvalidValueError("a descriptor whose leading offset is an address; only an offset is emulated")
     plain = not fields.swizzle
     width = fields.swizzle.row_bytes
     leading, stride = fields.leading * UNIT_BYTES, fields.stride * UNIT_BYTES
@@ -74,16 +79,24 @@ def _operand_places(descriptor: int, major: Major, extent: int, depth: int, bits
         far, deep = (stride, leading) if plain else (leading, stride)
         unit = row * size // UNIT_BYTES
         units = width // UNIT_BYTES
-        at = (k % 8) * width + (k // 8) * deep + (unit % units) * UNIT_BYTES + (unit // units) * far
+        rows = 4 if fields.swizzle is SmemSwizzle.B128_ATOM32 else 8
+        at = (k % rows) * width + (k // rows) * deep + (unit % units) * UNIT_BYTES + (unit // units) * far
         at = at + row * size % UNIT_BYTES
     moved = swizzled(at + fields.start * UNIT_BYTES, fields.swizzle)
     return moved // size, int(moved.min()), int(moved.max())
 
 
 def operand_bytes(
-    memory: Array, descriptor: int, major: Major, extent: int, depth: int, bits: int, base: int = 0
+    memory: Array,
+    descriptor: int,
+    major: Major,
+    extent: int,
+    depth: int,
+    bits: int,
+    base: int = 0,
+    kind: DescriptorKind = DescriptorKind.WGMMA,
 ) -> Array:
-    """An operand of wgmma as its elements: unsigned (extent, depth).
+    """An operand of wgmma or tcgen05.mma as its elements: unsigned (extent, depth).
 
     Args:
         descriptor: its 64 bits. extent: rows, M or N. depth: elements of K. bits: of one element, 8, 16 or 32.
@@ -91,12 +104,38 @@ def operand_bytes(
     Raises:
         InvalidValueError: it reaches beyond the memory, or has a base offset, which is not emulated.
     """
-    places, low, high = _operand_places(descriptor, major, extent, depth, bits)
+    places, low, high = operand_places(descriptor, major, extent, depth, bits, kind)
     size = bits // 8
     if low < base or high + size > base + len(memory):
         wrong = low if low < base else high
-        text = f"an operand of wgmma at shared address {wrong}; must be within {len(memory)} bytes"
+        name = "wgmma" if kind is DescriptorKind.WGMMA else "tcgen05.mma"
+        text = f"an operand of {name} at shared address {wrong}; must be within {len(memory)} bytes"
         raise InvalidValueError(text, {"first address": base} if base else {})
     view = memory[: len(memory) // size * size].view(f"uint{bits}")
     found: Array = view[places - base // size] if base else view[places]
+    return found
+
+
+@functools.lru_cache(maxsize=4096)
+def operand_units(
+    descriptor: int, major: Major, extent: int, depth: int, bits: int, kind: DescriptorKind = DescriptorKind.WGMMA
+) -> Array:
+    """The addresses, rising, of the units of 16 bytes that an operand of wgmma or tcgen05.mma lies in."""
+    places, _, _ = operand_places(descriptor, major, extent, depth, bits, kind)
+    found: Array = np.unique(places * (bits // 8) // UNIT_BYTES) * UNIT_BYTES
+    return found
+
+
+def row_units(descriptor: int, major: Major, extent: int, depth: int, bits: int) -> Array:
+    """The addresses of the units of 16 bytes of an operand of wgmma: (group, line, unit along the line).
+
+    A line is a row of a K-major operand, or a k of an MN-major one; a group is 8 lines, within one width of the
+    swizzle.
+    """
+    places, _, _ = operand_places(descriptor, major, extent, depth, bits, DescriptorKind.WGMMA)
+    lines = (places if major is Major.K else places.T) * (bits // 8)
+    units = lines[:, :: UNIT_BYTES * 8 // bits]
+    width = SmemDescriptor.decode(descriptor, DescriptorKind.WGMMA).swizzle.row_bytes // UNIT_BYTES
+    units = units[:, : max(width, 1)] if major is Major.MN else units
+    found: Array = units.reshape(-1, 8, units.shape[1])
     return found

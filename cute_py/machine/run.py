@@ -11,12 +11,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from cute_py.argument_checks import expect_integer, is_integer, record
+from cute_py.argument_checks import expect, expect_integer, has, is_integer, record
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, counted, given
 from cute_py.machine.code import Code, find_kernel
 from cute_py.machine.cuda_source import ptx_of_file, ptx_of_text
-from cute_py.machine.faults import Fault, finding
+from cute_py.machine.faults import Fault, finding, source_file
+from cute_py.machine.judgement.judge import REASONS, judges
+from cute_py.machine.judgement.observer import Observer, together
+from cute_py.machine.judgement.story import story
+from cute_py.machine.judgement.timeline import RunTimeline, TimelineRecorder, build_timeline
+from cute_py.machine.judgement.traffic import Traffic, Traffics
+from cute_py.machine.judgement.tried import with_changes
 from cute_py.machine.launch import Arguments, MachineLaunch, place_variables, triple
 from cute_py.machine.memory import Memory
 from cute_py.machine.schedule import Machine, Shape, Totals
@@ -27,6 +33,12 @@ from cute_py.targets import BLOCK_SHARED_BYTES, MAX_CLUSTER, MULTIPROCESSORS, SH
 
 LIMIT: Final = 10**9
 """Instructions, counted for each thread, that a run may execute."""
+
+TRIED_STEPS: Final = 1 << 28
+"""Instructions of a run whose errors are tried to be cured; warnings are in a run of a 64th of that."""
+
+SLACK: Final = 1 << 16
+"""Instructions that a changed kernel may execute beyond twice those of the kernel itself."""
 
 MAX_BLOCK: Final = 1024
 SM_THREADS: Final = 2048
@@ -44,13 +56,24 @@ class PtxError(CuteError):
 
 @record
 class Count:
-    """How often an instruction was executed: by warps, and by threads."""
+    """How often an instruction was executed, and what it asked of memory.
+
+    Attributes:
+        line: of the PTX. source: file of the source, and source_line: its line, where the PTX says so.
+        executions: by warps. threads: by threads.
+        wavefronts: of shared memory that its accesses took. bank_conflicts: those beyond one for each group of lanes.
+        sectors: of 32 bytes of global memory. The three are 0 unless `run_ptx(..., traffic=True)` counted them.
+    """
 
     line: int
     source_line: int | None
     instruction: str
     executions: int
     threads: int
+    wavefronts: int = 0
+    bank_conflicts: int = 0
+    sectors: int = 0
+    source: str = ""
 
 
 @record
@@ -74,6 +97,7 @@ class PtxRun:
     _trace: Any = field(default=(), repr=False, compare=False)
     _code: Any = field(default=None, repr=False, compare=False)
     _wave: Any = field(default=(1, 32), repr=False, compare=False)
+    _events: Any = field(default=(), repr=False, compare=False)
 
     @property
     def ok(self) -> bool:
@@ -101,16 +125,29 @@ class PtxRun:
                 found += [(one.line, one.text) for one in code.instructions[pc : pc + block.length]]
         return found
 
+    def timeline(self, cta: int = 0) -> RunTimeline:
+        """A CTA over the run: its warps, barriers, copies and matrix instructions; of a long run its beginning.
+
+        `print` shows it as text, `cute_py.draw.draw` makes a picture of it. With `schedule="lazy"` copies and products
+        are under way until a thread waits for them. `run_ptx(..., judge=False)` notes none of them, and no barriers.
+
+        Args:
+            cta: number in the grid, x fastest; one of those that ran together first.
+        Raises:
+            InvalidValueError: there is no such CTA.
+        """
+        if self._code is None:
+            raise InvalidValueError("this run was not made by run_ptx; it has no steps")
+        ctas, size = self._wave
+        return build_timeline(self._trace, self._events, self._code, size, expect_integer(cta, "cta", 0, ctas - 1))
+
     def explain(self) -> str:
-        """What happened, in text."""
-        lines = [f"{self.kernel}: {self.instructions} instructions of threads, schedule {', '.join(self.schedules)}"]
-        for one in self.diagnostics:
-            lines.append(f"{one.severity}: {one.message}")
-            lines += [f"  {name}: {value}" for name, value in one.facts.items() if name not in ("line", "source_line")]
-            if one.source:
-                lines.append(f"  source: {one.source}")
-        if not self.diagnostics:
-            lines.append("no error was found")
+        """What happened, in text: each finding with its lines, why it is one, and what to change."""
+        schedules = ", ".join(self.schedules) or "none"
+        head = f"{self.kernel}: {counted(self.instructions, 'instruction')} of threads, schedule {schedules}"
+        code: Code | None = self._code
+        texts = {} if code is None else {one.line: one.text for one in code.instructions}
+        lines = story(head, self.diagnostics, texts, REASONS)
         if self.approximate:
             lines.append(f"correctly rounded here, approximate on a GPU: {', '.join(self.approximate)}")
         return "\n".join(lines)
@@ -146,6 +183,8 @@ def run_ptx(
     arch: str | None = None,
     schedule: str | int = "both",
     limit: int = LIMIT,
+    judge: bool = True,
+    traffic: bool = False,
 ) -> PtxRun:
     """Run a kernel without a GPU.
 
@@ -164,6 +203,8 @@ def run_ptx(
         schedule: 'eager' completes asynchronous work when it is issued, 'lazy' as late as the rules allow, a seed at
             random in between with warps in another order; 'both' runs eager and lazy, and reports where results differ.
         limit: instructions, of all threads, after which the run ends with a diagnostic.
+        judge: whether races, missing fences, and other faults that this run may have survived are looked for too.
+        traffic: whether bank conflicts and sectors are counted, in `.counts`.
     Returns:
         what was found; arrays hold what the kernel left in them, under 'both' what it left under the eager schedule.
     Raises:
@@ -187,17 +228,25 @@ def run_ptx(
     >>> run_ptx(text, args=[x]).ok, x[:4].tolist()
     (True, [0, 2, 4, 6])
     """
-    if hasattr(source, "machine_launches"):
-        return run_launches(source.machine_launches(args), schedule=schedule, limit=limit)
+    if has(source, "machine_launches"):
+        launches = source.machine_launches(args)
+        return run_launches(launches, schedule=schedule, limit=limit, judge=judge, traffic=traffic)
     if _has_kernel(source):
         block = source.threads if block is None else block
         cluster = source.cluster if cluster is None and source.cluster > 1 else cluster
         dynamic_shared = dynamic_shared or source.shared_bytes
     launch = _Launch(ptx_of(source, arch), grid, block, cluster, args, kernel, dynamic_shared, arch, {})
-    return _run(launch, schedule, limit)
+    return _run(launch, schedule, limit, judge, traffic)
 
 
-def run_launches(launches: Sequence[MachineLaunch], *, schedule: str | int = "both", limit: int = LIMIT) -> PtxRun:
+def run_launches(
+    launches: Sequence[MachineLaunch],
+    *,
+    schedule: str | int = "both",
+    limit: int = LIMIT,
+    judge: bool = True,
+    traffic: bool = False,
+) -> PtxRun:
     """Run launches one after another, up to the first that fails.
 
     Returns:
@@ -214,7 +263,7 @@ def run_launches(launches: Sequence[MachineLaunch], *, schedule: str | int = "bo
         cluster = kernel.cluster if kernel.cluster > 1 else None
         text = ptx_of(kernel)
         launch = _Launch(text, one.grid, kernel.threads, cluster, one.args, None, kernel.shared_bytes, None, one.memory)
-        run = _run(launch, schedule, limit)
+        run = _run(launch, schedule, limit, judge, traffic)
         found += run.diagnostics
         if not run.ok:
             break
@@ -234,25 +283,33 @@ class _Launch:
     memory: Mapping[str, Array]
 
 
-def _run(launch: _Launch, schedule: str | int, limit: int) -> PtxRun:
+def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic: bool) -> PtxRun:
     modes = _modes(schedule)
     limit = expect_integer(limit, "limit", 1)
+    expect(judge, bool, "judge")
+    expect(traffic, bool, "traffic")
     module = _module(launch.text)
     architecture(module.target if launch.arch is None else launch.arch)
     found = find_kernel(module, launch.kernel)
     code = decoded(module, found)
     shape = _shape(code, launch.grid, launch.block, launch.cluster, launch.dynamic_shared)
-    arguments = Arguments(found.parameters, launch.args, launch.memory)
-    before = arguments.bytes_of() if len(modes) > 1 else {}
-    first = _Execution(code, shape, arguments, modes[0], limit)
+    arguments = Arguments(found.parameters, launch.args, launch.memory, _map_target(module.target, launch.arch))
+    before = arguments.bytes_of() if judge or len(modes) > 1 else {}
+    first = _Execution(code, shape, arguments, modes[0], limit, judge=judge, traffic=traffic)
     first.run()
     diagnostics = list(first.totals.findings)
     result = first.result((), ())
     ran = [str(modes[0])]
+    if judge and _worth_trying(diagnostics, first.totals.steps):
+        after = arguments.bytes_of()
+        diagnostics = with_changes(
+            launch.text, diagnostics, functools.partial(_again, launch, arguments, before, first)
+        )
+        arguments.restore(after)
     if len(modes) > 1 and not first.failed and first.asynchronous:
         eager = arguments.bytes_of()
         arguments.restore(before)
-        second = _Execution(code, shape, arguments, modes[1], limit)
+        second = _Execution(code, shape, arguments, modes[1], limit, judge=judge, first=False)
         second.run()
         ran.append(str(modes[1]))
         diagnostics += _differences(second, eager, arguments, diagnostics)
@@ -260,8 +317,37 @@ def _run(launch: _Launch, schedule: str | int, limit: int) -> PtxRun:
     return replace(result, diagnostics=tuple(diagnostics), schedules=tuple(ran))
 
 
+def _worth_trying(found: Sequence[Diagnostic], steps: int) -> bool:
+    """Whether changes are tried: of errors in all runs but the longest, of warnings in short ones."""
+    most = TRIED_STEPS if any(one.severity == "error" for one in found) else TRIED_STEPS // 64
+    return bool(found) and steps <= most
+
+
+def _again(
+    launch: _Launch, arguments: Arguments, before: Mapping[str, Array], first: _Execution, text: str
+) -> list[Diagnostic] | None:
+    """What a run of a changed text finds, under the same schedule and from the same bytes."""
+    arguments.restore(before)
+    try:
+        module = read_module(text)
+        found = find_kernel(module, launch.kernel)
+        code = decoded(module, found)
+        shape = _shape(code, launch.grid, launch.block, launch.cluster, launch.dynamic_shared)
+    except CuteError:
+        return None
+    run = _Execution(code, shape, arguments, first.mode, 2 * first.totals.steps + SLACK, judge=True)
+    run.run()
+    return run.totals.findings
+
+
+def _map_target(text: str, given_arch: str | None) -> str:
+    """The target whose tensor maps a launch has: that of the kernel, from sm_100 on."""
+    name = text if given_arch is None else given_arch
+    return name if architecture(name).number >= 100 else "sm_90a"
+
+
 def _has_kernel(source: Any) -> bool:
-    return all(hasattr(source, name) for name in ("name", "text", "threads", "shared_bytes", "cluster", "arch"))
+    return has(source, "name", "text", "threads", "shared_bytes", "cluster", "arch")
 
 
 @functools.lru_cache(maxsize=64)
@@ -333,8 +419,26 @@ def _shape(code: Code, grid: object, block: object, cluster: object, dynamic_sha
 class _Execution:
     """One run under one schedule."""
 
-    def __init__(self, code: Code, shape: Shape, arguments: Arguments, mode: str | int, limit: int) -> None:
+    def __init__(
+        self,
+        code: Code,
+        shape: Shape,
+        arguments: Arguments,
+        mode: str | int,
+        limit: int,
+        *,
+        judge: bool,
+        traffic: bool = False,
+        first: bool = True,
+    ) -> None:
         self.code, self.shape, self.arguments, self.mode, self.limit = code, shape, arguments, mode, limit
+        self.recorder = TimelineRecorder()
+        self.traffic = Traffics() if traffic else None
+        beside: list[Observer] = [] if self.traffic is None else [self.traffic]
+        if judge:
+            self.observer = judges(code, first=first, beside=[*beside, self.recorder])
+        else:
+            self.observer = together(beside) if beside else Observer()
         self.totals = Totals()
         self.failed = False
         self.asynchronous = False
@@ -342,6 +446,7 @@ class _Execution:
         for block in code.blocks:
             if block is not None:
                 block.warps = block.threads = 0
+                block.observed = None
 
     def _resident(self) -> int:
         """CTAs that run together: those that the multiprocessors of a GPU hold, as far as there is memory."""
@@ -362,20 +467,28 @@ class _Execution:
         memory = Memory()
         place_variables(memory, self.code)
         self.arguments.place(memory, self.code)
-        numbers = _numbers(self.shape)
-        for wave, start in enumerate(range(0, len(numbers), self.resident)):
-            part = numbers[start : start + self.resident]
-            machine = Machine(self.code, memory, self.shape, part, self.mode, self.limit, self.totals)
+        size = self.shape.cluster[0] * self.shape.cluster[1] * self.shape.cluster[2]
+        rest = collections.deque(_numbers(self.shape).reshape(-1, size, 3))
+        wave = -1
+        while rest:
+            wave += 1
+            part = np.concatenate([rest.popleft() for _ in range(min(self.resident // size, len(rest)))])
+            machine = Machine(
+                self.code, memory, self.shape, part, self.mode, self.limit, self.totals, observer=self.observer
+            )
             machine.wave = wave
+            machine.state["not launched"] = rest
             try:
                 machine.run()
             except Fault as fault:
-                self.totals.findings.append(fault.diagnostic)
+                self.totals.findings += [fault.diagnostic, *fault.others]
                 self.failed = True
+            self.observer.ended(machine, self.failed)
             self.asynchronous |= machine.asynchronous
             memory.forget()
             if self.failed:
-                return
+                break
+        self.totals.findings += self.observer.findings()
 
     def result(self, diagnostics: tuple[Diagnostic, ...], ran: tuple[str, ...]) -> PtxRun:
         """The run as a value."""
@@ -383,15 +496,24 @@ class _Execution:
         counts = []
         for block in code.blocks:
             if block is not None and block.threads:
-                for one in code.instructions[block.start : block.start + block.length]:
-                    source = None if one.loc is None else one.loc[1]
-                    counts.append(Count(one.line, source, one.text, block.warps, block.threads))
+                for number in range(block.start, block.start + block.length):
+                    counts.append(self._count(number, block.warps, block.threads))
         x, y, z = self.shape.block
-        wave = (self.resident, -(-x * y * z // LANES) * LANES)
+        i, j, k = self.shape.grid
+        wave = (min(self.resident, i * j * k), -(-x * y * z // LANES) * LANES)
         trace = tuple(self.totals.trace)
         return PtxRun(
             code.kernel.name, diagnostics, tuple(self.totals.printed), tuple(counts), self.totals.steps,
-            tuple(sorted(code.approximate)), ran, trace, code, wave,
+            tuple(sorted(code.approximate)), ran, trace, code, wave, tuple(self.recorder.events),
+        )  # fmt: skip
+
+    def _count(self, number: int, warps: int, threads: int) -> Count:
+        one = self.code.instructions[number]
+        source = None if one.loc is None else one.loc[1]
+        asked = Traffic() if self.traffic is None else self.traffic.of.get(number, Traffic())
+        return Count(
+            one.line, source, one.text, warps, threads, asked.wavefronts, asked.bank_conflicts, asked.sectors,
+            "" if one.loc is None else source_file(one.loc[0], self.code.files),
         )  # fmt: skip
 
 

@@ -25,8 +25,11 @@ from typing import Any, Final
 import numpy as np
 
 from cute_py.diagnostics import Diagnostic
-from cute_py.machine.code import Code, Stretch
-from cute_py.machine.faults import Fault, finding, place_text
+from cute_py.machine.code import FRAME_ALIGN, Code, Stretch
+from cute_py.machine.faults import Fault, finding
+from cute_py.machine.judgement.hangs import hang_findings
+from cute_py.machine.judgement.observer import Observer
+from cute_py.machine.judgement.waits import LoopWait, WaitsOn
 from cute_py.machine.memory import GLOBAL_START, LOCAL_WINDOW, RANK_SHIFT, SHARED_WINDOW, Memory
 from cute_py.machine.threads import LANES, Array, Frame, Registers, Scattered, Span
 from cute_py.tma.emulator.memory import POISON, Range, SharedMemory
@@ -44,11 +47,11 @@ CLOCK_LEAP: Final = 1 << 22
 """Cycles that pass where nothing runs but loops that wait; more the longer they do."""
 
 MAX_LEAPS: Final = 200_000
+MAX_LOCAL: Final = 512 << 20
+"""Bytes of local memory of all threads, with the frames of their calls."""
+
 MAX_TRACE: Final = 1 << 20
 """Blocks that a trace remembers."""
-
-MAX_WAITING: Final = 12
-"""Frames that a diagnostic lists."""
 
 
 @dataclass(slots=True)
@@ -62,6 +65,8 @@ class Waiting:
     ready: Callable[[Waiting], tuple[list[tuple[int, Frame]], Frame | None] | None]
     what: Callable[[], str]
     looks: bool = False
+    on: WaitsOn | None = None
+    """For what, as `judgement/hangs.py` reads it."""
 
 
 @dataclass(slots=True)
@@ -104,6 +109,7 @@ class Machine:
     Args:
         numbers: (n, 3) coordinates in the grid of each CTA, clusters whole and their CTAs in the order of rank.
         mode: 'eager', 'lazy', or a seed. shared_base: address of the first byte of shared memory.
+        observer: who is told what happens.
     """
 
     def __init__(
@@ -117,7 +123,9 @@ class Machine:
         totals: Totals,
         *,
         shared_base: int = 1024,
+        observer: Observer | None = None,
     ) -> None:
+        self.observer = Observer() if observer is None else observer
         self.code, self.memory, self.shape, self.limit, self.totals = code, memory, shape, limit, totals
         self.numbers = numbers
         self.ctas = len(numbers)
@@ -136,8 +144,12 @@ class Machine:
         self.shared_bytes = code.shared_bytes(shape.dynamic_shared)
         self.shared_stride = -(-max(self.shared_bytes, 1) // 1024) * 1024
         self.shared = np.full(self.ctas * self.shared_stride, POISON, np.uint8)
+        self.local_bytes = code.local_bytes
+        """Of a thread: variables at fixed places, then frames of functions that can come to themselves."""
         self.local_stride = -(-max(code.local_bytes, 1) // 16) * 16
         self.local = np.zeros(self.count * self.local_stride if code.local_bytes else 0, np.uint8)
+        self.frames = np.zeros(self.count, np.int64)
+        """Bytes from the end of the fixed places to the present frame of each thread."""
         rank = np.arange(self.ctas) % self.cluster_size
         self.cta_window = (rank << RANK_SHIFT) + shared_base
         self.windows = self._windows(rank)
@@ -155,7 +167,7 @@ class Machine:
         self._jumps = 0
         """Jumps back since the oldest frame had a turn, weighted by `LOOK_WEIGHT`."""
         self.state: dict[Any, Any] = {}
-        """What families of instructions keep: barriers, groups."""
+        """What families of instructions keep: barriers, groups; 'endings' are called at the end of a run."""
         self.wave = 0
         self.asynchronous = False
         """Whether anything was issued that a schedule may complete later."""
@@ -222,6 +234,24 @@ class Machine:
             found = f.cache["row"] = np.int64(0) if self.ctas == 1 else f.ctas * self.shared_stride
         return found
 
+    def frame_starts(self, f: Frame) -> Array:
+        """Local address of each thread's present frame."""
+        first = -(-self.code.local_bytes // FRAME_ALIGN) * FRAME_ALIGN
+        found: Array = first + self.frames[f.threads]
+        return found
+
+    def grow_local(self, needed: int) -> bool:
+        """Make a thread's local memory so many bytes large; False where that is more than `MAX_LOCAL` in all."""
+        if needed <= self.local_bytes:
+            return True
+        stride = -(-max(needed, 2 * self.local_stride) // FRAME_ALIGN) * FRAME_ALIGN
+        if stride * self.count > MAX_LOCAL:
+            return False
+        grown = np.zeros((self.count, stride), np.uint8)
+        grown[:, : self.local_stride] = self.local.reshape(self.count, -1) if self.local.size else 0
+        self.local, self.local_stride, self.local_bytes = grown.reshape(-1), stride, stride
+        return True
+
     # ---- texts -------------------------------------------------------------------------------------------------------
 
     def thread_text(self, thread: int) -> str:
@@ -283,6 +313,7 @@ class Machine:
 
     def exited(self, f: Frame) -> None:
         """Threads end."""
+        self.observer.exited(f)
         self.live[f.threads] = False
         self.exits += 1
         self.version += 1
@@ -300,6 +331,7 @@ class Machine:
         """
         start = self.code.start
         flags = self.live
+        self.observer.began(self)
         self.runnable[start] = self.frame(np.flatnonzero(flags))
         with np.errstate(all="ignore"):
             polled = self.version
@@ -315,6 +347,8 @@ class Machine:
                     break
             while self.agents:
                 self.finish(self.agents[0])
+            for end in self.state.get("endings", ()):
+                end()
 
     def _next(self) -> int:
         if self.dice is not None and len(self.runnable) > 1:
@@ -343,6 +377,8 @@ class Machine:
             if len(trace) < MAX_TRACE:
                 trace.append((wave, pc, frame.threads))
             totals.clock += block.length
+            if block.observed is not None:
+                block.observed(frame)
             for run in block.runs:
                 run(frame)
             control = block.control
@@ -405,7 +441,7 @@ class Machine:
             lines = f"lines {self.code.instructions[pc].line} to {self.code.instructions[at].line}"
             return f"run the loop of {lines}, in which nothing changes"
 
-        self.wait(Waiting(frame, pc, at, ready, what, looks=True))
+        self.wait(Waiting(frame, pc, at, ready, what, looks=True, on=LoopWait(pc, at)))
         return True
 
     def _snapshot(self, frame: Frame) -> bytes:
@@ -461,6 +497,7 @@ class Machine:
             one.frame.cache.pop(("looked", one.pc), None)
         if not moved and self._leaps > 2:
             return False
+        self.observer.time_passes(self)
         self.totals.clock += CLOCK_LEAP << min(self._leaps // 16, 12)
         self.waiting = [one for one in self.waiting if not one.looks]
         for one in looking:
@@ -483,19 +520,10 @@ class Machine:
         return Fault(finding("limit", text, one, files=self.code.files, facts=facts))
 
     def _hang(self) -> Fault:
-        """Who waits where."""
-        said = []
-        for one in self.waiting[:MAX_WAITING]:
-            at = self.code.instructions[one.at]
-            said.append(f"{one.frame.text()} at {place_text(at, self.code.files)}: {one.what()}")
-        more = len(self.waiting) - len(said)
-        if more > 0:
-            said.append(f"{more} more")
-        first = self.waiting[0]
-        facts: dict[str, Any] = {str(number): text for number, text in enumerate(said, 1)}
-        text = f"all threads wait, and nothing is under way; {said[0]}"
-        instruction = self.code.instructions[first.at]
-        return Fault(finding("hang", text, instruction, files=self.code.files, facts=facts))
+        """Why nothing runs any more."""
+        self.observer.stuck(self)
+        first, *others = hang_findings(self)
+        return Fault(first, others)
 
 
 def _triple(numbers: Any) -> str:

@@ -248,8 +248,14 @@ class Site:
             offsets = self.code.shared_offsets
             return lambda f: (f.m.shared_window(f) + (offsets[key] + added)).astype(dtype)
         if space == "local":
-            start = self.code.local_offset(key) + added
+            offset, framed = self.code.local_place(key)
+            start = offset + added
+            if framed:
+                return lambda f: (f.m.frame_starts(f) + start).astype(dtype)
             return lambda f: dtype.type(start)
+        if space == "function":
+            number = self.code.addresses[key] + added
+            return lambda f: dtype.type(number)
         if space == "entry":
             start = self.code.parameter_offsets[key] + added
             return lambda f: dtype.type(f.m.memory.parameters.address + start)

@@ -102,6 +102,8 @@ class Host(Protocol):
     windows: list[Any]
     local: Array
     local_stride: int
+    local_bytes: int
+    frames: Array
     depth: Array
     last_range: dict[int, Any]
     state: dict[Any, Any]
@@ -113,6 +115,7 @@ class Host(Protocol):
     asynchronous: bool
     eager: bool
     dice: Any
+    observer: Any
 
     def frame(self, threads: Array) -> Frame: ...
 
@@ -121,6 +124,10 @@ class Host(Protocol):
     def union(self, one: Frame, other: Frame) -> Frame: ...
 
     def row(self, name: str, made: Callable[[], Array]) -> Array: ...
+
+    def frame_starts(self, f: Frame) -> Array: ...
+
+    def grow_local(self, needed: int) -> bool: ...
 
     def shared_window(self, f: Frame) -> Any: ...
 

@@ -82,11 +82,15 @@ class _Reader:
         if not self.taken(mark):
             raise self.failure(repr(mark))
 
-    def encoding(self) -> Any:
-        """#ttg.name<{key = value, ...}> or NameLayout(key=value, ...)"""
+    def deeper(self, things: str) -> None:
+        """One more level of encodings or brackets."""
         self.depth += 1
         if self.depth > _DEEPEST:
-            raise self.failure(f"at most {_DEEPEST} encodings within one another")
+            raise self.failure(f"at most {_DEEPEST} {things} within one another")
+
+    def encoding(self) -> Any:
+        """#ttg.name<{key = value, ...}> or NameLayout(key=value, ...)"""
+        self.deeper("encodings")
         if head := self.found(_OPEN):
             kind, older = _KINDS.get(head[1]), head[1] == "shared"
             if kind is None and not older:
@@ -143,11 +147,13 @@ class _Reader:
 
     def value(self) -> Any:
         if self.taken("["):
+            self.deeper("brackets")
             items: list[Any] = []
             while not self.taken("]"):
                 if items:
                     self.need(",")
                 items.append(self.value())
+            self.depth -= 1
             return tuple(items)
         if word := self.found(_WORD):
             if word[1] == "None":

@@ -7,35 +7,17 @@ Inline assembly declares registers of its own in braces (`.reg .pred P1;`); they
 
 from __future__ import annotations
 
-import bisect
 import collections
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from cute_py.argument_checks import expect, record
-from cute_py.errors import ParseError, given
+from cute_py.argument_checks import record
 from cute_py.notation.argument_lists import split_operands
-from cute_py.ptx.parse import register_bits, split_head
-from cute_py.targets import Version, version_of
+from cute_py.ptx.parse import register_bits
+from cute_py.ptx.source import SourceFunction, SourceInstruction, Variable, read_tolerantly
+from cute_py.targets import Version
 
-MAX_BYTES: Final = 64 << 20
-"""Largest number of bytes of a module's text: the largest of CUTLASS's examples is a tenth of it."""
-
-_COMMENT = re.compile(r'"[^"\n]*"|//[^\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
-_MARK = re.compile(r'"[^"\n]*"|[;{}]')
-_LABEL = re.compile(r"\s*([A-Za-z_$%][\w$]*)\s*:(?!:)")
-_LINE = re.compile(r"\s*\.(?:loc|file|version|target|address_size)\b[^\n]*(?:\n|$)")
-_ENTRY = re.compile(r"\.(entry|func)\b")
-_PARAMETER = re.compile(r"\.param\b[^,()]{0,400}?([\w$%]{1,400})(?:\[\d{0,20}\])?\s{0,20}(?=[,)])")
-_VARIABLE = re.compile(
-    r"\.(global|shared|const|local|param)\b.{0,400}?\.\w{1,80}\s{1,80}+([\w$%]{1,400}+)\s{0,80}(?:\[|=|<|,|$)",
-    re.DOTALL,
-)
-_REGISTERS = re.compile(r"\.reg\s+(?:\.v[24]\s+)?\.(\w+)\s+(.*)", re.DOTALL)
-_NAME = re.compile(r"(?<![\w.$%:])[%A-Za-z_$][\w$]*")
-_WORD = re.compile(r"[\w$]+")
 _CLASSES: Final = {"pred": "p", "f32": "f", "f64": "fd", "b128": "rq"}
 _BY_WIDTH: Final = {"8": "rs", "16": "rs", "32": "r", "64": "rd"}
 _BRANCHES: Final = ("bra", "brx", "ret", "exit", "trap")
@@ -116,116 +98,16 @@ class Program:
     alignments: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
-class _Body:
-    """A function while it is read: scopes of registers and labels, statements, the labels before each."""
+def typed_name(name: str, kind: str, scope: int, prefix: bool) -> str:
+    """A register's name if it says the width of its type, else one that does; a variable's own name.
 
-    def __init__(self) -> None:
-        self.scopes: list[int] = [0]
-        self.renamed: list[dict[str, str]] = [{}]
-        self.counted: list[dict[str, str]] = [{}]
-        self.count = 0
-        self.statements: list[tuple[Statement, tuple[int, ...]]] = []
-        self.labels: dict[tuple[int, str], int] = {}
-        self.tables: dict[tuple[int, str], list[str]] = {}
-
-    def open(self) -> None:
-        self.count += 1
-        self.scopes.append(self.count)
-        self.renamed.append({})
-        self.counted.append({})
-
-    def close(self) -> None:
-        self.scopes.pop()
-        self.renamed.pop()
-        self.counted.pop()
-
-    def label(self, name: str) -> None:
-        self.labels[self.scopes[-1], name] = len(self.statements)
-
-    def declare(self, kind: str, names: str) -> None:
-        prefix = _CLASSES.get(kind) or _BY_WIDTH.get(kind.lstrip("bufsx"), "r")
-        for name in names.split(","):
-            plain, many, _ = name.strip().partition("<")
-            if register_bits(f"{plain}1" if many else plain) != register_bits(f"%{prefix}1"):
-                new = f"%{prefix}_{plain.lstrip('%')}_{self.scopes[-1]}"
-                (self.counted if many else self.renamed)[-1][plain] = new
-
-    def rename(self, text: str) -> str:
-        if not any(self.renamed) and not any(self.counted):
-            return text
-
-        return _NAME.sub(lambda found: self.new_name(found[0]), text)
-
-    def new_name(self, name: str) -> str:
-        """The name of a register after its type: of `t<3>` in braces, `t1` becomes `%r_t_7_1`."""
-        for plain, counted in zip(reversed(self.renamed), reversed(self.counted), strict=True):
-            if name in plain:
-                return plain[name]
-            for begin, new in counted.items():
-                if name.startswith(begin) and name[len(begin) :].isdigit():
-                    return f"{new}_{name[len(begin) :]}"
+    >>> typed_name("P1", "pred", 7, False), typed_name("t", "b32", 7, True), typed_name("%rd4", "b64", 7, False)
+    ('%p_P1_7', '%r_t_7_', '%rd4')
+    """
+    letter = (_CLASSES.get(kind) or _BY_WIDTH.get(kind.lstrip("bufsx"), "r")) if kind else ""
+    if not kind or register_bits(f"{name}1" if prefix else name) == register_bits(f"%{letter}1"):
         return name
-
-    def add(self, line: int, text: str) -> None:
-        predicate, opcode, tail = split_head(text)
-        if not opcode:
-            opcode, _, tail = text.partition(" ")
-        predicate = self.rename(predicate)
-        operands = tuple(split_operands(self.rename(tail))) if tail.strip() else ()
-        self.statements.append((Statement(line, predicate, opcode, operands), tuple(self.scopes)))
-
-    def find(self, name: str, scopes: tuple[int, ...], line: int) -> int:
-        for scope in reversed(scopes):
-            if (scope, name) in self.labels:
-                return self.labels[scope, name]
-        raise ParseError(f"line {line}: branch to {given(name)}; no label of this function has that name")
-
-    def targets(self, statement: Statement, scopes: tuple[int, ...]) -> list[int]:
-        """Targets of a branch, as numbers of statements; an indexed branch goes to every label of its table."""
-        names = [statement.operands[-1]] if statement.operands else []
-        if statement.opcode.startswith("brx") and names:
-            table = next((self.tables[s, names[0]] for s in reversed(scopes) if (s, names[0]) in self.tables), None)
-            names = names if table is None else table
-        return [self.find(name, scopes, statement.line) for name in names]
-
-    def blocks(self) -> tuple[Block, ...]:
-        jumps = {
-            i: self.targets(s, scopes)
-            for i, (s, scopes) in enumerate(self.statements)
-            if s.opcode.split(".")[0] in ("bra", "brx")
-        }
-        starts = {0, *self.labels.values(), *(t for found in jumps.values() for t in found)}
-        for i, (statement, _) in enumerate(self.statements):
-            if statement.opcode.split(".")[0] in _BRANCHES:
-                starts.add(i + 1)
-        order = sorted(start for start in starts if start < len(self.statements))
-        number = {start: n for n, start in enumerate(order)}
-        blocks = tuple(Block() for _ in order)
-        for n, start in enumerate(order):
-            end = order[n + 1] if n + 1 < len(order) else len(self.statements)
-            block, last = blocks[n], self.statements[end - 1][0]
-            block.statements = [statement for statement, _ in self.statements[start:end]]
-            opcode = last.opcode.split(".")[0]
-            goes = [number[t] for t in jumps.get(end - 1, ()) if t in number]
-            falls = bool(last.predicate) or opcode not in _BRANCHES
-            if falls and n + 1 < len(order):
-                goes.append(n + 1)
-            block.after = list(dict.fromkeys(goes))
-            for other in block.after:
-                blocks[other].before.append(n)
-        return blocks
-
-
-def _declared(head: str, symbols: dict[str, str], alignments: dict[str, int]) -> None:
-    """The symbol of a variable's declaration, and the bytes that it is aligned to where the declaration says them."""
-    found = _VARIABLE.search(f"{head} ")
-    if found is not None:
-        symbols[found[2]] = found[1]
-        tokens = head.split()
-        after = tokens[tokens.index(".align") + 1 : tokens.index(".align") + 2] if ".align" in tokens else []
-        numbers = [int(n) for n in after if n.isascii() and n.isdigit() and len(n) < 9]
-        # Functions may declare different variables of one name: what holds for each is the smallest.
-        alignments[found[2]] = min(alignments.get(found[2], MAX_BYTES), *numbers, *(() if numbers else (1,)))
+    return f"%{letter}_{name.lstrip('%')}_{scope}{'_' if prefix else ''}"
 
 
 def parse_program(text: str) -> Program:
@@ -233,7 +115,7 @@ def parse_program(text: str) -> Program:
 
     Raises:
         ParseError: not PTX (no `.version` and `.target`), unbalanced braces, a branch without its label, or longer
-            than `MAX_BYTES`.
+            than `source.MAX_BYTES`.
 
     >>> program = parse_program('''.version 9.0
     ... .target sm_90a
@@ -241,134 +123,50 @@ def parse_program(text: str) -> Program:
     >>> program.target, [len(block.statements) for block in program.functions[0].blocks]
     ('sm_90a', [1, 1, 1])
     """
-    if len(expect(text, str, "the text of a PTX module")) > MAX_BYTES:
-        raise ParseError(f"a PTX module of {len(text)} characters; must be at most {MAX_BYTES}")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ParseError(
-            f"character {error.start} of a PTX module is one half of a surrogate pair; must be text"
-        ) from None
-
-    def blank(found: re.Match[str]) -> str:
-        return found[0] if found[0][0] == '"' else " " + "\n" * found[0].count("\n")
-
-    text = _COMMENT.sub(blank, text)
-    version, target = (
-        re.search(r"^[^\S\n]{0,400}+\.version\s{1,80}(\d{1,4}\.\d{1,4})", text, re.M),
-        _TARGET.search(text),
-    )
-    if version is None or target is None:
-        missing = ".version" if version is None else ".target"
-        raise ParseError(f"not a PTX module: no {missing} line", {"begins": given(text.strip()[:60])})
-    reader = _Reader(text)
-    reader.read()
-    return Program(version_of(version[1]), target[1], reader.symbols, tuple(reader.functions), reader.alignments)
+    module = read_tolerantly(text, typed_name)
+    read = sorted((one for one in module.functions.values() if one.defined), key=lambda one: one.line)
+    declared = [*module.variables.values(), *(one for each in read for one in each.variables)]
+    functions = tuple([
+        Function(
+            one.name, one.line, one.entry, tuple([each.name for each in one.parameters]),
+            " ".join(f".{name} {value}".rstrip() for name, value in one.directives.items()), _blocks(one),
+        )
+        for one in read
+    ])  # fmt: skip
+    symbols = {one.name: one.space for one in declared}
+    symbols.update((one.name, "param") for each in read for one in each.parameters)
+    return Program(module.version, module.target, symbols, functions, _alignments(declared))
 
 
-_TARGET = re.compile(r"^\s*\.target\s+(sm_\w+)", re.M)
+def _alignments(declared: list[Variable]) -> dict[str, int]:
+    """The bytes that each symbol is aligned to. Functions may declare different variables of one name: the smallest."""
+    found: dict[str, int] = {}
+    for one in declared:
+        found[one.name] = min(found.get(one.name, one.align), one.align)
+    return found
 
 
-class _Reader:
-    """One pass over semicolons and braces."""
+def _statement(one: SourceInstruction) -> Statement:
+    mark = "" if one.predicate is None else f"@{'!' if one.predicate[1] else ''}{one.predicate[0]}"
+    return Statement(one.line, mark, one.opcode, tuple(split_operands(one.tail)) if one.tail else ())
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.symbols: dict[str, str] = {}
-        self.alignments: dict[str, int] = {}
-        self.functions: list[Function] = []
-        self.body: _Body | None = None
-        self.header = ""
-        self.header_line = 0
-        self.start = 0
-        self.vector = 0
-        self.newlines = [found.start() for found in re.finditer("\n", text)]
 
-    def line(self, position: int) -> int:
-        return bisect.bisect_left(self.newlines, position) + 1
-
-    def read(self) -> None:
-        for mark in _MARK.finditer(self.text):
-            if mark[0] == "{":
-                self._opened(mark)
-            elif mark[0] == "}":
-                self._closed(mark)
-            elif mark[0] == ";" and not self.vector:
-                self._statement(mark)
-        if self.body is not None or self.vector:
-            raise ParseError(f"line {self.header_line}: the brace that opens here is never closed")
-
-    def _opened(self, mark: re.Match[str]) -> None:
-        head = self._head(mark)
-        if self.vector or (head and not (self.body is None and _ENTRY.search(head))):
-            self.vector += 1
-            return
-        if self.body is not None:
-            self.body.open()
-        elif head:
-            self.body, self.header, self.header_line = _Body(), head, self.line(self._first(mark))
-        else:
-            raise ParseError(f"line {self.line(mark.start())}: a brace without a function")
-        self.start = mark.end()
-
-    def _closed(self, mark: re.Match[str]) -> None:
-        if self.vector:
-            self.vector -= 1
-            return
-        head = self._head(mark)
-        if self.body is None or head:
-            what = f"{given(head[:60])} without a semicolon" if head else "a brace that nothing opened"
-            raise ParseError(f"line {self.line(mark.start())}: {what}")
-        if len(self.body.scopes) > 1:
-            self.body.close()
-        else:
-            self.functions.append(self._function(self.body))
-            self.body = None
-        self.start = mark.end()
-
-    def _first(self, mark: re.Match[str]) -> int:
-        """Start of the text that ends at a mark, without blanks."""
-        head = self.text[self.start : mark.start()]
-        return self.start + len(head) - len(head.lstrip())
-
-    def _head(self, mark: re.Match[str]) -> str:
-        """The text since the last mark; labels in front of it are entered, lines of the debugger left out."""
-        while not self.vector:
-            if (found := _LINE.match(self.text, self.start, mark.start())) is not None:
-                self.start = found.end()
-            elif self.body is not None and (found := _LABEL.match(self.text, self.start, mark.start())) is not None:
-                self.body.label(found[1])
-                self.start = found.end()
-            else:
-                break
-        return self.text[self.start : mark.start()].strip()
-
-    def _statement(self, mark: re.Match[str]) -> None:
-        head = self._head(mark)
-        if head.startswith("."):
-            self._directive(head)
-        elif head and self.body is not None:
-            self.body.add(self.line(self._first(mark)), " ".join(head.split()))
-        self.start = mark.end()
-
-    def _directive(self, head: str) -> None:
-        registers = _REGISTERS.match(head)
-        if registers is not None and self.body is not None:
-            self.body.declare(registers[1], registers[2])
-        elif head.startswith(".branchtargets") and self.body is not None:
-            name = next((n for (s, n), at in self.body.labels.items() if at == len(self.body.statements)), "")
-            self.body.tables[self.body.scopes[-1], name] = _WORD.findall(head.partition(" ")[2])
-        elif registers is None and not _ENTRY.search(head):
-            _declared(head, self.symbols, self.alignments)
-
-    def _function(self, body: _Body) -> Function:
-        kind = _ENTRY.search(self.header)
-        after = self.header[kind.end() :] if kind is not None else ""
-        result, name = re.match(r"\s*(\([^)]*\))?\s*([\w$%]+)", after), ""
-        if result is not None:
-            name, after = result[2], after[result.end() :]
-        parameters, _, directives = after.partition(")")
-        names = tuple(_PARAMETER.findall(f"{parameters})"))
-        self.symbols.update(dict.fromkeys(names, "param"))
-        entry = kind is not None and kind[1] == "entry"
-        return Function(name, self.header_line, entry, names, " ".join(directives.split()), body.blocks())
+def _blocks(one: SourceFunction) -> tuple[Block, ...]:
+    steps = one.instructions
+    opcodes = [step.opcode.partition(".")[0] for step in steps]
+    starts = {0, *one.labels.values(), *(t for step in steps for t in step.targets)}
+    starts.update(i + 1 for i, opcode in enumerate(opcodes) if opcode in _BRANCHES)
+    order = sorted(start for start in starts if start < len(steps))
+    number = {start: n for n, start in enumerate(order)}
+    blocks = tuple(Block() for _ in order)
+    for n, (start, end) in enumerate(zip(order, [*order[1:], len(steps)], strict=True)):
+        block, last = blocks[n], steps[end - 1]
+        block.statements = [_statement(step) for step in steps[start:end]]
+        goes = [number[t] for t in last.targets if t in number]
+        falls = last.predicate is not None or opcodes[end - 1] not in _BRANCHES
+        if falls and n + 1 < len(order):
+            goes.append(n + 1)
+        block.after = list(dict.fromkeys(goes))
+        for other in block.after:
+            blocks[other].before.append(n)
+    return blocks

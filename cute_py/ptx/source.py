@@ -5,7 +5,12 @@
     module.functions["k"].instructions[0].loc           (1, 46): file 1, line 46, of the last `.loc`
 
 Names that a pair of braces declares hide those outside of it. Such a register, variable or label gets a name of its own
-here (`done` in the third pair becomes `done$3`), so that a name means one thing in a whole function.
+here (`done` in the third pair becomes `done$3`), so that a name means one thing in a whole function. A reader with
+another naming gives names by another rule (`program.py` names registers after their types).
+
+Operands are read when they are first asked for. `read_module` asks for all of them, and refuses a module with one that
+can't be read; a tolerant reader passes over declarations that it does not know, and leaves each instruction to its
+user.
 
 The scan looks at each character a constant number of times: the text of a module may come from anywhere.
 
@@ -18,9 +23,9 @@ from __future__ import annotations
 import bisect
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from cute_py.argument_checks import expect
 from cute_py.errors import ParseError, given, shortened
@@ -53,6 +58,8 @@ _SECTION = re.compile(r"\.section\b[^{;]*")
 _BRACES = re.compile(r"[{}]")
 _LABEL = re.compile(r"([A-Za-z_$%][\w$]*)\s*:(?!:)")
 _STATEMENT = re.compile(r'[^;"]*(?:"[^"]*"[^;"]*)*;')
+_INSTRUCTION = re.compile(r'[^;{}"]*(?:(?:"[^"]*"|\{[^;{}"]*\})[^;{}"]*)*;')
+_LINE_OF = {name: re.compile(rf"^[^\S\n]*\.{name}\b", re.MULTILINE) for name in ("version", "target")}
 _FUNCTION = re.compile(r"(?:\.(?:visible|weak|extern|common)\s+|\.attribute\s*\([^)]*\)\s*)*\.(entry|func)\b")
 _HEADER = re.compile(r'[^;{"]*(?:"[^"]*"[^;{"]*)*')
 _PRAGMA = re.compile(r'\.pragma\s+"[^"]*"\s*\Z')
@@ -61,9 +68,22 @@ _DIRECTIVE = re.compile(r'\.(\w+)\s*("[^"]*"|[^."]*)')
 _DECLARED = re.compile(r"([A-Za-z_$%][\w$]*)\s*((?:\[[^\]]*\]\s*)*)$")
 _RANGE = re.compile(r"([A-Za-z_$%][\w$]*?)<(\w{1,24})>")
 _NAME = re.compile(r"(?<![\w.$%:])[%A-Za-z_$][\w$]*")
-_NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]*)$", re.DOTALL)
 _SYMBOLIC = re.compile(r"(?:(generic)\s*\(\s*)?([A-Za-z_$%][\w$]*)\s*\)?\s*(?:\+\s*(\d{1,18}))?")
 _JUMPS: Final = ("bra", "brx")
+
+Naming: TypeAlias = Callable[[str, str, int, bool], str]
+"""Name, type of a register ('' of a variable), number of its pair of braces (0: the body of the function), whether the
+name is a prefix that numbers follow -> the name that it gets."""
+
+
+def scoped_name(name: str, kind: str, scope: int, prefix: bool) -> str:
+    """A name that no other pair of braces gives.
+
+    >>> scoped_name("done", "pred", 3, False), scoped_name("t", "b32", 3, True), scoped_name("done", "pred", 0, False)
+    ('done$3', 't$3$', 'done')
+    """
+    del kind
+    return f"{name}${scope}{'$' if prefix else ''}" if scope else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +111,14 @@ class Variable:
         return self.element_bytes * self.count
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SourceInstruction:
     """One instruction of a function.
 
     Attributes:
         line: of the text, from 1. loc: (file, line) of the `.loc` before it; None without one.
         predicate: (register, whether it is negated); None without one.
-        opcode: with its modifiers. operands: as written, names made unique.
+        opcode: with its modifiers. tail: the text of its operands, names made unique.
         targets: numbers of the instructions that a branch may go to.
         text: as it is written, in one line.
     """
@@ -107,9 +127,22 @@ class SourceInstruction:
     loc: tuple[int, int] | None
     predicate: tuple[str, bool] | None
     opcode: str
-    operands: tuple[WrittenOperand, ...]
+    tail: str
     targets: tuple[int, ...]
     text: str
+
+    @functools.cached_property
+    def operands(self) -> tuple[WrittenOperand, ...]:
+        """The operands as written, names made unique.
+
+        Raises:
+            ParseError: one can't be read.
+        """
+        try:
+            return _operands(self.tail)
+        except ParseError as error:
+            facts = {"instruction": shortened(self.text, 120)}
+            raise ParseError(f"line {self.line}: {error.headline}", facts) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +173,11 @@ class SourceFunction:
         ('b32', 'pred', None)
         """
         found = self.registers.get(name)
-        if found is None and name[-1:].isdigit():
-            parts = _NUMBERED.match(name)
-            kind, count = self.ranges.get(parts[1], ("", 0)) if parts is not None else ("", 0)
-            if parts is not None and len(parts[2]) < 9 and int(parts[2]) < count:
-                return kind
+        if found is None:
+            prefix = _prefix(name, self.ranges)
+            number = name[len(prefix) :]
+            if prefix and len(number) < 9 and int(number) < self.ranges[prefix][1]:
+                return self.ranges[prefix][0]
         return found
 
     def triple(self, directive: str) -> tuple[int, int, int] | None:
@@ -185,9 +218,25 @@ def read_module(text: str) -> Module:
     >>> module.entries, module.functions["k"].instructions[0].targets
     (('k',), (0,))
     """
+    module = read_tolerantly(text, scoped_name, tolerant=False)
+    for one in module.functions.values():
+        for step in one.instructions:
+            _ = step.operands  # refused here if one can't be read
+    return module
+
+
+def read_tolerantly(text: str, naming: Naming, *, tolerant: bool = True) -> Module:
+    """Read a PTX module, its operands when they are asked for.
+
+    Args:
+        naming: the names that registers and variables get.
+        tolerant: pass over declarations that are not known; an instruction that has no name is read as one.
+    Raises:
+        ParseError: as `read_module`, without what a tolerant reader passes over.
+    """
     if len(expect(text, str, "the text of a PTX module")) > MAX_BYTES:
         raise ParseError(f"a PTX module of {len(text)} characters; must be at most {MAX_BYTES}")
-    return _Reader(text).read()
+    return _Reader(text, naming, tolerant=tolerant).read()
 
 
 def read_body(text: str) -> SourceFunction:
@@ -199,16 +248,20 @@ def read_body(text: str) -> SourceFunction:
     if len(expect(text, str, "PTX")) > MAX_BYTES:
         raise ParseError(f"PTX of {len(text)} characters; must be at most {MAX_BYTES}")
     reader = _Reader(text + "\n;}")
-    reader.body = _Body(SourceFunction("", 1, True, "", (), (), {}))
+    reader.body = _Body(SourceFunction("", 1, True, "", (), (), {}), scoped_name)
     reader.scan()
-    return reader.functions[""]
+    body = reader.functions[""]
+    for step in body.instructions:
+        _ = step.operands  # refused here if one can't be read
+    return body
 
 
 class _Body:
     """A function while it is read."""
 
-    def __init__(self, head: SourceFunction) -> None:
+    def __init__(self, head: SourceFunction, naming: Naming) -> None:
         self.head = head
+        self.naming = naming
         self.scopes = [0]
         self.count = 0
         self.hidden: list[dict[str, str]] = [{}]
@@ -232,12 +285,11 @@ class _Body:
         self.hidden.pop()
         self.ranges.pop()
 
-    def unique(self, name: str) -> str:
+    def named(self, name: str, kind: str = "", *, prefix: bool = False) -> str:
         """The name that a declaration in the innermost braces gets."""
-        if len(self.scopes) == 1:
-            return name
-        made = f"{name}${self.scopes[-1]}"
-        self.hidden[-1][name] = made
+        made = self.naming(name, kind, self.scopes[-1], prefix)
+        if made != name:
+            (self.ranges if prefix else self.hidden)[-1][name] = made
         return made
 
     def rename(self, text: str) -> str:
@@ -249,10 +301,8 @@ class _Body:
         for plain, counted in zip(reversed(self.hidden), reversed(self.ranges), strict=True):
             if name in plain:
                 return plain[name]
-            if counted:
-                parts = _NUMBERED.match(name)
-                if parts is not None and parts[1] in counted:
-                    return counted[parts[1]] + parts[2]
+            if counted and (prefix := _prefix(name, counted)):
+                return counted[prefix] + name[len(prefix) :]
         return name
 
     def declare(self, kind: str, names: str, line: int) -> None:
@@ -262,16 +312,12 @@ class _Body:
             if many is None:
                 if _DECLARED.fullmatch(name) is None:
                     raise ParseError(f"line {line}: {given(name)} is no name of a register")
-                self.registers[self.unique(name)] = kind
+                self.registers[self.named(name, kind)] = kind
                 continue
             count = immediate(many[2])
             if count is None or not 0 <= count <= MAX_REGISTERS:
                 raise ParseError(f"line {line}: {many[2]} registers; must be 0 to {MAX_REGISTERS}")
-            prefix = many[1]
-            if len(self.scopes) > 1:
-                prefix = f"{many[1]}${self.scopes[-1]}$"
-                self.ranges[-1][many[1]] = prefix
-            self.counted[prefix] = (kind, count)
+            self.counted[self.named(many[1], kind, prefix=True)] = (kind, count)
 
     def find(self, name: str, scopes: tuple[int, ...], line: int) -> int:
         for scope in reversed(scopes):
@@ -279,36 +325,54 @@ class _Body:
                 return self.labels[scope, name]
         raise ParseError(f"line {line}: branch to {given(name)}; no label of this function has that name")
 
-    def finished(self) -> SourceFunction:
+    def finished(self, *, tolerant: bool) -> SourceFunction:
         made = []
         for (line, loc, text, scopes), written in zip(self.steps, self.texts, strict=True):
-            made.append(self.instruction(line, loc, text, written, scopes))
-        one = self.head
+            made.append(self.instruction(line, loc, text, written, scopes, tolerant=tolerant))
+        one, labels = self.head, dict[str, int]()
+        for (scope, name), at in self.labels.items():
+            labels[name if name not in labels else f"{name}${scope}"] = at
         return SourceFunction(
             one.name, one.line, one.entry, one.linkage, one.results, one.parameters, one.directives,
-            self.registers, self.counted, tuple(self.variables), tuple(made),
-            {name: at for (_, name), at in self.labels.items()}, True,
+            self.registers, self.counted, tuple(self.variables), tuple(made), labels, True,
         )  # fmt: skip
 
     def instruction(
-        self, line: int, loc: tuple[int, int] | None, text: str, written: str, scopes: tuple[int, ...]
+        self,
+        line: int,
+        loc: tuple[int, int] | None,
+        text: str,
+        written: str,
+        scopes: tuple[int, ...],
+        *,
+        tolerant: bool,
     ) -> SourceInstruction:
         mark, opcode, tail = split_head(text)
         if not opcode:
-            raise ParseError(f"line {line}: {given(shortened(text, 80))} is no instruction")
+            if not tolerant:
+                raise ParseError(f"line {line}: {given(shortened(text, 80))} is no instruction")
+            opcode, _, tail = text.partition(" ")
         predicate = (mark[2:], True) if mark[1:2] == "!" else (mark[1:], False) if mark else None
         targets: tuple[int, ...] = ()
-        try:
-            if opcode.startswith(_JUMPS) and opcode.split(".")[0] in _JUMPS and tail:
-                name = split_operands(tail)[-1]
-                names = next((self.tables[s, name] for s in reversed(scopes) if (s, name) in self.tables), [name])
-                targets = tuple([self.find(one, scopes, line) for one in names])
-            operands = _operands(tail)
-        except ParseError as error:
-            if error.headline.startswith("line "):
-                raise
-            raise ParseError(f"line {line}: {error.headline}", {"instruction": shortened(written, 120)}) from None
-        return SourceInstruction(line, loc, predicate, opcode, operands, targets, written)
+        if opcode.startswith(_JUMPS) and opcode.split(".")[0] in _JUMPS and tail:
+            name = split_operands(tail)[-1]
+            names = next((self.tables[s, name] for s in reversed(scopes) if (s, name) in self.tables), [name])
+            targets = tuple([self.find(one, scopes, line) for one in names])
+        return SourceInstruction(line, loc, predicate, opcode, tail, targets, written)
+
+
+def _prefix(name: str, prefixes: Mapping[str, object]) -> str:
+    """The prefix that `name` is a number of: digits without a leading zero follow it. '' if there is none.
+
+    >>> _prefix("%r12", {"%r": 0}), _prefix("t12", {"t1": 0}), _prefix("t1", {"t1": 0}), _prefix("t02", {"t": 0})
+    ('%r', 't1', '', '')
+    """
+    end = len(name)
+    while end and name[end - 1] in "0123456789":
+        end -= 1
+        if name[:end] in prefixes and (name[end] != "0" or end == len(name) - 1):
+            return name[:end]
+    return ""
 
 
 @functools.lru_cache(maxsize=4096)
@@ -334,7 +398,15 @@ def operand_of(text: str) -> WrittenOperand:
 class _Reader:
     """One pass over the text."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, naming: Naming = scoped_name, *, tolerant: bool = False) -> None:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ParseError(
+                f"character {error.start} of a PTX module is one half of a surrogate pair; must be text"
+            ) from None
+        self.naming = naming
+        self.tolerant = tolerant
         self.text = _COMMENT.sub(_blanked, text)
         self.newlines = [found.start() for found in re.finditer("\n", self.text)]
         self.version: Version | None = None
@@ -353,7 +425,15 @@ class _Reader:
     def error(self, position: int, text: str) -> ParseError:
         return ParseError(f"line {self.line(position)}: {text}")
 
+    def doubt(self, position: int, text: str) -> None:
+        """Refuse something that a tolerant reader passes over."""
+        if not self.tolerant:
+            raise self.error(position, text)
+
     def read(self) -> Module:
+        missing = next((name for name, line in _LINE_OF.items() if line.search(self.text) is None), None)
+        if missing is not None:
+            raise ParseError(f"not a PTX module: no .{missing} line", {"begins": given(self.text.strip()[:60])})
         self.scan()
         if self.body is not None:
             raise ParseError(f"line {self.body.head.line}: the brace that opens this function is never closed")
@@ -395,7 +475,7 @@ class _Reader:
         if len(self.body.scopes) > 1:
             self.body.close()
         else:
-            made = self.body.finished()
+            made = self.body.finished(tolerant=self.tolerant)
             self.functions[made.name] = made
             self.body = None
         self.at = start + 1
@@ -409,14 +489,15 @@ class _Reader:
             body.labels[body.scopes[-1], label[1]] = len(body.steps)
             self.at = label.end()
             return
-        written = " ".join(self.statement(start).split())
+        written = " ".join(self.statement(start, _INSTRUCTION).split())
         body.steps.append((self.line(start), self.loc, body.rename(written), tuple(body.scopes)))
         body.texts.append(written)
 
-    def statement(self, start: int) -> str:
-        found = _STATEMENT.match(self.text, start)
+    def statement(self, start: int, form: re.Pattern[str] = _STATEMENT) -> str:
+        found = form.match(self.text, start)
         if found is None:
-            raise self.error(start, f"{given(shortened(self.text[start : start + 60], 60))} without a semicolon")
+            written = self.text[start : start + 60].partition("}")[0].strip()
+            raise self.error(start, f"{given(shortened(written, 60))} without a semicolon")
         self.at = found.end()
         return found[0][:-1].strip()
 
@@ -447,7 +528,7 @@ class _Reader:
         elif name in SPACES or name in ("extern", "visible", "weak", "common"):
             self.variable(said, start)
         else:
-            raise self.error(start, f"the directive .{name} is not known")
+            self.doubt(start, f"the directive .{name} is not known")
 
     def margin(self, name: str, rest: str, start: int) -> None:
         said = rest.strip().rstrip(";").strip()
@@ -459,9 +540,10 @@ class _Reader:
             if number.isascii() and number.isdigit() and len(number) < 9:
                 self.files[int(number)] = path.split('"')[1] if path.count('"') > 1 else path
         elif name == "version":
-            if re.fullmatch(r"[0-9]{1,4}\.[0-9]{1,4}", said) is None:
-                raise self.error(start, f"{given(said)} is no .version")
-            self.version = version_of(said)
+            found = re.fullmatch(r"([0-9]{1,4}\.[0-9]{1,4})(.*)", said)
+            if found is None or found[2]:
+                self.doubt(start, f"{given(said)} is no .version")
+            self.version = version_of(found[1]) if found is not None else self.version
         elif name == "target":
             self.target = said.split(",")[0].strip()
         else:
@@ -482,8 +564,13 @@ class _Reader:
     def registers(self, said: str, start: int) -> None:
         parts = re.match(r"\.reg\s+(?:\.align\s+\d+\s+)?(\.v[24]\s+)?\.(\w+)\s+(.*)", said, re.DOTALL)
         if parts is None or parts[2] not in _TYPES or parts[1] or self.body is None:
-            raise self.error(start, f"{given(shortened(said, 60))} declares no registers that are known")
-        self.body.declare(parts[2], parts[3], self.line(start))
+            self.doubt(start, f"{given(shortened(said, 60))} declares no registers that are known")
+        if parts is not None and self.body is not None:
+            try:
+                self.body.declare(parts[2], parts[3], self.line(start))
+            except ParseError:
+                if not self.tolerant:
+                    raise
 
     def function(self, start: int, head: re.Match[str]) -> None:
         if self.body is not None:
@@ -504,7 +591,7 @@ class _Reader:
         linkage = next((word for word in ("extern", "visible", "weak") if f".{word}" in head[0]), "")
         made = SourceFunction(named[2], line, head[1] == "entry", linkage, results, parameters, said)
         if end < len(self.text) and self.text[end] == "{":
-            self.body = _Body(made)
+            self.body = _Body(made, self.naming)
         elif named[2] not in self.functions:
             self.functions[named[2]] = made
         self.at = end + 1
@@ -512,13 +599,27 @@ class _Reader:
     def parameters(self, text: str | None, line: int) -> tuple[Variable, ...]:
         if text is None or not text.strip():
             return ()
-        return tuple([_variable(part, line) for part in split_operands(" ".join(text.split()))])
+        made = []
+        for part in split_operands(" ".join(text.split())):
+            try:
+                made.append(_variable(part, line))
+            except ParseError:
+                if not self.tolerant:
+                    raise
+                named = _DECLARED.search(part)
+                made.append(Variable("" if named is None else named[1], "param", "b8", 1, 0, line))
+        return tuple(made)
 
     def variable(self, said: str, start: int) -> None:
         line = self.line(start)
         head, equals, value = said.partition("=")
         pieces = split_operands(" ".join(head.split()))
-        first = _variable(pieces[0], line, value if equals else None)
+        try:
+            first = _variable(pieces[0], line, value if equals else None)
+        except ParseError:
+            if self.tolerant:
+                return
+            raise
         more = [
             Variable(name.strip(), first.space, first.kind, first.align, 1, line, first.linkage) for name in pieces[1:]
         ]
@@ -526,7 +627,7 @@ class _Reader:
             if self.body is None:
                 self.variables[made.name] = made
             else:
-                name = self.body.unique(made.name)
+                name = self.body.named(made.name)
                 self.body.variables.append(
                     Variable(name, made.space, made.kind, made.align, made.count, line, made.linkage, made.initial)
                 )

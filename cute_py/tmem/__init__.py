@@ -12,6 +12,7 @@ from cute_py.atom.smem_descriptor import encode_matrix_descriptor as encode_matr
 from cute_py.atom.smem_descriptor import replace_start_address as replace_start_address
 from cute_py.atom.smem_descriptor import smem_desc_add_16B_offset as smem_desc_add_16B_offset
 from cute_py.deprecations import export_public, renamed
+from cute_py.machine.tensor_memory.memory import *
 from cute_py.ptx.check import examine as examine
 from cute_py.ptx.check import why_not_instruction as why_not_instruction
 from cute_py.ptx.forms_tcgen05 import TCGEN05_FORMS as _TCGEN05_FORMS
@@ -64,7 +65,6 @@ from cute_py.tmem.planner import COMPATS as COMPATS
 from cute_py.tmem.planner import Side as Side
 from cute_py.tmem.planner import plan_form as plan_form
 from cute_py.tmem.swizzled_layout import *
-from cute_py.tmem.tensor_memory import *
 from cute_py.tmem.tile_layout import R as R
 from cute_py.tmem.tile_layout import S as S
 from cute_py.tmem.tile_layout import TileLayout as TileLayout

@@ -16,8 +16,9 @@ from cute_py.argument_checks import expect, expect_fields, expect_integer, expec
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, TmemError, given
+from cute_py.machine.tensor_memory.memory import check_columns
 from cute_py.tmem.cp_forms import FORMS, CpForm, cp_form
-from cute_py.tmem.cp_plan import CpPlan, as_compat, check_columns
+from cute_py.tmem.cp_plan import CpPlan, as_compat
 from cute_py.tmem.planner import COMPATS, Side, candidates, plan_form
 from cute_py.tmem.swizzled_layout import ComposeLayout, Layout
 from cute_py.tmem.tile_layout import TileLayout
@@ -84,7 +85,7 @@ class Buffer:
             expect(allocated_addr, TmemAllocation, "allocated_addr")
         align = expect_integer(align, "align", unit="bytes")
         if align < 16 or align & (align - 1):
-            raise InvalidValueError(f"align = {align} bytes; must be a power of two, at least 16")
+            raise InvalidValueError.of_value("align", align, "be a power of two, at least 16", "bytes")
         values = (name, extents, as_dtype(dtype), scope, layout, allocated_addr, align)
         for one, value in zip(fields(self), values, strict=True):
             object.__setattr__(self, one.name, value)

@@ -7,18 +7,16 @@ shared address (in 16-byte units) and the tensor-memory address. A tensor-memory
 from __future__ import annotations
 
 import math
-import operator
 import warnings
 from dataclasses import dataclass
 
-from cute_py.argument_checks import expect_fields, expect_integer, is_integer, record
+from cute_py.argument_checks import expect_fields, expect_integer, record
 from cute_py.atom.smem_descriptor import SmemSwizzle, encode_matrix_descriptor
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import TmemError, counted, given, integer_text
-from cute_py.ptx.forms_tcgen05 import ALLOCATIONS
+from cute_py.errors import TmemError, counted, integer_text
 from cute_py.tmem.cp_forms import COLUMNS, LANES, CpForm
 
-__all__ = ["CpPlan", "MiddleLoop", "Refusal", "Tile", "alloc_columns", "check_columns", "why_not_columns"]
+__all__ = ["CpPlan", "MiddleLoop", "Refusal", "Tile"]
 
 LANE_SHIFT = 16
 
@@ -183,55 +181,3 @@ class CpPlan:
             f"  loops      : {loops or 'none'}",
         ]
         return "\n".join(lines + [f"  note       : {note}" for note in self.notes])
-
-
-ALLOC_MIN, ALLOC_MAX = ALLOCATIONS[0], ALLOCATIONS[-1]
-
-
-def why_not_columns(n_cols: int) -> str | None:
-    """The reason why tcgen05.alloc does not take `n_cols`; None if it does.
-
-    Source: PTX ISA, tcgen05.alloc; ptxas 13.0.88: "out of range, expected to be in range [32..512]".
-    """
-    if not is_integer(n_cols):
-        return f"n_cols = {given(n_cols)}; must be an integer"
-    n_cols = operator.index(n_cols)
-    if not ALLOC_MIN <= n_cols <= ALLOC_MAX:
-        return f"n_cols = {integer_text(n_cols)} columns; must be within {ALLOC_MIN}..{ALLOC_MAX}"
-    if n_cols & (n_cols - 1):
-        return f"n_cols = {n_cols} columns; must be a power of two"
-    return None
-
-
-def alloc_columns(needed: int) -> int:
-    """The smallest allocation with `needed` columns.
-
-    >>> alloc_columns(4), alloc_columns(33)
-    (32, 64)
-    """
-    needed = expect_integer(needed, "the number of columns")
-    if not 0 < needed <= ALLOC_MAX:
-        raise TmemError(f"{needed} columns; must be 1 to {ALLOC_MAX}: tensor memory has {ALLOC_MAX}")
-    return max(ALLOC_MIN, 1 << (needed - 1).bit_length())
-
-
-def check_columns(n_cols: int) -> int:
-    """`n_cols`, if tcgen05.alloc takes it.
-
-    Raises:
-        TmemError: outside 32..512, or no power of two.
-
-    >>> check_columns(32)
-    32
-    """
-    reason = why_not_columns(n_cols)
-    if reason is not None:
-        facts = {
-            "allowed": "32, 64, 128, 256, 512",
-            "note": "ptxas checks an immediate; a number in a register is not checked",
-        }
-        hint = None
-        if is_integer(n_cols) and 0 < n_cols <= ALLOC_MAX:
-            hint = f"allocate n_cols={alloc_columns(n_cols)}"
-        raise TmemError(reason, facts, hint)
-    return operator.index(n_cols)

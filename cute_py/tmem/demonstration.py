@@ -17,12 +17,11 @@ from __future__ import annotations
 
 from dataclasses import field
 from string import Template
-
-import numpy
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from cute_py.argument_checks import expect, expect_name, record
 from cute_py.errors import TmemError
+from cute_py.machine.tensor_memory.memory import TensorMemory
 from cute_py.tma.descriptor.data_types import TensorMapDataType, TensorMapSwizzle
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.request import TensorMapTiled
@@ -34,8 +33,13 @@ from cute_py.tmem.cp_forms import LANES
 from cute_py.tmem.emit import device_functions, emit_cuda, emit_tirx, ptx_line
 from cute_py.tmem.execute import read_back, run
 from cute_py.tmem.memory_picture import picture
-from cute_py.tmem.tensor_memory import TensorMemory
 from cute_py.tmem.tile_layout import R, S
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy
 
 __all__ = ["Demonstration", "demonstrate", "demonstration_copy", "dynamic_shared_bytes", "emit_kernel"]
 

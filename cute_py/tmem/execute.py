@@ -12,20 +12,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-
-import numpy
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from cute_py.argument_checks import expect, expect_fields, expect_integer
 from cute_py.atom.smem_descriptor import SmemDescriptor, replace_start_address, smem_desc_add_16B_offset
 from cute_py.errors import CoordinateError, InvalidTypeError, TmemError, counted, given
+from cute_py.machine.tensor_memory.memory import NOT_A_SOURCE, SLAB, TensorMemory
 from cute_py.tmem.copy_request import CopyAsync
 from cute_py.tmem.cp_forms import COLUMNS, LANES
 from cute_py.tmem.cp_plan import LANE_SHIFT, CpPlan
 from cute_py.tmem.planner import Side
 from cute_py.tmem.swizzled_layout import ComposeLayout
-from cute_py.tmem.tensor_memory import NOT_A_SOURCE, SLAB, TensorMemory
 from cute_py.tmem.tile_layout import TileLayout
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy
 
 __all__ = ["S2TDescriptorView", "expected_tmem", "get_copy_s2t_smem_desc", "read_back", "run", "run_pair"]
 

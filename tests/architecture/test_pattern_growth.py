@@ -185,7 +185,9 @@ def test_no_pattern_is_steep(package: str, part: int) -> None:
 
 @PUMPED
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["programs", "messages", "cute_dsl", "cute_dsl_operands", "demands", "marks"])
+@pytest.mark.parametrize(
+    "name", ["programs", "messages", "cute_dsl", "cute_dsl_operands", "demands", "marks", "scale_errors"]
+)
 def test_no_row_is_steep(name: str) -> None:
     found = {(one.pattern, one.flags, "finditer"): f"rows/{name}" for one in (compiled(r.pattern) for r in rows(name))}
     assert steep(found, LENGTH, FLOOR) == []

@@ -8,18 +8,22 @@ from importlib import resources
 import pytest
 
 import cute_py as cute
-from cute_py.explanation.rows.calculators import CALCULATORS
+from cute_py.explanation.rows.calculators import CALCULATORS, NOTES
 from cute_py.explanation.rows.known_texts import Row, compiled, rows, tables
+from cute_py.formats.scale_orders import scale_order
 from cute_py.tma.descriptor.limits import GPUS
 
-FILES = ("programs", "messages", "cute_dsl", "cute_dsl_operands", "demands", "marks", "ptxas_notes", "ptxas_errors")
+FILES = (
+    "programs", "messages", "cute_dsl", "cute_dsl_operands", "demands", "marks", "ptxas_notes", "ptxas_errors",
+    "scale_errors",
+)  # fmt: skip
 ROWS = [(name, row) for name in FILES for row in rows(name)]
 
 
 def test_every_file_of_rows_is_read() -> None:
     names = [file.name for file in resources.files("cute_py.explanation.rows").iterdir()]
     held = {name.removesuffix(".toml") for name in names if name.endswith(".toml")}
-    assert held == {*FILES, "assertions", "reasons", "cuda_errors"}
+    assert held == {*FILES, "assertions", "reasons", "cuda_errors", "scale_names"}
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -30,10 +34,26 @@ def test_a_row_is_well_formed(name: str) -> None:
         assert "{" not in row.text.format(*groups)
         assert not row.change or row.change.format(*groups)
         assert not row.calculator or row.calculator in CALCULATORS
+        assert not row.note or row.note in NOTES
 
 
 def test_every_calculator_has_a_row() -> None:
     assert {row.calculator for _, row in ROWS if row.calculator} == set(CALCULATORS)
+    assert {row.note for _, row in ROWS if row.note} == set(NOTES)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [((1024, 800), "224 scales are missing"), ((512, 1024), "twice as many"), ((512, 600), "88 scales too many")],
+)
+def test_a_note_compares_the_numbers(numbers: tuple[int, ...], said: str) -> None:
+    assert said in NOTES["count_of_scales"](numbers)
+
+
+def test_every_order_that_a_name_means_is_known() -> None:
+    for row in tables("scale_names")["row"]:
+        assert set(row) == {"pattern", "order", "block", "program"} and row["block"] in (16, 32, 128)
+        assert scale_order(row["order"]).name == row["order"]
 
 
 def test_a_blank_of_a_pattern_is_any_white_space() -> None:

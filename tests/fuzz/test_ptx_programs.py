@@ -1,9 +1,16 @@
-"""Mutated PTX: whatever a text says, the answer is a run or a typed error, soon."""
+"""Mutated PTX: whatever a text says, the answer is a run or a typed error, soon.
+
+    python -m tests.fuzz.test_ptx_programs COUNT [SEED [SECONDS]]
+
+runs so many mutants, or as many as SECONDS allow, and prints how they ended and how long the slowest took.
+"""
 
 from __future__ import annotations
 
 import random
 import re
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -41,25 +48,27 @@ def mutant(dice: random.Random) -> str:
     return "".join(parts) + "\n"
 
 
+def outcome(text: str, dice: random.Random) -> str:
+    """'ran' or 'refused'; what is no error of this package is raised."""
+    parameters = text.count(".param .") if "tma_copy" not in text else 12
+    args = [np.zeros(256, np.uint32) if i < 3 else 0 for i in range(min(parameters, 5))]
+    try:
+        cute.run_ptx(text, args=args, dynamic_shared=8200, limit=100_000, schedule=dice.choice(("eager", "lazy", 3)))
+    except CuteError:
+        return "refused"
+    return "ran"
+
+
 def outcomes(seed: int, count: int) -> dict[str, int]:
     """How often a mutant ran, and how often it was refused."""
     dice, found = random.Random(seed), {"ran": 0, "refused": 0}
     for _ in range(count):
-        text = mutant(dice)
-        parameters = text.count(".param .") if "tma_copy" not in text else 12
-        args = [np.zeros(256, np.uint32) if i < 3 else 0 for i in range(min(parameters, 5))]
-        try:
-            cute.run_ptx(
-                text, args=args, dynamic_shared=8200, limit=100_000, schedule=dice.choice(("eager", "lazy", 3))
-            )
-            found["ran"] += 1
-        except CuteError:
-            found["refused"] += 1
+        found[outcome(mutant(dice), dice)] += 1
     return found
 
 
 def test_mutants_run_or_are_refused() -> None:
-    found = outcomes(1, 300)
+    found = outcomes(1, 500)
     assert found["ran"] > 20
     assert found["refused"] > 20
 
@@ -67,3 +76,21 @@ def test_mutants_run_or_are_refused() -> None:
 @pytest.mark.slow
 def test_many_mutants_run_or_are_refused() -> None:
     assert sum(outcomes(2, 20_000).values()) == 20_000
+
+
+def main(words: list[str]) -> None:
+    count, seed, seconds = (int(word) for word in (*words, *("20000", "2", "540")[len(words) :]))
+    dice, found, slowest = random.Random(seed), {"ran": 0, "refused": 0}, (0.0, "")
+    end = time.monotonic() + seconds
+    while sum(found.values()) < count and time.monotonic() < end:
+        text = mutant(dice)
+        start = time.monotonic()
+        found[outcome(text, dice)] += 1
+        slowest = max(slowest, (time.monotonic() - start, text))
+    print(f"{found}, the slowest took {slowest[0]:.2f} s")
+    if slowest[0] > 5:
+        print(slowest[1])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

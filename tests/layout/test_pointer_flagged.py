@@ -14,7 +14,7 @@ import cute_py as cute
 from cute_py import ComposedLayout, Int, Layout, Swizzle, smem_ptr_flag
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, LayoutError, StaticAssertError
-from cute_py.tmem.tensor_memory import decompress
+from cute_py.machine.tensor_memory.memory import decompress
 from tests.refusals import Refusal, assert_refused, refusals
 
 ROWS = cute.static(Layout((8, 64), (64, 1)))

@@ -63,7 +63,7 @@ def test_values_survive_pickling_and_copying() -> None:
 def test_the_emulator_knows_no_plans_and_no_layouts() -> None:
     """It is what plans and layouts are checked with."""
     names = modules(PACKAGE)
-    used = imports(Path(names["cute_py.tmem.tensor_memory"]), set(names))
+    used = imports(Path(names["cute_py.machine.tensor_memory.memory"]), set(names))
     forbidden = {f"cute_py.tmem.{name}" for name in ("planner", "tile_layout", "swizzled_layout")}
     assert not used & forbidden
     assert "cute_py.atom.smem_descriptor" in used

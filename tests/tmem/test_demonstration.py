@@ -6,9 +6,9 @@ import numpy
 import pytest
 
 from cute_py.errors import TmemError
+from cute_py.machine.tensor_memory.memory import NOT_A_SOURCE
 from cute_py.tmem import Side, demonstrate, expected_tmem, picture
 from cute_py.tmem.demonstration import SMEM_ADDRESS
-from cute_py.tmem.tensor_memory import NOT_A_SOURCE
 
 
 @pytest.mark.parametrize("through", ["plain", "tma"])

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from cute_py.atom import SmemDescriptor
 from cute_py.errors import RaceError, TmemError, UnknownFactError, WouldHangError
+from cute_py.machine.tensor_memory.memory import STATUS
 from cute_py.ptx.forms_tcgen05 import COUNTS, MAX_REGISTERS, SHAPE_REGISTERS
 from cute_py.tma.emulator.mbarrier import Mbarrier
 from cute_py.tmem import (
@@ -23,7 +24,6 @@ from cute_py.tmem import (
     source_addresses,
 )
 from cute_py.tmem.cp_forms import WARPX4
-from cute_py.tmem.tensor_memory import STATUS
 
 SMEM = (numpy.arange(1 << 16) * 2654435761 >> 7).astype(numpy.uint8)
 

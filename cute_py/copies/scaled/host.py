@@ -14,10 +14,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, TypedDict
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
 
 from cute_py.argument_checks import expect, expect_integer_array
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
@@ -34,6 +31,12 @@ from cute_py.formats.scaled_tensor import (
     stored_scales,
 )
 from cute_py.tensor.array_views import host_view
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
 
 ScaledOperand: TypeAlias = "ScaledTensor | Format | NDArray[Any] | tuple[Format, ...]"
 
@@ -200,8 +203,8 @@ def index_of_rows(index: Any, count: int, name: str, masked: bool = True) -> NDA
     wrong = np.flatnonzero((found.reshape(-1) < low) | (found.reshape(-1) >= count))
     if len(wrong):
         first = int(wrong[0])
-        raise InvalidValueError(
-            f"{name}[{first}] = {int(found.reshape(-1)[first])}; must be {low} to {count - 1}", {"rows": count}
+        raise InvalidValueError.of_value(
+            f"{name}[{first}]", int(found.reshape(-1)[first]), f"be {low} to {count - 1}", "", {"rows": count}
         ).of_rule("row_index")
     return found
 

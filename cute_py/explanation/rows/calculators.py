@@ -239,6 +239,22 @@ def divisibility(n: Numbers) -> Offer:
     return Offer(f"divisibility={divisor}, or a mode padded to {padded}", _where(holds))
 
 
+# ---- notes ----------------------------------------------------------------------------------------------------------
+
+
+def count_of_scales(n: Numbers) -> str:
+    """Of (scales that are wanted, scales that are there): which padding explains the difference."""
+    want, have = n[:2]
+    if have < want:
+        return f"{want - have} scales are missing: pad rows to 128 and the scales of a row to 4"
+    if have == 2 * want:
+        return "twice as many: of packed float4 it counts K in bytes (torch before #176357), or V is 16 and not 32"
+    return f"{have - want} scales too many"
+
+
+NOTES: Final[dict[str, Callable[[Numbers], str]]] = {"count_of_scales": count_of_scales}
+"""Name -> function that compares the numbers of a message."""
+
 CALCULATORS: Final[dict[str, Callable[[Numbers], Offer | None]]] = {
     function.__name__: function
     for function in (

@@ -2,7 +2,7 @@
 
 The TOML files beside this module hold the rows. A row says how a text is recognised (`pattern`), which program prints
 it, which rule it is about, what it means (`text`) and what works instead (`change`); where the change needs arithmetic,
-`calculator` names the function of `calculators.py` that computes it.
+`calculator` names the function of `calculators.py` that computes it, and `note` one that compares the numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from importlib import resources
 from typing import Any, Final
 
 from cute_py.diagnostics import Reason
-from cute_py.explanation.rows.calculators import CALCULATORS
+from cute_py.explanation.rows.calculators import CALCULATORS, NOTES
 
 MOST_MATCHES: Final = 8
 """Matches of one row in a text that are answered."""
@@ -35,6 +35,7 @@ class Row:
         rule: the id of a rule of tensor maps, or a name of its own.
         text, change: what it means, and what works instead; `{0}` is the first group of the pattern.
         calculator: the function of `CALCULATORS` that makes the change from the groups, as numbers.
+        note: the function of `NOTES` that adds a line to what it means, from the groups, as numbers.
         operands: the reader of operands that compares them or runs the operation.
         source: where the rule comes from; name: how a list of rules names it.
     """
@@ -46,6 +47,7 @@ class Row:
     text: str = ""
     change: str = ""
     calculator: str = ""
+    note: str = ""
     operands: str = ""
     source: str = ""
     name: str = ""
@@ -61,12 +63,17 @@ class Row:
         """What the text means, with the groups of a match."""
         return self.text.format(*[group or "" for group in match.groups()])
 
+    def noted(self, match: re.Match[str]) -> str:
+        """What the numbers of a match say; empty where the row has no note."""
+        numbers = _numbers(match) if self.note else None
+        return "" if numbers is None else NOTES[self.note](numbers)
+
     def changed(self, match: re.Match[str]) -> str:
         """What works instead, from the groups of a match; empty where there is nothing to offer."""
         groups = [group or "" for group in match.groups()]
         if self.calculator:
-            numbers = [int(group) if _NUMBER.fullmatch(group) else 0 for group in groups]
-            offer = CALCULATORS[self.calculator](numbers) if all(abs(n) < LARGEST for n in numbers) else None
+            numbers = _numbers(match)
+            offer = CALCULATORS[self.calculator](numbers) if numbers is not None else None
             if offer is not None:
                 from cute_py.explanation.offers import passes_check  # with the packages that judge
 
@@ -76,6 +83,15 @@ class Row:
 
 
 _NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
+
+
+def _numbers(match: re.Match[str]) -> list[int] | None:
+    """The groups of a match, as numbers, 0 for text; None: one is too large to compute with."""
+    groups = [group or "" for group in match.groups()]
+    numbers = [int(group) if _NUMBER.fullmatch(group) else 0 for group in groups]
+    return numbers if all(abs(n) < LARGEST for n in numbers) else None
+
+
 _BLANK: Final = re.compile(r"\\.|\[(?:\\.|[^\]\\])*+(?:\]|\Z)| \?| (?![*+{])")
 """A blank of a pattern, outside of brackets: one that must be there, or one that may."""
 _WHITE: Final = {" ": r"\s{1,400}", " ?": r"\s{0,400}"}

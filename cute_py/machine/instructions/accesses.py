@@ -13,6 +13,8 @@ import numpy as np
 from cute_py.machine.decode import Builder
 from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.floats import canonical
+from cute_py.machine.instructions.reductions import build_multimem, build_remote_reduction, build_wide_atomic
+from cute_py.machine.judgement.observer import WEAK, AccessOrder, AsyncWork, Touched
 from cute_py.machine.kinds import KINDS, Kind
 from cute_py.machine.memory import (
     GLOBAL_START,
@@ -53,6 +55,16 @@ def hints(site: Site) -> bool:
     return looks
 
 
+def order_of(site: Site, default: str = "weak") -> AccessOrder:
+    """The order and the scope of an access, by its modifiers."""
+    words = [word for word in site.modifiers if word in _ORDERS]
+    scopes = [word for word in site.modifiers if word in _SCOPES]
+    name = words[0] if words else default
+    if name in ("volatile", "mmio"):
+        return AccessOrder("volatile", "sys")
+    return WEAK if name == "weak" else AccessOrder(name, scopes[0] if scopes else "gpu")
+
+
 def _space(site: Site) -> str:
     return site.choice(*SPACES, default="generic")
 
@@ -63,7 +75,7 @@ def _vector(site: Site) -> int:
 
 def build_load(site: Site) -> Run:
     """ld, ldu."""
-    looks = hints(site)
+    looks, order = hints(site), order_of(site)
     space, vector, kind = _space(site), _vector(site), site.kind()
     names = site.elements(0)
     site.finish((2, 3))
@@ -84,6 +96,7 @@ def build_load(site: Site) -> Run:
         array, offsets = where(f)
         if looks:
             f.m.looked = True
+        f.m.observer.read(f, site, array, offsets, size * vector, order)
         found = f.m.memory.typed(array, dtype, vector)[offsets >> shift]
         if vector == 1:
             puts[0](f, found)
@@ -108,6 +121,7 @@ def _wide_load(site: Site, space: str, vector: int, names: tuple[str, ...]) -> R
 
     def run(f: Frame) -> None:
         array, offsets = where(f)
+        f.m.observer.read(f, site, array, offsets, 16 * vector, WEAK)
         found = f.m.memory.typed(array, np.dtype(np.uint64), 2 * vector)[offsets // (16 * vector)]
         for place, key in enumerate(keys):
             f.put(key, found[:, 2 * place])
@@ -136,7 +150,7 @@ def build_store(site: Site) -> Run:
     """st."""
     if site.flag("async"):
         return build_remote_store(site)
-    looks = hints(site)
+    looks, order = hints(site), order_of(site)
     space, vector, kind = _space(site), _vector(site), site.kind()
     names = site.elements(1)
     site.finish((2, 3))
@@ -152,11 +166,9 @@ def build_store(site: Site) -> Run:
 
     def run(f: Frame) -> None:
         array, offsets = where(f)
-        view = f.m.memory.typed(array, dtype, vector)
-        if vector == 1:
-            view[offsets >> shift] = sources[0](f)
-        else:
-            view[offsets >> shift] = many([source(f) for source in sources], f).T
+        values = sources[0](f) if vector == 1 else many([source(f) for source in sources], f).T
+        f.m.observer.wrote(f, site, array, offsets, size * vector, order, values)
+        f.m.memory.typed(array, dtype, vector)[offsets >> shift] = values
         if not quiet:
             f.m.version += 1
         if looks:
@@ -171,6 +183,7 @@ def _wide_store(site: Site, space: str, vector: int, names: tuple[str, ...]) -> 
 
     def run(f: Frame) -> None:
         array, offsets = where(f)
+        f.m.observer.wrote(f, site, array, offsets, 16 * vector, WEAK)
         values = [f.get(key + half) for key in keys for half in (0, 16)]
         f.m.memory.typed(array, np.dtype(np.uint64), 2 * vector)[offsets // (16 * vector)] = np.stack(values, axis=1)
         f.m.version += 1
@@ -180,7 +193,7 @@ def _wide_store(site: Site, space: str, vector: int, names: tuple[str, ...]) -> 
 
 def build_remote_store(site: Site) -> Run:
     """st.async: into the shared memory of a CTA of the cluster, whose mbarrier counts the bytes."""
-    from cute_py.machine.instructions.mbarriers import barriers_of
+    from cute_py.machine.instructions.mbarriers import land
 
     site.flag("weak")
     site.flag("mbarrier::complete_tx::bytes")
@@ -197,12 +210,17 @@ def build_remote_store(site: Site) -> Run:
         array, offsets = where(f)
         places = barrier(f)[1]
         values = many([source(f) for source in sources], f).T.copy()
+        if f.m.observer.active:
+            for place in np.unique(places).tolist():
+                chosen = places == place
+                span = Touched(array, 0, size * vector, offsets[chosen])
+                f.m.observer.issued(f.subset(chosen), site, AsyncWork("st.async", [], [span], [place], size * vector))
 
         def complete() -> None:
             view = f.m.memory.typed(array, kind.dtype, vector)
             view[offsets // (size * vector)] = values if vector > 1 else values[:, 0]
             for place, count in zip(*np.unique(places, return_counts=True), strict=True):
-                barriers_of(f, site, int(place)).complete_tx(size * vector * int(count))
+                land(f, site, int(place), size * vector * int(count))
 
         f.m.under_way("a store to shared memory of the cluster", site.number, complete)
 
@@ -232,16 +250,19 @@ _ATOMIC: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 def build_atomic(site: Site) -> Run:
     """atom and red."""
     if site.flag("async"):
-        raise Refused(f"{site.one.opcode} is not emulated")
+        return build_remote_reduction(site, _ATOMIC)
     hints(site)
+    order = order_of(site, "relaxed")
     site.flag("noftz")
     space = site.choice("global", "shared", "shared::cta", "shared::cluster", default="generic")
     operation = site.choice(*_ATOMIC, "cas")
     vector, kind = _vector(site), site.kind()
     returns = site.name == "atom"
     first = 1 if returns else 0
-    if not operation or kind.bits == 128:
+    if not operation:
         raise Refused(f"{site.one.opcode} is not emulated")
+    if kind.bits == 128:
+        return _done(site, build_wide_atomic(site, space, operation, order), first, space)
     names = site.elements(first + 1)
     sources = [site.read(name, kind) for name in names]
     other = site.reader(first + 2, kind) if operation == "cas" else None
@@ -257,6 +278,7 @@ def build_atomic(site: Site) -> Run:
         view = m.memory.typed(array, kind.dtype)
         index = offsets // size
         m.looked = True
+        m.observer.updated(f, site, array, offsets, size * vector, order)
         for place, source in enumerate(sources):
             values = broadcast(source(f), f)
             swapped = None if other is None else broadcast(other(f), f)
@@ -500,4 +522,5 @@ TABLE: Final[Mapping[str, Builder]] = {
     "ld": build_load, "ldu": build_load, "st": build_store, "atom": build_atomic, "red": build_atomic,
     "mov": build_move, "cvta": build_convert_address, "isspacep": build_space_test, "mapa": build_map,
     "getctarank": build_rank, "prefetch": build_prefetch, "prefetchu": build_prefetch, "createpolicy": build_policy,
+    "multimem": build_multimem,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Where threads go: branches, calls, exits; and where they wait for others: barriers of a CTA and of a cluster.
+"""Where threads go: branches; and where they wait for others: barriers of a CTA and of a cluster.
 
 A barrier of a CTA completes when as many threads have arrived as it expects: the count of the instruction, or all
 threads of the CTA that have not exited. A cluster's barrier expects all threads of the cluster that have not exited.
@@ -13,15 +13,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from cute_py.machine.code import BUILT_IN, called_name
 from cute_py.machine.decode import Builder, Turn
-from cute_py.machine.faults import Refused, finding
+from cute_py.machine.faults import finding
+from cute_py.machine.instructions.calls import build_call, build_exit, build_return
 from cute_py.machine.instructions.lanes import collective
-from cute_py.machine.instructions.printing import build_assertion, build_print
+from cute_py.machine.judgement.waits import BarWait, ClusterWait
 from cute_py.machine.schedule import Waiting
 from cute_py.machine.sites import Site
 from cute_py.machine.threads import LANES, Array, Frame, Host, Reader, Run, broadcast
-from cute_py.ptx.parse import OperandKind
 
 Gone = list[tuple[int, Frame]]
 
@@ -53,93 +52,6 @@ def build_indexed_branch(site: Site) -> Turn:
     return Turn(go)
 
 
-def build_exit(site: Site) -> Turn:
-    """exit."""
-    site.finish(0)
-    return Turn(_exit)
-
-
-def _exit(f: Frame) -> Gone:
-    f.m.exited(f)
-    return []
-
-
-def build_return(site: Site) -> Turn:
-    """ret: of a kernel, exit; of a function, to behind each thread's call."""
-    site.flag("uni")
-    site.finish(0)
-    if site.code.functions[site.function].entry:
-        return Turn(_exit)
-
-    def go(f: Frame) -> Gone:
-        m = f.m
-        m.depth[f.threads] -= 1
-        depth = m.depth[f.threads]
-        stack: Array = m.state["returns"]
-        back = stack[depth, f.threads]
-        gone: Gone = []
-        for pc in np.unique(back).tolist():
-            part = f.subset(back == pc)
-            m.state["results", pc](part)
-            gone.append((pc, part))
-        return gone
-
-    return Turn(go)
-
-
-MAX_CALLS: Final = 32
-"""Of functions in each other."""
-
-
-def build_call(site: Site) -> Turn | Run | None:
-    """call: parameters are copied to those of the function, results back when it returns."""
-    site.flag("uni")
-    site.finish()
-    name = called_name(site.one)
-    lists = [one.elements for one in site.operands if one.kind is OperandKind.VECTOR]
-    at = next((i for i, one in enumerate(site.operands) if one.kind is OperandKind.REGISTER), 0)
-    before = [one.elements for one in site.operands[:at] if one.kind is OperandKind.VECTOR]
-    results = before[0] if before else ()
-    arguments = lists[len(before)] if len(lists) > len(before) else ()
-    if name in BUILT_IN and not site.code.functions.get(name):
-        return build_print(site, arguments) if name == "vprintf" else build_assertion(site, arguments)
-    code, called = site.code, site.code.functions[name]
-    if len(arguments) != len(called.parameters) or len(results) != len(called.results):
-        raise Refused(f"{name} has {len(called.parameters)} parameters and {len(called.results)} results")
-    inward = [_copied(site, text, code.parameter_of(name, i)) for i, text in enumerate(arguments)]
-    outward = [_copied(site, text, code.parameter_of(name, i, True)) for i, text in enumerate(results)]
-    entry, after = code.entry_of[name], site.number + 1
-
-    def copy(f: Frame, pairs: list[tuple[int, int, int]], back: bool) -> None:
-        local = f.m.local.reshape(-1, f.m.local_stride)
-        for own, other, size in pairs:
-            source, target = (other, own) if back else (own, other)
-            local[f.threads, target : target + size] = local[f.threads, source : source + size]
-
-    def go(f: Frame) -> Gone:
-        m = f.m
-        copy(f, inward, False)
-        if "returns" not in m.state:
-            m.state["returns"] = np.zeros((MAX_CALLS, m.count), np.int64)
-        depth = m.depth[f.threads]
-        if int(depth.max()) >= MAX_CALLS:
-            raise site.fault("call depth", f"{f.text()}: more than {MAX_CALLS} calls in each other", f)
-        m.state["returns"][depth, f.threads] = after
-        m.depth[f.threads] += 1
-        m.state["results", after] = lambda part: copy(part, outward, True)
-        return [(entry, f)]
-
-    return Turn(go)
-
-
-def _copied(site: Site, text: str, parameter: tuple[str, Any]) -> tuple[int, int, int]:
-    """(offset of the caller's variable, of the function's parameter, bytes)."""
-    key, space = site.code.symbol(site.function, text.strip())
-    if space != "local":
-        raise Refused(f"{text} is no parameter of a call")
-    return site.code.local_offset(key), site.code.local_offset(parameter[0]), parameter[1].nbytes
-
-
 def build_trap(site: Site) -> Turn:
     """trap: the run ends."""
     site.finish(0)
@@ -151,7 +63,7 @@ def build_trap(site: Site) -> Turn:
 
 
 def build_nothing(site: Site) -> None:
-    """Fences and hints: memory is in order here."""
+    """Hints."""
 
 
 # ---- barriers of a CTA -----------------------------------------------------------------------------------------------
@@ -159,10 +71,12 @@ def build_nothing(site: Site) -> None:
 
 @dataclass(slots=True)
 class _Bar:
-    """A barrier: arrivals of this round, how many rounds are over, and what a reduction gives by round."""
+    """A barrier: arrivals of this round, the counts that its instructions gave (number of the instruction -> count),
+    how many rounds are over, and what a reduction gives by round."""
 
     arrived: int = 0
     expected: int | None = None
+    counts: dict[int, int] = field(default_factory=dict)
     rounds: int = 0
     values: list[tuple[Array, Array]] = field(default_factory=list)
     found: dict[int, Any] = field(default_factory=dict)
@@ -173,7 +87,7 @@ def build_barrier(site: Site) -> Turn | None:
     if site.flag("warp"):
         site.flag("sync")
         site.finish(1)
-        return collective(site, site.reader(0, "u32"), lambda f: None)
+        return collective(site, site.reader(0, "u32"), lambda f: f.m.observer.warp_met(f, site))
     if site.flag("cluster"):
         return _build_cluster(site)
     site.flag("cta")
@@ -202,6 +116,7 @@ def _barrier(
         m = f.m
         bars: dict[tuple[int, int], _Bar] = m.state.setdefault("bars", {})
         if action == "sync" and counted is None and _all_here(f) and not bars:
+            m.observer.block_met(f, site)
             return None
         gone: Gone = []
         numbers = broadcast(name(f), f)
@@ -210,7 +125,8 @@ def _barrier(
                 raise site.fault("barrier number", f"barrier {number}; there are 0 to 15", frame, "bar")
             bar = bars.setdefault((cta, number), _Bar())
             if counted is not None:
-                bar.expected = int(np.max(counted(frame)))
+                bar.expected = bar.counts[site.number] = int(np.max(counted(frame)))
+            m.observer.bar_arrived(frame, site, cta, number, action != "arrive", bar.expected)
             whole = counted is not None and frame.whole()
             bar.arrived += LANES * len(frame.warps) if whole else frame.n
             if value is not None:
@@ -256,8 +172,9 @@ def _complete(m: Host, bars: dict[tuple[int, int], _Bar], cta: int, number: int,
             count = int(np.count_nonzero(flags))
             bar.found[bar.rounds] = {"popc": count, "and": count == len(flags), "or": count > 0}[operation]
             bar.values = []
-        bar.arrived, bar.expected = 0, None
+        bar.arrived, bar.expected, bar.counts = 0, None, {}
         bar.rounds += 1
+        m.observer.bar_ended(m, cta, number)
         m.changed()
 
 
@@ -280,7 +197,7 @@ def _waiting(site: Site, frame: Frame, key: tuple[int, int], bar: _Bar, red: tup
         expected = bar.expected or int(np.count_nonzero(m.live[start : start + m.cta_threads]))
         return f"barrier {key[1]}, at which {bar.arrived} of {expected} threads have arrived"
 
-    return Waiting(frame, site.number + 1, site.number, ready, what)
+    return Waiting(frame, site.number + 1, site.number, ready, what, on=BarWait(*key))
 
 
 def _all_here(f: Frame) -> bool:
@@ -295,55 +212,62 @@ def _all_here(f: Frame) -> bool:
 # ---- barriers of a cluster -------------------------------------------------------------------------------------------
 
 
+def _cluster_state(m: Host) -> tuple[Array, Array, Array]:
+    """Rounds that are over and arrivals of each cluster; the round that each thread arrived in."""
+    if "clusters" not in m.state:
+        count = m.ctas // m.cluster_size
+        m.state["clusters"] = (np.zeros(count, np.int64), np.zeros(count, np.int64), np.full(m.count, -1, np.int64))
+    found: tuple[Array, Array, Array] = m.state["clusters"]
+    return found
+
+
+def _settle(m: Host) -> None:
+    rounds, arrived, _ = _cluster_state(m)
+    live = m.live.reshape(m.ctas // m.cluster_size, -1).sum(axis=1)
+    over = (arrived > 0) & (arrived >= live)
+    if over.any():
+        rounds[over] += 1
+        arrived[over] = 0
+        m.changed()
+
+
 def _build_cluster(site: Site) -> Turn:
     action = site.choice("arrive", "wait")
-    site.flag("release", "relaxed", "acquire")
+    relaxed = site.choice("release", "relaxed", "acquire") == "relaxed"
     site.flag("aligned")
     site.finish(0)
     after = site.number + 1
 
-    def state(m: Host) -> tuple[Array, Array, Array]:
-        """Rounds that are over and arrivals of each cluster; the round that each thread arrived in."""
-        if "clusters" not in m.state:
-            count = m.ctas // m.cluster_size
-            m.state["clusters"] = (np.zeros(count, np.int64), np.zeros(count, np.int64), np.full(m.count, -1, np.int64))
-        found: tuple[Array, Array, Array] = m.state["clusters"]
-        return found
-
-    def settle(m: Host) -> None:
-        rounds, arrived, _ = state(m)
-        live = m.live.reshape(m.ctas // m.cluster_size, -1).sum(axis=1)
-        over = (arrived > 0) & (arrived >= live)
-        if over.any():
-            rounds[over] += 1
-            arrived[over] = 0
-            m.changed()
-
     def arrive(f: Frame) -> None:
-        rounds, arrived, own = state(f.m)
+        rounds, arrived, own = _cluster_state(f.m)
         cluster = f.ctas // f.m.cluster_size
+        f.m.observer.cluster_arrived(f, site, relaxed)
         np.add.at(arrived, cluster, 1)
         own[f.threads] = rounds[cluster]
-        settle(f.m)
+        _settle(f.m)
 
     def ready(one: Waiting) -> tuple[Gone, Frame | None] | None:
         m = one.frame.m
-        settle(m)
-        rounds, _, own = state(m)
+        _settle(m)
+        rounds, _, own = _cluster_state(m)
         over = rounds[one.frame.ctas // m.cluster_size] > own[one.frame.threads]
         if over.all():
+            m.observer.cluster_passed(one.frame, site)
             return [(one.pc, one.frame)], None
         if not over.any():
             return None
+        m.observer.cluster_passed(one.frame.subset(over), site)
         return [(one.pc, one.frame.subset(over))], one.frame.subset(~over)
 
     def wait(f: Frame) -> Gone | None:
         m = f.m
-        rounds, arrived, own = state(m)
+        rounds, arrived, own = _cluster_state(m)
         if (own[f.threads] < 0).any():
             text = f"{f.text()} waits for the barrier of its cluster without having arrived"
             raise site.fault("cluster barrier", text, f, "barrier.cluster")
         over = rounds[f.ctas // m.cluster_size] > own[f.threads]
+        if over.any():
+            m.observer.cluster_passed(f if over.all() else f.subset(over), site)
         if over.all():
             return None
 
@@ -352,7 +276,7 @@ def _build_cluster(site: Site) -> Turn:
             return f"the barrier of its cluster, at which {int(arrived[cluster])} threads have arrived"
 
         rest = f if not over.any() else f.subset(~over)
-        m.wait(Waiting(rest, after, site.number, ready, what))
+        m.wait(Waiting(rest, after, site.number, ready, what, on=ClusterWait()))
         return [] if rest is f else [(after, f.subset(over))]
 
     def go(f: Frame) -> Gone | None:
@@ -367,16 +291,20 @@ def _build_cluster(site: Site) -> Turn:
 # ---- registers of a warp, sleep --------------------------------------------------------------------------------------
 
 
-def build_register_count(site: Site) -> None:
-    """setmaxnreg: registers have no limit here; the count must be one that the instruction takes."""
-    site.flag("inc", "dec")
+def build_fence(site: Site) -> Run:
+    """fence, membar: memory is in order here; who judges is told."""
+    return lambda f: f.m.observer.fenced(f, site)
+
+
+def build_register_count(site: Site) -> Turn:
+    """setmaxnreg of whole warpgroups: registers have no limit here; who judges is told."""
+    increases = site.choice("inc", "dec") == "inc"
     site.flag("sync")
     site.flag("aligned")
     site.kind("u32")
     site.finish(1)
     count = site.constant(0)
-    if not 24 <= count <= 256 or count % 8:
-        raise Refused(f"setmaxnreg to {count}; must be 24 to 256, a multiple of 8")
+    return collective(site, None, lambda f: f.m.observer.registers_set(f, site, count, increases), warps=4)
 
 
 def build_sleep(site: Site) -> Run:
@@ -416,5 +344,6 @@ TABLE: Final[Mapping[str, Builder]] = {
     "barrier": build_barrier,
     "setmaxnreg": build_register_count,
     "nanosleep": build_sleep,
-    **dict.fromkeys(("fence", "membar", "griddepcontrol", "pmevent", "applypriority", "discard"), build_nothing),
+    **dict.fromkeys(("fence", "membar"), build_fence),
+    **dict.fromkeys(("griddepcontrol", "pmevent", "applypriority", "discard"), build_nothing),
 }

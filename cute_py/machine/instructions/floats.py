@@ -128,9 +128,8 @@ def _arithmetic(name: str) -> Builder:
             raise Refused(f"{site.one.opcode}: .oob is not emulated")
         kind = site.kind(*TYPES)
         count = 3 if name in ("fma", "mad") else 2
-        mixed = site.modifiers[-2:] != [kind.name] and len([m for m in site.modifiers if m in TYPES]) > 1
-        if mixed:
-            raise Refused(f"{site.one.opcode}: mixed types are not emulated")
+        if kind.bits == 16 and name != "mul" and site.flag("f32"):
+            return _mixed(site, name, mode, saturates, kind)
         d, sources = site.writer(0, kind), [site.reader(1 + i, kind) for i in range(count)]
         site.finish(1 + count)
         if kind.name == "f64":
@@ -140,6 +139,20 @@ def _arithmetic(name: str) -> Builder:
         return _halves(name, mode, (flushes, saturates, relu), kind, d, sources)
 
     return build
+
+
+def _mixed(site: Site, name: str, mode: str, saturates: bool, kind: Kind) -> Run:
+    """add, sub and fma of halves with a float32: the halves become float32, the last operand is one."""
+    count = 3 if name in ("fma", "mad") else 2
+    halves = [site.reader(1 + i, kind) for i in range(count - 1)]
+    sources = [_widened(half, kind) for half in halves] + [site.reader(count, "f32")]
+    d = site.writer(0, "f32")
+    site.finish(1 + count)
+    return _single(name, mode, (False, saturates), d, sources)
+
+
+def _widened(half: Reader, kind: Kind) -> Reader:
+    return lambda f: np.asarray(numbers_of_kind(half(f), kind), np.float32)
 
 
 def saturated(value: Any) -> Any:

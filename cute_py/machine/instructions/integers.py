@@ -15,6 +15,7 @@ from cute_py.machine.faults import Refused
 from cute_py.machine.kinds import KINDS, Kind
 from cute_py.machine.sites import Site
 from cute_py.machine.threads import Array, Frame, Reader, Run, Writer, broadcast
+from cute_py.ptx.parse import OperandKind
 
 TYPES: Final = ("u8", "s8", "b8", "u16", "s16", "b16", "u32", "s32", "b32", "u64", "s64", "b64")
 
@@ -397,14 +398,13 @@ def build_funnel(site: Site) -> Run:
 
 
 def build_lop3(site: Site) -> Run:
-    """lop3: any function of three bits, by its table."""
+    """lop3: any function of three bits, by its table; with a predicate, whether the result is not 0, and another."""
     operation = site.choice("and", "or")
     site.kind("b32")
-    if operation or len(site.operands) != 5:
-        raise Refused(f"{site.one.opcode} with a predicate is not emulated")
-    site.finish(5)
+    site.finish(6 if operation else 5)
     table = site.constant(4)
-    d, a, b, c = site.writer(0, "b32"), site.reader(1, "b32"), site.reader(2, "b32"), site.reader(3, "b32")
+    put, put_flag, other = _lop3_results(site, operation)
+    a, b, c = (site.reader(place, "b32") for place in (1, 2, 3))
 
     def run(f: Frame) -> None:
         x, y, z = a(f), b(f), c(f)
@@ -412,9 +412,21 @@ def build_lop3(site: Site) -> Run:
         for term in range(8):
             if table >> term & 1:
                 found |= (x if term & 4 else ~x) & (y if term & 2 else ~y) & (z if term & 1 else ~z)
-        d(f, found)
+        flags = other(f)
+        put_flag(f, (found != 0) & flags if operation == "and" else (found != 0) | flags)
+        put(f, found)
 
     return run
+
+
+def _lop3_results(site: Site, operation: str) -> tuple[Writer, Writer, Reader]:
+    """Writers of `d` and `p` in `d|p`, and the predicate that p is combined with."""
+    if not operation:
+        return site.writer(0, "b32"), lambda f, value: None, lambda f: np.bool_(False)
+    one = site.operand(0)
+    if one.kind is not OperandKind.PAIR:
+        raise Refused(f"{site.one.opcode} writes a pair of a register and a predicate, d|p")
+    return site.write(one.elements[0], "b32"), site.write(one.elements[1], "pred"), site.predicate(5)
 
 
 def build_permute(site: Site) -> Run:

@@ -13,6 +13,7 @@ import numpy as np
 
 from cute_py.machine.decode import Builder, Turn
 from cute_py.machine.faults import Refused
+from cute_py.machine.judgement.waits import LanesWait
 from cute_py.machine.moves import shuffle
 from cute_py.machine.schedule import Waiting
 from cute_py.machine.sites import Site
@@ -20,6 +21,7 @@ from cute_py.machine.threads import LANES, Array, Frame, Reader, Run, broadcast
 from cute_py.ptx.parse import OperandKind
 
 ALL: Final = 0xFFFFFFFF
+_OTHERS: Final = "the other lanes that its mask names"
 _BITS: Final = np.uint32(1) << np.arange(LANES, dtype=np.uint32)
 Gone = list[tuple[int, Frame]]
 
@@ -82,7 +84,7 @@ def collective(site: Site, mask: Reader | None, run: Run, *, warps: int = 1, ful
         return gone
 
     def hold(f: Frame) -> None:
-        waiting = Waiting(f, after, site.number, again, lambda: "the other lanes that its mask names")
+        waiting = Waiting(f, after, site.number, again, lambda: _OTHERS, on=LanesWait(warps))
         f.m.state[key] = waiting
         f.m.wait(waiting)
 

@@ -12,15 +12,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from cute_py.atom.smem_descriptor import Major
+from cute_py.atom.smem_descriptor import UNIT_BYTES, Major
 from cute_py.errors import CuteError
 from cute_py.machine.arithmetic import element_width
 from cute_py.machine.decode import Builder, Turn
 from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.lanes import collective
+from cute_py.machine.judgement.observer import WEAK, AsyncWork, OperandRead, Touched
 from cute_py.machine.kinds import KINDS, Kind
 from cute_py.machine.matrix import MatrixInstruction, matrix_instruction, run_mma, run_wgmma
 from cute_py.machine.memory import locate
+from cute_py.machine.operands import operand_units
 from cute_py.machine.schedule import Pending
 from cute_py.machine.sites import Site
 from cute_py.machine.threads import LANES, WARPGROUP, Array, Frame, Reader, Run, broadcast
@@ -104,6 +106,7 @@ def build_load_matrix(site: Site) -> Turn:
     def run(f: Frame) -> None:
         given = f if count == 4 else f.subset(f.lanes < 8 * count)
         array, offsets = where(given)
+        f.m.observer.read(given, site, array, offsets, 16, WEAK)
         rows = f.m.memory.typed(array, _UNIT, 8)[offsets >> 4].reshape(-1, count, 8, 8)
         held = np.ascontiguousarray(rows.swapaxes(2, 3) if transposed else rows)
         words = held.view(np.uint32).reshape(-1, count, LANES)
@@ -124,6 +127,7 @@ def build_store_matrix(site: Site) -> Turn:
     def run(f: Frame) -> None:
         given = f if count == 4 else f.subset(f.lanes < 8 * count)
         array, offsets = where(given)
+        f.m.observer.wrote(given, site, array, offsets, 16, WEAK)
         words = np.ascontiguousarray(read(f).reshape(-1, LANES, count).swapaxes(1, 2))
         held = words.view(_UNIT).reshape(-1, count, 8, 8)
         rows = np.ascontiguousarray(held.swapaxes(2, 3) if transposed else held).reshape(-1, 8)
@@ -202,17 +206,19 @@ def build_wgmma(site: Site) -> Turn | Run:
     site.flag("aligned")
     site.finish(1 if action == "wait_group" else 0)
     if action == "fence":
-        return collective(site, None, lambda f: None)
+        return collective(site, None, lambda f: f.m.observer.multiply_fenced(f, site))
     if action == "commit_group":
 
         def commit(f: Frame) -> None:
             _products(f).committed[f.warps] += 1
+            f.m.observer.committed(f, site, "wgmma")
 
         return collective(site, None, commit)
     left = site.constant(0)
 
     def wait(f: Frame) -> None:
         products = _products(f)
+        f.m.observer.waited(f, site, "wgmma", left, False, False)
         if not products.issued:
             return
         for warp in f.warps.tolist():
@@ -308,6 +314,8 @@ def _build_product(site: Site) -> Turn:
                 raise site.fault("wgmma operand", f"{f.text()}: {error.headline}", f, "wgmma.mma_async") from None
             product.put_d(f, result)
 
+        if m.observer.active:
+            _tell(site, product, f, cta * m.shared_stride, left, right)
         products = _products(f)
         agent = Pending("a wgmma", site.number, complete, waited_for=True)
         number = int(f.threads[0]) // WARPGROUP
@@ -327,6 +335,27 @@ def _build_product(site: Site) -> Turn:
             one_group(f.m.span(lo, lo + WARPGROUP))
 
     return collective(site, None, run, warps=4, full=True)
+
+
+def _tell(site: Site, product: _Product, f: Frame, start: int, a: Any, b: int) -> None:
+    """Who judges is told which bytes of shared memory a product reads."""
+    m, found = f.m, product.found
+    rows, columns, depth = (int(x) for x in found.atom.shape_mnk)
+    width = element_width(found.a)
+    operands = [OperandRead("B", b, product.orders[1], columns, depth, width, start)]
+    if not product.in_registers:
+        held = depth if product.metadata is None else depth // 2
+        operands.append(OperandRead("A", a, product.orders[0], rows, held, width, start))
+    reads = []
+    for one in operands:
+        try:
+            units = operand_units(one.words, one.major, one.extent, one.depth, width) - m.shared_base
+        except CuteError:
+            continue  # the product itself says so
+        if int(units.min()) >= 0 and int(units.max()) + UNIT_BYTES <= m.shared_bytes:
+            reads.append(Touched(m.shared, 0, UNIT_BYTES, units + start))
+    m.observer.multiplied(f, site)
+    m.observer.issued(f, site, AsyncWork("wgmma", reads, group="wgmma", operands=operands))
 
 
 def _same(site: Site, f: Frame, words: Array) -> int:

@@ -16,10 +16,11 @@ import numpy as np
 from cute_py.errors import CuteError
 from cute_py.machine.decode import Builder, Turn
 from cute_py.machine.faults import Refused
+from cute_py.machine.judgement.waits import PhaseWait
 from cute_py.machine.memory import locate
 from cute_py.machine.schedule import Waiting
 from cute_py.machine.sites import Site
-from cute_py.machine.threads import Array, Frame, Run, broadcast
+from cute_py.machine.threads import Array, Frame, Host, Run, broadcast
 from cute_py.tma.emulator.mbarrier import MAX_COUNT, Mbarrier, init_barrier
 
 PHASE_BITS: Final = 32
@@ -33,9 +34,35 @@ def barriers_of(f: Frame, site: Site, place: int) -> Mbarrier:
     found = m.windows[cta].barriers.get(offset)
     if not isinstance(found, Mbarrier):
         known = ", ".join(hex(m.shared_base + at) for at in sorted(m.windows[cta].barriers)) or "none"
-        text = f"{f.text()}: no mbarrier was initialised at shared address {m.shared_base + offset:#x}"
-        raise site.fault("mbarrier not initialised", text, f, "mbarrier", initialised=known)
+        rule, text = "mbarrier not initialised", f"{f.text()}: no mbarrier was initialised at shared address "
+        text += f"{m.shared_base + offset:#x}"
+        ledger = m.state.get("ledger")
+        if ledger is not None and place in ledger.ended_lives:
+            rule, where = "mbarrier used after inval", ledger.where(ledger.ended_lives[place].ended)
+            text = f"{f.text()} use the mbarrier at {m.shared_base + offset:#x}, which {where} invalidated"
+        raise site.fault(rule, text, f, "mbarrier", initialised=known)
     return found
+
+
+def land(f: Frame, site: Site, place: int, nbytes: int) -> None:
+    """Count bytes of a transfer at the barrier at a place."""
+    landed(f, place, barriers_of(f, site, place), nbytes, site.number)
+
+
+def landed(f: Frame, place: int, barrier: Mbarrier, nbytes: int, at: int) -> None:
+    """Count bytes of a transfer, which the instruction `at` issued, at a barrier."""
+    m = f.m
+    m.observer.landed(m, place, barrier, nbytes, at)
+    before = barrier.phase
+    barrier.complete_tx(nbytes)
+    if barrier.phase != before:
+        m.observer.phase_ended(m, place, barrier)
+
+
+def place_of(m: Host, barrier: Mbarrier, cta: int) -> int:
+    """The place of a barrier that a CTA has, or a CTA of its cluster."""
+    first = cta // m.cluster_size * m.cluster_size
+    return (first + barrier.rank) * m.shared_stride + (barrier.offset or 0)
 
 
 def _space(site: Site) -> str:
@@ -69,11 +96,13 @@ def _build_init(site: Site, action: str) -> Run:
     def run(f: Frame) -> None:
         m = f.m
         counts = broadcast(count(f), f).tolist()
-        for place, number in zip(where(f)[1].tolist(), counts, strict=True):
+        for thread, place, number in zip(f.threads.tolist(), where(f)[1].tolist(), counts, strict=True):
             cta, offset = divmod(place, m.shared_stride)
+            one = f if f.n == 1 else m.span(thread, thread + 1)
             if not 1 <= number <= MAX_COUNT:
                 text = f"{f.text()}: mbarrier.init with count {number}; must be 1 to {MAX_COUNT}"
                 raise site.fault("mbarrier count", text, f, "mbarrier.init")
+            m.observer.initialised(one, site, place, number)
             init_barrier(m.windows[cta], offset, number, name=f"mbarrier at {m.shared_base + offset:#x}")
         m.changed()
 
@@ -87,16 +116,22 @@ def _build_inval(site: Site, action: str) -> Run:
     where = locate(site, 0, space, 8, writes=True)
 
     def run(f: Frame) -> None:
-        for place in where(f)[1].tolist():
+        for thread, place in zip(f.threads.tolist(), where(f)[1].tolist(), strict=True):
             barriers_of(f, site, place)
+            f.m.observer.invalidated(f.m.span(thread, thread + 1), site, place)
             cta, offset = divmod(place, f.m.shared_stride)
             f.m.windows[cta].barriers.pop(offset, None)
 
     return run
 
 
-def arrive_at(f: Frame, site: Site, barrier: Mbarrier, count: int, drops: bool = False) -> int:
+def arrive_at(
+    f: Frame, site: Site, place: int, barrier: Mbarrier, count: int, drops: bool = False, expected: int | None = None
+) -> int:
     """Arrivals, over several phases if they complete one. The token of the first."""
+    f.m.observer.arrived(f, site, place, barrier, count, expected)
+    if expected is not None and barrier.pending:
+        _counted(f, site, barrier, "expect_tx", expected)
     token = barrier.phase & 0xFFFFFFFF | barrier.pending << PHASE_BITS
     left = count
     while left:
@@ -110,7 +145,14 @@ def arrive_at(f: Frame, site: Site, barrier: Mbarrier, count: int, drops: bool =
         else:
             barrier.arrive(now)
         left -= now
+        if not barrier.pending or barrier.phase != token & 0xFFFFFFFF:
+            _told(f.m, place, barrier, token)
     return token
+
+
+def _told(m: Host, place: int, barrier: Mbarrier, token: int) -> None:
+    if barrier.phase & 0xFFFFFFFF != token & 0xFFFFFFFF:
+        m.observer.phase_ended(m, place, barrier)
 
 
 def _build_arrive(site: Site, action: str) -> Run:
@@ -136,9 +178,11 @@ def _build_arrive(site: Site, action: str) -> Run:
             chosen = np.flatnonzero(places == place)
             if expects or not sinks:
                 for thread in chosen.tolist():
-                    tokens[thread] = _arrive_one(f, site, barrier, int(numbers[thread]), expects, action)
+                    one = f if f.n == 1 else f.m.span(int(f.threads[thread]), int(f.threads[thread]) + 1)
+                    tokens[thread] = _arrive_one(one, site, place, barrier, int(numbers[thread]), expects, action)
             else:
-                arrive_at(f, site, barrier, int(numbers[chosen].sum()), action == "arrive_drop")
+                some = f if len(chosen) == f.n else f.subset(places == place)
+                arrive_at(some, site, place, barrier, int(numbers[chosen].sum()), action == "arrive_drop")
         if put is not None and not sinks:
             put(f, tokens)
         f.m.changed()
@@ -146,12 +190,10 @@ def _build_arrive(site: Site, action: str) -> Run:
     return run
 
 
-def _arrive_one(f: Frame, site: Site, barrier: Mbarrier, number: int, expects: bool, action: str) -> int:
+def _arrive_one(f: Frame, site: Site, place: int, barrier: Mbarrier, number: int, expects: bool, action: str) -> int:
     if expects:
-        if barrier.pending < 1:
-            return arrive_at(f, site, barrier, 1)
-        _counted(f, site, barrier, "expect_tx", number)
-    return arrive_at(f, site, barrier, 1 if expects else number, action == "arrive_drop")
+        return arrive_at(f, site, place, barrier, 1, action == "arrive_drop", number)
+    return arrive_at(f, site, place, barrier, number, action == "arrive_drop")
 
 
 def _counted(f: Frame, site: Site, barrier: Mbarrier, action: str, nbytes: int) -> None:
@@ -171,7 +213,16 @@ def _build_bytes(site: Site, action: str) -> Run:
     def run(f: Frame) -> None:
         numbers = broadcast(number(f), f).tolist()
         for place, nbytes in zip(where(f)[1].tolist(), numbers, strict=True):
-            _counted(f, site, barriers_of(f, site, place), action, nbytes)
+            barrier = barriers_of(f, site, place)
+            tell = f.m.observer.expected if action == "expect_tx" else None
+            if tell is not None:
+                tell(f, site, place, barrier, nbytes)
+            else:
+                f.m.observer.landed(f.m, place, barrier, nbytes, site.number)
+            before = barrier.phase
+            _counted(f, site, barrier, action, nbytes)
+            if barrier.phase != before:
+                f.m.observer.phase_ended(f.m, place, barrier)
         f.m.changed()
 
     return run
@@ -182,6 +233,25 @@ def _build_pending(site: Site, action: str) -> Run:
     site.finish(2)
     put, token = site.writer(0, "u32"), site.reader(1, "b64")
     return lambda f: put(f, (np.asarray(token(f)) >> np.uint64(PHASE_BITS)).astype(np.uint32))
+
+
+def _over(f: Frame, site: Site, by_parity: bool, places: Array, phases: Array) -> Array:
+    flags = np.zeros(f.n, np.bool_)
+    for place in np.unique(places).tolist():
+        barrier = barriers_of(f, site, place)
+        chosen = places == place
+        if by_parity:
+            flags[chosen] = phases[chosen] != barrier.phase & 1
+        else:
+            flags[chosen] = (phases[chosen] & 0xFFFFFFFF) != barrier.phase & 0xFFFFFFFF
+    return flags
+
+
+def _tell(f: Frame, site: Site, by_parity: bool, places: Array, phases: Array, flags: Array) -> None:
+    observer = f.m.observer
+    if observer.active and flags.any():
+        passed = f if flags.all() else f.subset(flags)
+        observer.passed(passed, site, places[flags], phases[flags], by_parity)
 
 
 def _build_wait(site: Site, action: str) -> Run | Turn:
@@ -195,24 +265,17 @@ def _build_wait(site: Site, action: str) -> Run | Turn:
     phase = site.reader(2, "u32" if by_parity else "b64")
     after = site.number + 1
 
-    def over(f: Frame, places: Array, phases: Array) -> Array:
-        flags = np.zeros(f.n, np.bool_)
-        for place in np.unique(places).tolist():
-            barrier = barriers_of(f, site, place)
-            chosen = places == place
-            if by_parity:
-                flags[chosen] = phases[chosen] != barrier.phase & 1
-            else:
-                flags[chosen] = (phases[chosen] & 0xFFFFFFFF) != barrier.phase & 0xFFFFFFFF
-        return flags
-
     def test(f: Frame) -> None:
         f.m.looked = True
-        put(f, over(f, where(f)[1], broadcast(phase(f), f).astype(np.int64)))
+        places, phases = where(f)[1], broadcast(phase(f), f).astype(np.int64)
+        flags = _over(f, site, by_parity, places, phases)
+        put(f, flags)
+        _tell(f, site, by_parity, places, phases, flags)
 
     def tries(f: Frame) -> Gone | None:
         places, phases = where(f)[1], broadcast(phase(f), f).astype(np.int64)
-        flags = over(f, places, phases)
+        flags = _over(f, site, by_parity, places, phases)
+        _tell(f, site, by_parity, places, phases, flags)
         if flags.all():
             put(f, np.bool_(True))
             return None
@@ -223,26 +286,27 @@ def _build_wait(site: Site, action: str) -> Run | Turn:
             put(passed, np.bool_(True))
             gone.append((after, passed))
         put(rest, np.bool_(False))
-        held = [places[~flags], phases[~flags]]
+        held = PhaseWait(places[~flags], phases[~flags], by_parity)
 
         def ready(one: Waiting) -> tuple[Gone, Frame | None] | None:
-            now = over(one.frame, held[0], held[1])
+            now = _over(one.frame, site, by_parity, held.places, held.phases)
             if not now.any():
                 return None
+            _tell(one.frame, site, by_parity, held.places, held.phases, now)
             passed = one.frame if now.all() else one.frame.subset(now)
             put(passed, np.bool_(True))
             if passed is one.frame:
                 return [(one.pc, passed)], None
-            held[0], held[1] = held[0][~now], held[1][~now]
+            held.places, held.phases = held.places[~now], held.phases[~now]
             return [(one.pc, passed)], one.frame.subset(~now)
 
         def what() -> str:
-            barrier = barriers_of(rest, site, int(held[0][0]))
-            number = int(held[1][0])
+            barrier = barriers_of(rest, site, int(held.places[0]))
+            number = int(held.phases[0])
             said = f"the phase of parity {number}" if by_parity else f"phase {number & 0xFFFFFFFF}"
             return f"{said} of the {barrier.name}, which is in {barrier}"
 
-        f.m.wait(Waiting(rest, after, site.number, ready, what, looks=True))
+        f.m.wait(Waiting(rest, after, site.number, ready, what, looks=True, on=held))
         return gone
 
     return test if action == "test_wait" else Turn(tries)

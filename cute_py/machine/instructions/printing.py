@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from cute_py.machine.faults import Refused
 from cute_py.machine.memory import LOCAL_WINDOW, LOCAL_WINDOW_BYTES, host_place
 from cute_py.machine.sites import Site
-from cute_py.machine.threads import Frame, Host, Run
+from cute_py.machine.threads import Array, Frame, Host, Run
 
 _FORMAT: Final = re.compile(r"%([-+ #0]*)(\d+|\*)?(?:\.(\d+|\*))?(hh|h|ll|l|j|z|t)?([diouxXeEfFgGaAcsp%])")
 MAX_TEXT: Final = 1 << 16
@@ -19,11 +20,13 @@ MAX_LINES: Final = 1 << 16
 """Calls of vprintf whose output is kept."""
 
 
-def _parameter(site: Site, text: str) -> int:
+def _parameter(site: Site, text: str) -> Callable[[Frame], Array]:
+    """Where a parameter lies in the local memory of each thread."""
     key, space = site.code.symbol(site.function, text.strip())
     if space != "local":
         raise Refused(f"{text} is no parameter of a call")
-    return site.code.local_offset(key)
+    offset, framed = site.code.local_place(key)
+    return (lambda f: f.m.frame_starts(f) + offset) if framed else (lambda f: np.full(f.n, offset))
 
 
 def build_print(site: Site, arguments: tuple[str, ...]) -> Run:
@@ -35,9 +38,10 @@ def build_print(site: Site, arguments: tuple[str, ...]) -> Run:
     def run(f: Frame) -> None:
         m = f.m
         local = m.local.reshape(-1, m.local_stride)
-        for thread in f.threads.tolist():
+        starts = [place(f).tolist() for place in places]
+        for number, thread in enumerate(f.threads.tolist()):
             row = local[thread]
-            form, values = (int(row[place : place + 8].view(np.uint64)[0]) for place in places)
+            form, values = (int(row[at[number] : at[number] + 8].view(np.uint64)[0]) for at in starts)
             if len(m.totals.printed) < MAX_LINES:
                 m.totals.printed.append(printed(m, thread, form, values))
 
@@ -51,7 +55,8 @@ def build_assertion(site: Site, arguments: tuple[str, ...]) -> Run:
     def run(f: Frame) -> None:
         m = f.m
         row = m.local.reshape(-1, m.local_stride)[int(f.threads[0])]
-        words = [int(row[place : place + 8].view(np.uint64)[0]) for place in places]
+        starts = [int(place(f)[0]) for place in places]
+        words = [int(row[start : start + 8].view(np.uint64)[0]) for start in starts]
         said = [text_at(m, int(f.threads[0]), words[i]) for i in (0, 1, 3)]
         text = f"{m.thread_text(f.threads[0])}: assertion {said[0]!r} failed in {said[2]} ({said[1]})"
         raise site.fault("assertion", text, f)

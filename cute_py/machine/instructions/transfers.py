@@ -8,10 +8,11 @@ Source: PTX ISA 9.0, asynchronous copy instructions, tensormap.replace.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -19,17 +20,22 @@ from cute_py.errors import CuteError, TmaTrap
 from cute_py.machine.decode import Builder
 from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.accesses import SPACES
-from cute_py.machine.instructions.mbarriers import arrive_at, barriers_of
+from cute_py.machine.instructions.mbarriers import arrive_at, barriers_of, landed
+from cute_py.machine.judgement.observer import AsyncWork, Touched
 from cute_py.machine.memory import Locate, address_reader, host_place, locate
 from cute_py.machine.schedule import Pending
 from cute_py.machine.sites import Site
 from cute_py.machine.threads import Array, Frame, Host, Reader, Run, broadcast
 from cute_py.ptx.parse import OperandKind, WrittenOperand
 from cute_py.tma.descriptor.replace import replace
+from cute_py.tma.descriptor.request import TensorMap
 from cute_py.tma.emulator.emulator import Emulator
+from cute_py.tma.emulator.mbarrier import Mbarrier
 from cute_py.tma.emulator.memory import MAX_CTAS
+from cute_py.tma.emulator.walk import walk_rows
 
 MAP_BYTES: Final = 128
+MapLike: TypeAlias = bytes | TensorMap
 _HINTS: Final = ("L2::cache_hint", "L2::64B", "L2::128B", "L2::256B")
 
 
@@ -84,18 +90,24 @@ class Groups:
 def _build_group(site: Site, kind: str) -> Run:
     """commit_group, wait_group, wait_all."""
     action = site.choice("commit_group", "wait_group", "wait_all")
-    site.flag("read")
+    reads = site.flag("read")
     if action == "commit_group":
         site.finish(0)
 
         def commit(f: Frame) -> None:
             Groups.of(f.m, kind).committed[f.threads] += 1
+            f.m.observer.committed(f, site, kind)
 
         return commit
     site.finish(1 if action == "wait_group" else 0)
     left = site.constant(0) if action == "wait_group" else 0
     everything = action == "wait_all"
-    return lambda f: Groups.of(f.m, kind).wait(f, left, uncommitted=everything)
+
+    def wait(f: Frame) -> None:
+        f.m.observer.waited(f, site, kind, left, reads, everything)
+        Groups.of(f.m, kind).wait(f, left, uncommitted=everything)
+
+    return wait
 
 
 # ---- cp.async --------------------------------------------------------------------------------------------------------
@@ -145,6 +157,11 @@ def _build_thread_copy(site: Site) -> Run:
         reads = f if int(taken.min()) > 0 else None if int(taken.max()) == 0 else f.subset(taken > 0)
         parts = [] if reads is None else _sources(reads, source)
         m.asynchronous = True
+        if m.observer.active:
+            held_spans = [Touched(held, 0, size, places) for held, places, _ in parts]
+            m.observer.issued(
+                f, site, AsyncWork("cp.async", held_spans, [Touched(array, 0, size, offsets)], group="cp.async")
+            )
         if m.eager and len(parts) == 1 and int(taken.min()) == size:
             held, places, _ = parts[0]
             m.memory.typed(array, unit)[offsets // size] = m.memory.typed(held, unit)[places // size]
@@ -194,6 +211,7 @@ def _build_copy_arrival(site: Site) -> Run:
         m = f.m
         places = where(f)[1]
         found = [barriers_of(f, site, place) for place in places.tolist()]
+        m.observer.copies_arrive(f, site, places, not once)
         if not once:
             for barrier in found:
                 barrier.pending += 1
@@ -201,8 +219,8 @@ def _build_copy_arrival(site: Site) -> Run:
 
         def complete() -> None:
             groups.wait(f, 0, uncommitted=True)
-            for barrier in found:
-                arrive_at(f, site, barrier, 1)
+            for place, barrier in zip(places.tolist(), found, strict=True):
+                arrive_at(f, site, place, barrier, 1)
 
         m.under_way("the arrival of cp.async", site.number, complete)
 
@@ -274,6 +292,10 @@ def _bulk(
                 text = f"{f.text()}: a bulk copy {what} {at + nbytes - limit} bytes past the end of its memory"
                 raise site.fault("out of bounds", text, f, "cp.async.bulk", bytes=nbytes)
         found = [barriers_of(f, site, place) for place in signalled]
+        if m.observer.active:
+            reads, writes = [Touched(held, begin, nbytes)], [Touched(to, at, nbytes) for at in starts]
+            kind_ = "bulk load" if found else "bulk store"
+            m.observer.issued(f, site, AsyncWork(kind_, reads, writes, signalled, nbytes, "" if found else "bulk"))
 
         def complete() -> None:
             content = held[begin : begin + nbytes].copy()
@@ -283,8 +305,8 @@ def _bulk(
                     old[...] = np.asarray(combine(old.copy(), content.view(kind.dtype))).astype(old.dtype, copy=False)
                 else:
                     to[at : at + nbytes] = content
-            for one_barrier in found:
-                one_barrier.complete_tx(nbytes)
+            for place_, one_barrier in zip(signalled, found, strict=True):
+                landed(f, place_, one_barrier, nbytes, site.number)
 
         agent = m.under_way("a bulk copy", site.number, complete, waited_for=not found)
         if not found:
@@ -309,12 +331,12 @@ def _each_thread(one: Callable[[Frame], None]) -> Run:
 _MODES: Final = ("tile", "im2col", "im2col_no_offs", "im2col::w", "im2col::w::128", "tile::gather4", "tile::scatter4")
 
 
-def _map_reader(site: Site, place: int) -> Callable[[Frame], bytes]:
-    """The 128 bytes of the tensor map of an operand."""
+def _map_reader(site: Site, place: int) -> Callable[[Frame], MapLike]:
+    """The 128 bytes of the tensor map of an operand; the request, where its bits are not known."""
     address = site.address_of(site.operand(place))
     read = address_reader(site, address, "generic")
 
-    def find(f: Frame) -> bytes:
+    def find(f: Frame) -> MapLike:
         where = int(read(f)[0])
         found = host_place(f.m, int(f.ctas[0]), where)
         if found is None or found[1] + MAP_BYTES > len(found[0]):
@@ -323,7 +345,8 @@ def _map_reader(site: Site, place: int) -> Callable[[Frame], bytes]:
         if where % 64:
             text = f"{f.text()}: a tensor map at {f.m.address_text(where)}; must be a multiple of 64 bytes"
             raise site.fault("misaligned", text, f, "tensor map", address=where)
-        return found[0][found[1] : found[1] + MAP_BYTES].tobytes()
+        raw = found[0][found[1] : found[1] + MAP_BYTES].tobytes()
+        return f.m.memory.unknown_maps.get(raw, raw) if f.m.memory.unknown_maps else raw
 
     return find
 
@@ -340,14 +363,14 @@ class _TensorCopy:
     mode: str
     cta_pair: bool
     emulator: Emulator
-    map: Callable[[Frame], bytes]
+    map: Callable[[Frame], MapLike]
     coords: Sequence[Reader]
     offsets: Sequence[Reader]
     mask: Reader | None
     shared: Locate | None
     barrier: Locate | None
 
-    def arguments(self, f: Frame) -> tuple[bytes, list[int], dict[str, Any]]:
+    def arguments(self, f: Frame) -> tuple[MapLike, list[int], dict[str, Any]]:
         """The tensor map, the coordinates, and the keywords of the emulator, as one thread gives them."""
         words = self.map(f)
         coords = [int(broadcast(c(f), f)[0]) for c in self.coords]
@@ -439,16 +462,42 @@ def _tensor_load(site: Site, copy: _TensorCopy, shared: Locate, barrier: Locate)
         m = f.m
         words, coords, keywords = copy.arguments(f)
         cta, offset = divmod(int(shared(f)[1][0]), m.shared_stride)
-        signal = barriers_of(f, site, int(barrier(f)[1][0]))
+        place = int(barrier(f)[1][0])
+        signal = barriers_of(f, site, place)
+        counted: list[int] = []
+        nbytes = 0
+        if m.observer.active:
+            with _errors_as_faults(site, f):
+                shape = copy.emulator.geometry(words, copy.mode)
+                nbytes = int(shape.transaction_bytes)
+            targets, counted = _destinations(m, copy, cta, place, keywords.get("multicast_mask"))
+            writes = [Touched(m.shared, one * m.shared_stride + offset, nbytes) for one in targets]
+            rows = functools.partial(_rows, m, copy, words, coords, keywords)
+            m.observer.issued(
+                f,
+                site,
+                AsyncWork(
+                    "tensor load", [], writes, counted, nbytes, rows=rows, swizzle=_width(shape.swizzle), map_key=words
+                ),
+            )
 
         def complete() -> None:
+            before = _before(f, site, counted, nbytes)
             with _errors_as_faults(site, f):
                 ranges, window = m.memory.ranges, m.windows[cta]
                 copy.emulator.load(words, ranges, coords, window, barrier=signal, smem_offset=offset, **keywords)
+            for at, held, phase in before:
+                if held.phase != phase:
+                    m.observer.phase_ended(m, at, held)
 
         m.under_way("a tensor load", site.number, complete)
 
     return one
+
+
+def _width(swizzle: int) -> int:
+    """Bytes of a row of a map's swizzle; 16 without one."""
+    return (16, 32, 64, 128)[swizzle] if swizzle < 4 else 128
 
 
 def _tensor_store(site: Site, copy: _TensorCopy, shared: Locate) -> Callable[[Frame], None]:
@@ -458,6 +507,12 @@ def _tensor_store(site: Site, copy: _TensorCopy, shared: Locate) -> Callable[[Fr
         m = f.m
         words, coords, keywords = copy.arguments(f)
         cta, offset = divmod(int(shared(f)[1][0]), m.shared_stride)
+        if m.observer.active:
+            with _errors_as_faults(site, f):
+                nbytes = int(copy.emulator.geometry(words, copy.mode).transaction_bytes)
+            rows = functools.partial(_rows, m, copy, words, coords, dict(keywords))
+            reads = [Touched(m.shared, cta * m.shared_stride + offset, nbytes)]
+            m.observer.issued(f, site, AsyncWork("tensor store", reads, [], [], nbytes, "bulk", rows))
         keywords["smem_offset"] = offset
 
         def complete() -> None:
@@ -472,6 +527,51 @@ def _tensor_store(site: Site, copy: _TensorCopy, shared: Locate) -> Callable[[Fr
         Groups.of(m, "bulk").add(f.threads, agent)
 
     return one
+
+
+def _destinations(m: Host, copy: _TensorCopy, cta: int, barrier: int, mask: int | None) -> tuple[list[int], list[int]]:
+    """The CTAs whose memory a load writes, and the places of the mbarriers that count its bytes."""
+    if mask is None:
+        return [cta], [barrier]
+    first = cta // m.cluster_size * m.cluster_size
+    targets = [first + i for i in range(m.cluster_size) if mask >> i & 1]
+    owner, at = divmod(barrier, m.shared_stride)
+    if copy.cta_pair:
+        pairs = [one - (one - first & 1) + (owner - first & 1) for one in targets]
+        return targets, [one * m.shared_stride + at for one in pairs]
+    return targets, [one * m.shared_stride + at for one in targets]
+
+
+def _before(f: Frame, site: Site, counted: Sequence[int], nbytes: int) -> list[tuple[int, Mbarrier, int]]:
+    """Who judges is told that bytes land; (place, barrier, its phase) of each barrier that counts them."""
+    found = []
+    for place in counted:
+        cta, offset = divmod(place, f.m.shared_stride)
+        barrier = f.m.windows[cta].barriers.get(offset)
+        if isinstance(barrier, Mbarrier):
+            f.m.observer.landed(f.m, place, barrier, nbytes, site.number)
+            found.append((place, barrier, barrier.phase))
+    return found
+
+
+def _rows(
+    m: Host, copy: _TensorCopy, words: MapLike, coords: Sequence[int], keywords: Mapping[str, Any]
+) -> list[Touched]:
+    """The rows of global memory that a tensor copy touches."""
+    geometry = copy.emulator.geometry(words, copy.mode)
+    offsets = np.asarray([keywords.get("im2col_offsets", [0] * max(len(coords) - 2, 0))], np.int64)
+    rows = walk_rows(geometry, np.asarray([coords], np.int64), offsets)
+    low, high = int(rows.first[0]), int(rows.last[0])
+    addresses = rows.address[rows.inside] + low
+    if not len(addresses) or high <= low:
+        return []
+    ranges = m.memory.ranges
+    index = ranges.index_of(addresses)
+    found = []
+    for which in np.unique(index).tolist():
+        held = ranges.ranges[which]
+        found.append(Touched(held.array, 0, high - low, addresses[index == which] - held.address))
+    return found
 
 
 @contextmanager

@@ -10,6 +10,7 @@ Names in an expression, besides the fields of the request:
 
     rank            number of modes
     bits            bits of one element
+    strided         False where all element strides are 1, as in nearly every map; a function for columns does not ask
     row             elements of one row of the box
     row_bits        its bits
     box_size        elements of the box, as the driver counts them: element strides divide each edge, rounded down
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Value = int | NDArray[numpy.int64]
+else:
+    from cute_py.optional_packages import numpy
 
 TABLES: Final[dict[str, tuple[int, ...]]] = {
     "BITS": (*[row.bits for row in FORMATS], 0),
@@ -59,8 +62,6 @@ class Lookup:
     def __getitem__(self, index: Value) -> Value:
         if isinstance(index, int):
             return self.entries[index if 0 <= index < len(self.entries) else -1]
-        import numpy
-
         return numpy.array(self.entries, numpy.int64).take(index, mode="clip")
 
 
@@ -68,8 +69,6 @@ def edge_visits(edge: Value, step: Value) -> Value:
     """Elements of an edge that a stride visits; an illegal stride of 0 or less is ignored."""
     if isinstance(step, int):
         return edge // step if step > 0 else 1
-    import numpy
-
     return edge // numpy.maximum(step, 1)
 
 
@@ -136,15 +135,16 @@ class RequestForm:
                 variable += "_0"  # the one corner of a wide map
             lines.append(f"{variable} = source.{name}")
         lines += [f"length_{name} = {count}" for name, count in length.items()]
-        lines += [f"rank = {length['rank']}", "bits = BITS[data_type]"]
+        steps = f"source.element_strides != {(1,) * length['element_strides']}" if strict else "1"
+        lines += [f"rank = {length['rank']}", "bits = BITS[data_type]", f"strided = {steps}"]
         if self.tiled:
             lines += [f"row = {'box_dim_0' if length['box_dim'] else 0}"]
             edges = range(min(length["box_dim"], length["element_strides"]))
             edge = "(box_dim_{0} // element_strides_{0})" if strict else "edge_visits(box_dim_{0}, element_strides_{0})"
             size = " * ".join([edge.format(i) for i in edges]) or "1"
-            if strict:  # nearly every map visits each element
+            if strict:
                 whole = " * ".join([f"box_dim_{i}" for i in edges]) or "1"
-                size = f"{whole} if source.element_strides == {(1,) * len(edges)} else {size}"
+                size = f"{size} if strided else {whole}"
         else:
             lines += ["row = channels_per_pixel", "first = 1 - IS_SLICED[interleave]"]
             choice = "global_dim_{1} if first else global_dim_{0}"
@@ -154,21 +154,18 @@ class RequestForm:
             size = "channels_per_pixel * pixels_per_column"
         return [*lines, "row_bits = row * bits", f"box_size = {size}", "box_bits = bits * box_size"]
 
-    def function(
-        self, arguments: str, body: Sequence[str], *, strict: bool = False, every: bool = False
-    ) -> Callable[..., Any]:
+    def function(self, arguments: str, body: Sequence[str], *, strict: bool = False) -> Callable[..., Any]:
         """The function of `source` and `arguments` that runs `body`.
 
         Args:
             strict: the function accepts only legal values and is faster; a value without an entry in a table raises
                 IndexError.
-            every: `body` uses every name, not only those in its text.
         """
         used = set(re.findall(r"\w+", " ".join(body)))
         lines: list[str] = []
         for line in reversed(self.variables(strict)):  # values that the body does not use are not computed
             names, _, value = line.partition(" = ")
-            if every or names == "()" or used & set(re.findall(r"\w+", names)):
+            if names == "()" or used & set(re.findall(r"\w+", names)):
                 used |= set(re.findall(r"\w+", value))
                 lines.insert(0, line)
         text = "\n    ".join([f"def made(source, {arguments}):", *lines, *body])

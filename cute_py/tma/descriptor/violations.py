@@ -5,15 +5,14 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
-from types import CodeType
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.argument_checks import record
 from cute_py.diagnostics import Diagnostic, Findings, Scope
 from cute_py.tma.descriptor import fields as f
 from cute_py.tma.descriptor.data_types import FORMATS
-from cute_py.tma.descriptor.expressions import SCOPE, RequestForm, instantiated, legal_form, low_32
+from cute_py.tma.descriptor.expressions import RequestForm, instantiated, legal_form, low_32
 from cute_py.tma.descriptor.limits import (
     BY_NAME,
     GPUS,
@@ -47,11 +46,8 @@ def broken_rule(
     return Diagnostic(name, argument, int(value), rule.unit, requirement or rule.requirement, rule.source, mode, detail)
 
 
-@functools.cache
-def _scope(arch: str, unknown: str) -> Scope:
-    """Scope of the judgement on a request in which the value of this name has unknown bits."""
-    skipped = (f"1 value: the bits of {unknown} in a tensor map are not known",) if unknown else ()
-    return Scope((f"{len(RULES)} rules of tensor maps on {arch}",), skipped)
+_WHOLE: Final = {arch: Scope((f"{len(RULES)} rules of tensor maps on {arch}",)) for arch in GPUS}
+"""The scope of the judgement on a request whose bits are all known."""
 
 
 def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> Findings:
@@ -69,21 +65,21 @@ def violations(request: TensorMap | HasRequest, *, arch: str = "sm_90a") -> Find
     ['globalStrides[0]', 'boxDim[1]']
     """
     request = request_of(request)
-    gpu = _gpu(arch)
+    gpu = (GPUS.get(arch) if isinstance(arch, str) else None) or architecture(arch)
+    scope = _WHOLE[arch]
     if keeps_rules(request, gpu):
-        return Findings(scope=_scope(arch, ""))
+        return Findings.none(scope)
     unknown = unknown_addition(request)
-    return Findings(broken_rules(request, gpu), scope=_scope(arch, "" if unknown is None else unknown.name))
+    if unknown is not None:
+        scope = Scope(scope.judged, (f"1 value: the bits of {unknown.name} in a tensor map are not known",))
+    return Findings(broken_rules(request, gpu), scope=scope)
 
 
 def listed_violations(request: TensorMap | HasRequest, arch: str = "sm_90a") -> list[Diagnostic]:
     """As `violations`, a plain list: for what makes maps, which asks for nothing else."""
-    request, gpu = request_of(request), _gpu(arch)
+    request = request_of(request)
+    gpu = (GPUS.get(arch) if isinstance(arch, str) else None) or architecture(arch)
     return [] if keeps_rules(request, gpu) else broken_rules(request, gpu)
-
-
-def _gpu(arch: str) -> Architecture:
-    return (GPUS.get(arch) if isinstance(arch, str) else None) or architecture(arch)
 
 
 _ANY_IM2COL: Final = (TensorMapIm2col, TensorMapIm2colWide)
@@ -182,8 +178,8 @@ CHECKS: Final[tuple[RuleCheck, ...]] = (
         "nan_fill",
         "oobFill",
         "oob_fill",
-        when=("data_type <= last_format", "IS_INTEGER[data_type]"),
-        broken="oob_fill == 1",
+        when=("oob_fill == 1", "data_type <= last_format"),
+        broken="IS_INTEGER[data_type]",
         detail="with {FORMATS[data_type].data_type.name}",
     ),
     RuleCheck("interleave", "interleave", "interleave"),
@@ -202,7 +198,14 @@ CHECKS: Final[tuple[RuleCheck, ...]] = (
             ("stride_range", ()),
         )
     ),
-    RuleCheck("element_stride", "elementStrides[{i}]", "element_strides[i]", ("element_strides",), mode="i"),
+    RuleCheck(
+        "element_stride",
+        "elementStrides[{i}]",
+        "element_strides[i]",
+        ("element_strides",),
+        when=("strided",),
+        mode="i",
+    ),
     RuleCheck("box", "boxDim[{i}]", "box_dim[i]", ("box_dim", "element_strides"), kinds=(TensorMapTiled,), mode="i"),
     RuleCheck("channels", "channelsPerPixel", "channels_per_pixel", kinds=_ANY_IM2COL),
     RuleCheck("pixels", "pixelsPerColumn", "pixels_per_column", kinds=_ANY_IM2COL),
@@ -356,6 +359,8 @@ def _breaks(
     if not parts and isinstance(least, int) and isinstance(most, int) and (most - least) & (most - least + 1) == 0:
         above = " | ".join([f"{value} - {least}" if least else value for value in values])
         parts.append(f"({above}) >> {(most - least).bit_length()}{nonzero}")
+    elif not parts and strict and least is not None and most is not None:
+        parts += [f"not {least} <= {value} <= {most}" for value in values]
     elif not parts:
         parts += [f"{value} < {least}" for value in values if least is not None]
         parts += [f"{value} > {most}" for value in values if most is not None]
@@ -372,34 +377,36 @@ def _counted(form: RequestForm, check: RuleCheck) -> range:
     return range(length[check.after] if check.after else 0, min([length[name] for name in check.each]))
 
 
-@functools.lru_cache(maxsize=512)
-def _compiled(text: str, i: int) -> CodeType:
-    """A text with expressions in braces, or an expression, over the variables of a lister."""
-    return compile(instantiated(text, i), "<CHECKS>", "eval")
+def _filled(text: str, i: int) -> str:
+    """The f-string of a text with expressions in braces, over the variables of a lister."""
+    return f"f{re.sub(_BRACES, lambda found: f'{{{instantiated(found[1], i)}}}', text)!r}"
 
 
-def _filled(text: str, i: int, names: dict[str, object]) -> str:
-    """A text with the values of the expressions in braces."""
-    return re.sub(r"\{([^{}]*)\}", lambda found: str(eval(_compiled(found[1], i), SCOPE, names)), text)
+_BRACES: Final = re.compile(r"\{([^{}]*)\}")
 
 
 @functools.lru_cache(maxsize=256)
-def _lister(form: RequestForm) -> Callable[..., None]:
-    """The function that calls `add` for each broken rule: the number of its check, `i`, the value and all variables."""
+def _lister(kind: type[TensorMap], lengths: tuple[int, ...]) -> Callable[..., None]:
+    """For requests of a form: the function that calls `add` for each broken rule, with its name, argument, value, mode,
+    detail and requirement."""
+    form = RequestForm(kind, lengths)
     body = [f"least_corner, greatest_corner = {form.corner_bounds}"]
-    checks = [(number, check) for number, check in enumerate(CHECKS) if form.kind in check.kinds]
-    for _, group in itertools.groupby(checks, lambda row: (row[1].value, row[1].each)):
+    checks = [check for check in CHECKS if form.kind in check.kinds]
+    for _, group in itertools.groupby(checks, lambda check: (check.value, check.each)):
         rows = list(group)
-        for i in _counted(form, rows[0][1]):
-            for number, check in rows:
+        for i in _counted(form, rows[0]):
+            for check in rows:
                 value = instantiated(check.value, i)
                 broken = " | ".join([f"({part})" for part in _breaks(form, check, [value], {})])
                 condition = " & ".join([f"({text})" for text in [*check.when, broken]])
-                body.append(f"if {condition}: add({number}, {i}, {value}, locals())")
+                argument, detail, must = [_filled(text, i) for text in (check.argument, check.detail, check.must)]
+                mode = instantiated(check.mode, i)
+                said = f"{check.rule!r}, {argument}, ({value}) // {check.scale}, {mode}, {detail}, {must}"
+                body.append(f"if {condition}: add({said})")
     names = (
         "data_type, has_format, is_decoded, rank_field, format_field, last_format, last_swizzle, shared_memory_bytes"
     )
-    return form.function(f"{names}, gpu, FORMATS, add", body, every=True)
+    return form.function(f"{names}, gpu, FORMATS, add", body)
 
 
 JUDGED: Final = "data_type, shared_memory_bytes"
@@ -409,7 +416,7 @@ JUDGED: Final = "data_type, shared_memory_bytes"
 def is_broken(form: RequestForm, *, strict: bool) -> str:
     """For a legal form: the condition that a request breaks a rule, or has bits that are not known."""
     known = {"has_format": 1, "last_format": bounds("data_type")[1], "last_swizzle": bounds("swizzle")[1]}
-    known["rank"] = form.length["rank"]
+    known |= {"rank": form.length["rank"]} | ({} if strict else {"strided": 1})
     either, both = (" or ", " and ") if strict else (" | ", " & ")
     judged: dict[str, list[str]] = {}  # conditions of a rule -> what breaks the rules that have them
     for check in CHECKS:
@@ -462,29 +469,30 @@ def _refused(request: TensorMap, data_type: int | None, shared_memory_bytes: int
     return True
 
 
+@functools.cache
+def _last(rule: str, more: Collection[int]) -> int:
+    """The largest value of an enum on a GPU that has more values than the rule."""
+    return max((bounds(rule)[1], *more))
+
+
 def broken_rules(request: TensorMap, gpu: Architecture) -> list[Diagnostic]:
     """The rules that a request breaks on a GPU, in the order in which they are listed."""
     found: list[Diagnostic] = []
 
-    def add(number: int, i: int, value: int, names: dict[str, object]) -> None:
-        check = CHECKS[number]
-        argument, detail, must = [_filled(text, i, names) for text in (check.argument, check.detail, check.must)]
-        mode = eval(_compiled(check.mode, i), SCOPE, names)
-        found.append(broken_rule(check.rule, argument, value // check.scale, mode, detail, must))
-
     residue, data_type = request.residue, request.data_type
-    _lister(RequestForm.of(request))(
+    kind: Any = type(request)
+    _lister(kind, tuple([len(getattr(request, name)) for name in kind.TUPLES]))(
         request,
         data_type=-1 if data_type is None else data_type,
         has_format=data_type is not None,
         is_decoded=residue is not None,
         rank_field=f.field("rank").read(residue.bits) if residue is not None else 0,
         format_field=f.field("format").read(residue.bits) if residue is not None else 0,
-        last_format=max((bounds("data_type")[1], *gpu.data_types)),
-        last_swizzle=max((bounds("swizzle")[1], *gpu.swizzles)),
+        last_format=_last("data_type", gpu.data_types),
+        last_swizzle=_last("swizzle", gpu.swizzles),
         shared_memory_bytes=gpu.shared_memory_bytes,
         gpu=gpu,
         FORMATS=FORMATS,
-        add=add,
+        add=lambda *said: found.append(broken_rule(*said)),
     )
     return found

@@ -287,10 +287,10 @@ def test_a_bound_stands_in_the_table_alone() -> None:
             assert judged(form, strict=strict)(U8, U8.data_type, gpu.shared_memory_bytes)
         lister = _lister.__wrapped__
         found: list[str] = []
-        lister(form)(
+        lister(form.kind, form.lengths)(
             *(U8, 0, True, False, 0, 0, 12, 3, gpu.shared_memory_bytes, gpu, ()),
-            lambda number, i, value, names: found.append(f"{CHECKS[number].rule} {i}: {value}"),
+            lambda rule, argument, value, *rest: found.append(f"{rule}, {argument}: {value}"),
         )
-        assert found == ["box 0: 128", "box 1: 8"]
+        assert found == ["box, boxDim[0]: 128", "box, boxDim[1]: 8"]
     finally:
         BY_NAME["box"] = RULES[[rule.name for rule in RULES].index("box")]

@@ -1,0 +1,228 @@
+"""call, ret, exit: functions, through their names or their addresses, and functions that call themselves.
+
+The parameters of a function are local variables of each thread. A call copies its arguments there, `ret` copies the
+results back. A function that can come to itself has a frame of local variables for each call, and its registers are
+kept while a call that may come back to it runs:
+
+    local memory of a thread    variables of other functions | frame | frame | ...
+    pointer                     where the frame of the present call starts; a call of such a function moves it on
+
+An address of a function is a number that `mov` and initial values give; a call through it goes to the functions whose
+address is taken somewhere and whose parameters have the sizes that the call gives.
+Source: PTX ISA 9.0, call, ret, .callprototype, "Abstracting the ABI".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from cute_py.machine.call_graph import BUILT_IN, called_name
+from cute_py.machine.decode import Turn
+from cute_py.machine.faults import Refused
+from cute_py.machine.instructions.printing import build_assertion, build_print
+from cute_py.machine.sites import Site
+from cute_py.machine.threads import Array, Frame, Host, Run, broadcast
+from cute_py.ptx.parse import OperandKind
+
+Gone = list[tuple[int, Frame]]
+
+MAX_CALLS: Final = 256
+"""Of functions in each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """Bytes of a parameter: (place, whether it lies in a frame) of the caller's variable and of the function's."""
+
+    own: tuple[int, bool]
+    other: tuple[int, bool]
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """A function that a call may go to. moves: bytes that its frame lies behind the caller's; keeps: the rows of the
+    caller's registers in each bank that are kept."""
+
+    entry: int
+    inward: Sequence[_Copy]
+    outward: Sequence[_Copy]
+    moves: int
+    frame: int
+    keeps: Sequence[Array]
+
+
+def build_exit(site: Site) -> Turn:
+    """exit."""
+    site.finish(0)
+    return Turn(_exit)
+
+
+def _exit(f: Frame) -> Gone:
+    f.m.exited(f)
+    return []
+
+
+def build_return(site: Site) -> Turn:
+    """ret: of a kernel, exit; of a function, to behind each thread's call."""
+    site.flag("uni")
+    site.finish(0)
+    if site.code.functions[site.function].entry:
+        return Turn(_exit)
+
+    def go(f: Frame) -> Gone:
+        m = f.m
+        m.depth[f.threads] -= 1
+        depth = m.depth[f.threads]
+        stack: Array = m.state["returns"]
+        back = stack[depth, f.threads]
+        gone: Gone = []
+        for pc in np.unique(back).tolist():
+            part = f.subset(back == pc)
+            m.state["results", pc](part, site.function)
+            gone.append((pc, part))
+        return gone
+
+    return Turn(go)
+
+
+def build_call(site: Site) -> Turn | Run | None:
+    """call: parameters are copied to those of the function, results back when it returns."""
+    site.flag("uni")
+    site.finish()
+    name = called_name(site.one)
+    lists = [one.elements for one in site.operands if one.kind is OperandKind.VECTOR]
+    at = next((i for i, one in enumerate(site.operands) if one.kind is OperandKind.REGISTER), 0)
+    before = [one.elements for one in site.operands[:at] if one.kind is OperandKind.VECTOR]
+    results = before[0] if before else ()
+    arguments = lists[len(before)] if len(lists) > len(before) else ()
+    if name in BUILT_IN and not site.code.functions.get(name):
+        return build_print(site, arguments) if name == "vprintf" else build_assertion(site, arguments)
+    if site.code.register(site.function, name) is not None:
+        return _indirect(site, name, arguments, results)
+    called = site.code.functions[name]
+    if len(arguments) != len(called.parameters) or len(results) != len(called.results):
+        raise Refused(f"{name} has {len(called.parameters)} parameters and {len(called.results)} results")
+    link = _link(site, name, arguments, results)
+    return Turn(lambda f: _call(site, f, name, {name: link}))
+
+
+def _indirect(site: Site, register: str, arguments: Sequence[str], results: Sequence[str]) -> Turn:
+    """A call through an address: each thread to its own function."""
+    code = site.code
+    sizes = [_size(site, text) for text in (*arguments, *results)]
+    links: dict[str, _Link] = {}
+    for name in code.addressed:
+        one = code.functions[name]
+        held = [variable.nbytes for variable in (*one.parameters, *one.results)]
+        if len(one.parameters) == len(arguments) and held == sizes:
+            links[name] = _link(site, name, arguments, results)
+    read = site.reader(next(i for i, one in enumerate(site.operands) if one.base == register), "u64")
+    names = {code.addresses[name]: name for name in links}
+
+    def go(f: Frame) -> Gone:
+        where = broadcast(read(f), f)
+        gone: Gone = []
+        for address in np.unique(where).tolist():
+            part = f.subset(where == address)
+            if address not in names:
+                text = f"{part.text()} calls {address:#x}, which is no function with such parameters"
+                raise site.fault("indirect call", text, part, "call")
+            gone += _call(site, part, names[address], links)
+        return gone
+
+    return Turn(go)
+
+
+def _size(site: Site, text: str) -> int:
+    for variable in site.code.functions[site.function].variables:
+        if variable.name == text.strip():
+            return variable.nbytes
+    raise Refused(f"{text} is no parameter of a call")
+
+
+def _link(site: Site, name: str, arguments: Sequence[str], results: Sequence[str]) -> _Link:
+    code = site.code
+    inward = [_copied(site, text, code.parameter_of(name, i)) for i, text in enumerate(arguments)]
+    outward = [_copied(site, text, code.parameter_of(name, i, True)) for i, text in enumerate(results)]
+    deep = name in code.recursive and site.function in code.recursive
+    keeps = code.rows_of(site.function) if deep else ()
+    moves = code.frame_bytes(site.function) if site.function in code.recursive else 0
+    return _Link(code.entry_of[name], inward, outward, moves, code.frame_bytes(name), keeps)
+
+
+def _copied(site: Site, text: str, parameter: tuple[str, Any]) -> _Copy:
+    key, space = site.code.symbol(site.function, text.strip())
+    if space != "local":
+        raise Refused(f"{text} is no parameter of a call")
+    code = site.code
+    return _Copy(code.local_place(key), code.local_place(parameter[0]), parameter[1].nbytes)
+
+
+def _call(site: Site, f: Frame, name: str, links: dict[str, _Link]) -> Gone:
+    m, link, after = f.m, links[name], site.number + 1
+    depth = m.depth[f.threads]
+    if int(depth.max()) >= MAX_CALLS:
+        raise site.fault("call depth", f"{f.text()}: more than {MAX_CALLS} calls in each other", f)
+    stack: Array | None = m.state.get("returns")
+    if stack is None or int(depth.max()) >= len(stack):
+        grown = np.zeros((2 * len(stack) if stack is not None else 16, m.count), np.int64)
+        grown[: 0 if stack is None else len(stack)] = 0 if stack is None else stack
+        stack = m.state["returns"] = grown
+    if link.moves or link.frame:
+        needed = int(m.frame_starts(f).max()) + link.moves + link.frame
+        if not m.grow_local(needed):
+            text = f"{f.text()}: the frames of calls take {needed} bytes of local memory of each thread"
+            raise site.fault("call depth", text, f)
+    _copy(f, link.inward, link.moves)
+    for level in np.unique(depth).tolist() if link.keeps else ():
+        _keep(f.subset(depth == level), link.keeps, m.state, (level, site.number))
+    stack[depth, f.threads] = after
+    m.depth[f.threads] += 1
+    if link.moves:
+        m.frames[f.threads] += link.moves
+    m.state["results", after] = lambda part, function: _back(part, links[function], site.number)
+    return [(link.entry, f)]
+
+
+def _back(f: Frame, link: _Link, number: int) -> None:
+    """What a return does for the caller: its frame, its registers, the results."""
+    m = f.m
+    if link.moves:
+        m.frames[f.threads] -= link.moves
+    if link.keeps:
+        depth = m.depth[f.threads]
+        for level in np.unique(depth).tolist():
+            part = f.subset(depth == level)
+            for bank, rows in enumerate(link.keeps):
+                held = m.state["kept", level, number][bank]
+                m.registers.banks[bank][rows[:, None], part.threads] = held[:, part.threads]
+    _copy(f, link.outward, link.moves, back=True)
+
+
+def _keep(f: Frame, keeps: Sequence[Array], state: dict[Any, Any], key: tuple[int, int]) -> None:
+    m: Host = f.m
+    held = state.get(("kept", *key))
+    if held is None:
+        banks = m.registers.banks
+        held = [np.zeros((len(rows), m.count), bank.dtype) for rows, bank in zip(keeps, banks, strict=True)]
+        state["kept", *key] = held
+    for bank, rows in enumerate(keeps):
+        held[bank][:, f.threads] = m.registers.banks[bank][rows[:, None], f.threads]
+
+
+def _copy(f: Frame, pairs: Sequence[_Copy], moves: int, back: bool = False) -> None:
+    """Parameters of the caller to the function, or back; the function's frame lies `moves` bytes behind the present."""
+    m = f.m
+    for one in pairs:
+        own, other = (
+            (f.threads * m.local_stride + offset + (m.frame_starts(f) + behind if framed else 0))[:, None]
+            + np.arange(one.size)
+            for (offset, framed), behind in ((one.own, 0), (one.other, moves))
+        )
+        source, target = (other, own) if back else (own, other)
+        m.local[target] = m.local[source]

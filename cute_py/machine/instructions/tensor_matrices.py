@@ -1,0 +1,228 @@
+"""tcgen05.mma: its operands as they are written, issued by one thread for its CTA or its pair of CTAs.
+
+    [d], a, b, idesc, {lanes}, enable, scale         A is a matrix descriptor or [address]
+    [d], a, b, [metadata], idesc, ...                .sp
+    [d], a, b, idesc, [scales of A], [scales of B], enable    .block_scale
+    [d], a, b, idesc, enable, zero columns           .ws
+
+The product itself is `tensor_memory/products`. `.collector` says where A or B is kept, which changes no result.
+Source: PTX ISA 9.0, tcgen05.mma, tcgen05.mma.sp, tcgen05.mma.ws, instruction descriptor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from cute_py.atom.smem_descriptor import UNIT_BYTES
+from cute_py.errors import CuteError
+from cute_py.machine.decode import Builder, Turn
+from cute_py.machine.faults import Refused
+from cute_py.machine.instructions.tensor_memory import (
+    BUILDERS,
+    each_thread,
+    errors_as_faults,
+    group_of,
+    pair_of,
+    tmem_address,
+)
+from cute_py.machine.judgement.observer import AsyncWork, Touched
+from cute_py.machine.sites import Site
+from cute_py.machine.tensor_memory.copy_shapes import LANES
+from cute_py.machine.tensor_memory.in_flight import TensorState, region_of
+from cute_py.machine.tensor_memory.instruction_descriptor import MMA_KINDS, InstructionDescriptor
+from cute_py.machine.tensor_memory.products import (
+    CtaMemory,
+    Product,
+    check_places,
+    columns_of_d,
+    multiply,
+    operand_units_of,
+    places_of_d,
+    split_address,
+)
+from cute_py.machine.threads import Array, Frame, Reader, Run, broadcast
+from cute_py.ptx.parse import OperandKind
+
+_VECTORS: Final = {
+    ("mxf8f6f4", ""): 1, ("mxf8f6f4", "scale_vec::1X"): 1, ("mxf8f6f4", "block32"): 1,
+    ("mxf4", ""): 2, ("mxf4", "scale_vec::2X"): 2, ("mxf4", "block32"): 2,
+    ("mxf4nvf4", "scale_vec::2X"): 2, ("mxf4nvf4", "block32"): 2,
+    ("mxf4nvf4", "scale_vec::4X"): 4, ("mxf4nvf4", "block16"): 4,
+}  # fmt: skip
+"""Kind and size of its vectors -> scale factors of a row."""
+_SCALE_WORDS: Final = ("scale_vec::1X", "scale_vec::2X", "scale_vec::4X", "block16", "block32")
+_COLLECTORS: Final = tuple(
+    f"collector::{buffer}::{use}"
+    for buffer in ("a", "b0", "b1", "b2", "b3")
+    for use in ("fill", "use", "lastuse", "discard")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mma:
+    """A tcgen05.mma as it is written: what it says, and its operands as functions of a frame."""
+
+    kind: str
+    group: int
+    sparse: bool
+    weights: bool
+    vectors: int
+    d: Callable[[Frame], Array]
+    a: Callable[[Frame], Array]
+    a_in_tmem: bool
+    b: Reader
+    metadata: Callable[[Frame], Array] | None
+    descriptor: Reader
+    scales: tuple[Callable[[Frame], Array], ...]
+    disabled: tuple[Reader, ...]
+    enable: Reader
+    shift: int
+    zero_columns: Reader | None
+
+
+def _mma(site: Site) -> _Mma:
+    """Read modifiers and operands."""
+    weights, sparse = site.flag("ws"), site.flag("sp")
+    group = group_of(site)
+    kind = site.choice(*(f"kind::{name}" for name in MMA_KINDS)).removeprefix("kind::")
+    scaled = site.flag("block_scale")
+    scale = site.choice(*_SCALE_WORDS)
+    if site.flag("ashift"):
+        raise Refused(f"{site.one.opcode}: .ashift is not emulated: the ISA does not say which neighbour a row is from")
+    site.flag(*_COLLECTORS)
+    site.finish()
+    if not kind or scaled != MMA_KINDS[kind].scaled or (scaled and (kind, scale) not in _VECTORS):
+        raise Refused(f"{site.one.opcode} is not emulated")
+    a_in_tmem = site.operand(1).kind is OperandKind.ADDRESS
+    place = 3
+    metadata = None
+    if sparse:
+        metadata = tmem_address(site, place)
+        place += 1
+    descriptor = site.reader(place, "u32")
+    rest = list(range(place + 1, len(site.operands)))
+    scales = tuple(tmem_address(site, rest.pop(0)) for _ in range(2)) if scaled else ()
+    disabled: tuple[Reader, ...] = ()
+    if rest and site.operand(rest[0]).kind is OperandKind.VECTOR:
+        disabled = tuple(site.read(text, "b32") for text in site.elements(rest.pop(0)))
+        if len(disabled) != 4 * group:
+            raise Refused(f"{site.one.opcode} has {len(disabled)} words of disabled lanes; must have {4 * group}")
+    enable = site.read(site.operand(rest.pop(0)), "pred")
+    zero_columns = site.reader(rest.pop(0), "b64") if weights and rest else None
+    shift = site.constant(rest.pop(0)) if rest else 0
+    if shift and kind not in ("f16", "tf32"):
+        raise Refused(f"{site.one.opcode} has no scale of D")
+    return _Mma(
+        kind, group, sparse, weights, _VECTORS.get((kind, scale), 0), tmem_address(site, 0),
+        tmem_address(site, 1) if a_in_tmem else site.reader(1, "b64"), a_in_tmem, site.reader(2, "b64"), metadata,
+        descriptor, scales, disabled, enable, shift, zero_columns,
+    )  # fmt: skip
+
+
+def _one(reader: Callable[[Frame], object], f: Frame) -> int:
+    """The number of the one thread of a frame."""
+    return int(broadcast(reader(f), f)[0])
+
+
+def _product(site: Site, mma: _Mma, f: Frame) -> Product:
+    """The product that a thread issues.
+
+    Raises:
+        Fault: an instruction descriptor that the instruction does not take.
+    """
+    descriptor = InstructionDescriptor(_one(mma.descriptor, f), mma.kind)
+    found = descriptor.check(mma.group, weights=mma.weights)
+    if descriptor.sparse != mma.sparse:
+        said = "says that A is sparse" if descriptor.sparse else "says that A is dense"
+        text = f"{f.text()}: instruction descriptor {descriptor} {said}; {site.one.opcode} takes the other"
+        raise site.fault("instruction descriptor", text, f, "tcgen05 instruction descriptor")
+    if found:
+        text = f"{f.text()}: instruction descriptor {descriptor}: {found[0].message}"
+        more = {f"and {number}": one.message for number, one in enumerate(found[1:], 2)}
+        raise site.fault("instruction descriptor", text, f, "tcgen05 instruction descriptor", **more)
+    if mma.zero_columns is not None and _one(mma.zero_columns, f):
+        text = f"{f.text()}: a mask of zero columns is not emulated"
+        raise site.fault("not emulated", text, f, "tcgen05.mma.ws")
+    disabled = None
+    if mma.disabled:
+        words = np.array([_one(read, f) for read in mma.disabled], np.uint32)
+        flags = np.unpackbits(words.view(np.uint8), bitorder="little").astype(np.bool_)
+        disabled = tuple(flags.reshape(-1, LANES))
+    scales = [_one(read, f) for read in mma.scales] or [0, 0]
+    return Product(
+        descriptor=descriptor,
+        ctas=mma.group,
+        a=_one(mma.a, f),
+        a_in_tmem=mma.a_in_tmem,
+        b=_one(mma.b, f),
+        d=_one(mma.d, f),
+        adds=bool(_one(mma.enable, f)),
+        metadata=None if mma.metadata is None else _one(mma.metadata, f),
+        vectors=mma.vectors,
+        scales_a=scales[0],
+        scales_b=scales[1],
+        weights=mma.weights,
+        shift=mma.shift,
+        disabled=disabled,
+    )
+
+
+def build_product(site: Site) -> Run:
+    """tcgen05.mma, dense, sparse, scaled, and .ws."""
+    mma = _mma(site)
+
+    def one(f: Frame) -> None:
+        m, state = f.m, TensorState.of(f.m)
+        product = _product(site, mma, f)
+        ctas = pair_of(f, site, mma.group)
+        column = split_address(product.d)[1]
+        with errors_as_faults(site, f):
+            check_places(product)
+            for cta in ctas:
+                state.memories[cta].use_group(mma.group)
+                state.memories[cta].expect_allocated(column, columns_of_d(product))
+        lanes, columns = places_of_d(product)
+        region = region_of(lanes + split_address(product.d)[0], columns + column)
+
+        def complete() -> None:
+            memories = []
+            for cta in ctas:
+                shared = m.shared[cta * m.shared_stride : cta * m.shared_stride + m.shared_bytes]
+                memories.append(CtaMemory(shared, m.shared_base, state.cells[cta]))
+            with errors_as_faults(site, f, "tcgen05.mma operand"):
+                multiply(product, memories)
+
+        if m.observer.active:
+            _tell(f, site, product, ctas)
+        state.issue(f, site, "a tcgen05.mma", complete, [(cta, region) for cta in ctas])
+
+    return each_thread(one)
+
+
+def _tell(f: Frame, site: Site, product: Product, ctas: list[int]) -> None:
+    """Who judges is told which bytes of shared memory a product reads."""
+    m = f.m
+    try:
+        units = [found - m.shared_base for found in operand_units_of(product)]
+    except CuteError:
+        return  # the product itself says so
+    reads = []
+    for one in units:
+        if int(one.min()) >= 0 and int(one.max()) + UNIT_BYTES <= m.shared_bytes:
+            reads += [Touched(m.shared, 0, UNIT_BYTES, one + cta * m.shared_stride) for cta in ctas]
+    m.observer.issued(f, site, AsyncWork("tcgen05.mma", reads, group="tcgen05"))
+
+
+def build_tcgen05(site: Site) -> Run | Turn | None:
+    """All tcgen05 instructions."""
+    action = site.choice("mma", *BUILDERS)
+    if not action:
+        raise Refused(f"{site.one.opcode} is not emulated")
+    return build_product(site) if action == "mma" else BUILDERS[action](site)
+
+
+TABLE: Final[Mapping[str, Builder]] = {"tcgen05": build_tcgen05}

@@ -1,0 +1,8 @@
+"""What the machine finds wrong in a run, beyond what ends it.
+
+    observer    the events of a run, one method each; the machine calls them, judges override them
+    judge       the judges of a run, and what they found
+
+A finding is a `Diagnostic`: an error is wrong under some schedule that the ISA permits, a warning is asked for by the
+ISA and forgiven by the hardware, a note says what was not judged.
+"""

@@ -1,0 +1,90 @@
+"""bar and barrier: that the instructions of one round agree on the count, and that a warp comes whole to one of them.
+
+Source: PTX ISA 9.0, bar, barrier: the thread count is a multiple of the warp size; of `.aligned` (bar always is) all
+threads of a warp execute the same instruction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from cute_py.diagnostics import Diagnostic
+from cute_py.machine.faults import finding, place_text
+from cute_py.machine.judgement.observer import Observer
+from cute_py.machine.threads import LANES, Frame, Host
+
+if TYPE_CHECKING:
+    from cute_py.machine.code import Code
+    from cute_py.machine.sites import Site
+
+_ISA: Final = "bar, barrier"
+
+
+class Bars(Observer):
+    """The rounds of the barriers of each CTA."""
+
+    active = True
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        self.m: Host
+        self._warps: dict[tuple[int, int], dict[int, int]] = {}
+        """(CTA, barrier) -> warp -> number of the instruction that it came to."""
+        self._counts: dict[tuple[int, int], tuple[int, int]] = {}
+        """(CTA, barrier) -> (number of the instruction, count) of this round."""
+        self._found: list[Diagnostic] = []
+        self._said: set[tuple[str, int]] = set()
+
+    def findings(self) -> list[Diagnostic]:
+        """What was found so far."""
+        return self._found
+
+    def began(self, m: Host) -> None:
+        """CTAs begin to run together."""
+        self.m = m
+        self._warps, self._counts = {}, {}
+
+    def bar_arrived(self, f: Frame, site: Site, cta: int, number: int, waits: bool, expected: int | None) -> None:
+        """Threads of one CTA arrive."""
+        key = (cta, number)
+        if expected is not None:
+            self._count(f, site, key, expected)
+        if site.name == "barrier" and "aligned" not in site.modifiers:
+            return
+        came = self._warps.setdefault(key, {})
+        for warp in f.warps.tolist():
+            other = came.setdefault(warp, site.number)
+            if other != site.number:
+                text = (
+                    f"{f.text()} execute {site.one.opcode} {number}; other threads of their warp came to the barrier "
+                    f"at {self._where(other)}; all threads of a warp must execute the same instruction"
+                )
+                facts = {"barrier": number, "other line": self.code.instructions[other].line}
+                self._say(site, "divergent aligned instruction", text, facts)
+
+    def _count(self, f: Frame, site: Site, key: tuple[int, int], expected: int) -> None:
+        facts: dict[str, Any] = {"barrier": key[1], "count": expected, "cause": "barrier count"}
+        if expected % LANES or not expected:
+            text = f"{f.text()}: {site.one.opcode} with a count of {expected} threads; must be a multiple of {LANES}"
+            self._say(site, "barrier count", text, facts)
+        at, count = self._counts.setdefault(key, (site.number, expected))
+        if count != expected:
+            text = (
+                f"{f.text()} give barrier {key[1]} a count of {expected} threads; {self._where(at)} gives it {count} "
+                "in the same round"
+            )
+            self._say(site, "barrier count", text, {**facts, "other line": self.code.instructions[at].line})
+
+    def bar_ended(self, m: Host, cta: int, number: int) -> None:
+        """A round is over."""
+        self._warps.pop((cta, number), None)
+        self._counts.pop((cta, number), None)
+
+    def _where(self, at: int) -> str:
+        return place_text(self.code.instructions[at], self.code.files)
+
+    def _say(self, site: Site, rule: str, text: str, facts: dict[str, Any]) -> None:
+        if (rule, site.number) not in self._said:
+            self._said.add((rule, site.number))
+            said = {"cause": rule, **facts}
+            self._found.append(finding(rule, text, site.one, files=self.code.files, source=_ISA, facts=said))

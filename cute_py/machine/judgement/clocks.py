@@ -1,0 +1,212 @@
+"""Happens-before between warps: vector clocks, in arrays of all warps that run together.
+
+An agent is a warp, or asynchronous work that one kind of wait makes known. The agents of a cluster of W warps:
+
+    column          agent                                          its time
+    0 to W          a warp, in the generic proxy                   the machine's time, which every release advances
+    W to 2 W        reads of bulk groups that a warp issued        as above, of the issue
+    2 W to 3 W      writes of bulk groups that a warp issued       as above
+    3 W to 4 W      cp.async of a warp                             as above
+    4 W to K        products (wgmma) of a warpgroup                as above
+    K and on        bytes that complete at an mbarrier             phases of the barrier, counted from 1
+
+`known[cluster, warp, 0, agent]` is the last time of an agent that happens before what the warp does now. `[.., 1, ..]`
+is the same for accesses that a proxy fence has made visible to the asynchronous proxy. What a warp itself did is known
+without a clock. Lanes of one warp are one agent.
+
+`far` extends this to the agents of other clusters, from the first synchronisation through global memory on.
+Source: PTX ISA 9.0, memory consistency model: release and acquire patterns, synchronisation, proxies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from cute_py.machine.threads import LANES
+
+if TYPE_CHECKING:
+    from cute_py.machine.threads import Array, Frame, Host
+
+MAX_FAR: Final = 1 << 24
+"""Numbers of the clocks between clusters; a launch that needs more is not judged across clusters."""
+
+MAX_TIME: Final = (1 << 24) - 1
+FIRST_BARRIERS: Final = 8
+"""Columns for mbarriers that a CTA has at first; more are made when they are needed."""
+
+
+@dataclass(slots=True)
+class Released:
+    """What arrivals have released: clocks of one cluster, joined; those of other clusters; who waits."""
+
+    near: Array
+    far: Array | None = None
+    waiters: list[Frame] = field(default_factory=list)
+    threads: int = 0
+
+
+class Clocks:
+    """The clocks of the CTAs that run together."""
+
+    def __init__(self, m: Host, now: int) -> None:
+        self.m = m
+        self.now = now
+        self.per_cta = m.cta_threads // LANES
+        self.warps = m.cluster_size * self.per_cta
+        self.clusters = m.ctas // m.cluster_size
+        self.fixed = 4 * self.warps + -(-self.warps // 4)
+        self.columns = self.fixed + FIRST_BARRIERS * m.cluster_size
+        self.known = np.zeros((self.clusters, self.warps, 2, self.columns), np.int32)
+        self.fences: Array | None = None
+        """As `known`, at the last fence of each warp; made when a relaxed arrival needs it."""
+        self.far: Array | None = None
+        """(warp, agent of any cluster), without mbarriers; None: nothing synchronised clusters so far."""
+        self.far_given_up = False
+        self.barriers: list[dict[int, int]] = [{} for _ in range(self.clusters)]
+        """Of each cluster: place of an mbarrier -> its column."""
+        self.floor = np.zeros(m.ctas, np.int64)
+        """Of each CTA: the last time that all its warps know of each other; what is older is in order."""
+        self.lowest = 0
+
+    # ---- who ---------------------------------------------------------------------------------------------------------
+
+    def rows(self, f: Frame) -> tuple[Array, Array]:
+        """Cluster, and number in it, of each warp of a frame."""
+        found = f.cache.get("clock rows")
+        if found is None:
+            found = f.cache["clock rows"] = (f.warps // self.warps, f.warps % self.warps)
+        return found
+
+    def barrier_column(self, place: int) -> tuple[int, int]:
+        """Cluster and column of the mbarrier at a place."""
+        cluster = place // self.m.shared_stride // self.m.cluster_size
+        held = self.barriers[cluster]
+        column = held.get(place)
+        if column is None:
+            column = held[place] = self.fixed + len(held)
+            if column >= self.columns:
+                self._grow()
+        return cluster, column
+
+    def _grow(self) -> None:
+        more = self.columns - self.fixed
+        wider = ((0, 0), (0, 0), (0, 0), (0, more))
+        self.known = np.pad(self.known, wider)
+        if self.fences is not None:
+            self.fences = np.pad(self.fences, wider)
+        self.columns += more
+
+    def empty(self) -> Released:
+        """A meeting to which nobody has come."""
+        return Released(np.zeros((2, self.columns), np.int32))
+
+    # ---- release and acquire -----------------------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """What follows happens after what was released."""
+        if self.now < MAX_TIME:
+            self.now += 1
+
+    def publish(self, f: Frame) -> Array:
+        """The clocks (k, 2, columns) of the warps of a frame, with what they did themselves."""
+        cluster, row = self.rows(f)
+        self.known[cluster, row, 0, row] = self.now
+        found: Array = self.known[cluster, row]
+        return found
+
+    def release(self, f: Frame, into: Released, *, fenced: bool = False) -> None:
+        """Add what a frame's warps know to a meeting.
+
+        fenced: only what they knew at their last fence.
+        """
+        clocks = self.publish(f)
+        cluster, row = self.rows(f)
+        if fenced:
+            clocks = clocks * 0 if self.fences is None else self.fences[cluster, row]
+        near = clocks.max(axis=0)
+        if len(into.near[0]) < self.columns:
+            into.near = np.pad(into.near, ((0, 0), (0, self.columns - len(into.near[0]))))
+        np.maximum(into.near, near, out=into.near)
+        if self.far is not None:
+            mine = self.far[f.warps].max(axis=0)
+            into.far = mine if into.far is None else np.maximum(into.far, mine)
+
+    def acquire(self, f: Frame, held: Released) -> None:
+        """The warps of a frame know what a meeting knows."""
+        cluster, row = self.rows(f)
+        width = len(held.near[0])
+        if len(row) == 1:
+            mine = self.known[cluster[0], row[0], :, :width]
+            np.maximum(mine, held.near, out=mine)
+        else:
+            self.known[cluster, row, :, :width] = np.maximum(self.known[cluster, row, :, :width], held.near)
+        if held.far is not None and self.far is not None:
+            self.far[f.warps] = np.maximum(self.far[f.warps], held.far)
+
+    def learn(self, f: Frame, column: Any, time: int) -> None:
+        """The warps of a frame know an agent up to a time. column: one, or one for each warp."""
+        cluster, row = self.rows(f)
+        self.known[cluster, row, 0, column] = np.maximum(self.known[cluster, row, 0, column], time)
+
+    def all_met(self, f: Frame) -> None:
+        """All warps of the CTAs of a frame know what each of them knows."""
+        self.publish(f)
+        each = self.known.reshape(self.m.ctas, self.per_cta, 2, self.columns)
+        ctas = [cta for cta, _ in f.parts]
+        chosen: Any = slice(ctas[0], ctas[-1] + 1) if ctas[-1] - ctas[0] + 1 == len(ctas) else ctas
+        each[chosen] = each[chosen].max(axis=1, keepdims=True)
+        if self.far is not None:
+            far = self.far.reshape(self.m.ctas, self.per_cta, -1)
+            far[chosen] = far[chosen].max(axis=1, keepdims=True)
+        self.set_floor(chosen)
+        self.tick()
+
+    def set_floor(self, ctas: Any, time: int | None = None) -> None:
+        """All that the warps of these CTAs did up to now is in order."""
+        self.floor[ctas] = self.now if time is None else time
+        self.lowest = int(self.floor.min())
+
+    def fence(self, f: Frame) -> None:
+        """A fence of the generic proxy: what a later relaxed arrival releases."""
+        clocks = self.publish(f)
+        if self.fences is None:
+            self.fences = np.zeros_like(self.known)
+        self.fences[self.rows(f)] = clocks
+        self.tick()
+
+    def proxy_fence(self, f: Frame) -> None:
+        """What the warps of a frame know is visible to the asynchronous proxy from here on."""
+        clocks = self.publish(f)
+        cluster, row = self.rows(f)
+        self.known[cluster, row, 1] = np.maximum(clocks[:, 1], clocks[:, 0])
+        self.tick()
+
+    # ---- between clusters --------------------------------------------------------------------------------------------
+
+    def far_row(self, f: Frame) -> Array:
+        """(agents of all clusters,) what a frame's warps release through global memory."""
+        width = self.clusters * self.fixed
+        found = np.zeros(width, np.int32) if self.far is None else self.far[f.warps].max(axis=0)
+        cluster, _ = self.rows(f)
+        near = self.publish(f)[:, 0, : self.fixed]
+        each = found.reshape(self.clusters, self.fixed)
+        if len(cluster) == 1:
+            np.maximum(each[cluster[0]], near[0], out=each[cluster[0]])
+        else:
+            np.maximum.at(each, cluster, near)
+        return found
+
+    def far_acquire(self, f: Frame, clock: Array) -> None:
+        """The warps of a frame know such a row."""
+        if self.far is None:
+            if self.far_given_up or len(clock) * self.m.count // LANES > MAX_FAR:
+                self.far_given_up = True
+                return
+            self.far = np.zeros((self.m.count // LANES, len(clock)), np.int32)
+        self.far[f.warps] = np.maximum(self.far[f.warps], clock)
+        cluster, row = self.rows(f)
+        near = clock.reshape(self.clusters, self.fixed)[cluster]
+        self.known[cluster, row, 0, : self.fixed] = np.maximum(self.known[cluster, row, 0, : self.fixed], near)

@@ -1,0 +1,282 @@
+"""Whether the descriptor of a wgmma operand reads a tile as it was written.
+
+A tile that a tensor copy wrote has the swizzle of its tensor map; the descriptor must name the same. A tile that
+threads wrote with cp.async has no name for its swizzle, but each of its units of 16 bytes came from an address of
+global memory: a descriptor is wrong where it does not read rows of global memory, and another swizzle would.
+
+With a swizzle of W bytes the pattern repeats every 8 W bytes; a start address in another row than the first of the
+pattern, counted from the tile's start, needs a base offset. Units of a tile that no product ever reads show a start
+that is too far back or ahead.
+
+Source: PTX ISA 9.0, wgmma: shared memory matrix layout, matrix descriptor.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from cute_py.atom.smem_descriptor import UNIT_BYTES, DescriptorKind, Major, SmemDescriptor, SmemSwizzle
+from cute_py.diagnostics import Diagnostic
+from cute_py.errors import CuteError, counted
+from cute_py.machine.faults import finding, place_text
+from cute_py.machine.judgement.observer import AccessOrder, AsyncWork, Observer, OperandRead
+from cute_py.machine.operands import operand_units, row_units
+from cute_py.machine.threads import Array, Frame, Host
+
+if TYPE_CHECKING:
+    from cute_py.machine.code import Code
+    from cute_py.machine.sites import Site
+
+_ISA: Final = "wgmma: matrix descriptor"
+_WIDEST_FIRST: Final = (SmemSwizzle.B128, SmemSwizzle.B64, SmemSwizzle.B32, SmemSwizzle.NONE)
+NO_ORIGIN: Final = -1
+
+
+@dataclass(slots=True)
+class WrittenTile:
+    """A tile that a tensor copy wrote: its place and bytes, the width of its swizzle, the instruction, its map."""
+
+    place: int
+    nbytes: int
+    width: int
+    at: int
+    map_key: Any
+    read: bool = False
+
+
+def operand_tiles(code: Code) -> Observer:
+    """The judge of descriptors, of a kernel that has products; else nobody."""
+    return OperandTiles(code) if any(one.opcode.startswith("wgmma.mma") for one in code.instructions) else Observer()
+
+
+class OperandTiles(Observer):
+    """Who wrote each unit of shared memory, and from where; and what reads it."""
+
+    active = True
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        self.m: Host
+        self._found: list[Diagnostic] = []
+        self._said: set[tuple[str, int]] = set()
+
+    def findings(self) -> list[Diagnostic]:
+        """What was found so far."""
+        return self._found
+
+    def began(self, m: Host) -> None:
+        """CTAs begin to run together."""
+        self.m = m
+        count = len(m.shared) // UNIT_BYTES
+        self.tiles: list[WrittenTile | None] = [None]
+        self.owner = np.zeros(count, np.int32)
+        self.origin = np.full(count, NO_ORIGIN, np.int64)
+        self.seen = np.zeros(count, np.bool_)
+
+    def ended(self, m: Host, failed: bool) -> None:
+        """Judge the tiles that are still there."""
+        if not failed:
+            for number in np.unique(self.owner).tolist():
+                self._covered(number)
+
+    # ---- who wrote ---------------------------------------------------------------------------------------------------
+
+    def wrote(
+        self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder, values: Any = None
+    ) -> None:
+        """Threads write."""
+        if array is self.m.shared:
+            units = offsets // UNIT_BYTES
+            self.owner[units] = 0
+            self.origin[units] = NO_ORIGIN
+
+    def issued(self, f: Frame, site: Site, work: AsyncWork) -> None:
+        """A copy writes a tile, or a product reads its operands."""
+        if work.kind == "wgmma":
+            for operand in work.operands:
+                self._operand(f, site, operand)
+        elif work.kind == "tensor load":
+            for span in work.writes:
+                self._tile(site, span.start, span.nbytes, work.swizzle, work.map_key)
+        elif work.kind == "cp.async":
+            self._copied(work)
+
+    def _tile(self, site: Site, place: int, nbytes: int, width: int, map_key: Any) -> None:
+        units = slice(place // UNIT_BYTES, (place + nbytes) // UNIT_BYTES)
+        for number in np.unique(self.owner[units]).tolist():
+            self._covered(number)
+        self.owner[units] = len(self.tiles)
+        self.origin[units] = NO_ORIGIN
+        self.seen[units] = False
+        self.tiles.append(WrittenTile(place, nbytes, width, site.number, map_key))
+
+    def _copied(self, work: AsyncWork) -> None:
+        """cp.async: where the units came from."""
+        target = work.writes[0]
+        if target.offsets is None or target.array is not self.m.shared:
+            return
+        units = target.offsets // UNIT_BYTES
+        self.owner[units] = 0
+        self.origin[units] = NO_ORIGIN
+        source = work.reads[0] if len(work.reads) == 1 else None
+        if source is None or source.offsets is None or target.nbytes != UNIT_BYTES or len(source.offsets) != len(units):
+            return
+        for found in self.m.memory.ranges.ranges:
+            if found.array is source.array:
+                self.origin[units] = found.address + source.offsets
+                return
+
+    # ---- who reads ---------------------------------------------------------------------------------------------------
+
+    def _operand(self, f: Frame, site: Site, operand: OperandRead) -> None:
+        m = self.m
+        try:
+            fields = SmemDescriptor.decode(operand.words, DescriptorKind.WGMMA)
+            units = (_units(operand) - m.shared_base) // UNIT_BYTES + operand.start // UNIT_BYTES
+        except CuteError:
+            return  # the product itself says so
+        width = fields.swizzle.row_bytes
+        limit = (operand.start + m.shared_bytes) // UNIT_BYTES
+        if int(units.min()) < operand.start // UNIT_BYTES or int(units.max()) >= limit:
+            return
+        address = fields.start * UNIT_BYTES
+        row = self._row(address, width, operand.start)
+        if width > UNIT_BYTES and row and not fields.base_offset:
+            text = (
+                f"{f.text()}: the descriptor of {operand.name} starts at {address:#x}, in row {row} of a swizzle "
+                f"pattern (8 rows of {width} bytes), with no base offset"
+            )
+            self._say(site, "descriptor address", text, {"start": address, "swizzle": width})
+        owners = np.unique(self.owner[units]).tolist()
+        tiles = [tile for number in owners if (tile := self.tiles[number]) is not None]
+        for tile in tiles:
+            tile.read = True
+            if tile.width != width:
+                text = (
+                    (
+                        f"{f.text()}: the descriptor of {operand.name} has a swizzle of {width} bytes; "
+                        f"{self._where(tile.at)} wrote the tile with one of {tile.width} bytes"
+                    )
+                    .replace("a swizzle of 16 bytes", "no swizzle")
+                    .replace("one of 16 bytes", "none")
+                )
+                facts = {"swizzle": width, "written with": tile.width, "written at": self._line(tile.at)}
+                self._say(site, "descriptor swizzle", text, facts)
+        if len({tile.map_key for tile in tiles}) > 1:
+            first, second = tiles[0], next(tile for tile in tiles if tile.map_key != tiles[0].map_key)
+            text = (
+                f"{f.text()}: the operand {operand.name} at {address:#x} spans tiles of two tensor maps, which "
+                f"{self._where(first.at)} and {self._where(second.at)} wrote"
+            )
+            self._say(site, "descriptor address", text, {"start": address, "written at": self._line(first.at)})
+        if owners == [0]:
+            self._rows(f, site, operand, fields)
+        self.seen[units] = True
+
+    def _row(self, address: int, width: int, start: int) -> int:
+        """The row of a swizzle pattern that an address is in.
+
+        A tensor copy may put a tile at any multiple of 128 bytes: the swizzle takes the bits of addresses, so that rows
+        count from the tile there. CUTLASS's example 48 has its tiles in row 3, and an H200 gives the right product.
+        """
+        place = address - self.m.shared_base + start
+        tile = self.tiles[int(self.owner[place // UNIT_BYTES])]
+        return (address if tile is None else place - tile.place) % (8 * width) // width
+
+    def _rows(self, f: Frame, site: Site, operand: OperandRead, fields: SmemDescriptor) -> None:
+        """A tile of cp.async: whether the rows that the descriptor reads lie so in global memory."""
+        if self._is_picture(operand, operand.words) is not False:
+            return
+        for other in _WIDEST_FIRST:
+            if other is fields.swizzle:
+                continue
+            try:
+                words = replace(fields, swizzle=other).encode()
+            except CuteError:
+                continue
+            if self._is_picture(operand, words):
+                text = (
+                    f"{f.text()}: the descriptor of {operand.name} has a swizzle of {fields.swizzle.row_bytes} bytes; "
+                    f"cp.async wrote the tile so that one of {other.row_bytes} bytes reads rows of global memory"
+                ).replace("a swizzle of 16 bytes", "no swizzle")
+                facts = {"swizzle": fields.swizzle.row_bytes, "written with": other.row_bytes}
+                self._say(site, "descriptor swizzle", text, facts)
+                return
+
+    def _is_picture(self, operand: OperandRead, words: int) -> bool | None:
+        """Whether the lines of an operand are runs of global memory at one pitch; None: not known."""
+        try:
+            units = _lines(words, operand.major, operand.extent, operand.depth, operand.bits) - self.m.shared_base
+        except CuteError:
+            return None
+        if int(units.min()) < 0 or int(units.max()) >= self.m.shared_bytes:
+            return None
+        held = self.origin[(units + operand.start) // UNIT_BYTES]
+        if (held == NO_ORIGIN).any():
+            return None
+        runs = bool((np.diff(held, axis=2) == UNIT_BYTES).all())
+        pitch = np.diff(held[:, :, 0], axis=1)
+        return runs and bool((pitch == pitch.flat[0]).all()) and abs(int(pitch.flat[0])) >= UNIT_BYTES * held.shape[2]
+
+    # ---- the end of a tile -------------------------------------------------------------------------------------------
+
+    def _covered(self, number: int) -> None:
+        """A tile is overwritten, or the run ends: whether products read all of it."""
+        tile = self.tiles[number]
+        if tile is None or not tile.read:
+            return
+        tile.read = False
+        units = slice(tile.place // UNIT_BYTES, (tile.place + tile.nbytes) // UNIT_BYTES)
+        mine = self.owner[units] == number
+        left = int(np.count_nonzero(mine & ~self.seen[units]))
+        if not left or not mine.all():
+            return
+        first = int(np.flatnonzero(~self.seen[units])[0]) * UNIT_BYTES
+        text = (
+            f"products read {tile.nbytes - UNIT_BYTES * left} of the {tile.nbytes} bytes that the copy wrote to "
+            f"{self.m.shared_base + tile.place % self.m.shared_stride:#x}; from byte {first} on "
+            f"{counted(UNIT_BYTES * left, 'byte')} are never read: a descriptor starts elsewhere than the tile"
+        )
+        key = ("tile read in part", tile.at)
+        if key not in self._said:
+            self._said.add(key)
+            facts = {"cause": "descriptor address", "bytes": UNIT_BYTES * left}
+            one = self.code.instructions[tile.at]
+            self._found.append(
+                finding(
+                    "tile read in part", text, one, files=self.code.files, source=_ISA, severity="warning", facts=facts
+                )
+            )
+
+    # ---- texts -------------------------------------------------------------------------------------------------------
+
+    def _where(self, at: int) -> str:
+        return place_text(self.code.instructions[at], self.code.files)
+
+    def _line(self, at: int) -> int:
+        found: int = self.code.instructions[at].line
+        return found
+
+    def _say(self, site: Site, rule: str, text: str, facts: dict[str, Any]) -> None:
+        if (rule, site.number) not in self._said:
+            self._said.add((rule, site.number))
+            said = {"cause": rule, **facts}
+            self._found.append(finding(rule, text, site.one, files=self.code.files, source=_ISA, facts=said))
+
+
+def _units(operand: OperandRead) -> Array:
+    return _known_units(operand.words, operand.major, operand.extent, operand.depth, operand.bits)
+
+
+@functools.lru_cache(maxsize=4096)
+def _known_units(words: int, major: Major, extent: int, depth: int, bits: int) -> Array:
+    return operand_units(words, major, extent, depth, bits)
+
+
+@functools.lru_cache(maxsize=4096)
+def _lines(words: int, major: Major, extent: int, depth: int, bits: int) -> Array:
+    return row_units(words, major, extent, depth, bits)

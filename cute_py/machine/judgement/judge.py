@@ -1,0 +1,47 @@
+"""The judges of a run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cute_py.diagnostics import Reason
+from cute_py.machine.judgement.barrier_rules import BARRIER_RULES
+from cute_py.machine.judgement.bars import Bars
+from cute_py.machine.judgement.descriptors import operand_tiles
+from cute_py.machine.judgement.hangs import TimeLimits
+from cute_py.machine.judgement.ledger import Ledger
+from cute_py.machine.judgement.memory import MemoryJudge
+from cute_py.machine.judgement.observer import Observer, together
+from cute_py.machine.judgement.products import ProductJudge
+from cute_py.machine.judgement.register_pool import RegisterPool
+from cute_py.machine.judgement.reports import Reports
+from cute_py.machine.judgement.rules import RULES
+from cute_py.machine.judgement.synchronisation import ClockKeeper
+from cute_py.machine.tensor_memory.judge import TENSOR_RULES, LoadWaits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from cute_py.machine.code import Code
+
+JUDGES: Final[tuple[Callable[[Code], Observer], ...]] = (Ledger, Bars, TimeLimits)
+"""What makes a judge of a kernel that sees the events of every schedule; each sees all waves of a launch."""
+
+REASONS: Final[Mapping[str, Reason]] = {**RULES, **BARRIER_RULES, **TENSOR_RULES}
+"""Rule, or 'hang, ' and its cause -> why it is one, and what to change."""
+
+
+def judges(code: Code, *, first: bool = True, beside: Sequence[Observer] = ()) -> Observer:
+    """One observer of all judges, for one run under one schedule.
+
+    first: the first run of a launch. Races and descriptors are judged in it, for all schedules, and not in the second.
+    beside: observers that judge nothing.
+    """
+    found = [*beside, *(make(code) for make in JUDGES)]
+    if first:
+        found.append(LoadWaits(code))
+        reports = Reports(code)
+        keeper = ClockKeeper(reports, code)
+        found += [RegisterPool(code), operand_tiles(code), keeper, MemoryJudge(reports, code, keeper)]
+        found.append(ProductJudge(reports, code))
+    return together(found)

@@ -1,0 +1,391 @@
+"""What happened at each mbarrier: who initialised it, who arrived in which phase, which bytes were expected and came.
+
+A `Life` is a barrier from its init to its inval. Arrivals, expected bytes and bytes that land are lines of its current
+phase. A rule that an event breaks is a finding at once; the end of a run shows the others: bytes that are left over,
+and waits that passed before the bytes of the first phase were there. `hangs.py` reads the lives to say who is missing.
+
+Source: PTX ISA 9.0, mbarrier: phases, tx-count, mbarrier.init, mbarrier.inval, mbarrier.test_wait.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from cute_py.diagnostics import Diagnostic
+from cute_py.errors import counted
+from cute_py.machine.faults import finding, place_text
+from cute_py.machine.judgement.observer import AsyncWork, Observer
+from cute_py.machine.threads import Array, Frame, Host, broadcast
+
+if TYPE_CHECKING:
+    from cute_py.machine.code import Code
+    from cute_py.machine.sites import Site
+    from cute_py.tma.emulator.mbarrier import Mbarrier
+
+KEPT_PHASES: Final = 8
+"""Phases of a barrier whose lines are kept."""
+
+NEVER: Final = -(1 << 30)
+MAX_FINDINGS: Final = 20
+"""Findings of the ledger that a run keeps."""
+
+
+@dataclass(slots=True)
+class Line:
+    """An instruction that changed a phase: its number, the threads that executed it, and arrivals or bytes."""
+
+    at: int
+    threads: list[int]
+    amount: int
+
+
+@dataclass(slots=True)
+class PhaseRecord:
+    """What changed a phase so far. late: bytes of copies that were issued in an earlier phase."""
+
+    number: int
+    arrivals: list[Line] = field(default_factory=list)
+    expects: list[Line] = field(default_factory=list)
+    brought: list[Line] = field(default_factory=list)
+    late: int = 0
+
+
+@dataclass(slots=True)
+class Life:
+    """A barrier from its init on.
+
+    place: in the shared memory of all CTAs. at, thread: of the init. ended: number of the inval, or None.
+    arriving, bringing: number of an instruction -> threads that executed it, over all phases.
+    passes: the last phase that each thread of the cluster saw complete.
+    """
+
+    place: int
+    barrier: Mbarrier | None
+    count: int
+    at: int
+    thread: int
+    phases: deque[PhaseRecord]
+    passes: Array
+    first_thread: int
+    ended: int | None = None
+    arriving: dict[int, set[int]] = field(default_factory=dict)
+    bringing: dict[int, set[int]] = field(default_factory=dict)
+    sizes: dict[int, int] = field(default_factory=dict)
+    """Number of a copy -> bytes that it brought last."""
+    flights: dict[int, deque[tuple[list[int], int]]] = field(default_factory=lambda: defaultdict(deque))
+    """Number of a copy -> (threads, phase in which it was issued) of those that have not landed."""
+    empty_waits: list[tuple[int, Array]] = field(default_factory=list)
+    """(number of the wait, threads) of waits that passed before phase 0 was over."""
+
+    @property
+    def now(self) -> PhaseRecord:
+        """The current phase."""
+        return self.phases[-1]
+
+    @property
+    def under_way(self) -> int:
+        """Copies that were issued and have not landed."""
+        return sum(len(queue) for queue in self.flights.values())
+
+    def phase(self, number: int) -> PhaseRecord | None:
+        """A phase that is still known."""
+        return next((one for one in self.phases if one.number == number), None)
+
+
+class Ledger(Observer):
+    """The lives of all barriers of the CTAs that run together."""
+
+    active = True
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        self.m: Host
+        self.lives: dict[int, Life] = {}
+        self.ended_lives: dict[int, Life] = {}
+        self._found: list[Diagnostic] = []
+        self._said: set[tuple[Any, ...]] = set()
+
+    def findings(self) -> list[Diagnostic]:
+        """What was found so far."""
+        return self._found
+
+    # ---- texts -------------------------------------------------------------------------------------------------------
+
+    def name(self, place: int) -> str:
+        """A barrier: `mbarrier at 0x1408 of CTA (1, 0, 0)`."""
+        m = self.m
+        cta, offset = divmod(place, m.shared_stride)
+        x, y, z = (int(number) for number in m.numbers[cta])
+        where = f" of CTA ({x}, {y}, {z})" if m.ctas > 1 else ""
+        return f"mbarrier at {m.shared_base + offset:#x}{where}"
+
+    def where(self, at: int) -> str:
+        """The place of an instruction in the text."""
+        return place_text(self.m.code.instructions[at], self.m.code.files)
+
+    def lines(self, entries: list[Line]) -> list[int]:
+        """Lines of the text, each once."""
+        return list(dict.fromkeys(self.m.code.instructions[one.at].line for one in entries))[:8]
+
+    def sums(self, lines: list[Line], verb: str, unit: str = "byte") -> str:
+        """`line 40 expects 16384 bytes, line 43 expects 512 bytes`."""
+        totals: dict[int, int] = {}
+        for one in lines:
+            totals[one.at] = totals.get(one.at, 0) + one.amount
+        said = [f"{self.where(at)} {verb} {counted(amount, unit)}" for at, amount in list(totals.items())[:4]]
+        return ", ".join(said) or f"nothing {verb} {unit}s"
+
+    def expectation(self, expects: list[Line], nbytes: int) -> tuple[int, str, str] | None:
+        """The change that makes one instruction expect so many bytes: (line, number, number in its place)."""
+        if len({one.at for one in expects}) != 1 or not nbytes:
+            return None
+        return self.line(expects[0].at), str(expects[0].amount), str(nbytes // len(expects))
+
+    def say(
+        self, rule: str, at: int, text: str, life: Life, source: str, severity: str = "error", **facts: Any
+    ) -> None:
+        """Note a finding: once for each instruction and place in a CTA."""
+        key = (rule, at, life.place % self.m.shared_stride)
+        if key in self._said or len(self._found) >= MAX_FINDINGS:
+            return
+        self._said.add(key)
+        code = self.m.code
+        said = {"barrier": self.name(life.place), **facts}
+        self._found.append(
+            finding(rule, text, code.instructions[at], files=code.files, source=source, severity=severity, facts=said)
+        )
+
+    # ---- lives -------------------------------------------------------------------------------------------------------
+
+    def began(self, m: Host) -> None:
+        """CTAs begin to run together."""
+        self.m = m
+        self.lives, self.ended_lives = {}, {}
+        m.state["ledger"] = self
+
+    def initialised(self, f: Frame, site: Site, place: int, count: int) -> None:
+        """mbarrier.init: a life begins."""
+        m, thread, at = self.m, int(f.threads[0]), site.number
+        old = self.lives.get(place)
+        if old is not None:
+            self._again(old, thread, at)
+        threads = m.cta_threads * m.cluster_size
+        first = place // m.shared_stride // m.cluster_size * threads
+        passes = np.full(threads, NEVER, np.int64)
+        life = Life(place, None, count, at, thread, deque([PhaseRecord(0)], KEPT_PHASES), passes, first)
+        self.lives[place] = life
+
+    def _again(self, old: Life, thread: int, at: int) -> None:
+        barrier = self._barrier(old)
+        if barrier is None:
+            return
+        busy = old.under_way or barrier.tx_count or 0 < barrier.pending < barrier.arrive_count
+        text = (
+            f"{self.m.thread_text(thread)} initialises the {self.name(old.place)}, which {self.where(old.at)} "
+            f"initialised and no mbarrier.inval ended; it is in {barrier}"
+        )
+        self.say("mbarrier initialised twice", at, text, old, "mbarrier.init", "error" if busy else "warning")
+
+    def _barrier(self, life: Life) -> Mbarrier | None:
+        """The state of a life's barrier."""
+        if life.barrier is None:
+            cta, offset = divmod(life.place, self.m.shared_stride)
+            life.barrier = self.m.windows[cta].barriers.get(offset)
+        return life.barrier
+
+    def invalidated(self, f: Frame, site: Site, place: int) -> None:
+        """mbarrier.inval: the life ends."""
+        life = self.life_at(place)
+        if life is None:
+            return
+        self.lives.pop(place)
+        life.ended = site.number
+        self.ended_lives[place] = life
+        if life.under_way:
+            text = (
+                f"{self.m.thread_text(int(f.threads[0]))} invalidates the {self.name(place)} while "
+                f"{counted(life.under_way, 'transfer')} that complete on it are under way"
+            )
+            self.say("mbarrier invalidated in use", site.number, text, life, "mbarrier.inval")
+        self._left_over(life)
+
+    def life_at(self, place: int) -> Life | None:
+        """The life at a place, with a record of the phase that it is in."""
+        life = self.lives.get(place)
+        if life is None:
+            return None
+        barrier = self._barrier(life)
+        if barrier is not None and life.now.number != barrier.phase:
+            life.phases.append(PhaseRecord(barrier.phase))
+        return life
+
+    # ---- arrivals and bytes ------------------------------------------------------------------------------------------
+
+    def arrived(self, f: Frame, site: Site, place: int, barrier: Mbarrier, count: int, expected: int | None) -> None:
+        """Arrivals, with the bytes of an arrive.expect_tx."""
+        life = self.life_at(place)
+        if life is None:
+            return
+        who = f.threads.tolist()
+        life.arriving.setdefault(site.number, set()).update(who)
+        life.now.arrivals.append(Line(site.number, who, count))
+        if expected is not None:
+            life.now.expects.append(Line(site.number, who, expected))
+
+    def expected(self, f: Frame, site: Site, place: int, barrier: Mbarrier, nbytes: int) -> None:
+        """Bytes that a phase expects."""
+        life = self.life_at(place)
+        if life is not None:
+            life.now.expects.append(Line(site.number, f.threads.tolist(), nbytes))
+
+    def issued(self, f: Frame, site: Site, work: AsyncWork) -> None:
+        """A copy that completes on barriers begins."""
+        for place in work.barriers:
+            life = self.life_at(place)
+            if life is not None:
+                life.flights[site.number].append((f.threads.tolist(), life.now.number))
+
+    def landed(self, m: Host, place: int, barrier: Mbarrier, nbytes: int, at: int) -> None:
+        """Bytes of a copy are about to be counted."""
+        life = self.life_at(place)
+        if life is None:
+            return
+        queue = life.flights[at]
+        who, issued = queue.popleft() if queue else ([], life.now.number)
+        life.bringing.setdefault(at, set()).update(who)
+        life.sizes[at] = nbytes
+        life.now.brought.append(Line(at, who, nbytes))
+        if issued != barrier.phase:
+            self._early(life, issued, nbytes, at)
+        if barrier.pending == 0 and barrier.tx_count < nbytes:
+            self._too_many_bytes(life, barrier, at, nbytes)
+
+    def passed(self, f: Frame, site: Site, places: Array, phases: Array, parity: bool) -> None:
+        """Threads saw a phase complete."""
+        parities = broadcast(phases, f)
+        held = broadcast(places, f)
+        for place in np.unique(held).tolist():
+            life = self.life_at(place)
+            if life is None or life.barrier is None:
+                continue
+            chosen = held == place
+            threads = f.threads[chosen]
+            phase = life.barrier.phase - 1
+            inside = threads - life.first_thread
+            if int(inside.min()) < 0 or int(inside.max()) >= len(life.passes):
+                continue
+            again = life.passes[inside] == phase
+            life.passes[inside] = phase
+            if phase == -1 and parity:
+                life.empty_waits.append((site.number, threads))
+            if phase >= 0 and parity and again.any():
+                self._stale(life, threads[again], site.number, int(parities[chosen][0]))
+
+    # ---- rules -------------------------------------------------------------------------------------------------------
+
+    def _early(self, life: Life, issued: int, nbytes: int, at: int) -> None:
+        """Bytes that count in a later phase than the one in which their copy was issued."""
+        old = life.phase(issued)
+        said = "" if old is None else f" ({self.sums(old.expects, 'expects')})"
+        text = (
+            f"the {self.name(life.place)} completed phase {issued}{said} before the {nbytes} bytes of a copy that was "
+            f"issued in it had landed; they count in phase {life.now.number}"
+        )
+        expects = [] if old is None else old.expects
+        facts: dict[str, Any] = {
+            "phase": issued, "expected": sum(one.amount for one in expects), "bytes": nbytes,
+            "cause": "transaction bytes", "expected at": self.lines(expects), "initialised at": self.line(life.at),
+        }  # fmt: skip
+        change = self.expectation(expects, sum(one.amount for one in expects) + nbytes)
+        facts |= {} if change is None else {"change": change}
+        self.say("phase completed early", at, text, life, "mbarrier: tx-count", **facts)
+
+    def line(self, at: int) -> int:
+        """Line of an instruction."""
+        found: int = self.m.code.instructions[at].line
+        return found
+
+    def _too_many_bytes(self, life: Life, barrier: Mbarrier, at: int, nbytes: int) -> None:
+        phase = life.now
+        total = sum(one.amount for one in phase.brought)
+        text = (
+            f"{total} bytes came to phase {barrier.phase} of the {self.name(life.place)}, which expects "
+            f"{barrier.expected}: {self.sums(phase.expects, 'expects')}; {self.sums(phase.brought, 'brought')}; the "
+            "phase can't complete"
+        )
+        facts: dict[str, Any] = {
+            "phase": barrier.phase, "expected": barrier.expected, "bytes": total, "cause": "transaction bytes",
+            "expected at": self.lines(phase.expects), "brought at": self.lines(phase.brought),
+        }  # fmt: skip
+        change = self.expectation(phase.expects, total)
+        facts |= {} if change is None else {"change": change}
+        self.say("more bytes than expected", at, text, life, "mbarrier: tx-count", **facts)
+
+    def _stale(self, life: Life, threads: Array, at: int, parity: int) -> None:
+        """A wait that saw a phase again, though its threads have arrived in the next one meanwhile."""
+        now = life.now
+        own = {thread for one in (*now.arrivals, *now.expects) for thread in one.threads}
+        hit = [thread for thread in threads.tolist() if thread in own]
+        if not hit:
+            return
+        text = (
+            f"{self.m.thread_text(hit[0])} waits for parity {parity} of the {self.name(life.place)} and passes: "
+            f"phase {now.number - 1}, which it saw complete before, has that parity; it has arrived in phase "
+            f"{now.number} at {self.where((now.arrivals or now.expects)[-1].at)}, which is not over"
+        )
+        facts: dict[str, Any] = {"phase": now.number, "parity": parity, "cause": "parity"}
+        self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", **facts)
+
+    def ended(self, m: Host, failed: bool) -> None:
+        """Judge what the end of a run shows."""
+        for life in [*self.lives.values(), *self.ended_lives.values()]:
+            self._empty(life)
+        if not failed:
+            for place, life in list(self.lives.items()):
+                self.life_at(place)
+                self._left_over(life)
+
+    def _empty(self, life: Life) -> None:
+        """Waits that passed before the first phase was over, on a barrier whose first phase has bytes."""
+        first = life.phase(0)
+        if not life.empty_waits or not life.bringing or (first is not None and not first.brought):
+            return
+        at, threads = life.empty_waits[0]
+        text = (
+            f"{self.m.threads_text(threads)} wait for parity 1 of the {self.name(life.place)} in its first phase and "
+            "pass at once, as the phase before the first counts as over; the bytes that the barrier counts may not "
+            "have landed"
+        )
+        facts: dict[str, Any] = {"phase": 0, "parity": 1, "cause": "parity"}
+        self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", **facts)
+
+    def _left_over(self, life: Life) -> None:
+        """Bytes that nobody expected, or that nobody brought."""
+        barrier, phase = life.barrier, life.now
+        if barrier is None or barrier.tx_count == 0:
+            return
+        left = barrier.tx_count
+        facts: dict[str, Any] = {"phase": barrier.phase, "cause": "transaction bytes", "bytes": left}
+        if left < 0 and phase.brought:
+            before = life.phase(barrier.phase - 1)
+            expects = [] if before is None else before.expects
+            said = f"; in phase {barrier.phase - 1} {self.sums(expects, 'expects')}" if expects else ""
+            text = (
+                f"{-left} bytes that phase {barrier.phase} of the {self.name(life.place)} does not expect: "
+                f"{self.sums(phase.brought, 'brought')}{said}"
+            )
+            facts |= {"expected at": self.lines(expects), "brought at": self.lines(phase.brought)}
+            change = self.expectation(expects, sum(one.amount for one in expects) - left)
+            facts |= {} if change is None else {"change": change}
+            self.say("more bytes than expected", phase.brought[-1].at, text, life, "mbarrier: tx-count", **facts)
+        elif left > 0 and phase.expects and not life.under_way:
+            text = (
+                f"phase {barrier.phase} of the {self.name(life.place)} expects {barrier.expected} bytes "
+                f"({self.sums(phase.expects, 'expects')}), and no copy brings {left} of them; nobody waits for them"
+            )
+            facts |= {"expected at": self.lines(phase.expects), "brought at": self.lines(phase.brought)}
+            self.say("expected bytes are missing", phase.expects[-1].at, text, life, "mbarrier: tx-count", **facts)

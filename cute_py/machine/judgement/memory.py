@@ -1,0 +1,609 @@
+"""Races, and memory that is read before it is written: accesses beside the clocks of the warps that do them.
+
+Each access looks at the keys of the granules that it touches (`shadow`), and asks the clocks (`clocks`) whether what
+they name happens before. One comparison shows for all accesses of an instruction that they are in order behind a
+barrier; only the others are looked at in detail.
+
+Not judged: lanes of one warp among themselves, local memory, arrays beyond a size, and reads of global memory by
+copies that something overwrites later.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from cute_py.machine.judgement.clocks import MAX_TIME
+from cute_py.machine.judgement.observer import AccessOrder, AsyncWork, Observer, Touched
+from cute_py.machine.judgement.shadow import (
+    AGENT,
+    CAREFUL,
+    CLUSTER,
+    CLUSTER_BITS,
+    COLUMN,
+    COLUMN_BITS,
+    MAX_SHADOW,
+    MAX_SLOTS,
+    SITE,
+    SITE_BITS,
+    TIME,
+    TIME_BITS,
+    Shadow,
+    least_access,
+)
+from cute_py.machine.threads import LANES
+
+if TYPE_CHECKING:
+    from cute_py.diagnostics import Diagnostic
+    from cute_py.machine.code import Code
+    from cute_py.machine.judgement.reports import Reports
+    from cute_py.machine.judgement.synchronisation import ClockKeeper
+    from cute_py.machine.sites import Site
+    from cute_py.machine.threads import Array, Frame, Host
+
+GLOBAL_SLOTS: Final = 2
+
+
+class MemoryJudge(Observer):
+    """Judges accesses to shared and global memory of one run.
+
+    Args:
+        keeper: has the clocks of the wave that runs; it is told of each event first.
+    """
+
+    active = True
+
+    def __init__(self, reports: Reports, code: Code, keeper: ClockKeeper) -> None:
+        self.keeper, self.reports = keeper, reports
+        self.shifts = {True: least_access(code, shared=True), False: least_access(code, shared=False)}
+        self.narrow = frozenset(number for number, one in enumerate(code.instructions) if _is_narrow(one.opcode))
+        """Instructions whose scope is a CTA."""
+        self.first_cluster = 0
+        self.clusters = 0
+
+    # ---- a wave ------------------------------------------------------------------------------------------------------
+
+    def began(self, m: Host) -> None:
+        """New shared memory; global memory keeps what earlier waves did to it."""
+        self.m = m
+        self.clocks = self.keeper.clocks
+        self.first_cluster += self.clusters
+        self.clusters = self.clocks.clusters
+        if self.first_cluster == 0 or self.first_cluster + self.clusters > CLUSTER_BITS or self.keeper.far_used:
+            self.known: dict[int, Shadow | None] = {}
+            self.first_cluster = min(self.first_cluster, CLUSTER_BITS - self.clusters)
+        self.reports.began(m, self.first_cluster)
+        granules = (len(m.shared) >> self.shifts[True]) + 1
+        slots = max(1, min(self.clocks.per_cta, MAX_SLOTS // granules))
+        self.shared = Shadow.of(len(m.shared), self.shifts[True], slots) if granules <= MAX_SHADOW else None
+        self.known[id(m.shared)] = self.shared
+        self.known[id(m.local)] = None
+        self.clustered = m.cluster_size > 1
+        self.remote: dict[int, dict[int, int]] = {}
+        self.stores: dict[int, tuple[int, Site, Frame]] = {}
+        """Warp -> time of the last bulk store that reads its CTA's shared memory, and who issued it."""
+
+    def shadow_of(self, array: Array) -> Shadow | None:
+        """The shadow of an array of bytes; None: it is not judged."""
+        key = id(array)
+        if key not in self.known:
+            shift = self.shifts[False]
+            small = len(array) >> shift <= MAX_SHADOW
+            self.known[key] = Shadow.of(len(array), shift, GLOBAL_SLOTS) if small else None
+        return self.known[key]
+
+    # ---- keys --------------------------------------------------------------------------------------------------------
+
+    def _keys(self, f: Frame, site: Site, count: int, strong: bool) -> Array:
+        """(n * count,) keys of what a frame's threads do now."""
+        base = f.cache.get(("keys", count))
+        if base is None:
+            warps = f.threads // LANES
+            cluster, column = warps // self.clocks.warps + self.first_cluster, warps % self.clocks.warps
+            base = np.repeat(cluster << CLUSTER | column << COLUMN, count)
+            f.cache["keys", count] = base
+        found: Array = base + (self.clocks.now << TIME | self._site(site) << SITE | strong)
+        return found
+
+    def _site(self, site: Site) -> int:
+        return min(site.number, SITE_BITS)
+
+    def _slots(self, f: Frame, shadow: Shadow, count: int) -> Array:
+        found = f.cache.get(("slots", count, shadow.slots))
+        if found is None:
+            warp = f.threads // LANES % self.clocks.per_cta
+            if shadow is not self.shared:
+                warp = warp + f.ctas
+            found = f.cache["slots", count, shadow.slots] = np.repeat(warp % shadow.slots, count)
+        return found
+
+    def _limit(self, f: Frame, keys: Array) -> int:
+        """Keys below this are in order for all threads of a frame, in their CTA's shared memory."""
+        clocks = self.clocks
+        if self.clustered and int(keys.max()) >= CAREFUL:
+            return 1
+        floor = int(clocks.floor[f.parts[0][0]]) if len(f.parts) == 1 else clocks.lowest
+        return floor + 1 << TIME
+
+    def _reach(self, f: Frame, offsets: Array, keys: Array, count: int) -> Array:
+        """Keys of accesses to another CTA's shared memory are careful, and kept until that CTA exits."""
+        owner = offsets // self.m.shared_stride
+        far = owner != f.ctas
+        if not far.any():
+            return keys
+        found: Array = keys | np.repeat(far, count) * CAREFUL
+        for cta in np.unique(owner[far]).tolist():
+            held = self.remote.setdefault(cta, {})
+            for key in np.unique(found[::count][far & (owner == cta)]).tolist():
+                held[key & AGENT] = key
+        return found
+
+    # ---- accesses of threads -----------------------------------------------------------------------------------------
+
+    def read(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
+        """Threads read: what wrote the bytes must happen before."""
+        shadow = self.known[id(array)] if id(array) in self.known else self.shadow_of(array)
+        if shadow is None:
+            return
+        at, count = shadow.granules(offsets, nbytes)
+        strong = order.strong
+        keys = self._keys(f, site, count, strong)
+        before = shadow.writes[at]
+        if shadow is self.shared:
+            if self.clustered:
+                keys = self._reach(f, offsets, keys, count)
+            if not before.all():
+                self._never_written(f, site, at, before, count)
+            if int(before.max()) >= self._limit(f, keys):
+                self._look(f, site, shadow, at, before, keys, "reads")
+        elif before.any():
+            self._look(f, site, shadow, at, before, keys, "reads")
+        shadow.reads[at * shadow.slots + self._slots(f, shadow, count)] = keys
+        if strong:
+            self.keeper.meet(f, array, offsets, order, reads=True, writes=False)
+
+    def wrote(
+        self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder, values: Any = None
+    ) -> None:
+        """Threads write: what read or wrote the bytes must happen before."""
+        shadow = self.known[id(array)] if id(array) in self.known else self.shadow_of(array)
+        if shadow is None:
+            return
+        at, count = shadow.granules(offsets, nbytes)
+        strong = order.strong
+        if strong:
+            self.keeper.meet(f, array, offsets, order, reads=False, writes=True)
+        keys = self._keys(f, site, count, strong)
+        same = _Same(array, offsets, nbytes, values, count, shadow.shift)
+        self._overwrite(f, site, shadow, at, keys, offsets, count, same)
+        if not strong and len(f.warps) > 1 and not np.array_equal(shadow.writes[at], keys):
+            self._together(f, site, shadow, at, keys, same)
+
+    def updated(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
+        """Threads update atomically: only ordinary accesses must happen before."""
+        shadow = self.known[id(array)] if id(array) in self.known else self.shadow_of(array)
+        if shadow is None:
+            return
+        at, count = shadow.granules(offsets, nbytes)
+        self.keeper.meet(f, array, offsets, order, reads=site.name == "atom", writes=True)
+        keys = self._keys(f, site, count, True)
+        if shadow is self.shared and not shadow.writes[at].all():
+            self._never_written(f, site, at, shadow.writes[at], count)
+        self._overwrite(f, site, shadow, at, keys, offsets, count, None)
+        if site.number in self.narrow and len(f.parts) > 1:  # threads of other CTAs in this very instruction
+            self._scopes(f, site, shadow, at, shadow.writes[at], keys)
+
+    def _overwrite(
+        self, f: Frame, site: Site, shadow: Shadow, at: Array, keys: Array, offsets: Array, count: int, same: Any
+    ) -> None:
+        before = shadow.writes[at]
+        slots = shadow.slots
+        readers = shadow.reads.reshape(-1, slots)[at]
+        if shadow is self.shared:
+            if self.clustered:
+                keys = self._reach(f, offsets, keys, count)
+            limit = self._limit(f, keys)
+            if int(before.max()) >= limit:
+                self._look(f, site, shadow, at, before, keys, "writes", same)
+            if int(readers.max()) >= limit:
+                self._look(f, site, shadow, at, readers, keys, "writes")
+        else:
+            if before.any():
+                self._look(f, site, shadow, at, before, keys, "writes", same)
+            if readers.any():
+                self._look(f, site, shadow, at, readers, keys, "writes")
+        shadow.writes[at] = keys
+
+    # ---- in detail ---------------------------------------------------------------------------------------------------
+
+    def _look(
+        self, f: Frame, site: Site, shadow: Shadow, at: Array, before: Array, keys: Array, what: str, same: Any = None
+    ) -> None:
+        """Which of these keys do not happen before? before: (n,), or (n, slots) of reads."""
+        mine = keys if before.ndim == 1 else keys[:, None]
+        open_ = ((before ^ mine) & AGENT != 0) & (before != 0)
+        if int(keys[0]) & 1:
+            if self.narrow:
+                self._scopes(f, site, shadow, at, before, mine)
+            open_ &= before & 1 == 0
+        places = np.flatnonzero(open_)
+        if not len(places):
+            return
+        found = before.reshape(-1)[places]
+        lane = places if before.ndim == 1 else places // before.shape[1]
+        own = keys[lane]
+        bad = self._late(found, (own >> CLUSTER & CLUSTER_BITS) - self.first_cluster, own >> COLUMN & COLUMN_BITS)
+        if what == "writes":
+            self._barriers_overwritten(f, site, shadow, at, found, lane)
+        if not bad.any():
+            return
+        if same is not None:
+            bad &= ~same.equal(lane)
+        which = np.flatnonzero(bad)
+        if len(which):
+            one = int(which[0])
+            self._report(f, site, shadow, int(at[lane[one]]), int(found[one]), int(own[one]), what, before.ndim > 1)
+
+    def _scopes(self, f: Frame, site: Site, shadow: Shadow, at: Array, before: Array, mine: Array) -> None:
+        """Two strong accesses of threads of two CTAs, one of which has a CTA for its scope."""
+        if before.ndim > 1:
+            return
+        number = before >> SITE & SITE_BITS
+        narrow = np.isin(number, list(self.narrow)) | (site.number in self.narrow)
+        width = self.clocks.per_cta
+        ctas = [(keys >> CLUSTER & CLUSTER_BITS, (keys >> COLUMN & COLUMN_BITS) // width) for keys in (before, mine)]
+        apart = (ctas[0][0] != ctas[1][0]) | (ctas[0][1] != ctas[1][1])
+        found = np.flatnonzero(narrow & apart & (before & 1 == 1))
+        if len(found):
+            one = int(found[0])
+            array = self.m.shared if shadow is self.shared else self._array_of(shadow)
+            self.reports.scope(f, site, self.clocks, (array, int(at[one]) << shadow.shift), int(before[one]))
+
+    def _late(self, found: Array, cluster: Any, row: Any) -> Array:
+        """Flags of keys that the warps (cluster, row) do not know of; a warp knows what it did itself."""
+        clocks = self.clocks
+        theirs = (found >> CLUSTER & CLUSTER_BITS) - self.first_cluster
+        column = found >> COLUMN & COLUMN_BITS
+        time = found >> TIME & TIME_BITS
+        near = theirs == cluster
+        if near.all():
+            found_late: Array = (time > clocks.known[cluster, row, 0, column]) & (column != row)
+            return found_late
+        seen = clocks.known[cluster, row, 0, np.where(near, column, 0)]
+        late = (time > seen) & (column != row)
+        return np.where(near, late, self._far_late(theirs, column, time, cluster, row))
+
+    def _far_late(self, theirs: Array, column: Array, time: Array, cluster: Any, row: Any) -> Array:
+        clocks = self.clocks
+        if clocks.far_given_up:
+            return np.zeros(len(time), np.bool_)
+        if clocks.far is None:
+            return np.ones(len(time), np.bool_)
+        agent = np.where((theirs >= 0) & (column < clocks.fixed), theirs * clocks.fixed + column, 0)
+        seen = clocks.far[cluster * clocks.warps + row, agent]
+        found: Array = time > seen
+        return found
+
+    def _never_written(self, f: Frame, site: Site, at: Array, before: Array, count: int) -> None:
+        place = int(np.flatnonzero(before == 0)[0])
+        thread = int(f.threads[place // count]) if len(before) == f.n * count else int(f.threads[0])
+        self.reports.never_written(f, site, thread, self._address(int(at[place])))
+
+    def _barriers_overwritten(self, f: Frame, site: Site, shadow: Shadow, at: Array, found: Array, lane: Array) -> None:
+        if shadow is not self.shared or not self.keeper.barriers:
+            return
+        for place in np.unique(at[lane[found >= CAREFUL]]).tolist():
+            byte = place << shadow.shift
+            if self.keeper.barriers.get(byte // 8 * 8) is not None:
+                self.reports.barrier_overwritten(f, site, byte // 8 * 8)
+
+    def _together(self, f: Frame, site: Site, shadow: Shadow, at: Array, keys: Array, same: _Same) -> None:
+        """Warps that write to one place in one instruction."""
+        left = shadow.writes[at]
+        lanes = np.flatnonzero((left ^ keys) & AGENT)[:64]
+        for lane in lanes.tolist():
+            others = np.flatnonzero(at == at[lane])
+            if not same.all_equal(others):
+                self._report(f, site, shadow, int(at[lane]), int(left[lane]), int(keys[lane]), "writes", False)
+                return
+
+    def _address(self, granule: int) -> int:
+        return granule << self.shifts[True]
+
+    def _report(
+        self, f: Frame, site: Site, shadow: Shadow, granule: int, other: int, own: int, what: str, reader: bool,
+        severity: str = "error",
+    ) -> None:  # fmt: skip
+        at = granule << shadow.shift
+        array = self.m.shared if shadow is self.shared else self._array_of(shadow)
+        self.reports.race(f, site, self.clocks, (array, at), (other, own), what, reader, severity)
+
+    def _array_of(self, shadow: Shadow) -> Any:
+        for one in self.m.memory.ranges.ranges:
+            if self.known.get(id(one.array)) is shadow:
+                return one
+        return None
+
+    # ---- asynchronous work -------------------------------------------------------------------------------------------
+
+    def issued(self, f: Frame, site: Site, transfer: AsyncWork) -> None:
+        """A copy or a product begins."""
+        if transfer.kind == "cp.async":
+            self._thread_copies(f, site, transfer)
+            return
+        cluster, rows = self.clocks.rows(f)
+        who = (int(cluster[0]), rows)
+        for one in transfer.reads:
+            self._async_read(f, site, one, who, self._group_key(f, site, transfer, reads=True), transfer.kind)
+        keys = self._written_keys(f, site, transfer)
+        for number, one in enumerate(transfer.writes):
+            self._async_write(f, site, one, who, keys[min(number, len(keys) - 1)], transfer.kind)
+        if transfer.rows is not None:
+            for one in transfer.rows():
+                if transfer.kind == "tensor store":
+                    self._async_write(f, site, one, who, keys[0], transfer.kind)
+                else:
+                    self._async_read(f, site, one, who, 0, transfer.kind)
+        if transfer.barriers:
+            self._loads_of(f, site, transfer)
+        if transfer.group == "bulk" and any(one.array is self.m.shared for one in transfer.reads):
+            self.stores[int(f.warps[0])] = (self.clocks.now, site, f)
+
+    def _loads_of(self, f: Frame, site: Site, transfer: AsyncWork) -> None:
+        """A CTA must wait for what is written to its shared memory before it exits."""
+        for one, place in zip(transfer.writes, transfer.barriers, strict=False):
+            if one.array is self.m.shared:
+                start = one.start if one.offsets is None else int(one.offsets[0])
+                self.keeper.loads.setdefault(start // self.m.shared_stride, {})[place] = (
+                    self.keeper.phase_time(place), site, f,
+                )  # fmt: skip
+
+    def _group_key(self, f: Frame, site: Site, transfer: AsyncWork, *, reads: bool) -> int:
+        """The key of what a group of work does: reads or writes of bulk groups, products."""
+        clocks = self.clocks
+        cluster, rows = clocks.rows(f)
+        row = int(rows[0])
+        if transfer.group in ("wgmma", "tcgen05"):
+            column = 4 * clocks.warps + row // 4
+        elif transfer.group == "bulk":
+            column = (1 if reads else 2) * clocks.warps + row
+        else:
+            return 0
+        return self._key(int(cluster[0]), column, clocks.now, site)
+
+    def _key(self, cluster: int, column: int, time: int, site: Site) -> int:
+        number = cluster + self.first_cluster << CLUSTER | min(column, COLUMN_BITS) << COLUMN
+        return CAREFUL | time << TIME | number | self._site(site) << SITE
+
+    def _written_keys(self, f: Frame, site: Site, transfer: AsyncWork) -> list[int]:
+        """The key of each span that is written: a multicast completes at a barrier for each."""
+        if not transfer.barriers:
+            return [self._group_key(f, site, transfer, reads=False)]
+        columns = [(*self.clocks.barrier_column(place), self.keeper.phase_time(place)) for place in transfer.barriers]
+        return [self._key(cluster, column, time, site) for cluster, column, time in columns]
+
+    def _thread_copies(self, f: Frame, site: Site, transfer: AsyncWork) -> None:
+        """cp.async: it reads global memory and writes shared memory for its thread, which waits for its group."""
+        for one in transfer.reads:
+            shadow = self.shadow_of(one.array)
+            if shadow is not None and one.offsets is not None and len(one.offsets) == f.n:
+                at, count = shadow.granules(one.offsets, one.nbytes)
+                before = shadow.writes[at]
+                if before.any():
+                    self._look(f, site, shadow, at, before, self._keys(f, site, count, False), "reads")
+        shadow = self.shared
+        for one in transfer.writes:
+            if shadow is None or one.offsets is None:
+                continue
+            at, count = shadow.granules(one.offsets, one.nbytes)
+            mine = self._keys(f, site, count, False)
+            self._overwrite(f, site, shadow, at, mine, one.offsets, count, None)
+            shadow.writes[at] = mine + (3 * self.clocks.warps << COLUMN) | CAREFUL
+
+    def _touched(self, shadow: Shadow, one: Touched) -> Any:
+        """The granules of a span: a slice, or their numbers."""
+        if one.offsets is None:
+            return slice(one.start >> shadow.shift, one.start + one.nbytes >> shadow.shift)
+        first, last = one.offsets >> shadow.shift, one.offsets + one.nbytes >> shadow.shift
+        count = int((last - first).min())
+        return (first[:, None] + np.arange(count)).reshape(-1)
+
+    def _async_read(self, f: Frame, site: Site, one: Touched, who: tuple[int, Array], key: int, kind: str) -> None:
+        shadow = self.shadow_of(one.array)
+        if shadow is None:
+            return
+        at = self._touched(shadow, one)
+        before = shadow.writes[at]
+        if shadow is self.shared and not before.all():
+            place = int(np.flatnonzero(before == 0)[0])
+            granule = at.start + place if isinstance(at, slice) else int(at[place])
+            self.reports.never_written(f, site, int(f.threads[0]), self._address(granule))
+        if not before.size:
+            return
+        if before.any():
+            self._look_async(f, site, shadow, at, before, who, (key, kind), "reads")
+        if key:
+            slot = int(f.warps[0]) % self.clocks.per_cta % shadow.slots
+            shadow.reads.reshape(-1, shadow.slots)[at, slot] = key
+
+    def _async_write(self, f: Frame, site: Site, one: Touched, who: tuple[int, Array], key: int, kind: str) -> None:
+        shadow = self.shadow_of(one.array)
+        if shadow is None:
+            return
+        at = self._touched(shadow, one)
+        before = shadow.writes[at]
+        if before.any():
+            self._look_async(f, site, shadow, at, before, who, (key, kind), "writes")
+        readers = shadow.reads.reshape(-1, shadow.slots)[at]
+        if readers.any():
+            self._look_async(f, site, shadow, at, readers, who, (key, kind), "writes")
+        shadow.writes[at] = key
+
+    def _look_async(
+        self, f: Frame, site: Site, shadow: Shadow, at: Any, before: Array, who: tuple[int, Array],
+        mine: tuple[int, str], what: str,
+    ) -> None:  # fmt: skip
+        """Distinct keys are few: each is looked at once."""
+        found = _distinct(before)
+        found = found[found != 0]
+        cluster, rows = who
+        by_warp = self._late(found, cluster, rows[:, None])
+        late = by_warp.any(axis=0)
+        known_to_some = set(found[late & ~by_warp.all(axis=0)].tolist())
+        key, kind = mine
+        reader = before.ndim > 1
+        if what == "writes":
+            for value in found[found >= CAREFUL].tolist():
+                if self._is_init(value):
+                    place = self._place_of(at, before, value, shadow)
+                    self.reports.barrier_overwritten(f, site, place // 8 * 8)
+                    late &= found != value
+        for value in found[late].tolist():
+            place = self._place_of(at, before, value, shadow)
+            severity = "warning" if value in known_to_some else "error"
+            self._report(f, site, shadow, place >> shadow.shift, value, key, what, reader, severity)
+        known = found[~by_warp.all(axis=0)]
+        if what == "reads" and len(known):
+            self._see(f, site, shadow, at, before, known, who, kind)
+
+    def _is_init(self, key: int) -> bool:
+        number = key >> SITE & SITE_BITS
+        code = self.m.code.instructions
+        return number < len(code) and code[number].opcode.startswith("mbarrier.init")
+
+    def _place_of(self, at: Any, before: Array, value: int, shadow: Shadow) -> int:
+        lane = int(np.flatnonzero(before.reshape(-1) == value)[0]) // (before.shape[1] if before.ndim > 1 else 1)
+        granule = at.start + lane if isinstance(at, slice) else int(at[lane])
+        return int(granule) << shadow.shift
+
+    def _see(
+        self, f: Frame, site: Site, shadow: Shadow, at: Any, before: Array, found: Array, who: tuple[int, Array],
+        kind: str,
+    ) -> None:  # fmt: skip
+        """Does the asynchronous proxy see what the generic proxy wrote?"""
+        clocks = self.clocks
+        column = found >> COLUMN & COLUMN_BITS
+        theirs = (found >> CLUSTER & CLUSTER_BITS) - self.first_cluster
+        generic = (column < clocks.warps) | (column >= 3 * clocks.warps) & (column < 4 * clocks.warps)
+        generic &= theirs == who[0]
+        if not generic.any():
+            return
+        time = found >> TIME & TIME_BITS
+        visible = clocks.known[who[0], who[1][:, None], 1, np.where(generic, column, 0)].max(axis=0)
+        hidden = found[generic & (time > visible)]
+        if len(hidden):
+            value = int(hidden[0])
+            place = self._place_of(at, before, value, shadow)
+            array = self.m.shared if shadow is self.shared else self._array_of(shadow)
+            self.reports.not_visible(f, site, clocks, (array, place), value, kind)
+
+    # ---- mbarriers ---------------------------------------------------------------------------------------------------
+
+    def initialised(self, f: Frame, site: Site, place: int, count: int) -> None:
+        """The bytes of an mbarrier are written."""
+        shadow = self.shared
+        if shadow is None:
+            return
+        cluster, rows = self.clocks.rows(f)
+        at = slice(place >> shadow.shift, place + 8 >> shadow.shift)
+        before = shadow.writes[at]
+        who = (int(cluster[0]), rows)
+        key = self._key(who[0], int(rows[0]), self.clocks.now, site)
+        if before.any() and not any(self._is_init(value) for value in _distinct(before).tolist()):
+            self._look_async(f, site, shadow, at, before, who, (key, "mbarrier.init"), "writes")
+        readers = shadow.reads.reshape(-1, shadow.slots)[at]
+        if readers.any():
+            self._look_async(f, site, shadow, at, readers, who, (key, "mbarrier.init"), "writes")
+        shadow.writes[at] = key
+
+    def invalidated(self, f: Frame, site: Site, place: int) -> None:
+        """The bytes are ordinary memory again."""
+        if self.shared is not None:
+            cluster, rows = self.clocks.rows(f)
+            key = self._key(int(cluster[0]), int(rows[0]), self.clocks.now, site) & ~CAREFUL
+            self.shared.writes[place >> self.shared.shift : place + 8 >> self.shared.shift] = key
+
+    # ---- exits -------------------------------------------------------------------------------------------------------
+
+    def exited(self, f: Frame) -> None:
+        """What may still access the memory of a CTA that exits?"""
+        m, clocks = self.m, self.clocks
+        for cta, part in f.parts:
+            start = cta * m.cta_threads
+            live = m.live[start : start + m.cta_threads]
+            if int(np.count_nonzero(live)) > part.stop - part.start:
+                continue
+            cluster, rank = divmod(cta, m.cluster_size)
+            held = slice(rank * clocks.per_cta, (rank + 1) * clocks.per_cta)
+            for key in self.remote.pop(cta, {}).values():
+                known = clocks.known[cluster, held, 0, key >> COLUMN & COLUMN_BITS]
+                if key >> TIME & TIME_BITS > int(known.max()):
+                    self.reports.peer(m, clocks, cta, key)
+            self._under_way(cta, clocks.known[cluster, held, 0])
+            clocks.set_floor(cta, MAX_TIME)
+
+    def _under_way(self, cta: int, known: Array) -> None:
+        """Copies of a CTA that exits that nobody waited for. known: (warps, agents) of its clocks."""
+        clocks = self.clocks
+        for warp in range(cta * clocks.per_cta, (cta + 1) * clocks.per_cta):
+            time, site, f = self.stores.pop(warp, (0, None, None))
+            if site is not None and f is not None and time > int(known[:, clocks.warps + warp % clocks.warps].max()):
+                self.reports.under_way(f, site, "store under way at exit", "error")
+        for place, (time, site, f) in self.keeper.loads.pop(cta, {}).items():
+            _, column = clocks.barrier_column(place)
+            if time > int(known[:, column].max()):
+                own = f.parts[0][0] == cta
+                self.reports.under_way(f, site, "load under way at exit", "warning" if own else "error")
+
+    def findings(self) -> list[Diagnostic]:
+        """What was found."""
+        return self.reports.found()
+
+
+def _is_narrow(opcode: str) -> bool:
+    words = opcode.split(".")
+    return words[0] in ("ld", "st", "atom", "red") and "cta" in words
+
+
+def _distinct(keys: Array) -> Array:
+    """The different keys of a span; nearly always few."""
+    flat = keys.reshape(-1)
+    if len(flat) and (flat == flat[0]).all():
+        return flat[:1]
+    return np.unique(flat)
+
+
+class _Same:
+    """Whether a write leaves what is there: a race of equal values changes nothing."""
+
+    __slots__ = ("array", "count", "nbytes", "offsets", "shift", "values")
+
+    def __init__(self, array: Array, offsets: Array, nbytes: int, values: Any, count: int, shift: int) -> None:
+        self.array, self.offsets, self.nbytes, self.values = array, offsets, nbytes, values
+        self.count, self.shift = count, shift
+
+    def _new(self, lanes: Array) -> Array | None:
+        """(lanes, bytes of a granule) that are written."""
+        if self.values is None:
+            return None
+        n = len(self.offsets)
+        raw = np.ascontiguousarray(np.broadcast_to(self.values, (n, *np.shape(self.values)[1:])))
+        rows = raw.reshape(n, -1).view(np.uint8).reshape(n * self.count, -1)
+        found: Array = rows[lanes]
+        return found
+
+    def equal(self, lanes: Array) -> Array:
+        """Flags of the granules of accesses whose bytes stay as they are."""
+        new = self._new(lanes)
+        if new is None:
+            return np.zeros(len(lanes), np.bool_)
+        width = new.shape[1]
+        first = self.offsets[lanes // self.count] + lanes % self.count * width
+        found: Array = (self.array[first[:, None] + np.arange(width)] == new).all(axis=1)
+        return found
+
+    def all_equal(self, lanes: Array) -> bool:
+        """Whether all these accesses write the same."""
+        new = self._new(lanes)
+        return new is not None and bool((new == new[0]).all())

@@ -1,0 +1,280 @@
+"""What the machine reports while it runs, in one place: accesses, synchronisation, asynchronous work, ends.
+
+An instruction calls one method of `Machine.observer` for each thing that it did, with the frame of threads that did it
+and the site of the instruction. The methods of `Observer` do nothing: a run without judgement has that class itself.
+What judges is a subclass that overrides the events that it needs; `together` makes one observer of several.
+
+A place in shared memory is an offset in `Machine.shared`, the array of all resident CTAs: CTA `place //
+m.shared_stride`, byte `place % m.shared_stride`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from cute_py.atom.smem_descriptor import Major
+
+if TYPE_CHECKING:
+    from cute_py.diagnostics import Diagnostic
+    from cute_py.machine.sites import Site
+    from cute_py.machine.threads import Array, Frame, Host
+    from cute_py.tma.emulator.mbarrier import Mbarrier
+
+
+@dataclass(frozen=True, slots=True)
+class AccessOrder:
+    """The order of an access as it is written.
+
+    Attributes:
+        semantics: weak, relaxed, acquire, release, acq_rel, or volatile (mmio too). scope: cta, cluster, gpu or sys;
+            empty without one.
+    """
+
+    semantics: str = "weak"
+    scope: str = ""
+
+    @property
+    def acquires(self) -> bool:
+        """Whether a read of it acquires."""
+        return self.semantics in ("acquire", "acq_rel")
+
+    @property
+    def releases(self) -> bool:
+        """Whether a write of it releases."""
+        return self.semantics in ("release", "acq_rel")
+
+    @property
+    def strong(self) -> bool:
+        """Whether other threads may synchronise by it."""
+        return self.semantics != "weak"
+
+
+WEAK: Final = AccessOrder()
+
+
+@dataclass(slots=True)
+class Touched:
+    """Bytes that a transfer touches: `array[start : start + nbytes]`; or rows of so many bytes at `offsets`.
+
+    array: `Machine.shared`, or that of a range of global memory.
+    """
+
+    array: Array
+    start: int
+    nbytes: int
+    offsets: Array | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OperandRead:
+    """An operand of a wgmma in shared memory.
+
+    Attributes:
+        name: 'A' or 'B'. words: the 64 bits of its descriptor. extent: rows, M or N. depth: elements of K.
+        bits: of one. start: place of the CTA's shared memory.
+    """
+
+    name: str
+    words: int
+    major: Major
+    extent: int
+    depth: int
+    bits: int
+    start: int
+
+
+@dataclass(slots=True)
+class AsyncWork:
+    """Asynchronous work that was issued: a copy, or a product of a warpgroup.
+
+    Attributes:
+        kind: 'cp.async', 'bulk load', 'bulk store', 'tensor load', 'tensor store', 'st.async', 'red.async', 'wgmma',
+            'tcgen05.mma' or 'tcgen05.cp'.
+        reads, writes: bytes. They are known when it is issued, under every schedule.
+        barriers: places of the mbarriers at which it completes bytes; nbytes: how many at each.
+        group: 'bulk', 'cp.async' or 'wgmma', where the issuing thread waits for a group of it; 'tcgen05', where a
+            commit arrives when it is complete; else empty.
+        rows: gives the rows of global memory of a tensor copy, which a load reads and a store writes.
+        swizzle: width of the swizzle of a tensor copy's map in bytes, 16 without one. map_key: equal for equal maps.
+        operands: of a wgmma.
+    """
+
+    kind: str
+    reads: list[Touched] = field(default_factory=list)
+    writes: list[Touched] = field(default_factory=list)
+    barriers: list[int] = field(default_factory=list)
+    nbytes: int = 0
+    group: str = ""
+    rows: Callable[[], list[Touched]] | None = None
+    swizzle: int = 16
+    map_key: Any = None
+    operands: list[OperandRead] = field(default_factory=list)
+
+
+class Observer:
+    """Events of a run; the methods do nothing."""
+
+    active: bool = False
+    """Whether anybody listens: what only an observer needs is computed under this flag."""
+
+    # ---- the run -----------------------------------------------------------------------------------------------------
+
+    def began(self, m: Host) -> None:
+        """CTAs begin to run together."""
+
+    def ended(self, m: Host, failed: bool) -> None:
+        """They have ended, or the run has failed; `m.agents` has what is still under way."""
+
+    def exited(self, f: Frame) -> None:
+        """Threads exit; they still count as alive."""
+
+    def stuck(self, m: Host) -> None:
+        """All threads wait and nothing is under way: the run ends with a hang. `m.waiting` has who waits."""
+
+    def time_passes(self, m: Host) -> None:
+        """All threads wait, nothing is under way, and loops that look at a clock or time out run once more."""
+
+    # ---- accesses ----------------------------------------------------------------------------------------------------
+
+    def read(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
+        """Threads read so many bytes at offsets (n,) of an array: `m.shared`, `m.local`, or a range's."""
+
+    def wrote(
+        self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder, values: Any = None
+    ) -> None:
+        """Threads write. It is called before the bytes change.
+
+        values: (n,) or (n, k) numbers that are written, or one for all threads; None: not known.
+        """
+
+    def updated(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
+        """Threads read and write as one atomic operation."""
+
+    # ---- order -------------------------------------------------------------------------------------------------------
+
+    def fenced(self, f: Frame, site: Site) -> None:
+        """fence, membar: `site.one.opcode` says which."""
+
+    def warp_met(self, f: Frame, site: Site) -> None:
+        """bar.warp.sync: the lanes that a mask names have met."""
+
+    def block_met(self, f: Frame, site: Site) -> None:
+        """bar.sync: all live threads of each CTA of a frame have met, at one time."""
+
+    def bar_arrived(self, f: Frame, site: Site, cta: int, number: int, waits: bool, expected: int | None) -> None:
+        """Threads of one CTA arrive at a barrier. expected: the count of the instruction, if it has one."""
+
+    def bar_ended(self, m: Host, cta: int, number: int) -> None:
+        """A round of a barrier is over."""
+
+    def cluster_arrived(self, f: Frame, site: Site, relaxed: bool) -> None:
+        """barrier.cluster.arrive; it is called before the arrivals are counted."""
+
+    def cluster_passed(self, f: Frame, site: Site) -> None:
+        """barrier.cluster.wait: threads go on."""
+
+    # ---- mbarriers ---------------------------------------------------------------------------------------------------
+
+    def initialised(self, f: Frame, site: Site, place: int, count: int) -> None:
+        """mbarrier.init at a place; it is called before the barrier is there."""
+
+    def invalidated(self, f: Frame, site: Site, place: int) -> None:
+        """mbarrier.inval; the barrier is still there."""
+
+    def arrived(self, f: Frame, site: Site, place: int, barrier: Mbarrier, count: int, expected: int | None) -> None:
+        """Threads arrive so many times in all; it is called before the barrier counts them.
+
+        expected: bytes of an arrive.expect_tx.
+        """
+
+    def expected(self, f: Frame, site: Site, place: int, barrier: Mbarrier, nbytes: int) -> None:
+        """expect_tx without an arrival; before the barrier counts it."""
+
+    def phase_ended(self, m: Host, place: int, barrier: Mbarrier) -> None:
+        """A phase of a barrier is over; `barrier.phase` is the next."""
+
+    def passed(self, f: Frame, site: Site, places: Array, phases: Array, parity: bool) -> None:
+        """Threads have found that their phases are over: test_wait or try_wait gives true.
+
+        phases: parities, or tokens.
+        """
+
+    # ---- asynchronous work -------------------------------------------------------------------------------------------
+
+    def issued(self, f: Frame, site: Site, transfer: AsyncWork) -> None:
+        """Work begins; it may complete now or later."""
+
+    def landed(self, m: Host, place: int, barrier: Mbarrier, nbytes: int, at: int) -> None:
+        """Bytes are counted at a barrier, by the transfer of the instruction `at`; before the barrier counts them."""
+
+    def committed(self, f: Frame, site: Site, group: str) -> None:
+        """commit_group of 'bulk', 'cp.async' or 'wgmma'."""
+
+    def waited(self, f: Frame, site: Site, group: str, left: int, reads: bool, everything: bool) -> None:
+        """wait_group: all groups but the last `left` are complete.
+
+        reads: `.read`, only what they read is free. everything: wait_all, transfers in no group too.
+        """
+
+    def copies_arrive(self, f: Frame, site: Site, places: Array, counted: bool) -> None:
+        """cp.async.mbarrier.arrive: the barriers get an arrival when the copies so far are complete.
+
+        counted: not `.noinc`; the pending count grows by it first.
+        """
+
+    def products_arrive(self, f: Frame, site: Site, place: int) -> None:
+        """tcgen05.commit: a barrier gets an arrival, which `arrived` tells next, as what a thread issued is complete."""
+
+    # ---- warps -------------------------------------------------------------------------------------------------------
+
+    def multiplied(self, f: Frame, site: Site) -> None:
+        """wgmma.mma_async of one warpgroup; `issued` has its memory."""
+
+    def multiply_fenced(self, f: Frame, site: Site) -> None:
+        """wgmma.fence."""
+
+    def registers_set(self, f: Frame, site: Site, count: int, increases: bool) -> None:
+        """setmaxnreg."""
+
+    def findings(self) -> list[Diagnostic]:
+        """What was found so far."""
+        return []
+
+
+EVENTS: Final = tuple(
+    name
+    for name, value in vars(Observer).items()
+    if callable(value) and not name.startswith("_") and name != "findings"
+)
+
+
+class _Together(Observer):
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        self.observers = tuple(observers)
+        self.active = any(one.active for one in observers)
+        for name in EVENTS:
+            listeners = [
+                getattr(one, name) for one in observers if getattr(type(one), name) is not getattr(Observer, name)
+            ]
+            if len(listeners) == 1:
+                setattr(self, name, listeners[0])
+            elif listeners:
+                setattr(self, name, _each(listeners))
+
+    def findings(self) -> list[Diagnostic]:
+        return [found for one in self.observers for found in one.findings()]
+
+
+def _each(listeners: Sequence[Callable[..., None]]) -> Callable[..., None]:
+    def tell(*args: Any) -> None:
+        for one in listeners:
+            one(*args)
+
+    return tell
+
+
+def together(observers: Sequence[Observer]) -> Observer:
+    """One observer that tells several, each only the events that it overrides."""
+    return _Together(observers)

@@ -1,0 +1,187 @@
+"""Registers of wgmma: fenced before a product reads them, and left alone until its group is waited for.
+
+A stretch of instructions that touches registers of products reports each time that it begins; what it touches is read
+off its text once. Moves do not count: compilers copy registers of products wherever they like, and ptxas removes the
+copies or waits for the product itself.
+Source: PTX ISA 9.0, wgmma.fence, wgmma.mma_async, wgmma.wait_group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from cute_py.errors import shortened
+from cute_py.machine.faults import place_text
+from cute_py.machine.judgement.observer import Observer
+from cute_py.machine.threads import WARPGROUP
+from cute_py.ptx.parse import OperandKind
+
+if TYPE_CHECKING:
+    from cute_py.machine.code import Code, Stretch
+    from cute_py.machine.judgement.reports import Reports
+    from cute_py.machine.sites import Site
+    from cute_py.machine.threads import Array, Frame, Host
+    from cute_py.ptx.parse import WrittenOperand
+
+Registers = frozenset[tuple[str, str]]
+"""(function, name) of registers."""
+
+_NO_RESULT: Final = (
+    "st", "red", "bar", "barrier", "cp", "bra", "ret", "exit", "mbarrier", "fence", "membar", "stmatrix", "call",
+    "prefetch", "trap",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Touches:
+    """What a stretch does to registers of products: all that it touches, and what it writes, with the instruction."""
+
+    row: int
+    touched: dict[tuple[str, str], int]
+    written: Registers
+
+
+class ProductJudge(Observer):
+    """Judges the registers of wgmma in one run."""
+
+    active = True
+
+    def __init__(self, reports: Reports, code: Code) -> None:
+        self.reports, self.code = reports, code
+        self.of_site: dict[int, Registers] = {}
+        for number, one in enumerate(code.instructions):
+            if one.opcode.startswith("wgmma.mma_async"):
+                held = one.operands[:2] if one.operands[1].kind is OperandKind.VECTOR else one.operands[:1]
+                self.of_site[number] = _of_operands(code.function_of[number], held)
+        every = frozenset(name for names in self.of_site.values() for name in names)
+        self.stretches: list[tuple[Stretch, _Touches]] = []
+        for block in code.blocks if every else ():
+            found = None if block is None else _touches(code, block, every, len(self.stretches))
+            if block is not None and found is not None:
+                self.stretches.append((block, found))
+
+    def began(self, m: Host) -> None:
+        """Nothing is under way."""
+        groups = max(m.count // WARPGROUP, 1)
+        self.now = 1
+        self.fences = np.zeros(groups, np.int64)
+        self.ran = np.zeros((max(len(self.stretches), 1), groups), np.int64)
+        self.commits = np.zeros(groups, np.int64)
+        self.flying: dict[int, list[tuple[int, Registers, int]]] = {}
+        for block, touches in self.stretches:
+            block.observed = self._seen(touches)
+
+    def _seen(self, touches: _Touches) -> Callable[[Frame], None]:
+        def seen(f: Frame) -> None:
+            groups = _groups(f)
+            self.now += 1
+            if touches.written:
+                self.ran[touches.row, groups] = self.now
+            if self.flying:
+                self._in_use(f, touches, groups)
+
+        return seen
+
+    def _in_use(self, f: Frame, touches: _Touches, groups: Array) -> None:
+        for group in groups.tolist():
+            for _, names, site in self.flying.get(group, ()):
+                both = names & touches.touched.keys()
+                if both:
+                    first = min(both, key=lambda name: touches.touched[name])
+                    self._say_in_use(f, touches.touched[first], first[1], site, len(both))
+
+    def _say_in_use(self, f: Frame, number: int, name: str, site: int, count: int) -> None:
+        one, product = self.code.instructions[number], self.code.instructions[site]
+        text = (
+            f"{f.text()} touch {name}, a register of the product at {place_text(product, self.code.files)}, which "
+            "may be under way"
+        )
+        self.reports.add(
+            ("registers in use", number, site), text, one, "error",
+            threads=f.text(), other=shortened(product.text, 160), other_line=product.line, registers=count,
+        )  # fmt: skip
+
+    # ---- events ------------------------------------------------------------------------------------------------------
+
+    def multiply_fenced(self, f: Frame, site: Site) -> None:
+        """Registers that were written are there."""
+        self.now += 1
+        self.fences[_groups(f)] = self.now
+
+    def multiplied(self, f: Frame, site: Site) -> None:
+        """A product begins."""
+        names = self.of_site.get(site.number, frozenset())
+        group = int(f.threads[0]) // WARPGROUP
+        fence = int(self.fences[group])
+        for _, touches in self.stretches:
+            if int(self.ran[touches.row, group]) > fence and names & touches.written:
+                self._say_not_fenced(f, site, touches, min(names & touches.written))
+                break
+        else:
+            if not fence:
+                text = f"{f.text()} multiply without a wgmma.fence before its first product"
+                self.reports.add(("registers not fenced", site.number), text, site.one, "error", threads=f.text())
+        self.flying.setdefault(group, []).append((int(self.commits[group]), names, site.number))
+
+    def _say_not_fenced(self, f: Frame, site: Site, touches: _Touches, name: tuple[str, str]) -> None:
+        one = self.code.instructions[touches.touched[name]]
+        line = place_text(one, self.code.files)
+        text = f"{f.text()} multiply with {name[1]}, which {line} wrote, without a wgmma.fence between the two"
+        self.reports.add(
+            ("registers not fenced", site.number), text, site.one, "error",
+            threads=f.text(), other=shortened(one.text, 160), other_line=one.line,
+        )  # fmt: skip
+
+    def committed(self, f: Frame, site: Site, group: str) -> None:
+        """A group of products ends."""
+        if group == "wgmma":
+            self.commits[_groups(f)] += 1
+
+    def waited(self, f: Frame, site: Site, group: str, left: int, reads: bool, everything: bool) -> None:
+        """Registers of complete groups are free."""
+        if group != "wgmma":
+            return
+        for one in _groups(f).tolist():
+            limit = int(self.commits[one]) - left
+            kept = [held for held in self.flying.get(one, ()) if held[0] >= limit]
+            if kept:
+                self.flying[one] = kept
+            else:
+                self.flying.pop(one, None)
+
+
+def _groups(f: Frame) -> Array:
+    found = f.cache.get("warpgroups")
+    if found is None:
+        found = f.cache["warpgroups"] = np.unique(f.threads // WARPGROUP)
+    return found
+
+
+def _of_operands(function: str, operands: Iterable[WrittenOperand]) -> Registers:
+    found: set[tuple[str, str]] = set()
+    for one in operands:
+        names = one.elements if one.kind is OperandKind.VECTOR else (one.base,)
+        if one.kind in (OperandKind.VECTOR, OperandKind.REGISTER, OperandKind.ADDRESS):
+            found.update((function, name.strip()) for name in names if name.strip().startswith("%"))
+    return frozenset(found)
+
+
+def _touches(code: Code, block: Stretch, every: Registers, row: int) -> _Touches | None:
+    """What the instructions of a stretch do to registers of products; the one that ends it does nothing to them."""
+    touched: dict[tuple[str, str], int] = {}
+    written: set[tuple[str, str]] = set()
+    for number in range(block.start, block.start + block.length):
+        one = code.instructions[number]
+        name = one.opcode.split(".")[0]
+        if name in ("wgmma", "mov"):
+            continue
+        function = code.function_of[number]
+        for which in _of_operands(function, one.operands) & every:
+            touched.setdefault(which, number)
+        if name not in _NO_RESULT:
+            written.update(_of_operands(function, one.operands[:1]) & every)
+    return _Touches(row, touched, frozenset(written)) if touched else None

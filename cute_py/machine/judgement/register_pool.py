@@ -1,0 +1,123 @@
+"""setmaxnreg: its count, its direction, and the pool of registers that the warps of a CTA share.
+
+PTX registers are virtual, so no run needs the registers that a warp has. The rules can be judged all the same: a launch
+gives each thread as many registers as the kernel declares (.maxnreg), or as fit into 65536 with its launch bounds, and
+no more than its largest setmaxnreg asks for; setmaxnreg.dec gives registers back to the pool of the CTA, and
+setmaxnreg.inc waits until the pool has enough. The accumulator of a product alone must fit.
+
+Source: PTX ISA 9.0, setmaxnreg; 65536 registers of a multiprocessor: CUDA C++ Programming Guide, technical
+specifications; the registers at launch: ptxas 13.0 -v of kernels with setmaxnreg.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from cute_py.diagnostics import Diagnostic
+from cute_py.errors import counted
+from cute_py.machine.faults import finding
+from cute_py.machine.judgement.observer import AsyncWork, Observer
+from cute_py.machine.threads import LANES, Array, Frame, Host
+
+if TYPE_CHECKING:
+    from cute_py.machine.code import Code
+    from cute_py.machine.sites import Site
+
+LEAST, MOST, STEP = 24, 256, 8
+FILE: Final = 65536
+"""Registers of a multiprocessor."""
+_ISA: Final = "setmaxnreg"
+
+
+def launch_registers(m: Host) -> tuple[int, str]:
+    """Registers of a thread at launch, and what says so."""
+    kernel = m.code.kernel
+    declared = kernel.triple("maxnreg")
+    if declared is not None:
+        return declared[0], f".maxnreg {declared[0]}"
+    ctas = max((kernel.triple("minnctapersm") or (1, 1, 1))[0], 1)
+    bound = FILE // ctas // m.cta_threads // STEP * STEP
+    named = [int(one.operands[0].value or 0) for one in m.code.instructions if one.opcode.startswith("setmaxnreg")]
+    if max(named, default=bound) < bound:
+        return max(named), "the largest count of a setmaxnreg"
+    return min(bound, MOST), f"{FILE} registers for {counted(m.cta_threads * ctas, 'thread')}"
+
+
+class RegisterPool(Observer):
+    """What each warp has, and what the pool of each CTA holds."""
+
+    active = True
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        self.m: Host
+        self.held: Array
+        self.free: Array
+        self.start, self.why = 0, ""
+        self.debts: dict[int, tuple[Site, Frame, int, int]] = {}
+        self._found: list[Diagnostic] = []
+        self._said: set[tuple[str, int]] = set()
+
+    def findings(self) -> list[Diagnostic]:
+        """What was found so far."""
+        return self._found
+
+    def began(self, m: Host) -> None:
+        """CTAs begin to run together."""
+        self.m = m
+        self.start, self.why = launch_registers(m)
+        self.held = np.full(m.count // LANES, self.start, np.int64)
+        self.free = np.zeros(m.ctas, np.int64)
+        self.debts = {}
+
+    def registers_set(self, f: Frame, site: Site, count: int, increases: bool) -> None:
+        """setmaxnreg of whole warpgroups."""
+        verb = "inc" if increases else "dec"
+        facts: dict[str, Any] = {"registers": count, "at launch": self.start, "cause": "register pool"}
+        if not LEAST <= count <= MOST or count % STEP:
+            text = f"setmaxnreg to {count}; must be {LEAST} to {MOST}, a multiple of {STEP}"
+            self._say(site, "register count", text, facts)
+        now = self.held[f.warps]
+        wrong = now > count if increases else now < count
+        if wrong.any():
+            text = (
+                f"{f.text()}: setmaxnreg.{verb} to {count} registers, and they have {int(now[wrong][0])} "
+                f"({self.why} at launch); .{verb} can't make them {'fewer' if increases else 'more'}"
+            )
+            self._say(site, "register direction", text, facts)
+        self.held[f.warps] = count
+        cta = f.warps * LANES // self.m.cta_threads
+        np.add.at(self.free, cta, (now - count) * LANES)
+        for one in np.unique(cta).tolist():
+            if increases and self.free[one] < 0:
+                self.debts[one] = (site, f, count, int(self.free[one]))
+
+    def issued(self, f: Frame, site: Site, work: AsyncWork) -> None:
+        """A product: its accumulator fits the registers that its warps have."""
+        if work.kind != "wgmma":
+            return
+        need = len(site.elements(0))
+        has = int(self.held[f.warps].min())
+        if need > has:
+            text = f"{f.text()} have {has} registers, and the accumulator of {site.one.opcode} alone takes {need}"
+            self._say(site, "register count", text, {"registers": has, "needed": need, "cause": "register pool"})
+
+    def _say(self, site: Site, rule: str, text: str, facts: dict[str, Any]) -> None:
+        if (rule, site.number) not in self._said:
+            self._said.add((rule, site.number))
+            self._found.append(finding(rule, text, site.one, files=self.m.code.files, source=_ISA, facts=facts))
+
+    def ended(self, m: Host, failed: bool) -> None:
+        """A pool that has given more than it has: setmaxnreg.inc would wait forever."""
+        for cta, (site, f, count, _) in self.debts.items():
+            missing = -int(self.free[cta])
+            if missing <= 0:
+                continue
+            text = (
+                f"{f.text()}: setmaxnreg.inc to {count} registers waits forever: the pool of the CTA has "
+                f"{counted(missing, 'register')} too few; a thread has {self.start} at launch ({self.why})"
+            )
+            facts: dict[str, Any] = {"registers": count, "missing": missing, "at launch": self.start}
+            self._say(site, "register pool", text, {**facts, "cause": "register pool"})

@@ -1,0 +1,239 @@
+"""Findings of the judges of memory: said once for each pair of instructions, with lines, threads and addresses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from cute_py.errors import shortened
+from cute_py.machine.faults import finding, place_text
+from cute_py.machine.judgement.rules import RULES
+from cute_py.machine.judgement.shadow import (
+    CLUSTER,
+    CLUSTER_BITS,
+    COLUMN,
+    COLUMN_BITS,
+    SITE,
+    SITE_BITS,
+)
+from cute_py.machine.threads import LANES
+
+if TYPE_CHECKING:
+    from cute_py.diagnostics import Diagnostic
+    from cute_py.machine.code import Code
+    from cute_py.machine.judgement.clocks import Clocks
+    from cute_py.machine.sites import Site
+    from cute_py.machine.threads import Frame, Host
+    from cute_py.ptx.source import SourceInstruction
+
+MAX_FINDINGS: Final = 24
+"""Findings of one run; more are counted."""
+
+
+class Reports:
+    """What was found so far."""
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        self._seen: dict[tuple[object, ...], int] = {}
+        self._found: list[tuple[tuple[object, ...], Diagnostic]] = []
+        self._numbers: Any = np.zeros((0, 3), np.int64)
+
+    def began(self, m: Host, first_cluster: int) -> None:
+        """A wave begins: its CTAs have these numbers."""
+        self.m = m
+        self.first_cluster = first_cluster
+        self._numbers = np.concatenate([self._numbers[: first_cluster * m.cluster_size], m.numbers])
+
+    def add(
+        self, key: tuple[object, ...], text: str, one: SourceInstruction | None, severity: str, **facts: Any
+    ) -> None:
+        """A finding, once for each key, whose first part is the rule."""
+        self._seen[key] = self._seen.get(key, 0) + 1
+        if self._seen[key] > 1 or len(self._found) >= MAX_FINDINGS:
+            return
+        rule = str(key[0])
+        made = finding(
+            rule, text, one, files=self.code.files, source=RULES[rule].source, severity=severity, facts=facts
+        )
+        self._found.append((key, made))
+
+    def found(self) -> list[Diagnostic]:
+        """All findings, errors first."""
+        order = ("error", "warning", "note")
+        return sorted((made for _, made in self._found), key=lambda one: order.index(one.severity))
+
+    # ---- texts -------------------------------------------------------------------------------------------------------
+
+    def instruction(self, key: int) -> SourceInstruction | None:
+        """The instruction of a key."""
+        number = key >> SITE & SITE_BITS
+        return self.code.instructions[number] if number < min(len(self.code.instructions), SITE_BITS) else None
+
+    def agent(self, clocks: Clocks, key: int) -> str:
+        """Whose a key is."""
+        cluster, column = key >> CLUSTER & CLUSTER_BITS, key >> COLUMN & COLUMN_BITS
+        warps = clocks.warps
+        if column >= clocks.fixed:
+            return "a copy"
+        if column >= 4 * warps:
+            first = (column - 4 * warps) * 4
+            return f"{self.warp(clocks, cluster, first, 4)}, product"
+        kind = ("", ", bulk store", ", bulk store", ", cp.async")[column // warps]
+        return self.warp(clocks, cluster, column % warps, 1) + kind
+
+    def warp(self, clocks: Clocks, cluster: int, warp: int, count: int) -> str:
+        """The threads of so many warps of a cluster, counted over all waves."""
+        rank, inside = divmod(warp, clocks.per_cta)
+        cta = cluster * self.m.cluster_size + rank
+        x, y, z = (int(n) for n in self._numbers[cta]) if cta < len(self._numbers) else (-1, -1, -1)
+        return f"CTA ({x}, {y}, {z}), threads {LANES * inside} to {LANES * (inside + count) - 1}"
+
+    def where(self, array: Any, at: int) -> str:
+        """An address as texts have it."""
+        m = self.m
+        if array is m.shared:
+            return f"shared address {m.shared_base + at % m.shared_stride:#x}"
+        return f"{array.name} + {at}" if array is not None else f"offset {at}"
+
+    # ---- findings ----------------------------------------------------------------------------------------------------
+
+    def race(
+        self, f: Frame, site: Site, clocks: Clocks, place: tuple[Any, int], keys: tuple[int, int], what: str,
+        reader: bool, severity: str,
+    ) -> None:  # fmt: skip
+        """Two accesses without an order: one of `keys[0]`, which was first here, and this one.
+
+        severity: 'warning' where some warps of a product know the order: all of them come to it.
+        """
+        array, at = place
+        other = keys[0]
+        shared = array is self.m.shared
+        rule = f"race in {'shared' if shared else 'global'} memory"
+        column = other >> COLUMN & COLUMN_BITS
+        if column >= 2 * clocks.warps and not reader:
+            rule = "read before it arrives" if what == "reads" else "overwritten while in use"
+            if column >= 4 * clocks.warps and column < clocks.fixed:
+                rule = "overwritten while in use"
+        elif column >= clocks.warps and reader:
+            rule = "overwritten while in use"
+        before = self.instruction(other)
+        did = "read" if reader else "wrote"
+        line = "another instruction" if before is None else place_text(before, self.code.files)
+        text = (
+            f"{f.text()} {_verb(f, what)} {self.where(array, at)}, which {self.agent(clocks, other)} {did} at {line}; "
+            f"{'only some of these warps wait for that' if severity == 'warning' else 'nothing orders the two'}"
+        )
+        facts: dict[str, Any] = {
+            "threads": f.text(),
+            "address": self.where(array, at),
+            "other": "" if before is None else shortened(before.text, 160),
+            "other_line": None if before is None else before.line,
+            "other_threads": self.agent(clocks, other),
+        }
+        if not shared and self._harmless(keys, reader or what == "reads", clocks):
+            severity = "warning"
+        one = other >> SITE & SITE_BITS
+        key = (rule, site.number, one) if severity == "error" else (rule, site.name, self._opcode(one))
+        self.add(key, text, site.one, severity, **facts)
+
+    def _opcode(self, number: int) -> str:
+        return self.code.instructions[number].opcode if number < len(self.code.instructions) else ""
+
+    def _harmless(self, keys: tuple[int, int], reads: bool, clocks: Clocks) -> bool:
+        """Whether compilers write such a race: all threads of a CTA load a number, and one of them stores it anew."""
+        other, own = keys
+        if not reads or (other ^ own) >> CLUSTER & CLUSTER_BITS:
+            return False
+        columns = [key >> COLUMN & COLUMN_BITS for key in keys]
+        return max(columns) < clocks.warps and columns[0] // clocks.per_cta == columns[1] // clocks.per_cta
+
+    def scope(self, f: Frame, site: Site, clocks: Clocks, place: tuple[Any, int], other: int) -> None:
+        """Atomic operations whose scopes do not have each other's threads."""
+        before = self.instruction(other)
+        line = "another instruction" if before is None else place_text(before, self.code.files)
+        where = self.where(*place)
+        text = f"{f.text()} and {self.agent(clocks, other)} ({line}) update {where}; a scope of .cta does not have both"
+        self.add(
+            ("scope too narrow", site.number), text, site.one, "error", threads=f.text(), address=where,
+            other_threads=self.agent(clocks, other), other_line=None if before is None else before.line,
+        )  # fmt: skip
+
+    def never_written(self, f: Frame, site: Site, thread: int, address: int) -> None:
+        """Shared memory without a value is read."""
+        where = self.where(self.m.shared, address)
+        text = f"{self.m.thread_text(thread)} reads {where}, which nothing has written"
+        self.add(("never written", site.number), text, site.one, "warning", threads=f.text(), address=where)
+
+    def barrier_overwritten(self, f: Frame, site: Site, place: int) -> None:
+        """Data where an mbarrier is."""
+        where = self.where(self.m.shared, place)
+        text = f"{f.text()} {_verb(f, 'writes')} over the mbarrier at {where}"
+        self.add(("barrier overlapped by data", site.number), text, site.one, "error", threads=f.text(), address=where)
+
+    def not_visible(self, f: Frame, site: Site, clocks: Clocks, place: tuple[Any, int], other: int, kind: str) -> None:
+        """A proxy fence is missing."""
+        before = self.instruction(other)
+        line = "another instruction" if before is None else place_text(before, self.code.files)
+        where = self.where(*place)
+        said = {"wgmma": "a product", "tcgen05.mma": "a product", "mbarrier.init": "an initialisation"}.get(
+            kind, f"a {kind}"
+        )
+        text = (
+            f"{said} of {f.text()} reads {where}, which {self.agent(clocks, other)} wrote at {line} without a "
+            "fence.proxy.async between the two"
+        )
+        severity = "warning" if kind in ("wgmma", "tcgen05.mma", "tcgen05.cp") else "error"
+        self.add(
+            ("missing proxy fence", site.name, "" if before is None else before.opcode), text, site.one, severity,
+            threads=f.text(), address=where, other="" if before is None else shortened(before.text, 160),
+            other_line=None if before is None else before.line, other_threads=self.agent(clocks, other),
+        )  # fmt: skip
+
+    def not_initialised(self, f: Frame, site: Site, place: int, made: Site) -> None:
+        """A barrier that is used before its initialisation, by `made`, is known."""
+        where = self.where(self.m.shared, place)
+        text = f"{f.text()} {_verb(f, 'uses')} the mbarrier at {where}; nothing orders its initialisation before that"
+        self.add(("initialisation not known", site.number), text, site.one, "error", threads=f.text(), address=where,
+                 other=made.one.text, other_line=made.one.line)  # fmt: skip
+
+    def still_used(self, f: Frame, site: Site, place: int, clocks: Clocks, cluster: int, warp: int) -> None:
+        """A barrier that is invalidated, and others may still wait at it."""
+        where, who = self.where(self.m.shared, place), self.warp(clocks, cluster + self.first_cluster, warp, 1)
+        text = f"{f.text()} {_verb(f, 'invalidates')} the mbarrier at {where}, which {who} may still use"
+        key = ("invalidated while in use", site.number)
+        self.add(key, text, site.one, "error", threads=f.text(), address=where, other_threads=who)
+
+    def not_fenced(self, f: Frame, site: Site, place: int, far: bool, made: Site) -> None:
+        """A barrier whose initialisation no fence follows."""
+        where = self.where(self.m.shared, place)
+        who = "another CTA" if far else "the asynchronous proxy"
+        text = f"{f.text()}: {who} uses the mbarrier at {where}, and no fence follows its initialisation"
+        key = ("initialisation not fenced", far)
+        self.add(key, text, site.one, "warning", threads=f.text(), address=where,
+                 other=made.one.text, other_line=made.one.line)  # fmt: skip
+
+    def peer(self, m: Host, clocks: Clocks, cta: int, key: int) -> None:
+        """A CTA exits, and another one may still access its memory."""
+        before = self.instruction(key)
+        x, y, z = (int(n) for n in m.numbers[cta])
+        text = (
+            f"{self.agent(clocks, key)} accesses the shared memory of CTA ({x}, {y}, {z}), and nothing orders that "
+            "before this CTA's exit"
+        )
+        self.add(
+            ("exit before a peer is done", key >> SITE & SITE_BITS), text, before, "error",
+            threads=self.agent(clocks, key), exits=f"CTA ({x}, {y}, {z})",
+        )  # fmt: skip
+
+    def under_way(self, f: Frame, site: Site, rule: str, severity: str) -> None:
+        """A copy that nobody waited for, and its CTA exits."""
+        what = "reads" if rule.startswith("store") else "writes"
+        text = f"a copy of {f.text()} may still {what[:-1]} shared memory when the CTA that has it exits"
+        self.add((rule, site.number), text, site.one, severity, threads=f.text())
+
+
+def _verb(f: Frame, third_person: str) -> str:
+    """A verb for one thread or several."""
+    return third_person if f.n == 1 else third_person[:-1]

@@ -1,0 +1,86 @@
+"""What the judges of memory find: a rule, why it is one, what to do, and the paragraph of the PTX ISA."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from cute_py.diagnostics import reason_table
+
+RULES: Final = reason_table(
+    """
+race in shared memory | Two accesses, one of which writes, have no order: the result depends on who comes first.
+  -> Synchronise between them: bar.sync, an mbarrier, or barrier.cluster
+  <- memory consistency model, causality order
+race in global memory | Two accesses, one of which writes, have no order: the result depends on who comes first.
+  -> Synchronise between them, or use an atomic operation
+  <- memory consistency model, causality order
+scope too narrow | Operations on one place are strong for each other where the scope of each has the other's thread.
+  -> Use a scope that has both threads, such as .gpu
+  <- memory consistency model, scope; morally strong operations
+read before it arrives | A copy writes these bytes, and nothing that the reader waited for says that it has ended.
+  -> Wait for the mbarrier or the group of the copy, and synchronise with the thread that waits
+  <- async operations, completion mechanisms
+overwritten while in use | Asynchronous work may still read these bytes, and nothing says that it has ended.
+  -> Wait for its group (cp.async.bulk.wait_group.read, wgmma.wait_group) before the bytes are written
+  <- async operations, completion mechanisms
+missing proxy fence | The asynchronous proxy does not see what ordinary stores wrote before a fence.proxy.async.
+  -> Execute fence.proxy.async behind the stores, before the barrier that the issuing thread waits for
+  <- async proxy; membar/fence, proxy fences
+initialisation not fenced | An mbarrier that another proxy or another CTA uses needs a fence behind its initialisation.
+  -> Execute fence.mbarrier_init.release.cluster, or fence.proxy.async, behind mbarrier.init
+  <- membar/fence, fence.mbarrier_init
+initialisation not known | A thread uses an mbarrier, and nothing orders its initialisation before the use.
+  -> Synchronise behind mbarrier.init: bar.sync in a CTA, barrier.cluster in a cluster
+  <- mbarrier.init; memory consistency model, causality order
+invalidated while in use | A thread gives back an mbarrier, and another may still arrive or wait at it.
+  -> Synchronise before mbarrier.inval: bar.sync in a CTA, barrier.cluster in a cluster
+  <- mbarrier.inval; memory consistency model, causality order
+barrier overlapped by data | A write changes bytes of an mbarrier, which only mbarrier operations may do.
+  -> Move the data or the mbarrier, or execute mbarrier.inval first
+  <- mbarrier, contents of the mbarrier object
+never written | The bytes have no value: shared memory starts with none.
+  -> Write them first, or do not read them
+  <- state spaces, shared state space
+registers not fenced | wgmma reads its registers asynchronously: a fence must follow what wrote them.
+  -> Execute wgmma.fence.sync.aligned before the product
+  <- wgmma.fence
+registers in use | Registers of a product that is under way must not be touched until its group is waited for.
+  -> Execute wgmma.commit_group and wgmma.wait_group first
+  <- wgmma.mma_async, wgmma.wait_group
+store under way at exit | A bulk store reads shared memory that a CTA gives back when it exits.
+  -> Execute cp.async.bulk.wait_group.read 0 before the exit
+  <- cp.async.bulk.wait_group
+load under way at exit | A copy writes shared memory that a CTA gives back when it exits.
+  -> Wait for its mbarrier before the exit
+  <- async operations; distributed shared memory
+exit before a peer is done | A CTA exits, and a CTA of its cluster may still access its shared memory.
+  -> Execute barrier.cluster.arrive and barrier.cluster.wait before the exit
+  <- distributed shared memory
+"""
+)
+"""Rule -> reason."""
+
+_WAIT_STORE: Final = "cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;"
+_WAIT_PRODUCT: Final = "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 0;"
+
+CURES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
+    "race in shared memory": (
+        ("before", "bar.sync 0;"), ("behind other", "bar.sync 0;"),
+        ("before", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"),
+    ),
+    "read before it arrives": (("before", "cp.async.wait_all; bar.sync 0;"),),
+    "overwritten while in use": (("behind other", _WAIT_STORE), ("before", _WAIT_PRODUCT), ("before", "bar.sync 0;")),
+    "missing proxy fence": (
+        ("behind other", "fence.proxy.async;"), ("before", "fence.proxy.async;"),
+        ("before", "cp.async.wait_all; fence.proxy.async; bar.sync 0;"),
+    ),
+    "initialisation not fenced": (("behind other", "fence.mbarrier_init.release.cluster;"),),
+    "initialisation not known": (("before", "bar.sync 0;"), ("behind other", "bar.sync 0;")),
+    "invalidated while in use": (("before", "bar.sync 0;"),),
+    "registers not fenced": (("before", "wgmma.fence.sync.aligned;"),),
+    "registers in use": (("before", _WAIT_PRODUCT),),
+    "store under way at exit": (("behind", _WAIT_STORE),),
+    "exit before a peer is done": (("behind", "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"),),
+}  # fmt: skip
+"""Rule -> (where, what to insert): before or behind the instruction of the finding, or behind the other one."""

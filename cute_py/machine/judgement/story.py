@@ -1,0 +1,98 @@
+"""What happened in a run, as a colleague would say it: each finding with its lines, the reason, and what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from cute_py.diagnostics import Diagnostic, Reason
+from cute_py.errors import counted, shortened
+
+MAX_LINES: Final = 8
+"""Lines of the text that one finding quotes."""
+WIDTH: Final = 110
+_QUIET: Final = ("line", "source_line", "instruction", "threads", "cause", "barrier", "phase", "change")
+"""Facts that the message has, or the quoted lines."""
+
+
+def reason_for(one: Diagnostic, reasons: Mapping[str, Reason]) -> Reason | None:
+    """Why a finding is one, and what to do."""
+    cause = one.facts.get("cause")
+    return reasons.get(f"{one.rule}, {cause}") or reasons.get(one.rule)
+
+
+def concrete_change(one: Diagnostic) -> str:
+    """The change that the numbers of a finding give; empty where they give none."""
+    change = one.facts.get("change")
+    if isinstance(change, tuple):
+        line, old, new = change
+        return f"line {line}: {new} in place of {old}, if nothing is missing that should come"
+    if "written with" in one.facts:
+        return f"give the descriptor the swizzle of {one.facts['written with']} bytes"
+    return ""
+
+
+def quoted(one: Diagnostic, texts: Mapping[int, str]) -> list[str]:
+    """The lines of the text that a finding names, in their order, each with its part."""
+    marks: dict[int, str] = {}
+    here = one.facts.get("line")
+    if isinstance(here, int):
+        marks[here] = "here"
+    for name, value in one.facts.items():
+        if name in ("line", "source_line"):
+            continue
+        if name.endswith((" at", "line", "come from", "run", "brought")):
+            for number in value if isinstance(value, (list, tuple)) else [value]:
+                if isinstance(number, int) and number in texts:
+                    marks.setdefault(number, name)
+    said = []
+    for number in sorted(marks)[:MAX_LINES]:
+        text = one.facts.get("instruction") if number == here else texts.get(number)
+        said.append(f"    {number:>6} | {shortened(' '.join(str(text).split()), WIDTH)}   <- {marks[number]}")
+    return said
+
+
+def told(one: Diagnostic, number: int, texts: Mapping[int, str], reasons: Mapping[str, Reason]) -> list[str]:
+    """One finding."""
+    cause = one.facts.get("cause")
+    title = f"{one.rule}: {cause}" if cause and cause != one.rule else one.rule
+    lines = [f"{one.severity} {number}: {title}", f"  {one.message}", *quoted(one, texts)]
+    shown = {name: value for name, value in one.facts.items() if name not in _QUIET and _adds(name, value, one)}
+    lines += [f"  {name}: {value}" for name, value in shown.items()]
+    reason = reason_for(one, reasons)
+    if reason is not None:
+        lines.append(f"  why: {reason.why}")
+    change = concrete_change(one)
+    if one.fixes:
+        lines += [f"  change: {fix}; with it the run is without this error" for fix in one.fixes]
+    elif change:
+        lines.append(f"  change: {change}")
+    elif reason is not None:
+        lines.append(f"  change: {reason.fix}")
+    if one.source:
+        lines.append(f"  source: {one.source}")
+    return lines
+
+
+def _adds(name: str, value: Any, one: Diagnostic) -> bool:
+    """Whether a fact says more than the message and the quoted lines."""
+    if name.endswith((" at", "come from", "did not run")) or isinstance(value, list):
+        return False
+    return str(value) not in one.message
+
+
+def story(
+    head: str, diagnostics: Sequence[Diagnostic], texts: Mapping[int, str], reasons: Mapping[str, Reason]
+) -> list[str]:
+    """All findings, errors first, with the number of each kind.
+
+    Args:
+        head: the kernel and how it ran. texts: line -> instruction. reasons: rule -> reason, `judge.REASONS`.
+    """
+    counts = {kind: sum(one.severity == kind for one in diagnostics) for kind in ("error", "warning", "note")}
+    said = ", ".join(counted(count, kind) for kind, count in counts.items() if count)
+    lines = [f"{head}: {said or 'no error was found'}"]
+    for kind in counts:
+        for number, one in enumerate([d for d in diagnostics if d.severity == kind], 1):
+            lines += ["", *told(one, number, texts, reasons)]
+    return lines

@@ -1,0 +1,356 @@
+"""What moves the clocks: barriers, mbarriers, fences, groups, strong accesses, as the machine reports them.
+
+A barrier of a CTA or a cluster joins the clocks of those that arrive, and gives them to those that wait. A phase of an
+mbarrier does the same: arrivals release, a wait that finds the phase over acquires, and knows the bytes that completed
+in it. A strong write releases to its address, a strong read acquires from it; fences are taken for granted there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from cute_py.machine.judgement.clocks import MAX_TIME, Clocks, Released
+from cute_py.machine.judgement.observer import AccessOrder, AsyncWork, Observer
+
+if TYPE_CHECKING:
+    from cute_py.machine.code import Code
+    from cute_py.machine.judgement.reports import Reports
+    from cute_py.machine.sites import Site
+    from cute_py.machine.threads import Array, Frame, Host
+    from cute_py.tma.emulator.mbarrier import Mbarrier
+
+RING: Final = 64
+"""Commits of a kind that a warp remembers: more groups than a wait_group counts back."""
+
+MAX_PLACES: Final = 32
+"""Places of one instruction that synchronise for themselves; more of them are one place together."""
+
+
+@dataclass(slots=True)
+class _Phases:
+    """An mbarrier: who initialised it and when, phases before that, what is released for this phase and the last."""
+
+    cluster: int
+    row: int
+    time: int
+    start: int
+    made: Site
+    arriving: Released
+    over: Released
+    used: Array
+    """(warps of the cluster,): when each warp used it last."""
+    fenced: bool = False
+    phase: int = 0
+
+
+class ClockKeeper(Observer):
+    """Keeps the clocks of the waves of one run."""
+
+    active = True
+    clocks: Clocks
+
+    def __init__(self, reports: Reports, code: Code) -> None:
+        self.reports = reports
+        self.unread = _unread_waits(code)
+        """test_wait and try_wait whose answer nothing reads: they wait for nothing."""
+        self.far_used = False
+        self._now = 1
+
+    def began(self, m: Host) -> None:
+        """New clocks."""
+        if hasattr(self, "clocks"):
+            self.far_used |= self.clocks.far is not None or self.clocks.far_given_up
+            self._now = self.clocks.now
+        self.m = m
+        self.clocks = Clocks(m, self._now)
+        self.barriers: dict[int, _Phases | None] = {}
+        """Place -> the mbarrier there; None: it was invalidated."""
+        self.loads: dict[int, dict[int, tuple[int, Site, Frame]]] = {}
+        """CTA -> place of an mbarrier -> time of the last bytes for that CTA that it counts, and who issued them."""
+        self._bars: dict[tuple[int, int], Released] = {}
+        self._clusters: dict[int, Released] = {}
+        self._commits: dict[str, tuple[Array, Array]] = {}
+        self._meetings: dict[tuple[int, int, int], Released] = {}
+        self._far: dict[tuple[int, int], Array] = {}
+
+    # ---- barriers of a CTA, of a cluster -----------------------------------------------------------------------------
+
+    def block_met(self, f: Frame, site: Site) -> None:
+        """bar.sync of whole CTAs."""
+        self.clocks.all_met(f)
+
+    def bar_arrived(self, f: Frame, site: Site, cta: int, number: int, waits: bool, expected: int | None) -> None:
+        """Some threads are at a barrier."""
+        held = self._bars.get((cta, number))
+        if held is None:
+            held = self._bars[cta, number] = self.clocks.empty()
+        self.clocks.release(f, held)
+        held.threads += f.n
+        if waits:
+            held.waiters.append(f)
+
+    def bar_ended(self, m: Host, cta: int, number: int) -> None:
+        """They go on."""
+        held = self._bars.pop((cta, number), None)
+        if held is None:
+            return
+        waiting = sum(f.n for f in held.waiters)
+        for f in held.waiters:
+            self.clocks.acquire(f, held)
+        live = int(np.count_nonzero(m.live[cta * m.cta_threads : (cta + 1) * m.cta_threads]))
+        if waiting >= live:
+            self.clocks.set_floor(cta)
+        self.clocks.tick()
+
+    def cluster_arrived(self, f: Frame, site: Site, relaxed: bool) -> None:
+        """Arrivals at the barriers of clusters."""
+        for cluster, part in self._by_cluster(f):
+            held = self._clusters.get(cluster)
+            if held is None:
+                held = self._clusters[cluster] = self.clocks.empty()
+            self.clocks.release(part, held, fenced=relaxed)
+        self.clocks.tick()
+
+    def cluster_passed(self, f: Frame, site: Site) -> None:
+        """Waits that are over."""
+        for cluster, part in self._by_cluster(f):
+            self.clocks.acquire(part, self._clusters[cluster])
+
+    def _by_cluster(self, f: Frame) -> list[tuple[int, Frame]]:
+        numbers = f.ctas // self.m.cluster_size
+        if int(numbers[0]) == int(numbers[-1]):
+            return [(int(numbers[0]), f)]
+        return [(one, f.subset(numbers == one)) for one in np.unique(numbers).tolist()]
+
+    # ---- fences ------------------------------------------------------------------------------------------------------
+
+    def fenced(self, f: Frame, site: Site) -> None:
+        """A fence, of one of its kinds."""
+        words = site.one.opcode.split(".")
+        if "proxy" in words:
+            if "async" in words and "global" not in words:
+                self.clocks.proxy_fence(f)
+            return
+        self.clocks.fence(f)
+        if "mbarrier_init" in words:
+            cluster, rows = self.clocks.rows(f)
+            mine = set(zip(cluster.tolist(), rows.tolist(), strict=True))
+            for held in self.barriers.values():
+                if held is not None and (held.cluster, held.row) in mine:
+                    held.fenced = True
+
+    # ---- mbarriers ---------------------------------------------------------------------------------------------------
+
+    def initialised(self, f: Frame, site: Site, place: int, count: int) -> None:
+        """A barrier is there; its phases are counted on from those of an earlier one at the place."""
+        cluster, rows = self.clocks.rows(f)
+        _, column = self.clocks.barrier_column(place)
+        start = int(self.clocks.known[:, :, 0, column].max()) + 1
+        empty = self.clocks.empty
+        used = np.zeros(self.clocks.warps, np.int64)
+        self.barriers[place] = _Phases(
+            int(cluster[0]), int(rows[0]), self.clocks.now, start, site, empty(), empty(), used
+        )
+
+    def invalidated(self, f: Frame, site: Site, place: int) -> None:
+        """It is no barrier any more."""
+        held = self._use(f, site, place)
+        if held is not None:
+            cluster, rows = self.clocks.rows(f)
+            known = self.clocks.known[cluster[0], rows[0], 0, : self.clocks.warps]
+            late = held.used > known
+            late[rows] = False
+            if late.any():
+                self.reports.still_used(f, site, place, self.clocks, held.cluster, int(np.flatnonzero(late)[0]))
+        self.barriers[place] = None
+
+    def phase_time(self, place: int) -> int:
+        """The time of bytes that complete in the phase that a barrier is in."""
+        held = self.barriers.get(place)
+        return 1 if held is None else min(held.start + held.phase + 1, MAX_TIME)
+
+    def arrived(self, f: Frame, site: Site, place: int, barrier: Mbarrier, count: int, expected: int | None) -> None:
+        """Arrivals release; those of copies did when they were asked for."""
+        held = self._use(f, site, place)
+        if held is not None and site.name != "cp":
+            self.clocks.release(f, held.arriving)
+            self.clocks.tick()
+
+    def copies_arrive(self, f: Frame, site: Site, places: Array, counted: bool) -> None:
+        """Arrivals that follow the copies so far."""
+        clocks = self.clocks
+        for place in np.unique(places).tolist():
+            some = f.subset(places == place)
+            held = self._use(some, site, place)
+            if held is not None:
+                clocks.release(some, held.arriving)
+                _, rows = clocks.rows(some)
+                held.arriving.near[0, 3 * clocks.warps + rows] = clocks.now
+        clocks.tick()
+
+    def products_arrive(self, f: Frame, site: Site, place: int) -> None:
+        """An arrival that follows the products of a thread so far."""
+        held = self.barriers.get(place)
+        if held is not None:
+            _, rows = self.clocks.rows(f)
+            held.arriving.near[0, 4 * self.clocks.warps + rows // 4] = self.clocks.now
+
+    def phase_ended(self, m: Host, place: int, barrier: Mbarrier) -> None:
+        """What arrived for this phase is there for those that wait for it."""
+        held = self.barriers.get(place)
+        if held is None:
+            return
+        _, column = self.clocks.barrier_column(place)
+        held.phase = barrier.phase
+        over, arriving = held.over, held.arriving
+        width = self.clocks.columns
+        for one in (over, arriving):
+            if len(one.near[0]) < width:
+                one.near = np.pad(one.near, ((0, 0), (0, width - len(one.near[0]))))
+        np.maximum(over.near, arriving.near, out=over.near)
+        over.near[0, column] = min(held.start + barrier.phase, MAX_TIME)
+        if arriving.far is not None:
+            over.far = arriving.far if over.far is None else np.maximum(over.far, arriving.far)
+        held.arriving = self.clocks.empty()
+
+    def expected(self, f: Frame, site: Site, place: int, barrier: Mbarrier, nbytes: int) -> None:
+        """An expectation uses the barrier."""
+        self._use(f, site, place)
+
+    def passed(self, f: Frame, site: Site, places: Array, phases: Array, parity: bool) -> None:
+        """Waits acquire."""
+        if site.number in self.unread:
+            return
+        for place in np.unique(places).tolist():
+            some = f if len(places) == 1 or bool((places == place).all()) else f.subset(places == place)
+            held = self._use(some, site, place)
+            if held is not None:
+                self.clocks.acquire(some, held.over)
+
+    def issued(self, f: Frame, site: Site, transfer: AsyncWork) -> None:
+        """Copies use the barriers that they signal, in their own proxy."""
+        for place in transfer.barriers:
+            self._use(f, site, place, asynchronous=True)
+
+    def _use(self, f: Frame, site: Site, place: int, *, asynchronous: bool = False) -> _Phases | None:
+        """Is the initialisation of a barrier known to who uses it?"""
+        held = self.barriers.get(place)
+        if held is None:
+            return None
+        clocks, m = self.clocks, self.m
+        owner = place // m.shared_stride
+        held.used[clocks.rows(f)[1]] = clocks.now
+        far = m.cluster_size > 1 and (len(f.parts) > 1 or f.parts[0][0] != owner)
+        if not far and not asynchronous and held.time <= clocks.floor[owner]:
+            return held
+        cluster, rows = clocks.rows(f)
+        seen = clocks.known[cluster, rows, 0, held.row]
+        late = (seen < held.time) & (rows != held.row)
+        if late.any() or bool((cluster != held.cluster).any()):
+            self.reports.not_initialised(f, site, place, held.made)
+        elif not held.fenced and (far or asynchronous):
+            visible = int(clocks.known[cluster, rows, 1, held.row].max())
+            if visible < held.time:
+                self.reports.not_fenced(f, site, place, far, held.made)
+        return held
+
+    # ---- groups ------------------------------------------------------------------------------------------------------
+
+    def committed(self, f: Frame, site: Site, group: str) -> None:
+        """A group ends here."""
+        held = self._commits.get(group)
+        if held is None:
+            warps = self.clocks.clusters * self.clocks.warps
+            held = self._commits[group] = (np.zeros(warps, np.int64), np.zeros((warps, RING), np.int64))
+        count, times = held
+        times[f.warps, count[f.warps] % RING] = self.clocks.now
+        count[f.warps] += 1
+        self.clocks.tick()
+
+    def waited(self, f: Frame, site: Site, group: str, left: int, reads: bool, everything: bool) -> None:
+        """All but the last groups are known."""
+        clocks = self.clocks
+        _, rows = clocks.rows(f)
+        if everything:
+            time: Any = clocks.now
+            clocks.tick()
+        else:
+            held = self._commits.get(group)
+            if held is None:
+                return
+            number = held[0][f.warps] - left - 1
+            time = np.where(number >= 0, held[1][f.warps, number % RING], 0)
+        width = clocks.warps
+        if group == "wgmma":
+            clocks.learn(f, 4 * width + rows // 4, time)
+        elif group == "cp.async":
+            clocks.learn(f, 3 * width + rows, time)
+        else:
+            clocks.learn(f, width + rows, time)
+            if not reads:
+                clocks.learn(f, 2 * width + rows, time)
+
+    # ---- strong accesses ---------------------------------------------------------------------------------------------
+
+    def meet(self, f: Frame, array: Array, offsets: Array, order: AccessOrder, *, reads: bool, writes: bool) -> None:
+        """Strong accesses to one place synchronise."""
+        alone = f.n == 1 or bool((offsets == offsets[0]).all())
+        places = offsets[:1] if alone else np.unique(offsets)
+        if len(places) > MAX_PLACES:
+            places = np.asarray([-1])
+        for place in places.tolist():
+            some = f if len(places) == 1 else f.subset(offsets == place)
+            key = (id(array), place)
+            if reads:
+                self._acquire_place(some, key)
+            if writes:
+                self._release_place(some, key)
+                if reads:
+                    self._acquire_place(some, key)
+        if writes:
+            self.clocks.tick()
+
+    @property
+    def _near(self) -> bool:
+        """Whether the clocks between clusters lack something: mbarriers, or all where there is one cluster."""
+        return self.clocks.clusters == 1 or self.clocks.far_given_up or bool(self.barriers)
+
+    def _acquire_place(self, f: Frame, key: tuple[int, int]) -> None:
+        if self._near:
+            for cluster, part in self._by_cluster(f):
+                held = self._meetings.get((*key, cluster))
+                if held is not None:
+                    self.clocks.acquire(part, held)
+        far = self._far.get(key)
+        if far is not None:
+            self.clocks.far_acquire(f, far)
+
+    def _release_place(self, f: Frame, key: tuple[int, int]) -> None:
+        clocks = self.clocks
+        if self._near:
+            for cluster, part in self._by_cluster(f):
+                held = self._meetings.get((*key, cluster))
+                if held is None:
+                    held = self._meetings[(*key, cluster)] = clocks.empty()
+                clocks.release(part, held)
+        if clocks.clusters > 1 and not clocks.far_given_up:
+            row = clocks.far_row(f)
+            far = self._far.get(key)
+            self._far[key] = row if far is None else np.maximum(far, row)
+
+
+def _unread_waits(code: Code) -> frozenset[int]:
+    waits: dict[tuple[str, str], list[int]] = {}
+    read: set[tuple[str, str]] = set()
+    for number, one in enumerate(code.instructions):
+        function, operands = code.function_of[number], one.operands
+        if one.opcode.startswith(("mbarrier.test_wait", "mbarrier.try_wait")) and operands:
+            waits.setdefault((function, operands[0].base), []).append(number)
+            operands = operands[1:]
+        if one.predicate is not None:
+            read.add((function, one.predicate[0]))
+        read.update((function, operand.base) for operand in operands)
+    return frozenset(number for name, numbers in waits.items() if name not in read for number in numbers)

@@ -1,0 +1,123 @@
+"""What each instruction asks of memory: wavefronts and bank conflicts of shared memory, sectors of global memory.
+
+Shared memory has 32 banks of 4 bytes. An access of a warp is served in groups of lanes that ask for at most 128 bytes:
+32 lanes of up to 4 bytes, 16 lanes of 8, 8 lanes of 16. A group takes as many wavefronts as the fullest bank has
+different words; all beyond the first are bank conflicts. Lanes that ask for the same word share it.
+
+A sector is 32 bytes of global memory. An access of a warp asks for each sector that it touches once.
+
+Copies of the async proxy (bulk, tensor) pass neither: their traffic is no access of a thread.
+Source: CUDA C++ Programming Guide, shared memory of compute capability 5.x and later; ncu's metrics
+l1tex__data_bank_conflicts_pipe_lsu and l1tex__t_sectors_pipe_lsu_mem_global_op_{ld,st} count the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from cute_py.machine.judgement.observer import AccessOrder, AsyncWork, Observer
+from cute_py.machine.threads import LANES, Array, Frame, Host
+from cute_py.targets import BANK_BYTES, BANKS, SECTOR_BYTES
+
+if TYPE_CHECKING:
+    from cute_py.machine.sites import Site
+
+GROUP_BYTES: Final = 128
+"""Bytes that the lanes of a group ask for at most."""
+
+
+@dataclass(slots=True)
+class Traffic:
+    """Of one instruction, over the whole run."""
+
+    wavefronts: int = 0
+    bank_conflicts: int = 0
+    sectors: int = 0
+
+
+def wavefronts(warps: Array, lanes: Array, offsets: Array, nbytes: int) -> tuple[int, int]:
+    """Wavefronts of one access, and those of them that are bank conflicts.
+
+    Args:
+        warps, lanes: (n,) of each thread. offsets: (n,) bytes from the start of shared memory. nbytes: of a thread.
+
+    >>> lanes = np.arange(32)
+    >>> wavefronts(lanes * 0, lanes, lanes * 4, 4), wavefronts(lanes * 0, lanes, lanes * 8, 4)
+    ((1, 0), (2, 1))
+    >>> wavefronts(lanes * 0, lanes, lanes * 16, 16), wavefronts(lanes * 0, lanes, lanes * 128, 16)
+    ((4, 0), (32, 28))
+    """
+    per = max(nbytes // BANK_BYTES, 1)
+    group = warps.astype(np.int64) * per + lanes * per // LANES
+    _, group = np.unique(group, return_inverse=True)
+    words = (offsets.astype(np.int64) // BANK_BYTES)[:, None] + np.arange(per)
+    span = int(words.max()) + 1
+    asked = np.unique((group[:, None] * span + words).reshape(-1))
+    which, word = np.divmod(asked, span)
+    count = int(group.max()) + 1
+    held = np.bincount(which * BANKS + word % BANKS, minlength=count * BANKS).reshape(count, BANKS)
+    total = int(held.max(axis=1).sum())
+    return total, total - count
+
+
+def sectors(warps: Array, offsets: Array, nbytes: int) -> int:
+    """Sectors that the warps of one access ask for.
+
+    >>> lanes = np.arange(32)
+    >>> sectors(lanes * 0, lanes * 4, 4), sectors(lanes * 0, lanes * 128, 4)
+    (4, 32)
+    """
+    first = offsets.astype(np.int64) // SECTOR_BYTES
+    last = (offsets + (nbytes - 1)) // SECTOR_BYTES
+    both = np.concatenate([first, last]) if int((last - first).max()) else first
+    where = np.concatenate([warps, warps]) if len(both) > len(first) else warps
+    return len(np.unique(where.astype(np.int64) * (int(both.max()) + 1) + both))
+
+
+class Traffics(Observer):
+    """The traffic of every instruction that reads or writes memory."""
+
+    active = True
+
+    def __init__(self) -> None:
+        self.m: Host
+        self.of: dict[int, Traffic] = {}
+        """Number of an instruction -> its traffic."""
+
+    def began(self, m: Host) -> None:
+        """CTAs begin to run together."""
+        self.m = m
+
+    def _count(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int) -> None:
+        m = self.m
+        if array is m.local or array is m.memory.parameters.array:
+            return
+        held = self.of.setdefault(site.number, Traffic())
+        if array is m.shared:
+            total, conflicts = wavefronts(f.threads // LANES, f.lanes, offsets, nbytes)
+            held.wavefronts += total
+            held.bank_conflicts += conflicts
+        else:
+            held.sectors += sectors(f.threads // LANES, offsets, nbytes)
+
+    def read(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
+        """Threads read."""
+        self._count(f, site, array, offsets, nbytes)
+
+    def wrote(
+        self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder, values: Any = None
+    ) -> None:
+        """Threads write."""
+        self._count(f, site, array, offsets, nbytes)
+
+    def issued(self, f: Frame, site: Site, work: AsyncWork) -> None:
+        """cp.async: the sectors that its threads read."""
+        if work.kind != "cp.async":
+            return
+        held = self.of.setdefault(site.number, Traffic())
+        for span in work.reads:
+            if span.offsets is not None and len(span.offsets) == f.n:
+                held.sectors += sectors(f.threads // LANES, span.offsets, span.nbytes)

@@ -1,0 +1,134 @@
+"""A change to the text is offered after it was tried: it is put in, the kernel runs again, and the finding is gone.
+
+A rule has a function in `CHANGES` that gives the changes that may cure a finding, the likeliest first. A change inserts
+lines before or behind instructions of the text. `with_changes` tries them, one after another, within a bound of runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from cute_py.diagnostics import Diagnostic
+from cute_py.machine.judgement.rules import CURES
+
+MAX_RUNS: Final = 4
+"""Runs that all findings of a launch may take to try changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Insertion:
+    """A line that is put into the text: before, or behind, the instruction that begins at a line."""
+
+    line: int
+    text: str
+    behind: bool = False
+
+    def __str__(self) -> str:
+        return f"insert `{self.text}` {'behind' if self.behind else 'before'} line {self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Substitution:
+    """The instruction that begins at a line, with a part of it replaced; `old` stands last in it."""
+
+    line: int
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        return f"replace `{self.old}` by `{self.new}` in line {self.line}"
+
+
+Change = Insertion | Substitution
+
+Rerun = Callable[[str], "Sequence[Diagnostic] | None"]
+"""Text -> what a run of it finds; None: it can't be run."""
+
+
+def changed(text: str, changes: Sequence[Change]) -> str:
+    r"""A text with lines put in, or parts of lines replaced.
+
+    >>> changed("a;\nb\n  c;\nd;", [Insertion(2, "x;", behind=True), Insertion(4, "y;")])
+    'a;\nb\n  c;\nx;\ny;\nd;'
+    >>> changed("add 1, 1;", [Substitution(1, "1", "2")])
+    'add 1, 2;'
+    """
+    lines = text.split("\n")
+    for part in changes:
+        if isinstance(part, Substitution):
+            before, found, after = lines[part.line - 1].rpartition(part.old)
+            lines[part.line - 1] = before + (part.new if found else "") + after
+    insertions = [one for one in changes if isinstance(one, Insertion)]
+    for one in sorted(insertions, key=lambda one: (one.line, one.behind), reverse=True):
+        at = one.line - 1
+        if one.behind:
+            while at < len(lines) - 1 and ";" not in lines[at].split("//")[0]:
+                at += 1
+            at += 1
+        lines.insert(at, one.text)
+    return "\n".join(lines)
+
+
+def changes_of(found: Diagnostic) -> list[tuple[Change, ...]]:
+    """The changes that may cure a finding, by the rows of `CURES`: where to insert, and what."""
+    made: list[tuple[Change, ...]] = []
+    for where, text in CURES.get(found.rule, ()):
+        line = found.facts.get("other_line" if where == "behind other" else "line")
+        if isinstance(line, int):
+            made.append((Insertion(line, text, behind=where != "before"),))
+    return made
+
+
+def barrier_changes(found: Diagnostic) -> list[tuple[Change, ...]]:
+    """The number that a fault of a barrier's bytes or arrivals asks for."""
+    change = found.facts.get("change")
+    return [(Substitution(*change),)] if isinstance(change, tuple) else []
+
+
+CHANGES: Final[dict[str, Callable[[Diagnostic], list[tuple[Change, ...]]]]] = {
+    **dict.fromkeys(CURES, changes_of),
+    **dict.fromkeys(("hang", "more bytes than expected", "phase completed early"), barrier_changes),
+}
+"""Rule -> what may cure a finding of it."""
+
+
+def with_changes(text: str, found: Sequence[Diagnostic], rerun: Rerun) -> list[Diagnostic]:
+    """Findings with the changes that cured them in their `fixes`: the first finding of each rule is tried.
+
+    A change cures a finding where the run of the changed text ends, finds less by this rule, and no error that was not
+    there before.
+    """
+    made = list(found)
+    left = MAX_RUNS
+    seen: set[str] = set()
+    for place, one in enumerate(found):
+        if one.rule in seen or one.rule not in CHANGES:
+            continue
+        seen.add(one.rule)
+        for change in CHANGES[one.rule](one):
+            if not left:
+                return made
+            left -= 1
+            if _cures(one, found, rerun(changed(text, change))):
+                made[place] = replace(one, fixes=(*one.fixes, "; ".join(map(str, change))))
+                break
+    return made
+
+
+def _cures(one: Diagnostic, before: Sequence[Diagnostic], after: Sequence[Diagnostic] | None) -> bool:
+    if after is None:
+        return False
+    rules = _errors(after)
+    if any(count > _errors(before).get(rule, 0) for rule, count in rules.items()):
+        return False
+    return sum(x.rule == one.rule for x in after) < sum(x.rule == one.rule for x in before)
+
+
+def _errors(found: Sequence[Diagnostic]) -> Mapping[str, int]:
+    counts: dict[str, Any] = {}
+    for one in found:
+        if one.severity == "error":
+            counts[one.rule] = counts.get(one.rule, 0) + 1
+    return counts

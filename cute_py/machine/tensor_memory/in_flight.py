@@ -1,0 +1,187 @@
+"""The tensor memory of the CTAs that run together, and the tcgen05 instructions that are under way on it.
+
+Instructions that one thread issues complete in the order in which it issued them: the pairs that the ISA pipelines
+(mma after mma, mma after cp) need that, and for the others it is one of the orders that the ISA leaves open. Under the
+eager schedule each completes when it is issued, under the lazy one when a commit of its thread completes, which is when
+nothing else can run.
+
+Cells that an instruction writes are in flight from its issue until a commit that covers it has completed: who reads or
+writes them before that races, under any schedule.
+
+A CTA has a tensor memory of its own here: no other CTA of its multiprocessor holds columns of it.
+Source: PTX ISA 9.0, tcgen05 memory consistency model, tcgen05.commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from cute_py.machine.faults import Fault, finding
+from cute_py.machine.schedule import Pending
+from cute_py.machine.sites import Site
+from cute_py.machine.tensor_memory.copy_shapes import COLUMNS, LANES
+from cute_py.machine.tensor_memory.memory import TensorMemory
+from cute_py.machine.threads import Array, Frame, Host
+from cute_py.tma.emulator.memory import POISON
+
+ALL_LANES: Final = (1 << LANES) - 1
+Region = tuple[int, int, int]
+"""(mask of lanes, first column, one past the last)."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """An instruction that may still write: its CTA, its region, and where it was issued."""
+
+    cta: int
+    region: Region
+    site: Site
+    thread: int
+
+
+def region_of(lanes: Array, columns: Array) -> Region:
+    """The region of cells."""
+    mask = 0
+    for lane in np.unique(lanes).tolist():
+        mask |= 1 << lane
+    return mask, int(columns.min()), int(columns.max()) + 1
+
+
+class TensorState:
+    """What the machine keeps of tensor memory.
+
+    Attributes:
+        cells: (CTAs, 128, 512) uint32. memories: views of them, with what is allocated. version: counts allocations.
+    """
+
+    def __init__(self, m: Host) -> None:
+        self.m = m
+        self.cells = np.full((m.ctas, LANES, COLUMNS), int.from_bytes(bytes([POISON] * 4), "little"), np.uint32)
+        self.memories = [TensorMemory(part) for part in self.cells]
+        self.version = 0
+        self.allocations: dict[tuple[int, int], Site] = {}
+        """(CTA, first column) -> where it was allocated."""
+        self._queues: dict[int, list[Pending]] = {}
+        """Thread -> what it issued and is not done, in order."""
+        self._flights: dict[int, dict[UnderWay, int]] = {}
+        """CTA -> what may still write there, and how often."""
+        self._stores: dict[int, list[Pending]] = {}
+        """Warp -> stores that are not done."""
+
+    @staticmethod
+    def of(m: Host) -> TensorState:
+        """That of a machine."""
+        found = m.state.get("tcgen05")
+        if found is None:
+            found = m.state["tcgen05"] = TensorState(m)
+            m.state.setdefault("endings", []).append(found.end)
+        state: TensorState = found
+        return state
+
+    # ---- asynchronous instructions -----------------------------------------------------------------------------------
+
+    def issue(
+        self, f: Frame, site: Site, what: str, run: Callable[[], None], regions: Sequence[tuple[int, Region]]
+    ) -> None:
+        """An instruction of a thread.
+
+        Args:
+            regions: (CTA, cells that it writes).
+        """
+        thread = int(f.threads[0])
+        queue = self._queues.setdefault(thread, [])
+
+        def complete() -> None:
+            while queue and queue[0] is not agent:
+                self.m.finish(queue[0])
+            if queue:
+                queue.pop(0)
+            run()
+
+        agent = Pending(what, site.number, complete, waited_for=True)
+        queue.append(agent)
+        for cta, region in regions:
+            flight = UnderWay(cta, region, site, thread)
+            held = self._flights.setdefault(cta, {})
+            held[flight] = held.get(flight, 0) + 1
+        self.m.asynchronous = True
+        self.m.agents.append(agent)
+        if self.m.eager or (self.m.dice is not None and self.m.dice.random() < 0.5):
+            self.m.finish(agent)
+
+    def commit(self, f: Frame, site: Site, arrive: Callable[[], None]) -> None:
+        """Everything that a thread has issued, and then an arrival."""
+        thread = int(f.threads[0])
+        waited = list(self._queues.get(thread, ()))
+        covered = [(held, one, count) for held in self._flights.values() for one, count in held.items()
+                   if one.thread == thread]  # fmt: skip
+
+        def complete() -> None:
+            for agent in waited:
+                self.m.finish(agent)
+            for held, one, count in covered:
+                left = held.get(one, 0) - count
+                if left > 0:
+                    held[one] = left
+                else:
+                    held.pop(one, None)
+            arrive()
+
+        self.m.under_way("a tcgen05.commit", site.number, complete)
+
+    def store(self, f: Frame, site: Site, run: Callable[[], None]) -> None:
+        """A tcgen05.st of one warp, which wait::st waits for."""
+        agent = Pending("a tcgen05.st", site.number, run, waited_for=True)
+        self.m.asynchronous = True
+        if self.m.eager or (self.m.dice is not None and self.m.dice.random() < 0.5):
+            self.wait_for_stores(f)
+            run()
+            return
+        self.m.agents.append(agent)
+        self._stores.setdefault(int(f.warps[0]), []).append(agent)
+
+    def wait_for_stores(self, f: Frame) -> None:
+        """Complete the stores of warps."""
+        for warp in f.warps.tolist():
+            for agent in self._stores.pop(warp, ()):
+                self.m.finish(agent)
+
+    # ---- judgement ---------------------------------------------------------------------------------------------------
+
+    def expect_still(self, f: Frame, site: Site, cta: int, region: Region, does: str) -> None:
+        """Refuse an access to cells that are in flight.
+
+        Raises:
+            Fault: an instruction that no completed commit covers writes some of them.
+        """
+        lanes, first, last = region
+        for one in self._flights.get(cta, ()):
+            mask, start, end = one.region
+            if mask & lanes and start < last and first < end:
+                name = one.site.one.opcode.split(".")
+                text = (
+                    f"{f.text()}: {does} columns {max(first, start)} to {min(last, end) - 1} of tensor memory, which "
+                    f"{'.'.join(name[:2])} of line {one.site.one.line} may still write; wait for the mbarrier of a "
+                    "commit that follows it"
+                )
+                raise site.fault("tensor memory race", text, f, "tcgen05 memory consistency model")
+
+    def end(self) -> None:
+        """The end of the kernel.
+
+        Raises:
+            Fault: columns are still allocated.
+        """
+        for (cta, column), site in self.allocations.items():
+            count = self.memories[cta].allocated[column]
+            who = self.m.threads_text(np.arange(cta * self.m.cta_threads, cta * self.m.cta_threads + 1)).split(",")
+            text = (
+                f"{','.join(who[:-1])}: {count} columns of tensor memory are still allocated at the end of the kernel; "
+                "tcgen05.dealloc gives them back"
+            )
+            one: Any = site.one
+            raise Fault(finding("tensor memory", text, one, files=site.code.files, source="tcgen05.alloc"))

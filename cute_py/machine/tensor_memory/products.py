@@ -1,0 +1,387 @@
+"""tcgen05.mma on bytes: A and B out of shared or tensor memory, scale factors, D into the lanes and columns it has.
+
+One instruction computes D = A * B + D for the M rows and N columns of its instruction descriptor, with the 32 bytes of
+each row that its matrix descriptors name (64 bytes of B where A is sparse). With two CTAs each holds half of the rows
+of A and D, and half of the rows of B. Where the elements of D are, by row r of the CTA and column n:
+
+    one CTA, M = 128; two, M = 256          lane r                      column n
+    one CTA, M = 64; two, sparse, M = 128   lane 32 (r//16) + r % 16    column n          (from lane 0 or 16 on)
+    two CTAs, M = 128; .ws, M = 64          lane r + 64 (n // (N/2))    column n % (N/2)
+    .ws, M = 32                             lane r + 32 (n // (N/4))    column n % (N/4)
+
+A column holds one element of D; of float16 its lower half. A in tensor memory has the lanes of D, and the bytes of a
+row in neighbouring columns; two CTAs with M = 128 have it twice, in lanes 0 to 63 and 64 to 127.
+
+A scale factor of row r is in lane r % 32 of column r // 32, at the byte that the descriptor names, and again in the
+other three groups of 32 lanes. With two CTAs and M = 128 the groups 0 and 1 hold those of the first half of B.
+
+Four- and six-bit elements of kind::f8f6f4 lie in shared memory as 16 elements in 16 bytes, packed at their beginning,
+and in tensor memory in a byte each.
+
+Source: PTX ISA 9.0, tcgen05: data path layouts, packing formats, scale factors, sparse matrices;
+cute/atom/mma_traits_sm100_frag.hpp. The order of sums is not documented: the machine adds as it does for float16 on an
+H200.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from cute_py.atom.smem_descriptor import UNIT_BYTES, DescriptorKind, Major
+from cute_py.errors import TmemError
+from cute_py.formats.numbers import to_float32
+from cute_py.machine.arithmetic import WIDE, as_elements, bits_of_numbers, numbers_of, sum_floats, sum_integers
+from cute_py.machine.operands import operand_bytes, operand_places, operand_units
+from cute_py.machine.tensor_memory.copy_shapes import COLUMNS, LANES
+from cute_py.machine.tensor_memory.instruction_descriptor import MMA_KINDS, InstructionDescriptor, MmaKind
+from cute_py.ptx.forms_tcgen05 import DECOMPRESSIONS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array: TypeAlias = NDArray[Any]
+
+GROUP: Final = 32
+"""Lanes that one warp of a warpgroup reaches."""
+PACKED: Final = {"e2m1": "b4x16_p64", "e2m3": "b6x16_p32", "e3m2": "b6x16_p32"}
+"""Element of kind::f8f6f4 -> how shared memory holds it."""
+_WIDTHS: Final = {"f16": 16, "bf16": 16, "tf32": 32, "u8": 8, "s8": 8}
+
+
+@dataclass(frozen=True, slots=True)
+class CtaMemory:
+    """What one CTA has: `shared` bytes, the first at the address `base`, and `cells` (128, 512) of tensor memory."""
+
+    shared: Array
+    base: int
+    cells: Array
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """One tcgen05.mma.
+
+    Attributes:
+        a: matrix descriptor, or an address of tensor memory (`a_in_tmem`). b: matrix descriptor. d: address of D.
+        vectors: scale factors of a row along K; 0 without. weights: .ws. adds: whether D is added to. shift: D is
+        divided by 2**shift first. disabled: 128 flags for each CTA, of lanes that are not written.
+    """
+
+    descriptor: InstructionDescriptor
+    ctas: int
+    a: int
+    a_in_tmem: bool
+    b: int
+    d: int
+    adds: bool
+    metadata: int | None = None
+    vectors: int = 0
+    scales_a: int = 0
+    scales_b: int = 0
+    weights: bool = False
+    shift: int = 0
+    disabled: tuple[Array, ...] | None = None
+
+    @property
+    def kind(self) -> MmaKind:
+        """The row of its kind."""
+        return MMA_KINDS[self.descriptor.kind]
+
+    @property
+    def rows(self) -> int:
+        """Rows of A and D of one CTA."""
+        return self.descriptor.m // self.ctas
+
+
+# ---- where D is ------------------------------------------------------------------------------------------------------
+
+
+def split_address(taddr: int) -> tuple[int, int]:
+    """(lane, column) of an address of tensor memory."""
+    return taddr >> 16 & 0xFFFF, taddr & 0xFFFF
+
+
+def columns_of_d(product: Product) -> int:
+    """Columns that D takes."""
+    return product.descriptor.n // _parts(product)
+
+
+def _parts(product: Product) -> int:
+    """Groups of lanes that share out the columns of D."""
+    if product.weights:
+        return LANES // product.rows
+    return 2 if product.ctas == 2 and product.rows == LANES // 2 and not product.descriptor.sparse else 1
+
+
+def places_of_d(product: Product) -> tuple[Array, Array]:
+    """Lanes and columns, of the shape (rows of one CTA, N) after broadcasting, from lane 0 and column 0 on."""
+    row, n = np.arange(product.rows)[:, None], np.arange(product.descriptor.n)[None, :]
+    parts = _parts(product)
+    if parts > 1:
+        width = product.descriptor.n // parts
+        return row + product.rows * (n // width), n % width
+    return lanes_of_rows(product)[:, None], n
+
+
+def lanes_of_rows(product: Product) -> Array:
+    """The lane of each row of A and D of one CTA."""
+    row = np.arange(product.rows)
+    return GROUP * (row // 16) + row % 16 if product.rows == 64 and not product.weights else row
+
+
+def check_places(product: Product) -> None:
+    """Refuse addresses that the layout of D does not take.
+
+    Raises:
+        TmemError: a lane where D can't begin, or columns beyond the last.
+    """
+    half = product.rows == 64 and _parts(product) == 1
+    for what, address in (("D", product.d), *((("A", product.a),) if product.a_in_tmem else ())):
+        lane, column = split_address(address)
+        if lane not in ((0, 16) if half else (0,)):
+            must = "0 or 16" if half else "0"
+            raise TmemError(f"{what} begins in lane {lane}; must be lane {must} with M = {product.descriptor.m}")
+        if column >= COLUMNS:
+            raise TmemError(f"{what} begins in column {column}; tensor memory has {COLUMNS}")
+    if product.a_in_tmem and split_address(product.a)[0] != split_address(product.d)[0]:
+        raise TmemError("A and D are in different halves of the lanes; must be in the same")
+
+
+# ---- operands --------------------------------------------------------------------------------------------------------
+
+
+def _elements_in_shared(
+    memory: CtaMemory, descriptor: int, major: Major, extent: int, depth: int, kind: MmaKind, element: str
+) -> Array:
+    """Codes (extent, depth) of an operand in shared memory."""
+    source = DescriptorKind.TCGEN05
+    if kind.packed:
+        raw = operand_bytes(memory.shared, descriptor, major, extent, depth // 2, 8, memory.base, source)
+        return as_elements(raw, 4)
+    width = _WIDTHS.get(element, 8)
+    if element not in PACKED:
+        return operand_bytes(memory.shared, descriptor, major, extent, depth, width, memory.base, source)
+    operand_bytes(memory.shared, descriptor, major, extent, depth, 8, memory.base, source)  # refuses what is outside
+    places = operand_places(descriptor, major, extent, depth, 8, source)[0] - memory.base
+    bits = DECOMPRESSIONS[PACKED[element]][0]
+    first = places % UNIT_BYTES * bits
+    at = places // UNIT_BYTES * UNIT_BYTES + first // 8
+    high = memory.shared[np.minimum(at + 1, len(memory.shared) - 1)].astype(np.uint16)
+    both = memory.shared[at] | high << np.uint16(8)
+    found: Array = both >> (first % 8).astype(np.uint16) & np.uint16((1 << bits) - 1)
+    return found.astype(np.uint8)
+
+
+def _elements_in_tmem(memory: CtaMemory, product: Product, depth: int, element: str) -> Array:
+    """Codes (rows, depth) of A in tensor memory."""
+    if product.weights and product.rows != LANES:
+        raise TmemError(f"A of .ws with M = {product.rows} in tensor memory is not emulated")
+    width = 4 if product.kind.packed else _WIDTHS.get(element, 8)
+    lane, column = split_address(product.a)
+    count = depth * width // 32
+    if column + count > COLUMNS:
+        raise TmemError(f"A is in columns {column}..{column + count - 1}; tensor memory has {COLUMNS}")
+    lanes = lane + (np.arange(product.rows) if _parts(product) > 1 else lanes_of_rows(product))
+    words = memory.cells[lanes, column : column + count]
+    if _parts(product) > 1 and (words != memory.cells[lanes + product.rows, column : column + count]).any():
+        raise TmemError("A is not the same in lanes 0 to 63 and 64 to 127; two CTAs with M = 128 have it twice")
+    codes = as_elements(np.ascontiguousarray(words), width)
+    if element in PACKED and not product.kind.packed:
+        return codes >> np.uint32(2) & np.uint32(15) if element == "e2m1" else codes & np.uint32(63)
+    return codes
+
+
+def numbers_of_codes(codes: Array, element: str) -> Array:
+    """float64, or int64 of an integer type, of element bits.
+
+    >>> numbers_of_codes(np.array([3, 11]), "e2m1").tolist(), numbers_of_codes(np.array([0xB8]), "ue4m3").tolist()
+    ([1.5, -1.5], [1.0])
+    """
+    if element in ("e2m1", "e2m3", "e3m2", "ue8m0"):
+        return to_float32(codes.astype(np.uint8), element).astype(np.float64)
+    if element == "ue4m3":
+        return numbers_of(codes & 0x7F, "e4m3")
+    return numbers_of(codes, element)
+
+
+def operand_units_of(product: Product) -> list[Array]:
+    """The addresses of the units of 16 bytes that B, and A, lie in, in the shared memory of each CTA.
+
+    Raises:
+        TmemError, InvalidValueError: a matrix descriptor that is not emulated.
+    """
+    descriptor, kind = product.descriptor, product.kind
+    held = descriptor.k // 2 if descriptor.sparse else descriptor.k
+    found = [(product.b, descriptor.b_major, descriptor.n // product.ctas, descriptor.k, descriptor.b_type)]
+    if not product.a_in_tmem:
+        found.append((product.a, descriptor.a_major, product.rows, held, descriptor.a_type))
+    units = []
+    for words, major, rows, depth, element in found:
+        width = _WIDTHS.get(element or "", 8)
+        columns = depth // 2 if kind.packed else depth
+        units.append(operand_units(words, major, rows, columns, width, DescriptorKind.TCGEN05))
+    return units
+
+
+# ---- sparse A --------------------------------------------------------------------------------------------------------
+
+
+def _places_of_metadata(kind: MmaKind, k: int) -> tuple[Array, Array]:
+    """(rows, group of K): lane and first bit, from the column of the metadata on, of the four bits of a group.
+
+    A group is 4 elements, 2 of tf32, 8 of four bits.
+    """
+    row = np.arange(LANES)[:, None]
+    size = _group_size(kind)
+    first = np.arange(0, k, size)[None, :]
+    if kind.depth < 32:
+        half = k // 2
+        lane = row % 8 + 8 * (first // half) + 16 * (row // 16)
+        return lane, 4 * (first % half) // size + 16 * (row // 8 % 2)
+    return np.broadcast_to(row, (LANES, k // size)), np.broadcast_to(4 * first // size, (LANES, k // size))
+
+
+def _group_size(kind: MmaKind) -> int:
+    return {"tf32": 2}.get(kind.name, 8 if kind.packed else 4)
+
+
+def with_zeros(memory: CtaMemory, product: Product, stored: Array) -> Array:
+    """A sparse A (rows, K) with zeros, of the stored elements (rows, K / 2) and the metadata in tensor memory."""
+    kind, k = product.kind, product.descriptor.k
+    if product.rows != LANES:
+        raise TmemError(f"a sparse A of {product.rows} rows a CTA is not emulated; 128 rows are")
+    column = split_address(product.metadata or 0)[1]
+    lanes, bits = _places_of_metadata(kind, k)
+    words = memory.cells[lanes, column + bits // 32]
+    groups = (words >> (bits % 32).astype(np.uint32) & np.uint32(15)).astype(np.int64)
+    size = _group_size(kind)
+    whole = np.zeros((product.rows, k), stored.dtype)
+    starts = np.arange(0, k, size)[None, :]
+    if size == 2:  # 0b0100 is the first of two, 0b1110 the second
+        np.put_along_axis(whole, starts + (groups >> 1 & 1), stored, axis=1)
+        return whole
+    step = size // 4
+    for number in range(2):
+        index = groups >> 2 * number & 3
+        for part in range(step):
+            np.put_along_axis(whole, starts + index * step + part, stored[:, step * number + part :: 2 * step], axis=1)
+    return whole
+
+
+# ---- scale factors ---------------------------------------------------------------------------------------------------
+
+
+def _scales(product: Product, memory: CtaMemory, operand: str, rows: int) -> Array:
+    """Numbers (rows, factors along K) of the scales of A or B."""
+    address = product.scales_a if operand == "A" else product.scales_b
+    first = product.descriptor.raw(f"scale_{operand.lower()}_id")
+    if first % product.vectors or first + product.vectors > 4:
+        text = f"scale data ID {first} of {operand}; must be a multiple of {product.vectors} below 4"
+        raise TmemError(f"{text} with {product.vectors} factors a row")
+    lane, column = split_address(address & 0x3FFFFFFF)  # bits 30 and 31 say the byte to those who make descriptors
+    if lane:
+        raise TmemError(f"the scales of {operand} begin in lane {lane}; must be lane 0")
+    halves = 2 if operand == "B" and _parts(product) == 2 else 1
+    held = -(-rows // halves)
+    count = -(-held // GROUP)
+    if column + count > COLUMNS:
+        raise TmemError(f"the scales of {operand} are in columns {column}..{column + count - 1}; there are {COLUMNS}")
+    raw = memory.cells[:, column : column + count].copy().view(np.uint8).reshape(4, GROUP, count, 4)
+    raw = raw[..., first : first + product.vectors].swapaxes(1, 2).reshape(4, GROUP * count, product.vectors)[:, :held]
+    groups = raw.reshape(halves, 4 // halves, held, product.vectors)
+    if (groups != groups[:, :1]).any():
+        text = f"the scales of {operand} are not the same in all groups of 32 lanes"
+        raise TmemError(text, {"columns": f"{column}..{column + count - 1}"})
+    codes = groups[:, 0].reshape(halves * held, product.vectors)[:rows]
+    return numbers_of_codes(codes, product.descriptor.scale_type or "ue8m0")
+
+
+def _scaled(numbers: Array, scales: Array) -> Array:
+    found: Array = numbers * np.repeat(scales, numbers.shape[1] // scales.shape[1], axis=1)
+    return found
+
+
+# ---- the product -----------------------------------------------------------------------------------------------------
+
+
+def multiply(product: Product, memories: Sequence[CtaMemory]) -> None:
+    """Run an instruction: D of each CTA is written.
+
+    Args:
+        memories: of the CTA that issued it, or of both CTAs of a pair, the one of even rank first.
+    Raises:
+        TmemError, InvalidValueError: an operand outside its memory, in a place that its layout does not have, or of a
+            form that is not emulated.
+    """
+    descriptor, kind = product.descriptor, product.kind
+    a_type, b_type, d_type = descriptor.a_type, descriptor.b_type, descriptor.d_type
+    if a_type is None or b_type is None or d_type is None or descriptor.raw("long_k"):
+        raise TmemError(f"instruction descriptor {descriptor} has a type or an extent that is not emulated")
+    b = np.concatenate(
+        [
+            _elements_in_shared(
+                one, product.b, descriptor.b_major, descriptor.n // product.ctas, descriptor.k, kind, b_type
+            )
+            for one in memories
+        ]
+    )
+    second = numbers_of_codes(b, b_type)
+    held = descriptor.k // 2 if descriptor.sparse else descriptor.k
+    signs = [-1 if negative else 1 for negative in descriptor.negated]
+    results = []
+    for one in memories:
+        if product.a_in_tmem:
+            codes = _elements_in_tmem(one, product, held, a_type)
+        else:
+            codes = _elements_in_shared(one, product.a, descriptor.a_major, product.rows, held, kind, a_type)
+        if descriptor.sparse:
+            codes = with_zeros(one, product, codes)
+        left, right = numbers_of_codes(codes, a_type) * signs[0], second * signs[1]
+        if product.vectors:
+            left = _scaled(left, _scales(product, one, "A", product.rows))
+            right = _scaled(right, _scales(product, one, "B", descriptor.n))
+        results.append(_summed(product, left, right, one, d_type))
+    for number, (one, words) in enumerate(zip(memories, results, strict=True)):
+        _put(product, one, words, None if product.disabled is None else product.disabled[number])
+
+
+def _summed(product: Product, left: Array, right: Array, memory: CtaMemory, d_type: str) -> Array:
+    """Words (rows, N) of D."""
+    lanes, columns = places_of_d(product)
+    lane, column = split_address(product.d)
+    if column + columns_of_d(product) > COLUMNS:
+        raise TmemError(f"D is in columns {column}..{column + columns_of_d(product) - 1}; there are {COLUMNS}")
+    if product.adds:
+        sums = numbers_of_sums(memory.cells[lane + lanes, column + columns], d_type)
+        sums = np.ldexp(sums, -product.shift) if product.shift else sums
+    else:
+        sums = np.zeros((len(left), len(right)), np.int64 if d_type == "s32" else np.float64)
+    if d_type == "s32":
+        found = sum_integers(left, right, sums, bool(product.descriptor.raw("saturate")))
+    else:
+        found = sum_floats(left, right, sums, WIDE, d_type == "f16")
+    return bits_of_numbers(found, d_type)
+
+
+def numbers_of_sums(words: Array, d_type: str) -> Array:
+    """Numbers of the columns of D."""
+    if d_type == "s32":
+        return words.view(np.int32).astype(np.int64)
+    if d_type == "f16":
+        return (words & np.uint32(0xFFFF)).astype(np.uint16).view(np.float16).astype(np.float64)
+    return words.view(np.float32).astype(np.float64)
+
+
+def _put(product: Product, memory: CtaMemory, words: Array, disabled: Array | None) -> None:
+    lanes, columns = places_of_d(product)
+    lane, column = split_address(product.d)
+    to = np.broadcast_to(lane + lanes, words.shape), np.broadcast_to(column + columns, words.shape)
+    if disabled is not None and disabled.any():
+        kept = ~disabled[to[0]]
+        memory.cells[to[0][kept], to[1][kept]] = words[kept]
+    else:
+        memory.cells[to] = words

@@ -1,0 +1,216 @@
+"""Kernels with one fault of synchronisation, and the same kernels without it: what the judgement says of both."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cute_py as cute
+
+HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"
+REGISTERS = ".reg .pred %p<8>; .reg .b32 %r<40>; .reg .b64 %rd<20>;"
+START = """
+mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mad.lo.u32 %r4, %r2, %r3, %r1;
+ld.param.u64 %rd1, [out]; mul.wide.u32 %rd2, %r4, 4; add.s64 %rd3, %rd1, %rd2; ld.param.u64 %rd4, [source];
+setp.ne.u32 %p1, %r1, 0; mov.u32 %r30, buffer; shl.b32 %r31, %r1, 2; add.u32 %r31, %r30, %r31;
+"""
+SHARED = ".shared .align 128 .b8 buffer[512];\n.shared .align 8 .b64 bar;\n.shared .align 8 .b64 other;\n"
+
+
+def program(body: str, threads: int = 64, directives: str = "") -> str:
+    """A kernel of two arrays; %p1: not thread 0, %rd3: the thread's element of out, %r31: its word of the buffer."""
+    return (
+        f"{HEAD}{SHARED}.visible .entry k(.param .u64 out, .param .u64 source) .reqntid {threads} {directives}\n"
+        f"{{\n{REGISTERS}{START}{body}\n}}\n"
+    )
+
+
+INIT = """
+@%p1 bra READY;
+mbarrier.init.shared.b64 [bar], 1;
+fence.proxy.async;
+READY: bar.sync 0;
+"""
+LOAD = """
+@%p1 bra WAIT;
+mbarrier.arrive.expect_tx.shared.b64 _, [bar], 256;
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buffer], [%rd4], 256, [bar];
+"""
+WAIT = """
+WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;
+@!%p2 bra WAIT;
+"""
+STORE = """
+ld.shared.u32 %r5, [%r31];
+st.global.u32 [%rd3], %r5;
+ret;"""
+COPY = INIT + LOAD + WAIT + STORE
+
+
+def run(text: str, **options: Any) -> cute.PtxRun:
+    out, source = np.zeros(1024, np.uint32), np.arange(1024, dtype=np.uint32)
+    return cute.run_ptx(text, args=[out, source], **options)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A fault: what is replaced in a sound kernel, the rule that must be named, and its cause."""
+
+    sound: str
+    old: str
+    new: str
+    rule: str
+    cause: str = ""
+    says: tuple[str, ...] = ()
+    options: dict[str, Any] = field(default_factory=dict)
+    threads: int = 64
+    directives: str = ""
+
+
+ROUNDS = """
+@%p1 bra READY;
+mbarrier.init.shared.b64 [bar], 1;
+mbarrier.init.shared.b64 [other], 32;
+fence.proxy.async;
+READY: bar.sync 0;
+mov.u32 %r6, 0;
+setp.lt.u32 %p3, %r1, 32;
+@%p3 bra PRODUCER;
+CONSUMER: and.b32 %r7, %r6, 1;
+FULL: mbarrier.try_wait.parity.shared.b64 %p2, [bar], %r7;
+@!%p2 bra FULL;
+ld.shared.u32 %r5, [%r31];
+st.global.u32 [%rd3], %r5;
+mbarrier.arrive.shared.b64 _, [other];
+add.u32 %r6, %r6, 1;
+setp.lt.u32 %p4, %r6, 4;
+@%p4 bra CONSUMER;
+ret;
+PRODUCER: @%p1 bra DONE;
+FILL: and.b32 %r7, %r6, 1;
+xor.b32 %r7, %r7, 1;
+EMPTY: mbarrier.try_wait.parity.shared.b64 %p2, [other], %r7;
+@!%p2 bra EMPTY;
+mbarrier.arrive.expect_tx.shared.b64 _, [bar], 256;
+cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buffer], [%rd4], 256, [bar];
+add.u32 %r6, %r6, 1;
+setp.lt.u32 %p4, %r6, 4;
+@%p4 bra FILL;
+DONE: ret;"""
+
+SECOND = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buffer+256], [%rd4], 256, [bar];\n"
+TWO_LOADS = COPY.replace(", 256;", ", 512;", 1).replace(WAIT, SECOND + WAIT)
+
+NAMED = """
+setp.lt.u32 %p3, %r1, 32;
+st.shared.u32 [%r31], %r1;
+@%p3 bra FIRST;
+bar.sync 1, 64;
+bra JOIN;
+FIRST: bar.sync 1, 64;
+JOIN: ld.shared.u32 %r5, [%r31];
+st.global.u32 [%rd3], %r5;
+ret;"""
+
+CLUSTER = """
+st.shared.u32 [%r31], %r1;
+barrier.cluster.arrive.aligned;
+barrier.cluster.wait.aligned;
+ld.shared.u32 %r5, [%r31];
+st.global.u32 [%rd3], %r5;
+ret;"""
+
+REGISTERS_POOL = """
+setp.lt.u32 %p3, %r1, 128;
+@%p3 bra FIRST;
+setmaxnreg.inc.sync.aligned.u32 232;
+st.global.u32 [%rd3], %r1;
+ret;
+FIRST: setmaxnreg.dec.sync.aligned.u32 40;
+st.global.u32 [%rd3], %r1;
+ret;"""
+
+WARP = """
+setp.lt.u32 %p3, %r1, 64;
+@%p3 bra MATRIX;
+MATRIX: mov.u32 %r8, 0; movmatrix.sync.aligned.m8n8.trans.b16 %r9, %r8;
+st.global.u32 [%rd3], %r9;
+ret;"""
+
+CASES = {
+    "too many bytes expected": Case(COPY, "[bar], 256;", "[bar], 272;", "hang", "transaction bytes",
+        ("256 of 272 bytes arrived", "no copy under way brings the 16 that are missing")),
+    "too few bytes expected": Case(COPY, "[bar], 256;", "[bar], 240;", "more bytes than expected", "transaction bytes",
+        ("256 bytes came to phase 0", "expects 240")),
+    "no bytes expected": Case(COPY, "arrive.expect_tx.shared.b64 _, [bar], 256;", "arrive.shared.b64 _, [bar];",
+        "more bytes than expected", "transaction bytes", ("does not expect",)),
+    "a load is missing": Case(TWO_LOADS, "[buffer+256], [%rd4], 256, [bar]", "[buffer+256], [%rd4], 0, [bar]", "hang",
+        "transaction bytes", ("256 of 512 bytes arrived",)),
+    "bytes of one of two loads": Case(TWO_LOADS, "[bar], 512;", "[bar], 256;", "phase completed early",
+        "transaction bytes", ("before the 256 bytes",), {"schedule": "lazy"}),
+    "bytes of one of two loads, eager": Case(TWO_LOADS, "[bar], 512;", "[bar], 256;", "more bytes than expected",
+        "transaction bytes", ("does not expect",), {"schedule": "eager"}),
+    "a count too large": Case(COPY, "[bar], 1;", "[bar], 2;", "hang", "arrival count",
+        ("1 of 2 arrivals", "with a count of 2")),
+    "a flipped parity on new bytes": Case(COPY, "%p2, [bar], 0;", "%p2, [bar], 1;", "parity", "parity",
+        ("parity 1", "first phase"), {"schedule": "lazy"}),
+    "a flipped parity, the bytes there": Case(COPY, "%p2, [bar], 0;", "%p2, [bar], 1;", "hang", "parity",
+        ("the next phase is 0",), {"schedule": "eager"}),
+    "the consumer never flips its parity": Case(ROUNDS, "CONSUMER: and.b32 %r7, %r6, 1;", "CONSUMER: mov.u32 %r7, 0;",
+        "hang"),
+    "the producer begins with parity 0": Case(ROUNDS, "xor.b32 %r7, %r7, 1;", "xor.b32 %r7, %r7, 0;", "hang", "",
+        ("0 of 32 arrivals",)),
+    "the consumer begins with parity 1": Case(ROUNDS, "CONSUMER: and.b32 %r7, %r6, 1;",
+        "CONSUMER: add.u32 %r7, %r6, 1; and.b32 %r7, %r7, 1;", "hang", "parity"),
+    "a producer that stops early": Case(ROUNDS, "setp.lt.u32 %p4, %r6, 4;\n@%p4 bra FILL;",
+        "setp.lt.u32 %p4, %r6, 3;\n@%p4 bra FILL;", "hang", "exited", ("thread 0 exited", "0 of 1 arrival")),
+    "arrivals of an empty slot": Case(ROUNDS, "[other], 32;", "[other], 33;", "hang", "arrival count",
+        ("32 of 33 arrivals",)),
+    "not initialised": Case(COPY, "mbarrier.init.shared.b64 [bar], 1;", "", "mbarrier not initialised"),
+    "initialised twice": Case(COPY, "READY: bar.sync 0;", "READY: bar.sync 0;\nmbarrier.init.shared.b64 [bar], 1;",
+        "mbarrier initialised twice"),
+    "used after inval": Case(COPY, "@%p1 bra WAIT;", "@%p1 bra WAIT;\nmbarrier.inval.shared.b64 [bar];",
+        "mbarrier used after inval", "", ("invalidated",)),
+    "too many arrivals": Case(COPY, "WAIT: mbarrier.try", "mbarrier.arrive.shared.b64 _, [bar];\nWAIT: mbarrier.try",
+        "too many arrivals", "", (), {"schedule": "lazy"}),
+    "counts of a barrier that can't meet": Case(NAMED, "FIRST: bar.sync 1, 64;", "FIRST: bar.sync 1, 96;", "hang",
+        "barrier count", ("different counts",)),
+    "a barrier that half of a warp leaves out": Case(NAMED, "setp.lt.u32 %p3, %r1, 32;", "setp.lt.u32 %p3, %r1, 48;",
+        "divergent aligned instruction"),
+    "a cluster barrier that one CTA leaves out": Case(CLUSTER, "barrier.cluster.arrive.aligned;",
+        "setp.ne.u32 %p4, %r2, 0; @%p4 bra STUCK;\nbarrier.cluster.arrive.aligned;", "hang", "barrier count",
+        ("missing in CTAs of rank 1",), {"grid": 2, "cluster": 2}),
+    "registers beyond the pool": Case(REGISTERS_POOL, "u32 232;", "u32 240;", "register pool", "register pool", (), {},
+        384, ".minnctapersm 1"),
+    "registers below 24": Case(REGISTERS_POOL, "u32 40;", "u32 16;", "register count", "register pool", (), {}, 384,
+        ".minnctapersm 1"),
+    "registers no multiple of 8": Case(REGISTERS_POOL, "u32 40;", "u32 44;", "register count", "register pool", (), {},
+        384, ".minnctapersm 1"),
+    "registers in the wrong direction": Case(REGISTERS_POOL, "dec.sync.aligned.u32 40", "inc.sync.aligned.u32 40",
+        "register direction", "register pool", (), {}, 384, ".minnctapersm 1"),
+    "registers of half a warpgroup": Case(REGISTERS_POOL, "setp.lt.u32 %p3, %r1, 128;", "setp.lt.u32 %p3, %r1, 64;",
+        "hang", "divergent aligned instruction", (), {}, 384, ".minnctapersm 1"),
+    "lanes that leave a collective out": Case(WARP, "@%p3 bra MATRIX;", "setp.lt.u32 %p4, %r1, 16; @%p4 bra STUCK;",
+        "hang", "divergent aligned instruction", ("missing: CTA (0, 0, 0), threads 0 to 15",)),
+}  # fmt: skip
+
+STUCK = "\nSTUCK: bar.sync 3, 96;\nret;"
+
+
+@pytest.mark.parametrize("name", list(CASES))
+def test_a_fault_is_found_with_its_cause_and_the_sound_kernel_is_clean(name: str) -> None:
+    case = CASES[name]
+    assert case.sound.count(case.old) == 1
+    sound = run(program(case.sound + STUCK, case.threads, case.directives), **case.options)
+    assert not [one for one in sound.diagnostics if one.severity == "error"], sound.explain()
+    found = run(program(case.sound.replace(case.old, case.new) + STUCK, case.threads, case.directives), **case.options)
+    errors = [one for one in found.diagnostics if one.rule == case.rule]
+    assert errors, found.explain()
+    if case.cause:
+        assert case.cause in [one.facts["cause"] for one in errors], found.explain()
+    text = found.explain()
+    for part in case.says:
+        assert part in text, text

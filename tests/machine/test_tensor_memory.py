@@ -1,0 +1,236 @@
+"""Tensor memory in small kernels: loads, stores, copies, allocation, what is refused, and what races."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cute_py as cute
+from cute_py import tmem
+from cute_py.errors import InvalidValueError
+from cute_py.machine.table import decoded
+from cute_py.ptx.forms_tcgen05 import SHAPE_REGISTERS
+from cute_py.ptx.source import read_module
+from tests.machine.tensor_kernels import BUFFER, FREE, kernel, run
+from tests.machine.test_tensor_matrices import descriptor, multiply, operands
+from tests.oracle import tcgen05_mma
+from tests.oracle.records import rows
+from tests.oracle.test_tcgen05_plans import plan, sides
+
+SHARED_START = 1024
+
+
+def registers(count: int, first: int = 100) -> str:
+    return "{" + ", ".join(f"%r{first + i}" for i in range(count)) + "}"
+
+
+# ---- loads and stores ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("shape", "num"), [(shape, num) for shape in SHAPE_REGISTERS for num in (1, 4)])
+@pytest.mark.parametrize("packs", [False, True])
+def test_a_load_and_a_store_of_every_shape(shape: str, num: int, packs: bool) -> None:
+    """What a load reads and a store writes elsewhere lies where the table of the shape says."""
+    count = SHAPE_REGISTERS[shape] * num
+    split = "" if shape != "16x32bx2" else ", 16"
+    pack, unpack = (".pack::16b", ".unpack::16b") if packs else ("", "")
+    after = (
+        f"tcgen05.ld.sync.aligned.{shape}.x{num}{pack}.b32 {registers(count)}, [%r9]{split};\n"
+        f"tcgen05.wait::ld.sync.aligned; add.u32 %r90, %r9, 64;\n"
+        f"tcgen05.st.sync.aligned.{shape}.x{num}{unpack}.b32 [%r90]{split}, {registers(count)};\n"
+        "tcgen05.wait::st.sync.aligned;"
+    )
+    cells = np.random.default_rng(1).integers(0, 1 << 32, (128, 512), np.uint32)
+    found, words = run(kernel("", commit=tcgen05_commit(), after=after, shown=128), None, cells)
+    assert found.ok, found.explain()
+    lanes, columns = tmem.image(shape, num)
+    columns = columns * (1 + packs) + (0 if not split else np.arange(32)[:, None] // 16 * 16)
+    expected = cells.copy()
+    for warp in range(4):
+        part = cells[32 * warp + lanes, columns]
+        if packs:
+            expected[32 * warp + lanes, 64 + columns] = part & 0xFFFF
+            expected[32 * warp + lanes, 65 + columns] = cells[32 * warp + lanes, columns + 1] & 0xFFFF
+        else:
+            expected[32 * warp + lanes, 64 + columns] = part
+    assert np.array_equal(words[0, :, :128], expected[:, :128])
+
+
+def tcgen05_commit() -> str:
+    return "tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%rd20];".replace("%rd20", "bar")
+
+
+def test_a_load_that_reduces() -> None:
+    after = (
+        f"tcgen05.ld.red.sync.aligned.32x32b.x8.max.s32 {registers(8)}, %r99, [%r9]; add.u32 %r90, %r9, 32;\n"
+        f"tcgen05.wait::ld.sync.aligned; tcgen05.st.sync.aligned.32x32b.x1.b32 [%r90], {{%r99}};\n"
+        "tcgen05.wait::st.sync.aligned;"
+    )
+    cells = np.random.default_rng(1).integers(0, 1 << 32, (128, 512), np.uint32)
+    found, words = run(kernel("", after=after), None, cells)
+    assert found.ok, found.explain()
+    assert np.array_equal(words[0, :, 32].view(np.int32), cells[:, :8].view(np.int32).max(axis=1))
+
+
+# ---- copies ----------------------------------------------------------------------------------------------------------
+
+
+def planned() -> list[Any]:
+    """A recorded copy of each form and number of instructions."""
+    found: dict[Any, Any] = {}
+    for row in rows("tcgen05_plans"):
+        try:
+            made = plan(row, "tvm-0.27")
+        except cute.CuteError:
+            continue
+        fits = isinstance(made, tmem.CpPlan) and made.columns <= 128 and made.smem_offset * 16 < 4096
+        if fits and made.cta_group == 1:
+            found.setdefault((made.form.name, int(made.swizzle)), (row, made))
+    return list(found.values())
+
+
+PLANNED = planned()
+
+
+@pytest.mark.parametrize(("row", "made"), PLANNED, ids=[row["id"] for row, _ in PLANNED])
+def test_planned_copies_leave_what_the_layouts_say(row: Any, made: Any) -> None:
+    form = made.form
+    opcode = f"tcgen05.cp.cta_group::1.{form.name}"
+    values = tmem.get_copy_s2t_smem_desc(made, SHARED_START).values
+    body = ""
+    for tile, words in zip(made.tiles, values, strict=True):
+        body += f"mov.b64 %rd11, {words:#x}; add.u32 %r50, %r8, {tile.taddr_offset}; {opcode} [%r50], %rd11;\n  "
+    image = np.random.default_rng(2).integers(0, 256, BUFFER, np.uint8)
+    found, cells = run(kernel(body, shown=128, used=BUFFER), image, schedule="lazy")
+    assert found.ok, found.explain()
+    source = tmem.expected_tmem(*sides(row), row["bits"], SHARED_START)[:, :128]
+    expected = np.where(source >= 0, image[np.maximum(source - SHARED_START, 0)], 0)
+    assert np.array_equal(cells[0, :, :128].copy().view(np.uint8).reshape(128, 128, 4), expected)
+    held = tmem.TensorMemory()
+    held.alloc(512)
+    tmem.run(made, held, 0, image, SHARED_START, SHARED_START)
+    assert np.array_equal(cells[0, :, :128], held.cells[:, :128])
+
+
+def test_the_forms_of_copies_are_all_there() -> None:
+    assert len({made.form.name for _, made in PLANNED}) >= 4
+
+
+# ---- what is refused, and what races ---------------------------------------------------------------------------------
+
+_, _, IMAGE, LOADS = operands("f16", "f16", 128, 32, 16)
+GOOD = LOADS + multiply(descriptor("f16", "f16", 128, 32), "f16")
+FAULTS = [
+    ({"wait": "bar.sync 0;"}, "lazy", "tensor memory race", "reads columns 0 to 3 of tensor memory"),
+    ({"commit": "", "wait": "bar.sync 0;"}, "eager", "tensor memory race", "wait for the mbarrier of a commit"),
+    ({"free": ""}, "eager", "tensor memory", "512 columns of tensor memory are still allocated at the end"),
+    ({"free": FREE.format(group=1, columns=256)}, "eager", "tensor memory", "tcgen05.dealloc of 256 columns"),
+    ({"free": FREE.format(group=2, columns=512)}, "eager", "tensor memory", "cta_group::2 after cta_group::1"),
+    ({"after": "xor.b32 %r9, %r9, 0x200000;"}, "eager", "tensor memory", "reaches lanes 0..31"),
+    ({"columns": 32}, "eager", "tensor memory", "columns 32..35 are not allocated"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "schedule", "rule", "words"), FAULTS, ids=[x[3][:30] for x in FAULTS])
+def test_what_ends_a_run(change: dict[str, Any], schedule: str, rule: str, words: str) -> None:
+    found, _ = run(kernel(GOOD, **change), IMAGE, schedule=schedule)
+    assert not found.ok
+    assert found.diagnostics[0].rule == rule
+    assert words in found.diagnostics[0].message
+    assert found.diagnostics[0].facts["line"]
+
+
+DESCRIPTORS = [
+    (descriptor("f16", "f16", 128, 24), "N = 24; must be a multiple of 16"),
+    (descriptor("f16", "f16", 192, 32), "M = 192; must be 64 or 128"),
+    (descriptor("f16", "f16", 128, 32, more=4), "says that A is sparse"),
+    (descriptor("e5m2", "e3m2", 128, 32), "type of B = 4; kind::f16 has 0 (f16), 1 (bf16)"),
+]
+
+
+@pytest.mark.parametrize(("bits", "words"), DESCRIPTORS)
+def test_an_instruction_descriptor_that_does_not_fit(bits: int, words: str) -> None:
+    found, _ = run(kernel(LOADS + multiply(bits, "f16")), IMAGE, schedule="eager")
+    assert [one.rule for one in found.diagnostics] == ["instruction descriptor"]
+    assert words in found.diagnostics[0].message
+
+
+def test_operands_overwritten_before_the_commit_arrives() -> None:
+    """The lazy schedule multiplies when the commit completes, which is after the second store."""
+    over = "mov.b32 %r70, 0; st.shared.v4.b32 [%r4], {%r70, %r70, %r70, %r70};"
+    commit = f"tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];\n  {over}"
+    found, _ = run(kernel(GOOD, commit=commit), IMAGE)
+    assert [one.rule for one in found.diagnostics] == ["overwritten while in use", "schedules differ"]
+    late = f"{over} fence.proxy.async;"
+    found, _ = run(kernel(GOOD, after=f"@%p2 bra READY; {late}\nREADY: bar.sync 0;"), IMAGE)
+    assert not found.diagnostics, found.explain()
+
+
+def test_registers_that_are_read_before_the_wait() -> None:
+    after = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r90}, [%r9]; {0} add.u32 %r91, %r90, 1; {1}"
+    wait = "tcgen05.wait::ld.sync.aligned;"
+    for parts, rules in (((wait, ""), []), (("", wait), ["loaded registers read early"])):
+        text = after.replace("{0}", parts[0]).replace("{1}", parts[1])
+        found, _ = run(kernel("", after=text), schedule="eager")
+        assert [one.rule for one in found.diagnostics] == rules
+        assert found.ok
+
+
+def test_operands_that_the_asynchronous_proxy_may_not_see() -> None:
+    text = kernel(GOOD).replace("ALLOCATED: fence.proxy.async;", "ALLOCATED:")
+    found, _ = run(text, IMAGE, schedule="eager")
+    assert [(one.rule, one.severity) for one in found.diagnostics] == [("missing proxy fence", "warning")]
+    assert "tcgen05.mma" in str(found.diagnostics[0].facts["instruction"])
+
+
+def test_instructions_that_are_refused_by_name() -> None:
+    with pytest.raises(InvalidValueError, match="which neighbour a row"):
+        run(kernel("tcgen05.shift.cta_group::1.down [%r8];"))
+
+
+# ---- every form ------------------------------------------------------------------------------------------------------
+
+FORM = """.version 8.8
+.target sm_103a
+.address_size 64
+.shared .align 8 .b64 smem;
+.visible .entry k() .reqntid 128 {{
+  .reg .pred %p<9>; .reg .b16 %rs<9>, %h<9>; .reg .b32 %r<400>; .reg .b64 %rd<10>; .reg .b32 %f<200>;
+  {0}
+  ret;
+}}
+"""
+REFUSALS = (
+    "which neighbour a row", "a reduction of .16x32bx2 is not emulated", "has no scale of D", "must be a constant",
+    "words of disabled lanes; must have",
+)  # fmt: skip
+
+
+def refused(text: str) -> str:
+    """Why the machine does not have an instruction; '' where it has."""
+    module = read_module(FORM.format(text))
+    try:
+        decoded(module, module.functions["k"])
+    except InvalidValueError as error:
+        assert text.split()[0] in error.headline
+        return error.headline
+    return ""
+
+
+def check_forms(texts: list[str]) -> tuple[int, int]:
+    """(executed, refused) instructions; each refusal says why."""
+    said = {text: refused(text) for text in texts}
+    wrong = {text: why for text, why in said.items() if why and not any(words in why for words in REFUSALS)}
+    assert wrong == {}
+    return sum(not why for why in said.values()), sum(map(bool, said.values()))
+
+
+def test_forms_that_ptxas_assembles() -> None:
+    """Executed, or refused with the name of what is missing."""
+    texts = [row["text"] for row in rows("ptx_matrix") if "tcgen05" in row["family"] and row["accepted_on"]]
+    texts += [row["text"] for row in rows(tcgen05_mma.NAME) if row["from"]]
+    executed, left = check_forms(texts)
+    assert executed > 800
+    assert left < executed / 2

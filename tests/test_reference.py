@@ -1,0 +1,109 @@
+"""The API reference has every public name once, with a row for each parameter."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import os
+import sys
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import cute_py as cute
+
+ROOT = Path(__file__).resolve().parents[1]
+SITE = Path(os.environ.get("SITE", "no-site")).resolve()
+WITHOUT_EXAMPLE = 217
+"""Public classes and functions whose docstring has no example that runs. Lower it with each example that is added."""
+
+
+def loaded(name: str) -> ModuleType:
+    """A module of docs, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+reference = loaded("reference_entries")
+
+
+def shown() -> dict[str, list[Any]]:
+    """Page of the reference -> its entries."""
+    pages = sorted((ROOT / "docs" / "reference").glob("*.md"))
+    found = {page.stem: reference.DIRECTIVE.findall(page.read_text(encoding="utf-8")) for page in pages}
+    return {page: [one for modules in lines for one in reference.entries(modules)] for page, lines in found.items()}
+
+
+def test_every_public_name_is_on_one_page() -> None:
+    counts = Counter(one for entries in shown().values() for one in entries)
+    assert [one.typed for one in reference.public_names() if counts[one] != 1] == []
+    typed = {name for one in reference.public_names() for name in one.all_typed}
+    for names, thing in (("cute", cute), ("cute.tma", cute.tma), ("cute.formats", cute.formats)):
+        public = [n for n in dir(thing) if not n.startswith("_") and not inspect.ismodule(getattr(thing, n))]
+        assert [name for name in public if f"{names}.{name}" not in typed] == []
+
+
+def test_no_directive_is_without_entries() -> None:
+    for page in (ROOT / "docs" / "reference").glob("*.md"):
+        for modules in reference.DIRECTIVE.findall(page.read_text(encoding="utf-8")):
+            assert [prefix for prefix in modules.split() if not reference.entries(prefix)] == [], page
+
+
+def test_names_lead_to_their_definitions() -> None:
+    for one in reference.public_names():
+        module = sys.modules[one.module]
+        for typed in one.all_typed:
+            *packages, name = typed.split(".")[1:]
+            inside: Any = cute
+            for package in packages:
+                inside = getattr(inside, package)
+            assert getattr(inside, name) is getattr(module, one.name), typed
+
+
+def test_examples_are_not_lost() -> None:
+    without = []
+    for one in reference.public_names():
+        thing = getattr(sys.modules[one.module], one.name)
+        if not (inspect.isclass(thing) or inspect.isroutine(thing)):
+            continue
+        if inspect.isclass(thing) and issubclass(thing, Exception):
+            continue
+        if ">>>" not in (inspect.getdoc(thing) or ""):
+            without.append(one.typed)
+    assert len(without) == WITHOUT_EXAMPLE, "lower WITHOUT_EXAMPLE" if len(without) < WITHOUT_EXAMPLE else without
+
+
+SHARED = """An order.
+
+    Attributes:
+        rows, scales: a tile, in rows
+            and scales. each: one scale a row.
+        formula: the index; not rows: of anything.
+
+    Raises:
+        KeyError: rows, scales: both.
+"""
+
+
+def test_every_parameter_has_a_row_of_its_own() -> None:
+    pytest.importorskip("griffe")
+    split = loaded("griffe_doctests").one_row_each(SHARED, {"rows", "scales", "each", "formula"})
+    assert "        rows: a tile, in rows and scales.\n        scales: a tile, in rows and scales.\n" in split
+    assert "        each: one scale a row.\n        formula: the index; not rows: of anything.\n" in split
+    assert split.endswith("    Raises:\n        KeyError: rows, scales: both.\n")
+
+
+@pytest.mark.skipif(not SITE.is_dir(), reason="no site was built: SITE names no folder")
+@pytest.mark.parametrize("page", sorted(shown()))
+def test_the_site_has_the_entries(page: str) -> None:
+    html = (SITE / "reference" / page / "index.html").read_text(encoding="utf-8")
+    names = [typed for one in shown()[page] for typed in one.all_typed]
+    assert [name for name in names if html.count(f'id="{name}"') != 1] == []
