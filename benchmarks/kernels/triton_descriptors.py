@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import lzma
-import os
+import re
 import sys
 
 import triton
@@ -43,7 +43,6 @@ def summed_blocks(x_ptr, y_ptr, n, B: tl.constexpr):
     y.atomic_add([0], tl.load(x_ptr + tl.program_id(0) * B + tl.arange(0, B)))
 
 
-FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
 MATMUL = {"a_ptr": "*fp16", "b_ptr": "*fp16", "c_ptr": "*fp16", "M": "i32", "N": "i32", "K": "i32"}
 JOBS = (
     (persistent_matmul, MATMUL, {"BM": 128, "BN": 128, "BK": 64, "PROGRAMS": 2}, 8),
@@ -58,7 +57,7 @@ def main():
             source = ASTSource(fn=kernel, signature=types, constexprs=constants)
             made = triton.compile(source, target=GPUTarget("cuda", 90, 32), options={"num_warps": warps})
             held = made.metadata
-            text = made.asm["ptx"].split("\t.section")[0].replace(FOLDER, "")
+            text = re.sub(r'(\.file\s+\d+ ")[^"]*/', r"\1", made.asm["ptx"].split("\t.section")[0])
             row = {"name": kernel.__name__, "ptx": text, "shared": held.shared}
             row["scratch"] = held.global_scratch_size
             out.write(json.dumps(row) + "\n")
