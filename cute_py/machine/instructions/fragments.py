@@ -133,7 +133,6 @@ def _build_move(site: Site, shape: tuple[int, int, int], loads: bool) -> Turn:
         else:
             f.m.version += 1
 
-
     def run(f: Frame) -> None:
         for start in range(0, f.n, LANES):
             lo = int(f.threads[start])

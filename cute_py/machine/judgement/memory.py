@@ -312,11 +312,12 @@ class MemoryJudge(Observer):
         return granule << self.shifts[True]
 
     def _report(
-        self, f: Frame, site: Site, shadow: Shadow, granule: int, other: int, own: int, what: str, reader: bool
-    ) -> None:
+        self, f: Frame, site: Site, shadow: Shadow, granule: int, other: int, own: int, what: str, reader: bool,
+        severity: str = "error",
+    ) -> None:  # fmt: skip
         at = granule << shadow.shift
         array = self.m.shared if shadow is self.shared else self._array_of(shadow)
-        self.reports.race(f, site, self.clocks, (array, at), (other, own), what, reader)
+        self.reports.race(f, site, self.clocks, (array, at), (other, own), what, reader, severity)
 
     def _array_of(self, shadow: Shadow) -> Any:
         for one in self.m.memory.ranges.ranges:
@@ -363,7 +364,7 @@ class MemoryJudge(Observer):
         clocks = self.clocks
         cluster, rows = clocks.rows(f)
         row = int(rows[0])
-        if transfer.group == "wgmma":
+        if transfer.group in ("wgmma", "tcgen05"):
             column = 4 * clocks.warps + row // 4
         elif transfer.group == "bulk":
             column = (1 if reads else 2) * clocks.warps + row
@@ -447,7 +448,9 @@ class MemoryJudge(Observer):
         found = _distinct(before)
         found = found[found != 0]
         cluster, rows = who
-        late = self._late(found, cluster, rows[:, None]).any(axis=0)  # each warp of a product must know
+        by_warp = self._late(found, cluster, rows[:, None])
+        late = by_warp.any(axis=0)
+        known_to_some = set(found[late & ~by_warp.all(axis=0)].tolist())
         key, kind = mine
         reader = before.ndim > 1
         if kind.endswith("reduction"):  # one element after another: reductions need no order among themselves
@@ -460,9 +463,11 @@ class MemoryJudge(Observer):
                     late &= found != value
         for value in found[late].tolist():
             place = self._place_of(at, before, value, shadow)
-            self._report(f, site, shadow, place >> shadow.shift, value, key, what, reader)
-        if what == "reads" and not late.all():
-            self._see(f, site, shadow, at, before, found[~late], who, kind)
+            severity = "warning" if value in known_to_some else "error"
+            self._report(f, site, shadow, place >> shadow.shift, value, key, what, reader, severity)
+        known = found[~by_warp.all(axis=0)]
+        if what == "reads" and len(known):
+            self._see(f, site, shadow, at, before, known, who, kind)
 
     def _is_init(self, key: int) -> bool:
         return self._names(key, "mbarrier.init")
