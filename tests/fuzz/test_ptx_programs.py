@@ -84,10 +84,10 @@ def main(words: list[str]) -> None:
     end = time.monotonic() + seconds
     while sum(found.values()) < count and time.monotonic() < end:
         text = mutant(dice)
-        start = time.monotonic()
+        start = time.process_time()
         found[outcome(text, dice)] += 1
-        slowest = max(slowest, (time.monotonic() - start, text))
-    print(f"{found}, the slowest took {slowest[0]:.2f} s")
+        slowest = max(slowest, (time.process_time() - start, text))
+    print(f"{found}, the slowest took {slowest[0]:.2f} s of the processor")
     if slowest[0] > 5:
         print(slowest[1])
 

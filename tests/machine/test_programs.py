@@ -363,3 +363,17 @@ def test_a_kernel_without_instructions_has_no_return() -> None:
     text = ".version 8.0\n.target sm_90a\n.address_size 64\n.visible .entry empty()\n{\n}\n"
     run = cute.run_ptx(text, block=32, schedule="eager")
     assert [one.rule for one in run.diagnostics] == ["no return"]
+
+
+def test_the_alignment_behind_ptr_is_not_that_of_the_parameter() -> None:
+    """A pointer behind an odd number of 32-bit parameters lies at a multiple of 8 bytes."""
+    text = f"""{HEAD}.visible .entry k(.param .u64 .ptr .global .align 1 out, .param .u32 more,
+    .param .u64 .ptr .global .align 1 source) .reqntid 32 {{
+    .reg .b32 %r<4>; .reg .b64 %rd<6>; mov.u32 %r1, %tid.x; mul.wide.u32 %rd1, %r1, 4;
+    ld.param.u64 %rd2, [out]; ld.param.u64 %rd3, [source]; ld.param.u32 %r2, [more];
+    add.u64 %rd2, %rd2, %rd1; add.u64 %rd3, %rd3, %rd1;
+    ld.global.u32 %r3, [%rd3]; add.u32 %r3, %r3, %r2; st.global.u32 [%rd2], %r3; ret; }}"""
+    out, source = np.zeros(32, np.uint32), np.arange(32, dtype=np.uint32)
+    found = cute.run_ptx(text, args=[out, 5, source])
+    assert found.ok, found.explain()
+    assert out.tolist() == [n + 5 for n in range(32)]

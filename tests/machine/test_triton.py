@@ -167,3 +167,29 @@ def test_a_wrong_byte_count_is_a_hang_that_names_the_barrier() -> None:
     run = cute.run_ptx(text, grid=row["grid"], args=args, dynamic_shared=row["shared"])
     assert [one.rule for one in run.diagnostics if one.severity == "error"] == ["hang"]
     assert "8192 of 8208 bytes arrived" in run.diagnostics[0].message
+
+
+DESCRIPTORS = {row["name"]: row for row in rows("triton_descriptors")}
+"""Kernels that make their tensor maps themselves (benchmarks/kernels/triton_descriptors.py has their sources)."""
+
+
+@pytest.mark.parametrize("schedule", ["eager", "lazy", 1])
+def test_a_persistent_product_with_maps_made_on_the_device(schedule: str | int) -> None:
+    row, (m, n, k) = DESCRIPTORS["persistent_matmul"], (384, 256, 192)
+    dice = np.random.default_rng(1)
+    a, b = (dice.integers(-3, 4, (count, k)).astype(np.float16) for count in (m, n))
+    c, scratch = np.zeros((m, n), np.float16), np.zeros(2 * row["scratch"], np.uint8)
+    args = [a, b, c, m, n, k, scratch, None]
+    run = cute.run_ptx(row["ptx"], grid=2, args=args, dynamic_shared=row["shared"], schedule=schedule)
+    assert run.ok, run.explain()
+    assert np.array_equal(c, a.astype(np.int64) @ b.astype(np.int64).T)
+
+
+def test_reductions_through_a_map_made_on_the_device() -> None:
+    """Four CTAs add to the same 256 numbers; their reductions need no order among themselves."""
+    row = DESCRIPTORS["summed_blocks"]
+    x = np.random.default_rng(2).integers(-9, 10, 1024).astype(np.float32)
+    y, scratch = np.ones(256, np.float32), np.zeros(4 * row["scratch"], np.uint8)
+    run = cute.run_ptx(row["ptx"], grid=4, args=[x, y, 256, scratch, None], dynamic_shared=row["shared"])
+    assert run.ok, run.explain()
+    assert np.array_equal(y, 1 + x.reshape(4, 256).sum(axis=0))

@@ -294,7 +294,7 @@ def _bulk(
         found = [barriers_of(f, site, place) for place in signalled]
         if m.observer.active:
             reads, writes = [Touched(held, begin, nbytes)], [Touched(to, at, nbytes) for at in starts]
-            kind_ = "bulk load" if found else "bulk store"
+            kind_ = "bulk load" if found else "bulk reduction" if operation else "bulk store"
             m.observer.issued(f, site, AsyncWork(kind_, reads, writes, signalled, nbytes, "" if found else "bulk"))
 
         def complete() -> None:
@@ -512,7 +512,8 @@ def _tensor_store(site: Site, copy: _TensorCopy, shared: Locate) -> Callable[[Fr
                 nbytes = int(copy.emulator.geometry(words, copy.mode).transaction_bytes)
             rows = functools.partial(_rows, m, copy, words, coords, dict(keywords))
             reads = [Touched(m.shared, cta * m.shared_stride + offset, nbytes)]
-            m.observer.issued(f, site, AsyncWork("tensor store", reads, [], [], nbytes, "bulk", rows))
+            kind = "tensor reduction" if copy.operation else "tensor store"
+            m.observer.issued(f, site, AsyncWork(kind, reads, [], [], nbytes, "bulk", rows))
         keywords["smem_offset"] = offset
 
         def complete() -> None:

@@ -348,7 +348,7 @@ class MemoryJudge(Observer):
             self._async_write(f, site, one, who, keys[min(number, len(keys) - 1)], transfer.kind)
         if transfer.rows is not None:
             for one in transfer.rows():
-                if transfer.kind == "tensor store":
+                if transfer.kind in ("tensor store", "tensor reduction"):
                     self._async_write(f, site, one, who, keys[0], transfer.kind)
                 else:
                     self._async_read(f, site, one, who, 0, transfer.kind)
@@ -460,6 +460,8 @@ class MemoryJudge(Observer):
         known_to_some = set(found[late & ~by_warp.all(axis=0)].tolist())
         key, kind = mine
         reader = before.ndim > 1
+        if kind.endswith("reduction"):  # one element after another: reductions need no order among themselves
+            late &= ~np.array([self._names(value, "cp.reduce") for value in found.tolist()], np.bool_)
         if what == "writes":
             for value in found[found >= CAREFUL].tolist():
                 if self._is_init(value):
@@ -475,9 +477,13 @@ class MemoryJudge(Observer):
             self._see(f, site, shadow, at, before, known, who, kind)
 
     def _is_init(self, key: int) -> bool:
+        return self._names(key, "mbarrier.init")
+
+    def _names(self, key: int, opcode: str) -> bool:
+        """Whether the instruction of a key begins with these words."""
         number = key >> SITE & SITE_BITS
         code = self.m.code.instructions
-        return number < len(code) and code[number].opcode.startswith("mbarrier.init")
+        return number < len(code) and code[number].opcode.startswith(opcode)
 
     def _place_of(self, at: Any, before: Array, value: int, shadow: Shadow) -> int:
         lane = int(np.flatnonzero(before.reshape(-1) == value)[0]) // (before.shape[1] if before.ndim > 1 else 1)
