@@ -108,7 +108,7 @@ def _read_by(one: SourceInstruction) -> frozenset[str]:
 
 def _names(operands: Iterable[WrittenOperand]) -> frozenset[str]:
     """The registers that operands name."""
-    found = set()
+    found: set[str] = set()
     for one in operands:
         if one.kind in (OperandKind.VECTOR, OperandKind.REGISTER, OperandKind.ADDRESS, OperandKind.PAIR):
             names = one.elements or (one.base,)
