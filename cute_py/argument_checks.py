@@ -25,6 +25,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import importlib
 import inspect
 import itertools
 import operator
@@ -38,16 +39,16 @@ from cute_py.errors import (
     CuteError,
     InvalidTypeError,
     InvalidValueError,
-    Measured,
     UnknownNameError,
     given,
-    integer_text,
     known_names,
 )
 
 if TYPE_CHECKING:
     import numpy
     from numpy.typing import ArrayLike, NDArray
+else:
+    from cute_py.optional_packages import numpy
 
 MAX_INTEGER: Final = 1 << 128
 """The largest magnitude of an integer that is taken as input."""
@@ -137,10 +138,7 @@ def out_of_range(
     >>> print(error, error.measured.value)
     num_multicast = 17 CTAs; must be 1 to 16 17
     """
-    shown = f"{integer_text(number)} {unit}".rstrip()
-    error = InvalidValueError(f"{what} = {shown}; must {requirement}", hint=hint)
-    error.measured = Measured(what, number, unit, requirement)
-    return error
+    return InvalidValueError.of_value(what, number, requirement, unit, hint=hint)
 
 
 def expect_integer(
@@ -288,8 +286,6 @@ def expect_integer_array(values: ArrayLike, what: str) -> NDArray[numpy.int64]:
     ...
     cute_py.errors.InvalidValueError: coordinates = [0, 9223372036854775808]; each must fit in 64 bits
     """
-    import numpy
-
     refuse_mask(values, what)
     try:
         array = numpy.asarray(values)
@@ -484,10 +480,19 @@ class Check(Protocol):
     def __call__(self, value: Kind, what: str, /) -> Kind: ...
 
 
+class _ArrayNames(dict[str, Any]):
+    """Names that modules import for a type checker only, so that numpy is loaded when arrays are."""
+
+    def __missing__(self, name: str) -> Any:
+        if name not in ("NDArray", "ArrayLike"):
+            raise KeyError(name)
+        return getattr(importlib.import_module("numpy.typing"), name)
+
+
 @functools.cache
 def _field_checks(kind: Any) -> tuple[tuple[str, str, frozenset[type], Check], ...]:
     """(name, name in errors, classes whose objects need no check, check) of each field."""
-    hints = typing.get_type_hints(kind)
+    hints = typing.get_type_hints(kind, localns=_ArrayNames())
     names = [field.name for field in dataclasses.fields(kind)]
     return tuple([(name, f"{kind.__name__}.{name}", _kept(hints[name]), _check_of(hints[name])) for name in names])
 

@@ -19,6 +19,8 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, given, known_nam
 
 if TYPE_CHECKING:
     import numpy
+else:
+    from cute_py.optional_packages import numpy
 
 
 class HasItemSize(Protocol):
@@ -121,8 +123,6 @@ _KNOWN = tuple(row.name for row in DTYPES)
 
 @functools.cache
 def _numpy_dtype(storage: str) -> numpy.dtype[Any]:
-    import numpy
-
     home: Any = numpy if hasattr(numpy, storage) else importlib.import_module("ml_dtypes")
     dtype: numpy.dtype[Any] = numpy.dtype(getattr(home, storage))
     return dtype
@@ -171,8 +171,6 @@ def as_dtype(value: object) -> DType:
         return row
     if value is None:  # which numpy takes for its default, float64
         raise InvalidTypeError("not an element type: None")
-    import numpy
-
     try:
         dtype = numpy.dtype(value)  # type: ignore[call-overload]
     except Exception:  # a `dtype` that numpy does not know, or any exception of a foreign object in numpy

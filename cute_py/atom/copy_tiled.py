@@ -19,9 +19,12 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout import Int, Layout, offsets, size
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     Array: TypeAlias = NDArray[Any]
+else:
+    from cute_py.optional_packages import numpy as np
 
 
 def copy_registers(atom: CopyAtom, registers: ArrayLike) -> Array:
@@ -43,8 +46,6 @@ def copy_registers(atom: CopyAtom, registers: ArrayLike) -> Array:
     >>> copy_registers(copy_atom("SM75_U16x2_LDSM_T", "half"), rows)[5]
     array([17, 25])
     """
-    import numpy as np
-
     expect(atom, CopyAtom, "the copy atom")
     refuse_mask(registers, "the array of registers")
     try:
@@ -69,8 +70,6 @@ def copy_registers(atom: CopyAtom, registers: ArrayLike) -> Array:
 
 def _transposed(registers: Array) -> Array:
     """movmatrix.trans: 8 rows of 8 elements of 16 bits, two in each thread."""
-    import numpy as np
-
     last = np.ascontiguousarray(np.moveaxis(registers, 1, -1))
     halves = last.view(np.uint16)
     if halves.shape[-1] != 2:
@@ -87,8 +86,6 @@ def _indices(copy: TiledCopy, side: Side, shape: tuple[int, ...]) -> Array:
 
     Axes: threads of the atom, values, other threads, atoms of a tile, tiles.
     """
-    import numpy as np
-
     tile = copy.tile_shape()
     exact = all(extent % int(size(t)) == 0 for extent, t in zip(shape, tile, strict=False))
     extents = tuple(Int(e) for e in shape) if exact else shape
@@ -106,8 +103,6 @@ def _indices(copy: TiledCopy, side: Side, shape: tuple[int, ...]) -> Array:
 
 def _inside(copy: TiledCopy, side: Side, extents: tuple[int, ...]) -> Array:
     """The places within the array: the coordinates of each, one mode at a time."""
-    import numpy as np
-
     found: Any = True
     for mode, extent in enumerate(extents):
         strides = tuple(Int(int(i == mode)) for i in range(len(extents)))
@@ -138,8 +133,6 @@ def copy_tiled(tiled_copy: TiledCopy, src: ArrayLike, dst: Array | None = None) 
     >>> bool((copy_tiled(copy, tile) == tile).all())
     True
     """
-    import numpy as np
-
     copy = expect(tiled_copy, TiledCopy, "the tiled copy")
     refuse_mask(src, "src")
     refuse_mask(dst, "dst")

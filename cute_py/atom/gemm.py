@@ -26,9 +26,12 @@ from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.layout import Int, Layout, cosize, make_layout, offsets, size
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     Array: TypeAlias = NDArray[Any]
+else:
+    from cute_py.optional_packages import numpy as np
 
 _ONE = Layout(Int(1), Int(0))
 _COLUMN = 1 << 24
@@ -77,8 +80,6 @@ def compress(atom: str | MmaAtom, a: ArrayLike) -> tuple[Array, Array]:
     >>> stored.tolist(), places.tolist()
     ([[7, 5, 3, 0]], [[1, 3, 0, 1]])
     """
-    import numpy as np
-
     rule = SparseGroup.of(mma_atom(atom))
     matrix = _matrix(a, "A")
     rows, depth = matrix.shape
@@ -107,8 +108,6 @@ def expand(atom: str | MmaAtom, stored: ArrayLike, metadata: ArrayLike) -> Array
     >>> expand("SM90::GMMA::SPARSE::GMMA_64x8x32_F16F16F16_SS", [[7, 5]], [[1, 3]]).tolist()
     [[0, 7, 0, 5]]
     """
-    import numpy as np
-
     rule = SparseGroup.of(mma_atom(atom))
     matrix, places = (
         _matrix(stored, "the stored A"),
@@ -131,8 +130,6 @@ def expand(atom: str | MmaAtom, stored: ArrayLike, metadata: ArrayLike) -> Array
 
 
 def _matrix(value: ArrayLike, what: str) -> Array:
-    import numpy as np
-
     refuse_mask(value, what)
     try:
         found = np.asarray(value)
@@ -150,8 +147,6 @@ def _checked(matrix: Array, element: ElementType, what: str) -> Array:
     Raises:
         InvalidTypeError: numbers of another kind; InvalidValueError: integers out of range.
     """
-    import numpy as np
-
     dtype = stored_type(element)
     if matrix.dtype.kind == "c" and dtype.kind != "complex":
         raise InvalidTypeError(f"{what} is complex; the MMA takes {cpp_type_text(dtype)}")
@@ -174,8 +169,6 @@ def _checked(matrix: Array, element: ElementType, what: str) -> Array:
 
 def _places(mma: TiledMma, operand: Operand, rows: int, columns: int) -> tuple[Array, Array, tuple[int, ...]]:
     """Row and column of every register of an operand, and the extents (ThrV,Thr,Thr,FrgV,Rest,Rest)."""
-    import numpy as np
-
     first, second = MODES[operand]
     exact = rows % int(mma.tile_size(first)) == 0 and columns % int(mma.tile_size(second)) == 0
     extent = (Int(rows), Int(columns)) if exact else (rows, columns)
@@ -192,8 +185,6 @@ def _places(mma: TiledMma, operand: Operand, rows: int, columns: int) -> tuple[A
 
 def _atom_matrix(mma: TiledMma, operand: Operand, matrix: Array) -> Array:
     """The operand assembled from its atoms: ((AtomM, ThrM, RestM), (AtomK, ThrK, RestK))."""
-    import numpy as np
-
     row, column, extents = _places(mma, operand, *matrix.shape)
     inside = (row < matrix.shape[0]) & (column < matrix.shape[1])
     registers = np.where(inside, matrix[np.where(inside, row, 0), np.where(inside, column, 0)], 0)
@@ -248,8 +239,6 @@ def gemm(
     >>> bool((gemm(mma, a, b) == a @ b.T).all())
     True
     """
-    import numpy as np
-
     mma = expect(tiled_mma, TiledMma, "the tiled MMA of gemm")
     atom = mma.atom
     sparse = isinstance(atom.a_dtype, SparseElement)
@@ -276,8 +265,6 @@ def gemm(
 
 def _not_empty(matrix: Array) -> Array:
     """The matrix, with zeros where it has no rows or no columns: an empty sum is 0."""
-    import numpy as np
-
     return matrix if matrix.size else np.zeros((max(matrix.shape[0], 1), max(matrix.shape[1], 1)), matrix.dtype)
 
 
@@ -288,8 +275,6 @@ def _compute_type(atom: MmaAtom, operand: str) -> ElementType:
 
 
 def _scaled(matrix: Array, factors: ArrayLike | None, atom: MmaAtom, what: str) -> Array:
-    import numpy as np
-
     if factors is None:
         return matrix
     if atom.sf_vec_size is None:
@@ -311,8 +296,6 @@ def _start(c: Array, dtype: DType, shape: tuple[int, int]) -> Array:
 
 def _collected(mma: TiledMma, sums: Array, m: int, n: int) -> Array:
     """Atoms' sums, handed to the threads' registers by C's layout, and from there to the matrix."""
-    import numpy as np
-
     row, column, extents = _places(mma, "C", m, n)
     _, t1, t2, _, r1, r2 = extents
     shape = mma.atom.shape_mnk
@@ -327,8 +310,6 @@ def _collected(mma: TiledMma, sums: Array, m: int, n: int) -> Array:
 
 
 def _rounded(sums: Array, dtype: DType, saturate: bool) -> Array:
-    import numpy as np
-
     if dtype.kind == "int" and dtype.bits == 32:
         if saturate:
             sums = np.clip(sums, -(2**31), 2**31 - 1)

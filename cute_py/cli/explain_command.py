@@ -1,4 +1,5 @@
-"""`cute-py explain`: the meaning of a text that a program printed, or of a name: errors, maps, layouts."""
+"""`cute-py explain`: the meaning of a text that a program printed, or of a name: errors, maps, layouts; or of a
+checkpoint: what its tensors are."""
 
 from __future__ import annotations
 
@@ -23,16 +24,26 @@ def register(p: argparse.ArgumentParser) -> None:
         "Takes what a program printed: CUTLASS's TMA descriptor, a printed layout or tensor, a compiler's output with "
         "a failed assertion, an error of CUDA, Triton or TileLang, the arguments or the bytes of a tensor map in any "
         "form; or a name or a term, such as zipped_divide or LBO. Without TEXT, or with -, it reads standard input. "
-        "A text has at most 65,536 characters."
+        "A text has at most 65,536 characters. Of a checkpoint (a .safetensors file, an index, a folder) it says what "
+        "each tensor is, in which order its scales are, and what is wrong; the exit status is 1 if something is."
     )
     p.add_argument(
         "text", nargs="?", default=STANDARD_INPUT, metavar="TEXT|FILE", help="the text, or a file that has it"
+    )
+    p.add_argument(
+        "--reference",
+        metavar="ORIGINAL",
+        help="the checkpoint that this one was made from: it decides the order of scales",
     )
     json_option(p, run, "the answer as JSON: its text, and each part with its rules")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the answer."""
+    """Print the answer. Returns 1 if a tensor of a checkpoint is wrong, else 0."""
+    if _is_checkpoint(options.text):
+        return _checkpoint(options)
+    if options.reference is not None:
+        raise FileFormatError(f"--reference is of a checkpoint; {shortened(options.text)} is none")
     text = _text(options.text)
     answer = cute.explain(text)
     readings = readings_of(text)
@@ -41,6 +52,48 @@ def run(options: argparse.Namespace) -> int:
     more = f"\n\nNot recognised: {counted(len(unread), 'line')}, the first: {unread[0]}" if unread else ""
     report(options, lambda: data, lambda: f"{answer}{more}")
     return 0
+
+
+def _is_checkpoint(text: str) -> bool:
+    """Whether an argument names a checkpoint: a .safetensors file, an index, or a folder of such files."""
+    if text.endswith((".safetensors", ".safetensors.index.json")):
+        return "\n" not in text
+    try:
+        return os.path.isdir(text) and any(name.endswith(".safetensors") for name in os.listdir(text))
+    except (OSError, ValueError):
+        return False
+
+
+def _checkpoint(options: argparse.Namespace) -> int:
+    """Describe a checkpoint."""
+    from cute_py.checkpoints.describe import describe_checkpoint
+
+    made = describe_checkpoint(options.text, options.reference)
+
+    def data() -> dict[str, object]:
+        return {
+            "explain": str(made),
+            "weights": [
+                {
+                    "name": one.weight.name,
+                    "shape": list(one.weight.shape),
+                    "format": str(one.weight.format),
+                    "convention": one.weight.convention.name,
+                    "algorithm": one.weight.convention.algorithm,
+                    "tensors": dict(one.weight.tensors),
+                    "order": one.order,
+                    "certain": one.certain,
+                    "broken": [{"rule": d.rule, "severity": d.severity, "message": d.message} for d in one.found],
+                }
+                for one in made.weights
+            ],
+            "others": dict(made.others),
+            "broken": [{"rule": d.rule, "severity": d.severity, "message": d.message} for d in made.problems],
+            "scope": made.scope.to_json(),
+        }
+
+    report(options, data, lambda: made)
+    return int(bool(made.errors))
 
 
 def _unread(text: str, readings: Sequence[Reading]) -> list[str]:

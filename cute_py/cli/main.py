@@ -31,22 +31,27 @@ COMMANDS = {
     "tmem": "tcgen05.cp: shared memory to tensor memory, emulated (assembled for sm_100a, not executed)",
     "atom": "MMA and copy atoms: list, find, show which thread holds what",
     "draw": "pictures of layouts, swizzles, TMA boxes, tiles in shared memory, descriptors",
+    "convert": "weights of a checkpoint into a block-scaled format, into another one, or back",
     "reshard": "shards in files of one mesh into those of another",
-    "serve": "the explorer as a local web page, checked by the library",
+    "serve": "the playground as a local web page, answered by the library",
     "doctor": "versions, driver, GPU, what works here, and known issues of the driver",
     "completion": "a script that completes these commands in a shell",
 }
 """Command -> what `cute-py --help` says of it. The module `<command>_command` has its arguments; it is imported when
 the command runs, so that --help and each command load what they need and no more."""
 
+IN_FILES = ("convert", "reshard")
+"""Commands whose modules are in the folder `files`."""
+
 EPILOG = """\
 exit status:
   0    done; the copy is equal, the maps do not differ, no broken rule is found
   1    the copy is not equal (copy, demo), the maps differ (desc diff), a rule
        is broken (desc check, tma check, tmem descriptor, check), a kernel ran
-       into an error (run), anything was not judged (check --strict, reshard
-       --strict), a name or a shape contradicts a placement (reshard), or
-       something does not work as it should (doctor)
+       into an error (run), a tensor of a checkpoint is wrong (explain),
+       anything was not judged (check --strict, reshard --strict), a name or a
+       shape contradicts a placement (reshard), or something does not work as it
+       should (doctor)
   2    refused: wrong arguments, a file that can't be read, no such layout;
        standard error has the rule, the facts and the fix, and with --json
        standard output has the broken rules as records
@@ -139,7 +144,8 @@ def parser(commands: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentPars
     for name, what in COMMANDS.items():
         command = choices.add_parser(name, help=what)
         if name in commands:
-            importlib.import_module(f"cute_py.cli.{name}_command").register(command)
+            folder = "cute_py.cli.files" if name in IN_FILES else "cute_py.cli"
+            importlib.import_module(f"{folder}.{name}_command").register(command)
     return top
 
 

@@ -188,7 +188,7 @@ def run(options: argparse.Namespace) -> int:
         text = standard_text()
     else:
         include = [f"-I{path}" for path in options.include]
-        text = ptx_of_file(options.file, options.arch or "sm_90a", ["--expt-relaxed-constexpr", *include])
+        text = ptx_of_file(options.file, options.arch or "sm_90a", include)
     values, outputs = _arguments(options)
     schedule = options.schedule
     found = run_ptx(
@@ -206,7 +206,7 @@ def run(options: argparse.Namespace) -> int:
         traffic=options.counts,
     )
     if options.timeline:
-        from cute_py.draw.run_timeline import draw_run
+        from cute_py.draw.timeline import draw_run
 
         draw_run(found.timeline()).save(options.timeline)
     for array, path in outputs:

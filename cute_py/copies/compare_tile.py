@@ -17,8 +17,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from cute_py.argument_checks import expect, expect_having, expect_integer
 from cute_py.copies.copy import execute
 from cute_py.copies.emulated_copy import emulated_tile
@@ -39,9 +37,13 @@ from cute_py.tma.descriptor.limits import STORE_UNIT
 from cute_py.tma.emulator.memory import Bytes, Integers, as_bytes
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from cute_py.tensor.array_views import ArrayLike
     from cute_py.tma.atom.atom import TmaAtom
     from cute_py.tma.simulate.trace import Difference
+else:
+    from cute_py.optional_packages import numpy as np
 
 MOST_EARLIER: Final = 64
 """Number of earlier tiles in which a stale stage is searched."""

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar, Unpack, cast, overload
 
-import numpy as np
-
 from cute_py.argument_checks import expect, expect_function, expect_having, expect_integer
 from cute_py.copies.emulated_copy import (
     CopyOptions,
@@ -29,9 +27,13 @@ from cute_py.tma.atom.tile_atom import expect_fits
 from cute_py.tma.atom.tiles import first_tile, instructions, tile_number
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from cute_py.tensor.array_views import ArrayLike
     from cute_py.tma.atom.atom import TmaAtom
     from cute_py.tma.descriptor.request import HasTraits
+else:
+    from cute_py.optional_packages import numpy as np
 
 Array = TypeVar("Array", bound="ArrayLike")
 

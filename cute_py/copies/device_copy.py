@@ -14,8 +14,6 @@ import time
 from dataclasses import replace as with_fields
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.copies.boxes import SOURCE
 from cute_py.copies.emulated_copy import (
@@ -33,7 +31,8 @@ from cute_py.copies.emulated_copy import (
     new_destination,
     spilled_bytes,
 )
-from cute_py.copies.prepared import Kept, PreparedCopy, load_windows, prepare_copy, prepare_listed
+from cute_py.copies.prepared import load_windows, prepare_copy, prepare_listed
+from cute_py.copies.prepared_copy import Kept, PreparedCopy
 from cute_py.copies.report import measure_copy
 from cute_py.copies.tune import tuned_copy
 from cute_py.diagnostics import Diagnostic, refuse
@@ -50,7 +49,11 @@ from cute_py.tma.emulator.memory import Integers
 from cute_py.tma.simulate.trace import Trace
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from cute_py.tma.atom.atom import TmaAtom
+else:
+    from cute_py.optional_packages import numpy as np
 
 COPY_OPTIONS = ("stream", "hints", "verify", "report")
 ARRAY_OPTIONS = ("stream", "hints", "verify", "report", "tune")
@@ -79,7 +82,7 @@ def require_options(options: CopyOptions | ExecuteOptions, names: tuple[str, ...
     if not isinstance(seconds, float):
         seconds = expect_integer(seconds, "option seconds", hint="the time of the child process, in seconds")
     if not 0 < seconds <= MAX_SECONDS:
-        raise InvalidValueError(f"option seconds = {seconds}; must be above 0 and at most {MAX_SECONDS:g}")
+        raise InvalidValueError.of_value("option seconds", seconds, f"be above 0 and at most {MAX_SECONDS:g}")
 
 
 def _require_architecture(atom: TmaAtom, device: Device) -> None:

@@ -10,9 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypedDict, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from cute_py.argument_checks import expect, expect_fields, expect_integer, expect_integer_array, refuse_mask
 from cute_py.errors import InvalidTypeError, InvalidValueError, counted
 from cute_py.layout.arguments import Tree
@@ -30,10 +27,15 @@ from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.memory import Bytes, Integers, as_bytes, unequal_bits
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from cute_py.tensor.array_views import ArrayLike, StreamLike
     from cute_py.tma.atom.atom import TmaAtom
+else:
+    from cute_py.optional_packages import numpy as np
 
-HostArray: TypeAlias = NDArray[np.generic]
+HostArray: TypeAlias = "NDArray[np.generic]"
 
 DESTINATION_BASE = 1 << 41
 """Emulated address of a destination whose strides differ from the source's."""

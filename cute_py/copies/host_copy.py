@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from typing import Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cute_py.copies.modes import NIBBLE, CopyMode, Pairing, Refinement, byte_span, side_bounds, side_offsets
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
 
 BLOCK: Final = 256
 """Elements of a block along the modes that either side walks first."""
@@ -22,9 +25,9 @@ BLOCKED: Final = 1024
 LISTED: Final = 1 << 18
 """Number of elements whose offsets are listed at once."""
 
-Words = NDArray[np.generic]
+Words: TypeAlias = "NDArray[np.generic]"
 
-Bytes = NDArray[np.uint8]
+Bytes: TypeAlias = "NDArray[np.uint8]"
 
 
 def memory_at(address: int, size: int) -> memoryview:

@@ -14,13 +14,11 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Unpack, overload
 
-import numpy as np
-
 from cute_py.argument_checks import expect, expect_choice
 from cute_py.copies.host_copy import Bytes, copy_paired, element_values, memory_at
 from cute_py.copies.modes import NIBBLES, Pairing, Refinement, byte_span, side_offsets
 from cute_py.copies.operands import Operand, OperandSide, paired, side
-from cute_py.copies.scaled_copy import ScaledCopyResult, ScaledOptions, scaled_copy, takes
+from cute_py.copies.scaled.host import ScaledCopyResult, ScaledOptions, computes, scaled_copy, takes
 from cute_py.dtypes import DTypeLike
 from cute_py.errors import DeviceError, InvalidValueError, TmaLimitError
 from cute_py.formats.format import Format
@@ -32,9 +30,13 @@ from cute_py.tensor.array_views import ArrayLike, StreamLike, stream_handle
 from cute_py.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from cute_py.copies.plan import CopyPlan
     from cute_py.copies.report import CopyReport
     from cute_py.gpu.device import Device, DeviceBuffer
+else:
+    from cute_py.optional_packages import numpy as np
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.emulator.emulator import Emulator
 
@@ -189,6 +191,7 @@ def copy(
     fill: float | None = None,
     requantize: bool = False,
     cast: bool = False,
+    unique: bool = False,
 ) -> Any:
     """Copy every element of one layout to another of the same size, or of one format to another.
 
@@ -204,8 +207,9 @@ def copy(
         dtype: of two pairs: the element type that the layouts count in, where it is not that of the memory.
         nibbles: of elements of 4 bits, two in a byte: whether the first lies in its 'low' or in its 'high' half, on
             (source, destination).
-        rows: the rows of the source, in this order; -1: a row of `fill`. This and what follows: on the host only.
-        into_rows: where each row goes in the destination; -1: nowhere.
+        rows: the rows of the source, in this order; -1: a row of `fill`.
+        into_rows: where each row goes in the destination; -1: nowhere. A row that is named twice is refused on the
+            host; on a device it has either content, and `unique=True` refuses it before the copy.
         pages: which pages of a source (pages, page_size, ...), one after another.
         fill: of masked rows, and of the padding of scales (default 0).
         requantize: allow another format than the source's. cast: allow another element type than the source's.
@@ -230,10 +234,10 @@ def copy(
     expect_choice(backend, BACKENDS, "backend")
     expect(report, bool, "report")
     options = ScaledOptions(rows=rows, into_rows=into_rows, pages=pages, fill=fill, requantize=requantize, cast=cast)
-    if takes(source, destination, options):
-        if report or stream is not None or dtype is not None:
-            raise InvalidValueError("stream, report and dtype are of a copy between layouts, not of one with a format")
-        return scaled_copy(source, destination, backend, **options)
+    if takes(source, destination, options) or computes(source, destination, {}):
+        if report or dtype is not None:
+            raise InvalidValueError("report and dtype are of a copy between layouts, not of one with a format")
+        return _computed(source, destination, backend, stream, unique, options)
     handle = stream_handle(stream)
     a, b = side(source, "source", dtype), side(destination, "destination", dtype)
     on_host = a.view.device is None and b.view.device is None
@@ -268,6 +272,27 @@ def copy(
             )
             raise DeviceError(f"the GPU differs from the host: {difference}")
     return result
+
+
+def _computed(
+    source: Any, destination: Any, backend: str, stream: StreamLike, unique: bool, options: ScaledOptions
+) -> Any:
+    """The copy with a format, a cast or an index: on the host, or on a device where the memory is there."""
+    if backend not in ("auto", "host", "cuda"):
+        raise InvalidValueError(
+            f"backend {backend!r} of a copy with a format, an index or a cast; must be 'auto', 'host' or 'cuda'"
+        )
+    if backend == "auto":
+        from cute_py.copies.scaled.operands import lies_on_device
+
+        backend = "cuda" if lies_on_device(source, destination) else "host"
+    if backend == "host":
+        if stream is not None:
+            raise InvalidValueError("a stream is of a copy on a device; this one is made on the host")
+        return scaled_copy(source, destination, backend, **options)
+    from cute_py.copies.scaled.prepared import copy_by_device
+
+    return copy_by_device(source, destination, stream=stream, unique=unique, **options)
 
 
 def _warn_of_order(operands: tuple[Operand, Operand], sides: tuple[OperandSide, OperandSide]) -> None:

@@ -9,20 +9,25 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any, Final
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.atom.smem_descriptor import UNIT_BYTES
 from cute_py.copies.boxes import Tuning
 from cute_py.copies.operands import Operand, OperandSide, paired, side
 from cute_py.copies.plan import box_launches, plan_pairing, thread_launches
+from cute_py.copies.scaled.operands import matrix, memory_view, scaled_work
+from cute_py.copies.scaled.plan import kind_of, plan_largest
 from cute_py.dtypes import DTypeLike
 from cute_py.gpu.kernels.source import ERROR_RECORD_BYTES
 from cute_py.machine.launch import MachineLaunch
 from cute_py.machine.run import PtxRun, run_launches
 from cute_py.machine.threads import Array
 from cute_py.tensor.array_views import ArrayView
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from cute_py.optional_packages import numpy as np
 
 RING_SMS: Final = 4
 """SMs that a ring of copies is planned for: few, so that its emulated grid stays small."""
@@ -69,6 +74,41 @@ def machine_launches(
     places = [one.view.address + start * element for one, start in zip((a, b), refinement.starts, strict=True)]
     boxes = box_launches(refinement, element, (places[0], places[1]), RING_SMS, tuning or Tuning())
     return tuple(_by_boxes(one, both, memory) for one in boxes)
+
+
+def scaled_launches(source: Any, destination: Any, **options: Any) -> tuple[MachineLaunch, ...]:
+    """The launch of a copy that computes, between host arrays and scaled tensors; options as of `scaled_work`."""
+    work = scaled_work(source, destination, **options)
+    record = np.full(8, 0xFF, np.uint8)
+    block, at = work.parameters(0), work.launch.pointers()
+    held = {name: _Memory(view) for name, view in work.places.items()}
+    pointers: dict[int, Any] = {at[name]: held[name].at(view.address) for name, view in work.places.items()}
+    pointers[at["record"]] = record
+    memory = {name: one.bytes for name, one in held.items()}
+    return (MachineLaunch(work.launch.kernel, work.launch.blocks, ((block, pointers),), memory),)
+
+
+def largest_magnitude(source: Any) -> float:
+    """The largest magnitude of a host matrix, NaN left out, by the kernel of a GPU; 0 of NaN alone."""
+    view = memory_view(source)
+    side = matrix(view, "source", kind_of(view.dtype))
+    launch, record = plan_largest(side), np.zeros(8, np.uint8)
+    held, at = _Memory(view), launch.pointers()
+    block = launch.parameters({"source": view.address}, [(0, 0)])
+    pointers: dict[int, Any] = {at["source"]: held.at(view.address), at["record"]: record}
+    run_launches([MachineLaunch(launch.kernel, launch.blocks, ((block, pointers),), {"source": held.bytes})])
+    return float(record[:4].view(np.float32)[0])
+
+
+def run_scaled(source: Any, destination: Any, *, schedule: str | int = "both", **options: Any) -> PtxRun:
+    """Copy with a format, a cast or an index between host memory by the kernels that a GPU would run.
+
+    Args:
+        source, destination: an array or a `ScaledTensor`; several outputs as a tuple. options: as of `copy`.
+    Raises:
+        MissingPackageError: no compiler of CUDA C++. InvalidValueError: what the device does not make.
+    """
+    return run_launches(scaled_launches(source, destination, **options), schedule=schedule)
 
 
 def _by_boxes(plan: Any, both: tuple[_Memory, _Memory], memory: dict[str, Array]) -> MachineLaunch:

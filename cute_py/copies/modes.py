@@ -33,7 +33,10 @@ from cute_py.layout.trees import leaves
 
 if TYPE_CHECKING:
     import numpy
+    import numpy as np
     from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
 
 NIBBLE: Final = 4
 """Bits of the narrowest elements."""
@@ -313,8 +316,6 @@ def in_bytes(refinement: Refinement) -> Refinement | None:
 
 def side_offsets(refinement: Refinement, which: int, index: NDArray[numpy.int64] | None = None) -> NDArray[numpy.int64]:
     """Offsets of one side, in elements, of the elements with these numbers (default all), in the refinement's order."""
-    import numpy as np
-
     name = ("source", "destination")[which]
     rest = np.arange(refinement.count) if index is None else index
     total = np.full(rest.shape, refinement.starts[which], np.int64)

@@ -42,7 +42,8 @@ class OperandSide:
         return min(16, self.view.address & -self.view.address) if self.view.address else 16
 
 
-def _view(array: ArrayLike) -> ArrayView:
+def view_of_memory(array: ArrayLike) -> ArrayView:
+    """The view of an array in host memory or on a device."""
     view = host_view(array)
     if view is None:
         from cute_py.gpu.arrays import array_view
@@ -71,7 +72,7 @@ def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> OperandSi
     if isinstance(thing, tuple):
         if len(thing) != 2 or not isinstance(thing[1], (Layout, ComposedLayout)):
             raise InvalidTypeError(f"the {role} is a tuple, and no (array, layout): {given(thing)}")
-        view = _view(thing[0])
+        view = view_of_memory(thing[0])
         step = 1
         for size, stride in sorted(zip(view.shape, view.strides, strict=True), key=lambda mode: abs(mode[1])):
             if size > 1 and stride != step:
@@ -84,8 +85,8 @@ def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> OperandSi
             return OperandSide(role, view, thing[1], (0, view.count))
         kind, bits = as_dtype(dtype), view.count * view.element_bytes * 8
         if bits % kind.bits:
-            raise InvalidValueError(
-                f"the {role}'s memory = {bits // 8} bytes; must be a multiple of {kind.bits} bits, one {kind}"
+            raise InvalidValueError.of_value(
+                f"the {role}'s memory", bits // 8, f"be a multiple of {kind.bits} bits, one {kind}", "bytes"
             )
         return OperandSide(role, replace(view, dtype=kind), thing[1], (0, bits // kind.bits))
     if isinstance(thing, Tensor):
@@ -94,7 +95,7 @@ def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> OperandSi
             raise InvalidTypeError(f"the {role} is a tensor of no memory", {"engine": given(engine)})
         address = int(engine.address)
         if isinstance(engine, ArrayEngine):
-            view = _view(engine.flat)
+            view = view_of_memory(engine.flat)
             _ = view.element_bytes
             room = -engine.origin, len(engine.flat) - engine.origin
             view = ArrayView(address, view.shape, view.strides, engine.dtype, None, view.readonly, engine.flat)
@@ -102,7 +103,7 @@ def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> OperandSi
         return OperandSide(
             role, ArrayView(address, (), (), engine.dtype, _device_at(address), False, engine), thing.layout, None
         )
-    view = _view(thing)
+    view = view_of_memory(thing)
     _ = view.element_bytes
     return OperandSide(role, view, Layout(view.shape, view.strides), None)
 

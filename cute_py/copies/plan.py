@@ -1,6 +1,7 @@
 """plan_copy: the plan of a copy between two layouts, from the layouts alone.
 
     layouts -> refine -> Refinement -> boxes of tensor maps | tiles by threads | runs by threads -> CopyPlan
+    layouts, formats -> scaled: tiles, rows or whole rows by threads, with arithmetic between load and store -> CopyPlan
 
 - boxes: the copy engine moves tiles, where tensor maps can describe both sides (affine copies of whole 16 bytes);
 - tile: threads turn tiles in shared memory, where both sides have runs of their own, of any alignment;
@@ -23,6 +24,7 @@ from dataclasses import dataclass, field, replace
 from cute_py.argument_checks import expect, expect_integers
 from cute_py.copies.boxes import LaunchPlan, Tuning, plan_boxes
 from cute_py.copies.modes import NIBBLE, NIBBLES, CopyMode, Pairing, Refinement, pair_elements, side_bounds
+from cute_py.copies.scaled.plan import ScaledLaunch
 from cute_py.copies.shared_layout import WIDEST
 from cute_py.copies.thread_kernels import (
     FEW,
@@ -36,7 +38,8 @@ from cute_py.copies.thread_kernels import (
 from cute_py.copies.tile import BlockTile, best_tile, tile_cost
 from cute_py.copies.tile_shape import widths_of
 from cute_py.dtypes import DType, DTypeLike, as_dtype
-from cute_py.errors import InvalidValueError, TmaLimitError
+from cute_py.errors import InvalidTypeError, InvalidValueError, TmaLimitError, given
+from cute_py.formats.format import Format
 from cute_py.layout.arguments import LayoutLike
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
@@ -69,8 +72,9 @@ class CopyPlan:
     """Method of a copy, and its cost.
 
     Attributes:
-        form: 'affine', 'linear' or 'general', as `Refinement.form`. kernel: 'boxes', 'tile', 'runs', or 'none' where
-            there is nothing to copy.
+        form: 'affine', 'linear' or 'general', as `Refinement.form`; 'scaled' of a copy that computes or follows an
+            index. kernel: 'boxes', 'tile', 'runs', or 'none' where there is nothing to copy; of 'scaled' also 'rows'
+            and 'whole'.
         launches: kernels that one copy enqueues. source_vector, destination_vector: bytes that a thread moves at once
             on that side; of boxes the bytes of a box's row.
         tile: (size of each mode in a tile) -> number of the element in the destination's order.
@@ -81,7 +85,8 @@ class CopyPlan:
             copies of 64 MiB and more (NVIDIA H200; half of them within 15 %).
         nibbles: of elements of 4 bits, where the first of a byte lies on (source, destination): 'low' or 'high' half.
         bits: bits of the refinement's unit: an element, or a byte if 4-bit elements move in pairs.
-        why: what decided the kernel.
+        why: what decided the kernel. scaled: the launch of a copy that computes, whose `bytes` are those read and
+            written.
     """
 
     source: LayoutLike
@@ -102,10 +107,13 @@ class CopyPlan:
     threads_tile: BlockTile | None = field(repr=False, default=None)
     nibbles: tuple[str, str] = NIBBLES
     bits: int = 8
+    scaled: ScaledLaunch | None = field(repr=False, default=None)
 
     @property
     def bytes(self) -> int:
-        """Bytes of the elements."""
+        """Bytes of the elements; of a copy that computes, bytes read and written."""
+        if self.scaled is not None:
+            return self.scaled.moved
         return -(-self.refinement.count * self.bits // 8) if self.refinement else 0
 
     @property
@@ -135,12 +143,15 @@ class CopyPlan:
             "boxes": "The copy engine moves the tiles by tensor maps; no thread touches a byte.",
             "tile": "A block reads a tile in the source's order and writes it from shared memory in the destination's.",
             "runs": "A thread moves one vector, and finds both its places by division.",
+            "rows": "A lane has 16 elements of a row; the lanes of a block find its largest magnitude by shuffles.",
+            "whole": "A block of threads has a row in registers, and finds its largest magnitude.",
             "none": "There is no element to copy.",
         }
         forms = {
             "affine": "Both layouts have a common refinement: one list of modes that both sides walk.",
             "linear": "A side is swizzled: its offset is an exclusive or of bits on top of the common modes.",
             "general": "The sizes have no common refinement: both sides divide an index by sizes of their own.",
+            "scaled": "Arithmetic lies between the load and the store, or an index names the rows.",
         }
         return f"{self}\n\n{forms[self.form]} {means[self.kernel]}"
 
@@ -148,6 +159,10 @@ class CopyPlan:
         head = f"{self.form} copy of {self.bytes} bytes ({self.dtype}): {self.kernel}, {self.launches} launch(es)"
         if self.nibbles != NIBBLES:
             head += f", first element of a byte in its {self.nibbles[0]} half, then in its {self.nibbles[1]} half"
+        if self.scaled is not None:
+            launch = self.scaled
+            head += f"\n  why          {self.why}\n  blocks       {launch.blocks} of {launch.kernel.threads} threads"
+            return f"{head}\n  vectors      {self.source_vector} bytes of the source, {self.destination_vector} written"
         if self.refinement is None:
             return head
         modes = " ".join(f"{m.size}:({m.source},{m.destination})" for m in self.refinement.modes)
@@ -174,23 +189,29 @@ class CopyPlan:
 
 
 def plan_copy(
-    source_layout: LayoutLike,
-    destination_layout: LayoutLike,
+    source_layout: LayoutLike | Format,
+    destination_layout: LayoutLike | Format | tuple[Format, ...],
     dtype: DTypeLike,
     *,
     alignment: tuple[int, int] = (16, 16),
     arch: str = "sm_90a",
     nibbles: tuple[str, str] = NIBBLES,
+    cast_to: DTypeLike | None = None,
+    rows: int | None = None,
+    into_rows: int | None = None,
 ) -> CopyPlan:
     """Plan the copy of one layout into another of the same size.
 
     Args:
-        source_layout, destination_layout: coordinate -> offset in elements; plain, or behind one swizzle.
-        dtype: element type of 4 bits, or of 1, 2, 4, 8 or 16 bytes.
+        source_layout, destination_layout: coordinate -> offset in elements; plain, or behind one swizzle. Either may
+            be a `Format`, and the destination a tuple of them: the copy quantises a layout (M, K), or dequantises.
+        dtype: element type of 4 bits, or of 1, 2, 4, 8 or 16 bytes; of a format's other side.
         alignment: bytes that the addresses of offset 0 of (source, destination) are multiples of, powers of two.
         arch: the architecture to plan for; one before sm_90 has no tensor maps.
         nibbles: of elements of 4 bits, the half of a byte that its first element is, on (source, destination): 'low'
             (as CUDA packs them) or 'high'.
+        cast_to: element type of the destination, where it is another one. rows, into_rows: how many rows an index
+            names, of the source or of the destination.
     Raises:
         InvalidValueError: sizes differ, the destination overlaps itself, an element of another width, no such
             architecture.
@@ -201,13 +222,44 @@ def plan_copy(
     ('affine', 'boxes', 1)
     >>> plan_copy(Layout((6, 10), (10, 1)), Layout((4, 15), (15, 1)), "float32").form
     'general'
+    >>> print(plan_copy(Layout((4096, 4096), (4096, 1)), cute.formats.mxfp8(), "bfloat16"))
+    scaled copy of 50855936 bytes (bfloat16): rows, 1 launch(es)
+      why          blocks lie in rows, and no output is transposed
+      blocks       2048 of 256 threads
+      vectors      32 bytes of the source, 16 written
     """
+    parts = destination_layout if isinstance(destination_layout, tuple) else (destination_layout,)
+    computed = any(isinstance(one, Format) for one in (source_layout, *parts))
+    if computed or any(one is not None for one in (cast_to, rows, into_rows)):
+        return _computing(source_layout, destination_layout, dtype, cast_to, rows, into_rows)
+    if isinstance(source_layout, Format) or isinstance(destination_layout, (Format, tuple)):
+        raise InvalidTypeError(f"the destination must be a Layout or a Format, got {given(destination_layout)}")
     kind = as_dtype(dtype)
     pair = expect_integers(alignment, "alignment", 1, count=2, unit="bytes")
     if any(a & (a - 1) for a in pair):
         raise InvalidValueError(f"alignment = {alignment}; must be powers of two")
     known = architecture(expect(arch, str, "arch"))
     return plan_pairing(pair_elements(source_layout, destination_layout, kind, nibbles), (pair[0], pair[1]), known)
+
+
+def _computing(
+    source: LayoutLike | Format,
+    destination: LayoutLike | Format | tuple[Format, ...],
+    dtype: DTypeLike,
+    cast_to: DTypeLike | None,
+    rows: int | None,
+    into_rows: int | None,
+) -> CopyPlan:
+    """The plan of a copy that computes, or follows an index."""
+    from cute_py.copies.scaled.format_plan import plan_formats
+
+    launch, first, second, vectors = plan_formats(source, destination, dtype, cast_to, rows, into_rows)
+    sectors = -(-launch.moved // SECTOR_BYTES)
+    return CopyPlan(
+        *(first, second, as_dtype(dtype), "scaled", launch.name, 1, *vectors),
+        *(Layout(1), None, (sectors, 0), 0, 0.95 if launch.name == "rows" else 0.92, launch.why, None),
+        scaled=launch,
+    )
 
 
 def plan_pairing(pairing: Pairing, alignment: tuple[int, int], arch: Target = _DEFAULT) -> CopyPlan:

@@ -12,245 +12,57 @@ waits for the stream and raises if a kernel reported a barrier that did not comp
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from typing import cast as cast_type
 
-import numpy as np
-
-from cute_py.argument_checks import expect, expect_integer, expect_items
-from cute_py.copies.boxes import CROSSOVER, LaunchPlan, Tuning, hint_arguments
-from cute_py.copies.modes import NIBBLE, NIBBLES
+from cute_py.argument_checks import expect
+from cute_py.copies.boxes import CROSSOVER, Tuning, hint_arguments
+from cute_py.copies.modes import NIBBLES
 from cute_py.copies.operands import Operand, OperandSide, paired, side
-from cute_py.copies.plan import CopyPlan, box_launches, plan_pairing, thread_launches
-from cute_py.copies.shared_layout import WIDEST
-from cute_py.copies.thread_kernels import ThreadLaunch
+from cute_py.copies.plan import box_launches, plan_pairing, thread_launches
+from cute_py.copies.prepared_copy import Kept, PreparedCopy, Work, addresses, box_work, thread_work
+from cute_py.copies.scaled.host import computes
 from cute_py.dtypes import DTypeLike
-from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, counted, given
+from cute_py.errors import DeviceError, InvalidValueError, counted
+from cute_py.formats.scaled_tensor import ScaledTensor
 from cute_py.gpu.arrays import require_place
 from cute_py.gpu.device import Device, DeviceBuffer, as_device, common_device
 from cute_py.gpu.kernels.copy import BARRIER_BYTES, copy_once, stage_bytes
 from cute_py.gpu.kernels.listed import copy_listed
-from cute_py.gpu.kernels.ring import COUNTER_BYTES, copy_ring
+from cute_py.gpu.kernels.ring import copy_ring
 from cute_py.gpu.kernels.source import KernelSource
 from cute_py.gpu.kernels.walk import TileWalk
-from cute_py.gpu.launch import LoadedKernel, Parameters, ParameterValue, PreparedLaunch, WaitRecord, load_kernel
-from cute_py.machine.launch import MachineLaunch
-from cute_py.tensor.array_views import ArrayView, StreamLike, stream_handle
-from cute_py.tma.descriptor.encode import encode
+from cute_py.gpu.launch import Parameters, ParameterValue, PreparedLaunch, WaitRecord, load_kernel
+from cute_py.tensor.array_views import StreamLike, stream_handle
 from cute_py.tma.emulator.memory import IntegersLike
 
-Kept: TypeAlias = tuple[ArrayView | DeviceBuffer | None, ...]
-"""Objects that must outlive the launches of a copy."""
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """One kernel of a copy: the maps of source and destination as 128 bytes each (none if threads move all bytes),
-    blocks, the tail that threads move one by one (source address, destination address, bytes), and the values of
-    parameters that only its kernel has. threads: if threads move all bytes, the launch from which it is made, and the
-    address of its tables."""
-
-    kernel: LoadedKernel
-    maps: tuple[bytes, ...]
-    blocks: int
-    tail: tuple[int, int, int] = (0, 0, 0)
-    others: Mapping[str, ParameterValue] = field(default_factory=dict)
-    threads: tuple[ThreadLaunch, int] | None = None
-
-
-SPARE_STREAMS: Final = 16
-"""Number of streams on which a prepared ring can be launched without an allocation."""
-
-
-class PreparedCopy:
-    """A copy that can be launched many times, on any stream of its device, also while a graph is captured.
-
-    With `overlaps` its kernels are launched while the previous kernel in the stream ends, and access memory only after
-    that; edges to them in a captured graph are programmatic.
-
-    `bytes` counts the copied elements; `plan` is the plan for arrays (None: given tiles), `places` the addresses of
-    their offsets 0. `keep` holds objects that must outlive the launches. Each stream gets its own parameters and tile
-    counter at the first launch on it. Counters for `SPARE_STREAMS` streams are made at once, since a stream that is
-    being captured can't allocate; `prepare` makes more.
-    """
-
-    def __init__(
-        self,
-        device: Device,
-        work: Sequence[Work],
-        size: int,
-        plans: tuple[LaunchPlan, ...] = (),
-        keep: Kept = (),
-        plan: CopyPlan | None = None,
-        places: tuple[int, int] | None = None,
-        overlaps: bool = False,
-    ) -> None:
-        self.device = expect(device, Device, "device")
-        self.bytes = expect_integer(size, "size, of what is copied,", 0, unit="bytes")
-        self.plans = tuple(expect(plan, LaunchPlan, "a plan") for plan in expect(plans, tuple, "plans"))
-        self.plan = plan
-        self._places = places
-        self._overlaps = overlaps
-        self._keep = keep
-        if not isinstance(work, (list, tuple)):
-            raise InvalidTypeError(f"work must be a list of Work, got {type(work).__name__} {given(work)}")
-        self._work = tuple(expect(one, Work, "work of a copy") for one in work)
-        self._memory: list[DeviceBuffer] = []
-        self._records = [WaitRecord(device) for _ in self._work]
-        self._counters = [
-            self._more_counters() if "counter" in one.kernel.source.parameters else [] for one in self._work
-        ]
-        self._launches: dict[int, tuple[PreparedLaunch, ...]] = {}
-        self._default = self._prepare(0)
-        self._single = self._default[0].launch if len(self._default) == 1 else None
-
-    def __repr__(self) -> str:
-        names = ", ".join(kernel.source.name for kernel in self.kernels)
-        return f"<prepared copy of {self.bytes} bytes on {self.device.name}: {names}>"
-
-    @property
-    def kernels(self) -> tuple[LoadedKernel, ...]:
-        """The kernels that a launch enqueues, in order."""
-        return tuple(work.kernel for work in self._work)
-
-    @property
-    def blocks(self) -> tuple[int, ...]:
-        """Blocks of each kernel."""
-        return tuple(work.blocks for work in self._work)
-
-    def _more_counters(self) -> list[int]:
-        """Addresses of counters at zero, each for one stream."""
-        size = COUNTER_BYTES * SPARE_STREAMS
-        block = DeviceBuffer(self.device, size)
-        block.write(bytes(size))
-        self._memory.append(block)
-        return [block.address + at for at in range(0, size, COUNTER_BYTES)]
-
-    def machine_launches(self, args: Sequence[Any]) -> tuple[MachineLaunch, ...]:
-        """Its launches on the emulated multiprocessor: `run_ptx(prepared, args=(source, destination))`.
-
-        Args:
-            args: two arrays in host memory, laid out as those that the copy was prepared for.
-        Raises:
-            InvalidValueError: other arguments, or a copy of tiles through given maps.
-        """
-        from cute_py.copies.machine_copy import machine_launches
-
-        arrays = expect_items(args, "args")
-        if self.plan is None or len(arrays) != 2:
-            text = "a copy of tiles through given maps" if self.plan is None else counted(len(arrays), "argument")
-            raise InvalidValueError(f"{text}; the machine runs copies of arrays, and takes source and destination")
-        return machine_launches(arrays[0], arrays[1], tuning=Tuning() if self.plans else None)
-
-    def prepare(self, stream: StreamLike) -> None:
-        """Make parameters and counters for a stream before its first launch."""
-        handle = stream_handle(stream)
-        if handle not in self._launches:
-            self._prepare(handle)
-
-    def _prepare(self, handle: int) -> tuple[PreparedLaunch, ...]:
-        made = []
-        for work, record, counters in zip(self._work, self._records, self._counters, strict=True):
-            values: dict[str, ParameterValue] = {
-                **work.others,
-                **dict(zip(("source", "destination"), work.maps, strict=False)),
-                "tail_source": work.tail[0],
-                "tail_destination": work.tail[1],
-                "record": record.address,
-            }
-            names = work.kernel.source.parameters
-            if "counter" in names:
-                if not counters:
-                    counters += self._more_counters()
-                values["counter"] = counters.pop()
-            parameters = Parameters([values[name] for name in names])
-            made.append(PreparedLaunch(work.kernel, work.blocks, parameters, handle, overlaps=self._overlaps))
-        self._launches[handle] = tuple(made)
-        return self._launches[handle]
-
-    def launch(self, stream: StreamLike = None) -> None:
-        """Enqueue the copy. Raises DeviceError if the driver refuses the launch."""
-        if stream is None:
-            if self._single is not None:
-                self._single()
-                return
-            launches = self._default
-        else:
-            handle = stream if type(stream) is int else stream_handle(stream)
-            launches = self._launches.get(handle) or self._prepare(handle)
-        for one in launches:
-            one.launch()
-
-    def moved(self, source: Operand, destination: Operand) -> PreparedCopy:
-        """Return this copy for other memory, without planning, compiling or loading again.
-
-        Args:
-            source, destination: of this copy's layouts, element type and device, at addresses that lie a multiple of 16
-                bytes from those it was prepared for.
-        Raises:
-            InvalidValueError: another layout, element type or alignment, or a copy of given tiles; what `prepare_copy`
-            raises of its memory.
-        """
-        if self.plan is None or self._places is None:
-            raise InvalidValueError("a copy of given tiles stays where its maps point")
-        given_type = self.plan.dtype if self.plan.dtype.bits == NIBBLE else None
-        a, b = side(source, "source", given_type), side(destination, "destination", given_type)
-        require_place({"source": a.view, "destination": b.view}, self.device.ordinal)
-        for one, layout, place in zip((a, b), (self.plan.source, self.plan.destination), self._places, strict=True):
-            if one.layout != layout or one.view.dtype != self.plan.dtype or (one.view.address - place) % WIDEST:
-                raise InvalidValueError(
-                    f"the {one.role} is not like the one that was prepared",
-                    {
-                        "prepared": f"{self.plan.dtype} {layout}, {place % WIDEST} bytes beyond a multiple of {WIDEST}",
-                        "given": f"{one.view.dtype} {one.layout}, {one.view.address % WIDEST} bytes beyond it",
-                    },
-                )
-        paired(a, b, self.plan.nibbles)
-        by = a.view.address - self._places[0], b.view.address - self._places[1]
-        plans = tuple(_moved_plan(plan, by) for plan in self.plans)
-        if plans:
-            work = [_box_work(one.kernel, plan, self.device.arch) for one, plan in zip(self._work, plans, strict=True)]
-        else:
-            work = [_thread_work(one.kernel, *one.threads, a, b) for one in self._work if one.threads is not None]
-        tables = tuple(one for one in self._keep if isinstance(one, DeviceBuffer))
-        return PreparedCopy(
-            self.device, work, self.bytes, plans, (a.view, b.view, *tables), self.plan, _addresses(a, b), self._overlaps
-        )
-
-    def update_graph(self, graph: int, nodes: Sequence[int]) -> None:
-        """Replace nodes of an instantiated graph by the kernels of this copy; they run at the graph's next launch.
-
-        Args:
-            graph: CUgraphExec as a number. nodes: CUgraphNode of the kernels, in the order of `kernels`, in the graph
-                that it was instantiated from; those that a launch of a copy left there while it was captured.
-        Raises:
-            InvalidValueError: as many nodes as there are kernels are needed. DeviceError: the driver refuses one.
-        """
-        if len(nodes) != len(self._default):
-            raise InvalidValueError(f"{counted(len(nodes), 'node')} for {counted(len(self._default), 'kernel')}")
-        for one, node in zip(self._default, nodes, strict=True):
-            one.update_node(graph, node)
-
-    def check(self, stream: StreamLike = None) -> None:
-        """Wait for the stream, and raise DeviceError if a barrier of this copy did not complete or a kernel trapped."""
-        handle = stream_handle(stream)
-        for work, record in zip(self._work, self._records, strict=True):
-            loads = [(one, work.kernel.source.loads) for one in work.maps[:1]]
-            record.check(work.kernel.source.name, handle, loads)
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from cute_py.optional_packages import numpy as np
 
 
 def prepare_copy(
-    source: Operand,
-    destination: Operand,
+    source: Operand | ScaledTensor,
+    destination: Operand | ScaledTensor | tuple[ScaledTensor, ...],
     *,
     hints: bool = False,
     tuning: Tuning | None = None,
     device: Device | None = None,
     dtype: DTypeLike | None = None,
     nibbles: tuple[str, str] = NIBBLES,
+    rows: Any = None,
+    into_rows: Any = None,
+    pages: Any = None,
+    fill: float | None = None,
+    cast: bool = False,
+    unique: bool = False,
 ) -> PreparedCopy:
     """Prepare the copy between two layouts of equal size in device memory, of any order and strides.
+
+    A `ScaledTensor` on either side, `cast`, and rows by an index make a `PreparedScaledCopy`: one launch that computes.
+    Several outputs of one source are a tuple of ScaledTensors.
 
     Args:
         source, destination: anything `array_view` takes, a `Tensor` over memory, or (memory, layout). Elements
@@ -258,13 +70,23 @@ def prepare_copy(
         hints: keep read data longer in L2 than written data; faster for large copies by tensor maps, at the
             cost of the kernels that follow.
         tuning: fixes form and tiles of tensor maps; by default those measured best for the size, or threads.
-        dtype, nibbles: as of `copy`.
+        dtype, nibbles, rows, into_rows, pages, fill, cast: as of `copy`. An index on the device is checked by the
+            kernel: `check` raises with its first entry that is no row; an entry that is named twice in into_rows gives
+            either row. unique: check now that into_rows names each row once.
     Raises:
         DeviceError: no device, an array that is not on it, or arrays of two devices.
         InvalidValueError: sizes or dtypes differ, the arrays overlap, the destination is read-only, a layout leaves its
             memory. TmaLimitError: tensor maps can't do what `tuning` asks for.
     """
-    sides = side(source, "source", dtype), side(destination, "destination", dtype)
+    options = {"rows": rows, "into_rows": into_rows, "pages": pages, "fill": fill, "cast": cast}
+    if computes(source, destination, options):
+        from cute_py.copies.scaled.prepared import prepare_scaled
+
+        if hints or tuning is not None or dtype is not None:
+            raise InvalidValueError("hints, tuning and dtype are of a copy between layouts, not of one that computes")
+        return prepare_scaled(source, destination, device, unique=unique, **options)
+    pair = cast_type("tuple[Operand, Operand]", (source, destination))
+    sides = side(pair[0], "source", dtype), side(pair[1], "destination", dtype)
     return prepare_sides(*sides, hints, tuning, device, nibbles)
 
 
@@ -316,39 +138,15 @@ def prepare_between(
             multiprocessors or device.multiprocessors,
             tuning or Tuning(hints=hints),
         )
-        work = [_box_work(load_kernel(one.kernel, device), one, device.arch) for one in boxes]
-        return PreparedCopy(device, work, plan.bytes, boxes, kept, plan, _addresses(a, b), overlaps)
+        work = [box_work(load_kernel(one.kernel, device), one, device.arch) for one in boxes]
+        return PreparedCopy(device, work, plan.bytes, boxes, kept, plan, addresses(a, b), overlaps)
     threads = []
     for launch in thread_launches(plan):
         tables = DeviceBuffer(device, len(launch.tables))
         tables.write(launch.tables)
         kept = (*kept, tables)
-        threads.append(_thread_work(load_kernel(launch.kernel, device), launch, tables.address, a, b))
-    return PreparedCopy(device, threads, plan.bytes, (), kept, plan, _addresses(a, b), overlaps)
-
-
-def _addresses(a: OperandSide, b: OperandSide) -> tuple[int, int]:
-    return a.view.address, b.view.address
-
-
-def _box_work(kernel: LoadedKernel, plan: LaunchPlan, arch: str) -> Work:
-    return Work(kernel, tuple(encode(m, arch=arch) for m in plan.maps or ()), plan.blocks, plan.tail)
-
-
-def _moved_plan(plan: LaunchPlan, by: tuple[int, int]) -> LaunchPlan:
-    """The launch with both sides moved by these byte distances."""
-    source, destination, size = plan.tail
-    tail = (source + by[0], destination + by[1], size) if size else plan.tail
-    if plan.maps is None:
-        return replace(plan, tail=tail)
-    first, second = (replace(m, global_address=m.global_address + d) for m, d in zip(plan.maps, by, strict=True))
-    return replace(plan, maps=(first, second), tail=tail)
-
-
-def _thread_work(kernel: LoadedKernel, launch: ThreadLaunch, tables: int, a: OperandSide, b: OperandSide) -> Work:
-    content = launch.parameters(*_addresses(a, b), tables)
-    block = (ctypes.c_char * len(content)).from_buffer_copy(content)
-    return Work(kernel, (), launch.blocks, others={"plan": block}, threads=(launch, tables))
+        threads.append(thread_work(load_kernel(launch.kernel, device), launch, tables.address, a, b))
+    return PreparedCopy(device, threads, plan.bytes, (), kept, plan, addresses(a, b), overlaps)
 
 
 def prepare_tiles(

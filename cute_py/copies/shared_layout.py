@@ -27,7 +27,10 @@ from cute_py.targets import BANK_BYTES, BANKS, WARP
 
 if TYPE_CHECKING:
     import numpy
+    import numpy as np
     from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
 
 LINE: Final = (BANKS * BANK_BYTES).bit_length() - 1
 """Bits of an address that choose its place among the banks."""
@@ -110,8 +113,6 @@ def counted_wavefronts(addresses: NDArray[numpy.int64], width: int) -> int:
     >>> counted_wavefronts(numpy.arange(32).reshape(1, 32) * 128, 4)
     32
     """
-    import numpy as np
-
     together = WARP // requests(width)
     short = -addresses.shape[1] % together  # the last request of fewer threads: its last thread twice is no conflict
     full = addresses if not short else np.concatenate([addresses, np.repeat(addresses[:, -1:], short, 1)], axis=1)

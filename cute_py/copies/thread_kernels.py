@@ -9,9 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
-
-import numpy as np
+from typing import TYPE_CHECKING, Final
 
 from cute_py.copies.modes import CopyMode, Refinement
 from cute_py.copies.tile import NO_PITCH, BlockTile, spread_of
@@ -30,6 +28,11 @@ from cute_py.gpu.kernels.relayout import (
 from cute_py.gpu.kernels.source import KernelSource
 from cute_py.layout.swizzle import Swizzle
 from cute_py.targets import SECTOR_BYTES
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from cute_py.optional_packages import numpy as np
 
 FEW: Final = 65536
 """Reads up to which a thread gathers whole vectors: 256 KiB of single 4-byte elements, 1 MiB of vectors of 16 bytes.

@@ -9,9 +9,7 @@ import functools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
-
-import numpy as np
+from typing import TYPE_CHECKING, Final
 
 from cute_py.copies.modes import IDENTITY, Refinement
 from cute_py.copies.shared_layout import best_swizzle, counted_wavefronts
@@ -19,6 +17,11 @@ from cute_py.copies.tile_shape import FILLED, Places, TileShape, tile_shapes, wi
 from cute_py.gpu.kernels.relayout import ASYNCHRONOUS, MAX_THREADS, WORD
 from cute_py.layout.swizzle import Swizzle
 from cute_py.targets import LINE_BYTES, SECTOR_BYTES, WARP
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from cute_py.optional_packages import numpy as np
 
 LEAST: Final = (1024, FILLED)
 """Minimum tile sizes in bytes; the first size that gives a tile is used."""

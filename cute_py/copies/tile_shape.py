@@ -15,16 +15,19 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from cute_py.copies.modes import VECTORS, CopyMode, Refinement
 from cute_py.gpu.kernels.relayout import GRAIN, MAX_CLASSES, WORD
 from cute_py.targets import MULTIPROCESSORS, WARP
 
-Places = NDArray[np.int64]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
+
+Places: TypeAlias = "NDArray[np.int64]"
 
 LINES: Final = (256, 128, 64, 32)
 """Bytes of a run of a tile that are tried, the first that leaves room for the other side."""

@@ -4,12 +4,14 @@
 prints as text, and is saved as .svg, .png, .html or .txt.
 """
 
-from cute_py.deprecations import export_public
+import importlib
+import typing
+
+from cute_py.deprecations import export_public, no_such_name
 from cute_py.draw.bit_map import draw_descriptor as draw_descriptor
 from cute_py.draw.boxes import draw_boxes as draw_boxes
 from cute_py.draw.boxes import draw_multicast as draw_multicast
 from cute_py.draw.dispatch import draw as draw
-from cute_py.draw.explorer import explorer_page as explorer_page
 from cute_py.draw.im2col_window import draw_im2col as draw_im2col
 from cute_py.draw.layouts import draw_compare as draw_compare
 from cute_py.draw.layouts import draw_layout as draw_layout
@@ -20,11 +22,27 @@ from cute_py.draw.shards import draw_format as draw_format
 from cute_py.draw.shards import draw_shards as draw_shards
 from cute_py.draw.shared_memory import draw_smem as draw_smem
 from cute_py.draw.shared_memory import draw_swizzle as draw_swizzle
-from cute_py.draw.tensor_memory import draw_tmem as draw_tmem
 from cute_py.draw.threads import draw_copy as draw_copy
 from cute_py.draw.threads import draw_ldmatrix as draw_ldmatrix
 from cute_py.draw.threads import draw_mma as draw_mma
 from cute_py.draw.threads import draw_tv as draw_tv
-from cute_py.draw.timeline import draw_pipeline as draw_pipeline
 
-export_public(__name__)
+if typing.TYPE_CHECKING:
+    from cute_py.draw.tensor_memory import draw_tmem as draw_tmem
+    from cute_py.draw.timeline import draw_pipeline as draw_pipeline
+
+_LATER = {
+    "explorer_page": "cute_py.page.document",
+    "draw_tmem": "cute_py.draw.tensor_memory",
+    "draw_pipeline": "cute_py.draw.timeline",
+}
+
+
+def __getattr__(name: str) -> typing.Any:
+    """The pictures of annexes, loaded when one of them is asked for."""
+    if name not in _LATER:
+        raise no_such_name(__name__, name, __all__)
+    return getattr(importlib.import_module(_LATER[name]), name)
+
+
+__all__ = export_public(__name__, *_LATER)

@@ -19,7 +19,7 @@ from cute_py.layout.arguments import Tree
 from cute_py.layout.leaf import value_of
 from cute_py.layout.trees import leaves
 from cute_py.tma.atom.atom import TmaAtom
-from cute_py.tma.atom.tiles import Instructions, first_tile, tile_steps
+from cute_py.tma.atom.tiles import FirstTile, first_tile, tile_steps
 
 BOXES = 16
 """Boxes that are drawn along one mode."""
@@ -47,10 +47,10 @@ class Start:
     tile: tuple[tuple[int, int], ...]
 
 
-def box_starts(work: Instructions, mode: int) -> tuple[list[Start | None], int]:
+def box_starts(work: FirstTile, mode: int) -> tuple[list[Start | None], int]:
     """(starts of the boxes along a TMA mode, ascending, with None for a gap; how many there are in all); of a mode that
     the tensor lacks one start at 0."""
-    first = sorted({int(c) for c in work.coords[:, mode]}) if mode < work.coords.shape[1] else [0]
+    first = sorted({row[mode] for row in work.rows}) if mode < len(work.rows[0]) else [0]
     found = {at: Start(at, at, ()) for at in first}
     last, total = found[first[-1]], len(first)
     steps = tile_steps(work)
@@ -70,7 +70,7 @@ def box_starts(work: Instructions, mode: int) -> tuple[list[Start | None], int]:
     return [None if i is None else ordered[i] if i < BOXES else ordered[i - count] for i in kept], total
 
 
-def _tile_coordinate(work: Instructions, starts: Sequence[Start]) -> str:
+def _tile_coordinate(work: FirstTile, starts: Sequence[Start]) -> str:
     """The tile that starts of several modes name, in the tile modes of the divided tensor."""
     at = dict(pair for start in starts for pair in start.tile)
     numbers = iter(range(len(leaves(tile_steps(work).shape))))
@@ -110,9 +110,9 @@ def draw_boxes(atom: TmaAtom) -> Picture:
         box = (box[0], 4)
     across, total_across = box_starts(work, 0)
     down, total_down = box_starts(work, 1)
-    elsewhere = tuple(int(c) for c in work.coords[0, 2:])
+    elsewhere = work.rows[0][2:]
     logical, outside = logical_of(atom), OUTSIDE[atom.op.row.direction]
-    slots = {tuple(int(c) for c in coords): i for i, coords in reversed(list(enumerate(work.coords)))}
+    slots = {row: i for i, row in reversed(list(enumerate(work.rows)))}
 
     def cell(y: Start, x: Start) -> Cell:
         inside = (_fraction(x.at, box[0], dims[0]), _fraction(y.at, box[1], dims[1]))
@@ -125,7 +125,7 @@ def draw_boxes(atom: TmaAtom) -> Picture:
             f"box at TMA {tuple_text(coord)}, {' x '.join(map(str, (*box, *plan.box[2:])[: plan.rank]))} elements"
             + ("" if part == 1 else f", {1 - part:.0%} of it {outside}"),
             *([f"global byte 0x{_address(atom, coord):x}"] if part else []),
-            *([] if slot is None else [f"shared byte {int(work.smem_offsets[slot])} of the tile"]),
+            *([] if slot is None else [f"shared byte {work.places[slot]} of the tile"]),
         ]
         parity = sum(i for start in (x, y) for _, i in start.tile) % 2
         return Cell(tuple_text(coord), " -> ".join(path), 7 * parity, inside)
@@ -194,16 +194,16 @@ def draw_multicast(atom: TmaAtom) -> Picture:
         InvalidTypeError: no such atom.
     """
     work, count = first_tile(expect(atom, TmaAtom, "atom")), atom.num_multicast
-    each = len(work.coords) // count
-    order = sorted(range(len(work.coords)), key=lambda i: int(work.smem_offsets[i]))
+    each = len(work.rows) // count
+    order = sorted(range(len(work.rows)), key=lambda i: work.places[i])
     kept = shown(len(order), 64)
     receivers = shown(count, 16)
     bytes_of, logical = atom.bytes_per_instruction, logical_of(atom)
 
     def cell(place: int, receiver: int) -> Cell:
         i = order[place]
-        issuer, start = i // each, int(work.smem_offsets[i])
-        numbers = tuple(int(c) for c in work.coords[i])
+        issuer, start = i // each, work.places[i]
+        numbers = work.rows[i]
         story = (
             ("" if logical is None else f"tensor {tuple_text(logical(numbers))} -> ")
             + f"box at TMA {tuple_text(numbers)} -> instruction {i % each} of CTA {issuer} -> bytes {start} to "
@@ -215,7 +215,7 @@ def draw_multicast(atom: TmaAtom) -> Picture:
         kept,
         receivers,
         cell,
-        lambda place: f"byte {int(work.smem_offsets[order[place]])}",
+        lambda place: f"byte {work.places[order[place]]}",
         row_axis="shared memory of one tile",
         column_axis=f"CTAs that receive it: {count}",
         notes=cut_note(len(order), len(receivers), kept, receivers, "boxes"),

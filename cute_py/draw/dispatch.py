@@ -2,56 +2,82 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
-
-import numpy
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, TypeAlias
 
 from cute_py.argument_checks import PARSE_READS
 from cute_py.atom.copy_atom import CopyAtom
 from cute_py.atom.mma_atom import MmaAtom
 from cute_py.atom.tiled_copy import TiledCopy
 from cute_py.atom.tiled_mma import TiledMma
-from cute_py.copies.plan import CopyPlan
 from cute_py.draw.bit_map import draw_descriptor
 from cute_py.draw.boxes import draw_boxes
 from cute_py.draw.im2col_window import draw_im2col
 from cute_py.draw.layouts import AnyLayout, draw_compare, draw_layout, draw_tensor
 from cute_py.draw.picture import Picture
-from cute_py.draw.run_timeline import draw_run
 from cute_py.draw.shards import draw_format, draw_shards
 from cute_py.draw.shared_memory import draw_swizzle
-from cute_py.draw.tensor_memory import draw_tmem
 from cute_py.draw.threads import draw_copy, draw_mma
-from cute_py.draw.timeline import draw_pipeline
 from cute_py.dtypes import DTypeLike
 from cute_py.errors import InvalidTypeError, given, shortened
 from cute_py.formats.format import Format
-from cute_py.formats.scaled_tensor import ScaledTensor
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, coprofile
 from cute_py.layout.recast import SmemPtrFlag
 from cute_py.layout.swizzle import Swizzle
-from cute_py.machine.judgement.timeline import RunTimeline
-from cute_py.mesh.sharded_layout import ShardedLayout
 from cute_py.tensor.tensor import Tensor
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.im2col import Im2colAtom
 from cute_py.tma.descriptor.request import TensorMap
-from cute_py.tma.simulate.pipeline import Timeline
-from cute_py.tmem.copy_request import CopyAsync
-from cute_py.tmem.demonstration import Demonstration
 
-_Layouts: TypeAlias = Swizzle | AnyLayout | Sequence[AnyLayout] | Tensor | ShardedLayout
-_Copies: TypeAlias = TmaAtom | Im2colAtom | CopyAtom | TiledCopy | CopyAsync | CopyPlan | Demonstration
-_Bytes: TypeAlias = TensorMap | bytes | bytearray | memoryview | NDArray[numpy.integer]
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+    from cute_py.copies.plan import CopyPlan
+    from cute_py.formats.scaled_tensor import ScaledTensor
+    from cute_py.machine.judgement.timeline import RunTimeline
+    from cute_py.mesh.sharded_layout import ShardedLayout
+    from cute_py.tma.simulate.pipeline import Timeline
+    from cute_py.tmem.copy_request import CopyAsync
+    from cute_py.tmem.demonstration import Demonstration
+
+_Layouts: TypeAlias = "Swizzle | AnyLayout | Sequence[AnyLayout] | Tensor | ShardedLayout"
+_Copies: TypeAlias = "TmaAtom | Im2colAtom | CopyAtom | TiledCopy | CopyAsync | CopyPlan | Demonstration"
+_Bytes: TypeAlias = "TensorMap | bytes | bytearray | memoryview | NDArray[numpy.integer]"
 Drawable: TypeAlias = (
-    Picture | _Layouts | _Copies | _Bytes | MmaAtom | TiledMma | Timeline | RunTimeline | Format | ScaledTensor
+    "Picture | _Layouts | _Copies | _Bytes | MmaAtom | TiledMma | Timeline | RunTimeline | Format | ScaledTensor"
 )
 """An object that has a picture."""
 Option: TypeAlias = int | str | tuple[int, ...] | Sequence[int] | Sequence[str] | Layout | None
 """An option of one of the functions that draw."""
+
+
+def _later(module: str, name: str) -> Callable[..., Picture]:
+    """A function that draws, of a module that is loaded when it is called."""
+
+    def drawn(thing: Drawable, **options: Option) -> Picture:
+        picture: Picture = getattr(importlib.import_module(module), name)(thing, **options)
+        return picture
+
+    return drawn
+
+
+draw_tmem = _later("cute_py.draw.tensor_memory", "draw_tmem")
+draw_pipeline = _later("cute_py.draw.timeline", "draw_pipeline")
+draw_run = _later("cute_py.draw.timeline", "draw_run")
+
+
+def _is(*paths: str) -> Callable[[Drawable], bool]:
+    """Whether a thing is of one of these classes, by name: a thing of a package that is not loaded does not exist."""
+    return lambda thing: any(f"{kind.__module__}.{kind.__name__}" in paths for kind in type(thing).__mro__)
+
+
+def _is_sources(thing: Drawable) -> bool:
+    """An array of (lanes, columns, 4), as a `TensorMemory` has it."""
+    shape: tuple[int, ...] = getattr(thing, "shape", ()) if type(thing).__module__ == "numpy" else ()
+    return len(shape) == 3 and shape[2] == 4
 
 
 def _is_swizzled(thing: Drawable) -> bool:
@@ -94,14 +120,14 @@ _KINDS: tuple[tuple[Callable[[Drawable], bool], Callable[..., Picture]], ...] = 
     (_is_layout, draw_layout),
     (lambda thing: isinstance(thing, Tensor), draw_tensor),
     (_is_layouts, _compare),
-    (lambda thing: isinstance(thing, Timeline), draw_pipeline),
-    (lambda thing: isinstance(thing, RunTimeline), draw_run),
-    (lambda thing: isinstance(thing, ShardedLayout), draw_shards),
-    (lambda thing: isinstance(thing, (CopyAsync, Demonstration)), draw_tmem),
-    (lambda thing: isinstance(thing, CopyPlan), _plan),
+    (_is("cute_py.tma.simulate.pipeline.Timeline"), draw_pipeline),
+    (_is("cute_py.machine.judgement.timeline.RunTimeline"), draw_run),
+    (_is("cute_py.mesh.sharded_layout.ShardedLayout"), draw_shards),
+    (_is("cute_py.tmem.copy_request.CopyAsync", "cute_py.tmem.demonstration.Demonstration"), draw_tmem),
+    (_is("cute_py.copies.plan.CopyPlan"), _plan),
     (lambda thing: isinstance(thing, Format), draw_format),
-    (lambda thing: isinstance(thing, ScaledTensor), _scaled),
-    (lambda thing: isinstance(thing, numpy.ndarray) and thing.ndim == 3 and thing.shape[2] == 4, draw_tmem),
+    (_is("cute_py.formats.scaled_tensor.ScaledTensor"), _scaled),
+    (_is_sources, draw_tmem),
     (lambda thing: isinstance(thing, TensorMap), draw_descriptor),
     (lambda thing: isinstance(thing, (bytes, bytearray, memoryview)) or hasattr(thing, "opaque"), draw_descriptor),
 )

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy
-
 from cute_py.argument_checks import expect_integer
 from cute_py.errors import CuteError, InvalidValueError, UnknownFactError, given
 from cute_py.layout.arguments import Tree
@@ -78,19 +76,19 @@ def tile_trace(atom: TmaAtom, tile_coord: Tree = 0) -> Trace:
         raise InvalidValueError(
             f"tile_coord = {given(tile_coord)}; must be an index or a coordinate in the tiles {tile_steps(work).shape}"
         ) from error
-    moved = [int(c) + by for c, by in zip(work.coords[-1], start, strict=True)]
+    moved = [c + by for c, by in zip(work.rows[-1], start, strict=True)]
     if not known or any(c > end for c, end in zip(moved, last_coordinates(work), strict=True)):
         raise InvalidValueError(f"tile_coord = {given(tile_coord)}; the tensor has {tile_steps(work).shape} tiles")
-    coords = work.coords + numpy.array(start, work.coords.dtype)
+    coords = [tuple(c + by for c, by in zip(row, start, strict=True)) for row in work.rows]
     form, logical = atom.op.row.mode, logical_of(atom)
     try:
         tensor_map: bytes | TensorMap = atom.descriptor
     except UnknownFactError:  # Packed types: their behaviour is documented, their bits are not.
         tensor_map = atom.request
     if form in ("gather4", "scatter4"):
-        coords = numpy.stack([coords[:, 0], *(coords[:, 1] + row for row in range(NAMED_ROWS))], axis=1)
-        return Trace(tensor_map, coords, work.smem_offsets, mode=f"tile::{form}", logical=logical)
-    return Trace(tensor_map, coords, work.smem_offsets, logical=logical)
+        coords = [(x, *(y + row for row in range(NAMED_ROWS))) for x, y in coords]
+        return Trace(tensor_map, coords, work.places, mode=f"tile::{form}", logical=logical)
+    return Trace(tensor_map, coords, work.places, logical=logical)
 
 
 def tuple_text(numbers: Sequence[Tree]) -> str:

@@ -8,23 +8,22 @@ from typing import Any, Final, TypeVar
 
 from cute_py.arith_tuple.arith_tuple import ScaledBasis
 from cute_py.arith_tuple.cells import text
-from cute_py.draw.explorer import DEFAULTS, LIMITS, SAMPLE_BYTES, WANTED
 from cute_py.dtypes import as_dtype
-from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, given
+from cute_py.errors import CuteError, GBasisError, InvalidTypeError, InvalidValueError, given, unless_refused
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import product_each
 from cute_py.layout.layout import Layout, domain_of, has_numbers, static
-from cute_py.layout.recast import recast_layout
+from cute_py.layout.recast import recast_layout, smem_ptr_flag
 from cute_py.layout.trees import leaves
 from cute_py.notation.parse import parse
 from cute_py.tensor.pointers import make_gmem_ptr
-from cute_py.tensor.tensor import make_tensor
+from cute_py.tensor.tensor import Tensor, make_tensor
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.atom.gbasis import check_collapsed, construct_tma_gbasis, make_cta_v_map
 from cute_py.tma.atom.make import check_map, engine_swizzle, find_fixes, make_tma_atom
 from cute_py.tma.atom.op import as_op, check_byte_swizzle, check_op, tensor_map_format
 from cute_py.tma.atom.tile_atom import layout_modes
-from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, tile_start, tile_steps
+from cute_py.tma.atom.tiles import FirstTile, first_tile, last_coordinates, tile_start, tile_steps
 from cute_py.tma.descriptor.diff import field_table
 from cute_py.tma.descriptor.fields import PAYLOAD_BYTES
 from cute_py.tma.descriptor.hazards import hazards
@@ -36,9 +35,68 @@ T = TypeVar("T")
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 Problem = dict[str, Json]
 
+DEFAULTS: Final = {
+    "gmem": "",
+    "dtype": "float16",
+    "internal": "",
+    "address": "0x1000",
+    "smem": "",
+    "tile": "",
+    "op": "SM90_TMA_LOAD",
+    "multicast": "1",
+    "arch": "sm_90a",
+    "split": "",
+    "at": "0",
+}
+"""The fields of the form, in order, with what an absent one means; texts as a person types them."""
+
+LIMITS: Final = {"most_listed": 64, "most_work": 65_536, "most_traced": 4096, "most_fixes": 2, "max_text": 2000}
+"""Instructions that are listed, laid out and traced to bytes; fixes that are listed; characters of one text."""
+
+SAMPLE_BYTES: Final = tuple(k * (256 + 18) for k in range(16))
+"""Bytes of a tile that are compared between the page and the library: spread over lines, units and elements."""
+
+WANTED: Final = {
+    "address": "the address is an integer such as 4096 or 0x1000",
+    "multicast": "the multicast count is an integer such as 4",
+}
+"""The message where a field does not hold an integer."""
+
+
+def _copy(gmem: str, smem: str, **fields: str) -> dict[str, str]:
+    return {"gmem": gmem, "smem": smem, **fields}
+
+
+_WIDE = "(1024,512):(512,_1)"
+_SWIZZLED = "Sw<3,4,3> o smem_ptr[16b](unset) o (_128,_64):(_64,_1)"
+EXAMPLES: Final = (
+    ("K-major tile, 128B swizzle", _copy(_WIDE, _SWIZZLED, tile="(128,64)")),
+    ("plain tile over the end", _copy("(100,200):(200,_1)", "(_32,_64):(_64,_1)", dtype="bfloat16")),
+    ("multicast by 4", _copy(_WIDE, _SWIZZLED, op="SM90_TMA_LOAD_MULTICAST", multicast="4")),
+    (
+        "batched, nested tensor",
+        _copy(
+            "((_32,40),(_8,3)):((_1,_32),(1280,10240))",
+            "((_32,_4),_8):((_1,_32),_128)",
+            tile="(128,8)",
+            dtype="float32",
+        ),
+    ),
+    ("box above 256, split", _copy("(4096,1024):(1024,_1)", "(_512,_64):(_64,_1)", dtype="uint8", split="1")),
+    ("error: inner stride not 1", _copy("(256,128):(_1,256)", "(_64,_64):(_64,_1)")),
+    ("error: stride no multiple of 16 bytes", _copy("(256,100):(100,_1)", "(_64,_32):(_32,_1)")),
+    ("error: rows wider than the swizzle", _copy(_WIDE, "Sw<2,4,3> o smem_ptr[16b](unset) o (_64,_64):(_64,_1)")),
+    ("error: pieces below 128 bytes", _copy("(256,256):(256,_1)", "(_32,_40):(_48,_1)")),
+    ("error: box above 256", _copy("(4096,1024):(1024,_1)", "(_512,_64):(_64,_1)", dtype="uint8")),
+    ("error: run-time tile", _copy("(256,128):(128,_1)", "(64,64):(64,1)")),
+    ("error: several at once", _copy("(256,100):(100,_1)", "(_512,_20):(_20,_1)", address="0x1008")),
+)
+"""(name, fields); those whose name begins with 'error' show a frequent one."""
+
 LONGEST_VALUE: Final = 132
 """Characters of a field other than a layout: 2**128 in binary, and its sign."""
 
+_CROSSED: Final = re.compile(r"\d{1,9}(?:x\d{1,9}){1,4}")
 _INTEGER: Final = re.compile(r"\s*([-+]?(?:0x[0-9a-f]+|0o[0-7]+|0b[01]+|[1-9]\d*|0+))\s*\Z", re.IGNORECASE | re.ASCII)
 
 
@@ -118,6 +176,8 @@ def _parsed(text: str) -> Any:
 
 def _gmem(text: str) -> Layout:
     layout = _parsed(text)
+    if isinstance(layout, Tensor):  # as the library prints it; `tensor_address` has its address
+        layout = layout.layout
     if not isinstance(layout, Layout) or any(isinstance(d, ScaledBasis) for d in leaves(layout.stride)):
         raise InvalidTypeError("the global tensor is not a layout; write one such as (1024,512):(512,_1)")
     return layout
@@ -125,9 +185,31 @@ def _gmem(text: str) -> Layout:
 
 def _smem(text: str) -> Layout | ComposedLayout:
     layout = _parsed(text)
+    if isinstance(layout, Tensor):
+        swizzle = getattr(layout.engine, "swizzle", None)
+        bits = as_dtype(layout.element_type).bits
+        layout = ComposedLayout(swizzle, smem_ptr_flag(bits), layout.layout) if swizzle else layout.layout
     if not isinstance(layout, (Layout, ComposedLayout)):
         raise InvalidTypeError("the shared tile is not a layout; write one such as (_128,_64):(_64,_1)")
     return layout
+
+
+def tensor_address(text: str) -> int | None:
+    """The address of a tensor's text, if it is one and has one.
+
+    >>> tensor_address("gmem_ptr[16b](0x2000) o (64,64):(64,_1)"), tensor_address("(64,64):(64,_1)")
+    (8192, None)
+    """
+    found = unless_refused(_parsed, text)
+    address = getattr(found.engine, "address", None) if isinstance(found, Tensor) else None
+    return address if isinstance(address, int) else None
+
+
+def _tile(text: str) -> Any:
+    """Sizes or layouts by mode; `64x64` is (64,64)."""
+    if _CROSSED.fullmatch(text):
+        text = f"({text.replace('x', ',')})"
+    return static(_parsed(text)) if text else None
 
 
 def _address(text: str) -> int:
@@ -147,7 +229,7 @@ _READERS: Final[dict[str, Callable[[str], Any]]] = {
     "internal": lambda text: as_dtype(text) if text else None,
     "address": _address,
     "smem": _smem,
-    "tile": lambda text: static(_parsed(text)) if text else None,
+    "tile": _tile,
     "op": as_op,
     "multicast": lambda text: _integer(text, WANTED["multicast"]),
     "arch": _arch,
@@ -179,6 +261,19 @@ def answer_query(query: Mapping[str, str]) -> dict[str, Any]:
     >>> [p["message"] for p in found["problems"]], found["fixes"][0]
     (['globalStrides[0] = 200 bytes; must be a multiple of 16'], 'pad the row to 104 elements')
     """
+    found, arguments, fix = examined_query(query)
+    if fix:
+        found["fixes"] = [fix.words for fix in find_fixes(make_tma_atom, arguments, LIMITS["most_fixes"], pairs=False)]
+    return found
+
+
+def examined_query(query: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any], bool]:
+    """The answer without fixes, the arguments of `make_tma_atom` (empty if a field can't be read), and whether a change
+    of these may help.
+
+    Raises:
+        InvalidValueError: as `checked_query`.
+    """
     fields = checked_query(query)
     problems: list[Problem] = []
     form: dict[str, Any] = {}
@@ -206,9 +301,8 @@ def answer_query(query: Mapping[str, str]) -> dict[str, Any]:
         }
         found.update(_examined(arguments, fields["at"], problems))
     refused = any(p["rule"] != "work" for p in problems)
-    if arguments and refused and all(map(has_numbers, (form["gmem"], domain_of(form["smem"])))):
-        found["fixes"] = [fix.words for fix in find_fixes(make_tma_atom, arguments, LIMITS["most_fixes"], pairs=False)]
-    return found
+    helps = bool(arguments) and refused and all(map(has_numbers, (form["gmem"], domain_of(form["smem"]))))
+    return found, arguments, helps
 
 
 def _examined(arguments: dict[str, Any], at: str, problems: list[Problem]) -> dict[str, Any]:
@@ -296,32 +390,35 @@ def _plan(atom: TmaAtom) -> dict[str, Any]:
     }
 
 
-def _work(work: Instructions, which: int, rank: int) -> dict[str, Any]:
+def _work(work: FirstTile, which: int, rank: int) -> dict[str, Any]:
     listed = LIMITS["most_listed"]
-    kept = work.coords[:listed] + tile_start(work, which, rank)
+    kept = _moved(work.rows[:listed], tile_start(work, which, rank))
     return {
         "tiles": _number(work.tiles),
         "tile_shape": text(tile_steps(work).shape),
         "tile": _number(which),
-        "total": len(work.coords),
-        "coords": [_numbers(coord) for coord in kept.tolist()],
-        "offsets": [_number(n) for n in work.smem_offsets[:listed].tolist()],
+        "total": len(work.rows),
+        "coords": [_numbers(coord) for coord in kept],
+        "offsets": [_number(n) for n in work.places[:listed]],
         "last": _numbers(last_coordinates(work)),
     }
 
 
-def _samples(atom: TmaAtom, work: Instructions, which: int) -> list[list[Json]] | None:
-    """[byte, TMA coordinate, inside, global address, instruction, bank] of a few bytes of the tile."""
-    import numpy as np
+def _moved(rows: Iterable[tuple[int, ...]], by: list[int]) -> list[tuple[int, ...]]:
+    """Coordinates of another tile."""
+    return [tuple(c + step for c, step in zip(row, by, strict=True)) for row in rows]
 
-    if len(work.coords) > LIMITS["most_traced"] or atom.op.row.mode != "tile" or atom.internal_dtype.bits < 8:
+
+def _samples(atom: TmaAtom, work: FirstTile, which: int) -> list[list[Json]] | None:
+    """[byte, TMA coordinate, inside, global address, instruction, bank] of a few bytes of the tile."""
+    if len(work.rows) > LIMITS["most_traced"] or atom.op.row.mode != "tile" or atom.internal_dtype.bits < 8:
         return None
-    coords = np.asarray(work.coords + tile_start(work, which, atom.plan.rank), np.int64)
-    if (coords != coords.astype(np.int32)).any():  # no instruction takes such a coordinate
+    coords = _moved(work.rows, tile_start(work, which, atom.plan.rank))
+    if any(not -(1 << 31) <= c < 1 << 31 for row in coords for c in row):  # no instruction takes such a coordinate
         return None
-    trace = Trace(atom.descriptor, coords, work.smem_offsets)
+    trace = Trace(atom.descriptor, coords, work.places)
     shape = trace.geometry
-    end = int(trace.starts.max()) + (trace.rows - 1) * shape.pitch + shape.row_bytes
+    end = max(trace.starts) + (trace.rows - 1) * shape.pitch + shape.row_bytes
     out: list[list[Json]] = []
     for byte in SAMPLE_BYTES:
         step = trace.backward(byte) if byte < end else None

@@ -54,7 +54,7 @@ def draw_im2col(what: Im2col, coords: Sequence[int] | None = None, offsets: Sequ
     4 pixels are outside the image: filled, and counted in the bytes
     """
     trace = im2col_trace(what, coords, offsets, "draw_im2col")
-    shape, start, by = trace.geometry, tuple(trace.coords[0].tolist()), tuple(trace.offsets[0].tolist())
+    shape, start, by = trace.geometry, trace.coords[0], trace.offsets[0]
     visits = _visits(trace)
     plane = _plane(visits[0], shape)
     here = {_pixel(s, shape): (n, s) for n, s in reversed(list(enumerate(visits))) if _plane(s, shape) == plane}

@@ -22,7 +22,7 @@ from cute_py.draw.picture import Picture
 from cute_py.draw.table import GAP, Bracket, BracketRow, Cell, Table, shown
 from cute_py.errors import CuteError, unless_refused
 
-Shown: TypeAlias = Drawable | CuteError
+Shown: TypeAlias = "Drawable | CuteError"
 CELLS: Final = 1024
 """Cells of a picture that is shown without being asked for; an SVG of about 150 kilobytes."""
 CHARACTERS: Final = 4000

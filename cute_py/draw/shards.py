@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-import numpy as np
+from typing import TYPE_CHECKING, Final
 
 from cute_py.argument_checks import expect, expect_integer, expect_integers
 from cute_py.draw.element_path import tuple_text
@@ -16,7 +14,9 @@ from cute_py.formats.format import Format
 from cute_py.layout.coordinate import idx2crd
 from cute_py.layout.layout import Layout, LayoutLeft
 from cute_py.layout.trees import leaves
-from cute_py.mesh.sharded_layout import ShardedLayout
+
+if TYPE_CHECKING:
+    from cute_py.mesh.sharded_layout import ShardedLayout
 
 
 def draw_shards(sharded: ShardedLayout) -> Picture:
@@ -28,6 +28,8 @@ def draw_shards(sharded: ShardedLayout) -> Picture:
     >>> print(draw_shards(distribute((2, 4), 2, [Shard(1)])).tables[0].cells[3].text)
     1
     """
+    from cute_py.mesh.sharded_layout import ShardedLayout
+
     shape = expect(sharded, ShardedLayout, "a sharded tensor").shape
     numbers = Layout(shape, LayoutLeft)  # its value is the coordinate's number, colexicographic
 
@@ -80,13 +82,23 @@ def _steps(form: Format, M: int, K: int) -> tuple[list[int], list[int]]:
     return list(range(0, M, rows)), list(range(0, K, columns))
 
 
+def _indices(form: Format, M: int, K: int, down: list[int], across: list[int]) -> list[list[int]]:
+    """Index of the scale of each cell."""
+    if not form.order.is_layout:  # each expert begins elsewhere; numpy computes these
+        index = form.scale_index(M, K)
+        return [index([i] * len(across), across).tolist() for i in down]
+    layout = form.scale_layout(M, K)
+    first, second = ([int(layout[mode](at)) for at in places] for mode, places in enumerate((down, across)))
+    return [[i + j for j in second] for i in first]
+
+
 def _tone(row: int, tile_rows: int) -> int:
     return row // tile_rows % TONES
 
 
 def _blocks(form: Format, M: int, K: int, tile_rows: int) -> Table:
     down, across = _steps(form, M, K)
-    index = form.scale_index(M, K)(np.array(down)[:, None], np.array(across)[None, :])
+    index = _indices(form, M, K, down, across)
     shown_rows, shown_columns = shown(len(down), AXIS_LIMIT), shown(len(across), AXIS_LIMIT)
     turned = form.axis == 0 and form.order.each_row
     rows = []
@@ -96,7 +108,7 @@ def _blocks(form: Format, M: int, K: int, tile_rows: int) -> Table:
             if i is None or j is None:
                 cells.append(None)
                 continue
-            where = int(index[i, j])
+            where = index[i][j]
             title = f"rows from {down[i]}, columns from {across[j]}: scale {where}"
             cells.append(Cell(str(where), title, _tone(j if turned else i, tile_rows)))
         rows.append(tuple(cells))
@@ -107,9 +119,10 @@ def _blocks(form: Format, M: int, K: int, tile_rows: int) -> Table:
 
 def _memory(form: Format, M: int, K: int, size: int, tile_rows: int) -> Table:
     down, across = _steps(form, M, K)
-    index = form.scale_index(M, K)(np.array(down)[:, None], np.array(across)[None, :])
-    holder = np.full(-(-size // LINE) * LINE, -1, np.int64)
-    holder[index.reshape(-1)] = np.arange(index.size)
+    places = [place for row in _indices(form, M, K, down, across) for place in row]
+    holder = [-1] * (-(-size // LINE) * LINE)
+    for held, place in enumerate(places):
+        holder[place] = held
     turned = form.axis == 0 and form.order.each_row
     rows, shown_rows = [], shown(len(holder) // LINE, AXIS_LIMIT)
     for line in shown_rows:
@@ -119,7 +132,7 @@ def _memory(form: Format, M: int, K: int, size: int, tile_rows: int) -> Table:
                 cells.append(None)
                 continue
             place = line * LINE + at
-            held = int(holder[place])
+            held = holder[place]
             if held < 0:
                 inside = (0.0, 0.0)
                 cells.append(Cell("", f"index {place}: padding", None, inside) if place < size else Cell(blank=True))

@@ -207,7 +207,7 @@ def draw_smem(atom: TmaAtom | Im2col, tile_coord: Tree = 0, offsets: Sequence[in
         left_out = is_integer(tile_coord) and tile_coord == 0
         corner: Any = None if left_out else tile_coord
         trace = im2col_trace(atom, corner, offsets, "draw_smem")
-        where = f"pixels from {tuple_text(trace.coords[0].tolist())}"
+        where = f"pixels from {tuple_text(trace.coords[0])}"
         name, direction = trace.geometry.mode, "load"
         if isinstance(atom, Im2colAtom):
             name, direction = str(atom.op), atom.op.row.direction
@@ -223,7 +223,7 @@ def _lines(trace: Trace, direction: str) -> Table:
     lines = -(-_extent(trace) // LINE_BYTES)
     kept = shown(lines, axis_limit(lines, UNITS))
     per_unit = max(UNIT * 8 // trace.geometry.bits, 1)
-    first = int(trace.coords[0, 0])
+    first = trace.coords[0][0]
 
     def cell(line: int, unit: int) -> Cell:
         byte = line * LINE_BYTES + unit * UNIT
@@ -248,12 +248,12 @@ def _lines(trace: Trace, direction: str) -> Table:
 def _extent(trace: Trace) -> int:
     """Bytes from the start of the tile to the end of its last row."""
     shape = trace.geometry
-    return int(trace.starts.max()) + (trace.rows - 1) * shape.pitch + max(shape.row_bytes, 1)
+    return max(trace.starts) + (trace.rows - 1) * shape.pitch + max(shape.row_bytes, 1)
 
 
 def _by_instruction(trace: Trace, lines: Sequence[int | None]) -> tuple[BracketRow, ...]:
     """Which instruction writes which lines, where there are several that write whole lines."""
-    starts = sorted((int(start), i) for i, start in enumerate(trace.starts))
+    starts = sorted((start, i) for i, start in enumerate(trace.starts))
     if len(starts) < 2 or any(start % LINE_BYTES for start, _ in starts):
         return ()
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-
-import numpy
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from cute_py.draw.picture import Picture
 from cute_py.draw.table import TONES, BracketRow, Cell, grid, run_brackets, shown, tone_legend
@@ -16,6 +14,12 @@ from cute_py.tmem.copy_request import CopyAsync
 from cute_py.tmem.demonstration import SMEM_ADDRESS, Demonstration
 from cute_py.tmem.execute import run
 from cute_py.tmem.memory_picture import cell_text, picture
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy
 
 LANES_OF_A_SLAB = 9
 """Rows for the lanes of a warp, the one of the gap included."""

@@ -9,9 +9,7 @@ MMA say. An operand that the instruction reads from shared memory has its descri
 
 from __future__ import annotations
 
-from typing import Literal
-
-import numpy as np
+from typing import TYPE_CHECKING, Literal
 
 from cute_py.argument_checks import expect, expect_choice, expect_integers, record
 from cute_py.atom.smem_descriptor import SmemDescriptor
@@ -23,6 +21,11 @@ from cute_py.layout import Int, Layout, offsets, rank, size
 from cute_py.tensor import Tensor, make_smem_ptr, make_tensor
 from cute_py.tma.atom.atom import TmaAtom
 from cute_py.tma.simulate.trace import TraceStep
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from cute_py.optional_packages import numpy as np
 
 Place = tuple[int, ...]
 

@@ -14,8 +14,10 @@ from cute_py.formats.policy import POLICY
 from cute_py.formats.scale_orders import ORDERS, scale_order, sf_atom
 from cute_py.formats.scale_rules import LIKE
 from cute_py.formats.scaled_tensor import ScaledTensor
+from cute_py.formats.stored_weights import CONVENTIONS, parse_format
 
 __all__ = [
+    "CONVENTIONS",
     "LIKE",
     "NUMBERS",
     "ORDERS",
@@ -35,6 +37,7 @@ __all__ = [
     "nvfp4",
     "of_codes",
     "pack_elements",
+    "parse_format",
     "scale_order",
     "sf_atom",
     "to_float32",

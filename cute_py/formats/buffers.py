@@ -10,10 +10,7 @@ alignment    addresses and pitches that TMA and the GEMM need
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.argument_checks import expect, expect_integers
 from cute_py.diagnostics import Diagnostic, Findings, Scope
@@ -29,6 +26,12 @@ from cute_py.formats.scaled_tensor import (
     stored_shape,
 )
 from cute_py.tma.descriptor.limits import BY_NAME
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
 
 ALIGNMENT: Final = BY_NAME["address_alignment"].multiple
 """Bytes: addresses and pitches of a tensor map, and of cuBLAS's fp8 and fp4 matrices (cuBLAS 13.0, 2.1.5.4)."""

@@ -9,10 +9,7 @@ A number is element x scale (x tensor scale). `data_layout` and `scale_layout` a
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer, is_integer
 from cute_py.dtypes import DType, DTypeLike
@@ -24,6 +21,12 @@ from cute_py.formats.scale_rules import POWER_RULES, RULES, variants
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int, is_symbolic
 from cute_py.layout.tiling import ceil_div
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
 
 ELEMENTS: Final = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
 """Types of elements that have scales."""

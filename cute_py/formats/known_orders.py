@@ -9,15 +9,18 @@ the first place where it fails.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.argument_checks import expect, expect_integers
 from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.formats.numbers import expect_array
 from cute_py.formats.scale_orders import Grid, ScaleOrder, scale_order
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
 
 BLOCKS: Final = (32, 16, 128, 64, 1)
 """Elements that share a scale, tried in this order."""

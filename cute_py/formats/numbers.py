@@ -14,17 +14,22 @@ of 64 bits are rounded once too: the same sum in float64.
 from __future__ import annotations
 
 import functools
+import math
+import sys
 from dataclasses import dataclass
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cute_py.argument_checks import expect, expect_choice
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, given, known_names
 
-Codes = NDArray[np.unsignedinteger[Any]]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
+
+Codes: TypeAlias = "NDArray[np.unsignedinteger[Any]]"
 
 PIECE: Final = 1 << 16
 """Elements that are worked on at a time: a few buffers of them fit into a core's second-level cache. Threads do not
@@ -77,7 +82,7 @@ class Number:
         >>> number("e4m3").max_power, number("e5m2").max_power, number("e2m1").max_power
         (8, 15, 2)
         """
-        return int(np.floor(np.log2(self.largest)))
+        return math.frexp(self.largest)[1] - 1
 
 
 def _row(name: str, dtype: str, exponent: int, mantissa: int, largest: float, **more: Any) -> Number:
@@ -85,8 +90,8 @@ def _row(name: str, dtype: str, exponent: int, mantissa: int, largest: float, **
 
 
 NUMBERS: Final = (
-    _row("float64", "float64", 11, 52, float(np.finfo(np.float64).max), infinite=0x7FF << 52, nan=0x7FF8 << 48),
-    _row("float32", "float32", 8, 23, float(np.finfo(np.float32).max), infinite=0x7F800000, nan=0x7FC00000),
+    _row("float64", "float64", 11, 52, sys.float_info.max, infinite=0x7FF << 52, nan=0x7FF8 << 48),
+    _row("float32", "float32", 8, 23, 2.0**127 * (2 - 2**-23), infinite=0x7F800000, nan=0x7FC00000),
     _row("bf16", "bfloat16", 8, 7, 2.0**127 * (2 - 2**-7), infinite=0x7F80, nan=0x7FC0),
     _row("f16", "float16", 5, 10, 65504.0, infinite=0x7C00, nan=0x7E00),
     _row("e5m2", "float8_e5m2", 5, 2, 57344.0, infinite=0x7C, nan=0x7F),

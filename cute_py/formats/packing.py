@@ -9,15 +9,18 @@ Rows whose last byte is not full are padded with zeros.
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer
 from cute_py.dtypes import DTypeLike
 from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.formats.numbers import Number, codes, expect_array, number, of_codes
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
 
 PACKINGS: Final = ("bytes", "pairs", "dense")
 """'pairs': torch.float4_e2m1fn_x2, PTX .e2m1x2, cutlass::float_e2m1_t in memory. 'dense': 16U6_ALIGN16B of a tensor map

@@ -19,10 +19,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final, Protocol, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from cute_py.argument_checks import (
     expect,
@@ -38,6 +35,12 @@ from cute_py.layout.layout import Layout, cosize
 from cute_py.layout.leaf import Int, is_symbolic
 from cute_py.layout.offsets import offsets
 from cute_py.layout.tiling import ceil_div, tile_to_shape
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
 
 Extent: TypeAlias = Any
 """A number of elements: an int (a run-time number), an `Int` (static) or a sympy expression."""
@@ -301,7 +304,7 @@ def _value(order: str, name: str, value: Any) -> Any:
     if name != "cu_seqlens":
         number = expect_integer(value, f"{name} of {order}", 0 if name == "granularity" else 1)
         if name == "num_warps" and number & (number - 1):
-            raise InvalidValueError(f"num_warps = {number}; must be a power of two")
+            raise InvalidValueError.of_value("num_warps", number, "be a power of two")
         return number
     if value is None:
         raise InvalidValueError(

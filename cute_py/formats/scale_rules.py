@@ -15,17 +15,20 @@ the element type holds. The special cases follow torchao 0.18 (`LIKE` and `polic
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cute_py.formats.numbers import Number, cast, codes, number, of_codes, to_float32
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
 
 POWER_RULES: Final = ("floor", "ceil", "even", "rceil")
 RULES: Final = (*POWER_RULES, "amax", "nvfp4")
 
-Floats = NDArray[np.float32]
+Floats: TypeAlias = "NDArray[np.float32]"
 
 
 @dataclass(frozen=True, slots=True)

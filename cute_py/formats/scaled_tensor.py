@@ -8,12 +8,10 @@ Work goes through the rows in stripes that stay in a core's cache.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from cute_py.argument_checks import expect, expect_integers
 from cute_py.dtypes import DTypeLike
@@ -23,10 +21,16 @@ from cute_py.formats.numbers import Rounding, cast, codes, expect_array, number,
 from cute_py.formats.packing import pack_elements, packed_width, unpack_elements
 from cute_py.formats.scale_rules import POWER_RULES, amax_scales, nvfp4_scales, power_scales, scale_values, tensor_scale
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
+
 STRIPE: Final = 1 << 16
 """Elements that are worked on at a time."""
 
-Floats = NDArray[np.float32]
+Floats: TypeAlias = "NDArray[np.float32]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +39,8 @@ class ScaledTensor:
 
     Attributes:
         data: the elements, row-major as `format.data_layout`: (rows, columns), or (L, rows, columns); uint8 bytes where
-            they are packed. scales: as `format.scale_layout` indexes them; (L, ...) of a batch lies one after another.
+            they are packed. numpy arrays, or arrays of another library on a device, which `copy` and `prepare_copy`
+            take. scales: as `format.scale_layout` indexes them; (L, ...) of a batch lies one after another.
         tensor_scale: float32 scale of the whole tensor, or None. shape: the logical (M, K) or (L, M, K); default from
             the data.
     """
@@ -47,29 +52,33 @@ class ScaledTensor:
     shape: tuple[int, ...] = field(default=())
 
     def __post_init__(self) -> None:
-        expect(self.data, np.ndarray, "data")
-        expect(self.scales, np.ndarray, "scales")
+        for name in ("data", "scales"):
+            one = getattr(self, name)
+            if not isinstance(one, np.ndarray) and not (hasattr(one, "shape") and hasattr(one, "__dlpack__")):
+                raise InvalidTypeError(f"{name} must be an array, got {given(one)}")
         expect(self.format, Format, "format")
-        if self.data.ndim not in (2, 3):
-            raise InvalidValueError(f"data has {self.data.ndim} modes; must be (rows, columns) or (L, rows, columns)")
+        if len(self.data.shape) not in (2, 3):
+            raise InvalidValueError(
+                f"data has {len(self.data.shape)} modes; must be (rows, columns) or (L, rows, columns)"
+            )
         if not expect(self.shape, tuple, "shape"):
             object.__setattr__(self, "shape", self._shape_of_data())
-        if len(expect_integers(self.shape, "shape", 1)) != self.data.ndim:
+        if len(expect_integers(self.shape, "shape", 1)) != len(self.data.shape):
             raise InvalidValueError(f"shape is {given(self.shape)}; must have {self.data.ndim} modes, as the data")
         total = self.tensor_scale
         if total is not None and not isinstance(total, (float, np.floating)):
             raise InvalidTypeError(f"tensor_scale must be a float, or None, got {given(total)}")
         wanted = stored_shape(self.format, self.shape)
-        if self.data.shape != wanted:
+        if tuple(self.data.shape) != wanted:
             raise InvalidValueError(
-                f"data has the shape {self.data.shape}; must be {wanted}",
+                f"data has the shape {tuple(self.data.shape)}; must be {wanted}",
                 {"logical shape": self.shape, "format": self.format},
             ).of_rule("data_shape")
         need = int(self.format.scale_size(*extents(self.shape)))
-        if self.scales.size * self.scales.dtype.itemsize != need * self.format.scale_dtype.numpy.itemsize:
+        have = math.prod(self.scales.shape) * self.scales.dtype.itemsize
+        if have != need * self.format.scale_dtype.numpy.itemsize:
             raise InvalidValueError(
-                f"scales have {self.scales.size * self.scales.dtype.itemsize} bytes; must be "
-                f"{need * self.format.scale_dtype.numpy.itemsize}",
+                f"scales have {have} bytes; must be {need * self.format.scale_dtype.numpy.itemsize}",
                 {"logical shape": self.shape, "order": self.format.order, "scales": need},
             ).of_rule("scale_size")
 
@@ -79,19 +88,29 @@ class ScaledTensor:
         rows, columns = self.data.shape[-2], int(self.data.shape[-1] * width)
         if row.bits >= 8 and self.data.dtype.itemsize != 1:
             raise InvalidTypeError(f"data has elements of {self.data.dtype}; must be one byte each")
-        return (*self.data.shape[:-2], *((columns, rows) if self.format.transposed else (rows, columns)))
+        return (*map(int, self.data.shape[:-2]), *((columns, rows) if self.format.transposed else (rows, columns)))
 
     def __repr__(self) -> str:
-        parts = f"data={self.data.shape}, scales={self.scales.shape}"
+        parts = f"data={tuple(self.data.shape)}, scales={tuple(self.scales.shape)}"
         return f"ScaledTensor(shape={self.shape}, format={self.format}, {parts})"
 
     @property
     def nbytes(self) -> int:
         """Bytes of data, scales and tensor scale."""
-        return self.data.nbytes + self.scales.nbytes + (0 if self.tensor_scale is None else 4)
+        sizes = [math.prod(one.shape) * one.dtype.itemsize for one in (self.data, self.scales)]
+        return sum(sizes) + (0 if self.tensor_scale is None else 4)
+
+    def _expect_host(self) -> None:
+        for name, one in (("data", self.data), ("scales", self.scales)):
+            if not isinstance(one, np.ndarray):
+                raise InvalidTypeError(
+                    f"{name} must be a numpy array here, got {type(one).__name__}",
+                    hint="copy(scaled, array) on a device",
+                )
 
     def elements(self) -> NDArray[Any]:
         """The elements (..., M, K) as numbers of the element type, one a byte, without padding."""
+        self._expect_host()
         stored = self.data if self.format.packing != "bytes" else of_codes(self.data, self.format.element)
         M, K = self.shape[-2:]
         columns = self.format.data_shape(M, K)[1]
@@ -107,6 +126,7 @@ class ScaledTensor:
         >>> cute.copy(x, cute.formats.mxfp8()).scale_grid().tolist()
         [[0.00390625, 0.00390625], [0.00390625, 0.00390625]]
         """
+        self._expect_host()
         return scale_values(
             stored_scales(self.scales, self.format)[scale_places(self.format, self.shape)], self.format.scale
         )
@@ -194,21 +214,32 @@ def expect_numbers(values: Any, what: str) -> NDArray[Any]:
     return array
 
 
-def quantized(values: NDArray[Any], form: Format, fill: int = 0, total: Any = None) -> ScaledTensor:
+def largest_magnitude(values: NDArray[Any]) -> float:
+    """The largest magnitude of an array, 0 where all are NaN.
+
+    >>> largest_magnitude(np.float32([1.0, np.nan, -3.0]))
+    3.0
+    """
+    largest = float(np.fmax.reduce(np.abs(to_float32(values)), axis=None))
+    return 0.0 if np.isnan(largest) else largest
+
+
+def quantized(
+    values: NDArray[Any], form: Format, fill: int = 0, total: Any = None, largest: float | None = None
+) -> ScaledTensor:
     """The tensor in a format.
 
     Args:
         values: (M, K), or (L, M, K) with one tensor scale for the whole. fill: byte of the scales' padding.
         total: the tensor scale of a format that has one; default from the largest magnitude of the values.
+        largest: the largest magnitude of a tensor that the values are a part of.
     """
     expect_numbers(values, "source")
     gain = np.float32(1)
     if not form.tensor_scale:
         total = None
     elif total is None:
-        largest = float(np.fmax.reduce(np.abs(to_float32(values)), axis=None))
-        largest = 0.0 if np.isnan(largest) else largest
-        total, gain = tensor_scale(largest, form.like)
+        total, gain = tensor_scale(largest_magnitude(values) if largest is None else largest, form.like)
     else:
         total = np.float32(total)
         with np.errstate(all="ignore"):

@@ -20,10 +20,11 @@ Global memory moves in sectors of 32 bytes, four to a line of 128.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import prod
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from cute_py.argument_checks import expect_choice, expect_integer, expect_integers, record, wrong_type
 from cute_py.dtypes import DTypeLike
@@ -32,11 +33,17 @@ from cute_py.layout.arguments import LayoutLike, Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import size as size_of
 from cute_py.layout.layout import Layout, make
+from cute_py.layout.offset_table import MOST_LISTED, flat_offsets, mode_sizes, offset_table
 from cute_py.layout.offsets import Offsets, domain_size, has_module_strides, integer_axes, offset_bounds, offsets
 from cute_py.layout.recast import bits_of, memory_layout
 from cute_py.layout.swizzle import Swizzle
 from cute_py.layout.trees import leaves
 from cute_py.targets import BANK_BYTES, BANKS, LINE_BYTES, SECTOR_BYTES, WARP
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from cute_py.optional_packages import numpy as np
 
 MAX_COUNTED = 1 << 26
 """Largest layout that is counted because theory does not decide it."""
@@ -100,9 +107,12 @@ def _counted(layout: LayoutLike, size: int) -> Offsets:
     return table.reshape(size, -1) if size else table.reshape(0, 1)
 
 
-def _distinct(table: Offsets) -> int:
-    import numpy as np
+def _count(layout: LayoutLike, size: int) -> int:
+    """Number of different offsets."""
+    return len(set(offset_table(layout))) if size <= MOST_LISTED else _distinct(_counted(layout, size))
 
+
+def _distinct(table: Offsets) -> int:
     if table.shape[1] > 1 or not len(table):
         return len(np.unique(table, axis=0))
     column = table[:, 0]
@@ -131,7 +141,7 @@ def _one_to_one(layout: Layout) -> bool:
         if len(rest) > 2:
             flat = make(tuple([s for s, _ in rest]), tuple([d for _, d in rest]))
             count = domain_size(flat)
-            if _distinct(_counted(flat, count)) != count:
+            if _count(flat, count) != count:
                 return False
     return True
 
@@ -154,7 +164,7 @@ def is_injective(layout: LayoutLike) -> bool:
     if isinstance(layout.outer, Swizzle):
         return is_injective(layout.inner)
     size = domain_size(layout)
-    return _distinct(_counted(layout, size)) == size
+    return _count(layout, size) == size
 
 
 def is_bijective(layout: LayoutLike) -> bool:
@@ -163,8 +173,6 @@ def is_bijective(layout: LayoutLike) -> bool:
     >>> is_bijective(Layout((4, 8), (8, 1))), is_bijective(Layout((4, 8), (16, 2)))
     (True, False)
     """
-    import numpy as np
-
     if not is_injective(layout):
         return False
     if isinstance(layout, Layout):
@@ -175,8 +183,19 @@ def is_bijective(layout: LayoutLike) -> bool:
                 return False
             box *= high + 1
         return domain_size(layout) in (box, 0)
-    table = _counted(layout, domain_size(layout))
-    return bool(table.size == 0 or (np.min(table) == 0 and np.max(table) == len(table) - 1))
+    size = domain_size(layout)
+    if size <= MOST_LISTED:
+        low, high = _ends(offset_table(layout))
+    else:
+        table = _counted(layout, size)
+        low, high = int(np.min(table)), int(np.max(table))
+    return size == 0 or (low == 0 and high == size - 1)
+
+
+def _ends(values: list[Any]) -> tuple[int, int]:
+    """The lowest and highest number of a list of offsets or coordinates."""
+    flat = [n for value in values for n in (value if isinstance(value, tuple) else (value,))]
+    return min(flat, default=0), max(flat, default=-1)
 
 
 def overlaps(a: LayoutLike, b: LayoutLike | None = None, shift: int = 0) -> bool:
@@ -189,8 +208,6 @@ def overlaps(a: LayoutLike, b: LayoutLike | None = None, shift: int = 0) -> bool
     >>> overlaps(Layout((4, 2), (1, 3))), overlaps(Layout(4), Layout(4), shift=4)
     (True, False)
     """
-    import numpy as np
-
     shift = expect_integer(shift, "shift", unit="elements")
     if b is None:
         return not is_injective(a)
@@ -206,14 +223,24 @@ def overlaps(a: LayoutLike, b: LayoutLike | None = None, shift: int = 0) -> bool
         if shift % math.gcd(*steps, 0) if any(steps) else shift:
             return False
     if abs(shift) >= 2**62:
-        raise InvalidValueError(f"shift = {shift} elements; must be less than 2**62", {"first": a, "second": b})
+        raise InvalidValueError.of_value("shift", shift, "be less than 2**62", "elements", {"first": a, "second": b})
     if not domain_size(a) or not domain_size(b):
         return False
+    if max(domain_size(a), domain_size(b)) <= MOST_LISTED:
+        return _meet(a, b, shift)
     tables = [np.unique(_counted(t, domain_size(t)), axis=0) for t in (a, b)]
     if tables[0].shape[1] != tables[1].shape[1]:
         raise InvalidTypeError("layouts of different codomains don't overlap", {"first": a, "second": b})
     both = np.concatenate([tables[0], tables[1] + shift])
     return len(np.unique(both, axis=0)) < len(both)
+
+
+def _meet(a: LayoutLike, b: LayoutLike, shift: int) -> bool:
+    """`overlaps` of two small layouts, counted."""
+    sets = [{x if isinstance(x, tuple) else (x,) for x in offset_table(t)} for t in (a, b)]
+    if len({len(next(iter(s))) for s in sets}) > 1:
+        raise InvalidTypeError("layouts of different codomains don't overlap", {"first": a, "second": b})
+    return not sets[0].isdisjoint(tuple(n + shift for n in x) for x in sets[1])
 
 
 def _one_axis(layout: Layout, what: str) -> tuple[Tree, Tree]:
@@ -244,12 +271,30 @@ def footprint(layout: LayoutLike) -> Footprint:
         moving = [(s, d) for s, d in zip(leaves(shape), leaves(stride), strict=True) if d and s > 1]
         core = make(tuple([s for s, _ in moving]), tuple([d for _, d in moving]))
         size = domain_size(core)
-        return Footprint(low, high, size if _one_to_one(core) else _distinct(_counted(core, size)))
+        return Footprint(low, high, size if _one_to_one(core) else _count(core, size))
+    whole = _whole_periods(memory_layout(layout))
+    if whole is not None:
+        return whole
     _check_countable(layout)
+    if domain_size(layout) <= MOST_LISTED:
+        values = offset_table(layout)
+        return Footprint(*_ends(values), len(set(values)))
     table = offsets(layout)
     if not table.size:
         return Footprint(0, -1, 0)
     return Footprint(int(table.min()), int(table.max()), _distinct(table.reshape(-1, 1)))
+
+
+def _whole_periods(layout: LayoutLike) -> Footprint | None:
+    """The footprint of a swizzled block without gaps, if its swizzle permutes it; None of another layout."""
+    if not isinstance(layout, ComposedLayout) or not isinstance(layout.outer, Swizzle):
+        return None
+    inner, start = layout.inner, layout.offset
+    if not isinstance(inner, Layout) or start != 0 or len(integer_axes(inner)) != 1:
+        return None
+    reached = footprint(inner)
+    period = 1 << (layout.outer.yyy_mask | layout.outer.zzz_mask).bit_length()
+    return reached if reached.lowest == 0 and not reached.holes and reached.span % period == 0 else None
 
 
 def is_surjective(layout: LayoutLike, codomain: int | None = None) -> bool:
@@ -288,8 +333,6 @@ def contiguity(layout: LayoutLike) -> int:
     >>> contiguity(parse("(4,8):(1,8)")), contiguity(parse("(4,8):(8,1)")), contiguity(parse("(4,8):(1,4)"))
     (4, 1, 32)
     """
-    import numpy as np
-
     total, layout = domain_size(layout), memory_layout(layout, "memory")
     if isinstance(layout, Layout) and not has_module_strides(layout):
         follow = 1
@@ -298,6 +341,11 @@ def contiguity(layout: LayoutLike) -> int:
                 break
             follow *= extent
         return follow if total else 0
+    if total <= MOST_LISTED:
+        values = offset_table(layout)
+        if values and isinstance(values[0], tuple):
+            raise InvalidTypeError("contiguity needs integer strides", {"layout": layout})
+        return next((i + 1 for i, (x, y) in enumerate(pairwise(values)) if y != x + 1), total)
     begin, width = 0, 64  # most end early: few elements first
     while begin < total - 1:
         if begin >= MAX_COUNTED:
@@ -325,8 +373,9 @@ def cycles(layout: LayoutLike) -> list[list[int]]:
         facts = {"layout": layout, "elements": size_of(layout), "reached": footprint(layout)}
         raise LayoutError("a layout with gaps or repeated offsets is not a permutation", facts)
     _check_countable(layout)
-    table = offsets(layout).reshape(-1, order="F")
-    targets: list[int] = (table - table.min()).tolist() if len(table) else []
+    table = flat_offsets(layout)
+    lowest = min(table, default=0)
+    targets = [offset - lowest for offset in table]
     seen = [False] * len(targets)
     found = []
     for start in range(len(targets)):
@@ -425,8 +474,17 @@ Access: TypeAlias = str | LayoutLike | TiledAccess | None
 """Which thread touches which element of a tile, see `accessed`."""
 
 
-def accessed(layout: LayoutLike, access: Access, bits: int, vector_bits: int | None = None) -> Offsets:
-    """(thread, value) -> offset, int64 array, of an access to a tile.
+Rows: TypeAlias = list[list[int]]
+"""A row for each thread: the offsets of its values."""
+
+
+def _rows_of(values: list[Any], threads: int) -> Rows:
+    """(thread, value) from offsets in colexicographic order."""
+    return [values[thread::threads] for thread in range(threads)]
+
+
+def accessed(layout: LayoutLike, access: Access, bits: int, vector_bits: int | None = None) -> Rows:
+    """(thread, value) -> offset of an access to a tile, a row for each thread.
 
     Args:
         layout: (row, column) -> offset in elements.
@@ -436,59 +494,77 @@ def accessed(layout: LayoutLike, access: Access, bits: int, vector_bits: int | N
             16-bit elements.
         bits: width of an element.
         vector_bits: width of one thread's access in a row or column; default the widest that is contiguous.
+
+    >>> accessed(Layout((2, 2), (2, 1)), "column", 32)
+    [[0], [2], [1], [3]]
     """
-    import numpy as np
-
     if access is None:
-        return offsets(layout)
+        return _of_threads(layout, flat_offsets(layout))
     if isinstance(access, TiledAccess):
-        table = offsets(access.tidfrg_S(layout))
-        return table.reshape(table.shape[0], -1, order="F")
-    table = offsets(layout)
+        divided = access.tidfrg_S(layout)
+        return _rows_of(flat_offsets(divided), mode_sizes(divided)[0])
+    flat = flat_offsets(layout)
     if not isinstance(access, str):
-        places = offsets(access)
-        if places.min() < 0 or places.max() >= table.size:
-            facts = {"access": access, "elements of the tile": table.size}
+        places = flat_offsets(access)
+        if min(places) < 0 or max(places) >= len(flat):
+            facts = {"access": access, "elements of the tile": len(flat)}
             raise InvalidValueError("a thread-value layout leaves the tile", facts)
-        return table.ravel(order="F")[places]
+        return _of_threads(access, [flat[place] for place in places])
     expect_choice(access, _ACCESSES, "access")
-    if table.ndim != 2:
-        raise InvalidTypeError(f"a tile has a row and a column, got {table.ndim} modes", {"layout": layout})
+    sizes = mode_sizes(layout)
+    if len(sizes) != 2:
+        raise InvalidTypeError(f"a tile has a row and a column, got {len(sizes)} modes", {"layout": layout})
+    grid = _rows_of(flat, sizes[0])
     if access == "ldmatrix":
-        per_row = max(128 // bits, 1)
-        if (np.diff(table[:, :per_row], axis=1) != 1).any():
-            table = table.T
-        rows, columns = table.shape
-        if rows % 8 or columns % per_row or 128 % bits:
-            raise InvalidValueError(f"ldmatrix takes 8 rows of {per_row} contiguous elements", {"layout": layout})
-        return table.reshape(rows, -1, per_row).swapaxes(0, 1).reshape(-1, per_row)
-    flat = table.ravel(order="C" if access == "row" else "F")
+        return _matrix_rows(grid, bits, layout)
+    if access == "row":
+        flat = [offset for row in grid for offset in row]
     for width in VECTOR_BITS if vector_bits is None else (vector_bits,):
-        if width % bits == 0 and flat.size % (width // bits) == 0:
-            taken = flat.reshape(-1, width // bits)
-            aligned = not (taken[:, 0] * bits % width).any()
-            if vector_bits is not None or (aligned and not (np.diff(taken, axis=1) != 1).any()):
+        each = width // bits
+        if width % bits == 0 and len(flat) % each == 0:
+            taken = [flat[i : i + each] for i in range(0, len(flat), each)]
+            if vector_bits is not None or all(v[0] * bits % width == 0 and _follow(v) for v in taken):
                 return taken
-    return flat[:, None]
+    return [[offset] for offset in flat]
 
 
-def _element_offsets(layout: LayoutLike, base: int, bits: int, access: Access, vector_bits: int | None) -> Offsets:
-    """int64 array (threads, values) of element offsets; their bit addresses from byte `base` on fit in 64 bits."""
+def _follow(values: list[int]) -> bool:
+    """Whether each offset is the next one after the one before it."""
+    return all(y == x + 1 for x, y in pairwise(values))
+
+
+def _of_threads(layout: LayoutLike, values: list[Any]) -> Rows:
+    """Offsets of a layout of (thread) or (thread, value)."""
+    sizes = mode_sizes(layout)
+    rank = len(sizes) + (bool(values) and isinstance(values[0], tuple))
+    if not 1 <= rank <= 2 or rank > len(sizes):
+        text = f"a warp access is a layout of (thread) or (thread, value), got {rank} modes"
+        raise InvalidTypeError(text, {"layout": layout})
+    return _rows_of(values, sizes[0])
+
+
+def _matrix_rows(grid: Rows, bits: int, layout: LayoutLike) -> Rows:
+    """The rows of 16 bytes that ldmatrix takes, matrix by matrix; of a tile whose columns are contiguous, columns."""
+    per_row = max(128 // bits, 1)
+    if not all(_follow(row[:per_row]) for row in grid):
+        grid = [list(column) for column in zip(*grid, strict=True)]
+    rows, columns = len(grid), len(grid[0]) if grid else 0
+    if rows % 8 or columns % per_row or 128 % bits:
+        raise InvalidValueError(f"ldmatrix takes 8 rows of {per_row} contiguous elements", {"layout": layout})
+    return [row[i : i + per_row] for i in range(0, columns, per_row) for row in grid]
+
+
+def _element_offsets(layout: LayoutLike, base: int, bits: int, access: Access, vector_bits: int | None) -> Rows:
+    """A row of element offsets for each thread; their bit addresses from byte `base` on fit in 64 bits."""
     base = expect_integer(base, "base", unit="bytes")
     expect_integer(bits, "the width of an element", 1, MAX_BITS, "bits")
     expect_integer(domain_size(layout), "a warp access", high=MAX_ACCESSES, unit="elements")
     table = accessed(layout, access, bits, vector_bits)
-    if not table.size:
+    if not table or not table[0]:
         raise InvalidValueError("a warp access has at least one thread and one value", {"layout": layout})
-    reach = max(abs(int(table.min())), abs(int(table.max()))) * bits + abs(base) * 8
+    reach = max(max(map(abs, row)) for row in table) * bits + abs(base) * 8
     if reach >= 2**62:
         raise InvalidValueError(f"an access {reach} bits from address 0; must be less than 2**62", {"base": base})
-    if table.ndim == 1:
-        table = table[:, None]
-    if table.ndim != 2:
-        raise InvalidTypeError(
-            f"a warp access is a layout of (thread) or (thread, value), got {table.ndim} modes", {"layout": layout}
-        )
     return table
 
 
@@ -525,8 +601,6 @@ def bank_conflicts(
     >>> bank_conflicts(Layout((8, 64), (64, 1)), "float16", access="ldmatrix").ways
     8
     """
-    import numpy as np
-
     bits = bits_of(dtype)
     if vector_bits is not None:
         vector_bits = expect_integer(vector_bits, "vector_bits")
@@ -536,7 +610,7 @@ def bank_conflicts(
     table = _element_offsets(layout, base, bits, access, vector_bits)
     if bits % 8:
         raise InvalidValueError(f"bank conflicts count bytes; an element has {bits} bits")
-    threads, values = table.shape
+    threads, values = len(table), len(table[0])
     width = vector_bits
     if width is None:
         width = next((w for w in VECTOR_BITS if values * bits % w == 0 and w % bits == 0), bits)
@@ -544,21 +618,20 @@ def bank_conflicts(
         raise InvalidValueError(
             f"an access of {width} bits does not hold whole elements of {bits} bits, {values} to a thread"
         )
-    per_access, size = width // bits, width // 8
-    address = base + table * (bits // 8)
-    groups = address.reshape(threads, -1, per_access)
-    first = groups[:, :, 0]
-    if (np.diff(groups, axis=2) != bits // 8).any():
+    each, size = width // bits, width // 8
+    groups = [[row[i : i + each] for i in range(0, values, each)] for row in table]
+    if not all(_follow(group) for row in groups for group in row):
         raise LayoutError("the values of one access are not contiguous", {"layout": layout, "access": f"{width} bits"})
-    if (first % size).any():
+    first = [[base + group[0] * (bits // 8) for group in row] for row in groups]
+    if any(start % size for row in first for start in row):
         raise LayoutError(f"an access of {size} bytes is not aligned to its width", {"layout": layout, "base": base})
     together = WARP * BANK_BYTES // max(size, BANK_BYTES)
     rounds = []
-    for i in range(first.shape[1]):
+    for i in range(len(first[0])):
         for begin in range(0, threads, together):
-            starts = first[begin : begin + together, i]
-            words = np.unique((starts[:, None] + np.arange(0, size, min(size, BANK_BYTES))) // BANK_BYTES)
-            rounds.append(int(np.bincount(words % BANKS, minlength=BANKS).max()))
+            starts = [row[i] for row in first[begin : begin + together]]
+            words = {byte // BANK_BYTES for start in starts for byte in range(start, start + size, BANK_BYTES)}
+            rounds.append(max(Counter(word % BANKS for word in words).values()))
     return BankConflicts(width, tuple(rounds))
 
 
@@ -585,19 +658,20 @@ def coalescing(
     >>> coalescing(Layout(32, 64), "float16").sectors
     32
     """
-    import numpy as np
-
     bits = bits_of(dtype)
     table = _element_offsets(layout, base, bits, access, vector_bits)
-    counts = [_touched(np.unique(table[begin : begin + WARP]), bits, base) for begin in range(0, table.shape[0], WARP)]
+    warps = [{e for row in table[i : i + WARP] for e in row} for i in range(0, len(table), WARP)]
+    counts = [_touched(elements, bits, base) for elements in warps]
     return Coalescing(*map(sum, zip(*counts, strict=True)))
 
 
-def _touched(elements: Offsets, bits: int, base: int) -> tuple[int, int, int]:
+def _touched(elements: set[int], bits: int, base: int) -> tuple[int, int, int]:
     """Sectors, lines and bytes of the elements of one request."""
-    import numpy as np
-
-    begin = base * 8 + elements * bits
-    spread = np.arange(0, bits, 8) if bits % 8 == 0 else np.array([0, bits - 1])
-    touched = np.unique((begin[:, None] + spread) // 8)
-    return len(np.unique(touched // SECTOR_BYTES)), len(np.unique(touched // LINE_BYTES)), len(touched)
+    spans = [((base * 8 + e * bits) // 8, (base * 8 + e * bits + bits - 1) // 8) for e in elements]
+    sectors, lines = (
+        {n for first, last in spans for n in range(first // unit, last // unit + 1)}
+        for unit in (SECTOR_BYTES, LINE_BYTES)
+    )
+    if bits % 8 == 0:
+        return len(sectors), len(lines), len(elements) * bits // 8
+    return len(sectors), len(lines), len({byte for span in spans for byte in span})

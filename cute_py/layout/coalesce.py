@@ -49,36 +49,36 @@ def coalesced_by_steps(shape: Tree, stride: Tree, beyond: bool = False) -> tuple
     if not shapes:
         return STATIC_ONE, STATIC_ZERO, steps
     # C++'s bw_coalesce: from the last mode to the first, each joins the front of the result or becomes its new front.
-    front, jump = shapes[-1], strides[-1]
+    front, jump = shapes.pop(), strides.pop()
     if beyond and type(front) is Int and front == 1:
         front = STATIC[2]
-    behind: list[tuple[Leaf, Leaf]] = []
-    for i in range(len(shapes) - 2, -1, -1):
-        s, d = shapes[i], strides[i]
+    sizes: list[Leaf] = []  # of the modes behind the front, the last one first
+    jumps: list[Leaf] = []
+    for s, d in zip(reversed(shapes), reversed(strides), strict=True):
         if type(s) is Int and s == 1:  # C++: is_constant<1> of the mode; it moves nothing
             steps.append(("drop", (s, d)))
-        elif type(front) is Int and front == 1 and not behind:
+        elif type(front) is Int and front == 1 and not sizes:
             # C++: is_constant<1, NewShape>; the result was trivial so far
             steps.append(("drop", (front, jump)))
             front, jump = s, d
-        elif type(front) is Int and _follows(s, d, jump):
+        elif type(front) is Int and (
+            (s | 0) * (d | 0) == jump if type(s) is type(d) is type(jump) is Int else _follows(s, d, jump)
+        ):
             # C++: is_constant<true, old_shape * old_stride == new_stride>; they are one mode
             steps.append(("merge", (s, d, front, jump)))
             front, jump = times(s, front), d
         else:
             steps.append(("keep apart", (s, d, front, jump)))
-            behind.append((front, jump))
+            sizes.append(front)
+            jumps.append(jump)
             front, jump = s, d
-    if not behind:
+    if not sizes:
         return (STATIC_ONE, STATIC_ZERO, steps) if type(front) is Int and front == 1 else (front, jump, steps)
-    behind.append((front, jump))
-    return tuple([s for s, _ in reversed(behind)]), tuple([d for _, d in reversed(behind)]), steps
+    return (front, *reversed(sizes)), (jump, *reversed(jumps)), steps
 
 
 def _follows(size: Leaf, step: Leaf, jump: Leaf) -> bool:
     """Is `jump` the end of the mode size:step, as known at compile time?"""
-    if type(size) is type(step) is type(jump) is Int:
-        return (size | 0) * (step | 0) == jump
     return is_static(jump) and same(times(size, step), jump)
 
 

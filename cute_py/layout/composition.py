@@ -32,7 +32,6 @@ from cute_py.layout.layout import (
     Layout,
     Thing,
     apply_to_inner,
-    assumed,
     coprofile_of,
     joined,
     make,
@@ -41,6 +40,7 @@ from cute_py.layout.layout import (
     shape_of,
 )
 from cute_py.layout.leaf import (
+    STATIC,
     STATIC_ONE,
     STATIC_ZERO,
     Int,
@@ -50,7 +50,6 @@ from cute_py.layout.leaf import (
     divides_or_exceeds,
     is_short,
     is_symbolic,
-    leaf_of,
     mode_text,
     quotient,
     smaller,
@@ -111,17 +110,21 @@ def _walk(
     """C++'s last branch: a flat left side of rank > 1, an integer mode size:stride.
 
     `n` elements are left to take, in steps of `d` elements of the current mode: bare numbers or symbols, each with a
-    flag for static. C++ checks its conditions on static numbers only.
+    flag for static. Neither grows, so that they stay in the range of leaves. C++ checks its conditions on static
+    numbers only.
     """
     n, n_static = value_of(size), type(size) is Int
     d, d_static = value_of(stride), type(stride) is Int
     over, direction = (d, 1) if type(d) is int and d > 0 else _magnitude(d)
     whole, taken = n, 1
-    out: list[tuple[Leaf, Leaf]] = []
+    sizes: list[Leaf] = []
+    strides: list[Leaf] = []
     last = len(lhs_shape) - 1
     for i in range(last):
-        have = value_of(lhs_shape[i])
-        static = d_static and type(lhs_shape[i]) is Int
+        have: Any = lhs_shape[i]
+        static = False
+        if type(have) is Int:
+            have, static = have | 0, d_static
         if static and d >= have != 0 and d % have:  # C++: static_assert
             _refuse_stride(d, have, i, lhs_shape, lhs_stride)
         # C++'s next_shape and next_stride: what steps of d leave of this mode, and the step in units of the mode.
@@ -132,7 +135,8 @@ def _walk(
         else:
             left, over = _stepped_over(have, d, over, notes)
         following = over * direction
-        numbers = (i, lhs_shape[i], lhs_stride[i], leaf_of(d, d_static), left, following, static)
+        step = STATIC[d] if d_static else d
+        numbers = (i, lhs_shape[i], lhs_stride[i], step, left, following, static)
         if (static and left == 1) or (n_static and n == 1):  # C++: is_constant<1> of either; the mode is passed
             steps.append(("step over" if static and left == 1 else "done", numbers))
             d, d_static = following, static
@@ -143,17 +147,24 @@ def _walk(
         if n_static and n == 0 and not take_static:  # C++: a static 0 divided by a run-time number is a static 0
             take, rest, rest_static = smaller(left, n), 0, True
         else:
-            take, rest, rest_static = *_walked(left, n, whole, taken, notes), take_static
+            rest_static = take_static
+            if type(left) is type(n) is int and left > 0 <= n:
+                take = left if left < n else n
+                rest = n // take if take else 0
+            else:
+                take, rest = _walked(left, n, whole, taken, notes)
             if take == 0 or (take_static and n % take):  # C++: static_assert
                 _refuse_size(n, take, i, lhs_shape, lhs_stride)
-        out.append((leaf_of(take, take_static), times(numbers[3], lhs_stride[i])))
+        sizes.append(STATIC[take] if take_static else take)
+        strides.append(times(step, lhs_stride[i]))
         steps.append(("walk", (*numbers, n, n_static, take, rest, rest_static)))
         n, n_static, d, d_static = rest, rest_static, following, static
-    if not out or not n_static or n != 1:  # C++: else is_constant<1, rest_shape>; the last mode is not reached
-        size, stride = leaf_of(n, n_static), leaf_of(d, d_static)
+    if not sizes or not n_static or n != 1:  # C++: else is_constant<1, rest_shape>; the last mode is not reached
+        size, stride = STATIC[n] if n_static else n, STATIC[d] if d_static else d
         steps.append(("rest", (last, lhs_shape[last], lhs_stride[last], stride, size)))
-        out.append((size, times(stride, lhs_stride[last])))
-    return unwrap([s for s, _ in out]), unwrap([d for _, d in out])
+        sizes.append(size)
+        strides.append(times(stride, lhs_stride[last]))
+    return unwrap(sizes), unwrap(strides)
 
 
 def _stepped_over(have: Value, d: Value, over: Value, notes: Notes) -> tuple[Value, Value]:
@@ -212,7 +223,7 @@ def _refuse_size(size: int, take: int, mode: int, shape: Tree, stride: Tree) -> 
 
 def composed_by_steps(lhs: Layout, rhs: Layout) -> tuple[Layout, list[Step]]:
     """A o B for two plain layouts, as C++ computes it, and the steps."""
-    notes: Notes = dict.fromkeys(assumed((lhs, rhs)))
+    notes: Notes = dict.fromkeys(lhs.assumptions + rhs.assumptions)
     steps: list[Step] = []
     flat = coalesce_x_by(coprofile_of(rhs.stride), lhs.shape, lhs.stride)
     shape, stride = compose_trees(*flat, rhs.shape, rhs.stride, notes, steps)

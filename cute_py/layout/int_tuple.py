@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from cute_py.errors import CoordinateError, InvalidTypeError, LayoutError, StaticAssertError, given
+from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, LayoutError, StaticAssertError, given
 from cute_py.layout.arguments import IntTuple, LayoutLike, Leaf, Shape, Shaped, Tree
 from cute_py.layout.leaf import (
     KNOWN_KINDS,
+    MAX_DEPTH,
     MAX_RESULT,
     MIN_RESULT,
     STATIC,
@@ -75,6 +76,8 @@ def product_of(tree: Tree) -> Leaf:
 
 def ceil_div_leaf(a: Leaf, b: Leaf) -> Leaf:
     """(a + b - 1) / b, truncating, as C++ computes it."""
+    if type(a) is type(b) is Int and a > 0 < b:  # the common case
+        return STATIC[-(-a.real // b.real)]
     x, y = value_of(a), value_of(b)
     if type(x) is int and type(y) is int and x > 0 and y > 0:
         return leaf_of(-(-x // y), type(a) is type(b) is Int)
@@ -190,17 +193,18 @@ def sum_of_products(factors: Sequence[Leaf], strides: Sequence[Leaf], start: int
     total: Any = start
     static = True
     others: list[Leaf] = []
-    i = 0
-    for d in strides:
-        x: Any = factors[i]
-        i += 1  # noqa: SIM113  (`enumerate` takes a fifth more, and every call of a layout passes here)
+    x: Any
+    for x, d in zip(factors, strides, strict=True):
         if type(x) is int and type(d) is int:
             total += x * d
             static = False
+        elif type(x) is int and type(d) is Int:
+            if d:
+                total += x * (d | 0)
+                static = False
         elif type(x) in KNOWN_KINDS and type(d) in KNOWN_KINDS:
-            n, step = x | 0, d | 0  # type: ignore[operator]
-            total += n * step
-            if (type(x) is int and (step or type(d) is int)) or (type(d) is int and n):
+            total += (x | 0) * (d | 0)  # type: ignore[operator]
+            if type(d) is int and x:
                 static = False
         else:
             if type(x) not in KNOWN_KINDS and not is_symbolic(x):
@@ -221,15 +225,12 @@ def _natural(coord: Tree, shape: Tree, stride: Tree, factors: list[Leaf], stride
         factors.append(coord)
         strides.append(stride)
         return
-    i = 0
-    for c in coord:
-        s, d = shape[i], stride[i]  # type: ignore[index]
-        i += 1  # noqa: SIM113
-        if type(c) is tuple or type(s) is tuple:
-            _natural(c, s, d, factors, strides)
-        else:
-            factors.append(c)
-            strides.append(d)
+    if tuple not in map(type, coord) and tuple not in map(type, shape):
+        factors += coord
+        strides += stride  # type: ignore[arg-type]
+        return
+    for c, s, d in zip(coord, shape, stride, strict=True):  # type: ignore[arg-type]
+        _natural(c, s, d, factors, strides)
 
 
 def crd2idx_of(coord: Tree, shape: Tree, stride: Tree) -> Leaf:
@@ -289,13 +290,14 @@ def idx2crd_strided(idx: Tree, shape: Tree, stride: Tree) -> Tree:
     return trunc_mod(trunc_div(idx, stride), shape)
 
 
-def _shape_of(thing: Shaped) -> Tree:
+def _shape_of(thing: Shaped, depth: int = 0) -> Tree:
     """The shape of a layout or tensor, or a bare tuple of integers and layouts as a tree of leaves."""
     if are_numbers(thing):
         return thing
     if type(thing) is tuple:
-        check_depth(thing)
-        return tuple([_shape_of(x) for x in thing])
+        if depth > MAX_DEPTH:
+            raise InvalidValueError(f"nested deeper than {MAX_DEPTH} tuples")
+        return tuple([x if are_numbers(x) else _shape_of(x, depth + 1) for x in thing])
     if hasattr(type(thing), "_sliced") or hasattr(type(thing), "domain"):
         return thing.shape  # type: ignore[union-attr]
     return coordinate(thing)
@@ -384,14 +386,18 @@ def inner_product(a: Tree, b: Tree) -> Int | int:
 
 def _paired(a: Tree, b: Tree, factors: list[Leaf], strides: list[Leaf]) -> None:
     """The leaves of two trees of one profile."""
-    if type(a) is not tuple and type(b) is not tuple:
+    if type(a) is tuple and type(b) is tuple and len(a) == len(b):
+        if tuple in map(type, a) or tuple in map(type, b):
+            for x, y in zip(a, b, strict=True):
+                _paired(x, y, factors, strides)
+        else:
+            factors += a
+            strides += b
+    elif type(a) is tuple or type(b) is tuple:
+        raise StaticAssertError("Mismatched ranks", {"a": tree_text(a), "b": tree_text(b)})
+    else:
         factors.append(a)
         strides.append(b)
-        return
-    if type(a) is not tuple or type(b) is not tuple or len(a) != len(b):
-        raise StaticAssertError("Mismatched ranks", {"a": tree_text(a), "b": tree_text(b)})
-    for x, y in zip(a, b, strict=True):
-        _paired(x, y, factors, strides)
 
 
 def shape_div(a: Shaped, b: Shaped) -> IntTuple:

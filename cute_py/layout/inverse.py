@@ -65,7 +65,7 @@ def _ascending(strides: tuple[Leaf, ...]) -> list[int]:
     """Indices of the static strides, ascending, by exchange sort: equal strides keep C++'s order, which decides between
     stride-0 modes."""
     order = [i for i, d in enumerate(strides) if type(d) is Int]
-    if len({strides[i] for i in order}) == len(order):
+    if len(set(map(strides.__getitem__, order))) == len(order):
         return sorted(order, key=strides.__getitem__)  # type: ignore[arg-type]
     for i in range(len(order)):
         for j in range(i + 1, len(order)):
@@ -84,13 +84,14 @@ def right_inverse_by_steps(shape: Tree, stride: Tree) -> Inverse:
     steps: list[Step] = []
     reached: Any = STATIC_ONE
     for i in _ascending(strides):
-        follows = type(reached) is Int and strides[i] == reached
-        rule = "follow right" if follows else "skip right"
-        steps.append((rule, (i, shapes[i], strides[i], reached, starts[i])))
-        if follows:  # C++: is_constant<true, stride == result's end>
-            out_shape.append(shapes[i])
-            out_stride.append(starts[i])
-            reached = times(shapes[i], reached)
+        size, step, start = shapes[i], strides[i], starts[i]
+        if type(reached) is Int and step == reached:  # C++: is_constant<true, stride == result's end>
+            steps.append(("follow right", (i, size, step, reached, start)))
+            out_shape.append(size)
+            out_stride.append(start)
+            reached = times(size, reached)
+        else:
+            steps.append(("skip right", (i, size, step, reached, start)))
     if not out_shape:
         return STATIC_ONE, STATIC_ZERO, steps
     return *coalesced(unwrap(out_shape), unwrap(out_stride)), steps

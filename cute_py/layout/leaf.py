@@ -460,6 +460,8 @@ def same(a: Leaf, b: Leaf) -> bool:
 
 def trunc_div(a: Leaf, b: Leaf) -> Leaf:
     """C++'s `a / b`: rounds toward zero; a static 0 stays static."""
+    if type(a) is Int and type(b) is Int and a >= 0 < b:  # the common case
+        return STATIC[(a | 0) // (b | 0)]
     static = type(a) is Int
     if static and (a == 0 and type(b) is not Int):
         return STATIC_ZERO

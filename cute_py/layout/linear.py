@@ -30,7 +30,10 @@ from cute_py.layout.trees import leaves, map_leaves
 
 if TYPE_CHECKING:
     import numpy
+    import numpy as np
     from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +69,6 @@ class LinearLayout:
 
     def matrix(self) -> NDArray[numpy.uint8]:
         """uint8 array (offset bits, coordinate bits): entry [r, k] is bit r of column k."""
-        import numpy as np
-
         rows = max([c.bit_length() for c in (*self.columns, self.origin)], default=0)
         out = np.zeros((rows, len(self.columns)), np.uint8)
         for k, column in enumerate(self.columns):
@@ -385,8 +386,6 @@ PIECE: Final = MAX_ELEMENTS // 256
 
 
 def _by_arrays(a: LayoutLike, b: LayoutLike) -> bool:
-    import numpy as np
-
     count = domain_size(a)
     if count != domain_size(b):
         return False

@@ -41,7 +41,10 @@ from cute_py.layout.trees import check_depth, is_underscore, leaves, map_leaves,
 
 if TYPE_CHECKING:
     import numpy
+    import numpy as np
     from numpy.typing import ArrayLike, DTypeLike, NDArray
+else:
+    from cute_py.optional_packages import numpy as np
 
 Offsets: TypeAlias = "NDArray[numpy.int64]"
 IntType: TypeAlias = "numpy.dtype[numpy.int64]"
@@ -52,8 +55,6 @@ Coordinates: TypeAlias = "ArrayLike | Underscore | tuple[Coordinates, ...] | lis
 
 def _array(x: Coordinates, kind: IntType) -> Offsets:
     """An int64 array of coordinates, or one of Python ints where these do not fit."""
-    import numpy as np
-
     if is_underscore(x):
         raise InvalidTypeError("coordinates of offsets() are integers or arrays; slice the layout for `_`")
     refuse_mask(x, "an array of coordinates")
@@ -85,8 +86,6 @@ def coordinate_arrays(coords: Coordinates, kind: IntType) -> Arrays:
 
 def _split(c: Offsets, size: int, signed: bool) -> tuple[Offsets, Offsets]:
     """(c / size, c % size) as C++ computes them."""
-    import numpy as np
-
     if size == 0:
         raise LayoutError("a coordinate can't be split over a mode of size 0")
     if not signed and size & (size - 1) == 0 and c.dtype.kind != "O":  # a third of the time of a division
@@ -102,8 +101,6 @@ def _split(c: Offsets, size: int, signed: bool) -> tuple[Offsets, Offsets]:
 def index_arrays(coord: Arrays, shape: Tree, stride: Tree, signed: bool = True, out: Offsets | None = None) -> Offsets:
     """The inner product of coordinate arrays with bare integer strides; `signed`: a coordinate may be negative. If
     `out` is given, it receives the result; then all arrays must have one shape."""
-    import numpy as np
-
     total: Any = None
     owned = False
     """Whether `total` is an array of our own, and not one of the coordinates."""
@@ -165,8 +162,6 @@ BLOCK = 1 << 16
 def _in_blocks(coords: Arrays, shape: Tree, stride: Tree) -> Offsets | None:
     """Offsets at many coordinates, in a third of the time for nested shapes, and without extra memory. Returns None if
     the arrays differ in shape, are few, or reach beyond 64 bits."""
-    import numpy as np
-
     arrays: list[Offsets] = leaves(coords)
     size, form = (arrays[0].size, arrays[0].shape) if arrays else (0, ())
     if size < 2 * BLOCK or any(a.dtype != np.int64 or a.shape != form or not a.flags.c_contiguous for a in arrays):
@@ -191,8 +186,6 @@ def _in_blocks(coords: Arrays, shape: Tree, stride: Tree) -> Offsets | None:
 
 def _indices(coords: Arrays, shape: Tree, stride: Tree, kind: IntType) -> Offsets:
     """Offsets as an array of type `kind`, computed exactly if 64 bits could be too few."""
-    import numpy as np
-
     if kind.kind == "O":
         return np.asarray(index_arrays(coords, shape, stride), dtype=object)
     found = _in_blocks(coords, shape, stride) if kind == np.int64 else None
@@ -216,8 +209,6 @@ def _indices(coords: Arrays, shape: Tree, stride: Tree, kind: IntType) -> Offset
 
 def at_coordinates(layout: OffsetFunction, coords: Coordinates, kind: IntType) -> Offsets:
     """Offsets of a layout or composed layout at coordinates, as an array of type `kind`."""
-    import numpy as np
-
     if isinstance(layout, ComposedLayout):
         return apply_function(layout, at_coordinates(layout.inner, coords, kind), kind)
     if isinstance(layout, Swizzle):
@@ -269,8 +260,6 @@ def has_module_strides(layout: Layout | ComposedLayout) -> TypeGuard[Layout]:
 
 def module_offsets(layout: Layout, coords: Coordinates = None) -> NDArray[numpy.object_]:
     """Array of objects: shape (size<0>, size<1>, ...), or one entry for each coordinate of the sequence `coords`."""
-    import numpy as np
-
     if coords is not None:
         listed = expect_items(coords, "the coordinates")  # type: ignore[arg-type]
         out = np.empty(len(listed), object)
@@ -373,8 +362,6 @@ def _vectors(shape: Tree, stride: Tree, kind: IntType) -> list[Offsets]:
 
 def _vector(size: Tree, step: Tree, kind: IntType) -> Offsets:
     """The offsets of one mode."""
-    import numpy as np
-
     if type(size) is not tuple:
         return _run(size, step, kind)  # type: ignore[arg-type]
     sizes, steps = map(modes, coalesced(size, step))
@@ -386,8 +373,6 @@ def _vector(size: Tree, step: Tree, kind: IntType) -> Offsets:
 
 def _run(size: int, step: int, kind: IntType) -> Offsets:
     """0, step, 2 step, ...: `size` numbers."""
-    import numpy as np
-
     if step == 0 or abs(size * step) > _EXACT:
         return np.arange(size, dtype=kind) * kind.type(step)
     return np.arange(0, size * step, step, dtype=kind)
@@ -399,8 +384,6 @@ _EXACT = 1 << 52
 
 def _fill(table: Offsets, shape: Tree, stride: Tree, kind: IntType) -> None:
     """The outer sum of the vectors of the modes, written in place; modes of stride 0 add nothing."""
-    import numpy as np
-
     along: list[Offsets] = []
     behind = table.ndim
     for size, step in zip(modes(shape), modes(stride), strict=True):
@@ -416,8 +399,6 @@ def _fill(table: Offsets, shape: Tree, stride: Tree, kind: IntType) -> None:
 def _grid(shape: Tree, stride: Tree, kind: IntType, swizzle: Swizzle | None = None, start: int = 0) -> Offsets:
     """All offsets of integer trees: the outer sum of one vector per mode. With a swizzle (no negative offsets here),
     the swizzle of start + that sum."""
-    import numpy as np
-
     vectors = _vectors(shape, stride, kind)
     if not vectors:
         return np.zeros((), kind)
@@ -433,8 +414,6 @@ def _grid(shape: Tree, stride: Tree, kind: IntType, swizzle: Swizzle | None = No
 
 
 def _checked_type(dtype: DTypeLike, extremes: list[int], layout: LayoutLike) -> IntType:
-    import numpy as np
-
     try:
         kind: IntType = np.dtype(dtype)  # type: ignore[assignment]
     except (TypeError, ValueError, DeprecationWarning):  # the last one under `-W error`, for an alias
@@ -491,8 +470,6 @@ def offsets(
     >>> int(offsets(smem)[1, 0]), int(offsets(smem, of="call")[1, 0])
     (72, 64)
     """
-    import numpy as np
-
     layout = memory_layout(layout, of)
     if has_module_strides(layout):
         return module_offsets(layout, coords)  # type: ignore[return-value]
@@ -563,8 +540,6 @@ def coordinates(layout: LayoutLike, values: ArrayLike, *, of: str = "memory") ->
     >>> offsets(Layout(4, 8), coordinates(Layout(4, 8), [8, 24])[..., 0]).tolist()
     [8, 24]
     """
-    import numpy as np
-
     layout = memory_layout(layout, of)
     refuse_mask(values, "an array of offsets")
     try:
@@ -602,8 +577,6 @@ def _divided(
     layout: Layout | ComposedLayout, shape: Tree, steps: list[list[int]], inner: Offsets, wanted: Offsets
 ) -> Offsets:
     """Each offset decomposed by the strides of each axis, the largest first."""
-    import numpy as np
-
     sizes = leaves(shape)
     index: list[Any] = [np.zeros((), np.int64)] * len(sizes)
     basis = _value_profile(layout) != 0
@@ -636,8 +609,6 @@ def _divided(
 
 
 def _require(reached: NDArray[numpy.bool_], layout: LayoutLike, wanted: Offsets, rows: bool) -> None:
-    import numpy as np
-
     if not reached.all():
         first = tuple(np.argwhere(~reached)[0]) if reached.ndim else ()
         value = wanted[first].tolist() if rows else int(wanted[first])
@@ -646,8 +617,6 @@ def _require(reached: NDArray[numpy.bool_], layout: LayoutLike, wanted: Offsets,
 
 def _searched(layout: Layout | ComposedLayout, wanted: Offsets) -> Offsets:
     """Each offset looked up among all offsets of the layout, sorted."""
-    import numpy as np
-
     count = domain_size(layout)
     if count > MAX_SEARCHED:
         raise LayoutError(

@@ -61,7 +61,6 @@ from cute_py.layout.leaf import (
     STATIC_ZERO,
     Int,
     as_leaves,
-    is_one,
     leaf_text,
     mode_text,
     times,
@@ -123,7 +122,8 @@ def complement_by_steps(layout: Layout, target: Tree) -> tuple[Layout, list[Step
     if not moving:
         whole = coalesced_shape(target)
         return make(whole, compact_left(whole)[0], layout.assumptions), steps
-    out: list[tuple[Leaf, Leaf]] = []
+    sizes: list[Leaf] = []
+    strides: list[Leaf] = []
     end: Any = STATIC_ONE
     for d, s in moving:  # C++ folds the smallest of the remaining strides
         # Number of copies of the earlier modes that fit below this stride.
@@ -137,16 +137,20 @@ def complement_by_steps(layout: Layout, target: Tree) -> tuple[Layout, list[Step
                 facts = {"layout": layout, "stride": below}
                 raise StaticAssertError("Non-injective Layout detected in complement.", facts)
         steps.append(("gap", (s, d, gap, end)))
-        if not is_one(gap):
-            out.append((gap, end))
+        if not (type(gap) is Int and gap == 1):
+            sizes.append(gap)
+            strides.append(end)
         end = times(d, s)
     rest = coalesced_shape(ceil_div_of(target, end))
     tail = compact_left(rest, end)[0] if type(rest) is tuple else end
     steps.append(("tail", (rest, tail, end, target)))
-    out += [(s, d) for s, d in zip(modes(rest), modes(tail), strict=True) if not is_one(s)]
-    if not out:
+    for s, d in zip(modes(rest), modes(tail), strict=True):
+        if not (type(s) is Int and s == 1):
+            sizes.append(s)
+            strides.append(d)
+    if not sizes:
         return make(STATIC_ONE, STATIC_ZERO, layout.assumptions), steps
-    return make(unwrap([s for s, _ in out]), unwrap([d for _, d in out]), layout.assumptions), steps
+    return make(unwrap(sizes), unwrap(strides), layout.assumptions), steps
 
 
 def _static_hint(layout: Layout, target: Tree) -> str | None:
@@ -181,7 +185,7 @@ def complement(layout: LayoutLike, cotarget: Shaped | None = None) -> Layout:
     >>> print(complement(Layout(Int(4), Int(2)), Int(24)))
     (_2,_3):(_1,_8)
     """
-    if is_underscore(layout):
+    if type(layout) is not Layout and is_underscore(layout):
         return layout  # type: ignore[return-value]
     inner = layout if type(layout) is Layout else domain_of(layout)
     profile = coprofile_of(inner.stride)

@@ -69,6 +69,8 @@ def leaves(tree: Tree) -> list[Any]:
     """
     if type(tree) is not tuple:
         return [tree]
+    if tuple not in map(type, tree):
+        return list(tree)
     out = []
     for x in tree:
         if type(x) is tuple:

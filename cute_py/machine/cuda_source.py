@@ -143,15 +143,15 @@ def ptx_of_file(path: str, arch: str = "sm_90a", options: Sequence[str] = ()) ->
     except OSError as error:
         raise InvalidValueError(f"{given(path)} can't be read: {error.strerror}") from None
     if raw[:4] in (_ELF, _FATBIN):
-        return _extracted(path)
+        return _extracted(path, arch)
     if path.endswith((".cu", ".cuh", ".cpp")):
         if find_nvcc() is not None:
-            return compiled_by_nvcc(path, arch, options)
+            return compiled_by_nvcc(path, arch, ["--expt-relaxed-constexpr", *options])
         return compiled_by_nvrtc(raw.decode(errors="replace"), Path(path).stem, arch, options)
     return raw.decode(errors="replace")
 
 
-def _extracted(path: str) -> str:
+def _extracted(path: str, arch: str) -> str:
     """The PTX inside a fatbin, by cuobjdump."""
     tool = shutil.which("cuobjdump") or shutil.which("/usr/local/cuda/bin/cuobjdump") or find_in_wheels("cuobjdump")
     hint = "give the PTX: nvcc -ptx, or a fatbin that has it"
@@ -162,7 +162,43 @@ def _extracted(path: str) -> str:
         [str(tool), "-ptx", path], capture_output=True, text=True, errors="replace", check=False,
         timeout=TIME_LIMIT_SECONDS,
     )  # fmt: skip
-    start = done.stdout.find(".version")
-    if done.returncode or start < 0:
+    found = None if done.returncode else chosen_text(done.stdout, arch)
+    if found is None:
         raise InvalidValueError(f"{given(path)} is a cubin: machine code (SASS), without PTX in it", hint=hint)
-    return re.split(r"\n(?=Fatbin |=+\n)", done.stdout[start:])[0]
+    return found
+
+
+def chosen_text(listing: str, arch: str) -> str | None:
+    """The PTX for a target out of what `cuobjdump -ptx` prints; None: there is no PTX.
+
+    It is the text of the target itself, else of the newest target before it, else of the oldest. Of several texts with
+    one target it is the first that has a kernel.
+
+    >>> listing = '''Fatbin ptx code:
+    ... ================
+    ... arch = sm_80
+    ... .version 9.0
+    ... .target sm_80
+    ... Fatbin ptx code:
+    ... ================
+    ... arch = sm_90
+    ... .version 9.0
+    ... .target sm_90'''
+    >>> chosen_text(listing, "sm_90a").splitlines()[1], chosen_text(listing, "sm_75").splitlines()[1]
+    ('.target sm_90', '.target sm_80')
+    """
+    wanted = _generation(arch)
+    found = []
+    for part in re.split(r"^Fatbin ", listing, flags=re.MULTILINE):
+        start = part.find(".version")
+        target = re.search(r"^\.target\s+(\w+)", part, re.MULTILINE)
+        if start >= 0 and target is not None:
+            number = _generation(target[1])
+            rank = (target[1] == arch, number <= wanted, number if number <= wanted else -number, ".entry" in part)
+            found.append((rank, part[start:]))
+    return max(found, key=lambda one: one[0])[1] if found else None
+
+
+def _generation(arch: str) -> int:
+    digits = re.search(r"\d{1,4}", arch)
+    return int(digits[0]) if digits is not None else 0

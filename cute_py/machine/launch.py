@@ -213,7 +213,6 @@ class Arguments:
             return bytes(8)
         return self._map_bytes(value[0], address[name], name)
 
-
     def _map_bytes(self, given_map: Any, address: int, name: str) -> bytes:
         if isinstance(given_map, _REQUESTS):
             try:

@@ -149,6 +149,15 @@ def locate_address(site: Site, one: Address, space: str, size: int, *, writes: b
     return lambda f: generic_place(f, site, addresses(f), size, writes)
 
 
+def place_of(f: Frame, site: Site, space: str, addresses: Array, size: int, writes: bool) -> Place:
+    """The place of addresses (n,) in global, shared or generic memory."""
+    if space.startswith("shared"):
+        return _shared(f, site, addresses, size)
+    if space == "global":
+        return _global(f, site, addresses, size, writes)
+    return generic_place(f, site, addresses, size, writes)
+
+
 def generic_place(f: Frame, site: Site, addresses: Array, size: int, writes: bool) -> Place:
     """The place of generic addresses, which are all in one memory."""
     low, high = int(addresses.min()), int(addresses.max())

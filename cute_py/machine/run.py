@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from cute_py.argument_checks import expect_integer, has, is_integer, record
+from cute_py.argument_checks import expect, expect_integer, has, is_integer, record
 from cute_py.diagnostics import Diagnostic, refuse
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, counted, given
 from cute_py.machine.code import Code, find_kernel
@@ -20,7 +20,7 @@ from cute_py.machine.faults import Fault, finding, source_file
 from cute_py.machine.judgement.judge import REASONS, judges
 from cute_py.machine.judgement.observer import Observer, together
 from cute_py.machine.judgement.story import story
-from cute_py.machine.judgement.timeline import Recorder, RunTimeline, build_timeline
+from cute_py.machine.judgement.timeline import RunTimeline, TimelineRecorder, build_timeline
 from cute_py.machine.judgement.traffic import Traffic, Traffics
 from cute_py.machine.judgement.tried import with_changes
 from cute_py.machine.launch import Arguments, MachineLaunch, place_variables, triple
@@ -128,14 +128,16 @@ class PtxRun:
     def timeline(self, cta: int = 0) -> RunTimeline:
         """A CTA over the run: its warps, barriers, copies and matrix instructions; of a long run its beginning.
 
-        `print` shows it as text, `cute_py.draw.draw` makes a picture of it. Barriers, copies and products are those that
-        the judges saw: `run_ptx(..., judge=False)` has none.
+        `print` shows it as text, `cute_py.draw.draw` makes a picture of it. With `schedule="lazy"` copies and products
+        are under way until a thread waits for them. `run_ptx(..., judge=False)` notes none of them, and no barriers.
 
         Args:
             cta: number in the grid, x fastest; one of those that ran together first.
         Raises:
             InvalidValueError: there is no such CTA.
         """
+        if self._code is None:
+            raise InvalidValueError("this run was not made by run_ptx; it has no steps")
         ctas, size = self._wave
         return build_timeline(self._trace, self._events, self._code, size, expect_integer(cta, "cta", 0, ctas - 1))
 
@@ -284,6 +286,8 @@ class _Launch:
 def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic: bool) -> PtxRun:
     modes = _modes(schedule)
     limit = expect_integer(limit, "limit", 1)
+    expect(judge, bool, "judge")
+    expect(traffic, bool, "traffic")
     module = _module(launch.text)
     architecture(module.target if launch.arch is None else launch.arch)
     found = find_kernel(module, launch.kernel)
@@ -428,7 +432,7 @@ class _Execution:
         first: bool = True,
     ) -> None:
         self.code, self.shape, self.arguments, self.mode, self.limit = code, shape, arguments, mode, limit
-        self.recorder = Recorder()
+        self.recorder = TimelineRecorder()
         self.traffic = Traffics() if traffic else None
         beside: list[Observer] = [] if self.traffic is None else [self.traffic]
         if judge:
@@ -495,7 +499,8 @@ class _Execution:
                 for number in range(block.start, block.start + block.length):
                     counts.append(self._count(number, block.warps, block.threads))
         x, y, z = self.shape.block
-        wave = (self.resident, -(-x * y * z // LANES) * LANES)
+        i, j, k = self.shape.grid
+        wave = (min(self.resident, i * j * k), -(-x * y * z // LANES) * LANES)
         trace = tuple(self.totals.trace)
         return PtxRun(
             code.kernel.name, diagnostics, tuple(self.totals.printed), tuple(counts), self.totals.steps,

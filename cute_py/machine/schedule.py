@@ -497,6 +497,7 @@ class Machine:
             one.frame.cache.pop(("looked", one.pc), None)
         if not moved and self._leaps > 2:
             return False
+        self.observer.time_passes(self)
         self.totals.clock += CLOCK_LEAP << min(self._leaps // 16, 12)
         self.waiting = [one for one in self.waiting if not one.looks]
         for one in looking:

@@ -13,6 +13,7 @@ from cute_py.mesh.placements import StridedShard as StridedShard
 from cute_py.mesh.placements import Zigzag as Zigzag
 from cute_py.mesh.redistribution import Redistribution as Redistribution
 from cute_py.mesh.redistribution import redistribute as redistribute
+from cute_py.mesh.scaled_shards import ScaledSharding as ScaledSharding
 from cute_py.mesh.sharded_layout import ShardedLayout as ShardedLayout
 from cute_py.mesh.sharded_layout import distribute as distribute
 from cute_py.mesh.transfer import Transfer as Transfer

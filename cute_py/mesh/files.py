@@ -21,6 +21,7 @@ from cute_py.mesh.placements import Replicate
 from cute_py.mesh.redistribution import Redistribution, redistribute
 from cute_py.mesh.reshard_plan import MeshSide, ReshardPlan, RowSpan, held_shape
 from cute_py.mesh.reshard_plan import read_plan as read_plan
+from cute_py.mesh.scaled_files import check_scaled, placed_with_weights, scaled_weights
 from cute_py.mesh.stored_tensors import StoredFile, StoredTensor, checksum, equal_groups, has_one_value, new_files
 from cute_py.mesh.stored_tensors import stored_file as stored_file
 from cute_py.mesh.stored_tensors import stored_tensors as stored_tensors
@@ -96,7 +97,8 @@ def reshard(
     """Read the shards of the source's files, write those of the destination's; all of them, or none.
 
     Files are written beside their names and renamed when the checksums of each whole tensor agree on both sides. The
-    metadata that all source files share is written to each file.
+    metadata that all source files share is written to each file. The tensors of a block-scaled weight follow the
+    weight's placement.
 
     Args:
         memory: bytes of files that are mapped at once, at most.
@@ -106,16 +108,20 @@ def reshard(
         One row for each tensor, and warnings: placements that names or shapes contradict. The files are written then.
     Raises:
         FileFormatError: a file that can't be read or written, or replicas that differ; LayoutError: a shard of another
-            shape than its place, or shards of different parts that are byte-identical; InvalidValueError: a tensor
-            without a placement. Nothing is written then.
+            shape than its place, shards of different parts that are byte-identical, a cut inside a block;
+            InvalidValueError: a tensor without a placement. Nothing is written then.
     """
     expect_integer(memory, "memory", 1 << 20, unit="bytes")
     expect(force, bool, "force")
     stored = [stored_file(path) for path in plan.source.files]
     names = list(stored[0].tensors)
     refuse(FileFormatError, _missing(plan.source, stored), "not every file has every tensor")
+    weights = scaled_weights(stored)
+    plan = placed_with_weights(plan, weights)
     refuse(InvalidValueError, _unplaced(plan, stored[0]), "tensors that no pattern matches; nothing is written")
     works = [_work(plan, name, [one.tensors[name] for one in stored]) for name in names]
+    cuts = check_scaled(weights, {work.name: (work.ours, work.theirs) for work in works})
+    refuse(LayoutError, cuts, "cuts inside a block of a block-scaled weight; nothing is written")
     judged = judge([_weight(plan, work) for work in works])
     alike = [found for work, one in zip(works, judged, strict=True) for found in _check_alike(work, one)]
     if alike and not force:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
-
-import numpy
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from cute_py.argument_checks import is_integer, refuse_mask
 from cute_py.diagnostics import Diagnostic, refuse
@@ -19,7 +16,13 @@ from cute_py.layout.trees import leaves
 from cute_py.mesh.sharded_layout import ShardedLayout
 from cute_py.mesh.transfer import Plan, Transfer
 
-Array = NDArray[Any]
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy
+
+Array: TypeAlias = "NDArray[Any]"
 
 
 class Elements(Protocol):

@@ -4,14 +4,17 @@ few layouts."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
-
-import numpy
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from cute_py.copies.modes import CopyMode
 
-Column = NDArray[numpy.int64]
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy
+
+Column: TypeAlias = "NDArray[numpy.int64]"
 
 LONGEST_PERIOD = 64
 """Number of segments after which no pattern is searched."""

@@ -28,13 +28,12 @@ import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_py.copies.boxes import Tuning
 from cute_py.copies.operands import side
-from cute_py.copies.prepared import PreparedCopy, prepare_between
+from cute_py.copies.prepared import prepare_between
+from cute_py.copies.prepared_copy import PreparedCopy
 from cute_py.diagnostics import refuse
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, TmaLimitError
 from cute_py.gpu.arrays import array_view, device_of_array
@@ -45,6 +44,11 @@ from cute_py.mesh.host import Described, HostRedistribution, NumpyElements, chec
 from cute_py.mesh.transfer import Plan, Transfer
 from cute_py.tensor.array_views import ArrayView, StreamLike, stream_handle
 from cute_py.tensor.arrays import row_major
+
+if TYPE_CHECKING:
+    import numpy
+else:
+    from cute_py.optional_packages import numpy
 
 RING_FROM = 4 << 20
 """Bytes from which a copy runs on a share of the multiprocessors; below, it has a block a tile."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
-from typing import Protocol
-
-import numpy
+from typing import TYPE_CHECKING, Protocol
 
 from cute_py.argument_checks import expect, expect_integer, expect_integers, record
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given
 from cute_py.mesh.index_intervals import Column
+
+if TYPE_CHECKING:
+    import numpy
+else:
+    from cute_py.optional_packages import numpy
 
 MOST_BLOCKS = 1 << 22
 """Blocks of one device."""

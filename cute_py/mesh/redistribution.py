@@ -8,9 +8,7 @@ import itertools
 import math
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
-
-import numpy
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer, is_integer
 from cute_py.arith_tuple import E, ScaledBasis
@@ -23,6 +21,11 @@ from cute_py.mesh.sharded_layout import SHOWN, ShardedLayout
 from cute_py.mesh.transfer import Transfer, transfer_of
 from cute_py.mesh.transport import Transport
 
+if TYPE_CHECKING:
+    import numpy
+else:
+    from cute_py.optional_packages import numpy
+
 BACKENDS = ("auto", "host", "peer", "torch")
 
 DEFAULT_SECONDS = 60.0
@@ -30,8 +33,6 @@ DEFAULT_SECONDS = 60.0
 
 
 Box = tuple[int, ...]
-
-_ZERO, _ONE = numpy.zeros(1, numpy.int64), numpy.ones(1, numpy.int64)
 
 
 class _Meeting(NamedTuple):
@@ -190,7 +191,7 @@ class Redistribution:
         if is_integer(seconds):
             seconds = float(expect_integer(seconds, "seconds", 1, 1 << 20))
         if expect(seconds, float, "seconds") <= 0 or not math.isfinite(seconds):
-            raise InvalidValueError(f"seconds = {seconds}; must be above 0")
+            raise InvalidValueError.of_value("seconds", seconds, "be above 0")
         if not isinstance(backend, Transport):
             expect_choice(backend, BACKENDS, "backend, unless a Transport,")
         chosen = _chosen(sources, destinations) if backend == "auto" else backend
@@ -289,7 +290,7 @@ class Redistribution:
 
     def _first(self, box: Box) -> tuple[Column, Column]:
         """First device and number of shared elements of each part that meets a box."""
-        devices, counts = _ZERO, _ONE
+        devices, counts = numpy.zeros(1, numpy.int64), numpy.ones(1, numpy.int64)
         for i, part in enumerate(box):
             meeting = self._meeting(i, part)
             if len(meeting.parts) == 1:  # most: no need of an outer product

@@ -9,15 +9,18 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy
+from typing import TYPE_CHECKING, Any
 
 from cute_py.argument_checks import expect_integers, expect_items
 from cute_py.errors import FileFormatError, InvalidValueError, LayoutError, given, shortened
 from cute_py.mesh.placements import Partial, Placement, Replicate, SectionedShard
 from cute_py.mesh.sharded_layout import MOST_DEVICES, ShardedLayout, distribute
 from cute_py.mesh.weight_placements import Fused, Section, Sections, WeightPlacement, parse_weight_placement
+
+if TYPE_CHECKING:
+    import numpy
+else:
+    from cute_py.optional_packages import numpy
 
 
 @dataclass(frozen=True, slots=True)

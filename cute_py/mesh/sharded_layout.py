@@ -7,9 +7,7 @@ import hashlib
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
-
-import numpy
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer, expect_integers, expect_items, is_integer
 from cute_py.arith_tuple import ArithTuple, E, as_arith_tuple
@@ -19,6 +17,11 @@ from cute_py.layout.trees import unwrap
 from cute_py.mesh.index_intervals import Column, Runs, runs_of, segments
 from cute_py.mesh.placements import Divides, Partial, Placement, Replicate, SectionedShard, Shard, pieces_of
 from cute_py.tensor.arrays import row_major
+
+if TYPE_CHECKING:
+    import numpy
+else:
+    from cute_py.optional_packages import numpy
 
 Local = Literal["row", "column"] | Layout | ComposedLayout | Callable[[tuple[int, ...]], Layout | ComposedLayout]
 """Memory layout of a part: row-major, column-major, one layout for all, or a function of the local shape."""
@@ -168,7 +171,9 @@ class ShardedLayout:
         wanted = expect_integers(coordinate, "the coordinate", 0, count=len(self.shape))
         for i, (index, extent) in enumerate(zip(wanted, self.shape, strict=True)):
             if index >= extent:
-                raise InvalidValueError(f"the coordinate[{i}] = {index}; must be below {extent}", {"shape": self.shape})
+                raise InvalidValueError.of_value(
+                    f"the coordinate[{i}]", index, f"be below {extent}", "", {"shape": self.shape}
+                )
         parts = [
             [dimension.devices[part] for part in range(len(dimension.devices)) if dimension.runs(part).holds(index)]
             for dimension, index in zip(self._dimensions, wanted, strict=True)

@@ -115,6 +115,24 @@ def stored_tensors(path: str | os.PathLike[str]) -> dict[str, StoredTensor]:
     return stored_file(path).tensors
 
 
+def header_bytes(tensors: Mapping[str, tuple[DType, Sequence[int]]], metadata: Mapping[str, str]) -> bytes:
+    """The first bytes of a .safetensors file whose tensors lie one after another in this order.
+
+    >>> header_bytes({"a": (as_dtype("uint8"), (2,))}, {})[8:].decode().strip()
+    '{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}'
+    """
+    named = {value: key for key, value in SAFETENSORS_TYPES.items()}
+    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    at = 0
+    for name, (dtype, shape) in tensors.items():
+        end = at + math.prod(shape) * dtype.bits // 8
+        header[name] = {"dtype": named[dtype.name], "shape": list(shape), "data_offsets": [at, end]}
+        at = end
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
+
+
 NewTensor = tuple[str, DType, Sequence[tuple[int, ...]]]
 """Name, element type, and the shape on each device."""
 
@@ -128,24 +146,18 @@ def new_files(
     Raises:
         FileFormatError: a file can't be written.
     """
-    named = {value: key for key, value in SAFETENSORS_TYPES.items()}
     opened: list[tuple[Path, Path]] = []
     written = []
     try:
         for device, path in enumerate(paths):
-            header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
-            at = 0
-            for name, dtype, shapes in tensors:
-                end = at + math.prod(shapes[device]) * dtype.bits // 8
-                header[name] = {"dtype": named[dtype.name], "shape": list(shapes[device]), "data_offsets": [at, end]}
-                at = end
-            text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-            text += b" " * (-len(text) % 8)
+            held = {name: (dtype, shapes[device]) for name, dtype, shapes in tensors}
+            head = header_bytes(held, metadata)
+            size = sum(math.prod(shape) * dtype.bits // 8 for dtype, shape in held.values())
             beside = path.with_name(f".{path.name}.{os.getpid()}")
             opened.append((beside, path))
             with beside.open("xb") as file:
-                file.write(len(text).to_bytes(8, "little") + text)
-                file.truncate(8 + len(text) + at)
+                file.write(head)
+                file.truncate(len(head) + size)
             written.append(stored_tensors(beside))
         yield written
         for beside, path in opened:

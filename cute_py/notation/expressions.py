@@ -92,6 +92,8 @@ def read_expression(text: str, symbols: Symbols) -> Value:
         raise
     except (SyntaxError, MemoryError, RecursionError):
         raise InvalidValueError(f"{shown} is not a number") from None
+    except ImportError:
+        raise InvalidValueError(f"{shown} is not a number; a symbol needs the package sympy") from None
     except Exception as error:  # sympy raises errors of many kinds
         raise InvalidValueError(f"{shown} is not a number ({error})") from None
     if no_integer:

@@ -17,15 +17,18 @@ import ctypes
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from cute_py.argument_checks import expect_integer, is_integer, refuse_mask
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import InvalidTypeError, InvalidValueError, first_line, given
 from cute_py.tensor.arrays import row_major as compact_strides
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
 
 
 @runtime_checkable
@@ -70,7 +73,7 @@ ArrayLike: TypeAlias = "ArrayView | NDArray[np.generic] | SupportsDlpack | Suppo
 StreamLike: TypeAlias = int | SupportsStream | TorchStream | CupyStream | None
 """A CUstream as a number, or the stream of a library; None: the legacy default stream."""
 
-_DLPACK_KINDS: Final = dict(
+DLPACK_KINDS: Final = dict(
     enumerate(
         (
             *("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2"),
@@ -79,7 +82,9 @@ _DLPACK_KINDS: Final = dict(
         start=7,
     )
 )
-_DLPACK_FAMILIES: Final = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex"}
+DLPACK_FAMILIES: Final = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex"}
+PAIRS_LANES: Final = 2
+"""Lanes of an element that is a byte with two e2m1: PyTorch's float4_e2m1fn_x2."""
 _TYPESTR: Final = {"i": "int", "u": "uint", "f": "float", "c": "complex"}
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
@@ -87,7 +92,7 @@ CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
 ON_DEVICE: Final = (CUDA, CUDA_MANAGED)
 
 
-class _DlTensor(ctypes.Structure):
+class DlTensor(ctypes.Structure):
     """DLTensor of dlpack.h; both kinds of capsule begin with it."""
 
     _fields_ = [
@@ -142,15 +147,17 @@ class ArrayView:
 
 
 def _dlpack_dtype(code: int, bits: int, lanes: int) -> DType:
+    if (lanes, bits, DLPACK_KINDS.get(code)) == (PAIRS_LANES, 4, "float4_e2m1fn"):
+        return as_dtype("uint8")  # a byte with two elements, as `formats` packs them
     if lanes != 1:
         raise InvalidTypeError(f"DLPack elements of {lanes} lanes; must be 1")
     if code == 6:
         return as_dtype("bool")
-    if code in _DLPACK_KINDS:
-        return as_dtype(_DLPACK_KINDS[code])
-    if code not in _DLPACK_FAMILIES:
+    if code in DLPACK_KINDS:
+        return as_dtype(DLPACK_KINDS[code])
+    if code not in DLPACK_FAMILIES:
         raise InvalidTypeError(f"DLPack element code {code} with {bits} bits is not known")
-    return as_dtype(f"{_DLPACK_FAMILIES[code]}{bits}")
+    return as_dtype(f"{DLPACK_FAMILIES[code]}{bits}")
 
 
 def _typestr_dtype(text: str) -> DType:
@@ -174,7 +181,7 @@ def exported_view(array: SupportsDlpack, **options: int) -> ArrayView:
         capsule = array.__dlpack__(**options)
         get = ctypes.pythonapi.PyCapsule_GetPointer
         get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-        tensor = _DlTensor.from_address(get(capsule, b"dltensor"))
+        tensor = DlTensor.from_address(get(capsule, b"dltensor"))
     except Exception as problem:  # a library may raise anything
         raise no_export(array, problem) from None
     shape = tuple(tensor.shape[: tensor.ndim])
@@ -210,8 +217,8 @@ def interface_view(
         return view
     for stride in table["strides"]:
         if stride % view.element_bytes:
-            raise InvalidValueError(
-                f"stride = {stride} bytes; must be a multiple of the element, {view.element_bytes} bytes"
+            raise InvalidValueError.of_value(
+                "stride", stride, f"be a multiple of the element, {view.element_bytes} bytes", "bytes"
             )
     return replace(view, strides=tuple(int(stride) // view.element_bytes for stride in table["strides"]))
 

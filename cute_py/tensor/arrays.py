@@ -37,6 +37,8 @@ from cute_py.tensor.pointers import Pointer, make_gmem_ptr, pointer_text
 if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy
 
 
 class Interface(TypedDict, total=False):
@@ -206,8 +208,6 @@ def _beyond_range(dtype: DType, value: Cell) -> str | None:
 @functools.cache
 def _float_range(dtype: DType) -> tuple[float, float]:
     """The two bounds between which a number rounds to a finite number of a float type."""
-    import numpy
-
     finfo: Any = numpy.finfo
     if not hasattr(numpy, dtype.storage):
         import ml_dtypes
@@ -222,8 +222,6 @@ def _float_range(dtype: DType) -> tuple[float, float]:
 
 def flat_view(array: NDArray[numpy.generic]) -> tuple[NDArray[numpy.generic], int]:
     """(one-dimensional view over all memory between the array's lowest and highest element, index of its first)."""
-    import numpy
-
     size = array.dtype.itemsize
     if array.size == 0:
         return numpy.empty(0, array.dtype), 0
@@ -272,8 +270,6 @@ def engine_and_layout(source: Any, dtype: DType | None = None) -> tuple[Any, Lay
         InvalidTypeError: not an array, an element type that GPUs lack, or device memory without an address.
         InvalidValueError: big-endian elements, or strides that are not multiples of the element.
     """
-    import numpy
-
     refuse_mask(source, "the array")
     if isinstance(source, numpy.ndarray):
         return host_engine(source, dtype)
@@ -315,8 +311,6 @@ def _cuda_interface(source: Any) -> Interface | None:
 
 
 def _from_cuda_interface(source: Any, info: Interface, dtype: DType | None) -> tuple[Pointer, Layout]:
-    import numpy
-
     missing = [key for key in ("shape", "typestr", "data") if key not in info]
     if missing:
         raise InvalidTypeError(f"__cuda_array_interface__ has no {missing[0]!r}", {"keys": ", ".join(sorted(info))})
@@ -345,8 +339,6 @@ def _in_elements(strides: Sequence[int], size: int, facts: Mapping[str, object])
 
 
 def _from_dlpack(source: Any, dtype: DType | None) -> tuple[ArrayEngine | Pointer, Layout]:
-    import numpy
-
     try:
         device = int(source.__dlpack_device__()[0])
         if hasattr(source, "data_ptr"):
@@ -379,8 +371,6 @@ def _no_memory(source: object, refusal: Exception) -> InvalidTypeError:
 
 def _from_host_address(source: Any, dtype: DType | None) -> tuple[ArrayEngine, Layout]:
     """Host memory of an object with data_ptr(), shape and stride() in elements, such as a torch tensor."""
-    import numpy
-
     kind = _named(source.dtype) if dtype is None else dtype
     size = kind.numpy.itemsize
     interface = {

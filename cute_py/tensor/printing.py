@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from cute_py.argument_checks import expect
 from cute_py.arith_tuple.arith_tuple import ArithTuple, ScaledBasis
@@ -48,6 +48,11 @@ from cute_py.layout.trees import check_depth, leaves, map_leaves, modes
 from cute_py.tensor.latex import check_cells, text_file
 from cute_py.tensor.pointers import Pointer, TmemPointer
 from cute_py.tensor.tensor import Tensor
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from cute_py.optional_packages import numpy as np
 
 WIDTH = 9
 
@@ -284,8 +289,6 @@ def _coordinate_cells(tensor: Tensor, show: Callable[[Cell], str]) -> Callable[.
     coordinate are static, and so are printed with `_`, is the same in every cell; the first and the last cell are
     compared with the texts that `show` makes.
     """
-    import numpy as np
-
     sizes = [int(product(mode)) for mode in modes(domain_of(tensor.layout).shape)]
     if not isinstance(tensor.engine, ArithTupleIterator) or not isinstance(tensor.layout, Layout):
         return None

@@ -17,9 +17,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from string import Template
-
-import numpy
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from cute_py.argument_checks import expect, expect_name, record
 from cute_py.errors import TmemError
@@ -36,6 +34,12 @@ from cute_py.tmem.emit import device_functions, emit_cuda, emit_tirx, ptx_line
 from cute_py.tmem.execute import read_back, run
 from cute_py.tmem.memory_picture import picture
 from cute_py.tmem.tile_layout import R, S
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy
 
 __all__ = ["Demonstration", "demonstrate", "demonstration_copy", "dynamic_shared_bytes", "emit_kernel"]
 

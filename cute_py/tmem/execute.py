@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-
-import numpy
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from cute_py.argument_checks import expect, expect_fields, expect_integer
 from cute_py.atom.smem_descriptor import SmemDescriptor, replace_start_address, smem_desc_add_16B_offset
@@ -26,6 +24,12 @@ from cute_py.tmem.cp_plan import LANE_SHIFT, CpPlan
 from cute_py.tmem.planner import Side
 from cute_py.tmem.swizzled_layout import ComposeLayout
 from cute_py.tmem.tile_layout import TileLayout
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy
 
 __all__ = ["S2TDescriptorView", "expected_tmem", "get_copy_s2t_smem_desc", "read_back", "run", "run_pair"]
 

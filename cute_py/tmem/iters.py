@@ -14,12 +14,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-
-import numpy
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from cute_py.argument_checks import record
 from cute_py.errors import LayoutError, TmemError, integer_text
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy
 
 
 @record

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import numpy
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.errors import TmemError, given
 from cute_py.machine.tensor_memory.memory import NOT_A_SOURCE, SLAB
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy
 
 MAX_ADDRESS = 1 << 48
 

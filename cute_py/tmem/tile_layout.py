@@ -24,16 +24,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from typing import SupportsIndex
-
-import numpy
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, SupportsIndex
 
 from cute_py.argument_checks import check_magnitude, expect, expect_integer, expect_integers, is_integer, items_of
 from cute_py.errors import CoordinateError, CuteError, InvalidTypeError, LayoutError, TmemError, given
 from cute_py.tmem import iters
 from cute_py.tmem.axes import Axis, AxisSum, AxisTerm, Offset, as_term, axis_name
 from cute_py.tmem.iters import Iter, Row, canonicalize, runs
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy
 
 Region = Sequence[tuple[int, int]]
 """(begin, end) in each dimension."""

@@ -18,6 +18,9 @@ from tests.architecture.test_layers import PACKAGE, import_nodes, modules
 
 USES: dict[str, set[str]] = {
     "mesh": set(),
+    "checkpoints": {"mesh"},
+    "torch": set(),
+    "jax": set(),
     "tmem": set(),
     "tma/dialect": {"tmem"},
     "tma/gemm": set(),
@@ -26,7 +29,8 @@ USES: dict[str, set[str]] = {
     "testing": set(),
     "draw": {"mesh", "tmem"},
     "explanation": {"draw", "tma/dialect"},
-    "cli": {"draw", "explanation", "mesh", "tmem", "watch"},
+    "page": {"draw", "explanation", "tma/exports"},
+    "cli": {"checkpoints", "draw", "explanation", "mesh", "page", "tmem", "watch"},
 }
 """Annex -> the annexes that it imports."""
 

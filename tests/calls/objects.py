@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -59,6 +60,7 @@ __all__ = [
     "saved",
     "saved_ptx",
     "saved_shards",
+    "saved_weights",
     "small_request",
     "stile",
     "tile_atom",
@@ -124,6 +126,15 @@ def saved_shards() -> str:
     sides = [f'[{name}]\nmesh = [{n}]\nfiles = "{file}"\n' for name, n, file in SIDES]
     Path("plan.toml").write_text("".join(sides) + '[placements]\n"*" = "Shard(0)"\n')
     return "plan.toml"
+
+
+def saved_weights() -> str:
+    """The name of a checkpoint with one weight and one tensor of another kind."""
+    kind = {"dtype": "F32", "shape": [4, 32], "data_offsets": [0, 512]}
+    head = json.dumps({"l.weight": kind, "l.bias": {"dtype": "F32", "shape": [1], "data_offsets": [512, 516]}}).encode()
+    numbers = np.linspace(-4, 4, 129, dtype=np.float32).tobytes()
+    Path("w.safetensors").write_bytes(len(head).to_bytes(8, "little") + head + numbers)
+    return "w.safetensors"
 
 
 SIDES = (("source", 2, "in-{device}.safetensors"), ("destination", 4, "out-{device}.safetensors"))

@@ -44,6 +44,7 @@ add(
 )
 add("formats.fp8", "(1, 128)", named={"rule": "'rceil'", "scale_dtype": "'float32'", "element": "'e5m2'"})
 add("formats.scale_order", order)
+add("formats.parse_format", lambda m: repr(m.choice(("nvfp4", "fp8((128, 128))", "mxfp8(scales='8x4')"))))
 add("formats.scale_order", "'ragged'", named={"cu_seqlens": "(0, 100, 300)"})
 add("formats.kv_cache_layout", "'LBNHC'", "{'L': 2, 'B': 3, 'H': 4, 'N': 16, 'C': 64}")
 add("formats.sf_atom", lambda m: str(m.choice((16, 32))))

@@ -75,5 +75,13 @@ method("mesh.Redistribution.digest", PLAN)
 method("mesh.ShardedLayout.digest", sharded)
 method("mesh.Redistribution.run", PLAN, PARTS)
 method("mesh.Redistribution.prepare", PLAN, PARTS)
+CUT = "mesh.distribute((64, 128), 2, [mesh.Shard(0)])"
+WHOLE = "copy(numpy.ones((64, 128), numpy.float32), formats.mxfp8())"
+INSTANCES["mesh.ScaledSharding"] = lambda m: f"mesh.ScaledSharding({CUT}, formats.mxfp8())"
+add("mesh.ScaledSharding", CUT, "formats.nvfp4()")
+method("mesh.ScaledSharding.split", INSTANCES["mesh.ScaledSharding"], WHOLE)
+PARTS = f"mesh.ScaledSharding({CUT}, formats.mxfp8()).split({WHOLE})"
+method("mesh.ScaledSharding.join", INSTANCES["mesh.ScaledSharding"], PARTS)
+method("mesh.ScaledSharding.redistribute", INSTANCES["mesh.ScaledSharding"], PARTS, INSTANCES["mesh.ScaledSharding"])
 method("mesh.Transfer.pieces", INSTANCES["mesh.Transfer"], "lambda one: one.elements < 4")
 add("draw.draw_shards", sharded)

@@ -7,7 +7,7 @@ import tempfile
 
 from tests.calls import surface
 from tests.calls.described import normalised
-from tests.calls.objects import command, saved, saved_kernel, saved_ptx, saved_shards
+from tests.calls.objects import command, saved, saved_kernel, saved_ptx, saved_shards, saved_weights
 
 GMEM = "(1024,512):(512,_1)"
 SMEM = "Sw<3,4,3> o smem_ptr[16b](unset) o (_128,_64):(_64,_1)"
@@ -32,6 +32,7 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
     ],
     "draw": [("(4,8):(8,1)",), (GMEM, "--smem", SMEM), ("Sw<3,4,3>",)],
     "check": [("kernel.ptx",)],
+    "convert": [("w.safetensors", "--to", "nvfp4", "--out", "made"), ("made", "--to", "mxfp8", "--out", "again")],
     "reshard": [("plan.toml",)],
     "run": [("twice.ptx", "--arg", "null", "--arg", "0")],
     "completion": [(shell,) for shell in ("bash", "zsh", "fish")],
@@ -60,6 +61,7 @@ def printed() -> dict[str, str]:
             saved_ptx()
             saved_kernel()
             saved_shards()
+            saved_weights()
             for name, lines in COMMANDS.items():
                 for line in lines:
                     said = _text(command(name, *line, "--json"))

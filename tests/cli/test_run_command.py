@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,9 @@ import pytest
 
 import cute_py as cute
 from cute_py.cli.main import main
-from cute_py.machine.cuda_source import find_nvcc
+from cute_py.machine import cuda_source
+from cute_py.machine.cuda_source import find_nvcc, nvrtc_library
+from cute_py.ptx.module import find_in_wheels
 from tests.calls.objects import KERNEL_TEXT
 
 LOAD = """.version 8.7
@@ -79,6 +83,47 @@ def test_what_is_refused(arguments: list[str], said: str, capsys: pytest.Capture
     Path("cubin").write_bytes(b"\x7fELF" + bytes(64))
     assert main(["run", *arguments]) == 2
     assert said in capsys.readouterr().err
+
+
+ADD = 'extern "C" __global__ void __launch_bounds__(32) add(int* x, int n) { x[threadIdx.x] += n + ARCH; }\n'
+
+
+def check_sum(path: str, added: int, *more: str) -> None:
+    """`add` of a file adds `added` to 0, 1, 2, ..."""
+    np.save("x.npy", np.arange(32, dtype=np.int32))
+    assert main(["run", path, "--block", "32", "--arg", "x.npy:out", "--arg", "-5", *more]) == 0
+    assert np.load("x.npy").tolist() == [n - 5 + added for n in range(32)]
+
+
+@pytest.mark.skipif(nvrtc_library() is None, reason="no NVRTC")
+def test_a_file_of_cuda_through_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_source, "find_nvcc", lambda: None)
+    Path("add.cu").write_text("#define ARCH 7\n" + ADD)
+    check_sum("add.cu", 7)
+    Path("wrong.cu").write_text("__global__ void add(int* x) { x += unknown; }\n")
+    assert main(["run", "wrong.cu", "--block", "32"]) == 2
+
+
+@pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")
+def test_a_file_of_cuda_that_nvcc_refuses(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("wrong.cu").write_text("__global__ void add(int* x) { x += unknown; }\n")
+    assert main(["run", "wrong.cu", "--block", "32"]) == 2
+    assert "unknown" in capsys.readouterr().err
+
+
+CUOBJDUMP = shutil.which("cuobjdump") or shutil.which("/usr/local/cuda/bin/cuobjdump") or find_in_wheels("cuobjdump")
+
+
+@pytest.mark.skipif(find_nvcc() is None or CUOBJDUMP is None, reason="no nvcc, or no cuobjdump")
+def test_the_text_inside_a_fatbin(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("add.cu").write_text("#define ARCH __CUDA_ARCH__\n" + ADD)
+    codes = [part for n in ("80", "90a") for part in ("-gencode", f"arch=compute_{n},code=compute_{n}")]
+    subprocess.run([str(find_nvcc()), *codes, "-fatbin", "-o", "add.fatbin", "add.cu"], check=True)
+    check_sum("add.fatbin", 900)
+    check_sum("add.fatbin", 800, "--arch", "sm_80")
+    subprocess.run([str(find_nvcc()), "-arch=sm_90a", "-cubin", "-o", "add.cubin", "add.cu"], check=True)
+    assert main(["run", "add.cubin", "--block", "32"]) == 2
+    assert "without PTX in it" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(find_nvcc() is None, reason="no nvcc")

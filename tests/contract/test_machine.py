@@ -12,6 +12,10 @@ import cute_py as cute
 from cute_py import Int, Layout
 from cute_py.copies.boxes import Tuning
 from cute_py.copies.machine_copy import machine_launches, run_on_machine
+from cute_py.copies.operands import paired, side
+from cute_py.copies.plan import box_launches, plan_pairing
+from cute_py.copies.prepared import PreparedCopy
+from cute_py.errors import InvalidValueError
 from cute_py.gpu.kernels.device_barrier import device_barrier
 from cute_py.gpu.kernels.edges import copy_edges
 from cute_py.gpu.kernels.listed import copy_listed
@@ -58,6 +62,35 @@ def test_a_copy_of_arrays(name: str) -> None:
     assert run is not None
     assert run.ok, run.explain()
     assert np.array_equal(source, destination)
+
+
+def prepared(source: Any, destination: Any, tuning: Tuning | None) -> PreparedCopy:
+    """A `PreparedCopy` as `prepare_copy` leaves it, without what it holds on a device."""
+    one = object.__new__(PreparedCopy)
+    a, b = side(source, "source", None), side(destination, "destination", None)
+    one.plan, one.plans = plan_pairing(paired(a, b), (a.alignment, b.alignment)), ()
+    if one.plan.kernel == "boxes":
+        refinement, element = one.plan.refinement, one.plan.bits // 8
+        assert refinement is not None
+        places = (a.view.address, b.view.address)
+        one.plans = box_launches(refinement, element, places, 132, tuning or Tuning())
+    return one
+
+
+@pytest.mark.parametrize("name", ["rows", "a source off 16 bytes", "runs by threads", "backwards"])
+def test_a_prepared_copy_goes_in_as_it_is(name: str) -> None:
+    _, source, destination, form = CASES[name]
+    made = prepared(source, destination, None if form is None else Tuning(form=form))
+    destination[...] = 0
+    run = cute.run_ptx(made, args=(source, destination))
+    assert run.ok, run.explain()
+    assert np.array_equal(source, destination)
+
+
+def test_a_prepared_copy_takes_two_arrays() -> None:
+    _, source, destination, _ = CASES["rows"]
+    with pytest.raises(InvalidValueError, match="takes source and destination"):
+        cute.run_ptx(prepared(source, destination, None), args=(source,))
 
 
 def test_listed_tiles_lie_in_shared_memory_as_the_emulator_puts_them() -> None:

@@ -6,6 +6,8 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 import cute_py as cute
 from tests.oracle.records import rows
 
@@ -49,10 +51,25 @@ def _argument(one: Mapping[str, Any], allocations: Sequence[Any]) -> Any:
     return (raw, inside) if inside else raw
 
 
-def run(row: Mapping[str, Any], allocations: Sequence[Any], schedule: str | int = "both") -> cute.PtxRun:
+def run(
+    row: Mapping[str, Any], allocations: Sequence[Any], schedule: str | int = "both", judge: bool = True
+) -> cute.PtxRun:
     """Run a row's kernel; the allocations hold afterwards what it left."""
     cluster = row["cluster"] if row["cluster"] != [1, 1, 1] else None
     return cute.run_ptx(
         row["ptx"], grid=row["grid"], block=row["block"], cluster=cluster, args=arguments(row, allocations),
-        kernel=row["kernel"], dynamic_shared=row["shared"], schedule=schedule,
+        kernel=row["kernel"], dynamic_shared=row["shared"], schedule=schedule, judge=judge,
     )  # fmt: skip
+
+
+def random_allocations(name: str, row: Mapping[str, Any]) -> list[Any]:
+    """Random numbers for all allocations of a row, as bytes: float32, or float16 of the kernels of halves."""
+    dice = np.random.default_rng(len(name))
+    dtype = np.float32 if name.startswith(("sgemm_1", "sgemm_2", "tiled", "example")) else np.float16
+    size = np.dtype(dtype).itemsize
+    return [dice.standard_normal(count // size).astype(dtype).view(np.uint8) for count in row["allocations"]]
+
+
+def results(row: Mapping[str, Any], allocations: Sequence[Any]) -> Sequence[Any]:
+    """The allocations that a kernel writes, and those behind them that it must leave alone."""
+    return allocations[2 if len(allocations) > 2 else 1 : 4]

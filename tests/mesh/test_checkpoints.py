@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from cute_py.cli import main
-from cute_py.cli.reshard_command import _DESCRIPTION
+from cute_py.cli.files.reshard_command import _DESCRIPTION
 from cute_py.errors import FileFormatError, InvalidValueError, LayoutError
 from cute_py.mesh.files import read_plan, reshard
 from cute_py.mesh.weight_placements import NAMED_PLACEMENTS

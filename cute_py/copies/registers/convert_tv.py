@@ -40,9 +40,12 @@ from cute_py.machine.warps import Warps, as_array
 from cute_py.targets import BLOCK_SHARED_BYTES
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
     Array: TypeAlias = NDArray[Any]
+else:
+    from cute_py.optional_packages import numpy as np
 
 MAX_THREADS: Final = 1024
 MAX_REGISTERS: Final = 255
@@ -104,8 +107,6 @@ class RegisterConversion:
         >>> found.run(numpy.arange(64, dtype=numpy.float32).reshape(32, 2))[3].tolist()
         [3.0, 35.0]
         """
-        import numpy as np
-
         held = as_array(values, "what threads hold")
         shape = (self.threads, int(size(self.source[1])))
         if held.shape != shape or held.dtype != self.dtype.numpy:
@@ -247,8 +248,6 @@ def convert_layout_tv(
 
 def _table(layout: Layout | ComposedLayout, what: str, kind: DType) -> Array:
     """(thread, value) -> element."""
-    import numpy as np
-
     if not isinstance(layout, (Layout, ComposedLayout)):
         raise InvalidTypeError(
             f"the {what} is a layout of (thread, value), got {type(layout).__name__} {given(layout)}"
@@ -275,8 +274,6 @@ def _table(layout: Layout | ComposedLayout, what: str, kind: DType) -> Array:
 
 
 def _expect_elements(first: Array, second: Array) -> None:
-    import numpy as np
-
     lost = np.setdiff1d(second, first)
     if lost.size:
         thread, value = np.argwhere(second == lost[0])[0]

@@ -20,9 +20,12 @@ from cute_py.layout.swizzle import Swizzle
 from cute_py.targets import BANKS, WARP
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     Array: TypeAlias = NDArray[Any]
+else:
+    from cute_py.optional_packages import numpy as np
 
 WORD: Final = 4
 """Bytes of a register."""
@@ -134,8 +137,6 @@ def counted_side(modes: tuple[tuple[int, int], ...], values: Array, element: int
     Args:
         modes: (extent, stride in bytes) of the thread. values: bytes of each value. element: bytes of a value.
     """
-    import numpy as np
-
     lanes = np.zeros(1, np.int64)
     for extent, stride in modes:
         lanes = (lanes + np.arange(extent)[:, None] * stride).reshape(-1)

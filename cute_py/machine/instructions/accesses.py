@@ -211,8 +211,10 @@ def build_remote_store(site: Site) -> Run:
         places = barrier(f)[1]
         values = many([source(f) for source in sources], f).T.copy()
         if f.m.observer.active:
-            span = Touched(array, 0, size * vector, offsets)
-            f.m.observer.issued(f, site, AsyncWork("st.async", [], [span], places.tolist(), size * vector))
+            for place in np.unique(places).tolist():
+                chosen = places == place
+                span = Touched(array, 0, size * vector, offsets[chosen])
+                f.m.observer.issued(f.subset(chosen), site, AsyncWork("st.async", [], [span], [place], size * vector))
 
         def complete() -> None:
             view = f.m.memory.typed(array, kind.dtype, vector)
@@ -260,7 +262,7 @@ def build_atomic(site: Site) -> Run:
     if not operation:
         raise Refused(f"{site.one.opcode} is not emulated")
     if kind.bits == 128:
-        return _done(site, build_wide_atomic(site, space, operation), first, space)
+        return _done(site, build_wide_atomic(site, space, operation, order), first, space)
     names = site.elements(first + 1)
     sources = [site.read(name, kind) for name in names]
     other = site.reader(first + 2, kind) if operation == "cas" else None

@@ -12,7 +12,8 @@ from typing import Any, Final
 import numpy as np
 
 from cute_py.machine.faults import Refused
-from cute_py.machine.instructions.mbarriers import barriers_of
+from cute_py.machine.instructions.mbarriers import land
+from cute_py.machine.judgement.observer import AccessOrder, AsyncWork
 from cute_py.machine.kinds import KINDS
 from cute_py.machine.memory import locate
 from cute_py.machine.sites import Site
@@ -48,20 +49,22 @@ def build_remote_reduction(site: Site, operations: Mapping[str, Callable[[Any, A
         array, offsets = where(f)
         places = barrier(f)[1]
         values = np.array(broadcast(source(f), f))
+        if f.m.observer.active:  # threads may reduce into one place at a time: no write is told
+            f.m.observer.issued(f, site, AsyncWork("red.async", barriers=places.tolist(), nbytes=size))
 
         def complete() -> None:
             view = f.m.memory.typed(array, kind.dtype)
             for place, value in zip((offsets // size).tolist(), values, strict=True):
                 view[place : place + 1] = combine(view[place : place + 1], value)
             for place, count in zip(*np.unique(places, return_counts=True), strict=True):
-                barriers_of(f, site, int(place)).complete_tx(size * int(count))
+                land(f, site, int(place), size * int(count))
 
         f.m.under_way("a reduction in shared memory of the cluster", site.number, complete)
 
     return run
 
 
-def build_wide_atomic(site: Site, space: str, operation: str) -> Run:
+def build_wide_atomic(site: Site, space: str, operation: str, order: AccessOrder) -> Run:
     """atom.exch.b128, atom.cas.b128: threads one after another, in their order."""
     if operation not in ("exch", "cas") or site.name != "atom":
         raise Refused(f"{site.one.opcode}: of 128 bits there are atom.exch and atom.cas")
@@ -78,6 +81,7 @@ def build_wide_atomic(site: Site, space: str, operation: str) -> Run:
     def run(f: Frame) -> None:
         array, offsets = where(f)
         view = f.m.memory.typed(array, np.dtype(np.uint64), 2)
+        f.m.observer.updated(f, site, array, offsets, 16, order)
         rows = [pair(f, key) for key in keys[1:]]
         before = np.empty((f.n, 2), np.uint64)
         for thread, place in enumerate((offsets // 16).tolist()):

@@ -39,7 +39,7 @@ FIRST_BARRIERS: Final = 8
 
 
 @dataclass(slots=True)
-class Meeting:
+class Released:
     """What arrivals have released: clocks of one cluster, joined; those of other clusters; who waits."""
 
     near: Array
@@ -78,7 +78,7 @@ class Clocks:
         found = f.cache.get("clock rows")
         if found is None:
             found = f.cache["clock rows"] = (f.warps // self.warps, f.warps % self.warps)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def barrier_column(self, place: int) -> tuple[int, int]:
         """Cluster and column of the mbarrier at a place."""
@@ -99,9 +99,9 @@ class Clocks:
             self.fences = np.pad(self.fences, wider)
         self.columns += more
 
-    def empty(self) -> Meeting:
+    def empty(self) -> Released:
         """A meeting to which nobody has come."""
-        return Meeting(np.zeros((2, self.columns), np.int32))
+        return Released(np.zeros((2, self.columns), np.int32))
 
     # ---- release and acquire -----------------------------------------------------------------------------------------
 
@@ -117,7 +117,7 @@ class Clocks:
         found: Array = self.known[cluster, row]
         return found
 
-    def release(self, f: Frame, into: Meeting, *, fenced: bool = False) -> None:
+    def release(self, f: Frame, into: Released, *, fenced: bool = False) -> None:
         """Add what a frame's warps know to a meeting.
 
         fenced: only what they knew at their last fence.
@@ -134,7 +134,7 @@ class Clocks:
             mine = self.far[f.warps].max(axis=0)
             into.far = mine if into.far is None else np.maximum(into.far, mine)
 
-    def acquire(self, f: Frame, held: Meeting) -> None:
+    def acquire(self, f: Frame, held: Released) -> None:
         """The warps of a frame know what a meeting knows."""
         cluster, row = self.rows(f)
         width = len(held.near[0])

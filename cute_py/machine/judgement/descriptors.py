@@ -5,7 +5,8 @@ threads wrote with cp.async has no name for its swizzle, but each of its units o
 global memory: a descriptor is wrong where it does not read rows of global memory, and another swizzle would.
 
 With a swizzle of W bytes the pattern repeats every 8 W bytes; a start address in another row than the first of the
-pattern needs a base offset. Units of a tile that no product ever reads show a start that is too far back or ahead.
+pattern, counted from the tile's start, needs a base offset. Units of a tile that no product ever reads show a start
+that is too far back or ahead.
 
 Source: PTX ISA 9.0, wgmma: shared memory matrix layout, matrix descriptor.
 """
@@ -36,7 +37,7 @@ NO_ORIGIN: Final = -1
 
 
 @dataclass(slots=True)
-class Tile:
+class WrittenTile:
     """A tile that a tensor copy wrote: its place and bytes, the width of its swizzle, the instruction, its map."""
 
     place: int
@@ -71,7 +72,7 @@ class OperandTiles(Observer):
         """CTAs begin to run together."""
         self.m = m
         count = len(m.shared) // UNIT_BYTES
-        self.tiles: list[Tile | None] = [None]
+        self.tiles: list[WrittenTile | None] = [None]
         self.owner = np.zeros(count, np.int32)
         self.origin = np.full(count, NO_ORIGIN, np.int64)
         self.seen = np.zeros(count, np.bool_)
@@ -111,7 +112,7 @@ class OperandTiles(Observer):
         self.owner[units] = len(self.tiles)
         self.origin[units] = NO_ORIGIN
         self.seen[units] = False
-        self.tiles.append(Tile(place, nbytes, width, site.number, map_key))
+        self.tiles.append(WrittenTile(place, nbytes, width, site.number, map_key))
 
     def _copied(self, work: AsyncWork) -> None:
         """cp.async: where the units came from."""
@@ -143,10 +144,11 @@ class OperandTiles(Observer):
         if int(units.min()) < operand.start // UNIT_BYTES or int(units.max()) >= limit:
             return
         address = fields.start * UNIT_BYTES
-        if width > UNIT_BYTES and address % (8 * width) >= width and not fields.base_offset:
+        row = self._row(address, width, operand.start)
+        if width > UNIT_BYTES and row and not fields.base_offset:
             text = (
-                f"{f.text()}: the descriptor of {operand.name} starts at {address:#x}, in row "
-                f"{address % (8 * width) // width} of a swizzle pattern (8 rows of {width} bytes), with no base offset"
+                f"{f.text()}: the descriptor of {operand.name} starts at {address:#x}, in row {row} of a swizzle "
+                f"pattern (8 rows of {width} bytes), with no base offset"
             )
             self._say(site, "descriptor address", text, {"start": address, "swizzle": width})
         owners = np.unique(self.owner[units]).tolist()
@@ -174,6 +176,16 @@ class OperandTiles(Observer):
         if owners == [0]:
             self._rows(f, site, operand, fields)
         self.seen[units] = True
+
+    def _row(self, address: int, width: int, start: int) -> int:
+        """The row of a swizzle pattern that an address is in.
+
+        A tensor copy may put a tile at any multiple of 128 bytes: the swizzle takes the bits of addresses, so that rows
+        count from the tile there. CUTLASS's example 48 has its tiles in row 3, and an H200 gives the right product.
+        """
+        place = address - self.m.shared_base + start
+        tile = self.tiles[int(self.owner[place // UNIT_BYTES])]
+        return (address if tile is None else place - tile.place) % (8 * width) // width
 
     def _rows(self, f: Frame, site: Site, operand: OperandRead, fields: SmemDescriptor) -> None:
         """A tile of cp.async: whether the rows that the descriptor reads lie so in global memory."""

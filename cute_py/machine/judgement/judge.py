@@ -8,6 +8,7 @@ from cute_py.diagnostics import Reason
 from cute_py.machine.judgement.barrier_rules import BARRIER_RULES
 from cute_py.machine.judgement.bars import Bars
 from cute_py.machine.judgement.descriptors import operand_tiles
+from cute_py.machine.judgement.hangs import TimeLimits
 from cute_py.machine.judgement.ledger import Ledger
 from cute_py.machine.judgement.memory import MemoryJudge
 from cute_py.machine.judgement.observer import Observer, together
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from cute_py.machine.code import Code
 
-JUDGES: Final[tuple[Callable[[Code], Observer], ...]] = (Ledger, Bars)
+JUDGES: Final[tuple[Callable[[Code], Observer], ...]] = (Ledger, Bars, TimeLimits)
 """What makes a judge of a kernel that sees the events of every schedule; each sees all waves of a launch."""
 
 REASONS: Final[Mapping[str, Reason]] = {**RULES, **BARRIER_RULES, **TENSOR_RULES}
@@ -40,7 +41,7 @@ def judges(code: Code, *, first: bool = True, beside: Sequence[Observer] = ()) -
     if first:
         found.append(LoadWaits(code))
         reports = Reports(code)
-        keeper = ClockKeeper(reports)
+        keeper = ClockKeeper(reports, code)
         found += [RegisterPool(code), operand_tiles(code), keeper, MemoryJudge(reports, code, keeper)]
         found.append(ProductJudge(reports, code))
     return together(found)

@@ -44,7 +44,7 @@ class Line:
 
 
 @dataclass(slots=True)
-class Phase:
+class PhaseRecord:
     """What changed a phase so far. late: bytes of copies that were issued in an earlier phase."""
 
     number: int
@@ -68,7 +68,7 @@ class Life:
     count: int
     at: int
     thread: int
-    phases: deque[Phase]
+    phases: deque[PhaseRecord]
     passes: Array
     first_thread: int
     ended: int | None = None
@@ -82,7 +82,7 @@ class Life:
     """(number of the wait, threads) of waits that passed before phase 0 was over."""
 
     @property
-    def now(self) -> Phase:
+    def now(self) -> PhaseRecord:
         """The current phase."""
         return self.phases[-1]
 
@@ -91,7 +91,7 @@ class Life:
         """Copies that were issued and have not landed."""
         return sum(len(queue) for queue in self.flights.values())
 
-    def phase(self, number: int) -> Phase | None:
+    def phase(self, number: int) -> PhaseRecord | None:
         """A phase that is still known."""
         return next((one for one in self.phases if one.number == number), None)
 
@@ -139,6 +139,12 @@ class Ledger(Observer):
         said = [f"{self.where(at)} {verb} {counted(amount, unit)}" for at, amount in list(totals.items())[:4]]
         return ", ".join(said) or f"nothing {verb} {unit}s"
 
+    def expectation(self, expects: list[Line], nbytes: int) -> tuple[int, str, str] | None:
+        """The change that makes one instruction expect so many bytes: (line, number, number in its place)."""
+        if len({one.at for one in expects}) != 1 or not nbytes:
+            return None
+        return self.line(expects[0].at), str(expects[0].amount), str(nbytes // len(expects))
+
     def say(
         self, rule: str, at: int, text: str, life: Life, source: str, severity: str = "error", **facts: Any
     ) -> None:
@@ -170,7 +176,7 @@ class Ledger(Observer):
         threads = m.cta_threads * m.cluster_size
         first = place // m.shared_stride // m.cluster_size * threads
         passes = np.full(threads, NEVER, np.int64)
-        life = Life(place, None, count, at, thread, deque([Phase(0)], KEPT_PHASES), passes, first)
+        life = Life(place, None, count, at, thread, deque([PhaseRecord(0)], KEPT_PHASES), passes, first)
         self.lives[place] = life
 
     def _again(self, old: Life, thread: int, at: int) -> None:
@@ -193,7 +199,7 @@ class Ledger(Observer):
 
     def invalidated(self, f: Frame, site: Site, place: int) -> None:
         """mbarrier.inval: the life ends."""
-        life = self._life(place)
+        life = self.life_at(place)
         if life is None:
             return
         self.lives.pop(place)
@@ -202,26 +208,26 @@ class Ledger(Observer):
         if life.under_way:
             text = (
                 f"{self.m.thread_text(int(f.threads[0]))} invalidates the {self.name(place)} while "
-                f"{counted(life.under_way, 'copy', 'copies')} that complete on it are under way"
+                f"{counted(life.under_way, 'transfer')} that complete on it are under way"
             )
             self.say("mbarrier invalidated in use", site.number, text, life, "mbarrier.inval")
         self._left_over(life)
 
-    def _life(self, place: int) -> Life | None:
+    def life_at(self, place: int) -> Life | None:
         """The life at a place, with a record of the phase that it is in."""
         life = self.lives.get(place)
         if life is None:
             return None
         barrier = self._barrier(life)
         if barrier is not None and life.now.number != barrier.phase:
-            life.phases.append(Phase(barrier.phase))
+            life.phases.append(PhaseRecord(barrier.phase))
         return life
 
     # ---- arrivals and bytes ------------------------------------------------------------------------------------------
 
     def arrived(self, f: Frame, site: Site, place: int, barrier: Mbarrier, count: int, expected: int | None) -> None:
         """Arrivals, with the bytes of an arrive.expect_tx."""
-        life = self._life(place)
+        life = self.life_at(place)
         if life is None:
             return
         who = f.threads.tolist()
@@ -232,20 +238,20 @@ class Ledger(Observer):
 
     def expected(self, f: Frame, site: Site, place: int, barrier: Mbarrier, nbytes: int) -> None:
         """Bytes that a phase expects."""
-        life = self._life(place)
+        life = self.life_at(place)
         if life is not None:
             life.now.expects.append(Line(site.number, f.threads.tolist(), nbytes))
 
     def issued(self, f: Frame, site: Site, work: AsyncWork) -> None:
         """A copy that completes on barriers begins."""
         for place in work.barriers:
-            life = self._life(place)
+            life = self.life_at(place)
             if life is not None:
                 life.flights[site.number].append((f.threads.tolist(), life.now.number))
 
     def landed(self, m: Host, place: int, barrier: Mbarrier, nbytes: int, at: int) -> None:
         """Bytes of a copy are about to be counted."""
-        life = self._life(place)
+        life = self.life_at(place)
         if life is None:
             return
         queue = life.flights[at]
@@ -263,7 +269,7 @@ class Ledger(Observer):
         parities = broadcast(phases, f)
         held = broadcast(places, f)
         for place in np.unique(held).tolist():
-            life = self._life(place)
+            life = self.life_at(place)
             if life is None or life.barrier is None:
                 continue
             chosen = held == place
@@ -290,10 +296,12 @@ class Ledger(Observer):
             f"issued in it had landed; they count in phase {life.now.number}"
         )
         expects = [] if old is None else old.expects
-        facts = {
+        facts: dict[str, Any] = {
             "phase": issued, "expected": sum(one.amount for one in expects), "bytes": nbytes,
             "cause": "transaction bytes", "expected at": self.lines(expects), "initialised at": self.line(life.at),
         }  # fmt: skip
+        change = self.expectation(expects, sum(one.amount for one in expects) + nbytes)
+        facts |= {} if change is None else {"change": change}
         self.say("phase completed early", at, text, life, "mbarrier: tx-count", **facts)
 
     def line(self, at: int) -> int:
@@ -309,10 +317,12 @@ class Ledger(Observer):
             f"{barrier.expected}: {self.sums(phase.expects, 'expects')}; {self.sums(phase.brought, 'brought')}; the "
             "phase can't complete"
         )
-        facts = {
+        facts: dict[str, Any] = {
             "phase": barrier.phase, "expected": barrier.expected, "bytes": total, "cause": "transaction bytes",
             "expected at": self.lines(phase.expects), "brought at": self.lines(phase.brought),
         }  # fmt: skip
+        change = self.expectation(phase.expects, total)
+        facts |= {} if change is None else {"change": change}
         self.say("more bytes than expected", at, text, life, "mbarrier: tx-count", **facts)
 
     def _stale(self, life: Life, threads: Array, at: int, parity: int) -> None:
@@ -327,7 +337,7 @@ class Ledger(Observer):
             f"phase {now.number - 1}, which it saw complete before, has that parity; it has arrived in phase "
             f"{now.number} at {self.where((now.arrivals or now.expects)[-1].at)}, which is not over"
         )
-        facts = {"phase": now.number, "parity": parity, "cause": "parity"}
+        facts: dict[str, Any] = {"phase": now.number, "parity": parity, "cause": "parity"}
         self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", **facts)
 
     def ended(self, m: Host, failed: bool) -> None:
@@ -335,10 +345,9 @@ class Ledger(Observer):
         for life in [*self.lives.values(), *self.ended_lives.values()]:
             self._empty(life)
         if not failed:
-            for place in list(self.lives):
-                life = self._life(place)
-                if life is not None:
-                    self._left_over(life)
+            for place, life in list(self.lives.items()):
+                self.life_at(place)
+                self._left_over(life)
 
     def _empty(self, life: Life) -> None:
         """Waits that passed before the first phase was over, on a barrier whose first phase has bytes."""
@@ -351,7 +360,7 @@ class Ledger(Observer):
             "pass at once, as the phase before the first counts as over; the bytes that the barrier counts may not "
             "have landed"
         )
-        facts = {"phase": 0, "parity": 1, "cause": "parity"}
+        facts: dict[str, Any] = {"phase": 0, "parity": 1, "cause": "parity"}
         self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", **facts)
 
     def _left_over(self, life: Life) -> None:
@@ -370,6 +379,8 @@ class Ledger(Observer):
                 f"{self.sums(phase.brought, 'brought')}{said}"
             )
             facts |= {"expected at": self.lines(expects), "brought at": self.lines(phase.brought)}
+            change = self.expectation(expects, sum(one.amount for one in expects) - left)
+            facts |= {} if change is None else {"change": change}
             self.say("more bytes than expected", phase.brought[-1].at, text, life, "mbarrier: tx-count", **facts)
         elif left > 0 and phase.expects and not life.under_way:
             text = (

@@ -116,7 +116,7 @@ class MemoryJudge(Observer):
             if shadow is not self.shared:
                 warp = warp + f.ctas
             found = f.cache["slots", count, shadow.slots] = np.repeat(warp % shadow.slots, count)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _limit(self, f: Frame, keys: Array) -> int:
         """Keys below this are in order for all threads of a frame, in their CTA's shared memory."""
@@ -312,11 +312,12 @@ class MemoryJudge(Observer):
         return granule << self.shifts[True]
 
     def _report(
-        self, f: Frame, site: Site, shadow: Shadow, granule: int, other: int, own: int, what: str, reader: bool
-    ) -> None:
+        self, f: Frame, site: Site, shadow: Shadow, granule: int, other: int, own: int, what: str, reader: bool,
+        severity: str = "error",
+    ) -> None:  # fmt: skip
         at = granule << shadow.shift
         array = self.m.shared if shadow is self.shared else self._array_of(shadow)
-        self.reports.race(f, site, self.clocks, (array, at), (other, own), what, reader)
+        self.reports.race(f, site, self.clocks, (array, at), (other, own), what, reader, severity)
 
     def _array_of(self, shadow: Shadow) -> Any:
         for one in self.m.memory.ranges.ranges:
@@ -447,7 +448,9 @@ class MemoryJudge(Observer):
         found = _distinct(before)
         found = found[found != 0]
         cluster, rows = who
-        late = self._late(found, cluster, rows[:, None]).all(axis=0)
+        by_warp = self._late(found, cluster, rows[:, None])
+        late = by_warp.any(axis=0)
+        known_to_some = set(found[late & ~by_warp.all(axis=0)].tolist())
         key, kind = mine
         reader = before.ndim > 1
         if what == "writes":
@@ -458,9 +461,11 @@ class MemoryJudge(Observer):
                     late &= found != value
         for value in found[late].tolist():
             place = self._place_of(at, before, value, shadow)
-            self._report(f, site, shadow, place >> shadow.shift, value, key, what, reader)
-        if what == "reads" and not late.all():
-            self._see(f, site, shadow, at, before, found[~late], who, kind)
+            severity = "warning" if value in known_to_some else "error"
+            self._report(f, site, shadow, place >> shadow.shift, value, key, what, reader, severity)
+        known = found[~by_warp.all(axis=0)]
+        if what == "reads" and len(known):
+            self._see(f, site, shadow, at, before, known, who, kind)
 
     def _is_init(self, key: int) -> bool:
         number = key >> SITE & SITE_BITS

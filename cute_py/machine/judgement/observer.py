@@ -90,8 +90,8 @@ class AsyncWork:
     """Asynchronous work that was issued: a copy, or a product of a warpgroup.
 
     Attributes:
-        kind: 'cp.async', 'bulk load', 'bulk store', 'tensor load', 'tensor store', 'st.async', 'wgmma', 'tcgen05.mma' or
-            'tcgen05.cp'.
+        kind: 'cp.async', 'bulk load', 'bulk store', 'tensor load', 'tensor store', 'st.async', 'red.async', 'wgmma',
+            'tcgen05.mma' or 'tcgen05.cp'.
         reads, writes: bytes. They are known when it is issued, under every schedule.
         barriers: places of the mbarriers at which it completes bytes; nbytes: how many at each.
         group: 'bulk', 'cp.async' or 'wgmma', where the issuing thread waits for a group of it; 'tcgen05', where a
@@ -132,6 +132,9 @@ class Observer:
 
     def stuck(self, m: Host) -> None:
         """All threads wait and nothing is under way: the run ends with a hang. `m.waiting` has who waits."""
+
+    def time_passes(self, m: Host) -> None:
+        """All threads wait, nothing is under way, and loops that look at a clock or time out run once more."""
 
     # ---- accesses ----------------------------------------------------------------------------------------------------
 

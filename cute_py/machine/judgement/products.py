@@ -158,11 +158,11 @@ def _groups(f: Frame) -> Array:
     found = f.cache.get("warpgroups")
     if found is None:
         found = f.cache["warpgroups"] = np.unique(f.threads // WARPGROUP)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _of_operands(function: str, operands: Iterable[WrittenOperand]) -> Registers:
-    found = set()
+    found: set[tuple[str, str]] = set()
     for one in operands:
         names = one.elements if one.kind is OperandKind.VECTOR else (one.base,)
         if one.kind in (OperandKind.VECTOR, OperandKind.REGISTER, OperandKind.ADDRESS):

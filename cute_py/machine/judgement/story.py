@@ -11,11 +11,11 @@ from cute_py.errors import counted, shortened
 MAX_LINES: Final = 8
 """Lines of the text that one finding quotes."""
 WIDTH: Final = 110
-_QUIET: Final = ("line", "source_line", "instruction", "threads", "cause", "barrier", "phase")
+_QUIET: Final = ("line", "source_line", "instruction", "threads", "cause", "barrier", "phase", "change")
 """Facts that the message has, or the quoted lines."""
 
 
-def reason_of(one: Diagnostic, reasons: Mapping[str, Reason]) -> Reason | None:
+def reason_for(one: Diagnostic, reasons: Mapping[str, Reason]) -> Reason | None:
     """Why a finding is one, and what to do."""
     cause = one.facts.get("cause")
     return reasons.get(f"{one.rule}, {cause}") or reasons.get(one.rule)
@@ -23,23 +23,12 @@ def reason_of(one: Diagnostic, reasons: Mapping[str, Reason]) -> Reason | None:
 
 def concrete_change(one: Diagnostic) -> str:
     """The change that the numbers of a finding give; empty where they give none."""
-    facts = one.facts
-    at = facts.get("expected at")
-    expected, arrived = facts.get("bytes"), None
-    if facts.get("cause") == "transaction bytes" and isinstance(at, list) and len(at) == 1:
-        if isinstance(expected, str) and " of " in expected:
-            arrived = expected.partition(" of ")[0]
-        elif isinstance(expected, int) and "expected" in facts:
-            arrived = str(expected)
-        if arrived not in (None, "0"):
-            return f"line {at[0]}: expect {arrived} bytes, if no copy is missing"
-    missing = facts.get("missing")
-    if facts.get("cause") == "arrival count" and isinstance(missing, str) and isinstance(facts.get("arrivals"), str):
-        came = str(facts["arrivals"]).partition(" of ")[0]
-        if came != "0":
-            return f"line {facts.get('initialised at')}: initialise the barrier with a count of {came}"
-    if "written with" in facts:
-        return f"give the descriptor the swizzle of {facts['written with']} bytes"
+    change = one.facts.get("change")
+    if isinstance(change, tuple):
+        line, old, new = change
+        return f"line {line}: {new} in place of {old}, if nothing is missing that should come"
+    if "written with" in one.facts:
+        return f"give the descriptor the swizzle of {one.facts['written with']} bytes"
     return ""
 
 
@@ -58,9 +47,8 @@ def quoted(one: Diagnostic, texts: Mapping[int, str]) -> list[str]:
                     marks.setdefault(number, name)
     said = []
     for number in sorted(marks)[:MAX_LINES]:
-        said.append(
-            f"    {number:>6} | {shortened(' '.join(texts.get(number, '').split()), WIDTH)}   <- {marks[number]}"
-        )
+        text = one.facts.get("instruction") if number == here else texts.get(number)
+        said.append(f"    {number:>6} | {shortened(' '.join(str(text).split()), WIDTH)}   <- {marks[number]}")
     return said
 
 
@@ -71,7 +59,7 @@ def told(one: Diagnostic, number: int, texts: Mapping[int, str], reasons: Mappin
     lines = [f"{one.severity} {number}: {title}", f"  {one.message}", *quoted(one, texts)]
     shown = {name: value for name, value in one.facts.items() if name not in _QUIET and _adds(name, value, one)}
     lines += [f"  {name}: {value}" for name, value in shown.items()]
-    reason = reason_of(one, reasons)
+    reason = reason_for(one, reasons)
     if reason is not None:
         lines.append(f"  why: {reason.why}")
     change = concrete_change(one)

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from cute_py.machine.judgement.clocks import MAX_TIME, Clocks, Meeting
+from cute_py.machine.judgement.clocks import MAX_TIME, Clocks, Released
 from cute_py.machine.judgement.observer import AccessOrder, AsyncWork, Observer
 
 if TYPE_CHECKING:
+    from cute_py.machine.code import Code
     from cute_py.machine.judgement.reports import Reports
     from cute_py.machine.sites import Site
     from cute_py.machine.threads import Array, Frame, Host
@@ -37,8 +38,10 @@ class _Phases:
     time: int
     start: int
     made: Site
-    arriving: Meeting
-    over: Meeting
+    arriving: Released
+    over: Released
+    used: Array
+    """(warps of the cluster,): when each warp used it last."""
     fenced: bool = False
     phase: int = 0
 
@@ -49,8 +52,10 @@ class ClockKeeper(Observer):
     active = True
     clocks: Clocks
 
-    def __init__(self, reports: Reports) -> None:
+    def __init__(self, reports: Reports, code: Code) -> None:
         self.reports = reports
+        self.unread = _unread_waits(code)
+        """test_wait and try_wait whose answer nothing reads: they wait for nothing."""
         self.far_used = False
         self._now = 1
 
@@ -65,10 +70,10 @@ class ClockKeeper(Observer):
         """Place -> the mbarrier there; None: it was invalidated."""
         self.loads: dict[int, dict[int, tuple[int, Site, Frame]]] = {}
         """CTA -> place of an mbarrier -> time of the last bytes for that CTA that it counts, and who issued them."""
-        self._bars: dict[tuple[int, int], Meeting] = {}
-        self._clusters: dict[int, Meeting] = {}
+        self._bars: dict[tuple[int, int], Released] = {}
+        self._clusters: dict[int, Released] = {}
         self._commits: dict[str, tuple[Array, Array]] = {}
-        self._meetings: dict[tuple[int, int, int], Meeting] = {}
+        self._meetings: dict[tuple[int, int, int], Released] = {}
         self._far: dict[tuple[int, int], Array] = {}
 
     # ---- barriers of a CTA, of a cluster -----------------------------------------------------------------------------
@@ -145,11 +150,21 @@ class ClockKeeper(Observer):
         _, column = self.clocks.barrier_column(place)
         start = int(self.clocks.known[:, :, 0, column].max()) + 1
         empty = self.clocks.empty
-        self.barriers[place] = _Phases(int(cluster[0]), int(rows[0]), self.clocks.now, start, site, empty(), empty())
+        used = np.zeros(self.clocks.warps, np.int64)
+        self.barriers[place] = _Phases(
+            int(cluster[0]), int(rows[0]), self.clocks.now, start, site, empty(), empty(), used
+        )
 
     def invalidated(self, f: Frame, site: Site, place: int) -> None:
         """It is no barrier any more."""
-        self._use(f, site, place)
+        held = self._use(f, site, place)
+        if held is not None:
+            cluster, rows = self.clocks.rows(f)
+            known = self.clocks.known[cluster[0], rows[0], 0, : self.clocks.warps]
+            late = held.used > known
+            late[rows] = False
+            if late.any():
+                self.reports.still_used(f, site, place, self.clocks, held.cluster, int(np.flatnonzero(late)[0]))
         self.barriers[place] = None
 
     def phase_time(self, place: int) -> int:
@@ -207,6 +222,8 @@ class ClockKeeper(Observer):
 
     def passed(self, f: Frame, site: Site, places: Array, phases: Array, parity: bool) -> None:
         """Waits acquire."""
+        if site.number in self.unread:
+            return
         for place in np.unique(places).tolist():
             some = f if len(places) == 1 or bool((places == place).all()) else f.subset(places == place)
             held = self._use(some, site, place)
@@ -225,6 +242,7 @@ class ClockKeeper(Observer):
             return None
         clocks, m = self.clocks, self.m
         owner = place // m.shared_stride
+        held.used[clocks.rows(f)[1]] = clocks.now
         far = m.cluster_size > 1 and (len(f.parts) > 1 or f.parts[0][0] != owner)
         if not far and not asynchronous and held.time <= clocks.floor[owner]:
             return held
@@ -322,3 +340,17 @@ class ClockKeeper(Observer):
             row = clocks.far_row(f)
             far = self._far.get(key)
             self._far[key] = row if far is None else np.maximum(far, row)
+
+
+def _unread_waits(code: Code) -> frozenset[int]:
+    waits: dict[tuple[str, str], list[int]] = {}
+    read: set[tuple[str, str]] = set()
+    for number, one in enumerate(code.instructions):
+        function, operands = code.function_of[number], one.operands
+        if one.opcode.startswith(("mbarrier.test_wait", "mbarrier.try_wait")) and operands:
+            waits.setdefault((function, operands[0].base), []).append(number)
+            operands = operands[1:]
+        if one.predicate is not None:
+            read.add((function, one.predicate[0]))
+        read.update((function, operand.base) for operand in operands)
+    return frozenset(number for name, numbers in waits.items() if name not in read for number in numbers)

@@ -35,12 +35,12 @@ MEANINGS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class RunEvent:
     """Something asynchronous.
 
     time: steps of the run before it. kind: 'copy', 'product', 'landed', 'committed', 'waited', 'phase'. place: of the
-    barrier in its CTA. number: the phase that begins, or the groups that may stay under way. group: 'bulk', 'cp.async' or
-    'wgmma', where a thread waits for one. warps: the first and the last, of the CTA.
+    barrier in its CTA. number: the phase that begins, or the groups that may stay under way. group: 'bulk', 'cp.async'
+    or 'wgmma', where a thread waits for one. warps: the first and the last, of the CTA.
     """
 
     time: int
@@ -53,20 +53,20 @@ class Event:
     warps: tuple[int, int] = (0, 0)
 
 
-class Recorder(Observer):
+class TimelineRecorder(Observer):
     """Remembers the events that a timeline shows."""
 
     active = True
 
     def __init__(self) -> None:
         self.m: Host
-        self.events: list[Event] = []
+        self.events: list[RunEvent] = []
 
     def began(self, m: Host) -> None:
         """CTAs begin to run together."""
         self.m = m
 
-    def _note(self, m: Host, event: Event) -> None:
+    def _note(self, m: Host, event: RunEvent) -> None:
         if len(self.events) < MAX_EVENTS and not getattr(m, "wave", 0):
             self.events.append(event)
 
@@ -76,31 +76,33 @@ class Recorder(Observer):
         for cta, part in f.parts:
             own = f.threads[part] // LANES - cta * size
             warps = (int(own[0]), int(own[-1]))
-            self._note(m, Event(len(m.totals.trace), kind, cta, at, -1, number, group, warps))
+            self._note(m, RunEvent(len(m.totals.trace), kind, cta, at, -1, number, group, warps))
 
     def issued(self, f: Frame, site: Site, work: AsyncWork) -> None:
         """A copy or a product begins."""
         m = f.m
         if not work.barriers:
-            self._of_threads(f, "product" if work.kind in ("wgmma", "tcgen05.mma") else "copy", site.number, 0, work.group)
+            self._of_threads(
+                f, "product" if work.kind in ("wgmma", "tcgen05.mma") else "copy", site.number, 0, work.group
+            )
         for place in work.barriers:
             cta, inside = divmod(place, m.shared_stride)
-            self._note(m, Event(len(m.totals.trace), "copy", cta, site.number, inside))
+            self._note(m, RunEvent(len(m.totals.trace), "copy", cta, site.number, inside))
 
     def landed(self, m: Host, place: int, barrier: Mbarrier, nbytes: int, at: int) -> None:
         """Bytes are counted at a barrier."""
         cta, inside = divmod(place, m.shared_stride)
-        self._note(m, Event(len(m.totals.trace), "landed", cta, at, inside, nbytes))
+        self._note(m, RunEvent(len(m.totals.trace), "landed", cta, at, inside, nbytes))
 
     def phase_ended(self, m: Host, place: int, barrier: Mbarrier) -> None:
         """A phase is over."""
         cta, inside = divmod(place, m.shared_stride)
-        self._note(m, Event(len(m.totals.trace), "phase", cta, -1, inside, barrier.phase))
+        self._note(m, RunEvent(len(m.totals.trace), "phase", cta, -1, inside, barrier.phase))
 
     def initialised(self, f: Frame, site: Site, place: int, count: int) -> None:
         """A barrier is there."""
         cta, inside = divmod(place, f.m.shared_stride)
-        self._note(f.m, Event(len(f.m.totals.trace), "phase", cta, site.number, inside))
+        self._note(f.m, RunEvent(len(f.m.totals.trace), "phase", cta, site.number, inside))
 
     def committed(self, f: Frame, site: Site, group: str) -> None:
         """A group is closed."""
@@ -145,7 +147,7 @@ class RunTimeline:
                 lines.append(f"{kind}:")
             lines.append(f"  {row.label:<{wide}} |{row.cells}|")
         used = {cell for row in self.rows for cell in row.cells}
-        lines.append(", ".join(f"{shown(sign)} {text}" for sign, text in MEANINGS.items() if sign in used))
+        lines.append(", ".join(f"{sign_text(sign)} {text}" for sign, text in MEANINGS.items() if sign in used))
         if any(row.kind == "barriers" for row in self.rows):
             lines.append(
                 "a barrier's digit is its phase modulo 10; the digits of copies and products count those under way"
@@ -153,15 +155,21 @@ class RunTimeline:
         return "\n".join(lines)
 
 
-def shown(sign: str) -> str:
+def sign_text(sign: str) -> str:
     """A sign, the blank in words."""
     return "blank" if sign == " " else sign
 
 
 def build_timeline(
-    trace: Sequence[tuple[int, int, Array]], events: Sequence[Event], code: Any, threads: int, cta: int, base: int = 1024,
+    trace: Sequence[tuple[int, int, Array]],
+    events: Sequence[RunEvent],
+    code: Any,
+    threads: int,
+    cta: int,
+    *,
+    base: int = 1024,
     columns: int = COLUMNS,
-) -> RunTimeline:  # fmt: skip
+) -> RunTimeline:
     """The timeline of a CTA of the first wave.
 
     Args:
@@ -193,7 +201,7 @@ def build_timeline(
 
 
 def _warps(
-    mine: Sequence[tuple[int, int, Array]], events: Sequence[Event], code: Any, count: int, steps: int, wide: int
+    mine: Sequence[tuple[int, int, Array]], events: Sequence[RunEvent], code: Any, count: int, steps: int, wide: int
 ) -> list[TimelineRow]:
     """Rows of warps; those that did the same at every time share one."""
     issues = {
@@ -238,9 +246,9 @@ def _numbers(members: list[int]) -> str:
     return f"warps {', '.join(map(str, members[:4]))}{', ...' if len(members) > 4 else ''}"
 
 
-def _barriers(events: Sequence[Event], column: Callable[[int], int], wide: int, base: int) -> list[TimelineRow]:
+def _barriers(events: Sequence[RunEvent], column: Callable[[int], int], wide: int, base: int) -> list[TimelineRow]:
     """Rows of barriers: the phase that each is in."""
-    held: dict[int, list[Event]] = {}
+    held: dict[int, list[RunEvent]] = {}
     for event in events:
         if event.kind == "phase":
             held.setdefault(event.place, []).append(event)
@@ -256,13 +264,13 @@ def _barriers(events: Sequence[Event], column: Callable[[int], int], wide: int, 
     return rows
 
 
-def _under_way(events: Sequence[Event], column: Callable[[int], int], wide: int, code: Any) -> list[TimelineRow]:
+def _under_way(events: Sequence[RunEvent], column: Callable[[int], int], wide: int, code: Any) -> list[TimelineRow]:
     """Rows of copies and products: how many are under way."""
     spans: dict[tuple[str, int], list[tuple[int, int]]] = {}
-    open_: list[tuple[Event, int]] = []
+    open_: list[tuple[RunEvent, int]] = []
     committed: dict[tuple[str, int], int] = {}
 
-    def close(chosen: Callable[[Event, int], bool], time: int, most: int = 1 << 30) -> None:
+    def close(chosen: Callable[[RunEvent, int], bool], time: int, most: int = 1 << 30) -> None:
         kept = []
         for event, group in open_:
             if most and chosen(event, group):
@@ -297,7 +305,7 @@ def _under_way(events: Sequence[Event], column: Callable[[int], int], wide: int,
     return [row for what in ("copies", "products") for row in [r for r in rows if r.kind == what][:MAX_ROWS]]
 
 
-def _done(wait: Event, committed: Mapping[tuple[str, int], int], event: Event, group: int) -> bool:
+def _done(wait: RunEvent, committed: Mapping[tuple[str, int], int], event: RunEvent, group: int) -> bool:
     """Whether a wait for groups covers a copy or a product."""
     warp = event.warps[0]
     if event.group != wait.group or not wait.warps[0] <= warp <= wait.warps[1]:

@@ -20,12 +20,11 @@ import numpy as np
 
 from cute_py.machine.judgement.observer import AccessOrder, AsyncWork, Observer
 from cute_py.machine.threads import LANES, Array, Frame, Host
-from cute_py.targets import BANK_BYTES, BANKS
+from cute_py.targets import BANK_BYTES, BANKS, SECTOR_BYTES
 
 if TYPE_CHECKING:
     from cute_py.machine.sites import Site
 
-SECTOR_BYTES: Final = 32
 GROUP_BYTES: Final = 128
 """Bytes that the lanes of a group ask for at most."""
 

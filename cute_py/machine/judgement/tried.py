@@ -29,17 +29,38 @@ class Insertion:
         return f"insert `{self.text}` {'behind' if self.behind else 'before'} line {self.line}"
 
 
+@dataclass(frozen=True, slots=True)
+class Substitution:
+    """The instruction that begins at a line, with a part of it replaced; `old` stands last in it."""
+
+    line: int
+    old: str
+    new: str
+
+    def __str__(self) -> str:
+        return f"replace `{self.old}` by `{self.new}` in line {self.line}"
+
+
+Change = Insertion | Substitution
+
 Rerun = Callable[[str], "Sequence[Diagnostic] | None"]
 """Text -> what a run of it finds; None: it can't be run."""
 
 
-def changed(text: str, insertions: Sequence[Insertion]) -> str:
-    r"""A text with lines put in.
+def changed(text: str, changes: Sequence[Change]) -> str:
+    r"""A text with lines put in, or parts of lines replaced.
 
     >>> changed("a;\nb\n  c;\nd;", [Insertion(2, "x;", behind=True), Insertion(4, "y;")])
     'a;\nb\n  c;\nx;\ny;\nd;'
+    >>> changed("add 1, 1;", [Substitution(1, "1", "2")])
+    'add 1, 2;'
     """
     lines = text.split("\n")
+    for part in changes:
+        if isinstance(part, Substitution):
+            before, found, after = lines[part.line - 1].rpartition(part.old)
+            lines[part.line - 1] = before + (part.new if found else "") + after
+    insertions = [one for one in changes if isinstance(one, Insertion)]
     for one in sorted(insertions, key=lambda one: (one.line, one.behind), reverse=True):
         at = one.line - 1
         if one.behind:
@@ -50,9 +71,9 @@ def changed(text: str, insertions: Sequence[Insertion]) -> str:
     return "\n".join(lines)
 
 
-def changes_of(found: Diagnostic) -> list[tuple[Insertion, ...]]:
+def changes_of(found: Diagnostic) -> list[tuple[Change, ...]]:
     """The changes that may cure a finding, by the rows of `CURES`: where to insert, and what."""
-    made: list[tuple[Insertion, ...]] = []
+    made: list[tuple[Change, ...]] = []
     for where, text in CURES.get(found.rule, ()):
         line = found.facts.get("other_line" if where == "behind other" else "line")
         if isinstance(line, int):
@@ -60,7 +81,16 @@ def changes_of(found: Diagnostic) -> list[tuple[Insertion, ...]]:
     return made
 
 
-CHANGES: Final[dict[str, Callable[[Diagnostic], list[tuple[Insertion, ...]]]]] = dict.fromkeys(CURES, changes_of)
+def barrier_changes(found: Diagnostic) -> list[tuple[Change, ...]]:
+    """The number that a fault of a barrier's bytes or arrivals asks for."""
+    change = found.facts.get("change")
+    return [(Substitution(*change),)] if isinstance(change, tuple) else []
+
+
+CHANGES: Final[dict[str, Callable[[Diagnostic], list[tuple[Change, ...]]]]] = {
+    **dict.fromkeys(CURES, changes_of),
+    **dict.fromkeys(("hang", "more bytes than expected", "phase completed early"), barrier_changes),
+}
 """Rule -> what may cure a finding of it."""
 
 

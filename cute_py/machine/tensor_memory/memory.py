@@ -39,16 +39,19 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable
-from typing import Protocol
-
-import numpy
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from cute_py.argument_checks import expect, expect_having, expect_integer, is_integer
 from cute_py.atom.smem_descriptor import ADDRESS_MASK, UNIT_BYTES, DescriptorKind, SmemDescriptor, SmemSwizzle, swizzled
 from cute_py.errors import RaceError, TmemError, UnknownFactError, WouldHangError, given, integer_text
 from cute_py.machine.tensor_memory.copy_shapes import COLUMNS, LANES, CopyShape, find_copy_shape, place_lanes
 from cute_py.ptx.forms_tcgen05 import ALLOCATIONS, COUNTS, DECOMPRESSIONS, MAX_REGISTERS, SHAPE_REGISTERS
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy
 
 __all__ = [
     "TensorMemory",
@@ -180,7 +183,7 @@ def check_transfer(shape: str, num: int) -> int:
     return count
 
 
-Cells = tuple[NDArray[numpy.int64], NDArray[numpy.int64]]
+Cells: TypeAlias = "tuple[NDArray[numpy.int64], NDArray[numpy.int64]]"
 """Lanes and columns, of one shape or broadcast against each other."""
 
 PLACES: dict[str, Callable[[NDArray[numpy.int64], NDArray[numpy.int64]], Cells]] = {
@@ -494,7 +497,7 @@ class TensorMemory:
         """
         cta_group = expect_integer(cta_group, "cta_group")
         if cta_group not in (1, 2):
-            raise TmemError(f"cta_group = {cta_group}; must be 1 or 2")
+            raise TmemError.of_value("cta_group", cta_group, "be 1 or 2")
         if self._cta_group not in (0, cta_group):
             both = f"cta_group::{cta_group} after cta_group::{self._cta_group}"
             raise TmemError(f"{both}; a kernel uses one of them throughout")

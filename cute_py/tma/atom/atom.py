@@ -27,7 +27,7 @@ from cute_py.tma.atom.gbasis import GBasis
 from cute_py.tma.atom.op import Op, check_shared
 from cute_py.tma.atom.partition import make_tma_copy_tiled, tma_tensor
 from cute_py.tma.atom.tile_atom import TileAtom, TmaPlan, check_fits, check_rows, check_units, layout_modes
-from cute_py.tma.atom.tiles import Instructions, first_tile, last_coordinates, list_first_tile
+from cute_py.tma.atom.tiles import FirstTile, first_tile, last_coordinates, list_first_tile
 from cute_py.tma.descriptor.request import TensorMapTiled
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class TmaAtom(TileAtom):
         return tma_tensor(self.gtensor.shape if shape is None else shape, self.g_stride, self.plan.rank)
 
     @cached_property
-    def _first_tile(self) -> Instructions:
+    def _first_tile(self) -> FirstTile:
         """The instructions of the first tile; see `tiles.first_tile`."""
         return list_first_tile(self)
 
@@ -200,8 +200,8 @@ def _instructions(atom: TmaAtom) -> list[str]:
         work = first_tile(atom)
     except CuteError as error:
         return [f"  {line}" for line in str(error).splitlines()]
-    first, last = (", ".join(map(str, coord)) for coord in (work.coords[0].tolist(), last_coordinates(work)))
-    tiles, total = counted(work.tiles, "tile"), work.tiles * len(work.coords)
+    first, last = (", ".join(map(str, coord)) for coord in (work.rows[0], last_coordinates(work)))
+    tiles, total = counted(work.tiles, "tile"), work.tiles * len(work.rows)
     return [
         f"  {atom.instructions} per tile and CTA, {tiles}, {total} in all",
         f"  first at ({first}), last at ({last}) (innermost first)",

@@ -1,17 +1,19 @@
 """The instructions of a whole copy: for every tile and every slot, the coordinates and the place in shared memory.
 
 Tiles are walked in colexicographic order of the tile modes, slots within a tile in the order of shared memory, and
-with multicast the CTAs that share a tile one after the other. All are computed at once, as numpy arrays.
+with multicast the CTAs that share a tile one after the other.
 
-The tiles differ only in their start: `first_tile` has the instructions of the tile at the origin, and `tile_steps`
-leads from tile to tile. An atom computes both once, quickly for a tensor of any size.
+The tiles differ only in their start: `first_tile` lists the instructions of the tile at the origin, and `tile_steps`
+leads from tile to tile. An atom computes both once, quickly for a tensor of any size. `instructions` computes those of
+all tiles at once, as numpy arrays.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.argument_checks import (
@@ -40,7 +42,10 @@ from cute_py.tma.atom.tile_atom import TileAtom
 
 if TYPE_CHECKING:
     import numpy
+    import numpy as np
     from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
 
 SMEM_ALIGNMENT = 128
 """Alignment in bytes of the shared-memory address of a tensor copy (PTX ISA, cp.async.bulk.tensor)."""
@@ -51,7 +56,7 @@ class Instructions:
     """All instructions of a copy.
 
     Attributes:
-        coords: (tiles * per_tile, R) int64, TMA order; of the first tile alone, (per_tile, R), from `first_tile`.
+        coords: (tiles * per_tile, R) int64, TMA order.
         smem_offsets: (per_tile,) int64, bytes from the start of the tile's buffer.
         tiles: number of tiles; per_tile: instructions for each.
         tile_shape: tiles along each tile mode.
@@ -81,7 +86,40 @@ class Instructions:
         return f"<{counted(self.tiles, 'tile')} of {each}, {self.smem_bytes} bytes of shared memory each>"
 
 
-def tile_steps(work: Instructions) -> Layout:
+@dataclass(frozen=True, eq=False)
+class FirstTile:
+    """The instructions of the tile at the origin, as Python numbers.
+
+    Attributes:
+        rows: coordinates of each instruction, TMA order. places: bytes from the start of the tile's buffer.
+        tiles, per_tile, tile_shape, smem_bytes, gmem_partition, smem_partition: as in `Instructions`.
+    """
+
+    rows: tuple[tuple[int, ...], ...]
+    places: tuple[int, ...]
+    tiles: int
+    per_tile: int
+    tile_shape: Tree
+    smem_bytes: int
+    gmem_partition: Tensor
+    smem_partition: Tensor
+
+    @cached_property
+    def coords(self) -> NDArray[numpy.int64]:
+        """`rows` as an array, (per_tile, R)."""
+        return np.array(self.rows, np.int64)
+
+    @cached_property
+    def smem_offsets(self) -> NDArray[numpy.int64]:
+        """`places` as an array, (per_tile,)."""
+        return np.array(self.places, np.int64)
+
+    def __repr__(self) -> str:
+        each = counted(self.per_tile, "instruction")
+        return f"<the first of {counted(self.tiles, 'tile')} of {each}, {self.smem_bytes} bytes of shared memory each>"
+
+
+def tile_steps(work: Instructions | FirstTile) -> Layout:
     """Tile -> distance of its coordinates from those of the first tile."""
     layout: Layout = work.gmem_partition.layout[1]
     return layout
@@ -131,7 +169,7 @@ def _is_tile(coord: Tree, shape: Tree) -> bool:
     return len(coord) == len(extents) and all(inside)
 
 
-def tile_start(work: Instructions, tile_coord: Tree, rank: int) -> list[int]:
+def tile_start(work: Instructions | FirstTile, tile_coord: Tree, rank: int) -> list[int]:
     """The start of a tile (an arithmetic tuple, a single scaled basis element or 0), in all TMA modes."""
     start: Any = tile_steps(work)(tile_coord)
     if isinstance(start, ScaledBasis):
@@ -140,9 +178,9 @@ def tile_start(work: Instructions, tile_coord: Tree, rank: int) -> list[int]:
     return (numbers + [0] * rank)[:rank]
 
 
-def last_coordinates(first: Instructions) -> list[int]:
+def last_coordinates(first: FirstTile) -> list[int]:
     """Coordinates of the last instruction of the last tile, from the instructions of the first tile."""
-    out = [int(x) for x in first.coords[-1]]
+    out = list(first.rows[-1])
     rest = tile_steps(first)
     for n, d in zip(leaves(rest.shape), leaves(rest.stride), strict=True):
         path = getattr(d, "modes", ())
@@ -165,24 +203,34 @@ def _whole(value: Any) -> int:
     return expect_integer(value_of(value), "a coordinate", -(1 << 63), (1 << 63) - 1, "elements")
 
 
-def _steps(layout: Layout, rank: int) -> NDArray[numpy.int64]:
-    """(size, rank) array of the coordinates that a layout visits, colexicographic; of integer strides at axis 0."""
-    import numpy as np
-
-    out = np.zeros((1, rank), np.int64)
+def _modes(layout: Layout) -> Iterator[tuple[int, int, int]]:
+    """(size, axis, step) of every mode of a layout of coordinates; integer strides run along axis 0."""
     for s, d in zip(leaves(layout.shape), leaves(layout.stride), strict=True):
         n, path = int(value_of(s)), getattr(d, "modes", ())
         step = _whole(d.value if path else d)
         _whole((n - 1) * step)  # the last of them
+        yield n, path[0] if path else 0, step
+
+
+def _listed(layout: Layout, start: Sequence[int]) -> list[tuple[int, ...]]:
+    """The coordinates that a layout visits from `start` on, colexicographic."""
+    out = [tuple(start)]
+    for n, axis, step in _modes(layout):
+        out = [(*at[:axis], at[axis] + i * step, *at[axis + 1 :]) for i in range(n) for at in out]
+    return out
+
+
+def _steps(layout: Layout, rank: int) -> NDArray[numpy.int64]:
+    """(size, rank) array of the coordinates that a layout visits, colexicographic."""
+    out = np.zeros((1, rank), np.int64)
+    for n, axis, step in _modes(layout):
         steps = np.zeros((n, rank), np.int64)
-        steps[:, path[0] if path else 0] = np.arange(n, dtype=np.int64) * step
+        steps[:, axis] = np.arange(n, dtype=np.int64) * step
         out = (steps[:, None, :] + out[None, :, :]).reshape(-1, rank)
     return out
 
 
-def _start(tensor: Tensor, rank: int) -> NDArray[numpy.int64]:
-    import numpy as np
-
+def _start(tensor: Tensor, rank: int) -> list[int]:
     coord = leaves(tensor.engine.coord.as_tuple())
     broken = [x for x in coord if isinstance(x, Ratio)]
     if broken:
@@ -190,7 +238,7 @@ def _start(tensor: Tensor, rank: int) -> NDArray[numpy.int64]:
             f"an instruction would start at coordinate {broken[0]}; must be a whole number of elements",
             {"partition": tensor, "rule": "a slot must start at a whole element of the type that TMA counts in"},
         )
-    return np.array([_whole(x) for x in coord] + [0] * (rank - len(coord)), np.int64)
+    return [_whole(x) for x in coord] + [0] * (rank - len(coord))
 
 
 def tile_tensors(atom: TileAtom) -> tuple[Tensor, Tensor]:
@@ -200,7 +248,7 @@ def tile_tensors(atom: TileAtom) -> tuple[Tensor, Tensor]:
     return tile, zipped_divide(atom.get_tma_tensor(), atom.cta_tiler)
 
 
-def first_tile(atom: TileAtom) -> Instructions:
+def first_tile(atom: TileAtom) -> FirstTile:
     """The instructions of the tile at the origin, without those of the others.
 
     Raises:
@@ -210,38 +258,36 @@ def first_tile(atom: TileAtom) -> Instructions:
     expect_having(atom, ("gbasis", "plan", "num_val_src"), "a TMA atom")
     if not hasattr(atom.plan, "rank"):
         raise InvalidTypeError("the instructions of an im2col atom are not listed by tiles", {"atom": atom})
-    first: Instructions = atom._first_tile
+    first: FirstTile = atom._first_tile
     return first
 
 
-def list_first_tile(atom: TileAtom) -> Instructions:
+def list_first_tile(atom: TileAtom) -> FirstTile:
     """Compute the result of `first_tile` without its cache."""
-    import numpy as np
-
     smem, tiled = tile_tensors(atom)
-    rank = atom.plan.rank
+    rank, bits = atom.plan.rank, atom.dtype.bits
     ctas = Layout(Int(atom.num_multicast))
-    starts, places = [], []
+    rows: list[tuple[int, ...]] = []
+    starts: list[int] = []
+    """In bits from the start of the buffer."""
     parts = [tma_partition(atom, Int(c), ctas, smem, tiled) for c in range(atom.num_multicast)]
     for gmem_part, smem_part in parts:
-        slots = gmem_part.layout[0][1]
-        starts.append(_start(gmem_part, rank) + _steps(slots, rank))
-        base = (smem_part.engine.address * 8 + smem_part.engine.bit) // atom.dtype.bits
-        places.append(base + _steps(smem_part.layout[0][1], 1)[:, 0])
+        rows += _listed(gmem_part.layout[0][1], _start(gmem_part, rank))
+        base = (smem_part.engine.address * 8 + smem_part.engine.bit) // bits
+        starts += [place * bits for (place,) in _listed(smem_part.layout[0][1], (base,))]
     gmem_part, smem_part = parts[0]
-    coords, bits = np.concatenate(starts), np.concatenate(places) * atom.dtype.bits
-    if (bits % (8 * SMEM_ALIGNMENT)).any() and len(bits) > 1:
-        wrong = int(bits[(bits % (8 * SMEM_ALIGNMENT)) != 0][0])
+    wrong = next((start for start in starts if start % (8 * SMEM_ALIGNMENT)), None)
+    if wrong is not None and len(starts) > 1:
         raise InvalidValueError(
             f"an instruction writes shared memory at byte {wrong / 8:g}; must be a multiple of {SMEM_ALIGNMENT}",
-            {"shared layout": atom.smem_layout, "box": atom.plan.box, "instructions per tile": len(bits)},
+            {"shared layout": atom.smem_layout, "box": atom.plan.box, "instructions per tile": len(starts)},
         )
-    offsets = bits // 8
-    used = max(int(offsets.max()) + atom._box_bytes, 1)
+    places = tuple(start // 8 for start in starts)
+    used = max(max(places) + atom._box_bytes, 1)
     rest = gmem_part.layout[1]
     tiles = math.prod(int(value_of(n)) for n in leaves(rest.shape))
     smem_bytes = -(-used // atom.alignment) * atom.alignment
-    return Instructions(coords, offsets, tiles, len(coords), rest.shape, smem_bytes, gmem_part, smem_part)
+    return FirstTile(tuple(rows), places, tiles, len(rows), rest.shape, smem_bytes, gmem_part, smem_part)
 
 
 def instructions(atom: TileAtom) -> Instructions:
@@ -254,7 +300,8 @@ def instructions(atom: TileAtom) -> Instructions:
     first = first_tile(atom)
     rank = atom.plan.rank
     coords = (_steps(tile_steps(first), rank)[:, None, :] + first.coords[None, :, :]).reshape(-1, rank)
-    return replace(first, coords=coords, smem_offsets=first.smem_offsets.copy())
+    same = (first.tiles, first.per_tile, first.tile_shape, first.smem_bytes, first.gmem_partition)
+    return Instructions(coords, first.smem_offsets.copy(), *same, first.smem_partition)
 
 
 @record
@@ -322,8 +369,6 @@ def coverage(atom: TileAtom, tiles: Sequence[Tree] | None = None) -> Coverage:
     2304 of 12800 elements are missing, the first at (64, 64)
     4096 of 12800 elements are repeated, the first at (0, 64)
     """
-    import numpy as np
-
     first = first_tile(atom)
     request = atom.request
     extents, steps = request.global_dim, request.element_strides

@@ -32,6 +32,8 @@ from cute_py.tma.descriptor.violations import has_legal_rank, map_judge, violati
 if TYPE_CHECKING:
     import numpy
     from numpy.typing import ArrayLike, NDArray
+else:
+    from cute_py.optional_packages import numpy
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +84,6 @@ def columns(arrays: Mapping[str, Any]) -> Columns | tuple[TensorMap, ...]:
         InvalidValueError: unknown or missing names, or lengths that do not agree.
         InvalidTypeError: not integers.
     """
-    import numpy
-
     kind = expected_kind(arrays, "names of fields", {name for name in arrays if arrays[name] is not None})
     shaped: dict[str, Any] = {}
     for name in kind.FIELDS:
@@ -111,8 +111,6 @@ def columns(arrays: Mapping[str, Any]) -> Columns | tuple[TensorMap, ...]:
 
 
 def _array(name: str, value: ArrayLike) -> NDArray[numpy.int64]:
-    import numpy
-
     if isinstance(value, (str, bytes)):
         raise InvalidTypeError(f"{name} = {given(value)}; must be integers")
     refuse_mask(value, name)
@@ -134,8 +132,6 @@ def _fits(array: NDArray[numpy.int64]) -> bool:
 
 def columns_of(requests: tuple[TensorMap, ...]) -> Columns | None:
     """Columns of requests of one kind, rank and set of lengths; None if they differ, or if one has a residue."""
-    import numpy
-
     first = requests[0]
     kind = type(first)
     if not isinstance(first, TensorMap):
@@ -157,8 +153,6 @@ def columns_of(requests: tuple[TensorMap, ...]) -> Columns | None:
 
 def broken_rows(table: Columns, gpu: Architecture) -> NDArray[numpy.bool_]:
     """(n,) bool: the maps that break a rule, or that need unknown bits."""
-    import numpy
-
     broken = numpy.ones(table.count, numpy.bool_)
     if table.form != legal_form(table.kind, table.rank) or not has_legal_rank(table.kind, table.rank):
         return broken
@@ -201,8 +195,6 @@ def encode_many(arrays: Mapping[str, Any] | Iterable[TensorMap], *, arch: str = 
     ...              "box_dim": (64, 8)}).shape
     (3, 128)
     """
-    import numpy
-
     gpu = architecture(arch)
     few: Sequence[TensorMap] | None
     requests: tuple[TensorMap, ...] = ()
@@ -241,8 +233,6 @@ def _few(arrays: Mapping[str, Any]) -> list[TensorMap] | None:  # noqa: C901 - e
     """The requests of at most `FEW` maps whose fields are plain integers, tuples of them, and arrays of integers, with
     numbers in place of members of enums; None for more maps, and for any other input: `columns` accepts or refuses
     it."""
-    import numpy
-
     try:
         kind = expected_kind(arrays, "names of fields", arrays.keys())
     except CuteError:  # `columns` reports why
@@ -292,8 +282,6 @@ def _few(arrays: Mapping[str, Any]) -> list[TensorMap] | None:  # noqa: C901 - e
 
 def _assembled(table: Columns, arch: str) -> NDArray[numpy.uint8]:
     """The bytes of all maps of a table, column by column."""
-    import numpy
-
     _refuse_illegal(table, arch)
     numbers, positions, widths = packer(table.form, strict=False)
     maps = numpy.zeros((table.count, f.MAP_BYTES), numpy.uint8)
@@ -308,8 +296,6 @@ def _assembled(table: Columns, arch: str) -> NDArray[numpy.uint8]:
 
 def _refuse_illegal(table: Columns, arch: str) -> None:
     """Raise an error for the maps that `broken_rows` finds, with the messages of `violations`."""
-    import numpy
-
     bad = numpy.flatnonzero(broken_rows(table, architecture(arch)))
     if len(bad) == 0:
         return

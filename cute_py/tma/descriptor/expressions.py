@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Value = int | NDArray[numpy.int64]
+else:
+    from cute_py.optional_packages import numpy
 
 TABLES: Final[dict[str, tuple[int, ...]]] = {
     "BITS": (*[row.bits for row in FORMATS], 0),
@@ -60,8 +62,6 @@ class Lookup:
     def __getitem__(self, index: Value) -> Value:
         if isinstance(index, int):
             return self.entries[index if 0 <= index < len(self.entries) else -1]
-        import numpy
-
         return numpy.array(self.entries, numpy.int64).take(index, mode="clip")
 
 
@@ -69,8 +69,6 @@ def edge_visits(edge: Value, step: Value) -> Value:
     """Elements of an edge that a stride visits; an illegal stride of 0 or less is ignored."""
     if isinstance(step, int):
         return edge // step if step > 0 else 1
-    import numpy
-
     return edge // numpy.maximum(step, 1)
 
 

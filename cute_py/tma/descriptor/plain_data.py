@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence, Set
 from enum import IntEnum
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.argument_checks import expect_having, expect_integer, expect_integers
 from cute_py.dtypes import DTypeLike, as_dtype
@@ -21,6 +21,11 @@ from cute_py.tma.descriptor.encode import pack
 from cute_py.tma.descriptor.fields import MAP_BYTES
 from cute_py.tma.descriptor.read import read_map
 from cute_py.tma.descriptor.request import KINDS, TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+
+if TYPE_CHECKING:
+    import numpy
+else:
+    from cute_py.optional_packages import numpy
 
 __all__ = ["from_json", "request_of_array", "request_of_npy", "to_json"]
 
@@ -194,8 +199,6 @@ def request_of_npy(
 
 def _npy_header(path: Path) -> tuple[tuple[int, ...], Any, tuple[int, ...]]:
     """Shape, dtype and byte strides, from the header of a .npy file."""
-    import numpy
-
     try:
         array = numpy.lib.format.open_memmap(path, mode="r")
     except OSError as problem:

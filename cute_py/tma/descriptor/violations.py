@@ -479,11 +479,9 @@ def broken_rules(request: TensorMap, gpu: Architecture) -> list[Diagnostic]:
     """The rules that a request breaks on a GPU, in the order in which they are listed."""
     found: list[Diagnostic] = []
 
-    def add(*said: Any) -> None:
-        found.append(broken_rule(*said))
-
     residue, data_type = request.residue, request.data_type
-    _lister(type(request), tuple([len(getattr(request, name)) for name in request.TUPLES]))(
+    kind: Any = type(request)
+    _lister(kind, tuple([len(getattr(request, name)) for name in kind.TUPLES]))(
         request,
         data_type=-1 if data_type is None else data_type,
         has_format=data_type is not None,
@@ -495,6 +493,6 @@ def broken_rules(request: TensorMap, gpu: Architecture) -> list[Diagnostic]:
         shared_memory_bytes=gpu.shared_memory_bytes,
         gpu=gpu,
         FORMATS=FORMATS,
-        add=add,
+        add=lambda *said: found.append(broken_rule(*said)),
     )
     return found

@@ -287,12 +287,13 @@ def _placed(atom: TmaAtom, box: tuple[int, ...], cta: int) -> tuple[tuple[int, .
     The tile is what all CTAs of a multicast move together; the origins are those of CTA `cta`.
     """
     first = first_tile(atom)
-    starts = [tuple(start[::-1]) for start in (first.coords - first.coords.min(axis=0)).tolist()]
-    offsets = first.smem_offsets - first.smem_offsets[0]
+    lowest = [min(column) for column in zip(*first.rows, strict=True)]
+    starts = [tuple(c - low for c, low in zip(row, lowest, strict=True))[::-1] for row in first.rows]
+    offsets = [place - first.places[0] for place in first.places]
     mine = len(starts) // atom.num_multicast
     tile = tuple([max(along) + extent for along, extent in zip(zip(*starts, strict=True), box, strict=True)])
     own = slice(cta * mine, (cta + 1) * mine)
-    return tile, tuple(starts[own]), tuple(offsets[own].tolist())
+    return tile, tuple(starts[own]), tuple(offsets[own])
 
 
 def _placed_patches(
@@ -409,7 +410,7 @@ def _start(
         numbers = [expect_integer(c, "a coordinate of a tile") for c in tiles]
         return tuple([c * t for c, t in zip(numbers, tile, strict=True)])[::-1], ()
     step = tile_start(work, tile_number(shape, tile_coord), len(tile))
-    return tuple([begin + moved for begin, moved in zip(work.coords[0].tolist(), step, strict=True)]), ()
+    return tuple([begin + moved for begin, moved in zip(work.rows[0], step, strict=True)]), ()
 
 
 def _is_inside(
@@ -487,7 +488,7 @@ def trace_copy(
     refuse_operation(check_atom("load", request.rank, box_rank, per_box, multicast))
     if total % max(per_box, 1):
         facts = {"box": f"{per_box} bytes, {' x '.join(map(str, box))}"}
-        raise TmaBuildError(f"transaction bytes = {total}; must be a multiple of one box", facts)
+        raise TmaBuildError.of_value("transaction bytes", total, "be a multiple of one box", "", facts)
     if isinstance(given, TmaAtom):
         tile, origins, offsets = _placed(given, box, cta)
     elif isinstance(given, Im2colAtom):

@@ -15,9 +15,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.argument_checks import expect, expect_integer, expect_integer_array
 from cute_py.errors import InvalidValueError, TmaTrap, UnknownFactError, counted
@@ -35,6 +33,11 @@ from cute_py.tma.emulator.memory import (
     as_global,
     as_shared,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from cute_py.optional_packages import numpy as np
 
 
 class Emulator:

@@ -20,9 +20,7 @@ import functools
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
-
-import numpy as np
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cute_py.errors import InvalidValueError, TmaTrap
 from cute_py.tma.emulator.geometry import DOCUMENTED, MEASURED, Geometry, Image, row_image, swizzle_pattern
@@ -44,7 +42,12 @@ from cute_py.tma.emulator.memory import (
 from cute_py.tma.emulator.values import filled_rows, reduced, round_to_tf32
 from cute_py.tma.emulator.walk import Rows, row_modes, sixteen_byte_rule, walk_rows
 
-Spans: TypeAlias = tuple[Integers, Integers]
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from cute_py.optional_packages import numpy as np
+
+Spans: TypeAlias = "tuple[Integers, Integers]"
 """First and one past the last host address of ranges of bytes."""
 
 PIECE_BYTES: Final = 1 << 21

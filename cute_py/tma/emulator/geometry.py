@@ -30,9 +30,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
-
-import numpy as np
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
 from cute_py.argument_checks import expect, has
 from cute_py.errors import InvalidTypeError, InvalidValueError, UnknownFactError
@@ -41,7 +39,14 @@ from cute_py.tma.descriptor.decode import decode
 from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 from cute_py.tma.emulator.memory import Bytes, Integers
 
-Descriptor: TypeAlias = bytes | bytearray | memoryview | Bytes | TensorMap
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from cute_py.optional_packages import numpy as np
+
+Address = TypeVar("Address", int, "Integers")
+"""A byte address, or many."""
+Descriptor: TypeAlias = "bytes | bytearray | memoryview | Bytes | TensorMap"
 """A tensor map as instructions take it: 64 or 128 bytes, a buffer of them, or a decoded request."""
 
 MODES: Final = ("tile", "im2col", "im2col::w", "im2col::w::128", "tile::gather4", "tile::scatter4")
@@ -119,14 +124,14 @@ def swizzle_pattern(swizzle: int) -> SwizzlePattern:
     """
     if 0 <= swizzle < len(SWIZZLES):
         return SWIZZLES[swizzle]
-    raise InvalidValueError(f"swizzle = {int(swizzle)}; must be 0 to {len(SWIZZLES) - 1}")
+    raise InvalidValueError.of_value("swizzle", int(swizzle), f"be 0 to {len(SWIZZLES) - 1}")
 
 
-def swizzled_address(address: Integers, swizzle: int) -> Integers:
+def swizzled_address(address: Address, swizzle: int) -> Address:
     """Shared-memory addresses after the swizzle, elementwise.
 
     Args:
-        address: byte addresses in shared memory (not offsets in a tile), any shape.
+        address: byte addresses in shared memory (not offsets in a tile), an array of any shape or a number.
     Source:
         NONE, B32, B64, B128: measured on NVIDIA H200, driver 580.159.04. The ATOM kinds: PTX ISA 9.0, Swizzling Modes.
 

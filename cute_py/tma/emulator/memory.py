@@ -13,20 +13,23 @@ import bisect
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, TypeAlias
 
 from cute_py.argument_checks import expect, expect_integer, expect_integer_array, refuse_mask
 from cute_py.errors import InvalidTypeError, InvalidValueError, TmaTrap, given, shortened
 
-Bytes: TypeAlias = NDArray[np.uint8]
-Flags: TypeAlias = NDArray[np.bool_]
-Integers: TypeAlias = NDArray[np.int64]
-Chosen: TypeAlias = slice | Integers
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
+
+Bytes: TypeAlias = "NDArray[np.uint8]"
+Flags: TypeAlias = "NDArray[np.bool_]"
+Integers: TypeAlias = "NDArray[np.int64]"
+Chosen: TypeAlias = "slice | Integers"
 """Selection of rows or instructions: a range, or indices."""
-IntegersLike: TypeAlias = int | Sequence[int] | Sequence[Sequence[int]] | NDArray[np.integer]
+IntegersLike: TypeAlias = "int | Sequence[int] | Sequence[Sequence[int]] | NDArray[np.integer]"
 """Input that becomes `Integers`: one integer, a sequence, rows of them, or an array of any integer type."""
 
 POISON = 0xCD
@@ -366,6 +369,6 @@ def as_shared(smem: Window | None, *, writable: bool) -> SharedMemory:
     return wrapped
 
 
-Memory: TypeAlias = GlobalMemory | Bytes
-Window: TypeAlias = SharedMemory | Bytes
+Memory: TypeAlias = "GlobalMemory | Bytes"
+Window: TypeAlias = "SharedMemory | Bytes"
 """The two forms of a memory that the instructions take."""

@@ -11,9 +11,7 @@ from __future__ import annotations
 import functools
 import re
 from enum import Enum
-from typing import Final
-
-import numpy as np
+from typing import TYPE_CHECKING, Final
 
 from cute_py.argument_checks import expect_integer, expect_integer_array
 from cute_py.diagnostics import Diagnostic, refuse
@@ -22,6 +20,11 @@ from cute_py.tma.emulator.geometry import MEASURED, SWIZZLES, W128_GROUP, Geomet
 from cute_py.tma.emulator.memory import MAX_CTAS, SHARED_LIMIT, Flags, Integers, IntegersLike, SharedMemory
 from cute_py.tma.emulator.values import REDUCTIONS
 from cute_py.tma.emulator.walk import bounding_box
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from cute_py.optional_packages import numpy as np
 
 ILLEGAL_INSTRUCTION: Final = "CUDA_ERROR_ILLEGAL_INSTRUCTION"
 
@@ -258,9 +261,9 @@ def window_offsets(smem: SharedMemory, offsets: IntegersLike, n: int) -> Integer
         return np.full(n, offsets, np.int64)  # as nearly always, and ten times as fast
     array = offsets_of_windows(offsets, n)
     if len(array) and array.min() < 0:
-        raise InvalidValueError(f"shared-memory offset = {int(array.min())} bytes; must be 0 or more")
+        raise InvalidValueError.of_value("shared-memory offset", int(array.min()), "be 0 or more", "bytes")
     if len(array) and array.max() >= SHARED_LIMIT:
-        raise InvalidValueError(f"shared-memory offset = {int(array.max())} bytes; must fit in 32 bits")
+        raise InvalidValueError.of_value("shared-memory offset", int(array.max()), "fit in 32 bits", "bytes")
     bad = np.flatnonzero((array + smem.base) % SMEM_ALIGNMENT)
     if len(bad):
         offset = int(array[bad[0]])

@@ -13,19 +13,23 @@ All of it was measured on NVIDIA H200, driver 580.159.04.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
-from typing import Final, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cute_py.dtypes import as_dtype
 from cute_py.tma.descriptor.data_types import TensorMapDataType, format_row
 from cute_py.tma.emulator.memory import Bytes
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
+
 _T = TensorMapDataType
-Floats: TypeAlias = NDArray[np.floating]
-Words: TypeAlias = NDArray[np.integer]
+Floats: TypeAlias = "NDArray[np.floating]"
+Words: TypeAlias = "NDArray[np.integer]"
 """Numbers of one format, or their bits."""
 
 NAN_FILL: Final = 0x7FF7
@@ -82,12 +86,12 @@ _NAN: Final = {2: 0x7FFF, 4: 0x7FFF_FFFF, 8: 0xFFF8_0000_0000_0000}
 """Bytes of a format -> the NaN that its sums give."""
 
 _ON_INTEGERS: Final[dict[str, Callable[[Words, Words], Words]]] = {
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-    "add": np.add,
-    "min": np.minimum,
-    "max": np.maximum,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+    "add": operator.add,
+    "min": lambda old, new: np.minimum(old, new),
+    "max": lambda old, new: np.maximum(old, new),
     "inc": lambda old, new: np.where(old >= new, 0, old + 1).astype(old.dtype),
     "dec": lambda old, new: np.where((old == 0) | (old > new), new, old - np.uint32(1)).astype(old.dtype),
 }

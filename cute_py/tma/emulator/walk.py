@@ -21,11 +21,15 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from cute_py.tma.emulator.geometry import Geometry
 from cute_py.tma.emulator.memory import Flags, Integers
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from cute_py.optional_packages import numpy as np
 
 
 @dataclass(frozen=True, slots=True)

@@ -373,8 +373,8 @@ def _walk(atom: TmaAtom) -> TileBoxes:
     """The instructions of one CTA, and the steps from tile to tile."""
     work = first_tile(atom)
     rank, per_cta = atom.plan.rank, work.per_tile // atom.num_multicast
-    coords = [tuple(int(c) for c in row) for row in work.coords.tolist()]
-    places = [int(p) for p in work.smem_offsets.tolist()]
+    coords = list(work.rows)
+    places = list(work.places)
     boxes = tuple(TileBox(c, p) for c, p in zip(coords[:per_cta], places[:per_cta], strict=True))
     shift = TileBox((0,) * rank, 0)
     if atom.num_multicast > 1:

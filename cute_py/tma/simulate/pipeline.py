@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from cute_py.argument_checks import (
     expect,
@@ -32,6 +31,11 @@ from cute_py.tma.emulator.mbarrier import MAX_COUNT, Mbarrier
 from cute_py.tma.emulator.memory import SHARED_LIMIT, Bytes, GlobalMemory, SharedMemory
 from cute_py.tma.emulator.operands import require_box
 from cute_py.tma.simulate.diagnosis import Flight, Outcome, Run, completed, trapped, would_hang
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from cute_py.optional_packages import numpy as np
 
 BARRIER_BYTES = 8
 

@@ -10,26 +10,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from cute_py.argument_checks import expect, expect_choice, expect_function, expect_integer, expect_integers
 from cute_py.errors import InvalidValueError, counted
 from cute_py.targets import BANK_BYTES, BANKS
 from cute_py.tma.emulator import operands
-from cute_py.tma.emulator.geometry import Descriptor, Geometry, Image, geometry, row_image
+from cute_py.tma.emulator.geometry import Descriptor, Geometry, geometry, swizzled_address
 from cute_py.tma.emulator.memory import (
     ADDRESS_LIMIT,
     SHARED_LIMIT,
     Bytes,
     GlobalMemory,
-    Integers,
     IntegersLike,
     SharedMemory,
     as_bytes,
     unequal_bits,
 )
-from cute_py.tma.emulator.walk import Rows, row_coordinates, walk_rows
+from cute_py.tma.emulator.walk import row_coordinates, row_modes
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    from cute_py.optional_packages import numpy as np
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,35 @@ def byte_difference(found: Bytes, expected: Bytes) -> Difference | None:
     return first and Difference(first[0], int(found[first[0]]), int(expected[first[0]]), first[1], None)
 
 
+Coordinate: TypeAlias = tuple[int, ...]
+
+
+def _operands(
+    shape: Geometry, coords: IntegersLike, offsets: IntegersLike
+) -> tuple[list[Coordinate], list[Coordinate], int]:
+    """Coordinates and im2col offsets of the instructions, and the rows of one."""
+    width = 5 if shape.four_rows else shape.rank
+    if not shape.im2col and isinstance(coords, (list, tuple)) and isinstance(offsets, tuple) and not offsets:
+        listed: list[Any] = list(coords)
+        if all(type(row) is tuple and len(row) == width and all(map(_is_coordinate, row)) for row in listed):
+            operands.require_box(shape, shape.row_count())
+            return listed, [()] * len(listed), shape.row_count()
+    where, more, rows = operands.checked(shape, coords, offsets)
+    return [tuple(row) for row in where.tolist()], [tuple(row) for row in more.tolist()], rows
+
+
+def _is_coordinate(value: Any) -> bool:
+    return type(value) is int and -(1 << 31) <= value < 1 << 31
+
+
+def _starts(offsets: IntegersLike, count: int) -> list[int]:
+    """Where the window of each instruction begins, in bytes."""
+    if isinstance(offsets, (list, tuple)) and len(offsets) == count and all(map(_is_coordinate, offsets)):
+        return [int(start) for start in offsets]
+    found: list[int] = operands.offsets_of_windows(offsets, count).tolist()
+    return found
+
+
 class Trace:
     """n instructions of one descriptor, and where they move each element.
 
@@ -119,48 +151,87 @@ class Trace:
         logical: Callable[[tuple[int, ...]], tuple[int, ...]] | None = None,
     ) -> None:
         self.geometry: Geometry = geometry(descriptor, mode)
-        self.coords, self.offsets, self.rows = operands.checked(self.geometry, coords, im2col_offsets)
-        self.starts = operands.offsets_of_windows(smem_offsets, len(self.coords))
+        self.coords, self.offsets, self.rows = _operands(self.geometry, coords, im2col_offsets)
+        self.starts = _starts(smem_offsets, len(self.coords))
         self.base = 0 if smem is None else expect(smem, SharedMemory, "smem").base
         self.gmem = None if gmem is None else expect(gmem, GlobalMemory, "gmem")
         if logical is not None:
             expect_function(logical, "logical, called with a TMA coordinate,")
         self.logical = logical
-        self._walked: tuple[int, Rows, Integers] | None = None
+        self._walked: tuple[int, list[Coordinate]] | None = None
 
     def __repr__(self) -> str:
         return f"<trace of {counted(len(self.coords), 'instruction')}, mode {self.geometry.mode}>"
 
-    # ---- the walk of one instruction -----------------------------------------------------------------------------
+    # ---- the rows of one instruction -----------------------------------------------------------------------------
 
-    def _rows(self, i: int) -> tuple[Rows, Integers]:
-        """Rows of instruction i, and the (R, rank) tensor coordinates of their first elements; the last is kept."""
+    def _coordinate(self, i: int, row: int) -> Coordinate:
+        """Tensor coordinate of byte 0 of a row of instruction i."""
+        shape, start = self.geometry, self.coords[i]
+        if shape.mode == "tile":
+            found = list(start)
+            for mode, (count, step) in enumerate(zip(shape.counts, shape.steps, strict=True)):
+                row, at = divmod(row, count)
+                found[mode] += at * step
+            return tuple(found)
+        return (start[0], start[1 + row]) if shape.four_rows else self._pixels(i)[row]
+
+    def _pixels(self, i: int) -> list[Coordinate]:
+        """im2col: the coordinates of all rows of instruction i; those of the last one are kept."""
         if self._walked is None or self._walked[0] != i:
-            one = self.geometry, self.coords[i : i + 1], self.offsets[i : i + 1]
-            self._walked = i, walk_rows(*one), row_coordinates(*one)
-        return self._walked[1:]
+            one = (np.array([self.coords[i]], np.int64), np.array([self.offsets[i]], np.int64))
+            self._walked = i, [tuple(row) for row in row_coordinates(self.geometry, *one).tolist()]
+        return self._walked[1]
 
-    def _image(self, i: int) -> Image:
-        return row_image(self.geometry, self.rows, int(self.starts[i]) + self.base)
+    def _rows_at(self, i: int, want: Coordinate) -> list[int]:
+        """The rows of instruction i that hold the element at a TMA coordinate."""
+        shape, start = self.geometry, self.coords[i]
+        if not shape.interleaved and not 0 <= want[0] - start[0] < shape.row_bytes * 8 // shape.bits:
+            return []
+        if shape.mode != "tile":
+            along = slice(0 if shape.interleaved else 1, None)
+            return [row for row in range(self.rows) if self._coordinate(i, row)[along] == want[along]]
+        row, rows = 0, 1
+        for mode in row_modes(shape):
+            at, rest = divmod(want[mode] - start[mode], shape.steps[mode])
+            if rest or not 0 <= at < shape.counts[mode]:
+                return []
+            row, rows = row + at * rows, rows * shape.counts[mode]
+        return [row]
 
-    def _step(self, i: int, rows: Rows, table: Integers, row: int, byte: int) -> TraceStep:
+    def _address(self, at: Coordinate) -> int:
+        """Address of byte 0 of the row that begins at this coordinate."""
+        shape = self.geometry
+        start = 0 if shape.interleaved else at[0] * shape.bits // 8
+        return shape.address + start + sum(at[mode] * shape.strides[mode] for mode in row_modes(shape))
+
+    def _inside(self, at: Coordinate, byte: int) -> bool:
+        """Whether a byte of the row that begins at this coordinate is inside the tensor."""
+        shape = self.geometry
+        if not all(0 <= at[mode] < shape.dims[mode] for mode in row_modes(shape)):
+            return False
+        return shape.interleaved or 0 <= at[0] * shape.bits // 8 + byte < shape.dims[0] * shape.bits // 8
+
+    def _step(self, i: int, row: int, byte: int) -> TraceStep:
         """The step of byte `byte` of row `row` of instruction i."""
-        shape, picture = self.geometry, self._image(i)
-        unit = row * (shape.row_bytes // picture.unit) + byte // picture.unit
-        offset = int(self.starts[i]) + int(picture.positions[unit]) + byte % picture.unit
-        first, *outer = table[row].tolist()
+        shape, at = self.geometry, self._coordinate(i, row)
+        spread = byte
+        if shape.packing is not None:
+            group, rest = divmod(byte, shape.packing.packed)
+            spread = group * shape.packing.spread + rest
+        place = swizzled_address(self.starts[i] + self.base + row * shape.pitch + spread, shape.swizzle)
+        first, *outer = at
         tma = (first if shape.interleaved else first + byte * 8 // shape.bits, *outer)
-        address = int(rows.address[0, row]) + byte
-        inside = bool(rows.inside[0, row]) and int(rows.first[0]) <= byte < int(rows.last[0])
+        address = self._address(at) + byte
         return TraceStep(
             tma_coord=tma,
-            inside=inside,
+            inside=self._inside(at, byte),
             global_address=address,
             global_name=f"0x{address:x}" if self.gmem is None else self.gmem.name_of(address),
             instruction=i,
-            instruction_coords=tuple(self.coords[i].tolist()),
-            shared_offset=offset,
-            shared_address=offset + self.base,
+            instruction_coords=self.coords[i],
+            shared_offset=place - self.base,
+            shared_address=place,
             logical=None if self.logical is None else self.logical(tma),
         )
 
@@ -173,31 +244,27 @@ class Trace:
             InvalidValueError: the wrong number of coordinates.
         """
         shape = self.geometry
-        numbers = expect_integers(tma_coord, "TMA coordinate", -ADDRESS_LIMIT, ADDRESS_LIMIT - 1, count=shape.rank)
-        want = np.asarray(numbers, np.int64)
+        want = expect_integers(tma_coord, "TMA coordinate", -ADDRESS_LIMIT, ADDRESS_LIMIT - 1, count=shape.rank)
         found = []
-        per_row = 1 if shape.interleaved else shape.row_bytes * 8 // shape.bits
         for i in range(len(self.coords)):
-            rows, table = self._rows(i)
-            ahead = want[0] - table[:, 0]
-            hit = (table[:, 1:] == want[1:]).all(axis=1) & (ahead >= 0) & (ahead < per_row)
-            for row in np.flatnonzero(hit).tolist():
-                byte = 0 if shape.interleaved else int(ahead[row]) * shape.bits // 8
-                found.append(self._step(i, rows, table, row, byte))
+            for row in self._rows_at(i, want):
+                byte = 0 if shape.interleaved else (want[0] - self.coords[i][0]) * shape.bits // 8
+                found.append(self._step(i, row, byte))
         return found
 
     def backward(self, shared_offset: int) -> TraceStep | None:
         """Trace the byte that a shared offset holds after the instructions ran in order; None if none wrote it."""
         shape = self.geometry
         shared_offset = expect_integer(shared_offset, "the offset in shared memory", 0, SHARED_LIMIT - 1)
+        # A swizzle is its own inverse.
+        plain = swizzled_address(shared_offset + self.base, shape.swizzle) - self.base
         for i in range(len(self.coords) - 1, -1, -1):
-            picture = self._image(i)
-            inside = shared_offset - int(self.starts[i]) - picture.positions
-            hit = np.flatnonzero((inside >= 0) & (inside < picture.unit))
-            if len(hit):
-                rows, table = self._rows(i)
-                row, unit = divmod(int(hit[0]), shape.row_bytes // picture.unit)
-                return self._step(i, rows, table, row, unit * picture.unit + int(inside[hit[0]]))
+            row, byte = divmod(plain - self.starts[i], shape.pitch)
+            if shape.packing is not None:
+                group, rest = divmod(byte, shape.packing.spread)
+                byte = group * shape.packing.packed + rest if rest < shape.packing.packed else shape.row_bytes
+            if 0 <= row < self.rows and byte < shape.row_bytes:
+                return self._step(i, row, byte)
         return None
 
     def from_global(self, address: int) -> list[TraceStep]:
@@ -205,11 +272,11 @@ class Trace:
         address = expect_integer(address, "the address", 0, ADDRESS_LIMIT - 1)
         found = []
         for i in range(len(self.coords)):
-            rows, table = self._rows(i)
-            byte = address - rows.address[0]
-            hit = rows.inside[0] & (byte >= rows.first[0]) & (byte < rows.last[0])
-            for row in np.flatnonzero(hit).tolist():
-                found.append(self._step(i, rows, table, row, int(byte[row])))
+            for row in range(self.rows):
+                at = self._coordinate(i, row)
+                byte = address - self._address(at)
+                if 0 <= byte < self.geometry.row_bytes and self._inside(at, byte):
+                    found.append(self._step(i, row, byte))
         return found
 
     def steps(self, instruction: int = 0) -> Iterator[TraceStep]:
@@ -217,11 +284,10 @@ class Trace:
         instruction = expect_integer(instruction, "the number of an instruction")
         if not 0 <= instruction < len(self.coords):
             raise InvalidValueError(f"instruction {instruction}; there are {len(self.coords)}")
-        rows, table = self._rows(instruction)
         width = self.geometry.row_bytes if self.geometry.interleaved else max(self.geometry.bits // 8, 1)
         for row in range(self.rows):
             for byte in range(0, self.geometry.row_bytes, width):
-                yield self._step(instruction, rows, table, row, byte)
+                yield self._step(instruction, row, byte)
 
     def first_difference(
         self, found: Bytes, expected: Bytes, *, space: str = "shared", base: int = 0

@@ -59,7 +59,11 @@ PROGRAMS = (
     Program(f"{TUTORIAL}/hopper/wgmma_sm90.cu", {"wgmma_nt": "256 128 256 N T", "wgmma_tn": "128 256 256 T N"}),
     Program(
         f"{TUTORIAL}/hopper/wgmma_tma_sm90.cu",
-        {"wgmma_tma_nt": "256 128 256 N T", "wgmma_tma_tn": "256 256 128 T N"},
+        {
+            "wgmma_tma_nt": "256 128 256 N T",
+            "wgmma_tma_tn": "256 256 128 T N",
+            "wgmma_tma_large": "512 512 256 T N",
+        },
     ),
     Program(EXAMPLE_48, {"example_48": "--m=512 --n=256 --k=160 --iterations=0"}, "device_kernel"),
     Program(

@@ -1,0 +1,214 @@
+"""What the tensors of a checkpoint are: formats, the order of their scales and how sure it is, and what is wrong."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cute_py.checkpoints.convert import CHECKSUMS, FLOATS
+from cute_py.checkpoints.source import Checkpoint, open_checkpoint
+from cute_py.diagnostics import Diagnostic, Scope
+from cute_py.errors import CuteError, counted, given
+from cute_py.formats.buffers import check
+from cute_py.formats.known_orders import CANDIDATES, identify
+from cute_py.formats.numbers import codes
+from cute_py.formats.scaled_tensor import ScaledTensor, quantized, scale_places
+from cute_py.formats.stored_weights import FITTING, StoredWeight, orders_that_fit, read_weight
+from cute_py.mesh.stored_tensors import StoredTensor
+
+SHOWN: Final = 12
+"""Most other tensors that are listed by name."""
+IN_A_FILE: Final = ("address",)
+"""Rules of `formats.check` that a file does not break: an array gets its address when it is loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedWeight:
+    """A quantised weight: where it is, the order of its scales as text, and what is wrong with it."""
+
+    weight: StoredWeight
+    order: str
+    certain: bool
+    found: tuple[Diagnostic, ...]
+
+    def __str__(self) -> str:
+        weight = self.weight
+        size = " x ".join(map(str, weight.shape))
+        lines = [
+            f"{weight.name}  {size}",
+            f"  format  : {weight.format}",
+            f"  stored  : {weight.convention.name} {weight.convention.algorithm}: {', '.join(weight.tensors.values())}",
+            f"  order   : {self.order}",
+        ]
+        lines += [f"  {'wrong' if one.severity == 'error' else 'warning':8}: {one.message}" for one in self.found]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointDescription:
+    """What a checkpoint holds.
+
+    Attributes: `weights` in a format; `others`, name -> type and shape as text; `problems` of no weight; `scope`.
+    """
+
+    title: str
+    weights: tuple[DescribedWeight, ...]
+    others: Mapping[str, str]
+    problems: tuple[Diagnostic, ...]
+    scope: Scope = field(default_factory=Scope)
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        """Everything that is wrong, without warnings."""
+        every = [*self.problems, *(one for weight in self.weights for one in weight.found)]
+        return tuple(one for one in every if one.severity == "error")
+
+    def __str__(self) -> str:
+        lines = [self.title, ""]
+        for weight in self.weights:
+            lines += [str(weight), ""]
+        if self.others:
+            lines.append(f"{counted(len(self.others), 'tensor')} without scales")
+            shown = list(self.others.items())[:SHOWN]
+            lines += [f"  {name}  {text}" for name, text in shown]
+            if len(self.others) > len(shown):
+                kinds = Counter(text.split()[0] for text in list(self.others.values())[SHOWN:])
+                lines.append(f"  and {', '.join(f'{count} of {kind}' for kind, count in kinds.items())}")
+            lines.append("")
+        lines += [f"wrong: {one.message}" for one in self.problems]
+        return "\n".join([*lines, str(self.scope)])
+
+
+def describe_checkpoint(
+    path: str | os.PathLike[str], reference: str | os.PathLike[str] | None = None
+) -> CheckpointDescription:
+    """Say what each tensor of a checkpoint is, in which order its scales are, and what is wrong.
+
+    Args:
+        path: a .safetensors file, an index, or a folder. reference: the checkpoint that it was made from; its numbers
+            decide the order of the scales.
+    Raises:
+        FileFormatError: a file that can't be read.
+    """
+    checkpoint = open_checkpoint(path)
+    original = None if reference is None else open_checkpoint(reference)
+    rows = [_described(weight, checkpoint, original) for weight in checkpoint.weights.weights]
+    others = {
+        name: f"{checkpoint.tensors[name].dtype.name} {'x'.join(map(str, checkpoint.tensors[name].shape)) or 'scalar'}"
+        for name in checkpoint.weights.others
+    }
+    sums, judged = _check_sums(checkpoint)
+    files = counted(len(checkpoint.files), "file")
+    title = f"{path}: {files}, {counted(len(checkpoint.tensors), 'tensor')}, {counted(len(rows), 'weight')} in a format"
+    unsure = [row.weight.name for row in rows if not row.certain]
+    left = [f"order of scales: {counted(len(unsure), 'weight')}; sizes alone do not tell it"] if unsure else []
+    if reference is None and unsure:
+        left[0] += ", a reference does (--reference ORIGINAL)"
+    if not judged:
+        left.append(f"checksums: no {CHECKSUMS}")
+    scope = ["names", "types", "shapes", *(["scales", "padding"] if rows else []), *(["checksums"] if judged else [])]
+    problems = (*checkpoint.weights.problems, *sums)
+    return CheckpointDescription(title, tuple(rows), others, problems, Scope(tuple(scope), tuple(left)))
+
+
+def _described(weight: StoredWeight, checkpoint: Checkpoint, original: Checkpoint | None) -> DescribedWeight:
+    tensors = {part: checkpoint.tensors[name] for part, name in weight.tensors.items()}
+    if weight.problems:
+        return DescribedWeight(
+            weight, f"{weight.format.order}, as {weight.convention.name} says", True, weight.problems
+        )
+    try:
+        scaled = read_weight(weight, {part: _array(tensor) for part, tensor in tensors.items()})
+        scales = _array(tensors["scales"])
+        found = list(check(scaled.data, scales if scales.ndim == 2 else scaled.scales, weight.format, weight.shape))
+    except CuteError as problem:
+        wrong = Diagnostic("weight-shape", weight.name, text=problem.headline)
+        return DescribedWeight(weight, str(weight.format.order), True, (wrong,))
+    found = [one for one in found if one.rule not in IN_A_FILE]
+    order, certain, wrong_order = _order(weight, scaled, original)
+    return DescribedWeight(weight, order, certain, (*wrong_order, *found))
+
+
+def _array(tensor: StoredTensor) -> NDArray[Any]:
+    return tensor.mapped().reshape(tensor.shape)
+
+
+def _order(
+    weight: StoredWeight, scaled: ScaledTensor, original: Checkpoint | None
+) -> tuple[str, bool, list[Diagnostic]]:
+    """The order of the scales as text, whether it is certain, and an error where a reference contradicts it."""
+    form, name = weight.format, str(weight.format.order)
+    says = f"{name}, as {weight.convention.name} says"
+    if form.block == (None, None):
+        return "one scale", True, []
+    if original is not None and weight.name in original.tensors and len(weight.shape) == 2 and form.axis == -1:
+        matched = _matched(weight, scaled, original.tensors[weight.name])
+        if matched is not None:
+            return matched
+    count = int(scaled.scales.size * scaled.scales.dtype.itemsize // form.scale_dtype.numpy.itemsize)
+    fits = orders_that_fit(form, weight.shape, count)
+    places = scale_places(form, weight.shape)
+    others = [one for one in fits if not np.array_equal(scale_places(form.with_(scales=one), weight.shape), places)]
+    if name not in FITTING or others:
+        more = f"; the sizes of {' and '.join(others)} fit too" if others else ""
+        return f"{says}{more}", False, []
+    return f"{says}; no other common order has {count} scales", True, []
+
+
+def _matched(
+    weight: StoredWeight, scaled: ScaledTensor, tensor: StoredTensor
+) -> tuple[str, bool, list[Diagnostic]] | None:
+    """The order that reproduces the scales of the original numbers; None: the original has other numbers."""
+    form, name = weight.format, str(weight.format.order)
+    if tensor.shape != weight.shape or tensor.dtype.name not in FLOATS or form.block[0] != 1:
+        return None
+    largest = None
+    if scaled.tensor_scale is not None:
+        largest = float(scaled.tensor_scale) * 448.0 * 6.0
+    grid = quantized(_array(tensor), form.with_(scales="linear"), largest=largest).scales
+    orders = (name, *(one for one in CANDIDATES if one != name))
+    matches = identify(codes(scaled.scales.reshape(-1)), codes(grid), (weight.shape[0], weight.shape[1]), orders=orders)
+    best = next((m for m in matches if not m.transposed), None)
+    own = next((m for m in matches if not m.transposed and str(m.order) == name), None)
+    if own is not None and own.equal > 0.9:
+        share = "all" if own.equal == 1.0 else f"{own.equal:.1%} of the"
+        return f"{name}: {share} scales are those of the reference in this order", True, []
+    if best is None or best.equal < 0.9:
+        return None
+    text = f"the scales are in the order {best.order}, and {weight.convention.name} says {name}: {best.text}"
+    wrong = Diagnostic("scale-order", weight.name, text=text, fixes=(f"cute-py convert --scales '{best.order}'",))
+    return f"{best.order}, found by the reference", True, [wrong]
+
+
+def _check_sums(checkpoint: Checkpoint) -> tuple[list[Diagnostic], bool]:
+    """Tensors whose bytes are not those of their checksum; and whether there are checksums."""
+    path = checkpoint.folder / CHECKSUMS
+    if not path.is_file():
+        return [], False
+    try:
+        wanted = dict(json.loads(path.read_text())["sha256"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return [Diagnostic("checksum", text=f"{path}: no JSON with checksums of tensors")], False
+    found = []
+    for name, tensor in checkpoint.tensors.items():
+        if name not in wanted:
+            found.append(Diagnostic("checksum", name, text=f"{given(name)} has no checksum in {CHECKSUMS}"))
+        elif sha256(tensor) != wanted[name]:
+            found.append(Diagnostic("checksum", name, text=f"{given(name)}: other bytes than those of its checksum"))
+    return found, True
+
+
+def sha256(tensor: StoredTensor) -> str:
+    """The SHA-256 of a tensor's bytes."""
+    found = hashlib.sha256()
+    for at in range(0, tensor.nbytes, 1 << 22):
+        found.update(tensor.part(at, min(1 << 22, tensor.nbytes - at)).data)
+    return found.hexdigest()

@@ -1,0 +1,183 @@
+"""A file that is written in any number of runs, and appears whole under its name or not at all.
+
+    .NAME.part       the file: its header, then tensors at their places
+    .NAME.journal    line 1: what is converted into what; then a line for each tensor whose bytes are on the disk
+
+Bytes reach the disk before their line does. After an interruption, even by SIGKILL or a loss of power, the next run
+takes up what the journal has, checks it against its checksums, and goes on. Another job's leftovers are dropped.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cute_py.errors import FileFormatError
+
+JOURNAL_BYTES: Final = 64 << 20
+"""Bytes of tensors after which the journal is brought up to date."""
+
+CHUNK: Final = 1 << 22
+
+
+def sync_folder(folder: Path) -> None:
+    """Bring the names of a folder onto the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+class PartFile:
+    """A file in the making.
+
+    Args:
+        path: its name in the end. job: what the file is made of; leftovers of another job are dropped.
+        header: its first bytes; their number stays. places: tensor -> (offset, bytes).
+    """
+
+    def __init__(self, path: Path, job: str, header: bytes, places: Mapping[str, tuple[int, int]]) -> None:
+        self.path, self.job, self.header, self.places = path, job, header, places
+        self.part = path.with_name(f".{path.name}.part")
+        self.journal = path.with_name(f".{path.name}.journal")
+        self.done: dict[str, dict[str, Any]] = {}
+        """Piece of work -> its record: checksums of its tensors, and what else was noted."""
+        self.resumed = 0
+        self._waiting: list[dict[str, Any]] = []
+        self._unsynced = 0
+        self._at: dict[str, int] = {}
+        self._sums: dict[str, Any] = {}
+
+    def __enter__(self) -> PartFile:
+        self._log = self.journal.open("a+b")
+        try:
+            fcntl.flock(self._log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._log.close()
+            raise FileFormatError(f"{self.path}: another conversion writes it") from None
+        records = self._records()
+        size = len(self.header) + sum(count for _, count in self.places.values())
+        fresh = not records or not self.part.exists() or self.part.stat().st_size != size
+        self._file: IO[bytes] = self.part.open("w+b" if fresh else "r+b")
+        if fresh:
+            self._file.write(self.header)
+            self._file.truncate(size)
+            self._log.truncate(0)
+            self._append({"job": self.job})
+        else:
+            self.done = {record["work"]: record for record in records if self._intact(record)}
+            self.resumed = len(self.done)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+        self._log.close()
+
+    def _records(self) -> list[dict[str, Any]]:
+        """The records of a journal of this job; what follows a line that was cut off is removed from it."""
+        self._log.seek(0)
+        found: list[dict[str, Any]] = []
+        whole = 0
+        for line in self._log.read().splitlines(keepends=True):
+            try:
+                record = json.loads(line) if line.endswith(b"\n") else None
+            except ValueError:
+                record = None
+            if record is None or (not whole and record != {"job": self.job}):
+                break
+            found.append(record)
+            whole += len(line)
+        self._log.truncate(whole)
+        return found[1:] if found else []
+
+    def _intact(self, record: Mapping[str, Any]) -> bool:
+        """Whether the bytes of a record's tensors are those of its checksums."""
+        for name, wanted in record["sums"].items():
+            if name not in self.places:
+                return False
+            at, count = self.places[name]
+            self._file.seek(at)
+            found = hashlib.sha256()
+            while count:
+                chunk = self._file.read(min(CHUNK, count))
+                if not chunk:
+                    return False
+                found.update(chunk)
+                count -= len(chunk)
+            if found.hexdigest() != wanted:
+                return False
+        return True
+
+    def _append(self, record: Mapping[str, Any]) -> None:
+        self._log.write(json.dumps(record).encode() + b"\n")
+        self._log.flush()
+        os.fsync(self._log.fileno())
+
+    def write(self, name: str, values: NDArray[Any]) -> None:
+        """Write the next elements of a tensor."""
+        begin, count = self.places[name]
+        at = self._at.setdefault(name, 0)
+        data = np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
+        if at + len(data) > count:
+            raise FileFormatError(f"{name}: {at + len(data)} bytes; its place has {count}")
+        self._file.seek(begin + at)
+        self._file.write(data)
+        self._sums.setdefault(name, hashlib.sha256()).update(data)
+        self._at[name] = at + len(data)
+        self._unsynced += len(data)
+
+    def finish(self, work: str, **notes: Any) -> None:
+        """A piece of work is done: every tensor that it wrote has all its bytes."""
+        for name, at in self._at.items():
+            if at != self.places[name][1]:
+                raise FileFormatError(f"{name}: {at} bytes; its place has {self.places[name][1]}")
+        sums = {name: found.hexdigest() for name, found in self._sums.items()}
+        self.done[work] = {"work": work, "sums": sums, **notes}
+        self._waiting.append(self.done[work])
+        self._at, self._sums = {}, {}
+        if self._unsynced >= JOURNAL_BYTES:
+            self.sync()
+
+    def sync(self) -> None:
+        """Bring what is done onto the disk, then into the journal."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        for record in self._waiting:
+            self._append(record)
+        self._waiting, self._unsynced = [], 0
+
+    def complete(self, header: bytes) -> None:
+        """Write the final header, and give the file its name."""
+        if len(header) != len(self.header):
+            raise FileFormatError(f"{self.path}: a header of {len(header)} bytes; its place has {len(self.header)}")
+        self.sync()
+        self._file.seek(0)
+        self._file.write(header)
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._append({"work": "", "sums": {}, "complete": True})
+        os.replace(self.part, self.path)
+        sync_folder(self.path.parent)
+
+
+def completed_records(path: Path, job: str) -> dict[str, dict[str, Any]] | None:
+    """The records of a file that an earlier run of the same job completed_records; None: there is none."""
+    journal = path.with_name(f".{path.name}.journal")
+    if not path.exists() or not journal.exists() or path.with_name(f".{path.name}.part").exists():
+        return None
+    try:
+        lines = [json.loads(line) for line in journal.read_bytes().split(b"\n")[:-1]]
+    except ValueError:
+        return None
+    if not lines or lines[0] != {"job": job} or not lines[-1].get("complete"):
+        return None
+    return {record["work"]: record for record in lines[1:-1]}

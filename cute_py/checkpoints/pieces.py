@@ -1,0 +1,249 @@
+"""The bytes of converted tensors, a piece of rows at a time: memory is bounded by a piece and by a tensor's scales."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cute_py.copies.scaled.operands import expect_device_format
+from cute_py.copies.scaled.prepared import copy_by_device
+from cute_py.dtypes import DType
+from cute_py.errors import InvalidValueError
+from cute_py.formats.format import Format
+from cute_py.formats.numbers import cast, codes, number, of_codes
+from cute_py.formats.scale_rules import tensor_scale
+from cute_py.formats.scaled_tensor import (
+    ScaledTensor,
+    dequantized,
+    largest_magnitude,
+    quantized,
+    scale_places,
+    scatter_scales,
+    stored_scales,
+    stored_shape,
+)
+from cute_py.formats.stored_weights import (
+    Convention,
+    StoredWeight,
+    read_scales,
+    read_total,
+    read_weight,
+    stored_data,
+    stored_scale_array,
+    stored_scale_shape,
+    stored_total,
+)
+from cute_py.gpu.device import open_device
+from cute_py.mesh.stored_tensors import StoredTensor
+
+PIECE: Final = 1 << 23
+"""Elements of a piece: 16 MiB of bfloat16, and a few times that while they are computed."""
+
+Write = Callable[[str, NDArray[Any]], None]
+"""Called with the name of a tensor and its next elements."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A weight as numbers: a tensor of floats, or a quantised weight with its tensors."""
+
+    name: str
+    shape: tuple[int, ...]
+    tensors: Mapping[str, StoredTensor]
+    """By part: 'data' alone, or with 'scales' and 'total'."""
+
+    weight: StoredWeight | None = None
+
+    @property
+    def nbytes(self) -> int:
+        return sum(tensor.nbytes for tensor in self.tensors.values())
+
+    @property
+    def dtype(self) -> str:
+        """The type of the numbers, or what the file says that they were made from."""
+        if self.weight is None:
+            return self.tensors["data"].dtype.name
+        return self.weight.dtype or "bfloat16"
+
+    def stored_rows(self, plane: int, first: int, count: int) -> NDArray[Any]:
+        """Some rows of the stored elements."""
+        data = self.tensors["data"]
+        *_, rows, columns = data.shape
+        flat = replace(data, shape=(math.prod(data.shape[:-1]), columns)).rows(plane * rows + first, count).mapped()
+        return flat.reshape(count, columns)
+
+
+Rows = Callable[[int, int, int], NDArray[Any]]
+"""Called with a plane, a first row and a number of rows."""
+
+
+def total_of(source: Source) -> np.float32 | None:
+    """The tensor scale of a quantised weight; None: it has none."""
+    if source.weight is None or "total" not in source.tensors:
+        return None
+    return read_total(source.weight, source.tensors["total"].mapped())
+
+
+def _grid_of(source: Source, weight: StoredWeight) -> NDArray[Any]:
+    """The scales of a quantised weight as a plain grid of blocks, in their stored type."""
+    flat = stored_scales(read_scales(weight, source.tensors["scales"].mapped()), weight.format)
+    return flat[scale_places(weight.format, source.shape)]
+
+
+def rows_of(source: Source) -> Rows:
+    """The rows of a weight as numbers: as they are stored, or float32 of a quantised weight."""
+    weight = source.weight
+    if weight is None:
+        return source.stored_rows
+    total, form = total_of(source), weight.format
+    if not streams(form):
+        arrays = {part: tensor.mapped().reshape(tensor.shape) for part, tensor in source.tensors.items()}
+        whole = dequantized(read_weight(weight, arrays)).reshape(-1, *source.shape[-2:])
+        return lambda plane, first, count: whole[plane, first : first + count]
+    planes, plain = _grid_of(source, weight).reshape(-1, *_blocks(form, source.shape)), form.with_(scales="linear")
+
+    def rows(plane: int, first: int, count: int) -> NDArray[Any]:
+        height = form.block[0] or 1
+        scales = np.ascontiguousarray(planes[plane, first // height : -(-(first + count) // height)])
+        part = codes(np.ascontiguousarray(source.stored_rows(plane, first, count)))
+        data = of_codes(part, form.element) if form.packing == "bytes" else part
+        return dequantized(ScaledTensor(data, scales, plain, total, (count, source.shape[-1])))
+
+    return rows
+
+
+def _blocks(form: Format, shape: tuple[int, ...]) -> tuple[int, int]:
+    M, K = shape[-2:]
+    rows, columns = form.blocks(M, K)
+    return -(-M // rows), -(-K // columns)
+
+
+def _walk(source: Source, height: int) -> Iterator[tuple[int, int, int]]:
+    """(plane, first row, rows) of the pieces of a weight; rows are a multiple of `height` but for the last."""
+    *lead, M, K = source.shape
+    step = max(1, PIECE // max(1, K * height)) * height
+    for plane in range(math.prod(lead)):
+        for first in range(0, M, step):
+            yield plane, first, min(step, M - first)
+
+
+def streams(form: Format) -> bool:
+    """Whether a format is made of pieces of rows alone: blocks have a number of rows, and rows stay rows.
+
+    >>> streams(cute.formats.nvfp4()), streams(cute.formats.fp8("column"))
+    (True, False)
+    """
+    return form.block[0] is not None and not form.transposed and form.padding[0] == 1
+
+
+def expect_on_device(to: Format | DType) -> None:
+    """Refuse what a GPU does not compute here.
+
+    Raises:
+        DeviceError: no GPU. InvalidValueError: plain numbers, or a format that is not made of pieces of rows.
+    """
+    if isinstance(to, DType) or not streams(to):
+        raise InvalidValueError(f"to {to} on a device; must be a format whose blocks have a number of rows").of_rule(
+            "device"
+        )
+    expect_device_format(to)
+    open_device()
+
+
+def _quantised(values: NDArray[Any], form: Format, largest: float, device: str) -> ScaledTensor:
+    """A piece of rows in a format."""
+    if device == "host":
+        return quantized(values, form, largest=largest)
+    if not form.tensor_scale:
+        made: ScaledTensor = copy_by_device(values, form)
+        return made
+    total = tensor_scale(largest, form.like)[0]
+    data = np.zeros(stored_shape(form, values.shape), np.uint8)
+    scales = np.zeros(int(form.scale_size(*values.shape)), np.uint8).view(form.scale_dtype.numpy)
+    goal = ScaledTensor(data, scales, form, total, values.shape)
+    copy_by_device(values, goal)
+    return goal
+
+
+def quantise(
+    source: Source,
+    form: Format,
+    row: Convention,
+    names: Mapping[str, str],
+    write: Write,
+    device: str = "host",
+) -> int | None:
+    """Write a weight in a format; returns the bits of its tensor scale."""
+    rows, weight = rows_of(source), source.weight
+    height = math.lcm(form.block[0] or 1, 1 if weight is None else weight.format.block[0] or 1)
+    largest = 0.0
+    if form.tensor_scale:
+        for plane, first, count in _walk(source, height):
+            largest = max(largest, largest_magnitude(rows(plane, first, count)))
+    if not streams(form):
+        whole = [rows(plane, 0, source.shape[-2]) for plane in range(math.prod(source.shape[:-2]))]
+        made = quantized(np.stack(whole).reshape(source.shape), form, largest=largest)
+        write(names["data"], stored_data(made.data, form))
+        write(names["scales"], stored_scale_array(made.scales, row, form, source.shape))
+        return _write_total(made.tensor_scale, row, names, write)
+    plain, grids = form.with_(scales="linear"), []
+    for plane, first, count in _walk(source, height):
+        made = _quantised(np.ascontiguousarray(rows(plane, first, count)), plain, largest, device)
+        write(names["data"], stored_data(made.data, form))
+        grids.append(made.scales)
+    grid = np.concatenate(grids).reshape(*source.shape[:-2], *_blocks(form, source.shape))
+    scales = scatter_scales(grid, form, source.shape)
+    write(names["scales"], stored_scale_array(scales, row, form, source.shape))
+    total = tensor_scale(largest, form.like)[0] if form.tensor_scale else None
+    return _write_total(total, row, names, write)
+
+
+def _write_total(total: Any, row: Convention, names: Mapping[str, str], write: Write) -> int | None:
+    if total is None:
+        return None
+    write(names["total"], stored_total(total, row))
+    return int(np.float32(total).view(np.uint32))
+
+
+def reorder(source: Source, form: Format, row: Convention, names: Mapping[str, str], write: Write) -> int | None:
+    """Write a quantised weight with other names and another order of its scales; its elements stay."""
+    if source.weight is not None:
+        copied(source.tensors["data"], names["data"], write)
+        scales = scatter_scales(codes(_grid_of(source, source.weight)), form, source.shape)
+        write(names["scales"], stored_scale_array(scales, row, form, source.shape))
+    return _write_total(total_of(source), row, names, write)
+
+
+def dequantise(source: Source, dtype: DType, name: str, write: Write) -> None:
+    """Write the numbers of a quantised weight, rounded once to a type."""
+    rows = rows_of(source)
+    height = 1 if source.weight is None else source.weight.format.block[0] or 1
+    for plane, first, count in _walk(source, height):
+        values = rows(plane, first, count)
+        write(name, values if dtype.name == "float32" else cast(values, number(dtype)))
+
+
+def copied(tensor: StoredTensor, name: str, write: Write) -> None:
+    """Write a tensor as it is, under a name."""
+    for at in range(0, tensor.nbytes, PIECE):
+        write(name, tensor.part(at, min(PIECE, tensor.nbytes - at)))
+
+
+def shapes_of(
+    form: Format, row: Convention, names: Mapping[str, str], shape: tuple[int, ...]
+) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Name -> (element type, shape) of the tensors that a row stores of a weight."""
+    data = form.dtype.name if form.number.bits == 8 else "uint8"
+    scales = row.scale_types[0] if row.scale_types else form.scale_dtype.name
+    made = {
+        names["data"]: (data, stored_shape(form, shape)),
+        names["scales"]: (scales, stored_scale_shape(row, form, shape)),
+    }
+    if form.tensor_scale:
+        made[names["total"]] = ("float32", row.total_shape)
+    return made

@@ -1,0 +1,106 @@
+"""A checkpoint: one .safetensors file, the files of an index, or those of a folder; all tensors by name."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cute_py.errors import FileFormatError, given
+from cute_py.formats.stored_weights import StoredWeights, find_weights
+from cute_py.mesh.stored_tensors import StoredFile, StoredTensor, stored_file
+
+INDEX_SUFFIX = ".safetensors.index.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The files of a checkpoint.
+
+    Attributes:
+        files: file -> its tensors and metadata. index: the name of the index, None: it has none.
+        tensors: every tensor by name. weights: the quantised weights among them, the other tensors, and what is wrong.
+    """
+
+    files: Mapping[Path, StoredFile]
+    index: Path | None
+    tensors: Mapping[str, StoredTensor]
+    weights: StoredWeights
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the files."""
+        return next(iter(self.files)).parent
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all tensors."""
+        return sum(tensor.nbytes for tensor in self.tensors.values())
+
+
+def open_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
+    """Read the headers of a checkpoint, and nothing else.
+
+    Args:
+        path: a .safetensors file, an index `*.safetensors.index.json`, or a folder that has either.
+    Raises:
+        FileFormatError: no such file, no such format, a tensor that two files have, or an index that names a file or
+            a tensor that is not there.
+    """
+    files, index, listed = _paths(Path(path))
+    stored = {file: stored_file(file) for file in files}
+    tensors: dict[str, StoredTensor] = {}
+    metadata: dict[str, str] = {}
+    formats: dict[str, object] = {}
+    for file, one in stored.items():
+        for name, tensor in one.tensors.items():
+            if name in tensors:
+                raise FileFormatError(f"{given(name)} is in {tensors[name].path} and in {file}")
+            tensors[name] = tensor
+        formats.update(_formats(one.metadata))
+        metadata.update(one.metadata)
+    if formats:
+        metadata[_METADATA] = json.dumps(formats)
+    for name, file in listed.items():
+        if name not in tensors or tensors[name].path != file:
+            raise FileFormatError(f"{index}: {given(name)} should be in {file.name}, which does not have it")
+    return Checkpoint(stored, index, tensors, find_weights(tensors, metadata))
+
+
+_METADATA = "cute_py.formats"
+
+
+def _formats(metadata: Mapping[str, str]) -> dict[str, object]:
+    """The formats that a file's metadata lists; one that can't be read is left to `find_weights`."""
+    try:
+        found = json.loads(metadata.get(_METADATA, "{}"))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _paths(path: Path) -> tuple[list[Path], Path | None, dict[str, Path]]:
+    if path.is_dir():
+        indices = sorted(path.glob(f"*{INDEX_SUFFIX}"))
+        if len(indices) > 1:
+            raise FileFormatError(f"{path}: {len(indices)} indices; name one: {', '.join(i.name for i in indices)}")
+        if not indices:
+            files = sorted(file for file in path.glob("*.safetensors") if not file.name.startswith("."))
+            if not files:
+                raise FileFormatError(f"{path}: no .safetensors file and no index in this folder")
+            return files, None, {}
+        path = indices[0]
+    if not path.name.endswith(INDEX_SUFFIX):
+        return [path], None, {}
+    try:
+        table = json.loads(path.read_text())
+        placed = {str(name): path.parent / Path(file).name for name, file in table["weight_map"].items()}
+    except OSError as error:
+        raise FileFormatError(f"{path}: can't be read: {error.strerror}") from None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise FileFormatError(f"{path}: no index: it must be JSON with a weight_map of tensors and files") from None
+    if not placed:
+        raise FileFormatError(f"{path}: its weight_map is empty")
+    return list(dict.fromkeys(placed.values())), path, placed

@@ -1,0 +1,1 @@
+"""Commands about files of tensors and of instructions."""

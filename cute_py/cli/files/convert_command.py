@@ -1,0 +1,131 @@
+"""`cute-py convert`: weights of a checkpoint into a block-scaled format, into another one, or back to plain numbers."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from typing import Any
+
+from cute_py.cli.arguments import json_option, report
+from cute_py.errors import InvalidValueError, counted, given
+from cute_py.terminal import progress_bar
+
+_DESCRIPTION = """Reads a .safetensors file, an index or a folder, and writes files of the same
+names into another folder:
+
+  cute-py convert model.safetensors --to nvfp4 --scales 32_4_4 --out fp4
+  cute-py convert FOLDER --to mxfp8 --as compressed-tensors --out fp8
+  cute-py convert fp4 --to bf16 --out plain
+  cute-py convert fp4 --to nvfp4 --as modelopt --out for_modelopt
+
+A file appears whole or not at all. After an interruption the same command goes
+on where the last one ended. The folder gets the index, and checksums.json with
+the SHA-256 of each tensor's bytes; `cute-py explain FOLDER` reads both.
+
+Tensors of two or three dimensions whose name matches --tensors are converted,
+without those that match --keep. A weight that is in the format already keeps
+its elements: only the order of its scales, and its names, change."""
+
+
+def register(command: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    from cute_py.checkpoints.convert import DEVICES, FLOATS, KEPT, WEIGHTS
+    from cute_py.formats.stored_weights import NAMES
+
+    command.formatter_class = argparse.RawDescriptionHelpFormatter
+    command.description = _DESCRIPTION
+    command.add_argument("source", metavar="SOURCE", help="a .safetensors file, an index, or a folder")
+    command.add_argument(
+        "--to",
+        required=True,
+        metavar="FORMAT",
+        help='mxfp8, mxfp6, mxfp4, nvfp4, fp8, or with arguments: "fp8((128, 128))"; '
+        f"or plain numbers: bf16, f16, f32 ({', '.join(FLOATS)})",
+    )
+    command.add_argument("--out", required=True, metavar="DIR", help="the folder of the new files")
+    command.add_argument(
+        "--scales",
+        metavar="ORDER",
+        help="order of the scales, such as 32_4_4, linear or 8x4; default: what the convention stores, 32_4_4 in cute",
+    )
+    command.add_argument(
+        "--as", dest="convention", choices=NAMES, default="cute", help="convention of names and types: cute (default)"
+    )
+    command.add_argument(
+        "--tensors", action="append", metavar="PATTERN", help=f"names that are converted: {' '.join(WEIGHTS)}"
+    )
+    command.add_argument(
+        "--keep", action="append", metavar="PATTERN", help=f"names that stay as they are: {' '.join(KEPT)}"
+    )
+    command.add_argument(
+        "--requantize", action="store_true", help="dequantise weights in another format, and quantise them again"
+    )
+    command.add_argument(
+        "--device", choices=DEVICES, default="host", help="where blocks are scaled and rounded; host (default)"
+    )
+    command.add_argument("--force", action="store_true", help="replace files that are in DIR")
+    json_option(command, _convert)
+
+
+def _format(options: argparse.Namespace) -> Any:
+    """What --to and --scales say, in the order of scales that the convention stores."""
+    from cute_py.dtypes import as_dtype
+    from cute_py.formats.stored_weights import parse_format
+
+    try:
+        plain = as_dtype(options.to)
+    except InvalidValueError:
+        plain = None
+    if plain is not None:
+        if options.scales is not None:
+            raise InvalidValueError(f"--scales {given(options.scales)} of {plain.name}, which has no scales")
+        return plain
+    form = parse_format(options.to)
+    if options.scales is not None:
+        return form.with_(scales=options.scales)
+    stores_linear = options.convention in ("compressed-tensors", "modelopt")
+    return form.with_(scales="linear") if stores_linear else form
+
+
+def _convert(options: argparse.Namespace) -> int:
+    from cute_py.checkpoints import convert, open_checkpoint
+    from cute_py.checkpoints.convert import KEPT, WEIGHTS
+
+    form = _format(options)
+    with progress_bar(open_checkpoint(options.source).nbytes, "converting") as progress:
+        done = convert(
+            options.source,
+            options.out,
+            form,
+            convention=options.convention,
+            patterns=tuple(options.tensors or WEIGHTS),
+            keep=KEPT if options.keep is None else tuple(options.keep),
+            requantize=options.requantize,
+            device=options.device,
+            force=options.force,
+            progress=progress,
+        )
+
+    def data() -> dict[str, Any]:
+        return {
+            "to": str(form),
+            "convention": options.convention,
+            "files": [str(path) for path in done.files],
+            "resumed": done.resumed,
+            "tensors": [
+                {
+                    "name": one.name,
+                    "work": one.work,
+                    "why": one.why,
+                    "file": str(one.file),
+                    "checksums": dict(one.checksums),
+                }
+                for one in done.tensors
+            ],
+        }
+
+    kinds = Counter(one.work for one in done.tensors)
+    words = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
+    again = f"; {counted(done.resumed, 'tensor')} of an earlier run" if done.resumed else ""
+    report(options, data, lambda: f"{done}\n{words}, in {counted(len(done.files), 'file')}{again}")
+    return 0

@@ -1,0 +1,409 @@
+"""copy with a format on either side, with rows by an index, or with pages by a table, on the host.
+
+    array        -> Format, tuple of Formats    quantise (each from the same array)
+    ScaledTensor -> array                       dequantise
+    ScaledTensor -> Format, ScaledTensor        other order of the scales: the bytes of the data stay
+    array        -> array, cast=True            cast
+    rows=, into_rows=, pages=                   gather, scatter, pages of a cache; -1 gives rows of `fill`
+
+The numbers are those of `cute_py.formats`; this module decides which of them a copy needs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict
+
+from cute_py.argument_checks import expect, expect_integer_array
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.formats.format import Format
+from cute_py.formats.numbers import cast as cast_to
+from cute_py.formats.numbers import codes, number
+from cute_py.formats.scaled_tensor import (
+    ScaledTensor,
+    dequantized,
+    expect_numbers,
+    quantized,
+    scale_places,
+    scatter_scales,
+    stored_scales,
+)
+from cute_py.tensor.array_views import host_view
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
+
+ScaledOperand: TypeAlias = "ScaledTensor | Format | NDArray[Any] | tuple[Format, ...]"
+
+SAME_BYTES: Final = (
+    "element",
+    "block",
+    "scale_rule",
+    "scale",
+    "packing",
+    "axis",
+    "padding",
+    "tensor_scale",
+    "transposed",
+)
+"""Fields of a format in which two formats of the same data bytes agree; the order of the scales may differ."""
+
+
+class ScaledOptions(TypedDict, total=False):
+    """Options of a copy with a format, an index or a cast; see `copy`."""
+
+    rows: Any
+    into_rows: Any
+    pages: Any
+    fill: float | None
+    requantize: bool
+    cast: bool
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledCopyResult:
+    """What a copy into existing memory did.
+
+    Attributes:
+        destination: what was given as such. bytes: of the destination's elements and scales. plan: the steps, as text.
+        equal: whether the destination holds what the definition gives: the bytes are compared after the copy.
+    """
+
+    destination: Any
+    bytes: int
+    plan: str
+    equal: bool
+
+
+def takes(source: object, destination: object, options: ScaledOptions) -> bool:
+    """Whether a copy is one of this module's.
+
+    >>> takes(1, 2, {"rows": None, "cast": False})
+    False
+    """
+    sides = (source, *(destination if _formats(destination) else (destination,)))  # type: ignore[misc]
+    return any(isinstance(one, (Format, ScaledTensor)) for one in sides) or any(
+        value is not None and value is not False for value in options.values()
+    )
+
+
+def computes(source: object, destination: object, options: Mapping[str, Any]) -> bool:
+    """Whether a copy between memory computes, or follows an index: `takes`, and tuples of ScaledTensors."""
+    parts = destination if isinstance(destination, tuple) else (destination,)
+    if any(isinstance(one, (Format, ScaledTensor)) for one in (source, *parts)):
+        return True
+    return any(value is not None and value is not False for value in options.values())
+
+
+def _formats(thing: object) -> bool:
+    return isinstance(thing, tuple) and bool(thing) and all(isinstance(one, Format) for one in thing)
+
+
+def scaled_copy(
+    source: Any,
+    destination: Any,
+    backend: str,
+    *,
+    rows: Any = None,
+    into_rows: Any = None,
+    pages: Any = None,
+    fill: float | None = None,
+    requantize: bool = False,
+    cast: bool = False,
+) -> Any:
+    """The copy; see `copy` for the arguments."""
+    if backend not in ("auto", "host"):
+        raise InvalidValueError(
+            f"backend {given(backend)} of a copy with a format, an index or a cast; must be 'auto' or 'host'"
+        )
+    for name, flag in (("requantize", requantize), ("cast", cast)):
+        expect(flag, bool, name)
+    if fill is not None and not isinstance(fill, (int, float, np.integer, np.floating)):
+        raise InvalidTypeError(f"fill must be a number, got {given(fill)}")
+    if rows is not None and pages is not None:
+        raise InvalidValueError("rows and pages were both given; a table of pages is an index of rows already")
+    if isinstance(source, Format):
+        raise InvalidTypeError("the source of a copy is a Format; it has no numbers", hint="copy(array, format)")
+    source, destination = (_host_array(thing) for thing in (source, destination))
+    _refuse_aliases(source, destination)
+    source = _gathered(source, rows, pages, fill)
+    if _formats(destination):
+        if into_rows is not None:
+            raise InvalidValueError("into_rows scatters into memory; the destination is a tuple of formats")
+        return tuple(_to_format(source, one, fill, requantize) for one in destination)
+    if isinstance(destination, Format):
+        if into_rows is not None:
+            raise InvalidValueError("into_rows scatters into memory; the destination is a Format")
+        return _to_format(source, destination, fill, requantize)
+    if isinstance(destination, ScaledTensor):
+        return _into_scaled(source, destination, into_rows, fill, requantize)
+    if not isinstance(destination, np.ndarray):
+        raise InvalidTypeError(f"the destination must be an array, Format or ScaledTensor, got {given(destination)}")
+    return _into_array(source, destination, into_rows, cast)
+
+
+def _host_array(thing: Any) -> Any:
+    """A numpy view of another library's array in host memory; whatever else is given, as it is.
+
+    Raises:
+        InvalidValueError: the array is on a device.
+    """
+    if isinstance(thing, np.ndarray) or not (
+        hasattr(thing, "__dlpack__") or hasattr(thing, "__cuda_array_interface__")
+    ):
+        return thing
+    view = host_view(thing)
+    if view is None:
+        raise InvalidValueError("a copy with a format, an index or a cast is made on the host; an array is on a device")
+    element = view.element_bytes
+    span = sum((size - 1) * abs(step) for size, step in zip(view.shape, view.strides, strict=True)) + 1
+    if not view.count or any(step < 0 for step in view.strides):
+        raise InvalidValueError("an array without elements, or with negative strides", {"shape": view.shape})
+    memory = (ctypes.c_char * (span * element)).from_address(view.address)
+    steps = tuple(step * element for step in view.strides)
+    made: NDArray[Any] = np.ndarray(view.shape, view.dtype.numpy, memoryview(memory).cast("B"), 0, steps)
+    made.flags.writeable = not view.readonly
+    return made
+
+
+def _memory(thing: Any) -> list[NDArray[Any]]:
+    if isinstance(thing, ScaledTensor):
+        return [thing.data, thing.scales]
+    return [thing] if isinstance(thing, np.ndarray) else []
+
+
+def _refuse_aliases(source: Any, destination: Any) -> None:
+    for one in _memory(source):
+        for other in _memory(destination):
+            if np.shares_memory(one, other):
+                raise InvalidValueError("source and destination overlap; a copy does not work in place").of_rule(
+                    "overlap"
+                )
+    outputs = _memory(destination)
+    if len(outputs) == 2 and np.shares_memory(outputs[0], outputs[1]):
+        raise InvalidValueError("the destination's data and scales overlap").of_rule("overlap")
+    for one in outputs:
+        if not one.flags.writeable:
+            raise InvalidValueError("the destination is read-only").of_rule("read_only")
+
+
+def index_of_rows(index: Any, count: int, name: str, masked: bool = True) -> NDArray[np.int64]:
+    """An index of rows, each -1 (a masked row) or below count.
+
+    Raises:
+        InvalidValueError: an entry out of range.
+    """
+    found = expect_integer_array(index, name)
+    low = -1 if masked else 0
+    wrong = np.flatnonzero((found.reshape(-1) < low) | (found.reshape(-1) >= count))
+    if len(wrong):
+        first = int(wrong[0])
+        raise InvalidValueError.of_value(
+            f"{name}[{first}]", int(found.reshape(-1)[first]), f"be {low} to {count - 1}", "", {"rows": count}
+        ).of_rule("row_index")
+    return found
+
+
+def _gathered(source: Any, rows: Any, pages: Any, fill: float | None) -> Any:
+    """The rows that an index, or a table of pages, names."""
+    if rows is None and pages is None:
+        return source
+    if isinstance(source, ScaledTensor):
+        return _gathered_scaled(source, rows, pages)
+    if not isinstance(source, np.ndarray) or source.ndim < 1:
+        raise InvalidTypeError(f"rows and pages index an array or a ScaledTensor, got {given(source)}")
+    if pages is not None:
+        if source.ndim < 2:
+            raise InvalidValueError("a cache of pages is an array (pages, page_size, ...)")
+        table = index_of_rows(pages, len(source), "pages")
+        taken = _taken(source, table.reshape(-1), fill).reshape(*table.shape, *source.shape[1:])
+        return taken.reshape(*table.shape[:-1], table.shape[-1] * source.shape[1], *source.shape[2:])
+    index = index_of_rows(rows, len(source), "rows")
+    if index.ndim != 1:
+        raise InvalidValueError(f"rows has {index.ndim} modes; must be a list of rows")
+    return _taken(source, index, fill)
+
+
+def _taken(source: NDArray[Any], index: NDArray[np.int64], fill: float | None) -> NDArray[Any]:
+    made = source.take(np.maximum(index, 0), axis=0)
+    if (index < 0).any():
+        made[index < 0] = np.asarray(0 if fill is None else fill).astype(source.dtype)
+    return made
+
+
+def _expect_rows(form: Format, shape: tuple[int, ...], what: str) -> None:
+    if form.block[0] != 1 or form.transposed or len(shape) != 2:
+        raise InvalidValueError(
+            f"{what} of a ScaledTensor whose blocks have {form.block[0]} rows; must be (M, K), one row a block, not "
+            "transposed",
+            {"format": form},
+        )
+
+
+def _gathered_scaled(source: ScaledTensor, rows: Any, pages: Any) -> ScaledTensor:
+    """Rows of data and of scales: nothing is computed. A masked row has zeros, and scales of zero bytes."""
+    if pages is not None:
+        raise InvalidValueError(
+            "pages index an array (pages, page_size, ...); the source is a ScaledTensor", hint="rows="
+        )
+    form = source.format
+    _expect_rows(form, source.shape, "rows")
+    if form.order.given_layout is not None or not form.order.is_layout:
+        raise InvalidValueError(f"rows of scales in the order {form.order}; must be an order of any size")
+    index = index_of_rows(rows, source.shape[0], "rows")
+    shape = (len(index), source.shape[1])
+    data = _taken(source.data[: source.shape[0]].view(np.uint8), index, 0).view(source.data.dtype)
+    grid = codes(stored_scales(source.scales, form))[scale_places(form, source.shape)]
+    return ScaledTensor(data, scatter_scales(_taken(grid, index, 0), form, shape), form, source.tensor_scale, shape)
+
+
+def fill_byte(fill: float | None, form: Format) -> int:
+    """The byte of padding in the scales: fill as a number of the scales' type; default 0."""
+    if fill is None or form.scale == "float32":
+        return 0
+    kind = number(form.scale)
+    made = cast_to(np.array([fill], np.float32), kind)
+    return int(codes(made)[0])
+
+
+def _to_format(source: Any, form: Format, fill: float | None, requantize: bool, total: Any = None) -> ScaledTensor:
+    """The source in a format; total: the tensor scale of memory that it goes into."""
+    if not isinstance(source, ScaledTensor):
+        return quantized(expect_numbers(source, "source"), form, fill_byte(fill, form), total)
+    if same_bytes(source.format, form):
+        grid = codes(stored_scales(source.scales, source.format))[scale_places(source.format, source.shape)]
+        scales = scatter_scales(grid, form, source.shape, fill_byte(fill, form))
+        return ScaledTensor(source.data.copy(), scales, form, source.tensor_scale, source.shape)
+    if not requantize:
+        raise InvalidValueError(
+            "the formats differ in more than the order of their scales",
+            {"source": source.format, "destination": form, "differ in": ", ".join(_differing(source.format, form))},
+            "requantize=True dequantises and quantises again",
+        ).of_rule("requantize")
+    return quantized(dequantized(source), form, fill_byte(fill, form), total)
+
+
+def _differing(a: Format, b: Format) -> list[str]:
+    return [name for name in SAME_BYTES if getattr(a, name) != getattr(b, name)]
+
+
+def same_bytes(a: Format, b: Format) -> bool:
+    """Whether data in one format is data in the other: how the scale was found does not matter to what is stored."""
+    return all(name == "scale_rule" for name in _differing(a, b)) and a.scale == b.scale
+
+
+def _into_scaled(
+    source: Any, destination: ScaledTensor, into_rows: Any, fill: float | None, requantize: bool
+) -> ScaledCopyResult:
+    form = destination.format
+    if into_rows is not None:
+        return _scattered_into(source, destination, into_rows, requantize)
+    made = _to_format(source, form, fill, requantize, destination.tensor_scale)
+    if made.shape != destination.shape:
+        raise InvalidValueError(f"the source has the shape {made.shape}; the destination has {destination.shape}")
+    _expect_tensor_scale(made, destination)
+    destination.data.view(np.uint8)[...] = made.data.view(np.uint8)
+    stored_scales_view(destination)[...] = made.scales.reshape(-1)
+    return ScaledCopyResult(destination, destination.nbytes, _plan(source, destination), _same(made, destination))
+
+
+def stored_scales_view(scaled: ScaledTensor) -> NDArray[Any]:
+    """The scales of a destination as a flat array of their type, sharing its memory."""
+    if not scaled.scales.flags.c_contiguous:
+        raise InvalidValueError("the destination's scales are not dense")
+    return scaled.scales.reshape(-1).view(scaled.format.scale_dtype.numpy)
+
+
+def _expect_tensor_scale(made: ScaledTensor, destination: ScaledTensor) -> None:
+    if made.tensor_scale is None and destination.tensor_scale is None:
+        return
+    if destination.tensor_scale is None or np.float32(made.tensor_scale) != np.float32(destination.tensor_scale):
+        raise InvalidValueError(
+            f"tensor scale {made.tensor_scale}; the destination has {destination.tensor_scale}",
+            hint="copy(source, format) makes a ScaledTensor with its own tensor scale",
+        ).of_rule("tensor_scale")
+
+
+def _same(made: ScaledTensor, destination: ScaledTensor) -> bool:
+    return bool(
+        np.array_equal(made.data.view(np.uint8), destination.data.view(np.uint8))
+        and np.array_equal(codes(made.scales.reshape(-1)), codes(stored_scales_view(destination)))
+    )
+
+
+def _scattered_into(source: Any, destination: ScaledTensor, into_rows: Any, requantize: bool) -> ScaledCopyResult:
+    """Quantise rows and write each where the index says, data and scales; -1 leaves a row out."""
+    form = destination.format
+    _expect_rows(form, destination.shape, "into_rows")
+    made = _to_format(source, form.with_(scales="linear"), None, requantize, destination.tensor_scale)
+    index = index_of_rows(into_rows, destination.shape[0], "into_rows")
+    if made.shape != (len(index), destination.shape[1]):
+        raise InvalidValueError(
+            f"the source has the shape {made.shape}; must be {(len(index), destination.shape[1])} for this index"
+        )
+    expect_once(index)
+    _expect_tensor_scale(made, destination)
+    kept = np.flatnonzero(index >= 0)
+    grid = codes(stored_scales(made.scales, made.format)).reshape(made.shape[0], -1)
+    places = scale_places(form, destination.shape)[index[kept]]
+    destination.data.view(np.uint8)[index[kept]] = made.data.view(np.uint8)[kept]
+    raw = codes(stored_scales_view(destination))
+    raw[places] = grid[kept]
+    equal = bool((raw[places] == grid[kept]).all())
+    return ScaledCopyResult(destination, made.nbytes, f"quantise, scatter {len(kept)} rows", equal)
+
+
+def expect_once(index: NDArray[np.int64]) -> None:
+    kept = index[index >= 0]
+    found, counts = np.unique(kept, return_counts=True)
+    if (counts > 1).any():
+        row = int(found[counts > 1][0])
+        raise InvalidValueError(f"into_rows names row {row} {int(counts.max())} times; must name it once").of_rule(
+            "row_index"
+        )
+
+
+def _into_array(source: Any, destination: NDArray[Any], into_rows: Any, convert: bool) -> ScaledCopyResult:
+    if isinstance(source, ScaledTensor):
+        values = dequantized(source, destination.dtype)
+    elif isinstance(source, np.ndarray):
+        values = source
+        if source.dtype != destination.dtype:
+            if not convert:
+                text = f"source dtype {source.dtype} is not destination dtype {destination.dtype}"
+                raise InvalidValueError(text, hint="cast=True converts").of_rule("dtype")
+            values = cast_to(source, number(destination.dtype))
+    else:
+        raise InvalidTypeError(f"the source must be an array or a ScaledTensor, got {given(source)}")
+    if into_rows is None:
+        if values.shape != destination.shape:
+            raise InvalidValueError(f"the source has the shape {values.shape}; the destination has {destination.shape}")
+        destination[...] = values
+        got, want = destination, values
+    else:
+        index = index_of_rows(into_rows, len(destination), "into_rows")
+        if index.ndim != 1 or values.shape != (len(index), *destination.shape[1:]):
+            wanted = index.size, *destination.shape[1:]
+            raise InvalidValueError(f"the source has the shape {values.shape}; must be {wanted} for this index")
+        expect_once(index)
+        kept = index >= 0
+        destination[index[kept]] = values[kept]
+        got, want = destination[index[kept]], values[kept]
+    equal = np.array_equal(np.ascontiguousarray(got).view(np.uint8), np.ascontiguousarray(want).view(np.uint8))
+    return ScaledCopyResult(destination, int(want.nbytes), _plan(source, destination), bool(equal))
+
+
+def _plan(source: Any, destination: Any) -> str:
+    if isinstance(source, ScaledTensor):
+        if isinstance(destination, ScaledTensor):
+            same = same_bytes(source.format, destination.format)
+            return "reorder the scales" if same else "dequantise, quantise"
+        return "dequantise"
+    return (
+        "quantise" if isinstance(destination, ScaledTensor) else "rows" if source.dtype == destination.dtype else "cast"
+    )

@@ -1,0 +1,511 @@
+"""The plan of a copy that computes: a cast, a format on either side, rows by an index.
+
+    sides      source and outputs as matrices: lines of elements that follow each other, a pitch between lines
+    kernel     rows: no output is transposed, and its blocks lie in one row
+               whole: a block is a whole row
+               tile: all others, 128 x 128 elements at a time
+    launch     the kernel, its grid, and its parameters but for addresses
+
+Rows and columns are those of the source's memory: a source that is stored by columns has its sides exchanged here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+
+from cute_py.copies.scaled.host import same_bytes
+from cute_py.errors import InvalidValueError
+from cute_py.formats.format import Format
+from cute_py.formats.numbers import number
+from cute_py.formats.scale_orders import mode_of
+from cute_py.formats.scale_rules import POWER_RULES, variants
+from cute_py.gpu.kernels.numbers import KIND_BITS, KINDS
+from cute_py.gpu.kernels.relayout import magic
+from cute_py.gpu.kernels.scaled import scaled_largest, scaled_rows, scaled_tile, scaled_whole
+from cute_py.gpu.kernels.scaled_output import (
+    HEAD,
+    INPUT_STEPS,
+    LANES,
+    OUTPUT,
+    ROW_ELEMENTS,
+    STEPS,
+    TILE,
+    WHOLE_PIECES,
+    Digits,
+    OutputKind,
+)
+from cute_py.gpu.kernels.source import KernelSource
+from cute_py.layout.layout import Layout
+from cute_py.targets import MULTIPROCESSORS
+
+WIDTHS: Final = (16, 32, 64, 128)
+"""Elements of a block along one axis that the kernels know."""
+SQUARES: Final = ((16, 16), (32, 32), (128, 128))
+"""Blocks of several rows and columns that the kernels know."""
+FEW_TILES: Final = 4 * MULTIPROCESSORS
+"""Blocks below which a lane has one vector only, so that more multiprocessors have work."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixSide:
+    """One side of a copy as a matrix in memory.
+
+    kind: of its elements (a key of `KINDS`). lines, along: of memory, in elements. pitch: bytes from line to line.
+    by_columns: a line is a column of the logical matrix. alignment: of the address. format, shape: of a side with
+    scales. total: its tensor scale. gain: its reciprocal as the variant has it; default 1 / total. fill: byte of the
+    scales' padding.
+    """
+
+    kind: str
+    lines: int
+    along: int
+    pitch: int
+    by_columns: bool = False
+    alignment: int = 16
+    scale_alignment: int = 16
+    format: Format | None = None
+    shape: tuple[int, int] = (0, 0)
+    total: float | None = None
+    gain: float | None = None
+    fill: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RowIndex:
+    """Rows by an index. rows, into: whether the source's or the destination's; count: of them. width: bytes of one."""
+
+    rows: bool = False
+    into: bool = False
+    width: int = 8
+    masked: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledLaunch:
+    """A kernel that computes, its grid, and its parameters but for addresses.
+
+    Attributes:
+        name: 'rows', 'whole' or 'tile'. blocks: of the grid. moved: bytes read and written.
+        why: what decided the kernel.
+    """
+
+    name: str
+    kernel: KernelSource
+    blocks: int
+    moved: int
+    why: str
+    head: tuple[object, ...] = field(repr=False)
+    steps: tuple[int, ...] = field(repr=False)
+    outputs: tuple[tuple[object, ...], ...] = field(repr=False)
+
+    def parameters(self, addresses: Mapping[str, int], outputs: Sequence[tuple[int, int]]) -> bytes:
+        """The parameter block. addresses: of 'source', 'scales', 'rows', 'into_rows', 'record'; outputs: of data and
+        scales."""
+        pointers = [addresses.get(name, 0) for name in ("source", "scales", "rows", "into_rows", "record")]
+        block = HEAD.pack(*pointers, *self.head) + INPUT_STEPS.pack(*self.steps)
+        for (data, scales), values in zip(outputs, self.outputs, strict=True):
+            block += OUTPUT.pack(data, scales, *values)
+        return block
+
+    def pointers(self) -> dict[str, int]:
+        """Offset of each pointer in the parameter block: as named there, 'data 0', 'scales 0', ..."""
+        found = {name: 8 * i for i, name in enumerate(("source", "scales", "rows", "into_rows", "record"))}
+        for i in range(len(self.outputs)):
+            at = HEAD.size + INPUT_STEPS.size + i * OUTPUT.size
+            found |= {f"data {i}": at, f"scales {i}": at + 8}
+        return found
+
+
+def refused(text: str, works: str, **facts: object) -> InvalidValueError:
+    """The error of a copy that the device does not make. works: what it does."""
+    return InvalidValueError(text, facts, works).of_rule("device_format")
+
+
+def digits_of(layout: Layout) -> tuple[tuple[int, int], ...]:
+    """The (size, step) of a mode's digits, joined where they follow each other; digits that change nothing at the end
+    are left out."""
+    sizes, steps = _leaves(layout.shape), _leaves(layout.stride)
+    found: list[tuple[int, int]] = []
+    for size, step in zip(sizes, steps, strict=True):
+        if size == 1:
+            continue
+        if found and (step == found[-1][0] * found[-1][1] or (step == 0 == found[-1][1])):
+            found[-1] = (found[-1][0] * size, found[-1][1])
+        else:
+            found.append((size, step))
+    while found and found[-1][1] == 0:
+        found.pop()
+    return tuple(found)
+
+
+def _leaves(tree: Any) -> list[int]:
+    return [leaf for part in tree for leaf in _leaves(part)] if isinstance(tree, tuple) else [int(tree)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scales:
+    """Scales of a side: block (0: all), digits, extents in blocks, and whether four of them are four bytes."""
+
+    block: tuple[int, int]
+    digits: Digits
+    extents: tuple[int, int]
+    words: bool
+    split: bool
+
+
+def _scales(form: Format, shape: tuple[int, int], exchanged: bool, alignment: int) -> _Scales:
+    """The scales of a format in the rows and columns of the source's memory."""
+    if not form.order.is_layout or form.order.given_layout is not None:
+        raise refused(
+            f"scales in the order {form.order} on a device",
+            "an order that is one layout of any size, such as linear or 32_4_4; copy(scaled, format) changes the order",
+            order=form.order,
+        )
+    layout = form.scale_layout(*shape)
+    block = [0 if side is None else side for side in form.block]
+    if form.order.each_row and block[0] != 1 and block[1] != 1:
+        raise refused(
+            f"blocks of {form.block} whose scales each row repeats, in the order {form.order}",
+            "the order linear or mn_major for blocks of several rows and columns",
+        )
+    sides = list(form.blocks(*shape))
+    counts = [-(-n // b) for n, b in zip(shape, sides, strict=True)]
+    tile = list(form.order.tile)
+    swapped = form.axis == 0 if form.order.each_row else form.transposed
+    if swapped:
+        tile.reverse()
+    counts = [-(-n // t) * t for n, t in zip(counts, tile, strict=True)]
+    digits = [digits_of(mode_of(layout, i)) for i in (0, 1)]
+    if exchanged:
+        block.reverse()
+        counts.reverse()
+        digits.reverse()
+    if max(len(one) for one in digits) > STEPS:
+        raise refused(f"an order of {max(map(len, digits))} digits", f"orders of at most {STEPS} digits a mode")
+    inner, other = (0, 1) if block[1] == 1 and block[0] != 1 else (1, 0)
+    words = form.scale_dtype.bits == 8 and alignment % 4 == 0 and counts[inner] % 4 == 0 and 0 < block[inner] <= 32
+    words = words and _four_bytes(digits[inner], block[inner]) and not any(d % 4 for _, d in digits[other])
+    steps = dict(digits[other][:2])
+    split = bool(digits[other]) and digits[other][0][0] == 32 and steps.get(4) == 4
+    return _Scales((block[0], block[1]), Digits(digits[0], digits[1]), (counts[0], counts[1]), words, split)
+
+
+def _four_bytes(digits: tuple[tuple[int, int], ...], block: int) -> bool:
+    """Whether blocks 4 i to 4 i + 3 lie in the bytes of one word."""
+    below, found = 1, 0
+    for n, (size, step) in enumerate(digits):
+        if below < block:
+            if step or below * size > block:
+                return False
+        elif below == block:
+            found = step if size % 4 == 0 or n == len(digits) - 1 else 0
+            if found != 1:
+                return False
+        elif step % 4:
+            return False
+        below *= size
+    return found == 1
+
+
+def _output_kind(
+    side: MatrixSide, scales: _Scales | None, exchanged: bool, access: int, keeps: bool = False
+) -> OutputKind:
+    vector = side.pitch % access == 0 and side.alignment % access == 0
+    row = None if side.kind == "raw" else number(side.kind)
+    made = OutputKind(
+        side.kind, vector=vector, transposed=side.by_columns != exchanged, largest=row.largest if row else 1.0
+    )
+    if side.format is None or scales is None or row is None:
+        return made
+    form = side.format
+    rule = form.scale_rule if form.scale_rule in POWER_RULES else f"{form.scale_rule} {form.like}"
+    if form.like not in variants(form.scale_rule):
+        raise refused(f"rule {form.scale_rule!r} as {form.like}", ", ".join(variants(form.scale_rule)))
+    if keeps:
+        rule = "keep"
+    return replace(
+        made,
+        block=scales.block,
+        rule=rule,
+        scale_bytes=form.scale_dtype.bits // 8,
+        power=form.scale == "ue8m0",
+        words=scales.words,
+        split=scales.split,
+        levels=1 + form.tensor_scale,
+        mantissa=row.mantissa,
+        max_power=row.max_power,
+        rows=tuple(n for n, _ in scales.digits.rows),
+        columns=tuple(n for n, _ in scales.digits.columns),
+    )
+
+
+def _steps(digits: Digits | None) -> tuple[int, ...]:
+    found = [0] * (2 * STEPS)
+    if digits is not None:
+        for first, one in ((0, digits.rows), (STEPS, digits.columns)):
+            found[first : first + len(one)] = [d for _, d in one]
+    return tuple(found)
+
+
+def totals(side: MatrixSide) -> tuple[float, ...]:
+    """total, its reciprocal, the gain, a sixth of it, and its reciprocal, in float32, as `quantized` has them."""
+    one = np.float32(1)
+    total = one if side.total is None else np.float32(side.total)
+    with np.errstate(all="ignore"):
+        gain = one / total if side.gain is None else np.float32(side.gain)
+        return tuple(float(x) for x in (total, one / total, gain, gain * (one / np.float32(6)), one / gain))
+
+
+def _output(side: MatrixSide, scales: _Scales | None, exchanged: bool) -> tuple[object, ...]:
+    lines, along = side.lines, side.along
+    extents = scales.extents if scales else (0, 0)
+    digits = scales.digits if scales else None
+    return (side.pitch, lines, along, *extents, side.fill, 0, *_steps(digits), *totals(side), 0, 0, 0)
+
+
+def plan_scaled(
+    source: MatrixSide, outputs: Sequence[MatrixSide], shape: tuple[int, int], index: RowIndex | None = None
+) -> ScaledLaunch:
+    """The launch of a copy of a logical matrix that computes.
+
+    Args:
+        source, outputs: the sides. shape: (M, K) of what is copied. index: of rows.
+    Raises:
+        InvalidValueError: what the device does not make; the error names what it does.
+    """
+    exchanged, index = source.by_columns, index or RowIndex()
+    m, k = shape[::-1] if exchanged else shape
+    scales = [_scales(o.format, o.shape, exchanged, o.scale_alignment) if o.format else None for o in outputs]
+    turned = any(o.by_columns != exchanged for o in outputs)
+    blocks = [s.block for s in scales if s is not None]
+    if source.format is not None:
+        return _dequantised(source, source.format, outputs, (m, k), turned, index)
+    if blocks and source.kind not in ("float32", "bf16", "f16"):
+        raise refused(
+            f"a quantised source of {source.kind}", "sources of float32, bfloat16 or float16; cast=True first"
+        )
+    _expect_blocks(blocks)
+    whole = [one for one in blocks if one == (1, 0)]
+    along = [one for one in blocks if one[0] == 1 and one[1]]
+    if not turned and len(whole) == len(outputs) and not (index.rows or index.into):
+        return _whole(source, outputs, scales, (m, k))
+    if whole:
+        raise refused(
+            "a scale a row of a transposed output, beside another output, or of rows by an index",
+            "a scale a row, stored by rows, by itself",
+        )
+    if not turned and len(along) == len(blocks):
+        return _rows(source, outputs, scales, (m, k), index)
+    if index.rows or index.into:
+        raise refused("rows by an index with blocks of several rows, or transposed", "blocks along rows: block=(1, 32)")
+    if source.kind in ("raw", "e4m3", "e5m2", "e2m1"):
+        raise refused(f"a transposed cast of {source.kind}", "sources of float32, bfloat16 or float16")
+    return _tile(source, outputs, scales, (m, k))
+
+
+def plan_largest(source: MatrixSide) -> ScaledLaunch:
+    """The launch that finds the largest magnitude of a matrix: float32 bits at the record, zero before."""
+    kernel = scaled_largest(source.kind, aligned=_aligned(source, min(16, 2 * KIND_BITS[source.kind])))
+    shape = source.lines, source.along
+    blocks = min(source.lines, 8 * MULTIPROCESSORS)
+    return _launch("largest", kernel, (blocks, 1), source, [source], [None], shape, "of the whole tensor")
+
+
+def _expect_blocks(blocks: Sequence[tuple[int, int]]) -> None:
+    for rows, columns in blocks:
+        one = (rows == 1 and columns in (0, *WIDTHS)) or (columns == 1 and rows in WIDTHS)
+        if not one and (rows, columns) not in SQUARES:
+            names = " x ".join("all" if side == 0 else str(side) for side in (rows, columns))
+            raise refused(
+                f"blocks of {names} elements on a device",
+                f"1 x {', '.join(map(str, WIDTHS))} or all, as many x 1, and "
+                + ", ".join(f"{a} x {b}" for a, b in SQUARES)
+                + "; along a column, or of a tensor, two passes are needed",
+            )
+
+
+def _size(
+    source: MatrixSide, outputs: Sequence[MatrixSide], scales: Sequence[_Scales | None], shape: tuple[int, int]
+) -> int:
+    """Bytes that are read and written."""
+    total = shape[0] * shape[1] * KIND_BITS[source.kind] // 8
+    for one, scale in zip(outputs, scales, strict=True):
+        total += one.lines * one.along * KIND_BITS[one.kind] // 8
+        if scale is not None and one.format is not None:
+            total += scale.extents[0] * scale.extents[1] * one.format.scale_dtype.bits // 8
+    return total
+
+
+def _extents(
+    outputs: Sequence[MatrixSide], scales: Sequence[_Scales | None], shape: tuple[int, int], exchanged: bool
+) -> tuple[int, int]:
+    """Rows and columns that are computed, padding of data and scales included."""
+    rows, columns = shape
+    for one, scale in zip(outputs, scales, strict=True):
+        sides = (one.lines, one.along) if one.by_columns == exchanged else (one.along, one.lines)
+        rows, columns = max(rows, sides[0]), max(columns, sides[1])
+        if scale is not None:
+            rows = max(rows, scale.extents[0] * (scale.block[0] or 1))
+            columns = max(columns, scale.extents[1] * (scale.block[1] or 1))
+    return rows, columns
+
+
+def _launch(
+    name: str, kernel: KernelSource, grid: tuple[int, int], source: MatrixSide, outputs: Sequence[MatrixSide],
+    scales: Sequence[_Scales | None], shape: tuple[int, int], why: str, index: RowIndex | None = None,
+    digits: Digits | None = None,
+) -> ScaledLaunch:  # fmt: skip
+    down, across = grid
+    if down * across >= 1 << 31 or max(shape) >= 1 << 31:
+        raise refused(f"a copy of {down * across} blocks", "at most 2^31 blocks; copy it in parts")
+    masked = index.masked if index else 0
+    head = (
+        *(source.pitch, 0, *shape, source.lines, outputs[0].lines, across, *magic(across), masked),
+        *(1.0 if source.total is None else float(source.total), 0, 0, 0),
+    )
+    packed = tuple(_output(o, s, source.by_columns) for o, s in zip(outputs, scales, strict=True))
+    size = _size(source, outputs, scales, shape)
+    return ScaledLaunch(name, kernel, down * across, size, why, head, _steps(digits), packed)
+
+
+def _aligned(source: MatrixSide, access: int) -> bool:
+    return source.pitch % access == 0 and source.alignment % access == 0
+
+
+def _rows(
+    source: MatrixSide,
+    outputs: Sequence[MatrixSide],
+    scales: Sequence[_Scales | None],
+    shape: tuple[int, int],
+    index: RowIndex,
+    scaled_source: tuple[OutputKind, Digits] | None = None,
+) -> ScaledLaunch:
+    height, width = _extents(outputs, scales, shape, source.by_columns)
+    if index.into:
+        height = shape[0]
+    bits = KIND_BITS[source.kind]
+    kinds = []
+    for one, scale in zip(outputs, scales, strict=True):
+        keeps = scaled_source is not None and scale is not None
+        kind = _output_kind(one, scale, source.by_columns, min(16, 2 * KIND_BITS[one.kind]), keeps)
+        kinds.append(replace(kind, words=kind.words and not index.into))
+    split = any(kind.split and kind.words for kind in kinds)
+    across = next((a for a in (1, 2) if width <= a * LANES * ROW_ELEMENTS), 4)
+    slots = 8 // across * 4
+    items = max(1, min(4, 32 // bits)) if len(outputs) == 1 else 1
+    wide = across * LANES * ROW_ELEMENTS
+    if -(-width // wide) * -(-height // slots) < FEW_TILES * items:
+        items = 1
+    columns = next(c for c in (4, 2, 1) if c <= items and (c == 1 or width >= c * wide))
+    down = items // columns
+    while split and slots * down > TILE:
+        down //= 2
+    tall = slots * down
+    grid = (-(-height // TILE) * (TILE // tall) if split else -(-height // tall), -(-width // (wide * columns)))
+    kernel = scaled_rows(
+        source.kind,
+        kinds,
+        across=across,
+        columns=columns,
+        down=down,
+        aligned=_aligned(source, min(16, 2 * bits)),
+        split=split,
+        rows=index.rows,
+        into=index.into,
+        index_bytes=index.width,
+        scaled_source=scaled_source[0] if scaled_source else None,
+    )
+    why = "blocks lie in rows, and no output is transposed"
+    digits = scaled_source[1] if scaled_source else None
+    return _launch("rows", kernel, grid, source, outputs, scales, shape, why, index, digits)
+
+
+def _whole(
+    source: MatrixSide, outputs: Sequence[MatrixSide], scales: Sequence[_Scales | None], shape: tuple[int, int]
+) -> ScaledLaunch:
+    height, width = _extents(outputs, scales, shape, source.by_columns)
+    most = 1024 * WHOLE_PIECES * 8
+    if width > most:
+        raise refused(f"a scale a row of {width} elements", f"rows of at most {most} elements", K=width)
+    pieces = -(-width // 8)
+    threads = next(t for t in (64, 128, 256, 512, 1024) if pieces <= t * (4 if t < 512 else WHOLE_PIECES) or t == 1024)
+    each = -(-pieces // threads)
+    kinds = [
+        _output_kind(one, scale, source.by_columns, min(16, KIND_BITS[one.kind]))
+        for one, scale in zip(outputs, scales, strict=True)
+    ]
+    aligned = _aligned(source, min(16, KIND_BITS[source.kind]))
+    kernel = scaled_whole(source.kind, kinds, threads=threads, pieces=each, aligned=aligned)
+    return _launch("whole", kernel, (height, 1), source, outputs, scales, shape, "a row is one block")
+
+
+def _tile(
+    source: MatrixSide, outputs: Sequence[MatrixSide], scales: Sequence[_Scales | None], shape: tuple[int, int]
+) -> ScaledLaunch:
+    height, width = _extents(outputs, scales, shape, source.by_columns)
+    kinds = [_output_kind(one, scale, source.by_columns, 16) for one, scale in zip(outputs, scales, strict=True)]
+    kernel = scaled_tile(source.kind, kinds, aligned=_aligned(source, min(16, KIND_BITS[source.kind])))
+    grid = (-(-height // TILE), -(-width // TILE))
+    why = "an output is transposed, or its blocks have several rows"
+    return _launch("tile", kernel, grid, source, outputs, scales, shape, why)
+
+
+def _dequantised(
+    source: MatrixSide,
+    form: Format,
+    outputs: Sequence[MatrixSide],
+    shape: tuple[int, int],
+    turned: bool,
+    index: RowIndex,
+) -> ScaledLaunch:
+    if len(outputs) == 1 and outputs[0].format is not None:
+        return _kept(source, outputs[0], form, shape, turned, index)
+    if turned or any(o.format is not None for o in outputs):
+        raise refused(
+            "a dequantised source that is transposed, or quantised again, in one pass",
+            "a destination stored as the data is (give its .T for transposed data); dequantise, then quantise",
+        )
+    if index.into:
+        raise refused("dequantised rows scattered by an index", "rows= of the source, or two copies")
+    scales = _scales(form, source.shape, source.by_columns, source.scale_alignment)
+    if scales.block[1] not in (0, 1) and scales.block[1] % ROW_ELEMENTS:
+        raise refused(
+            f"blocks of {scales.block[1]} columns on a device", f"multiples of {ROW_ELEMENTS}, 1, or whole rows"
+        )
+    into = replace(_output_kind(source, scales, source.by_columns, 16), levels=1 + (source.total is not None))
+    return _rows(source, outputs, [None] * len(outputs), shape, index, (into, scales.digits))
+
+
+def _kept(
+    source: MatrixSide, output: MatrixSide, form: Format, shape: tuple[int, int], turned: bool, index: RowIndex
+) -> ScaledLaunch:
+    """The same elements and scales, in another order of the scales, or of rows that an index names."""
+    other = output.format or form
+    if not same_bytes(form, other):
+        raise refused("a format into another one, in one pass", "dequantise, then quantise", source=form, to=other)
+    first = _scales(form, source.shape, source.by_columns, source.scale_alignment)
+    second = _scales(other, output.shape, source.by_columns, output.scale_alignment)
+    if turned or first.block[0] != 1 or first.block[1] not in WIDTHS:
+        raise refused(
+            f"other orders of scales for blocks of {form.block}{', transposed' if form.transposed else ''}",
+            "blocks of 16, 32, 64 or 128 along a row",
+        )
+    into = replace(_output_kind(source, first, source.by_columns, 16), rule="none")
+    return _rows(source, [output], [second], shape, index, (into, first.digits))
+
+
+def kind_of(dtype: Any) -> str:
+    """The kind of an element type.
+
+    Raises:
+        InvalidValueError: a type that the device does not convert.
+    """
+    row = number(dtype)
+    if row.name not in KINDS:
+        known = ", ".join(name for name in KINDS if name != "raw")
+        raise refused(f"elements of type {row.name} on a device", f"casts between {known}; other types on the host")
+    return row.name

@@ -1,0 +1,540 @@
+"""Quantised weights in checkpoints: names, types and shapes of the tensors that hold one weight, by convention.
+
+    layer.weight_packed         uint8         (M, K/2)       two e2m1 a byte
+    layer.weight_scale          float8_e4m3   (M, K/16)      one scale a block, row by row
+    layer.weight_global_scale   float32       (1,)           the reciprocal of the tensor scale
+
+This is one row of `CONVENTIONS` (compressed-tensors, nvfp4-pack-quantized). `find_weights` recognises the rows in the
+names, types and shapes of a file's tensors and in its metadata; `stored_arrays` gives the arrays that a row stores.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from cute_py.argument_checks import expect
+from cute_py.diagnostics import Diagnostic
+from cute_py.dtypes import DType, as_dtype
+from cute_py.errors import CuteError, InvalidValueError, given, known_names, shortened
+from cute_py.formats.format import Format, fp8, mxfp4, mxfp6, mxfp8, nvfp4
+from cute_py.formats.numbers import codes, of_codes, to_float32
+from cute_py.formats.scaled_tensor import ScaledTensor, extents, stored_shape
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
+
+METADATA: Final = "cute_py.formats"
+"""Key of a file's metadata that has the format of each weight as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Convention:
+    """How one publisher stores a weight of one format.
+
+    Attributes:
+        name: the publisher. algorithm: its name of the format. element, scale: types of elements and scales.
+        block: columns that share a scale; 0: from the shape of the scales.
+        data, scales, total: names of the tensors; `{weight}` is the weight's name, `{module}.{leaf}` its parts.
+        data_type, scale_types: element types in the file. inverse: `total` stores the reciprocal of the tensor scale.
+        total_shape: shape of the tensor scale. needs_metadata: only the file's metadata tells it apart.
+        order: order of the scales; empty: the metadata says it. source: where this stands.
+    """
+
+    name: str
+    algorithm: str
+    element: str
+    scale: str
+    block: int
+    data: str
+    scales: str
+    data_type: str
+    scale_types: tuple[str, ...]
+    total: str = ""
+    inverse: bool = False
+    total_shape: tuple[int, ...] = ()
+    needs_metadata: bool = False
+    order: str = "linear"
+    source: str = ""
+
+    def names(self, weight: str) -> dict[str, str]:
+        """Names of the tensors of a weight: 'data', 'scales', and 'total' where the row has one.
+
+        >>> CONVENTIONS[0].names("layer.weight")["scales"]
+        'layer.weight_scale'
+        """
+        module, _, leaf = weight.rpartition(".")
+        parts = {"data": self.data, "scales": self.scales, "total": self.total}
+        return {part: text.format(weight=weight, module=module, leaf=leaf) for part, text in parts.items() if text}
+
+
+_CT: Final = "compressed-tensors 0.20.1, compressors/"
+_MODELOPT: Final = "nvidia-modelopt 0.47.0, torch/"
+_AO: Final = "torchao 0.18, prototype/safetensors/safetensors_support.py; prototype/mx_formats/"
+_QDATA, _AO_SCALE = "{module}._{leaf}_qdata", "{module}._{leaf}_scale"
+
+CONVENTIONS: Final = (
+    Convention(
+        "compressed-tensors", "nvfp4-pack-quantized", "e2m1", "ue4m3", 16, "{weight}_packed", "{weight}_scale",
+        "uint8", ("float8_e4m3fn",), "{weight}_global_scale", True, (1,), source=_CT + "nvfp4/base.py",
+    ),
+    Convention(
+        "compressed-tensors", "mxfp4-pack-quantized", "e2m1", "ue8m0", 32, "{weight}_packed", "{weight}_scale",
+        "uint8", ("uint8", "float8_e8m0fnu"), source=_CT + "mxfp4/base.py",
+    ),
+    Convention(
+        "compressed-tensors", "mxfp8-quantized", "e4m3", "ue8m0", 32, "{weight}", "{weight}_scale",
+        "float8_e4m3fn", ("uint8", "float8_e8m0fnu"), source=_CT + "mxfp8/base.py",
+    ),
+    Convention(
+        "compressed-tensors", "float-quantized", "e4m3", "float32", 0, "{weight}", "{weight}_scale",
+        "float8_e4m3fn", ("float32", "bfloat16", "float16"), source=_CT + "naive_quantized/base.py",
+    ),
+    Convention(
+        "modelopt", "NVFP4", "e2m1", "ue4m3", 16, "{weight}", "{weight}_scale",
+        "uint8", ("float8_e4m3fn",), "{weight}_scale_2", source=_MODELOPT + "quantization/qtensor/nvfp4_tensor.py",
+    ),
+    Convention(
+        "modelopt", "MXFP8", "e4m3", "ue8m0", 32, "{weight}", "{weight}_scale",
+        "float8_e4m3fn", ("uint8",), source=_MODELOPT + "quantization/qtensor/mxfp8_tensor.py",
+    ),
+    Convention(
+        "modelopt", "FP8", "e4m3", "float32", 0, "{weight}", "{weight}_scale",
+        "float8_e4m3fn", ("float32",), source=_MODELOPT + "export/quant_utils.py",
+    ),
+    Convention(
+        "deepseek", "fp8", "e4m3", "float32", 0, "{weight}", "{weight}_scale_inv",
+        "float8_e4m3fn", ("float32",), source="DeepSeek-V3, inference/kernel.py, weight_dequant",
+    ),
+    Convention(
+        "torchao", "NVFP4Tensor", "e2m1", "ue4m3", 16, _QDATA, _AO_SCALE, "uint8", ("float8_e4m3fn",),
+        "{module}._{leaf}_per_tensor_scale", needs_metadata=True, order="", source=_AO + "nvfp4_tensor.py",
+    ),
+    Convention(
+        "torchao", "MXTensor", "e4m3", "ue8m0", 32, _QDATA, _AO_SCALE, "float8_e4m3fn", ("float8_e8m0fnu",),
+        needs_metadata=True, order="", source=_AO + "mx_tensor.py",
+    ),
+    Convention(
+        "torchao", "MXTensor", "e2m1", "ue8m0", 32, _QDATA, _AO_SCALE, "uint8", ("float8_e8m0fnu",),
+        needs_metadata=True, order="", source=_AO + "mx_tensor.py",
+    ),
+    Convention(
+        "cute", "any", "", "", 0, "{weight}", "{weight}_scale", "", (), "{weight}_scale_2", needs_metadata=True,
+        order="", source=f"this library: the format of each weight is in the metadata, key {METADATA}",
+    ),
+)  # fmt: skip
+"""Scales are row by row (M, K / block), except where `order` is empty: there the metadata says the order."""
+
+NAMES: Final = tuple(dict.fromkeys(row.name for row in CONVENTIONS if row.name != "deepseek"))
+"""Conventions that `stored_arrays` writes."""
+
+_BUILDERS: Final = {"mxfp8": mxfp8, "mxfp6": mxfp6, "mxfp4": mxfp4, "nvfp4": nvfp4, "fp8": fp8}
+
+
+def parse_format(text: str) -> Format:
+    """The format that a text names: `nvfp4`, or a call of its builder as `repr` writes it.
+
+    Raises:
+        InvalidValueError: no such format, or arguments that it does not take.
+
+    >>> parse_format("nvfp4"), parse_format("fp8((128, 128), scales='mn_major')")
+    (nvfp4(), fp8(block=(128, 128), scales='mn_major'))
+    """
+    expect(text, str, "the format")
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+        call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
+        build: Any = _BUILDERS[call.func.id]  # type: ignore[attr-defined]
+        named = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+        made: Format = build(*map(ast.literal_eval, call.args), **named)
+    except CuteError as problem:
+        raise InvalidValueError(f"format {given(text)}: {problem.headline}", problem.facts, problem.hint) from None
+    except (SyntaxError, KeyError, AttributeError, TypeError, ValueError, RecursionError, MemoryError):
+        name = re.split(r"\W", text.strip(), maxsplit=1)[0]
+        raise InvalidValueError(
+            f"no format {given(text)}", known_names(name, tuple(_BUILDERS)), "a name, or such as nvfp4(scales='8x4')"
+        ) from None
+    return made
+
+
+class TensorRow(Protocol):
+    """A tensor of a file: its element type and its shape."""
+
+    @property
+    def dtype(self) -> DType: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredWeight:
+    """A quantised weight of a file.
+
+    Attributes:
+        name: of the weight. convention: the row that its tensors follow. format, shape: what they store.
+        tensors: their names, by part: 'data', 'scales', 'total'. dtype: the type that it was made from, if the file
+            says so. total_bits: the exact tensor scale, where the file has a rounded reciprocal of it.
+        problems: what is wrong with names, types and shapes.
+    """
+
+    name: str
+    convention: Convention
+    format: Format
+    shape: tuple[int, ...]
+    tensors: Mapping[str, str]
+    dtype: str | None = None
+    total_bits: int | None = None
+    problems: tuple[Diagnostic, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True)
+class StoredWeights:
+    """What a file's tensors are: quantised weights, other tensors, and what is wrong."""
+
+    weights: tuple[StoredWeight, ...]
+    others: tuple[str, ...]
+    problems: tuple[Diagnostic, ...]
+
+
+def find_weights(tensors: Mapping[str, TensorRow], metadata: Mapping[str, str]) -> StoredWeights:
+    """The quantised weights among the tensors of a checkpoint.
+
+    Args:
+        tensors: name -> type and shape. metadata: of the file, as texts.
+    """
+    found: dict[str, StoredWeight] = {}
+    problems: list[Diagnostic] = []
+    told, wrong = _told(metadata)
+    problems += wrong
+    for name, (row, form, shape, dtype, bits) in told.items():
+        names = {part: text for part, text in row.names(name).items() if part != "total" or form.tensor_scale}
+        missing = [text for text in names.values() if text not in tensors]
+        if missing:
+            text = f"{given(name)} is {row.name} {row.algorithm}, and the file has no {', '.join(missing)}"
+            problems.append(Diagnostic("weight-tensor", name, text=text))
+            continue
+        whole = _whole_shape(row, form, shape, tensors[names["data"]].shape)
+        found[name] = _judged(StoredWeight(name, row, form, whole, names, dtype, bits), tensors)
+    taken = {text for weight in found.values() for text in weight.tensors.values()}
+    for name in tensors:
+        if name not in taken and (weight := _recognised(name, tensors, taken)) is not None:
+            found[weight.name] = weight
+            taken.update(weight.tensors.values())
+    others = tuple(name for name in tensors if name not in taken)
+    problems += [one for name in others for one in _orphan(name, tensors)]
+    return StoredWeights(tuple(found.values()), others, tuple(problems))
+
+
+def _told(metadata: Mapping[str, str]) -> tuple[dict[str, Any], list[Diagnostic]]:
+    """Weights that the metadata names: (row, format, shape or None, type or None, exact total or None)."""
+    found: dict[str, Any] = {}
+    problems = []
+    own = CONVENTIONS[-1]
+    try:
+        for name, entry in _object(metadata.get(METADATA, "{}")).items():
+            row = convention_row(entry.get("convention", "cute"), parse_format(entry["format"]))
+            bits = entry.get("tensor_scale")
+            shape = tuple(map(int, entry["shape"]))
+            if row is own or bits is not None:
+                said = int(bits, 16) if bits is not None else None
+                found[name] = row, parse_format(entry["format"]), shape, entry.get("dtype"), said
+    except (CuteError, KeyError, TypeError, ValueError, AttributeError) as problem:
+        text = f"metadata {METADATA!r} can't be read: {shortened(str(problem).splitlines()[0])}"
+        problems.append(Diagnostic("weight-metadata", text=text))
+    for name, text in metadata.items():
+        if name == METADATA or not text.startswith("{"):
+            continue
+        try:
+            entry = _object(text)
+            if entry.get("_type") in ("MXTensor", "NVFP4Tensor"):
+                found[name] = _torchao(entry)
+        except (CuteError, KeyError, TypeError, ValueError, AttributeError) as problem:
+            why = shortened((str(problem) or type(problem).__name__).splitlines()[0])
+            problems.append(Diagnostic("weight-metadata", name, text=f"metadata of {given(name)} can't be read: {why}"))
+    return found, problems
+
+
+def _object(text: str) -> dict[str, Any]:
+    made = json.loads(text)
+    if not isinstance(made, dict):
+        raise InvalidValueError("it is no JSON object")
+    return made
+
+
+def _torchao(entry: Mapping[str, Any]) -> tuple[Convention, Format, None, str | None, None]:
+    """The row and the format of a tensor subclass that torchao flattened."""
+    data = entry["_data"]
+    order = "32_4_4" if data.get("is_swizzled_scales") else "linear"
+    dtype = (data.get("orig_dtype") or {}).get("_data")
+    if entry["_type"] == "NVFP4Tensor":
+        form = nvfp4(scales=order, tensor_scale="per_tensor_scale" in entry["_tensor_data_names"])
+    else:
+        kind = str(data["elem_dtype"]["_data"] if isinstance(data["elem_dtype"], dict) else data["elem_dtype"])
+        if kind.startswith("float4"):
+            form = mxfp4(scales=order)
+        elif kind.startswith("float8"):
+            form = mxfp8(scales=order, element=as_dtype(kind).name.split("_")[1].removesuffix("fn"))
+        else:
+            form = mxfp6(scales=order, element=kind.removeprefix("fp6_"))
+    if data["block_size"] != form.block[1]:
+        raise InvalidValueError(f"blocks of {data['block_size']} elements; {entry['_type']} has {form.block[1]}")
+    row = next(r for r in CONVENTIONS if (r.name, r.algorithm) == ("torchao", entry["_type"]))
+    return row, form, None, dtype, None
+
+
+def _whole_shape(
+    row: Convention, form: Format, said: tuple[int, ...] | None, stored: tuple[int, ...]
+) -> tuple[int, ...]:
+    if said is not None:
+        return said
+    return (*stored[:-1], stored[-1] * 2) if form.packing == "pairs" and stored else stored
+
+
+def _recognised(name: str, tensors: Mapping[str, TensorRow], taken: Iterable[str]) -> StoredWeight | None:
+    """The weight whose data tensor this is, by names, types and shapes alone."""
+    for row in CONVENTIONS:
+        suffix = row.data.removeprefix("{weight}")
+        if row.needs_metadata or not name.endswith(suffix) or tensors[name].dtype.name != row.data_type:
+            continue
+        weight = name.removesuffix(suffix) if suffix else name
+        names = row.names(weight)
+        scales = tensors.get(names["scales"])
+        if scales is None or scales.dtype.name not in row.scale_types or names["scales"] in taken:
+            continue
+        if "total" in names and names["total"] not in tensors:
+            continue
+        shape = tensors[name].shape
+        if len(shape) not in (2, 3) or 0 in shape:
+            continue
+        form = _format_of(row, shape, scales.shape)
+        if form is None or (not row.block and len(shape) != 2):
+            continue
+        whole = _whole_shape(row, form, None, shape)
+        return _judged(StoredWeight(weight, row, form, whole, names), tensors)
+    return None
+
+
+def _format_of(row: Convention, data: tuple[int, ...], scales: tuple[int, ...]) -> Format | None:
+    """The format of a row, from the shapes of data and scales; None: the row has no such scales."""
+    if row.element == "e2m1":
+        return nvfp4(scales="linear") if row.scale == "ue4m3" else mxfp4(scales="linear")
+    if row.scale == "ue8m0":
+        return mxfp8(scales="linear")
+    M, K = data[-2:]
+    if math.prod(scales) == 1 and (M, K) != (1, 1):
+        return fp8("tensor")
+    if scales in ((M, 1), (M,)):
+        return fp8("row")
+    if len(scales) != 2:
+        return None
+    if scales == (-(-M // 128), -(-K // 128)):
+        return fp8((128, 128))
+    return fp8((1, 128)) if scales == (M, -(-K // 128)) else None
+
+
+def _judged(weight: StoredWeight, tensors: Mapping[str, TensorRow]) -> StoredWeight:
+    """The weight with what is wrong with its types and shapes."""
+    row, form = weight.convention, weight.format
+    data, scales = (tensors[weight.tensors[part]] for part in ("data", "scales"))
+    found = []
+    wanted = stored_shape(form, weight.shape) if len(weight.shape) in (2, 3) else weight.shape
+    if data.shape != wanted:
+        text = f"{weight.tensors['data']} has the shape {data.shape}; must be {wanted}"
+        found.append(Diagnostic("weight-shape", weight.name, text=text))
+    need, have = _scale_count(weight), math.prod(scales.shape)
+    if need is not None and have != need:
+        text = f"{weight.tensors['scales']} has {have} scales of shape {scales.shape}; must have {need} in the order "
+        text += f"{form.order}{_fitting(weight, have)}"
+        found.append(Diagnostic("weight-scales", weight.name, text=text, source=row.source))
+    if "total" in weight.tensors:
+        total = tensors[weight.tensors["total"]]
+        if math.prod(total.shape) != 1 or total.dtype.name != "float32":
+            text = f"{weight.tensors['total']} has the shape {total.shape} of {total.dtype}; must be one float32"
+            found.append(Diagnostic("weight-total", weight.name, text=text))
+    return StoredWeight(**{name: getattr(weight, name) for name in _FIELDS}, problems=tuple(found))
+
+
+_FIELDS: Final = ("name", "convention", "format", "shape", "tensors", "dtype", "total_bits")
+
+
+def _scale_count(weight: StoredWeight) -> int | None:
+    if len(weight.shape) not in (2, 3) or min(weight.shape) < 1:
+        return None
+    return int(weight.format.scale_size(*extents(weight.shape)))
+
+
+FITTING: Final = ("linear", "32_4_4", "8x4", "triton_blackwell", "rocm_32_8")
+"""Orders whose sizes are compared with that of a buffer."""
+
+
+def orders_that_fit(form: Format, shape: tuple[int, ...], count: int) -> tuple[str, ...]:
+    """The orders, of `FITTING`, that have so many scales for a tensor of this shape.
+
+    >>> orders_that_fit(nvfp4(), (100, 64), 400), orders_that_fit(nvfp4(), (100, 64), 512)
+    (('linear',), ('32_4_4',))
+    """
+    sizes = {name: int(form.with_(scales=name).scale_size(*extents(shape))) for name in FITTING}
+    return tuple(name for name, size in sizes.items() if size == count)
+
+
+def _fitting(weight: StoredWeight, count: int) -> str:
+    fits = orders_that_fit(weight.format, weight.shape, count)
+    return f"; {count} is the size of {' and of '.join(fits)}" if fits else ""
+
+
+def _orphan(name: str, tensors: Mapping[str, TensorRow]) -> list[Diagnostic]:
+    """A scale without its data, or data without its scale."""
+    for suffix in ("_global_scale", "_scale_inv", "_scale_2", "_scale"):
+        weight = name.removesuffix(suffix)
+        if weight == name or not weight.endswith("weight"):
+            continue
+        data = next((one for one in (f"{weight}_packed", weight) if one in tensors), None)
+        if data is None:
+            return [Diagnostic("weight-tensor", name, text=f"{name} is a scale, and the file has no {weight}")]
+        have, scale = tensors[data], tensors[name]
+        text = f"{name} ({scale.dtype}, {scale.shape}) and {data} ({have.dtype}, {have.shape}) follow no known row"
+        return [Diagnostic("weight-tensor", name, text=text)]
+    if name.endswith("_packed"):
+        text = f"{name} has packed elements, and the file has no {name.removesuffix('_packed')}_scale"
+        return [Diagnostic("weight-tensor", name, text=text)]
+    return []
+
+
+# ---- arrays
+
+
+def convention_row(convention: str, form: Format) -> Convention:
+    """The row of a convention that stores a format.
+
+    Raises:
+        InvalidValueError: the convention has no row of this format.
+
+    >>> convention_row("modelopt", nvfp4(scales="linear")).algorithm
+    'NVFP4'
+    """
+    rows = [row for row in CONVENTIONS if row.name == convention]
+    if not rows or convention == "deepseek":
+        raise InvalidValueError(f"no convention {given(convention)}", known_names(convention, NAMES))
+    if convention == "cute":
+        return rows[0]
+    for row in rows:
+        if (row.element, row.scale) == (form.element, form.scale) and _fits(row, form):
+            return row
+    stores = ", ".join(f"{row.algorithm} ({row.element}, {row.scale})" for row in rows)
+    raise InvalidValueError(
+        f"{convention} does not store {form}",
+        {"stores": stores, "order of scales": "linear, or 32_4_4 in torchao" if convention == "torchao" else "linear"},
+        "scales='linear' is the order that it stores" if str(form.order) != "linear" and _fits_linear(rows, form)
+        else None,
+    ).of_rule("weight-convention")  # fmt: skip
+
+
+def _fits_linear(rows: Iterable[Convention], form: Format) -> bool:
+    plain = form.with_(scales="linear")
+    return any((r.element, r.scale) == (form.element, form.scale) and _fits(r, plain) for r in rows)
+
+
+def _fits(row: Convention, form: Format) -> bool:
+    orders = (row.order,) if row.order else ("linear", "32_4_4")
+    block = (1, row.block)
+    if form.transposed or form.padding not in ((1, 1), block) or str(form.order) not in orders:
+        return False
+    if form.packing != ("pairs" if form.element == "e2m1" else "bytes"):
+        return False
+    if row.block:
+        return form.block == block and (not row.total or form.tensor_scale or row.name == "torchao")
+    return row.algorithm != "FP8" or form.block == (None, None)
+
+
+def stored_arrays(name: str, scaled: ScaledTensor, convention: str) -> dict[str, NDArray[Any]]:
+    """The arrays that a convention stores of a weight, by the names of their tensors.
+
+    >>> made = cute.copy(np.ones((32, 64), np.float32), cute.formats.nvfp4(scales="linear"))
+    >>> {name: array.shape for name, array in stored_arrays("a.weight", made, "modelopt").items()}
+    {'a.weight': (32, 32), 'a.weight_scale': (32, 4), 'a.weight_scale_2': ()}
+    """
+    row = convention_row(convention, scaled.format)
+    names, made = row.names(name), {}
+    made[names["data"]] = stored_data(scaled.data, scaled.format)
+    made[names["scales"]] = stored_scale_array(scaled.scales, row, scaled.format, scaled.shape)
+    if scaled.tensor_scale is not None:
+        made[names["total"]] = stored_total(scaled.tensor_scale, row)
+    return made
+
+
+def stored_data(data: NDArray[Any], form: Format) -> NDArray[Any]:
+    """The elements as a file has them: e4m3 and e5m2 by their type, others as bytes."""
+    return of_codes(data, form.element) if form.number.bits == 8 else data.view(np.uint8)
+
+
+def stored_scale_array(scales: NDArray[Any], row: Convention, form: Format, shape: tuple[int, ...]) -> NDArray[Any]:
+    """The scales in the type and the shape that the row stores."""
+    flat = of_codes(np.ascontiguousarray(scales).reshape(-1), form.scale_dtype)
+    kind = row.scale_types[0] if row.scale_types else ""
+    if kind == "uint8":
+        flat = flat.view(np.uint8)
+    return flat.reshape(stored_scale_shape(row, form, shape))
+
+
+def stored_scale_shape(row: Convention, form: Format, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of the scales' array in a file."""
+    M, K = shape[-2:]
+    rows, columns = form.blocks(M, K)
+    if str(form.order) == "linear":
+        if (rows, columns) == (M, K) and row.name in ("modelopt", "compressed-tensors"):
+            return () if row.name == "modelopt" else (1,)
+        grid = -(-M // rows), -(-K // columns)
+        return (*shape[:-2], *(grid[::-1] if form.transposed else grid))
+    count = int(form.scale_size(*extents(shape)))
+    if row.name == "torchao":  # 32 x 16 bytes are a tile of 128 x 4 scales
+        return (*shape[:-2], -(-M // 128) * 32, -(-K // (4 * columns)) * 16)
+    return (count,)
+
+
+def stored_total(total: Any, row: Convention) -> NDArray[np.float32]:
+    """The tensor scale as the row stores it."""
+    with np.errstate(divide="ignore"):
+        value = np.float32(1) / np.float32(total) if row.inverse else np.float32(total)
+    return np.full(row.total_shape, value, np.float32)
+
+
+def read_total(weight: StoredWeight, stored: NDArray[Any]) -> np.float32:
+    """The tensor scale of a weight from the array that its file has."""
+    value = np.float32(stored.reshape(-1)[0])
+    if not weight.convention.inverse:
+        return value
+    with np.errstate(divide="ignore"):
+        if weight.total_bits is not None:
+            exact = np.uint32(weight.total_bits).view(np.float32)
+            if np.float32(1) / exact == value:  # the file still holds the reciprocal of it
+                return exact
+        return np.float32(1) / value
+
+
+def read_scales(weight: StoredWeight, stored: NDArray[Any]) -> NDArray[Any]:
+    """The scales of a weight as `ScaledTensor` takes them; float16 and bfloat16 become float32, exactly."""
+    if weight.format.scale == "float32":
+        return to_float32(np.ascontiguousarray(stored)).reshape(-1)
+    return of_codes(codes(np.ascontiguousarray(stored)).reshape(-1), weight.format.scale_dtype)
+
+
+def read_weight(weight: StoredWeight, arrays: Mapping[str, NDArray[Any]]) -> ScaledTensor:
+    """The weight from its arrays, by part: 'data', 'scales', 'total'.
+
+    Raises:
+        InvalidValueError: sizes that do not fit the format.
+    """
+    total = read_total(weight, arrays["total"]) if "total" in arrays else None
+    data = codes(np.ascontiguousarray(arrays["data"]))
+    if weight.format.packing == "bytes":
+        data = of_codes(data, weight.format.element)
+    return ScaledTensor(data, read_scales(weight, arrays["scales"]), weight.format, total, weight.shape)

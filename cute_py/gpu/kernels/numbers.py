@@ -1,0 +1,308 @@
+"""Arithmetic between the load and the store of a copy, as device code: casts, scales of blocks, elements by scales.
+
+Eight elements of a row are held as the words that were loaded. Each function gives the bits that `cute_py.formats`
+gives for the same numbers: the hardware converts where it rounds in the same way, and blocks or vectors with a NaN or
+an infinity take a path of their own, `careful`.
+
+e2m1 has no conversion before sm_100. For a = min(|y|, 6) and P the power of two below a (at least 1), a + 2^22 P rounds
+a to the quantum of e2m1; the sum's last bits and its exponent are the code (`nibble`): 11 instructions an element from
+bf16, with the sign and the packing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+KINDS: Final = {"float32": 0, "bf16": 1, "f16": 2, "e4m3": 3, "e5m2": 4, "e2m1": 5, "raw": 6}
+"""Element types of the device code; raw: bytes that are copied as they are."""
+KIND_BITS: Final = {"float32": 32, "bf16": 16, "f16": 16, "e4m3": 8, "e5m2": 8, "e2m1": 4, "raw": 8}
+RULES: Final = {
+    "none": 0, "floor": 1, "ceil": 2, "even": 3, "rceil": 4, "amax cute": 5, "amax torchao": 6, "amax deepgemm": 7,
+    "nvfp4 torchao": 8, "nvfp4 te": 9, "nvfp4 flashinfer": 10, "keep": 11,
+}  # fmt: skip
+"""Rule, and variant where it has some -> number in the device code. keep: elements and scales as they are."""
+
+NUMBERS: Final = r"""
+typedef long long i64;
+enum : u32 { F32, BF16, F16, E4M3, E5M2, E2M1, RAW };
+enum : u32 { NONE, FLOOR, CEIL, EVEN, RCEIL, AMAX_CUTE, AMAX_TORCHAO, AMAX_DEEPGEMM, NV_TORCHAO, NV_TE, NV_FLASHINFER,
+             KEEP };
+enum : u32 { INFINITE = 0x7F800000u, MAGNITUDE = 0x7FFFFFFFu, QUIET = 0x400000u, NOT_A_NUMBER = 0x7FC00000u };
+__device__ constexpr u32 bits_of(u32 t) { return t == F32 ? 32 : t == BF16 || t == F16 ? 16 : t == E2M1 ? 4 : 8; }
+enum : u32 { RAWS = bits_of(SOURCE) / 4, WIDE = bits_of(SOURCE) == 16 };
+struct Eight { u32 w[RAWS]; };
+template <u32 D> struct Codes { u32 w[bits_of(D) / 4]; };
+__device__ __forceinline__ u32 larger(u32 a, u32 b) { return a > b ? a : b; }
+__device__ __forceinline__ float as_float(u32 x) { return __uint_as_float(x); }
+__device__ __forceinline__ u32 as_bits(float x) { return __float_as_uint(x); }
+__device__ __forceinline__ bool is_nan(u32 x) { return (x & MAGNITUDE) > INFINITE; }
+__device__ __forceinline__ float half_value(u32 h) {
+  float f;
+  asm("{.reg .b16 l, h;\n\tmov.b32 {l, h}, %1;\n\tcvt.f32.f16 %0, l;}" : "=f"(f) : "r"(h));
+  return f;
+}
+// Two elements of 8 bits as two of f16; of 4 bits: those with numbers i and i + 4 of a word.
+__device__ __forceinline__ u32 halves_of_pair(u32 pair) {
+  u32 h;
+  if constexpr (SOURCE == E5M2) asm("cvt.rn.f16x2.e5m2x2 %0, %1;" : "=r"(h) : "h"((u16)pair));
+  else asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(h) : "h"((u16)pair));
+  return h;
+}
+__device__ __forceinline__ u32 halves_of_nibbles(u32 w, u32 i) {
+  const u32 magnitude = i < 3 ? w << (9 - 4 * i) : w >> 3, sign = w << (12 - 4 * i);
+  u32 h = (magnitude & 0x0E000E00u) | (sign & 0x80008000u), scaled;
+  asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(scaled) : "r"(h), "r"(0x74007400u));
+  return scaled;
+}
+// The values of eight elements; exact but for the payload of a NaN.
+__device__ __forceinline__ void values(const Eight& e, float (&x)[8]) {
+#pragma unroll
+  for (u32 i = 0; i < 8; ++i) {
+    if constexpr (SOURCE == F32) x[i] = as_float(e.w[i]);
+    else if constexpr (SOURCE == BF16) x[i] = as_float(i % 2 ? e.w[i / 2] & 0xFFFF0000u : e.w[i / 2] << 16);
+    else if constexpr (SOURCE == F16) x[i] = half_value(i % 2 ? e.w[i / 2] >> 16 : e.w[i / 2]);
+    else if constexpr (SOURCE == E2M1) {
+      if (i < 4) {
+        const u32 h = halves_of_nibbles(e.w[0], i);
+        x[i] = half_value(h);
+        x[i + 4] = half_value(h >> 16);
+      }
+    } else if (i % 2 == 0) {
+      const u32 h = halves_of_pair(e.w[i / 4] >> (i % 4 * 8));
+      x[i] = half_value(h);
+      x[i + 1] = half_value(h >> 16);
+    }
+  }
+}
+// Element i as the bits of a float32, with the payload that the host keeps.
+__device__ __noinline__ u32 exact_half(u32 h) {
+  const u32 m = h & 0x7FFF;
+  if (m > 0x7C00) return (h & 0x8000) << 16 | INFINITE | (m & 0x3FF) << 13;
+  return as_bits(half_value(h));
+}
+__device__ __forceinline__ u32 exact(const Eight& e, u32 i) {
+  if constexpr (SOURCE == F32) return e.w[i];
+  else if constexpr (SOURCE == BF16) return i % 2 ? e.w[i / 2] & 0xFFFF0000u : e.w[i / 2] << 16;
+  else if constexpr (SOURCE == F16) return exact_half(i % 2 ? e.w[i / 2] >> 16 : e.w[i / 2] & 0xFFFF);
+  else if constexpr (SOURCE == E2M1) {
+    const u32 h = halves_of_nibbles(e.w[0], i % 4);
+    return as_bits(half_value(i < 4 ? h : h >> 16));
+  } else {
+    const u32 c = e.w[i / 4] >> (i % 4 * 8) & 255, m = c & 127;
+    if (SOURCE == E4M3 ? m == 127 : m > 124) return (c & 128) << 24 | NOT_A_NUMBER;
+    return as_bits(half_value(halves_of_pair(c)));
+  }
+}
+// The largest magnitude of elements: of 16 bits two side by side, of 32 bits as they are.
+__device__ __forceinline__ u32 magnitude(u32 w) { return w & (WIDE ? 0x7FFF7FFFu : MAGNITUDE); }
+__device__ __forceinline__ u32 most(u32 a, u32 b) {
+  if constexpr (WIDE) {
+    u32 m;
+    asm("max.u16x2 %0, %1, %2;" : "=r"(m) : "r"(a), "r"(b));
+    return m;
+  } else return larger(a, b);
+}
+__device__ __forceinline__ u32 most_of(const Eight& e) {
+  u32 m = magnitude(e.w[0]);
+#pragma unroll
+  for (u32 i = 1; i < RAWS; ++i) m = most(m, magnitude(e.w[i]));
+  return m;
+}
+__device__ __forceinline__ u32 half_peak(u32 m) {
+  if constexpr (SOURCE == BF16) return m << 16;
+  else return exact_half(m);
+}
+// The bits of that magnitude as float32.
+__device__ __forceinline__ u32 folded(u32 m) {
+  if constexpr (WIDE) return half_peak(larger(m >> 16, m & 0xFFFF));
+  else return m;
+}
+// e2m1 of a magnitude: the low 3 bits count.
+__device__ __forceinline__ u32 nibble(float y) {
+  const float a = fminf(fabsf(y), 6.0f);
+  const float power = fmaxf(as_float(as_bits(a) & INFINITE), 1.0f);
+  const u32 s = as_bits(__fmaf_rn(power, 4194304.0f, a));
+  return s + (s >> 22) - 2;
+}
+template <u32 D> __device__ __forceinline__ Codes<D> coded(const float (&y)[8]) {
+  Codes<D> c;
+  if constexpr (D == E4M3 || D == E5M2) {
+#pragma unroll
+    for (u32 i = 0; i < 2; ++i) {
+      const float a = y[4 * i], b = y[4 * i + 1], e = y[4 * i + 2], f = y[4 * i + 3];
+      if constexpr (D == E4M3)
+        asm("{.reg .b16 l, h;\n\tcvt.rn.satfinite.e4m3x2.f32 l, %2, %1;\n\tcvt.rn.satfinite.e4m3x2.f32 h, %4, %3;\n\t"
+            "mov.b32 %0, {l, h};}" : "=r"(c.w[i]) : "f"(a), "f"(b), "f"(e), "f"(f));
+      else
+        asm("{.reg .b16 l, h;\n\tcvt.rn.satfinite.e5m2x2.f32 l, %2, %1;\n\tcvt.rn.satfinite.e5m2x2.f32 h, %4, %3;\n\t"
+            "mov.b32 %0, {l, h};}" : "=r"(c.w[i]) : "f"(a), "f"(b), "f"(e), "f"(f));
+    }
+  } else if constexpr (D == BF16) {
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(c.w[i]) : "f"(y[2 * i + 1]), "f"(y[2 * i]));
+  } else if constexpr (D == F16) {
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(c.w[i]) : "f"(y[2 * i + 1]), "f"(y[2 * i]));
+  } else if constexpr (D == F32) {
+#pragma unroll
+    for (u32 i = 0; i < 8; ++i) c.w[i] = as_bits(y[i]);
+  } else {
+    u32 w = 0;
+#pragma unroll
+    for (u32 i = 0; i < 8; ++i) {
+      const u32 one = (nibble(y[i]) & 7) | (as_bits(y[i]) >> 28 & ~7u);
+      w += one << 4 * i;
+    }
+    c.w[0] = w;
+  }
+  return c;
+}
+// One element, whatever it is.
+template <u32 D> __device__ __noinline__ u32 rounded(u32 y) {
+  const u32 m = y & MAGNITUDE, sign = y >> 31;
+  if constexpr (D == F32) return y;
+  else if constexpr (D == E2M1) return m > INFINITE ? 7 : (nibble(as_float(y)) & 7) | sign << 3;
+  else if constexpr (D == BF16 || D == F16) {
+    const u32 most = D == BF16 ? 0x7F7F0000u : 0x477FE000u;
+    if (m > INFINITE) return (D == BF16 ? 0x7FC0u : 0x7E00u) | sign << 15;
+    if (m > most) return (D == BF16 ? 0x7F7Fu : 0x7BFFu) | sign << 15;
+  } else if (m > INFINITE) return 0x7F | sign << 7;
+  const float f = as_float(y), all[8] = {f, f, f, f, f, f, f, f};
+  const Codes<D> c = coded<D>(all);
+  return c.w[0] & (bits_of(D) == 16 ? 0xFFFF : 255);
+}
+// x by the factor as the host's arithmetic has it: the NaN of an operand goes through, and a new one is negative.
+template <bool DIVIDED> __device__ __noinline__ u32 careful(u32 x, u32 factor) {
+  if (is_nan(x)) return x | QUIET;
+  if (is_nan(factor)) return factor | QUIET;
+  const float y = DIVIDED ? as_float(x) / as_float(factor) : as_float(x) * as_float(factor);
+  return y == y ? as_bits(y) : 0xFFC00000u;
+}
+template <u32 D> __device__ __forceinline__ void put(Codes<D>& c, u32 i, u32 code) {
+  const u32 per = 32 / bits_of(D);
+  c.w[i / per] |= code << (i % per * bits_of(D));
+}
+// Eight elements one by one, by one factor (STRIDE 0), or each by its own; called, since few blocks need it, with
+// copies of the operands, so that these stay in registers elsewhere.
+template <u32 D, bool DIVIDED, bool SCALED, u32 STRIDE>
+__device__ __noinline__ void convert_carefully(const Eight* e, const u32* factor, u32 inside, Codes<D>* c) {
+#pragma unroll 1
+  for (u32 i = 0; i < 8 && i < inside; ++i) {
+    const u32 x = exact(*e, i);
+    put<D>(*c, i, rounded<D>(SCALED ? careful<DIVIDED>(x, factor[i * STRIDE]) : x));
+  }
+}
+// x / s, rounded to the nearest, where s and its reciprocal are normal numbers: Markstein's correction, twice.
+__device__ __forceinline__ float quotient(float x, float s, float inverse) {
+  float q = x * inverse;
+  q = __fmaf_rn(__fmaf_rn(-q, s, x), inverse, q);
+  return __fmaf_rn(__fmaf_rn(-q, s, x), inverse, q);
+}
+
+struct Scale { u32 stored; float factor; };
+struct Totals { float total, inverse, gain, gain_sixth, ungain; };
+template <class O> __device__ __forceinline__ Scale power_scale(u32 peak) {
+  Scale s;
+  u32 biased;
+  if constexpr (O::RULE == RCEIL) {
+    const u32 q = as_bits(__fdiv_rn(as_float(peak), O::largest()));
+    const u32 e = q >> 23, m = q & 0x7FFFFFu;
+    biased = e + (e ? m != 0 : m > 0x400000u);
+    biased = e == 255 ? (m ? 255 : 254) : biased > 254 ? 254 : biased;
+    s.factor = as_float(biased == 255 ? NOT_A_NUMBER : biased == 0 ? 0x3F800000u : biased == 254 ? QUIET
+                                                                                 : (254 - biased) << 23);
+  } else {
+    const u32 bits = O::RULE == EVEN ? peak + (1u << (22 - O::MANTISSA)) : peak;
+    int e = (int)(bits >> 23 & 255);
+    if (O::RULE == CEIL) e += (bits & 0x7FFFFFu) != 0;
+    e -= (int)O::MAX_POWER;
+    biased = is_nan(peak) ? 255 : (u32)(e < 0 ? 0 : e);
+    const u32 by = biased ? biased : 1;
+    s.factor = as_float(biased == 255 ? 0u : by == 254 ? QUIET : (254 - by) << 23);
+  }
+  s.stored = O::SCALE_BYTES == 1 ? biased : biased == 255 ? NOT_A_NUMBER : biased ? biased << 23 : QUIET;
+  return s;
+}
+template <class O> __device__ __forceinline__ Scale amax_scale(u32 peak) {
+  Scale s;
+  if constexpr (O::RULE == AMAX_CUTE) {
+    u32 q = is_nan(peak) ? peak | QUIET : as_bits(__fdiv_rn(as_float(peak), O::largest()));
+    if (q == 0) q = 0x3F800000u;
+    s.stored = q;
+    s.factor = as_float(q);
+  } else if constexpr (O::RULE == AMAX_TORCHAO) {
+    const double wide = (double)as_float(peak), least = 1e-12;
+    float f = (float)((double)O::largest() / (wide > least ? wide : least));
+    if (is_nan(peak)) f = as_float(NOT_A_NUMBER);
+    s.factor = f;
+    s.stored = is_nan(peak) ? NOT_A_NUMBER : as_bits(__fdiv_rn(1.0f, f));
+  } else {
+    const float least = __fdiv_rn(fmaxf(as_float(peak), 1e-4f), O::largest());
+    s.stored = is_nan(peak) ? peak | QUIET : as_bits(least);
+    s.factor = is_nan(peak) ? as_float(s.stored) : __fdiv_rn(1.0f, least);
+  }
+  return s;
+}
+__device__ __forceinline__ u32 coded_e4m3(float y) {
+  u16 r;
+  asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(r) : "f"(0.0f), "f"(y));
+  return r & 255;
+}
+__device__ __forceinline__ float value_e4m3(u32 c) {
+  u32 h;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(h) : "h"((u16)c));
+  return half_value(h);
+}
+template <class O> __device__ __forceinline__ Scale nvfp4_scale(u32 peak, const Totals& t) {
+  Scale s;
+  const float a = as_float(peak);
+  float wanted;
+  if constexpr (O::RULE == NV_TORCHAO) {
+    wanted = __fdiv_rn(a, 6.0f);
+    if (O::LEVELS == 2) wanted = __fdiv_rn(wanted, t.total);
+    if (wanted < 0.015625f) wanted = 0.015625f;
+  } else if constexpr (O::RULE == NV_TE) wanted = a * t.gain_sixth;
+  else wanted = t.gain * (a * (1.0f / 6.0f));
+  s.stored = wanted != wanted ? (is_nan(peak) ? 0x7F : 0xFF) : coded_e4m3(wanted);
+  const float scale = wanted != wanted ? wanted : value_e4m3(s.stored);
+  if constexpr (O::RULE == NV_TORCHAO) s.factor = __fdiv_rn(O::LEVELS == 2 ? t.inverse : 1.0f, scale);
+  else {
+    float f = __fdiv_rn(1.0f, scale * t.ungain);
+    if (O::RULE == NV_TE && f > 3.402823466e+38f) f = 3.402823466e+38f;
+    s.factor = s.stored == 0 ? 0.0f : f;
+  }
+  return s;
+}
+template <class O> __device__ __forceinline__ Scale scale_of(u32 peak, const Totals& t) {
+  if constexpr (O::RULE == KEEP) return {0, 1.0f};
+  else if constexpr (O::RULE <= RCEIL) return power_scale<O>(peak);
+  else if constexpr (O::RULE <= AMAX_DEEPGEMM) return amax_scale<O>(peak);
+  else return nvfp4_scale<O>(peak, t);
+}
+// A stored scale as a number.
+template <u32 BYTES, bool POWER> __device__ __forceinline__ u32 scale_value(u32 stored) {
+  if constexpr (BYTES == 4) return stored;
+  else if constexpr (POWER) return stored == 255 ? NOT_A_NUMBER : stored ? stored << 23 : QUIET;
+  else return (stored & 127) == 127 ? (stored & 128) << 24 | NOT_A_NUMBER : as_bits(value_e4m3(stored));
+}
+// Eight elements by one factor. peak: the bits of their largest magnitude, or of more elements. inside: of the elements
+// are no padding, whose codes are 0.
+template <class O> __device__ __forceinline__ Codes<O::KIND> quantised(
+    const Eight& e, u32 peak, float factor, float inverse, u32 inside) {
+  constexpr bool DIVIDED = O::RULE == AMAX_CUTE;
+  const bool usual = peak < INFINITE && (!DIVIDED || (factor > 1e-25f && factor < 1e25f));
+  if (usual) {
+    float x[8];
+    values(e, x);
+#pragma unroll
+    for (u32 i = 0; i < 8; ++i) x[i] = DIVIDED ? quotient(x[i], factor, inverse) : x[i] * factor;
+    return coded<O::KIND>(x);
+  }
+  Codes<O::KIND> c = {};
+  const Eight copied = e;
+  const u32 by = as_bits(factor);
+  convert_carefully<O::KIND, DIVIDED, true, 0>(&copied, &by, inside, &c);
+  return c;
+}
+"""
+"""Constants before it: SOURCE, the kind of the elements that are read. `O` is a structure of an output's constants."""

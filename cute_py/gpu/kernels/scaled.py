@@ -1,0 +1,716 @@
+"""Copies that compute: a cast, or blocks of numbers and their scales, between the load and the store.
+
+    scaled_rows    vectors of 16 elements of a row; the lanes of a block find its largest magnitude by shuffles
+    scaled_whole   a CTA has a row in registers: one scale a row
+    scaled_largest the largest magnitude of a matrix, for a scale of the whole tensor
+    scaled_tile    a CTA has 128 x 128 elements, a thread 8 x 8: blocks along rows, along columns and of both; the
+                   elements of an output lie in shared memory before they are stored, transposed or not
+
+Each reads its source once, and may write several outputs. Sizes, strides and addresses are parameters; what an output
+is (`O`) is folded in. Scales are computed where they are, and written in the order that the digits of `O` give; padding
+of scales is written too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from cute_py.gpu.kernels.numbers import KIND_BITS, KINDS, NUMBERS
+from cute_py.gpu.kernels.scaled_output import STEPS, TILE, OutputKind
+from cute_py.gpu.kernels.source import AWAIT, TYPES, KernelSource, make_kernel
+
+_PLAN: Final = r"""
+struct Output {
+  u8* data; u8* scales; i64 pitch;
+  u32 lines, along, scale_rows, scale_columns, fill, spare;
+  u32 steps[2 * STEPS];
+  Totals totals;
+  u32 rest[3];
+};
+struct Scaled {
+  const u8* source; const u8* scales; const u8* rows; const u8* into; u64* record;
+  i64 pitch, target_pitch;
+  u32 m, k, source_rows, target_rows, across, magic, shift, masked;
+  float total;
+  u32 spare[3];
+  u32 steps[2 * STEPS];
+  Output out[OUTPUTS];
+};
+__device__ __forceinline__ u32 divided(u32 n, u32 magic, u32 shift) { return (__umulhi(n, magic) + n) >> shift; }
+__device__ __forceinline__ i64 index_at(const u8* list, u32 at) {
+  return INDEX_BYTES == 8 ? ((const i64*)list)[at] : (i64)((const int*)list)[at];
+}
+// The first place of an index that is no row, and what stands there.
+__device__ __noinline__ void refuse_row(u64* record, u32 at, i64 found) {
+  atomicMin(record, (u64)at << 32 | (u32)(int)found);
+}
+__device__ __forceinline__ uint4 load_four(const u8* at) {
+  uint4 v;
+  asm("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(at));
+  return v;
+}
+__device__ __forceinline__ uint2 load_two(const u8* at) {
+  uint2 v;
+  asm("ld.global.nc.v2.u32 {%0, %1}, [%2];" : "=r"(v.x), "=r"(v.y) : "l"(at));
+  return v;
+}
+__device__ __forceinline__ u32 load_one(const u8* at) {
+  u32 v;
+  asm("ld.global.nc.u32 %0, [%1];" : "=r"(v) : "l"(at));
+  return v;
+}
+__device__ __forceinline__ u32 element(const u8* at) {
+  if constexpr (bits_of(SOURCE) == 32) return *(const u32*)at;
+  else if constexpr (bits_of(SOURCE) == 16) return *(const u16*)at;
+  else return *at;
+}
+// The elements of a vector that reaches beyond the last column; called, with words that are a copy.
+template <u32 WORDS> __device__ __noinline__ void load_end(u32* w, const u8* at, u32 k, u32 limit, u32 pattern) {
+  constexpr u32 BITS = bits_of(SOURCE), UNIT = BITS < 8 ? 8 : BITS, PER = 32 / UNIT, EACH = UNIT / BITS;
+#pragma unroll 1
+  for (u32 i = 0; i < WORDS; ++i) w[i] = pattern;
+#pragma unroll 1
+  for (u32 i = 0; i < WORDS * PER && k + i * EACH < limit; ++i)
+    w[i / PER] |= element(at + i * (UNIT / 8)) << i % PER * UNIT % 32;
+}
+template <u32 WORDS> __device__ __noinline__ void store_end(u8* at, const u32* w, u32 left) {
+#pragma unroll 1
+  for (u32 i = 0; i < 4 * WORDS && i < left; ++i) at[i] = (u8)(w[i / 4] >> i % 4 * 8);
+}
+template <u32 WORDS> __device__ __forceinline__ void load_whole(u32 (&w)[WORDS], const u8* at) {
+  if constexpr (WORDS % 4 == 0) {
+#pragma unroll
+    for (u32 i = 0; i < WORDS; i += 4) {
+      const uint4 v = load_four(at + 4 * i);
+      w[i] = v.x; w[i + 1] = v.y; w[i + 2] = v.z; w[i + 3] = v.w;
+    }
+  } else if constexpr (WORDS == 2) {
+    const uint2 v = load_two(at);
+    w[0] = v.x; w[1] = v.y;
+  } else w[0] = load_one(at);
+}
+// Words of elements from column k on; none from `limit` on. pattern: what a row that is left out has.
+template <u32 WORDS> __device__ __forceinline__ void load_words(
+    u32 (&w)[WORDS], const u8* row, u32 k, u32 limit, u32 pattern) {
+  constexpr u32 BITS = bits_of(SOURCE), COUNT = WORDS * 32 / BITS;
+  const u8* const at = row + (u64)k * BITS / 8;
+  if (ALIGNED && k + COUNT <= limit) {
+    load_whole(w, at);
+    return;
+  }
+  if constexpr (ALIGNED) {
+    u32 copied[WORDS];
+    load_end<WORDS>(copied, at, k, limit, pattern);
+#pragma unroll
+    for (u32 i = 0; i < WORDS; ++i) w[i] = copied[i];
+    return;
+  }
+  constexpr u32 UNIT = BITS < 8 ? 8 : BITS, PER = 32 / UNIT, EACH = UNIT / BITS;
+#pragma unroll
+  for (u32 i = 0; i < WORDS; ++i) {
+    w[i] = pattern;
+#pragma unroll
+    for (u32 j = 0; j < PER; ++j)
+      if (k + (i * PER + j) * EACH < limit) w[i] |= element(at + (i * PER + j) * (UNIT / 8)) << j * UNIT % 32;
+  }
+}
+template <u32 COUNT> __device__ __forceinline__ void load_eights(
+    Eight (&e)[COUNT], const u8* row, u32 k, u32 limit, u32 pattern) {
+  u32 w[COUNT * RAWS];
+  load_words(w, row, k, limit, pattern);
+#pragma unroll
+  for (u32 i = 0; i < COUNT * RAWS; ++i) e[i / RAWS].w[i % RAWS] = w[i];
+}
+// Words of codes to a line, of which `left` bytes are in it.
+template <u32 WORDS, bool VECTOR> __device__ __forceinline__ void store_words(u8* at, const u32 (&w)[WORDS], u32 left) {
+  if (VECTOR && left >= WORDS * 4) {
+    if constexpr (WORDS % 4 == 0) {
+#pragma unroll
+      for (u32 i = 0; i < WORDS; i += 4) *(uint4*)(at + 4 * i) = make_uint4(w[i], w[i + 1], w[i + 2], w[i + 3]);
+    } else if constexpr (WORDS == 2) *(uint2*)at = make_uint2(w[0], w[1]);
+    else *(u32*)at = w[0];
+    return;
+  }
+  if constexpr (VECTOR) {
+    u32 copied[WORDS];
+#pragma unroll
+    for (u32 i = 0; i < WORDS; ++i) copied[i] = w[i];
+    store_end<WORDS>(at, copied, left);
+    return;
+  }
+#pragma unroll
+  for (u32 i = 0; i < WORDS; ++i)
+#pragma unroll
+    for (u32 j = 0; j < 4; ++j)
+      if (4 * i + j < left) at[4 * i + j] = (u8)(w[i] >> 8 * j);
+}
+template <class O> __device__ __forceinline__ void store_scale(const Output& o, u32 place, u32 stored) {
+  if constexpr (O::SCALE_BYTES == 4) ((u32*)o.scales)[place] = stored;
+  else o.scales[place] = (u8)stored;
+}
+// Whether a cast of some element takes more than the hardware's conversion.
+template <u32 D> __device__ __forceinline__ bool special(const Eight& e) {
+  if constexpr (SOURCE == E2M1) return false;
+  else if constexpr (SOURCE == E4M3 || SOURCE == E5M2) {
+    u32 found = 0;
+#pragma unroll
+    for (u32 i = 0; i < RAWS; ++i) found |= (e.w[i] & 0x7F7F7F7Fu) + (SOURCE == E4M3 ? 0x01010101u : 0x04040404u);
+    return found & 0x80808080u;
+  } else {
+    constexpr u32 most = D == BF16 ? 0x7F7F0000u : D == F16 ? 0x477FE000u : D == F32 ? INFINITE - 1 : INFINITE;
+    return folded(most_of(e)) > most;
+  }
+}
+// Eight elements in another type, by a factor if they have scales. inside: of them are no padding.
+template <u32 D, bool SCALED> __device__ __forceinline__ Codes<D> converted(
+    const Eight& e, const u32 (&factor)[8], bool usual, u32 inside) {
+  Codes<D> c = {};
+  if constexpr (SOURCE == RAW || D == RAW) {
+#pragma unroll
+    for (u32 i = 0; i < RAWS && i < bits_of(D) / 4; ++i) c.w[i] = e.w[i];
+  } else if (usual && !special<D>(e)) {
+    float x[8];
+    values(e, x);
+    if (SCALED) {
+#pragma unroll
+      for (u32 i = 0; i < 8; ++i) x[i] *= as_float(factor[i]);
+    }
+    c = coded<D>(x);
+  } else {
+    const Eight copied = e;
+    u32 factors[8];
+#pragma unroll
+    for (u32 i = 0; i < 8; ++i) factors[i] = SCALED ? factor[i] : 0;
+    Codes<D> made = {};
+    convert_carefully<D, false, SCALED, 1>(&copied, factors, inside, &made);
+    c = made;
+  }
+  return c;
+}
+"""
+
+_ROWS: Final = r"""
+enum : u32 { SLOTS = THREADS / 32 / ACROSS * 4, ITEMS = DOWN * COLUMNS };
+__device__ __forceinline__ u32 row_of(u32 down, u32 slot) {
+  if constexpr (SPLIT) {
+    constexpr u32 ROWS = SLOTS * DOWN, PARTS = 128 / ROWS;
+    return down / PARTS * 128 + down % PARTS * (ROWS / 4) + slot % 4 * 32 + slot / 4;
+  }
+  return down * (SLOTS * DOWN) + slot;
+}
+template <class O> __device__ __forceinline__ void store_codes(
+    const Output& o, const Codes<O::KIND> (&c)[2], u32 line, u32 k) {
+  constexpr u32 BITS = bits_of(O::KIND), WORDS = BITS / 4;
+  if (line >= o.lines || k >= o.along) return;
+  u32 w[2 * WORDS];
+#pragma unroll
+  for (u32 i = 0; i < 2 * WORDS; ++i) w[i] = c[i / WORDS].w[i % WORDS];
+  u8* const at = o.data + (i64)line * o.pitch + (u64)k * BITS / 8;
+  store_words<2 * WORDS, O::VECTOR>(at, w, ((o.along - k) * BITS + 7) / 8);
+}
+// 16 elements to an output. row: of the copy; from: of the source, ~0: none; line: of the destination, ~0: nowhere.
+template <class O> __device__ __forceinline__ void write_vector(
+    const Eight (&e)[2], const Scaled& p, const Output& o, u32 row, u32 from, u32 line, u32 k) {
+  const u32 inside = row < p.m && k < p.k ? p.k - k : 0;
+  Codes<O::KIND> c[2];
+  if constexpr (O::RULE != NONE) {
+    constexpr u32 GROUP = O::BC / 16;
+    const u32 block = k / O::BC;
+    const bool used = row < p.m && block * O::BC < p.k;
+    u32 peak = 0;
+    if constexpr (O::RULE != KEEP) {
+      peak = folded(most(most_of(e[0]), most_of(e[1])));
+#pragma unroll
+      for (u32 s = 1; s < GROUP; s *= 2) peak = larger(peak, __shfl_xor_sync(~0u, peak, s));
+    }
+    Scale s = scale_of<O>(peak, o.totals);
+    if (O::RULE == KEEP && used && from != ~0u) {
+      const u32 place = In::row(from, p.steps) + In::column(k, p.steps);
+      s.stored = In::SCALE_BYTES == 4 ? ((const u32*)p.scales)[place] : p.scales[place];
+    }
+    const u32 stored = used ? s.stored : o.fill;
+    const bool there = line < o.scale_rows && block < o.scale_columns && (!INTO || used);
+    const u32 place = O::row(line, o.steps) + O::column(k, o.steps);
+    if constexpr (O::WORDS) {
+      u32 word = stored << block % 4 * 8;
+      word |= __shfl_xor_sync(~0u, word, GROUP);
+      word |= __shfl_xor_sync(~0u, word, 2 * GROUP);
+      if (there && k / 16 % (4 * GROUP) == 0) *(u32*)(o.scales + place) = word;
+    } else if (there && k / 16 % GROUP == 0) store_scale<O>(o, place, stored);
+    const float inverse = O::RULE == AMAX_CUTE ? __fdiv_rn(1.0f, s.factor) : 0.0f;
+#pragma unroll
+    for (u32 i = 0; i < 2; ++i) {
+      if constexpr (O::RULE == KEEP) {
+#pragma unroll
+        for (u32 j = 0; j < RAWS; ++j) c[i].w[j] = e[i].w[j];
+      } else c[i] = quantised<O>(e[i], peak, s.factor, inverse, inside > 8 * i ? inside - 8 * i : 0);
+    }
+  } else {
+    const u32 none[8] = {};
+#pragma unroll
+    for (u32 i = 0; i < 2; ++i)
+      c[i] = converted<O::KIND, false>(e[i], none, true, inside > 8 * i ? inside - 8 * i : 0);
+  }
+  store_codes<O>(o, c, line, k);
+}
+// 16 elements by their scales.
+template <class O> __device__ __forceinline__ void write_numbers(
+    const Eight (&e)[2], const Scaled& p, const Output& o, u32 row, u32, u32 line, u32 k) {
+  if (row >= p.m || k >= p.k) return;
+  Codes<O::KIND> c[2];
+  u32 factor[16];
+  const auto found = [&](u32 column) {
+    const u32 place = In::row(row, p.steps) + In::column(column, p.steps);
+    const u32 stored = In::SCALE_BYTES == 4 ? ((const u32*)p.scales)[place] : p.scales[place];
+    const u32 value = scale_value<In::SCALE_BYTES, In::POWER>(stored);
+    return In::LEVELS == 2 ? careful<false>(value, as_bits(p.total)) : value;
+  };
+  bool usual = true;
+#pragma unroll
+  for (u32 i = 0; i < 16; ++i) {
+    if (i == 0 || In::BC == 1) factor[i] = found(min(k + i, p.k - 1));
+    else factor[i] = factor[0];
+    if (i == 0 || In::BC == 1) {
+      const float by = as_float(factor[i] & MAGNITUDE);
+      usual = usual && by < 1e37f && (O::KIND == F32 || by * In::largest() < O::largest());
+    }
+  }
+#pragma unroll
+  for (u32 i = 0; i < 2; ++i) {
+    u32 part[8];
+#pragma unroll
+    for (u32 j = 0; j < 8; ++j) part[j] = factor[8 * i + j];
+    c[i] = converted<O::KIND, true>(e[i], part, usual, 8);
+  }
+  store_codes<O>(o, c, line, k);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) scaled_rows(const __grid_constant__ Scaled p) {
+  const u32 down = divided(blockIdx.x, p.magic, p.shift), over = blockIdx.x - down * p.across;
+  const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, slot = warp / ACROSS * 4 + lane / 8;
+  const u32 first = over * (ACROSS * 128 * COLUMNS) + warp % ACROSS * 128 + lane % 8 * 16;
+  Eight held[ITEMS][2];
+  u32 row[DOWN], line[DOWN], taken[DOWN];
+  await_previous();
+#pragma unroll
+  for (u32 r = 0; r < DOWN; ++r) {
+    row[r] = line[r] = row_of(down, slot + r * SLOTS);
+    u32 limit = row[r] < p.m ? p.k : 0, pattern = 0;
+    i64 from = row[r];
+    if constexpr (ROWS) {
+      if (limit) {
+        from = index_at(p.rows, row[r]);
+        if ((u64)from >= p.source_rows) {
+          if (from != -1 && first == 0) refuse_row(p.record, row[r], from);
+          limit = 0;
+          pattern = p.masked;
+        }
+      }
+    }
+    if constexpr (INTO) {
+      const i64 to = row[r] < p.m ? index_at(p.into, row[r]) : -1;
+      if ((u64)to >= p.target_rows) {
+        if (to != -1 && first == 0) refuse_row(p.record, row[r], to);
+        line[r] = ~0u;
+      } else line[r] = (u32)to;
+    }
+    taken[r] = limit ? (u32)from : ~0u;
+#pragma unroll
+    for (u32 c = 0; c < COLUMNS; ++c) {
+      const u32 k = first + c * (ACROSS * 128);
+      load_eights(held[r * COLUMNS + c], p.source + from * p.pitch, k, limit, k < p.k ? pattern : 0);
+    }
+  }
+#pragma unroll
+  for (u32 r = 0; r < DOWN; ++r) {
+#pragma unroll
+    for (u32 c = 0; c < COLUMNS; ++c) {
+      const u32 k = first + c * (ACROSS * 128);
+      const Eight (&e)[2] = held[r * COLUMNS + c];
+      @rows@
+    }
+  }
+}
+"""
+
+_WHOLE: Final = r"""
+template <class O> __device__ __forceinline__ void write_whole(
+    const Eight (&e)[PIECES], const Scaled& p, const Output& o, u32 peak, u32 row) {
+  const Scale s = scale_of<O>(peak, o.totals);
+  if (threadIdx.x == 0 && row < o.scale_rows)
+    store_scale<O>(o, O::row(row, o.steps), row < p.m ? s.stored : o.fill);
+  if (row >= o.lines) return;
+  const float inverse = O::RULE == AMAX_CUTE ? __fdiv_rn(1.0f, s.factor) : 0.0f;
+  u8* const line = o.data + (i64)row * o.pitch;
+#pragma unroll
+  for (u32 i = 0; i < PIECES; ++i) {
+    const u32 k = (i * THREADS + threadIdx.x) * 8;
+    if (k >= o.along) continue;
+    const u32 inside = row < p.m && k < p.k ? p.k - k : 0;
+    const Codes<O::KIND> c = quantised<O>(e[i], peak, s.factor, inverse, inside);
+    store_words<bits_of(O::KIND) / 4, O::VECTOR>(
+        line + (u64)k * bits_of(O::KIND) / 8, c.w, ((o.along - k) * bits_of(O::KIND) + 7) / 8);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) scaled_whole(const __grid_constant__ Scaled p) {
+  __shared__ u32 peaks[32];
+  const u32 row = blockIdx.x;
+  Eight held[PIECES];
+  await_previous();
+#pragma unroll
+  for (u32 i = 0; i < PIECES; ++i) {
+    Eight one[1];
+    load_eights(one, p.source + (i64)row * p.pitch, (i * THREADS + threadIdx.x) * 8, row < p.m ? p.k : 0, 0);
+    held[i] = one[0];
+  }
+  u32 packed = most_of(held[0]);
+#pragma unroll
+  for (u32 i = 1; i < PIECES; ++i) packed = most(packed, most_of(held[i]));
+  u32 peak = folded(packed);
+#pragma unroll
+  for (u32 s = 16; s; s /= 2) peak = larger(peak, __shfl_xor_sync(~0u, peak, s));
+  if (threadIdx.x % 32 == 0) peaks[threadIdx.x / 32] = peak;
+  __syncthreads();
+  peak = peaks[threadIdx.x % 32 < THREADS / 32 ? threadIdx.x % 32 : 0];
+#pragma unroll
+  for (u32 s = 16; s; s /= 2) peak = larger(peak, __shfl_xor_sync(~0u, peak, s));
+  @whole@
+}
+"""
+
+_TILE: Final = r"""
+extern __shared__ __align__(128) u8 shared[];
+struct Place { u32 row, column, warp_row, warp_column, group, lane; };
+// Byte of a unit of 8 elements of a line in shared memory.
+template <class O> __device__ __forceinline__ u32 unit_at(u32 line, u32 byte) {
+  constexpr u32 LINE = 16 * bits_of(O::KIND), MASK = (LINE / 16 < 8 ? LINE / 16 : 8) - 1;
+  const u32 turn = (O::TRANSPOSED ? line >> 3 : (line >> 3 & 1) * 4) & MASK;
+  return line * LINE + ((byte / 16) ^ turn) * 16 + byte % 16;
+}
+template <class O> __device__ __forceinline__ void put_unit(u32 line, u32 unit, const Codes<O::KIND>& c) {
+  constexpr u32 BITS = bits_of(O::KIND), WORDS = BITS / 4;
+  if constexpr (WORDS == 1) *(u32*)(shared + unit_at<O>(line, unit * BITS)) = c.w[0];
+  else if constexpr (WORDS == 2) *(uint2*)(shared + unit_at<O>(line, unit * BITS)) = make_uint2(c.w[0], c.w[1]);
+  else {
+#pragma unroll
+    for (u32 i = 0; i < WORDS; i += 4)
+      *(uint4*)(shared + unit_at<O>(line, unit * BITS + 4 * i)) =
+          make_uint4(c.w[i], c.w[i + 1], c.w[i + 2], c.w[i + 3]);
+  }
+}
+// 8 x 8 elements of which some are no usual numbers, read again.
+template <class O> __device__ __noinline__ void put_careful(const Scaled& p, u32 row, u32 column, const u32* factors) {
+  constexpr u32 BITS = bits_of(O::KIND);
+#pragma unroll 1
+  for (u32 line = 0; line < 8; ++line) {
+    Codes<O::KIND> c = {};
+#pragma unroll
+    for (u32 i = 0; i < 8; ++i) {
+      const u32 q = O::TRANSPOSED ? i : line, j = O::TRANSPOSED ? line : i, m = row + q, k = column + j;
+      if (m >= p.m || k >= p.k) continue;
+      Eight e = {};
+      e.w[0] = element(p.source + (i64)m * p.pitch + (u64)k * (bits_of(SOURCE) / 8));
+      const u32 x = exact(e, 0);
+      const u32 factor = factors[O::BR == 1 ? q : O::BC == 1 ? j : 0];
+      const u32 y = O::RULE == NONE ? x : careful<O::RULE == AMAX_CUTE>(x, factor);
+      put<O::KIND>(c, i, rounded<O::KIND>(y));
+    }
+    if (O::TRANSPOSED) put_unit<O>(column % 128 + line, row % 128 / 8, c);
+    else put_unit<O>(row % 128 + line, column % 128 / 8, c);
+  }
+}
+__device__ __forceinline__ u32 half_of(u32 packed, u32 i) { return half_peak(i % 2 ? packed >> 16 : packed & 0xFFFF); }
+// The largest magnitudes of the blocks of a thread's 8 x 8 elements: of 8 rows, 8 columns, or one.
+template <class O> __device__ __forceinline__ void find_peaks(
+    const Eight (&e)[8], const Place& at, u32 (&peak)[O::BR == 1 || O::BC == 1 ? 8 : 1], u32* exchange) {
+  if constexpr (O::BR == 1) {
+#pragma unroll
+    for (u32 q = 0; q < 8; ++q) {
+      peak[q] = folded(most_of(e[q]));
+#pragma unroll
+      for (u32 s = 1; s < 8 && s < O::BC / 8; s *= 2) peak[q] = larger(peak[q], __shfl_xor_sync(~0u, peak[q], s));
+    }
+    if constexpr (O::BC > 64) {
+      const u32 line = at.warp_row * 32 + at.group * 8;
+      if (at.lane == 0) {
+#pragma unroll
+        for (u32 q = 0; q < 8; ++q) exchange[at.warp_column * 128 + line + q] = peak[q];
+      }
+      __syncthreads();
+#pragma unroll
+      for (u32 q = 0; q < 8; ++q) peak[q] = larger(exchange[line + q], exchange[128 + line + q]);
+    }
+  } else if constexpr (O::BC == 1) {
+    u32 packed[RAWS];
+#pragma unroll
+    for (u32 i = 0; i < RAWS; ++i) {
+      packed[i] = magnitude(e[0].w[i]);
+#pragma unroll
+      for (u32 q = 1; q < 8; ++q) packed[i] = most(packed[i], magnitude(e[q].w[i]));
+#pragma unroll
+      for (u32 s = 1; s < 4 && s < O::BR / 8; s *= 2)
+        packed[i] = most(packed[i], __shfl_xor_sync(~0u, packed[i], 8 * s));
+    }
+#pragma unroll
+    for (u32 i = 0; i < 8; ++i) peak[i] = WIDE ? half_of(packed[i / 2], i) : packed[i % RAWS];
+    if constexpr (O::BR > 32) {
+      const u32 line = at.warp_column * 64 + at.lane * 8;
+      if (at.group == 0) {
+#pragma unroll
+        for (u32 i = 0; i < 8; ++i) exchange[at.warp_row * 128 + line + i] = peak[i];
+      }
+      __syncthreads();
+#pragma unroll
+      for (u32 i = 0; i < 8; ++i) {
+        const u32 other = at.warp_row & ~(O::BR / 32 - 1);
+        peak[i] = 0;
+#pragma unroll
+        for (u32 w = 0; w < O::BR / 32; ++w) peak[i] = larger(peak[i], exchange[(other + w) * 128 + line + i]);
+      }
+    }
+  } else {
+    u32 packed = most_of(e[0]);
+#pragma unroll
+    for (u32 q = 1; q < 8; ++q) packed = most(packed, most_of(e[q]));
+#pragma unroll
+    for (u32 s = 1; s < 8 && s < O::BC / 8; s *= 2) packed = most(packed, __shfl_xor_sync(~0u, packed, s));
+#pragma unroll
+    for (u32 s = 1; s < 4 && s < O::BR / 8; s *= 2) packed = most(packed, __shfl_xor_sync(~0u, packed, 8 * s));
+    peak[0] = folded(packed);
+    if constexpr (O::BR > 32) {
+      if (threadIdx.x % 32 == 0) exchange[threadIdx.x / 32] = peak[0];
+      __syncthreads();
+#pragma unroll
+      for (u32 w = 0; w < 8; ++w) peak[0] = larger(peak[0], exchange[w]);
+    }
+  }
+}
+// Scales of a tile to shared memory, and from there to where they belong.
+template <class O> struct Grid {
+  enum : u32 {
+    SIDES = O::BR == 1 || O::BC == 1, ROWS = TILE_SIZE / O::BR, COLUMNS = TILE_SIZE / O::BC,
+    LINES = O::BC == 1 ? COLUMNS : ROWS, EACH = O::BC == 1 ? ROWS : COLUMNS
+  };
+};
+template <class O> __device__ __forceinline__ void put_scales(
+    const Scale (&s)[O::BR == 1 || O::BC == 1 ? 8 : 1], const Place& at, u32* grid) {
+  using G = Grid<O>;
+  const u32 row = at.row % 128, column = at.column % 128;
+#pragma unroll
+  for (u32 i = 0; i < (G::SIDES ? 8 : 1); ++i) {
+    const u32 r = O::BR == 1 ? row + i : row, c = O::BC == 1 ? column + i : column;
+    const bool owner = (O::BR == 1 || r % O::BR == 0) && (O::BC == 1 || c % O::BC == 0);
+    const u32 line = O::BC == 1 ? c : r / O::BR, each = O::BC == 1 ? r / O::BR : c / O::BC;
+    if (owner) {
+      if constexpr (O::SCALE_BYTES == 1) ((u8*)grid)[line * G::EACH + each] = (u8)s[i].stored;
+      else grid[line * G::EACH + each] = s[i].stored;
+    }
+  }
+}
+template <class O> __device__ __forceinline__ void store_scales(
+    const Scaled& p, const Output& o, u32 top, u32 left, const u32* grid) {
+  using G = Grid<O>;
+  constexpr u32 PER = O::WORDS ? 4 : 1, PARTS = G::EACH / PER;
+  for (u32 n = threadIdx.x; n < G::LINES * PARTS; n += THREADS) {
+    const u32 number = n / PARTS, part = n % PARTS;
+    const u32 line = O::SPLIT && G::LINES == 128 ? number % 4 * 32 + number / 4 : number;
+    const u32 row = top + (O::BC == 1 ? part * PER * O::BR : line * O::BR);
+    const u32 column = left + (O::BC == 1 ? line : part * PER * O::BC);
+    const u32 rows = row / O::BR, columns = column / O::BC;
+    if (rows >= o.scale_rows || columns >= o.scale_columns) continue;
+    const u32 place = O::row(row, o.steps) + O::column(column, o.steps);
+    u32 found = O::SCALE_BYTES == 4 ? grid[line * G::EACH + part]
+                : O::WORDS ? grid[(line * G::EACH + part * 4) / 4] : ((const u8*)grid)[line * G::EACH + part];
+#pragma unroll
+    for (u32 i = 0; i < PER; ++i) {
+      const bool used = row + (O::BC == 1 ? i * O::BR : 0) < p.m && column + (O::BC == 1 ? 0 : i * O::BC) < p.k;
+      if (!used) found = PER == 1 ? o.fill : (found & ~(255u << 8 * i)) | o.fill << 8 * i;
+    }
+    if constexpr (O::WORDS) *(u32*)(o.scales + place) = found;
+    else store_scale<O>(o, place, found);
+  }
+}
+template <class O> __device__ __forceinline__ void write_tile(
+    const Eight (&e)[8], const Scaled& p, const Output& o, const Place& at, u32 top, u32 left) {
+  constexpr u32 LINE = 16 * bits_of(O::KIND), COUNT = O::BR == 1 || O::BC == 1 ? 8 : 1;
+  constexpr bool DIVIDED = O::RULE == AMAX_CUTE;
+  u32* const exchange = (u32*)(shared + TILE_SIZE * LINE);
+  u32* const grid = exchange + 512;
+  float factor[COUNT], inverse[COUNT];
+  bool usual = true;
+  if constexpr (O::RULE != NONE) {
+    u32 peak[COUNT];
+    find_peaks<O>(e, at, peak, exchange);
+    Scale s[COUNT];
+#pragma unroll
+    for (u32 i = 0; i < COUNT; ++i) {
+      s[i] = scale_of<O>(peak[i], o.totals);
+      factor[i] = s[i].factor;
+      inverse[i] = DIVIDED ? __fdiv_rn(1.0f, factor[i]) : 0.0f;
+      usual = usual && peak[i] < INFINITE && (!DIVIDED || (factor[i] > 1e-25f && factor[i] < 1e25f));
+    }
+    put_scales<O>(s, at, grid);
+  } else {
+#pragma unroll
+    for (u32 q = 0; q < 8; ++q) usual = usual && !special<O::KIND>(e[q]);
+    factor[0] = 1.0f;
+  }
+  if (usual) {
+#pragma unroll
+    for (u32 line = 0; line < 8; ++line) {
+      float y[8];
+#pragma unroll
+      for (u32 i = 0; i < 8; ++i) {
+        const u32 q = O::TRANSPOSED ? i : line, j = O::TRANSPOSED ? line : i;
+        float x[8];
+        values(e[q], x);
+        const u32 f = COUNT == 1 ? 0 : O::BR == 1 ? q : j;
+        y[i] = O::RULE == NONE ? x[j] : DIVIDED ? quotient(x[j], factor[f], inverse[f]) : x[j] * factor[f];
+      }
+      const Codes<O::KIND> c = coded<O::KIND>(y);
+      if (O::TRANSPOSED) put_unit<O>(at.column % 128 + line, at.row % 128 / 8, c);
+      else put_unit<O>(at.row % 128 + line, at.column % 128 / 8, c);
+    }
+  } else {
+    u32 factors[8];
+#pragma unroll
+    for (u32 i = 0; i < 8; ++i) factors[i] = O::RULE == NONE ? 0 : as_bits(factor[i % COUNT]);
+    put_careful<O>(p, at.row, at.column, factors);
+  }
+  __syncthreads();
+  if constexpr (O::RULE != NONE) store_scales<O>(p, o, top, left, grid);
+  const u32 begin = O::TRANSPOSED ? left : top, along = O::TRANSPOSED ? top : left;
+  const u32 bytes = (u32)(((u64)o.along * bits_of(O::KIND) + 7) / 8), from = (u32)((u64)along * bits_of(O::KIND) / 8);
+#pragma unroll
+  for (u32 n = 0; n < TILE_SIZE * LINE / 16 / THREADS; ++n) {
+    const u32 unit = n * THREADS + threadIdx.x, line = unit / (LINE / 16), byte = unit % (LINE / 16) * 16;
+    if (begin + line >= o.lines || from + byte >= bytes) continue;
+    const uint4 v = *(const uint4*)(shared + unit_at<O>(line, byte));
+    const u32 w[4] = {v.x, v.y, v.z, v.w};
+    store_words<4, O::VECTOR>(o.data + (i64)(begin + line) * o.pitch + from + byte, w, bytes - from - byte);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) scaled_tile(const __grid_constant__ Scaled p) {
+  const u32 down = divided(blockIdx.x, p.magic, p.shift), over = blockIdx.x - down * p.across;
+  const u32 top = down * TILE_SIZE, left = over * TILE_SIZE, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const u32 row = top + warp / 2 * 32 + lane / 8 * 8, column = left + warp % 2 * 64 + lane % 8 * 8;
+  const Place at = {row, column, warp / 2, warp % 2, lane / 8, lane % 8};
+  Eight e[8];
+  await_previous();
+  const u8* const from = p.source + (i64)row * p.pitch;
+  if (ALIGNED && row + 8 <= p.m && column + 8 <= p.k) {
+#pragma unroll
+    for (u32 q = 0; q < 8; ++q) {
+      u32 w[RAWS];
+      load_whole(w, from + q * p.pitch + (u64)column * bits_of(SOURCE) / 8);
+#pragma unroll
+      for (u32 i = 0; i < RAWS; ++i) e[q].w[i] = w[i];
+    }
+  } else {
+#pragma unroll
+    for (u32 q = 0; q < 8; ++q) {
+      Eight one[1];
+      load_eights(one, from + q * p.pitch, column, row + q < p.m ? p.k : 0, 0);
+      e[q] = one[0];
+    }
+  }
+  @tile@
+}
+"""
+
+
+_LARGEST: Final = r"""
+extern "C" __global__ void __launch_bounds__(THREADS) scaled_largest(const __grid_constant__ Scaled p) {
+  u32 found = 0;
+  await_previous();
+  for (u32 row = blockIdx.x; row < p.m; row += gridDim.x) {
+    for (u32 k = threadIdx.x * 16; k < p.k; k += THREADS * 16) {
+      Eight e[2];
+      load_eights(e, p.source + (i64)row * p.pitch, k, p.k, 0);
+      const u32 all = folded(most(most_of(e[0]), most_of(e[1])));
+      if (all <= INFINITE) found = larger(found, all);
+      else {
+#pragma unroll
+        for (u32 i = 0; i < 16; ++i) {
+          const u32 one = exact(e[i / 8], i % 8) & MAGNITUDE;
+          found = larger(found, one <= INFINITE ? one : 0);
+        }
+      }
+    }
+  }
+#pragma unroll
+  for (u32 s = 16; s; s /= 2) found = larger(found, __shfl_xor_sync(~0u, found, s));
+  if (threadIdx.x % 32 == 0 && found) atomicMax((u32*)p.record, found);
+}
+"""
+
+
+def _made(
+    name: str, body: str, source: str, outputs: Sequence[OutputKind], constants: dict[str, int], shared: int = 0,
+    into: OutputKind | None = None,
+) -> KernelSource:  # fmt: skip
+    names = "".join(kind.text(f"O{i}") for i, kind in enumerate(outputs))
+    names += (into or OutputKind(source)).text("In")
+    first = {"SOURCE": KINDS[source], "OUTPUTS": len(outputs), "STEPS": STEPS, "TILE_SIZE": TILE, **constants}
+    return make_kernel(
+        name, NUMBERS + _PLAN + names + body, first, shared, ("plan",), prelude=TYPES + AWAIT, awaits=True
+    )
+
+
+def scaled_rows(
+    source: str,
+    outputs: Sequence[OutputKind],
+    *,
+    across: int,
+    columns: int,
+    down: int,
+    aligned: bool,
+    split: bool,
+    rows: bool = False,
+    into: bool = False,
+    index_bytes: int = 8,
+    scaled_source: OutputKind | None = None,
+) -> KernelSource:
+    """The kernel of rows. across: warps side by side; columns, down: vectors of a lane along a row, and of rows.
+
+    rows, into: the source's or the destination's rows are indexed by numbers of `index_bytes`. scaled_source: of a
+    source with scales, which is dequantised.
+    """
+    keeps = all(kind.rule == "keep" for kind in outputs)
+    function = "write_numbers" if scaled_source and not keeps else "write_vector"
+    calls = "\n      ".join(
+        f"{function}<O{i}>(e, p, p.out[{i}], row[r], taken[r], line[r], k);" for i in range(len(outputs))
+    )
+    constants = {
+        "THREADS": 256, "ACROSS": across, "COLUMNS": columns, "DOWN": down, "ALIGNED": int(aligned),
+        "SPLIT": int(split), "ROWS": int(rows), "INTO": int(into), "INDEX_BYTES": index_bytes,
+    }  # fmt: skip
+    return _made("scaled_rows", _ROWS.replace("@rows@", calls), source, outputs, constants, into=scaled_source)
+
+
+def scaled_whole(
+    source: str, outputs: Sequence[OutputKind], *, threads: int, pieces: int, aligned: bool
+) -> KernelSource:
+    """The kernel of whole rows: `pieces` times 8 elements a thread."""
+    calls = "\n  ".join(f"write_whole<O{i}>(held, p, p.out[{i}], peak, row);" for i in range(len(outputs)))
+    constants = {"THREADS": threads, "PIECES": pieces, "ALIGNED": int(aligned), "INDEX_BYTES": 8}
+    return _made("scaled_whole", _WHOLE.replace("@whole@", calls), source, outputs, constants)
+
+
+def scaled_largest(source: str, *, aligned: bool) -> KernelSource:
+    """The kernel that finds the largest magnitude of a matrix, NaN left out, as the bits of a float32 at `record`."""
+    constants = {"THREADS": 256, "ALIGNED": int(aligned), "INDEX_BYTES": 8}
+    return _made("scaled_largest", _LARGEST, source, [OutputKind(source)], constants)
+
+
+def scaled_tile(source: str, outputs: Sequence[OutputKind], *, aligned: bool) -> KernelSource:
+    """The kernel of tiles."""
+    calls = "\n  __syncthreads();\n  ".join(
+        f"write_tile<O{i}>(e, p, p.out[{i}], at, top, left);" for i in range(len(outputs))
+    )
+    shared = max(TILE * 2 * KIND_BITS[kind.kind] * 8 for kind in outputs) + 2048 + 4096
+    constants = {"THREADS": 256, "ALIGNED": int(aligned), "INDEX_BYTES": 8}
+    return _made("scaled_tile", _TILE.replace("@tile@", calls), source, outputs, constants, shared)

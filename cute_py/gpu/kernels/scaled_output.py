@@ -1,0 +1,92 @@
+"""What is folded into the kernels of copies that compute: outputs, scales and their digits, and the parameter block."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from cute_py.gpu.kernels.numbers import KINDS, RULES
+
+TILE: Final = 128
+"""Rows and columns of a tile."""
+PIECE: Final = 8
+"""Elements that are held together: `Eight`."""
+ROW_ELEMENTS: Final = 2 * PIECE
+"""Elements of a row that a lane of `scaled_rows` has."""
+LANES: Final = 8
+"""Lanes of a row."""
+WHOLE_PIECES: Final = 8
+"""Most pieces of 8 elements that a thread of `scaled_whole` has."""
+STEPS: Final = 8
+"""Most digits of a row's number, and of a column's, in an order of scales."""
+
+HEAD: Final = struct.Struct("<5Qqq8If3I")
+"""source, its scales, rows, into_rows, record; pitch, spare; m, k, rows of the source, rows of the destination, tiles
+across, magic, shift, masked element; total; spare."""
+OUTPUT: Final = struct.Struct(f"<2Qq6I{2 * STEPS}I5f3I")
+"""data, scales, pitch; lines, along, rows and columns of scales, fill, spare; steps; totals."""
+INPUT_STEPS: Final = struct.Struct(f"<{2 * STEPS}I")
+
+
+@dataclass(frozen=True, slots=True)
+class Digits:
+    """Index of a scale from (row, column): (size, step) of digits, from the first on; the last has no end."""
+
+    rows: tuple[tuple[int, int], ...]
+    columns: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputKind:
+    """What is folded in of an output, or of a source with scales.
+
+    kind: of its elements. block: rows and columns; 0: all. rule: a key of `RULES`. scale_bytes, power: of a stored
+    scale, and whether it is a ue8m0. words: four blocks that follow each other along the block's axis are four bytes.
+    split: lines 32 apart have neighbouring scales. vector: lines begin at multiples of 16 bytes. digits: sizes only.
+    """
+
+    kind: str
+    block: tuple[int, int] = (1, 1)
+    rule: str = "none"
+    scale_bytes: int = 1
+    power: bool = False
+    words: bool = False
+    split: bool = False
+    vector: bool = True
+    transposed: bool = False
+    levels: int = 1
+    mantissa: int = 0
+    max_power: int = 0
+    largest: float = 1.0
+    rows: tuple[int, ...] = ()
+    columns: tuple[int, ...] = ()
+
+    def text(self, name: str) -> str:
+        """Its structure of constants."""
+        constants = {
+            "KIND": KINDS[self.kind], "RULE": RULES[self.rule], "BR": self.block[0], "BC": self.block[1],
+            "SCALE_BYTES": self.scale_bytes, "POWER": int(self.power), "WORDS": int(self.words),
+            "SPLIT": int(self.split), "VECTOR": int(self.vector), "TRANSPOSED": int(self.transposed),
+            "LEVELS": self.levels, "MANTISSA": self.mantissa, "MAX_POWER": self.max_power,
+        }  # fmt: skip
+        inside = ", ".join(f"{key} = {value}u" for key, value in constants.items())
+        return (
+            f"struct {name} {{\n  enum : u32 {{ {inside} }};\n"
+            f"  static __device__ __forceinline__ float largest() {{ return {self.largest!r}f; }}\n"
+            f"  static __device__ __forceinline__ u32 row(u32 x, const u32* s) {{ return {_index(self.rows, 0)}; }}\n"
+            f"  static __device__ __forceinline__ u32 column(u32 x, const u32* s) "
+            f"{{ return {_index(self.columns, STEPS)}; }}\n}};\n"
+        )
+
+
+def _index(sizes: Sequence[int], first: int) -> str:
+    """The sum of digits of x by their steps."""
+    terms, below = [], 1
+    for i, size in enumerate(sizes):
+        digit = f"x / {below}u" if below > 1 else "x"
+        digit += f" % {size}u" if i < len(sizes) - 1 else ""
+        terms.append(f"({digit}) * s[{first + i}]")
+        below *= size
+    return " + ".join(terms) or "0u"

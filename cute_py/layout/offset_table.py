@@ -1,0 +1,114 @@
+"""Offsets as a list of Python numbers, without numpy: what pictures, pages and counts of small layouts need.
+
+    offset_table((2,3):(3,1))   [0, 3, 1, 4, 2, 5]       entry i is the offset of coordinate i, the first mode fastest
+
+A mode adds its multiples to all entries so far, so the list grows by one mode at a time:
+
+    [0]  ->  mode 2:3  [0, 3]  ->  mode 3:1  [0, 3, 1, 4, 2, 5]
+
+A composed layout applies its outer function to each entry. Larger tables are arrays: `offsets`.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, Final
+
+from cute_py.argument_checks import wrong_type
+from cute_py.errors import InvalidValueError
+from cute_py.layout.arguments import LayoutLike, Tree
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.layout import Layout, coprofile_of, domain_of
+from cute_py.layout.leaf import value_of
+from cute_py.layout.offsets import domain_size, has_module_strides, integer_axes, numbers, offsets
+from cute_py.layout.recast import memory_layout
+from cute_py.layout.swizzle import Swizzle
+from cute_py.layout.trees import leaves, modes
+
+MOST_LISTED: Final = 4096
+"""Elements of a layout that are listed one by one; more are computed as an array."""
+
+
+def offset_table(layout: LayoutLike, *, of: str = "memory") -> list[Any]:
+    """All offsets of a small layout, in colexicographic order.
+
+    Args:
+        layout: Layout, ComposedLayout or tensor, known numbers, at most 4,096 elements.
+        of: which function of a swizzle on bytes, as in `offsets`.
+    Returns:
+        ints; of basis strides a tuple for each element, the flattened coordinate; of other modules their elements.
+    Raises:
+        InvalidValueError: more elements. InvalidTypeError: symbols.
+
+    >>> offset_table(Layout((2, 3), (3, 1)))
+    [0, 3, 1, 4, 2, 5]
+    """
+    thing = memory_layout(layout, of)
+    if not isinstance(thing, (Layout, ComposedLayout)):
+        raise wrong_type("offset_table takes a layout or a tensor", thing)
+    count = domain_size(thing)
+    if count > MOST_LISTED:
+        raise InvalidValueError(
+            f"the layout has {count} elements; at most {MOST_LISTED} are listed", {"layout": layout}, "offsets(layout)"
+        )
+    return _listed(thing, count)
+
+
+def _listed(thing: Layout | ComposedLayout, count: int) -> list[Any]:
+    if isinstance(thing, ComposedLayout):
+        start = value_of(thing._offset)
+        if (
+            isinstance(thing.outer, Swizzle)
+            and isinstance(thing.inner, (Layout, ComposedLayout))
+            and type(start) is int
+        ):
+            return [thing.outer.of(start + offset) for offset in _listed(thing.inner, count)]
+        return [_plain(thing(i)) for i in range(count)]
+    if has_module_strides(thing):
+        return [thing(i) for i in range(count)]
+    columns = [_column(*axis) for axis in integer_axes(thing)]
+    return columns[0] if coprofile_of(thing.stride) == 0 else list(zip(*columns, strict=True))
+
+
+def _column(shape: Tree, stride: Tree) -> list[int]:
+    """The offsets along one axis of the codomain."""
+    out = [0]
+    for size, step in zip(leaves(shape), leaves(stride), strict=True):
+        out = [offset + i * step for i in range(size) for offset in out]
+    return out
+
+
+def _plain(value: Any) -> Any:
+    """A number, or the flattened coordinate of an arithmetic tuple."""
+    if isinstance(value, int):
+        return int(value)
+    tree = value.as_tuple() if hasattr(value, "as_tuple") else value
+    return tuple(int(n) for n in leaves(tree)) if isinstance(tree, tuple) else tree
+
+
+def mode_sizes(layout: LayoutLike) -> list[int]:
+    """Elements of each mode.
+
+    >>> mode_sizes(Layout(((2, 2), 3)))
+    [4, 3]
+    """
+    return [prod(leaves(mode)) for mode in modes(numbers(domain_of(layout))[0])]
+
+
+def flat_offsets(layout: LayoutLike) -> list[Any]:
+    """All offsets of a layout of any size, as `offset_table` lists them.
+
+    >>> flat_offsets(Layout((2, 3), (3, 1)))
+    [0, 3, 1, 4, 2, 5]
+    """
+    if domain_size(layout) <= MOST_LISTED:
+        return offset_table(layout)
+    table = offsets(layout)
+    rows = len(mode_sizes(layout))
+    return table.reshape(-1, *table.shape[rows:], order="F").tolist() if table.ndim == rows else _rows(table, rows)
+
+
+def _rows(table: Any, rank: int) -> list[Any]:
+    """Of basis strides: a tuple for each element."""
+    columns = [table[..., axis].reshape(-1, order="F").tolist() for axis in range(table.shape[rank])]
+    return list(zip(*columns, strict=True))

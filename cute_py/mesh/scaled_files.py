@@ -1,0 +1,96 @@
+"""Block-scaled weights in files that are resharded: placements of their tensors, and cuts that fall inside a block.
+
+"*.q_proj.weight" = "column-parallel"     places q_proj.weight_packed, q_proj.weight_scale too, and copies
+                                          q_proj.weight_global_scale to every rank
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from cute_py.diagnostics import Diagnostic
+from cute_py.errors import given
+from cute_py.formats.stored_weights import StoredWeight, find_weights
+from cute_py.mesh.placements import Replicate
+from cute_py.mesh.reshard_plan import MeshSide, ReshardPlan, RowSpan
+from cute_py.mesh.scaled_shards import check_block_cuts
+from cute_py.mesh.stored_tensors import StoredFile
+
+Parts = Mapping[str, tuple[Sequence[RowSpan], Sequence[RowSpan]]]
+"""Tensor -> its parts on both sides."""
+
+
+def scaled_weights(stored: Sequence[StoredFile]) -> tuple[StoredWeight, ...]:
+    """The block-scaled weights whose shards the files hold, as the first file has them."""
+    return find_weights(stored[0].tensors, stored[0].metadata).weights if stored else ()
+
+
+def placed_with_weights(plan: ReshardPlan, weights: Sequence[StoredWeight]) -> ReshardPlan:
+    """The plan with a rule for each tensor of a weight: the weight's placement, unless an earlier pattern names it."""
+    return ReshardPlan(_with_rules(plan.source, weights), _with_rules(plan.destination, weights))
+
+
+def _with_rules(side: MeshSide, weights: Sequence[StoredWeight]) -> MeshSide:
+    rules = []
+    for weight in weights:
+        own = _first(side, weight.name)
+        for part, name in weight.tensors.items():
+            if own is None or name == weight.name or _named_before(side, name, own):
+                continue
+            whole = part == "total" or (part == "scales" and weight.format.block == (None, None))
+            texts = ("replicate",) * len(side.mesh_shape) if whole else side.rules[own][1]
+            rules.append((glob.escape(name), texts))
+    return replace(side, rules=(*rules, *side.rules))
+
+
+def _named_before(side: MeshSide, name: str, rule: int) -> bool:
+    """Whether an earlier pattern than that of the weight names a tensor."""
+    first = _first(side, name)
+    return first is not None and first < rule
+
+
+def _first(side: MeshSide, name: str) -> int | None:
+    """The number of the first rule whose pattern matches a name."""
+    return next((i for i, (pattern, _) in enumerate(side.rules) if fnmatch.fnmatchcase(name, pattern)), None)
+
+
+def check_scaled(weights: Sequence[StoredWeight], parts: Parts) -> list[Diagnostic]:
+    """Judge whether both sides cut each weight at blocks, and whether its scales can be cut at all."""
+    found: list[Diagnostic] = []
+    for weight in weights:
+        data, scales = (parts[weight.tensors[part]] for part in ("data", "scales"))
+        if not any(map(_cuts, [*data, *scales])):
+            continue
+        if str(weight.format.order) != "linear":
+            text = f"{given(weight.name)} has its scales in the order {weight.format.order}, which has no rows to cut"
+            fix = "cute-py convert CHECKPOINT --to FORMAT --scales linear"
+            found.append(Diagnostic("block_cut", weight.name, text=text, fixes=(fix,)))
+            continue
+        for ours, theirs in zip(data, scales, strict=True):
+            found += _check_side(weight, ours, theirs)
+    return found
+
+
+def _cuts(side: Sequence[RowSpan]) -> bool:
+    return any(not isinstance(one, Replicate) for part in side for one in part.layout.placements)
+
+
+def _check_side(weight: StoredWeight, data: Sequence[RowSpan], scales: Sequence[RowSpan]) -> list[Diagnostic]:
+    """The cuts of one side, section by section; the first that falls inside a block."""
+    if weight.format.block == (None, None) or len(data) != len(scales):
+        return []
+    for ours, theirs in zip(data, scales, strict=True):
+        if len(ours.layout.shape) != 2 or len(theirs.layout.shape) != 2:
+            return []
+        rows, columns = weight.format.block
+        units = rows or ours.layout.shape[0], (columns or ours.layout.shape[1])
+        stored = max(1, units[1] // 2) if weight.format.packing == "pairs" else units[1]
+        for one in check_block_cuts(ours.layout, theirs.layout, (units[0], stored)):
+            label = f", section {ours.label}" if ours.label else ""
+            note = " (bytes of two columns)" if weight.format.packing == "pairs" else ""
+            text = f"{given(weight.name)}{label}: {one.message}{note}"
+            return [Diagnostic("block_cut", weight.name, text=text, facts=dict(one.facts))]
+    return []

@@ -1,0 +1,364 @@
+"""Operators of PyTorch: torch.ops.cute_py.quantize, dequantize, convert, gather_rows, scatter_rows_, relayout.
+
+    quantize(x, "mxfp8()")                          -> (data, scales, tensor_scale)
+    dequantize(data, scales, tensor_scale, "mxfp8()", shape, dtype)  -> x
+    convert(data, scales, tensor_scale, "mxfp8()", "mxfp8(scales='8x4')", shape)  -> (data, scales, tensor_scale)
+    gather_rows(x, index, fill)                     -> rows; -1 gives a row of `fill`
+    scatter_rows_(destination, rows, index)         writes into the destination, which its schema says
+    relayout(x, source, destination)                -> memory in another layout
+
+A format is a text: graphs hold texts, and no objects. Each has a fake implementation, so that torch.compile traces it
+without a break. On a GPU the kernels of `cute.copy` run on PyTorch's current stream, in memory of its allocator.
+No operator has a gradient.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from cute_py.copies.layout_copy import copy
+from cute_py.copies.scaled.host import index_of_rows, same_bytes
+from cute_py.errors import InvalidValueError, given
+from cute_py.formats.array_shapes import array_shapes
+from cute_py.formats.format import Format
+from cute_py.formats.numbers import codes, number, of_codes
+from cute_py.formats.scaled_tensor import ScaledTensor, dequantized, quantized
+from cute_py.formats.stored_weights import parse_format
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.layout import Layout, cosize
+from cute_py.notation.parse import parse
+from cute_py.torch.arrays import as_numpy, as_torch, torch_dtype, torch_module
+
+if TYPE_CHECKING:
+    import torch
+
+    Triple = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
+OPERATORS: Final = {
+    "quantize": ("(Tensor x, str format, Tensor? tensor_scale=None) -> (Tensor, Tensor, Tensor)", ()),
+    "dequantize": (
+        "(Tensor data, Tensor scales, Tensor? tensor_scale, str format, SymInt[] shape, ScalarType dtype) -> Tensor",
+        (),
+    ),
+    "convert": (
+        "(Tensor data, Tensor scales, Tensor? tensor_scale, str source, str destination, SymInt[] shape) "
+        "-> (Tensor, Tensor, Tensor)",
+        (),
+    ),
+    "gather_rows": ("(Tensor x, Tensor index, float fill=0.0) -> Tensor", ()),
+    "scatter_rows_": ("(Tensor(a!) destination, Tensor rows, Tensor index) -> ()", ("destination",)),
+    "relayout": ("(Tensor x, str source, str destination) -> Tensor", ()),
+}
+"""Name -> (schema, arguments that it writes)."""
+
+
+@functools.cache
+def parsed_format(text: str) -> Format:
+    """The format of a text."""
+    return parse_format(text)
+
+
+@functools.cache
+def parsed_layout(text: str) -> Layout | ComposedLayout:
+    """The layout of a text.
+
+    Raises:
+        InvalidValueError: the text is something else.
+    """
+    made = parse(text)
+    if not isinstance(made, (Layout, ComposedLayout)):
+        raise InvalidValueError(f"{given(text)} is no layout")
+    return made
+
+
+def _kinds(form: Format) -> tuple[Any, Any]:
+    """PyTorch's types of data and scales; packed elements are bytes."""
+    torch = torch_module("operators of cute_py")
+    return (torch_dtype(form.dtype) if form.number.bits == 8 else torch.uint8), torch_dtype(form.scale_dtype)
+
+
+# ---- the host
+
+
+def operands_of(scaled: ScaledTensor) -> Triple:
+    """(data, scales, tensor scale) of a ScaledTensor as tensors of the same memory; a scale of 1 where it has none."""
+    torch = torch_module("operands_of")
+    data, scales = _kinds(scaled.format)
+    total = 1.0 if scaled.tensor_scale is None else float(scaled.tensor_scale)
+    flat = of_codes(np.ascontiguousarray(scaled.scales), scaled.format.scale_dtype)
+    stored = codes(np.ascontiguousarray(scaled.data))
+    shape = array_shapes(scaled.format, scaled.shape)[1]
+    return (
+        as_torch(stored).view(data),
+        as_torch(flat.reshape(shape)).view(scales),
+        torch.tensor(total, dtype=torch.float32),
+    )
+
+
+def scaled_of(
+    data: torch.Tensor,
+    scales: torch.Tensor,
+    tensor_scale: torch.Tensor | None,
+    format: Format | str,
+    shape: Sequence[int],
+) -> ScaledTensor:
+    """The ScaledTensor of tensors in host memory: the same memory where they are contiguous.
+
+    Raises:
+        InvalidValueError: sizes that do not fit the format.
+    """
+    form = parsed_format(format) if isinstance(format, str) else format
+    stored = codes(as_numpy(data.contiguous()))
+    if form.packing == "bytes":
+        stored = of_codes(stored, form.element)
+    flat = of_codes(codes(as_numpy(scales.contiguous())).reshape(-1), form.scale_dtype)
+    total = float(tensor_scale) if tensor_scale is not None and form.tensor_scale else None
+    return ScaledTensor(stored, flat, form, None if total is None else np.float32(total), tuple(map(int, shape)))
+
+
+def _quantize(x: torch.Tensor, format: str, tensor_scale: torch.Tensor | None = None) -> Triple:
+    if x.device.type != "cpu":
+        return _device_quantize(x, format, tensor_scale)
+    form = parsed_format(format)
+    total = np.float32(float(tensor_scale)) if tensor_scale is not None and form.tensor_scale else None
+    return operands_of(quantized(as_numpy(x.contiguous()), form, total=total))
+
+
+def _dequantize(
+    data: torch.Tensor,
+    scales: torch.Tensor,
+    tensor_scale: torch.Tensor | None,
+    format: str,
+    shape: Sequence[int],
+    dtype: torch.dtype,
+) -> torch.Tensor:
+    if data.device.type != "cpu":
+        return _device_dequantize(data, scales, tensor_scale, format, shape, dtype)
+    made = dequantized(scaled_of(data, scales, tensor_scale, format, shape), number(str(dtype)).dtype)
+    return as_torch(np.ascontiguousarray(made))
+
+
+def _convert(
+    data: torch.Tensor,
+    scales: torch.Tensor,
+    tensor_scale: torch.Tensor | None,
+    source: str,
+    destination: str,
+    shape: Sequence[int],
+) -> Triple:
+    if data.device.type != "cpu":
+        return _device_convert(data, scales, tensor_scale, source, destination, shape)
+    made = copy(scaled_of(data, scales, tensor_scale, source, shape), parsed_format(destination), requantize=True)
+    return operands_of(made)
+
+
+def _gather_rows(x: torch.Tensor, index: torch.Tensor, fill: float = 0.0) -> torch.Tensor:
+    torch = torch_module("gather_rows")
+    if x.device.type != "cpu":
+        made = torch.empty((index.shape[0], *x.shape[1:]), dtype=x.dtype, device=x.device)
+        _on_stream(x.detach(), made, x.device, rows=index, fill=fill)
+        return made
+    found = index_of_rows(as_numpy(index), x.shape[0], "index")
+    made = x.detach()[torch.from_numpy(np.maximum(found, 0))].clone()
+    made[torch.from_numpy(found < 0)] = fill
+    return made
+
+
+def _scatter_rows(destination: torch.Tensor, rows: torch.Tensor, index: torch.Tensor) -> None:
+    if destination.device.type != "cpu":
+        _on_stream(rows.detach(), destination.detach(), rows.device, into_rows=index)
+        return
+    copy(as_numpy(rows.contiguous()), as_numpy(destination), into_rows=as_numpy(index))
+
+
+def _relayout(x: torch.Tensor, source: str, destination: str) -> torch.Tensor:
+    torch = torch_module("relayout")
+    ours, theirs = parsed_layout(source), parsed_layout(destination)
+    made = torch.zeros(int(cosize(theirs)), dtype=x.dtype, device=x.device)
+    if x.device.type != "cpu":
+        copy((x, ours), (made, theirs), stream=torch.cuda.current_stream(x.device))
+        return made
+    flat, memory = as_numpy(x.contiguous()).reshape(-1), as_numpy(made)
+    copy((codes(flat), ours), (codes(memory), theirs))
+    return made
+
+
+# ---- a device: `cute.copy` on the current stream
+
+
+def _on_stream(source: Any, destination: Any, device: Any, **options: Any) -> None:
+    torch = torch_module("operators of cute_py")
+    copy(source, destination, stream=torch.cuda.current_stream(device), **options)
+
+
+def _device_scaled(form: Format, shape: Sequence[int], device: Any) -> tuple[Any, Any]:
+    """Memory for data and scales on a device; padding is 0."""
+    torch = torch_module("operators of cute_py")
+    kinds, shapes = _kinds(form), array_shapes(form, shape)
+    data, scales = (torch.zeros(one, dtype=torch.uint8, device=device) for one in (shapes[0], (1,)))
+    width = kinds[1].itemsize
+    scales = torch.zeros((*shapes[1][:-1], shapes[1][-1] * width), dtype=torch.uint8, device=device).view(kinds[1])
+    return data.view(kinds[0]), scales
+
+
+def _view(data: Any, scales: Any, form: Format, total: Any, shape: Sequence[int]) -> ScaledTensor:
+    said = None if total is None or not form.tensor_scale else np.float32(float(total))
+    return ScaledTensor(data, scales, form, said, tuple(map(int, shape)))
+
+
+def _scale_of(total: Any, form: Format, device: Any) -> torch.Tensor:
+    """The tensor scale as a result on a device: 1 where the format has none."""
+    torch = torch_module("operators of cute_py")
+    value = float(total) if total is not None and form.tensor_scale else 1.0
+    made: Any = torch.full((), value, dtype=torch.float32, device=device)
+    return made
+
+
+def _device_quantize(x: torch.Tensor, format: str, tensor_scale: torch.Tensor | None) -> Triple:
+    """A tensor scale that is not given, or that is on the device, is read by the host, which waits for it."""
+    form = parsed_format(format)
+    total = None
+    if form.tensor_scale:
+        total = float(tensor_scale if tensor_scale is not None else x.detach().abs().amax().float() / (448.0 * 6.0))
+    data, scales = _device_scaled(form, x.shape, x.device)
+    _on_stream(x.detach(), _view(data, scales, form, total, x.shape), x.device)
+    return data, scales, _scale_of(total, form, x.device)
+
+
+def _device_dequantize(
+    data: torch.Tensor, scales: torch.Tensor, total: torch.Tensor | None, format: str, shape: Sequence[int], dtype: Any
+) -> torch.Tensor:
+    torch = torch_module("operators of cute_py")
+    made: Any = torch.empty(tuple(shape), dtype=dtype, device=data.device)
+    _on_stream(_view(data, scales, parsed_format(format), total, shape), made, data.device)
+    return made
+
+
+def _device_convert(
+    data: torch.Tensor, scales: torch.Tensor, total: torch.Tensor | None, source: str, to: str, shape: Sequence[int]
+) -> Triple:
+    torch = torch_module("operators of cute_py")
+    ours, form = parsed_format(source), parsed_format(to)
+    if not same_bytes(ours, form):
+        return _device_quantize(_device_dequantize(data, scales, total, source, shape, torch.float32), to, None)
+    made = _device_scaled(form, shape, data.device)
+    _on_stream(_view(data, scales, ours, total, shape), _view(*made, form, total, shape), data.device)
+    return *made, _scale_of(total, form, data.device)
+
+
+# ---- fake implementations: shapes and types alone
+
+
+def _fake_triple(like: torch.Tensor, form: Format, shape: Sequence[Any]) -> Triple:
+    torch = torch_module("operators of cute_py")
+    (data, scales), kinds = array_shapes(form, shape), _kinds(form)
+    return (
+        like.new_empty(data, dtype=kinds[0]),
+        like.new_empty(scales, dtype=kinds[1]),
+        like.new_empty((), dtype=torch.float32),
+    )
+
+
+def _fake_quantize(x: torch.Tensor, format: str, tensor_scale: torch.Tensor | None = None) -> Triple:
+    return _fake_triple(x, parsed_format(format), x.shape)
+
+
+def _fake_dequantize(data: Any, scales: Any, tensor_scale: Any, format: str, shape: Any, dtype: Any) -> torch.Tensor:
+    parsed_format(format)
+    return data.new_empty(tuple(shape), dtype=dtype)
+
+
+def _fake_convert(data: Any, scales: Any, tensor_scale: Any, source: str, destination: str, shape: Any) -> Triple:
+    return _fake_triple(data, parsed_format(destination), shape)
+
+
+def _fake_gather_rows(x: torch.Tensor, index: torch.Tensor, fill: float = 0.0) -> torch.Tensor:
+    return x.new_empty((index.shape[0], *x.shape[1:]))
+
+
+def _fake_scatter_rows(destination: torch.Tensor, rows: torch.Tensor, index: torch.Tensor) -> None:
+    return None
+
+
+def _fake_relayout(x: torch.Tensor, source: str, destination: str) -> torch.Tensor:
+    parsed_layout(source)
+    return x.new_empty((int(cosize(parsed_layout(destination))),))
+
+
+_BODIES: Final[dict[str, tuple[Callable[..., Any], Callable[..., Any]]]] = {
+    "quantize": (_quantize, _fake_quantize),
+    "dequantize": (_dequantize, _fake_dequantize),
+    "convert": (_convert, _fake_convert),
+    "gather_rows": (_gather_rows, _fake_gather_rows),
+    "scatter_rows_": (_scatter_rows, _fake_scatter_rows),
+    "relayout": (_relayout, _fake_relayout),
+}
+
+
+@functools.cache
+def register() -> None:
+    """Make the operators known to PyTorch; a second call does nothing."""
+    torch = torch_module("operators of cute_py")
+    for name, (schema, written) in OPERATORS.items():
+        body, fake = _BODIES[name]
+        made = torch.library.custom_op(f"cute_py::{name}", body, mutates_args=written, schema=schema)
+        made.register_fake(fake)
+
+
+# ---- the same as functions
+
+
+def _text(format: Format | str) -> str:
+    return format if isinstance(format, str) else repr(format)
+
+
+def quantize(x: torch.Tensor, format: Format | str, tensor_scale: torch.Tensor | None = None) -> Triple:
+    """(data, scales, tensor scale) of a tensor in a format; the tensor scale is 1 where the format has none."""
+    made: Triple = torch_module("quantize").ops.cute_py.quantize(x, _text(format), tensor_scale)
+    return made
+
+
+def dequantize(
+    data: torch.Tensor,
+    scales: torch.Tensor,
+    tensor_scale: torch.Tensor | None,
+    format: Format | str,
+    shape: Sequence[int],
+    dtype: torch.dtype,
+) -> torch.Tensor:
+    """The numbers of a tensor in a format, rounded once to a type."""
+    ops = torch_module("dequantize").ops.cute_py
+    return ops.dequantize(data, scales, tensor_scale, _text(format), shape, dtype)
+
+
+def convert_scaled(
+    data: torch.Tensor,
+    scales: torch.Tensor,
+    tensor_scale: torch.Tensor | None,
+    source: Format | str,
+    destination: Format | str,
+    shape: Sequence[int],
+) -> Triple:
+    """The same tensor in another format: only its scales move where that is enough."""
+    ops = torch_module("convert_scaled").ops.cute_py
+    made: Triple = ops.convert(data, scales, tensor_scale, _text(source), _text(destination), shape)
+    return made
+
+
+def gather_rows(x: torch.Tensor, index: torch.Tensor, fill: float = 0.0) -> torch.Tensor:
+    """The rows that an index names; -1 gives a row of `fill`."""
+    return torch_module("gather_rows").ops.cute_py.gather_rows(x, index, fill)
+
+
+def scatter_rows_(destination: torch.Tensor, rows: torch.Tensor, index: torch.Tensor) -> None:
+    """Write rows where an index says; -1 leaves one out."""
+    torch_module("scatter_rows_").ops.cute_py.scatter_rows_(destination, rows, index)
+
+
+def relayout(x: torch.Tensor, source: str, destination: str) -> torch.Tensor:
+    """Memory in another layout: x's memory has the layout `source`; the result, flat, the layout `destination`."""
+    return torch_module("relayout").ops.cute_py.relayout(x, source, destination)

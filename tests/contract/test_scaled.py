@@ -1,0 +1,185 @@
+"""Copies that compute, by the kernels of a GPU on the emulated multiprocessor: every byte is the host's, of padding
+too, and nothing outside is touched."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import cute_py as cute
+from cute_py import formats
+from cute_py.copies.machine_copy import run_scaled, scaled_launches
+from cute_py.copies.scaled import operands as scaled_operands
+from cute_py.formats import Format, ScaledTensor
+from cute_py.machine.cuda_source import compiler_available
+from cute_py.machine.run import run_launches
+
+pytestmark = pytest.mark.skipif(not compiler_available(), reason="no compiler of CUDA C++ (nvcc, or nvidia-cuda-nvrtc)")
+BF16 = ml_dtypes.bfloat16
+
+
+def numbers(shape: tuple[int, int], dtype: Any, special: bool = True) -> Any:
+    """Numbers of many magnitudes, with a NaN of each sign, infinities, zeros, and rows of tiny and of huge ones."""
+    dice = np.random.default_rng(shape[0] * shape[1])
+    x = (dice.standard_normal(shape) * np.exp2(dice.integers(-6, 6, shape))).astype(np.float32)
+    if special and shape[0] > 6:
+        x[0, 3], x[1, 4], x[2, 5], x[4, 7] = np.nan, np.inf, -np.inf, -np.nan
+        x[3], x[5], x[6] = 0, 1e-40, 3e38
+    with np.errstate(over="ignore"):
+        return x.astype(dtype)
+
+
+def unset(like: ScaledTensor) -> ScaledTensor:
+    data, scales = (np.full_like(a.view(np.uint8), 0xA5).view(a.dtype) for a in (like.data, like.scales))
+    return ScaledTensor(data, scales, like.format, like.tensor_scale, like.shape)
+
+
+def same(a: Any, b: Any) -> bool:
+    return all(
+        np.array_equal(np.ascontiguousarray(one).view(np.uint8), np.ascontiguousarray(other).view(np.uint8))
+        for one, other in zip(
+            *([x.data, x.scales] if isinstance(x, ScaledTensor) else [x] for x in (a, b)), strict=True
+        )
+    )
+
+
+SLOW = pytest.mark.slow
+CASES: tuple[tuple[Format, tuple[int, int], Any], ...] = (
+    (formats.mxfp8(), (37, 160), BF16),
+    (formats.mxfp8(element="e5m2", rule="even", scales="8x4"), (37, 150), np.float16),
+    (formats.mxfp4(rule="floor"), (37, 150), BF16),
+    (formats.nvfp4(like="te", scales="linear"), (20, 90), np.float32),
+    (formats.fp8((1, 128), like="deepgemm", scales="deepgemm_sm90"), (37, 260), np.float32),
+    (formats.fp8("row"), (37, 260), BF16),
+    (formats.mxfp8(axis=0, rule="ceil", transposed=True), (130, 150), BF16),
+    (formats.fp8((128, 128)), (130, 140), BF16),
+    (formats.fp8((128, 1), like="torchao", transposed=True), (130, 140), np.float16),
+)
+
+
+@pytest.mark.parametrize(
+    ("form", "shape", "dtype"),
+    [pytest.param(*case, id=f"{case[0]}", marks=() if i in (0, 5, 6) else SLOW) for i, case in enumerate(CASES)],
+)
+def test_quantised_as_the_host_does(form: Format, shape: tuple[int, int], dtype: Any) -> None:
+    x = numbers(shape, dtype, form.scale_rule != "nvfp4")
+    want = cute.copy(x, form)
+    got = unset(want)
+    run = run_scaled(x, got, schedule="both" if form == CASES[0][0] else "lazy")
+    assert run.ok, run.explain()
+    assert same(want, got)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        formats.mxfp8(),
+        pytest.param(formats.nvfp4(), marks=SLOW),
+        pytest.param(formats.mxfp8(axis=0, scales="linear"), marks=SLOW),
+    ],
+    ids=repr,
+)
+def test_dequantised_as_the_host_does(form: Format) -> None:
+    source = cute.copy(numbers((20, 96), np.float32, form.scale_rule != "nvfp4"), form)
+    want, got = np.zeros((20, 96), BF16), np.ones((20, 96), BF16)
+    cute.copy(source, want)
+    run = run_scaled(source, got, schedule="eager")
+    assert run.ok, run.explain()
+    assert same(want, got)
+
+
+@pytest.mark.parametrize("target", ["e4m3", pytest.param("e5m2", marks=SLOW), pytest.param("f16", marks=SLOW)])
+def test_every_bfloat16_is_cast_as_on_the_host(target: str) -> None:
+    every = np.arange(1 << 16, dtype=np.uint16).view(BF16).reshape(64, 1024)
+    want = formats.cast(every, target)
+    got = np.zeros_like(want)
+    run = run_scaled(every, got, cast=True, schedule="eager")
+    assert run.ok, run.explain()
+    assert same(want, got)
+
+
+@pytest.mark.slow
+def test_a_transposed_cast() -> None:
+    x = numbers((40, 150), BF16)
+    got = np.zeros((150, 40), ml_dtypes.float8_e4m3fn)
+    run = run_scaled(x, got.T, cast=True, schedule="eager")
+    assert run.ok, run.explain()
+    assert same(formats.cast(x, "e4m3").T, got)
+
+
+@pytest.mark.slow
+def test_rows_and_columns_at_once() -> None:
+    x = numbers((40, 96), BF16)
+    want = cute.copy(x, (formats.mxfp8(), formats.mxfp8(axis=0, transposed=True)))
+    got = tuple(unset(one) for one in want)
+    run = run_scaled(x, got, schedule="eager")
+    assert run.ok, run.explain()
+    assert all(same(a, b) for a, b in zip(want, got, strict=True))
+
+
+@pytest.mark.slow
+def test_rows_by_an_index_and_pages() -> None:
+    dice = np.random.default_rng(2)
+    x, index = numbers((50, 96), BF16), dice.integers(-1, 50, 70)
+    want, got = np.zeros((70, 96), BF16), np.ones((70, 96), BF16)
+    cute.copy(x, want, rows=index, fill=2.5)
+    assert run_scaled(x, got, rows=index, fill=2.5, schedule="eager").ok
+    assert same(want, got)
+    target = np.full((60, 96), 3, BF16)
+    beside, into = target.copy(), dice.permutation(60)[:50].astype(np.int32)
+    into[3] = -1
+    cute.copy(x, target, into_rows=into)
+    assert run_scaled(x, beside, into_rows=into, schedule="eager").ok
+    assert same(target, beside)
+    cache, table = numbers((7, 64), BF16).reshape(7, 4, 2, 8), np.array([[3, 0, -1], [6, 6, 1]])
+    first, second = np.zeros((2, 12, 2, 8), BF16), np.ones((2, 12, 2, 8), BF16)
+    cute.copy(cache, first, pages=table, fill=9.0)
+    assert run_scaled(cache, second, pages=table, fill=9.0, schedule="eager").ok
+    assert same(first, second)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("build", [formats.mxfp8, formats.mxfp4, formats.nvfp4])
+def test_scales_in_another_order_and_rows_of_them(build: Any) -> None:
+    source = cute.copy(numbers((50, 150), BF16, False), build(scales="linear"))
+    want = cute.copy(source, build(), fill=1.0)
+    got = unset(want)
+    run = run_scaled(source, got, fill=1.0, schedule="eager")
+    assert run.ok, run.explain()
+    assert same(want, got)
+    index = np.random.default_rng(5).integers(-1, 50, 20)
+    want = cute.copy(source, build(scales="8x4"), rows=index)
+    got = unset(want)
+    run = run_scaled(source, got, rows=index, schedule="eager")
+    assert run.ok, run.explain()
+    assert same(want, got)
+
+
+@pytest.mark.slow
+def test_quantised_rows_go_where_an_index_says() -> None:
+    x, form = numbers((20, 90), BF16), formats.mxfp8()
+    want = cute.copy(np.zeros((130, 90), BF16), form)
+    got = cute.copy(np.zeros((130, 90), BF16), form)
+    into = np.random.default_rng(3).permutation(130)[:20]
+    cute.copy(x, want, into_rows=into)
+    run = run_scaled(x, got, into_rows=into, schedule="eager")
+    assert run.ok, run.explain()
+    assert same(want, got)
+
+
+def test_a_bad_index_on_the_device_is_recorded_and_nothing_outside_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scaled_operands, "index_of_rows", lambda *a, **k: None)  # as of an index that is on a device
+    x, got = numbers((50, 96), BF16), np.ones((70, 96), BF16)
+    index = np.arange(70)
+    index[60] = -7
+    launches = scaled_launches(x, got, rows=index)
+    run = run_launches(launches, schedule="eager")
+    assert run.ok, run.explain()
+    pointers = launches[0].args[0][1]
+    record = int(pointers[32].view(np.uint64)[0])
+    assert (record >> 32, record & 0xFFFFFFFF) == (50, 50)
+    assert same(got[:50], x)
+    assert not got[50:].astype(np.float32).any()

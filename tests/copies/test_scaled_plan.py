@@ -1,0 +1,120 @@
+"""Plans of copies that compute: which kernel, which geometry, what is refused; and orders of scales as digits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import cute_py as cute
+from cute_py import Layout, formats
+from cute_py.copies.scaled.operands import scaled_work
+from cute_py.copies.scaled.plan import digits_of
+from cute_py.errors import InvalidTypeError, InvalidValueError
+from cute_py.formats import Format, ScaledTensor
+
+DICE = np.random.default_rng(41)
+
+
+def matrix(shape: tuple[int, int], dtype: Any = ml_dtypes.bfloat16) -> Any:
+    return DICE.standard_normal(shape).astype(dtype)
+
+
+def unset(form: Format, shape: tuple[int, int], total: float | None = None) -> ScaledTensor:
+    made = cute.copy(np.ones(shape, np.float32), form)
+    return ScaledTensor(made.data, made.scales, form, total if form.tensor_scale else None, shape)
+
+
+@pytest.mark.parametrize(
+    ("form", "kernel"),
+    [
+        (formats.mxfp8(), "rows"),
+        (formats.nvfp4(), "rows"),
+        (formats.fp8((1, 128)), "rows"),
+        (formats.fp8("row"), "whole"),
+        (formats.mxfp8(transposed=True), "tile"),
+        (formats.mxfp8(axis=0), "tile"),
+        (formats.fp8((128, 128)), "tile"),
+        (formats.mxfp8(axis=0, transposed=True), "tile"),
+    ],
+    ids=repr,
+)
+def test_the_kernel_of_a_format(form: Format, kernel: str) -> None:
+    x, out = matrix((256, 512)), unset(form, (256, 512), 1.0)
+    assert scaled_work(x, out).launch.name == kernel
+    if kernel == "whole":
+        with pytest.raises(InvalidValueError, match="two passes"):
+            scaled_work(np.asfortranarray(x), out)
+    else:
+        turned = "rows" if form.axis == 0 and form.transposed else "tile"
+        assert scaled_work(np.asfortranarray(x), out).launch.name == turned
+
+
+def test_a_plan_counts_the_bytes_that_it_moves() -> None:
+    form = formats.mxfp8(scales="linear")
+    work = scaled_work(matrix((128, 1024)), unset(form, (128, 1024)))
+    assert work.launch.moved == 128 * 1024 * 3 + 128 * 32
+    plan = cute.plan_copy(Layout((128, 1024), (1024, 1)), form, "bfloat16")
+    assert (plan.form, plan.kernel, plan.launches, plan.bytes) == ("scaled", "rows", 1, work.launch.moved)
+    assert str(work.launch.blocks) in str(plan)
+    assert plan.explain().startswith(str(plan))
+
+
+def test_plans_of_casts_and_of_several_outputs() -> None:
+    rows, columns = Layout((256, 512), (512, 1)), Layout((256, 512))
+    assert cute.plan_copy(rows, rows, "bfloat16", cast_to="e4m3").kernel == "rows"
+    assert cute.plan_copy(rows, columns, "bfloat16", cast_to="e4m3").kernel == "tile"
+    both = formats.mxfp8(), formats.mxfp8(axis=0, transposed=True)
+    assert cute.plan_copy(rows, both, "bfloat16").kernel == "tile"
+    assert cute.plan_copy(formats.mxfp8(), rows, "bfloat16").kernel == "rows"
+    assert cute.plan_copy(rows, Layout((300, 512), (512, 1)), "bfloat16", rows=300).bytes == 1024 * (300 + 300)
+
+
+@pytest.mark.parametrize("order", ["linear", "32_4_4", "8x4", "mn_major", "triton_blackwell", "deepgemm_sm100"])
+@pytest.mark.parametrize("shape", [(300, 1000), (128, 128), (1, 40)])
+def test_digits_give_the_index_of_every_scale(order: str, shape: tuple[int, int]) -> None:
+    form = formats.mxfp8(scales=order)
+    layout = form.scale_layout(*shape)
+    modes = [digits_of(Layout(layout.shape[i], layout.stride[i])) for i in (0, 1)]  # type: ignore[index]
+
+    def index(digits: tuple[tuple[int, int], ...], x: Any) -> Any:
+        total, below = 0 * x, 1
+        for number, (size, step) in enumerate(digits):
+            total = total + (x // below % size if number < len(digits) - 1 else x // below) * step
+            below *= size
+        return total
+
+    m, k = np.arange(shape[0])[:, None], np.arange(shape[1])
+    assert np.array_equal(index(modes[0], m) + index(modes[1], k), form.scale_index(*shape)(m, k))
+
+
+def _refusals() -> list[tuple[str, Any, type[Exception]]]:
+    x, form, ragged = matrix((64, 96)), formats.mxfp8(), formats.mxfp8(scales="ragged((0, 64))")
+    out = unset(form, (64, 96))
+    one = formats.fp8("column")
+    return [
+        ("two passes", lambda: scaled_work(x, unset(one, (64, 96))), InvalidValueError),
+        ("tensor scale", lambda: scaled_work(x, unset(formats.nvfp4(), (64, 96))), InvalidValueError),
+        ("packed as bytes", lambda: scaled_work(x, unset(formats.mxfp6(), (64, 96))), InvalidValueError),
+        ("has the shape", lambda: scaled_work(x[:63], out), InvalidValueError),
+        ("cast=True", lambda: scaled_work(x, np.zeros(x.shape, np.float32)), InvalidValueError),
+        ("no memory", lambda: scaled_work(x, form), InvalidTypeError),
+        ("another one", lambda: scaled_work(out, unset(formats.mxfp4(), (64, 96))), InvalidValueError),
+        ("must be -1 to 63", lambda: scaled_work(x, np.zeros((1, 96), x.dtype), rows=[64]), InvalidValueError),
+        ("int32 or int64", lambda: scaled_work(x, x[:1].copy(), rows=np.array([1], np.uint8)), InvalidTypeError),
+        ("overlaps", lambda: scaled_work(x, x[:2], rows=[1, 2]), InvalidValueError),
+        ("along rows", lambda: scaled_work(x, unset(formats.mxfp8(axis=0), (2, 96)), rows=[1, 2]), InvalidValueError),
+        ("elements of type int8", lambda: scaled_work(x, np.zeros(x.shape, np.int8), cast=True), InvalidValueError),
+        ("contiguous", lambda: scaled_work(x[:, ::2], x[:, ::2].astype(np.float32), cast=True), InvalidValueError),
+        ("one layout", lambda: scaled_work(x, unset(ragged, (64, 96))), InvalidValueError),
+        ("requantize", lambda: scaled_work(x, out, requantize=True), InvalidValueError),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(15))
+def test_what_the_device_does_not_make_is_refused_with_what_it_does(number: int) -> None:
+    text, call, kind = _refusals()[number]
+    with pytest.raises(kind, match=text):
+        call()
