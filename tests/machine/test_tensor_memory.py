@@ -185,6 +185,14 @@ def test_operands_that_the_asynchronous_proxy_may_not_see() -> None:
     assert "tcgen05.mma" in str(found.diagnostics[0].facts["instruction"])
 
 
+def test_sums_that_start_from_nothing() -> None:
+    """Columns 64 and up are not filled before."""
+    for enable, rules in (("0", []), ("1", ["tensor memory never written"])):
+        text = LOADS + "add.u32 %r50, %r8, 64;\n  " + multiply(descriptor("f16", "f16", 128, 32), "f16", enable=enable)
+        found, _ = run(kernel(text.replace("[%r8]", "[%r50]")), IMAGE, schedule="eager")
+        assert [one.rule for one in found.diagnostics] == rules
+
+
 def test_instructions_that_are_refused_by_name() -> None:
     with pytest.raises(InvalidValueError, match="which neighbour a row"):
         run(kernel("tcgen05.shift.cta_group::1.down [%r8];"))
