@@ -123,13 +123,13 @@ def test_the_forms_of_copies_are_all_there() -> None:
 _, _, IMAGE, LOADS = operands("f16", "f16", 128, 32, 16)
 GOOD = LOADS + multiply(descriptor("f16", "f16", 128, 32), "f16")
 FAULTS = [
-    ({"wait": "bar.sync 0;"}, "lazy", "tensor memory race", "reads columns 0 to 3 of tensor memory"),
+    ({"wait": "bar.sync 0;"}, "lazy", "tensor memory race", "reads columns 0 to 15 of tensor memory"),
     ({"commit": "", "wait": "bar.sync 0;"}, "eager", "tensor memory race", "wait for the mbarrier of a commit"),
     ({"free": ""}, "eager", "tensor memory", "512 columns of tensor memory are still allocated at the end"),
     ({"free": FREE.format(group=1, columns=256)}, "eager", "tensor memory", "tcgen05.dealloc of 256 columns"),
     ({"free": FREE.format(group=2, columns=512)}, "eager", "tensor memory", "cta_group::2 after cta_group::1"),
     ({"after": "xor.b32 %r9, %r9, 0x200000;"}, "eager", "tensor memory", "reaches lanes 0..31"),
-    ({"columns": 32}, "eager", "tensor memory", "columns 32..35 are not allocated"),
+    ({"columns": 32}, "eager", "tensor memory", "columns 32..47 are not allocated"),
 ]  # fmt: skip
 
 
