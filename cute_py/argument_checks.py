@@ -39,10 +39,8 @@ from cute_py.errors import (
     CuteError,
     InvalidTypeError,
     InvalidValueError,
-    Measured,
     UnknownNameError,
     given,
-    integer_text,
     known_names,
 )
 
@@ -140,10 +138,7 @@ def out_of_range(
     >>> print(error, error.measured.value)
     num_multicast = 17 CTAs; must be 1 to 16 17
     """
-    shown = f"{integer_text(number)} {unit}".rstrip()
-    error = InvalidValueError(f"{what} = {shown}; must {requirement}", hint=hint)
-    error.measured = Measured(what, number, unit, requirement)
-    return error
+    return InvalidValueError.of_value(what, number, requirement, unit, hint=hint)
 
 
 def expect_integer(

@@ -64,7 +64,7 @@ class Diagnostic:
             if type(self.value) is not int and not is_integer(self.value):
                 raise InvalidTypeError(f"value must be an integer, got {type(self.value).__name__} {given(self.value)}")
             if int(self.value).bit_length() > MAX_BITS:
-                raise InvalidValueError(f"value = {integer_text(int(self.value))}; must have at most {MAX_BITS} bits")
+                raise InvalidValueError.of_value("value", int(self.value), f"have at most {MAX_BITS} bits")
         if self.mode is not None and type(self.mode) is not int:
             expect_integer(self.mode, "mode")
         if type(self.severity) is not str or self.severity not in SEVERITIES:

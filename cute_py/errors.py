@@ -190,6 +190,32 @@ class CuteError(Exception):
         self.hint = hint
         self.rule = headline
 
+    @classmethod
+    def of_value(
+        cls,
+        what: str,
+        value: float,
+        requirement: str,
+        unit: str = "",
+        facts: Mapping[str, object] | None = None,
+        hint: str | None = None,
+    ) -> Self:
+        """The error of a value that breaks a rule, which is to be raised. It carries an integer as a `Measured`.
+
+        Args:
+            what: what the value is of. requirement: what it must do. unit: of the value.
+
+        >>> error = InvalidValueError.of_value("num_multicast", 17, "be 1 to 16", "CTAs")
+        >>> print(error, error.measured.value)
+        num_multicast = 17 CTAs; must be 1 to 16 17
+        """
+        number = int(value) if isinstance(value, int) and not isinstance(value, bool) else None
+        shown = value if number is None else integer_text(number)
+        error = cls(f"{what} = {f'{shown} {unit}'.rstrip()}; must {requirement}", facts, hint)
+        if number is not None:
+            error.measured = Measured(what, number, unit, requirement)
+        return error
+
     def of_rule(self, rule: str) -> Self:
         """The error itself, which is to be raised, with the id of the rule that was broken.
 

@@ -33,7 +33,7 @@ COMMANDS = {
     "draw": "pictures of layouts, swizzles, TMA boxes, tiles in shared memory, descriptors",
     "convert": "weights of a checkpoint into a block-scaled format, into another one, or back",
     "reshard": "shards in files of one mesh into those of another",
-    "serve": "the explorer as a local web page, checked by the library",
+    "serve": "the playground as a local web page, answered by the library",
     "doctor": "versions, driver, GPU, what works here, and known issues of the driver",
     "completion": "a script that completes these commands in a shell",
 }

@@ -31,7 +31,8 @@ from cute_py.copies.emulated_copy import (
     new_destination,
     spilled_bytes,
 )
-from cute_py.copies.prepared import Kept, PreparedCopy, load_windows, prepare_copy, prepare_listed
+from cute_py.copies.prepared import load_windows, prepare_copy, prepare_listed
+from cute_py.copies.prepared_copy import Kept, PreparedCopy
 from cute_py.copies.report import measure_copy
 from cute_py.copies.tune import tuned_copy
 from cute_py.diagnostics import Diagnostic, refuse
@@ -81,7 +82,7 @@ def require_options(options: CopyOptions | ExecuteOptions, names: tuple[str, ...
     if not isinstance(seconds, float):
         seconds = expect_integer(seconds, "option seconds", hint="the time of the child process, in seconds")
     if not 0 < seconds <= MAX_SECONDS:
-        raise InvalidValueError(f"option seconds = {seconds}; must be above 0 and at most {MAX_SECONDS:g}")
+        raise InvalidValueError.of_value("option seconds", seconds, f"be above 0 and at most {MAX_SECONDS:g}")
 
 
 def _require_architecture(atom: TmaAtom, device: Device) -> None:

@@ -85,8 +85,8 @@ def side(thing: Operand, role: str, dtype: DTypeLike | None = None) -> OperandSi
             return OperandSide(role, view, thing[1], (0, view.count))
         kind, bits = as_dtype(dtype), view.count * view.element_bytes * 8
         if bits % kind.bits:
-            raise InvalidValueError(
-                f"the {role}'s memory = {bits // 8} bytes; must be a multiple of {kind.bits} bits, one {kind}"
+            raise InvalidValueError.of_value(
+                f"the {role}'s memory", bits // 8, f"be a multiple of {kind.bits} bits, one {kind}", "bytes"
             )
         return OperandSide(role, replace(view, dtype=kind), thing[1], (0, bits // kind.bits))
     if isinstance(thing, Tensor):

@@ -304,7 +304,7 @@ def _value(order: str, name: str, value: Any) -> Any:
     if name != "cu_seqlens":
         number = expect_integer(value, f"{name} of {order}", 0 if name == "granularity" else 1)
         if name == "num_warps" and number & (number - 1):
-            raise InvalidValueError(f"num_warps = {number}; must be a power of two")
+            raise InvalidValueError.of_value("num_warps", number, "be a power of two")
         return number
     if value is None:
         raise InvalidValueError(

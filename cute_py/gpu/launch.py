@@ -129,7 +129,7 @@ class Parameters:
         for index, value in enumerate(values):
             if isinstance(value, bytes):
                 if len(value) != MAP_BYTES:
-                    raise InvalidValueError(f"tensor map = {len(value)} bytes; must be {MAP_BYTES}")
+                    raise InvalidValueError.of_value("tensor map", len(value), f"be {MAP_BYTES}", "bytes")
                 ctypes.memmove(map_at, value, MAP_BYTES)
                 self._pointers[index], map_at = map_at, map_at + MAP_BYTES
             elif isinstance(value, ctypes.Array):

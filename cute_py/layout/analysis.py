@@ -223,7 +223,7 @@ def overlaps(a: LayoutLike, b: LayoutLike | None = None, shift: int = 0) -> bool
         if shift % math.gcd(*steps, 0) if any(steps) else shift:
             return False
     if abs(shift) >= 2**62:
-        raise InvalidValueError(f"shift = {shift} elements; must be less than 2**62", {"first": a, "second": b})
+        raise InvalidValueError.of_value("shift", shift, "be less than 2**62", "elements", {"first": a, "second": b})
     if not domain_size(a) or not domain_size(b):
         return False
     if max(domain_size(a), domain_size(b)) <= MOST_LISTED:

@@ -293,7 +293,7 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
     found = find_kernel(module, launch.kernel)
     code = decoded(module, found)
     shape = _shape(code, launch.grid, launch.block, launch.cluster, launch.dynamic_shared)
-    arguments = Arguments(found.parameters, launch.args, launch.memory)
+    arguments = Arguments(found.parameters, launch.args, launch.memory, _map_target(module.target, launch.arch))
     before = arguments.bytes_of() if judge or len(modes) > 1 else {}
     first = _Execution(code, shape, arguments, modes[0], limit, judge=judge, traffic=traffic)
     first.run()
@@ -338,6 +338,12 @@ def _again(
     run = _Execution(code, shape, arguments, first.mode, 2 * first.totals.steps + SLACK, judge=True)
     run.run()
     return run.totals.findings
+
+
+def _map_target(text: str, given_arch: str | None) -> str:
+    """The target whose tensor maps a launch has: that of the kernel, from sm_100 on."""
+    name = text if given_arch is None else given_arch
+    return name if architecture(name).number >= 100 else "sm_90a"
 
 
 def _has_kernel(source: Any) -> bool:

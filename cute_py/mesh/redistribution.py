@@ -191,7 +191,7 @@ class Redistribution:
         if is_integer(seconds):
             seconds = float(expect_integer(seconds, "seconds", 1, 1 << 20))
         if expect(seconds, float, "seconds") <= 0 or not math.isfinite(seconds):
-            raise InvalidValueError(f"seconds = {seconds}; must be above 0")
+            raise InvalidValueError.of_value("seconds", seconds, "be above 0")
         if not isinstance(backend, Transport):
             expect_choice(backend, BACKENDS, "backend, unless a Transport,")
         chosen = _chosen(sources, destinations) if backend == "auto" else backend

@@ -171,7 +171,9 @@ class ShardedLayout:
         wanted = expect_integers(coordinate, "the coordinate", 0, count=len(self.shape))
         for i, (index, extent) in enumerate(zip(wanted, self.shape, strict=True)):
             if index >= extent:
-                raise InvalidValueError(f"the coordinate[{i}] = {index}; must be below {extent}", {"shape": self.shape})
+                raise InvalidValueError.of_value(
+                    f"the coordinate[{i}]", index, f"be below {extent}", "", {"shape": self.shape}
+                )
         parts = [
             [dimension.devices[part] for part in range(len(dimension.devices)) if dimension.runs(part).holds(index)]
             for dimension, index in zip(self._dimensions, wanted, strict=True)

@@ -295,7 +295,7 @@ def to_triton(layout: Layout | ComposedLayout, tile: Shape | None = None, *, lan
         raise LayoutError("an index lies beyond the tile", {"layout": layout, "tile": extents})
     expect_integer(lanes, "lanes", 1, 1 << 10)
     if lanes & (lanes - 1):
-        raise InvalidValueError(f"lanes = {lanes}; must be a power of two")
+        raise InvalidValueError.of_value("lanes", lanes, "be a power of two")
     own = min(lanes, sizes[0])
     cut = _bits(sizes[0])
     columns = (*view.columns[cut : cut + _bits(sizes[1])], *view.columns[:cut], *view.columns[cut + _bits(sizes[1]) :])

@@ -337,16 +337,16 @@ class DotOperandEncoding(_Encoding):
     def __post_init__(self) -> None:
         expect_fields(self)
         if self.op_idx not in (0, 1):
-            raise InvalidValueError(f"opIdx = {self.op_idx}; must be 0 (A) or 1 (B)")
+            raise InvalidValueError.of_value("opIdx", self.op_idx, "be 0 (A) or 1 (B)")
         if self.parent.rank < 2:
             raise InvalidValueError("the parent of a dot operand has two dimensions or more", {"parent": self.parent})
         if isinstance(self.parent, BlockedEncoding):
             if self.k_width:
-                raise InvalidValueError(f"kWidth = {self.k_width}; must be 0 for a blocked parent")
+                raise InvalidValueError.of_value("kWidth", self.k_width, "be 0 for a blocked parent")
             return
         self._powers("k_width")
         if self.k_width > 64:
-            raise InvalidValueError(f"kWidth = {self.k_width}; must be at most 64")
+            raise InvalidValueError.of_value("kWidth", self.k_width, "be at most 64")
         if self.parent.version_major == 3 and self.op_idx == 1:
             raise InvalidValueError("B of wgmma is read from shared memory; it has no dot operand encoding")
 
@@ -397,7 +397,7 @@ class SliceEncoding(_Encoding):
         expect_fields(self)
         if not 0 <= self.dim < self.parent.rank or self.parent.rank < 2:
             facts = {"parent": self.parent}
-            raise InvalidValueError(f"dim = {self.dim}; must be a dimension of a parent of two or more", facts)
+            raise InvalidValueError.of_value("dim", self.dim, "be a dimension of a parent of two or more", "", facts)
 
     @property
     def rank(self) -> int:
@@ -494,15 +494,17 @@ class NvmmaSharedEncoding(_Encoding):
     def __post_init__(self) -> None:
         expect_fields(self)
         if self.swizzling_byte_width not in (0, 32, 64, 128):
-            raise InvalidValueError(f"swizzlingByteWidth = {self.swizzling_byte_width}; must be 0, 32, 64 or 128 bytes")
+            raise InvalidValueError.of_value(
+                "swizzlingByteWidth", self.swizzling_byte_width, "be 0, 32, 64 or 128 bytes"
+            )
         if self.element_bit_width not in (8, 16, 32, 64):
-            raise InvalidValueError(f"elementBitWidth = {self.element_bit_width}; must be 8, 16, 32 or 64 bits")
+            raise InvalidValueError.of_value("elementBitWidth", self.element_bit_width, "be 8, 16, 32 or 64 bits")
         if self.fp4_padded and (self.element_bit_width != 8 or self.swizzling_byte_width != 128):
             raise InvalidValueError("fp4Padded needs 8-bit elements and a swizzle of 128 bytes")
         if self.cga_layout:
             object.__setattr__(self, "rank", len(self.cga_layout[0]))
         if not 1 <= self.rank <= _MOST_RANK:
-            raise InvalidValueError(f"rank = {self.rank}; must be 1 to {_MOST_RANK}")
+            raise InvalidValueError.of_value("rank", self.rank, f"be 1 to {_MOST_RANK}")
         self._check_ctas()
 
     def facts(self) -> list[str]:

@@ -166,7 +166,7 @@ def _check_width(value: Value, what: str, bits: int) -> None:
     listed = value if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
     for i, number in enumerate(listed):
         if is_integer(number) and not -1 << bits - 1 <= int(number) < 1 << bits:
-            raise EmissionError(f"{what}[{i}] = {integer_text(int(number))}; must fit in {bits} bits")
+            raise EmissionError.of_value(f"{what}[{i}]", int(number), f"fit in {bits} bits")
 
 
 def _counted(form: InstructionForm, chosen: Mapping[str, str], texts: Sequence[str], what: str, count: int) -> str:
@@ -273,7 +273,7 @@ def ptx(
     if cluster_size is not None:
         size = expect_integer(cluster_size, "cluster_size")
         if not 1 <= size <= MAX_CLUSTER:
-            raise EmissionError(f"cluster_size = {integer_text(size)} CTAs; must be 1 to {MAX_CLUSTER}")
+            raise EmissionError.of_value("cluster_size", size, f"be 1 to {MAX_CLUSTER}", "CTAs")
     for name in {} if operands is None else expect(operands, Mapping, "operands"):  # type: ignore[type-abstract]
         expect(name, str, "the name of an operand")
     target = None if arch is None else (arch, version)

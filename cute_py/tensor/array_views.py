@@ -217,8 +217,8 @@ def interface_view(
         return view
     for stride in table["strides"]:
         if stride % view.element_bytes:
-            raise InvalidValueError(
-                f"stride = {stride} bytes; must be a multiple of the element, {view.element_bytes} bytes"
+            raise InvalidValueError.of_value(
+                "stride", stride, f"be a multiple of the element, {view.element_bytes} bytes", "bytes"
             )
     return replace(view, strides=tuple(int(stride) // view.element_bytes for stride in table["strides"]))
 

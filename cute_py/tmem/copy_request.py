@@ -85,7 +85,7 @@ class Buffer:
             expect(allocated_addr, TmemAllocation, "allocated_addr")
         align = expect_integer(align, "align", unit="bytes")
         if align < 16 or align & (align - 1):
-            raise InvalidValueError(f"align = {align} bytes; must be a power of two, at least 16")
+            raise InvalidValueError.of_value("align", align, "be a power of two, at least 16", "bytes")
         values = (name, extents, as_dtype(dtype), scope, layout, allocated_addr, align)
         for one, value in zip(fields(self), values, strict=True):
             object.__setattr__(self, one.name, value)

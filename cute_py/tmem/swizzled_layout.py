@@ -74,11 +74,12 @@ class ComposeLayout:
         for name in ("per_element", "swizzle_len", "atom_len"):
             value = getattr(self, name)
             if not 0 <= value <= MAX_BITS:
-                raise LayoutError(f"{name} = {value}; must be within 0..{MAX_BITS}")
+                raise LayoutError.of_value(name, value, f"be within 0..{MAX_BITS}")
         if self.atom_len < self.swizzle_len:
-            raise LayoutError(
-                f"atom_len = {self.atom_len}; must be at least swizzle_len = {self.swizzle_len}, "
-                "or the swizzle is not a permutation"
+            raise LayoutError.of_value(
+                "atom_len",
+                self.atom_len,
+                f"be at least swizzle_len = {self.swizzle_len}, or the swizzle is not a permutation",
             )
         if set(self.tile.axes) - {"m"}:
             raise LayoutError("a swizzle acts on the axis m alone", {"axes": ", ".join(self.tile.axes)})
@@ -180,12 +181,10 @@ def mma_shared_layout(dtype: DTypeLike, swizzle: SmemSwizzle | int | str, shape:
         raise LayoutError(f"shape {extents}; must be (..., rows, columns), each at least 1")
     *lead, rows, columns = extents
     if columns % width:
-        raise LayoutError(
-            f"columns = {columns}; must be a multiple of {width} elements ({mode.row_bytes} bytes, "
-            f"one row of the atom of swizzle mode {int(mode)})"
-        )
+        row = f"{mode.row_bytes} bytes, one row of the atom of swizzle mode {int(mode)}"
+        raise LayoutError.of_value("columns", columns, f"be a multiple of {width} elements ({row})")
     if mode and rows % ATOM_ROWS:
-        raise LayoutError(f"rows = {rows}; must be a multiple of {ATOM_ROWS}, the rows of a swizzle atom")
+        raise LayoutError.of_value("rows", rows, f"be a multiple of {ATOM_ROWS}, the rows of a swizzle atom")
     blocks = columns // width
     tile = S[(math.prod(lead), rows, blocks, width) : (rows * columns, width, rows * width, 1)].canonicalize()
     return ComposeLayout(per_element, int(mode), 3, tile) if mode else tile
@@ -223,11 +222,11 @@ def tmem_datapath_layout(datapath: str, rows: int, cols: int, sub_slab: int = 0)
     sub_slab = expect_integer(sub_slab, "sub_slab")
     facts = {"data path": f"{datapath}: {use}"}
     if sub_slab not in (0, 1):
-        raise LayoutError(f"sub_slab = {sub_slab}; must be 0 or 1", facts)
+        raise LayoutError.of_value("sub_slab", sub_slab, "be 0 or 1", "", facts)
     if rows != wanted:
-        raise LayoutError(f"rows = {rows}; must be {wanted} for data path {datapath}", facts)
+        raise LayoutError.of_value("rows", rows, f"be {wanted} for data path {datapath}", "", facts)
     if cols < 1:
-        raise LayoutError(f"cols = {cols}; must be at least 1", facts)
+        raise LayoutError.of_value("cols", cols, "be at least 1", "", facts)
     if sub_slab and spread != _SCATTERED:
         raise LayoutError(f"sub_slab = 1; must be 0 for data path {datapath}, which uses both halves of a slab", facts)
     if spread == _FULL:
@@ -237,5 +236,5 @@ def tmem_datapath_layout(datapath: str, rows: int, cols: int, sub_slab: int = 0)
         return layout + 16 @ TLane if sub_slab else layout
     parts = 2 if spread == _HALVES else 4
     if cols % parts:
-        raise LayoutError(f"cols = {cols}; must be a multiple of {parts} for data path {datapath}", facts)
+        raise LayoutError.of_value("cols", cols, f"be a multiple of {parts} for data path {datapath}", "", facts)
     return S[(rows, parts, cols // parts) : (1 @ TLane, 128 // parts @ TLane, 1 @ TCol)]

@@ -1,172 +1,200 @@
-"""The explorer as a page: one file without network; in a browser, what it shows is what the library says."""
+"""The playground: one file without network whose answers are those of `cute_py.page.answer`; texts are never markup."""
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import re
-from html import escape
 from pathlib import Path
-from urllib.parse import urlencode
+from typing import Any
 
 import pytest
 
-import cute_py as cute
 from cute_py.cli.main import main
-from cute_py.draw.boxes import draw_boxes
-from cute_py.draw.explorer import DEFAULTS, EXAMPLES, explorer_page
-from cute_py.draw.explorer_answer import answer_query
-from cute_py.tma.atom.make import make_tma_copy
-from cute_py.tma.atom.op import OPS
-from tests.draw.explorer_browser import Node, dumped, page_url
-from tests.draw.structure import cells
+from cute_py.draw.explorer_answer import EXAMPLES
+from cute_py.errors import CuteError
+from cute_py.page.answer import answer
+from cute_py.page.document import explorer_page, page_script, policy, prepared_answers, web_file
+from cute_py.page.forms import TABS
+from cute_py.page.tma import near_types
+from tests.draw.explorer_browser import dumped, page_url
+from tests.pace import within
 
-FORMS = dict(EXAMPLES)
+CASES = [(name, example, inputs) for name, tab in TABS.items() for example, inputs in tab.examples]
 
 
 def test_the_page_is_one_file_without_network() -> None:
     page = explorer_page()
-    assert page.startswith("<!doctype html>")
-    assert page.rstrip().endswith("</html>")
-    assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
-    assert not re.search(r"\b(src|href)=|@import|url\((?!#)|fetch\(|XMLHttpRequest|WebSocket|sendBeacon", page)
-    assert len(page) < 400_000
-    assert page.count("</script>") == page.count("<script>") == 1
+    assert len(page.encode()) < 200_000
+    assert not re.search(r"""(src|href)=["']?(https?:|//)""", page)
+    assert "connect-src" not in policy(False)
+    assert "connect-src 'self'" in policy(True)
+    for text in (policy(False), policy(True)):
+        assert text.startswith("default-src 'none'; script-src 'sha256-")
+        assert "unsafe-eval'" not in text.replace("wasm-unsafe-eval", "")
+        assert "'unsafe-inline'" not in text.split("script-src")[1].split(";")[0]
 
 
-def test_only_the_served_page_asks() -> None:
-    assert explorer_page(served=True).count("fetch(") == 1
-    assert "/*SCRIPT*/" not in explorer_page()
-    assert "/*STYLE*/" not in explorer_page()
+def test_the_script_is_short() -> None:
+    lines = sum(len(web_file(name).splitlines()) for name in ("page.js", "worker.js", "compile.mjs"))
+    assert lines <= 900
+    assert not re.search(r"\beval\(|new Function|document\.write|insertAdjacentHTML|outerHTML", page_script())
+    assert page_script().count("innerHTML") == 1
 
 
-def test_every_field_has_a_label() -> None:
+@pytest.mark.parametrize(("tab", "example", "inputs"), CASES, ids=[f"{t}: {e}" for t, e, _ in CASES])
+def test_every_example_is_answered(tab: str, example: str, inputs: dict[str, str]) -> None:
+    found = answer({"tab": tab, "inputs": inputs})
+    assert found == json.loads(json.dumps(found))
+    kind, words = found["verdict"]
+    assert words
+    assert (kind in ("bad", "unknown") and bool(found["problems"])) == example.startswith("error")
+    if not example.startswith("error"):
+        assert found["sections"]
+        assert found["code"][0]["name"] == "Python"
+
+
+SOUND = [case for case in CASES if not case[1].startswith("error")]
+
+
+@pytest.mark.parametrize(("tab", "example", "inputs"), SOUND, ids=[f"{t}: {e}" for t, e, _ in SOUND])
+def test_the_code_of_an_example_runs(tab: str, example: str, inputs: dict[str, str]) -> None:
+    for panel in answer({"tab": tab, "inputs": inputs})["code"]:
+        if panel["name"] == "Python":
+            exec(compile(panel["text"], f"<{tab}>", "exec"), {"__name__": "example"})
+
+
+def test_the_first_answers_are_in_the_page() -> None:
     page = explorer_page()
-    for name in DEFAULTS:
-        if name != "at":  # the tile is chosen beside its picture
-            assert f'id="{name}"' in page
-            assert f'for="{name}"' in page
+    held = re.search(r'id="packed-prepared">([^<]*)<', page)
+    assert held is not None
+    found: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(held[1])))
+    assert found == json.loads(json.dumps(prepared_answers()))
+    assert {address.partition("&")[0] for address in found} == {f"#tab={name}" for name in TABS}
 
 
-def load(folder: Path, form: dict[str, str], script: str = "") -> Node:
-    """The document of a filled-in form, after `script` ran; an error in the page fails the test."""
+FIXED = [
+    ("gmem_ptr[16b](0x2000) o (1024,512):(512,_1)", "gmem", None),
+    ("64x64", "tile", "no tile of its own"),
+    ("Sw<3,4,3> o (_128,_64):(_64,_1)", "smem", "with its offset: Sw<3,4,3> o smem_ptr[16b](unset) o (_128,"),
+    ("((2,2),4):((1,8),2)", "smem", "a tile of 4x8"),
+    ("fp8", "dtype", "float8_e4m3fn"),
+    ("(1024,512):(512,_1", "gmem", "close the brackets: (1024,512):(512,_1)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "field", "words"), FIXED, ids=[text for text, _, _ in FIXED])
+def test_texts_that_had_no_help(text: str, field: str, words: str | None) -> None:
+    found = answer({"tab": "tma", "inputs": {field: text}, "part": "fixes"})
+    fixes = [fix for problem in found["problems"] for fix in problem["fixes"]]
+    if words is None:
+        assert found["verdict"] == ["good", "Accepted: a tile is 1 instruction, 16384 bytes"]
+        return
+    assert any(fix["words"].startswith(words) for fix in fixes)
+    assert "float16" not in [fix["words"] for fix in fixes]
+
+
+def test_a_tile_with_an_x_is_read() -> None:
+    inputs = {"smem": "(_64,_64):(_64,_1)", "tile": "64x64"}
+    assert answer({"tab": "tma", "inputs": inputs})["verdict"][0] == "good"
+    assert near_types("fp8") == ["float8_e4m3fn", "float8_e5m2"]
+
+
+@pytest.mark.parametrize(("name", "form"), [row for row in EXAMPLES if row[0].startswith("error")])
+def test_a_fix_removes_its_problem(name: str, form: dict[str, str]) -> None:
+    found = answer({"tab": "tma", "inputs": form, "part": "fixes"})
+    assert answer({"tab": "tma", "inputs": form})["more"]
+    solved = False
+    for problem in found["problems"]:
+        assert problem["fixes"], problem["message"]
+        for fix in problem["fixes"]:
+            after = answer({"tab": "tma", "inputs": {**form, **fix["inputs"]}})
+            messages = [other["message"] for other in after["problems"]]
+            assert problem["message"] not in messages
+            assert set(messages) <= {other["message"] for other in found["problems"]}
+            solved = solved or not messages
+    assert solved
+
+
+LARGE = [
+    ("layout", {"layout": "(4294967296,4294967296):(1,4294967296)"}, "at most 1048576"),
+    ("layout", {"layout": "(2097152):(1)"}, "at most 1048576"),
+    ("banks", {"layout": "(1024,1024):(1024,1)"}, "at most 32768"),
+    ("threads", {"atoms": "(64,64,1)"}, "at most 16384"),
+    ("threads", {"kind": "tv", "layout": "(65536,1):(1,1)", "tile": "(256,256)"}, "at most 16384"),
+    ("formats", {"M": "1048576", "K": "1048576"}, "at most 16384"),
+    ("explain", {"text": "(99999999,99):(1,99999999)"}, "at most 1048576"),
+]
+
+
+@pytest.mark.parametrize(("tab", "inputs", "bound"), LARGE)
+def test_what_is_too_large_is_refused_with_its_bound(tab: str, inputs: dict[str, str], bound: str) -> None:
+    answer({"tab": tab})  # what it imports is not counted
+    with within(100):
+        found = answer({"tab": tab, "inputs": inputs})
+    assert bound in json.dumps(found["problems"])
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ([], "a query is a JSON object"),
+        ({"tab": "x"}, "unknown tab 'x'"),
+        ({"tab": 1}, "unknown tab 1"),
+        ({"inputs": []}, "inputs are texts by name"),
+        ({"inputs": {"layout": 1}}, "inputs are texts by name"),
+        ({"inputs": {"x": ""}}, "unknown field 'x'"),
+        ({"part": "x"}, "unknown part 'x'"),
+        ({"inputs": {"layout": "1" * 2001}}, "layout has 2001 characters; at most 2000 are read"),
+    ],
+)
+def test_queries_that_are_none(query: Any, words: str) -> None:
+    with pytest.raises(CuteError) as refused:
+        answer(query)
+    assert words in str(refused.value)
+
+
+MARKUP = "<img src=x onerror=alert(1)><b>&amp;</b>"
+
+
+@pytest.mark.parametrize("tab", list(TABS))
+def test_texts_are_never_markup(tab: str) -> None:
+    for name in TABS[tab].defaults:
+        found = answer({"tab": tab, "inputs": {name: MARKUP}, "part": "fixes"})
+        for section in found["sections"]:
+            assert "<img" not in section["html"]
+            assert "<b>" not in section["html"]
+    said = answer({"tab": "explain", "inputs": {"text": f"CUDA_ERROR_INVALID_VALUE {MARKUP}"}})
+    assert "<img" not in json.dumps(said["sections"])
+
+
+def test_the_page_without_an_interpreter(tmp_path: Path) -> None:
     page = explorer_page()
-    watch = "<script>window.onerror = (m) => { document.title = `FAILED ${m}`; };</script>"
-    page = page.replace("</head>", f"{watch}</head>").replace("</body>", f"<script>{script}</script></body>")
-    root = dumped(page_url(folder, page, urlencode(form)))
-    assert root.all("title")[0].text == "TMA explorer"
-    return root
-
-
-def test_a_copy_is_shown_as_the_library_has_it(tmp_path: Path) -> None:
-    form = FORMS["plain tile over the end"]
-    root, want = load(tmp_path, form), answer_query(form)
-    gmem = cute.make_tensor(cute.make_gmem_ptr(4096, form["dtype"]), cute.parse(form["gmem"]))
-    atom = make_tma_copy("SM90_TMA_LOAD", gmem, cute.parse(form["smem"]))
-    assert root.by_id("verdict").text == "Accepted: a tile is 1 instruction, 4096 bytes"
-    assert root.by_id("hex").text == atom.descriptor[:64].hex()
-    assert [b.text for b in root.all("span", "byte")] == [f"{b:02x}" for b in atom.descriptor[:64]]
-    assert want["plan"]["tma_tensor"] in root.by_id("numbers").text
-    stages = [row.all("code") for row in root.by_id("stages").all("tbody")[0].all("tr")]
-    assert [[name.text, value.text] for name, value in stages] == [stage[:2] for stage in want["stages"]]
-    fields = [[cell.text for cell in row.all("td")] for row in root.all("table", "fields")[0].all("tbody")[0].all("tr")]
-    assert [row[:3] for row in fields] == [[f[0], f[1], str(f[2])] for f in want["descriptor"]["fields"]]
-    boxes = root.by_id("boxes").all("g", "box")
-    assert len(boxes) == len(cells(draw_boxes(atom))) == 16
-    assert sum(bool(box.all("rect", "outside")) for box in boxes) == 7
-    assert len(root.by_id("boxes").all("g", "chosen")) == 1
-    units = root.by_id("smem-picture").all("g", "unit")
-    assert len(units) == 24 * 8
-    assert "summarised: 32 lines, of which 24 are drawn" in root.by_id("smem-picture").text
-    assert units[9].all("title")[0].text == (
-        "tensor coordinate (1,8) -> global address 0x11a0 -> TMA coordinate (8,1) -> instruction 0 at (0,0), row 1"
-        " -> shared byte before the swizzle 144 -> after the swizzle 144 -> bank 4"
-    )
-    assert len(root.by_id("examples").all("button")) == len(EXAMPLES)
-    assert len(root.by_id("op").all("option")) == len(OPS)
-    assert root.by_id("problems").attributes.get("hidden") == ""
-    assert root.by_id("warnings").attributes.get("hidden") == ""
-
-
-def test_bytes_are_told_by_keyboard(tmp_path: Path) -> None:
-    script = "const picture = document.querySelector('#smem-picture svg');" + "".join(
-        f"picture.dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}', shiftKey: {shift}}}));"
-        for key, shift in (("ArrowDown", "false"), ("ArrowRight", "false"), ("ArrowRight", "true"), ("Tab", "false"))
-    )
-    root = load(tmp_path, FORMS["K-major tile, 128B swizzle"], script)
-    told = [node.text for node in root.all("dl", "way")[0].all("dd")]
-    # byte 128 + 16 + 1 of the image is byte 129 before the swizzle: the second byte of row 1's first element
-    assert told == ["(1,0)", "0x1401", "(0,1)", "0 at (0,0), row 1", "129", "145", "4"]
-    assert len(root.all("g", "pointed")) == 1
-
-
-def test_bytes_are_told_by_pointer(tmp_path: Path) -> None:
-    script = (
-        "const cell = document.querySelector('[data-byte=\"144\"]'), area = cell.getBoundingClientRect();"
-        "const at = {bubbles: true, clientX: area.left + 0.6 * area.width};"
-        "cell.dispatchEvent(new PointerEvent('pointermove', at));"
-    )
-    root = load(tmp_path, FORMS["K-major tile, 128B swizzle"], script)
-    told = [node.text for node in root.all("dl", "way")[0].all("dd")]
-    assert told == ["(1,4)", "0x1409", "(4,1)", "0 at (0,0), row 1", "137", "153", "6"]
-
-
-@pytest.mark.parametrize("name", [name for name, _ in EXAMPLES if name.startswith("error")])
-def test_errors_are_all_told_and_a_button_helps(name: str, tmp_path: Path) -> None:
-    want = [p["message"] for p in answer_query(FORMS[name])["problems"]]
-    script = (
-        "const before = [...document.querySelectorAll('#problems strong')].map((e) => e.textContent);"
-        "const fixes = [...document.querySelectorAll('#problems button.fix')];"
-        "const whole = document.querySelector('#problems > button.fix');"
-        "const told = document.getElementById('verdict').className;"
-        "(whole ?? fixes[0]).click();"
-        "document.body.prepend(Object.assign(document.createElement('pre'), "
-        "{id: 'before', textContent: JSON.stringify([told, before])}));"
-    )
-    after = load(tmp_path, FORMS[name], script)
-    assert json.loads(after.by_id("before").text) == ["bad", want]
-    assert after.by_id("verdict").text.startswith("Accepted")
-    assert after.by_id("problems").all("strong") == []
-    assert len(after.by_id("hex").text) == 128
-
-
-def test_what_is_typed_goes_into_the_address(tmp_path: Path) -> None:
-    form = {"gmem": "(64,64):(64,_1)", "smem": "(_8,_64):(_64,_1)", "dtype": "bf16", "at": "3", "split": "1"}
-    script = "document.getElementById('verdict').textContent = location.hash;"
-    told = load(tmp_path, form, script).by_id("verdict").text
-    assert dict(part.split("=") for part in told.removeprefix("#").split("&")) == {
-        "gmem": "%2864%2C64%29%3A%2864%2C_1%29",
-        "smem": "%28_8%2C_64%29%3A%28_64%2C_1%29",
-        "dtype": "bf16",
-        "split": "1",
-        "at": "3",
-    }
-
-
-def test_texts_are_never_markup(tmp_path: Path) -> None:
-    form = {"gmem": "<img src=x onerror=alert(1)>", "smem": "<b>", "dtype": "<i>x</i>"}
-    root = load(tmp_path, form)
-    assert root.all("img") == root.all("b") == root.all("i") == []
-    assert "unknown element type '<i>x</i>'" in root.by_id("problems").text
-    assert escape("<b>") not in root.by_id("verdict").text
-
-
-def test_what_is_not_covered_is_said(tmp_path: Path) -> None:
-    root = load(tmp_path, {**FORMS["plain tile over the end"], "op": "SM90_TMA_LOAD_IM2COL"})
-    assert root.by_id("verdict").text.startswith("Not answered here: im2col (SM90_TMA_LOAD_IM2COL).")
-    assert root.by_id("boxes").children == []
+    first = dumped(page_url(tmp_path, page, ""))
+    assert first.by_id("verdict").text == "16 elements at offsets 0 to 15: each once, without gaps"
+    assert len(first.by_id("s-offsets").all("g", "c")) == 16
+    assert first.by_id("listing").text.startswith("import cute_py as cute")
+    other = dumped(page_url(tmp_path, page, "tab=layout&layout=%3Cb%3E"))
+    assert "no interpreter" in other.by_id("verdict").text
+    assert other.by_id("layout").text in ("", "<b>")
+    assert other.by_id("sections").children == []
 
 
 def test_the_command_writes_the_page(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    out = tmp_path / "explorer.html"
-    assert main(["draw", "--html", "--out", str(out)]) == 0
+    out = tmp_path / "page.html"
+    assert main(["draw", "--html", "--interpreter", "-", "--out", str(out)]) == 0
     assert out.read_text(encoding="utf-8") == explorer_page()
-    assert capsys.readouterr().out == f"{out}: {out.stat().st_size} bytes\n"
-    assert main(["draw", "--html", "--out", str(out), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == [{"title": "TMA explorer", "file": str(out)}]
-    assert main(["draw", "--html"]) == 0
-    assert capsys.readouterr().out == explorer_page()
-    assert main(["draw", "--html", "--out", str(tmp_path / "a.svg")]) == 2
+    size = out.stat().st_size
+    assert capsys.readouterr().out == f"{out}: {size} bytes, view only, without an interpreter\n"
+    assert main(["draw", "--html", "--interpreter", "-", "--out", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"title": "playground", "interpreter": None, "file": str(out)}]
+    assert main(["draw", "--html", "--interpreter", str(tmp_path)]) == 2
+    assert "is not the npm package pyodide" in capsys.readouterr().err
+    assert main(["draw", "--html", "--interpreter", "-", "--out", str(tmp_path / "a.svg")]) == 2
     assert "a page is written to a name that ends in .html" in capsys.readouterr().err
+    assert main(["draw", "4:1", "--interpreter", "-"]) == 2
+    assert "--interpreter is for --html without a text" in capsys.readouterr().err
 
 
 def test_html_of_a_picture_is_still_a_page_of_pictures(capsys: pytest.CaptureFixture[str]) -> None:

@@ -86,7 +86,7 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
 
 
 def _numbers(match: re.Match[str]) -> list[int] | None:
-    """The groups of a match, 0 for one that is no number; None: a number is too large to compute with."""
+    """The groups of a match, as numbers, 0 for text; None: one is too large to compute with."""
     groups = [group or "" for group in match.groups()]
     numbers = [int(group) if _NUMBER.fullmatch(group) else 0 for group in groups]
     return numbers if all(abs(n) < LARGEST for n in numbers) else None

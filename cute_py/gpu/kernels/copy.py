@@ -108,7 +108,7 @@ def copy_once(
         InvalidValueError: `per_block` out of range.
     """
     if not 1 <= per_block <= 16:
-        raise InvalidValueError(f"per_block = {per_block}; must be 1 to 16")
+        raise InvalidValueError.of_value("per_block", per_block, "be 1 to 16")
     rank = len(walk.counts)
     load = CopyOp("load", rank, hint=load_hint)
     store = CopyOp("reduce" if reduction else "store", rank, op=reduction or "", hint=store_hint)

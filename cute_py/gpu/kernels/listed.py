@@ -84,7 +84,7 @@ def copy_listed(
         InvalidValueError: the rank, the number of places, or a place is out of range.
     """
     if not 1 <= rank <= MAX_RANK:
-        raise InvalidValueError(f"rank = {rank}; must be 1 to 5")
+        raise InvalidValueError.of_value("rank", rank, "be 1 to 5")
     if not 1 <= len(places) <= MAX_LISTED:
         raise InvalidValueError(f"{len(places)} instructions in a tile; must be 1 to {MAX_LISTED}")
     if any(place % 128 or not 0 <= place < max(window_bytes, 1) for place in places):

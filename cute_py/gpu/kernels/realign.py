@@ -78,9 +78,9 @@ def copy_realigned(
         InvalidValueError: a shift or a row that is out of range.
     """
     if not 1 <= shift <= 15:
-        raise InvalidValueError(f"shift = {shift} bytes; must be 1 to 15")
+        raise InvalidValueError.of_value("shift", shift, "be 1 to 15", "bytes")
     if row_bytes % 16 or row_bytes % element_bytes:
-        raise InvalidValueError(f"row = {row_bytes} bytes; must be a multiple of 16 and of {element_bytes}")
+        raise InvalidValueError.of_value("row", row_bytes, f"be a multiple of 16 and of {element_bytes}", "bytes")
     rank = len(walk.counts)
     load, store = CopyOp("load", rank, hint=load_hint), CopyOp("store", rank, hint=store_hint)
     load_bytes = -(-(row_bytes + 16) * rows // 128) * 128

@@ -107,9 +107,9 @@ def copy_ring(
         InvalidValueError: `stages` or `stores` out of range.
     """
     if not 1 <= stages <= 16:
-        raise InvalidValueError(f"stages = {stages}; must be 1 to 16")
+        raise InvalidValueError.of_value("stages", stages, "be 1 to 16")
     if not 0 <= stores < stages:
-        raise InvalidValueError(f"stores = {stores}; must be 0 to stages - 1 = {stages - 1}")
+        raise InvalidValueError.of_value("stores", stores, f"be 0 to stages - 1 = {stages - 1}")
     rank = len(walk.counts)
     load, store = CopyOp("load", rank, hint=load_hint), CopyOp("store", rank, hint=store_hint)
     stage = stage_bytes(window_bytes or tile_bytes)

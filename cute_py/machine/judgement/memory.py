@@ -364,7 +364,7 @@ class MemoryJudge(Observer):
         clocks = self.clocks
         cluster, rows = clocks.rows(f)
         row = int(rows[0])
-        if transfer.group == "wgmma":
+        if transfer.group in ("wgmma", "tcgen05"):
             column = 4 * clocks.warps + row // 4
         elif transfer.group == "bulk":
             column = (1 if reads else 2) * clocks.warps + row
@@ -463,8 +463,9 @@ class MemoryJudge(Observer):
             place = self._place_of(at, before, value, shadow)
             severity = "warning" if value in known_to_some else "error"
             self._report(f, site, shadow, place >> shadow.shift, value, key, what, reader, severity)
-        if what == "reads" and not late.all():
-            self._see(f, site, shadow, at, before, found[~late], who, kind)
+        known = found[~by_warp.all(axis=0)]
+        if what == "reads" and len(known):
+            self._see(f, site, shadow, at, before, known, who, kind)
 
     def _is_init(self, key: int) -> bool:
         number = key >> SITE & SITE_BITS

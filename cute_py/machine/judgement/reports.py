@@ -177,12 +177,14 @@ class Reports:
         before = self.instruction(other)
         line = "another instruction" if before is None else place_text(before, self.code.files)
         where = self.where(*place)
-        said = {"wgmma": "a product", "mbarrier.init": "an initialisation"}.get(kind, f"a {kind}")
+        said = {"wgmma": "a product", "tcgen05.mma": "a product", "mbarrier.init": "an initialisation"}.get(
+            kind, f"a {kind}"
+        )
         text = (
             f"{said} of {f.text()} reads {where}, which {self.agent(clocks, other)} wrote at {line} without a "
             "fence.proxy.async between the two"
         )
-        severity = "warning" if kind == "wgmma" else "error"
+        severity = "warning" if kind in ("wgmma", "tcgen05.mma", "tcgen05.cp") else "error"
         self.add(
             ("missing proxy fence", site.name, "" if before is None else before.opcode), text, site.one, severity,
             threads=f.text(), address=where, other="" if before is None else shortened(before.text, 160),
@@ -199,7 +201,7 @@ class Reports:
     def still_used(self, f: Frame, site: Site, place: int, clocks: Clocks, cluster: int, warp: int) -> None:
         """A barrier that is invalidated, and others may still wait at it."""
         where, who = self.where(self.m.shared, place), self.warp(clocks, cluster + self.first_cluster, warp, 1)
-        text = f"{f.text()} {_verb(f, 'invalidates')} the mbarrier at {where}; nothing orders what {who} did with it before"
+        text = f"{f.text()} {_verb(f, 'invalidates')} the mbarrier at {where}, which {who} may still use"
         key = ("invalidated while in use", site.number)
         self.add(key, text, site.one, "error", threads=f.text(), address=where, other_threads=who)
 

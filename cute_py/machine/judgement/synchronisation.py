@@ -191,6 +191,13 @@ class ClockKeeper(Observer):
                 held.arriving.near[0, 3 * clocks.warps + rows] = clocks.now
         clocks.tick()
 
+    def products_arrive(self, f: Frame, site: Site, place: int) -> None:
+        """An arrival that follows the products of a thread so far."""
+        held = self.barriers.get(place)
+        if held is not None:
+            _, rows = self.clocks.rows(f)
+            held.arriving.near[0, 4 * self.clocks.warps + rows // 4] = self.clocks.now
+
     def phase_ended(self, m: Host, place: int, barrier: Mbarrier) -> None:
         """What arrived for this phase is there for those that wait for it."""
         held = self.barriers.get(place)

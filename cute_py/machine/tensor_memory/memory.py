@@ -491,7 +491,7 @@ class TensorMemory:
         """
         cta_group = expect_integer(cta_group, "cta_group")
         if cta_group not in (1, 2):
-            raise TmemError(f"cta_group = {cta_group}; must be 1 or 2")
+            raise TmemError.of_value("cta_group", cta_group, "be 1 or 2")
         if self._cta_group not in (0, cta_group):
             both = f"cta_group::{cta_group} after cta_group::{self._cta_group}"
             raise TmemError(f"{both}; a kernel uses one of them throughout")

@@ -225,7 +225,9 @@ def plan_im2col(
     box = im2col_basis(get_nonswizzle_portion(smem_layout), cta_v_map, shape).layout
     total = int(size(box))
     if num_multicast < 1 or total % num_multicast:
-        raise InvalidValueError(f"num_multicast = {num_multicast} CTAs; must divide the {total} elements of the box")
+        raise InvalidValueError.of_value(
+            "num_multicast", num_multicast, f"divide the {total} elements of the box", "CTAs"
+        )
     split = logical_divide(box, Layout(Int(total // num_multicast)))  # of each CTA
     split_shape: Any = split.shape
     split_stride: Any = split.stride
@@ -264,7 +266,7 @@ def _require_counts(what: str, counts: Sequence[Any], win: Im2colWindow) -> None
         if int(count) < 0:
             names = ("lower_corner", "upper_corner", "lower_padding", "upper_padding")
             facts = {f"{name}_whd": getattr(win, name) for name in names}
-            raise InvalidValueError(f"{what} of spatial mode {i} = {int(count)}; must not be negative", facts)
+            raise InvalidValueError.of_value(f"{what} of spatial mode {i}", int(count), "not be negative", "", facts)
 
 
 def _tma_tensor(sizes: tuple[int, ...], win: Im2colWindow, outer: ScaledBasis, inner: ScaledBasis) -> Tensor:

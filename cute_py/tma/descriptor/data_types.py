@@ -174,7 +174,7 @@ def format_row(data_type: int) -> FormatRow:
     """
     if is_integer(data_type) and 0 <= data_type < len(FORMATS):
         return FORMATS[data_type]
-    raise InvalidValueError(f"data_type = {expect_integer(data_type, 'data_type')}; must be 0 to {len(FORMATS) - 1}")
+    raise InvalidValueError.of_value("data_type", expect_integer(data_type, "data_type"), f"be 0 to {len(FORMATS) - 1}")
 
 
 # Reversed, so that the plain format wins: float32 moves as FLOAT32, though its variants list it as well.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from cute_py.argument_checks import expect_fields, expect_integer, is_integer
-from cute_py.errors import InvalidTypeError, InvalidValueError, given, integer_text
+from cute_py.errors import InvalidTypeError, InvalidValueError, given
 from cute_py.tma.descriptor.data_types import MEASURED
 
 Kinds = Literal["all", "tiled", "im2col"]
@@ -41,7 +41,7 @@ def expect_bits(bits: Any) -> int:
         raise InvalidTypeError(f"a map's bits must be an integer, got {type(bits).__name__} {given(bits)}")
     number: int = operator.index(bits)
     if not 0 <= number < 1 << 1024:
-        raise InvalidValueError(f"a map's bits = {integer_text(number)}; must be 0 to 2**1024 - 1")
+        raise InvalidValueError.of_value("a map's bits", number, "be 0 to 2**1024 - 1")
     return number
 
 

@@ -93,7 +93,7 @@ def _row_of(field: str, value: Any) -> tuple[ReplaceField, int]:
             raise refuse_unknown(ADDITIONS[number - row.values])
         if field == "swizzle_mode" and number == row.values:
             raise refuse_unknown(_addition(field))
-        raise InvalidValueError(f"{field} = {number}; must be 0 to {row.values - 1}")
+        raise InvalidValueError.of_value(field, number, f"be 0 to {row.values - 1}")
     return row, number
 
 
@@ -247,7 +247,7 @@ def update_tma_descriptor(data: MapSource, kind: str, axis: int, value: int) -> 
         return replace(raw, field, value)
     rank = f.field("rank").read(int.from_bytes(raw, "little")) + 1
     if axis >= rank:
-        raise InvalidValueError(f"axis = {axis}; must be 0 to {rank - 1}, the modes of the map")
+        raise InvalidValueError.of_value("axis", axis, f"be 0 to {rank - 1}, the modes of the map")
     if field == "global_dim":
         return replace(raw, field, value, axis)
     if axis == 0:

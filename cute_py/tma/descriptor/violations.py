@@ -479,9 +479,6 @@ def broken_rules(request: TensorMap, gpu: Architecture) -> list[Diagnostic]:
     """The rules that a request breaks on a GPU, in the order in which they are listed."""
     found: list[Diagnostic] = []
 
-    def add(*said: Any) -> None:
-        found.append(broken_rule(*said))
-
     residue, data_type = request.residue, request.data_type
     kind: Any = type(request)
     _lister(kind, tuple([len(getattr(request, name)) for name in kind.TUPLES]))(
@@ -496,6 +493,6 @@ def broken_rules(request: TensorMap, gpu: Architecture) -> list[Diagnostic]:
         shared_memory_bytes=gpu.shared_memory_bytes,
         gpu=gpu,
         FORMATS=FORMATS,
-        add=add,
+        add=lambda *said: found.append(broken_rule(*said)),
     )
     return found

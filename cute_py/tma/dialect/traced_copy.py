@@ -488,7 +488,7 @@ def trace_copy(
     refuse_operation(check_atom("load", request.rank, box_rank, per_box, multicast))
     if total % max(per_box, 1):
         facts = {"box": f"{per_box} bytes, {' x '.join(map(str, box))}"}
-        raise TmaBuildError(f"transaction bytes = {total}; must be a multiple of one box", facts)
+        raise TmaBuildError.of_value("transaction bytes", total, "be a multiple of one box", "", facts)
     if isinstance(given, TmaAtom):
         tile, origins, offsets = _placed(given, box, cta)
     elif isinstance(given, Im2colAtom):

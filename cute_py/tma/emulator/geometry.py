@@ -124,7 +124,7 @@ def swizzle_pattern(swizzle: int) -> SwizzlePattern:
     """
     if 0 <= swizzle < len(SWIZZLES):
         return SWIZZLES[swizzle]
-    raise InvalidValueError(f"swizzle = {int(swizzle)}; must be 0 to {len(SWIZZLES) - 1}")
+    raise InvalidValueError.of_value("swizzle", int(swizzle), f"be 0 to {len(SWIZZLES) - 1}")
 
 
 def swizzled_address(address: Address, swizzle: int) -> Address:

@@ -261,9 +261,9 @@ def window_offsets(smem: SharedMemory, offsets: IntegersLike, n: int) -> Integer
         return np.full(n, offsets, np.int64)  # as nearly always, and ten times as fast
     array = offsets_of_windows(offsets, n)
     if len(array) and array.min() < 0:
-        raise InvalidValueError(f"shared-memory offset = {int(array.min())} bytes; must be 0 or more")
+        raise InvalidValueError.of_value("shared-memory offset", int(array.min()), "be 0 or more", "bytes")
     if len(array) and array.max() >= SHARED_LIMIT:
-        raise InvalidValueError(f"shared-memory offset = {int(array.max())} bytes; must fit in 32 bits")
+        raise InvalidValueError.of_value("shared-memory offset", int(array.max()), "fit in 32 bits", "bytes")
     bad = np.flatnonzero((array + smem.base) % SMEM_ALIGNMENT)
     if len(bad):
         offset = int(array[bad[0]])

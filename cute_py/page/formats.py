@@ -7,11 +7,11 @@ from typing import Any, Final
 import cute_py as cute
 from cute_py import formats
 from cute_py.draw.shards import draw_format
-from cute_py.draw.tabs.answer import Answer, FieldError, read
-from cute_py.draw.tabs.html import code, drawn, pairs, pre
-from cute_py.draw.tabs.spelled import cpp
 from cute_py.errors import CuteError, InvalidValueError, given
 from cute_py.formats.scale_orders import ORDERS, scale_order
+from cute_py.page.answer import Answer, FieldError, read
+from cute_py.page.html import code, drawn, pairs, pre
+from cute_py.page.spelled import cpp
 
 MOST_SCALES: Final = 1 << 14
 """Scales of a picture."""
@@ -22,7 +22,7 @@ BLOCKS: Final = ("row", "column", "tensor")
 def _block(text: str) -> Any:
     if text in BLOCKS:
         return text
-    found = cute.parse(text)
+    found: Any = cute.parse(text)
     if not isinstance(found, tuple) or len(found) != 2:
         raise InvalidValueError(f"the block is {given(text)}; must be {', '.join(BLOCKS)} or two sizes such as (1,128)")
     return tuple(int(n) for n in found)
@@ -35,7 +35,8 @@ def _extent(text: str) -> int:
 
 
 def _order(text: str) -> Any:
-    return scale_order(cute.parse(text) if ":" in text else text)
+    found: Any = cute.parse(text) if ":" in text else text
+    return scale_order(found)
 
 
 def fill(out: Answer, inputs: dict[str, str], fixes: bool) -> None:

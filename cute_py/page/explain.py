@@ -5,14 +5,14 @@ from __future__ import annotations
 import cute_py as cute
 from cute_py.draw.layouts import draw_layout
 from cute_py.draw.shared_memory import draw_swizzle
-from cute_py.draw.tabs.algebra import bounded, known
-from cute_py.draw.tabs.answer import Answer, FieldError
-from cute_py.draw.tabs.html import Html, drawn
 from cute_py.errors import CuteError, InvalidValueError, unless_refused
 from cute_py.explanation.dispatch import explain
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
 from cute_py.layout.swizzle import Swizzle
+from cute_py.page.algebra import bounded, known
+from cute_py.page.answer import Answer, FieldError
+from cute_py.page.html import Html, drawn
 
 
 def fill(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
@@ -32,7 +32,7 @@ def fill(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
         out.verdict = ("unknown", error.headline)
         out.problem(error, "text")
         return
-    first, _, rest = str(said).partition("\n\n")
+    first = str(said).partition("\n\n")[0]
     out.verdict = ("good", first if len(first) <= 400 else f"{first[:400]}…")
     out.section("said", "What it says", Html(said._repr_html_()))
     if isinstance(thing, (Layout, ComposedLayout)) and known(thing):

@@ -8,16 +8,16 @@ from typing import Any, Final
 
 import cute_py as cute
 from cute_py.atom import COPY_ATOMS, MMA_ATOMS
-from cute_py.draw.tabs.algebra import layout_of
-from cute_py.draw.tabs.answer import Answer, FieldError, read
-from cute_py.draw.tabs.html import drawn, pairs, pre
-from cute_py.draw.tabs.spelled import cpp
 from cute_py.draw.threads import draw_copy, draw_mma, draw_tv
 from cute_py.dtypes import as_dtype
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, counted, given
 from cute_py.layout.int_tuple import product_each, size
 from cute_py.layout.layout import Layout, static
 from cute_py.layout.offsets import domain_size
+from cute_py.page.algebra import layout_of
+from cute_py.page.answer import Answer, FieldError, read
+from cute_py.page.html import drawn, pairs, pre
+from cute_py.page.spelled import cpp
 
 MOST_HELD: Final = 1 << 14
 """Elements of the tiles of a picture."""
@@ -130,7 +130,8 @@ def _copy(out: Answer, inputs: dict[str, str]) -> None:
         values = read(inputs, "values", lambda text: _tree(text or "1"))
         thing = cute.make_tiled_copy(atom, threads, values)
         lines.append(
-            f'copy = cute.make_tiled_copy(atom, cute.static(cute.parse("{threads}")), cute.static(cute.parse("{values}")))'
+            f'copy = cute.make_tiled_copy(atom, cute.static(cute.parse("{threads}")), '
+            f'cute.static(cute.parse("{values}")))'
         )
         native.append(f"auto copy = make_tiled_copy(atom, {cpp(threads)}, {cpp(values)});")
         shown = "copy"
@@ -159,7 +160,8 @@ def _tv(out: Answer, inputs: dict[str, str]) -> None:
     out.verdict = ("unknown" if notes else "good", notes or f"{picture.title}: each element belongs to one thread")
     out.section("picture", "The thread and the value of each element", drawn(picture, "tv"))
     out.panel("Python", "import cute_py as cute\n\n"
-                        f'print(cute.draw.draw_tv(cute.static(cute.parse("{layout}")), {tuple(map(int, tile))}))')  # fmt: skip
+                        f'layout = cute.static(cute.parse("{layout}"))\n'
+                        f"print(cute.draw.draw_tv(layout, {tuple(map(int, tile))}))")  # fmt: skip
     out.panel("C++", f"#include <cute/tensor.hpp>\nusing namespace cute;\n\nprint_layout({cpp(layout)});")
 
 

@@ -14,14 +14,14 @@ from typing import Any, Final
 from cute_py.draw.boxes import draw_boxes, draw_multicast
 from cute_py.draw.explorer_answer import DEFAULTS, examined_query, tensor_address
 from cute_py.draw.shared_memory import draw_smem
-from cute_py.draw.tabs.answer import Answer, closed
-from cute_py.draw.tabs.html import Html, code, drawn, joined, listed, pairs, pre, table, tag
 from cute_py.dtypes import DTYPES, as_dtype
 from cute_py.errors import CuteError, counted, unless_refused
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, LayoutRight, domain_of, has_numbers
 from cute_py.layout.recast import SmemPtrFlag, smem_ptr_flag
 from cute_py.layout.trees import leaves
+from cute_py.page.answer import Answer, closed
+from cute_py.page.html import Html, code, drawn, joined, listed, pairs, pre, table, tag
 from cute_py.tma.atom.make import fix_candidates, make_tma_atom
 from cute_py.tma.atom.op import FORMAT_OF, OPS, SAME_WIDTH
 from cute_py.tma.exports.export import export
@@ -184,7 +184,8 @@ def _code(out: Answer, query: dict[str, str], atom: Any) -> None:
     lines = [
         "import cute_py as cute",
         "",
-        f'x = cute.make_tensor(cute.make_gmem_ptr({query["address"]}, "{query["dtype"]}"), cute.parse("{atom.gtensor.layout}"))',
+        f'pointer = cute.make_gmem_ptr({query["address"]}, "{query["dtype"]}")',
+        f'x = cute.make_tensor(pointer, cute.parse("{atom.gtensor.layout}"))',
         f"atom = cute.tma.make_tma_copy({', '.join(arguments)})",
         "print(atom.explain())",
         "print(atom.descriptor.hex())",
@@ -215,9 +216,9 @@ def _offer(out: Answer, query: dict[str, str], found: dict[str, Any]) -> None:
                 problem["fixes"].append({"words": words, "inputs": changes})
     if any(not after for _, _, after in tried) or not tried:
         return
-    words, changes = _chain(query, before)
-    if changes:
-        out.problems[0]["fixes"].insert(0, {"words": f"all of them: {'; '.join(words)}", "inputs": changes})
+    said, together = _chain(query, before)
+    if together:
+        out.problems[0]["fixes"].insert(0, {"words": f"all of them: {'; '.join(said)}", "inputs": together})
 
 
 def _helpful(query: dict[str, str], before: list[str]) -> list[tuple[str, dict[str, str], list[str]]]:

@@ -7,10 +7,6 @@ from typing import Any, Final
 
 import cute_py as cute
 from cute_py.draw.layouts import draw_layout
-from cute_py.draw.tabs.answer import Answer, FieldError, read
-from cute_py.draw.tabs.forms import DIVIDES, OPERATIONS, PRODUCTS
-from cute_py.draw.tabs.html import Child, code, drawn, listed, pairs
-from cute_py.draw.tabs.spelled import cpp, dsl
 from cute_py.errors import (
     CuteError,
     InvalidTypeError,
@@ -24,9 +20,14 @@ from cute_py.layout import analysis
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, domain_of, static
 from cute_py.layout.leaf import is_symbolic
+from cute_py.layout.offset_table import MOST_LISTED
 from cute_py.layout.offsets import domain_size
 from cute_py.layout.steps import explained, steps
 from cute_py.layout.trees import leaves
+from cute_py.page.answer import Answer, FieldError, read
+from cute_py.page.forms import DIVIDES, OPERATIONS, PRODUCTS
+from cute_py.page.html import Child, code, drawn, listed, pairs
+from cute_py.page.spelled import cpp, dsl
 
 MOST_ELEMENTS: Final = 1 << 20
 """Elements of a layout that a tab answers; pictures show the edges of large ones."""
@@ -42,7 +43,7 @@ def parsed(text: str, numbers: str = "1") -> Any:
     """
     if not text:
         raise InvalidValueError("is empty; write one such as (4,8):(8,1)")
-    thing = cute.parse(text)
+    thing: Any = cute.parse(text)
     if hasattr(thing, "engine"):
         thing = thing.layout
     if isinstance(thing, (Layout, ComposedLayout)):
@@ -192,7 +193,7 @@ def _facts(out: Answer, layout: Layout | ComposedLayout, name: str, title: str) 
         try:
             rows.append((label, str(function(layout)).replace("_", "")))
         except MissingPackageError:
-            rows.append((label, f"not counted: above {analysis.MOST_LISTED} elements this needs numpy"))
+            rows.append((label, f"not counted: above {MOST_LISTED} elements this needs numpy"))
         except CuteError:
             continue
     out.section(name, title, pairs(rows))
@@ -213,7 +214,7 @@ def _code(out: Answer, inputs: dict[str, str], thing: Any, name: str, operand: A
         if not isinstance(operand, Layout):
             lines[0] = "import cute_py as cute\nfrom cute_py import Int, Layout"
     arguments = "A" if operand is None else "A, B"
-    lines += ["print(cute.format_layout(A))"] if name == "none" else [f"print(cute.{name}({arguments}))"]
+    lines += ["print(cute.draw.draw(A))"] if name == "none" else [f"print(cute.{name}({arguments}))"]
     if name != "none" and name not in ("flatten", "filter", "nullspace"):
         lines.append(f"print(cute.explain(cute.{name}, {arguments}))")
     out.panel("Python", "\n".join(lines))

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from cute_py.draw.tabs.forms import TABS, Tab
-from cute_py.draw.tabs.html import Html
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, MissingPackageError, given
+from cute_py.page.forms import TABS, Tab
+from cute_py.page.html import Html
 
 T = TypeVar("T")
 
@@ -148,7 +148,7 @@ def answer(query: Mapping[str, Any]) -> dict[str, Any]:
     tab, inputs, part = checked_query(query)
     out = Answer()
     try:
-        importlib.import_module(f"cute_py.draw.tabs.{tab.module}").fill(out, inputs, part == "fixes")
+        importlib.import_module(f"cute_py.page.{tab.module}").fill(out, inputs, part == "fixes")
     except FieldError as refused:
         out.verdict = ("bad", f"{tab.label_of(refused.name)}: {refused.error.headline}")
         out.problem(refused.error, refused.name, _bracket_fix(inputs, refused.name))
@@ -159,6 +159,15 @@ def answer(query: Mapping[str, Any]) -> dict[str, Any]:
         out.verdict = ("bad", error.headline)
         out.problem(error)
     return out.as_json()
+
+
+def answer_request(query: Mapping[str, Any]) -> dict[str, Any]:
+    """What a server answers: a question of the page, or a form of a copy as `explorer_answer` takes it."""
+    if "tab" in query:
+        return answer(query)
+    from cute_py.draw.explorer_answer import answer_query
+
+    return answer_query(query)
 
 
 def _bracket_fix(inputs: Mapping[str, str], name: str) -> list[dict[str, Any]]:

@@ -11,10 +11,6 @@ from cute_py.draw.layouts import draw_layout
 from cute_py.draw.picture import Picture
 from cute_py.draw.shared_memory import draw_swizzle
 from cute_py.draw.table import TONES, Cell, Legend, Table, grid
-from cute_py.draw.tabs.algebra import layout_of
-from cute_py.draw.tabs.answer import Answer, FieldError, read
-from cute_py.draw.tabs.html import code, drawn, table, tag
-from cute_py.draw.tabs.spelled import cpp, dsl
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, InvalidValueError, counted, given
 from cute_py.layout.analysis import BankConflicts, accessed, bank_conflicts
@@ -25,6 +21,10 @@ from cute_py.layout.offset_table import MOST_LISTED
 from cute_py.layout.offsets import domain_size
 from cute_py.layout.recast import smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle
+from cute_py.page.algebra import layout_of
+from cute_py.page.answer import Answer, FieldError, read
+from cute_py.page.html import Child, code, drawn, table, tag
+from cute_py.page.spelled import cpp, dsl
 from cute_py.targets import BANK_BYTES, BANKS, WARP
 from cute_py.tma.atom.smem_layout import SPANS, span_row
 
@@ -119,7 +119,7 @@ def _is_simple(whole: Any) -> bool:
 
 def _choices(out: Answer, access: Access, plain: Any, whole: Any) -> None:
     """The same access with each swizzle of the TMA engine."""
-    rows = []
+    rows: list[tuple[Child, ...]] = []
     for row in SPANS:
         swizzle = Swizzle(row.bits, 4, 3) if row.bits else None
         try:
