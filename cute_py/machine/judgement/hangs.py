@@ -195,12 +195,13 @@ def _stuck(m: Host, one: Any, where: Whereabouts) -> Iterator[Stuck]:
         yield _registers(m, one, on, where)
     else:
         rank = LOOP if isinstance(on, LoopWait) else DOUBT
-        text = f"{one.frame.text()} {_waits(one.frame.threads)}: {one.what()}"
+        text = f"{_waiting(m, one.frame.threads)}: {one.what()}"
         yield Stuck(one.at, one.frame.threads, text, "loop", rank, "loop", "")
 
 
-def _waits(threads: Array) -> str:
-    return "waits" if len(threads) == 1 else "wait"
+def _waiting(m: Host, threads: Array) -> str:
+    """`CTA (0, 0, 0), threads 0 to 31 wait`."""
+    return f"{m.threads_text(threads)} {'waits' if len(threads) == 1 else 'wait'}"
 
 
 # ---- mbarriers -------------------------------------------------------------------------------------------------------
@@ -217,7 +218,7 @@ def _phase(m: Host, one: Any, on: PhaseWait, place: int, threads: Array, phase: 
     name = f"mbarrier at {m.shared_base + offset:#x}" if ledger is None else ledger.name(place)
     wanted = f"parity {phase}" if on.by_parity else f"phase {phase & 0xFFFFFFFF}"
     arrivals = f"{barrier.arrive_count - barrier.pending} of {counted(barrier.arrive_count, 'arrival')}"
-    who = f"{m.threads_text(threads)} {_waits(threads)} for {wanted} of the {name}, which is in phase {barrier.phase} with {arrivals}"
+    who = f"{_waiting(m, threads)} for {wanted} of the {name}, which is in phase {barrier.phase} with {arrivals}"
     nbytes = f"{barrier.arrived_bytes} of {barrier.expected} bytes arrived"
     facts: dict[str, Any] = {
         "barrier": name, "phase": barrier.phase, "arrivals": arrivals,
@@ -403,7 +404,7 @@ def _bar(m: Host, one: Any, on: BarWait, where: Whereabouts) -> Stuck:
     inside = {int(t) for w in here for t in w.frame.threads}
     missed = [int(t) for t in live.tolist() if t not in inside]
     expected = bar.expected or len(live)
-    text = f"{one.frame.text()} {_waits(one.frame.threads)} at barrier {on.number}: {bar.arrived} of {expected} threads have arrived"
+    text = f"{_waiting(m, one.frame.threads)} at barrier {on.number}: {bar.arrived} of {expected} threads have arrived"
     facts: dict[str, Any] = {"barrier": on.number, "arrived": bar.arrived, "expected": expected}
     made = Stuck(one.at, one.frame.threads, text, "barrier", DOUBT, on.number, "bar, barrier", facts, missed)
     wanted = set(bar.counts.values())
@@ -443,7 +444,7 @@ def _cluster(m: Host, one: Any, where: Whereabouts) -> Stuck:
     missed = [int(t) for t in live.tolist() if own[t] < rounds[cluster]]
     ctas = sorted({t // m.cta_threads - cluster * m.cluster_size for t in missed})
     text = (
-        f"{one.frame.text()} {_waits(one.frame.threads)} for the barrier of the cluster, at which {int(arrived[cluster])} of {len(live)} "
+        f"{_waiting(m, one.frame.threads)} for the barrier of the cluster, at which {int(arrived[cluster])} of {len(live)} "
         f"threads have arrived; missing in CTAs of rank {', '.join(map(str, ctas))}: {where.text(missed)}"
     )
     facts = {"missing CTAs": ctas, "missing threads": where.text(missed)}
@@ -465,12 +466,12 @@ def _lanes(m: Host, one: Any, on: LanesWait, where: Whereabouts) -> Stuck:
     what = "a warp" if on.warps == 1 else "a warpgroup"
     aligned = ".aligned" in opcode
     must = f"; all threads of {what} must execute it" if aligned else ""
-    text = f"{f.text()} {_waits(f.threads)} at {opcode} for the other threads of {what}{must}; missing: {where.text(missed)}"
+    text = f"{_waiting(m, f.threads)} at {opcode} for the other threads of {what}{must}; missing: {where.text(missed)}"
     cause = "divergent aligned instruction" if aligned else "lanes"
     facts = {"missing threads": where.text(missed)}
     return Stuck(one.at, f.threads, text, cause, ROOT, opcode, opcode.split(".")[0], facts, missed)
 
 
 def _registers(m: Host, one: Any, on: RegistersWait, where: Whereabouts) -> Stuck:
-    text = f"{one.frame.text()} {_waits(one.frame.threads)}: {one.what()}"
+    text = f"{_waiting(m, one.frame.threads)}: {one.what()}"
     return Stuck(one.at, one.frame.threads, text, "register pool", ROOT, on.count, "setmaxnreg")
