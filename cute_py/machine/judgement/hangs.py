@@ -444,8 +444,8 @@ def _cluster(m: Host, one: Any, where: Whereabouts) -> Stuck:
     missed = [int(t) for t in live.tolist() if own[t] < rounds[cluster]]
     ctas = sorted({t // m.cta_threads - cluster * m.cluster_size for t in missed})
     text = (
-        f"{_waiting(m, one.frame.threads)} for the barrier of the cluster, at which {int(arrived[cluster])} of {len(live)} "
-        f"threads have arrived; missing in CTAs of rank {', '.join(map(str, ctas))}: {where.text(missed)}"
+        f"{_waiting(m, one.frame.threads)} for the barrier of the cluster, at which {int(arrived[cluster])} of "
+        f"{len(live)} threads have arrived; missing in CTAs of rank {', '.join(map(str, ctas))}: {where.text(missed)}"
     )
     facts = {"missing CTAs": ctas, "missing threads": where.text(missed)}
     rank = CONSEQUENCE if where.waits(missed) else ROOT
