@@ -144,15 +144,16 @@ def _causes(m: Host) -> tuple[int, list[Diagnostic]]:
     for one in m.waiting:
         stuck += _stuck(m, one, where)
     best = min(one.rank for one in stuck)
-    if best == CONSEQUENCE and sum(one.fresh for one in stuck) > 1:
-        _first_waits([one for one in stuck if one.fresh])
+    circle = best == CONSEQUENCE
+    if circle and len({one.at for one in stuck if one.fresh}) > 1:
+        best = _first_waits([one for one in stuck if one.fresh])
     roots = _merged([one for one in stuck if one.rank == best])
     rest = _merged([one for one in stuck if one.rank != best])
     code = m.code
     found = []
     for number, (one, more) in enumerate(roots[:MAX_SHOWN]):
         others = f", and {counted(more, 'wait')} like it" if more else ""
-        circle = "threads wait for each other: " if best == CONSEQUENCE and number == 0 and len(roots) > 1 else ""
+        circle = "threads wait for each other: " if circle and number == 0 and len(roots) > 1 else ""
         facts: dict[str, Any] = {"threads": m.threads_text(one.threads), "cause": one.cause, **one.facts}
         if number == 0:
             facts |= {f"also waiting {i}": f"{other.text}" for i, (other, _) in enumerate(rest[:MAX_SHOWN], 1)}
@@ -161,11 +162,12 @@ def _causes(m: Host) -> tuple[int, list[Diagnostic]]:
     return best, found
 
 
-def _first_waits(stuck: list[Stuck]) -> None:
+def _first_waits(stuck: list[Stuck]) -> int:
     """A circle of first waits: one of them must pass at once."""
     for one in stuck:
-        one.cause = "parity"
+        one.rank, one.cause = ROOT, "parity"
         one.text += "; of waits for first phases in a circle, one must begin with parity 1"
+    return ROOT
 
 
 def _merged(stuck: list[Stuck]) -> list[tuple[Stuck, int]]:
