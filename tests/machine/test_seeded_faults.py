@@ -14,7 +14,7 @@ TEXTS = {
     "cluster": program(CLUSTER),
     "registers": program(REGISTERS_POOL, 384, ".minnctapersm 1"),
 }
-WITH = {"bytes": 4, "counts": 2, "parity": 1, "stage index": 3, "missing fence": 1, "missing wait": 1,
+WITH = {"bytes": 4, "counts": 2, "parity": 1, "stage index": 2, "missing fence": 1, "missing wait": 1,
         "missing bar.sync": 0, "missing load": 1, "not initialised": 1}  # fmt: skip
 """Kind -> faults of the copy; an instruction that shares its line with a label is no site."""
 
