@@ -131,7 +131,7 @@ def library_zip() -> bytes:
         for entry in sorted(folder.iterdir(), key=lambda one: one.name):
             if entry.is_dir() and entry.name not in LEFT_OUT:
                 walk(entry, f"{path}/{entry.name}")
-            elif entry.name.endswith((".py", ".toml")):
+            elif entry.name.endswith((".py", ".toml", ".txt")):
                 files[f"{path}/{entry.name}"] = entry
 
     walk(resources.files("cute_py"), "cute_py")

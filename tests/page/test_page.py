@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import base64
 import gzip
+import io
 import json
 import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import cute_py
 from cute_py.cli.main import main
 from cute_py.draw.explorer_answer import EXAMPLES
 from cute_py.errors import CuteError
 from cute_py.page.answer import answer_page
 from cute_py.page.document import explorer_page, page_script, policy, prepared_answers, web_file
 from cute_py.page.forms import TABS
+from cute_py.page.interpreter import LEFT_OUT, library_zip
 from cute_py.page.tma import near_types
 from tests.draw.explorer_browser import dumped, page_url
 from tests.pace import within
@@ -201,3 +205,15 @@ def test_html_of_a_picture_is_still_a_page_of_pictures(capsys: pytest.CaptureFix
     assert main(["draw", "--html", "--what", "tmem"]) == 0
     assert "<figure>" in capsys.readouterr().out
     assert main(["draw"]) == 2
+
+
+def test_the_packed_library_has_every_file_that_it_reads() -> None:
+    names = set(zipfile.ZipFile(io.BytesIO(library_zip())).namelist())
+    root = Path(cute_py.__file__).parent
+    kept = [
+        path.relative_to(root.parent).as_posix()
+        for path in root.rglob("*")
+        if path.is_file() and path.suffix not in (".pyc", ".typed") and not {*path.parts} & {*LEFT_OUT}
+    ]
+    assert len(kept) > 300
+    assert [name for name in kept if name not in names] == []
