@@ -50,7 +50,7 @@ docs: $(VENV)/installed
 	$(PIP) -e ".[docs]"
 	-command -v npm >/dev/null && $(MAKE) $(NODE_MODULES)/pyodide/package.json
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
-	CUTE_PY_PYODIDE=$(wildcard $(NODE_MODULES)/pyodide) $(BIN)/cute-py draw --html --out site/playground.html
+	CUTE_PY_PYODIDE=$$(ls -d $(NODE_MODULES)/pyodide 2>/dev/null) $(BIN)/cute-py draw --html --out site/playground.html
 	SITE=site $(BIN)/python -m pytest -q tests/test_site.py
 
 # Node's packages: the interpreter of the page, and what types into it. Where npm is not at hand, nothing is installed.

@@ -25,7 +25,7 @@ from cute_py.draw.threads import draw_tv
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidValueError, unless_refused
 from cute_py.page.document import explorer_page
-from cute_py.page.interpreter import LICENCE, find_interpreter, version_of
+from cute_py.page.interpreter import LICENCE, find_interpreter, interpreter_version
 from cute_py.terminal import spinner
 from cute_py.tma.atom.gbasis import as_tiler
 from cute_py.tma.atom.make import make_tma_copy
@@ -106,7 +106,11 @@ def _explorer(options: argparse.Namespace) -> int:
     folder = None if options.interpreter == "-" else find_interpreter(options.interpreter)
     with spinner("packing Python") if folder else nullcontext():
         page = explorer_page(interpreter=folder)
-    held = f"with Python: Pyodide {version_of(folder)}, {LICENCE}" if folder else "view only, without an interpreter"
+    held = (
+        f"with Python: Pyodide {interpreter_version(folder)}, {LICENCE}"
+        if folder
+        else "view only, without an interpreter"
+    )
     if options.out:
         _write_page(options.out, page)
     if options.json:

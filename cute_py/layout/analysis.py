@@ -33,7 +33,7 @@ from cute_py.layout.arguments import LayoutLike, Tree
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.int_tuple import size as size_of
 from cute_py.layout.layout import Layout, make
-from cute_py.layout.offset_table import MOST_LISTED, flat_offsets, mode_sizes, offset_table
+from cute_py.layout.offset_table import MOST_LISTED, flat_offsets, offset_table, sizes_by_mode
 from cute_py.layout.offsets import Offsets, domain_size, has_module_strides, integer_axes, offset_bounds, offsets
 from cute_py.layout.recast import bits_of, memory_layout
 from cute_py.layout.swizzle import Swizzle
@@ -502,7 +502,7 @@ def accessed(layout: LayoutLike, access: Access, bits: int, vector_bits: int | N
         return _of_threads(layout, flat_offsets(layout))
     if isinstance(access, TiledAccess):
         divided = access.tidfrg_S(layout)
-        return _rows_of(flat_offsets(divided), mode_sizes(divided)[0])
+        return _rows_of(flat_offsets(divided), sizes_by_mode(divided)[0])
     flat = flat_offsets(layout)
     if not isinstance(access, str):
         places = flat_offsets(access)
@@ -511,7 +511,7 @@ def accessed(layout: LayoutLike, access: Access, bits: int, vector_bits: int | N
             raise InvalidValueError("a thread-value layout leaves the tile", facts)
         return _of_threads(access, [flat[place] for place in places])
     expect_choice(access, _ACCESSES, "access")
-    sizes = mode_sizes(layout)
+    sizes = sizes_by_mode(layout)
     if len(sizes) != 2:
         raise InvalidTypeError(f"a tile has a row and a column, got {len(sizes)} modes", {"layout": layout})
     grid = _rows_of(flat, sizes[0])
@@ -535,7 +535,7 @@ def _follow(values: list[int]) -> bool:
 
 def _of_threads(layout: LayoutLike, values: list[Any]) -> Rows:
     """Offsets of a layout of (thread) or (thread, value)."""
-    sizes = mode_sizes(layout)
+    sizes = sizes_by_mode(layout)
     rank = len(sizes) + (bool(values) and isinstance(values[0], tuple))
     if not 1 <= rank <= 2 or rank > len(sizes):
         text = f"a warp access is a layout of (thread) or (thread, value), got {rank} modes"

@@ -86,10 +86,10 @@ def _plain(value: Any) -> Any:
     return tuple(int(n) for n in leaves(tree)) if isinstance(tree, tuple) else tree
 
 
-def mode_sizes(layout: LayoutLike) -> list[int]:
+def sizes_by_mode(layout: LayoutLike) -> list[int]:
     """Elements of each mode.
 
-    >>> mode_sizes(Layout(((2, 2), 3)))
+    >>> sizes_by_mode(Layout(((2, 2), 3)))
     [4, 3]
     """
     return [prod(leaves(mode)) for mode in modes(numbers(domain_of(layout))[0])]
@@ -104,11 +104,11 @@ def flat_offsets(layout: LayoutLike) -> list[Any]:
     if domain_size(layout) <= MOST_LISTED:
         return offset_table(layout)
     table = offsets(layout)
-    rows = len(mode_sizes(layout))
+    rows = len(sizes_by_mode(layout))
     return table.reshape(-1, *table.shape[rows:], order="F").tolist() if table.ndim == rows else _rows(table, rows)
 
 
 def _rows(table: Any, rank: int) -> list[Any]:
-    """Of basis strides: a tuple for each element."""
+    """Return a tuple for each element of a table of coordinates."""
     columns = [table[..., axis].reshape(-1, order="F").tolist() for axis in range(table.shape[rank])]
     return list(zip(*columns, strict=True))

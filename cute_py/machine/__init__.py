@@ -50,6 +50,7 @@ _LATER = {
 
 
 def __getattr__(name: str) -> typing.Any:
+    """Load the module of a public name."""
     if name not in _LATER:
         raise no_such_name(__name__, name, __all__)
     return getattr(importlib.import_module(_LATER[name]), name)

@@ -26,17 +26,17 @@ from cute_py.layout.steps import explained, steps
 from cute_py.layout.trees import leaves
 from cute_py.page.answer import Answer, FieldError, read
 from cute_py.page.forms import DIVIDES, OPERATIONS, PRODUCTS
-from cute_py.page.html import Child, code, drawn, listed, pairs
+from cute_py.page.html import Child, code, drawn, list_html, pairs
 from cute_py.page.spelled import cpp, dsl
 
-MOST_ELEMENTS: Final = 1 << 20
+MOST_ELEMENTS: Final = 1_000_000
 """Elements of a layout that a tab answers; pictures show the edges of large ones."""
 NO_DSL: Final = ("nullspace", "filter")
 """Operations that CuTe DSL does not have."""
 
 
 def parsed(text: str, numbers: str = "1") -> Any:
-    """What a text says, its sizes static if asked for.
+    """Parse a text; `numbers` "1" makes its sizes static.
 
     Raises:
         CuteError: as `parse`; InvalidValueError: more than `MOST_ELEMENTS` elements.
@@ -47,12 +47,12 @@ def parsed(text: str, numbers: str = "1") -> Any:
     if hasattr(thing, "engine"):
         thing = thing.layout
     if isinstance(thing, (Layout, ComposedLayout)):
-        thing = static(thing) if numbers == "1" and known(thing) else thing
+        thing = static(thing) if numbers == "1" and has_known_sizes(thing) else thing
         bounded(thing)
     return thing
 
 
-def known(thing: Layout | ComposedLayout) -> bool:
+def has_known_sizes(thing: Layout | ComposedLayout) -> bool:
     """Whether all sizes and strides are numbers, or basis elements of numbers."""
     domain = domain_of(thing)
     return not any(map(is_symbolic, (*leaves(domain.shape), *leaves(domain.stride))))
@@ -64,7 +64,7 @@ def bounded(thing: Layout | ComposedLayout) -> None:
     Raises:
         InvalidValueError: more than `MOST_ELEMENTS`.
     """
-    if not known(thing):
+    if not has_known_sizes(thing):
         return
     count = domain_size(thing)
     if count > MOST_ELEMENTS:
@@ -96,7 +96,7 @@ def _static_tree(thing: Any, numbers: str) -> Any:
     return cute.Int(thing) if numbers == "1" and type(thing) is int else thing
 
 
-def fill(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
+def fill_algebra(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
     """Answer the tab."""
     numbers = inputs["static"]
     thing = read(inputs, "layout", lambda text: layout_of(text, numbers))
@@ -106,7 +106,7 @@ def fill(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
     operand = read(inputs, "operand", lambda text: _operand(text, numbers)) if _takes(name, inputs["operand"]) else None
     result = None
     if name == "none":
-        out.verdict = kind_of(thing)
+        out.verdict = function_verdict(thing)
     else:
         operation: Callable[..., Any] = getattr(cute, name)
         operands = [thing] if operand is None else [thing, operand]
@@ -143,7 +143,7 @@ def _steps_section(out: Answer, operation: Callable[..., Any], operands: list[An
     """The steps of the operation."""
     if operation in explained():
         rows = steps(operation, *operands)
-        out.section("steps", "Steps", listed([str(step) for step in rows], "ol"))
+        out.section("steps", "Steps", list_html([str(step) for step in rows], "ol"))
     else:
         out.section("steps", "Result", code(result))
 
@@ -154,13 +154,13 @@ def _pictures(out: Answer, inputs: dict[str, str], thing: Any, result: Any) -> N
         raise FieldError("color", InvalidValueError(f"unknown meaning of colours {given(color)}"))
     bits = 16 if color == "bank" else None
     for name, title, layout in (("result", "Offsets of the result", result), ("offsets", "Offsets of A", thing)):
-        if isinstance(layout, (Layout, ComposedLayout)) and known(layout):
+        if isinstance(layout, (Layout, ComposedLayout)) and has_known_sizes(layout):
             out.section(name, title, drawn(draw_layout(layout, color, bits=bits), f"layout-{name}"))  # type: ignore[arg-type]
 
 
-def kind_of(layout: Layout | ComposedLayout) -> tuple[str, str]:
+def function_verdict(layout: Layout | ComposedLayout) -> tuple[str, str]:
     """The verdict about a layout as a function."""
-    if not known(layout):
+    if not has_known_sizes(layout):
         return ("unknown", f"{layout}: sizes that are not numbers")
     count = domain_size(layout)
     try:

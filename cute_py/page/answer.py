@@ -1,7 +1,7 @@
-"""What a tab answers: a verdict, problems with their fixes, sections of HTML, and the same as code.
+"""Answer the page: a verdict, problems with their fixes, sections of HTML, and code for each tab.
 
-`answer({"tab": "layout", "inputs": {...}})` is the one function behind the page: a server calls it for `cute-py serve`,
-and the page calls it in the browser. Both get the same JSON.
+`answer_page({"tab": "layout", "inputs": {...}})` is the one function behind the page: a server calls it for
+`cute-py serve`, and the page calls it in the browser. Both get the same JSON.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Answer:
             self.code.append({"name": name, "text": text.rstrip("\n")})
 
     def problem(self, error: CuteError, name: str | None = None, fixes: list[dict[str, Any]] | None = None) -> None:
-        """Add what an error says."""
+        """Add an error."""
         facts = [f"{key}: {value}" for key, value in error.facts.items()]
         self.problems.append(
             {
@@ -101,10 +101,10 @@ def closed(text: str) -> str | None:
     ('((2,2),4):((1,8),2)', None)
     """
     missing = text.count("(") - text.count(")")
-    return text.rstrip() + ")" * missing if 0 < missing <= 16 else None
+    return text.rstrip() + ")" * missing if 0 < missing <= 12 else None
 
 
-def checked_query(query: Mapping[str, Any]) -> tuple[Tab, dict[str, str], str]:
+def read_question(query: Mapping[str, Any]) -> tuple[Tab, dict[str, str], str]:
     """The tab, its fields with defaults, and the part that is asked for.
 
     Raises:
@@ -131,7 +131,7 @@ def checked_query(query: Mapping[str, Any]) -> tuple[Tab, dict[str, str], str]:
     return tab, {**tab.defaults, **{name: text.strip() for name, text in inputs.items()}}, part
 
 
-def answer(query: Mapping[str, Any]) -> dict[str, Any]:
+def answer_page(query: Mapping[str, Any]) -> dict[str, Any]:
     """The answer to what is typed on a tab, as plain data.
 
     Args:
@@ -142,13 +142,14 @@ def answer(query: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         InvalidTypeError, InvalidValueError: no such query. Texts that can't be read are problems of the answer.
 
-    >>> answer({"tab": "layout", "inputs": {"layout": "(4,8):(8,1)"}})["verdict"]
+    >>> answer_page({"tab": "layout", "inputs": {"layout": "(4,8):(8,1)"}})["verdict"]
     ['good', '32 elements at offsets 0 to 31: each once, without gaps']
     """
-    tab, inputs, part = checked_query(query)
+    tab, inputs, part = read_question(query)
     out = Answer()
     try:
-        importlib.import_module(f"cute_py.page.{tab.module}").fill(out, inputs, part == "fixes")
+        module = importlib.import_module(f"cute_py.page.{tab.module}")
+        getattr(module, f"fill_{tab.module}")(out, inputs, part == "fixes")
     except FieldError as refused:
         out.verdict = ("bad", f"{tab.label_of(refused.name)}: {refused.error.headline}")
         out.problem(refused.error, refused.name, _bracket_fix(inputs, refused.name))
@@ -162,9 +163,9 @@ def answer(query: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def answer_request(query: Mapping[str, Any]) -> dict[str, Any]:
-    """What a server answers: a question of the page, or a form of a copy as `explorer_answer` takes it."""
+    """Answer a server: a question of the page, or a form of a copy as `explorer_answer` takes it."""
     if "tab" in query:
-        return answer(query)
+        return answer_page(query)
     from cute_py.draw.explorer_answer import answer_query
 
     return answer_query(query)

@@ -23,18 +23,18 @@ from cute_py.layout.recast import smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.page.algebra import layout_of
 from cute_py.page.answer import Answer, FieldError, read
-from cute_py.page.html import Child, code, drawn, pairs, table, tag
+from cute_py.page.html import Child, code, drawn, html_table, pairs, tag
 from cute_py.page.spelled import cpp, dsl
 from cute_py.targets import BANK_BYTES, BANKS, WARP
 from cute_py.tma.atom.smem_layout import SPANS, span_row
 
 WORDS: Final = ("row", "column", "ldmatrix")
-MOST_PHASES: Final = 16
+MOST_PHASES: Final = 20
 """Phases that are drawn."""
 
 
 @dataclass(frozen=True)
-class Access:
+class BankAccess:
     """An access: of what layout, which threads, how wide; `table` its offsets, a row for each thread."""
 
     layout: Any
@@ -72,14 +72,14 @@ def _width(text: str) -> int | None:
     return int(text)
 
 
-def swizzled(layout: Any, swizzle: Swizzle | None, on: str, bits: int) -> Any:
+def behind_swizzle(layout: Any, swizzle: Swizzle | None, on: str, bits: int) -> Any:
     """A layout behind a swizzle of bytes or of elements."""
     if swizzle is None:
         return layout
     return ComposedLayout(swizzle, smem_ptr_flag(bits) if on == "bytes" else Int(0), layout)
 
 
-def fill(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
+def fill_banks(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
     """Answer the tab."""
     layout = read(inputs, "layout", lambda text: layout_of(text, inputs["static"]))
     if (count := domain_size(layout)) > 8 * MOST_LISTED:
@@ -90,8 +90,8 @@ def fill(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
         raise FieldError("swizzle", InvalidValueError("the layout has a swizzle itself", hint="leave this field empty"))
     dtype = read(inputs, "dtype", as_dtype)
     pattern = read(inputs, "access", lambda text: _pattern(text, inputs["static"]))
-    access = Access(layout, pattern, dtype, read(inputs, "width", _width))
-    whole = swizzled(layout, swizzle, inputs["on"], dtype.bits)
+    access = BankAccess(layout, pattern, dtype, read(inputs, "width", _width))
+    whole = behind_swizzle(layout, swizzle, inputs["on"], dtype.bits)
     cost = access.cost(whole)
     phases = len(cost.wavefronts)
     without = ""
@@ -118,23 +118,23 @@ def _is_simple(whole: Any) -> bool:
     return isinstance(whole, ComposedLayout) and isinstance(whole.outer, Swizzle) and isinstance(whole.inner, Layout)
 
 
-def _choices(out: Answer, access: Access, plain: Any, whole: Any) -> None:
+def _choices(out: Answer, access: BankAccess, plain: Any, whole: Any) -> None:
     """The same access with each swizzle of the TMA engine."""
     rows: list[tuple[Child, ...]] = []
     for row in SPANS:
         swizzle = Swizzle(row.bits, 4, 3) if row.bits else None
         try:
-            cost = access.cost(swizzled(plain, swizzle, "bytes", access.dtype.bits))
+            cost = access.cost(behind_swizzle(plain, swizzle, "bytes", access.dtype.bits))
         except CuteError as error:
             rows.append((row.name, code(swizzle or "none"), tag("small", error.headline), ""))
             continue
-        here = "drawn" if swizzled(plain, swizzle, "bytes", access.dtype.bits) == whole else ""
+        here = "drawn" if behind_swizzle(plain, swizzle, "bytes", access.dtype.bits) == whole else ""
         rows.append((row.name, code(swizzle or "none"), f"{cost.total} wavefronts, {cost.ways}-way", here))
-    out.section("choices", "With each swizzle of the TMA engine", table(("mode", "swizzle", "cost", ""), rows))
+    out.section("choices", "With each swizzle of the TMA engine", html_table(("mode", "swizzle", "cost", ""), rows))
 
 
-def _global(out: Answer, access: Access, whole: Any) -> None:
-    """What the same access costs in global memory."""
+def _global(out: Answer, access: BankAccess, whole: Any) -> None:
+    """Add the cost of the same access to global memory."""
     cost = unless_refused(lambda: coalescing(whole, access.dtype, access=access.pattern, vector_bits=access.width))
     if cost is not None:
         rows = (("sectors of 32 bytes", str(cost.sectors)), ("lines of 128 bytes", str(cost.lines)),
@@ -142,8 +142,8 @@ def _global(out: Answer, access: Access, whole: Any) -> None:
         out.section("global", "The same access to global memory", pairs(rows))
 
 
-def phases_of(access: Access, layout: Any, bits_at_once: int) -> list[dict[int, dict[int, list[int]]]]:
-    """For each phase: bank -> word -> threads."""
+def phases_of(access: BankAccess, layout: Any, bits_at_once: int) -> list[dict[int, dict[int, list[int]]]]:
+    """Return bank -> word -> threads for each phase."""
     bits = access.dtype.bits
     rows = accessed(layout, access.pattern, bits, access.width)
     each, size = bits_at_once // bits, bits_at_once // 8
@@ -160,7 +160,7 @@ def phases_of(access: Access, layout: Any, bits_at_once: int) -> list[dict[int, 
     return out
 
 
-def _phase_picture(access: Access, layout: Any, cost: BankConflicts) -> Picture:
+def _phase_picture(access: BankAccess, layout: Any, cost: BankConflicts) -> Picture:
     """A row for each phase, a column for each bank: how many words it serves, one after the other."""
     phases = phases_of(access, layout, cost.vector_bits)
 

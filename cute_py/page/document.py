@@ -19,10 +19,10 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from cute_py.argument_checks import expect
-from cute_py.page.answer import answer
+from cute_py.page.answer import answer_page
 from cute_py.page.forms import TABS
-from cute_py.page.html import Html, joined, tag
-from cute_py.page.interpreter import LICENCE, find_interpreter, lock_of, packed, version_of
+from cute_py.page.html import Html, join_html, tag
+from cute_py.page.interpreter import LICENCE, find_interpreter, interpreter_version, lock_of, packed_interpreter
 
 STATIC_POLICY: Final = (
     "default-src 'none'; script-src 'sha256-{hash}' 'wasm-unsafe-eval' blob:; worker-src blob:; "
@@ -34,7 +34,7 @@ SERVED_POLICY: Final = (
     "default-src 'none'; script-src 'sha256-{hash}'; style-src 'unsafe-inline'; img-src blob: data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'"
 )
-"""The same for the page of a server, which asks it for answers and starts no worker."""
+"""Policy of the page of a server, which asks the server for answers and starts no worker."""
 
 
 def web_file(name: str) -> str:
@@ -42,10 +42,10 @@ def web_file(name: str) -> str:
     return resources.files("cute_py.page").joinpath("web", name).read_text(encoding="utf-8")
 
 
-def address_of(tab: str, inputs: dict[str, str]) -> str:
+def page_address(tab: str, inputs: dict[str, str]) -> str:
     """The part of the page's address that holds what is typed.
 
-    >>> address_of("layout", {"layout": "4:1"})
+    >>> page_address("layout", {"layout": "4:1"})
     '#tab=layout&layout=4%3A1'
     """
     defaults = TABS[tab].defaults
@@ -59,7 +59,7 @@ def prepared_answers() -> dict[str, Any]:
     for name, tab in TABS.items():
         for inputs in ({}, tab.examples[0][1]):
             whole = {**tab.defaults, **inputs}
-            found[address_of(name, whole)] = answer({"tab": name, "inputs": inputs})
+            found[page_address(name, whole)] = answer_page({"tab": name, "inputs": inputs})
     return found
 
 
@@ -100,7 +100,7 @@ def explorer_page(
     expect(compiled, bool, "compiled")
     folder = None if interpreter is None else find_interpreter(interpreter)
     first = next(iter(TABS.values()))
-    shown = answer({"tab": first.name})
+    shown = answer_page({"tab": first.name})
     data: dict[str, Any] = {
         "mode": "served" if served else "static",
         "tabs": [tab.as_json() for tab in TABS.values()],
@@ -116,14 +116,14 @@ def explorer_page(
             about.append("It has no interpreter and shows its examples alone; 'cute-py serve' answers everything.")
         else:
             data["lock"] = lock_of(folder)
-            about.append(f"Python runs in it: Pyodide {version_of(folder)}, under the {LICENCE}.")
-            parts += [_packed(name, text) for name, text in packed(folder, compiled=compiled).items()]
+            about.append(f"Python runs in it: Pyodide {interpreter_version(folder)}, under the {LICENCE}.")
+            parts += [_packed(name, text) for name, text in packed_interpreter(folder, compiled=compiled).items()]
             parts.append(_packed("worker", web_file("worker.js")))
-    tabs = joined(
+    tabs = join_html(
         tag("button", tab.title, type="button", role="tab", data_tab=name, aria_selected=str(tab is first).lower())
         for name, tab in TABS.items()
     )
-    sections = joined(
+    sections = join_html(
         tag("section", tag("h2", part["title"]), Html(f"<div>{part['html']}</div>"), id=f"s-{part['id']}")
         for part in shown["sections"]
     )
@@ -138,7 +138,7 @@ def explorer_page(
         "<!--ABOUT-->": html.escape(" ".join(about)),
         "<!--DATA-->": json.dumps(data, separators=(",", ":")).replace("</", "<\\/"),
         "<!--SCRIPT-->": page_script(),
-        "<!--PACKED-->": joined(parts),
+        "<!--PACKED-->": join_html(parts),
     }
     page = web_file("page.html").replace('<div id="verdict"', f'<div id="verdict" class="{shown["verdict"][0]}"')
     for place, text in values.items():

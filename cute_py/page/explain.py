@@ -10,12 +10,12 @@ from cute_py.explanation.dispatch import explain
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
 from cute_py.layout.swizzle import Swizzle
-from cute_py.page.algebra import bounded, known
+from cute_py.page.algebra import bounded, has_known_sizes
 from cute_py.page.answer import Answer, FieldError
 from cute_py.page.html import Html, drawn
 
 
-def fill(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
+def fill_explain(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
     """Answer the tab."""
     text = inputs["text"]
     if not text:
@@ -35,7 +35,7 @@ def fill(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
     first = str(said).partition("\n\n")[0]
     out.verdict = ("good", first if len(first) <= 400 else f"{first[:400]}…")
     out.section("said", "What it says", Html(said._repr_html_()))
-    if isinstance(thing, (Layout, ComposedLayout)) and known(thing):
+    if isinstance(thing, (Layout, ComposedLayout)) and has_known_sizes(thing):
         out.section("picture", "Its offsets", drawn(draw_layout(thing), "layout"))
     elif isinstance(thing, Swizzle):
         out.section("picture", "Before and after", drawn(draw_swizzle(thing), "swizzle"))

@@ -15,6 +15,7 @@ from cute_py.page.spelled import cpp
 
 MOST_SCALES: Final = 1 << 14
 """Scales of a picture."""
+MOST_ROWS: Final = 1_000_000
 BUILDERS: Final = ("mxfp8", "mxfp6", "mxfp4", "nvfp4", "fp8")
 BLOCKS: Final = ("row", "column", "tensor")
 
@@ -29,8 +30,8 @@ def _block(text: str) -> Any:
 
 
 def _extent(text: str) -> int:
-    if not text.isdigit() or not 1 <= int(text) <= 1 << 20:
-        raise InvalidValueError(f"a size is {given(text)}; must be a number from 1 to {1 << 20}")
+    if not text.isdigit() or not 1 <= int(text) <= MOST_ROWS:
+        raise InvalidValueError(f"a size is {given(text)}; must be a number from 1 to {MOST_ROWS}")
     return int(text)
 
 
@@ -39,7 +40,7 @@ def _order(text: str) -> Any:
     return scale_order(found)
 
 
-def fill(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
+def fill_formats(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
     """Answer the tab."""
     name = inputs["format"]
     if name not in BUILDERS:

@@ -47,7 +47,7 @@ class Tab:
         return next((field.label for field in self.fields if field.name == name), name)
 
     def as_json(self) -> dict[str, Any]:
-        """What the page builds the form from."""
+        """Return the data from which the page builds the form."""
         fields = [asdict(field) for field in self.fields]
         examples = [{"name": name, "inputs": inputs} for name, inputs in self.examples]
         about = {"name": self.name, "title": self.title, "purpose": self.purpose, "defaults": self.defaults}

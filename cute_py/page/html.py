@@ -42,7 +42,7 @@ def tag(name: str, *children: Child, **attributes: str | int | None) -> Html:
     return Html(f"<{name}{told}>{''.join(map(_shown, children))}</{name}>")
 
 
-def joined(parts: Iterable[Child]) -> Html:
+def join_html(parts: Iterable[Child]) -> Html:
     """Elements one after the other."""
     return Html("".join(map(_shown, parts)))
 
@@ -57,12 +57,12 @@ def pre(text: object) -> Html:
     return tag("pre", str(text))
 
 
-def listed(items: Iterable[Child], kind: str = "ul", class_: str | None = None) -> Html:
+def list_html(items: Iterable[Child], kind: str = "ul", class_: str | None = None) -> Html:
     """A list."""
     return tag(kind, *(tag("li", item) for item in items), class_=class_)
 
 
-def table(head: Sequence[Child], rows: Iterable[Sequence[Child]], class_: str | None = None) -> Html:
+def html_table(head: Sequence[Child], rows: Iterable[Sequence[Child]], class_: str | None = None) -> Html:
     """A table that scrolls by itself; no head if it is empty."""
     top = [tag("thead", tag("tr", *(tag("th", cell, scope="col") for cell in head)))] if head else []
     body = tag("tbody", *(tag("tr", *(tag("td", cell) for cell in row)) for row in rows))
@@ -71,7 +71,7 @@ def table(head: Sequence[Child], rows: Iterable[Sequence[Child]], class_: str | 
 
 def pairs(rows: Iterable[tuple[str, Child]]) -> Html:
     """Names and values."""
-    return tag("dl", *(joined((tag("dt", name), tag("dd", value))) for name, value in rows))
+    return tag("dl", *(join_html((tag("dt", name), tag("dd", value))) for name, value in rows))
 
 
 def drawn(picture: Picture, name: str) -> Html:

@@ -75,17 +75,17 @@ def _is_package(folder: Path) -> bool:
     return all((folder / name).is_file() for name in (*FILES.values(), "pyodide.mjs", LOCK, "package.json"))
 
 
-def version_of(folder: Path) -> str:
+def interpreter_version(folder: Path) -> str:
     """The version of the package."""
     return str(json.loads((folder / "package.json").read_text(encoding="utf-8"))["version"])
 
 
 def lock_of(folder: Path) -> dict[str, Any]:
-    """What the loader wants to know: the interpreter, and no packages."""
+    """Return the lock file of the loader, with the interpreter and no packages."""
     return {"info": json.loads((folder / LOCK).read_text(encoding="utf-8"))["info"], "packages": {}}
 
 
-def packed(folder: Path, *, compiled: bool = True) -> dict[str, str]:
+def packed_interpreter(folder: Path, *, compiled: bool = True) -> dict[str, str]:
     """The interpreter and this library as texts: gzip, then base64.
 
     Args:
@@ -131,7 +131,7 @@ def library_zip() -> bytes:
         for entry in sorted(folder.iterdir(), key=lambda one: one.name):
             if entry.is_dir() and entry.name not in LEFT_OUT:
                 walk(entry, f"{path}/{entry.name}")
-            elif entry.name.endswith((".py", ".toml")):
+            elif entry.name.endswith((".py", ".toml", ".txt")):
                 files[f"{path}/{entry.name}"] = entry
 
     walk(resources.files("cute_py"), "cute_py")

@@ -25,7 +25,7 @@ _HALF_MMA: Final = re.compile(r"SM80_(16)x(8)x(8|16)_(F32|F16)(F16|BF16)\5(F32|F
 _DSL_TYPES: Final = {"F16": "cutlass.Float16", "BF16": "cutlass.BFloat16", "F32": "cutlass.Float32"}
 
 
-def fill(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
+def fill_threads(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
     """Answer the tab."""
     kinds = {"mma": _mma, "copy": _copy, "tv": _tv}
     if inputs["kind"] not in kinds:

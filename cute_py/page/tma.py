@@ -21,7 +21,7 @@ from cute_py.layout.layout import Layout, LayoutRight, domain_of, has_numbers
 from cute_py.layout.recast import SmemPtrFlag, smem_ptr_flag
 from cute_py.layout.trees import leaves
 from cute_py.page.answer import Answer, closed
-from cute_py.page.html import Html, code, drawn, joined, listed, pairs, pre, table, tag
+from cute_py.page.html import Html, code, drawn, html_table, join_html, list_html, pairs, pre, tag
 from cute_py.tma.atom.make import fix_candidates, make_tma_atom
 from cute_py.tma.atom.op import FORMAT_OF, OPS, SAME_WIDTH
 from cute_py.tma.exports.export import export
@@ -41,7 +41,7 @@ Change = tuple[str, dict[str, str]]
 """A sentence, and the fields that it sets."""
 
 
-def query_of(inputs: dict[str, str]) -> dict[str, str]:
+def form_of_copy(inputs: dict[str, str]) -> dict[str, str]:
     """The form as `explorer_answer` takes it: the address of a tensor that is pasted counts where none is typed."""
     address = tensor_address(inputs["gmem"])
     if address is not None and inputs["address"] == DEFAULTS["address"]:
@@ -49,9 +49,9 @@ def query_of(inputs: dict[str, str]) -> dict[str, str]:
     return dict(inputs)
 
 
-def fill(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
+def fill_tma(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
     """Answer the tab."""
-    query = query_of(inputs)
+    query = form_of_copy(inputs)
     found, arguments, _ = examined_query(query)
     out.verdict = _verdict(found)
     for one in found["problems"]:
@@ -68,7 +68,7 @@ def fill(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
     if found["stages"]:
         rows = [(code(name), code(value), reason) for name, value, reason in found["stages"]]
         out.section(
-            "stages", "From the tile to the box", table(("stage", "value", "why"), rows), _notes(found["notes"])
+            "stages", "From the tile to the box", html_table(("stage", "value", "why"), rows), _notes(found["notes"])
         )
 
 
@@ -86,7 +86,7 @@ def _verdict(found: dict[str, Any]) -> tuple[str, str]:
 
 
 def _notes(notes: list[str] | None) -> Html:
-    return listed(notes, class_="notes") if notes else Html("")
+    return list_html(notes, class_="notes") if notes else Html("")
 
 
 # ---- sections --------------------------------------------------------------------------------------------------------
@@ -119,11 +119,11 @@ def _sections(out: Answer, found: dict[str, Any], atom: Any, query: dict[str, st
             zip(plan["dims"], strides, plan["box"], plan["modes"], strict=False)
         )
     ]
-    out.section("map", "Modes of the tensor map", table(head, body))
+    out.section("map", "Modes of the tensor map", html_table(head, body))
     if found["descriptor"] is not None:
         _descriptor(out, found["descriptor"])
     if found["warnings"]:
-        out.section("warnings", "Legal, and may surprise", table(("what", "values", "effect"), found["warnings"]))
+        out.section("warnings", "Legal, and may surprise", html_table(("what", "values", "effect"), found["warnings"]))
 
 
 def _pictures(out: Answer, atom: Any, work: dict[str, Any]) -> None:
@@ -150,7 +150,7 @@ def _instructions(out: Answer, work: dict[str, Any]) -> None:
     out.section(
         "instructions",
         f"Instructions of tile {work['tile']}",
-        table(("", "TMA coordinates", "shared byte"), rows),
+        html_table(("", "TMA coordinates", "shared byte"), rows),
         note,
     )
 
@@ -160,7 +160,7 @@ def _descriptor(out: Answer, descriptor: dict[str, Any]) -> None:
     lines = [
         (
             f"{i}",
-            joined(tag("span", hexadecimal[2 * j : 2 * j + 2], class_="byte", data_at=j) for j in range(i, i + 16)),
+            join_html(tag("span", hexadecimal[2 * j : 2 * j + 2], class_="byte", data_at=j) for j in range(i, i + 16)),
         )
         for i in range(0, len(hexadecimal) // 2, 16)
     ]
@@ -169,8 +169,8 @@ def _descriptor(out: Answer, descriptor: dict[str, Any]) -> None:
         for label, where, raw, value, unit, meaning in descriptor["fields"]
     ]
     whole = tag("details", tag("summary", "as one text, for cute-py desc"), pre(hexadecimal))
-    fields = table(("field", "bits", "stored", "value", "meaning"), rows, "fields")
-    out.section("descriptor", "Descriptor", table((), lines, "bytes"), whole, fields)
+    fields = html_table(("field", "bits", "stored", "value", "meaning"), rows, "fields")
+    out.section("descriptor", "Descriptor", html_table((), lines, "bytes"), whole, fields)
 
 
 def _code(out: Answer, query: dict[str, str], atom: Any) -> None:
@@ -199,7 +199,7 @@ def _code(out: Answer, query: dict[str, str], atom: Any) -> None:
 
 
 def _messages(query: dict[str, str]) -> list[str] | None:
-    """What is wrong with a form; None if it can't be asked."""
+    """Return the problems of a form; None if the form can't be read."""
     try:
         return [problem["message"] for problem in examined_query(query)[0]["problems"]]
     except CuteError:

@@ -24,7 +24,7 @@ from cute_py.cli import serve_command as serve_http
 from cute_py.cli.serve_command import make_server, query_of
 from cute_py.draw.explorer_answer import EXAMPLES, answer_query
 from cute_py.errors import CuteError, InvalidValueError
-from cute_py.page.answer import answer
+from cute_py.page.answer import answer_page
 from cute_py.page.document import explorer_page
 from cute_py.page.forms import TABS
 from tests.cli.test_commands import shell
@@ -142,7 +142,7 @@ def posted(port: int, query: Any, headers: dict[str, str] | None = None, path: s
 @pytest.mark.parametrize("name", list(TABS))
 def test_questions_of_the_page(port: int, name: str) -> None:
     query = {"tab": name, "inputs": TABS[name].examples[-1][1]}
-    assert posted(port, query) == (200, json.loads(json.dumps(answer(query))))
+    assert posted(port, query) == (200, json.loads(json.dumps(answer_page(query))))
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,17 @@ const { loadPyodide } = await import(pathToFileURL(`${folder}/pyodide.mjs`));
 const python = await loadPyodide({ indexURL: folder });
 python.FS.writeFile("/library.zip", readFileSync(library));
 python.FS.writeFile("/home/pyodide/without_numpy.py", readFileSync(script));
-console.log(
-  python.runPython(`
+const source = `
 import json, sys
 sys.path[:0] = ["/library.zip", "/home/pyodide"]
 import without_numpy
 json.dumps(without_numpy.run())
-`),
-);
-process.exit(0);
+`;
+let status = 0;
+try {
+  console.log(python.runPython(source));
+} catch (error) {
+  console.error(String(error.message).slice(-2000)); // not the source of the interpreter, which node shows
+  status = 1;
+}
+process.exit(status);

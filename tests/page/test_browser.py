@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from cute_py.draw import explorer_page
-from cute_py.page.answer import answer
+from cute_py.page.answer import answer_page
 from cute_py.page.interpreter import find_interpreter
 from tests.cli.test_serve_command import serving
 from tests.draw.explorer_browser import browser
@@ -69,7 +69,7 @@ def test_each_answer_is_pythons(found: dict[str, Any]) -> None:
     assert len(INPUTS) == len(found["answers"]) == 40
     bad = 0
     for (tab, fields), got in zip(INPUTS, found["answers"], strict=True):
-        want = answer({"tab": tab, "inputs": fields})
+        want = answer_page({"tab": tab, "inputs": fields})
         assert got["verdict"] == want["verdict"], fields
         assert got["problems"] == [problem["message"] for problem in want["problems"]]
         assert got["sections"] == [section["title"] for section in want["sections"]]

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import base64
 import gzip
+import io
 import json
 import re
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import cute_py
 from cute_py.cli.main import main
 from cute_py.draw.explorer_answer import EXAMPLES
 from cute_py.errors import CuteError
-from cute_py.page.answer import answer
+from cute_py.page.answer import answer_page
 from cute_py.page.document import explorer_page, page_script, policy, prepared_answers, web_file
 from cute_py.page.forms import TABS
+from cute_py.page.interpreter import LEFT_OUT, library_zip
 from cute_py.page.tma import near_types
 from tests.draw.explorer_browser import dumped, page_url
 from tests.pace import within
@@ -45,7 +49,7 @@ def test_the_script_is_short() -> None:
 
 @pytest.mark.parametrize(("tab", "example", "inputs"), CASES, ids=[f"{t}: {e}" for t, e, _ in CASES])
 def test_every_example_is_answered(tab: str, example: str, inputs: dict[str, str]) -> None:
-    found = answer({"tab": tab, "inputs": inputs})
+    found = answer_page({"tab": tab, "inputs": inputs})
     assert found == json.loads(json.dumps(found))
     kind, words = found["verdict"]
     assert words
@@ -60,7 +64,7 @@ SOUND = [case for case in CASES if not case[1].startswith("error")]
 
 @pytest.mark.parametrize(("tab", "example", "inputs"), SOUND, ids=[f"{t}: {e}" for t, e, _ in SOUND])
 def test_the_code_of_an_example_runs(tab: str, example: str, inputs: dict[str, str]) -> None:
-    for panel in answer({"tab": tab, "inputs": inputs})["code"]:
+    for panel in answer_page({"tab": tab, "inputs": inputs})["code"]:
         if panel["name"] == "Python":
             exec(compile(panel["text"], f"<{tab}>", "exec"), {"__name__": "example"})
 
@@ -86,7 +90,7 @@ FIXED = [
 
 @pytest.mark.parametrize(("text", "field", "words"), FIXED, ids=[text for text, _, _ in FIXED])
 def test_texts_that_had_no_help(text: str, field: str, words: str | None) -> None:
-    found = answer({"tab": "tma", "inputs": {field: text}, "part": "fixes"})
+    found = answer_page({"tab": "tma", "inputs": {field: text}, "part": "fixes"})
     fixes = [fix for problem in found["problems"] for fix in problem["fixes"]]
     if words is None:
         assert found["verdict"] == ["good", "Accepted: a tile is 1 instruction, 16384 bytes"]
@@ -97,19 +101,19 @@ def test_texts_that_had_no_help(text: str, field: str, words: str | None) -> Non
 
 def test_a_tile_with_an_x_is_read() -> None:
     inputs = {"smem": "(_64,_64):(_64,_1)", "tile": "64x64"}
-    assert answer({"tab": "tma", "inputs": inputs})["verdict"][0] == "good"
+    assert answer_page({"tab": "tma", "inputs": inputs})["verdict"][0] == "good"
     assert near_types("fp8") == ["float8_e4m3fn", "float8_e5m2"]
 
 
 @pytest.mark.parametrize(("name", "form"), [row for row in EXAMPLES if row[0].startswith("error")])
 def test_a_fix_removes_its_problem(name: str, form: dict[str, str]) -> None:
-    found = answer({"tab": "tma", "inputs": form, "part": "fixes"})
-    assert answer({"tab": "tma", "inputs": form})["more"]
+    found = answer_page({"tab": "tma", "inputs": form, "part": "fixes"})
+    assert answer_page({"tab": "tma", "inputs": form})["more"]
     solved = False
     for problem in found["problems"]:
         assert problem["fixes"], problem["message"]
         for fix in problem["fixes"]:
-            after = answer({"tab": "tma", "inputs": {**form, **fix["inputs"]}})
+            after = answer_page({"tab": "tma", "inputs": {**form, **fix["inputs"]}})
             messages = [other["message"] for other in after["problems"]]
             assert problem["message"] not in messages
             assert set(messages) <= {other["message"] for other in found["problems"]}
@@ -118,21 +122,21 @@ def test_a_fix_removes_its_problem(name: str, form: dict[str, str]) -> None:
 
 
 LARGE = [
-    ("layout", {"layout": "(4294967296,4294967296):(1,4294967296)"}, "at most 1048576"),
-    ("layout", {"layout": "(2097152):(1)"}, "at most 1048576"),
-    ("banks", {"layout": "(1024,1024):(1024,1)"}, "at most 32768"),
+    ("layout", {"layout": "(4294967296,4294967296):(1,4294967296)"}, "at most 1000000"),
+    ("layout", {"layout": "(2097152):(1)"}, "at most 1000000"),
+    ("banks", {"layout": "(512,1024):(1024,1)"}, "at most 32768"),
     ("threads", {"atoms": "(64,64,1)"}, "at most 16384"),
     ("threads", {"kind": "tv", "layout": "(65536,1):(1,1)", "tile": "(256,256)"}, "at most 16384"),
-    ("formats", {"M": "1048576", "K": "1048576"}, "at most 16384"),
-    ("explain", {"text": "(99999999,99):(1,99999999)"}, "at most 1048576"),
+    ("formats", {"M": "1000000", "K": "1000000"}, "at most 16384"),
+    ("explain", {"text": "(99999999,99):(1,99999999)"}, "at most 1000000"),
 ]
 
 
 @pytest.mark.parametrize(("tab", "inputs", "bound"), LARGE)
 def test_what_is_too_large_is_refused_with_its_bound(tab: str, inputs: dict[str, str], bound: str) -> None:
-    answer({"tab": tab})  # what it imports is not counted
+    answer_page({"tab": tab})  # what it imports is not counted
     with within(100):
-        found = answer({"tab": tab, "inputs": inputs})
+        found = answer_page({"tab": tab, "inputs": inputs})
     assert bound in json.dumps(found["problems"])
 
 
@@ -151,7 +155,7 @@ def test_what_is_too_large_is_refused_with_its_bound(tab: str, inputs: dict[str,
 )
 def test_queries_that_are_none(query: Any, words: str) -> None:
     with pytest.raises(CuteError) as refused:
-        answer(query)
+        answer_page(query)
     assert words in str(refused.value)
 
 
@@ -161,11 +165,11 @@ MARKUP = "<img src=x onerror=alert(1)><b>&amp;</b>"
 @pytest.mark.parametrize("tab", list(TABS))
 def test_texts_are_never_markup(tab: str) -> None:
     for name in TABS[tab].defaults:
-        found = answer({"tab": tab, "inputs": {name: MARKUP}, "part": "fixes"})
+        found = answer_page({"tab": tab, "inputs": {name: MARKUP}, "part": "fixes"})
         for section in found["sections"]:
             assert "<img" not in section["html"]
             assert "<b>" not in section["html"]
-    said = answer({"tab": "explain", "inputs": {"text": f"CUDA_ERROR_INVALID_VALUE {MARKUP}"}})
+    said = answer_page({"tab": "explain", "inputs": {"text": f"CUDA_ERROR_INVALID_VALUE {MARKUP}"}})
     assert "<img" not in json.dumps(said["sections"])
 
 
@@ -201,3 +205,15 @@ def test_html_of_a_picture_is_still_a_page_of_pictures(capsys: pytest.CaptureFix
     assert main(["draw", "--html", "--what", "tmem"]) == 0
     assert "<figure>" in capsys.readouterr().out
     assert main(["draw"]) == 2
+
+
+def test_the_packed_library_has_every_file_that_it_reads() -> None:
+    names = set(zipfile.ZipFile(io.BytesIO(library_zip())).namelist())
+    root = Path(cute_py.__file__).parent
+    kept = [
+        path.relative_to(root.parent).as_posix()
+        for path in root.rglob("*")
+        if path.is_file() and path.suffix not in (".pyc", ".typed") and not {*path.parts} & {*LEFT_OUT}
+    ]
+    assert len(kept) > 300
+    assert [name for name in kept if name not in names] == []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cute_py.page.interpreter import VERSION, find_interpreter, library_zip, version_of
+from cute_py.page.interpreter import VERSION, find_interpreter, interpreter_version, library_zip
 from tests import without_numpy
 from tests.page.test_browser import modules
 from tests.test_without_numpy import NEEDS
@@ -24,7 +24,7 @@ def test_pyodide_says_the_same(tmp_path: Path) -> None:
         pytest.skip("no node with the npm package pyodide here; CUTE_PY_NODE_MODULES names its folder")
     folder = find_interpreter(modules() / "pyodide")
     assert folder is not None
-    assert version_of(folder) == VERSION
+    assert interpreter_version(folder) == VERSION
     library = tmp_path / "library.zip"
     library.write_bytes(library_zip())
     script = str(HERE.parent / "without_numpy.py")

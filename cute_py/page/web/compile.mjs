@@ -29,9 +29,9 @@ def add(archive, name):
 
 library = zipfile.ZipFile("/source.zip")
 sys.path.insert(0, "/source.zip")
-from cute_py.page.answer import answer
+from cute_py.page.answer import answer_page
 from cute_py.page.forms import TABS
-answer({"tab": "layout", "inputs": {}})
+answer_page({"tab": "layout", "inputs": {}})
 for name in sys.modules:
     wanted |= {name.replace(".", "/") + ".py", name.replace(".", "/") + "/__init__.py"}
 for name in library.namelist():

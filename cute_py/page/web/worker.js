@@ -54,7 +54,7 @@ async function boot(packed) {
 import sys
 sys.path.insert(0, "/library.zip")
 import importlib, json
-from cute_py.page.answer import answer
+from cute_py.page.answer import answer_page
 from cute_py.page.forms import TABS
 from cute_py.errors import CuteError
 
@@ -64,7 +64,7 @@ def load(tab):
 
 def ask(text):
     try:
-        return json.dumps(answer(json.loads(text)))
+        return json.dumps(answer_page(json.loads(text)))
     except CuteError as error:
         return json.dumps({"refused": str(error)})
 `);
