@@ -199,7 +199,7 @@ def _device_scaled(form: Format, shape: Sequence[int], device: Any) -> tuple[Any
     """Memory for data and scales on a device; padding is 0."""
     torch = torch_module("operators of cute_py")
     kinds, shapes = _kinds(form), array_shapes(form, shape)
-    data, scales = (torch.zeros(one, dtype=torch.uint8, device=device) for one in (shapes[0], (1,)))
+    data = torch.zeros(shapes[0], dtype=torch.uint8, device=device)
     width = kinds[1].itemsize
     scales = torch.zeros((*shapes[1][:-1], shapes[1][-1] * width), dtype=torch.uint8, device=device).view(kinds[1])
     return data.view(kinds[0]), scales
