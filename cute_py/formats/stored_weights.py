@@ -45,7 +45,7 @@ class Convention:
         block: columns that share a scale; 0: from the shape of the scales.
         data, scales, total: names of the tensors; `{weight}` is the weight's name, `{module}.{leaf}` its parts.
         data_type, scale_types: element types in the file. inverse: `total` stores the reciprocal of the tensor scale.
-        total_shape: shape of the tensor scale. needs_metadata: only the file's metadata tells it apart.
+        total_shape: shape of the tensor scale. needs_metadata: it is recognised by the file's metadata.
         order: order of the scales; empty: the metadata says it. source: where this stands.
     """
 
@@ -213,9 +213,9 @@ def find_weights(tensors: Mapping[str, TensorRow], metadata: Mapping[str, str]) 
     """
     found: dict[str, StoredWeight] = {}
     problems: list[Diagnostic] = []
-    told, wrong = _told(metadata)
+    listed, wrong = _of_metadata(metadata)
     problems += wrong
-    for name, (row, form, shape, dtype, bits) in told.items():
+    for name, (row, form, shape, dtype, bits) in listed.items():
         names = {part: text for part, text in row.names(name).items() if part != "total" or form.tensor_scale}
         missing = [text for text in names.values() if text not in tensors]
         if missing:
@@ -234,7 +234,7 @@ def find_weights(tensors: Mapping[str, TensorRow], metadata: Mapping[str, str]) 
     return StoredWeights(tuple(found.values()), others, tuple(problems))
 
 
-def _told(metadata: Mapping[str, str]) -> tuple[dict[str, Any], list[Diagnostic]]:
+def _of_metadata(metadata: Mapping[str, str]) -> tuple[dict[str, Any], list[Diagnostic]]:
     """Weights that the metadata names: (row, format, shape or None, type or None, exact total or None)."""
     found: dict[str, Any] = {}
     problems = []
@@ -266,7 +266,7 @@ def _told(metadata: Mapping[str, str]) -> tuple[dict[str, Any], list[Diagnostic]
 def _object(text: str) -> dict[str, Any]:
     made = json.loads(text)
     if not isinstance(made, dict):
-        raise InvalidValueError("it is no JSON object")
+        raise InvalidValueError("it is not a JSON object")
     return made
 
 

@@ -164,7 +164,7 @@ def scatter_rows(destination: Array, rows: Array, index: Array) -> Array:
 def _layout(text: str) -> Layout | ComposedLayout:
     made = parse(text)
     if not isinstance(made, (Layout, ComposedLayout)):
-        raise InvalidValueError(f"{given(text)} is no layout")
+        raise InvalidValueError(f"{given(text)} is not a layout")
     return made
 
 

@@ -71,7 +71,7 @@ def parsed_layout(text: str) -> Layout | ComposedLayout:
     """
     made = parse(text)
     if not isinstance(made, (Layout, ComposedLayout)):
-        raise InvalidValueError(f"{given(text)} is no layout")
+        raise InvalidValueError(f"{given(text)} is not a layout")
     return made
 
 
