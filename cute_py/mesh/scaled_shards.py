@@ -106,6 +106,7 @@ class ScaledSharding:
         Raises:
             InvalidValueError: a part is missing, or has another shape, format or tensor scale.
         """
+        expect(parts, dict, "parts")
         kind = self.format.scale_dtype.numpy
         data = numpy.zeros(self.data.shape, numpy.uint8)
         grid = numpy.zeros(self.scales.shape, f"u{kind.itemsize}")
@@ -132,6 +133,7 @@ class ScaledSharding:
         Raises:
             InvalidValueError: another format, or another tensor scale on a device.
         """
+        expect(parts, dict, "parts")
         expect(destination, ScaledSharding, "destination")
         if destination.format != self.format:
             raise InvalidValueError(
