@@ -10,7 +10,7 @@ inside a block is refused, with the nearest sizes. Data and scales move as two t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -100,7 +100,7 @@ class ScaledSharding:
             found[device] = self._made(mine, scales, scaled.tensor_scale, shape)
         return found
 
-    def join(self, parts: Mapping[int, ScaledTensor]) -> ScaledTensor:
+    def join(self, parts: dict[int, ScaledTensor]) -> ScaledTensor:
         """The whole tensor from the parts of the devices.
 
         Raises:
@@ -124,7 +124,7 @@ class ScaledSharding:
         return self._made(data, grid, total, self.layout.shape)
 
     def redistribute(
-        self, parts: Mapping[int, ScaledTensor], destination: ScaledSharding, **options: Any
+        self, parts: dict[int, ScaledTensor], destination: ScaledSharding, **options: Any
     ) -> dict[int, ScaledTensor]:
         """The parts of another distribution of the same tensor; data and scales move by `redistribute(...).run`.
 
