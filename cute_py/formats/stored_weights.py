@@ -10,19 +10,16 @@ names, types and shapes of a file's tensors and in its metadata; `stored_arrays`
 
 from __future__ import annotations
 
-import ast
 import json
 import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from cute_py.argument_checks import expect
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, InvalidValueError, given, known_names, shortened
-from cute_py.formats.format import Format, fp8, mxfp4, mxfp6, mxfp8, nvfp4
+from cute_py.formats.format import Format, fp8, mxfp4, mxfp6, mxfp8, nvfp4, parse_format
 from cute_py.formats.numbers import codes, of_codes, to_float32
 from cute_py.formats.scaled_tensor import ScaledTensor, extents, stored_shape
 
@@ -135,34 +132,6 @@ CONVENTIONS: Final = (
 
 NAMES: Final = tuple(dict.fromkeys(row.name for row in CONVENTIONS if row.name != "deepseek"))
 """Conventions that `stored_arrays` writes."""
-
-_BUILDERS: Final = {"mxfp8": mxfp8, "mxfp6": mxfp6, "mxfp4": mxfp4, "nvfp4": nvfp4, "fp8": fp8}
-
-
-def parse_format(text: str) -> Format:
-    """The format that a text names: `nvfp4`, or a call of its builder as `repr` writes it.
-
-    Raises:
-        InvalidValueError: no such format, or arguments that it does not take.
-
-    >>> parse_format("nvfp4"), parse_format("fp8((128, 128), scales='mn_major')")
-    (nvfp4(), fp8(block=(128, 128), scales='mn_major'))
-    """
-    expect(text, str, "the format")
-    try:
-        node = ast.parse(text.strip(), mode="eval").body
-        call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
-        build: Any = _BUILDERS[call.func.id]  # type: ignore[attr-defined]
-        named = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
-        made: Format = build(*map(ast.literal_eval, call.args), **named)
-    except CuteError as problem:
-        raise InvalidValueError(f"format {given(text)}: {problem.headline}", problem.facts, problem.hint) from None
-    except (SyntaxError, KeyError, AttributeError, TypeError, ValueError, RecursionError, MemoryError):
-        name = re.split(r"\W", text.strip(), maxsplit=1)[0]
-        raise InvalidValueError(
-            f"no format {given(text)}", known_names(name, tuple(_BUILDERS)), "a name, or such as nvfp4(scales='8x4')"
-        ) from None
-    return made
 
 
 class TensorRow(Protocol):

@@ -192,6 +192,9 @@ def _relayout(x: torch.Tensor, source: str, destination: str) -> torch.Tensor:
 
 def _on_stream(source: Any, destination: Any, device: Any, **options: Any) -> None:
     torch = torch_module("operators of cute_py")
+    if torch.cuda.is_current_stream_capturing():
+        text = "an operator of cute_py in a CUDA graph: a copy allocates memory of its own, which a capture refuses"
+        raise InvalidValueError(text).of_rule("capture")
     copy(source, destination, stream=torch.cuda.current_stream(device), **options)
 
 
