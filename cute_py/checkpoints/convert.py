@@ -28,8 +28,8 @@ from cute_py.copies.scaled.host import SAME_BYTES, same_bytes
 from cute_py.diagnostics import refuse
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import FileFormatError, InvalidValueError, given
-from cute_py.formats.format import Format
-from cute_py.formats.stored_weights import METADATA, Convention, convention_row, parse_format
+from cute_py.formats.format import Format, parse_format
+from cute_py.formats.stored_weights import METADATA, Convention, convention_row
 from cute_py.mesh.stored_tensors import header_bytes
 
 WEIGHTS: Final = ("*weight",)

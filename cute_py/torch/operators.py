@@ -24,10 +24,9 @@ from cute_py.copies.layout_copy import copy
 from cute_py.copies.scaled.host import index_of_rows, same_bytes
 from cute_py.errors import InvalidValueError, given
 from cute_py.formats.array_shapes import array_shapes
-from cute_py.formats.format import Format
+from cute_py.formats.format import Format, parse_format
 from cute_py.formats.numbers import codes, number, of_codes
 from cute_py.formats.scaled_tensor import ScaledTensor, dequantized, quantized
-from cute_py.formats.stored_weights import parse_format
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, cosize
 from cute_py.notation.parse import parse
