@@ -16,7 +16,7 @@ def converted_configuration(text: str, row: Convention | None, kept: Sequence[st
     Args:
         kept: weights that were not converted.
     Raises:
-        FileFormatError: the text is no JSON object.
+        FileFormatError: the text is not a JSON object.
 
     >>> converted_configuration('{"model_type": "llama", "quantization_config": {}}', None, [])
     '{\\n  "model_type": "llama"\\n}\\n'
@@ -26,7 +26,7 @@ def converted_configuration(text: str, row: Convention | None, kept: Sequence[st
     except ValueError:
         config = None
     if not isinstance(config, dict):
-        raise FileFormatError("config.json is no JSON object")
+        raise FileFormatError("config.json is not a JSON object")
     config.pop("quantization_config", None)
     modules = sorted(name.removesuffix(".weight") for name in kept)
     if row is not None and row.name == "compressed-tensors":

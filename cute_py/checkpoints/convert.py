@@ -28,8 +28,8 @@ from cute_py.copies.scaled.host import SAME_BYTES, same_bytes
 from cute_py.diagnostics import refuse
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import FileFormatError, InvalidValueError, given
-from cute_py.formats.format import Format
-from cute_py.formats.stored_weights import METADATA, Convention, convention_row, parse_format
+from cute_py.formats.format import Format, parse_format
+from cute_py.formats.stored_weights import METADATA, Convention, convention_row
 from cute_py.mesh.stored_tensors import header_bytes
 
 WEIGHTS: Final = ("*weight",)
@@ -64,7 +64,7 @@ class ConvertedTensor:
 
 @dataclass(frozen=True, slots=True)
 class ConversionReport:
-    """What a conversion wrote: the tensors, the files, and how many tensors an earlier run had written."""
+    """Result of a conversion: the tensors, the files, and how many tensors an earlier run had written."""
 
     tensors: tuple[ConvertedTensor, ...]
     files: tuple[Path, ...]
@@ -252,7 +252,7 @@ def _unfit(source: Source, form: Any, options: _Options) -> str:
         return "torchao needs a name with a module"
     rows, columns = form.blocks(*source.shape)
     if source.shape[1] % columns or (options.row.name == "torchao" and source.shape[0] % rows):
-        return f"{source.shape[1]} columns are no multiple of {columns}"
+        return f"{source.shape[1]} columns are not a multiple of {columns}"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""What the tensors of a checkpoint are: formats, the order of their scales and how sure it is, and what is wrong."""
+"""Descriptions of checkpoints: formats, the order of scales and how certain it is, and what is wrong."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class DescribedWeight:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointDescription:
-    """What a checkpoint holds.
+    """Description of a checkpoint.
 
     Attributes: `weights` in a format; `others`, name -> type and shape as text; `problems` of no weight; `scope`.
     """
@@ -109,7 +109,7 @@ def describe_checkpoint(
     files = counted(len(checkpoint.files), "file")
     title = f"{path}: {files}, {counted(len(checkpoint.tensors), 'tensor')}, {counted(len(rows), 'weight')} in a format"
     unsure = [row.weight.name for row in rows if not row.certain]
-    left = [f"order of scales: {counted(len(unsure), 'weight')}; sizes alone do not tell it"] if unsure else []
+    left = [f"order of scales: {counted(len(unsure), 'weight')}; several orders have this size"] if unsure else []
     if reference is None and unsure:
         left[0] += ", a reference does (--reference ORIGINAL)"
     if not judged:

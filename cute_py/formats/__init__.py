@@ -5,7 +5,7 @@ its scales is a CuTe layout. `cute.copy(array, format)` quantises, `cute.copy(sc
 """
 
 from cute_py.formats.buffers import check
-from cute_py.formats.format import Format, fp8, mxfp4, mxfp6, mxfp8, nvfp4
+from cute_py.formats.format import Format, fp8, mxfp4, mxfp6, mxfp8, nvfp4, parse_format
 from cute_py.formats.known_orders import identify
 from cute_py.formats.kv_cache import kv_cache_layout
 from cute_py.formats.numbers import NUMBERS, cast, codes, number, of_codes, to_float32
@@ -14,10 +14,8 @@ from cute_py.formats.policy import POLICY
 from cute_py.formats.scale_orders import ORDERS, scale_order, sf_atom
 from cute_py.formats.scale_rules import LIKE
 from cute_py.formats.scaled_tensor import ScaledTensor
-from cute_py.formats.stored_weights import CONVENTIONS, parse_format
 
 __all__ = [
-    "CONVENTIONS",
     "LIKE",
     "NUMBERS",
     "ORDERS",

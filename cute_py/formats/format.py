@@ -8,12 +8,14 @@ A number is element x scale (x tensor scale). `data_layout` and `scale_layout` a
 
 from __future__ import annotations
 
+import ast
+import re
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from cute_py.argument_checks import expect, expect_choice, expect_integer, is_integer
 from cute_py.dtypes import DType, DTypeLike
-from cute_py.errors import InvalidTypeError, InvalidValueError, given
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, given, known_names
 from cute_py.formats.numbers import Number, number
 from cute_py.formats.packing import expect_packing, packed_width
 from cute_py.formats.scale_orders import Extent, Grid, Index, ScaleOrder, mode_of, scale_order
@@ -517,3 +519,29 @@ def _spelled(made: Format, field: str) -> str:
     if field == "order":
         return repr(str(value)) if value.given_layout is None else repr(value.given_layout)
     return repr(value)
+
+
+def parse_format(text: str) -> Format:
+    """The format that a text names: `nvfp4`, or a call of its builder as `repr` writes it.
+
+    Raises:
+        InvalidValueError: no such format, or arguments that it does not take.
+
+    >>> parse_format("nvfp4"), parse_format("fp8((128, 128), scales='mn_major')")
+    (nvfp4(), fp8(block=(128, 128), scales='mn_major'))
+    """
+    expect(text, str, "the format")
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+        call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
+        build: Any = _BUILDERS[call.func.id]  # type: ignore[attr-defined]
+        named = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+        made: Format = build(*map(ast.literal_eval, call.args), **named)
+    except CuteError as problem:
+        raise InvalidValueError(f"format {given(text)}: {problem.headline}", problem.facts, problem.hint) from None
+    except (SyntaxError, KeyError, AttributeError, TypeError, ValueError, RecursionError, MemoryError):
+        name = re.split(r"\W", text.strip(), maxsplit=1)[0]
+        raise InvalidValueError(
+            f"no format {given(text)}", known_names(name, tuple(_BUILDERS)), "a name, or such as nvfp4(scales='8x4')"
+        ) from None
+    return made

@@ -10,19 +10,16 @@ names, types and shapes of a file's tensors and in its metadata; `stored_arrays`
 
 from __future__ import annotations
 
-import ast
 import json
 import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from cute_py.argument_checks import expect
 from cute_py.diagnostics import Diagnostic
 from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, InvalidValueError, given, known_names, shortened
-from cute_py.formats.format import Format, fp8, mxfp4, mxfp6, mxfp8, nvfp4
+from cute_py.formats.format import Format, fp8, mxfp4, mxfp6, mxfp8, nvfp4, parse_format
 from cute_py.formats.numbers import codes, of_codes, to_float32
 from cute_py.formats.scaled_tensor import ScaledTensor, extents, stored_shape
 
@@ -45,7 +42,7 @@ class Convention:
         block: columns that share a scale; 0: from the shape of the scales.
         data, scales, total: names of the tensors; `{weight}` is the weight's name, `{module}.{leaf}` its parts.
         data_type, scale_types: element types in the file. inverse: `total` stores the reciprocal of the tensor scale.
-        total_shape: shape of the tensor scale. needs_metadata: only the file's metadata tells it apart.
+        total_shape: shape of the tensor scale. needs_metadata: it is recognised by the file's metadata.
         order: order of the scales; empty: the metadata says it. source: where this stands.
     """
 
@@ -136,34 +133,6 @@ CONVENTIONS: Final = (
 NAMES: Final = tuple(dict.fromkeys(row.name for row in CONVENTIONS if row.name != "deepseek"))
 """Conventions that `stored_arrays` writes."""
 
-_BUILDERS: Final = {"mxfp8": mxfp8, "mxfp6": mxfp6, "mxfp4": mxfp4, "nvfp4": nvfp4, "fp8": fp8}
-
-
-def parse_format(text: str) -> Format:
-    """The format that a text names: `nvfp4`, or a call of its builder as `repr` writes it.
-
-    Raises:
-        InvalidValueError: no such format, or arguments that it does not take.
-
-    >>> parse_format("nvfp4"), parse_format("fp8((128, 128), scales='mn_major')")
-    (nvfp4(), fp8(block=(128, 128), scales='mn_major'))
-    """
-    expect(text, str, "the format")
-    try:
-        node = ast.parse(text.strip(), mode="eval").body
-        call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
-        build: Any = _BUILDERS[call.func.id]  # type: ignore[attr-defined]
-        named = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
-        made: Format = build(*map(ast.literal_eval, call.args), **named)
-    except CuteError as problem:
-        raise InvalidValueError(f"format {given(text)}: {problem.headline}", problem.facts, problem.hint) from None
-    except (SyntaxError, KeyError, AttributeError, TypeError, ValueError, RecursionError, MemoryError):
-        name = re.split(r"\W", text.strip(), maxsplit=1)[0]
-        raise InvalidValueError(
-            f"no format {given(text)}", known_names(name, tuple(_BUILDERS)), "a name, or such as nvfp4(scales='8x4')"
-        ) from None
-    return made
-
 
 class TensorRow(Protocol):
     """A tensor of a file: its element type and its shape."""
@@ -213,9 +182,9 @@ def find_weights(tensors: Mapping[str, TensorRow], metadata: Mapping[str, str]) 
     """
     found: dict[str, StoredWeight] = {}
     problems: list[Diagnostic] = []
-    told, wrong = _told(metadata)
+    listed, wrong = _of_metadata(metadata)
     problems += wrong
-    for name, (row, form, shape, dtype, bits) in told.items():
+    for name, (row, form, shape, dtype, bits) in listed.items():
         names = {part: text for part, text in row.names(name).items() if part != "total" or form.tensor_scale}
         missing = [text for text in names.values() if text not in tensors]
         if missing:
@@ -234,7 +203,7 @@ def find_weights(tensors: Mapping[str, TensorRow], metadata: Mapping[str, str]) 
     return StoredWeights(tuple(found.values()), others, tuple(problems))
 
 
-def _told(metadata: Mapping[str, str]) -> tuple[dict[str, Any], list[Diagnostic]]:
+def _of_metadata(metadata: Mapping[str, str]) -> tuple[dict[str, Any], list[Diagnostic]]:
     """Weights that the metadata names: (row, format, shape or None, type or None, exact total or None)."""
     found: dict[str, Any] = {}
     problems = []
@@ -266,7 +235,7 @@ def _told(metadata: Mapping[str, str]) -> tuple[dict[str, Any], list[Diagnostic]
 def _object(text: str) -> dict[str, Any]:
     made = json.loads(text)
     if not isinstance(made, dict):
-        raise InvalidValueError("it is no JSON object")
+        raise InvalidValueError("it is not a JSON object")
     return made
 
 

@@ -28,10 +28,9 @@ from cute_py.copies.scaled.host import index_of_rows
 from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidValueError, given, imported
 from cute_py.formats.array_shapes import array_shapes
-from cute_py.formats.format import Format
+from cute_py.formats.format import Format, parse_format
 from cute_py.formats.numbers import codes, of_codes
 from cute_py.formats.scaled_tensor import ScaledTensor, dequantized, quantized
-from cute_py.formats.stored_weights import parse_format
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, cosize
 from cute_py.notation.parse import parse
@@ -164,7 +163,7 @@ def scatter_rows(destination: Array, rows: Array, index: Array) -> Array:
 def _layout(text: str) -> Layout | ComposedLayout:
     made = parse(text)
     if not isinstance(made, (Layout, ComposedLayout)):
-        raise InvalidValueError(f"{given(text)} is no layout")
+        raise InvalidValueError(f"{given(text)} is not a layout")
     return made
 
 

@@ -10,7 +10,7 @@ inside a block is refused, with the nearest sizes. Data and scales move as two t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -100,12 +100,13 @@ class ScaledSharding:
             found[device] = self._made(mine, scales, scaled.tensor_scale, shape)
         return found
 
-    def join(self, parts: Mapping[int, ScaledTensor]) -> ScaledTensor:
+    def join(self, parts: dict[int, ScaledTensor]) -> ScaledTensor:
         """The whole tensor from the parts of the devices.
 
         Raises:
             InvalidValueError: a part is missing, or has another shape, format or tensor scale.
         """
+        expect(parts, dict, "parts")
         kind = self.format.scale_dtype.numpy
         data = numpy.zeros(self.data.shape, numpy.uint8)
         grid = numpy.zeros(self.scales.shape, f"u{kind.itemsize}")
@@ -123,7 +124,7 @@ class ScaledSharding:
         return self._made(data, grid, total, self.layout.shape)
 
     def redistribute(
-        self, parts: Mapping[int, ScaledTensor], destination: ScaledSharding, **options: Any
+        self, parts: dict[int, ScaledTensor], destination: ScaledSharding, **options: Any
     ) -> dict[int, ScaledTensor]:
         """The parts of another distribution of the same tensor; data and scales move by `redistribute(...).run`.
 
@@ -132,6 +133,7 @@ class ScaledSharding:
         Raises:
             InvalidValueError: another format, or another tensor scale on a device.
         """
+        expect(parts, dict, "parts")
         expect(destination, ScaledSharding, "destination")
         if destination.format != self.format:
             raise InvalidValueError(

@@ -24,10 +24,9 @@ from cute_py.copies.layout_copy import copy
 from cute_py.copies.scaled.host import index_of_rows, same_bytes
 from cute_py.errors import InvalidValueError, given
 from cute_py.formats.array_shapes import array_shapes
-from cute_py.formats.format import Format
+from cute_py.formats.format import Format, parse_format
 from cute_py.formats.numbers import codes, number, of_codes
 from cute_py.formats.scaled_tensor import ScaledTensor, dequantized, quantized
-from cute_py.formats.stored_weights import parse_format
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, cosize
 from cute_py.notation.parse import parse
@@ -71,7 +70,7 @@ def parsed_layout(text: str) -> Layout | ComposedLayout:
     """
     made = parse(text)
     if not isinstance(made, (Layout, ComposedLayout)):
-        raise InvalidValueError(f"{given(text)} is no layout")
+        raise InvalidValueError(f"{given(text)} is not a layout")
     return made
 
 
@@ -192,6 +191,9 @@ def _relayout(x: torch.Tensor, source: str, destination: str) -> torch.Tensor:
 
 def _on_stream(source: Any, destination: Any, device: Any, **options: Any) -> None:
     torch = torch_module("operators of cute_py")
+    if torch.cuda.is_current_stream_capturing():
+        text = "an operator of cute_py in a CUDA graph: a copy allocates memory of its own, which a capture refuses"
+        raise InvalidValueError(text).of_rule("capture")
     copy(source, destination, stream=torch.cuda.current_stream(device), **options)
 
 
@@ -199,7 +201,7 @@ def _device_scaled(form: Format, shape: Sequence[int], device: Any) -> tuple[Any
     """Memory for data and scales on a device; padding is 0."""
     torch = torch_module("operators of cute_py")
     kinds, shapes = _kinds(form), array_shapes(form, shape)
-    data, scales = (torch.zeros(one, dtype=torch.uint8, device=device) for one in (shapes[0], (1,)))
+    data = torch.zeros(shapes[0], dtype=torch.uint8, device=device)
     width = kinds[1].itemsize
     scales = torch.zeros((*shapes[1][:-1], shapes[1][-1] * width), dtype=torch.uint8, device=device).view(kinds[1])
     return data.view(kinds[0]), scales

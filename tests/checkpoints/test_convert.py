@@ -17,7 +17,8 @@ import cute_py as cute
 from cute_py import formats
 from cute_py.checkpoints import convert, describe_checkpoint, journal, open_checkpoint, pieces
 from cute_py.errors import CuteError, FileFormatError, InvalidValueError
-from cute_py.formats.stored_weights import parse_format, read_weight
+from cute_py.formats.format import parse_format
+from cute_py.formats.stored_weights import read_weight
 from tests.checkpoints.files import load, model, numbers, save, saved_in_two
 
 Q = "layers.0.q_proj.weight"

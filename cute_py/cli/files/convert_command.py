@@ -68,9 +68,9 @@ def register(command: argparse.ArgumentParser) -> None:
 
 
 def _format(options: argparse.Namespace) -> Any:
-    """What --to and --scales say, in the order of scales that the convention stores."""
+    """The format, or the type, of --to and --scales, in the order of scales that the convention stores."""
     from cute_py.dtypes import as_dtype
-    from cute_py.formats.stored_weights import parse_format
+    from cute_py.formats.format import parse_format
 
     try:
         plain = as_dtype(options.to)
