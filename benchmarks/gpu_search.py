@@ -14,7 +14,7 @@ from benchmarks.gpu import GIB, MIB, Bench
 from benchmarks.gpu_peers import memcpy
 from benchmarks.gpu_timing import Candidate, time_events, verify_all
 from cute_py.copies.boxes import Tuning
-from cute_py.copies.prepared import PreparedCopy, Work
+from cute_py.copies.prepared_copy import PreparedCopy, Work
 from cute_py.gpu.kernels.transpose import copy_transposed
 from cute_py.gpu.launch import load_kernel
 from cute_py.tma.descriptor.encode import encode

@@ -40,7 +40,7 @@ from cute_py import ComposedLayout, Int, Layout, Swizzle
 from cute_py.copies.boxes import Tuning
 from cute_py.copies.host_copy import host_copy_layouts
 from cute_py.copies.modes import refine
-from cute_py.copies.operands import planned, side
+from cute_py.copies.operands import paired, side
 from cute_py.copies.prepared import prepare_copy
 from cute_py.errors import CuteError
 from cute_py.gpu.device import Device, open_device
@@ -326,7 +326,7 @@ def hosted() -> None:
     for kind, shape, order in HOSTED:
         x = np.random.default_rng(0).integers(0, 100, shape).astype(kind).transpose(order)
         y = np.empty(x.shape, kind)
-        plan, least = planned(side(x, "source"), side(y, "destination")), [math.inf, math.inf]
+        plan, least = paired(side(x, "source"), side(y, "destination")), [math.inf, math.inf]
         assert plan.refinement is not None
         places = x.itemsize, x.__array_interface__["data"][0], y.__array_interface__["data"][0]
         for _ in range(11):

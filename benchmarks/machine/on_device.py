@@ -1,7 +1,7 @@
 """Kernels of the machine's tests on a GPU: `run_on_device` takes the arguments of `run_ptx`, and the driver runs them.
 
-    python -m benchmarks.machine.on_device later OUT.txt       the tests of test_later_forms.py and test_calls.py
-    python -m benchmarks.machine.on_device cutlass OUT.npz     what CUTLASS's kernels leave of random numbers
+    python -m benchmarks.machine.on_device later OUT.txt       tests of later forms, calls and fragments
+    python -m benchmarks.machine.on_device cutlass OUT.npz     what kernels of CUTLASS and wmma leave of random numbers
     python -m benchmarks.machine.on_device compare OUT.npz     the same kernels on the machine, beside those results
 
 The first two need libcuda and a GPU of compute capability 9.0. A kernel that does not end within its limit ends the
@@ -131,7 +131,7 @@ def run_on_device(
 def later(out: Path) -> None:
     """The tests of forms that few compilers write, with the device in place of the machine."""
     import cute_py
-    from tests.machine import forms, test_calls, test_later_forms
+    from tests.machine import forms, test_calls, test_fragments, test_later_forms
 
     cute_py.run_ptx = forms.run_ptx = run_on_device  # type: ignore[assignment]
     later_forms, calls = test_later_forms, test_calls
@@ -142,6 +142,11 @@ def later(out: Path) -> None:
         ("red.async", later_forms.test_reductions_in_the_shared_memory_of_a_neighbour, (form, "eager"))
         for form in later_forms.REDUCED
     ]
+    for shape, kinds in test_fragments.FORMS:
+        jobs += [
+            ("wmma", test_fragments.test_a_product_of_fragments, (shape, kinds, orders, space))
+            for orders, space in ((("row", "col", "row"), "global"), (("col", "row", "col"), "shared"))
+        ]
     jobs += [("call", calls.test_a_function_that_calls_itself_twice, ("eager",))]
     jobs += [("call", calls.test_two_functions_that_call_each_other_write_through_pointers_to_their_variables, ())]
     jobs += [("call", calls.test_calls_through_a_table_of_functions, ())]
@@ -174,17 +179,35 @@ def cutlass_results(run: Callable[..., Any]) -> dict[str, Any]:
     return found
 
 
+def fragment_results(run: Callable[..., Any]) -> dict[str, Any]:
+    """D of each form of wmma for random numbers."""
+    from tests.machine import test_fragments as forms
+
+    found: dict[str, Any] = {}
+    for shape, kinds in forms.FORMS:
+        arrays = forms.random_operands(shape, kinds)
+        text = forms.text(shape, kinds, ("row", "row", "row"), "global")
+        ended = run(text, args=arrays)
+        assert ended.ok, ended.explain()
+        found[f"wmma {shape} {' '.join(kinds)}"] = arrays[3].view(np.uint8)
+    return found
+
+
+def results(run: Callable[..., Any]) -> dict[str, Any]:
+    return fragment_results(run) | cutlass_results(run)
+
+
 def main() -> None:
     command, path = sys.argv[1], Path(sys.argv[2])
     if command == "later":
         later(path)
     elif command == "cutlass":
-        np.savez_compressed(path, **cutlass_results(run_on_device))
+        np.savez_compressed(path, **results(run_on_device))
     else:
         from cute_py import run_ptx
 
         known = np.load(path)
-        for name, array in cutlass_results(run_ptx).items():
+        for name, array in results(run_ptx).items():
             wrong = int(np.count_nonzero(known[name] != array))
             print(f"{name}: {wrong} of {array.nbytes} bytes differ")
 

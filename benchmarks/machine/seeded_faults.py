@@ -2,16 +2,16 @@
 
     python -m benchmarks.machine.seeded_faults --seed 38 --each 10 --json faults.json --table table.md
 
-The kernels are Triton's and this package's own. Every kind of fault has the same number of mutants. A mutant is found
-where a finding has one of the causes that fit its kind (`CAUSES`). A mutant whose instruction never runs, or whose
-change gives the same numbers, is proven to change nothing: its run has the same steps, the same accesses in the same
-order (`Accesses`), and the same bytes, under every schedule.
+The kernels are Triton's, CUTLASS's and this package's own. Every kind of fault has the same number of mutants, at lines
+that the launch executes. A mutant is found where a finding has one of the causes that fit its kind (`CAUSES`). A mutant
+that leaves the same bytes under every schedule counts as one that changes nothing only with a proof (`proof`).
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import functools
 import hashlib
 import json
 import random
@@ -25,25 +25,33 @@ import numpy as np
 import cute_py as cute
 from benchmarks.machine.fault_sites import KINDS, Fault
 from cute_py.errors import CuteError
+from cute_py.machine import run as machine_run
+from cute_py.machine.judgement.observer import EVENTS, AsyncWork, Observer
+from cute_py.machine.sites import Site
+from cute_py.machine.threads import Frame
 
-SCHEDULES: Final[tuple[str | int, ...]] = ("both", 1, 2)
+SEEDS: Final = (1, 2)
+SCHEDULES: Final[tuple[str | int, ...]] = ("both", *SEEDS)
 LIMIT: Final = 3 * 10**7
 
 _BYTES = ("hang: transaction bytes", "more bytes than expected", "phase completed early", "expected bytes are missing",
           "transaction count", "tensor copy")  # fmt: skip
 _ORDER = ("race in shared memory", "read before it arrives", "overwritten while in use", "never written",
-          "missing proxy fence", "barrier overlapped by data", "load under way at exit", "store under way at exit")  # fmt: skip
+          "missing proxy fence", "barrier overlapped by data", "load under way at exit",
+          "store under way at exit")  # fmt: skip
 CAUSES: Final[dict[str, tuple[str, ...]]] = {
     "bytes": _BYTES,
     "counts": ("hang: arrival count", "hang: completed too often", "hang: barrier count", "too many arrivals",
                "mbarrier count", "barrier count", "arrivals of one round in several phases"),
     "parity": ("hang: parity", "parity", "hang: completed too often"),
-    "stage index": (*_ORDER, *_BYTES, "mbarrier not initialised", "hang: arrivals", "hang: arrival count", "hang: exited",
-                    "out of bounds", "descriptor address", "too many arrivals", "hang: parity", "parity"),
+    "stage index": (*_ORDER, *_BYTES, "mbarrier not initialised", "hang: arrivals", "hang: arrival count",
+                    "hang: exited", "out of bounds", "descriptor address", "too many arrivals",
+                    "hang: parity", "parity"),
     "missing fence": ("missing proxy fence", "initialisation not fenced", "registers not fenced",
                       "initialisation not known"),
-    "missing wait": ("read before it arrives", "overwritten while in use", "registers in use", "store under way at exit",
-                     "load under way at exit", "race in shared memory", "initialisation not known"),
+    "missing wait": ("read before it arrives", "overwritten while in use", "registers in use",
+                     "store under way at exit", "load under way at exit", "race in shared memory",
+                     "initialisation not known"),
     "missing bar.sync": ("race in shared memory", "race in global memory", "read before it arrives",
                          "overwritten while in use", "missing proxy fence", "initialisation not known",
                          "mbarrier not initialised", "mbarrier used after inval", "never written",
@@ -111,6 +119,106 @@ def triton_kernels() -> list[Kernel]:
 
             made.append(Kernel(name, row["ptx"], {"grid": row["grid"], "dynamic_shared": row["shared"]}, new))
     return made
+
+
+def cutlass_kernels() -> list[Kernel]:
+    """Kernels of CUTLASS's programs: wgmma after cp.async, wgmma after TMA in a ring, and warp-specialised."""
+    from tests.machine.cutlass_launch import arguments, launches
+
+    made = []
+    for name, row in launches().items():
+        if name not in ("wgmma_tn", "wgmma_tma_tn", "example_48"):
+            continue
+
+        def new(row: Any = row) -> tuple[list[Any], list[Any]]:
+            dice = np.random.default_rng(11)
+            arrays = [dice.integers(-1, 2, size // 2).astype(np.float16).view(np.uint8) for size in row["allocations"]]
+            return arguments(row, arrays), arrays
+
+        options = {"grid": row["grid"], "block": row["block"], "kernel": row["kernel"], "dynamic_shared": row["shared"]}
+        if row["cluster"] != [1, 1, 1]:
+            options["cluster"] = row["cluster"]
+        made.append(Kernel(name, row["ptx"], options, new))
+    return made
+
+
+def lines_of(kernel: Kernel) -> set[int]:
+    """The lines of the instructions that a kernel's launch executes."""
+    run, _ = kernel.run(kernel.text, "eager", judge=False)
+    if isinstance(run, CuteError):
+        raise run
+    return {one.line for one in run.counts}
+
+
+class EventLog(Observer):
+    """A digest of all that a run reports: who does what where, in which order. What a line reports may be left out."""
+
+    active = True
+
+    def __init__(self, without: frozenset[int]) -> None:
+        self.without = without
+        self.digest = hashlib.sha256()
+        for name in EVENTS:
+            if name not in ("began", "ended"):
+                setattr(self, name, functools.partial(self._note, name))
+
+    def _note(self, name: str, *arguments: Any) -> None:
+        said: list[bytes] = [name.encode()]
+        for one in arguments:
+            if isinstance(one, Site):
+                if one.one.line in self.without:
+                    return
+                said.append(str(one.one.line).encode())
+            else:
+                said.append(_raw(one))
+        self.digest.update(b"|".join(said))
+
+
+def _raw(one: Any) -> bytes:
+    if isinstance(one, Frame):
+        return one.threads.tobytes()
+    if isinstance(one, np.ndarray):
+        return one.tobytes() if one.size < 1 << 16 else str(one.shape).encode()
+    if isinstance(one, AsyncWork):
+        spans = [part for span in (*one.reads, *one.writes) for part in (span.start, span.nbytes, _raw(span.offsets))]
+        return repr((one.kind, one.barriers, one.nbytes, spans)).encode()
+    return repr(one).encode() if isinstance(one, (int, str, bool, type(None))) else b""
+
+
+def log_of(kernel: Kernel, text: str, without: frozenset[int]) -> list[str]:
+    """The digest of the events of a run, and of its bytes, under each schedule."""
+    kept, found = machine_run.judges, []
+    for schedule in ("eager", "lazy", *SEEDS):
+        log = EventLog(without)
+
+        def only(code: Any, *, first: bool = True, beside: Sequence[Observer] = (), log: EventLog = log) -> Observer:
+            return log
+
+        machine_run.judges = only
+        try:
+            _, digest = kernel.run(text, schedule)
+        finally:
+            machine_run.judges = kept
+        found.append(f"{log.digest.hexdigest()[:16]} {digest}")
+    return found
+
+
+def proof(fault: Fault, kernel: Kernel) -> str:
+    """Why a mutant that leaves the same bytes changes nothing; empty: it is not known to.
+
+    A changed operand changes nothing where every event of the run is the same: the same threads access the same
+    addresses, arrive, wait and copy, in the same order. A removed instruction of synchronisation changes nothing where
+    all others are so and the memory judge, which knows the order of every two accesses of one place, still has an
+    order for each of them.
+    """
+    removed = any(not line or line.startswith("setp.eq.u32") for line in fault.lines.values())
+    without = frozenset(fault.lines) if removed else frozenset()
+    text = fault.put_into(kernel.text)
+    if log_of(kernel, kernel.text, without) != log_of(kernel, text, without):
+        return ""
+    if not removed:
+        return "the same events in the same order, under every schedule"
+    return "all accesses keep their order: other synchronisation is between them"
 
 
 def own_kernels() -> list[Kernel]:
@@ -184,9 +292,13 @@ def _copies() -> list[Kernel]:
 def drawn(kernels: Sequence[Kernel], seed: int, each: int) -> list[Fault]:
     """The same number of faults of each kind: kernels in turn, sites and variants as the seed draws them."""
     dice = random.Random(seed)
+    lines = {one.name: lines_of(one) for one in kernels}
     found = []
     for kind, make in KINDS.items():
-        pools = {one.name: [Fault(one.name, kind, what, lines) for what, lines in make(one.text)] for one in kernels}
+        pools = {
+            one.name: [Fault(one.name, kind, what, new) for what, new in make(one.text) if set(new) <= lines[one.name]]
+            for one in kernels
+        }
         pools = {name: pool for name, pool in pools.items() if pool}
         for pool in pools.values():
             dice.shuffle(pool)
@@ -230,8 +342,10 @@ def judged(fault: Fault, kernel: Kernel, sound: dict[str | int, tuple[list[str],
             )  # fmt: skip
             return {**row, "result": "found", "schedule": str(schedule), "findings": new, "message": first}
         others += new
-    result = "other cause" if others else "same bytes" if same else "missed"
-    return {**row, "result": result, "findings": sorted(set(others))}
+    if others or not same:
+        return {**row, "result": "other cause" if others else "missed", "findings": sorted(set(others))}
+    why = proof(fault, kernel)
+    return {**row, "result": "no change" if why else "same bytes", "findings": [why] if why else []}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -242,7 +356,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", default="")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after so many")
     options = parser.parse_args(arguments)
-    kernels = {one.name: one for one in (*triton_kernels(), *own_kernels())}
+    machine_run.TRIED_STEPS = -1  # changes that may cure a fault are not tried here
+    kernels = {one.name: one for one in (*triton_kernels(), *cutlass_kernels(), *own_kernels())}
     faults = [f for f in drawn(list(kernels.values()), options.seed, options.each)
               if options.kinds is None or f.kind in options.kinds]  # fmt: skip
     sound: dict[str, dict[str | int, tuple[list[str], str]]] = {}

@@ -14,7 +14,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,8 +22,9 @@ from cute_py.argument_checks import expect, expect_choice, expect_items
 from cute_py.atomic_write import write_whole
 from cute_py.checkpoints.configuration import converted_configuration
 from cute_py.checkpoints.journal import PartFile, completed_records, sync_folder
-from cute_py.checkpoints.pieces import Source, copied, dequantise, quantise, reorder, shapes_of
+from cute_py.checkpoints.pieces import Source, copied, dequantise, expect_on_device, quantise, reorder, shapes_of
 from cute_py.checkpoints.source import INDEX_SUFFIX, Checkpoint, open_checkpoint
+from cute_py.copies.scaled.host import SAME_BYTES, same_bytes
 from cute_py.diagnostics import refuse
 from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import FileFormatError, InvalidValueError, given
@@ -39,8 +40,6 @@ FLOATS: Final = ("bfloat16", "float16", "float32")
 DEVICES: Final = ("host", "cuda")
 CHECKSUMS: Final = "checksums.json"
 """File with the SHA-256 of the bytes of every tensor that was written."""
-SAME: Final = ("element", "block", "scale", "packing", "axis", "padding", "tensor_scale", "transposed")
-"""Fields of a format that decide the bytes of its elements; a rule and an order of scales do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +81,7 @@ class _Options:
     patterns: tuple[str, ...]
     keep: tuple[str, ...]
     requantize: bool
+    device: str = "host"
 
     def chosen(self, name: str) -> str:
         """The reason why a name is not converted; empty: it is."""
@@ -125,18 +125,17 @@ def convert(
         convention: names and types of the new tensors: 'cute', 'compressed-tensors', 'modelopt' or 'torchao'.
         patterns, keep: names that are converted, without those that stay as they are.
         requantize: whether a weight in another format may be dequantised and quantised again.
-        device: 'host'. force: replace files that are in `out`.
+        device: 'host', or 'cuda': blocks are scaled and rounded on the GPU. force: replace files that are in `out`.
         progress: called with bytes done and bytes in all.
     Raises:
         FileFormatError: a file that can't be read or written, or is there already.
         InvalidValueError: a format that the convention does not store, a weight in another format.
+        DeviceError: 'cuda', and no GPU.
     """
     checkpoint = open_checkpoint(source)
-    options = _options(to, convention, patterns, keep, requantize)
+    options = replace(_options(to, convention, patterns, keep, requantize), device=device)
     if expect_choice(expect(device, str, "device"), DEVICES, "device") == "cuda":
-        raise InvalidValueError(
-            "device 'cuda': this version converts checkpoints on the host", hint="device='host'"
-        ).of_rule("device")
+        expect_on_device(options.to)
     wrong = [*checkpoint.weights.problems, *(one for weight in checkpoint.weights.weights for one in weight.problems)]
     refuse(FileFormatError, wrong, "the checkpoint is not sound; nothing is written")
     works = _plan(checkpoint, options)
@@ -269,10 +268,10 @@ def _weight_work(source: Source, options: _Options) -> list[_Work]:
     if options.row is None or why:
         raise InvalidValueError(f"{given(source.name)} can't be stored as {form}: {why}")
     shapes = shapes_of(form, options.row, options.row.names(source.name), source.shape)
-    differ = [field for field in SAME if getattr(form, field) != getattr(weight.format, field)]
-    if not differ:
+    if same_bytes(weight.format, form):
         return [_Work(source, "reorder", "", shapes)]
     if not options.requantize:
+        differ = [field for field in SAME_BYTES if getattr(form, field) != getattr(weight.format, field)]
         facts = {"source": weight.format, "destination": form, "differ in": ", ".join(differ)}
         text = f"{given(source.name)} is in another format already"
         raise InvalidValueError(text, facts, "requantize (--requantize) dequantises and quantises again").of_rule(
@@ -359,8 +358,10 @@ def _run(work: _Work, options: _Options, made: PartFile) -> int | None:
     elif isinstance(form, DType):
         dequantise(source, form, source.name, made.write)
     elif options.row is not None:
-        step = reorder if work.work == "reorder" else quantise
-        return step(source, form, options.row, options.row.names(source.name), made.write)
+        names = options.row.names(source.name)
+        if work.work == "reorder":
+            return reorder(source, form, options.row, names, made.write)
+        return quantise(source, form, options.row, names, made.write, options.device)
     return None
 
 

@@ -10,7 +10,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from cute_py.copies.scaled.operands import expect_device_format
+from cute_py.copies.scaled.prepared import copy_by_device
 from cute_py.dtypes import DType
+from cute_py.errors import InvalidValueError
 from cute_py.formats.format import Format
 from cute_py.formats.numbers import cast, codes, number, of_codes
 from cute_py.formats.scale_rules import tensor_scale
@@ -35,6 +38,7 @@ from cute_py.formats.stored_weights import (
     stored_scale_shape,
     stored_total,
 )
+from cute_py.gpu.device import open_device
 from cute_py.mesh.stored_tensors import StoredTensor
 
 PIECE: Final = 1 << 23
@@ -137,7 +141,43 @@ def streams(form: Format) -> bool:
     return form.block[0] is not None and not form.transposed and form.padding[0] == 1
 
 
-def quantise(source: Source, form: Format, row: Convention, names: Mapping[str, str], write: Write) -> int | None:
+def expect_on_device(to: Format | DType) -> None:
+    """Refuse what a GPU does not compute here.
+
+    Raises:
+        DeviceError: no GPU. InvalidValueError: plain numbers, or a format that is not made of pieces of rows.
+    """
+    if isinstance(to, DType) or not streams(to):
+        raise InvalidValueError(f"to {to} on a device; must be a format whose blocks have a number of rows").of_rule(
+            "device"
+        )
+    expect_device_format(to)
+    open_device()
+
+
+def _quantised(values: NDArray[Any], form: Format, largest: float, device: str) -> ScaledTensor:
+    """A piece of rows in a format."""
+    if device == "host":
+        return quantized(values, form, largest=largest)
+    if not form.tensor_scale:
+        made: ScaledTensor = copy_by_device(values, form)
+        return made
+    total = tensor_scale(largest, form.like)[0]
+    data = np.zeros(stored_shape(form, values.shape), np.uint8)
+    scales = np.zeros(int(form.scale_size(*values.shape)), np.uint8).view(form.scale_dtype.numpy)
+    goal = ScaledTensor(data, scales, form, total, values.shape)
+    copy_by_device(values, goal)
+    return goal
+
+
+def quantise(
+    source: Source,
+    form: Format,
+    row: Convention,
+    names: Mapping[str, str],
+    write: Write,
+    device: str = "host",
+) -> int | None:
     """Write a weight in a format; returns the bits of its tensor scale."""
     rows, weight = rows_of(source), source.weight
     height = math.lcm(form.block[0] or 1, 1 if weight is None else weight.format.block[0] or 1)
@@ -153,7 +193,7 @@ def quantise(source: Source, form: Format, row: Convention, names: Mapping[str, 
         return _write_total(made.tensor_scale, row, names, write)
     plain, grids = form.with_(scales="linear"), []
     for plane, first, count in _walk(source, height):
-        made = quantized(np.ascontiguousarray(rows(plane, first, count)), plain, largest=largest)
+        made = _quantised(np.ascontiguousarray(rows(plane, first, count)), plain, largest, device)
         write(names["data"], stored_data(made.data, form))
         grids.append(made.scales)
     grid = np.concatenate(grids).reshape(*source.shape[:-2], *_blocks(form, source.shape))

@@ -16,7 +16,6 @@ from cute_py.cli.desc_command import map_of
 from cute_py.draw.bit_map import draw_descriptor
 from cute_py.draw.boxes import draw_boxes, draw_multicast
 from cute_py.draw.dispatch import draw
-from cute_py.draw.explorer import explorer_page
 from cute_py.draw.layouts import COLORS, Sizes, draw_compare, draw_layout
 from cute_py.draw.page import html_page
 from cute_py.draw.picture import Picture
@@ -25,6 +24,8 @@ from cute_py.draw.tensor_memory import draw_tmem
 from cute_py.draw.threads import draw_tv
 from cute_py.dtypes import as_dtype
 from cute_py.errors import InvalidValueError, unless_refused
+from cute_py.page.document import explorer_page
+from cute_py.page.interpreter import LICENCE, find_interpreter, version_of
 from cute_py.terminal import spinner
 from cute_py.tma.atom.gbasis import as_tiler
 from cute_py.tma.atom.make import make_tma_copy
@@ -39,8 +40,9 @@ def register(p: argparse.ArgumentParser) -> None:
     p.description = (
         "Draws a layout, tensor or swizzle as CuTe prints it, such as '((2,2),4):((1,8),2)'; several "
         "layouts side by side; with --smem the TMA copy of a tile of that global layout; - reads standard input. "
-        "Prints the picture as text; --out writes it as SVG, PNG or HTML. --html without any text is the explorer: "
-        "one page, without network, on which layouts are typed and seen."
+        "Prints the picture as text; --out writes it as SVG, PNG or HTML. --html without any text is the playground: "
+        "one page, without network, on which layouts, atoms, copies, formats and errors are typed. Python runs in it, "
+        "if the npm package pyodide is at hand (npm install pyodide); otherwise it shows examples alone."
     )
     p.add_argument("texts", nargs="*", metavar="TEXT", help="what CuTe printed, or a descriptor as `desc` takes it")
     p.add_argument("--what", choices=WHATS, help="which picture; default the one that fits the text")
@@ -59,6 +61,12 @@ def register(p: argparse.ArgumentParser) -> None:
     )
     p.add_argument("--dark", action="store_true", help="of a .png: light on dark; an SVG follows its reader's system")
     p.add_argument("--html", action="store_true", help="one page with all pictures, nothing else needed to read it")
+    p.add_argument(
+        "--interpreter",
+        metavar="DIR",
+        help="of the playground: the folder of the npm package pyodide; default CUTE_PY_PYODIDE, or node_modules here "
+        "or above; - packs none",
+    )
     json_option(p, run, "titles, texts and SVG as JSON")
 
 
@@ -73,6 +81,8 @@ def run(options: argparse.Namespace) -> int:
     options.smem, options.tile = (None if t is None else text_of(t) for t in (options.smem, options.tile))
     if options.html and not texts and options.what is None and options.smem is None:
         return _explorer(options)
+    if options.interpreter is not None:
+        raise InvalidValueError("--interpreter is for --html without a text, the playground")
     page = options.html or (options.out or "").lower().endswith(".html")
     pictures = pictures_of(options, texts, every=page)
     title = pictures[0].title or " | ".join(texts)
@@ -92,14 +102,18 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _explorer(options: argparse.Namespace) -> int:
-    """The page on which a person types layouts."""
-    page = explorer_page()
+    """The page on which a person types."""
+    folder = None if options.interpreter == "-" else find_interpreter(options.interpreter)
+    with spinner("packing Python") if folder else nullcontext():
+        page = explorer_page(interpreter=folder)
+    held = f"with Python: Pyodide {version_of(folder)}, {LICENCE}" if folder else "view only, without an interpreter"
     if options.out:
         _write_page(options.out, page)
     if options.json:
-        print(json.dumps([{"title": "TMA explorer", **({"file": options.out} if options.out else {"html": page})}]))
+        found = {"file": options.out} if options.out else {"html": page}
+        print(json.dumps([{"title": "playground", "interpreter": None if folder is None else str(folder), **found}]))
     else:
-        print(f"{options.out}: {len(page.encode())} bytes" if options.out else page.rstrip("\n"))
+        print(f"{options.out}: {len(page.encode())} bytes, {held}" if options.out else page.rstrip("\n"))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`cute-py serve`: the explorer in a browser, its answers checked by the library as you type.
+"""`cute-py serve`: the playground in a browser, answered by the library as you type.
 
 The server of `cute-py serve`: which requests it takes, and how many; the answers come from `serve_workers`.
 
@@ -20,32 +20,30 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
 from cute_py.argument_checks import expect, expect_integer
 from cute_py.cli.arguments import integer, json_option
 from cute_py.cli.serve_workers import ANSWER_SECONDS, Json, NoAnswer, Workers, plain_error, refusal
-from cute_py.draw.explorer import explorer_page
 from cute_py.errors import CuteError, InvalidValueError, given
+from cute_py.page.document import explorer_page, policy
 
 Request: TypeAlias = "socket.socket | tuple[bytes, socket.socket]"
 """A connection as http.server passes it on; of TCP always a socket."""
 Address: TypeAlias = "tuple[str, int] | tuple[str, int, int, int]"
 PORT: Final = 8321
 HOST: Final = "127.0.0.1"
-ANSWER: Final = "cute_py.draw.explorer_answer:answer_query"
-POLICY: Final = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'"
-)
-"""Content security policy: the page may load nothing but itself and answers from this server."""
+ANSWER: Final = "cute_py.page.answer:answer_request"
 MAX_QUERY: Final = 32_768
 """Characters: three layouts of 2,000, all of their characters escaped, and room."""
 MAX_FIELDS: Final = 32
+MAX_BODY: Final = 1 << 19
+"""Bytes of a question: a text of 65,536 characters, all of them escaped, and room."""
 MAX_CONNECTIONS: Final = 32
 """Each has a thread."""
 _TAKEN: Final = (errno.EADDRINUSE, errno.EACCES)
@@ -80,9 +78,32 @@ def query_of(text: str) -> dict[str, str]:
     return {name: values[0] for name, values in lists.items()}
 
 
+def body_of(data: bytes) -> dict[str, Any]:
+    """The question in the body of a request.
+
+    Raises:
+        InvalidValueError: not a JSON object of the page.
+
+    >>> body_of(b'{"tab": "layout", "inputs": {}}')
+    {'tab': 'layout', 'inputs': {}}
+    """
+    try:
+        query = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise InvalidValueError(f"not JSON: {error}") from None
+    if not isinstance(query, dict) or "tab" not in query:
+        raise InvalidValueError("a question is a JSON object with a tab and its inputs")
+    return query
+
+
 @functools.cache
 def _page() -> str:
     return explorer_page(served=True)
+
+
+@functools.cache
+def _policy() -> str:
+    return policy(served=True)
 
 
 class ExplorerHandler(BaseHTTPRequestHandler):
@@ -123,6 +144,22 @@ class ExplorerHandler(BaseHTTPRequestHandler):
 
     do_HEAD = do_GET
 
+    def do_POST(self) -> None:
+        """The answer to a question of the page, or a refusal."""
+        status, reason = self._stranger("", True)
+        kind, length = self.headers.get_content_type(), self.headers.get("Content-Length", "")
+        if not reason and self.path != "/answer":
+            status, reason = HTTPStatus.NOT_FOUND, f"no page {given(self.path)}"
+        elif not reason and kind != "application/json":  # which no form of another page can send
+            status, reason = HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"a question of type {given(kind)}; must be JSON"
+        elif not reason and not (length.isascii() and length.isdigit() and int(length[:9]) <= MAX_BODY):
+            status, reason = HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a question must be at most {MAX_BODY} bytes"
+        if reason:
+            self.close_connection = True
+            self._json(status, plain_error("InvalidValueError", reason))
+        else:
+            self._ask(lambda: body_of(self.rfile.read(int(length))))
+
     def _stranger(self, netloc: str, answer: bool) -> tuple[HTTPStatus, str]:
         """The reason why this server refuses the request, or an empty text."""
         hosts = self.headers.get_all("Host", [])
@@ -141,8 +178,11 @@ class ExplorerHandler(BaseHTTPRequestHandler):
         return HTTPStatus.OK, ""
 
     def _answer(self, query: str) -> None:
+        self._ask(lambda: query_of(query))
+
+    def _ask(self, query: Callable[[], Mapping[str, Any]]) -> None:
         try:
-            status, data = self.server.workers.ask(query_of(query))
+            status, data = self.server.workers.ask(query())
         except CuteError as error:
             status, data = HTTPStatus.BAD_REQUEST, refusal(error)
         except NoAnswer as error:
@@ -162,7 +202,7 @@ class ExplorerHandler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
-        self.send_header("Content-Security-Policy", POLICY)
+        self.send_header("Content-Security-Policy", _policy())
         self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Cache-Control", "no-store")
         self.end_headers()
@@ -308,9 +348,8 @@ def make_server(
 def register(p: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     p.description = (
-        "Serves the page of 'cute-py draw --html' and, beside it, the library's own answer to what is "
-        "typed; the page says whether the two agree. It answers requests that name it as it was started and that come "
-        "from its own page. Stop with Ctrl-C."
+        "Serves the page of 'cute-py draw --html' and answers what is typed there from this library, in milliseconds. "
+        "It answers requests that name it as it was started and that come from its own page. Stop with Ctrl-C."
     )
     p.add_argument("--port", type=integer, default=PORT, help="0 takes a free one; default %(default)s")
     p.add_argument("--host", default=HOST, help="address to listen at, such as ::1; default %(default)s, this machine")
@@ -321,7 +360,9 @@ def run(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C."""
     server = make_server(options.host, options.port)
     try:
-        line = json.dumps({"url": server.url}) if options.json else f"the explorer is at {server.url} (Ctrl-C ends it)"
+        line = (
+            json.dumps({"url": server.url}) if options.json else f"the playground is at {server.url} (Ctrl-C ends it)"
+        )
         print(line, flush=True)
         server.serve_forever()
     except KeyboardInterrupt:

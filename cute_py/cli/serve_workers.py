@@ -24,7 +24,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from cute_py.diagnostics import Diagnostic, diagnostics_of
 from cute_py.errors import CuteError, DeviceError, integer_text
@@ -75,7 +75,7 @@ def _texts(facts: Mapping[str, object]) -> dict[str, Json]:
     return {name: str(value) for name, value in facts.items()}
 
 
-def answered(answer: Answer, query: Mapping[str, str]) -> str:
+def answered(answer: Answer, query: Mapping[str, Any]) -> str:
     """[HTTP status, JSON data]: 200 with the answer, 400 with a refusal, 500 where the library failed."""
     try:
         return json.dumps([200, answer(query)])
@@ -140,7 +140,7 @@ class Worker:
         self.ended = False
         self._send({"path": [p for p in sys.path if isinstance(p, str)], "answer": answer, "seconds": seconds})
 
-    def ask(self, query: Mapping[str, str]) -> tuple[int, Json]:
+    def ask(self, query: Mapping[str, Any]) -> tuple[int, Json]:
         """HTTP status and JSON data of the answer.
 
         Raises:
@@ -209,7 +209,7 @@ class Workers:
         self._all.add(worker)
         return worker
 
-    def ask(self, query: Mapping[str, str]) -> tuple[int, Json]:
+    def ask(self, query: Mapping[str, Any]) -> tuple[int, Json]:
         """HTTP status and JSON data of the answer, from a worker that is free.
 
         Raises:

@@ -16,7 +16,8 @@ from cute_py.deprecations import no_such_name
 
 if TYPE_CHECKING:
     from cute_py.copies.device_copy import copy_array
-    from cute_py.copies.prepared import PreparedCopy, prepare_copy
+    from cute_py.copies.prepared import prepare_copy
+    from cute_py.copies.prepared_copy import PreparedCopy
     from cute_py.copies.report import CopyReport, kernel_texts, measure_copy
     from cute_py.copies.tune import tuned_copy
 
@@ -39,7 +40,8 @@ __all__ = [
 
 _ON_FIRST_USE = {
     **dict.fromkeys(("CopyReport", "kernel_texts", "measure_copy"), "report"),
-    **dict.fromkeys(("PreparedCopy", "prepare_copy"), "prepared"),
+    "PreparedCopy": "prepared_copy",
+    "prepare_copy": "prepared",
     "copy_array": "device_copy",
     "tuned_copy": "tune",
 }

@@ -31,7 +31,8 @@ from cute_py.copies.emulated_copy import (
     new_destination,
     spilled_bytes,
 )
-from cute_py.copies.prepared import Kept, PreparedCopy, load_windows, prepare_copy, prepare_listed
+from cute_py.copies.prepared import load_windows, prepare_copy, prepare_listed
+from cute_py.copies.prepared_copy import Kept, PreparedCopy
 from cute_py.copies.report import measure_copy
 from cute_py.copies.tune import tuned_copy
 from cute_py.diagnostics import Diagnostic, refuse

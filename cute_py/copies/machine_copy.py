@@ -15,7 +15,8 @@ from cute_py.atom.smem_descriptor import UNIT_BYTES
 from cute_py.copies.boxes import Tuning
 from cute_py.copies.operands import Operand, OperandSide, paired, side
 from cute_py.copies.plan import box_launches, plan_pairing, thread_launches
-from cute_py.copies.scaled.operands import scaled_work
+from cute_py.copies.scaled.operands import matrix, memory_view, scaled_work
+from cute_py.copies.scaled.plan import kind_of, plan_largest
 from cute_py.dtypes import DTypeLike
 from cute_py.gpu.kernels.source import ERROR_RECORD_BYTES
 from cute_py.machine.launch import MachineLaunch
@@ -85,6 +86,18 @@ def scaled_launches(source: Any, destination: Any, **options: Any) -> tuple[Mach
     pointers[at["record"]] = record
     memory = {name: one.bytes for name, one in held.items()}
     return (MachineLaunch(work.launch.kernel, work.launch.blocks, ((block, pointers),), memory),)
+
+
+def largest_magnitude(source: Any) -> float:
+    """The largest magnitude of a host matrix, NaN left out, by the kernel of a GPU; 0 of NaN alone."""
+    view = memory_view(source)
+    side = matrix(view, "source", kind_of(view.dtype))
+    launch, record = plan_largest(side), np.zeros(8, np.uint8)
+    held, at = _Memory(view), launch.pointers()
+    block = launch.parameters({"source": view.address}, [(0, 0)])
+    pointers: dict[int, Any] = {at["source"]: held.at(view.address), at["record"]: record}
+    run_launches([MachineLaunch(launch.kernel, launch.blocks, ((block, pointers),), {"source": held.bytes})])
+    return float(record[:4].view(np.float32)[0])
 
 
 def run_scaled(source: Any, destination: Any, *, schedule: str | int = "both", **options: Any) -> PtxRun:

@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from cute_py.argument_checks import expect, expect_integer, record
-from cute_py.copies.prepared import PreparedCopy
+from cute_py.copies.prepared_copy import PreparedCopy
 from cute_py.errors import DeviceError
 from cute_py.gpu.bindings import call, driver
 from cute_py.gpu.device import Device, DeviceBuffer

@@ -12,7 +12,8 @@ import json
 from dataclasses import asdict
 
 from cute_py.copies.boxes import Tuning
-from cute_py.copies.prepared import PreparedCopy, prepare_copy
+from cute_py.copies.prepared import prepare_copy
+from cute_py.copies.prepared_copy import PreparedCopy
 from cute_py.copies.report import median_times
 from cute_py.errors import CuteError
 from cute_py.gpu.arrays import array_view

@@ -12,7 +12,6 @@ from cute_py.draw.bit_map import draw_descriptor as draw_descriptor
 from cute_py.draw.boxes import draw_boxes as draw_boxes
 from cute_py.draw.boxes import draw_multicast as draw_multicast
 from cute_py.draw.dispatch import draw as draw
-from cute_py.draw.explorer import explorer_page as explorer_page
 from cute_py.draw.im2col_window import draw_im2col as draw_im2col
 from cute_py.draw.layouts import draw_compare as draw_compare
 from cute_py.draw.layouts import draw_layout as draw_layout
@@ -32,7 +31,11 @@ if typing.TYPE_CHECKING:
     from cute_py.draw.tensor_memory import draw_tmem as draw_tmem
     from cute_py.draw.timeline import draw_pipeline as draw_pipeline
 
-_LATER = {"draw_tmem": "cute_py.draw.tensor_memory", "draw_pipeline": "cute_py.draw.timeline"}
+_LATER = {
+    "explorer_page": "cute_py.page.document",
+    "draw_tmem": "cute_py.draw.tensor_memory",
+    "draw_pipeline": "cute_py.draw.timeline",
+}
 
 
 def __getattr__(name: str) -> typing.Any:

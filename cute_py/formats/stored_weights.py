@@ -16,10 +16,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from cute_py.argument_checks import expect
 from cute_py.diagnostics import Diagnostic
@@ -28,6 +25,12 @@ from cute_py.errors import CuteError, InvalidValueError, given, known_names, sho
 from cute_py.formats.format import Format, fp8, mxfp4, mxfp6, mxfp8, nvfp4
 from cute_py.formats.numbers import codes, of_codes, to_float32
 from cute_py.formats.scaled_tensor import ScaledTensor, extents, stored_shape
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
 
 METADATA: Final = "cute_py.formats"
 """Key of a file's metadata that has the format of each weight as JSON."""

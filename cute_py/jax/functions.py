@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cute_py.copies.layout_copy import copy
-from cute_py.copies.scaled_copy import index_of_rows
+from cute_py.copies.scaled.host import index_of_rows
 from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidValueError, given, imported
 from cute_py.formats.array_shapes import array_shapes
@@ -113,8 +113,8 @@ def dequantize(
     """The numbers of an array in a format, rounded once to a type."""
     row = as_dtype(dtype)
 
-    def body(*arrays: NDArray[Any]) -> Any:
-        return dequantized(scaled_of(*arrays, format, shape), row)
+    def body(stored: NDArray[Any], grid: NDArray[Any], total: NDArray[Any]) -> Any:
+        return dequantized(scaled_of(stored, grid, total, format, shape), row)
 
     return _call(body, (tuple(shape), row.numpy), data, scales, tensor_scale)
 
@@ -130,8 +130,8 @@ def convert_scaled(
     """The same array in another format: only its scales move where that is enough."""
     goal = _as_format(destination)
 
-    def body(*arrays: NDArray[Any]) -> Any:
-        return _arrays(copy(scaled_of(*arrays, source, shape), goal, requantize=True))
+    def body(stored: NDArray[Any], grid: NDArray[Any], total: NDArray[Any]) -> Any:
+        return _arrays(copy(scaled_of(stored, grid, total, source, shape), goal, requantize=True))
 
     made: Triple = _call(body, _results(goal, shape), data, scales, tensor_scale)
     return made

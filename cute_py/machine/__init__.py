@@ -30,11 +30,29 @@ once ('eager'), when somebody needs it ('lazy'), or at random. A kernel whose re
 yet.
 """
 
-from cute_py.deprecations import export_public
-from cute_py.machine.run import Count as Count
-from cute_py.machine.run import PtxError as PtxError
-from cute_py.machine.run import PtxRun as PtxRun
-from cute_py.machine.run import run_ptx as run_ptx
-from cute_py.machine.warps import Warps as Warps
+import importlib
+import typing
 
-export_public(__name__)
+from cute_py.deprecations import export_public, no_such_name
+
+if typing.TYPE_CHECKING:
+    from cute_py.machine.run import Count as Count
+    from cute_py.machine.run import PtxError as PtxError
+    from cute_py.machine.run import PtxRun as PtxRun
+    from cute_py.machine.run import run_ptx as run_ptx
+    from cute_py.machine.warps import Warps as Warps
+
+_LATER = {
+    **dict.fromkeys(("Count", "PtxError", "PtxRun", "run_ptx"), "cute_py.machine.run"),
+    "Warps": "cute_py.machine.warps",
+}
+"""What runs programs is loaded when it is used: the facts of tensor memory beside it need no numpy."""
+
+
+def __getattr__(name: str) -> typing.Any:
+    if name not in _LATER:
+        raise no_such_name(__name__, name, __all__)
+    return getattr(importlib.import_module(_LATER[name]), name)
+
+
+__all__ = export_public(__name__, *_LATER)

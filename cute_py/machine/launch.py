@@ -7,6 +7,7 @@ address in the map is replaced by the one that the array has here.
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import functools
 import struct
 from collections.abc import Mapping, Sequence
@@ -16,14 +17,14 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from cute_py.argument_checks import expect_integer, expect_items, is_integer
-from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given
+from cute_py.errors import InvalidTypeError, InvalidValueError, UnknownFactError, counted, given
 from cute_py.machine.code import Code
 from cute_py.machine.memory import Memory
 from cute_py.machine.threads import Array
 from cute_py.ptx.source import Module, Variable
 from cute_py.tma.descriptor.encode import encode
 from cute_py.tma.descriptor.replace import replace
-from cute_py.tma.descriptor.request import TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
+from cute_py.tma.descriptor.request import TensorMap, TensorMapIm2col, TensorMapIm2colWide, TensorMapTiled
 from cute_py.tma.emulator.memory import Range
 
 _REQUESTS: Final = (TensorMapTiled, TensorMapIm2col, TensorMapIm2colWide)
@@ -122,14 +123,21 @@ class Arguments:
     Args:
         values: one for each parameter. `None` is a null pointer, a pair (map, array) a tensor map, a pair (bytes,
             {offset: array or map}) a structure that holds pointers or maps.
+        arch: the target, whose tensor maps are made.
     Raises:
         InvalidTypeError, InvalidValueError: a value that its parameter can't hold, or another number of them.
     """
 
     def __init__(
-        self, parameters: Sequence[Variable], values: Sequence[Any], memory: Mapping[str, Array] | None = None
+        self,
+        parameters: Sequence[Variable],
+        values: Sequence[Any],
+        memory: Mapping[str, Array] | None = None,
+        arch: str = "sm_90a",
     ) -> None:
-        self.parameters = parameters
+        self.parameters, self.arch = parameters, arch
+        self.unknown_maps: dict[bytes, TensorMap] = {}
+        """Bytes that stand for a map whose bits are not known -> its request."""
         values = expect_items(values, "args")
         if len(values) != len(parameters):
             rest = parameters[len(values) :]
@@ -169,6 +177,8 @@ class Arguments:
         for name, raw, members in self._groups:
             made = memory.add(name, raw, writable=raw.flags.writeable)
             address.update({member: made.address + offset for member, offset in members.items()})
+        self.unknown_maps.clear()
+        memory.unknown_maps = self.unknown_maps
         content = bytearray(code.parameter_bytes)
         for place, (one, value) in enumerate(zip(self.parameters, self.values, strict=True)):
             start = code.parameter_offsets[one.name]
@@ -201,20 +211,24 @@ class Arguments:
             return struct.pack("<Q", address[name])
         if value is None:
             return bytes(8)
-        return _map_bytes(value[0], address[name], name)
+        return self._map_bytes(value[0], address[name], name)
+
+    def _map_bytes(self, given_map: Any, address: int, name: str) -> bytes:
+        if isinstance(given_map, _REQUESTS):
+            try:
+                given_map = encode(given_map, arch=self.arch)
+            except UnknownFactError:  # of a GPU after sm_90: the bytes name the request
+                raw = b"a map whose bits are not known" + len(self.unknown_maps).to_bytes(8, "little")
+                self.unknown_maps[raw.ljust(128, b"\0")] = dataclasses.replace(given_map, global_address=address)
+                return raw.ljust(128, b"\0")
+        raw = bytes(given_map) if isinstance(given_map, (bytes, bytearray, memoryview, np.ndarray)) else b""
+        if len(raw) not in (64, 128):
+            raise InvalidTypeError(f"{name}: a tensor map is a request or 128 bytes, got {given(given_map)}")
+        return replace(raw.ljust(128, b"\0"), "global_address", address)
 
 
 def _type(one: Variable) -> str:
     return f".{one.kind}" if one.count == 1 else f"{one.nbytes} bytes"
-
-
-def _map_bytes(given_map: Any, address: int, name: str) -> bytes:
-    if isinstance(given_map, _REQUESTS):
-        given_map = encode(given_map)
-    raw = bytes(given_map) if isinstance(given_map, (bytes, bytearray, memoryview, np.ndarray)) else b""
-    if len(raw) not in (64, 128):
-        raise InvalidTypeError(f"{name}: a tensor map is a request or 128 bytes, got {given(given_map)}")
-    return replace(raw.ljust(128, b"\0"), "global_address", address)
 
 
 def _plain(value: Any, one: Variable, what: str) -> bytes:

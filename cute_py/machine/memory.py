@@ -16,7 +16,7 @@ bits 24 and up is how CUTLASS finds the peer of a pair (`Sm100MmaPeerBitMask`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -24,6 +24,7 @@ import numpy as np
 from cute_py.machine.faults import Refused
 from cute_py.machine.sites import Address, Site
 from cute_py.machine.threads import Array, Frame, Host, broadcast
+from cute_py.tma.descriptor.request import TensorMap
 from cute_py.tma.emulator.memory import GlobalMemory, Range
 
 SHARED_WINDOW: Final = 0x7E00_0000_0000
@@ -49,6 +50,8 @@ class Memory:
         self.top = GLOBAL_START
         self.parameters: Range = Range("parameters", 0, np.zeros(0, np.uint8))
         self._typed: dict[tuple[int, str, int], Array] = {}
+        self.unknown_maps: Mapping[bytes, TensorMap] = {}
+        """Bytes that stand for a tensor map whose bits are not known -> its request."""
 
     def add(self, name: str, array: Array, *, alignment: int = 512, writable: bool = True) -> Range:
         """Make bytes a range behind all others, with a gap before it."""
@@ -144,6 +147,15 @@ def locate_address(site: Site, one: Address, space: str, size: int, *, writes: b
     if kind in ("global", "param"):
         return lambda f: _global(f, site, addresses(f), size, writes)
     return lambda f: generic_place(f, site, addresses(f), size, writes)
+
+
+def place_of(f: Frame, site: Site, space: str, addresses: Array, size: int, writes: bool) -> Place:
+    """The place of addresses (n,) in global, shared or generic memory."""
+    if space.startswith("shared"):
+        return _shared(f, site, addresses, size)
+    if space == "global":
+        return _global(f, site, addresses, size, writes)
+    return generic_place(f, site, addresses, size, writes)
 
 
 def generic_place(f: Frame, site: Site, addresses: Array, size: int, writes: bool) -> Place:

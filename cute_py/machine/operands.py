@@ -117,9 +117,11 @@ def operand_bytes(
 
 
 @functools.lru_cache(maxsize=4096)
-def operand_units(descriptor: int, major: Major, extent: int, depth: int, bits: int) -> Array:
-    """The addresses, rising, of the units of 16 bytes that an operand of wgmma lies in."""
-    places, _, _ = operand_places(descriptor, major, extent, depth, bits, DescriptorKind.WGMMA)
+def operand_units(
+    descriptor: int, major: Major, extent: int, depth: int, bits: int, kind: DescriptorKind = DescriptorKind.WGMMA
+) -> Array:
+    """The addresses, rising, of the units of 16 bytes that an operand of wgmma or tcgen05.mma lies in."""
+    places, _, _ = operand_places(descriptor, major, extent, depth, bits, kind)
     found: Array = np.unique(places * (bits // 8) // UNIT_BYTES) * UNIT_BYTES
     return found
 

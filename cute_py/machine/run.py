@@ -35,7 +35,10 @@ LIMIT: Final = 10**9
 """Instructions, counted for each thread, that a run may execute."""
 
 TRIED_STEPS: Final = 1 << 28
-"""Instructions of a run whose errors are tried to be cured; warnings are in a run of a 64th of that."""
+"""Instructions of a run whose errors are tried to be cured."""
+
+TRIED_WARNINGS: Final = 1 << 14
+"""The same of a run without errors: most kernels have warnings, and their runs take no longer for them."""
 
 SLACK: Final = 1 << 16
 """Instructions that a changed kernel may execute beyond twice those of the kernel itself."""
@@ -293,7 +296,7 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
     found = find_kernel(module, launch.kernel)
     code = decoded(module, found)
     shape = _shape(code, launch.grid, launch.block, launch.cluster, launch.dynamic_shared)
-    arguments = Arguments(found.parameters, launch.args, launch.memory)
+    arguments = Arguments(found.parameters, launch.args, launch.memory, _map_target(module.target, launch.arch))
     before = arguments.bytes_of() if judge or len(modes) > 1 else {}
     first = _Execution(code, shape, arguments, modes[0], limit, judge=judge, traffic=traffic)
     first.run()
@@ -319,7 +322,7 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
 
 def _worth_trying(found: Sequence[Diagnostic], steps: int) -> bool:
     """Whether changes are tried: of errors in all runs but the longest, of warnings in short ones."""
-    most = TRIED_STEPS if any(one.severity == "error" for one in found) else TRIED_STEPS // 64
+    most = TRIED_STEPS if any(one.severity == "error" for one in found) else TRIED_WARNINGS
     return bool(found) and steps <= most
 
 
@@ -338,6 +341,12 @@ def _again(
     run = _Execution(code, shape, arguments, first.mode, 2 * first.totals.steps + SLACK, judge=True)
     run.run()
     return run.totals.findings
+
+
+def _map_target(text: str, given_arch: str | None) -> str:
+    """The target whose tensor maps a launch has: that of the kernel, from sm_100 on."""
+    name = text if given_arch is None else given_arch
+    return name if architecture(name).number >= 100 else "sm_90a"
 
 
 def _has_kernel(source: Any) -> bool:

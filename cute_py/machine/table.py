@@ -13,6 +13,7 @@ from cute_py.machine.instructions import (
     control,
     conversions,
     floats,
+    fragments,
     integers,
     lanes,
     launch_control,
@@ -40,7 +41,7 @@ def _by_type(name: str) -> Builder:
 
 
 _FAMILIES: Final = (
-    integers, floats, conversions, predicates, accesses, lanes, control, mbarriers, transfers, matrices,
+    integers, floats, conversions, predicates, accesses, lanes, control, mbarriers, transfers, matrices, fragments,
     tensor_matrices, launch_control,
 )  # fmt: skip
 _SHARED: Final = tuple(name for name in integers.TABLE if name in floats.TABLE)

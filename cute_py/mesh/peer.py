@@ -32,7 +32,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cute_py.copies.boxes import Tuning
 from cute_py.copies.operands import side
-from cute_py.copies.prepared import PreparedCopy, prepare_between
+from cute_py.copies.prepared import prepare_between
+from cute_py.copies.prepared_copy import PreparedCopy
 from cute_py.diagnostics import refuse
 from cute_py.errors import DeviceError, InvalidTypeError, InvalidValueError, TmaLimitError
 from cute_py.gpu.arrays import array_view, device_of_array

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from cute_py.copies.layout_copy import copy
-from cute_py.copies.scaled_copy import index_of_rows
+from cute_py.copies.scaled.host import index_of_rows, same_bytes
 from cute_py.errors import InvalidValueError, given
 from cute_py.formats.array_shapes import array_shapes
 from cute_py.formats.format import Format
@@ -160,7 +160,7 @@ def _gather_rows(x: torch.Tensor, index: torch.Tensor, fill: float = 0.0) -> tor
     torch = torch_module("gather_rows")
     if x.device.type != "cpu":
         made = torch.empty((index.shape[0], *x.shape[1:]), dtype=x.dtype, device=x.device)
-        _on_stream(x.detach(), made, rows=index, fill=fill)
+        _on_stream(x.detach(), made, x.device, rows=index, fill=fill)
         return made
     found = index_of_rows(as_numpy(index), x.shape[0], "index")
     made = x.detach()[torch.from_numpy(np.maximum(found, 0))].clone()
@@ -170,7 +170,7 @@ def _gather_rows(x: torch.Tensor, index: torch.Tensor, fill: float = 0.0) -> tor
 
 def _scatter_rows(destination: torch.Tensor, rows: torch.Tensor, index: torch.Tensor) -> None:
     if destination.device.type != "cpu":
-        _on_stream(rows.detach(), destination.detach(), into_rows=index)
+        _on_stream(rows.detach(), destination.detach(), rows.device, into_rows=index)
         return
     copy(as_numpy(rows.contiguous()), as_numpy(destination), into_rows=as_numpy(index))
 
@@ -190,9 +190,9 @@ def _relayout(x: torch.Tensor, source: str, destination: str) -> torch.Tensor:
 # ---- a device: `cute.copy` on the current stream
 
 
-def _on_stream(source: Any, destination: Any, **options: Any) -> None:
+def _on_stream(source: Any, destination: Any, device: Any, **options: Any) -> None:
     torch = torch_module("operators of cute_py")
-    copy(source, destination, stream=torch.cuda.current_stream(), **options)
+    copy(source, destination, stream=torch.cuda.current_stream(device), **options)
 
 
 def _device_scaled(form: Format, shape: Sequence[int], device: Any) -> tuple[Any, Any]:
@@ -210,23 +210,31 @@ def _view(data: Any, scales: Any, form: Format, total: Any, shape: Sequence[int]
     return ScaledTensor(data, scales, form, said, tuple(map(int, shape)))
 
 
-def _device_quantize(x: torch.Tensor, format: str, tensor_scale: torch.Tensor | None) -> Triple:
+def _scale_of(total: Any, form: Format, device: Any) -> torch.Tensor:
+    """The tensor scale as a result on a device: 1 where the format has none."""
     torch = torch_module("operators of cute_py")
+    value = float(total) if total is not None and form.tensor_scale else 1.0
+    made: Any = torch.full((), value, dtype=torch.float32, device=device)
+    return made
+
+
+def _device_quantize(x: torch.Tensor, format: str, tensor_scale: torch.Tensor | None) -> Triple:
+    """A tensor scale that is not given, or that is on the device, is read by the host, which waits for it."""
     form = parsed_format(format)
-    total = tensor_scale
-    if form.tensor_scale and total is None:
-        total = x.detach().abs().amax().float() / (448.0 * 6.0)
+    total = None
+    if form.tensor_scale:
+        total = float(tensor_scale if tensor_scale is not None else x.detach().abs().amax().float() / (448.0 * 6.0))
     data, scales = _device_scaled(form, x.shape, x.device)
-    _on_stream(x.detach(), _view(data, scales, form, total, x.shape))
-    return data, scales, torch.ones((), device=x.device) if total is None else total.reshape(()).clone()
+    _on_stream(x.detach(), _view(data, scales, form, total, x.shape), x.device)
+    return data, scales, _scale_of(total, form, x.device)
 
 
 def _device_dequantize(
     data: torch.Tensor, scales: torch.Tensor, total: torch.Tensor | None, format: str, shape: Sequence[int], dtype: Any
 ) -> torch.Tensor:
     torch = torch_module("operators of cute_py")
-    made = torch.empty(tuple(shape), dtype=dtype, device=data.device)
-    _on_stream(_view(data, scales, parsed_format(format), total, shape), made)
+    made: Any = torch.empty(tuple(shape), dtype=dtype, device=data.device)
+    _on_stream(_view(data, scales, parsed_format(format), total, shape), made, data.device)
     return made
 
 
@@ -234,12 +242,12 @@ def _device_convert(
     data: torch.Tensor, scales: torch.Tensor, total: torch.Tensor | None, source: str, to: str, shape: Sequence[int]
 ) -> Triple:
     torch = torch_module("operators of cute_py")
-    form = parsed_format(to)
+    ours, form = parsed_format(source), parsed_format(to)
+    if not same_bytes(ours, form):
+        return _device_quantize(_device_dequantize(data, scales, total, source, shape, torch.float32), to, None)
     made = _device_scaled(form, shape, data.device)
-    _on_stream(
-        _view(data, scales, parsed_format(source), total, shape), _view(*made, form, total, shape), requantize=True
-    )
-    return *made, torch.ones((), device=data.device) if total is None else total.clone()
+    _on_stream(_view(data, scales, ours, total, shape), _view(*made, form, total, shape), data.device)
+    return *made, _scale_of(total, form, data.device)
 
 
 # ---- fake implementations: shapes and types alone

@@ -125,5 +125,6 @@ def scaled_mm_operands(scaled: ScaledTensor) -> tuple[torch.Tensor, torch.Tensor
     if form.scale == "float32" and form.block in ((1, 128), (128, 128)):
         rows, columns = form.blocks(*scaled.shape)
         grid = as_torch(np.ascontiguousarray(scaled.scale_grid()))
-        return data, grid.reshape(-(-scaled.shape[0] // rows), -(-scaled.shape[1] // columns))
+        grid = grid.reshape(-(-scaled.shape[0] // rows), -(-scaled.shape[1] // columns))
+        return data, grid.t().contiguous().t() if rows == 1 else grid  # cuBLAS reads 1 x 128 scales along M
     raise InvalidValueError(f"torch._scaled_mm does not take {form}")

@@ -29,7 +29,8 @@ USES: dict[str, set[str]] = {
     "testing": set(),
     "draw": {"mesh", "tmem"},
     "explanation": {"draw", "tma/dialect"},
-    "cli": {"checkpoints", "draw", "explanation", "mesh", "tmem", "watch"},
+    "page": {"draw", "explanation", "tma/exports"},
+    "cli": {"checkpoints", "draw", "explanation", "mesh", "page", "tmem", "watch"},
 }
 """Annex -> the annexes that it imports."""
 

@@ -28,6 +28,7 @@ LAYERS: dict[str, float] = {
     "cute_py.argument_checks": 0,
     "cute_py.diagnostics": 0,
     "cute_py.deprecations": 0,
+    "cute_py.optional_packages": 0,
     "cute_py.array_headers": 0.5,
     "cute_py.atomic_write": 0.5,
     "cute_py.array_files": 4.2,
@@ -63,6 +64,7 @@ LAYERS: dict[str, float] = {
     "cute_py.explanation": 8.5,
     "cute_py.watch": 8.6,
     "cute_py.draw": 8,
+    "cute_py.page": 9.5,
     "cute_py.cli": 10,
     "cute_py.__main__": 10,
 }

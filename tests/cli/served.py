@@ -1,4 +1,4 @@
-"""Answers of a served explorer that fail, differ, freeze or end their worker; workers import them by name."""
+"""Answers of a served explorer that fail, freeze or end their worker; workers import them by name."""
 
 from __future__ import annotations
 
@@ -7,19 +7,14 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from cute_py.draw.explorer_answer import answer_query
 
-
-def failing(query: Mapping[str, str]) -> dict[str, Any]:
+def failing(query: Mapping[str, Any]) -> dict[str, Any]:
     raise ZeroDivisionError("integer division or modulo by zero")
 
 
-def differing(query: Mapping[str, str]) -> dict[str, Any]:
-    return {**answer_query(query), "gbasis": "(_1):(_1@0)"}
-
-
-def freezing(query: Mapping[str, str]) -> dict[str, Any]:
+def freezing(query: Mapping[str, Any]) -> dict[str, Any]:
     """One operation that holds Python's lock for hours, a sleep, or an end, where the query asks for it."""
+    query = query.get("inputs", query)
     if query["gmem"] == "freeze":
         return {"never": 9**9**9}
     if query["gmem"].isdigit():

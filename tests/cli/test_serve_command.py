@@ -22,9 +22,11 @@ import pytest
 
 from cute_py.cli import serve_command as serve_http
 from cute_py.cli.serve_command import make_server, query_of
-from cute_py.draw.explorer import EXAMPLES, explorer_page
-from cute_py.draw.explorer_answer import answer_query
+from cute_py.draw.explorer_answer import EXAMPLES, answer_query
 from cute_py.errors import CuteError, InvalidValueError
+from cute_py.page.answer import answer
+from cute_py.page.document import explorer_page
+from cute_py.page.forms import TABS
 from tests.cli.test_commands import shell
 from tests.draw.explorer_browser import dumped
 from tests.refusals import is_refusal
@@ -126,7 +128,49 @@ def test_bad_queries_are_refused_with_a_typed_error(port: int, query: str, messa
 def test_other_addresses_and_methods(port: int) -> None:
     reply, body = get(port, "/etc/passwd")
     assert (reply.status, json.loads(body)["error"]["message"]) == (404, "no page '/etc/passwd'")
-    assert get(port, "/answer", "POST")[0].status == 501
+    assert get(port, "/answer", "PUT")[0].status == 501
+
+
+def posted(port: int, query: Any, headers: dict[str, str] | None = None, path: str = "/answer") -> tuple[int, Any]:
+    body = query if isinstance(query, bytes) else json.dumps(query).encode()
+    with closing(HTTPConnection("127.0.0.1", port, timeout=TIMEOUT)) as connection:
+        connection.request("POST", path, body, {"Content-Type": "application/json", **(headers or {})})
+        reply = connection.getresponse()
+        return reply.status, json.loads(reply.read())
+
+
+@pytest.mark.parametrize("name", list(TABS))
+def test_questions_of_the_page(port: int, name: str) -> None:
+    query = {"tab": name, "inputs": TABS[name].examples[-1][1]}
+    assert posted(port, query) == (200, json.loads(json.dumps(answer(query))))
+
+
+@pytest.mark.parametrize(
+    ("query", "headers", "path", "status", "words"),
+    [
+        (b"{", {}, "/answer", 400, "not JSON"),
+        (b"[" * 100_000, {}, "/answer", 400, "not JSON"),
+        ([], {}, "/answer", 400, "a question is a JSON object"),
+        ({"inputs": {}}, {}, "/answer", 400, "a question is a JSON object"),
+        ({"tab": "x"}, {}, "/answer", 400, "unknown tab 'x'"),
+        ({"tab": "tma", "inputs": {"colour": "red"}}, {}, "/answer", 400, "unknown field 'colour'"),
+        ({"tab": "tma", "inputs": {"gmem": 8}}, {}, "/answer", 400, "inputs are texts by name"),
+        ({"tab": "tma", "part": "all"}, {}, "/answer", 400, "unknown part 'all'"),
+        ({"tab": "layout", "inputs": {"layout": "1" * 2001}}, {}, "/answer", 400, "layout has 2001 characters"),
+        ({"tab": "layout"}, {}, "/", 404, "no page '/'"),
+        ({"tab": "layout"}, {"Content-Type": "text/plain"}, "/answer", 415, "must be JSON"),
+        ({"tab": "layout"}, {"Content-Length": "9" * 30}, "/answer", 413, "must be at most"),
+        ({"tab": "layout"}, {"Content-Length": "-1"}, "/answer", 413, "must be at most"),
+        ({"tab": "layout"}, {"Host": "example.com"}, "/answer", 403, "Host 'example.com'"),
+        ({"tab": "layout"}, {"Origin": "http://example.com"}, "/answer", 403, "Origin 'http://example.com'"),
+        ({"tab": "layout"}, {"Sec-Fetch-Site": "cross-site"}, "/answer", 403, "a request from another page"),
+    ],
+)
+def test_questions_that_are_refused(
+    port: int, query: Any, headers: dict[str, str], path: str, status: int, words: str
+) -> None:
+    found, data = posted(port, query, headers, path)
+    assert (found, words in data["error"]["message"]) == (status, True), data
 
 
 def test_a_failure_of_the_library_is_told() -> None:
@@ -378,22 +422,13 @@ def test_ctrl_c_ends_it(json_: bool) -> None:
     assert (process.returncode, err) == (0, "")
 
 
-def test_the_served_page_says_that_python_agrees(port: int) -> None:
-    root = dumped(f"http://127.0.0.1:{port}/#{urlencode(FORM)}")
-    assert root.by_id("checked").text == "checked by Python: the same answer"
-    assert root.by_id("verdict").text == "Refused: 1 problem"
+def test_the_served_page_shows_the_answer(port: int) -> None:
+    root = dumped(f"http://127.0.0.1:{port}/#tab=tma&{urlencode(FORM)}")
+    assert root.by_id("verdict").text == "Refused: globalStrides[0] = 200 bytes; must be a multiple of 16"
+    assert "pad the row to 104 elements" in root.by_id("problems").text
 
 
-def test_the_served_page_shows_python_where_it_has_no_answer(port: int) -> None:
-    form = {"gmem": "(64,64):(64,_1)", "smem": "(_8,_64):(_64,_1)", "dtype": "uint4", "internal": "uint8"}
-    root = dumped(f"http://127.0.0.1:{port}/#{urlencode(form)}")
-    assert root.by_id("checked").text == "answered by Python; this page alone can't"
-    assert "_1/_2@0" in root.by_id("numbers").text
-
-
-def test_a_difference_is_loud() -> None:
-    with serving(answer="tests.cli.served:differing") as port:
-        checked = dumped(f"http://127.0.0.1:{port}/#{urlencode(FORM)}").by_id("checked")
-    assert checked.attributes["class"] == "bad"
-    assert checked.text.startswith("PYTHON DIFFERS from this page in 1 place.")
-    assert 'gbasis: Python "(_1):(_1@0)", this page "(_32,_64):(_1@1,_1@0)"' in checked.text
+def test_a_frozen_answer_is_told() -> None:
+    with serving(answer="tests.cli.served:freezing", seconds=1) as port:
+        root = dumped(f"http://127.0.0.1:{port}/#tab=tma&gmem=freeze")
+    assert root.by_id("verdict").text == "no answer within 1 s; its worker was ended"

@@ -142,6 +142,23 @@ def test_rows_by_an_index_and_pages() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("build", [formats.mxfp8, formats.mxfp4, formats.nvfp4])
+def test_scales_in_another_order_and_rows_of_them(build: Any) -> None:
+    source = cute.copy(numbers((50, 150), BF16, False), build(scales="linear"))
+    want = cute.copy(source, build(), fill=1.0)
+    got = unset(want)
+    run = run_scaled(source, got, fill=1.0, schedule="eager")
+    assert run.ok, run.explain()
+    assert same(want, got)
+    index = np.random.default_rng(5).integers(-1, 50, 20)
+    want = cute.copy(source, build(scales="8x4"), rows=index)
+    got = unset(want)
+    run = run_scaled(source, got, rows=index, schedule="eager")
+    assert run.ok, run.explain()
+    assert same(want, got)
+
+
+@pytest.mark.slow
 def test_quantised_rows_go_where_an_index_says() -> None:
     x, form = numbers((20, 90), BF16), formats.mxfp8()
     want = cute.copy(np.zeros((130, 90), BF16), form)

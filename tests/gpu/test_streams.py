@@ -89,7 +89,7 @@ def test_two_streams_at_once(device: Device, torch: Any) -> None:
 
 def test_more_streams_than_spare_counters(device: Device, torch: Any) -> None:
     from cute_py.copies.boxes import Tuning
-    from cute_py.copies.prepared import SPARE_STREAMS
+    from cute_py.copies.prepared_copy import SPARE_STREAMS
 
     a = torch.randint(-(2**31), 2**31 - 1, (2048, 1024), device="cuda", dtype=torch.int32)
     b = torch.zeros_like(a)

@@ -203,6 +203,10 @@ E:""",
   """ + WAIT,
         cure="bar.sync 0;",
     ),
+    "an mbarrier that others still wait at": Faulty(
+        "invalidated while in use", "error",
+        INIT + LOAD + WAIT + "\n  <<|bar.sync 0;>>\n  @%p1 mbarrier.inval.shared::cta.b64 [%r3];",
+    ),
     "data over an mbarrier": Faulty(
         "barrier overlapped by data", "error",
         "@%p1 mbarrier.init.shared::cta.b64 [%r3], 64;\n  bar.sync 0;\n  st.shared.u32 [<<%r3+4|%r2>>], 5;\n  "
@@ -212,6 +216,13 @@ E:""",
         "never written", "warning",
         """<<|st.shared.u32 [%r5], %r1;>>
   ld.shared.u32 %r9, [%r5];""",
+    ),
+    "a product of what other warps copy": Faulty(
+        "read before it arrives", "warning",
+        "".join(f"cp.async.ca.shared.global [%r5+{512 * i}], [%rd2], 4;\n  " for i in range(8))
+        + "cp.async.wait_all;\n  fence.proxy.async;\n  <<|bar.sync 0;>>\n  " + ZEROS + DESCRIPTORS
+        + "wgmma.fence.sync.aligned;\n  " + MULTIPLY + "\n  " + COMMIT,
+        threads=128,
     ),
     "a product without a fence": Faulty(
         "registers not fenced", "error",

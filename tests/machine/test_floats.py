@@ -315,3 +315,65 @@ def test_approximations_are_correctly_rounded_and_named() -> None:
     run = run_ptx(text, args=[rows, rows, rows, np.zeros(256, np.uint64)])
     assert run.approximate == ("ex2.approx.ftz.f32",)
     assert "ex2.approx.ftz.f32" in run.explain()
+
+
+NARROWEST = {
+    "e2m1": (4, ml_dtypes.float4_e2m1fn),
+    "e2m3": (6, ml_dtypes.float6_e2m3fn),
+    "e3m2": (6, ml_dtypes.float6_e3m2fn),
+}
+
+
+def nearest_codes(x: Any, bits: int, dtype: Any) -> Any:
+    """The code of the number that is nearest to each x, of two the one whose code is even; of a NaN the largest."""
+    codes = np.arange(1 << bits - 1, dtype=np.uint8)
+    values = codes.view(dtype).astype(np.float64)
+    size = np.where(np.isnan(x), np.inf, np.abs(x))
+    distance = np.abs(np.minimum(size, 2 * values[-1])[:, None] - values)
+    tied = distance == distance.min(axis=1, keepdims=True)
+    even = np.where(tied, codes % 2, 2).argmin(axis=1)
+    return even | np.where(np.signbit(x) & ~np.isnan(x), 1 << bits - 1, 0)
+
+
+@pytest.mark.parametrize("name", list(NARROWEST))
+def test_narrow_floats_of_later_chips(name: str) -> None:
+    bits, dtype = NARROWEST[name]
+    dice = np.random.default_rng(17)
+    edges = np.arange(1 << bits - 1, dtype=np.uint8).view(dtype).astype(np.float32)
+    ties = np.r_[edges, (edges[1:] + edges[:-1]) / 2, np.inf, np.nan].astype(np.float32)
+    x = np.r_[ties, -ties, dice.standard_normal(10_000) * 2.0 ** dice.integers(-4, 5, 10_000)].astype(np.float32)
+    y = dice.permutation(x)
+    a, b = (part.view(np.uint32).astype(np.uint64) for part in (x, y))
+    high, low = nearest_codes(x.astype(np.float64), bits, dtype), nearest_codes(y.astype(np.float64), bits, dtype)
+    if bits == 4:
+        form = ".reg .b8 %n; cvt.rn.satfinite.e2m1x2.f32 %n, %fa, %fb; cvt.u16.u8 %hd, %n;"
+        assert np.array_equal(run_form(form, a, b, 0), (high << 4 | low).astype(np.uint64))
+    else:
+        form = f"cvt.rn.satfinite.{name}x2.f32 %hd, %fa, %fb;"
+        assert np.array_equal(run_form(form, a, b, 0), (high << 8 | low).astype(np.uint64))
+    pairs = np.arange(1 << 8 if bits == 4 else 1 << 16, dtype=np.uint64)
+    if bits == 4:
+        halves = run_form(".reg .b8 %n; cvt.u8.u16 %n, %ha; cvt.rn.f16x2.e2m1x2 %rd, %n;", pairs, 0, 0)
+        parts = (pairs & np.uint64(15), pairs >> np.uint64(4))
+    else:
+        pairs = pairs[(pairs & np.uint64(0xC0C0)) == 0]
+        halves = run_form(f"cvt.rn.f16x2.{name}x2 %rd, %ha;", pairs, 0, 0)
+        parts = (pairs & np.uint64(63), pairs >> np.uint64(8))
+    for place, part in enumerate(parts):
+        found = (halves >> np.uint64(16 * place) & np.uint64(0xFFFF)).astype(np.uint16).view(np.float16)
+        assert np.array_equal(found.astype(np.float32), part.astype(np.uint8).view(dtype).astype(np.float32))
+
+
+def test_scales_of_later_chips() -> None:
+    """ue8m0: powers of two; rz cuts, rp rounds up."""
+    dice = np.random.default_rng(19)
+    x = np.abs(dice.standard_normal(4_000) * 2.0 ** dice.integers(-120, 120, 4_000)).astype(np.float32)
+    x[:64] = 2.0 ** np.arange(-30, 34)
+    bits = x.view(np.uint32)
+    for mode in ("rz", "rp"):
+        found = run_form(f"cvt.{mode}.satfinite.ue8m0x2.f32 %hd, %fa, %fb;", bits.astype(np.uint64), bits[::-1], 0)
+        for place, operand in ((8, x), (0, x[::-1])):
+            codes = (found >> np.uint64(place) & np.uint64(0xFF)).astype(np.uint8)
+            scale = codes.view(ml_dtypes.float8_e8m0fnu).astype(np.float64)
+            assert ((scale <= operand) & (operand < 2 * scale) if mode == "rz" else
+                    (scale >= operand) & (operand > scale / 2)).all()  # fmt: skip

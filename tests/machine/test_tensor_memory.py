@@ -162,7 +162,27 @@ def test_operands_overwritten_before_the_commit_arrives() -> None:
     over = "mov.b32 %r70, 0; st.shared.v4.b32 [%r4], {%r70, %r70, %r70, %r70};"
     commit = f"tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];\n  {over}"
     found, _ = run(kernel(GOOD, commit=commit), IMAGE)
-    assert [one.rule for one in found.diagnostics] == ["schedules differ"]
+    assert [one.rule for one in found.diagnostics] == ["overwritten while in use", "schedules differ"]
+    late = f"{over} fence.proxy.async;"
+    found, _ = run(kernel(GOOD, after=f"@%p2 bra READY; {late}\nREADY: bar.sync 0;"), IMAGE)
+    assert not found.diagnostics, found.explain()
+
+
+def test_registers_that_are_read_before_the_wait() -> None:
+    after = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r90}, [%r9]; {0} add.u32 %r91, %r90, 1; {1}"
+    wait = "tcgen05.wait::ld.sync.aligned;"
+    for parts, rules in (((wait, ""), []), (("", wait), ["loaded registers read early"])):
+        text = after.replace("{0}", parts[0]).replace("{1}", parts[1])
+        found, _ = run(kernel("", after=text), schedule="eager")
+        assert [one.rule for one in found.diagnostics] == rules
+        assert found.ok
+
+
+def test_operands_that_the_asynchronous_proxy_may_not_see() -> None:
+    text = kernel(GOOD).replace("ALLOCATED: fence.proxy.async;", "ALLOCATED:")
+    found, _ = run(text, IMAGE, schedule="eager")
+    assert [(one.rule, one.severity) for one in found.diagnostics] == [("missing proxy fence", "warning")]
+    assert "tcgen05.mma" in str(found.diagnostics[0].facts["instruction"])
 
 
 def test_instructions_that_are_refused_by_name() -> None:

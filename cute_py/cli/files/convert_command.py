@@ -60,7 +60,9 @@ def register(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--requantize", action="store_true", help="dequantise weights in another format, and quantise them again"
     )
-    command.add_argument("--device", choices=DEVICES, default="host", help="where it is computed; host (default)")
+    command.add_argument(
+        "--device", choices=DEVICES, default="host", help="where blocks are scaled and rounded; host (default)"
+    )
     command.add_argument("--force", action="store_true", help="replace files that are in DIR")
     json_option(command, _convert)
 

@@ -275,7 +275,7 @@ def _to_format(source: Any, form: Format, fill: float | None, requantize: bool, 
     """The source in a format; total: the tensor scale of memory that it goes into."""
     if not isinstance(source, ScaledTensor):
         return quantized(expect_numbers(source, "source"), form, fill_byte(fill, form), total)
-    if _same_bytes(source.format, form):
+    if same_bytes(source.format, form):
         grid = codes(stored_scales(source.scales, source.format))[scale_places(source.format, source.shape)]
         scales = scatter_scales(grid, form, source.shape, fill_byte(fill, form))
         return ScaledTensor(source.data.copy(), scales, form, source.tensor_scale, source.shape)
@@ -292,7 +292,7 @@ def _differing(a: Format, b: Format) -> list[str]:
     return [name for name in SAME_BYTES if getattr(a, name) != getattr(b, name)]
 
 
-def _same_bytes(a: Format, b: Format) -> bool:
+def same_bytes(a: Format, b: Format) -> bool:
     """Whether data in one format is data in the other: how the scale was found does not matter to what is stored."""
     return all(name == "scale_rule" for name in _differing(a, b)) and a.scale == b.scale
 
@@ -401,7 +401,7 @@ def _into_array(source: Any, destination: NDArray[Any], into_rows: Any, convert:
 def _plan(source: Any, destination: Any) -> str:
     if isinstance(source, ScaledTensor):
         if isinstance(destination, ScaledTensor):
-            same = _same_bytes(source.format, destination.format)
+            same = same_bytes(source.format, destination.format)
             return "reorder the scales" if same else "dequantise, quantise"
         return "dequantise"
     return (

@@ -169,6 +169,7 @@ def scaled_side(one: ScaledTensor, fill: float | None, role: str) -> tuple[Matri
         form,
         (M, K),
         None if one.tensor_scale is None else float(one.tensor_scale),
+        None,
         fill_byte(fill, form),
     )
     return side, data, scales
@@ -229,8 +230,11 @@ def scaled_work(
     fill: float | None = None,
     requantize: bool = False,
     cast: bool = False,
+    gain: float | None = None,
 ) -> ScaledWork:
     """Plan a copy that computes between memory that exists: the arguments are those of `copy`.
+
+    gain: reciprocal of the outputs' tensor scale, where its variant has another one than 1 / tensor scale.
 
     Raises:
         InvalidValueError: shapes that differ, operands that overlap, or what the device does not make.
@@ -249,7 +253,7 @@ def scaled_work(
     view = memory_view(expect_array(source, "source"))
     scaled = [isinstance(one, ScaledTensor) for one in outputs]
     if all(scaled):
-        return _quantised_work(view, outputs, rows, into_rows, pages, fill)
+        return _quantised_work(view, outputs, rows, into_rows, pages, fill, gain)
     if any(scaled) or len(outputs) != 1:
         raise refused("outputs of which some are no ScaledTensor", "a tuple of ScaledTensors, or one array")
     return _array_work(view, memory_view(expect_array(outputs[0], "destination")), rows, into_rows, pages, fill, cast)
@@ -268,7 +272,13 @@ def expect_array(thing: Any, role: str) -> Any:
 
 
 def _quantised_work(
-    view: ArrayView, outputs: Sequence[Any], rows: Any, into_rows: Any, pages: Any, fill: float | None
+    view: ArrayView,
+    outputs: Sequence[Any],
+    rows: Any,
+    into_rows: Any,
+    pages: Any,
+    fill: float | None,
+    gain: float | None,
 ) -> ScaledWork:
     if pages is not None:
         raise refused("pages of a quantised copy", "rows=, with a table of pages as an index of rows")
@@ -297,7 +307,7 @@ def _quantised_work(
             )
         del form_side
     index = _of_widths(index, indices)
-    launch = plan_scaled(side, [one[0] for one in made], (count, width), index)
+    launch = plan_scaled(side, [replace(one[0], gain=gain) for one in made], (count, width), index)
     pairs = tuple((data, scales) for _, data, scales in made)
     _refuse_overlaps([view, *indices.values()], [one for pair in pairs for one in pair])
     return ScaledWork(launch, {"source": view}, pairs, indices, {"rows": height, "into_rows": made[0][0].lines})
@@ -380,18 +390,39 @@ def _is_dense(view: ArrayView) -> bool:
 def _from_scaled(
     source: ScaledTensor, outputs: Sequence[Any], rows: Any, pages: Any, into_rows: Any, fill: float | None
 ) -> ScaledWork:
-    if any(isinstance(one, ScaledTensor) for one in outputs):
-        raise refused(
-            "a ScaledTensor into another one",
-            "prepare_copy of the data, and of the scales as two layouts (scale_layout)",
-        )
-    if pages is not None or into_rows is not None or len(outputs) != 1 or rows is not None or fill is not None:
-        raise refused("rows, pages or several outputs of a ScaledTensor", "one dequantised array")
+    if pages is not None or into_rows is not None or len(outputs) != 1:
+        raise refused("pages, into_rows or several outputs of a ScaledTensor", "rows=, and one destination")
     side, data, scales = scaled_side(source, None, "source")
-    b = memory_view(expect_array(outputs[0], "destination"))
+    views, index, indices = {"source": data, "scales": scales}, RowIndex(), dict[str, ArrayView]()
+    (M, K), height = source.shape, source.shape[0]
+    if rows is not None:
+        indices["rows"], M = _index(rows, height, "rows")
+        index = RowIndex(rows=True)
+        if source.format.transposed or source.format.block[0] != 1:
+            raise refused(
+                "rows of a ScaledTensor that is transposed, or whose blocks have several rows", "block=(1, 32)"
+            )
+    limits = {"rows": height}
+    to = outputs[0]
+    if isinstance(to, ScaledTensor):
+        other, there, its = scaled_side(to, None if rows is not None else fill, "destination")
+        if to.shape != (M, K):
+            raise InvalidValueError(f"the source has the shape {(M, K)}; the destination has {to.shape}")
+        if source.tensor_scale != to.tensor_scale:
+            raise InvalidValueError(
+                f"tensor scale {source.tensor_scale}; the destination has {to.tensor_scale}"
+            ).of_rule("tensor_scale")
+        launch = plan_scaled(side, [other], (M, K), _of_widths(index, indices))
+        _refuse_overlaps([data, scales, *indices.values()], [there, its])
+        return ScaledWork(launch, views, ((there, its),), indices, limits)
+    if rows is not None:
+        raise refused(
+            "rows of a ScaledTensor that are dequantised", "a ScaledTensor as the destination, then dequantise it"
+        )
+    b = memory_view(expect_array(to, "destination"))
     if b.shape != source.shape:
         raise InvalidValueError(f"the source has the shape {source.shape}; the destination has {b.shape}")
     second = matrix(b, "destination", kind_of(as_dtype(b.dtype)))
-    launch = plan_scaled(side, [second], (source.shape[0], source.shape[1]))
+    launch = plan_scaled(side, [second], (M, K))
     _refuse_overlaps([data, scales], [b])
-    return ScaledWork(launch, {"source": data, "scales": scales}, ((b, None),))
+    return ScaledWork(launch, views, ((b, None),))

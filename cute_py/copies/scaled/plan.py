@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from cute_py.copies.scaled.host import same_bytes
 from cute_py.errors import InvalidValueError
 from cute_py.formats.format import Format
 from cute_py.formats.numbers import number
@@ -24,7 +25,7 @@ from cute_py.formats.scale_orders import mode_of
 from cute_py.formats.scale_rules import POWER_RULES, variants
 from cute_py.gpu.kernels.numbers import KIND_BITS, KINDS
 from cute_py.gpu.kernels.relayout import magic
-from cute_py.gpu.kernels.scaled import scaled_rows, scaled_tile, scaled_whole
+from cute_py.gpu.kernels.scaled import scaled_largest, scaled_rows, scaled_tile, scaled_whole
 from cute_py.gpu.kernels.scaled_output import (
     HEAD,
     INPUT_STEPS,
@@ -55,7 +56,8 @@ class MatrixSide:
 
     kind: of its elements (a key of `KINDS`). lines, along: of memory, in elements. pitch: bytes from line to line.
     by_columns: a line is a column of the logical matrix. alignment: of the address. format, shape: of a side with
-    scales. total: its tensor scale. fill: byte of the scales' padding.
+    scales. total: its tensor scale. gain: its reciprocal as the variant has it; default 1 / total. fill: byte of the
+    scales' padding.
     """
 
     kind: str
@@ -68,6 +70,7 @@ class MatrixSide:
     format: Format | None = None
     shape: tuple[int, int] = (0, 0)
     total: float | None = None
+    gain: float | None = None
     fill: int = 0
 
 
@@ -208,7 +211,9 @@ def _four_bytes(digits: tuple[tuple[int, int], ...], block: int) -> bool:
     return found == 1
 
 
-def _output_kind(side: MatrixSide, scales: _Scales | None, exchanged: bool, access: int) -> OutputKind:
+def _output_kind(
+    side: MatrixSide, scales: _Scales | None, exchanged: bool, access: int, keeps: bool = False
+) -> OutputKind:
     vector = side.pitch % access == 0 and side.alignment % access == 0
     row = None if side.kind == "raw" else number(side.kind)
     made = OutputKind(
@@ -220,6 +225,8 @@ def _output_kind(side: MatrixSide, scales: _Scales | None, exchanged: bool, acce
     rule = form.scale_rule if form.scale_rule in POWER_RULES else f"{form.scale_rule} {form.like}"
     if form.like not in variants(form.scale_rule):
         raise refused(f"rule {form.scale_rule!r} as {form.like}", ", ".join(variants(form.scale_rule)))
+    if keeps:
+        rule = "keep"
     return replace(
         made,
         block=scales.block,
@@ -249,8 +256,8 @@ def totals(side: MatrixSide) -> tuple[float, ...]:
     one = np.float32(1)
     total = one if side.total is None else np.float32(side.total)
     with np.errstate(all="ignore"):
-        gain = one / total
-        return tuple(float(x) for x in (total, gain, gain, gain * (one / np.float32(6)), one / gain))
+        gain = one / total if side.gain is None else np.float32(side.gain)
+        return tuple(float(x) for x in (total, one / total, gain, gain * (one / np.float32(6)), one / gain))
 
 
 def _output(side: MatrixSide, scales: _Scales | None, exchanged: bool) -> tuple[object, ...]:
@@ -298,6 +305,14 @@ def plan_scaled(
     if source.kind in ("raw", "e4m3", "e5m2", "e2m1"):
         raise refused(f"a transposed cast of {source.kind}", "sources of float32, bfloat16 or float16")
     return _tile(source, outputs, scales, (m, k))
+
+
+def plan_largest(source: MatrixSide) -> ScaledLaunch:
+    """The launch that finds the largest magnitude of a matrix: float32 bits at the record, zero before."""
+    kernel = scaled_largest(source.kind, aligned=_aligned(source, min(16, 2 * KIND_BITS[source.kind])))
+    shape = source.lines, source.along
+    blocks = min(source.lines, 8 * MULTIPROCESSORS)
+    return _launch("largest", kernel, (blocks, 1), source, [source], [None], shape, "of the whole tensor")
 
 
 def _expect_blocks(blocks: Sequence[tuple[int, int]]) -> None:
@@ -375,7 +390,8 @@ def _rows(
     bits = KIND_BITS[source.kind]
     kinds = []
     for one, scale in zip(outputs, scales, strict=True):
-        kind = _output_kind(one, scale, source.by_columns, min(16, 2 * KIND_BITS[one.kind]))
+        keeps = scaled_source is not None and scale is not None
+        kind = _output_kind(one, scale, source.by_columns, min(16, 2 * KIND_BITS[one.kind]), keeps)
         kinds.append(replace(kind, words=kind.words and not index.into))
     split = any(kind.split and kind.words for kind in kinds)
     across = next((a for a in (1, 2) if width <= a * LANES * ROW_ELEMENTS), 4)
@@ -446,6 +462,8 @@ def _dequantised(
     turned: bool,
     index: RowIndex,
 ) -> ScaledLaunch:
+    if len(outputs) == 1 and outputs[0].format is not None:
+        return _kept(source, outputs[0], form, shape, turned, index)
     if turned or any(o.format is not None for o in outputs):
         raise refused(
             "a dequantised source that is transposed, or quantised again, in one pass",
@@ -460,6 +478,24 @@ def _dequantised(
         )
     into = replace(_output_kind(source, scales, source.by_columns, 16), levels=1 + (source.total is not None))
     return _rows(source, outputs, [None] * len(outputs), shape, index, (into, scales.digits))
+
+
+def _kept(
+    source: MatrixSide, output: MatrixSide, form: Format, shape: tuple[int, int], turned: bool, index: RowIndex
+) -> ScaledLaunch:
+    """The same elements and scales, in another order of the scales, or of rows that an index names."""
+    other = output.format or form
+    if not same_bytes(form, other):
+        raise refused("a format into another one, in one pass", "dequantise, then quantise", source=form, to=other)
+    first = _scales(form, source.shape, source.by_columns, source.scale_alignment)
+    second = _scales(other, output.shape, source.by_columns, output.scale_alignment)
+    if turned or first.block[0] != 1 or first.block[1] not in WIDTHS:
+        raise refused(
+            f"other orders of scales for blocks of {form.block}{', transposed' if form.transposed else ''}",
+            "blocks of 16, 32, 64 or 128 along a row",
+        )
+    into = replace(_output_kind(source, first, source.by_columns, 16), rule="none")
+    return _rows(source, [output], [second], shape, index, (into, first.digits))
 
 
 def kind_of(dtype: Any) -> str:

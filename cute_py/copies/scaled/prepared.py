@@ -18,14 +18,23 @@ import numpy as np
 from cute_py.argument_checks import expect, expect_items
 from cute_py.copies.prepared_copy import PreparedCopy, Work
 from cute_py.copies.scaled.host import ScaledCopyResult
-from cute_py.copies.scaled.operands import ScaledWork, expect_device_format, expect_unique, scaled_work
-from cute_py.copies.scaled.plan import refused
+from cute_py.copies.scaled.operands import (
+    ScaledWork,
+    expect_device_format,
+    expect_unique,
+    matrix,
+    memory_view,
+    scaled_work,
+)
+from cute_py.copies.scaled.plan import kind_of, plan_largest, refused
 from cute_py.errors import DeviceError, InvalidValueError
 from cute_py.formats.format import Format
+from cute_py.formats.numbers import to_float32
+from cute_py.formats.scale_rules import tensor_scale
 from cute_py.formats.scaled_tensor import ScaledTensor, stored_shape
 from cute_py.gpu.arrays import require_place
 from cute_py.gpu.device import Device, DeviceBuffer, as_device, common_device, open_device
-from cute_py.gpu.launch import load_kernel
+from cute_py.gpu.launch import Parameters, PreparedLaunch, load_kernel
 from cute_py.machine.launch import MachineLaunch
 from cute_py.tensor.array_views import ArrayView, StreamLike, stream_handle
 
@@ -157,6 +166,14 @@ def copy_by_device(
         if options.get("into_rows") is not None:
             raise InvalidValueError("into_rows scatters into memory; the destination is a Format")
         results = tuple(_allocated(source, one, options.get("rows")) for one in formats)
+        if results[0].format.tensor_scale and results[0].tensor_scale is None:
+            if len(results) != 1 or options.get("rows") is not None:
+                raise refused(
+                    "several outputs, or rows, with a tensor scale that is not given",
+                    "a destination ScaledTensor(..., tensor_scale=)",
+                )
+            first, options["gain"] = _with_tensor_scale(source, results[0], stream_handle(stream))
+            results = (first,)
         made = results if isinstance(destination, tuple) else results[0]
     work = scaled_work(source, made, **options)
     places = {name: view for name, view in work.places.items() if name not in work.indices}
@@ -173,6 +190,30 @@ def copy_by_device(
     if made is not destination:
         return made
     return ScaledCopyResult(destination, work.launch.moved, f"{work.launch.name}: {work.launch.why}", True)
+
+
+def device_magnitude(source: Any, device: Device, stream: int = 0) -> float:
+    """The largest magnitude of a matrix on a device, NaN left out; 0 of NaN alone. Waits for the stream."""
+    view = memory_view(source)
+    launch = plan_largest(matrix(view, "source", kind_of(view.dtype)))
+    with DeviceBuffer(device, 8) as record:
+        record.fill(0)
+        content = launch.parameters({"source": view.address, "record": record.address}, [(0, 0)])
+        block = (ctypes.c_char * len(content)).from_buffer_copy(content)
+        PreparedLaunch(load_kernel(launch.kernel, device), launch.blocks, Parameters([block]), stream).launch()
+        return float(struct.unpack("<f", bytes(record.read(4, stream=stream)))[0])
+
+
+def _with_tensor_scale(source: Any, made: ScaledTensor, handle: int) -> tuple[ScaledTensor, float]:
+    """The destination with the tensor scale of a source, and its reciprocal as the variant has it."""
+    if isinstance(source, np.ndarray):
+        values = np.abs(to_float32(source))
+        largest = float(np.fmax.reduce(values, axis=None))
+        largest = 0.0 if np.isnan(largest) else largest
+    else:
+        largest = device_magnitude(source, open_device(memory_view(source).device), handle)
+    total, gain = tensor_scale(largest, made.format.like)
+    return replace(made, tensor_scale=total), float(gain)
 
 
 def _there_and_back(work: ScaledWork, device: Device, options: dict[str, Any], handle: int) -> None:
@@ -201,17 +242,13 @@ def _there_and_back(work: ScaledWork, device: Device, options: dict[str, Any], h
 
 def _allocated(source: Any, form: Format, rows: Any) -> ScaledTensor:
     """A scaled tensor for a source, in memory of the same library and on the same device; its bytes are not set."""
+    total, logical = None, tuple(map(int, source.shape))
     if isinstance(source, ScaledTensor):
-        raise refused("a ScaledTensor into another format, on a device", "dequantise, then quantise")
-    if form.tensor_scale:
-        raise refused(
-            "a format with a tensor scale that is not given",
-            "a destination ScaledTensor(..., tensor_scale=), from the largest magnitude of the tensor",
-        )
+        source, total = source.data, source.tensor_scale
     expect_device_format(form)
-    if len(source.shape) != 2:
-        raise refused(f"a source of {len(source.shape)} modes", "a matrix (M, K)")
-    shape = (int(source.shape[0]) if rows is None else len(rows), int(source.shape[1]))
+    if len(logical) != 2:
+        raise refused(f"a source of {len(logical)} modes", "a matrix (M, K)")
+    shape = (logical[0] if rows is None else len(rows), logical[1])
     data, count = stored_shape(form, shape), int(form.scale_size(*shape))
     scale = "float32" if form.scale == "float32" else "uint8"
     library = type(source).__module__.partition(".")[0]
@@ -234,4 +271,4 @@ def _allocated(source: Any, form: Format, rows: Any) -> ScaledTensor:
         if form.order.name == "linear":
             blocks = [-(-n // b) for n, b in zip(shape, form.blocks(*shape), strict=True)]
             made[1] = made[1].reshape(blocks[::-1] if form.transposed else blocks)
-    return ScaledTensor(made[0], made[1], form, None, shape)
+    return ScaledTensor(made[0], made[1], form, total, shape)

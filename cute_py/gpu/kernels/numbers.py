@@ -18,14 +18,15 @@ KINDS: Final = {"float32": 0, "bf16": 1, "f16": 2, "e4m3": 3, "e5m2": 4, "e2m1":
 KIND_BITS: Final = {"float32": 32, "bf16": 16, "f16": 16, "e4m3": 8, "e5m2": 8, "e2m1": 4, "raw": 8}
 RULES: Final = {
     "none": 0, "floor": 1, "ceil": 2, "even": 3, "rceil": 4, "amax cute": 5, "amax torchao": 6, "amax deepgemm": 7,
-    "nvfp4 torchao": 8, "nvfp4 te": 9, "nvfp4 flashinfer": 10,
+    "nvfp4 torchao": 8, "nvfp4 te": 9, "nvfp4 flashinfer": 10, "keep": 11,
 }  # fmt: skip
-"""Rule, and variant where it has some -> number in the device code."""
+"""Rule, and variant where it has some -> number in the device code. keep: elements and scales as they are."""
 
 NUMBERS: Final = r"""
 typedef long long i64;
 enum : u32 { F32, BF16, F16, E4M3, E5M2, E2M1, RAW };
-enum : u32 { NONE, FLOOR, CEIL, EVEN, RCEIL, AMAX_CUTE, AMAX_TORCHAO, AMAX_DEEPGEMM, NV_TORCHAO, NV_TE, NV_FLASHINFER };
+enum : u32 { NONE, FLOOR, CEIL, EVEN, RCEIL, AMAX_CUTE, AMAX_TORCHAO, AMAX_DEEPGEMM, NV_TORCHAO, NV_TE, NV_FLASHINFER,
+             KEEP };
 enum : u32 { INFINITE = 0x7F800000u, MAGNITUDE = 0x7FFFFFFFu, QUIET = 0x400000u, NOT_A_NUMBER = 0x7FC00000u };
 __device__ constexpr u32 bits_of(u32 t) { return t == F32 ? 32 : t == BF16 || t == F16 ? 16 : t == E2M1 ? 4 : 8; }
 enum : u32 { RAWS = bits_of(SOURCE) / 4, WIDE = bits_of(SOURCE) == 16 };
@@ -149,7 +150,7 @@ template <u32 D> __device__ __forceinline__ Codes<D> coded(const float (&y)[8]) 
     u32 w = 0;
 #pragma unroll
     for (u32 i = 0; i < 8; ++i) {
-      const u32 one = (nibble(y[i]) & 7) | (as_bits(y[i]) >> 28 & 8);
+      const u32 one = (nibble(y[i]) & 7) | (as_bits(y[i]) >> 28 & ~7u);
       w += one << 4 * i;
     }
     c.w[0] = w;
@@ -180,6 +181,16 @@ template <bool DIVIDED> __device__ __noinline__ u32 careful(u32 x, u32 factor) {
 template <u32 D> __device__ __forceinline__ void put(Codes<D>& c, u32 i, u32 code) {
   const u32 per = 32 / bits_of(D);
   c.w[i / per] |= code << (i % per * bits_of(D));
+}
+// Eight elements one by one, by one factor (STRIDE 0), or each by its own; called, since few blocks need it, with
+// copies of the operands, so that these stay in registers elsewhere.
+template <u32 D, bool DIVIDED, bool SCALED, u32 STRIDE>
+__device__ __noinline__ void convert_carefully(const Eight* e, const u32* factor, u32 inside, Codes<D>* c) {
+#pragma unroll 1
+  for (u32 i = 0; i < 8 && i < inside; ++i) {
+    const u32 x = exact(*e, i);
+    put<D>(*c, i, rounded<D>(SCALED ? careful<DIVIDED>(x, factor[i * STRIDE]) : x));
+  }
 }
 // x / s, rounded to the nearest, where s and its reciprocal are normal numbers: Markstein's correction, twice.
 __device__ __forceinline__ float quotient(float x, float s, float inverse) {
@@ -263,7 +274,8 @@ template <class O> __device__ __forceinline__ Scale nvfp4_scale(u32 peak, const 
   return s;
 }
 template <class O> __device__ __forceinline__ Scale scale_of(u32 peak, const Totals& t) {
-  if constexpr (O::RULE <= RCEIL) return power_scale<O>(peak);
+  if constexpr (O::RULE == KEEP) return {0, 1.0f};
+  else if constexpr (O::RULE <= RCEIL) return power_scale<O>(peak);
   else if constexpr (O::RULE <= AMAX_DEEPGEMM) return amax_scale<O>(peak);
   else return nvfp4_scale<O>(peak, t);
 }
@@ -287,9 +299,9 @@ template <class O> __device__ __forceinline__ Codes<O::KIND> quantised(
     return coded<O::KIND>(x);
   }
   Codes<O::KIND> c = {};
-#pragma unroll
-  for (u32 i = 0; i < 8; ++i)
-    if (i < inside) put<O::KIND>(c, i, rounded<O::KIND>(careful<DIVIDED>(exact(e, i), as_bits(factor))));
+  const Eight copied = e;
+  const u32 by = as_bits(factor);
+  convert_carefully<O::KIND, DIVIDED, true, 0>(&copied, &by, inside, &c);
   return c;
 }
 """

@@ -2,6 +2,7 @@
 
     scaled_rows    vectors of 16 elements of a row; the lanes of a block find its largest magnitude by shuffles
     scaled_whole   a CTA has a row in registers: one scale a row
+    scaled_largest the largest magnitude of a matrix, for a scale of the whole tensor
     scaled_tile    a CTA has 128 x 128 elements, a thread 8 x 8: blocks along rows, along columns and of both; the
                    elements of an output lie in shared memory before they are stored, transposed or not
 
@@ -64,22 +65,45 @@ __device__ __forceinline__ u32 element(const u8* at) {
   else if constexpr (bits_of(SOURCE) == 16) return *(const u16*)at;
   else return *at;
 }
+// The elements of a vector that reaches beyond the last column; called, with words that are a copy.
+template <u32 WORDS> __device__ __noinline__ void load_end(u32* w, const u8* at, u32 k, u32 limit, u32 pattern) {
+  constexpr u32 BITS = bits_of(SOURCE), UNIT = BITS < 8 ? 8 : BITS, PER = 32 / UNIT, EACH = UNIT / BITS;
+#pragma unroll 1
+  for (u32 i = 0; i < WORDS; ++i) w[i] = pattern;
+#pragma unroll 1
+  for (u32 i = 0; i < WORDS * PER && k + i * EACH < limit; ++i)
+    w[i / PER] |= element(at + i * (UNIT / 8)) << i % PER * UNIT % 32;
+}
+template <u32 WORDS> __device__ __noinline__ void store_end(u8* at, const u32* w, u32 left) {
+#pragma unroll 1
+  for (u32 i = 0; i < 4 * WORDS && i < left; ++i) at[i] = (u8)(w[i / 4] >> i % 4 * 8);
+}
+template <u32 WORDS> __device__ __forceinline__ void load_whole(u32 (&w)[WORDS], const u8* at) {
+  if constexpr (WORDS % 4 == 0) {
+#pragma unroll
+    for (u32 i = 0; i < WORDS; i += 4) {
+      const uint4 v = load_four(at + 4 * i);
+      w[i] = v.x; w[i + 1] = v.y; w[i + 2] = v.z; w[i + 3] = v.w;
+    }
+  } else if constexpr (WORDS == 2) {
+    const uint2 v = load_two(at);
+    w[0] = v.x; w[1] = v.y;
+  } else w[0] = load_one(at);
+}
 // Words of elements from column k on; none from `limit` on. pattern: what a row that is left out has.
 template <u32 WORDS> __device__ __forceinline__ void load_words(
     u32 (&w)[WORDS], const u8* row, u32 k, u32 limit, u32 pattern) {
   constexpr u32 BITS = bits_of(SOURCE), COUNT = WORDS * 32 / BITS;
   const u8* const at = row + (u64)k * BITS / 8;
   if (ALIGNED && k + COUNT <= limit) {
-    if constexpr (WORDS % 4 == 0) {
+    load_whole(w, at);
+    return;
+  }
+  if constexpr (ALIGNED) {
+    u32 copied[WORDS];
+    load_end<WORDS>(copied, at, k, limit, pattern);
 #pragma unroll
-      for (u32 i = 0; i < WORDS; i += 4) {
-        const uint4 v = load_four(at + 4 * i);
-        w[i] = v.x; w[i + 1] = v.y; w[i + 2] = v.z; w[i + 3] = v.w;
-      }
-    } else if constexpr (WORDS == 2) {
-      const uint2 v = load_two(at);
-      w[0] = v.x; w[1] = v.y;
-    } else w[0] = load_one(at);
+    for (u32 i = 0; i < WORDS; ++i) w[i] = copied[i];
     return;
   }
   constexpr u32 UNIT = BITS < 8 ? 8 : BITS, PER = 32 / UNIT, EACH = UNIT / BITS;
@@ -106,6 +130,13 @@ template <u32 WORDS, bool VECTOR> __device__ __forceinline__ void store_words(u8
       for (u32 i = 0; i < WORDS; i += 4) *(uint4*)(at + 4 * i) = make_uint4(w[i], w[i + 1], w[i + 2], w[i + 3]);
     } else if constexpr (WORDS == 2) *(uint2*)at = make_uint2(w[0], w[1]);
     else *(u32*)at = w[0];
+    return;
+  }
+  if constexpr (VECTOR) {
+    u32 copied[WORDS];
+#pragma unroll
+    for (u32 i = 0; i < WORDS; ++i) copied[i] = w[i];
+    store_end<WORDS>(at, copied, left);
     return;
   }
 #pragma unroll
@@ -147,9 +178,13 @@ template <u32 D, bool SCALED> __device__ __forceinline__ Codes<D> converted(
     }
     c = coded<D>(x);
   } else {
+    const Eight copied = e;
+    u32 factors[8];
 #pragma unroll
-    for (u32 i = 0; i < 8; ++i)
-      if (i < inside) put<D>(c, i, rounded<D>(SCALED ? careful<false>(exact(e, i), factor[i]) : exact(e, i)));
+    for (u32 i = 0; i < 8; ++i) factors[i] = SCALED ? factor[i] : 0;
+    Codes<D> made = {};
+    convert_carefully<D, false, SCALED, 1>(&copied, factors, inside, &made);
+    c = made;
   }
   return c;
 }
@@ -174,19 +209,26 @@ template <class O> __device__ __forceinline__ void store_codes(
   u8* const at = o.data + (i64)line * o.pitch + (u64)k * BITS / 8;
   store_words<2 * WORDS, O::VECTOR>(at, w, ((o.along - k) * BITS + 7) / 8);
 }
-// 16 elements to an output. row: of the copy; line: of the destination, ~0: nowhere.
+// 16 elements to an output. row: of the copy; from: of the source, ~0: none; line: of the destination, ~0: nowhere.
 template <class O> __device__ __forceinline__ void write_vector(
-    const Eight (&e)[2], const Scaled& p, const Output& o, u32 row, u32 line, u32 k) {
+    const Eight (&e)[2], const Scaled& p, const Output& o, u32 row, u32 from, u32 line, u32 k) {
   const u32 inside = row < p.m && k < p.k ? p.k - k : 0;
   Codes<O::KIND> c[2];
   if constexpr (O::RULE != NONE) {
     constexpr u32 GROUP = O::BC / 16;
-    u32 peak = folded(most(most_of(e[0]), most_of(e[1])));
-#pragma unroll
-    for (u32 s = 1; s < GROUP; s *= 2) peak = larger(peak, __shfl_xor_sync(~0u, peak, s));
-    const Scale s = scale_of<O>(peak, o.totals);
     const u32 block = k / O::BC;
     const bool used = row < p.m && block * O::BC < p.k;
+    u32 peak = 0;
+    if constexpr (O::RULE != KEEP) {
+      peak = folded(most(most_of(e[0]), most_of(e[1])));
+#pragma unroll
+      for (u32 s = 1; s < GROUP; s *= 2) peak = larger(peak, __shfl_xor_sync(~0u, peak, s));
+    }
+    Scale s = scale_of<O>(peak, o.totals);
+    if (O::RULE == KEEP && used && from != ~0u) {
+      const u32 place = In::row(from, p.steps) + In::column(k, p.steps);
+      s.stored = In::SCALE_BYTES == 4 ? ((const u32*)p.scales)[place] : p.scales[place];
+    }
     const u32 stored = used ? s.stored : o.fill;
     const bool there = line < o.scale_rows && block < o.scale_columns && (!INTO || used);
     const u32 place = O::row(line, o.steps) + O::column(k, o.steps);
@@ -198,8 +240,12 @@ template <class O> __device__ __forceinline__ void write_vector(
     } else if (there && k / 16 % GROUP == 0) store_scale<O>(o, place, stored);
     const float inverse = O::RULE == AMAX_CUTE ? __fdiv_rn(1.0f, s.factor) : 0.0f;
 #pragma unroll
-    for (u32 i = 0; i < 2; ++i)
-      c[i] = quantised<O>(e[i], peak, s.factor, inverse, inside > 8 * i ? inside - 8 * i : 0);
+    for (u32 i = 0; i < 2; ++i) {
+      if constexpr (O::RULE == KEEP) {
+#pragma unroll
+        for (u32 j = 0; j < RAWS; ++j) c[i].w[j] = e[i].w[j];
+      } else c[i] = quantised<O>(e[i], peak, s.factor, inverse, inside > 8 * i ? inside - 8 * i : 0);
+    }
   } else {
     const u32 none[8] = {};
 #pragma unroll
@@ -210,7 +256,7 @@ template <class O> __device__ __forceinline__ void write_vector(
 }
 // 16 elements by their scales.
 template <class O> __device__ __forceinline__ void write_numbers(
-    const Eight (&e)[2], const Scaled& p, const Output& o, u32 row, u32 line, u32 k) {
+    const Eight (&e)[2], const Scaled& p, const Output& o, u32 row, u32, u32 line, u32 k) {
   if (row >= p.m || k >= p.k) return;
   Codes<O::KIND> c[2];
   u32 factor[16];
@@ -245,7 +291,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scaled_rows(const __grid_c
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, slot = warp / ACROSS * 4 + lane / 8;
   const u32 first = over * (ACROSS * 128 * COLUMNS) + warp % ACROSS * 128 + lane % 8 * 16;
   Eight held[ITEMS][2];
-  u32 row[DOWN], line[DOWN];
+  u32 row[DOWN], line[DOWN], taken[DOWN];
   await_previous();
 #pragma unroll
   for (u32 r = 0; r < DOWN; ++r) {
@@ -269,6 +315,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) scaled_rows(const __grid_c
         line[r] = ~0u;
       } else line[r] = (u32)to;
     }
+    taken[r] = limit ? (u32)from : ~0u;
 #pragma unroll
     for (u32 c = 0; c < COLUMNS; ++c) {
       const u32 k = first + c * (ACROSS * 128);
@@ -553,13 +600,50 @@ extern "C" __global__ void __launch_bounds__(THREADS) scaled_tile(const __grid_c
   const Place at = {row, column, warp / 2, warp % 2, lane / 8, lane % 8};
   Eight e[8];
   await_previous();
+  const u8* const from = p.source + (i64)row * p.pitch;
+  if (ALIGNED && row + 8 <= p.m && column + 8 <= p.k) {
 #pragma unroll
-  for (u32 q = 0; q < 8; ++q) {
-    Eight one[1];
-    load_eights(one, p.source + (i64)(at.row + q) * p.pitch, at.column, at.row + q < p.m ? p.k : 0, 0);
-    e[q] = one[0];
+    for (u32 q = 0; q < 8; ++q) {
+      u32 w[RAWS];
+      load_whole(w, from + q * p.pitch + (u64)column * bits_of(SOURCE) / 8);
+#pragma unroll
+      for (u32 i = 0; i < RAWS; ++i) e[q].w[i] = w[i];
+    }
+  } else {
+#pragma unroll
+    for (u32 q = 0; q < 8; ++q) {
+      Eight one[1];
+      load_eights(one, from + q * p.pitch, column, row + q < p.m ? p.k : 0, 0);
+      e[q] = one[0];
+    }
   }
   @tile@
+}
+"""
+
+
+_LARGEST: Final = r"""
+extern "C" __global__ void __launch_bounds__(THREADS) scaled_largest(const __grid_constant__ Scaled p) {
+  u32 found = 0;
+  await_previous();
+  for (u32 row = blockIdx.x; row < p.m; row += gridDim.x) {
+    for (u32 k = threadIdx.x * 16; k < p.k; k += THREADS * 16) {
+      Eight e[2];
+      load_eights(e, p.source + (i64)row * p.pitch, k, p.k, 0);
+      const u32 all = folded(most(most_of(e[0]), most_of(e[1])));
+      if (all <= INFINITE) found = larger(found, all);
+      else {
+#pragma unroll
+        for (u32 i = 0; i < 16; ++i) {
+          const u32 one = exact(e[i / 8], i % 8) & MAGNITUDE;
+          found = larger(found, one <= INFINITE ? one : 0);
+        }
+      }
+    }
+  }
+#pragma unroll
+  for (u32 s = 16; s; s /= 2) found = larger(found, __shfl_xor_sync(~0u, found, s));
+  if (threadIdx.x % 32 == 0 && found) atomicMax((u32*)p.record, found);
 }
 """
 
@@ -595,8 +679,11 @@ def scaled_rows(
     rows, into: the source's or the destination's rows are indexed by numbers of `index_bytes`. scaled_source: of a
     source with scales, which is dequantised.
     """
-    function = "write_numbers" if scaled_source else "write_vector"
-    calls = "\n      ".join(f"{function}<O{i}>(e, p, p.out[{i}], row[r], line[r], k);" for i in range(len(outputs)))
+    keeps = all(kind.rule == "keep" for kind in outputs)
+    function = "write_numbers" if scaled_source and not keeps else "write_vector"
+    calls = "\n      ".join(
+        f"{function}<O{i}>(e, p, p.out[{i}], row[r], taken[r], line[r], k);" for i in range(len(outputs))
+    )
     constants = {
         "THREADS": 256, "ACROSS": across, "COLUMNS": columns, "DOWN": down, "ALIGNED": int(aligned),
         "SPLIT": int(split), "ROWS": int(rows), "INTO": int(into), "INDEX_BYTES": index_bytes,
@@ -611,6 +698,12 @@ def scaled_whole(
     calls = "\n  ".join(f"write_whole<O{i}>(held, p, p.out[{i}], peak, row);" for i in range(len(outputs)))
     constants = {"THREADS": threads, "PIECES": pieces, "ALIGNED": int(aligned), "INDEX_BYTES": 8}
     return _made("scaled_whole", _WHOLE.replace("@whole@", calls), source, outputs, constants)
+
+
+def scaled_largest(source: str, *, aligned: bool) -> KernelSource:
+    """The kernel that finds the largest magnitude of a matrix, NaN left out, as the bits of a float32 at `record`."""
+    constants = {"THREADS": 256, "ALIGNED": int(aligned), "INDEX_BYTES": 8}
+    return _made("scaled_largest", _LARGEST, source, [OutputKind(source)], constants)
 
 
 def scaled_tile(source: str, outputs: Sequence[OutputKind], *, aligned: bool) -> KernelSource:

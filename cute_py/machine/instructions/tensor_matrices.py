@@ -17,6 +17,8 @@ from typing import Final
 
 import numpy as np
 
+from cute_py.atom.smem_descriptor import UNIT_BYTES
+from cute_py.errors import CuteError
 from cute_py.machine.decode import Builder, Turn
 from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.tensor_memory import (
@@ -27,6 +29,7 @@ from cute_py.machine.instructions.tensor_memory import (
     pair_of,
     tmem_address,
 )
+from cute_py.machine.judgement.observer import AsyncWork, Touched
 from cute_py.machine.sites import Site
 from cute_py.machine.tensor_memory.copy_shapes import LANES
 from cute_py.machine.tensor_memory.in_flight import TensorState, region_of
@@ -37,6 +40,7 @@ from cute_py.machine.tensor_memory.products import (
     check_places,
     columns_of_d,
     multiply,
+    operand_units_of,
     places_of_d,
     split_address,
 )
@@ -192,9 +196,25 @@ def build_product(site: Site) -> Run:
             with errors_as_faults(site, f, "tcgen05.mma operand"):
                 multiply(product, memories)
 
+        if m.observer.active:
+            _tell(f, site, product, ctas)
         state.issue(f, site, "a tcgen05.mma", complete, [(cta, region) for cta in ctas])
 
     return each_thread(one)
+
+
+def _tell(f: Frame, site: Site, product: Product, ctas: list[int]) -> None:
+    """Who judges is told which bytes of shared memory a product reads."""
+    m = f.m
+    try:
+        units = [found - m.shared_base for found in operand_units_of(product)]
+    except CuteError:
+        return  # the product itself says so
+    reads = []
+    for one in units:
+        if int(one.min()) >= 0 and int(one.max()) + UNIT_BYTES <= m.shared_bytes:
+            reads += [Touched(m.shared, 0, UNIT_BYTES, one + cta * m.shared_stride) for cta in ctas]
+    m.observer.issued(f, site, AsyncWork("tcgen05.mma", reads, group="tcgen05"))
 
 
 def build_tcgen05(site: Site) -> Run | Turn | None:

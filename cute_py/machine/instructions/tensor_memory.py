@@ -14,19 +14,20 @@ from typing import Any, Final
 
 import numpy as np
 
+from cute_py.atom.smem_descriptor import UNIT_BYTES, SmemDescriptor
 from cute_py.errors import CuteError
 from cute_py.machine.decode import Builder, Turn
 from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.lanes import collective
 from cute_py.machine.instructions.matrices import _put_rows, _rows
 from cute_py.machine.instructions.mbarriers import arrive_at, barriers_of
-from cute_py.machine.judgement.observer import WEAK
+from cute_py.machine.judgement.observer import WEAK, AsyncWork, Touched
 from cute_py.machine.kinds import KINDS
 from cute_py.machine.memory import locate
 from cute_py.machine.sites import Site
-from cute_py.machine.tensor_memory.copy_shapes import find_copy_shape, place_lanes
+from cute_py.machine.tensor_memory.copy_shapes import CopyShape, find_copy_shape, place_lanes
 from cute_py.machine.tensor_memory.in_flight import ALL_LANES, Region, TensorState, region_of
-from cute_py.machine.tensor_memory.memory import check_transfer
+from cute_py.machine.tensor_memory.memory import check_transfer, source_addresses
 from cute_py.machine.threads import LANES, Array, Frame, Run, broadcast
 from cute_py.ptx.forms_tcgen05 import CP_MULTICASTS, DECOMPRESSIONS, SHAPE_REGISTERS
 from cute_py.tma.emulator.memory import MAX_CTAS
@@ -358,9 +359,21 @@ def _build_copy(site: Site) -> Run:
             with errors_as_faults(site, f):
                 state.memories[cta].use_group(group)
                 state.memories[cta].expect_allocated(column, form.columns)
+        if m.observer.active:
+            _tell(f, site, find_copy_shape(shape, multicast), words, ctas)
         state.issue(f, site, "a tcgen05.cp", complete, [(cta, region) for cta in ctas])
 
     return each_thread(one)
+
+
+def _tell(f: Frame, site: Site, form: CopyShape, words: int, ctas: list[int]) -> None:
+    """Who judges is told which bytes of shared memory a copy reads."""
+    m = f.m
+    with errors_as_faults(site, f):
+        units = np.unique(source_addresses(form, SmemDescriptor.decode(words))[..., 0]) - m.shared_base
+    if int(units.min()) >= 0 and int(units.max()) + UNIT_BYTES <= m.shared_bytes:
+        reads = [Touched(m.shared, 0, UNIT_BYTES, units + cta * m.shared_stride) for cta in ctas]
+        m.observer.issued(f, site, AsyncWork("tcgen05.cp", reads, group="tcgen05"))
 
 
 def _build_commit(site: Site) -> Run:
@@ -392,6 +405,7 @@ def _build_commit(site: Site) -> Run:
 
         def arrive() -> None:
             for at, barrier in zip(places, found, strict=True):
+                m.observer.products_arrive(f, site, at)
                 arrive_at(f, site, at, barrier, 1)
             m.changed()
 

@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -28,12 +28,14 @@ from cute_py.machine.sites import Site
 from cute_py.machine.threads import Array, Frame, Host, Reader, Run, broadcast
 from cute_py.ptx.parse import OperandKind, WrittenOperand
 from cute_py.tma.descriptor.replace import replace
+from cute_py.tma.descriptor.request import TensorMap
 from cute_py.tma.emulator.emulator import Emulator
 from cute_py.tma.emulator.mbarrier import Mbarrier
 from cute_py.tma.emulator.memory import MAX_CTAS
 from cute_py.tma.emulator.walk import walk_rows
 
 MAP_BYTES: Final = 128
+MapLike: TypeAlias = bytes | TensorMap
 _HINTS: Final = ("L2::cache_hint", "L2::64B", "L2::128B", "L2::256B")
 
 
@@ -329,12 +331,12 @@ def _each_thread(one: Callable[[Frame], None]) -> Run:
 _MODES: Final = ("tile", "im2col", "im2col_no_offs", "im2col::w", "im2col::w::128", "tile::gather4", "tile::scatter4")
 
 
-def _map_reader(site: Site, place: int) -> Callable[[Frame], bytes]:
-    """The 128 bytes of the tensor map of an operand."""
+def _map_reader(site: Site, place: int) -> Callable[[Frame], MapLike]:
+    """The 128 bytes of the tensor map of an operand; the request, where its bits are not known."""
     address = site.address_of(site.operand(place))
     read = address_reader(site, address, "generic")
 
-    def find(f: Frame) -> bytes:
+    def find(f: Frame) -> MapLike:
         where = int(read(f)[0])
         found = host_place(f.m, int(f.ctas[0]), where)
         if found is None or found[1] + MAP_BYTES > len(found[0]):
@@ -343,7 +345,8 @@ def _map_reader(site: Site, place: int) -> Callable[[Frame], bytes]:
         if where % 64:
             text = f"{f.text()}: a tensor map at {f.m.address_text(where)}; must be a multiple of 64 bytes"
             raise site.fault("misaligned", text, f, "tensor map", address=where)
-        return found[0][found[1] : found[1] + MAP_BYTES].tobytes()
+        raw = found[0][found[1] : found[1] + MAP_BYTES].tobytes()
+        return f.m.memory.unknown_maps.get(raw, raw) if f.m.memory.unknown_maps else raw
 
     return find
 
@@ -360,14 +363,14 @@ class _TensorCopy:
     mode: str
     cta_pair: bool
     emulator: Emulator
-    map: Callable[[Frame], bytes]
+    map: Callable[[Frame], MapLike]
     coords: Sequence[Reader]
     offsets: Sequence[Reader]
     mask: Reader | None
     shared: Locate | None
     barrier: Locate | None
 
-    def arguments(self, f: Frame) -> tuple[bytes, list[int], dict[str, Any]]:
+    def arguments(self, f: Frame) -> tuple[MapLike, list[int], dict[str, Any]]:
         """The tensor map, the coordinates, and the keywords of the emulator, as one thread gives them."""
         words = self.map(f)
         coords = [int(broadcast(c(f), f)[0]) for c in self.coords]
@@ -552,7 +555,7 @@ def _before(f: Frame, site: Site, counted: Sequence[int], nbytes: int) -> list[t
 
 
 def _rows(
-    m: Host, copy: _TensorCopy, words: bytes, coords: Sequence[int], keywords: Mapping[str, Any]
+    m: Host, copy: _TensorCopy, words: MapLike, coords: Sequence[int], keywords: Mapping[str, Any]
 ) -> list[Touched]:
     """The rows of global memory that a tensor copy touches."""
     geometry = copy.emulator.geometry(words, copy.mode)

@@ -10,7 +10,7 @@ Source: PTX ISA 9.0, mbarrier, bar, barrier.cluster, setmaxnreg.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -22,6 +22,7 @@ from cute_py.machine.judgement.ledger import NEVER, Ledger, Life, Line
 from cute_py.machine.judgement.observer import Observer
 from cute_py.machine.judgement.waits import BarWait, ClusterWait, LanesWait, LoopWait, PhaseWait, RegistersWait
 from cute_py.machine.threads import LANES, Array, Host
+from cute_py.ptx.parse import OperandKind
 
 if TYPE_CHECKING:
     from cute_py.machine.code import Code
@@ -50,6 +51,8 @@ class Stuck:
     source: str
     facts: dict[str, Any] = field(default_factory=dict)
     missed: list[int] = field(default_factory=list)
+    fresh: bool = False
+    """The first phase of a barrier at which nobody has arrived yet."""
 
 
 class Whereabouts:
@@ -87,14 +90,15 @@ class Whereabouts:
 class TimeLimits(Observer):
     """Waits for phases that only a time limit of the kernel ends: they hang all the same, as long as that limit.
 
-    Where nothing is under way and time passes, whoever waits for a phase is remembered, with the reason; at the end of
-    the run those whose phase never completed are findings.
+    Where nothing is under way and time passes, whoever waits for a phase is remembered, with the reason. At the end of
+    the run, a wait whose phase never completed is an error. One whose phase completed later, after the time limit of
+    some wait, is a warning where the reason is sure.
     """
 
     active = True
 
     def __init__(self, code: Code) -> None:
-        self._waits: dict[tuple[int, int], list[Diagnostic]] = {}
+        self._waits: dict[tuple[int, int], tuple[int, list[Diagnostic]]] = {}
         self._found: list[Diagnostic] = []
 
     def findings(self) -> list[Diagnostic]:
@@ -112,27 +116,36 @@ class TimeLimits(Observer):
             return
         phases = {(p, m.windows[p // m.shared_stride].barriers[p % m.shared_stride].phase) for p in places}
         if not phases <= set(self._waits):
-            found = hang_findings(m)
+            found = _causes(m)
             self._waits |= {key: found for key in phases if key not in self._waits}
 
     def ended(self, m: Host, failed: bool) -> None:
         """Those that never completed."""
         said = {one.message for one in self._found}
-        for (place, phase), found in self._waits.items():
+        for (place, phase), (rank, found) in self._waits.items():
             barrier = m.windows[place // m.shared_stride].barriers.get(place % m.shared_stride)
-            if failed or (barrier is not None and barrier.phase != phase):
+            later = barrier is not None and barrier.phase != phase
+            if failed or (later and rank != ROOT):
                 continue
-            self._found += [one for one in found if one.message not in said]
+            severity = "warning" if later else "error"
+            self._found += [replace(one, severity=severity) for one in found if one.message not in said]
             said |= {one.message for one in found}
 
 
 def hang_findings(m: Host) -> list[Diagnostic]:
-    """The causes of a hang, the surest first; the waits behind them are facts of the first."""
+    """The causes of a hang; the waits behind them are facts of the first."""
+    return _causes(m)[1]
+
+
+def _causes(m: Host) -> tuple[int, list[Diagnostic]]:
+    """The causes of a hang, and how sure they are."""
     where = Whereabouts(m)
     stuck: list[Stuck] = []
     for one in m.waiting:
         stuck += _stuck(m, one, where)
     best = min(one.rank for one in stuck)
+    if best == CONSEQUENCE and sum(one.fresh for one in stuck) > 1:
+        _first_waits([one for one in stuck if one.fresh])
     roots = _merged([one for one in stuck if one.rank == best])
     rest = _merged([one for one in stuck if one.rank != best])
     code = m.code
@@ -145,7 +158,14 @@ def hang_findings(m: Host) -> list[Diagnostic]:
             facts |= {f"also waiting {i}": f"{other.text}" for i, (other, _) in enumerate(rest[:MAX_SHOWN], 1)}
         text = f"{circle}{one.text}{others}"
         found.append(finding("hang", text, code.instructions[one.at], files=code.files, source=one.source, facts=facts))
-    return found
+    return best, found
+
+
+def _first_waits(stuck: list[Stuck]) -> None:
+    """A circle of first waits: one of them must pass at once."""
+    for one in stuck:
+        one.cause = "parity"
+        one.text += "; of waits for first phases in a circle, one must begin with parity 1"
 
 
 def _merged(stuck: list[Stuck]) -> list[tuple[Stuck, int]]:
@@ -175,8 +195,12 @@ def _stuck(m: Host, one: Any, where: Whereabouts) -> Iterator[Stuck]:
         yield _registers(m, one, on, where)
     else:
         rank = LOOP if isinstance(on, LoopWait) else DOUBT
-        text = f"{one.frame.text()} wait: {one.what()}"
+        text = f"{one.frame.text()} {_waits(one.frame.threads)}: {one.what()}"
         yield Stuck(one.at, one.frame.threads, text, "loop", rank, "loop", "")
+
+
+def _waits(threads: Array) -> str:
+    return "waits" if len(threads) == 1 else "wait"
 
 
 # ---- mbarriers -------------------------------------------------------------------------------------------------------
@@ -189,13 +213,11 @@ def _phase(m: Host, one: Any, on: PhaseWait, place: int, threads: Array, phase: 
     cta, offset = divmod(place, m.shared_stride)
     barrier = m.windows[cta].barriers[offset]
     ledger: Ledger | None = m.state.get("ledger")
-    life = None if ledger is None else ledger.lives.get(place)
+    life = None if ledger is None else ledger.life_at(place)
     name = f"mbarrier at {m.shared_base + offset:#x}" if ledger is None else ledger.name(place)
     wanted = f"parity {phase}" if on.by_parity else f"phase {phase & 0xFFFFFFFF}"
     arrivals = f"{barrier.arrive_count - barrier.pending} of {counted(barrier.arrive_count, 'arrival')}"
-    who = (
-        f"{m.threads_text(threads)} wait for {wanted} of the {name}, which is in phase {barrier.phase} with {arrivals}"
-    )
+    who = f"{m.threads_text(threads)} {_waits(threads)} for {wanted} of the {name}, which is in phase {barrier.phase} with {arrivals}"
     nbytes = f"{barrier.arrived_bytes} of {barrier.expected} bytes arrived"
     facts: dict[str, Any] = {
         "barrier": name, "phase": barrier.phase, "arrivals": arrivals,
@@ -302,36 +324,72 @@ def _arrivals(m: Host, ledger: Ledger, life: Life, made: Stuck, where: Whereabou
         made.cause = "arrivals" if made.rank == CONSEQUENCE else "exited"
         made.facts["missing threads"] = where.text(missed)
         return
-    rest = _never_executed(m)
-    if here and not rest:
+    coming = _coming(m, life)
+    if here and not coming:
         made.rank = ROOT
         made.cause = "arrival count"
         count = barrier.arrive_count
         came = count - barrier.pending
         made.facts["change"] = (ledger.line(life.at), str(count), str(came))
         made.text += f"; nobody else arrives at it: {ledger.where(life.at)} initialises it with a count of {count}"
-    elif rest:
-        made.rank = DOUBT
+    elif coming:
+        made.rank = CONSEQUENCE if not here else DOUBT
         made.cause = "arrival count" if here else "arrivals"
-        said = ", ".join(str(ledger.line(at)) for at in rest[:MAX_SHOWN])
-        made.text += f"; {'nobody' if not here else 'nobody else'} has arrived, and line {said} did not run"
-        made.facts["did not run"] = [ledger.line(at) for at in rest[:8]]
+        said = "; ".join(
+            f"{ledger.where(at)} would arrive, behind the wait of {m.threads_text(threads)} at {ledger.where(wait)}"
+            for at, wait, threads in coming[:2]
+        )
+        made.text += f"; {'nobody' if not here else 'nobody else'} has arrived: {said}"
+        made.facts["would arrive at"] = [ledger.line(at) for at, _, _ in coming][:MAX_SHOWN]
+        made.fresh = life.now.number == 0 and not life.arriving
     else:
         made.text += "; nobody has arrived at it, in no phase"
         made.rank = ROOT
 
 
-def _never_executed(m: Host) -> list[int]:
-    """Instructions that arrive, and that no thread has executed."""
-    found = []
-    for block in m.code.blocks:
-        if block is None or block.threads:
-            continue
-        for at in range(block.start, block.start + block.length):
-            opcode = m.code.instructions[at].opcode
-            if "mbarrier.arrive" in opcode or "tcgen05.commit" in opcode:
-                found.append(at)
+def _coming(m: Host, life: Life) -> list[tuple[int, int, Array]]:
+    """Arrivals at a barrier that waiting threads may come to: (number of the arrival, of the wait, threads)."""
+    offset = life.place % m.shared_stride
+    found, seen = [], set()
+    for one in m.waiting:
+        ahead = _ahead(m, one.at)
+        for at in sorted(ahead):
+            if at not in seen and _may_arrive(m, at, offset):
+                seen.add(at)
+                found.append((at, one.at, one.frame.threads))
     return found
+
+
+def _ahead(m: Host, start: int) -> set[int]:
+    """The instructions that a thread may execute behind one, in its function."""
+    code = m.code
+    base = code.entry_of[code.function_of[start]]
+    found: set[int] = set()
+    left = [start + 1]
+    while left:
+        at = left.pop()
+        if at in found or at >= len(code.instructions) or code.entry_of[code.function_of[at]] != base:
+            continue
+        found.add(at)
+        one = code.instructions[at]
+        left += [base + target for target in one.targets]
+        root = one.opcode.split(".")[0]
+        if root not in ("bra", "brx", "ret", "exit", "trap") or (one.predicate is not None and root != "brx"):
+            left.append(at + 1)
+    return found
+
+
+def _may_arrive(m: Host, at: int, offset: int) -> bool:
+    """Whether an instruction arrives at an mbarrier that may lie at an offset of the shared memory of a CTA."""
+    code = m.code
+    one = code.instructions[at]
+    if "mbarrier.arrive" not in one.opcode and "tcgen05.commit" not in one.opcode:
+        return False
+    for operand in one.operands:
+        names = [key for key in code.shared_offsets if key.rpartition(":")[2] == operand.base]
+        if operand.kind is OperandKind.ADDRESS and names:
+            return any(code.shared_offsets[key] + operand.added == offset for key in names)
+    return True
 
 
 # ---- barriers of a CTA and of a cluster ------------------------------------------------------------------------------
@@ -345,7 +403,7 @@ def _bar(m: Host, one: Any, on: BarWait, where: Whereabouts) -> Stuck:
     inside = {int(t) for w in here for t in w.frame.threads}
     missed = [int(t) for t in live.tolist() if t not in inside]
     expected = bar.expected or len(live)
-    text = f"{one.frame.text()} wait at barrier {on.number}: {bar.arrived} of {expected} threads have arrived"
+    text = f"{one.frame.text()} {_waits(one.frame.threads)} at barrier {on.number}: {bar.arrived} of {expected} threads have arrived"
     facts: dict[str, Any] = {"barrier": on.number, "arrived": bar.arrived, "expected": expected}
     made = Stuck(one.at, one.frame.threads, text, "barrier", DOUBT, on.number, "bar, barrier", facts, missed)
     wanted = set(bar.counts.values())
@@ -385,7 +443,7 @@ def _cluster(m: Host, one: Any, where: Whereabouts) -> Stuck:
     missed = [int(t) for t in live.tolist() if own[t] < rounds[cluster]]
     ctas = sorted({t // m.cta_threads - cluster * m.cluster_size for t in missed})
     text = (
-        f"{one.frame.text()} wait for the barrier of their cluster, at which {int(arrived[cluster])} of {len(live)} "
+        f"{one.frame.text()} {_waits(one.frame.threads)} for the barrier of the cluster, at which {int(arrived[cluster])} of {len(live)} "
         f"threads have arrived; missing in CTAs of rank {', '.join(map(str, ctas))}: {where.text(missed)}"
     )
     facts = {"missing CTAs": ctas, "missing threads": where.text(missed)}
@@ -407,12 +465,12 @@ def _lanes(m: Host, one: Any, on: LanesWait, where: Whereabouts) -> Stuck:
     what = "a warp" if on.warps == 1 else "a warpgroup"
     aligned = ".aligned" in opcode
     must = f"; all threads of {what} must execute it" if aligned else ""
-    text = f"{f.text()} wait at {opcode} for the other threads of {what}{must}; missing: {where.text(missed)}"
+    text = f"{f.text()} {_waits(f.threads)} at {opcode} for the other threads of {what}{must}; missing: {where.text(missed)}"
     cause = "divergent aligned instruction" if aligned else "lanes"
     facts = {"missing threads": where.text(missed)}
     return Stuck(one.at, f.threads, text, cause, ROOT, opcode, opcode.split(".")[0], facts, missed)
 
 
 def _registers(m: Host, one: Any, on: RegistersWait, where: Whereabouts) -> Stuck:
-    text = f"{one.frame.text()} wait: {one.what()}"
+    text = f"{one.frame.text()} {_waits(one.frame.threads)}: {one.what()}"
     return Stuck(one.at, one.frame.threads, text, "register pool", ROOT, on.count, "setmaxnreg")

@@ -17,6 +17,7 @@ from cute_py.machine.judgement.register_pool import RegisterPool
 from cute_py.machine.judgement.reports import Reports
 from cute_py.machine.judgement.rules import RULES
 from cute_py.machine.judgement.synchronisation import ClockKeeper
+from cute_py.machine.tensor_memory.judge import TENSOR_RULES, LoadWaits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 JUDGES: Final[tuple[Callable[[Code], Observer], ...]] = (Ledger, Bars, TimeLimits)
 """What makes a judge of a kernel that sees the events of every schedule; each sees all waves of a launch."""
 
-REASONS: Final[Mapping[str, Reason]] = {**RULES, **BARRIER_RULES}
+REASONS: Final[Mapping[str, Reason]] = {**RULES, **BARRIER_RULES, **TENSOR_RULES}
 """Rule, or 'hang, ' and its cause -> why it is one, and what to change."""
 
 
@@ -38,6 +39,7 @@ def judges(code: Code, *, first: bool = True, beside: Sequence[Observer] = ()) -
     """
     found = [*beside, *(make(code) for make in JUDGES)]
     if first:
+        found.append(LoadWaits(code))
         reports = Reports(code)
         keeper = ClockKeeper(reports, code)
         found += [RegisterPool(code), operand_tiles(code), keeper, MemoryJudge(reports, code, keeper)]

@@ -199,7 +199,7 @@ class Ledger(Observer):
 
     def invalidated(self, f: Frame, site: Site, place: int) -> None:
         """mbarrier.inval: the life ends."""
-        life = self._life(place)
+        life = self.life_at(place)
         if life is None:
             return
         self.lives.pop(place)
@@ -213,7 +213,7 @@ class Ledger(Observer):
             self.say("mbarrier invalidated in use", site.number, text, life, "mbarrier.inval")
         self._left_over(life)
 
-    def _life(self, place: int) -> Life | None:
+    def life_at(self, place: int) -> Life | None:
         """The life at a place, with a record of the phase that it is in."""
         life = self.lives.get(place)
         if life is None:
@@ -227,7 +227,7 @@ class Ledger(Observer):
 
     def arrived(self, f: Frame, site: Site, place: int, barrier: Mbarrier, count: int, expected: int | None) -> None:
         """Arrivals, with the bytes of an arrive.expect_tx."""
-        life = self._life(place)
+        life = self.life_at(place)
         if life is None:
             return
         who = f.threads.tolist()
@@ -238,20 +238,20 @@ class Ledger(Observer):
 
     def expected(self, f: Frame, site: Site, place: int, barrier: Mbarrier, nbytes: int) -> None:
         """Bytes that a phase expects."""
-        life = self._life(place)
+        life = self.life_at(place)
         if life is not None:
             life.now.expects.append(Line(site.number, f.threads.tolist(), nbytes))
 
     def issued(self, f: Frame, site: Site, work: AsyncWork) -> None:
         """A copy that completes on barriers begins."""
         for place in work.barriers:
-            life = self._life(place)
+            life = self.life_at(place)
             if life is not None:
                 life.flights[site.number].append((f.threads.tolist(), life.now.number))
 
     def landed(self, m: Host, place: int, barrier: Mbarrier, nbytes: int, at: int) -> None:
         """Bytes of a copy are about to be counted."""
-        life = self._life(place)
+        life = self.life_at(place)
         if life is None:
             return
         queue = life.flights[at]
@@ -269,7 +269,7 @@ class Ledger(Observer):
         parities = broadcast(phases, f)
         held = broadcast(places, f)
         for place in np.unique(held).tolist():
-            life = self._life(place)
+            life = self.life_at(place)
             if life is None or life.barrier is None:
                 continue
             chosen = held == place
@@ -346,7 +346,7 @@ class Ledger(Observer):
             self._empty(life)
         if not failed:
             for place, life in list(self.lives.items()):
-                self._life(place)
+                self.life_at(place)
                 self._left_over(life)
 
     def _empty(self, life: Life) -> None:

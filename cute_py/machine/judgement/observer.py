@@ -90,11 +90,12 @@ class AsyncWork:
     """Asynchronous work that was issued: a copy, or a product of a warpgroup.
 
     Attributes:
-        kind: 'cp.async', 'bulk load', 'bulk store', 'tensor load', 'tensor store', 'st.async', 'red.async' or
-            'wgmma'.
+        kind: 'cp.async', 'bulk load', 'bulk store', 'tensor load', 'tensor store', 'st.async', 'red.async', 'wgmma',
+            'tcgen05.mma' or 'tcgen05.cp'.
         reads, writes: bytes. They are known when it is issued, under every schedule.
         barriers: places of the mbarriers at which it completes bytes; nbytes: how many at each.
-        group: 'bulk', 'cp.async' or 'wgmma', where the issuing thread waits for a group of it; else empty.
+        group: 'bulk', 'cp.async' or 'wgmma', where the issuing thread waits for a group of it; 'tcgen05', where a
+            commit arrives when it is complete; else empty.
         rows: gives the rows of global memory of a tensor copy, which a load reads and a store writes.
         swizzle: width of the swizzle of a tensor copy's map in bytes, 16 without one. map_key: equal for equal maps.
         operands: of a wgmma.
@@ -222,6 +223,9 @@ class Observer:
 
         counted: not `.noinc`; the pending count grows by it first.
         """
+
+    def products_arrive(self, f: Frame, site: Site, place: int) -> None:
+        """tcgen05.commit: a barrier gets an arrival, which `arrived` tells next, as what a thread issued is complete."""
 
     # ---- warps -------------------------------------------------------------------------------------------------------
 

@@ -43,6 +43,7 @@ class Reports:
     def began(self, m: Host, first_cluster: int) -> None:
         """A wave begins: its CTAs have these numbers."""
         self.m = m
+        self.first_cluster = first_cluster
         self._numbers = np.concatenate([self._numbers[: first_cluster * m.cluster_size], m.numbers])
 
     def add(
@@ -78,11 +79,12 @@ class Reports:
             return "a copy"
         if column >= 4 * warps:
             first = (column - 4 * warps) * 4
-            return f"{self._warp(clocks, cluster, first, 4)}, product"
+            return f"{self.warp(clocks, cluster, first, 4)}, product"
         kind = ("", ", bulk store", ", bulk store", ", cp.async")[column // warps]
-        return self._warp(clocks, cluster, column % warps, 1) + kind
+        return self.warp(clocks, cluster, column % warps, 1) + kind
 
-    def _warp(self, clocks: Clocks, cluster: int, warp: int, count: int) -> str:
+    def warp(self, clocks: Clocks, cluster: int, warp: int, count: int) -> str:
+        """The threads of so many warps of a cluster, counted over all waves."""
         rank, inside = divmod(warp, clocks.per_cta)
         cta = cluster * self.m.cluster_size + rank
         x, y, z = (int(n) for n in self._numbers[cta]) if cta < len(self._numbers) else (-1, -1, -1)
@@ -99,9 +101,12 @@ class Reports:
 
     def race(
         self, f: Frame, site: Site, clocks: Clocks, place: tuple[Any, int], keys: tuple[int, int], what: str,
-        reader: bool,
+        reader: bool, severity: str,
     ) -> None:  # fmt: skip
-        """Two accesses without an order: one of `keys[0]`, which was first here, and this one."""
+        """Two accesses without an order: one of `keys[0]`, which was first here, and this one.
+
+        severity: 'warning' where some warps of a product know the order: all of them come to it.
+        """
         array, at = place
         other = keys[0]
         shared = array is self.m.shared
@@ -118,7 +123,7 @@ class Reports:
         line = "another instruction" if before is None else place_text(before, self.code.files)
         text = (
             f"{f.text()} {_verb(f, what)} {self.where(array, at)}, which {self.agent(clocks, other)} {did} at {line}; "
-            "nothing orders the two"
+            f"{'only some of these warps wait for that' if severity == 'warning' else 'nothing orders the two'}"
         )
         facts: dict[str, Any] = {
             "threads": f.text(),
@@ -127,10 +132,14 @@ class Reports:
             "other_line": None if before is None else before.line,
             "other_threads": self.agent(clocks, other),
         }
-        severity = "error"
         if not shared and self._harmless(keys, reader or what == "reads", clocks):
             severity = "warning"
-        self.add((rule, site.number, other >> SITE & SITE_BITS), text, site.one, severity, **facts)
+        one = other >> SITE & SITE_BITS
+        key = (rule, site.number, one) if severity == "error" else (rule, site.name, self._opcode(one))
+        self.add(key, text, site.one, severity, **facts)
+
+    def _opcode(self, number: int) -> str:
+        return self.code.instructions[number].opcode if number < len(self.code.instructions) else ""
 
     def _harmless(self, keys: tuple[int, int], reads: bool, clocks: Clocks) -> bool:
         """Whether compilers write such a race: all threads of a CTA load a number, and one of them stores it anew."""
@@ -168,12 +177,14 @@ class Reports:
         before = self.instruction(other)
         line = "another instruction" if before is None else place_text(before, self.code.files)
         where = self.where(*place)
-        said = {"wgmma": "a product", "mbarrier.init": "an initialisation"}.get(kind, f"a {kind}")
+        said = {"wgmma": "a product", "tcgen05.mma": "a product", "mbarrier.init": "an initialisation"}.get(
+            kind, f"a {kind}"
+        )
         text = (
             f"{said} of {f.text()} reads {where}, which {self.agent(clocks, other)} wrote at {line} without a "
             "fence.proxy.async between the two"
         )
-        severity = "warning" if kind == "wgmma" else "error"
+        severity = "warning" if kind in ("wgmma", "tcgen05.mma", "tcgen05.cp") else "error"
         self.add(
             ("missing proxy fence", site.name, "" if before is None else before.opcode), text, site.one, severity,
             threads=f.text(), address=where, other="" if before is None else shortened(before.text, 160),
@@ -186,6 +197,13 @@ class Reports:
         text = f"{f.text()} {_verb(f, 'uses')} the mbarrier at {where}; nothing orders its initialisation before that"
         self.add(("initialisation not known", site.number), text, site.one, "error", threads=f.text(), address=where,
                  other=made.one.text, other_line=made.one.line)  # fmt: skip
+
+    def still_used(self, f: Frame, site: Site, place: int, clocks: Clocks, cluster: int, warp: int) -> None:
+        """A barrier that is invalidated, and others may still wait at it."""
+        where, who = self.where(self.m.shared, place), self.warp(clocks, cluster + self.first_cluster, warp, 1)
+        text = f"{f.text()} {_verb(f, 'invalidates')} the mbarrier at {where}, which {who} may still use"
+        key = ("invalidated while in use", site.number)
+        self.add(key, text, site.one, "error", threads=f.text(), address=where, other_threads=who)
 
     def not_fenced(self, f: Frame, site: Site, place: int, far: bool, made: Site) -> None:
         """A barrier whose initialisation no fence follows."""

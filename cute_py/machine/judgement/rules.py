@@ -33,6 +33,9 @@ initialisation not fenced | An mbarrier that another proxy or another CTA uses n
 initialisation not known | A thread uses an mbarrier, and nothing orders its initialisation before the use.
   -> Synchronise behind mbarrier.init: bar.sync in a CTA, barrier.cluster in a cluster
   <- mbarrier.init; memory consistency model, causality order
+invalidated while in use | A thread gives back an mbarrier, and another may still arrive or wait at it.
+  -> Synchronise before mbarrier.inval: bar.sync in a CTA, barrier.cluster in a cluster
+  <- mbarrier.inval; memory consistency model, causality order
 barrier overlapped by data | A write changes bytes of an mbarrier, which only mbarrier operations may do.
   -> Move the data or the mbarrier, or execute mbarrier.inval first
   <- mbarrier, contents of the mbarrier object
@@ -74,6 +77,7 @@ CURES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     ),
     "initialisation not fenced": (("behind other", "fence.mbarrier_init.release.cluster;"),),
     "initialisation not known": (("before", "bar.sync 0;"), ("behind other", "bar.sync 0;")),
+    "invalidated while in use": (("before", "bar.sync 0;"),),
     "registers not fenced": (("before", "wgmma.fence.sync.aligned;"),),
     "registers in use": (("before", _WAIT_PRODUCT),),
     "store under way at exit": (("behind", _WAIT_STORE),),

@@ -47,9 +47,8 @@ def quoted(one: Diagnostic, texts: Mapping[int, str]) -> list[str]:
                     marks.setdefault(number, name)
     said = []
     for number in sorted(marks)[:MAX_LINES]:
-        said.append(
-            f"    {number:>6} | {shortened(' '.join(texts.get(number, '').split()), WIDTH)}   <- {marks[number]}"
-        )
+        text = one.facts.get("instruction") if number == here else texts.get(number)
+        said.append(f"    {number:>6} | {shortened(' '.join(str(text).split()), WIDTH)}   <- {marks[number]}")
     return said
 
 

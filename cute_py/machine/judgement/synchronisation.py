@@ -40,6 +40,8 @@ class _Phases:
     made: Site
     arriving: Released
     over: Released
+    used: Array
+    """(warps of the cluster,): when each warp used it last."""
     fenced: bool = False
     phase: int = 0
 
@@ -148,11 +150,21 @@ class ClockKeeper(Observer):
         _, column = self.clocks.barrier_column(place)
         start = int(self.clocks.known[:, :, 0, column].max()) + 1
         empty = self.clocks.empty
-        self.barriers[place] = _Phases(int(cluster[0]), int(rows[0]), self.clocks.now, start, site, empty(), empty())
+        used = np.zeros(self.clocks.warps, np.int64)
+        self.barriers[place] = _Phases(
+            int(cluster[0]), int(rows[0]), self.clocks.now, start, site, empty(), empty(), used
+        )
 
     def invalidated(self, f: Frame, site: Site, place: int) -> None:
         """It is no barrier any more."""
-        self._use(f, site, place)
+        held = self._use(f, site, place)
+        if held is not None:
+            cluster, rows = self.clocks.rows(f)
+            known = self.clocks.known[cluster[0], rows[0], 0, : self.clocks.warps]
+            late = held.used > known
+            late[rows] = False
+            if late.any():
+                self.reports.still_used(f, site, place, self.clocks, held.cluster, int(np.flatnonzero(late)[0]))
         self.barriers[place] = None
 
     def phase_time(self, place: int) -> int:
@@ -178,6 +190,13 @@ class ClockKeeper(Observer):
                 _, rows = clocks.rows(some)
                 held.arriving.near[0, 3 * clocks.warps + rows] = clocks.now
         clocks.tick()
+
+    def products_arrive(self, f: Frame, site: Site, place: int) -> None:
+        """An arrival that follows the products of a thread so far."""
+        held = self.barriers.get(place)
+        if held is not None:
+            _, rows = self.clocks.rows(f)
+            held.arriving.near[0, 4 * self.clocks.warps + rows // 4] = self.clocks.now
 
     def phase_ended(self, m: Host, place: int, barrier: Mbarrier) -> None:
         """What arrived for this phase is there for those that wait for it."""
@@ -223,6 +242,7 @@ class ClockKeeper(Observer):
             return None
         clocks, m = self.clocks, self.m
         owner = place // m.shared_stride
+        held.used[clocks.rows(f)[1]] = clocks.now
         far = m.cluster_size > 1 and (len(f.parts) > 1 or f.parts[0][0] != owner)
         if not far and not asynchronous and held.time <= clocks.floor[owner]:
             return held

@@ -82,7 +82,9 @@ class TimelineRecorder(Observer):
         """A copy or a product begins."""
         m = f.m
         if not work.barriers:
-            self._of_threads(f, "product" if work.kind == "wgmma" else "copy", site.number, 0, work.group)
+            self._of_threads(
+                f, "product" if work.kind in ("wgmma", "tcgen05.mma") else "copy", site.number, 0, work.group
+            )
         for place in work.barriers:
             cta, inside = divmod(place, m.shared_stride)
             self._note(m, RunEvent(len(m.totals.trace), "copy", cta, site.number, inside))

@@ -30,7 +30,7 @@ class Insertion:
 
 
 @dataclass(frozen=True, slots=True)
-class Replacement:
+class Substitution:
     """The instruction that begins at a line, with a part of it replaced; `old` stands last in it."""
 
     line: int
@@ -41,7 +41,7 @@ class Replacement:
         return f"replace `{self.old}` by `{self.new}` in line {self.line}"
 
 
-Change = Insertion | Replacement
+Change = Insertion | Substitution
 
 Rerun = Callable[[str], "Sequence[Diagnostic] | None"]
 """Text -> what a run of it finds; None: it can't be run."""
@@ -52,12 +52,12 @@ def changed(text: str, changes: Sequence[Change]) -> str:
 
     >>> changed("a;\nb\n  c;\nd;", [Insertion(2, "x;", behind=True), Insertion(4, "y;")])
     'a;\nb\n  c;\nx;\ny;\nd;'
-    >>> changed("add 1, 1;", [Replacement(1, "1", "2")])
+    >>> changed("add 1, 1;", [Substitution(1, "1", "2")])
     'add 1, 2;'
     """
     lines = text.split("\n")
     for part in changes:
-        if isinstance(part, Replacement):
+        if isinstance(part, Substitution):
             before, found, after = lines[part.line - 1].rpartition(part.old)
             lines[part.line - 1] = before + (part.new if found else "") + after
     insertions = [one for one in changes if isinstance(one, Insertion)]
@@ -84,7 +84,7 @@ def changes_of(found: Diagnostic) -> list[tuple[Change, ...]]:
 def barrier_changes(found: Diagnostic) -> list[tuple[Change, ...]]:
     """The number that a fault of a barrier's bytes or arrivals asks for."""
     change = found.facts.get("change")
-    return [(Replacement(*change),)] if isinstance(change, tuple) else []
+    return [(Substitution(*change),)] if isinstance(change, tuple) else []
 
 
 CHANGES: Final[dict[str, Callable[[Diagnostic], list[tuple[Change, ...]]]]] = {

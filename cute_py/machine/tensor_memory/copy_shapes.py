@@ -20,13 +20,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-import numpy as np
-
 from cute_py.argument_checks import expect
 from cute_py.errors import TmemError, given
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
+else:
+    from cute_py.optional_packages import numpy as np
 
 LANES: Final = 128
 """Lanes of tensor memory."""

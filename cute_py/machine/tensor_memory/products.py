@@ -35,7 +35,7 @@ from cute_py.atom.smem_descriptor import UNIT_BYTES, DescriptorKind, Major
 from cute_py.errors import TmemError
 from cute_py.formats.numbers import to_float32
 from cute_py.machine.arithmetic import WIDE, as_elements, bits_of_numbers, numbers_of, sum_floats, sum_integers
-from cute_py.machine.operands import operand_bytes, operand_places
+from cute_py.machine.operands import operand_bytes, operand_places, operand_units
 from cute_py.machine.tensor_memory.copy_shapes import COLUMNS, LANES
 from cute_py.machine.tensor_memory.instruction_descriptor import MMA_KINDS, InstructionDescriptor, MmaKind
 from cute_py.ptx.forms_tcgen05 import DECOMPRESSIONS
@@ -206,6 +206,25 @@ def numbers_of_codes(codes: Array, element: str) -> Array:
     if element == "ue4m3":
         return numbers_of(codes & 0x7F, "e4m3")
     return numbers_of(codes, element)
+
+
+def operand_units_of(product: Product) -> list[Array]:
+    """The addresses of the units of 16 bytes that B, and A, lie in, in the shared memory of each CTA.
+
+    Raises:
+        TmemError, InvalidValueError: a matrix descriptor that is not emulated.
+    """
+    descriptor, kind = product.descriptor, product.kind
+    held = descriptor.k // 2 if descriptor.sparse else descriptor.k
+    found = [(product.b, descriptor.b_major, descriptor.n // product.ctas, descriptor.k, descriptor.b_type)]
+    if not product.a_in_tmem:
+        found.append((product.a, descriptor.a_major, product.rows, held, descriptor.a_type))
+    units = []
+    for words, major, rows, depth, element in found:
+        width = _WIDTHS.get(element or "", 8)
+        columns = depth // 2 if kind.packed else depth
+        units.append(operand_units(words, major, rows, columns, width, DescriptorKind.TCGEN05))
+    return units
 
 
 # ---- sparse A --------------------------------------------------------------------------------------------------------

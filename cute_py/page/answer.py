@@ -1,0 +1,175 @@
+"""What a tab answers: a verdict, problems with their fixes, sections of HTML, and the same as code.
+
+`answer({"tab": "layout", "inputs": {...}})` is the one function behind the page: a server calls it for `cute-py serve`,
+and the page calls it in the browser. Both get the same JSON.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, MissingPackageError, given
+from cute_py.page.forms import TABS, Tab
+from cute_py.page.html import Html
+
+T = TypeVar("T")
+
+LONGEST: Final = 2000
+"""Characters of a field."""
+LONGEST_TEXT: Final = 65_536
+"""Characters of a pasted text."""
+PARTS: Final = ("answer", "fixes")
+
+
+class FieldError(Exception):
+    """A field that can't be read: its name, and the error of the library."""
+
+    def __init__(self, name: str, error: CuteError) -> None:
+        super().__init__(name)
+        self.name = name
+        self.error = error
+
+
+@dataclass
+class Answer:
+    """An answer; `as_json` is what the page gets."""
+
+    verdict: tuple[str, str] = ("good", "")
+    """'good', 'bad' or 'unknown'; and a sentence."""
+    problems: list[dict[str, Any]] = field(default_factory=list)
+    """field, rule, message, facts, hint, fixes: [{words, inputs}]."""
+    sections: list[dict[str, str]] = field(default_factory=list)
+    """id, title, html."""
+    code: list[dict[str, str]] = field(default_factory=list)
+    """name, text."""
+    more: bool = False
+    """Whether the part 'fixes' has more."""
+
+    def section(self, name: str, title: str, *parts: Html) -> None:
+        """Add a section."""
+        self.sections.append({"id": name, "title": title, "html": "".join(parts)})
+
+    def panel(self, name: str, text: str | None) -> None:
+        """Add a panel of code, if there is any."""
+        if text:
+            self.code.append({"name": name, "text": text.rstrip("\n")})
+
+    def problem(self, error: CuteError, name: str | None = None, fixes: list[dict[str, Any]] | None = None) -> None:
+        """Add what an error says."""
+        facts = [f"{key}: {value}" for key, value in error.facts.items()]
+        self.problems.append(
+            {
+                "field": name,
+                "rule": type(error).__name__,
+                "message": error.headline,
+                "facts": [fact if len(fact) <= 400 else f"{fact[:400]}…" for fact in facts],
+                "hint": error.hint,
+                "fixes": fixes or [],
+            }
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "verdict": list(self.verdict),
+            "problems": self.problems,
+            "sections": self.sections,
+            "code": self.code,
+            "more": self.more,
+        }
+
+
+def read(inputs: Mapping[str, str], name: str, reader: Callable[[str], T]) -> T:
+    """A field through its reader.
+
+    Raises:
+        FieldError: the reader refuses it.
+    """
+    try:
+        return reader(inputs[name])
+    except CuteError as error:
+        raise FieldError(name, error) from None
+
+
+def closed(text: str) -> str | None:
+    """A text with the brackets that it leaves open; None if it leaves none.
+
+    >>> closed("((2,2),4):((1,8),2"), closed("(4)")
+    ('((2,2),4):((1,8),2)', None)
+    """
+    missing = text.count("(") - text.count(")")
+    return text.rstrip() + ")" * missing if 0 < missing <= 16 else None
+
+
+def checked_query(query: Mapping[str, Any]) -> tuple[Tab, dict[str, str], str]:
+    """The tab, its fields with defaults, and the part that is asked for.
+
+    Raises:
+        InvalidTypeError: no mapping of texts. InvalidValueError: an unknown tab or field, or a text that is too long.
+    """
+    if not isinstance(query, Mapping):
+        raise InvalidTypeError(f"a query is a JSON object, got {given(query)}")
+    tab = TABS.get(query.get("tab", "layout")) if isinstance(query.get("tab", "layout"), str) else None
+    if tab is None:
+        raise InvalidValueError(f"unknown tab {given(query.get('tab'))}", {"known": ", ".join(TABS)})
+    inputs = query.get("inputs", {})
+    if not isinstance(inputs, Mapping) or not all(isinstance(t, str) for pair in inputs.items() for t in pair):
+        raise InvalidTypeError("inputs are texts by name")
+    part = query.get("part", "answer")
+    if part not in PARTS:
+        raise InvalidValueError(f"unknown part {given(part)}", {"known": ", ".join(PARTS)})
+    unknown = [name for name in inputs if name not in tab.defaults]
+    if unknown:
+        raise InvalidValueError(f"unknown field {given(unknown[0])}", {"known": ", ".join(tab.defaults)})
+    for name, text in inputs.items():
+        most = LONGEST_TEXT if name == "text" else LONGEST
+        if len(text) > most:
+            raise InvalidValueError(f"{name} has {len(text)} characters; at most {most} are read")
+    return tab, {**tab.defaults, **{name: text.strip() for name, text in inputs.items()}}, part
+
+
+def answer(query: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to what is typed on a tab, as plain data.
+
+    Args:
+        query: `tab`, one of `forms.TABS`; `inputs`, texts by the names of the tab's fields, absent ones with their
+            defaults; `part`, 'answer' or 'fixes', which takes longer and has the buttons of the problems too.
+    Returns:
+        verdict, problems, sections, code, more; see `Answer`.
+    Raises:
+        InvalidTypeError, InvalidValueError: no such query. Texts that can't be read are problems of the answer.
+
+    >>> answer({"tab": "layout", "inputs": {"layout": "(4,8):(8,1)"}})["verdict"]
+    ['good', '32 elements at offsets 0 to 31: each once, without gaps']
+    """
+    tab, inputs, part = checked_query(query)
+    out = Answer()
+    try:
+        importlib.import_module(f"cute_py.page.{tab.module}").fill(out, inputs, part == "fixes")
+    except FieldError as refused:
+        out.verdict = ("bad", f"{tab.label_of(refused.name)}: {refused.error.headline}")
+        out.problem(refused.error, refused.name, _bracket_fix(inputs, refused.name))
+    except MissingPackageError as error:
+        out.verdict = ("unknown", "not answered here: numpy is not at hand in this page")
+        out.problem(error)
+    except CuteError as error:
+        out.verdict = ("bad", error.headline)
+        out.problem(error)
+    return out.as_json()
+
+
+def answer_request(query: Mapping[str, Any]) -> dict[str, Any]:
+    """What a server answers: a question of the page, or a form of a copy as `explorer_answer` takes it."""
+    if "tab" in query:
+        return answer(query)
+    from cute_py.draw.explorer_answer import answer_query
+
+    return answer_query(query)
+
+
+def _bracket_fix(inputs: Mapping[str, str], name: str) -> list[dict[str, Any]]:
+    text = closed(inputs[name])
+    return [] if text is None else [{"words": f"close the brackets: {text}", "inputs": {name: text}}]

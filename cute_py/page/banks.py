@@ -1,0 +1,214 @@
+"""The tab Swizzle and banks: which threads of an access meet in which bank, and which swizzle takes them apart."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any, Final
+
+import cute_py as cute
+from cute_py.draw.layouts import draw_layout
+from cute_py.draw.picture import Picture
+from cute_py.draw.shared_memory import draw_swizzle
+from cute_py.draw.table import TONES, Cell, Legend, Table, grid
+from cute_py.dtypes import DType, as_dtype
+from cute_py.errors import CuteError, InvalidValueError, counted, given, unless_refused
+from cute_py.layout.analysis import BankConflicts, accessed, bank_conflicts, coalescing
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.layout import Layout
+from cute_py.layout.leaf import Int
+from cute_py.layout.offset_table import MOST_LISTED
+from cute_py.layout.offsets import domain_size
+from cute_py.layout.recast import smem_ptr_flag
+from cute_py.layout.swizzle import Swizzle
+from cute_py.page.algebra import layout_of
+from cute_py.page.answer import Answer, FieldError, read
+from cute_py.page.html import Child, code, drawn, pairs, table, tag
+from cute_py.page.spelled import cpp, dsl
+from cute_py.targets import BANK_BYTES, BANKS, WARP
+from cute_py.tma.atom.smem_layout import SPANS, span_row
+
+WORDS: Final = ("row", "column", "ldmatrix")
+MOST_PHASES: Final = 16
+"""Phases that are drawn."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """An access: of what layout, which threads, how wide; `table` its offsets, a row for each thread."""
+
+    layout: Any
+    pattern: Any
+    dtype: DType
+    width: int | None
+
+    def cost(self, layout: Any) -> BankConflicts:
+        """The bank conflicts of the same access through another layout."""
+        return bank_conflicts(layout, self.dtype, access=self.pattern, vector_bits=self.width)
+
+
+def _swizzle(text: str) -> Swizzle | None:
+    if not text:
+        return None
+    if text.lower().startswith("sw<"):
+        found = cute.parse(text)
+        if isinstance(found, Swizzle):
+            return found
+    row = span_row(text)
+    return Swizzle(row.bits, 4, 3) if row.bits else None
+
+
+def _pattern(text: str, numbers: str) -> Any:
+    if text in WORDS:
+        return text
+    return None if text in ("", "thread") else layout_of(text, numbers)
+
+
+def _width(text: str) -> int | None:
+    if not text:
+        return None
+    if not text.isdigit() or int(text) not in (8, 16, 32, 64, 128):
+        raise InvalidValueError(f"bits at once are {given(text)}; must be 8, 16, 32, 64 or 128")
+    return int(text)
+
+
+def swizzled(layout: Any, swizzle: Swizzle | None, on: str, bits: int) -> Any:
+    """A layout behind a swizzle of bytes or of elements."""
+    if swizzle is None:
+        return layout
+    return ComposedLayout(swizzle, smem_ptr_flag(bits) if on == "bytes" else Int(0), layout)
+
+
+def fill(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
+    """Answer the tab."""
+    layout = read(inputs, "layout", lambda text: layout_of(text, inputs["static"]))
+    if (count := domain_size(layout)) > 8 * MOST_LISTED:
+        error = InvalidValueError(f"a tile of {count} elements; at most {8 * MOST_LISTED} are counted here")
+        raise FieldError("layout", error)
+    swizzle = read(inputs, "swizzle", _swizzle)
+    if swizzle is not None and isinstance(layout, ComposedLayout):
+        raise FieldError("swizzle", InvalidValueError("the layout has a swizzle itself", hint="leave this field empty"))
+    dtype = read(inputs, "dtype", as_dtype)
+    pattern = read(inputs, "access", lambda text: _pattern(text, inputs["static"]))
+    access = Access(layout, pattern, dtype, read(inputs, "width", _width))
+    whole = swizzled(layout, swizzle, inputs["on"], dtype.bits)
+    cost = access.cost(whole)
+    phases = len(cost.wavefronts)
+    without = ""
+    plain = layout.inner if isinstance(layout, ComposedLayout) else layout
+    if isinstance(whole, ComposedLayout):
+        without = f"; without the swizzle {access.cost(plain).total}"
+    told = "no conflicts" if not cost.conflicts else f"{cost.ways}-way conflicts"
+    text = (
+        f"{told}: {counted(phases, 'phase')} of {cost.vector_bits} bits a thread take {cost.total} wavefronts{without}"
+    )
+    out.verdict = ("good" if not cost.conflicts else "bad", text)
+    _choices(out, access, plain, whole)
+    _global(out, access, whole)
+    out.section("phases", "Banks, phase by phase", drawn(_phase_picture(access, whole, cost), "banks"))
+    if count <= MOST_LISTED:
+        picture = (
+            draw_swizzle(whole, bits=dtype.bits) if _is_simple(whole) else draw_layout(whole, "bank", bits=dtype.bits)
+        )
+        out.section("tile", "The tile, and the bank of each element", drawn(picture, "tile"))
+    _code(out, inputs, whole, dtype, swizzle)
+
+
+def _is_simple(whole: Any) -> bool:
+    return isinstance(whole, ComposedLayout) and isinstance(whole.outer, Swizzle) and isinstance(whole.inner, Layout)
+
+
+def _choices(out: Answer, access: Access, plain: Any, whole: Any) -> None:
+    """The same access with each swizzle of the TMA engine."""
+    rows: list[tuple[Child, ...]] = []
+    for row in SPANS:
+        swizzle = Swizzle(row.bits, 4, 3) if row.bits else None
+        try:
+            cost = access.cost(swizzled(plain, swizzle, "bytes", access.dtype.bits))
+        except CuteError as error:
+            rows.append((row.name, code(swizzle or "none"), tag("small", error.headline), ""))
+            continue
+        here = "drawn" if swizzled(plain, swizzle, "bytes", access.dtype.bits) == whole else ""
+        rows.append((row.name, code(swizzle or "none"), f"{cost.total} wavefronts, {cost.ways}-way", here))
+    out.section("choices", "With each swizzle of the TMA engine", table(("mode", "swizzle", "cost", ""), rows))
+
+
+def _global(out: Answer, access: Access, whole: Any) -> None:
+    """What the same access costs in global memory."""
+    cost = unless_refused(lambda: coalescing(whole, access.dtype, access=access.pattern, vector_bits=access.width))
+    if cost is not None:
+        rows = (("sectors of 32 bytes", str(cost.sectors)), ("lines of 128 bytes", str(cost.lines)),
+                ("bytes asked for", f"{cost.bytes_requested}, {cost.efficiency:.0%} of those moved"))  # fmt: skip
+        out.section("global", "The same access to global memory", pairs(rows))
+
+
+def phases_of(access: Access, layout: Any, bits_at_once: int) -> list[dict[int, dict[int, list[int]]]]:
+    """For each phase: bank -> word -> threads."""
+    bits = access.dtype.bits
+    rows = accessed(layout, access.pattern, bits, access.width)
+    each, size = bits_at_once // bits, bits_at_once // 8
+    together = WARP * BANK_BYTES // max(size, BANK_BYTES)
+    out = []
+    for i in range(0, len(rows[0]), each):
+        for begin in range(0, len(rows), together):
+            banks: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+            for thread in range(begin, min(begin + together, len(rows))):
+                start = rows[thread][i] * bits // 8
+                for word in range(start // BANK_BYTES, (start + size - 1) // BANK_BYTES + 1):
+                    banks[word % BANKS][word].append(thread)
+            out.append(banks)
+    return out
+
+
+def _phase_picture(access: Access, layout: Any, cost: BankConflicts) -> Picture:
+    """A row for each phase, a column for each bank: how many words it serves, one after the other."""
+    phases = phases_of(access, layout, cost.vector_bits)
+
+    def cell(phase: int, bank: int) -> Cell:
+        words = phases[phase].get(bank, {})
+        if not words:
+            return Cell("", f"phase {phase}, bank {bank}: idle", None)
+        told = "; ".join(
+            f"word {word} to thread{'s' if len(threads) > 1 else ''} {', '.join(map(str, threads[:8]))}"
+            for word, threads in sorted(words.items())[:8]
+        )
+        return Cell(str(len(words)), f"phase {phase}, bank {bank}: {told}", min(len(words) - 1, TONES - 1))
+
+    kept = range(min(len(phases), MOST_PHASES))
+    notes = () if len(kept) == len(phases) else (f"{len(kept)} of {len(phases)} phases are drawn",)
+    shown: Table = grid(
+        kept,
+        range(BANKS),
+        cell,
+        lambda phase: f"{phase}: {cost.wavefronts[phase]}",
+        str,
+        row_axis="phase: wavefronts",
+        column_axis="bank",
+        notes=notes,
+        legends=(Legend("a cell: words that the bank serves one after the other; 1 is no conflict"),),
+    )
+    return Picture("", (shown,), ())
+
+
+def _code(out: Answer, inputs: dict[str, str], whole: Any, dtype: DType, swizzle: Swizzle | None) -> None:
+    access = inputs["access"]
+    shown = (
+        ""
+        if access in ("", "thread")
+        else f', access="{access}"'
+        if access in WORDS
+        else f', access=cute.parse("{access}")'
+    )
+    width = f", vector_bits={inputs['width']}" if inputs["width"] else ""
+    lines = [
+        "import cute_py as cute",
+        "",
+        f'tile = cute.static(cute.parse("{whole}"))',
+        f'print(cute.bank_conflicts(tile, "{dtype.name}"{shown}{width}))',
+    ]
+    out.panel("Python", "\n".join(lines))
+    out.panel(
+        "C++", f"#include <cute/tensor.hpp>\nusing namespace cute;\n\nauto tile = {cpp(whole)};\nprint_layout(tile);"
+    )
+    if (spelled := dsl(whole)) is not None:
+        out.panel("CuTe DSL", f"import cutlass.cute as cute\n\ntile = {spelled}  # inside @cute.jit")

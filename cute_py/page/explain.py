@@ -1,0 +1,44 @@
+"""The tab Explain: the text of `explain` about anything that is pasted."""
+
+from __future__ import annotations
+
+import cute_py as cute
+from cute_py.draw.layouts import draw_layout
+from cute_py.draw.shared_memory import draw_swizzle
+from cute_py.errors import CuteError, InvalidValueError, unless_refused
+from cute_py.explanation.dispatch import explain
+from cute_py.layout.composed import ComposedLayout
+from cute_py.layout.layout import Layout
+from cute_py.layout.swizzle import Swizzle
+from cute_py.page.algebra import bounded, known
+from cute_py.page.answer import Answer, FieldError
+from cute_py.page.html import Html, drawn
+
+
+def fill(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
+    """Answer the tab."""
+    text = inputs["text"]
+    if not text:
+        raise FieldError("text", InvalidValueError("is empty; paste a layout, an atom, PTX or an error"))
+    thing = unless_refused(cute.parse, text) if len(text) <= 2000 and "\n" not in text else None
+    if isinstance(thing, (Layout, ComposedLayout)):
+        try:
+            bounded(thing)
+        except CuteError as error:
+            raise FieldError("text", error) from None
+    try:
+        said = explain(text)
+    except CuteError as error:
+        out.verdict = ("unknown", error.headline)
+        out.problem(error, "text")
+        return
+    first = str(said).partition("\n\n")[0]
+    out.verdict = ("good", first if len(first) <= 400 else f"{first[:400]}…")
+    out.section("said", "What it says", Html(said._repr_html_()))
+    if isinstance(thing, (Layout, ComposedLayout)) and known(thing):
+        out.section("picture", "Its offsets", drawn(draw_layout(thing), "layout"))
+    elif isinstance(thing, Swizzle):
+        out.section("picture", "Before and after", drawn(draw_swizzle(thing), "swizzle"))
+    quoted = f"'''{text}'''" if "\n" in text or '"' in text else f'"{text}"'
+    out.panel("Python", f"import cute_py as cute\n\nprint(cute.explain({quoted}))")
+    out.panel("shell", "cute-py explain -  # and paste, or: cute-py explain 'TEXT'")

@@ -1,0 +1,81 @@
+"""HTML that can't be made of a text by accident: every text is escaped, but what this module made.
+
+tag("td", "a < b")                     <td>a &lt; b</td>
+tag("tr", tag("td", "1"), class_="x")  <tr class="x"><td>1</td></tr>
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from cute_py.draw.picture import Picture
+
+
+class Html(str):
+    """Markup made by this module, or an SVG of a picture."""
+
+    __slots__ = ()
+
+
+Child: TypeAlias = "Html | str | int | float | None"
+
+
+def _shown(child: Child) -> str:
+    if child is None:
+        return ""
+    return child if isinstance(child, Html) else html.escape(str(child))
+
+
+def tag(name: str, *children: Child, **attributes: str | int | None) -> Html:
+    """An element; `class_` is the attribute class, an underscore within a name is a hyphen.
+
+    >>> tag("p", "<b>", tag("code", 1), class_="x")
+    '<p class="x">&lt;b&gt;<code>1</code></p>'
+    """
+    told = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{html.escape(str(value))}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    return Html(f"<{name}{told}>{''.join(map(_shown, children))}</{name}>")
+
+
+def joined(parts: Iterable[Child]) -> Html:
+    """Elements one after the other."""
+    return Html("".join(map(_shown, parts)))
+
+
+def code(text: object) -> Html:
+    """A text in the font of code."""
+    return tag("code", str(text))
+
+
+def pre(text: object) -> Html:
+    """Lines of code or of a table."""
+    return tag("pre", str(text))
+
+
+def listed(items: Iterable[Child], kind: str = "ul", class_: str | None = None) -> Html:
+    """A list."""
+    return tag(kind, *(tag("li", item) for item in items), class_=class_)
+
+
+def table(head: Sequence[Child], rows: Iterable[Sequence[Child]], class_: str | None = None) -> Html:
+    """A table that scrolls by itself; no head if it is empty."""
+    top = [tag("thead", tag("tr", *(tag("th", cell, scope="col") for cell in head)))] if head else []
+    body = tag("tbody", *(tag("tr", *(tag("td", cell) for cell in row)) for row in rows))
+    return tag("div", tag("table", *top, body, class_=class_), class_="scroll")
+
+
+def pairs(rows: Iterable[tuple[str, Child]]) -> Html:
+    """Names and values."""
+    return tag("dl", *(joined((tag("dt", name), tag("dd", value))) for name, value in rows))
+
+
+def drawn(picture: Picture, name: str) -> Html:
+    """A picture with its text form; `name` is that of its file when it is downloaded."""
+    svg = tag("div", Html(picture.svg), class_="scroll picture")
+    text = tag("details", tag("summary", "as text"), pre(picture.text))
+    return tag("figure", svg, tag("p", class_="cell-text quiet"), text, data_name=name)
