@@ -203,7 +203,7 @@ def sum_of_products(factors: Sequence[Leaf], strides: Sequence[Leaf], start: int
                 total += x * (d | 0)
                 static = False
         elif type(x) is Int and type(d) in KNOWN_KINDS:
-            total += (x | 0) * (d | 0)
+            total += (x | 0) * (d | 0)  # type: ignore[operator]
             if type(d) is int and x:
                 static = False
         else:
