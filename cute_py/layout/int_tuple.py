@@ -202,7 +202,7 @@ def sum_of_products(factors: Sequence[Leaf], strides: Sequence[Leaf], start: int
             if d:
                 total += x * (d | 0)
                 static = False
-        elif type(x) in KNOWN_KINDS and type(d) in KNOWN_KINDS:
+        elif type(x) is Int and type(d) in KNOWN_KINDS:
             total += (x | 0) * (d | 0)  # type: ignore[operator]
             if type(d) is int and x:
                 static = False
@@ -235,9 +235,11 @@ def _natural(coord: Tree, shape: Tree, stride: Tree, factors: list[Leaf], stride
 
 def crd2idx_of(coord: Tree, shape: Tree, stride: Tree) -> Leaf:
     """The inner product of a coordinate with the strides; an integer coordinate is split over the modes first."""
-    flat = type(coord) is type(shape) is tuple and len(coord) == len(shape)
-    if flat and tuple not in map(type, coord) and tuple not in map(type, shape):  # type: ignore[arg-type]
-        return sum_of_products(coord, stride)  # type: ignore[arg-type]
+    if type(shape) is tuple and tuple not in map(type, shape):
+        if type(coord) is not tuple:
+            return sum_of_products(_split(coord, shape), stride)  # type: ignore[arg-type]
+        if len(coord) == len(shape) and tuple not in map(type, coord):
+            return sum_of_products(coord, stride)  # type: ignore[arg-type]
     factors: list[Leaf] = []
     strides: list[Leaf] = []
     _natural(coord, shape, stride, factors, strides)

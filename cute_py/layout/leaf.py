@@ -222,7 +222,8 @@ class Int(int):
             number = operator.index(value)
         except TypeError:  # a class, a symbol, or an array, which have __index__ and no integer
             raise InvalidTypeError(f"Int takes an integer, got {given(value)}") from None
-        return int.__new__(cls, check_magnitude(number, "a static integer"))
+        check_magnitude(number, "a static integer")
+        return STATIC[number] if cls is Int else int.__new__(cls, number)
 
     def __repr__(self) -> str:
         return f"Int({self.real})"
@@ -521,7 +522,8 @@ def as_leaf(x: Any) -> Any:
             check_magnitude(int(x), "a size, stride or coordinate")
         return x
     if _is_index_kind(kind):
-        return check_magnitude(operator.index(x), "a size, stride or coordinate")
+        number = operator.index(x)
+        return number if not number >> 128 else check_magnitude(number, "a size, stride or coordinate")
     if hasattr(kind, "with_value") or (hasattr(kind, "as_tuple") and hasattr(kind, "__rmul__")):
         return x  # a basis element, or a sum of them
     if isinstance(x, Int):
@@ -564,9 +566,14 @@ def are_numbers(tree: object) -> TypeGuard[tuple[int, ...]]:
     >>> are_numbers((4, Int(8))), are_numbers((4, (2, 4)))
     (True, False)
     """
-    if type(tree) is not tuple or not tree or not KNOWN_KINDS.issuperset(map(type, tree)):
+    if type(tree) is not tuple or not tree:
         return False
-    return bool(min(tree) >= MIN_INTEGER and max(tree) <= MAX_INTEGER)
+    for x in tree:  # a third of the time of min and max, and every shape and coordinate passes here
+        if type(x) is not int and type(x) is not Int:
+            return False
+        if x >> 128 and not MIN_INTEGER <= x <= MAX_INTEGER:  # 0 of nearly all numbers
+            return False
+    return True
 
 
 def as_leaves(tree: Shaped | Tree, depth: int = 0) -> Tree:
@@ -581,7 +588,7 @@ def as_leaves(tree: Shaped | Tree, depth: int = 0) -> Tree:
     if isinstance(tree, tuple):  # a named tuple and a shape of PyTorch are tuples too
         if depth > MAX_DEPTH:
             raise InvalidValueError(f"nested deeper than {MAX_DEPTH} tuples")
-        return tuple([as_leaves(x, depth + 1) for x in tree])
+        return tuple([as_leaves(x, depth + 1) if isinstance(x, tuple) else as_leaf(x) for x in tree])
     return as_leaf(tree)  # type: ignore[no-any-return]
 
 

@@ -275,10 +275,7 @@ def fits(shape: Any, stride: Any, depth: int = 0) -> bool:
         shape, stride = (shape,), (stride,)
     elif type(stride) is not tuple or len(shape) != len(stride) or depth > MAX_DEPTH:
         return False
-    i = 0
-    for s in shape:  # counted by hand: every constructor passes here, and `enumerate` takes a sixth more
-        d = stride[i]
-        i += 1  # noqa: SIM113
+    for s, d in zip(shape, stride, strict=True):
         kind = type(s)
         other = type(d)
         if (kind is int or kind is Int) and (other is int or other is Int):
