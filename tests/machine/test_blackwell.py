@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import ml_dtypes
@@ -49,6 +50,51 @@ def test_the_first_tutorial() -> None:
 @pytest.mark.parametrize("name", TUTORIALS)
 def test_tutorials(name: str, schedule: str | int) -> None:
     check_tutorial(name, schedule)
+
+
+# ---- seeded faults ---------------------------------------------------------------------------------------------------
+
+WAIT = r"mbarrier\.try_wait\.parity\.shared::cta\.b64 P1, "
+PASSED = "setp.eq.u32 P1, 0, 0;"
+FAULTS = [
+    ("half an allocation", r"mov\.b32\s+%r875, 512;", "mov.b32 %r875, 64;", "tensor memory"),
+    ("no dealloc", r"tcgen05\.dealloc[^;]*;", "", "tensor memory"),
+    ("dealloc of 256", r"mov\.b32\s+%r4019, 512;", "mov.b32 %r4019, 256;", "tensor memory"),
+    ("no commit", r"tcgen05\.commit\S* \[%r1657\];", "", "hang"),
+    ("no wait for products", WAIT + r"\[%r1657\], %r1658;", PASSED, "overwritten while in use"),
+    ("no last wait for products", WAIT + r"\[%r1657\], %r1874;", PASSED, "tensor memory race"),
+    ("no wait for the first load", WAIT + r"\[%r1598\], %r1599;", PASSED, "read before it arrives"),
+    ("no wait for the second load", WAIT + r"\[%r1598\], %r1671;", PASSED, "read before it arrives"),
+    ("too few bytes", r"mov\.b32\s+%r1661, 49152;", "mov.b32 %r1661, 32768;", "hang"),
+    ("too many bytes", r"mov\.b32\s+%r1733, 49152;", "mov.b32 %r1733, 65536;", "hang"),
+    ("a commit to another barrier", r"(tcgen05\.commit\S* )\[%r1657\]", r"\1[%r1598]", "hang"),
+    ("a count of 2 products", r"(mbarrier\.init\S* \[%r1567\]), %r1570;", r"\1, 2;", "hang"),
+    ("a count of 2 loads", r"(mbarrier\.init\S* \[%r1569\]), %r1570;", r"\1, 2;", "hang"),
+    ("an alloc of a pair", r"tcgen05\.alloc\.cta_group::1", "tcgen05.alloc.cta_group::2", "tensor memory"),
+    ("commits of a pair", r"tcgen05\.commit\.cta_group::1", "tcgen05.commit.cta_group::2", "tensor memory"),
+    (
+        "an early end of allocation", r"(tcgen05\.alloc)",
+        r"tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned; \1", "tensor memory",
+    ),
+    ("lanes of another warp", r"(tcgen05\.ld\S*\{%r\d+\},)\[(%r\d+)\]", r"\1[\2+2097152]", "tensor memory"),
+    ("a column beyond", r"(tcgen05\.ld\S*\{%r\d+\},)\[(%r\d+)\]", r"\1[\2+512]", "tensor memory"),
+    ("sums from nothing", r"setp\.ne\.b32 p, (%r\d+), 0;", "setp.eq.b32 p, 0, 0;", "tensor memory never written"),
+    ("another parity", rf"({WAIT}\[%r1657\]), %r1730;", r"\1, %r1658;", "hang"),
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("what", "old", "new", "rule"), FAULTS, ids=[one[0] for one in FAULTS])
+def test_seeded_faults(what: str, old: str, new: str, rule: str) -> None:
+    """The second tutorial with one fault is told from the one without, by the rule that it breaks."""
+    row = with_scalars(ROWS["blackwell_02"], "<f", 1.0, 0.5)
+    text, count = re.subn(old, new, row["ptx"])
+    assert count
+    m, n, k = map(int, row["words"].split())
+    matrices = (np.zeros((m, n), np.float32), integers(1, (m, k), np.float16), integers(2, (n, k), np.float16))
+    arrays = [x.reshape(-1).view(np.uint8) for x in (*matrices, integers(3, (m, n), np.float32))]
+    found = run({**row, "ptx": text}, arrays, "both")
+    assert rule in [one.rule for one in found.diagnostics if one.severity == "error"], what
 
 
 # ---- kernels of the collective builder: persistent, warp-specialised, pairs of CTAs ----------------------------------
