@@ -22,7 +22,7 @@ from cute_py.ptx.parse import OperandKind
 
 if TYPE_CHECKING:
     from cute_py.machine.code import Code, Stretch
-    from cute_py.machine.judgement.reports import Reports
+    from cute_py.machine.judgement.races.reports import Reports
     from cute_py.machine.sites import Site
     from cute_py.machine.threads import Array, Frame, Host
     from cute_py.ptx.parse import WrittenOperand

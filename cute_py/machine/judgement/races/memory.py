@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from cute_py.machine.judgement.clocks import MAX_TIME
 from cute_py.machine.judgement.observer import AccessOrder, AsyncWork, Observer, Touched
-from cute_py.machine.judgement.shadow import (
+from cute_py.machine.judgement.races.clocks import MAX_TIME
+from cute_py.machine.judgement.races.shadow import (
     AGENT,
     CAREFUL,
     CLUSTER,
@@ -37,8 +37,8 @@ from cute_py.machine.threads import LANES
 if TYPE_CHECKING:
     from cute_py.diagnostics import Diagnostic
     from cute_py.machine.code import Code
-    from cute_py.machine.judgement.reports import Reports
-    from cute_py.machine.judgement.synchronisation import ClockKeeper
+    from cute_py.machine.judgement.races.reports import Reports
+    from cute_py.machine.judgement.races.synchronisation import ClockKeeper
     from cute_py.machine.sites import Site
     from cute_py.machine.threads import Array, Frame, Host
 
