@@ -60,6 +60,8 @@ class MemoryJudge(Observer):
         self.keeper, self.reports = keeper, reports
         self.narrow = frozenset(number for number, one in enumerate(code.instructions) if _is_narrow(one.opcode))
         """Instructions whose scope is a CTA."""
+        self._said: set[tuple[object, ...]] = set()
+        """Pairs of asynchronous work and accesses that have no order: each is said once."""
         self._unseen: set[tuple[int, int]] = set()
         """Pairs of a read of the asynchronous proxy and a write that it does not see: each is said once."""
         self.first_cluster = 0
@@ -483,6 +485,10 @@ class MemoryJudge(Observer):
                     self.reports.barrier_overwritten(f, site, place // 8 * 8)
                     late &= found != value
         for value in found[late].tolist():
+            said = (site.number, value >> SITE & SITE_BITS, what, reader, value in known_to_some)
+            if said in self._said:
+                continue
+            self._said.add(said)
             place = self._place_of(at, before, value, shadow)
             severity = "warning" if value in known_to_some else "error"
             self._report(f, site, shadow, place >> shadow.shift, value, key, what, reader, severity)
