@@ -60,6 +60,8 @@ class MemoryJudge(Observer):
         self.keeper, self.reports = keeper, reports
         self.narrow = frozenset(number for number, one in enumerate(code.instructions) if _is_narrow(one.opcode))
         """Instructions whose scope is a CTA."""
+        self.stored = False
+        """Whether anything wrote to global memory: before that a tensor load of it is in order."""
         self._said: set[tuple[object, ...]] = set()
         """Pairs of asynchronous work and accesses that have no order: each is said once."""
         self._unseen: set[tuple[int, int]] = set()
@@ -230,6 +232,7 @@ class MemoryJudge(Observer):
             if int(readers.max()) >= limit:
                 self._look(f, site, shadow, at, readers, keys, "writes", None, limit)
         else:
+            self.stored = True
             if before.any():
                 self._look(f, site, shadow, at, before, keys, "writes", same)
             if readers.any():
@@ -362,7 +365,7 @@ class MemoryJudge(Observer):
         keys = self._written_keys(f, site, transfer)
         for number, one in enumerate(transfer.writes):
             self._async_write(f, site, one, who, keys[min(number, len(keys) - 1)], transfer.kind)
-        if transfer.rows is not None:
+        if transfer.rows is not None and (self.stored or transfer.kind == "tensor store"):
             for one in transfer.rows():
                 if transfer.kind in ("tensor store", "tensor reduction"):
                     self._async_write(f, site, one, who, keys[0], transfer.kind)
@@ -454,6 +457,7 @@ class MemoryJudge(Observer):
         shadow = self.shadow_of(one.array)
         if shadow is None:
             return
+        self.stored |= shadow is not self.shared
         at = self._touched(shadow, one)
         before = shadow.writes[at]
         if before.any():
