@@ -86,7 +86,6 @@ HALVES: dict[str, str] = {
     "cute_py.machine.judgement.descriptors": "one file a judge, all made by judge",
     "cute_py.machine.judgement.register_pool": "one file a judge, all made by judge",
     "cute_py.machine.arithmetic": "what was measured of sums, without who holds them",
-    "cute_py.machine.judgement.products": "one file a judge; judge names them all",
     "cute_py.ptx.forms_sync": "one table a family of instructions, all read by catalog",
 }
 """Modules with one importer beside them that are files of their own all the same, each with the reason."""

@@ -59,12 +59,6 @@ def landed(f: Frame, place: int, barrier: Mbarrier, nbytes: int, at: int) -> Non
         m.observer.phase_ended(m, place, barrier)
 
 
-def place_of(m: Host, barrier: Mbarrier, cta: int) -> int:
-    """The place of a barrier that a CTA has, or a CTA of its cluster."""
-    first = cta // m.cluster_size * m.cluster_size
-    return (first + barrier.rank) * m.shared_stride + (barrier.offset or 0)
-
-
 def _space(site: Site) -> str:
     return site.choice("shared", "shared::cta", "shared::cluster", default="generic")
 

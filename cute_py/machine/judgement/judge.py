@@ -10,13 +10,13 @@ from cute_py.machine.judgement.bars import Bars
 from cute_py.machine.judgement.descriptors import operand_tiles
 from cute_py.machine.judgement.hangs import TimeLimits
 from cute_py.machine.judgement.ledger import Ledger
-from cute_py.machine.judgement.memory import MemoryJudge
 from cute_py.machine.judgement.observer import Observer, together
-from cute_py.machine.judgement.products import ProductJudge
+from cute_py.machine.judgement.races.memory import MemoryJudge
+from cute_py.machine.judgement.races.products import ProductJudge
+from cute_py.machine.judgement.races.reports import Reports
+from cute_py.machine.judgement.races.synchronisation import ClockKeeper
 from cute_py.machine.judgement.register_pool import RegisterPool
-from cute_py.machine.judgement.reports import Reports
 from cute_py.machine.judgement.rules import RULES
-from cute_py.machine.judgement.synchronisation import ClockKeeper
 from cute_py.machine.tensor_memory.judge import TENSOR_RULES, LoadWaits
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from cute_py.machine.judgement.clocks import MAX_TIME
 from cute_py.machine.judgement.observer import AccessOrder, AsyncWork, Observer, Touched
-from cute_py.machine.judgement.shadow import (
+from cute_py.machine.judgement.races.clocks import MAX_TIME
+from cute_py.machine.judgement.races.shadow import (
     AGENT,
     CAREFUL,
     CLUSTER,
@@ -30,19 +30,21 @@ from cute_py.machine.judgement.shadow import (
     TIME,
     TIME_BITS,
     Shadow,
-    least_access,
 )
 from cute_py.machine.threads import LANES
 
 if TYPE_CHECKING:
     from cute_py.diagnostics import Diagnostic
     from cute_py.machine.code import Code
-    from cute_py.machine.judgement.reports import Reports
-    from cute_py.machine.judgement.synchronisation import ClockKeeper
+    from cute_py.machine.judgement.races.reports import Reports
+    from cute_py.machine.judgement.races.synchronisation import ClockKeeper
     from cute_py.machine.sites import Site
     from cute_py.machine.threads import Array, Frame, Host
 
 GLOBAL_SLOTS: Final = 2
+GLOBAL_SHIFT: Final = 4
+SHARED_SHIFT: Final = 3
+"""log2 of the bytes of a granule, until a smaller access divides them: an mbarrier has 8."""
 
 
 class MemoryJudge(Observer):
@@ -56,9 +58,12 @@ class MemoryJudge(Observer):
 
     def __init__(self, reports: Reports, code: Code, keeper: ClockKeeper) -> None:
         self.keeper, self.reports = keeper, reports
-        self.shifts = {True: least_access(code, shared=True), False: least_access(code, shared=False)}
         self.narrow = frozenset(number for number, one in enumerate(code.instructions) if _is_narrow(one.opcode))
         """Instructions whose scope is a CTA."""
+        self.stored = False
+        """Whether anything wrote to global memory: before that a tensor load of it is in order."""
+        self._said: set[tuple[object, ...]] = set()
+        """Pairs of asynchronous work and accesses that have no order: each is said once."""
         self._unseen: set[tuple[int, int]] = set()
         """Pairs of a read of the asynchronous proxy and a write that it does not see: each is said once."""
         self.first_cluster = 0
@@ -76,9 +81,9 @@ class MemoryJudge(Observer):
             self.known: dict[int, Shadow | None] = {}
             self.first_cluster = min(self.first_cluster, CLUSTER_BITS - self.clusters)
         self.reports.began(m, self.first_cluster)
-        granules = (len(m.shared) >> self.shifts[True]) + 1
+        granules = (len(m.shared) >> SHARED_SHIFT) + 1
         slots = max(1, min(self.clocks.per_cta, MAX_SLOTS // granules))
-        self.shared = Shadow.of(len(m.shared), self.shifts[True], slots) if granules <= MAX_SHADOW else None
+        self.shared = Shadow.of(len(m.shared), SHARED_SHIFT, slots) if granules <= MAX_SHADOW else None
         self.held = [m.shared, m.local]
         """Arrays whose keys are in `known`; local memory is replaced as it grows, and is not judged."""
         self.known[id(m.shared)] = self.shared
@@ -93,10 +98,23 @@ class MemoryJudge(Observer):
         key = id(array)
         if key not in self.known:
             self.held.append(array)  # its key stays its own
-            shift = self.shifts[False]
-            small = array is not self.m.local and len(array) >> shift <= MAX_SHADOW
-            self.known[key] = Shadow.of(len(array), shift, GLOBAL_SLOTS) if small else None
+            small = array is not self.m.local and len(array) >> GLOBAL_SHIFT <= MAX_SHADOW
+            self.known[key] = Shadow.of(len(array), GLOBAL_SHIFT, GLOBAL_SLOTS) if small else None
         return self.known[key]
+
+    def _shadow(self, array: Array, nbytes: int) -> Shadow | None:
+        """The same, with granules that are not greater than an access of so many bytes."""
+        shadow = self.known[id(array)] if id(array) in self.known else self.shadow_of(array)
+        if shadow is None or nbytes >= 1 << shadow.shift:
+            return shadow
+        shift = nbytes.bit_length() - 1
+        if len(array) >> shift > MAX_SHADOW:
+            if shadow is self.shared:
+                self.shared = None
+            self.known[id(array)] = None
+            return None
+        shadow.refine(shift)
+        return shadow
 
     # ---- keys --------------------------------------------------------------------------------------------------------
 
@@ -148,7 +166,7 @@ class MemoryJudge(Observer):
 
     def read(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
         """Threads read: what wrote the bytes must happen before."""
-        shadow = self.known[id(array)] if id(array) in self.known else self.shadow_of(array)
+        shadow = self._shadow(array, nbytes)
         if shadow is None:
             return
         at, count = shadow.granules(offsets, nbytes)
@@ -172,7 +190,7 @@ class MemoryJudge(Observer):
         self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder, values: Any = None
     ) -> None:
         """Threads write: what read or wrote the bytes must happen before."""
-        shadow = self.known[id(array)] if id(array) in self.known else self.shadow_of(array)
+        shadow = self._shadow(array, nbytes)
         if shadow is None:
             return
         at, count = shadow.granules(offsets, nbytes)
@@ -187,7 +205,7 @@ class MemoryJudge(Observer):
 
     def updated(self, f: Frame, site: Site, array: Array, offsets: Array, nbytes: int, order: AccessOrder) -> None:
         """Threads update atomically: only ordinary accesses must happen before."""
-        shadow = self.known[id(array)] if id(array) in self.known else self.shadow_of(array)
+        shadow = self._shadow(array, nbytes)
         if shadow is None:
             return
         at, count = shadow.granules(offsets, nbytes)
@@ -214,6 +232,7 @@ class MemoryJudge(Observer):
             if int(readers.max()) >= limit:
                 self._look(f, site, shadow, at, readers, keys, "writes", None, limit)
         else:
+            self.stored = True
             if before.any():
                 self._look(f, site, shadow, at, before, keys, "writes", same)
             if readers.any():
@@ -316,7 +335,7 @@ class MemoryJudge(Observer):
                 return
 
     def _address(self, granule: int) -> int:
-        return granule << self.shifts[True]
+        return granule << (SHARED_SHIFT if self.shared is None else self.shared.shift)
 
     def _report(
         self, f: Frame, site: Site, shadow: Shadow, granule: int, other: int, own: int, what: str, reader: bool,
@@ -346,7 +365,7 @@ class MemoryJudge(Observer):
         keys = self._written_keys(f, site, transfer)
         for number, one in enumerate(transfer.writes):
             self._async_write(f, site, one, who, keys[min(number, len(keys) - 1)], transfer.kind)
-        if transfer.rows is not None:
+        if transfer.rows is not None and (self.stored or transfer.kind == "tensor store"):
             for one in transfer.rows():
                 if transfer.kind in ("tensor store", "tensor reduction"):
                     self._async_write(f, site, one, who, keys[0], transfer.kind)
@@ -393,14 +412,14 @@ class MemoryJudge(Observer):
     def _thread_copies(self, f: Frame, site: Site, transfer: AsyncWork) -> None:
         """cp.async: it reads global memory and writes shared memory for its thread, which waits for its group."""
         for one in transfer.reads:
-            shadow = self.shadow_of(one.array)
+            shadow = self._shadow(one.array, one.nbytes)
             if shadow is not None and one.offsets is not None and len(one.offsets) == f.n:
                 at, count = shadow.granules(one.offsets, one.nbytes)
                 before = shadow.writes[at]
                 if before.any():
                     self._look(f, site, shadow, at, before, self._keys(f, site, count, False), "reads")
-        shadow = self.shared
         for one in transfer.writes:
+            shadow = self._shadow(one.array, one.nbytes)
             if shadow is None or one.offsets is None:
                 continue
             at, count = shadow.granules(one.offsets, one.nbytes)
@@ -438,6 +457,7 @@ class MemoryJudge(Observer):
         shadow = self.shadow_of(one.array)
         if shadow is None:
             return
+        self.stored |= shadow is not self.shared
         at = self._touched(shadow, one)
         before = shadow.writes[at]
         if before.any():
@@ -469,6 +489,10 @@ class MemoryJudge(Observer):
                     self.reports.barrier_overwritten(f, site, place // 8 * 8)
                     late &= found != value
         for value in found[late].tolist():
+            said = (site.number, value >> SITE & SITE_BITS, what, reader, value in known_to_some)
+            if said in self._said:
+                continue
+            self._said.add(said)
             place = self._place_of(at, before, value, shadow)
             severity = "warning" if value in known_to_some else "error"
             self._report(f, site, shadow, place >> shadow.shift, value, key, what, reader, severity)

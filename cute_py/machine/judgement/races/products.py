@@ -22,7 +22,7 @@ from cute_py.ptx.parse import OperandKind
 
 if TYPE_CHECKING:
     from cute_py.machine.code import Code, Stretch
-    from cute_py.machine.judgement.reports import Reports
+    from cute_py.machine.judgement.races.reports import Reports
     from cute_py.machine.sites import Site
     from cute_py.machine.threads import Array, Frame, Host
     from cute_py.ptx.parse import WrittenOperand
@@ -161,6 +161,14 @@ def _groups(f: Frame) -> Array:
     return found
 
 
+def _names(operands: Iterable[WrittenOperand], names: set[str]) -> bool:
+    """Whether operands may name one of these registers."""
+    for one in operands:
+        if one.base in names or (one.elements and not names.isdisjoint(text.strip() for text in one.elements)):
+            return True
+    return False
+
+
 def _of_operands(function: str, operands: Iterable[WrittenOperand]) -> Registers:
     found: set[tuple[str, str]] = set()
     for one in operands:
@@ -174,12 +182,15 @@ def _touches(code: Code, block: Stretch, every: Registers, row: int) -> _Touches
     """What the instructions of a stretch do to registers of products; the one that ends it does nothing to them."""
     touched: dict[tuple[str, str], int] = {}
     written: set[tuple[str, str]] = set()
+    names = {name for _, name in every}
     for number in range(block.start, block.start + block.length):
         one = code.instructions[number]
         name = one.opcode.split(".")[0]
         if name in ("wgmma", "mov"):
             continue
         function = code.function_of[number]
+        if not _names(one.operands, names):
+            continue
         for which in _of_operands(function, one.operands) & every:
             touched.setdefault(which, number)
         if name not in _NO_RESULT:

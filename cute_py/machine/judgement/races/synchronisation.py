@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from cute_py.machine.judgement.clocks import MAX_TIME, Clocks, Released
 from cute_py.machine.judgement.observer import AccessOrder, AsyncWork, Observer
+from cute_py.machine.judgement.races.clocks import MAX_TIME, Clocks, Released
 
 if TYPE_CHECKING:
     from cute_py.machine.code import Code
-    from cute_py.machine.judgement.reports import Reports
+    from cute_py.machine.judgement.races.reports import Reports
     from cute_py.machine.sites import Site
     from cute_py.machine.threads import Array, Frame, Host
     from cute_py.tma.emulator.mbarrier import Mbarrier

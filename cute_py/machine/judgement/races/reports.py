@@ -8,8 +8,7 @@ import numpy as np
 
 from cute_py.errors import shortened
 from cute_py.machine.faults import finding, place_text
-from cute_py.machine.judgement.rules import RULES
-from cute_py.machine.judgement.shadow import (
+from cute_py.machine.judgement.races.shadow import (
     CLUSTER,
     CLUSTER_BITS,
     COLUMN,
@@ -17,12 +16,13 @@ from cute_py.machine.judgement.shadow import (
     SITE,
     SITE_BITS,
 )
+from cute_py.machine.judgement.rules import RULES
 from cute_py.machine.threads import LANES
 
 if TYPE_CHECKING:
     from cute_py.diagnostics import Diagnostic
     from cute_py.machine.code import Code
-    from cute_py.machine.judgement.clocks import Clocks
+    from cute_py.machine.judgement.races.clocks import Clocks
     from cute_py.machine.sites import Site
     from cute_py.machine.threads import Frame, Host
     from cute_py.ptx.source import SourceInstruction

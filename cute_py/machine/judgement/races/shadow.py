@@ -1,6 +1,6 @@
 """Who touched which bytes last: shadow memory in numpy.
 
-Memory is divided into granules of as many bytes as the smallest access of the kernel has. A granule keeps a key of its
+Memory is divided into granules, which are no greater than the smallest access so far. A granule keeps a key of its
 last write, and keys of its last reads in a few slots. A key is 63 bits:
 
     62       careful: the agent is asynchronous, or a warp of another CTA than the granule's; or an mbarrier lies here
@@ -21,12 +21,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from cute_py.ptx.parse import OperandKind
-
 if TYPE_CHECKING:
-    from cute_py.machine.code import Code
     from cute_py.machine.threads import Array
-    from cute_py.ptx.source import SourceInstruction
 
 CAREFUL: Final = 1 << 62
 TIME: Final = 38
@@ -67,6 +63,13 @@ class Shadow:
         count = (nbytes >> shift) + 1
         return Shadow(shift, np.zeros(count, np.int64), np.zeros(count * slots, np.int64), slots)
 
+    def refine(self, shift: int) -> None:
+        """Divide the granules: each part has the keys of the whole."""
+        parts = 1 << self.shift - shift
+        self.writes = np.repeat(self.writes, parts)
+        self.reads = np.repeat(self.reads.reshape(-1, self.slots), parts, axis=0).reshape(-1)
+        self.shift = shift
+
     def granules(self, offsets: Array, nbytes: int) -> tuple[Array, int]:
         """The granules of accesses, (n * k,), and k: those of one access follow each other."""
         first = offsets >> self.shift
@@ -74,44 +77,3 @@ class Shadow:
             return first, 1
         count = nbytes >> self.shift
         return (first[:, None] + np.arange(count)).reshape(-1), count
-
-
-def least_access(code: Code, *, shared: bool) -> int:
-    """log2 of the bytes of the smallest access of a kernel to shared, or to global memory; at most 16 bytes."""
-    least = 8 if shared else 16
-    for one in code.instructions:
-        words = one.opcode.split(".")
-        nbytes = _access_bytes(one, words)
-        if nbytes and (_touches_shared(words) if shared else _touches_global(words)):
-            least = min(least, nbytes)
-    return least.bit_length() - 1
-
-
-def _touches_shared(words: list[str]) -> bool:
-    if words[0] == "cp" or any(word.startswith("shared") for word in words):
-        return True
-    return not any(word in ("global", "local", "const", "param") or word.startswith("param") for word in words)
-
-
-def _touches_global(words: list[str]) -> bool:
-    if words[0] == "cp" or "global" in words:
-        return True
-    return not any(word in ("local", "const") or word.startswith(("param", "shared")) for word in words)
-
-
-def _access_bytes(one: SourceInstruction, words: list[str]) -> int:
-    """Bytes of one access of an instruction; 0: it has none that counts here."""
-    if words[0] in ("ld", "st", "ldu", "atom", "red"):
-        vector = next((int(word[1:]) for word in words if word in ("v2", "v4", "v8")), 1)
-        return _type_bytes(words[-1]) * vector
-    if words[0] == "cp" and "bulk" not in words and len(one.operands) >= 3:
-        value = one.operands[2]
-        if value.kind is OperandKind.IMMEDIATE and value.value in (4, 8, 16):
-            return int(value.value)
-    return 0
-
-
-def _type_bytes(word: str) -> int:
-    packed = 2 if word.endswith("x2") else 1
-    digits = "".join(c for c in word.removesuffix("x2") if c.isdigit())
-    return max(int(digits or 0) // 8, 1) * packed
