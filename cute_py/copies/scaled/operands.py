@@ -71,7 +71,7 @@ def memory_view(array: Any) -> ArrayView:
 
 
 def device_of(array: Any) -> int | None:
-    """The device of an array; None of host memory, and of what is no array."""
+    """The device of an array; None of host memory, and of other objects."""
     if isinstance(array, np.ndarray) or not (
         isinstance(array, ArrayView) or hasattr(array, "__dlpack__") or hasattr(array, "__cuda_array_interface__")
     ):
@@ -265,7 +265,7 @@ def expect_unique(index: Any) -> None:
 
 
 def expect_array(thing: Any, role: str) -> Any:
-    """Refuse what is no array."""
+    """Refuse an object that is not an array."""
     if isinstance(thing, (ScaledTensor, Format)) or thing is None:
         raise InvalidTypeError(f"the {role} must be an array, got {given(thing)}")
     return thing
