@@ -11,9 +11,10 @@ import pytest
 
 import cute_py as cute
 from cute_py import formats
-from cute_py.copies.machine_copy import run_scaled, scaled_launches
+from cute_py.copies.machine_copy import largest_magnitude, run_scaled, scaled_launches
 from cute_py.copies.scaled import operands as scaled_operands
 from cute_py.formats import Format, ScaledTensor
+from cute_py.formats.scale_rules import tensor_scale
 from cute_py.machine.cuda_source import compiler_available
 from cute_py.machine.run import run_launches
 
@@ -109,6 +110,21 @@ def test_a_transposed_cast() -> None:
     run = run_scaled(x, got.T, cast=True, schedule="eager")
     assert run.ok, run.explain()
     assert same(formats.cast(x, "e4m3").T, got)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("like", ["torchao", "te", "flashinfer"])
+def test_a_tensor_scale_from_the_largest_magnitude(like: str) -> None:
+    x = numbers((20, 90), np.float32, False)
+    x[3, 3] = np.nan
+    assert largest_magnitude(x) == np.nanmax(np.abs(x))
+    x[3, 3] = 1
+    want = cute.copy(x, formats.nvfp4(like=like))
+    total, gain = tensor_scale(largest_magnitude(x), like)
+    assert total == want.tensor_scale
+    got = unset(want)
+    assert run_scaled(x, got, gain=float(gain), schedule="eager").ok
+    assert same(want, got)
 
 
 @pytest.mark.slow

@@ -1,8 +1,8 @@
 """Arithmetic between the load and the store of a copy, as device code: casts, scales of blocks, elements by scales.
 
 A thread keeps eight elements of a row in registers, as it loaded them. Each function gives the bits that
-`cute_py.formats` gives for the same numbers: the hardware converts where it rounds in the same way, and blocks or vectors with a NaN or
-an infinity take a path of their own, `careful`.
+`cute_py.formats` gives for the same numbers: the hardware converts where it rounds in the same way, and blocks or
+vectors with a NaN or an infinity take a path of their own, `careful`.
 
 e2m1 has no conversion before sm_100. Its codes are the integers nearest to min(2a, a + 2, a/2 + 4) of a = |y|, ties to
 even: three sums with 1.5 * 2^23 round once each, and the least of them has the code in its last bits (`nibble`). With

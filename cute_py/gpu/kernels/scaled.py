@@ -123,7 +123,8 @@ template <u32 COUNT> __device__ __forceinline__ void load_eights(
   for (u32 i = 0; i < COUNT * RAWS; ++i) e[i / RAWS].w[i % RAWS] = w[i];
 }
 // Words of codes to a line, of which `left` bytes are in it.
-template <u32 WORDS, bool VECTOR> __device__ __forceinline__ void store_vector(u8* at, const u32 (&w)[WORDS], u32 left) {
+template <u32 WORDS, bool VECTOR>
+__device__ __forceinline__ void store_vector(u8* at, const u32 (&w)[WORDS], u32 left) {
   if (VECTOR && left >= WORDS * 4) {
     if constexpr (WORDS % 4 == 0) {
 #pragma unroll
