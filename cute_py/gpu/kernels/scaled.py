@@ -263,7 +263,9 @@ __device__ __forceinline__ u32 scale_at(const Scaled& p, u32 row, u32 column) {
 }
 __device__ __forceinline__ u32 factor_of(const Scaled& p, u32 stored) {
   const u32 value = scale_value<In::SCALE_BYTES, In::POWER>(stored);
-  return In::LEVELS == 2 ? careful<false>(value, as_bits(p.total)) : value;
+  if (In::LEVELS == 1) return value;
+  const float y = as_float(value) * p.total;
+  return y == y ? as_bits(y) : careful<false>(value, as_bits(p.total));
 }
 // Twice 8 elements by their scales, SPREAD elements apart; stored: the scales of both, unless each column has its own.
 template <class O> __device__ __forceinline__ void write_numbers(
