@@ -23,12 +23,13 @@ BF16 = ml_dtypes.bfloat16
 
 
 def numbers(shape: tuple[int, int], dtype: Any, special: bool = True) -> Any:
-    """Numbers of many magnitudes, with a NaN of each sign, infinities, zeros, and rows of tiny and of huge ones."""
+    """Numbers of many magnitudes, with a NaN of each sign, infinities, zeros of each sign, and rows of tiny and of huge ones."""
     dice = np.random.default_rng(shape[0] * shape[1])
     x = (dice.standard_normal(shape) * np.exp2(dice.integers(-6, 6, shape))).astype(np.float32)
-    if special and shape[0] > 6:
+    if special and shape[0] > 7:
         x[0, 3], x[1, 4], x[2, 5], x[4, 7] = np.nan, np.inf, -np.inf, -np.nan
         x[3], x[5], x[6] = 0, 1e-40, 3e38
+        x[7, ::3] = -0.0
     with np.errstate(over="ignore"):
         return x.astype(dtype)
 
