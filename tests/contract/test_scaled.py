@@ -23,7 +23,7 @@ BF16 = ml_dtypes.bfloat16
 
 
 def numbers(shape: tuple[int, int], dtype: Any, special: bool = True) -> Any:
-    """Numbers of many magnitudes, with a NaN of each sign, infinities, zeros of each sign, and rows of tiny and of huge ones."""
+    """Numbers of many magnitudes, with NaN, infinities and zeros of each sign, and rows of tiny and of huge ones."""
     dice = np.random.default_rng(shape[0] * shape[1])
     x = (dice.standard_normal(shape) * np.exp2(dice.integers(-6, 6, shape))).astype(np.float32)
     if special and shape[0] > 7:
