@@ -11,9 +11,10 @@ import pytest
 
 import cute_py as cute
 from cute_py import formats
-from cute_py.copies.machine_copy import run_scaled, scaled_launches
+from cute_py.copies.machine_copy import largest_magnitude, run_scaled, scaled_launches
 from cute_py.copies.scaled import operands as scaled_operands
 from cute_py.formats import Format, ScaledTensor
+from cute_py.formats.scale_rules import tensor_scale
 from cute_py.machine.cuda_source import compiler_available
 from cute_py.machine.run import run_launches
 
@@ -22,12 +23,13 @@ BF16 = ml_dtypes.bfloat16
 
 
 def numbers(shape: tuple[int, int], dtype: Any, special: bool = True) -> Any:
-    """Numbers of many magnitudes, with a NaN of each sign, infinities, zeros, and rows of tiny and of huge ones."""
+    """Numbers of many magnitudes, with NaN, infinities and zeros of each sign, and rows of tiny and of huge ones."""
     dice = np.random.default_rng(shape[0] * shape[1])
     x = (dice.standard_normal(shape) * np.exp2(dice.integers(-6, 6, shape))).astype(np.float32)
-    if special and shape[0] > 6:
+    if special and shape[0] > 7:
         x[0, 3], x[1, 4], x[2, 5], x[4, 7] = np.nan, np.inf, -np.inf, -np.nan
         x[3], x[5], x[6] = 0, 1e-40, 3e38
+        x[7, ::3] = -0.0
     with np.errstate(over="ignore"):
         return x.astype(dtype)
 
@@ -109,6 +111,21 @@ def test_a_transposed_cast() -> None:
     run = run_scaled(x, got.T, cast=True, schedule="eager")
     assert run.ok, run.explain()
     assert same(formats.cast(x, "e4m3").T, got)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("like", ["torchao", "te", "flashinfer"])
+def test_a_tensor_scale_from_the_largest_magnitude(like: str) -> None:
+    x = numbers((20, 90), np.float32, False)
+    x[3, 3] = np.nan
+    assert largest_magnitude(x) == np.nanmax(np.abs(x))
+    x[3, 3] = 1
+    want = cute.copy(x, formats.nvfp4(like=like))
+    total, gain = tensor_scale(largest_magnitude(x), like)
+    assert total == want.tensor_scale
+    got = unset(want)
+    assert run_scaled(x, got, gain=float(gain), schedule="eager").ok
+    assert same(want, got)
 
 
 @pytest.mark.slow

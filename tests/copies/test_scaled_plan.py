@@ -11,7 +11,7 @@ import pytest
 import cute_py as cute
 from cute_py import Layout, formats
 from cute_py.copies.scaled.operands import scaled_work
-from cute_py.copies.scaled.plan import digits_of
+from cute_py.copies.scaled.plan import scales_of
 from cute_py.errors import InvalidTypeError, InvalidValueError
 from cute_py.formats import Format, ScaledTensor
 
@@ -72,22 +72,32 @@ def test_plans_of_casts_and_of_several_outputs() -> None:
     assert cute.plan_copy(rows, Layout((300, 512), (512, 1)), "bfloat16", rows=300).bytes == 1024 * (300 + 300)
 
 
-@pytest.mark.parametrize("order", ["linear", "32_4_4", "8x4", "mn_major", "triton_blackwell", "deepgemm_sm100"])
-@pytest.mark.parametrize("shape", [(300, 1000), (128, 128), (1, 40)])
-def test_digits_give_the_index_of_every_scale(order: str, shape: tuple[int, int]) -> None:
-    form = formats.mxfp8(scales=order)
-    layout = form.scale_layout(*shape)
-    modes = [digits_of(Layout(layout.shape[i], layout.stride[i])) for i in (0, 1)]  # type: ignore[index]
+ORDERS = ("linear", "32_4_4", "8x4", "mn_major", "triton_blackwell", "triton_hopper(2)", "rocm_32_8", "deepgemm_sm90")
 
-    def index(digits: tuple[tuple[int, int], ...], x: Any) -> Any:
-        total, below = 0 * x, 1
-        for number, (size, step) in enumerate(digits):
-            total = total + (x // below % size if number < len(digits) - 1 else x // below) * step
-            below *= size
-        return total
 
-    m, k = np.arange(shape[0])[:, None], np.arange(shape[1])
-    assert np.array_equal(index(modes[0], m) + index(modes[1], k), form.scale_index(*shape)(m, k))
+def index_by(digits: tuple[tuple[int, int], ...], x: Any) -> Any:
+    """The sum of digits of x by their steps, as a kernel has it; the last digit has no end."""
+    total, below = 0 * x, 1
+    for number, (size, step) in enumerate(digits):
+        total = total + (x // below % size if number < len(digits) - 1 else x // below) * step
+        below *= size
+    return total
+
+
+@pytest.mark.parametrize("order", [*ORDERS, "deepgemm_sm100", "vllm_v_4x4"])
+@pytest.mark.parametrize("axis", [-1, 0])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_digits_give_every_scale_and_its_padding_a_place_of_its_own(order: str, axis: int, transposed: bool) -> None:
+    form = formats.mxfp8(axis=axis, scales=order, transposed=transposed)
+    for M, K in ((1, 40), (5, 1), (33, 300), (128, 128), (130, 16)):
+        scales = scales_of(form, (M, K), False, 16)
+        rows, columns = scales.block
+        m, k = np.arange(scales.extents[0]) * rows, np.arange(scales.extents[1]) * columns
+        places = index_by(scales.digits.rows, m)[:, None] + index_by(scales.digits.columns, k)
+        assert sorted(places.reshape(-1).tolist()) == list(range(int(form.scale_size(M, K)))), (M, K)
+        m, k = np.arange(0, M, rows)[:, None], np.arange(0, K, columns)
+        found = index_by(scales.digits.rows, m) + index_by(scales.digits.columns, k)
+        assert np.array_equal(found, form.scale_index(M, K)(m, k)), (M, K)
 
 
 def _refusals() -> list[tuple[str, Any, type[Exception]]]:

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from cute_py.argument_checks import expect
 from cute_py.copies.operands import view_of_memory
 from cute_py.copies.scaled.host import expect_once, fill_byte, index_of_rows
 from cute_py.copies.scaled.plan import MatrixSide, RowIndex, ScaledLaunch, kind_of, plan_scaled, refused
@@ -71,7 +72,7 @@ def memory_view(array: Any) -> ArrayView:
 
 
 def device_of(array: Any) -> int | None:
-    """The device of an array; None of host memory, and of what is no array."""
+    """The device of an array; None of host memory, and of other objects."""
     if isinstance(array, np.ndarray) or not (
         isinstance(array, ArrayView) or hasattr(array, "__dlpack__") or hasattr(array, "__cuda_array_interface__")
     ):
@@ -242,6 +243,10 @@ def scaled_work(
     outputs = destination if isinstance(destination, tuple) else (destination,)
     if any(isinstance(one, Format) for one in (source, *outputs)):
         raise InvalidTypeError("a Format has no memory", hint="ScaledTensor(data, scales, format, shape=(M, K))")
+    for name, flag in (("cast", cast), ("requantize", requantize)):
+        expect(flag, bool, name)
+    if fill is not None and not isinstance(fill, (int, float, np.integer, np.floating)):
+        raise InvalidTypeError(f"fill must be a number, got {given(fill)}")
     if requantize:
         raise refused("requantize=True on a device", "dequantise, then quantise")
     if rows is not None and pages is not None:
@@ -265,7 +270,7 @@ def expect_unique(index: Any) -> None:
 
 
 def expect_array(thing: Any, role: str) -> Any:
-    """Refuse what is no array."""
+    """Refuse an object that is not an array."""
     if isinstance(thing, (ScaledTensor, Format)) or thing is None:
         raise InvalidTypeError(f"the {role} must be an array, got {given(thing)}")
     return thing

@@ -159,7 +159,7 @@ class _Scales:
     split: bool
 
 
-def _scales(form: Format, shape: tuple[int, int], exchanged: bool, alignment: int) -> _Scales:
+def scales_of(form: Format, shape: tuple[int, int], exchanged: bool, alignment: int) -> _Scales:
     """The scales of a format in the rows and columns of the source's memory."""
     if not form.order.is_layout or form.order.given_layout is not None:
         raise refused(
@@ -282,7 +282,7 @@ def plan_scaled(
     """
     exchanged, index = source.by_columns, index or RowIndex()
     m, k = shape[::-1] if exchanged else shape
-    scales = [_scales(o.format, o.shape, exchanged, o.scale_alignment) if o.format else None for o in outputs]
+    scales = [scales_of(o.format, o.shape, exchanged, o.scale_alignment) if o.format else None for o in outputs]
     turned = any(o.by_columns != exchanged for o in outputs)
     blocks = [s.block for s in scales if s is not None]
     if source.format is not None:
@@ -475,7 +475,7 @@ def _dequantised(
         )
     if index.into:
         raise refused("dequantised rows scattered by an index", "rows= of the source, or two copies")
-    scales = _scales(form, source.shape, source.by_columns, source.scale_alignment)
+    scales = scales_of(form, source.shape, source.by_columns, source.scale_alignment)
     if scales.block[1] not in (0, 1) and scales.block[1] % PIECE:
         raise refused(f"blocks of {scales.block[1]} columns on a device", f"multiples of {PIECE}, 1, or whole rows")
     into = replace(_output_kind(source, scales, source.by_columns, 16), levels=1 + (source.total is not None))
@@ -489,8 +489,8 @@ def _kept(
     other = output.format or form
     if not same_bytes(form, other):
         raise refused("a format into another one, in one pass", "dequantise, then quantise", source=form, to=other)
-    first = _scales(form, source.shape, source.by_columns, source.scale_alignment)
-    second = _scales(other, output.shape, source.by_columns, output.scale_alignment)
+    first = scales_of(form, source.shape, source.by_columns, source.scale_alignment)
+    second = scales_of(other, output.shape, source.by_columns, output.scale_alignment)
     if turned or first.block[0] != 1 or first.block[1] not in WIDTHS:
         raise refused(
             f"other orders of scales for blocks of {form.block}{', transposed' if form.transposed else ''}",

@@ -1,8 +1,8 @@
 """Arithmetic between the load and the store of a copy, as device code: casts, scales of blocks, elements by scales.
 
-Eight elements of a row are held as the words that were loaded. Each function gives the bits that `cute_py.formats`
-gives for the same numbers: the hardware converts where it rounds in the same way, and blocks or vectors with a NaN or
-an infinity take a path of their own, `careful`.
+A thread keeps eight elements of a row in registers, as it loaded them. Each function gives the bits that
+`cute_py.formats` gives for the same numbers: the hardware converts where it rounds in the same way, and blocks or
+vectors with a NaN or an infinity take a path of their own, `careful`.
 
 e2m1 has no conversion before sm_100. Its codes are the integers nearest to min(2a, a + 2, a/2 + 4) of a = |y|, ties to
 even: three sums with 1.5 * 2^23 round once each, and the least of them has the code in its last bits (`nibble`). With
@@ -121,8 +121,8 @@ __device__ __forceinline__ u32 folded(u32 m) {
 template <bool CLAMPED> __device__ __forceinline__ u32 nibble(float a) {
   constexpr float M = 12582912.0f;
   if (CLAMPED) a = fminf(a, 6.0f);
-  const u32 one = as_bits(__fmaf_rn(a, 2.0f, M)), two = as_bits(a + (M + 2.0f));
-  return __vimin3_u32(one, two, as_bits(__fmaf_rn(a, 0.5f, M + 4.0f)));
+  const float least = fminf(__fmaf_rn(a, 2.0f, M), a + (M + 2.0f));  // (of three integers: at a fraction of the rate)
+  return as_bits(fminf(least, __fmaf_rn(a, 0.5f, M + 4.0f)));
 }
 // Signs of eight elements of 16 bits, where their nibbles lie.
 __device__ __forceinline__ u32 nibble_signs(const Eight& e) {
@@ -212,7 +212,8 @@ __device__ __noinline__ void convert_carefully(const Eight* e, const u32* factor
 __device__ __forceinline__ float quotient(float x, float s, float inverse) {
   float q = x * inverse;
   q = __fmaf_rn(__fmaf_rn(-q, s, x), inverse, q);
-  return __fmaf_rn(__fmaf_rn(-q, s, x), inverse, q);
+  q = __fmaf_rn(__fmaf_rn(-q, s, x), inverse, q);
+  return as_float((as_bits(q) & MAGNITUDE) | (as_bits(x) & ~MAGNITUDE));  // the sums lose the sign of -0
 }
 
 struct Scale { u32 stored; float factor; };

@@ -41,7 +41,7 @@ __device__ __forceinline__ u32 divided(u32 n, u32 magic, u32 shift) { return (__
 __device__ __forceinline__ i64 index_at(const u8* list, u32 at) {
   return INDEX_BYTES == 8 ? ((const i64*)list)[at] : (i64)((const int*)list)[at];
 }
-// The first place of an index that is no row, and what stands there.
+// The first entry of an index that is not a row number, and its value.
 __device__ __noinline__ void refuse_row(u64* record, u32 at, i64 found) {
   atomicMin(record, (u64)at << 32 | (u32)(int)found);
 }
@@ -91,7 +91,7 @@ template <u32 WORDS> __device__ __forceinline__ void load_whole(u32 (&w)[WORDS],
   } else w[0] = load_one(at);
 }
 // Words of elements from column k on; none from `limit` on. pattern: what a row that is left out has.
-template <u32 WORDS> __device__ __forceinline__ void load_words(
+template <u32 WORDS> __device__ __forceinline__ void load_vector(
     u32 (&w)[WORDS], const u8* row, u32 k, u32 limit, u32 pattern) {
   constexpr u32 BITS = bits_of(SOURCE), COUNT = WORDS * 32 / BITS;
   const u8* const at = row + (u64)k * BITS / 8;
@@ -118,12 +118,13 @@ template <u32 WORDS> __device__ __forceinline__ void load_words(
 template <u32 COUNT> __device__ __forceinline__ void load_eights(
     Eight (&e)[COUNT], const u8* row, u32 k, u32 limit, u32 pattern) {
   u32 w[COUNT * RAWS];
-  load_words(w, row, k, limit, pattern);
+  load_vector(w, row, k, limit, pattern);
 #pragma unroll
   for (u32 i = 0; i < COUNT * RAWS; ++i) e[i / RAWS].w[i % RAWS] = w[i];
 }
 // Words of codes to a line, of which `left` bytes are in it.
-template <u32 WORDS, bool VECTOR> __device__ __forceinline__ void store_words(u8* at, const u32 (&w)[WORDS], u32 left) {
+template <u32 WORDS, bool VECTOR>
+__device__ __forceinline__ void store_vector(u8* at, const u32 (&w)[WORDS], u32 left) {
   if (VECTOR && left >= WORDS * 4) {
     if constexpr (WORDS % 4 == 0) {
 #pragma unroll
@@ -207,7 +208,7 @@ template <class O> __device__ __forceinline__ void store_codes(
 #pragma unroll
   for (u32 i = 0; i < 2 * WORDS; ++i) w[i] = c[i / WORDS].w[i % WORDS];
   u8* const at = o.data + (i64)line * o.pitch + (u64)k * BITS / 8;
-  store_words<2 * WORDS, O::VECTOR>(at, w, ((o.along - k) * BITS + 7) / 8);
+  store_vector<2 * WORDS, O::VECTOR>(at, w, ((o.along - k) * BITS + 7) / 8);
 }
 // 16 elements to an output. row: of the copy; from: of the source, ~0: none; line: of the destination, ~0: nowhere.
 template <class O> __device__ __forceinline__ void write_vector(
@@ -262,7 +263,9 @@ __device__ __forceinline__ u32 scale_at(const Scaled& p, u32 row, u32 column) {
 }
 __device__ __forceinline__ u32 factor_of(const Scaled& p, u32 stored) {
   const u32 value = scale_value<In::SCALE_BYTES, In::POWER>(stored);
-  return In::LEVELS == 2 ? careful<false>(value, as_bits(p.total)) : value;
+  if (In::LEVELS == 1) return value;
+  const float y = as_float(value) * p.total;
+  return y == y ? as_bits(y) : careful<false>(value, as_bits(p.total));
 }
 // Twice 8 elements by their scales, SPREAD elements apart; stored: the scales of both, unless each column has its own.
 template <class O> __device__ __forceinline__ void write_numbers(
@@ -285,7 +288,7 @@ template <class O> __device__ __forceinline__ void write_numbers(
     }
     const Codes<O::KIND> c = converted<O::KIND, true>(e[i], factor, usual, 8);
     if (line < o.lines && k < o.along)
-      store_words<BITS / 4, O::VECTOR>(
+      store_vector<BITS / 4, O::VECTOR>(
           o.data + (i64)line * o.pitch + (u64)k * BITS / 8, c.w, ((o.along - k) * BITS + 7) / 8);
   }
 }
@@ -365,7 +368,7 @@ template <class O> __device__ __forceinline__ void write_whole(
     if (k >= o.along) continue;
     const u32 inside = row < p.m && k < p.k ? p.k - k : 0;
     const Codes<O::KIND> c = quantised<O>(e[i], peak, s.factor, inverse, inside);
-    store_words<bits_of(O::KIND) / 4, O::VECTOR>(
+    store_vector<bits_of(O::KIND) / 4, O::VECTOR>(
         line + (u64)k * bits_of(O::KIND) / 8, c.w, ((o.along - k) * bits_of(O::KIND) + 7) / 8);
   }
 }

@@ -245,7 +245,7 @@ template <class O> __device__ __forceinline__ void write_tile(
     if (begin + line >= o.lines || from + byte >= bytes) continue;
     const uint4 v = *(const uint4*)(shared + unit_at<O>(line, byte));
     const u32 w[4] = {v.x, v.y, v.z, v.w};
-    store_words<4, O::VECTOR>(o.data + (i64)(begin + line) * o.pitch + from + byte, w, bytes - from - byte);
+    store_vector<4, O::VECTOR>(o.data + (i64)(begin + line) * o.pitch + from + byte, w, bytes - from - byte);
   }
 }
 
