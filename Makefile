@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test slow lowest check docs notebooks wheel clean
+.PHONY: demo test slow lowest check docs page notebooks wheel clean
 
 demo: $(VENV)/installed
 	$(BIN)/cute-py demo
@@ -48,8 +48,25 @@ $(VENV)/installed-dev: $(VENV)/installed
 # The site, in site/; a warning is an error (not with --quiet, which does not count them). Then the HTML is checked.
 docs: $(VENV)/installed
 	$(PIP) -e ".[docs]"
+	-command -v npm >/dev/null && $(MAKE) $(NODE_MODULES)/pyodide/package.json
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site
+	CUTE_PY_PYODIDE=$(wildcard $(NODE_MODULES)/pyodide) $(BIN)/cute-py draw --html --out site/playground.html
 	SITE=site $(BIN)/python -m pytest -q tests/test_site.py
+
+# Node's packages: the interpreter of the page, and what types into it. Where npm is not at hand, nothing is installed.
+PYODIDE := 314.0.7
+PLAYWRIGHT := 1.65.1
+NODE_MODULES ?= .node/node_modules
+
+$(NODE_MODULES)/pyodide/package.json:
+	mkdir -p $(dir $(NODE_MODULES))
+	cd $(dir $(NODE_MODULES)) && npm install --no-save --no-audit --no-fund --silent \
+		pyodide@$(PYODIDE) playwright-core@$(PLAYWRIGHT)
+
+# The playground in Chromium: every tab, 40 inputs, each answer compared with Python's; and Pyodide in node.
+page: $(VENV)/installed
+	-command -v npm >/dev/null && $(MAKE) $(NODE_MODULES)/pyodide/package.json
+	CUTE_PY_NODE_MODULES=$(abspath $(NODE_MODULES)) $(BIN)/python -m pytest -q -rs tests/page
 
 # The notebooks in Jupyter kernels, compared with what they store. `python docs/run_notebooks.py` stores anew.
 notebooks: $(VENV)/installed

@@ -16,6 +16,8 @@ import argparse
 import json
 import random
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -52,6 +54,19 @@ FORMATS: Final[tuple[tuple[str, tuple[Format, ...]], ...]] = (
     ("MXFP8 columns", (formats.mxfp8(axis=0),)),
     ("MXFP8 rows, and columns transposed", (formats.mxfp8(), formats.mxfp8(axis=0, transposed=True))),
 )
+OTHERS: Final = (
+    formats.mxfp8(element="e5m2", rule="even", scales="8x4"),
+    formats.nvfp4(like="te", scales="linear"),
+    formats.nvfp4(like="flashinfer", axis=0, transposed=True),
+    formats.mxfp8(rule="ceil", scales="mn_major"),
+    formats.fp8((1, 128), like="torchao", scales="deepgemm_sm90"),
+    formats.fp8((1, 128), like="deepgemm", scales="mn_major"),
+    formats.fp8((1, 128), rule="rceil", scales="deepgemm_sm100"),
+    formats.mxfp4(axis=0, transposed=True),
+    formats.nvfp4(block=(16, 16), scales="linear"),
+)
+"""More formats of the random jobs."""
+WORKERS: Final = 10
 WIDTHS: Final = (128, 256, 512, 1024, 4096, 14336)
 """Bytes of a gathered row."""
 SAMPLE: Final = 128
@@ -207,7 +222,13 @@ def quantised_rows(bench: Bench, M: int, K: int, peers: bool) -> None:
         ours = [prepare_copy(out, back) for out, back in zip(outs, backs, strict=True)]
         ours[0].launch()
         ours[0].check()
-        bench.time(Row(f"{name} {M}x{K}", ours[0].bytes, {"ours": [one.launch for one in ours]}))
+        row = Row(f"{name} {M}x{K}", ours[0].bytes, {"ours": [one.launch for one in ours]})
+        rows = min(SAMPLE, M)
+        sample, back = unset(form, (rows, K), outs[0].tensor_scale), np.zeros((rows, K), ml_dtypes.bfloat16)
+        cute.copy(host_of(xs[0][:rows]), sample)
+        cute.copy(sample, back)
+        right = np.array_equal(back.view(np.uint16), host_of(backs[0][:rows]).view(np.uint16))
+        bench.time(row)["equal"] = bool(right)
 
 
 def peer_works(name: str, xs: list[Any]) -> dict[str, list[Callable[[], object]]]:
@@ -276,53 +297,67 @@ def indexed_rows(bench: Bench) -> None:
         del target, outs
 
 
-def random_jobs(bench: Bench, jobs: int, seconds: float) -> dict[str, Any]:
+def random_jobs(jobs: int, seconds: float, seed: int) -> dict[str, Any]:
     """Random small jobs whose bytes are compared with the host's."""
-    dice, begin, wrong, done = random.Random(41), time.monotonic(), list[str](), 0
-    rng = np.random.default_rng(41)
+    dice, begin, wrong, done = random.Random(seed), time.monotonic(), list[str](), 0
+    rng = np.random.default_rng(seed)
     kinds = {"float32": np.float32, "bf16": ml_dtypes.bfloat16, "f16": np.float16}
-    forms = [form for _, group in FORMATS for form in group]
-    forms += [formats.mxfp8(element="e5m2", rule="even", scales="8x4"), formats.nvfp4(like="te", scales="linear")]
-    forms += [
-        formats.mxfp8(rule="ceil", scales="mn_major"),
-        formats.fp8((1, 128), like="torchao", scales="deepgemm_sm90"),
-    ]
-    forms += [formats.fp8((1, 128), like="deepgemm", scales="mn_major"), formats.mxfp4(axis=0, transposed=True)]
+    forms = [form for _, group in FORMATS for form in group] + list(OTHERS)
     while done < jobs and time.monotonic() - begin < seconds:
         form, kind = dice.choice(forms), dice.choice(("bf16", "bf16", "f16", "float32"))
         M, K = dice.choice((1, 7, 64, 130, 256)), dice.choice((16, 96, 256, 300, 512, 1000))
         with np.errstate(all="ignore"):
-            x = (rng.standard_normal((M, K)) * np.exp2(rng.integers(-30, 30, (M, K)) * dice.random())).astype(
-                kinds[kind]
-            )
+            spread = np.exp2(rng.integers(-30, 30, (M, K)) * dice.random())
+            x = (rng.standard_normal((M, K)) * spread).astype(kinds[kind])
         x[rng.random((M, K)) < 0.02] = 0
         if dice.random() < 0.2 and form.scale_rule != "nvfp4":
             x[dice.randrange(M), dice.randrange(K)] = dice.choice((np.nan, np.inf, -np.inf))
-        index = rng.integers(-1, M, dice.choice((1, 33, 200))) if dice.random() < 0.15 and form.block[0] == 1 else None
-        if form.transposed or form.block[1] is None:
+        index = rng.integers(-1, M, dice.choice((1, 33, 200))) if dice.random() < 0.15 else None
+        if form.transposed or form.block[1] is None or form.block[0] != 1:
             index = None
-        shape = (M if index is None else len(index), K)
-        want = cute.copy(x, form, rows=index)
-        got = unset(form, shape, want.tensor_scale)
         try:
-            cute.copy(x, got, rows=index, backend="cuda")
+            if not one_job(x, form, index, dice.random() < 0.3 and not form.transposed):
+                wrong.append(f"{form} {kind} {x.shape} index {index is not None}")
         except CuteError as problem:
-            wrong.append(f"{form} {kind} {shape} {problem}")
-            done += 1
-            continue
-        same = np.array_equal(want.data.view(np.uint8), got.data.view(np.uint8))
-        same = same and np.array_equal(want.scales.view(np.uint8), got.scales.view(np.uint8))
-        if same and dice.random() < 0.3 and form.transposed is False:
-            back, other = (np.zeros(shape, kinds[kind]) for _ in range(2))
-            cute.copy(want, back)
-            cute.copy(got, other, backend="cuda")
-            same = np.array_equal(back.view(np.uint8), other.view(np.uint8))
-        if not same:
-            wrong.append(f"{form} {kind} {shape} index {index is not None}")
+            wrong.append(f"{form} {kind} {x.shape} {problem}")
         done += 1
-    found = {"jobs": done, "wrong": len(wrong), "first": wrong[:20], "seconds": round(time.monotonic() - begin, 1)}
-    print(found, flush=True)
-    return found
+    return {"jobs": done, "wrong": len(wrong), "first": wrong[:20], "seconds": round(time.monotonic() - begin, 1)}
+
+
+def one_job(x: Any, form: Format, index: Any, back: bool) -> bool:
+    """Whether a quantised matrix, and the numbers that it gives back, are the host's."""
+    with np.errstate(all="ignore"):
+        want = cute.copy(x, form, rows=index)
+        got = unset(form, (want.shape[0], want.shape[1]), want.tensor_scale)
+        cute.copy(x, got, rows=index, backend="cuda")
+        same = np.array_equal(want.data.view(np.uint8), got.data.view(np.uint8))
+        same = same and np.array_equal(want.scales.reshape(-1).view(np.uint8), got.scales.view(np.uint8))
+        if same and back:
+            here, there = (np.zeros(want.shape, x.dtype) for _ in range(2))
+            cute.copy(want, here)
+            cute.copy(got, there, backend="cuda")
+            same = np.array_equal(here.view(np.uint8), there.view(np.uint8))
+    return bool(same)
+
+
+def jobs_in_parallel(jobs: int, seconds: float) -> dict[str, Any]:
+    """The random jobs in processes of their own, each with its own context."""
+    each = -(-jobs // WORKERS)
+    command = [sys.executable, "-m", "benchmarks.formats", "--jobs", str(each), "--seconds", str(seconds), "--worker"]
+    workers = [subprocess.Popen([*command, str(41 + i)], stdout=subprocess.PIPE, text=True) for i in range(WORKERS)]
+    total: dict[str, Any] = {"jobs": 0, "wrong": 0, "first": [], "seconds": 0.0}
+    for worker in workers:
+        try:
+            text = worker.communicate(timeout=seconds + 60)[0].strip().splitlines()[-1]
+            found = json.loads(text)
+        except (subprocess.TimeoutExpired, IndexError, ValueError) as problem:
+            worker.kill()
+            found = {"jobs": 0, "wrong": 0, "first": [f"a worker failed: {problem!r}"], "seconds": 0.0}
+        for name in ("jobs", "wrong", "first"):
+            total[name] += found[name]
+        total["seconds"] = max(total["seconds"], found["seconds"])
+    print(total, flush=True)
+    return total
 
 
 def small_graphs(bench: Bench) -> None:
@@ -383,20 +418,23 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=200)
     parser.add_argument("--shapes", default=",".join(SHAPES))
     parser.add_argument("--jobs", type=int, default=0)
+    parser.add_argument("--worker", type=int)
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--rows", action="store_true")
     parser.add_argument("--out", type=Path, default=Path())
     options = parser.parse_args()
+    if options.worker is not None:
+        print(json.dumps(random_jobs(options.jobs, options.seconds, options.worker)))
+        return
+    jobs = jobs_in_parallel(options.jobs, options.seconds / 4) if options.jobs else {}
     begin, bench = time.monotonic(), Bench(options.rounds)
-    content: dict[str, Any] = {"device": open_device().name}
+    content: dict[str, Any] = {"device": open_device().name, "random jobs": jobs}
     content["prepare ms"] = compile_times(bench)
-    if options.jobs:
-        content["random jobs"] = random_jobs(bench, options.jobs, options.seconds / 3)
     parts: list[Callable[[], None]] = []
     for shape in options.shapes.split(",") if options.shapes else []:
         M, K = map(int, shape.split("x"))
-        parts.append(lambda M=M, K=K: quantised_rows(bench, M, K, options.peers))
+        parts.append(lambda M=M, K=K, first=not parts: quantised_rows(bench, M, K, options.peers and first))
     parts[1:1] = [lambda: indexed_rows(bench)] if options.rows else []
     parts[1:1] = [lambda: small_graphs(bench)] if options.small else []
     for part in parts:

@@ -6,6 +6,7 @@ more register, so that the numbers of the other lines stay as they are.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -165,7 +166,7 @@ def _exits(text: str) -> Iterator[tuple[str, dict[int, str]]]:
 
 def _clusters(text: str) -> Iterator[tuple[str, dict[int, str]]]:
     found = matching(text, r"barrier\.cluster")
-    for (first, one), (second, other) in zip(found, found[1:], strict=False):
+    for (first, one), (second, other) in itertools.pairwise(found):
         if "arrive" in one and "wait" in other:
             yield "no barrier of the cluster", {first: "", second: ""}
     for number, one in found:

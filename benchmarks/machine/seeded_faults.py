@@ -164,7 +164,7 @@ class EventLog(Observer):
 
     def _note(self, name: str, *arguments: Any) -> None:
         said: list[bytes] = [name.encode()]
-        for one in arguments:
+        for one in arguments[:3] if name == "initialised" else arguments:  # what a count changes is what follows
             if isinstance(one, Site):
                 if one.one.line in self.without:
                     return

@@ -35,12 +35,13 @@ COMMANDS = {
     "reshard": "shards in files of one mesh into those of another",
     "serve": "the playground as a local web page, answered by the library",
     "doctor": "versions, driver, GPU, what works here, and known issues of the driver",
+    "skill": "a folder for coding agents: which command answers which question",
     "completion": "a script that completes these commands in a shell",
 }
 """Command -> what `cute-py --help` says of it. The module `<command>_command` has its arguments; it is imported when
 the command runs, so that --help and each command load what they need and no more."""
 
-IN_FILES = ("convert", "reshard")
+IN_FILES = ("convert", "reshard", "skill")
 """Commands whose modules are in the folder `files`."""
 
 EPILOG = """\

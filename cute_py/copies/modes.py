@@ -226,8 +226,28 @@ def refine(source: LayoutLike, destination: LayoutLike) -> Refinement | None:
     return Refinement(found, (starts[0], starts[1]), (before, after), (tuple(one), tuple(other)))
 
 
+class PairedElements:
+    """Sizes that follow from paired elements: of a `Pairing`, and of a plan for one."""
+
+    __slots__ = ()
+
+    refinement: Refinement | None
+    bits: int
+    nibbles: tuple[str, str]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the elements."""
+        return -(-self.refinement.count * self.bits // 8) if self.refinement else 0
+
+    @property
+    def flips(self) -> tuple[int, int]:
+        """1 for a side on which the first element of a byte lies in its upper half."""
+        return int(self.nibbles[0] == "high"), int(self.nibbles[1] == "high")
+
+
 @dataclass(frozen=True, slots=True)
-class Pairing:
+class Pairing(PairedElements):
     """The pairs of elements of a copy, before a plan decides how they move.
 
     Attributes:
@@ -242,16 +262,6 @@ class Pairing:
     refinement: Refinement | None
     bits: int
     nibbles: tuple[str, str]
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of the elements."""
-        return -(-self.refinement.count * self.bits // 8) if self.refinement else 0
-
-    @property
-    def flips(self) -> tuple[int, int]:
-        """1 for a side on which the first element of a byte lies in its upper half."""
-        return int(self.nibbles[0] == "high"), int(self.nibbles[1] == "high")
 
 
 def pair_elements(

@@ -23,7 +23,16 @@ from dataclasses import dataclass, field, replace
 
 from cute_py.argument_checks import expect, expect_integers
 from cute_py.copies.boxes import LaunchPlan, Tuning, plan_boxes
-from cute_py.copies.modes import NIBBLE, NIBBLES, CopyMode, Pairing, Refinement, pair_elements, side_bounds
+from cute_py.copies.modes import (
+    NIBBLE,
+    NIBBLES,
+    CopyMode,
+    PairedElements,
+    Pairing,
+    Refinement,
+    pair_elements,
+    side_bounds,
+)
 from cute_py.copies.scaled.plan import ScaledLaunch
 from cute_py.copies.shared_layout import WIDEST
 from cute_py.copies.thread_kernels import (
@@ -68,7 +77,7 @@ _DEFAULT = architecture("sm_90a")
 
 
 @dataclass(frozen=True, slots=True)
-class CopyPlan:
+class CopyPlan(PairedElements):
     """Method of a copy, and its cost.
 
     Attributes:
@@ -112,14 +121,7 @@ class CopyPlan:
     @property
     def bytes(self) -> int:
         """Bytes of the elements; of a copy that computes, bytes read and written."""
-        if self.scaled is not None:
-            return self.scaled.moved
-        return -(-self.refinement.count * self.bits // 8) if self.refinement else 0
-
-    @property
-    def flips(self) -> tuple[int, int]:
-        """1 for a side on which the first element of a byte lies in its upper half."""
-        return int(self.nibbles[0] == "high"), int(self.nibbles[1] == "high")
+        return super(CopyPlan, self).bytes if self.scaled is None else self.scaled.moved
 
     @property
     def orders(self) -> tuple[Layout, Layout]:

@@ -227,7 +227,7 @@ def overlaps(a: LayoutLike, b: LayoutLike | None = None, shift: int = 0) -> bool
     if not domain_size(a) or not domain_size(b):
         return False
     if max(domain_size(a), domain_size(b)) <= MOST_LISTED:
-        return _meet(a, b, shift)
+        return _share_offset(a, b, shift)
     tables = [np.unique(_counted(t, domain_size(t)), axis=0) for t in (a, b)]
     if tables[0].shape[1] != tables[1].shape[1]:
         raise InvalidTypeError("layouts of different codomains don't overlap", {"first": a, "second": b})
@@ -235,7 +235,7 @@ def overlaps(a: LayoutLike, b: LayoutLike | None = None, shift: int = 0) -> bool
     return len(np.unique(both, axis=0)) < len(both)
 
 
-def _meet(a: LayoutLike, b: LayoutLike, shift: int) -> bool:
+def _share_offset(a: LayoutLike, b: LayoutLike, shift: int) -> bool:
     """`overlaps` of two small layouts, counted."""
     sets = [{x if isinstance(x, tuple) else (x,) for x in offset_table(t)} for t in (a, b)]
     if len({len(next(iter(s))) for s in sets}) > 1:
@@ -630,8 +630,8 @@ def bank_conflicts(
     for i in range(len(first[0])):
         for begin in range(0, threads, together):
             starts = [row[i] for row in first[begin : begin + together]]
-            words = {byte // BANK_BYTES for start in starts for byte in range(start, start + size, BANK_BYTES)}
-            rounds.append(max(Counter(word % BANKS for word in words).values()))
+            slots = {byte // BANK_BYTES for start in starts for byte in range(start, start + size, BANK_BYTES)}
+            rounds.append(max(Counter(slot % BANKS for slot in slots).values()))
     return BankConflicts(width, tuple(rounds))
 
 

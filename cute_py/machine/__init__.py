@@ -14,7 +14,7 @@ One sentence: *every instruction is a numpy operation over all threads that are 
     memory      memory          global ranges with bounds and names, shared memory by CTA, local memory by thread
     families    instructions/   integers, floats, conversions, predicates, accesses, lanes, control, mbarriers,
     transfers,
-                                matrices: each a table, name -> builder
+                                matrices, tensor memory: each a table, name -> builder
 
 An example, to the end. `add.s32 %r3, %r1, 4;` in a kernel of 4 warps and 8 resident CTAs is decoded into a function
 that reads row 1 of the 32-bit registers, adds 4 and writes row 3: one addition of 1024 numbers. Behind `@%p1 bra L` the

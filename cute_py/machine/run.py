@@ -35,7 +35,10 @@ LIMIT: Final = 10**9
 """Instructions, counted for each thread, that a run may execute."""
 
 TRIED_STEPS: Final = 1 << 28
-"""Instructions of a run whose errors are tried to be cured; warnings are in a run of a 64th of that."""
+"""Instructions of a run whose errors are tried to be cured."""
+
+TRIED_WARNINGS: Final = 1 << 14
+"""The same of a run without errors: most kernels have warnings, and their runs take no longer for them."""
 
 SLACK: Final = 1 << 16
 """Instructions that a changed kernel may execute beyond twice those of the kernel itself."""
@@ -319,7 +322,7 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
 
 def _worth_trying(found: Sequence[Diagnostic], steps: int) -> bool:
     """Whether changes are tried: of errors in all runs but the longest, of warnings in short ones."""
-    most = TRIED_STEPS if any(one.severity == "error" for one in found) else TRIED_STEPS // 64
+    most = TRIED_STEPS if any(one.severity == "error" for one in found) else TRIED_WARNINGS
     return bool(found) and steps <= most
 
 

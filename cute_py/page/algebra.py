@@ -120,11 +120,11 @@ def fill(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
             out.verdict = ("good", f"{name} is {result}")
             if isinstance(result, (Layout, ComposedLayout)):
                 bounded(result)
-            _told(out, operation, operands, result)
+            _steps_section(out, operation, operands, result)
     _pictures(out, inputs, thing, result)
-    _facts(out, thing, "about", "Layout A")
+    _facts(out, thing, "about", "A as a function")
     if isinstance(result, (Layout, ComposedLayout)):
-        _facts(out, result, "result-facts", "The result")
+        _facts(out, result, "result-facts", "The result as a function")
     _code(out, inputs, thing, name, operand)
 
 
@@ -139,7 +139,7 @@ def _with_static(inputs: dict[str, str], error: CuteError) -> list[dict[str, Any
     return [{"words": "read the sizes as static", "inputs": {"static": "1"}}]
 
 
-def _told(out: Answer, operation: Callable[..., Any], operands: list[Any], result: Any) -> None:
+def _steps_section(out: Answer, operation: Callable[..., Any], operands: list[Any], result: Any) -> None:
     """The steps of the operation."""
     if operation in explained():
         rows = steps(operation, *operands)
@@ -153,7 +153,7 @@ def _pictures(out: Answer, inputs: dict[str, str], thing: Any, result: Any) -> N
     if color not in ("value", "thread", "bank"):
         raise FieldError("color", InvalidValueError(f"unknown meaning of colours {given(color)}"))
     bits = 16 if color == "bank" else None
-    for name, title, layout in (("result", "The result", result), ("offsets", "Layout A", thing)):
+    for name, title, layout in (("result", "Offsets of the result", result), ("offsets", "Offsets of A", thing)):
         if isinstance(layout, (Layout, ComposedLayout)) and known(layout):
             out.section(name, title, drawn(draw_layout(layout, color, bits=bits), f"layout-{name}"))  # type: ignore[arg-type]
 

@@ -12,8 +12,8 @@ from cute_py.draw.picture import Picture
 from cute_py.draw.shared_memory import draw_swizzle
 from cute_py.draw.table import TONES, Cell, Legend, Table, grid
 from cute_py.dtypes import DType, as_dtype
-from cute_py.errors import CuteError, InvalidValueError, counted, given
-from cute_py.layout.analysis import BankConflicts, accessed, bank_conflicts
+from cute_py.errors import CuteError, InvalidValueError, counted, given, unless_refused
+from cute_py.layout.analysis import BankConflicts, accessed, bank_conflicts, coalescing
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout
 from cute_py.layout.leaf import Int
@@ -23,7 +23,7 @@ from cute_py.layout.recast import smem_ptr_flag
 from cute_py.layout.swizzle import Swizzle
 from cute_py.page.algebra import layout_of
 from cute_py.page.answer import Answer, FieldError, read
-from cute_py.page.html import Child, code, drawn, table, tag
+from cute_py.page.html import Child, code, drawn, pairs, table, tag
 from cute_py.page.spelled import cpp, dsl
 from cute_py.targets import BANK_BYTES, BANKS, WARP
 from cute_py.tma.atom.smem_layout import SPANS, span_row
@@ -104,6 +104,7 @@ def fill(out: Answer, inputs: dict[str, str], fixes: bool) -> None:
     )
     out.verdict = ("good" if not cost.conflicts else "bad", text)
     _choices(out, access, plain, whole)
+    _global(out, access, whole)
     out.section("phases", "Banks, phase by phase", drawn(_phase_picture(access, whole, cost), "banks"))
     if count <= MOST_LISTED:
         picture = (
@@ -130,6 +131,15 @@ def _choices(out: Answer, access: Access, plain: Any, whole: Any) -> None:
         here = "drawn" if swizzled(plain, swizzle, "bytes", access.dtype.bits) == whole else ""
         rows.append((row.name, code(swizzle or "none"), f"{cost.total} wavefronts, {cost.ways}-way", here))
     out.section("choices", "With each swizzle of the TMA engine", table(("mode", "swizzle", "cost", ""), rows))
+
+
+def _global(out: Answer, access: Access, whole: Any) -> None:
+    """What the same access costs in global memory."""
+    cost = unless_refused(lambda: coalescing(whole, access.dtype, access=access.pattern, vector_bits=access.width))
+    if cost is not None:
+        rows = (("sectors of 32 bytes", str(cost.sectors)), ("lines of 128 bytes", str(cost.lines)),
+                ("bytes asked for", f"{cost.bytes_requested}, {cost.efficiency:.0%} of those moved"))  # fmt: skip
+        out.section("global", "The same access to global memory", pairs(rows))
 
 
 def phases_of(access: Access, layout: Any, bits_at_once: int) -> list[dict[int, dict[int, list[int]]]]:

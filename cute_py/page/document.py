@@ -14,7 +14,7 @@ import hashlib
 import html
 import json
 from importlib import resources
-from pathlib import Path
+from os import PathLike
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -22,7 +22,7 @@ from cute_py.argument_checks import expect
 from cute_py.page.answer import answer
 from cute_py.page.forms import TABS
 from cute_py.page.html import Html, joined, tag
-from cute_py.page.interpreter import LICENCE, lock_of, packed, version_of
+from cute_py.page.interpreter import LICENCE, find_interpreter, lock_of, packed, version_of
 
 STATIC_POLICY: Final = (
     "default-src 'none'; script-src 'sha256-{hash}' 'wasm-unsafe-eval' blob:; worker-src blob:; "
@@ -79,7 +79,9 @@ def _packed(name: str, text: str) -> Html:
     return Html(f'<script type="text/plain" id="packed-{name}">{held}</script>')
 
 
-def explorer_page(*, served: bool = False, interpreter: Path | None = None, compiled: bool = True) -> str:
+def explorer_page(
+    *, served: bool = False, interpreter: str | PathLike[str] | None = None, compiled: bool = True
+) -> str:
     """The page as text.
 
     Args:
@@ -87,12 +89,16 @@ def explorer_page(*, served: bool = False, interpreter: Path | None = None, comp
         interpreter: the folder of the npm package `pyodide`, which is packed into the page; None: the page shows its
             examples and answers nothing else.
         compiled: pack byte code too, if node is at hand.
+    Raises:
+        FileFormatError: the folder is not that package. InvalidTypeError: not a flag, or not a path.
 
     >>> page = explorer_page()
     >>> page.startswith("<!doctype html>"), "packed-wasm" in page
     (True, False)
     """
     expect(served, bool, "served")
+    expect(compiled, bool, "compiled")
+    folder = None if interpreter is None else find_interpreter(interpreter)
     first = next(iter(TABS.values()))
     shown = answer({"tab": first.name})
     data: dict[str, Any] = {
@@ -106,12 +112,12 @@ def explorer_page(*, served: bool = False, interpreter: Path | None = None, comp
     if not served:
         held = gzip.compress(json.dumps(prepared_answers()).encode(), 9, mtime=0)
         parts.append(_packed("prepared", base64.b64encode(held).decode()))
-        if interpreter is None:
+        if folder is None:
             about.append("It has no interpreter and shows its examples alone; 'cute-py serve' answers everything.")
         else:
-            data["lock"] = lock_of(interpreter)
-            about.append(f"Python runs in it: Pyodide {version_of(interpreter)}, under the {LICENCE}.")
-            parts += [_packed(name, text) for name, text in packed(interpreter, compiled=compiled).items()]
+            data["lock"] = lock_of(folder)
+            about.append(f"Python runs in it: Pyodide {version_of(folder)}, under the {LICENCE}.")
+            parts += [_packed(name, text) for name, text in packed(folder, compiled=compiled).items()]
             parts.append(_packed("worker", web_file("worker.js")))
     tabs = joined(
         tag("button", tab.title, type="button", role="tab", data_tab=name, aria_selected=str(tab is first).lower())

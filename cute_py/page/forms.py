@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from cute_py.draw.explorer_answer import DEFAULTS, EXAMPLES
@@ -16,7 +16,8 @@ class Field:
     """One input of a form.
 
     Attributes:
-        kind: text, area (several lines), choice, check, or list (a text with suggestions).
+        kind: text, area (several lines), choice, check, or list (a text with suggestions). only: the choices of the
+            field `kind` for which this one is shown, separated by blanks; empty: all.
         half: beside the next field. choices: (value, label), or of a list the suggestions.
     """
 
@@ -26,6 +27,7 @@ class Field:
     kind: str = "text"
     half: bool = False
     choices: tuple[tuple[str, str], ...] = ()
+    only: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +48,7 @@ class Tab:
 
     def as_json(self) -> dict[str, Any]:
         """What the page builds the form from."""
-        fields = [
-            {"name": f.name, "label": f.label, "note": f.note, "kind": f.kind, "half": f.half, "choices": f.choices}
-            for f in self.fields
-        ]
+        fields = [asdict(field) for field in self.fields]
         examples = [{"name": name, "inputs": inputs} for name, inputs in self.examples]
         about = {"name": self.name, "title": self.title, "purpose": self.purpose, "defaults": self.defaults}
         return {**about, "fields": fields, "examples": examples}
@@ -140,14 +139,14 @@ THREADS: Final = Tab(
     (
         Field("kind", "What", "", "choice", choices=(("mma", "MMA, tiled"), ("copy", "copy, tiled"),
                                                      ("tv", "a thread-value layout"))),
-        Field("atom", "Atom", "such as SM80_16x8x16_F32F16F16F32_TN, SM75_U32x4_LDSM_N", "area"),
-        Field("atoms", "Atoms along M, N, K", "MMA: (2,2,1)", half=True),
-        Field("permutation", "Permutation", "MMA: (32,32,16)", half=True),
-        Field("threads", "Threads", "copy: (16,8):(8,1)", half=True),
-        Field("values", "Values", "copy: (1,8)", half=True),
-        Field("dtype", "Element type", "copy", "list", True, _DTYPES),
-        Field("tile", "Tile", "thread-value layout: (8,8)", half=True),
-        Field("layout", "Thread-value layout", "(thread, value) to element", "area"),
+        Field("atom", "Atom", "such as SM80_16x8x16_F32F16F16F32_TN, SM75_U32x4_LDSM_N", "area", only="mma copy"),
+        Field("atoms", "Atoms", "along M, N, K: (2,2,1)", half=True, only="mma"),
+        Field("permutation", "Permutation", "(32,32,16)", half=True, only="mma"),
+        Field("threads", "Threads", "(16,8):(8,1)", half=True, only="copy"),
+        Field("values", "Values", "(1,8)", half=True, only="copy"),
+        Field("dtype", "Element type", "", "list", True, _DTYPES, only="copy"),
+        Field("tile", "Tile", "(8,8)", half=True, only="tv"),
+        Field("layout", "Thread-value layout", "(thread, value) to element", "area", only="tv"),
     ),
     {"kind": "mma", "atom": "SM80_16x8x16_F32F16F16F32_TN", "atoms": "", "permutation": "", "threads": "",
      "values": "", "dtype": "float16", "tile": "", "layout": ""},

@@ -78,4 +78,4 @@ def drawn(picture: Picture, name: str) -> Html:
     """A picture with its text form; `name` is that of its file when it is downloaded."""
     svg = tag("div", Html(picture.svg), class_="scroll picture")
     text = tag("details", tag("summary", "as text"), pre(picture.text))
-    return tag("figure", svg, tag("p", class_="told quiet"), text, data_name=name)
+    return tag("figure", svg, tag("p", class_="cell-text quiet"), text, data_name=name)

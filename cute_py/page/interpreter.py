@@ -23,7 +23,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from cute_py.errors import CuteError, FileFormatError, given
+from cute_py.errors import CuteError, FileFormatError, InvalidTypeError, given
 
 VARIABLE: Final = "CUTE_PY_PYODIDE"
 """Environment variable that names the folder of the package."""
@@ -52,9 +52,11 @@ def find_interpreter(folder: str | os.PathLike[str] | None = None) -> Path | Non
     """The folder of the package `pyodide`: the given one, else `CUTE_PY_PYODIDE`, else `node_modules` here or above.
 
     Raises:
-        FileFormatError: the named folder is not that package.
+        FileFormatError: the named folder is not that package. InvalidTypeError: not a path.
     """
     named = folder if folder is not None else os.environ.get(VARIABLE)
+    if named is not None and not isinstance(named, (str, os.PathLike)):
+        raise InvalidTypeError(f"the folder of the interpreter must be a path, got {given(named)}")
     if named:
         found = Path(named)
         if not _is_package(found):

@@ -309,7 +309,7 @@ def near_types(text: str) -> list[str]:
 
 
 def _static_text(text: str) -> str:
-    """A layout's text with static numbers, what stands before its last ` o ` left as it is.
+    """A layout's text with static numbers; the part before the last ` o ` is kept.
 
     >>> _static_text("Sw<3,4,3> o smem_ptr[16b](unset) o (8,64):(64,1)")
     'Sw<3,4,3> o smem_ptr[16b](unset) o (_8,_64):(_64,_1)'

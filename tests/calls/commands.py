@@ -126,6 +126,7 @@ MAKES: dict[str, tuple[Make, float]] = {
     "completion": (lambda m: [m.one_of("bash", "zsh", "fish")], 0.05),
     "serve": (lambda m: ["--help"], 0.03),
     "convert": (lambda m: ["{weights}", "--to", m.one_of("nvfp4", "mxfp8", "fp8"), "--out", "made"], 0.1),
+    "skill": (lambda m: ["--out", "skills"], 0.03),
     "reshard": (lambda m: ["{plan}", *option(m, "--memory", "4M")], 0.1),
     "check": (lambda m: ["{ptx}", *option(m, "--arch", m.one_of("sm_90a", "sm_100a", "sm_80"))], 0.1),
     "run": (lambda m: ["{kernel}", "--arg", "null", "--arg", "0", *option(m, "--schedule", "eager")], 0.1),

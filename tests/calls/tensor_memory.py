@@ -407,7 +407,7 @@ def _mnemonic(m: Maker) -> Any:
 
 # ---- the emulator
 
-add("tmem.TensorMemory", weight=0.2)
+add("tmem.TensorMemory", weight=0.2, named={"cells": "numpy.zeros((128, 512), numpy.uint32)"})
 method("tmem.TensorMemory.alloc", "loaded_tmem()", lambda m: m.one_of("32", "64"), named={"cta_group": "1"})
 expression("tmem.TensorMemory.finish", "tmem.TensorMemory().finish()", weight=0.2)
 method("tmem.TensorMemory.dealloc", "loaded_tmem()", "0", "64")
@@ -447,6 +447,16 @@ method(
     "2",
     named={"warp": "0"},
 )
+method("tmem.TensorMemory.expect_allocated", "loaded_tmem()", "0", lambda m: m.one_of("1", "64"))
+method(
+    "tmem.TensorMemory.places",
+    "loaded_tmem()",
+    "0",
+    lambda m: m.one_of("'32x32b'", "'16x256b'", "'16x64b'"),
+    lambda m: m.one_of("1", "2", "4"),
+    named={"warp": "0", "halves": "True"},
+)
+method("tmem.TensorMemory.use_group", "loaded_tmem()", "1")
 add("tmem.decompress", "numpy.zeros(16, numpy.uint8)", lambda m: m.one_of("'b4x16_p64'", "'b6x16_p32'"))
 add("tmem.image", lambda m: m.one_of("'32x32b'", "'16x256b'", "'16x64b'"), lambda m: m.one_of("1", "2", "4"))
 add("tmem.picture", "loaded_tmem().sources", named={"columns": "range(4)", "base": "0", "lanes_shown": "2"}, weight=0.5)

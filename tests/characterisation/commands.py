@@ -34,6 +34,7 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
     "check": [("kernel.ptx",)],
     "convert": [("w.safetensors", "--to", "nvfp4", "--out", "made"), ("made", "--to", "mxfp8", "--out", "again")],
     "reshard": [("plan.toml",)],
+    "skill": [("--out", "skills")],
     "run": [("twice.ptx", "--arg", "null", "--arg", "0")],
     "completion": [(shell,) for shell in ("bash", "zsh", "fish")],
 }

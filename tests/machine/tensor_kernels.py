@@ -47,9 +47,9 @@ ALLOCATED: fence.proxy.async; bar.sync 0; ld.shared.b32 %r8, [base];
   mov.u32 %r15, 0;
 FILL: setp.ge.u32 %p4, %r15, {shown}; @%p4 bra FILLED;
   mul.wide.u32 %rd8, %r15, 4; add.s64 %rd9, %rd6, %rd8;
-  ld.global.v4.b32 {{%r20, %r21, %r22, %r23}}, [%rd9]; add.u32 %r16, %r9, %r15;
-  tcgen05.st.sync.aligned.32x32b.x4.b32 [%r16], {{%r20, %r21, %r22, %r23}};
-  add.u32 %r15, %r15, 4; bra FILL;
+  {load} add.u32 %r16, %r9, %r15;
+  tcgen05.st.sync.aligned.32x32b.x16.b32 [%r16], {{{words}}};
+  add.u32 %r15, %r15, 16; bra FILL;
 FILLED: tcgen05.wait::st.sync.aligned; tcgen05.fence::before_thread_sync; {meet}
   tcgen05.fence::after_thread_sync;
   setp.ne.u32 %p5, %r14, {issuer}; @%p5 bra ISSUED;
@@ -61,16 +61,20 @@ ISSUED: {wait}
   {after}
   mov.u32 %r15, 0;
 READ: setp.ge.u32 %p4, %r15, {shown}; @%p4 bra DONE;
-  add.u32 %r16, %r9, %r15; tcgen05.ld.sync.aligned.32x32b.x4.b32 {{%r20, %r21, %r22, %r23}}, [%r16];
+  add.u32 %r16, %r9, %r15; tcgen05.ld.sync.aligned.32x32b.x16.b32 {{{words}}}, [%r16];
   tcgen05.wait::ld.sync.aligned; mul.wide.u32 %rd8, %r15, 4; add.s64 %rd9, %rd7, %rd8;
-  st.global.v4.b32 [%rd9], {{%r20, %r21, %r22, %r23}};
-  add.u32 %r15, %r15, 4; bra READ;
+  {store}
+  add.u32 %r15, %r15, 16; bra READ;
 DONE: {meet}
   @%p3 bra END;
   {free}
 END: ret;
 }}
 """
+WORDS = [f"%r{200 + i}" for i in range(16)]
+QUARTERS = [(16 * i, ", ".join(WORDS[4 * i : 4 * i + 4])) for i in range(4)]
+LOAD = " ".join(f"ld.global.v4.b32 {{{names}}}, [%rd9+{at}];" for at, names in QUARTERS)
+STORE = " ".join(f"st.global.v4.b32 [%rd9+{at}], {{{names}}};" for at, names in QUARTERS)
 COMMIT = "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];"
 COMMIT_PAIR = """mov.u32 %r18, bar; mov.u16 %h1, 3;
   tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%r18], %h1;"""
@@ -84,12 +88,13 @@ def kernel(body: str, *, group: int = 1, shown: int = 64, used: int = 32768, col
     The body has %r8, the address of tensor memory, %r4 that of the shared buffer, %rd10 the same in units of 16 bytes.
 
     Args:
-        shown: columns that are filled and read. used: bytes of the buffer that are filled.
+        shown: columns that are filled and read, a multiple of 16. used: bytes of the buffer that are filled.
     """
     pair = group == 2
     meet = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" if pair else "bar.sync 0;"
     given: dict[str, Any] = {
         "commit": COMMIT_PAIR if pair else COMMIT, "wait": WAIT, "after": "", "meet": meet, "issuer": "0",
+        "load": LOAD, "store": STORE, "words": ", ".join(WORDS),
         "free": FREE.format(group=group, columns=columns), "directives": ".reqnctapercluster 2" if pair else "",
     } | parts  # fmt: skip
     return KERNEL.format(

@@ -214,3 +214,49 @@ def test_a_fault_is_found_with_its_cause_and_the_sound_kernel_is_clean(name: str
     text = found.explain()
     for part in case.says:
         assert part in text, text
+
+
+LIMITED = """
+@%p1 bra READY;
+mbarrier.init.shared.b64 [bar], 1;
+fence.proxy.async;
+READY: bar.sync 0;
+mov.u64 %rd5, %clock64;
+AGAIN: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;
+@%p2 bra OVER;
+mov.u64 %rd6, %clock64; sub.u64 %rd6, %rd6, %rd5; setp.lt.u64 %p3, %rd6, 50000000;
+@%p3 bra AGAIN;
+OVER: st.global.u32 [%rd3], %r1;
+ret;"""
+
+
+@pytest.mark.parametrize("schedule", ["eager", "lazy", 1])
+def test_a_wait_that_only_its_time_limit_ends_is_a_hang(schedule: str | int) -> None:
+    found = run(program(LIMITED), schedule=schedule)
+    hangs = [one for one in found.diagnostics if one.rule == "hang"]
+    assert [one.severity for one in hangs] == ["error"]
+    assert "0 of 1 arrival" in hangs[0].message
+    mended = LIMITED.replace("mov.u64 %rd5", "@!%p1 mbarrier.arrive.shared.b64 _, [bar];\nmov.u64 %rd5", 1)
+    sound = run(program(mended), schedule=schedule)
+    assert sound.ok, sound.explain()
+    assert not [one for one in sound.diagnostics if one.rule == "hang"]
+
+
+def test_a_change_of_bytes_is_offered_after_it_was_tried() -> None:
+    text = program(COPY.replace("[bar], 256;", "[bar], 272;"))
+    found = run(text)
+    (hang,) = [one for one in found.diagnostics if one.rule == "hang"]
+    line = next(i for i, one in enumerate(text.split("\n"), 1) if "272" in one)
+    assert hang.fixes == (f"replace `272` by `256` in line {line}",)
+    assert f"change: replace `272` by `256` in line {line}" in found.explain()
+
+
+def test_an_answer_quotes_the_lines_that_it_names() -> None:
+    text = program(ROUNDS.replace("[other], 32;", "[other], 33;"))
+    lines = text.split("\n")
+    said = run(text).explain()
+    for part in ("mbarrier.init.shared.b64 [other], 33", "mbarrier.try_wait.parity.shared.b64 %p2, [other], %r7"):
+        number = next(i for i, one in enumerate(lines, 1) if part in one)
+        assert f"{number} | {part}" in said
+    assert "why: " in said
+    assert "change: " in said

@@ -105,7 +105,12 @@ def test_a_spin_lock_inside_a_warp_ends() -> None:
 
 @pytest.mark.parametrize(
     ("load", "schedule"),
-    [(".volatile", "eager"), (".volatile", "lazy"), (".volatile", 1), ("", "eager")],
+    [
+        (".volatile", "eager"),
+        (".volatile", "lazy"),
+        (".volatile", 1),
+        pytest.param("", "eager", marks=pytest.mark.slow),
+    ],
 )
 def test_a_loop_that_stores_while_it_waits_does_not_stop_the_others(load: str, schedule: str | int) -> None:
     """CTA 0 waits in a loop that stands before the code in which the other CTAs add to the flag."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+import cute_py as cute
 from cute_py.machine.judgement.rules import CURES, RULES
 from tests.machine.faulty_kernels import KERNELS
+from tests.machine.test_triton import ROWS, WORKLOADS, launch, launch_workload
 
 NAMES = list(KERNELS)
 
@@ -52,3 +56,44 @@ def test_without_judgement_a_run_only_ends() -> None:
 def test_each_rule_has_a_kernel_and_each_cure_a_rule() -> None:
     assert {kernel.rule for kernel in KERNELS.values()} == set(RULES)
     assert set(CURES) <= set(RULES)
+
+
+def launched(name: str) -> tuple[dict[str, Any], list[Any]]:
+    """A recorded kernel of Triton, and its arguments."""
+    if name in ROWS:
+        return ROWS[name], launch(ROWS[name])[0]
+    return WORKLOADS[name], launch_workload(WORKLOADS[name])[0]
+
+
+SEEDS = range(1, 11)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*ROWS, *WORKLOADS])
+def test_a_kernel_of_a_compiler_has_no_error_under_any_schedule(name: str) -> None:
+    for schedule in ("eager", "lazy", *SEEDS):
+        row, args = launched(name)
+        run = cute.run_ptx(row["ptx"], grid=row["grid"], args=args, dynamic_shared=row["shared"], schedule=schedule)
+        assert run.ok, run.explain()
+
+
+MUTANTS = (
+    ("cumsum", "bar.sync", 0, "race in shared memory"),
+    ("tma_copy", "cp.async.bulk.wait_group.read", 0, "store under way at exit"),
+    ("matmul_small", "cp.async.wait_group", 0, "read before it arrives"),
+    ("matmul_descriptors", "fence.proxy.async", 0, "missing proxy fence"),
+    ("matmul_descriptors", "wgmma.wait_group.sync.aligned 0", 0, "registers in use"),
+    ("matmul_descriptors", "@!complete bra.uni waitLoop", 0, "read before it arrives"),
+)
+"""(kernel, a line that is taken out, which of them, what is found)."""
+
+
+@pytest.mark.parametrize(("name", "line", "number", "rule"), MUTANTS)
+def test_a_line_that_is_missing_in_a_kernel_of_a_compiler(name: str, line: str, number: int, rule: str) -> None:
+    row, args = launched(name)
+    lines = row["ptx"].split("\n")
+    places = [place for place, text in enumerate(lines) if text.strip().startswith(line)]
+    lines[places[number]] = ""
+    text = "\n".join(lines)
+    found = cute.run_ptx(text, grid=row["grid"], args=args, dynamic_shared=row["shared"], schedule="eager")
+    assert rule in [one.rule for one in found.diagnostics], found.explain()

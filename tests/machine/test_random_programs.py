@@ -25,7 +25,9 @@ def wrong(family: str, number: int) -> list[int]:
     """The steps of a program whose words differ from those of the device."""
     seed, place = divmod(number, PROGRAMS_A_SEED)
     words, out = inputs(seed), np.zeros((STEPS, THREADS), np.uint64)
-    run = cute.run_ptx(module(family, seed, 1, place), grid=1, block=THREADS, args=(words, out), schedule="eager")
+    run = cute.run_ptx(
+        module(family, seed, 1, place), grid=1, block=THREADS, args=(words, out), schedule="eager", judge=False
+    )
     assert run.ok, run.explain()
     found = [zlib.crc32(out[step].tobytes()) for step in range(STEPS)]
     return [step for step in range(STEPS) if found[step] != DIGESTS[family][number][step]]

@@ -123,13 +123,13 @@ def test_the_forms_of_copies_are_all_there() -> None:
 _, _, IMAGE, LOADS = operands("f16", "f16", 128, 32, 16)
 GOOD = LOADS + multiply(descriptor("f16", "f16", 128, 32), "f16")
 FAULTS = [
-    ({"wait": "bar.sync 0;"}, "lazy", "tensor memory race", "reads columns 0 to 3 of tensor memory"),
+    ({"wait": "bar.sync 0;"}, "lazy", "tensor memory race", "reads columns 0 to 15 of tensor memory"),
     ({"commit": "", "wait": "bar.sync 0;"}, "eager", "tensor memory race", "wait for the mbarrier of a commit"),
     ({"free": ""}, "eager", "tensor memory", "512 columns of tensor memory are still allocated at the end"),
     ({"free": FREE.format(group=1, columns=256)}, "eager", "tensor memory", "tcgen05.dealloc of 256 columns"),
     ({"free": FREE.format(group=2, columns=512)}, "eager", "tensor memory", "cta_group::2 after cta_group::1"),
     ({"after": "xor.b32 %r9, %r9, 0x200000;"}, "eager", "tensor memory", "reaches lanes 0..31"),
-    ({"columns": 32}, "eager", "tensor memory", "columns 32..35 are not allocated"),
+    ({"columns": 32}, "eager", "tensor memory", "columns 32..47 are not allocated"),
 ]  # fmt: skip
 
 
@@ -183,6 +183,14 @@ def test_operands_that_the_asynchronous_proxy_may_not_see() -> None:
     found, _ = run(text, IMAGE, schedule="eager")
     assert [(one.rule, one.severity) for one in found.diagnostics] == [("missing proxy fence", "warning")]
     assert "tcgen05.mma" in str(found.diagnostics[0].facts["instruction"])
+
+
+def test_sums_that_start_from_nothing() -> None:
+    """Columns 64 and up are not filled before."""
+    for enable, rules in (("0", []), ("1", ["tensor memory never written"])):
+        text = LOADS + "add.u32 %r50, %r8, 64;\n  " + multiply(descriptor("f16", "f16", 128, 32), "f16", enable=enable)
+        found, _ = run(kernel(text.replace("[%r8]", "[%r50]")), IMAGE, schedule="eager")
+        assert [one.rule for one in found.diagnostics] == rules
 
 
 def test_instructions_that_are_refused_by_name() -> None:

@@ -131,7 +131,7 @@ def test_terms_are_cut_at_the_largest() -> None:
 @pytest.mark.parametrize(
     ("text", "error", "said"),
     [
-        ("tcgen05.wait::ld.sync.aligned;", InvalidValueError, "not emulated"),
+        ("tex.1d.v4.f32.s32 {%d0, %d0, %d0, %d0}, [%s0, {%s0}];", InvalidValueError, "not emulated"),
         ("bra LOOP;", ParseError, "no label"),
         ("add.u32 %d0, %s9, 1;", InvalidValueError, "never written"),
         ("ld.global.b32 %d0, [%s0];", InvalidValueError, "multiple of 4"),

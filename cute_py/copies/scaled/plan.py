@@ -25,12 +25,13 @@ from cute_py.formats.scale_orders import mode_of
 from cute_py.formats.scale_rules import POWER_RULES, variants
 from cute_py.gpu.kernels.numbers import KIND_BITS, KINDS
 from cute_py.gpu.kernels.relayout import magic
-from cute_py.gpu.kernels.scaled import scaled_largest, scaled_rows, scaled_tile, scaled_whole
+from cute_py.gpu.kernels.scaled import scaled_largest, scaled_rows, scaled_whole
 from cute_py.gpu.kernels.scaled_output import (
     HEAD,
     INPUT_STEPS,
     LANES,
     OUTPUT,
+    PIECE,
     ROW_ELEMENTS,
     STEPS,
     TILE,
@@ -38,6 +39,7 @@ from cute_py.gpu.kernels.scaled_output import (
     Digits,
     OutputKind,
 )
+from cute_py.gpu.kernels.scaled_tile import scaled_tile
 from cute_py.gpu.kernels.source import KernelSource
 from cute_py.layout.layout import Layout
 from cute_py.targets import MULTIPROCESSORS
@@ -165,7 +167,6 @@ def _scales(form: Format, shape: tuple[int, int], exchanged: bool, alignment: in
             "an order that is one layout of any size, such as linear or 32_4_4; copy(scaled, format) changes the order",
             order=form.order,
         )
-    layout = form.scale_layout(*shape)
     block = [0 if side is None else side for side in form.block]
     if form.order.each_row and block[0] != 1 and block[1] != 1:
         raise refused(
@@ -179,6 +180,8 @@ def _scales(form: Format, shape: tuple[int, int], exchanged: bool, alignment: in
     if swapped:
         tile.reverse()
     counts = [-(-n // t) * t for n, t in zip(counts, tile, strict=True)]
+    # Of the padded sizes, so that a single row has the steps of the rows that pad it.
+    layout = form.scale_layout(*(count * side for count, side in zip(counts, sides, strict=True)))
     digits = [digits_of(mode_of(layout, i)) for i in (0, 1)]
     if exchanged:
         block.reverse()
@@ -388,10 +391,11 @@ def _rows(
     if index.into:
         height = shape[0]
     bits = KIND_BITS[source.kind]
+    access = PIECE if scaled_source is not None and scales[0] is None else ROW_ELEMENTS
     kinds = []
     for one, scale in zip(outputs, scales, strict=True):
         keeps = scaled_source is not None and scale is not None
-        kind = _output_kind(one, scale, source.by_columns, min(16, 2 * KIND_BITS[one.kind]), keeps)
+        kind = _output_kind(one, scale, source.by_columns, min(16, access * KIND_BITS[one.kind] // 8), keeps)
         kinds.append(replace(kind, words=kind.words and not index.into))
     split = any(kind.split and kind.words for kind in kinds)
     across = next((a for a in (1, 2) if width <= a * LANES * ROW_ELEMENTS), 4)
@@ -412,7 +416,7 @@ def _rows(
         across=across,
         columns=columns,
         down=down,
-        aligned=_aligned(source, min(16, 2 * bits)),
+        aligned=_aligned(source, min(16, access * bits // 8)),
         split=split,
         rows=index.rows,
         into=index.into,
@@ -472,10 +476,8 @@ def _dequantised(
     if index.into:
         raise refused("dequantised rows scattered by an index", "rows= of the source, or two copies")
     scales = _scales(form, source.shape, source.by_columns, source.scale_alignment)
-    if scales.block[1] not in (0, 1) and scales.block[1] % ROW_ELEMENTS:
-        raise refused(
-            f"blocks of {scales.block[1]} columns on a device", f"multiples of {ROW_ELEMENTS}, 1, or whole rows"
-        )
+    if scales.block[1] not in (0, 1) and scales.block[1] % PIECE:
+        raise refused(f"blocks of {scales.block[1]} columns on a device", f"multiples of {PIECE}, 1, or whole rows")
     into = replace(_output_kind(source, scales, source.by_columns, 16), levels=1 + (source.total is not None))
     return _rows(source, outputs, [None] * len(outputs), shape, index, (into, scales.digits))
 

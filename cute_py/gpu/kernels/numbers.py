@@ -4,9 +4,9 @@ Eight elements of a row are held as the words that were loaded. Each function gi
 gives for the same numbers: the hardware converts where it rounds in the same way, and blocks or vectors with a NaN or
 an infinity take a path of their own, `careful`.
 
-e2m1 has no conversion before sm_100. For a = min(|y|, 6) and P the power of two below a (at least 1), a + 2^22 P rounds
-a to the quantum of e2m1; the sum's last bits and its exponent are the code (`nibble`): 11 instructions an element from
-bf16, with the sign and the packing.
+e2m1 has no conversion before sm_100. Its codes are the integers nearest to min(2a, a + 2, a/2 + 4) of a = |y|, ties to
+even: three sums with 1.5 * 2^23 round once each, and the least of them has the code in its last bits (`nibble`). With
+the sign and the packing that is about ten instructions an element, half of them multiplications and sums.
 """
 
 from __future__ import annotations
@@ -117,12 +117,28 @@ __device__ __forceinline__ u32 folded(u32 m) {
   if constexpr (WIDE) return half_peak(larger(m >> 16, m & 0xFFFF));
   else return m;
 }
-// e2m1 of a magnitude: the low 3 bits count.
-__device__ __forceinline__ u32 nibble(float y) {
-  const float a = fminf(fabsf(y), 6.0f);
-  const float power = fmaxf(as_float(as_bits(a) & INFINITE), 1.0f);
-  const u32 s = as_bits(__fmaf_rn(power, 4194304.0f, a));
-  return s + (s >> 22) - 2;
+// e2m1 of a magnitude: the low 3 bits of the result, above which lies 0x4B400000. CLAMPED: it may be 7 or more, or NaN.
+template <bool CLAMPED> __device__ __forceinline__ u32 nibble(float a) {
+  constexpr float M = 12582912.0f;
+  if (CLAMPED) a = fminf(a, 6.0f);
+  const u32 one = as_bits(__fmaf_rn(a, 2.0f, M)), two = as_bits(a + (M + 2.0f));
+  return __vimin3_u32(one, two, as_bits(__fmaf_rn(a, 0.5f, M + 4.0f)));
+}
+// Signs of eight elements of 16 bits, where their nibbles lie.
+__device__ __forceinline__ u32 nibble_signs(const Eight& e) {
+  if constexpr (WIDE) {
+    const u32 a = __byte_perm(e.w[0], e.w[1], 0x7531), b = __byte_perm(e.w[2 % RAWS], e.w[3 % RAWS], 0x7531);
+    return (__byte_perm(a, b, 0x6420) >> 4 & 0x08080808u) | (__byte_perm(a, b, 0x7531) & 0x80808080u);
+  } else {
+    u32 found = 0;
+#pragma unroll
+    for (u32 i = 0; i < 8; ++i) found |= (e.w[i % RAWS] >> 31) << (4 * i + 3);
+    return found;
+  }
+}
+__device__ __forceinline__ u32 nibbles_of(const u32 (&n)[8]) {
+  const u32 low = n[0] + n[1] * 16 + (n[2] + n[3] * 16) * 256, high = n[4] + n[5] * 16 + (n[6] + n[7] * 16) * 256;
+  return __byte_perm(low, high, 0x5410);
 }
 template <u32 D> __device__ __forceinline__ Codes<D> coded(const float (&y)[8]) {
   Codes<D> c;
@@ -147,13 +163,13 @@ template <u32 D> __device__ __forceinline__ Codes<D> coded(const float (&y)[8]) 
 #pragma unroll
     for (u32 i = 0; i < 8; ++i) c.w[i] = as_bits(y[i]);
   } else {
-    u32 w = 0;
+    u32 n[8], signs = 0;
 #pragma unroll
     for (u32 i = 0; i < 8; ++i) {
-      const u32 one = (nibble(y[i]) & 7) | (as_bits(y[i]) >> 28 & ~7u);
-      w += one << 4 * i;
+      n[i] = nibble<true>(fabsf(y[i]));
+      signs |= (as_bits(y[i]) >> 31) << (4 * i + 3);
     }
-    c.w[0] = w;
+    c.w[0] = nibbles_of(n) | signs;
   }
   return c;
 }
@@ -161,7 +177,7 @@ template <u32 D> __device__ __forceinline__ Codes<D> coded(const float (&y)[8]) 
 template <u32 D> __device__ __noinline__ u32 rounded(u32 y) {
   const u32 m = y & MAGNITUDE, sign = y >> 31;
   if constexpr (D == F32) return y;
-  else if constexpr (D == E2M1) return m > INFINITE ? 7 : (nibble(as_float(y)) & 7) | sign << 3;
+  else if constexpr (D == E2M1) return m > INFINITE ? 7 : (nibble<true>(as_float(m)) & 7) | sign << 3;
   else if constexpr (D == BF16 || D == F16) {
     const u32 most = D == BF16 ? 0x7F7F0000u : 0x477FE000u;
     if (m > INFINITE) return (D == BF16 ? 0x7FC0u : 0x7E00u) | sign << 15;
@@ -205,10 +221,15 @@ template <class O> __device__ __forceinline__ Scale power_scale(u32 peak) {
   Scale s;
   u32 biased;
   if constexpr (O::RULE == RCEIL) {
-    const u32 q = as_bits(__fdiv_rn(as_float(peak), O::largest()));
-    const u32 e = q >> 23, m = q & 0x7FFFFFu;
-    biased = e + (e ? m != 0 : m > 0x400000u);
-    biased = e == 255 ? (m ? 255 : 254) : biased > 254 ? 254 : biased;
+    const u32 exponent = peak >> 23;
+    if (exponent > O::MAX_POWER && exponent < 255) {  // largest is 1.5 or 1.75 times a power of two
+      biased = exponent - O::MAX_POWER + ((peak & 0x7FFFFFu) > (as_bits(O::largest()) & 0x7FFFFFu));
+    } else {
+      const u32 q = as_bits(__fdiv_rn(as_float(peak), O::largest()));
+      const u32 e = q >> 23, m = q & 0x7FFFFFu;
+      biased = e + (e ? m != 0 : m > 0x400000u);
+      biased = e == 255 ? (m ? 255 : 254) : biased > 254 ? 254 : biased;
+    }
     s.factor = as_float(biased == 255 ? NOT_A_NUMBER : biased == 0 ? 0x3F800000u : biased == 254 ? QUIET
                                                                                  : (254 - biased) << 23);
   } else {
@@ -290,8 +311,24 @@ template <u32 BYTES, bool POWER> __device__ __forceinline__ u32 scale_value(u32 
 template <class O> __device__ __forceinline__ Codes<O::KIND> quantised(
     const Eight& e, u32 peak, float factor, float inverse, u32 inside) {
   constexpr bool DIVIDED = O::RULE == AMAX_CUTE;
-  const bool usual = peak < INFINITE && (!DIVIDED || (factor > 1e-25f && factor < 1e25f));
-  if (usual) {
+  constexpr bool FOUR = O::KIND == E2M1;
+  bool usual = peak < INFINITE && (!DIVIDED || (factor > 1e-25f && factor < 1e25f));
+  if (FOUR && O::RULE != FLOOR) usual = usual && as_float(peak) * factor < 7.0f;
+  if constexpr (FOUR) {
+    if (usual) {
+      Eight a;
+      float x[8];
+      u32 n[8];
+#pragma unroll
+      for (u32 i = 0; i < RAWS; ++i) a.w[i] = magnitude(e.w[i]);
+      values(a, x);
+#pragma unroll
+      for (u32 i = 0; i < 8; ++i) n[i] = nibble<O::RULE == FLOOR>(x[i] * factor);
+      Codes<O::KIND> c;
+      c.w[0] = nibbles_of(n) | nibble_signs(e);
+      return c;
+    }
+  } else if (usual) {
     float x[8];
     values(e, x);
 #pragma unroll

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from cute_py.gpu.kernels.numbers import KIND_BITS, KINDS, NUMBERS
+from cute_py.gpu.kernels.numbers import KINDS, NUMBERS
 from cute_py.gpu.kernels.scaled_output import STEPS, TILE, OutputKind
 from cute_py.gpu.kernels.source import AWAIT, TYPES, KernelSource, make_kernel
 
@@ -254,43 +254,48 @@ template <class O> __device__ __forceinline__ void write_vector(
   }
   store_codes<O>(o, c, line, k);
 }
-// 16 elements by their scales.
+// The scale of an element of the source, as the bits of a float32.
+__device__ __forceinline__ u32 scale_at(const Scaled& p, u32 row, u32 column) {
+  const u32 place = In::row(row, p.steps) + In::column(column, p.steps);
+  const u32 stored = In::SCALE_BYTES == 4 ? ((const u32*)p.scales)[place] : p.scales[place];
+  return stored;
+}
+__device__ __forceinline__ u32 factor_of(const Scaled& p, u32 stored) {
+  const u32 value = scale_value<In::SCALE_BYTES, In::POWER>(stored);
+  return In::LEVELS == 2 ? careful<false>(value, as_bits(p.total)) : value;
+}
+// Twice 8 elements by their scales, SPREAD elements apart; stored: the scales of both, unless each column has its own.
 template <class O> __device__ __forceinline__ void write_numbers(
-    const Eight (&e)[2], const Scaled& p, const Output& o, u32 row, u32, u32 line, u32 k) {
-  if (row >= p.m || k >= p.k) return;
-  Codes<O::KIND> c[2];
-  u32 factor[16];
-  const auto found = [&](u32 column) {
-    const u32 place = In::row(row, p.steps) + In::column(column, p.steps);
-    const u32 stored = In::SCALE_BYTES == 4 ? ((const u32*)p.scales)[place] : p.scales[place];
-    const u32 value = scale_value<In::SCALE_BYTES, In::POWER>(stored);
-    return In::LEVELS == 2 ? careful<false>(value, as_bits(p.total)) : value;
-  };
-  bool usual = true;
-#pragma unroll
-  for (u32 i = 0; i < 16; ++i) {
-    if (i == 0 || In::BC == 1) factor[i] = found(min(k + i, p.k - 1));
-    else factor[i] = factor[0];
-    if (i == 0 || In::BC == 1) {
-      const float by = as_float(factor[i] & MAGNITUDE);
-      usual = usual && by < 1e37f && (O::KIND == F32 || by * In::largest() < O::largest());
-    }
-  }
+    const Eight (&e)[2], const u32 (&stored)[2], const Scaled& p, const Output& o, u32 row, u32 line, u32 first) {
+  constexpr u32 BITS = bits_of(O::KIND);
 #pragma unroll
   for (u32 i = 0; i < 2; ++i) {
-    u32 part[8];
+    const u32 k = first + i * SPREAD;
+    if (row >= p.m || k >= p.k) continue;
+    u32 factor[8];
+    bool usual = true;
 #pragma unroll
-    for (u32 j = 0; j < 8; ++j) part[j] = factor[8 * i + j];
-    c[i] = converted<O::KIND, true>(e[i], part, usual, 8);
+    for (u32 j = 0; j < 8; ++j) {
+      if (In::BC == 1) factor[j] = factor_of(p, scale_at(p, row, min(k + j, p.k - 1)));
+      else factor[j] = j ? factor[0] : factor_of(p, stored[i]);
+      if (j == 0 || In::BC == 1) {
+        const float by = as_float(factor[j] & MAGNITUDE);
+        usual = usual && by < 1e37f && (O::KIND == F32 || by * In::largest() < O::largest());
+      }
+    }
+    const Codes<O::KIND> c = converted<O::KIND, true>(e[i], factor, usual, 8);
+    if (line < o.lines && k < o.along)
+      store_words<BITS / 4, O::VECTOR>(
+          o.data + (i64)line * o.pitch + (u64)k * BITS / 8, c.w, ((o.along - k) * BITS + 7) / 8);
   }
-  store_codes<O>(o, c, line, k);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) scaled_rows(const __grid_constant__ Scaled p) {
   const u32 down = divided(blockIdx.x, p.magic, p.shift), over = blockIdx.x - down * p.across;
   const u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, slot = warp / ACROSS * 4 + lane / 8;
-  const u32 first = over * (ACROSS * 128 * COLUMNS) + warp % ACROSS * 128 + lane % 8 * 16;
+  const u32 first = over * (ACROSS * 128 * COLUMNS) + warp % ACROSS * 128 + lane % 8 * (SPREAD == 8 ? 16 : 8);
   Eight held[ITEMS][2];
+  u32 stored[ITEMS][2];
   u32 row[DOWN], line[DOWN], taken[DOWN];
   await_previous();
 #pragma unroll
@@ -319,7 +324,18 @@ extern "C" __global__ void __launch_bounds__(THREADS) scaled_rows(const __grid_c
 #pragma unroll
     for (u32 c = 0; c < COLUMNS; ++c) {
       const u32 k = first + c * (ACROSS * 128);
-      load_eights(held[r * COLUMNS + c], p.source + from * p.pitch, k, limit, k < p.k ? pattern : 0);
+      const u8* const at = p.source + from * p.pitch;
+      const u32 item = r * COLUMNS + c;
+      if constexpr (SPREAD == 8) load_eights(held[item], at, k, limit, k < p.k ? pattern : 0);
+      else {
+#pragma unroll
+        for (u32 i = 0; i < 2; ++i) {
+          Eight one[1];
+          load_eights(one, at, k + i * SPREAD, limit, 0);
+          held[item][i] = one[0];
+          stored[item][i] = In::BC != 1 && k + i * SPREAD < limit ? scale_at(p, row[r], k + i * SPREAD) : 0;
+        }
+      }
     }
   }
 #pragma unroll
@@ -380,248 +396,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) scaled_whole(const __grid_
 }
 """
 
-_TILE: Final = r"""
-extern __shared__ __align__(128) u8 shared[];
-struct Place { u32 row, column, warp_row, warp_column, group, lane; };
-// Byte of a unit of 8 elements of a line in shared memory.
-template <class O> __device__ __forceinline__ u32 unit_at(u32 line, u32 byte) {
-  constexpr u32 LINE = 16 * bits_of(O::KIND), MASK = (LINE / 16 < 8 ? LINE / 16 : 8) - 1;
-  const u32 turn = (O::TRANSPOSED ? line >> 3 : (line >> 3 & 1) * 4) & MASK;
-  return line * LINE + ((byte / 16) ^ turn) * 16 + byte % 16;
-}
-template <class O> __device__ __forceinline__ void put_unit(u32 line, u32 unit, const Codes<O::KIND>& c) {
-  constexpr u32 BITS = bits_of(O::KIND), WORDS = BITS / 4;
-  if constexpr (WORDS == 1) *(u32*)(shared + unit_at<O>(line, unit * BITS)) = c.w[0];
-  else if constexpr (WORDS == 2) *(uint2*)(shared + unit_at<O>(line, unit * BITS)) = make_uint2(c.w[0], c.w[1]);
-  else {
-#pragma unroll
-    for (u32 i = 0; i < WORDS; i += 4)
-      *(uint4*)(shared + unit_at<O>(line, unit * BITS + 4 * i)) =
-          make_uint4(c.w[i], c.w[i + 1], c.w[i + 2], c.w[i + 3]);
-  }
-}
-// 8 x 8 elements of which some are no usual numbers, read again.
-template <class O> __device__ __noinline__ void put_careful(const Scaled& p, u32 row, u32 column, const u32* factors) {
-  constexpr u32 BITS = bits_of(O::KIND);
-#pragma unroll 1
-  for (u32 line = 0; line < 8; ++line) {
-    Codes<O::KIND> c = {};
-#pragma unroll
-    for (u32 i = 0; i < 8; ++i) {
-      const u32 q = O::TRANSPOSED ? i : line, j = O::TRANSPOSED ? line : i, m = row + q, k = column + j;
-      if (m >= p.m || k >= p.k) continue;
-      Eight e = {};
-      e.w[0] = element(p.source + (i64)m * p.pitch + (u64)k * (bits_of(SOURCE) / 8));
-      const u32 x = exact(e, 0);
-      const u32 factor = factors[O::BR == 1 ? q : O::BC == 1 ? j : 0];
-      const u32 y = O::RULE == NONE ? x : careful<O::RULE == AMAX_CUTE>(x, factor);
-      put<O::KIND>(c, i, rounded<O::KIND>(y));
-    }
-    if (O::TRANSPOSED) put_unit<O>(column % 128 + line, row % 128 / 8, c);
-    else put_unit<O>(row % 128 + line, column % 128 / 8, c);
-  }
-}
-__device__ __forceinline__ u32 half_of(u32 packed, u32 i) { return half_peak(i % 2 ? packed >> 16 : packed & 0xFFFF); }
-// The largest magnitudes of the blocks of a thread's 8 x 8 elements: of 8 rows, 8 columns, or one.
-template <class O> __device__ __forceinline__ void find_peaks(
-    const Eight (&e)[8], const Place& at, u32 (&peak)[O::BR == 1 || O::BC == 1 ? 8 : 1], u32* exchange) {
-  if constexpr (O::BR == 1) {
-#pragma unroll
-    for (u32 q = 0; q < 8; ++q) {
-      peak[q] = folded(most_of(e[q]));
-#pragma unroll
-      for (u32 s = 1; s < 8 && s < O::BC / 8; s *= 2) peak[q] = larger(peak[q], __shfl_xor_sync(~0u, peak[q], s));
-    }
-    if constexpr (O::BC > 64) {
-      const u32 line = at.warp_row * 32 + at.group * 8;
-      if (at.lane == 0) {
-#pragma unroll
-        for (u32 q = 0; q < 8; ++q) exchange[at.warp_column * 128 + line + q] = peak[q];
-      }
-      __syncthreads();
-#pragma unroll
-      for (u32 q = 0; q < 8; ++q) peak[q] = larger(exchange[line + q], exchange[128 + line + q]);
-    }
-  } else if constexpr (O::BC == 1) {
-    u32 packed[RAWS];
-#pragma unroll
-    for (u32 i = 0; i < RAWS; ++i) {
-      packed[i] = magnitude(e[0].w[i]);
-#pragma unroll
-      for (u32 q = 1; q < 8; ++q) packed[i] = most(packed[i], magnitude(e[q].w[i]));
-#pragma unroll
-      for (u32 s = 1; s < 4 && s < O::BR / 8; s *= 2)
-        packed[i] = most(packed[i], __shfl_xor_sync(~0u, packed[i], 8 * s));
-    }
-#pragma unroll
-    for (u32 i = 0; i < 8; ++i) peak[i] = WIDE ? half_of(packed[i / 2], i) : packed[i % RAWS];
-    if constexpr (O::BR > 32) {
-      const u32 line = at.warp_column * 64 + at.lane * 8;
-      if (at.group == 0) {
-#pragma unroll
-        for (u32 i = 0; i < 8; ++i) exchange[at.warp_row * 128 + line + i] = peak[i];
-      }
-      __syncthreads();
-#pragma unroll
-      for (u32 i = 0; i < 8; ++i) {
-        const u32 other = at.warp_row & ~(O::BR / 32 - 1);
-        peak[i] = 0;
-#pragma unroll
-        for (u32 w = 0; w < O::BR / 32; ++w) peak[i] = larger(peak[i], exchange[(other + w) * 128 + line + i]);
-      }
-    }
-  } else {
-    u32 packed = most_of(e[0]);
-#pragma unroll
-    for (u32 q = 1; q < 8; ++q) packed = most(packed, most_of(e[q]));
-#pragma unroll
-    for (u32 s = 1; s < 8 && s < O::BC / 8; s *= 2) packed = most(packed, __shfl_xor_sync(~0u, packed, s));
-#pragma unroll
-    for (u32 s = 1; s < 4 && s < O::BR / 8; s *= 2) packed = most(packed, __shfl_xor_sync(~0u, packed, 8 * s));
-    peak[0] = folded(packed);
-    if constexpr (O::BR > 32) {
-      if (threadIdx.x % 32 == 0) exchange[threadIdx.x / 32] = peak[0];
-      __syncthreads();
-#pragma unroll
-      for (u32 w = 0; w < 8; ++w) peak[0] = larger(peak[0], exchange[w]);
-    }
-  }
-}
-// Scales of a tile to shared memory, and from there to where they belong.
-template <class O> struct Grid {
-  enum : u32 {
-    SIDES = O::BR == 1 || O::BC == 1, ROWS = TILE_SIZE / O::BR, COLUMNS = TILE_SIZE / O::BC,
-    LINES = O::BC == 1 ? COLUMNS : ROWS, EACH = O::BC == 1 ? ROWS : COLUMNS
-  };
-};
-template <class O> __device__ __forceinline__ void put_scales(
-    const Scale (&s)[O::BR == 1 || O::BC == 1 ? 8 : 1], const Place& at, u32* grid) {
-  using G = Grid<O>;
-  const u32 row = at.row % 128, column = at.column % 128;
-#pragma unroll
-  for (u32 i = 0; i < (G::SIDES ? 8 : 1); ++i) {
-    const u32 r = O::BR == 1 ? row + i : row, c = O::BC == 1 ? column + i : column;
-    const bool owner = (O::BR == 1 || r % O::BR == 0) && (O::BC == 1 || c % O::BC == 0);
-    const u32 line = O::BC == 1 ? c : r / O::BR, each = O::BC == 1 ? r / O::BR : c / O::BC;
-    if (owner) {
-      if constexpr (O::SCALE_BYTES == 1) ((u8*)grid)[line * G::EACH + each] = (u8)s[i].stored;
-      else grid[line * G::EACH + each] = s[i].stored;
-    }
-  }
-}
-template <class O> __device__ __forceinline__ void store_scales(
-    const Scaled& p, const Output& o, u32 top, u32 left, const u32* grid) {
-  using G = Grid<O>;
-  constexpr u32 PER = O::WORDS ? 4 : 1, PARTS = G::EACH / PER;
-  for (u32 n = threadIdx.x; n < G::LINES * PARTS; n += THREADS) {
-    const u32 number = n / PARTS, part = n % PARTS;
-    const u32 line = O::SPLIT && G::LINES == 128 ? number % 4 * 32 + number / 4 : number;
-    const u32 row = top + (O::BC == 1 ? part * PER * O::BR : line * O::BR);
-    const u32 column = left + (O::BC == 1 ? line : part * PER * O::BC);
-    const u32 rows = row / O::BR, columns = column / O::BC;
-    if (rows >= o.scale_rows || columns >= o.scale_columns) continue;
-    const u32 place = O::row(row, o.steps) + O::column(column, o.steps);
-    u32 found = O::SCALE_BYTES == 4 ? grid[line * G::EACH + part]
-                : O::WORDS ? grid[(line * G::EACH + part * 4) / 4] : ((const u8*)grid)[line * G::EACH + part];
-#pragma unroll
-    for (u32 i = 0; i < PER; ++i) {
-      const bool used = row + (O::BC == 1 ? i * O::BR : 0) < p.m && column + (O::BC == 1 ? 0 : i * O::BC) < p.k;
-      if (!used) found = PER == 1 ? o.fill : (found & ~(255u << 8 * i)) | o.fill << 8 * i;
-    }
-    if constexpr (O::WORDS) *(u32*)(o.scales + place) = found;
-    else store_scale<O>(o, place, found);
-  }
-}
-template <class O> __device__ __forceinline__ void write_tile(
-    const Eight (&e)[8], const Scaled& p, const Output& o, const Place& at, u32 top, u32 left) {
-  constexpr u32 LINE = 16 * bits_of(O::KIND), COUNT = O::BR == 1 || O::BC == 1 ? 8 : 1;
-  constexpr bool DIVIDED = O::RULE == AMAX_CUTE;
-  u32* const exchange = (u32*)(shared + TILE_SIZE * LINE);
-  u32* const grid = exchange + 512;
-  float factor[COUNT], inverse[COUNT];
-  bool usual = true;
-  if constexpr (O::RULE != NONE) {
-    u32 peak[COUNT];
-    find_peaks<O>(e, at, peak, exchange);
-    Scale s[COUNT];
-#pragma unroll
-    for (u32 i = 0; i < COUNT; ++i) {
-      s[i] = scale_of<O>(peak[i], o.totals);
-      factor[i] = s[i].factor;
-      inverse[i] = DIVIDED ? __fdiv_rn(1.0f, factor[i]) : 0.0f;
-      usual = usual && peak[i] < INFINITE && (!DIVIDED || (factor[i] > 1e-25f && factor[i] < 1e25f));
-    }
-    put_scales<O>(s, at, grid);
-  } else {
-#pragma unroll
-    for (u32 q = 0; q < 8; ++q) usual = usual && !special<O::KIND>(e[q]);
-    factor[0] = 1.0f;
-  }
-  if (usual) {
-#pragma unroll
-    for (u32 line = 0; line < 8; ++line) {
-      float y[8];
-#pragma unroll
-      for (u32 i = 0; i < 8; ++i) {
-        const u32 q = O::TRANSPOSED ? i : line, j = O::TRANSPOSED ? line : i;
-        float x[8];
-        values(e[q], x);
-        const u32 f = COUNT == 1 ? 0 : O::BR == 1 ? q : j;
-        y[i] = O::RULE == NONE ? x[j] : DIVIDED ? quotient(x[j], factor[f], inverse[f]) : x[j] * factor[f];
-      }
-      const Codes<O::KIND> c = coded<O::KIND>(y);
-      if (O::TRANSPOSED) put_unit<O>(at.column % 128 + line, at.row % 128 / 8, c);
-      else put_unit<O>(at.row % 128 + line, at.column % 128 / 8, c);
-    }
-  } else {
-    u32 factors[8];
-#pragma unroll
-    for (u32 i = 0; i < 8; ++i) factors[i] = O::RULE == NONE ? 0 : as_bits(factor[i % COUNT]);
-    put_careful<O>(p, at.row, at.column, factors);
-  }
-  __syncthreads();
-  if constexpr (O::RULE != NONE) store_scales<O>(p, o, top, left, grid);
-  const u32 begin = O::TRANSPOSED ? left : top, along = O::TRANSPOSED ? top : left;
-  const u32 bytes = (u32)(((u64)o.along * bits_of(O::KIND) + 7) / 8), from = (u32)((u64)along * bits_of(O::KIND) / 8);
-#pragma unroll
-  for (u32 n = 0; n < TILE_SIZE * LINE / 16 / THREADS; ++n) {
-    const u32 unit = n * THREADS + threadIdx.x, line = unit / (LINE / 16), byte = unit % (LINE / 16) * 16;
-    if (begin + line >= o.lines || from + byte >= bytes) continue;
-    const uint4 v = *(const uint4*)(shared + unit_at<O>(line, byte));
-    const u32 w[4] = {v.x, v.y, v.z, v.w};
-    store_words<4, O::VECTOR>(o.data + (i64)(begin + line) * o.pitch + from + byte, w, bytes - from - byte);
-  }
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS) scaled_tile(const __grid_constant__ Scaled p) {
-  const u32 down = divided(blockIdx.x, p.magic, p.shift), over = blockIdx.x - down * p.across;
-  const u32 top = down * TILE_SIZE, left = over * TILE_SIZE, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const u32 row = top + warp / 2 * 32 + lane / 8 * 8, column = left + warp % 2 * 64 + lane % 8 * 8;
-  const Place at = {row, column, warp / 2, warp % 2, lane / 8, lane % 8};
-  Eight e[8];
-  await_previous();
-  const u8* const from = p.source + (i64)row * p.pitch;
-  if (ALIGNED && row + 8 <= p.m && column + 8 <= p.k) {
-#pragma unroll
-    for (u32 q = 0; q < 8; ++q) {
-      u32 w[RAWS];
-      load_whole(w, from + q * p.pitch + (u64)column * bits_of(SOURCE) / 8);
-#pragma unroll
-      for (u32 i = 0; i < RAWS; ++i) e[q].w[i] = w[i];
-    }
-  } else {
-#pragma unroll
-    for (u32 q = 0; q < 8; ++q) {
-      Eight one[1];
-      load_eights(one, from + q * p.pitch, column, row + q < p.m ? p.k : 0, 0);
-      e[q] = one[0];
-    }
-  }
-  @tile@
-}
-"""
-
-
 _LARGEST: Final = r"""
 extern "C" __global__ void __launch_bounds__(THREADS) scaled_largest(const __grid_constant__ Scaled p) {
   u32 found = 0;
@@ -648,10 +422,11 @@ extern "C" __global__ void __launch_bounds__(THREADS) scaled_largest(const __gri
 """
 
 
-def _made(
+def computing_kernel(
     name: str, body: str, source: str, outputs: Sequence[OutputKind], constants: dict[str, int], shared: int = 0,
     into: OutputKind | None = None,
 ) -> KernelSource:  # fmt: skip
+    """A kernel of a body, with the arithmetic, the outputs' constants, and those given."""
     names = "".join(kind.text(f"O{i}") for i, kind in enumerate(outputs))
     names += (into or OutputKind(source)).text("In")
     first = {"SOURCE": KINDS[source], "OUTPUTS": len(outputs), "STEPS": STEPS, "TILE_SIZE": TILE, **constants}
@@ -679,16 +454,18 @@ def scaled_rows(
     rows, into: the source's or the destination's rows are indexed by numbers of `index_bytes`. scaled_source: of a
     source with scales, which is dequantised.
     """
-    keeps = all(kind.rule == "keep" for kind in outputs)
-    function = "write_numbers" if scaled_source and not keeps else "write_vector"
-    calls = "\n      ".join(
-        f"{function}<O{i}>(e, p, p.out[{i}], row[r], taken[r], line[r], k);" for i in range(len(outputs))
-    )
+    dequantises = scaled_source is not None and outputs[0].rule != "keep"
+    arguments = "row[r], line[r], k" if dequantises else "row[r], taken[r], line[r], k"
+    head = "write_numbers<O{0}>(e, stored[r * COLUMNS + c]" if dequantises else "write_vector<O{0}>(e"
+    calls = "\n      ".join(f"{head.format(i)}, p, p.out[{i}], {arguments});" for i in range(len(outputs)))
     constants = {
         "THREADS": 256, "ACROSS": across, "COLUMNS": columns, "DOWN": down, "ALIGNED": int(aligned),
         "SPLIT": int(split), "ROWS": int(rows), "INTO": int(into), "INDEX_BYTES": index_bytes,
+        "SPREAD": 64 if dequantises else 8,
     }  # fmt: skip
-    return _made("scaled_rows", _ROWS.replace("@rows@", calls), source, outputs, constants, into=scaled_source)
+    return computing_kernel(
+        "scaled_rows", _ROWS.replace("@rows@", calls), source, outputs, constants, into=scaled_source
+    )
 
 
 def scaled_whole(
@@ -697,20 +474,10 @@ def scaled_whole(
     """The kernel of whole rows: `pieces` times 8 elements a thread."""
     calls = "\n  ".join(f"write_whole<O{i}>(held, p, p.out[{i}], peak, row);" for i in range(len(outputs)))
     constants = {"THREADS": threads, "PIECES": pieces, "ALIGNED": int(aligned), "INDEX_BYTES": 8}
-    return _made("scaled_whole", _WHOLE.replace("@whole@", calls), source, outputs, constants)
+    return computing_kernel("scaled_whole", _WHOLE.replace("@whole@", calls), source, outputs, constants)
 
 
 def scaled_largest(source: str, *, aligned: bool) -> KernelSource:
     """The kernel that finds the largest magnitude of a matrix, NaN left out, as the bits of a float32 at `record`."""
     constants = {"THREADS": 256, "ALIGNED": int(aligned), "INDEX_BYTES": 8}
-    return _made("scaled_largest", _LARGEST, source, [OutputKind(source)], constants)
-
-
-def scaled_tile(source: str, outputs: Sequence[OutputKind], *, aligned: bool) -> KernelSource:
-    """The kernel of tiles."""
-    calls = "\n  __syncthreads();\n  ".join(
-        f"write_tile<O{i}>(e, p, p.out[{i}], at, top, left);" for i in range(len(outputs))
-    )
-    shared = max(TILE * 2 * KIND_BITS[kind.kind] * 8 for kind in outputs) + 2048 + 4096
-    constants = {"THREADS": 256, "ALIGNED": int(aligned), "INDEX_BYTES": 8}
-    return _made("scaled_tile", _TILE.replace("@tile@", calls), source, outputs, constants, shared)
+    return computing_kernel("scaled_largest", _LARGEST, source, [OutputKind(source)], constants)

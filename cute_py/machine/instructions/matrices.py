@@ -21,7 +21,7 @@ from cute_py.machine.instructions.lanes import collective
 from cute_py.machine.judgement.observer import WEAK, AsyncWork, OperandRead, Touched
 from cute_py.machine.kinds import KINDS, Kind
 from cute_py.machine.matrix import MatrixInstruction, matrix_instruction, run_mma, run_wgmma
-from cute_py.machine.memory import locate
+from cute_py.machine.memory import Locate, locate
 from cute_py.machine.operands import operand_units
 from cute_py.machine.schedule import Pending
 from cute_py.machine.sites import Site
@@ -80,7 +80,11 @@ def _put_rows(site: Site, names: tuple[str, ...], kind: Kind) -> Callable[[Frame
 # ---- matrices of 8 rows ----------------------------------------------------------------------------------------------
 
 
-def _matrix_form(site: Site) -> tuple[int, bool]:
+def _matrix_form(site: Site, registers: int, address: int) -> tuple[int, bool, tuple[str, ...], Locate]:
+    """The form of ldmatrix and stmatrix: number of matrices, whether they are transposed, registers, address.
+
+    registers, address: numbers of the two operands.
+    """
     site.flag("sync")
     site.flag("aligned")
     shape = site.choice("m8n8", "m16n16", "m8n16")
@@ -91,17 +95,17 @@ def _matrix_form(site: Site) -> tuple[int, bool]:
     site.finish(2)
     if shape != "m8n8" or kind.bits != 16:
         raise Refused(f"{site.one.opcode} is not emulated; matrices of m8n8 and b16 are")
-    return count, transposed
+    names = site.elements(registers)
+    if len(names) != count:
+        raise Refused(f"{site.one.opcode} has {len(names)} registers; must have {count}")
+    space = "shared" if "shared" in site.one.opcode else "generic"
+    return count, transposed, names, locate(site, address, space, 16, writes=address == 0)
 
 
 def build_load_matrix(site: Site) -> Turn:
     """ldmatrix."""
-    count, transposed = _matrix_form(site)
-    names = site.elements(0)
-    if len(names) != count:
-        raise Refused(f"{site.one.opcode} has {len(names)} registers; must have {count}")
+    count, transposed, names, where = _matrix_form(site, 0, 1)
     put = _put_rows(site, names, KINDS["b32"])
-    where = locate(site, 1, "shared" if "shared" in site.one.opcode else "generic", 16, writes=False)
 
     def run(f: Frame) -> None:
         given = f if count == 4 else f.subset(f.lanes < 8 * count)
@@ -117,12 +121,8 @@ def build_load_matrix(site: Site) -> Turn:
 
 def build_store_matrix(site: Site) -> Turn:
     """stmatrix."""
-    count, transposed = _matrix_form(site)
-    names = site.elements(1)
-    if len(names) != count:
-        raise Refused(f"{site.one.opcode} has {len(names)} registers; must have {count}")
+    count, transposed, names, where = _matrix_form(site, 1, 0)
     read = _rows(site, names, KINDS["b32"])
-    where = locate(site, 0, "shared" if "shared" in site.one.opcode else "generic", 16, writes=True)
 
     def run(f: Frame) -> None:
         given = f if count == 4 else f.subset(f.lanes < 8 * count)

@@ -188,6 +188,12 @@ def build_product(site: Site) -> Run:
         lanes, columns = places_of_d(product)
         region = region_of(lanes + split_address(product.d)[0], columns + column)
 
+        for cta in ctas:
+            cells = (cta, lanes + split_address(product.d)[0], columns + column)
+            if product.adds:
+                state.expect_written(f, site, cells, "adds to", "error")
+            state.written[cells] = True
+
         def complete() -> None:
             memories = []
             for cta in ctas:

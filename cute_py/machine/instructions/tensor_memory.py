@@ -32,7 +32,7 @@ from cute_py.machine.threads import LANES, Array, Frame, Run, broadcast
 from cute_py.ptx.forms_tcgen05 import CP_MULTICASTS, DECOMPRESSIONS, SHAPE_REGISTERS
 from cute_py.tma.emulator.memory import MAX_CTAS
 
-SOURCE: Final = "tcgen05"
+LANE_MASK: Final = 127
 
 
 # ---- what instructions share -----------------------------------------------------------------------------------------
@@ -123,6 +123,7 @@ def _build_alloc(site: Site) -> Turn:
             f.m.observer.wrote(first, site, array, places[place : place + 1], 4, WEAK, np.uint32(taddr))
             f.m.memory.typed(array, np.dtype(np.uint32))[places[place] >> 2] = taddr
             state.allocations[cta, taddr] = site
+            state.written[cta, :, taddr : taddr + int(counts[place])] = False
         state.version += 1
         f.m.changed()
 
@@ -250,7 +251,9 @@ def _build_load(site: Site) -> Turn:
 def _loaded(f: Frame, transfer: _Transfer, addresses: Array, packs: bool) -> Array:
     """Words (threads, registers)."""
     ctas, lanes, columns = transfer.cells(f, addresses, "reads")
-    cells = TensorState.of(f.m).cells
+    state = TensorState.of(f.m)
+    state.expect_written(f, transfer.site, (ctas, lanes, columns), "reads", "warning")
+    cells = state.cells
     words = cells[ctas, lanes, columns]
     if packs:
         words = words & np.uint32(0xFFFF) | cells[ctas, lanes, columns + 1] << np.uint32(16)
@@ -297,6 +300,9 @@ def _build_store(site: Site) -> Turn:
         state = TensorState.of(f.m)
         ctas, lanes, columns = transfer.cells(f, address(f), "writes")
         words = np.array(read(f)).reshape(1, LANES, -1)
+        state.written[ctas, lanes, columns] = True
+        if unpacks:
+            state.written[ctas, lanes, columns + 1] = True
 
         def complete() -> None:
             if unpacks:
@@ -359,6 +365,8 @@ def _build_copy(site: Site) -> Run:
             with errors_as_faults(site, f):
                 state.memories[cta].use_group(group)
                 state.memories[cta].expect_allocated(column, form.columns)
+            reached = (lanes + (taddr >> 16))[:, None] & LANE_MASK
+            state.written[cta, reached, np.arange(column, column + form.columns)] = True
         if m.observer.active:
             _tell(f, site, find_copy_shape(shape, multicast), words, ctas)
         state.issue(f, site, "a tcgen05.cp", complete, [(cta, region) for cta in ctas])

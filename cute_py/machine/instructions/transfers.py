@@ -507,7 +507,9 @@ def _tensor_store(site: Site, copy: _TensorCopy, shared: Locate) -> Callable[[Fr
         m = f.m
         words, coords, keywords = copy.arguments(f)
         cta, offset = divmod(int(shared(f)[1][0]), m.shared_stride)
-        if m.observer.active:
+        same = (site.number, m.totals.clock, cta, offset, *coords)  # CUTLASS has all lanes of a warp store one tile
+        if m.observer.active and (copy.operation or m.state.get("last store") != same):
+            m.state["last store"] = same
             with _errors_as_faults(site, f):
                 nbytes = int(copy.emulator.geometry(words, copy.mode).transaction_bytes)
             rows = functools.partial(_rows, m, copy, words, coords, dict(keywords))

@@ -144,15 +144,16 @@ def _causes(m: Host) -> tuple[int, list[Diagnostic]]:
     for one in m.waiting:
         stuck += _stuck(m, one, where)
     best = min(one.rank for one in stuck)
-    if best == CONSEQUENCE and sum(one.fresh for one in stuck) > 1:
-        _first_waits([one for one in stuck if one.fresh])
+    circle = best == CONSEQUENCE
+    if circle and len({one.at for one in stuck if one.fresh}) > 1:
+        best = _first_waits([one for one in stuck if one.fresh])
     roots = _merged([one for one in stuck if one.rank == best])
     rest = _merged([one for one in stuck if one.rank != best])
     code = m.code
     found = []
     for number, (one, more) in enumerate(roots[:MAX_SHOWN]):
         others = f", and {counted(more, 'wait')} like it" if more else ""
-        circle = "threads wait for each other: " if best == CONSEQUENCE and number == 0 and len(roots) > 1 else ""
+        circle = "threads wait for each other: " if circle and number == 0 and len(roots) > 1 else ""
         facts: dict[str, Any] = {"threads": m.threads_text(one.threads), "cause": one.cause, **one.facts}
         if number == 0:
             facts |= {f"also waiting {i}": f"{other.text}" for i, (other, _) in enumerate(rest[:MAX_SHOWN], 1)}
@@ -161,11 +162,12 @@ def _causes(m: Host) -> tuple[int, list[Diagnostic]]:
     return best, found
 
 
-def _first_waits(stuck: list[Stuck]) -> None:
+def _first_waits(stuck: list[Stuck]) -> int:
     """A circle of first waits: one of them must pass at once."""
     for one in stuck:
-        one.cause = "parity"
+        one.rank, one.cause = ROOT, "parity"
         one.text += "; of waits for first phases in a circle, one must begin with parity 1"
+    return ROOT
 
 
 def _merged(stuck: list[Stuck]) -> list[tuple[Stuck, int]]:
@@ -195,12 +197,13 @@ def _stuck(m: Host, one: Any, where: Whereabouts) -> Iterator[Stuck]:
         yield _registers(m, one, on, where)
     else:
         rank = LOOP if isinstance(on, LoopWait) else DOUBT
-        text = f"{one.frame.text()} {_waits(one.frame.threads)}: {one.what()}"
+        text = f"{_waiting(m, one.frame.threads)}: {one.what()}"
         yield Stuck(one.at, one.frame.threads, text, "loop", rank, "loop", "")
 
 
-def _waits(threads: Array) -> str:
-    return "waits" if len(threads) == 1 else "wait"
+def _waiting(m: Host, threads: Array) -> str:
+    """`CTA (0, 0, 0), threads 0 to 31 wait`."""
+    return f"{m.threads_text(threads)} {'waits' if len(threads) == 1 else 'wait'}"
 
 
 # ---- mbarriers -------------------------------------------------------------------------------------------------------
@@ -217,7 +220,7 @@ def _phase(m: Host, one: Any, on: PhaseWait, place: int, threads: Array, phase: 
     name = f"mbarrier at {m.shared_base + offset:#x}" if ledger is None else ledger.name(place)
     wanted = f"parity {phase}" if on.by_parity else f"phase {phase & 0xFFFFFFFF}"
     arrivals = f"{barrier.arrive_count - barrier.pending} of {counted(barrier.arrive_count, 'arrival')}"
-    who = f"{m.threads_text(threads)} {_waits(threads)} for {wanted} of the {name}, which is in phase {barrier.phase} with {arrivals}"
+    who = f"{_waiting(m, threads)} for {wanted} of the {name}, which is in phase {barrier.phase} with {arrivals}"
     nbytes = f"{barrier.arrived_bytes} of {barrier.expected} bytes arrived"
     facts: dict[str, Any] = {
         "barrier": name, "phase": barrier.phase, "arrivals": arrivals,
@@ -403,7 +406,7 @@ def _bar(m: Host, one: Any, on: BarWait, where: Whereabouts) -> Stuck:
     inside = {int(t) for w in here for t in w.frame.threads}
     missed = [int(t) for t in live.tolist() if t not in inside]
     expected = bar.expected or len(live)
-    text = f"{one.frame.text()} {_waits(one.frame.threads)} at barrier {on.number}: {bar.arrived} of {expected} threads have arrived"
+    text = f"{_waiting(m, one.frame.threads)} at barrier {on.number}: {bar.arrived} of {expected} threads have arrived"
     facts: dict[str, Any] = {"barrier": on.number, "arrived": bar.arrived, "expected": expected}
     made = Stuck(one.at, one.frame.threads, text, "barrier", DOUBT, on.number, "bar, barrier", facts, missed)
     wanted = set(bar.counts.values())
@@ -443,8 +446,8 @@ def _cluster(m: Host, one: Any, where: Whereabouts) -> Stuck:
     missed = [int(t) for t in live.tolist() if own[t] < rounds[cluster]]
     ctas = sorted({t // m.cta_threads - cluster * m.cluster_size for t in missed})
     text = (
-        f"{one.frame.text()} {_waits(one.frame.threads)} for the barrier of the cluster, at which {int(arrived[cluster])} of {len(live)} "
-        f"threads have arrived; missing in CTAs of rank {', '.join(map(str, ctas))}: {where.text(missed)}"
+        f"{_waiting(m, one.frame.threads)} for the barrier of the cluster, at which {int(arrived[cluster])} of "
+        f"{len(live)} threads have arrived; missing in CTAs of rank {', '.join(map(str, ctas))}: {where.text(missed)}"
     )
     facts = {"missing CTAs": ctas, "missing threads": where.text(missed)}
     rank = CONSEQUENCE if where.waits(missed) else ROOT
@@ -465,12 +468,12 @@ def _lanes(m: Host, one: Any, on: LanesWait, where: Whereabouts) -> Stuck:
     what = "a warp" if on.warps == 1 else "a warpgroup"
     aligned = ".aligned" in opcode
     must = f"; all threads of {what} must execute it" if aligned else ""
-    text = f"{f.text()} {_waits(f.threads)} at {opcode} for the other threads of {what}{must}; missing: {where.text(missed)}"
+    text = f"{_waiting(m, f.threads)} at {opcode} for the other threads of {what}{must}; missing: {where.text(missed)}"
     cause = "divergent aligned instruction" if aligned else "lanes"
     facts = {"missing threads": where.text(missed)}
     return Stuck(one.at, f.threads, text, cause, ROOT, opcode, opcode.split(".")[0], facts, missed)
 
 
 def _registers(m: Host, one: Any, on: RegistersWait, where: Whereabouts) -> Stuck:
-    text = f"{one.frame.text()} {_waits(one.frame.threads)}: {one.what()}"
+    text = f"{_waiting(m, one.frame.threads)}: {one.what()}"
     return Stuck(one.at, one.frame.threads, text, "register pool", ROOT, on.count, "setmaxnreg")

@@ -59,6 +59,8 @@ class MemoryJudge(Observer):
         self.shifts = {True: least_access(code, shared=True), False: least_access(code, shared=False)}
         self.narrow = frozenset(number for number, one in enumerate(code.instructions) if _is_narrow(one.opcode))
         """Instructions whose scope is a CTA."""
+        self._unseen: set[tuple[int, int]] = set()
+        """Pairs of a read of the asynchronous proxy and a write that it does not see: each is said once."""
         self.first_cluster = 0
         self.clusters = 0
 
@@ -77,6 +79,8 @@ class MemoryJudge(Observer):
         granules = (len(m.shared) >> self.shifts[True]) + 1
         slots = max(1, min(self.clocks.per_cta, MAX_SLOTS // granules))
         self.shared = Shadow.of(len(m.shared), self.shifts[True], slots) if granules <= MAX_SHADOW else None
+        self.held = [m.shared, m.local]
+        """Arrays whose keys are in `known`; local memory is replaced as it grows, and is not judged."""
         self.known[id(m.shared)] = self.shared
         self.known[id(m.local)] = None
         self.clustered = m.cluster_size > 1
@@ -88,8 +92,9 @@ class MemoryJudge(Observer):
         """The shadow of an array of bytes; None: it is not judged."""
         key = id(array)
         if key not in self.known:
+            self.held.append(array)  # its key stays its own
             shift = self.shifts[False]
-            small = len(array) >> shift <= MAX_SHADOW
+            small = array is not self.m.local and len(array) >> shift <= MAX_SHADOW
             self.known[key] = Shadow.of(len(array), shift, GLOBAL_SLOTS) if small else None
         return self.known[key]
 
@@ -205,9 +210,9 @@ class MemoryJudge(Observer):
                 keys = self._reach(f, offsets, keys, count)
             limit = self._limit(f, keys)
             if int(before.max()) >= limit:
-                self._look(f, site, shadow, at, before, keys, "writes", same)
+                self._look(f, site, shadow, at, before, keys, "writes", same, limit)
             if int(readers.max()) >= limit:
-                self._look(f, site, shadow, at, readers, keys, "writes")
+                self._look(f, site, shadow, at, readers, keys, "writes", None, limit)
         else:
             if before.any():
                 self._look(f, site, shadow, at, before, keys, "writes", same)
@@ -218,21 +223,23 @@ class MemoryJudge(Observer):
     # ---- in detail ---------------------------------------------------------------------------------------------------
 
     def _look(
-        self, f: Frame, site: Site, shadow: Shadow, at: Array, before: Array, keys: Array, what: str, same: Any = None
-    ) -> None:
-        """Which of these keys do not happen before? before: (n,), or (n, slots) of reads."""
-        mine = keys if before.ndim == 1 else keys[:, None]
-        open_ = ((before ^ mine) & AGENT != 0) & (before != 0)
-        if int(keys[0]) & 1:
-            if self.narrow:
-                self._scopes(f, site, shadow, at, before, mine)
-            open_ &= before & 1 == 0
-        places = np.flatnonzero(open_)
-        if not len(places):
-            return
+        self, f: Frame, site: Site, shadow: Shadow, at: Array, before: Array, keys: Array, what: str, same: Any = None,
+        limit: int = 1,
+    ) -> None:  # fmt: skip
+        """Which of these keys do not happen before? before: (n,), or (n, slots) of reads. limit: least that may not."""
+        if int(keys[0]) & 1 and self.narrow:
+            self._scopes(f, site, shadow, at, before, keys if before.ndim == 1 else keys[:, None])
+        places = np.flatnonzero(before >= limit)
         found = before.reshape(-1)[places]
         lane = places if before.ndim == 1 else places // before.shape[1]
         own = keys[lane]
+        open_ = (found ^ own) & AGENT != 0
+        if int(keys[0]) & 1:
+            open_ &= found & 1 == 0
+        if not open_.all():
+            places, found, lane, own = places[open_], found[open_], lane[open_], own[open_]
+        if not len(places):
+            return
         bad = self._late(found, (own >> CLUSTER & CLUSTER_BITS) - self.first_cluster, own >> COLUMN & COLUMN_BITS)
         if what == "writes":
             self._barriers_overwritten(f, site, shadow, at, found, lane)
@@ -498,7 +505,9 @@ class MemoryJudge(Observer):
         time = found >> TIME & TIME_BITS
         visible = clocks.known[who[0], who[1][:, None], 1, np.where(generic, column, 0)].max(axis=0)
         hidden = found[generic & (time > visible)]
-        if len(hidden):
+        pair = (site.number, int(hidden[0]) >> SITE & SITE_BITS) if len(hidden) else None
+        if pair is not None and pair not in self._unseen:
+            self._unseen.add(pair)
             value = int(hidden[0])
             place = self._place_of(at, before, value, shadow)
             array = self.m.shared if shadow is self.shared else self._array_of(shadow)

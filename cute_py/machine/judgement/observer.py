@@ -225,7 +225,7 @@ class Observer:
         """
 
     def products_arrive(self, f: Frame, site: Site, place: int) -> None:
-        """tcgen05.commit: a barrier gets an arrival, which `arrived` tells next, as what a thread issued is complete."""
+        """tcgen05.commit: a barrier gets an arrival, which `arrived` tells next: what a thread issued is complete."""
 
     # ---- warps -------------------------------------------------------------------------------------------------------
 

@@ -63,6 +63,9 @@ class TensorState:
         self.cells = np.full((m.ctas, LANES, COLUMNS), int.from_bytes(bytes([POISON] * 4), "little"), np.uint32)
         self.memories = [TensorMemory(part) for part in self.cells]
         self.version = 0
+        self.written = np.zeros((m.ctas, LANES, COLUMNS), np.bool_)
+        """Whether an instruction has written a cell since its columns were allocated."""
+        self._said: set[int] = set()
         self.allocations: dict[tuple[int, int], Site] = {}
         """(CTA, first column) -> where it was allocated."""
         self._queues: dict[int, list[Pending]] = {}
@@ -169,6 +172,27 @@ class TensorState:
                     "commit that follows it"
                 )
                 raise site.fault("tensor memory race", text, f, "tcgen05 memory consistency model")
+
+    def expect_written(self, f: Frame, site: Site, cells: tuple[Any, Any, Any], does: str, severity: str) -> None:
+        """Note, once for an instruction, a read of cells that nothing has written. cells: CTA, lane, column."""
+        if site.number in self._said:
+            return
+        held = self.written[cells]
+        if held.all():
+            return
+        self._said.add(site.number)
+        place = tuple(int(x) for x in np.argwhere(~held)[0])
+        lane, column = (int(np.broadcast_to(cells[i], held.shape)[place]) for i in (1, 2))
+        count = int(held.size - np.count_nonzero(held))
+        text = f"{f.text()}: {does} lane {lane}, column {column} of tensor memory, which nothing has written"
+        facts = {"threads": f.text(), "cells": count}
+        one: Any = site.one
+        self.m.totals.findings.append(
+            finding(
+                "tensor memory never written", text, one, files=site.code.files, source="tcgen05.alloc",
+                severity=severity, facts=facts,
+            )
+        )  # fmt: skip
 
     def end(self) -> None:
         """The end of the kernel.

@@ -39,6 +39,9 @@ tcgen05.mma operand | The matrix descriptors and addresses say where A, B, D and
 cta_group | A pair of CTAs is two CTAs of a cluster whose ranks differ in the last bit.
   -> Launch clusters of an even number of CTAs
   <- tcgen05, CTA pair
+tensor memory never written | Columns have no value when they are allocated.
+  -> Let the first product not add to D (its enable operand is false), or store first
+  <- tensor memory allocation; tcgen05.mma, enable-input-d
 loaded registers read early | tcgen05.ld writes its registers asynchronously.
   -> Execute tcgen05.wait::ld.sync.aligned before they are read
   <- tcgen05.ld, tcgen05.wait
@@ -108,7 +111,7 @@ def _read_by(one: SourceInstruction) -> frozenset[str]:
 
 def _names(operands: Iterable[WrittenOperand]) -> frozenset[str]:
     """The registers that operands name."""
-    found = set()
+    found: set[str] = set()
     for one in operands:
         if one.kind in (OperandKind.VECTOR, OperandKind.REGISTER, OperandKind.ADDRESS, OperandKind.PAIR):
             names = one.elements or (one.base,)

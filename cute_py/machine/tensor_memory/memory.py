@@ -250,7 +250,12 @@ class TensorMemory:
     """
 
     def __init__(self, cells: NDArray[numpy.uint32] | None = None) -> None:
-        self.cells: NDArray[numpy.uint32] = numpy.zeros((LANES, COLUMNS), numpy.uint32) if cells is None else cells
+        if cells is None:
+            self.cells: NDArray[numpy.uint32] = numpy.zeros((LANES, COLUMNS), numpy.uint32)
+        else:
+            self.cells = expect(cells, numpy.ndarray, "the cells of tensor memory")
+            if cells.shape != (LANES, COLUMNS) or cells.dtype != numpy.uint32:
+                raise TmemError(f"cells of shape {cells.shape} and {cells.dtype}; must be (128, 512) uint32")
         self._keeps_sources = cells is None
         kept = COLUMNS if self._keeps_sources else 0
         self.sources: NDArray[numpy.int64] = numpy.full((LANES, kept, 4), NOT_A_SOURCE, numpy.int64)
@@ -440,7 +445,7 @@ class TensorMemory:
         return lane + lanes[:, :, None], column + numpy.arange(form.columns)
 
     def places(
-        self, taddr: int, shape: str, num: int, warp: int, halves: bool = False, half_split: int | None = None
+        self, taddr: int, shape: str, num: int, warp: int = 0, halves: bool = False, half_split: int | None = None
     ) -> Cells:
         """Lanes and columns, (32 threads, registers), of a load or store of a warp.
 
@@ -475,6 +480,7 @@ class TensorMemory:
         Raises:
             TmemError: they lie outside of every allocation.
         """
+        column, count = expect_integer(column, "the first column"), expect_integer(count, "the number of columns")
         for first, size in self._allocated.items():
             if first <= column and column + count <= first + size:
                 return

@@ -4,7 +4,8 @@
 const byId = (id) => document.getElementById(id);
 const DATA = JSON.parse(byId("data").textContent);
 const TABS = Object.fromEntries(DATA.tabs.map((tab) => [tab.name, tab]));
-const LIMIT_MS = 5000;
+const LOAD_MS = 120_000; // to load the modules of a tab for the first time
+let limitMs = 5000; // for one answer
 const TYPING_MS = 150;
 
 let tab = DATA.tabs[0].name;
@@ -42,7 +43,8 @@ function fieldNode(field, value) {
       ? make("datalist", { id: `${field.name}-list` }, ...field.choices.map(([v]) => make("option", { value: v })))
       : null;
   const parts = field.kind === "check" ? [input, label] : [label, input, list];
-  return make("div", { class: `field${field.half ? " half" : ""} ${field.kind}` }, ...parts, wrong);
+  const about = { class: `field${field.half ? " half" : ""} ${field.kind}`, "data-only": field.only || null };
+  return make("div", about, ...parts, wrong);
 }
 
 function setValue(input, value) {
@@ -74,6 +76,12 @@ function showForm(inputs) {
     button.setAttribute("aria-selected", button.dataset.tab === tab);
     button.tabIndex = button.dataset.tab === tab ? 0 : -1;
   }
+}
+
+/** Hide the fields that the chosen kind does not read. */
+function hideFields() {
+  for (const node of byId("form").querySelectorAll("[data-only]"))
+    node.hidden = !node.dataset.only.split(" ").includes(byId("kind").value);
 }
 
 function hashOf(inputs) {
@@ -148,6 +156,10 @@ function heard(data) {
     return;
   }
   clearTimeout(clock);
+  if (data.started !== undefined) {
+    clock = setTimeout(ended, limitMs);
+    return;
+  }
   const job = waiting;
   waiting = null;
   if (data.id === undefined && data.failed) return stopped(`Python could not start: ${data.failed}`);
@@ -169,13 +181,16 @@ function next() {
   waiting = queued;
   queued = null;
   worker.postMessage({ id: waiting.id, query: waiting.query });
-  clock = setTimeout(() => {
-    const job = waiting;
-    waiting = null;
-    worker.terminate();
-    startWorker();
-    job.done({ refused: `no answer within ${LIMIT_MS / 1000} s: the computation was ended` });
-  }, LIMIT_MS);
+  clock = setTimeout(ended, LOAD_MS);
+}
+
+/** The time of an answer is over: the worker is ended, and Python starts anew. */
+function ended() {
+  const job = waiting;
+  waiting = null;
+  worker.terminate();
+  startWorker();
+  job.done({ refused: `no answer within ${limitMs / 1000} s: the computation was ended` });
 }
 
 async function fromServer(query, id) {
@@ -217,6 +232,7 @@ async function preparedAnswer(inputs) {
 
 function update(step) {
   const inputs = formInputs();
+  hideFields();
   keep(inputs, step);
   document.body.dataset.state = "asking";
   ask("answer", (answer) => (answer ? show(answer) : undefined));
@@ -310,7 +326,7 @@ function showCode(panels) {
         language = panel.name;
         showCode(panels);
       };
-      const keys = { type: "button", role: "tab", "aria-selected": panel === chosen, onclick: pick };
+      const keys = { type: "button", role: "tab", "aria-selected": String(panel === chosen), onclick: pick };
       return make("button", keys, panel.name);
     }),
   );
@@ -363,7 +379,7 @@ function tellCell(figure, cells, cell) {
     other.classList.toggle("chosen", other === cell);
     other.classList.toggle("same", /^T\d+$/.test(textOf(cell)) && textOf(other) === textOf(cell));
   }
-  figure.querySelector(".told").textContent = cell.querySelector("title")?.textContent ?? textOf(cell);
+  figure.querySelector(".cell-text").textContent = cell.querySelector("title")?.textContent ?? textOf(cell);
 }
 
 const placeOf = (cell) => {

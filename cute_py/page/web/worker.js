@@ -53,9 +53,14 @@ async function boot(packed) {
   python.runPython(`
 import sys
 sys.path.insert(0, "/library.zip")
-import json
+import importlib, json
 from cute_py.page.answer import answer
+from cute_py.page.forms import TABS
 from cute_py.errors import CuteError
+
+def load(tab):
+    if tab in TABS:
+        importlib.import_module("cute_py.page." + TABS[tab].module)
 
 def ask(text):
     try:
@@ -70,6 +75,8 @@ def ask(text):
 onmessage = async ({ data }) => {
   try {
     if (data.boot) return await boot(data.boot);
+    python.globals.get("load")(data.query.tab);
+    postMessage({ started: data.id });
     const begin = performance.now();
     const answer = JSON.parse(python.globals.get("ask")(JSON.stringify(data.query)));
     postMessage({ id: data.id, answer, time: performance.now() - begin });
