@@ -7,12 +7,17 @@ k, rising, random numbers are compared too: bit by bit.
 from __future__ import annotations
 
 import hashlib
+import json
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from cute_py.machine.cuda_source import find_nvcc
 from tests.machine.cutlass_launch import launches, random_allocations, results, run, with_scalars
+from tests.oracle.record.cutlass_kernels import PROGRAMS, build, launch
 from tests.oracle.records import rows
 
 ROWS = launches()
@@ -158,3 +163,15 @@ def test_random_numbers_leave_the_bytes_of_the_device(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in ROWS if name not in (*QUICK, "wgmma_tma_large")])
 def test_more_random_numbers_leave_the_bytes_of_the_device(name: str) -> None:
     check_bytes(name)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("CUTLASS" not in os.environ or find_nvcc() is None, reason="no checkout in $CUTLASS, or no nvcc")
+def test_a_program_is_recorded_again(tmp_path: Path) -> None:
+    program = next(one for one in PROGRAMS if one.path.endswith("tiled_copy.cu"))
+    executable, ptx = build(program, Path(os.environ["CUTLASS"]), tmp_path)
+    again, row = launch(executable, "", ptx, program), ROWS["tiled_copy"]
+    assert {name: again[name] for name in ("kernel", "grid", "block", "cluster", "shared", "allocations")} == {
+        name: row[name] for name in ("kernel", "grid", "block", "cluster", "shared", "allocations")
+    }
+    assert json.loads(json.dumps(again["parameters"][:2])) == row["parameters"][:2]
