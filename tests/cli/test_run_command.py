@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -47,7 +48,8 @@ def test_an_output_is_written_back(capsys: pytest.CaptureFixture[str]) -> None:
     assert np.load("x.npy").tolist() == [2 * n for n in range(32)]
     said = capsys.readouterr().out
     assert "no error was found" in said
-    assert "1 warps  line 7: ld.param.u64 %rd1, [x]" in said
+    row = r"^ +0 +4 +1 +9 +ld\.global\.u32 %r3, \[%rd2\]$"  # bank conflicts, sectors, warps, line, instruction
+    assert re.search(row, said, re.MULTILINE)
 
 
 def test_an_error_is_the_exit_status_and_a_record(capsys: pytest.CaptureFixture[str]) -> None:
