@@ -72,6 +72,16 @@ class Bars(Observer):
             for cta, _ in f.parts:
                 self._exited(f, site, cta)
 
+    def gathered(self, f: Frame, site: Site) -> None:
+        """An instruction that names all lanes of a warp, some of which have exited."""
+        m = self.m
+        x, y, z = m.shape.block
+        lanes = (f.warps[:, None] * LANES + np.arange(LANES)).reshape(-1)
+        gone = lanes[~m.live[lanes] & (lanes % m.cta_threads < x * y * z)]
+        if len(gone):
+            text = f"{m.threads_text(gone)} exited before {site.one.opcode}, which names all lanes of the warp"
+            self._say(site, "exited lanes", text, {"exited": m.threads_text(gone)}, "warning")
+
     def _exited(self, f: Frame, site: Site, cta: int) -> None:
         """A barrier of all threads of a CTA, some of which have exited."""
         m = self.m
