@@ -151,6 +151,11 @@ def lines_of(kernel: Kernel) -> set[int]:
     return {one.line for one in run.counts}
 
 
+SEEN: Final = {"initialised": 3, "landed": 4}
+"""Event -> how many of its arguments count: what a barrier's count changes is what waits see; numbers of instructions
+are others in a text with one more."""
+
+
 class EventLog(Observer):
     """A digest of all that a run reports: who does what where, in which order. What a line reports may be left out."""
 
@@ -160,12 +165,12 @@ class EventLog(Observer):
         self.without = without
         self.digest = hashlib.sha256()
         for name in EVENTS:
-            if name not in ("began", "ended", "time_passes", *(("exited",) if without else ())):
+            if name not in ("began", "ended", "time_passes", "phase_ended", *(("exited",) if without else ())):
                 setattr(self, name, functools.partial(self._note, name))
 
     def _note(self, name: str, *arguments: Any) -> None:
         said: list[bytes] = [name.encode()]
-        for one in arguments[:3] if name == "initialised" else arguments:  # what a count changes is what follows
+        for one in arguments[: SEEN.get(name)]:
             if isinstance(one, Site):
                 if one.one.line in self.without:
                     return
