@@ -165,7 +165,14 @@ class EventLog(Observer):
         self.without = without
         self.digest = hashlib.sha256()
         for name in EVENTS:
-            if name not in ("began", "ended", "time_passes", "phase_ended", *(("exited",) if without else ())):
+            if name not in (
+                "began",
+                "ended",
+                "time_passes",
+                "phase_ended",
+                "registers_set",
+                *(("exited",) if without else ()),
+            ):
                 setattr(self, name, functools.partial(self._note, name))
 
     def _note(self, name: str, *arguments: Any) -> None:
