@@ -135,8 +135,9 @@ def _waits(text: str) -> Iterator[tuple[str, dict[int, str]]]:
 
 def _masks(text: str) -> Iterator[tuple[str, dict[int, str]]]:
     for number, one in matching(text, r"\S*multicast::cluster"):
+        held = one.rstrip(";").rsplit(",", 2)[1].strip() if "L2::cache_hint" in one else _last(one)
         for mask in (0, 1, 2, 4, 7):
-            yield f"the mask {mask}", {number: with_operand(one, _last(one), f"mov.u16 NEW, {mask}", 16)}
+            yield f"the mask {mask}", {number: with_operand(one, held, f"mov.u16 NEW, {mask}", 16)}
 
 
 def _descriptors(text: str) -> Iterator[tuple[str, dict[int, str]]]:
