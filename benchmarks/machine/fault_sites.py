@@ -88,7 +88,10 @@ def _counts(text: str) -> Iterator[tuple[str, dict[int, str]]]:
 
 def _parity(text: str) -> Iterator[tuple[str, dict[int, str]]]:
     for number, one in matching(text, _WAITS):
-        yield "the other parity", {number: with_operand(one, _last(one), "xor.b32 NEW, OLD, 1")}
+        head, _, rest = one.partition("],")  # the parity comes behind the address, and a time limit may follow
+        parity, comma, limit = rest.rstrip(";").partition(",")
+        changed = with_operand(f"{head}],{parity};", parity.strip(), "xor.b32 NEW, OLD, 1")
+        yield "the other parity", {number: changed.replace("; }", f"{comma}{limit}; }}") if comma else changed}
 
 
 def _addresses(statement: str) -> list[str]:
@@ -132,8 +135,9 @@ def _waits(text: str) -> Iterator[tuple[str, dict[int, str]]]:
 
 def _masks(text: str) -> Iterator[tuple[str, dict[int, str]]]:
     for number, one in matching(text, r"\S*multicast::cluster"):
+        held = one.rstrip(";").rsplit(",", 2)[1].strip() if "L2::cache_hint" in one else _last(one)
         for mask in (0, 1, 2, 4, 7):
-            yield f"the mask {mask}", {number: with_operand(one, _last(one), f"mov.u16 NEW, {mask}", 16)}
+            yield f"the mask {mask}", {number: with_operand(one, held, f"mov.u16 NEW, {mask}", 16)}
 
 
 def _descriptors(text: str) -> Iterator[tuple[str, dict[int, str]]]:

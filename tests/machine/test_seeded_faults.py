@@ -23,7 +23,7 @@ def test_every_kind_has_its_sites() -> None:
     found = {kind: len(list(make(TEXTS["copy"]))) for kind, make in KINDS.items()}
     assert {kind: found[kind] for kind in WITH} == WITH
     assert len(list(KINDS["cluster sync"](TEXTS["cluster"]))) == 3
-    assert len(list(KINDS["register pool"](TEXTS["registers"]))) == 14
+    assert len(list(KINDS["register pool"](TEXTS["registers"]))) == 7
 
 
 @pytest.mark.parametrize("name", list(TEXTS))

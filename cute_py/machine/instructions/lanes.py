@@ -17,7 +17,7 @@ from cute_py.machine.judgement.waits import LanesWait
 from cute_py.machine.moves import shuffle
 from cute_py.machine.schedule import Waiting
 from cute_py.machine.sites import Site
-from cute_py.machine.threads import LANES, Array, Frame, Reader, Run, broadcast
+from cute_py.machine.threads import LANES, Array, Control, Frame, Reader, Run, broadcast
 from cute_py.ptx.parse import OperandKind
 
 ALL: Final = 0xFFFFFFFF
@@ -99,7 +99,18 @@ def collective(site: Site, mask: Reader | None, run: Run, *, warps: int = 1, ful
             return [(after, part)], None
         return [(after, part)], one.frame.subset(~ready_now)
 
-    return Turn(go)
+    return Turn(go if mask is not None else _noticed(site, go))
+
+
+def _noticed(site: Site, go: Control) -> Control:
+    """The same, where threads have exited who judges is told."""
+
+    def told(f: Frame) -> Gone | None:
+        if f.m.exits:
+            f.m.observer.gathered(f, site)
+        return go(f)
+
+    return told
 
 
 def _names_all(site: Site) -> bool:

@@ -82,6 +82,12 @@ barrier count | The instructions of one round of a barrier must give the same co
 divergent aligned instruction | All threads of a warp, or of a warpgroup, must execute an .aligned instruction.
   -> Move the instruction out of the branch, or make the condition the same for the whole warp
   <- .aligned
+exited before a barrier | A barrier without a count takes all threads of the CTA.
+  -> Let all threads come to the barrier before they exit, or give it a count
+  <- bar, barrier
+exited lanes | Threads that a mask names must execute the instruction.
+  -> Name only the lanes that come, or let all lanes come to the instruction before they exit
+  <- shfl.sync, vote.sync, bar.warp.sync
 cluster barrier | A thread arrives at the barrier of its cluster before it waits for it.
   -> Execute barrier.cluster.arrive before barrier.cluster.wait
   <- barrier.cluster

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from cute_py.diagnostics import Diagnostic
 from cute_py.machine.faults import finding, place_text
 from cute_py.machine.judgement.observer import Observer
@@ -49,6 +51,8 @@ class Bars(Observer):
         key = (cta, number)
         if expected is not None:
             self._count(f, site, key, expected)
+        else:
+            self._exited(f, site, cta)
         if site.name == "barrier" and "aligned" not in site.modifiers:
             return
         came = self._warps.setdefault(key, {})
@@ -61,6 +65,37 @@ class Bars(Observer):
                 )
                 facts = {"barrier": number, "other line": self.code.instructions[other].line}
                 self._say(site, "divergent aligned instruction", text, facts)
+
+    def block_met(self, f: Frame, site: Site) -> None:
+        """All live threads of each CTA of a frame have met."""
+        if self.m.exits:
+            for cta, _ in f.parts:
+                self._exited(f, site, cta)
+
+    def gathered(self, f: Frame, site: Site) -> None:
+        """An instruction that names all lanes of a warp, some of which have exited."""
+        m = self.m
+        x, y, z = m.shape.block
+        lanes = (f.warps[:, None] * LANES + np.arange(LANES)).reshape(-1)
+        gone = lanes[~m.live[lanes] & (lanes % m.cta_threads < x * y * z)]
+        if len(gone):
+            text = f"{m.threads_text(gone)} exited before {site.one.opcode}, which names all lanes of the warp"
+            self._say(site, "exited lanes", text, {"exited": m.threads_text(gone)}, "warning")
+
+    def _exited(self, f: Frame, site: Site, cta: int) -> None:
+        """A barrier of all threads of a CTA, some of which have exited."""
+        m = self.m
+        if not m.exits:
+            return
+        x, y, z = m.shape.block
+        start = cta * m.cta_threads
+        gone = np.flatnonzero(~m.live[start : start + x * y * z]) + start
+        if len(gone):
+            text = (
+                f"{m.threads_text(gone)} exited before {site.one.opcode}, which takes all threads of the CTA; a GPU "
+                "counts them as arrived"
+            )
+            self._say(site, "exited before a barrier", text, {"exited": m.threads_text(gone)}, "warning")
 
     def _count(self, f: Frame, site: Site, key: tuple[int, int], expected: int) -> None:
         facts: dict[str, Any] = {"barrier": key[1], "count": expected, "cause": "barrier count"}
@@ -83,8 +118,10 @@ class Bars(Observer):
     def _where(self, at: int) -> str:
         return place_text(self.code.instructions[at], self.code.files)
 
-    def _say(self, site: Site, rule: str, text: str, facts: dict[str, Any]) -> None:
+    def _say(self, site: Site, rule: str, text: str, facts: dict[str, Any], severity: str = "error") -> None:
         if (rule, site.number) not in self._said:
             self._said.add((rule, site.number))
             said = {"cause": rule, **facts}
-            self._found.append(finding(rule, text, site.one, files=self.code.files, source=_ISA, facts=said))
+            self._found.append(
+                finding(rule, text, site.one, files=self.code.files, source=_ISA, facts=said, severity=severity)
+            )

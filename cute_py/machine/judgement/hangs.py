@@ -144,8 +144,8 @@ def _causes(m: Host) -> tuple[int, list[Diagnostic]]:
     for one in m.waiting:
         stuck += _stuck(m, one, where)
     best = min(one.rank for one in stuck)
-    circle = best == CONSEQUENCE
-    if circle and len({one.at for one in stuck if one.fresh}) > 1:
+    mutual = best == CONSEQUENCE
+    if mutual and len({one.at for one in stuck if one.fresh}) > 1:
         best = _first_waits([one for one in stuck if one.fresh])
     roots = _merged([one for one in stuck if one.rank == best])
     rest = _merged([one for one in stuck if one.rank != best])
@@ -153,11 +153,11 @@ def _causes(m: Host) -> tuple[int, list[Diagnostic]]:
     found = []
     for number, (one, more) in enumerate(roots[:MAX_SHOWN]):
         others = f", and {counted(more, 'wait')} like it" if more else ""
-        each_other = "threads wait for each other: " if circle and number == 0 and len(roots) > 1 else ""
+        circle = "threads wait for each other: " if mutual and number == 0 and len(roots) > 1 else ""
         facts: dict[str, Any] = {"threads": m.threads_text(one.threads), "cause": one.cause, **one.facts}
         if number == 0:
             facts |= {f"also waiting {i}": f"{other.text}" for i, (other, _) in enumerate(rest[:MAX_SHOWN], 1)}
-        text = f"{each_other}{one.text}{others}"
+        text = f"{circle}{one.text}{others}"
         found.append(finding("hang", text, code.instructions[one.at], files=code.files, source=one.source, facts=facts))
     return best, found
 

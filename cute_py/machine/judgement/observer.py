@@ -160,6 +160,9 @@ class Observer:
     def warp_met(self, f: Frame, site: Site) -> None:
         """bar.warp.sync: the lanes that a mask names have met."""
 
+    def gathered(self, f: Frame, site: Site) -> None:
+        """An instruction of all lanes of a warp, in CTAs some of whose threads may have exited."""
+
     def block_met(self, f: Frame, site: Site) -> None:
         """bar.sync: all live threads of each CTA of a frame have met, at one time."""
 
