@@ -92,7 +92,8 @@ class Diagnostic:
         return self.message
 
     def __repr__(self) -> str:
-        said = {x.name: repr(getattr(self, x.name)) for x in fields(self)}
+        values = {x.name: getattr(self, x.name) for x in fields(self)}
+        said = {n: integer_text(v) if type(v) is int else repr(v) for n, v in values.items()}
         return f"Diagnostic({', '.join(f'{n}={v}' for n, v in said.items() if v not in _UNSAID)})"
 
 

@@ -41,7 +41,7 @@ class Stretch:
     warps: int = 0
     threads: int = 0
     observed: Run | None = None
-    """Who is told when threads begin it."""
+    """The observer of the threads that begin it."""
 
 
 class Code:

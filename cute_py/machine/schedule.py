@@ -109,7 +109,7 @@ class Machine:
     Args:
         numbers: (n, 3) coordinates in the grid of each CTA, clusters whole and their CTAs in the order of rank.
         mode: 'eager', 'lazy', or a seed. shared_base: address of the first byte of shared memory.
-        observer: who is told what happens.
+        observer: who gets the events.
     """
 
     def __init__(

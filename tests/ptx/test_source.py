@@ -52,7 +52,7 @@ def test_declarations() -> None:
     assert not module.functions["vprintf"].defined
     f, k = module.functions["f"], module.functions["k"]
     assert [(one.name, one.nbytes, one.align) for one in f.parameters] == [("x", 4, 4), ("s", 12, 8)]
-    assert [(one.name, one.nbytes, one.align) for one in k.parameters] == [("map", 128, 64), ("p", 8, 16)]
+    assert [(one.name, one.nbytes, one.align) for one in k.parameters] == [("map", 128, 64), ("p", 8, 8)]
     assert (k.triple("maxntid"), k.triple("reqnctapercluster"), k.triple("reqntid")) == ((128, 1, 1), (2, 1, 1), None)
     assert "explicitcluster" in k.directives
     names = ("%r9", "%r10", "single", "%p3", "%rd0")

@@ -130,7 +130,7 @@ def _indirect(site: Site, register: str, arguments: Sequence[str], results: Sequ
         for address in np.unique(where).tolist():
             part = f.subset(where == address)
             if address not in names:
-                text = f"{part.text()} calls {address:#x}, which is no function with such parameters"
+                text = f"{part.text()} calls {address:#x}, and no function with such parameters begins there"
                 raise site.fault("indirect call", text, part, "call")
             gone += _call(site, part, names[address], links)
         return gone

@@ -292,12 +292,12 @@ def _build_cluster(site: Site) -> Turn:
 
 
 def build_fence(site: Site) -> Run:
-    """fence, membar: memory is in order here; who judges is told."""
+    """fence, membar: memory is in order here; the observer gets the event."""
     return lambda f: f.m.observer.fenced(f, site)
 
 
 def build_register_count(site: Site) -> Turn:
-    """setmaxnreg of whole warpgroups: registers have no limit here; who judges is told."""
+    """setmaxnreg of whole warpgroups: registers have no limit here; the observer gets the event."""
     increases = site.choice("inc", "dec") == "inc"
     site.flag("sync")
     site.flag("aligned")

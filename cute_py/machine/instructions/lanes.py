@@ -103,14 +103,14 @@ def collective(site: Site, mask: Reader | None, run: Run, *, warps: int = 1, ful
 
 
 def _noticed(site: Site, go: Control) -> Control:
-    """The same, where threads have exited who judges is told."""
+    """The instruction; where threads have exited, the observer gets an event."""
 
-    def told(f: Frame) -> Gone | None:
+    def reported(f: Frame) -> Gone | None:
         if f.m.exits:
             f.m.observer.gathered(f, site)
         return go(f)
 
-    return told
+    return reported
 
 
 def _names_all(site: Site) -> bool:

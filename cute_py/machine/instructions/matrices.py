@@ -315,7 +315,7 @@ def _build_product(site: Site) -> Turn:
             product.put_d(f, result)
 
         if m.observer.active:
-            _tell(site, product, f, cta * m.shared_stride, left, right)
+            _report(site, product, f, cta * m.shared_stride, left, right)
         products = _products(f)
         agent = Pending("a wgmma", site.number, complete, waited_for=True)
         number = int(f.threads[0]) // WARPGROUP
@@ -337,8 +337,8 @@ def _build_product(site: Site) -> Turn:
     return collective(site, None, run, warps=4, full=True)
 
 
-def _tell(site: Site, product: _Product, f: Frame, start: int, a: Any, b: int) -> None:
-    """Who judges is told which bytes of shared memory a product reads."""
+def _report(site: Site, product: _Product, f: Frame, start: int, a: Any, b: int) -> None:
+    """Report the bytes of shared memory that a product reads to the observer."""
     m, found = f.m, product.found
     rows, columns, depth = (int(x) for x in found.atom.shape_mnk)
     width = element_width(found.a)

@@ -140,11 +140,11 @@ def arrive_at(
             barrier.arrive(now)
         left -= now
         if not barrier.pending or barrier.phase != token & 0xFFFFFFFF:
-            _told(f.m, place, barrier, token)
+            _reported(f.m, place, barrier, token)
     return token
 
 
-def _told(m: Host, place: int, barrier: Mbarrier, token: int) -> None:
+def _reported(m: Host, place: int, barrier: Mbarrier, token: int) -> None:
     if barrier.phase & 0xFFFFFFFF != token & 0xFFFFFFFF:
         m.observer.phase_ended(m, place, barrier)
 
@@ -208,9 +208,9 @@ def _build_bytes(site: Site, action: str) -> Run:
         numbers = broadcast(number(f), f).tolist()
         for place, nbytes in zip(where(f)[1].tolist(), numbers, strict=True):
             barrier = barriers_of(f, site, place)
-            tell = f.m.observer.expected if action == "expect_tx" else None
-            if tell is not None:
-                tell(f, site, place, barrier, nbytes)
+            report = f.m.observer.expected if action == "expect_tx" else None
+            if report is not None:
+                report(f, site, place, barrier, nbytes)
             else:
                 f.m.observer.landed(f.m, place, barrier, nbytes, site.number)
             before = barrier.phase
@@ -241,7 +241,7 @@ def _over(f: Frame, site: Site, by_parity: bool, places: Array, phases: Array) -
     return flags
 
 
-def _tell(f: Frame, site: Site, by_parity: bool, places: Array, phases: Array, flags: Array) -> None:
+def _report(f: Frame, site: Site, by_parity: bool, places: Array, phases: Array, flags: Array) -> None:
     observer = f.m.observer
     if observer.active and flags.any():
         passed = f if flags.all() else f.subset(flags)
@@ -264,12 +264,12 @@ def _build_wait(site: Site, action: str) -> Run | Turn:
         places, phases = where(f)[1], broadcast(phase(f), f).astype(np.int64)
         flags = _over(f, site, by_parity, places, phases)
         put(f, flags)
-        _tell(f, site, by_parity, places, phases, flags)
+        _report(f, site, by_parity, places, phases, flags)
 
     def tries(f: Frame) -> Gone | None:
         places, phases = where(f)[1], broadcast(phase(f), f).astype(np.int64)
         flags = _over(f, site, by_parity, places, phases)
-        _tell(f, site, by_parity, places, phases, flags)
+        _report(f, site, by_parity, places, phases, flags)
         if flags.all():
             put(f, np.bool_(True))
             return None
@@ -286,7 +286,7 @@ def _build_wait(site: Site, action: str) -> Run | Turn:
             now = _over(one.frame, site, by_parity, held.places, held.phases)
             if not now.any():
                 return None
-            _tell(one.frame, site, by_parity, held.places, held.phases, now)
+            _report(one.frame, site, by_parity, held.places, held.phases, now)
             passed = one.frame if now.all() else one.frame.subset(now)
             put(passed, np.bool_(True))
             if passed is one.frame:

@@ -49,7 +49,7 @@ def build_remote_reduction(site: Site, operations: Mapping[str, Callable[[Any, A
         array, offsets = where(f)
         places = barrier(f)[1]
         values = np.array(broadcast(source(f), f))
-        if f.m.observer.active:  # threads may reduce into one place at a time: no write is told
+        if f.m.observer.active:  # threads may reduce into one place at a time: no write is reported
             f.m.observer.issued(f, site, AsyncWork("red.async", barriers=places.tolist(), nbytes=size))
 
         def complete() -> None:

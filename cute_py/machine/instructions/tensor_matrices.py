@@ -5,7 +5,7 @@
     [d], a, b, idesc, [scales of A], [scales of B], enable    .block_scale
     [d], a, b, idesc, enable, zero columns           .ws
 
-The product itself is `tensor_memory/products`. `.collector` says where A or B is kept, which changes no result.
+The product itself is `tensor_memory/products`. `.collector` names the place that keeps A or B, which changes no result.
 Source: PTX ISA 9.0, tcgen05.mma, tcgen05.mma.sp, tcgen05.mma.ws, instruction descriptor.
 """
 
@@ -203,14 +203,14 @@ def build_product(site: Site) -> Run:
                 multiply(product, memories)
 
         if m.observer.active:
-            _tell(f, site, product, ctas)
+            _report(f, site, product, ctas)
         state.issue(f, site, "a tcgen05.mma", complete, [(cta, region) for cta in ctas])
 
     return each_thread(one)
 
 
-def _tell(f: Frame, site: Site, product: Product, ctas: list[int]) -> None:
-    """Who judges is told which bytes of shared memory a product reads."""
+def _report(f: Frame, site: Site, product: Product, ctas: list[int]) -> None:
+    """Report the bytes of shared memory that a product reads to the observer."""
     m = f.m
     try:
         units = [found - m.shared_base for found in operand_units_of(product)]

@@ -368,14 +368,14 @@ def _build_copy(site: Site) -> Run:
             reached = (lanes + (taddr >> 16))[:, None] & LANE_MASK
             state.written[cta, reached, np.arange(column, column + form.columns)] = True
         if m.observer.active:
-            _tell(f, site, find_copy_shape(shape, multicast), words, ctas)
+            _report(f, site, find_copy_shape(shape, multicast), words, ctas)
         state.issue(f, site, "a tcgen05.cp", complete, [(cta, region) for cta in ctas])
 
     return each_thread(one)
 
 
-def _tell(f: Frame, site: Site, form: CopyShape, words: int, ctas: list[int]) -> None:
-    """Who judges is told which bytes of shared memory a copy reads."""
+def _report(f: Frame, site: Site, form: CopyShape, words: int, ctas: list[int]) -> None:
+    """Report the bytes of shared memory that a copy reads to the observer."""
     m = f.m
     with errors_as_faults(site, f):
         units = np.unique(source_addresses(form, SmemDescriptor.decode(words))[..., 0]) - m.shared_base

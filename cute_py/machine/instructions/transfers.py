@@ -546,7 +546,7 @@ def _destinations(m: Host, copy: _TensorCopy, cta: int, barrier: int, mask: int 
 
 
 def _before(f: Frame, site: Site, counted: Sequence[int], nbytes: int) -> list[tuple[int, Mbarrier, int]]:
-    """Who judges is told that bytes land; (place, barrier, its phase) of each barrier that counts them."""
+    """Report to the observer that bytes land; (place, barrier, its phase) of each barrier that counts them."""
     found = []
     for place in counted:
         cta, offset = divmod(place, f.m.shared_stride)

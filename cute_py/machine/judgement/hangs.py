@@ -56,7 +56,7 @@ class Stuck:
 
 
 class Whereabouts:
-    """Where each thread is: which wait it stands at, or that it has exited."""
+    """Where each thread is: the wait that it has reached, or that it has exited."""
 
     def __init__(self, m: Host) -> None:
         self.m = m

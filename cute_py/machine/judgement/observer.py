@@ -228,7 +228,7 @@ class Observer:
         """
 
     def products_arrive(self, f: Frame, site: Site, place: int) -> None:
-        """tcgen05.commit: a barrier gets an arrival, which `arrived` tells next: what a thread issued is complete."""
+        """tcgen05.commit: a barrier gets an arrival, which `arrived` reports next: what a thread issued is complete."""
 
     # ---- warps -------------------------------------------------------------------------------------------------------
 
@@ -271,13 +271,13 @@ class _Together(Observer):
 
 
 def _each(listeners: Sequence[Callable[..., None]]) -> Callable[..., None]:
-    def tell(*args: Any) -> None:
+    def report(*args: Any) -> None:
         for one in listeners:
             one(*args)
 
-    return tell
+    return report
 
 
 def together(observers: Sequence[Observer]) -> Observer:
-    """One observer that tells several, each only the events that it overrides."""
+    """One observer that forwards to several, to each only the events that it overrides."""
     return _Together(observers)

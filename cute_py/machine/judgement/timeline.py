@@ -156,7 +156,7 @@ class RunTimeline:
 
 
 def sign_text(sign: str) -> str:
-    """A sign, the blank in words."""
+    """The name of a sign."""
     return "blank" if sign == " " else sign
 
 

@@ -33,7 +33,7 @@ tensor memory race | Products and copies into tensor memory are complete when a 
 instruction descriptor | The 32 bits say types, extents and majors; each kind takes some of them.
   -> Make the descriptor for the kind, the cta_group and the extents of the instruction
   <- tcgen05, instruction descriptor
-tcgen05.mma operand | The matrix descriptors and addresses say where A, B, D and the scales are.
+tcgen05.mma operand | The matrix descriptors and addresses give the places of A, B, D and the scales.
   -> Compare the descriptors with the layouts of the buffers
   <- tcgen05, matrix descriptor; data path layouts
 cta_group | A pair of CTAs is two CTAs of a cluster whose ranks differ in the last bit.

@@ -51,7 +51,7 @@ class MemoryJudge(Observer):
     """Judges accesses to shared and global memory of one run.
 
     Args:
-        keeper: has the clocks of the wave that runs; it is told of each event first.
+        keeper: has the clocks of the wave that runs; it gets each event first.
     """
 
     active = True
@@ -504,7 +504,7 @@ class MemoryJudge(Observer):
         return self._names(key, "mbarrier.init")
 
     def _names(self, key: int, opcode: str) -> bool:
-        """Whether the instruction of a key begins with these words."""
+        """Whether the instruction of a key begins with these parts."""
         number = key >> SITE & SITE_BITS
         code = self.m.code.instructions
         return number < len(code) and code[number].opcode.startswith(opcode)
@@ -601,8 +601,8 @@ class MemoryJudge(Observer):
 
 
 def _is_narrow(opcode: str) -> bool:
-    words = opcode.split(".")
-    return words[0] in ("ld", "st", "atom", "red") and "cta" in words
+    parts = opcode.split(".")
+    return parts[0] in ("ld", "st", "atom", "red") and "cta" in parts
 
 
 def _distinct(keys: Array) -> Array:

@@ -129,13 +129,13 @@ class ClockKeeper(Observer):
 
     def fenced(self, f: Frame, site: Site) -> None:
         """A fence, of one of its kinds."""
-        words = site.one.opcode.split(".")
-        if "proxy" in words:
-            if "async" in words and "global" not in words:
+        parts = site.one.opcode.split(".")
+        if "proxy" in parts:
+            if "async" in parts and "global" not in parts:
                 self.clocks.proxy_fence(f)
             return
         self.clocks.fence(f)
-        if "mbarrier_init" in words:
+        if "mbarrier_init" in parts:
             cluster, rows = self.clocks.rows(f)
             mine = set(zip(cluster.tolist(), rows.tolist(), strict=True))
             for held in self.barriers.values():
