@@ -1,4 +1,4 @@
-"""A change to the text is offered after it was tried: it is put in, the kernel runs again, and the finding does not come back.
+"""A change to the text is offered after it was tried: with it, a run of the kernel no longer has the finding.
 
 A rule has a function in `CHANGES` that gives the changes that may cure a finding, the likeliest first. A change inserts
 lines before or behind instructions of the text. `with_changes` tries them, one after another, within a bound of runs.

@@ -10,7 +10,7 @@ last write, and keys of its last reads in a few slots. A key is 63 bits:
     1..13    number of the instruction among those that touch memory
     0        strong: an atomic operation, or an access that others may synchronise by
 
-0 is a granule that nothing has touched. Keys order by time, so that one comparison with the lowest time of a CTA's clocks
+0 is a granule that nothing has touched. Keys order by time: one comparison with the lowest time of a CTA's clocks
 shows that all of many accesses are in order.
 """
 
