@@ -18,7 +18,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.glob("**/*.md"), *DOCS.glob("**/*.ipynb"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
-EXTERNAL: frozenset[str] = frozenset()
+EXTERNAL: frozenset[str] = frozenset(
+    {
+        "https://github.com/facebookresearch/tensor-layouts",
+        "https://github.com/kainzhong/CuTe-Layout-Visualizer",
+    }
+)
 """Addresses outside the repository that pages may name."""
 
 FENCE = re.compile(r"^(```+|~~~+)[^\n]*\n.*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
