@@ -126,7 +126,7 @@ def convert_scaled(
     destination: Format | str,
     shape: Sequence[int],
 ) -> Triple:
-    """The same array in another format: only its scales move where that is enough."""
+    """Return the same array in another format: only its scales move where that is enough."""
     goal = _as_format(destination)
 
     def body(stored: NDArray[Any], grid: NDArray[Any], total: NDArray[Any]) -> Any:

@@ -1,4 +1,4 @@
-"""What tensor cores compute: elements of registers as numbers, and sums of products as they were measured.
+"""The arithmetic of tensor cores: elements of registers as numbers, and sums of products as they were measured.
 
 The first element of a register lies in its lowest bits. Floats become float64, which holds every product of two of them
 exactly; integers become int64.

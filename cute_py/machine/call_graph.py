@@ -27,7 +27,7 @@ class CallGraph:
 
 
 def called_name(step: SourceInstruction) -> str:
-    """What a call names: a function, or a register with the address of one."""
+    """The target of a call: a function, or a register with the address of one."""
     names = [one for one in step.operands if one.kind is OperandKind.REGISTER]
     return names[0].base if names else ""
 

@@ -82,7 +82,7 @@ class Code:
         self.shared_align = 16
         self._dynamic: dict[str, int] = {}
         self.local_bytes = 0
-        """Of one thread: its local variables, and the parameters of the functions that it calls."""
+        """The bytes of one thread: its local variables, and the parameters of the functions that it calls."""
         self._local: dict[tuple[str, str], int] = {}
         self._frames: dict[str, int] = {}
         self.parameter_offsets, self.parameter_bytes = _placed(kernel.parameters)

@@ -22,7 +22,7 @@ MAX_REFUSALS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a builder returns for an instruction that may stop threads, or send them elsewhere."""
+    """The result of a builder for an instruction that may stop threads, or send them elsewhere."""
 
     run: Control
 

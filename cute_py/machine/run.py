@@ -38,7 +38,7 @@ TRIED_STEPS: Final = 1 << 28
 """Instructions of a run whose errors are tried to be cured."""
 
 TRIED_WARNINGS: Final = 1 << 14
-"""The same of a run without errors: most kernels have warnings, and their runs take no longer for them."""
+"""The same limit for a run without errors: most kernels have warnings, and their runs take no longer for them."""
 
 SLACK: Final = 1 << 16
 """Instructions that a changed kernel may execute beyond twice those of the kernel itself."""
@@ -81,7 +81,7 @@ class Count:
 
 @record
 class PtxRun:
-    """What a run gave.
+    """The result of a run.
 
     Attributes:
         kernel: its name. diagnostics: what was found. printed: the texts of vprintf.
@@ -145,7 +145,7 @@ class PtxRun:
         return build_timeline(self._trace, self._events, self._code, size, expect_integer(cta, "cta", 0, ctas - 1))
 
     def explain(self) -> str:
-        """What happened, in text: each finding with its lines, why it is one, and what to change."""
+        """Return the text of what happened: each finding with its lines, why it is one, and what to change."""
         schedules = ", ".join(self.schedules) or "none"
         head = f"{self.kernel}: {counted(self.instructions, 'instruction')} of threads, schedule {schedules}"
         code: Code | None = self._code
@@ -329,7 +329,7 @@ def _worth_trying(found: Sequence[Diagnostic], steps: int) -> bool:
 def _again(
     launch: _Launch, arguments: Arguments, before: Mapping[str, Array], first: _Execution, text: str
 ) -> list[Diagnostic] | None:
-    """What a run of a changed text finds, under the same schedule and from the same bytes."""
+    """Return what a run of a changed text finds, under the same schedule and from the same bytes."""
     arguments.restore(before)
     try:
         module = read_module(text)
@@ -533,7 +533,7 @@ def _numbers(shape: Shape) -> Array:
 def _differences(
     lazy: _Execution, eager: dict[str, Array], arguments: Arguments, known: list[Diagnostic]
 ) -> list[Diagnostic]:
-    """What the lazy schedule found that the eager one did not, and arrays that differ."""
+    """Return what the lazy schedule found that the eager one did not, and arrays that differ."""
     seen = collections.Counter(one.message for one in known)
     found = [one for one in lazy.totals.findings if not seen[one.message]]
     if lazy.failed:

@@ -83,7 +83,7 @@ class Pending:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a launch has: CTAs of the grid, threads of a CTA, CTAs of a cluster; x, y, z each."""
+    """The sizes of a launch: CTAs of the grid, threads of a CTA, CTAs of a cluster; x, y, z each."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
@@ -94,7 +94,7 @@ class Shape:
 
 @dataclass(slots=True)
 class Totals:
-    """What a run has counted so far, over all its waves."""
+    """The counts of a run so far, over all its waves."""
 
     steps: int = 0
     printed: list[str] = field(default_factory=list)
@@ -167,7 +167,7 @@ class Machine:
         self._jumps = 0
         """Jumps back since the oldest frame had a turn, weighted by `LOOK_WEIGHT`."""
         self.state: dict[Any, Any] = {}
-        """What families of instructions keep: barriers, groups; 'endings' are called at the end of a run."""
+        """The state that families of instructions keep: barriers, groups; 'endings' are called at the end of a run."""
         self.wave = 0
         self.asynchronous = False
         """Whether anything was issued that a schedule may complete later."""

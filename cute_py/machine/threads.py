@@ -81,7 +81,7 @@ class Registers:
 
 
 class Host(Protocol):
-    """What a frame and its instructions know of the machine that they run on; `schedule.Machine` has the meanings."""
+    """The view that a frame and its instructions have of the machine that they run on; `schedule.Machine` has the meanings."""
 
     registers: Registers
     live: Array

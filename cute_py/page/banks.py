@@ -119,7 +119,7 @@ def _is_simple(whole: Any) -> bool:
 
 
 def _choices(out: Answer, access: BankAccess, plain: Any, whole: Any) -> None:
-    """The same access with each swizzle of the TMA engine."""
+    """Show the same access with each swizzle of the TMA engine."""
     rows: list[tuple[Child, ...]] = []
     for row in SPANS:
         swizzle = Swizzle(row.bits, 4, 3) if row.bits else None

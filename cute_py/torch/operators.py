@@ -345,7 +345,7 @@ def convert_scaled(
     destination: Format | str,
     shape: Sequence[int],
 ) -> Triple:
-    """The same tensor in another format: only its scales move where that is enough."""
+    """Return the same tensor in another format: only its scales move where that is enough."""
     ops = torch_module("convert_scaled").ops.cute_py
     made: Triple = ops.convert(data, scales, tensor_scale, _text(source), _text(destination), shape)
     return made

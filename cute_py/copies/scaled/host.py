@@ -67,7 +67,7 @@ class ScaledOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, eq=False)
 class ScaledCopyResult:
-    """What a copy into existing memory did.
+    """The result of a copy into existing memory.
 
     Attributes:
         destination: what was given as such. bytes: of the destination's elements and scales. plan: the steps, as text.

@@ -202,7 +202,7 @@ def _index(index: Any, limit: int, role: str) -> tuple[ArrayView, int]:
 
 
 def _pattern(fill: float | None, view: ArrayView) -> int:
-    """What masked elements hold, repeated to 32 bits."""
+    """The value that masked elements hold, repeated to 32 bits."""
     if not fill:
         return 0
     if view.element_bytes > 4:

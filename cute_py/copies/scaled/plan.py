@@ -485,7 +485,7 @@ def _dequantised(
 def _kept(
     source: MatrixSide, output: MatrixSide, form: Format, shape: tuple[int, int], turned: bool, index: RowIndex
 ) -> ScaledLaunch:
-    """The same elements and scales, in another order of the scales, or of rows that an index names."""
+    """A plan for the same elements and scales in another order of the scales, or of rows that an index names."""
     other = output.format or form
     if not same_bytes(form, other):
         raise refused("a format into another one, in one pass", "dequantise, then quantise", source=form, to=other)

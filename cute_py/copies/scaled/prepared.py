@@ -131,7 +131,7 @@ def _content(device: Device, view: ArrayView) -> Any:
 
 
 def _with_indices(work: ScaledWork, device: Device) -> tuple[ScaledWork, list[DeviceBuffer]]:
-    """The same copy with the indices that are in host memory on the device."""
+    """Return the same copy with the indices that are in host memory on the device."""
     indices, kept = dict(work.indices), list[DeviceBuffer]()
     for name, view in work.indices.items():
         if view.device is None:

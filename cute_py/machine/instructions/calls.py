@@ -31,7 +31,7 @@ from cute_py.ptx.parse import OperandKind
 Gone = list[tuple[int, Frame]]
 
 MAX_CALLS: Final = 256
-"""Of functions in each other."""
+"""The deepest nesting of calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ def _call(site: Site, f: Frame, name: str, links: dict[str, _Link]) -> Gone:
 
 
 def _back(f: Frame, link: _Link, number: int) -> None:
-    """What a return does for the caller: its frame, its registers, the results."""
+    """Restore what a return gives the caller: its frame, its registers, the results."""
     m = f.m
     if link.moves:
         m.frames[f.threads] -= link.moves

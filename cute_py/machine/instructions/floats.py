@@ -161,7 +161,7 @@ def saturated(value: Any) -> Any:
 
 
 def positive(value: Any) -> Any:
-    """What `.relu` leaves: +0 of numbers that are not above 0; a NaN stays."""
+    """Apply `.relu`: +0 of numbers that are not above 0; a NaN stays."""
     return np.where(value <= 0, 0.0, value)
 
 

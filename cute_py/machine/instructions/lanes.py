@@ -1,4 +1,4 @@
-"""What the lanes of a warp do together: shuffles, votes, matches, reductions, elections.
+"""Operations that the lanes of a warp do together: shuffles, votes, matches, reductions, elections.
 
 A collective runs when all lanes that its mask names, and that have not exited, have come to it; lanes that come early
 wait. Source: PTX ISA 9.0, shfl.sync, vote.sync, match.sync, redux.sync, elect.sync, activemask.

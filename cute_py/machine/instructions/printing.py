@@ -71,7 +71,7 @@ def text_at(m: Host, thread: int, address: int) -> str:
 
 
 def bytes_behind(m: Host, thread: int, address: int) -> bytes:
-    """What lies behind a generic address as a thread sees it; nothing where there is no memory."""
+    """Return what lies behind a generic address as a thread sees it; nothing where there is no memory."""
     if LOCAL_WINDOW <= address < LOCAL_WINDOW + LOCAL_WINDOW_BYTES:
         start = thread * m.local_stride + address - LOCAL_WINDOW
         return m.local[start : (thread + 1) * m.local_stride].tobytes()
@@ -80,7 +80,7 @@ def bytes_behind(m: Host, thread: int, address: int) -> bytes:
 
 
 def printed(m: Host, thread: int, form: int, values: int) -> str:
-    """What one call prints."""
+    """Return the text that one call prints."""
     raw, at = bytes_behind(m, thread, values), 0
 
     def word(size: int) -> bytes:

@@ -1,4 +1,4 @@
-"""What the machine finds wrong in a run, beyond what ends it.
+"""Judges of what is wrong in a run, beyond what ends it.
 
     observer    the events of a run, one method each; the machine calls them, judges override them
     judge       the judges of a run, and what they found

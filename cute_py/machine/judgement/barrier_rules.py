@@ -1,4 +1,4 @@
-"""What the judges of barriers, registers and descriptors find: why each rule is one, and what to change.
+"""The rules of the judges of barriers, registers and descriptors: why each rule is one, and what to change.
 
 A hang has a cause, one row each: `hang, transaction bytes`.
 """

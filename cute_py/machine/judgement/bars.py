@@ -38,7 +38,7 @@ class Bars(Observer):
         self._said: set[tuple[str, int]] = set()
 
     def findings(self) -> list[Diagnostic]:
-        """What was found so far."""
+        """Return what was found so far."""
         return self._found
 
     def began(self, m: Host) -> None:

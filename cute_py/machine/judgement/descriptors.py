@@ -65,7 +65,7 @@ class OperandTiles(Observer):
         self._said: set[tuple[str, int]] = set()
 
     def findings(self) -> list[Diagnostic]:
-        """What was found so far."""
+        """Return what was found so far."""
         return self._found
 
     def began(self, m: Host) -> None:

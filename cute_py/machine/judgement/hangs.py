@@ -102,7 +102,7 @@ class TimeLimits(Observer):
         self._found: list[Diagnostic] = []
 
     def findings(self) -> list[Diagnostic]:
-        """What was found so far."""
+        """Return what was found so far."""
         return self._found
 
     def began(self, m: Host) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cute_py.machine.code import Code
 
 JUDGES: Final[tuple[Callable[[Code], Observer], ...]] = (Ledger, Bars, TimeLimits)
-"""What makes a judge of a kernel that sees the events of every schedule; each sees all waves of a launch."""
+"""A function that makes a judge of a kernel that sees the events of every schedule; each sees all waves of a launch."""
 
 REASONS: Final[Mapping[str, Reason]] = {**RULES, **BARRIER_RULES, **TENSOR_RULES}
 """Rule, or 'hang, ' and its cause -> why it is one, and what to change."""

@@ -1,4 +1,4 @@
-"""What happened at each mbarrier: who initialised it, who arrived in which phase, which bytes were expected and came.
+"""The history of each mbarrier: who initialised it, who arrived in which phase, which bytes were expected and came.
 
 A `Life` is a barrier from its init to its inval. Arrivals, expected bytes and bytes that land are lines of its current
 phase. A rule that an event breaks is a finding at once; the end of a run shows the others: bytes that are left over,
@@ -45,7 +45,7 @@ class Line:
 
 @dataclass(slots=True)
 class PhaseRecord:
-    """What changed a phase so far. late: bytes of copies that were issued in an earlier phase."""
+    """The changes of a phase so far. late: bytes of copies that were issued in an earlier phase."""
 
     number: int
     arrivals: list[Line] = field(default_factory=list)
@@ -111,7 +111,7 @@ class Ledger(Observer):
         self._timed_out = False
 
     def findings(self) -> list[Diagnostic]:
-        """What was found so far."""
+        """Return what was found so far."""
         return self._found
 
     # ---- texts -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What the machine reports while it runs, in one place: accesses, synchronisation, asynchronous work, ends.
+"""The events that the machine reports while it runs, in one place: accesses, synchronisation, asynchronous work, ends.
 
 An instruction calls one method of `Machine.observer` for each thing that it did, with the frame of threads that did it
 and the site of the instruction. The methods of `Observer` do nothing: a run without judgement has that class itself.
@@ -242,7 +242,7 @@ class Observer:
         """setmaxnreg."""
 
     def findings(self) -> list[Diagnostic]:
-        """What was found so far."""
+        """Return what was found so far."""
         return []
 
 

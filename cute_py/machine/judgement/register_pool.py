@@ -46,7 +46,7 @@ def launch_registers(m: Host) -> tuple[int, str]:
 
 
 class RegisterPool(Observer):
-    """What each warp has, and what the pool of each CTA holds."""
+    """The registers that each warp has, and that the pool of each CTA holds."""
 
     active = True
 
@@ -61,7 +61,7 @@ class RegisterPool(Observer):
         self._said: set[tuple[str, int]] = set()
 
     def findings(self) -> list[Diagnostic]:
-        """What was found so far."""
+        """Return what was found so far."""
         return self._found
 
     def began(self, m: Host) -> None:

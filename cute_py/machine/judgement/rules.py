@@ -1,4 +1,4 @@
-"""What the judges of memory find: a rule, why it is one, what to do, and the paragraph of the PTX ISA."""
+"""The rules of the judges of memory: a rule, why it is one, what to do, and the paragraph of the PTX ISA."""
 
 from __future__ import annotations
 

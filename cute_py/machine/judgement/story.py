@@ -1,4 +1,4 @@
-"""What happened in a run, as a colleague would say it: each finding with its lines, the reason, and what to change."""
+"""The story of a run, as a colleague would say it: each finding with its lines, the reason, and what to change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each instruction asks of memory: wavefronts and bank conflicts of shared memory, sectors of global memory.
+"""The memory traffic of each instruction: wavefronts and bank conflicts of shared memory, sectors of global memory.
 
 Shared memory has 32 banks of 4 bytes. An access of a warp is served in groups of lanes that ask for at most 128 bytes:
 32 lanes of up to 4 bytes, 16 lanes of 8, 8 lanes of 16. A group takes as many wavefronts as the fullest bank has
@@ -31,7 +31,7 @@ GROUP_BYTES: Final = 128
 
 @dataclass(slots=True)
 class Traffic:
-    """Of one instruction, over the whole run."""
+    """The traffic of one instruction over the whole run."""
 
     wavefronts: int = 0
     bank_conflicts: int = 0

@@ -1,4 +1,4 @@
-"""What a waiting thread waits for, as those see it who explain a hang."""
+"""Descriptions of what a waiting thread waits for, as those see it who explain a hang."""
 
 from __future__ import annotations
 

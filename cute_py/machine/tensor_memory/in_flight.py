@@ -52,7 +52,7 @@ def region_of(lanes: Array, columns: Array) -> Region:
 
 
 class TensorState:
-    """What the machine keeps of tensor memory.
+    """The machine's record of tensor memory.
 
     Attributes:
         cells: (CTAs, 128, 512) uint32. memories: views of them, with what is allocated. version: counts allocations.

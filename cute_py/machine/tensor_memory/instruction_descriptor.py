@@ -34,7 +34,7 @@ _SMALL: Final = {0: "e4m3", 1: "e5m2", 3: "e2m3", 4: "e3m2", 5: "e2m1"}
 
 @dataclass(frozen=True, slots=True)
 class MmaKind:
-    """What a kind of tcgen05.mma multiplies.
+    """The operands of a kind of tcgen05.mma.
 
     Attributes:
         factors, sums: code in the descriptor -> type of A and B, of D, as PTX abbreviates them.

@@ -40,7 +40,7 @@ FIRST_BARRIERS: Final = 8
 
 @dataclass(slots=True)
 class Released:
-    """What arrivals have released: clocks of one cluster, joined; those of other clusters; who waits."""
+    """The clocks that arrivals have released: clocks of one cluster, joined; those of other clusters; who waits."""
 
     near: Array
     far: Array | None = None
@@ -66,9 +66,9 @@ class Clocks:
         """(warp, agent of any cluster), without mbarriers; None: nothing synchronised clusters so far."""
         self.far_given_up = False
         self.barriers: list[dict[int, int]] = [{} for _ in range(self.clusters)]
-        """Of each cluster: place of an mbarrier -> its column."""
+        """For each cluster: place of an mbarrier -> its column."""
         self.floor = np.zeros(m.ctas, np.int64)
-        """Of each CTA: the last time that all its warps know of each other; what is older is in order."""
+        """For each CTA: the last time that all its warps know of each other; what is older is in order."""
         self.lowest = 0
 
     # ---- who ---------------------------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ class Clocks:
     # ---- release and acquire -----------------------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """What follows happens after what was released."""
+        """Record that what follows happens after what was released."""
         if self.now < MAX_TIME:
             self.now += 1
 

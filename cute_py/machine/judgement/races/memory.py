@@ -566,7 +566,7 @@ class MemoryJudge(Observer):
     # ---- exits -------------------------------------------------------------------------------------------------------
 
     def exited(self, f: Frame) -> None:
-        """What may still access the memory of a CTA that exits?"""
+        """Find what may still access the memory of a CTA that exits?"""
         m, clocks = self.m, self.clocks
         for cta, part in f.parts:
             start = cta * m.cta_threads
@@ -596,7 +596,7 @@ class MemoryJudge(Observer):
                 self.reports.under_way(f, site, "load under way at exit", "warning" if own else "error")
 
     def findings(self) -> list[Diagnostic]:
-        """What was found."""
+        """Return what was found."""
         return self.reports.found()
 
 

@@ -32,7 +32,7 @@ MAX_FINDINGS: Final = 24
 
 
 class Reports:
-    """What was found so far."""
+    """Return what was found so far."""
 
     def __init__(self, code: Code) -> None:
         self.code = code

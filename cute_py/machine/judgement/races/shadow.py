@@ -59,7 +59,7 @@ class Shadow:
 
     @staticmethod
     def of(nbytes: int, shift: int, slots: int) -> Shadow:
-        """Of an array that nothing has touched."""
+        """The state of an array that nothing has touched."""
         count = (nbytes >> shift) + 1
         return Shadow(shift, np.zeros(count, np.int64), np.zeros(count * slots, np.int64), slots)
 

@@ -1,4 +1,4 @@
-"""What moves the clocks: barriers, mbarriers, fences, groups, strong accesses, as the machine reports them.
+"""The events that move the clocks: barriers, mbarriers, fences, groups, strong accesses, as the machine reports them.
 
 A barrier of a CTA or a cluster joins the clocks of those that arrive, and gives them to those that wait. A phase of an
 mbarrier does the same: arrivals release, a wait that finds the phase over acquires, and knows the bytes that completed
