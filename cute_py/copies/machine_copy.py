@@ -88,7 +88,7 @@ def scaled_launches(source: Any, destination: Any, **options: Any) -> tuple[Mach
     return (MachineLaunch(work.launch.kernel, work.launch.blocks, ((block, pointers),), memory),)
 
 
-def largest_magnitude(source: Any) -> float:
+def emulated_largest_magnitude(source: Any) -> float:
     """The largest magnitude of a host matrix, NaN left out, by the kernel of a GPU; 0 of NaN alone."""
     view = memory_view(source)
     side = matrix(view, "source", kind_of(view.dtype))

@@ -81,7 +81,7 @@ class Registers:
 
 
 class Host(Protocol):
-    """The view that a frame and its instructions have of the machine that they run on; `schedule.Machine` has the meanings."""
+    """The view that a frame and its instructions have of their machine; `schedule.Machine` has the meanings."""
 
     registers: Registers
     live: Array

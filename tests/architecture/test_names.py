@@ -36,12 +36,17 @@ def definitions(source: str) -> set[str]:
     return {name for name in found if not name.startswith("_")}
 
 
+FRAMEWORKS = ("jax", "torch")
+"""Packages that give the same functions to the arrays of one framework each: users of both find one set of names."""
+
+
 def homes() -> dict[str, set[str]]:
     """Name -> the modules that define it."""
     found: dict[str, set[str]] = defaultdict(set)
     for path in ROOT.rglob("*.py"):
         for name in definitions(path.read_text()):
-            found[name].add(str(path.relative_to(ROOT)))
+            place = path.relative_to(ROOT)
+            found[name].add(" or ".join(FRAMEWORKS) if place.parts[0] in FRAMEWORKS else str(place))
     return found
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import cute_py as cute
 from cute_py import formats
-from cute_py.copies.machine_copy import largest_magnitude, run_scaled, scaled_launches
+from cute_py.copies.machine_copy import emulated_largest_magnitude, run_scaled, scaled_launches
 from cute_py.copies.scaled import operands as scaled_operands
 from cute_py.formats import Format, ScaledTensor
 from cute_py.formats.scale_rules import tensor_scale
@@ -118,10 +118,10 @@ def test_a_transposed_cast() -> None:
 def test_a_tensor_scale_from_the_largest_magnitude(like: str) -> None:
     x = numbers((20, 90), np.float32, False)
     x[3, 3] = np.nan
-    assert largest_magnitude(x) == np.nanmax(np.abs(x))
+    assert emulated_largest_magnitude(x) == np.nanmax(np.abs(x))
     x[3, 3] = 1
     want = cute.copy(x, formats.nvfp4(like=like))
-    total, gain = tensor_scale(largest_magnitude(x), like)
+    total, gain = tensor_scale(emulated_largest_magnitude(x), like)
     assert total == want.tensor_scale
     got = unset(want)
     assert run_scaled(x, got, gain=float(gain), schedule="eager").ok

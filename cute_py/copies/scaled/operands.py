@@ -255,13 +255,13 @@ def scaled_work(
         raise refused("pages and into_rows together", "one of them")
     if isinstance(source, ScaledTensor):
         return _from_scaled(source, outputs, rows, pages, into_rows, fill)
-    view = memory_view(expect_array(source, "source"))
+    view = memory_view(_expect_array(source, "source"))
     scaled = [isinstance(one, ScaledTensor) for one in outputs]
     if all(scaled):
         return _quantised_work(view, outputs, rows, into_rows, pages, fill, gain)
     if any(scaled) or len(outputs) != 1:
         raise refused("outputs of which some are no ScaledTensor", "a tuple of ScaledTensors, or one array")
-    return _array_work(view, memory_view(expect_array(outputs[0], "destination")), rows, into_rows, pages, fill, cast)
+    return _array_work(view, memory_view(_expect_array(outputs[0], "destination")), rows, into_rows, pages, fill, cast)
 
 
 def expect_unique(index: Any) -> None:
@@ -269,7 +269,7 @@ def expect_unique(index: Any) -> None:
     expect_once(np.asarray(index).reshape(-1))
 
 
-def expect_array(thing: Any, role: str) -> Any:
+def _expect_array(thing: Any, role: str) -> Any:
     """Refuse an object that is not an array."""
     if isinstance(thing, (ScaledTensor, Format)) or thing is None:
         raise InvalidTypeError(f"the {role} must be an array, got {given(thing)}")
@@ -424,7 +424,7 @@ def _from_scaled(
         raise refused(
             "rows of a ScaledTensor that are dequantised", "a ScaledTensor as the destination, then dequantise it"
         )
-    b = memory_view(expect_array(to, "destination"))
+    b = memory_view(_expect_array(to, "destination"))
     if b.shape != source.shape:
         raise InvalidValueError(f"the source has the shape {source.shape}; the destination has {b.shape}")
     second = matrix(b, "destination", kind_of(as_dtype(b.dtype)))

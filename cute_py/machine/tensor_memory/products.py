@@ -54,7 +54,7 @@ _WIDTHS: Final = {"f16": 16, "bf16": 16, "tf32": 32, "u8": 8, "s8": 8}
 
 @dataclass(frozen=True, slots=True)
 class CtaMemory:
-    """The memory of one CTA: `shared` bytes, the first at the address `base`, and `cells` (128, 512) of tensor memory."""
+    """The memory of one CTA: `shared` bytes from the address `base` on, and `cells` (128, 512) of tensor memory."""
 
     shared: Array
     base: int

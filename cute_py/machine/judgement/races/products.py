@@ -38,7 +38,7 @@ _NO_RESULT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Touches:
-    """The effect of a stretch on registers of products: all that it touches, and what it writes, with the instruction."""
+    """The registers of products that a stretch touches, and those that it writes, each with its instruction."""
 
     row: int
     touched: dict[tuple[str, str], int]
@@ -179,7 +179,7 @@ def _of_operands(function: str, operands: Iterable[WrittenOperand]) -> Registers
 
 
 def _touches(code: Code, block: Stretch, every: Registers, row: int) -> _Touches | None:
-    """Collect what the instructions of a stretch do to registers of products; the one that ends it does nothing to them."""
+    """Collect what a stretch does to registers of products; the instruction that ends it does nothing to them."""
     touched: dict[tuple[str, str], int] = {}
     written: set[tuple[str, str]] = set()
     names = {name for _, name in every}
