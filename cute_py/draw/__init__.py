@@ -37,12 +37,13 @@ _LATER = {
     "draw_pipeline": "cute_py.draw.timeline",
 }
 
+if not typing.TYPE_CHECKING:  # where a checker sees the imports, a misspelled name is an error
 
-def __getattr__(name: str) -> typing.Any:
-    """The pictures of annexes, loaded when one of them is asked for."""
-    if name not in _LATER:
-        raise no_such_name(__name__, name, __all__)
-    return getattr(importlib.import_module(_LATER[name]), name)
+    def __getattr__(name):
+        """The pictures of annexes, loaded when one of them is asked for."""
+        if name not in _LATER:
+            raise no_such_name(__name__, name, __all__)
+        return getattr(importlib.import_module(_LATER[name]), name)
 
 
 __all__ = export_public(__name__, *_LATER)
