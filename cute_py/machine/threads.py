@@ -332,3 +332,16 @@ class Scattered(Frame):
             self.m.registers.typed[code][places, self.threads] = value
         else:
             self.m.registers.typed[code][np.asarray(places)[:, None], self.threads] = value
+
+
+def each_thread(one: Callable[[Frame], None]) -> Run:
+    """An instruction that every thread issues for itself."""
+
+    def run(f: Frame) -> None:
+        if f.n == 1:
+            one(f)
+            return
+        for thread in f.threads.tolist():
+            one(f.m.span(thread, thread + 1))
+
+    return run

@@ -20,12 +20,11 @@ import numpy as np
 from cute_py.machine.decode import Builder
 from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.mbarriers import barriers_of, landed
-from cute_py.machine.instructions.tensor_memory import each_thread
 from cute_py.machine.judgement.observer import AsyncWork, Touched
 from cute_py.machine.kinds import KINDS
 from cute_py.machine.memory import locate
 from cute_py.machine.sites import Site
-from cute_py.machine.threads import Array, Frame, Run
+from cute_py.machine.threads import Array, Frame, Run, each_thread
 
 ANSWER_BYTES: Final = 16
 

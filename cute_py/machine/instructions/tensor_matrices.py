@@ -23,7 +23,6 @@ from cute_py.machine.decode import Builder, Turn
 from cute_py.machine.faults import Refused
 from cute_py.machine.instructions.tensor_memory import (
     BUILDERS,
-    each_thread,
     errors_as_faults,
     group_of,
     pair_of,
@@ -44,7 +43,7 @@ from cute_py.machine.tensor_memory.products import (
     places_of_d,
     split_address,
 )
-from cute_py.machine.threads import Array, Frame, Reader, Run, broadcast
+from cute_py.machine.threads import Array, Frame, Reader, Run, broadcast, each_thread
 from cute_py.ptx.parse import OperandKind
 
 _VECTORS: Final = {

@@ -28,7 +28,7 @@ from cute_py.machine.sites import Site
 from cute_py.machine.tensor_memory.copy_shapes import CopyShape, find_copy_shape, place_lanes
 from cute_py.machine.tensor_memory.in_flight import ALL_LANES, Region, TensorState, region_of
 from cute_py.machine.tensor_memory.memory import check_transfer, source_addresses
-from cute_py.machine.threads import LANES, Array, Frame, Run, broadcast
+from cute_py.machine.threads import LANES, Array, Frame, Run, broadcast, each_thread
 from cute_py.ptx.forms_tcgen05 import CP_MULTICASTS, DECOMPRESSIONS, SHAPE_REGISTERS
 from cute_py.tma.emulator.memory import MAX_CTAS
 
@@ -75,19 +75,6 @@ def tmem_address(site: Site, place: int) -> Callable[[Frame], Array]:
         raise Refused(f"the operand {site.operand(place).text} of {site.one.opcode} is no address of tensor memory")
     base, added = one.base, one.added
     return lambda f: (broadcast(base(f), f).astype(np.int64) + added) & 0xFFFFFFFF
-
-
-def each_thread(one: Callable[[Frame], None]) -> Run:
-    """An instruction that every thread issues for itself."""
-
-    def run(f: Frame) -> None:
-        if f.n == 1:
-            one(f)
-            return
-        for thread in f.threads.tolist():
-            one(f.m.span(thread, thread + 1))
-
-    return run
 
 
 def _each_warp(f: Frame) -> Iterator[tuple[int, int]]:

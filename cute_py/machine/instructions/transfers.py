@@ -25,7 +25,7 @@ from cute_py.machine.judgement.observer import AsyncWork, Touched
 from cute_py.machine.memory import Locate, address_reader, host_place, locate
 from cute_py.machine.schedule import Pending
 from cute_py.machine.sites import Site
-from cute_py.machine.threads import Array, Frame, Host, Reader, Run, broadcast
+from cute_py.machine.threads import Array, Frame, Host, Reader, Run, broadcast, each_thread
 from cute_py.ptx.parse import OperandKind, WrittenOperand
 from cute_py.tma.descriptor.replace import replace
 from cute_py.tma.descriptor.request import TensorMap
@@ -312,18 +312,7 @@ def _bulk(
         if not found:
             Groups.of(m, "bulk").add(f.threads, agent)
 
-    return _each_thread(one)
-
-
-def _each_thread(one: Callable[[Frame], None]) -> Run:
-    def run(f: Frame) -> None:
-        if f.n == 1:
-            one(f)
-            return
-        for thread in f.threads.tolist():
-            one(f.m.span(thread, thread + 1))
-
-    return run
+    return each_thread(one)
 
 
 # ---- tensor copies ---------------------------------------------------------------------------------------------------
@@ -387,10 +376,10 @@ class _TensorCopy:
 def _build_tensor(site: Site, *, reduces: bool, prefetches: bool) -> Run:
     copy = _tensor_copy(site, reduces=reduces, prefetches=prefetches)
     if copy.shared is None:
-        return _each_thread(_tensor_prefetch(site, copy))
+        return each_thread(_tensor_prefetch(site, copy))
     if copy.barrier is not None:
-        return _each_thread(_tensor_load(site, copy, copy.shared, copy.barrier))
-    return _each_thread(_tensor_store(site, copy, copy.shared))
+        return each_thread(_tensor_load(site, copy, copy.shared, copy.barrier))
+    return each_thread(_tensor_store(site, copy, copy.shared))
 
 
 def _tensor_copy(site: Site, *, reduces: bool, prefetches: bool) -> _TensorCopy:
@@ -629,7 +618,7 @@ def build_tensormap(site: Site) -> Run:
         array[start : start + MAP_BYTES] = np.frombuffer(made, np.uint8)
         f.m.changed()
 
-    return _each_thread(one)
+    return each_thread(one)
 
 
 def _build_map_copy(site: Site) -> Run:

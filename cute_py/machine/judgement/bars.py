@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from cute_py.diagnostics import Diagnostic
-from cute_py.machine.faults import finding, place_text
-from cute_py.machine.judgement.observer import Observer
+from cute_py.machine.judgement.once import OncePerInstruction
 from cute_py.machine.threads import LANES, Frame, Host
 
 if TYPE_CHECKING:
@@ -22,24 +20,17 @@ if TYPE_CHECKING:
 _ISA: Final = "bar, barrier"
 
 
-class Bars(Observer):
+class Bars(OncePerInstruction):
     """The rounds of the barriers of each CTA."""
 
-    active = True
+    source = _ISA
 
     def __init__(self, code: Code) -> None:
-        self.code = code
-        self.m: Host
+        super().__init__(code)
         self._warps: dict[tuple[int, int], dict[int, int]] = {}
         """(CTA, barrier) -> warp -> number of the instruction that it came to."""
         self._counts: dict[tuple[int, int], tuple[int, int]] = {}
         """(CTA, barrier) -> (number of the instruction, count) of this round."""
-        self._found: list[Diagnostic] = []
-        self._said: set[tuple[str, int]] = set()
-
-    def findings(self) -> list[Diagnostic]:
-        """Return what was found so far."""
-        return self._found
 
     def began(self, m: Host) -> None:
         """CTAs begin to run together."""
@@ -64,7 +55,7 @@ class Bars(Observer):
                     f"at {self._where(other)}; all threads of a warp must execute the same instruction"
                 )
                 facts = {"barrier": number, "other line": self.code.instructions[other].line}
-                self._say(site, "divergent aligned instruction", text, facts)
+                self._say(site.number, "divergent aligned instruction", text, facts)
 
     def block_met(self, f: Frame, site: Site) -> None:
         """All live threads of each CTA of a frame have met."""
@@ -80,7 +71,7 @@ class Bars(Observer):
         gone = lanes[~m.live[lanes] & (lanes % m.cta_threads < x * y * z)]
         if len(gone):
             text = f"{m.threads_text(gone)} exited before {site.one.opcode}, which names all lanes of the warp"
-            self._say(site, "exited lanes", text, {"exited": m.threads_text(gone)}, "warning")
+            self._say(site.number, "exited lanes", text, {"exited": m.threads_text(gone)}, "warning")
 
     def _exited(self, f: Frame, site: Site, cta: int) -> None:
         """A barrier of all threads of a CTA, some of which have exited."""
@@ -95,33 +86,22 @@ class Bars(Observer):
                 f"{m.threads_text(gone)} exited before {site.one.opcode}, which takes all threads of the CTA; a GPU "
                 "counts them as arrived"
             )
-            self._say(site, "exited before a barrier", text, {"exited": m.threads_text(gone)}, "warning")
+            self._say(site.number, "exited before a barrier", text, {"exited": m.threads_text(gone)}, "warning")
 
     def _count(self, f: Frame, site: Site, key: tuple[int, int], expected: int) -> None:
-        facts: dict[str, Any] = {"barrier": key[1], "count": expected, "cause": "barrier count"}
+        facts: dict[str, Any] = {"barrier": key[1], "count": expected}
         if expected % LANES or not expected:
             text = f"{f.text()}: {site.one.opcode} with a count of {expected} threads; must be a multiple of {LANES}"
-            self._say(site, "barrier count", text, facts)
+            self._say(site.number, "barrier count", text, facts)
         at, count = self._counts.setdefault(key, (site.number, expected))
         if count != expected:
             text = (
                 f"{f.text()} give barrier {key[1]} a count of {expected} threads; {self._where(at)} gives it {count} "
                 "in the same round"
             )
-            self._say(site, "barrier count", text, {**facts, "other line": self.code.instructions[at].line})
+            self._say(site.number, "barrier count", text, {**facts, "other line": self.code.instructions[at].line})
 
     def bar_ended(self, m: Host, cta: int, number: int) -> None:
         """A round is over."""
         self._warps.pop((cta, number), None)
         self._counts.pop((cta, number), None)
-
-    def _where(self, at: int) -> str:
-        return place_text(self.code.instructions[at], self.code.files)
-
-    def _say(self, site: Site, rule: str, text: str, facts: dict[str, Any], severity: str = "error") -> None:
-        if (rule, site.number) not in self._said:
-            self._said.add((rule, site.number))
-            said = {"cause": rule, **facts}
-            self._found.append(
-                finding(rule, text, site.one, files=self.code.files, source=_ISA, facts=said, severity=severity)
-            )

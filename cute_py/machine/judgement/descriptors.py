@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from cute_py.atom.smem_descriptor import UNIT_BYTES, DescriptorKind, Major, SmemDescriptor, SmemSwizzle
-from cute_py.diagnostics import Diagnostic
 from cute_py.errors import CuteError, counted
-from cute_py.machine.faults import finding, place_text
 from cute_py.machine.judgement.observer import AccessOrder, AsyncWork, Observer, OperandRead
+from cute_py.machine.judgement.once import OncePerInstruction
 from cute_py.machine.operands import operand_units, row_units
 from cute_py.machine.threads import Array, Frame, Host
 
@@ -53,20 +52,13 @@ def operand_tiles(code: Code) -> Observer:
     return OperandTiles(code) if any(one.opcode.startswith("wgmma.mma") for one in code.instructions) else Observer()
 
 
-class OperandTiles(Observer):
+class OperandTiles(OncePerInstruction):
     """Who wrote each unit of shared memory, and from where; and what reads it."""
 
-    active = True
+    source = _ISA
 
     def __init__(self, code: Code) -> None:
-        self.code = code
-        self.m: Host
-        self._found: list[Diagnostic] = []
-        self._said: set[tuple[str, int]] = set()
-
-    def findings(self) -> list[Diagnostic]:
-        """Return what was found so far."""
-        return self._found
+        super().__init__(code)
 
     def began(self, m: Host) -> None:
         """CTAs begin to run together."""
@@ -150,7 +142,7 @@ class OperandTiles(Observer):
                 f"{f.text()}: the descriptor of {operand.name} starts at {address:#x}, in row {row} of a swizzle "
                 f"pattern (8 rows of {width} bytes), with no base offset"
             )
-            self._say(site, "descriptor address", text, {"start": address, "swizzle": width})
+            self._say(site.number, "descriptor address", text, {"start": address, "swizzle": width})
         owners = np.unique(self.owner[units]).tolist()
         tiles = [tile for number in owners if (tile := self.tiles[number]) is not None]
         for tile in tiles:
@@ -165,14 +157,14 @@ class OperandTiles(Observer):
                     .replace("one of 16 bytes", "none")
                 )
                 facts = {"swizzle": width, "written with": tile.width, "written at": self._line(tile.at)}
-                self._say(site, "descriptor swizzle", text, facts)
+                self._say(site.number, "descriptor swizzle", text, facts)
         if len({tile.map_key for tile in tiles}) > 1:
             first, second = tiles[0], next(tile for tile in tiles if tile.map_key != tiles[0].map_key)
             text = (
                 f"{f.text()}: the operand {operand.name} at {address:#x} spans tiles of two tensor maps, which "
                 f"{self._where(first.at)} and {self._where(second.at)} wrote"
             )
-            self._say(site, "descriptor address", text, {"start": address, "written at": self._line(first.at)})
+            self._say(site.number, "descriptor address", text, {"start": address, "written at": self._line(first.at)})
         if owners == [0]:
             self._rows(f, site, operand, fields)
         self.seen[units] = True
@@ -204,7 +196,7 @@ class OperandTiles(Observer):
                     f"cp.async wrote the tile so that one of {other.row_bytes} bytes reads rows of global memory"
                 ).replace("a swizzle of 16 bytes", "no swizzle")
                 facts = {"swizzle": fields.swizzle.row_bytes, "written with": other.row_bytes}
-                self._say(site, "descriptor swizzle", text, facts)
+                self._say(site.number, "descriptor swizzle", text, facts)
                 return
 
     def _is_picture(self, operand: OperandRead, words: int) -> bool | None:
@@ -241,31 +233,14 @@ class OperandTiles(Observer):
             f"{self.m.shared_base + tile.place % self.m.shared_stride:#x}; from byte {first} on "
             f"{counted(UNIT_BYTES * left, 'byte')} are never read: a descriptor starts elsewhere than the tile"
         )
-        key = ("tile read in part", tile.at)
-        if key not in self._said:
-            self._said.add(key)
-            facts = {"cause": "descriptor address", "bytes": UNIT_BYTES * left}
-            one = self.code.instructions[tile.at]
-            self._found.append(
-                finding(
-                    "tile read in part", text, one, files=self.code.files, source=_ISA, severity="warning", facts=facts
-                )
-            )
+        facts = {"cause": "descriptor address", "bytes": UNIT_BYTES * left}
+        self._say(tile.at, "tile read in part", text, facts, "warning")
 
     # ---- texts -------------------------------------------------------------------------------------------------------
-
-    def _where(self, at: int) -> str:
-        return place_text(self.code.instructions[at], self.code.files)
 
     def _line(self, at: int) -> int:
         found: int = self.code.instructions[at].line
         return found
-
-    def _say(self, site: Site, rule: str, text: str, facts: dict[str, Any]) -> None:
-        if (rule, site.number) not in self._said:
-            self._said.add((rule, site.number))
-            said = {"cause": rule, **facts}
-            self._found.append(finding(rule, text, site.one, files=self.code.files, source=_ISA, facts=said))
 
 
 def _units(operand: OperandRead) -> Array:

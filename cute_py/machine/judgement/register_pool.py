@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from cute_py.diagnostics import Diagnostic
 from cute_py.errors import counted
-from cute_py.machine.faults import finding
-from cute_py.machine.judgement.observer import AsyncWork, Observer
+from cute_py.machine.judgement.observer import AsyncWork
+from cute_py.machine.judgement.once import OncePerInstruction
 from cute_py.machine.threads import LANES, Array, Frame, Host
 
 if TYPE_CHECKING:
@@ -45,24 +44,17 @@ def launch_registers(m: Host) -> tuple[int, str]:
     return min(bound, MOST), f"{FILE} registers for {counted(m.cta_threads * ctas, 'thread')}"
 
 
-class RegisterPool(Observer):
+class RegisterPool(OncePerInstruction):
     """The registers that each warp has, and that the pool of each CTA holds."""
 
-    active = True
+    source = _ISA
 
     def __init__(self, code: Code) -> None:
-        self.code = code
-        self.m: Host
+        super().__init__(code)
         self.held: Array
         self.free: Array
         self.start, self.why = 0, ""
         self.debts: dict[int, tuple[Site, Frame, int, int]] = {}
-        self._found: list[Diagnostic] = []
-        self._said: set[tuple[str, int]] = set()
-
-    def findings(self) -> list[Diagnostic]:
-        """Return what was found so far."""
-        return self._found
 
     def began(self, m: Host) -> None:
         """CTAs begin to run together."""
@@ -78,7 +70,7 @@ class RegisterPool(Observer):
         facts: dict[str, Any] = {"registers": count, "at launch": self.start, "cause": "register pool"}
         if not LEAST <= count <= MOST or count % STEP:
             text = f"setmaxnreg to {count}; must be {LEAST} to {MOST}, a multiple of {STEP}"
-            self._say(site, "register count", text, facts)
+            self._say(site.number, "register count", text, facts)
         now = self.held[f.warps]
         wrong = now > count if increases else now < count
         if wrong.any():
@@ -86,7 +78,7 @@ class RegisterPool(Observer):
                 f"{f.text()}: setmaxnreg.{verb} to {count} registers, and they have {int(now[wrong][0])} "
                 f"({self.why} at launch); .{verb} can't make them {'fewer' if increases else 'more'}"
             )
-            self._say(site, "register direction", text, facts)
+            self._say(site.number, "register direction", text, facts)
         self.held[f.warps] = count
         cta = f.warps * LANES // self.m.cta_threads
         np.add.at(self.free, cta, (now - count) * LANES)
@@ -102,12 +94,7 @@ class RegisterPool(Observer):
         has = int(self.held[f.warps].min())
         if need > has:
             text = f"{f.text()} have {has} registers, and the accumulator of {site.one.opcode} alone takes {need}"
-            self._say(site, "register count", text, {"registers": has, "needed": need, "cause": "register pool"})
-
-    def _say(self, site: Site, rule: str, text: str, facts: dict[str, Any]) -> None:
-        if (rule, site.number) not in self._said:
-            self._said.add((rule, site.number))
-            self._found.append(finding(rule, text, site.one, files=self.m.code.files, source=_ISA, facts=facts))
+            self._say(site.number, "register count", text, {"registers": has, "needed": need, "cause": "register pool"})
 
     def ended(self, m: Host, failed: bool) -> None:
         """A pool that has given more than it has: setmaxnreg.inc would wait forever."""
@@ -120,4 +107,4 @@ class RegisterPool(Observer):
                 f"{counted(missing, 'register')} too few; a thread has {self.start} at launch ({self.why})"
             )
             facts: dict[str, Any] = {"registers": count, "missing": missing, "at launch": self.start}
-            self._say(site, "register pool", text, {**facts, "cause": "register pool"})
+            self._say(site.number, "register pool", text, {**facts, "cause": "register pool"})

@@ -1,0 +1,43 @@
+"""A judge that finds a rule broken once at each instruction, whatever the number of threads that execute it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from cute_py.machine.faults import finding, place_text
+from cute_py.machine.judgement.observer import Observer
+from cute_py.machine.threads import Host
+
+if TYPE_CHECKING:
+    from cute_py.diagnostics import Diagnostic
+    from cute_py.machine.code import Code
+
+
+class OncePerInstruction(Observer):
+    """The findings of a judge whose rules have one source in the PTX ISA."""
+
+    active = True
+    source: ClassVar[str]
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+        self.m: Host
+        self._found: list[Diagnostic] = []
+        self._said: set[tuple[str, int]] = set()
+
+    def findings(self) -> list[Diagnostic]:
+        """Return what was found so far."""
+        return self._found
+
+    def _where(self, at: int) -> str:
+        return place_text(self.code.instructions[at], self.code.files)
+
+    def _say(self, at: int, rule: str, text: str, facts: dict[str, Any], severity: str = "error") -> None:
+        """Note a finding at instruction number `at`, unless the rule was found broken there before. Its cause is the
+        rule, where `facts` have no other."""
+        if (rule, at) not in self._said:
+            self._said.add((rule, at))
+            one, facts = self.code.instructions[at], facts if "cause" in facts else {"cause": rule, **facts}
+            self._found.append(
+                finding(rule, text, one, files=self.code.files, source=self.source, facts=facts, severity=severity)
+            )
