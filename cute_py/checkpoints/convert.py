@@ -30,7 +30,7 @@ from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import FileFormatError, InvalidValueError, given
 from cute_py.formats.format import Format, parse_format
 from cute_py.formats.stored_weights import METADATA, Convention, convention_row
-from cute_py.mesh.stored_tensors import header_bytes
+from cute_py.mesh.stored_tensors import Progress, header_bytes
 
 WEIGHTS: Final = ("*weight",)
 """Names of the tensors that are converted, unless others are given."""
@@ -141,7 +141,7 @@ def convert(
     works = _plan(checkpoint, options)
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
-    report = _Progress(checkpoint.nbytes, progress)
+    report = Progress(checkpoint.nbytes, progress)
     rows: list[ConvertedTensor] = []
     resumed, weight_map = 0, {}
     goals = {file: folder / file.name for file in checkpoint.files}
@@ -283,18 +283,6 @@ def _weight_work(source: Source, options: _Options) -> list[_Work]:
 # ---- files
 
 
-@dataclass(slots=True)
-class _Progress:
-    total: int
-    call: Callable[[int, int], None] | None
-    done: int = 0
-
-    def add(self, count: int) -> None:
-        self.done += count
-        if self.call is not None:
-            self.call(self.done, self.total)
-
-
 def _key(work: _Work) -> str:
     return " ".join(work.outputs)
 
@@ -323,7 +311,7 @@ def _file(
     checkpoint: Checkpoint,
     file: Path,
     options: _Options,
-    report: _Progress,
+    report: Progress,
 ) -> tuple[dict[str, dict[str, str]], int]:
     """Write a file; returns the checksums of each work, and how many an earlier run had done."""
     before = completed_records(goal, job)

@@ -22,7 +22,15 @@ from cute_py.mesh.redistribution import Redistribution, redistribute
 from cute_py.mesh.reshard_plan import MeshSide, ReshardPlan, RowSpan, held_shape
 from cute_py.mesh.reshard_plan import read_plan as read_plan
 from cute_py.mesh.scaled_files import check_scaled, placed_with_weights, scaled_weights
-from cute_py.mesh.stored_tensors import StoredFile, StoredTensor, checksum, equal_groups, has_one_value, new_files
+from cute_py.mesh.stored_tensors import (
+    Progress,
+    StoredFile,
+    StoredTensor,
+    checksum,
+    equal_groups,
+    has_one_value,
+    new_files,
+)
 from cute_py.mesh.stored_tensors import stored_file as stored_file
 from cute_py.mesh.stored_tensors import stored_tensors as stored_tensors
 from cute_py.mesh.transfer import Transfer
@@ -140,24 +148,12 @@ def reshard(
         for work in works
     ]
     with new_files(plan.destination.files, new, metadata) as written:
-        progressed = _Progress(4 * sum(work.nbytes for work in works), progress)
+        progressed = Progress(4 * sum(work.nbytes for work in works), progress)
         sums = [_written(work, [tensors[work.name] for tensors in written], memory, progressed) for work in works]
     return ReshardReport(
         tuple([_row(plan, *one) for one in zip(works, sums, judged, strict=True)]),
         (*alike, *_lost_metadata(stored, metadata), *[found for one in judged for found in one.warnings]),
     )
-
-
-@dataclass(slots=True)
-class _Progress:
-    total: int
-    call: Callable[[int, int], None] | None
-    done: int = 0
-
-    def add(self, count: int) -> None:
-        self.done += count
-        if self.call is not None:
-            self.call(self.done, self.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +326,7 @@ def _row(plan: ReshardPlan, work: _Work, value: int, judgement: Judgement) -> Re
 # ---- the copy
 
 
-def _written(work: _Work, shards: list[StoredTensor], memory: int, progress: _Progress) -> int:
+def _written(work: _Work, shards: list[StoredTensor], memory: int, progress: Progress) -> int:
     """Copy a tensor into its places; returns the checksum of the whole."""
     before = after = 0
     for index, (ours, theirs, plan) in enumerate(zip(work.ours, work.theirs, work.redistributions, strict=True)):

@@ -12,7 +12,7 @@ import contextlib
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,21 @@ CHUNK = 1 << 22
 
 ENDS = 4096
 """Bytes at both ends of a shard that are compared first."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """Bytes that are done, of a total: `call` gets both after every step."""
+
+    total: int
+    call: Callable[[int, int], None] | None
+    done: int = 0
+
+    def add(self, count: int) -> None:
+        """`count` more bytes are done."""
+        self.done += count
+        if self.call is not None:
+            self.call(self.done, self.total)
 
 
 @dataclass(frozen=True, slots=True)
