@@ -15,7 +15,7 @@ from cute_py.copies.scaled.prepared import copy_by_device
 from cute_py.dtypes import DType
 from cute_py.errors import InvalidValueError
 from cute_py.formats.format import Format
-from cute_py.formats.numbers import cast, codes, number, of_codes
+from cute_py.formats.numbers import cast, codes, number
 from cute_py.formats.scale_rules import tensor_scale
 from cute_py.formats.scaled_tensor import (
     ScaledTensor,
@@ -24,6 +24,7 @@ from cute_py.formats.scaled_tensor import (
     quantized,
     scale_places,
     scatter_scales,
+    stored_elements,
     stored_scales,
     stored_shape,
 )
@@ -111,8 +112,7 @@ def rows_of(source: Source) -> Rows:
         height = form.block[0] or 1
         scales = np.ascontiguousarray(planes[plane, first // height : -(-(first + count) // height)])
         part = codes(np.ascontiguousarray(source.stored_rows(plane, first, count)))
-        data = of_codes(part, form.element) if form.packing == "bytes" else part
-        return dequantized(ScaledTensor(data, scales, plain, total, (count, source.shape[-1])))
+        return dequantized(ScaledTensor(stored_elements(part, form), scales, plain, total, (count, source.shape[-1])))
 
     return rows
 

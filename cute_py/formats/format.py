@@ -9,6 +9,7 @@ A number is element x scale (x tensor scale). `data_layout` and `scale_layout` a
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -545,3 +546,17 @@ def parse_format(text: str) -> Format:
             f"no format {given(text)}", known_names(name, tuple(_BUILDERS)), "a name, or such as nvfp4(scales='8x4')"
         ) from None
     return made
+
+
+@functools.cache
+def _parsed(text: str) -> Format:
+    return parse_format(text)
+
+
+def as_format(format: Format | str) -> Format:
+    """A format, or the one that a text names; a text is parsed once.
+
+    Raises:
+        InvalidValueError: as `parse_format`.
+    """
+    return _parsed(format) if isinstance(format, str) else format

@@ -9,7 +9,7 @@ Work goes through the rows in stripes that stay in a core's cache.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -224,6 +224,30 @@ def largest_magnitude(values: NDArray[Any]) -> float:
     return 0.0 if np.isnan(largest) else largest
 
 
+def stored_elements(bits: NDArray[Any], form: Format) -> NDArray[Any]:
+    """Stored bits as a ScaledTensor has them: numbers of the element type where each has a byte, else the bytes."""
+    return of_codes(bits, form.element) if form.packing == "bytes" else bits
+
+
+def scaled_of_bits(
+    data: NDArray[Any], scales: NDArray[Any], total: Any, form: Format, shape: Sequence[int]
+) -> ScaledTensor:
+    """The ScaledTensor of contiguous arrays with the bits of its data and scales, in any types of their sizes.
+
+    total: the tensor scale, None or any number if the format has none.
+
+    Raises:
+        InvalidValueError: sizes that do not fit the format.
+    """
+    return ScaledTensor(
+        stored_elements(codes(data), form),
+        of_codes(codes(scales).reshape(-1), form.scale_dtype),
+        form,
+        None if total is None or not form.tensor_scale else np.float32(total),
+        tuple(map(int, shape)),
+    )
+
+
 def quantized(
     values: NDArray[Any], form: Format, fill: int = 0, total: Any = None, largest: float | None = None
 ) -> ScaledTensor:
@@ -247,9 +271,9 @@ def quantized(
     planes = values if values.ndim == 3 else values[None]
     made = [_plane(plane, form, total, gain) for plane in planes]
     data, grid = (np.stack(parts) if values.ndim == 3 else parts[0] for parts in zip(*made, strict=True))
-    if form.packing == "bytes":
-        data = of_codes(data, form.element)
-    return ScaledTensor(data, scatter_scales(grid, form, values.shape, fill), form, total, values.shape)
+    return ScaledTensor(
+        stored_elements(data, form), scatter_scales(grid, form, values.shape, fill), form, total, values.shape
+    )
 
 
 class _Stripes:

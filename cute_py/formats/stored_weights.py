@@ -21,7 +21,7 @@ from cute_py.dtypes import DType, as_dtype
 from cute_py.errors import CuteError, InvalidValueError, given, known_names, shortened
 from cute_py.formats.format import Format, fp8, mxfp4, mxfp6, mxfp8, nvfp4, parse_format
 from cute_py.formats.numbers import codes, of_codes, to_float32
-from cute_py.formats.scaled_tensor import ScaledTensor, extents, stored_shape
+from cute_py.formats.scaled_tensor import ScaledTensor, extents, stored_elements, stored_shape
 
 if TYPE_CHECKING:
     import numpy as np
@@ -503,7 +503,5 @@ def read_weight(weight: StoredWeight, arrays: Mapping[str, NDArray[Any]]) -> Sca
         InvalidValueError: sizes that do not fit the format.
     """
     total = read_total(weight, arrays["total"]) if "total" in arrays else None
-    data = codes(np.ascontiguousarray(arrays["data"]))
-    if weight.format.packing == "bytes":
-        data = of_codes(data, weight.format.element)
+    data = stored_elements(codes(np.ascontiguousarray(arrays["data"])), weight.format)
     return ScaledTensor(data, read_scales(weight, arrays["scales"]), weight.format, total, weight.shape)

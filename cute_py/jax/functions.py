@@ -28,9 +28,9 @@ from cute_py.copies.scaled.host import index_of_rows
 from cute_py.dtypes import DTypeLike, as_dtype
 from cute_py.errors import InvalidValueError, given, imported
 from cute_py.formats.array_shapes import array_shapes
-from cute_py.formats.format import Format, parse_format
+from cute_py.formats.format import Format, as_format
 from cute_py.formats.numbers import codes, of_codes
-from cute_py.formats.scaled_tensor import ScaledTensor, dequantized, quantized
+from cute_py.formats.scaled_tensor import ScaledTensor, dequantized, quantized, scaled_of_bits
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, cosize
 from cute_py.notation.parse import parse
@@ -57,15 +57,6 @@ def _call(body: Callable[..., Any], results: Any, *arrays: Array) -> Any:
     )
 
 
-@functools.cache
-def _format(text: str) -> Format:
-    return parse_format(text)
-
-
-def _as_format(format: Format | str) -> Format:
-    return _format(format) if isinstance(format, str) else format
-
-
 def _results(form: Format, shape: Sequence[int]) -> list[tuple[tuple[int, ...], Any]]:
     data, scales = array_shapes(form, shape)
     kind = form.dtype.numpy if form.number.bits == 8 else np.dtype(np.uint8)
@@ -84,18 +75,13 @@ def scaled_of(
     data: Array, scales: Array, tensor_scale: Array | None, format: Format | str, shape: Sequence[int]
 ) -> ScaledTensor:
     """The ScaledTensor of JAX's arrays, in host memory."""
-    form = _as_format(format)
-    stored = codes(np.ascontiguousarray(np.asarray(data)))
-    if form.packing == "bytes":
-        stored = of_codes(stored, form.element)
-    flat = of_codes(codes(np.ascontiguousarray(np.asarray(scales))).reshape(-1), form.scale_dtype)
-    total = np.float32(tensor_scale) if tensor_scale is not None and form.tensor_scale else None
-    return ScaledTensor(stored, flat, form, total, tuple(map(int, shape)))
+    form = as_format(format)
+    return scaled_of_bits(np.ascontiguousarray(data), np.ascontiguousarray(scales), tensor_scale, form, shape)
 
 
 def quantize(x: Array, format: Format | str, tensor_scale: Array | None = None) -> Triple:
     """(data, scales, tensor scale) of an array in a format; the tensor scale is 1 where the format has none."""
-    form = _as_format(format)
+    form = as_format(format)
 
     def body(values: NDArray[Any], *total: NDArray[Any]) -> Any:
         said = np.float32(total[0]) if total and form.tensor_scale else None
@@ -127,7 +113,7 @@ def convert_scaled(
     shape: Sequence[int],
 ) -> Triple:
     """Return the same array in another format: only its scales move where that is enough."""
-    goal = _as_format(destination)
+    goal = as_format(destination)
 
     def body(stored: NDArray[Any], grid: NDArray[Any], total: NDArray[Any]) -> Any:
         return _arrays(copy(scaled_of(stored, grid, total, source, shape), goal, requantize=True))

@@ -25,6 +25,7 @@ from cute_py.formats.scaled_tensor import (
     ScaledTensor,
     scale_places,
     scatter_scales,
+    stored_elements,
     stored_scales,
     stored_shape,
 )
@@ -180,8 +181,7 @@ class ScaledSharding:
         form = self.format
         stored = numpy.zeros(stored_shape(form, shape), numpy.uint8)
         stored[: data.shape[0], : data.shape[1]] = data
-        if form.packing == "bytes":
-            stored = of_codes(stored, form.element)
+        stored = stored_elements(stored, form)
         scales = scatter_scales(of_codes(numpy.ascontiguousarray(grid), form.scale_dtype), form, shape)
         return ScaledTensor(stored, scales, form, total, shape)
 

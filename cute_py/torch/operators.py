@@ -24,9 +24,9 @@ from cute_py.copies.layout_copy import copy
 from cute_py.copies.scaled.host import index_of_rows, same_bytes
 from cute_py.errors import InvalidValueError, given
 from cute_py.formats.array_shapes import array_shapes
-from cute_py.formats.format import Format, parse_format
+from cute_py.formats.format import Format, as_format
 from cute_py.formats.numbers import codes, number, of_codes
-from cute_py.formats.scaled_tensor import ScaledTensor, dequantized, quantized
+from cute_py.formats.scaled_tensor import ScaledTensor, dequantized, quantized, scaled_of_bits
 from cute_py.layout.composed import ComposedLayout
 from cute_py.layout.layout import Layout, cosize
 from cute_py.notation.parse import parse
@@ -53,12 +53,6 @@ OPERATORS: Final = {
     "relayout": ("(Tensor x, str source, str destination) -> Tensor", ()),
 }
 """Name -> (schema, arguments that it writes)."""
-
-
-@functools.cache
-def parsed_format(text: str) -> Format:
-    """The format of a text."""
-    return parse_format(text)
 
 
 @functools.cache
@@ -110,19 +104,14 @@ def scaled_of(
     Raises:
         InvalidValueError: sizes that do not fit the format.
     """
-    form = parsed_format(format) if isinstance(format, str) else format
-    stored = codes(as_numpy(data.contiguous()))
-    if form.packing == "bytes":
-        stored = of_codes(stored, form.element)
-    flat = of_codes(codes(as_numpy(scales.contiguous())).reshape(-1), form.scale_dtype)
-    total = float(tensor_scale) if tensor_scale is not None and form.tensor_scale else None
-    return ScaledTensor(stored, flat, form, None if total is None else np.float32(total), tuple(map(int, shape)))
+    total = None if tensor_scale is None else float(tensor_scale)
+    return scaled_of_bits(as_numpy(data.contiguous()), as_numpy(scales.contiguous()), total, as_format(format), shape)
 
 
 def _quantize(x: torch.Tensor, format: str, tensor_scale: torch.Tensor | None = None) -> Triple:
     if x.device.type != "cpu":
         return _device_quantize(x, format, tensor_scale)
-    form = parsed_format(format)
+    form = as_format(format)
     total = np.float32(float(tensor_scale)) if tensor_scale is not None and form.tensor_scale else None
     return operands_of(quantized(as_numpy(x.contiguous()), form, total=total))
 
@@ -151,7 +140,7 @@ def _convert(
 ) -> Triple:
     if data.device.type != "cpu":
         return _device_convert(data, scales, tensor_scale, source, destination, shape)
-    made = copy(scaled_of(data, scales, tensor_scale, source, shape), parsed_format(destination), requantize=True)
+    made = copy(scaled_of(data, scales, tensor_scale, source, shape), as_format(destination), requantize=True)
     return operands_of(made)
 
 
@@ -222,7 +211,7 @@ def _scale_of(total: Any, form: Format, device: Any) -> torch.Tensor:
 
 def _device_quantize(x: torch.Tensor, format: str, tensor_scale: torch.Tensor | None) -> Triple:
     """A tensor scale that is not given, or that is on the device, is read by the host, which waits for it."""
-    form = parsed_format(format)
+    form = as_format(format)
     total = None
     if form.tensor_scale:
         total = float(tensor_scale if tensor_scale is not None else x.detach().abs().amax().float() / (448.0 * 6.0))
@@ -236,7 +225,7 @@ def _device_dequantize(
 ) -> torch.Tensor:
     torch = torch_module("operators of cute_py")
     made: Any = torch.empty(tuple(shape), dtype=dtype, device=data.device)
-    _on_stream(_view(data, scales, parsed_format(format), total, shape), made, data.device)
+    _on_stream(_view(data, scales, as_format(format), total, shape), made, data.device)
     return made
 
 
@@ -244,7 +233,7 @@ def _device_convert(
     data: torch.Tensor, scales: torch.Tensor, total: torch.Tensor | None, source: str, to: str, shape: Sequence[int]
 ) -> Triple:
     torch = torch_module("operators of cute_py")
-    ours, form = parsed_format(source), parsed_format(to)
+    ours, form = as_format(source), as_format(to)
     if not same_bytes(ours, form):
         return _device_quantize(_device_dequantize(data, scales, total, source, shape, torch.float32), to, None)
     made = _device_scaled(form, shape, data.device)
@@ -266,16 +255,16 @@ def _fake_triple(like: torch.Tensor, form: Format, shape: Sequence[Any]) -> Trip
 
 
 def _fake_quantize(x: torch.Tensor, format: str, tensor_scale: torch.Tensor | None = None) -> Triple:
-    return _fake_triple(x, parsed_format(format), x.shape)
+    return _fake_triple(x, as_format(format), x.shape)
 
 
 def _fake_dequantize(data: Any, scales: Any, tensor_scale: Any, format: str, shape: Any, dtype: Any) -> torch.Tensor:
-    parsed_format(format)
+    as_format(format)
     return data.new_empty(tuple(shape), dtype=dtype)
 
 
 def _fake_convert(data: Any, scales: Any, tensor_scale: Any, source: str, destination: str, shape: Any) -> Triple:
-    return _fake_triple(data, parsed_format(destination), shape)
+    return _fake_triple(data, as_format(destination), shape)
 
 
 def _fake_gather_rows(x: torch.Tensor, index: torch.Tensor, fill: float = 0.0) -> torch.Tensor:
