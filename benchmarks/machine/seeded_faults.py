@@ -157,7 +157,7 @@ are others in a text with one more."""
 
 
 class EventLog(Observer):
-    """A digest of all that a run reports: who does what where, in which order. What a line reports may be left out."""
+    """A digest of the events of a run in their order. The events of one line can be left out."""
 
     active = True
 
@@ -306,7 +306,7 @@ def _copies() -> list[Kernel]:
 
 
 def drawn(kernels: Sequence[Kernel], seed: int, each: int) -> list[Fault]:
-    """The same number of faults of each kind: kernels in turn, sites and variants as the seed draws them."""
+    """Draw an equal number of faults of each kind. Kernels take turns; the seed draws sites and variants."""
     dice = random.Random(seed)
     lines = {one.name: lines_of(one) for one in kernels}
     found = []
@@ -341,7 +341,7 @@ def named(run: cute.PtxRun | CuteError) -> list[str]:
 
 
 def judged(fault: Fault, kernel: Kernel, sound: dict[str | int, tuple[list[str], str]]) -> dict[str, Any]:
-    """What the judges say of a mutant: found with the right cause, found otherwise, or not; and the first finding."""
+    """Return the verdict on a mutant (right cause, another cause, or not found) and the first finding."""
     text = fault.put_into(kernel.text)
     row: dict[str, Any] = {"kernel": fault.kernel, "kind": fault.kind, "line": fault.line, "what": fault.what}
     others: list[str] = []

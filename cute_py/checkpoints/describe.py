@@ -90,7 +90,7 @@ class CheckpointDescription:
 def describe_checkpoint(
     path: str | os.PathLike[str], reference: str | os.PathLike[str] | None = None
 ) -> CheckpointDescription:
-    """Say what each tensor of a checkpoint is, in which order its scales are, and what is wrong.
+    """Describe each tensor of a checkpoint: its role, the order of its scales, and its faults.
 
     Args:
         path: a .safetensors file, an index, or a folder. reference: the checkpoint that it was made from; its numbers

@@ -111,7 +111,7 @@ def _iterations(timeline: Timeline) -> Callable[[int, int], int | None]:
 
 TONES: Final[dict[str, int | None]] = {RUNS: 0, COPIES: 1, MULTIPLIES: 2, WAITS: 4, ENDED: None, NOTHING: None}
 COUNT_TONE: Final = 3
-"""Of copies and products under way."""
+"""Tone of the number of copies and products that are under way."""
 
 
 def draw_run(timeline: RunTimeline) -> Picture:

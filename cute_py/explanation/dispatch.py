@@ -158,7 +158,7 @@ def _of_text(text: str) -> Explanation:
 
 
 _OF_SCALES: Final = re.compile(r"e8m0|\(\(_32,_4\)|<_32,\s?_4>|<cute::C<32>|Sm1xx|SfAtom", re.IGNORECASE)
-"""Parts of the names, types and layouts of scales, one of which each of them has."""
+"""Names, types and layouts of scales each contain at least one of these parts."""
 _OF_LAYOUTS: Final = frozenset("():\n")
 """Characters that no term and no name of an element type has."""
 _ATOM_NAME: Final = re.compile(

@@ -167,7 +167,7 @@ class StoredWeight:
 
 @dataclass(frozen=True, slots=True)
 class StoredWeights:
-    """What a file's tensors are: quantised weights, other tensors, and what is wrong."""
+    """The tensors of a file: quantised weights, other tensors, and faults."""
 
     weights: tuple[StoredWeight, ...]
     others: tuple[str, ...]

@@ -46,7 +46,7 @@ _LATER = {
     **dict.fromkeys(("Count", "PtxError", "PtxRun", "run_ptx"), "cute_py.machine.run"),
     "Warps": "cute_py.machine.warps",
 }
-"""What runs programs is loaded when it is used: the facts of tensor memory beside it need no numpy."""
+"""The engine is loaded when it is used, because the facts of tensor memory beside it need no numpy."""
 
 
 def __getattr__(name: str) -> typing.Any:

@@ -38,7 +38,7 @@ TRIED_STEPS: Final = 1 << 28
 """Instructions of a run whose errors are tried to be cured."""
 
 TRIED_WARNINGS: Final = 1 << 14
-"""The same limit for a run without errors: most kernels have warnings, and their runs take no longer for them."""
+"""The limit for a run without errors. Most kernels have warnings, and trials must not slow their runs down."""
 
 SLACK: Final = 1 << 16
 """Instructions that a changed kernel may execute beyond twice those of the kernel itself."""

@@ -145,7 +145,7 @@ class Machine:
         self.shared_stride = -(-max(self.shared_bytes, 1) // 1024) * 1024
         self.shared = np.full(self.ctas * self.shared_stride, POISON, np.uint8)
         self.local_bytes = code.local_bytes
-        """Of a thread: variables at fixed places, then frames of functions that can come to themselves."""
+        """Local bytes of a thread: variables at fixed places, then the frames of recursive functions."""
         self.local_stride = -(-max(code.local_bytes, 1) // 16) * 16
         self.local = np.zeros(self.count * self.local_stride if code.local_bytes else 0, np.uint8)
         self.frames = np.zeros(self.count, np.int64)
@@ -163,7 +163,7 @@ class Machine:
         self.looked = False
         """Whether an instruction looked at what others may change since the last jump back."""
         self._looked_before = False
-        """The same for the frames that ran before the present one: a barrier may lie between the look and the jump."""
+        """`looked` of the frames that ran before the present one: a barrier may lie between the read and the branch."""
         self._jumps = 0
         """Jumps back since the oldest frame had a turn, weighted by `LOOK_WEIGHT`."""
         self.state: dict[Any, Any] = {}

@@ -201,7 +201,7 @@ def _held(side: ShardedLayout, device: int) -> list[Column]:
 
 
 def _like(layout: ShardedLayout, shape: tuple[int, ...], placements: Sequence[Placement]) -> ShardedLayout:
-    """The same division of a tensor of another shape; parts are row-major."""
+    """Divide a tensor of another shape in the same way; parts are row-major."""
     options = {name: value for name, value in layout._made.keywords.items() if name != "local"}
     return distribute(shape, layout.mesh_shape, placements, **options)
 

@@ -44,7 +44,7 @@ NOTHING: Final = (1 << 64) - 1
 
 
 class IndexRecord:
-    """Memory in which a kernel records the first place of an index that is no row.
+    """Device memory in which a kernel records the position of the first out-of-range index.
 
     place << 32 | entry, the least of all; all ones: every entry was a row, or -1.
     """

@@ -243,7 +243,7 @@ def divisibility(n: Numbers) -> Offer:
 
 
 def count_of_scales(n: Numbers) -> str:
-    """Of (scales that are wanted, scales that are there): which padding explains the difference."""
+    """Name the padding that explains the difference between the expected and the actual number of scales."""
     want, have = n[:2]
     if have < want:
         return f"{want - have} scales are missing: pad rows to 128 and the scales of a row to 4"

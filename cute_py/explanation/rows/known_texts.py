@@ -64,7 +64,7 @@ class Row:
         return self.text.format(*[group or "" for group in match.groups()])
 
     def noted(self, match: re.Match[str]) -> str:
-        """What the numbers of a match say; empty where the row has no note."""
+        """Return the note on the numbers of a match, or an empty text if the row has none."""
         numbers = _numbers(match) if self.note else None
         return "" if numbers is None else NOTES[self.note](numbers)
 

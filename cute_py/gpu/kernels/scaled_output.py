@@ -1,4 +1,4 @@
-"""What is folded into the kernels of copies that compute: outputs, scales and their digits, and the parameter block."""
+"""Constants of the kernels of copies that compute: outputs, scales and their digits, and the parameter block."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Digits:
 
 @dataclass(frozen=True, slots=True)
 class OutputKind:
-    """What is folded in of an output, or of a source with scales.
+    """The constants of an output, or of a source with scales.
 
     kind: of its elements. block: rows and columns; 0: all. rule: a key of `RULES`. scale_bytes, power: of a stored
     scale, and whether it is a ue8m0. words: four blocks that follow each other along the block's axis are four bytes.

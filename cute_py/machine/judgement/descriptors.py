@@ -53,7 +53,7 @@ def operand_tiles(code: Code) -> Observer:
 
 
 class OperandTiles(OncePerInstruction):
-    """Who wrote each unit of shared memory, and from where; and what reads it."""
+    """The writer, the source and the readers of each unit of shared memory."""
 
     source = _ISA
 

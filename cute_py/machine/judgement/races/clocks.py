@@ -178,7 +178,7 @@ class Clocks:
         self.tick()
 
     def proxy_fence(self, f: Frame) -> None:
-        """What the warps of a frame know is visible to the asynchronous proxy from here on."""
+        """Make the writes that the warps of a frame know visible to the asynchronous proxy."""
         clocks = self.publish(f)
         cluster, row = self.rows(f)
         self.known[cluster, row, 1] = np.maximum(clocks[:, 1], clocks[:, 0])

@@ -103,7 +103,7 @@ class MemoryJudge(Observer):
         return self.known[key]
 
     def _shadow(self, array: Array, nbytes: int) -> Shadow | None:
-        """The same, with granules that are not greater than an access of so many bytes."""
+        """The shadow of an array, with granules of at most `nbytes` bytes; None: it is not judged."""
         shadow = self.known[id(array)] if id(array) in self.known else self.shadow_of(array)
         if shadow is None or nbytes >= 1 << shadow.shift:
             return shadow

@@ -1,4 +1,4 @@
-"""Who touched which bytes last: shadow memory in numpy.
+"""Shadow memory in numpy: the last accesses to each granule of bytes.
 
 Memory is divided into granules, which are no greater than the smallest access so far. A granule keeps a key of its
 last write, and keys of its last reads in a few slots. A key is 63 bits:

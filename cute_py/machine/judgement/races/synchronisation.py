@@ -199,7 +199,7 @@ class ClockKeeper(Observer):
             held.arriving.near[0, 4 * self.clocks.warps + rows // 4] = self.clocks.now
 
     def phase_ended(self, m: Host, place: int, barrier: Mbarrier) -> None:
-        """What arrived for this phase is there for those that wait for it."""
+        """Threads that wait for a phase see the writes of those that arrived in it."""
         held = self.barriers.get(place)
         if held is None:
             return
