@@ -127,7 +127,7 @@ ORDERS: Final = (
 """Integer division throughout."""
 
 _NAMED: Final = {name: row for row in ORDERS for name in (row.name, *row.aliases)}
-_CALLED: Final = re.compile(r"\s*(\w+)\s*(?:\((.*)\))?\s*", re.DOTALL)
+_CALLED: Final = re.compile(r"\s*+(\w+)\s*+(?:\((.*)\))?\s*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,10 +154,11 @@ def disassemble(cubin: bytes) -> str:
 
 
 _COPY_ENGINE: Final = re.compile(
-    r"^\s*(?:/\*[0-9a-f]+\*/)?\s*(@!?\w+\s+)?((?:UTMA|UBLK|SYNCS|UCGABAR|FENCE\.VIEW)[\w.]*[^;\n]*);", re.MULTILINE
+    r"^[^\S\n]*+(?:/\*[0-9a-f]+\*/\s*+)?(@!?\w+\s+)?((?:UTMA|UBLK|SYNCS|UCGABAR|FENCE\.VIEW)[\w.]*+[^;\n]*+);",
+    re.MULTILINE,
 )
 """TMA, bulk copies, barriers, clusters and proxy fences in SASS (names as nvdisasm 13 prints them)."""
-_SECTION: Final = re.compile(r"^(?:\s*\.section\s+)?\.text\.([\w$]+)[,:]", re.MULTILINE)
+_SECTION: Final = re.compile(r"^(?:[^\S\n]*+\.section\s+)?\.text\.([\w$]+)[,:]", re.MULTILINE)
 
 
 def copy_engine_code(sass: str) -> dict[str, tuple[str, ...]]:

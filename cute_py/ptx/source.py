@@ -63,12 +63,12 @@ _LINE_OF = {name: re.compile(rf"^[^\S\n]*\.{name}\b", re.MULTILINE) for name in 
 _FUNCTION = re.compile(r"(?:\.(?:visible|weak|extern|common)\s+|\.attribute\s*\([^)]*\)\s*)*\.(entry|func)\b")
 _HEADER = re.compile(r'[^;{"]*(?:"[^"]*"[^;{"]*)*')
 _PRAGMA = re.compile(r'\.pragma\s+"[^"]*"\s*\Z')
-_NAMED = re.compile(r"\s*(?:\(([^)]*)\))?\s*([A-Za-z_$%][\w$]*)\s*(?:\(([^)]*)\))?\s*", re.DOTALL)
+_NAMED = re.compile(r"\s*+(?:\(([^)]*)\))?\s*+([A-Za-z_$%][\w$]*)\s*+(?:\(([^)]*)\))?\s*", re.DOTALL)
 _DIRECTIVE = re.compile(r'\.(\w+)\s*("[^"]*"|[^."]*)')
 _DECLARED = re.compile(r"([A-Za-z_$%][\w$]*)\s*((?:\[[^\]]*\]\s*)*)$")
 _RANGE = re.compile(r"([A-Za-z_$%][\w$]*?)<(\w{1,24})>")
 _NAME = re.compile(r"(?<![\w.$%:])[%A-Za-z_$][\w$]*")
-_SYMBOLIC = re.compile(r"(?:(generic)\s*\(\s*)?([A-Za-z_$%][\w$]*)\s*\)?\s*(?:\+\s*(\d{1,18}))?")
+_SYMBOLIC = re.compile(r"(?:(generic)\s*+\(\s*+)?([A-Za-z_$%][\w$]*)\s*+\)?\s*+(?:\+\s*(\d{1,18}))?")
 _JUMPS: Final = ("bra", "brx")
 
 Naming: TypeAlias = Callable[[str, str, int, bool], str]

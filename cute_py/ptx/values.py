@@ -47,7 +47,7 @@ _SAME: Final = ("mov", "cvt", "cvta")
 _ARITHMETIC: Final = "add sub mul mad shl shr and or xor not neg abs min max selp setp bfe bfi prmt shf lop3 rem div"
 _PURE: Final = frozenset(f"{_ARITHMETIC} mapa popc clz cnot sad isspacep".split())
 _SPECIAL = re.compile(r"%(tid|ntid|ctaid|nctaid|laneid|warpid|cluster_|clusterid|nclusterid|dynamic_smem|total_smem)")
-_ADDRESS = re.compile(r"\[\s*([^\[\]\s+,]+)\s*(?:\+\s*(-?\w+))?\s*(?:,.*)?\]", re.DOTALL)
+_ADDRESS = re.compile(r"\[\s*+([^\[\]\s+,]+)\s*+(?:\+\s*+(-?\w+))?\s*+(?:,.*)?\]", re.DOTALL)
 _NUMBERED = re.compile(r"[%A-Za-z_$][\w$.]*")
 
 

@@ -14,7 +14,7 @@ from cute_py.machine.memory import LOCAL_WINDOW, LOCAL_WINDOW_BYTES, host_place
 from cute_py.machine.sites import Site
 from cute_py.machine.threads import Array, Frame, Host, Run
 
-_FORMAT: Final = re.compile(r"%([-+ #0]*)(\d+|\*)?(?:\.(\d+|\*))?(hh|h|ll|l|j|z|t)?([diouxXeEfFgGaAcsp%])")
+_FORMAT: Final = re.compile(r"%([-+ #0]*+)(\d++|\*)?(?:\.(\d+|\*))?(hh|h|ll|l|j|z|t)?([diouxXeEfFgGaAcsp%])")
 MAX_TEXT: Final = 1 << 16
 MAX_LINES: Final = 1 << 16
 """Calls of vprintf whose output is kept."""

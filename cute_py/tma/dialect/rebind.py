@@ -142,7 +142,7 @@ def mutator(field: str, space: str = "global", ordinal: int | None = None) -> st
         found += broken((True, "ordinal", f"ordinal of {field} = {ordinal}; it has none"))
     refuse(EmissionError, found)
     value = "%rd_value" if field in WIDE_FIELDS else "%r_value"
-    return re.sub(r"\[\S+\]", "[$0]", _replace(field, space, value, "", ordinal).text).replace(value, "$1")
+    return re.sub(r"\[[^\s\[\]]+\]", "[$0]", _replace(field, space, value, "", ordinal).text).replace(value, "$1")
 
 
 def mutator_constraints(field: str, space: str = "global") -> str:
