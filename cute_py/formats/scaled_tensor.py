@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, SupportsFloat, TypeAlias
 
 from cute_py.argument_checks import expect, expect_integers
 from cute_py.dtypes import DTypeLike
@@ -230,7 +230,7 @@ def stored_elements(bits: NDArray[Any], form: Format) -> NDArray[Any]:
 
 
 def scaled_of_bits(
-    data: NDArray[Any], scales: NDArray[Any], total: Any, form: Format, shape: Sequence[int]
+    data: NDArray[Any], scales: NDArray[Any], total: SupportsFloat | None, form: Format, shape: Sequence[int]
 ) -> ScaledTensor:
     """The ScaledTensor of contiguous arrays with the bits of its data and scales, in any types of their sizes.
 

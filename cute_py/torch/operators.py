@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, SupportsFloat
 
 import numpy as np
 
@@ -196,7 +196,7 @@ def _device_scaled(form: Format, shape: Sequence[int], device: Any) -> tuple[Any
     return data.view(kinds[0]), scales
 
 
-def _view(data: Any, scales: Any, form: Format, total: Any, shape: Sequence[int]) -> ScaledTensor:
+def _view(data: Any, scales: Any, form: Format, total: SupportsFloat | None, shape: Sequence[int]) -> ScaledTensor:
     said = None if total is None or not form.tensor_scale else np.float32(float(total))
     return ScaledTensor(data, scales, form, said, tuple(map(int, shape)))
 

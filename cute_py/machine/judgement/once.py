@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar
 
 from cute_py.machine.faults import finding, place_text
 from cute_py.machine.judgement.observer import Observer
@@ -32,7 +33,7 @@ class OncePerInstruction(Observer):
     def _where(self, at: int) -> str:
         return place_text(self.code.instructions[at], self.code.files)
 
-    def _say(self, at: int, rule: str, text: str, facts: dict[str, Any], severity: str = "error") -> None:
+    def _say(self, at: int, rule: str, text: str, facts: Mapping[str, object], severity: str = "error") -> None:
         """Note a finding at instruction number `at`, unless the rule was found broken there before. Its cause is the
         rule, where `facts` have no other."""
         if (rule, at) not in self._said:
