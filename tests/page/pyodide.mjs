@@ -13,11 +13,10 @@ sys.path[:0] = ["/library.zip", "/home/pyodide"]
 import without_numpy
 json.dumps(without_numpy.run())
 `;
-let status = 0;
+// Node writes to a pipe asynchronously, so the process exits only after the last byte was written.
 try {
-  console.log(python.runPython(source));
+  process.stdout.write(`${python.runPython(source)}\n`, () => process.exit(0));
 } catch (error) {
-  console.error(String(error.message).slice(-2000)); // not the source of the interpreter, which node shows
-  status = 1;
+  const tail = String(error.message).slice(-2000); // not the source of the interpreter, which node shows
+  process.stderr.write(`${tail}\n`, () => process.exit(1));
 }
-process.exit(status);
