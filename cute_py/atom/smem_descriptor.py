@@ -58,7 +58,11 @@ class Major(NamedEnum, StrEnum):
 
 
 class DescriptorKind(NamedEnum):
-    """Which instructions read the descriptor."""
+    """Which instructions read the descriptor.
+
+    >>> [kind.value for kind in DescriptorKind]
+    ['tcgen05', 'wgmma']
+    """
 
     TCGEN05 = "tcgen05"
     WGMMA = "wgmma"
@@ -423,7 +427,12 @@ def smem_desc_add_16B_offset(descriptor: int, offset: int) -> int:
 
 
 def replace_start_address(descriptor: int, address: int) -> int:
-    """`descriptor` with the start address of `address` (bytes); the other bits stay."""
+    """`descriptor` with the start address of `address` (bytes); the other bits stay.
+
+    >>> made = SmemDescriptor(4, 1, 64, SmemSwizzle.B128, "umma")
+    >>> SmemDescriptor.decode(replace_start_address(int(made), 0x400), "umma").start_address
+    64
+    """
     descriptor, address = expect_integer(descriptor, "a descriptor"), expect_integer(address, "an address")
     return (descriptor & ~START_MASK) | ((address >> 4) & START_MASK)
 

@@ -103,6 +103,12 @@ def draw_boxes(atom: TmaAtom) -> Picture:
         InvalidTypeError: no such atom; as `first_tile` where a tile can't be cut into boxes.
 
     The two colours alternate from tile to tile; a tile of several instructions has several boxes.
+
+    >>> import numpy
+    >>> import cute_py as cute
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD", numpy.zeros((96, 40), "float32"), "(_32,_16):(_16,_1)")
+    >>> draw_boxes(atom).svg.count("<title>")
+    10
     """
     work, plan = first_tile(expect(atom, TmaAtom, "atom")), atom.plan
     dims, box = (*plan.dims, 1)[:2], (*plan.box, 1)[:2]

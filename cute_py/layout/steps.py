@@ -46,6 +46,9 @@ class Step:
 
     `rule` names it ('merge', 'step over', 'walk', ...), `text` is a sentence with its numbers, `values` holds the
     numbers, `result` is the layout or mode that the step produces, if any.
+
+    >>> Step("merge", "modes 0 and 1 merge", {"stride": 4})
+    Step(rule='merge', text='modes 0 and 1 merge', values={'stride': 4}, result=None)
     """
 
     rule: str

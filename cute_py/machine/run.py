@@ -88,6 +88,12 @@ class PtxRun:
         counts: executions of each instruction that was executed. instructions: all executions by threads.
         approximate: opcodes whose results are correctly rounded here, and within the ISA's bounds on a GPU.
         schedules: those that ran.
+
+    >>> import cute_py as cute
+    >>> text = ".version 8.0\\n.target sm_90a\\n.address_size 64\\n.visible .entry nothing() { ret; }"
+    >>> run = cute.run_ptx(text, block=32)
+    >>> run.ok, run.kernel
+    (True, 'nothing')
     """
 
     kernel: str

@@ -203,5 +203,9 @@ def get_copy_s2t_smem_desc(copy: CopyAsync | CpPlan, smem_address: int = 0) -> S
     Raises:
         TmemError: the address is not a multiple of 16.
         InvalidTypeError: no plan, or no address.
+
+    >>> from cute_py.tmem.demonstration import demonstration_copy
+    >>> get_copy_s2t_smem_desc(demonstration_copy(), 0x400).smem_address
+    1024
     """
     return S2TDescriptorView(copy.plan if isinstance(copy, CopyAsync) else copy, smem_address)

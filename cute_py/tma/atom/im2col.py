@@ -56,6 +56,9 @@ class Im2colWindow:
             the filter is walked backwards.
 
     A number is static (`Int`) or known at run time (`int`), as it was given; values computed from it inherit this.
+
+    >>> Im2colWindow((-1, -1), (-1, -1), (-1, -1), (1, 1), (1, 1), (0, 0), (1, 1)).lower_corner
+    (-1, -1)
     """
 
     lower_corner: tuple[int, ...]

@@ -84,7 +84,14 @@ def _meaning(row: f.BitField, raw: int, bits: int, rank: int) -> tuple[int, str]
 
 @record
 class FieldDifference:
-    """One field that differs between two maps; None if a map of that kind and rank has no such field."""
+    """One field that differs between two maps; None if a map of that kind and rank has no such field.
+
+    >>> from cute_py.tma.descriptor import TensorMapTiled, diff, encode
+    >>> one, other = (encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, rows))) for rows in (8, 16))
+    >>> found = diff(one, other).fields[0]
+    >>> found.label, found.first, found.second
+    ('box_dim[1]', 8, 16)
+    """
 
     label: str
     where: str
@@ -105,6 +112,15 @@ class MapDifference:
     """Differences between two maps; true if there are any.
 
     `bits` are (word, bit) of each differing bit, lowest first. `compared` is the number of bytes that both have.
+
+    >>> from cute_py.tma.descriptor import TensorMapTiled, diff, encode
+    >>> one, other = (encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, rows))) for rows in (8, 16))
+    >>> print(diff(one, other))
+    3 bits differ in 128 bytes
+      box_dim[1] w7[0:7]: 8 -> 16 elements
+      note_box_bytes w8[0:63]: 1024 -> 2048 bytes
+      word 7 bit 3
+      word 8 bits 10, 11
     """
 
     fields: tuple[FieldDifference, ...]

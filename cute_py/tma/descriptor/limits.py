@@ -38,6 +38,9 @@ class Rule:
     """One rule. `requirement` reads after 'must' ('be a multiple of 16').
 
     `minimum` and `maximum` are the smallest and the largest legal value, if the rule is a plain range.
+
+    >>> Rule("stride", "be a multiple of 16", "bytes", "driver API", multiple=16).requirement
+    'be a multiple of 16'
     """
 
     name: str

@@ -146,7 +146,11 @@ def _stores(row: ReplaceField, value: int, index: int) -> list[tuple[f.BitField,
 
 @record
 class RebindStep:
-    """One replacement of a rebind, as arguments of `replace`."""
+    """One replacement of a rebind, as arguments of `replace`.
+
+    >>> RebindStep("global_dim", 512, 0)
+    RebindStep(field='global_dim', value=512, ordinal=0)
+    """
 
     field: str
     value: int
@@ -162,6 +166,9 @@ def rebind_steps(address: int, extents: Sequence[int], strides: Sequence[int]) -
         strides: (R-1,) bytes, of modes 1 to R-1.
     Returns:
         2R steps.
+
+    >>> [(step.field, step.value) for step in rebind_steps(0x2000, (64, 32), (128,))]
+    [('global_address', 8192), ('global_dim', 64), ('global_dim', 32), ('global_stride', 128)]
     """
     address = expect_integer(address, "address", 0)
     extents, strides = expect_integers(extents, "extents", 0), expect_integers(strides, "strides", 0)

@@ -374,7 +374,11 @@ def store_bounds(arch: str | None) -> tuple[list[str], list[str]]:
 
 @record
 class ExpectTx:
-    """Arrive at a barrier, and raise its transaction count."""
+    """Arrive at a barrier, and raise its transaction count.
+
+    >>> ExpectTx(16384).nbytes
+    16384
+    """
 
     nbytes: int
 

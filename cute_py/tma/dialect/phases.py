@@ -71,7 +71,11 @@ PHASES = (
 
 @record
 class KernelOperation:
-    """An operation of the body that is not a copy: its text, and the tensors whose tiles it reads."""
+    """An operation of the body that is not a copy: its text, and the tensors whose tiles it reads.
+
+    >>> KernelOperation("gemm(A, B)", ("A", "B")).reads
+    ('A', 'B')
+    """
 
     text: str
     reads: tuple[str, ...] = ()

@@ -193,6 +193,11 @@ def bulk_store(
     Raises:
         InvalidValueError: a size or address that is not a multiple of 16; a reduction that the format does not have.
         TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.
+
+    >>> import numpy as np
+    >>> smem, gmem = np.arange(64, dtype=np.uint8), np.zeros(64, np.uint8)
+    >>> bulk_store(smem, 16, gmem, 32, 16), gmem[32:36].tolist()
+    (16, [16, 17, 18, 19])
     """
     _, source, target = _ends(smem, offset, gmem, address, nbytes, gmem_base, storing=True)
     if op is not None:
