@@ -223,6 +223,12 @@ def make_tmem_copy(atom: str | CopyAtom, tensor: Tensor) -> TiledCopy:
         tensor: in tensor memory, as `partition_fragment_C` makes it.
     Raises:
         StaticAssertError: another memory space, another width, or a shape that the instruction does not cover.
+
+    >>> import cute_py as cute
+    >>> mma = cute.make_tiled_mma("SM100_MMA_F16BF16_SS<half_t,half_t,float,128,256,K,K>")
+    >>> acc = mma.get_slice(0).partition_fragment_C(cute.Layout((cute.Int(128), cute.Int(256))))
+    >>> print(make_tmem_copy("SM100_TMEM_LOAD_32dp32b1x", acc).tiler_mn)
+    (Layout((Int(4), Int(32)), (Int(32), Int(1))), Layout(Int(1), Int(0)), Layout(Int(1), Int(0)))
     """
     if not isinstance(tensor, Tensor) or not isinstance(tensor.engine, TmemPointer):
         raise StaticAssertError("Expected TMEM tensor.", {"got": given(tensor)})

@@ -74,7 +74,11 @@ class DescriptorKind(NamedEnum):
 
 
 class SmemSwizzle(NamedEnum, IntEnum):
-    """The swizzle of an operand, with TVM's numbers; the hardware's codes are in `SWIZZLE_CODES`."""
+    """The swizzle of an operand, with TVM's numbers; the hardware's codes are in `SWIZZLE_CODES`.
+
+    >>> SmemSwizzle.B128, int(SmemSwizzle.B128)
+    (<SmemSwizzle.B128: 3>, 3)
+    """
 
     NONE = 0
     B32 = 1

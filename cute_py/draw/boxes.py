@@ -198,6 +198,12 @@ def draw_multicast(atom: TmaAtom) -> Picture:
         atom: of `make_tma_copy`; without multicast there is one CTA.
     Raises:
         InvalidTypeError: no such atom.
+
+    >>> import cute_py as cute
+    >>> gmem = cute.make_tensor(cute.make_gmem_ptr(4096, "float16"), cute.parse("(1024,512):(512,_1)"))
+    >>> atom = cute.tma.make_tma_copy("SM90_TMA_LOAD_MULTICAST", gmem, "(_128,_64):(_64,_1)", num_multicast=2)
+    >>> print(draw_multicast(atom).text.splitlines()[0])
+    SM90_TMA_LOAD_MULTICAST: slices of a tile by CTA
     """
     work, count = first_tile(expect(atom, TmaAtom, "atom")), atom.num_multicast
     each = len(work.rows) // count

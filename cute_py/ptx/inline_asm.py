@@ -59,7 +59,11 @@ class AsmOperand:
 
 @record
 class InlineAsm:
-    """An asm statement: `template` with %n, its operands in order; `text` is CUDA C++."""
+    """An asm statement: `template` with %n, its operands in order; `text` is CUDA C++.
+
+    >>> InlineAsm("fence.proxy.async;", ()).text
+    'asm volatile("fence.proxy.async;"\\n             ::  : "memory");'
+    """
 
     template: str
     operands: tuple[AsmOperand, ...]

@@ -344,6 +344,14 @@ def tv_cell(layout_tv: Layout | Tensor, thread: int, value: int, rows: int) -> t
 def print_latex_tv(
     layout_tv: Layout | Tensor, tile_mn: Shaped, file: TextIO | None = None, color: Callable[[int, int], str] = pastel
 ) -> None:
-    """Print the threads and values of a tile as a TikZ picture, as C++'s print_latex_tv does."""
+    """Print the threads and values of a tile as a TikZ picture, as C++'s print_latex_tv does.
+
+    >>> import io
+    >>> import cute_py as cute
+    >>> file = io.StringIO()
+    >>> print_latex_tv(cute.parse("(_4,_2):(_2,_1)"), (2, 4), file)
+    >>> file.getvalue().splitlines()[0]
+    '% Layout TV: ((1,4),(2,1)):((_2@0,1@1),(_1@0,1@1))'
+    """
     out = text_file(file)
     out.write(format_latex_tv(layout_tv, tile_mn, color))

@@ -39,10 +39,20 @@ MAX_LEAVES: Final = 64
 
 
 def flat(tree: Profile) -> list[int]:
+    """The leaves of a shape or coordinate, from left to right.
+
+    >>> flat(((2, 3), 4))
+    [2, 3, 4]
+    """
     return [y for x in tree for y in flat(x)] if isinstance(tree, tuple) else [tree]
 
 
 def fill_profile(tree: Profile, items: Iterator[Item]) -> Nested[Item]:
+    """The tree with each leaf replaced by the next item.
+
+    >>> fill_profile(((2, 3), 4), iter("abc"))
+    (('a', 'b'), 'c')
+    """
     return tuple(fill_profile(t, items) for t in tree) if isinstance(tree, tuple) else next(items)
 
 

@@ -117,7 +117,13 @@ class Buffer:
 
 @record
 class BufferRegion:
-    """`region[d] = (begin, end)` in each dimension of a buffer."""
+    """`region[d] = (begin, end)` in each dimension of a buffer.
+
+    >>> from cute_py.tmem.tile_layout import S
+    >>> tile = Buffer("A_smem", (32, 16), "uint8", "shared", S[(32, 16) : (16, 1)])
+    >>> tile[0:32, 0:8] == BufferRegion(tile, ((0, 32), (0, 8)))
+    True
+    """
 
     buffer: Buffer
     region: tuple[tuple[int, int], ...]

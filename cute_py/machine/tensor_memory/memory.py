@@ -522,6 +522,13 @@ def source_addresses(form: HasRows, descriptor: SmemDescriptor) -> NDArray[numpy
     Raises:
         TmemError: a wgmma descriptor, or fixed bits with other values.
         UnknownFactError: a base offset, or a leading offset that is an address.
+
+    >>> from cute_py.atom.smem_descriptor import SmemDescriptor
+    >>> from cute_py.tmem import demonstration_copy, get_copy_s2t_smem_desc
+    >>> plan = demonstration_copy().plan
+    >>> descriptor = SmemDescriptor.decode(get_copy_s2t_smem_desc(plan, 0x400)[0], "tcgen05")
+    >>> source_addresses(plan.form, descriptor)[:2, 0, 0].tolist()
+    [1024, 1040]
     """
     expect_having(form, ("rows", "bits"), "a form of tcgen05.cp")
     expect(descriptor, SmemDescriptor, "a matrix descriptor")

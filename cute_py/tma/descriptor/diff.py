@@ -17,7 +17,13 @@ __all__ = ["FieldDifference", "FieldValue", "MapDifference", "diff", "field_tabl
 
 @record
 class FieldValue:
-    """One row of a map's table: place, value, meaning."""
+    """One row of a map's table: place, value, meaning.
+
+    >>> from cute_py.tma.descriptor import TensorMapTiled, encode
+    >>> data = encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, 8)))
+    >>> [(one.label, one.value) for one in field_table(data)][:2]
+    [('global_address', 4096), ('load_mode', 0)]
+    """
 
     label: str
     word: int

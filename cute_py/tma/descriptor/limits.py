@@ -135,7 +135,11 @@ CORNER_BOUNDS: Final[dict[int, tuple[int, int]]] = {3: (-(1 << 15), (1 << 15) - 
 
 @record
 class Architecture:
-    """Properties of a GPU family that matter to tensor maps."""
+    """Properties of a GPU family that matter to tensor maps.
+
+    >>> [one.shared_memory_bytes for one in ARCHITECTURES if one.name == "sm_90"]
+    [233472]
+    """
 
     name: str
     shared_memory_bytes: int
@@ -170,6 +174,9 @@ class Addition:
     """Something that a GPU family adds to tensor maps.
 
     `bits` is its place in the map; None: not known. `field` and `numbers` are its names in the driver or PTX.
+
+    >>> sorted({one.name for one in ADDITIONS})[:2]
+    ['128B_ATOM_32B', '128B_ATOM_32B_FLIP_8B']
     """
 
     name: str

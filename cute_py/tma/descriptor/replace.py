@@ -22,7 +22,11 @@ from cute_py.tma.descriptor.read import MapSource, read_map
 
 @record
 class ReplaceField:
-    """One field of tensormap.replace."""
+    """One field of tensormap.replace.
+
+    >>> [row.ordinals for row in REPLACE_FIELDS if row.name == "box_dim"]
+    [5]
+    """
 
     name: str
     ordinals: int

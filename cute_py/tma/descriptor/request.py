@@ -112,6 +112,10 @@ class Residue:
     bit 64; 1024 bits). It is 0 if the map only breaks rules. `fields` are the values that were
     read: as long as the request still has them, `encode` gives the map back as it was found; once one is changed,
     the rules apply, and only bits that have no field are carried over.
+
+    >>> from cute_py.tma.descriptor import decode, encode
+    >>> decode(encode(TensorMapTiled("float16", 4096, (64, 16), (128,), (64, 8)))).residue is None
+    True
     """
 
     bits: int

@@ -49,7 +49,11 @@ class RebindInstruction:
 
 @record
 class RebindSequence:
-    """The steps in order, for maps of `rank` in `space`."""
+    """The steps in order, for maps of `rank` in `space`.
+
+    >>> len(rebind_sequence(2).steps)
+    6
+    """
 
     rank: int
     space: str

@@ -224,6 +224,11 @@ def bulk_to_cta(
     Raises:
         InvalidValueError: a size or offset that is not a multiple of 16, or CTAs of different clusters.
         TmaTrap: CUDA_ERROR_ILLEGAL_ADDRESS.
+
+    >>> cluster = Cluster(2, 2048)
+    >>> barriers = cluster.init_barriers(0, 1)
+    >>> bulk_to_cta(cluster[0], 128, cluster[1], 256, 64, barrier=barriers[1])
+    64
     """
     expect(source, SharedMemory, "source")
     expect(destination, SharedMemory, "destination")
