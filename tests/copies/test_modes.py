@@ -188,7 +188,7 @@ def test_sixteen_modes_are_copied_and_seventeen_refused() -> None:
             Layout(12),
             Layout((3, 5)),
             InvalidValueError,
-            "the source has 12 elements, the destination 15; must be equal",
+            "the source has 12 elements, the destination 15",
         ),
         (Layout(6), Layout((3, 2), (1, 2)), InvalidValueError, "the destination overlaps itself"),
         (Layout(6), Layout((3, 2), (1, 0)), InvalidValueError, "the destination overlaps itself"),
@@ -316,7 +316,5 @@ def test_orders_of_nibbles_that_are_none(nibbles: Any, error: type[Exception], t
 
 @pytest.mark.parametrize(("dtype", "bits"), [("float6_e2m3fn", 6), ("uint1", 1), ("int2", 2)])
 def test_widths_that_no_copy_moves(dtype: str, bits: int) -> None:
-    with pytest.raises(
-        InvalidValueError, match=f"has {bits} bits an element; a copy moves 4 bits, or 1, 2, 4, 8 or 16"
-    ):
+    with pytest.raises(InvalidValueError, match=f"has {bits} bits an element; a copy moves 4 bits, or 1, 2"):
         pair_elements(Layout(8), Layout(8), dtype)
