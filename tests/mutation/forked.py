@@ -233,9 +233,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=float, default=1e6, help="seconds after which no mutant is begun")
-    parser.add_argument(
-        "--patience", type=float, default=60, help="seconds of one test, after which its mutant is killed"
-    )
+    parser.add_argument("--patience", type=float, default=60, help="seconds of one test before its mutant is killed")
     parser.add_argument("--most-seconds", type=float, default=5, help="the longest that one test may take")
     parser.add_argument("--times", help="a file that keeps times of tests from one run to the next")
     parser.add_argument("--without", nargs="*", default=(), help="files of the package, to draw no mutant from")
