@@ -267,7 +267,8 @@ def failing(plan: Redistribution, values: np.ndarray, at: int, into: bool) -> Ca
         try:
             made.launch()
         except (RankError, MemoryError) as problem:
-            again = pytest.raises(RankError, made.launch)
+            with pytest.raises(RankError) as again:
+                made.launch()
             return problem, transport.aborted, again.value, bool((goal == -1).all())
         return None
 
