@@ -199,7 +199,8 @@ def test_a_column_that_is_put_together_as_rows() -> None:
     assert first.argument == f"{LAYER}.self_attn.o_proj.weight"
     assert first.message == (
         f"'{LAYER}.self_attn.o_proj.weight': as the plan says, its shape is (512, 40): hidden = 512; other weights "
-        "have 128; its name is that of a row-parallel weight (o_proj); as row-parallel its shape is (128, 160), "
+        "have 128; query rows = 40; other weights have 160; its name is that of a row-parallel weight (o_proj); as "
+        "row-parallel its shape is (128, 160), "
         "which fits; usual: row-parallel"
     )
     assert first.fixes == ("row-parallel",)
