@@ -54,11 +54,11 @@ def test_places_behind_a_swizzle(bits: int) -> None:
 @pytest.mark.parametrize(("own", "bits"), [("128B", 3), ("64B", 2), ("32B", 1), ("none", 0)])
 def test_another_swizzle_is_named(own: str, bits: int) -> None:
     names = ["none", "32B", "64B", "128B"]
-    atom = atom_of(X, own, (32, {0: 8, 1: 16, 2: 32, 3: 64}[bits]))
-    right = execute(atom, X, (1, 1)).smem
+    atom = atom_of(X, own, {0: (96, 8), 1: (32, 16), 2: (32, 32), 3: (32, 64)}[bits])
+    right = execute(atom, X, (0, 1)).smem
     for other in range(4):
         dump = permuted(permuted(right, bits), other)
-        found = compare_tile(atom, X, (1, 1), dump)
+        found = compare_tile(atom, X, (0, 1), dump)
         if np.array_equal(dump, right):
             assert found.equal and found.difference is None and found.cause == found.detail == ""
             continue
