@@ -129,6 +129,33 @@ A: st.shared.u32 [%r5], %r1;
   bar.arrive 1, 64;
 B:""",
     ),
+    "a lane that reads what another lane wrote": Faulty(
+        "race between lanes", "error",
+        """st.shared.u32 [%r5], %r1;
+  <<shfl.sync.bfly.b32 %r9, %r1, 1, 31, -1;|bar.warp.sync -1;>>
+  xor.b32 %r8, %r4, 4;
+  add.u32 %r8, %r8, %r2;
+  ld.shared.u32 %r9, [%r8];
+  st.global.u32 [%rd2], %r9;""",
+        cure="bar.warp.sync -1;",
+    ),
+    "a lane that writes what other lanes read": Faulty(
+        "race between lanes", "error",
+        """st.shared.u32 [%r5], %r1;
+  bar.sync 0;
+  ld.shared.u32 %r9, [%r2];
+  <<|bar.sync 0;>>
+  @%p1 st.shared.u32 [%r2], 5;
+  bar.sync 0;
+  st.global.u32 [%rd2], %r9;""",
+        threads=32,
+        cure="bar.warp.sync -1;",
+    ),
+    "lanes that write different values to one place": Faulty(
+        "lanes write one place", "warning",
+        """st.shared.u32 [<<%r2|%r5>>], %r1;""",
+        threads=32,
+    ),
     "CTAs write one place": Faulty(
         "race in global memory", "error",
         """@%p1 st.global.u32 [<<%rd1|%rd2>>], %r6;""",
