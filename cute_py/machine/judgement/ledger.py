@@ -80,6 +80,9 @@ class Life:
     """Number of a copy -> (threads, phase in which it was issued) of those that have not landed."""
     empty_waits: list[tuple[int, Array]] = field(default_factory=list)
     """(number of the wait, threads) of waits that passed before phase 0 was over."""
+    repeated: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    """Thread -> (number of the wait, phase, parity) of a wait that passed for a phase that it saw before, though it
+    had taken part in a round meanwhile."""
 
     @property
     def now(self) -> PhaseRecord:
@@ -109,6 +112,11 @@ class Ledger(Observer):
         self._found: list[Diagnostic] = []
         self._said: set[tuple[Any, ...]] = set()
         self._timed_out = False
+        self._acted: Array
+        """(threads,): the number of the last event at which a thread arrived, or expected bytes."""
+        self._seen: dict[int, Array] = {}
+        """Place -> (threads of the cluster,): the number of the last event at which a thread passed a wait there."""
+        self._events = 0
 
     def findings(self) -> list[Diagnostic]:
         """Return what was found so far."""
@@ -166,6 +174,7 @@ class Ledger(Observer):
         """CTAs begin to run together."""
         self.m = m
         self.lives, self.ended_lives = {}, {}
+        self._acted, self._seen = np.zeros(m.count, np.int64), {}
         m.state["ledger"] = self
 
     def time_passes(self, m: Host) -> None:
@@ -183,6 +192,7 @@ class Ledger(Observer):
         passes = np.full(threads, NEVER, np.int64)
         life = Life(place, None, count, at, thread, deque([PhaseRecord(0)], KEPT_PHASES), passes, first)
         self.lives[place] = life
+        self._seen[place] = np.zeros(threads, np.int64)
 
     def _again(self, old: Life, thread: int, at: int) -> None:
         barrier = self._barrier(old)
@@ -235,6 +245,7 @@ class Ledger(Observer):
         life = self.life_at(place)
         if life is None:
             return
+        self._act(f)
         who = f.threads.tolist()
         life.arriving.setdefault(site.number, set()).update(who)
         life.now.arrivals.append(Line(site.number, who, count))
@@ -245,7 +256,12 @@ class Ledger(Observer):
         """Bytes that a phase expects."""
         life = self.life_at(place)
         if life is not None:
+            self._act(f)
             life.now.expects.append(Line(site.number, f.threads.tolist(), nbytes))
+
+    def _act(self, f: Frame) -> None:
+        self._events += 1
+        self._acted[f.threads] = self._events
 
     def issued(self, f: Frame, site: Site, work: AsyncWork) -> None:
         """A copy that completes on barriers begins."""
@@ -287,10 +303,21 @@ class Ledger(Observer):
             life.passes[inside] = phase
             if self._timed_out:
                 continue
+            if parity:
+                self._repeat(life, threads, inside, again, (site.number, phase, int(parities[chosen][0])))
             if phase == -1 and parity:
                 life.empty_waits.append((site.number, threads))
             if phase >= 0 and parity and again.any():
                 self._stale(life, threads[again], site.number, int(parities[chosen][0]))
+
+    def _repeat(self, life: Life, threads: Array, inside: Array, again: Array, wait: tuple[int, int, int]) -> None:
+        """Remember who passes for a phase that it saw before; a wait for another phase forgets it."""
+        for thread in threads[again & (self._acted[threads] > self._seen[life.place][inside])].tolist():
+            life.repeated[thread] = wait
+        if life.repeated and not again.all():
+            for thread in threads[~again].tolist():
+                life.repeated.pop(thread, None)
+        self._seen[life.place][inside] = self._events
 
     # ---- rules -------------------------------------------------------------------------------------------------------
 
@@ -351,10 +378,27 @@ class Ledger(Observer):
         """Judge what the end of a run shows."""
         for life in [*self.lives.values(), *self.ended_lives.values()]:
             self._empty(life)
+            self._vain(life)
         if not failed:
             for place, life in list(self.lives.items()):
                 self.life_at(place)
                 self._left_over(life)
+
+    def _vain(self, life: Life) -> None:
+        """Waits that passed for a phase that was over, and what arrived in the next one had nobody that waited."""
+        for thread, (at, phase, parity) in life.repeated.items():
+            after = life.phase(phase + 1)
+            others = [] if after is None else [one for one in after.arrivals if thread not in one.threads]
+            if others:
+                old = f"phase {phase}, which it saw complete before," if phase >= 0 else "the phase before the first"
+                text = (
+                    f"{self.m.thread_text(thread)} waits for parity {parity} of the {self.name(life.place)} and "
+                    f"passes, as {old} has that parity; it never waits for phase {phase + 1}, at which others arrive "
+                    f"({self.where(others[0].at)})"
+                )
+                facts: dict[str, Any] = {"phase": phase + 1, "parity": parity, "cause": "parity"}
+                self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", "warning", **facts)
+                return
 
     def _empty(self, life: Life) -> None:
         """Waits that passed before the first phase was over, on a barrier whose first phase has bytes."""

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from cute_py.machine.judgement.races.synchronisation import ClockKeeper
     from cute_py.machine.sites import Site
     from cute_py.machine.threads import Array, Frame, Host
+    from cute_py.tma.emulator.mbarrier import Mbarrier
 
 GLOBAL_SLOTS: Final = 2
 GLOBAL_SHIFT: Final = 4
@@ -577,6 +578,18 @@ class MemoryJudge(Observer):
             at = slice(place >> self.shared.shift, place + 8 >> self.shared.shift)
             self.shared.writes[at] = key
             self.shared.writers[at] = int(f.threads[0]) % LANES
+
+    def arrived(self, f: Frame, site: Site, place: int, barrier: Mbarrier, count: int, expected: int | None) -> None:
+        """Arrivals from other CTAs access the memory of the one that has the barrier; the keeper released them."""
+        owner = place // self.m.shared_stride
+        if not self.clustered or self.keeper.barriers.get(place) is None:
+            return
+        held = self.remote.setdefault(owner, {})
+        cluster, rows = self.clocks.rows(f)
+        for number, row in zip(cluster.tolist(), rows.tolist(), strict=True):
+            if row // self.clocks.per_cta != owner % self.m.cluster_size:
+                key = self._key(number, row, self.clocks.now - 1, site)
+                held[key & AGENT] = key
 
     # ---- exits -------------------------------------------------------------------------------------------------------
 
