@@ -434,6 +434,9 @@ def _bar(m: Host, one: Any, on: BarWait, where: Whereabouts) -> Stuck:
             f"{count} at {place_text(m.code.instructions[at], m.code.files)}" for at, count in bar.counts.items()
         )
         made.text += f"; the instructions give different counts: {said}"
+        for at, count in bar.counts.items():
+            if count != bar.arrived:
+                facts["change"] = (m.code.instructions[at].line, str(count), str(bar.arrived))
     elif expected > len(live) and not where.waits(missed):
         exited = m.cta_threads - len(live)
         made.rank, made.cause = ROOT, "barrier count"

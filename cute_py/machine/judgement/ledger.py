@@ -22,6 +22,8 @@ from cute_py.machine.judgement.observer import AsyncWork, Observer
 from cute_py.machine.threads import Array, Frame, Host, broadcast
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cute_py.machine.code import Code
     from cute_py.machine.sites import Site
     from cute_py.tma.emulator.mbarrier import Mbarrier
@@ -155,15 +157,17 @@ class Ledger(Observer):
         return self.line(expects[0].at), str(expects[0].amount), str(nbytes // len(expects))
 
     def say(
-        self, rule: str, at: int, text: str, life: Life, source: str, severity: str = "error", **facts: Any
-    ) -> None:
-        """Note a finding: once for each instruction and place in a CTA."""
+        self, rule: str, at: int, text: str, life: Life, source: str, who: Sequence[int], severity: str = "error",
+        **facts: Any,
+    ) -> None:  # fmt: skip
+        """Note a finding: once for each instruction and place in a CTA. who: the threads that did it."""
         key = (rule, at, life.place % self.m.shared_stride)
         if key in self._said or len(self._found) >= MAX_FINDINGS:
             return
         self._said.add(key)
         code = self.m.code
-        said = {"barrier": self.name(life.place), **facts}
+        threads = {"threads": self.m.threads_text(np.unique(who))} if len(who) else {}
+        said = {"barrier": self.name(life.place), **threads, "phase": life.now.number, **facts}
         self._found.append(
             finding(rule, text, code.instructions[at], files=code.files, source=source, severity=severity, facts=said)
         )
@@ -203,7 +207,7 @@ class Ledger(Observer):
             f"{self.m.thread_text(thread)} initialises the {self.name(old.place)}, which {self.where(old.at)} "
             f"initialised and no mbarrier.inval ended; it is in {barrier}"
         )
-        self.say("mbarrier initialised twice", at, text, old, "mbarrier.init", "error" if busy else "warning")
+        self.say("mbarrier initialised twice", at, text, old, "mbarrier.init", [thread], "error" if busy else "warning")
 
     def _barrier(self, life: Life) -> Mbarrier | None:
         """The state of a life's barrier."""
@@ -225,7 +229,7 @@ class Ledger(Observer):
                 f"{self.m.thread_text(int(f.threads[0]))} invalidates the {self.name(place)} while "
                 f"{counted(life.under_way, 'transfer')} that complete on it are under way"
             )
-            self.say("mbarrier invalidated in use", site.number, text, life, "mbarrier.inval")
+            self.say("mbarrier invalidated in use", site.number, text, life, "mbarrier.inval", f.threads.tolist())
         self._left_over(life)
 
     def life_at(self, place: int) -> Life | None:
@@ -281,7 +285,7 @@ class Ledger(Observer):
         life.sizes[at] = nbytes
         life.now.brought.append(Line(at, who, nbytes))
         if issued != barrier.phase:
-            self._early(life, issued, nbytes, at)
+            self._early(life, issued, nbytes, at, who)
         if barrier.pending == 0 and barrier.tx_count < nbytes:
             self._too_many_bytes(life, barrier, at, nbytes)
 
@@ -321,7 +325,7 @@ class Ledger(Observer):
 
     # ---- rules -------------------------------------------------------------------------------------------------------
 
-    def _early(self, life: Life, issued: int, nbytes: int, at: int) -> None:
+    def _early(self, life: Life, issued: int, nbytes: int, at: int, who: list[int]) -> None:
         """Bytes that count in a later phase than the one in which their copy was issued."""
         old = life.phase(issued)
         said = "" if old is None else f" ({self.sums(old.expects, 'expects')})"
@@ -336,7 +340,7 @@ class Ledger(Observer):
         }  # fmt: skip
         change = self.expectation(expects, sum(one.amount for one in expects) + nbytes)
         facts |= {} if change is None else {"change": change}
-        self.say("phase completed early", at, text, life, "mbarrier: tx-count", **facts)
+        self.say("phase completed early", at, text, life, "mbarrier: tx-count", who, **facts)
 
     def line(self, at: int) -> int:
         """Line of an instruction."""
@@ -357,7 +361,7 @@ class Ledger(Observer):
         }  # fmt: skip
         change = self.expectation(phase.expects, total)
         facts |= {} if change is None else {"change": change}
-        self.say("more bytes than expected", at, text, life, "mbarrier: tx-count", **facts)
+        self.say("more bytes than expected", at, text, life, "mbarrier: tx-count", phase.brought[-1].threads, **facts)
 
     def _stale(self, life: Life, threads: Array, at: int, parity: int) -> None:
         """A wait that saw a phase again, though its threads have arrived in the next one meanwhile."""
@@ -372,7 +376,7 @@ class Ledger(Observer):
             f"{now.number} at {self.where((now.arrivals or now.expects)[-1].at)}, which is not over"
         )
         facts: dict[str, Any] = {"phase": now.number, "parity": parity, "cause": "parity"}
-        self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", **facts)
+        self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", hit, **facts)
 
     def ended(self, m: Host, failed: bool) -> None:
         """Judge what the end of a run shows."""
@@ -397,7 +401,7 @@ class Ledger(Observer):
                     f"({self.where(others[0].at)})"
                 )
                 facts: dict[str, Any] = {"phase": phase + 1, "parity": parity, "cause": "parity"}
-                self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", "warning", **facts)
+                self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", [thread], "warning", **facts)
                 return
 
     def _empty(self, life: Life) -> None:
@@ -412,7 +416,7 @@ class Ledger(Observer):
             "have landed"
         )
         facts: dict[str, Any] = {"phase": 0, "parity": 1, "cause": "parity"}
-        self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", **facts)
+        self.say("parity", at, text, life, "mbarrier.test_wait: phaseParity", threads.tolist(), **facts)
 
     def _left_over(self, life: Life) -> None:
         """Bytes that nobody expected, or that nobody brought."""
@@ -420,7 +424,7 @@ class Ledger(Observer):
         if barrier is None or barrier.tx_count == 0:
             return
         left = barrier.tx_count
-        facts: dict[str, Any] = {"phase": barrier.phase, "cause": "transaction bytes", "bytes": left}
+        facts: dict[str, Any] = {"phase": barrier.phase, "cause": "transaction bytes", "bytes": abs(left)}
         if left < 0 and phase.brought:
             before = life.phase(barrier.phase - 1)
             expects = [] if before is None else before.expects
@@ -432,11 +436,13 @@ class Ledger(Observer):
             facts |= {"expected at": self.lines(expects), "brought at": self.lines(phase.brought)}
             change = self.expectation(expects, sum(one.amount for one in expects) - left)
             facts |= {} if change is None else {"change": change}
-            self.say("more bytes than expected", phase.brought[-1].at, text, life, "mbarrier: tx-count", **facts)
+            last = phase.brought[-1]
+            self.say("more bytes than expected", last.at, text, life, "mbarrier: tx-count", last.threads, **facts)
         elif left > 0 and phase.expects and not life.under_way:
             text = (
                 f"phase {barrier.phase} of the {self.name(life.place)} expects {barrier.expected} bytes "
                 f"({self.sums(phase.expects, 'expects')}), and no copy brings {left} of them; nobody waits for them"
             )
             facts |= {"expected at": self.lines(phase.expects), "brought at": self.lines(phase.brought)}
-            self.say("expected bytes are missing", phase.expects[-1].at, text, life, "mbarrier: tx-count", **facts)
+            last = phase.expects[-1]
+            self.say("expected bytes are missing", last.at, text, life, "mbarrier: tx-count", last.threads, **facts)

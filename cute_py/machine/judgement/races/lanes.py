@@ -98,15 +98,16 @@ class LaneJudge:
         before = code.instructions[number] if number < len(code.instructions) else None
         line = "another instruction" if before is None else place_text(before, code.files)
         whole = other is None
-        name = "all lanes of its warp" if other is None else f"thread {m.thread_text(other).rpartition(' ')[2]}"
+        name = "all lanes of its warp" if other is None else m.threads_text(np.array([other]))
+        me = m.threads_text(np.array([thread]))
         text = (
-            f"{m.thread_text(thread)} {verbs[0]} {where}, which {name} {verbs[1]} at {line}; both are lanes of one "
+            f"{me} {verbs[0]} {where}, which {name} {verbs[1]} at {line}; both are lanes of one "
             "warp, and no bar.warp.sync orders the two"
         )
         shared = array is m.shared
         severity = "warning" if whole or site.name in _TOGETHER or not shared else "error"
         reports.add(
-            ("race between lanes", site.number, number), text, site.one, severity, threads=m.thread_text(thread),
+            ("race between lanes", site.number, number), text, site.one, severity, threads=me,
             address=where, other="" if before is None else shortened(before.text, 160),
             other_line=None if before is None else before.line, other_threads=name,
         )  # fmt: skip
