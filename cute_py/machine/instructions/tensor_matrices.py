@@ -30,18 +30,20 @@ from cute_py.machine.instructions.tensor_memory import (
 )
 from cute_py.machine.judgement.observer import AsyncWork, Touched
 from cute_py.machine.sites import Site
-from cute_py.machine.tensor_memory.copy_shapes import LANES
+from cute_py.machine.tensor_memory.copy_shapes import COLUMNS, LANES
 from cute_py.machine.tensor_memory.in_flight import TensorState, region_of
 from cute_py.machine.tensor_memory.instruction_descriptor import MMA_KINDS, InstructionDescriptor
 from cute_py.machine.tensor_memory.products import (
     CtaMemory,
     Product,
+    cells_read,
     check_places,
     columns_of_d,
     multiply,
-    operand_units_of,
+    operand_reads,
     places_of_d,
     split_address,
+    units_of,
 )
 from cute_py.machine.threads import Array, Frame, Reader, Run, broadcast, each_thread
 from cute_py.ptx.parse import OperandKind
@@ -187,11 +189,14 @@ def build_product(site: Site) -> Run:
         lanes, columns = places_of_d(product)
         region = region_of(lanes + split_address(product.d)[0], columns + column)
 
+        _expect_read(f, site, state, product, ctas)
         for cta in ctas:
             cells = (cta, lanes + split_address(product.d)[0], columns + column)
             if product.adds:
                 state.expect_written(f, site, cells, "adds to", "error")
             state.written[cells] = True
+            state.expect_still(f, site, cta, region, "writes", pipelined=True)
+            m.observer.tensor_used(f, site, cta, region, True, True)
 
         def complete() -> None:
             memories = []
@@ -208,18 +213,34 @@ def build_product(site: Site) -> Run:
     return each_thread(one)
 
 
+def _expect_read(f: Frame, site: Site, state: TensorState, product: Product, ctas: list[int]) -> None:
+    """What a product reads in tensor memory besides D has been written, and nothing may still write it."""
+    for what, lanes, columns in cells_read(product):
+        if int(columns.max()) >= COLUMNS or int(lanes.max()) >= LANES:
+            continue  # the product itself says so
+        region = region_of(lanes, columns)
+        for cta in ctas:
+            with errors_as_faults(site, f):
+                state.memories[cta].expect_allocated(region[1], region[2] - region[1])
+            state.expect_still(f, site, cta, region, f"reads {what} in", pipelined=True)
+            state.expect_written(f, site, (cta, lanes, columns), f"reads {what} in", "error")
+            f.m.observer.tensor_used(f, site, cta, region, False, True)
+
+
 def _report(f: Frame, site: Site, product: Product, ctas: list[int]) -> None:
     """Report the bytes of shared memory that a product reads to the observer."""
     m = f.m
-    try:
-        units = [found - m.shared_base for found in operand_units_of(product)]
-    except CuteError:
-        return  # the product itself says so
-    reads = []
-    for one in units:
-        if int(one.min()) >= 0 and int(one.max()) + UNIT_BYTES <= m.shared_bytes:
-            reads += [Touched(m.shared, 0, UNIT_BYTES, one + cta * m.shared_stride) for cta in ctas]
-    m.observer.issued(f, site, AsyncWork("tcgen05.mma", reads, group="tcgen05"))
+    reads, operands = [], []
+    for cta in ctas:
+        for operand in operand_reads(product, cta * m.shared_stride):
+            try:
+                units = units_of(operand) - m.shared_base
+            except CuteError:
+                return  # the product itself says so
+            if int(units.min()) >= 0 and int(units.max()) + UNIT_BYTES <= m.shared_bytes:
+                reads.append(Touched(m.shared, 0, UNIT_BYTES, units + operand.start))
+                operands.append(operand)
+    m.observer.issued(f, site, AsyncWork("tcgen05.mma", reads, group="tcgen05", operands=operands))
 
 
 def build_tcgen05(site: Site) -> Run | Turn | None:

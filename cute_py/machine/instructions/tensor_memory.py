@@ -2,7 +2,7 @@
 
 A load gives its registers at once: the compiler keeps track of them. A store is done at its wait::st under the lazy
 schedule. Copies and matrix products are agents (`tensor_memory/in_flight`). Fences order nothing here, as the machine
-runs one instruction after another.
+runs one instruction after another; `tensor_memory/fences` judges them.
 Source: PTX ISA 9.0, tcgen05 instructions. Nothing of this was run on a device.
 """
 
@@ -178,7 +178,11 @@ class _Transfer:
         found = []
         for place, cta in _each_warp(f):
             lanes, columns, region = self._of_warp(f, state, cta, int(addresses[place]), int(f.threads[place]) // LANES)
-            state.expect_still(f, self.site, cta, region, does)
+            first = int(f.threads[place])
+            one = f if f.n == LANES else f.m.span(first, first + LANES)
+            state.expect_still(one, self.site, cta, region, does)
+            state.moves(one, self.site, "ld" if does == "reads" else "st", cta, region)
+            f.m.observer.tensor_used(one, self.site, cta, region, does != "reads", False)
             found.append((lanes, columns))
         ctas = f.ctas[::LANES]
         if len(found) == 1:
@@ -311,9 +315,14 @@ def _build_store(site: Site) -> Turn:
 def _build_wait(site: Site, what: str) -> Turn:
     _aligned(site)
     site.finish(0)
-    if what == "wait::ld":
-        return collective(site, None, lambda f: None, full=True)
-    return collective(site, None, lambda f: TensorState.of(f.m).wait_for_stores(f), full=True)
+
+    def run(f: Frame) -> None:
+        state = TensorState.of(f.m)
+        if what == "wait::st":
+            state.wait_for_stores(f)
+        state.waits(f, what.removeprefix("wait::"))
+
+    return collective(site, None, run, full=True)
 
 
 # ---- copies and commits ----------------------------------------------------------------------------------------------
@@ -352,6 +361,8 @@ def _build_copy(site: Site) -> Run:
             with errors_as_faults(site, f):
                 state.memories[cta].use_group(group)
                 state.memories[cta].expect_allocated(column, form.columns)
+            state.expect_still(f, site, cta, region, "writes", pipelined=True)
+            m.observer.tensor_used(f, site, cta, region, True, True)
             reached = (lanes + (taddr >> 16))[:, None] & LANE_MASK
             state.written[cta, reached, np.arange(column, column + form.columns)] = True
         if m.observer.active:
@@ -413,9 +424,9 @@ def _build_shift(site: Site) -> Run:
     raise Refused(f"{site.one.opcode} is not emulated: the ISA does not say which neighbour a row comes from")
 
 
-def _build_fence(site: Site) -> Run:
+def _build_fence(site: Site, *, after: bool) -> Run:
     site.finish(0)
-    return lambda f: None
+    return lambda f: f.m.observer.tensor_fenced(f, site, after)
 
 
 # ---- all -------------------------------------------------------------------------------------------------------------
@@ -431,7 +442,7 @@ BUILDERS: Final[Mapping[str, Builder]] = {
     "cp": _build_copy,
     "commit": _build_commit,
     "shift": _build_shift,
-    "fence::before_thread_sync": _build_fence,
-    "fence::after_thread_sync": _build_fence,
+    "fence::before_thread_sync": lambda site: _build_fence(site, after=False),
+    "fence::after_thread_sync": lambda site: _build_fence(site, after=True),
 }
 """Second word of an opcode -> what builds it, but for mma."""

@@ -467,7 +467,15 @@ def _tensor_load(site: Site, copy: _TensorCopy, shared: Locate, barrier: Locate)
                 f,
                 site,
                 AsyncWork(
-                    "tensor load", [], writes, counted, nbytes, rows=rows, swizzle=_width(shape.swizzle), map_key=words
+                    "tensor load",
+                    [],
+                    writes,
+                    counted,
+                    nbytes,
+                    rows=rows,
+                    swizzle=_width(shape.swizzle),
+                    map_key=words,
+                    data_type=shape.data_type.name,
                 ),
             )
 

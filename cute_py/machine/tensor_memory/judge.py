@@ -27,9 +27,13 @@ TENSOR_RULES: Final = reason_table(
 tensor memory | Columns are reserved by tcgen05.alloc, and a warp reaches the 32 lanes of its rank in the warpgroup.
   -> Allocate the columns first, use the lanes of the warp, and give every allocation back before the kernel ends
   <- tensor memory allocation; tcgen05.ld, access restrictions
-tensor memory race | Products and copies into tensor memory are complete when a commit that follows them has arrived.
-  -> Execute tcgen05.commit, and wait for its mbarrier before the access
+tensor memory race | Products and copies are complete when a commit that follows them has arrived, and loads and
+  stores at wait::ld and wait::st.
+  -> Execute tcgen05.commit and wait for its mbarrier, or execute tcgen05.wait, before the access
   <- tcgen05 memory consistency model
+missing tcgen05 fence | Threads that hand tensor memory on need a fence on each side of their synchronisation.
+  -> Execute tcgen05.fence::before_thread_sync before the arrival, and tcgen05.fence::after_thread_sync behind the wait
+  <- tcgen05.fence; tcgen05 memory consistency model
 instruction descriptor | The 32 bits say types, extents and majors; each kind takes some of them.
   -> Make the descriptor for the kind, the cta_group and the extents of the instruction
   <- tcgen05, instruction descriptor
