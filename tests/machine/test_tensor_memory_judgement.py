@@ -43,6 +43,10 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], str, str, str, set[str]]]
     "columns that are not given back": (
         {"free": ""}, {}, "tensor memory", "error", "512 columns of tensor memory are still allocated", set(),
     ),
+    "columns that are given back in part": (
+        {"free": FREE.format(group=1, columns=256)}, {}, "tensor memory", "error", "tcgen05.dealloc of 256 columns",
+        set(),
+    ),
     "lanes of another warp": (
         {"after": "xor.b32 %r9, %r9, 0x200000;"}, {}, "tensor memory", "error", "reaches lanes 0..31", set(),
     ),
