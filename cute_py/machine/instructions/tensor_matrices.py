@@ -31,9 +31,10 @@ from cute_py.machine.instructions.tensor_memory import (
 from cute_py.machine.judgement.observer import AsyncWork, Touched
 from cute_py.machine.sites import Site
 from cute_py.machine.tensor_memory.copy_shapes import COLUMNS, LANES
-from cute_py.machine.tensor_memory.in_flight import TensorState, region_of
+from cute_py.machine.tensor_memory.in_flight import ALL_LANES, TensorState, region_of
 from cute_py.machine.tensor_memory.instruction_descriptor import MMA_KINDS, InstructionDescriptor
 from cute_py.machine.tensor_memory.products import (
+    SHIFTED_COLUMNS,
     CtaMemory,
     Product,
     cells_read,
@@ -83,6 +84,8 @@ class _Mma:
     enable: Reader
     shift: int
     zero_columns: Reader | None
+    moves_a: bool
+    collector: tuple[str, ...]
 
 
 def _mma(site: Site) -> _Mma:
@@ -92,9 +95,9 @@ def _mma(site: Site) -> _Mma:
     kind = site.choice(*(f"kind::{name}" for name in MMA_KINDS)).removeprefix("kind::")
     scaled = site.flag("block_scale")
     scale = site.choice(*_SCALE_WORDS)
-    if site.flag("ashift"):
-        raise Refused(f"{site.one.opcode}: .ashift is not emulated: the ISA does not say which neighbour a row is from")
-    site.flag(*_COLLECTORS)
+    moves_a = site.flag("ashift")
+    _, _, used = site.choice(*_COLLECTORS).partition("collector::")
+    collector = tuple((used or ("b0::discard" if weights else "a::discard")).split("::"))
     site.finish()
     if not kind or scaled != MMA_KINDS[kind].scaled or (scaled and (kind, scale) not in _VECTORS):
         raise Refused(f"{site.one.opcode} is not emulated")
@@ -120,7 +123,8 @@ def _mma(site: Site) -> _Mma:
     return _Mma(
         kind, group, sparse, weights, _VECTORS.get((kind, scale), 0), tmem_address(site, 0),
         tmem_address(site, 1) if a_in_tmem else site.reader(1, "b64"), a_in_tmem, site.reader(2, "b64"), metadata,
-        descriptor, scales, disabled, enable, shift, zero_columns,
+        descriptor, scales, disabled, enable, shift, zero_columns, moves_a,
+        collector,
     )  # fmt: skip
 
 
@@ -145,9 +149,13 @@ def _product(site: Site, mma: _Mma, f: Frame) -> Product:
         text = f"{f.text()}: instruction descriptor {descriptor}: {found[0].message}"
         more = {f"and {number}": one.message for number, one in enumerate(found[1:], 2)}
         raise site.fault("instruction descriptor", text, f, "tcgen05 instruction descriptor", **more)
-    if mma.zero_columns is not None and _one(mma.zero_columns, f):
-        text = f"{f.text()}: a mask of zero columns is not emulated"
-        raise site.fault("not emulated", text, f, "tcgen05.mma.ws")
+    if mma.moves_a and descriptor.m // mma.group != LANES:
+        text = f"{f.text()}: .ashift with M = {descriptor.m}; must be {LANES * mma.group} with cta_group::{mma.group}"
+        raise site.fault("instruction descriptor", text, f, "tcgen05.mma")
+    zeros = 0 if mma.zero_columns is None else _one(mma.zero_columns, f)
+    if zeros >> 56 & 0x3F:
+        text = f"{f.text()}: a column shift of {zeros >> 56 & 0x3F} in a mask of zero columns is not emulated"
+        raise site.fault("not emulated", text, f, "tcgen05, zero-column mask descriptor")
     disabled = None
     if mma.disabled:
         words = np.array([_one(read, f) for read in mma.disabled], np.uint32)
@@ -169,6 +177,8 @@ def _product(site: Site, mma: _Mma, f: Frame) -> Product:
         weights=mma.weights,
         shift=mma.shift,
         disabled=disabled,
+        moves_a=mma.moves_a,
+        zeros=zeros,
     )
 
 
@@ -190,6 +200,9 @@ def build_product(site: Site) -> Run:
         region = region_of(lanes + split_address(product.d)[0], columns + column)
 
         _expect_read(f, site, state, product, ctas)
+        buffer, use = mma.collector
+        for cta in ctas:
+            state.collects(f, site, cta, buffer, use, product.a if buffer == "a" else product.b)
         for cta in ctas:
             cells = (cta, lanes + split_address(product.d)[0], columns + column)
             if product.adds:
@@ -208,7 +221,11 @@ def build_product(site: Site) -> Run:
 
         if m.observer.active:
             _report(f, site, product, ctas)
-        state.issue(f, site, "a tcgen05.mma", complete, [(cta, region) for cta in ctas])
+        regions = [region]
+        if product.moves_a:
+            first = split_address(product.a)[1]
+            regions.append((ALL_LANES, first, first + SHIFTED_COLUMNS))
+        state.issue(f, site, "a tcgen05.mma", complete, [(cta, one) for cta in ctas for one in regions])
 
     return each_thread(one)
 

@@ -28,6 +28,7 @@ from cute_py.machine.sites import Site
 from cute_py.machine.tensor_memory.copy_shapes import CopyShape, find_copy_shape, place_lanes
 from cute_py.machine.tensor_memory.in_flight import ALL_LANES, Region, TensorState, region_of
 from cute_py.machine.tensor_memory.memory import check_transfer, source_addresses
+from cute_py.machine.tensor_memory.products import SHIFTED_COLUMNS, shift_rows, split_address
 from cute_py.machine.threads import LANES, Array, Frame, Run, broadcast, each_thread
 from cute_py.ptx.forms_tcgen05 import CP_MULTICASTS, DECOMPRESSIONS, SHAPE_REGISTERS
 from cute_py.tma.emulator.memory import MAX_CTAS
@@ -107,6 +108,7 @@ def _build_alloc(site: Site) -> Turn:
             with errors_as_faults(site, f):
                 taddr = state.memories[cta].alloc(int(counts[place]), group)
             first = f.m.span(int(f.threads[place]), int(f.threads[place]) + 1)
+            state.allocates(first, site, cta, int(counts[place]))
             f.m.observer.wrote(first, site, array, places[place : place + 1], 4, WEAK, np.uint32(taddr))
             f.m.memory.typed(array, np.dtype(np.uint32))[places[place] >> 2] = taddr
             state.allocations[cta, taddr] = site
@@ -421,7 +423,36 @@ def _build_commit(site: Site) -> Run:
 
 
 def _build_shift(site: Site) -> Run:
-    raise Refused(f"{site.one.opcode} is not emulated: the ISA does not say which neighbour a row comes from")
+    """tcgen05.shift: 32 bytes of 31 rows of one group of lanes."""
+    group = group_of(site)
+    site.flag("down")
+    site.finish(1)
+    address = tmem_address(site, 0)
+
+    def one(f: Frame) -> None:
+        m, state = f.m, TensorState.of(f.m)
+        lane, column = split_address(int(address(f)[0]))
+        if lane % LANES or lane > LANE_MASK:
+            text = f"{f.text()}: tcgen05.shift from lane {lane}; must be lane 0, 32, 64 or 96"
+            raise site.fault("tensor memory", text, f, "tcgen05.shift")
+        region = ((1 << LANES) - 1 << lane, column, column + SHIFTED_COLUMNS)
+        ctas = pair_of(f, site, group)
+        for cta in ctas:
+            with errors_as_faults(site, f):
+                state.memories[cta].use_group(group)
+                state.memories[cta].expect_allocated(column, SHIFTED_COLUMNS)
+            state.expect_still(f, site, cta, region, "writes", pipelined=True)
+            m.observer.tensor_used(f, site, cta, region, True, True)
+            cells = (cta, lane + np.arange(LANES)[:, None], np.arange(column, column + SHIFTED_COLUMNS))
+            state.expect_written(f, site, cells, "shifts", "error")
+
+        def complete() -> None:
+            for cta in ctas:
+                shift_rows(state.cells[cta], [lane], column)
+
+        state.issue(f, site, "a tcgen05.shift", complete, [(cta, region) for cta in ctas])
+
+    return each_thread(one)
 
 
 def _build_fence(site: Site, *, after: bool) -> Run:

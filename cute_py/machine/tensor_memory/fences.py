@@ -7,6 +7,8 @@ that products and copies need the second alone.
     warp 0    st, wait::st, fence::before_thread_sync, arrive
     warp 1    wait, fence::after_thread_sync, mma
 
+A load or a store behind a product needs the second in the thread that issued the product, too.
+
 CUTLASS's kernels have none of these fences, and devices run them: a warning, one for each of the two.
 A fence is taken to belong to a synchronisation where it stands on the right side of one that came behind the first
 access; which barrier that was is not looked at.
@@ -154,11 +156,11 @@ class ThreadFences(Observer):
         at = (cta, np.array(quarters)[:, None], np.arange(first, last))
         for number in self._others(at, writes):
             use = self.uses[number]
-            if use is None or use.warp == warp:
+            if use is None or (use.warp == warp and (committed or not use.committed)):
                 continue
             if int(self.covered[warp]) <= use.time:
                 self._say(f, site, use, after=True)
-            if not use.committed and int(self.released[use.warp]) <= use.time:
+            if use.warp != warp and not use.committed and int(self.released[use.warp]) <= use.time:
                 self._say(f, site, use, after=False)
         self.uses.append(_Use(warp, self.now, site, committed))
         (self.writers if writes else self.readers)[at] = len(self.uses) - 1
@@ -181,7 +183,7 @@ class ThreadFences(Observer):
         where = "behind its wait" if after else "before its arrival"
         who = f.text() if after else f"the warp of line {other.line}"
         text = (
-            f"{f.text()}: {_name(one)} uses columns that {_name(other)} of another warp used at "
+            f"{f.text()}: {_name(one)} uses columns that {_name(other)} used at "
             f"{place_text(other, self.code.files)}; {who} executes no {fence} {where}"
         )
         facts = {

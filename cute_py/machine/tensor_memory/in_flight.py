@@ -69,6 +69,10 @@ class TensorState:
         """Whether an instruction has written a cell since its columns were allocated."""
         self._said: set[int] = set()
         self._said_loads: set[int] = set()
+        self._collectors: dict[tuple[int, str], int] = {}
+        """(CTA, buffer 'a' or 'b0' to 'b3') -> the operand that a product has put there."""
+        self._smallest: dict[int, int] = {}
+        """CTA -> columns of its last allocation."""
         self.allocations: dict[tuple[int, int], Site] = {}
         """(CTA, first column) -> where it was allocated."""
         self._queues: dict[int, list[Pending]] = {}
@@ -168,6 +172,31 @@ class TensorState:
             for agent in self._stores.pop(warp, ()):
                 self.m.finish(agent)
 
+    def allocates(self, f: Frame, site: Site, cta: int, columns: int) -> None:
+        """An allocation: the number of columns may not increase in a CTA."""
+        before = self._smallest.get(cta, columns)
+        self._smallest[cta] = columns
+        if columns > before:
+            text = f"{f.text()}: tcgen05.alloc of {columns} columns after one of {before}"
+            self._note("larger allocation than before", text, site, "error", source="tcgen05.alloc")
+
+    def collects(self, f: Frame, site: Site, cta: int, buffer: str, use: str, operand: int) -> None:
+        """A product with a collector buffer.
+
+        Raises:
+            Fault: the buffer does not have the operand.
+        """
+        key = (cta, buffer)
+        if use in ("use", "lastuse") and self._collectors.get(key) != operand:
+            held = "nothing" if key not in self._collectors else "another operand"
+            what = f".collector::{buffer}::{use} of {buffer[0].upper()} = {operand:#x}"
+            text = f"{f.text()}: {what}; the buffer holds {held}"
+            raise site.fault("collector buffer not filled", text, f, "tcgen05.mma, collector usage")
+        if use == "fill":
+            self._collectors[key] = operand
+        elif use in ("lastuse", "discard"):
+            self._collectors.pop(key, None)
+
     # ---- judgement ---------------------------------------------------------------------------------------------------
 
     def expect_still(
@@ -205,9 +234,11 @@ class TensorState:
                         self._note("tensor memory race", text, site, "warning", other_line=one.site.one.line)
                         return
 
-    def _note(self, rule: str, text: str, site: Site, severity: str, **facts: Any) -> None:
+    def _note(
+        self, rule: str, text: str, site: Site, severity: str, source: str = "tcgen05 memory consistency model",
+        **facts: Any,
+    ) -> None:  # fmt: skip
         one: Any = site.one
-        source = "tcgen05 memory consistency model"
         self.m.totals.findings.append(
             finding(rule, text, one, files=site.code.files, source=source, severity=severity, facts=facts)
         )

@@ -71,7 +71,8 @@ class Product:
     Attributes:
         a: matrix descriptor, or an address of tensor memory (`a_in_tmem`). b: matrix descriptor. d: address of D.
         vectors: scale factors of a row along K; 0 without. weights: .ws. adds: whether D is added to. shift: D is
-        divided by 2**shift first. disabled: 128 flags for each CTA, of lanes that are not written.
+        divided by 2**shift first. disabled: 128 flags for each CTA, of lanes that are not written. moves_a: .ashift:
+        the rows of A in tensor memory are shifted behind the product. zeros: the mask of zero columns of .ws, 64 bits.
     """
 
     descriptor: InstructionDescriptor
@@ -88,6 +89,8 @@ class Product:
     weights: bool = False
     shift: int = 0
     disabled: tuple[Array, ...] | None = None
+    moves_a: bool = False
+    zeros: int = 0
 
     @property
     def kind(self) -> MmaKind:
@@ -370,6 +373,8 @@ def multiply(product: Product, memories: Sequence[CtaMemory]) -> None:
         ]
     )
     second = numbers_of_codes(b, b_type)
+    if product.zeros:
+        second = np.where(zero_columns(product.zeros, descriptor.m, descriptor.n)[:, None], 0, second)
     held = descriptor.k // 2 if descriptor.sparse else descriptor.k
     signs = [-1 if negative else 1 for negative in descriptor.negated]
     results = []
@@ -387,6 +392,50 @@ def multiply(product: Product, memories: Sequence[CtaMemory]) -> None:
         results.append(_summed(product, left, right, one, d_type))
     for number, (one, words) in enumerate(zip(memories, results, strict=True)):
         _put(product, one, words, None if product.disabled is None else product.disabled[number])
+        if product.moves_a:
+            shift_rows(one.cells, range(0, LANES, GROUP), split_address(product.a)[1])
+
+
+def zero_columns(words: int, m: int, n: int) -> Array:
+    """Flags (N,) of the columns of B that a mask descriptor of .ws takes as zero.
+
+    The columns are in 128 / M parts. In each, columns that are used and columns that are not take turns: `Use Span` + 1
+    and `Skip Span` + 1 of them, from used ones on, or from the others where `First Span` is 1; the first `Start Count`
+    of the sequence are left out.
+
+    >>> "".join("01"[int(one)] for one in zero_columns(1 << 39 | 2 << 40 | 3 << 48, 128, 16))
+    '0000111000011100'
+
+    Source: PTX ISA 9.0, 9.7.16.4.3, its examples; the table there has the two spans the other way round.
+    """
+    if not words >> 39 & 1:
+        return np.zeros(n, np.bool_)
+    skipped, used = (words >> 40 & 0xFF) + 1, (words >> 48 & 0xFF) + 1
+    parts = LANES // m
+    place = np.arange(n // parts)
+    found = []
+    for part in range(parts):
+        count, first = words >> 8 * part & 0xFF, words >> 32 + part & 1
+        turn = (place + count + (used if first else 0)) % (used + skipped)
+        found.append(turn >= used)
+    return np.concatenate(found)
+
+
+SHIFTED_COLUMNS: Final = 8
+"""Columns that a shift moves: 32 bytes of a row."""
+
+
+def shift_rows(cells: Array, firsts: Sequence[int], column: int) -> None:
+    """Rows move by one to the lane before, in each group of 32 lanes; the last of a group stays.
+
+    Args:
+        cells: (128, 512). firsts: first lanes of the groups. column: the first of 8.
+    Source: PTX ISA 9.0, tcgen05.shift (shape .31x256b); the direction, and that groups are apart, as CUTLASS's
+        1cta_mma_a_from_tmem.py observed on a B200 for .ashift.
+    """
+    columns = slice(column, column + SHIFTED_COLUMNS)
+    for first in firsts:
+        cells[first : first + GROUP - 1, columns] = cells[first + 1 : first + GROUP, columns].copy()
 
 
 def _summed(product: Product, left: Array, right: Array, memory: CtaMemory, d_type: str) -> Array:
