@@ -101,7 +101,7 @@ EXAMPLES = [
 def test_the_masks_of_the_documents(m: int, words: int, expected: list[str]) -> None:
     parts = zero_columns(words, m, 128).reshape(128 // m, m)
     for part, digits in zip(parts, expected, strict=True):
-        assert "".join("01"[one] for one in part[: len(digits)][::-1]) == digits
+        assert "".join("01"[int(one)] for one in part[: len(digits)][::-1]) == digits
 
 
 def test_no_mask() -> None:
