@@ -189,3 +189,42 @@ def test_example_72c(schedule: str | int) -> None:
     ]
     expected = (numbers[0] @ numbers[1].T).astype(np.float32).astype(ml_dtypes.bfloat16)
     assert np.array_equal(d.view(ml_dtypes.bfloat16).reshape(m, n), expected)
+
+
+def quantised(values: Any, norm: float) -> tuple[Any, Any]:
+    """Codes of e2m1 (M, N), and of the ue8m0 scale (M, N / 16) of 16 neighbours: the next power of two above a sixth of
+    their largest magnitude times the norm."""
+    rows, n = values.shape
+    groups = values.reshape(rows, n // 16, 16).astype(np.float32)
+    sixth = np.float32(1) / np.float32(6)
+    wanted = np.abs(groups).max(axis=2) * (np.float32(norm) * sixth)
+    fraction, exponent = np.frexp(wanted)
+    scales = np.where(wanted == 0, 0, exponent - (fraction == 0.5) + 127).astype(np.int64)
+    largest = np.finfo(np.float32).max
+    factors = np.minimum(norm * np.exp2(127.0 - scales), largest).astype(np.float32)
+    codes = (groups * factors[..., None]).astype(ml_dtypes.float4_e2m1fn).view(np.uint8)
+    return codes.reshape(rows, n), scales.astype(np.uint8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("schedule", ["both", 1])
+def test_example_72b(schedule: str | int) -> None:
+    """NVFP4 in and out: the epilogue quantises D to e2m1 and writes its scale factors."""
+    row = ROWS["example_72b"]
+    m, n, k = options(row)
+    dice = np.random.default_rng(6)
+    codes = [dice.integers(0, 16, (rows, k)).astype(np.uint8) for rows in (m, n)]
+    scales = [dice.choice([0.5, 1.0, 2.0], (rows, k // 16)).astype(ml_dtypes.float8_e4m3fn) for rows in (m, n)]
+    packed = [(one[:, ::2] | one[:, 1::2] << 4).reshape(-1) for one in codes]
+    c, norm = np.zeros(4 * m * n, np.uint8), np.float32([2]).view(np.uint8)
+    d, unused = np.zeros(m * n // 2, np.uint8), np.zeros(m * n // 2, np.uint8)
+    factors, others = np.zeros(m * n // 16, np.uint8), np.zeros(m * n // 16, np.uint8)
+    laid = [in_atoms(one.view(np.uint8)) for one in scales]
+    check_run(row, [*packed, c, d, unused, others, norm, *laid, factors, np.zeros(0, np.uint8)], schedule)
+    numbers = [
+        to_float32(of_codes(one, "e2m1")).astype(np.float64) * np.repeat(scale.astype(np.float64), 16, axis=1)
+        for one, scale in zip(codes, scales, strict=True)
+    ]
+    expected, wanted = quantised(numbers[0] @ numbers[1].T, 2)
+    assert np.array_equal(factors, in_atoms(wanted))
+    assert np.array_equal(d, (expected[:, ::2] | expected[:, 1::2] << 4).reshape(-1))

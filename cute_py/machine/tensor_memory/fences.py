@@ -70,7 +70,7 @@ class ThreadFences(Observer):
         self.now = 1
         self.synchronised, self.covered = np.zeros(warps, np.int64), np.zeros(warps, np.int64)
         """Warp -> when it was last let go; the same at its last fence::after_thread_sync."""
-        self.fenced, self.released = np.zeros(warps, np.int64), np.zeros(warps, np.int64)
+        self.marked, self.released = np.zeros(warps, np.int64), np.zeros(warps, np.int64)
         """Warp -> its last fence::before_thread_sync; the last that an arrival of it followed."""
         self.uses: list[_Use | None] = [None]
         self.writers = np.zeros((m.ctas, QUARTERS, COLUMNS), np.int32)
@@ -80,7 +80,7 @@ class ThreadFences(Observer):
     # ---- synchronisation ---------------------------------------------------------------------------------------------
 
     def _arrive(self, warps: Any) -> None:
-        self.released[warps] = self.fenced[warps]
+        self.released[warps] = self.marked[warps]
         self.now += 1
 
     def _go_on(self, warps: Any) -> None:
@@ -143,7 +143,7 @@ class ThreadFences(Observer):
         if after:
             self.covered[f.warps] = self.synchronised[f.warps]
         else:
-            self.fenced[f.warps] = self.now
+            self.marked[f.warps] = self.now
             self.now += 1
 
     def tensor_used(

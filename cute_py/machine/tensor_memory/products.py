@@ -267,7 +267,8 @@ def cells_read(product: Product) -> list[tuple[str, Array, Array]]:
             row = np.arange(-(-rows // halves))
             lanes = (row % GROUP)[:, None] + np.arange(0, LANES, GROUP)[None, :]
             found.append((f"the scales of {operand}", lanes, (column + row // GROUP)[:, None]))
-    return [(what, *np.broadcast_arrays(lanes, columns)) for what, lanes, columns in found]
+    both = [np.broadcast_arrays(lanes, columns) for _, lanes, columns in found]
+    return [(what, lanes, columns) for (what, _, _), (lanes, columns) in zip(found, both, strict=True)]
 
 
 # ---- sparse A --------------------------------------------------------------------------------------------------------
