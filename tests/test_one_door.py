@@ -120,7 +120,7 @@ REFUSED: list[Refusal] = [
     ("its text", lambda: load(X, "128x64"), InvalidTypeError, "a tile alone has no order in shared memory"),
     ("its sizes", lambda: load(X, "(128,64)"), InvalidTypeError, "a tile alone has no order in shared memory"),
     ("no operands", lambda: dataclasses.replace(MMA, layouts={}), InvalidValueError, "without A, B, C; must have"),
-    ("a text as layout", lambda: Layout("(4,8):(8,1)"), InvalidTypeError, "cute_py.parse(text) reads a layout"),
+    ("a text as layout", lambda: Layout("(4,8):(8,1)"), InvalidTypeError, "cute_py.parse(text) reads a layout from its text"),
 ]  # fmt: skip
 
 

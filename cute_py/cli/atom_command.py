@@ -106,7 +106,11 @@ def run_find(options: argparse.Namespace) -> int:
     asked = ("a", "b", "c", "arch", "family", "m", "n", "k", "sparse")
     found = find_mma_atoms(**{name: getattr(options, name) for name in asked})
     rows = [{**_mma_row(atom), "name": atom.name} for atom in found]
-    report(options, lambda: rows, lambda: _table(rows) if rows else "no MMA operation of CuTe has these properties")
+    report(
+        options,
+        lambda: rows,
+        lambda: _table(rows) if rows else "no MMA operation of CuTe has these properties",
+    )
     return 0
 
 

@@ -67,7 +67,7 @@ def register(p: argparse.ArgumentParser) -> None:
     f.add_argument("second", help=MAP_HELP)
 
     c = actions.add_parser("check", help="every rule that a map or request breaks; exit status 1 if there is one")
-    c.add_argument("map", nargs="?", help=MAP_HELP + "; left out: a request, as for encode")
+    c.add_argument("map", nargs="?", help=MAP_HELP + "; omitted: a request, as for encode")
     _request_arguments(c)
 
     s = actions.add_parser("slots", help="a map as eight logical slots, with what a device may change")

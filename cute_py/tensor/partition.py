@@ -42,7 +42,7 @@ def _sliced(tiled: Thing, coord: Coordinate, half: int) -> Thing:
         if len(coord) > ranks[half]:
             what = ("modes of a tile", "tile modes")[half]
             facts = {"coordinate": coord, "tiled": tiled}
-            raise InvalidTypeError(f"coordinate of rank {len(coord)} for {ranks[half]} {what}", facts)
+            raise InvalidTypeError(f"the coordinate has rank {len(coord)}, but there are {ranks[half]} {what}", facts)
         coord = (*coord, *(None,) * (ranks[half] - len(coord)))
     place = (coord, wholes(ranks[1])) if half == 0 else (wholes(ranks[0]), coord)
     found: Any = tiled
@@ -115,7 +115,7 @@ def make_layout_tv(threads: Layout, values: Layout) -> tuple[tuple[int, ...], La
     return product_each(tile), compose_layouts(right_inverse(tile), Layout(counts))
 
 
-_FORMER: Final = "{} is TiledCopy(atom, layout_tv, tiler).{}; it ends with the next release"
+_FORMER: Final = "{} is now TiledCopy(atom, layout_tv, tiler).{}; the old name ends with the next release"
 
 
 def thread_value_view(thing: Thing, tiler: Tiler, layout_tv: Layout) -> Thing:
@@ -137,7 +137,7 @@ def _thread_values(thing: Layout, tiler: Tiler, layout_tv: Layout) -> Layout:
     if type(thing) is not Layout:
         return apply_to_inner(_thread_values, thing, tiler, layout_tv)
     if not isinstance(layout_tv, Layout) or len(modes(layout_tv.shape)) != 2:
-        raise InvalidTypeError(f"layout_tv is a layout of (thread, value), got {given(layout_tv)}")
+        raise InvalidTypeError(f"layout_tv must be a layout of (thread, value), got {given(layout_tv)}")
     tiled = zipped_divide(thing, tiler)
     whole = compose_layouts(tiled[0], layout_tv)
     return joined([whole[0], whole[1], tiled[1]])

@@ -27,7 +27,7 @@ REFUSED: list[Refusal] = [
     ("huge tile", lambda: cute.format_latex_tv(TV, (2**40, 2**30)), InvalidValueError, "at most 1048576 are shown"),
     ("symbolic table", lambda: cute.format_layout(Layout((N, 4))), InvalidTypeError, "got the symbol N"),
     ("symbolic picture", lambda: cute.format_latex(Layout(N)), InvalidTypeError, "got the symbol N"),
-    ("one mode", lambda: cute.format_latex_tv(TV, 7), InvalidTypeError, "tile_mn is (M, N), got 1 modes"),
+    ("one mode", lambda: cute.format_latex_tv(TV, 7), InvalidTypeError, "tile_mn must be (M, N), got 1 modes"),
     ("counter", lambda: cute.counting_iterator(()), InvalidTypeError, "must be an integer"),
     ("counter of an array", lambda: cute.counting_iterator(np.zeros(3)), InvalidTypeError, "must be an integer"),
     ("flag", lambda: SmemPtrFlag(sympy.I), InvalidTypeError, "must be an integer"),

@@ -66,19 +66,19 @@ def test_the_time_grows_with_the_length(name: str) -> None:
 
 
 LONG: dict[str, str] = {
-    "((((9)**64)**64)**64)**64": "a power has a result beyond 2**128",
-    "(N**64)**64": "an exponent is 4096; must be at most 64",
+    "((((9)**64)**64)**64)**64": "the power exceeds 2**128",
+    "(N**64)**64": "the exponent is 4096; must be at most 64",
     "((2*N)**8)**64": "2**128",
-    "9**64*9**64*9**64": "a power has a result beyond 2**128",
+    "9**64*9**64*9**64": "the power exceeds 2**128",
     f"{2**127}*4": "a number is 680564733841876926926749214863536422912; must be at most 2**128",
     f"{'9' * 60}*N": "must be at most 2**128",
     "(a+b+c+d)**64 % (a+b+e)**60": "an operand of % expands to more than 64 terms",
     "Mod((a+b+c+d+e+f)**30,(a+b+c)**31)": "an operand of Mod expands to more than 64 terms",
     "%".join(f"a{i}" for i in range(400)): "% within more than 32 levels",
     "Min(" * 60 + "N" + ",M)//3+1" * 60: "within more than 32 levels",
-    "N" * 3000: "an expression of 3000 characters; at most 2000 are read",
+    "N" * 3000: "the expression has 3000 characters; must have at most 2000",
     "N % 0": "division by zero",
-    "Min()": "Min of nothing",
+    "Min()": "Min needs at least one operand",
     "0**-1": "division by zero",
 }
 
@@ -136,7 +136,7 @@ def test_the_largest_integers() -> None:
     assert cute.parse(f"1:-{2**128}").stride == -(2**128)
     assert cute.parse("0" * 9000 + "7") == 7
     with pytest.raises(
-        ParseError, match=r"an integer is 9{17} \.\.\. 9{17} \(5000 characters\); must be at most 2\*\*128"
+        ParseError, match=r"must be at most 2\*\*128 in magnitude"
     ):
         cute.parse(f"(4,{HUGE})")
     with pytest.raises(ParseError) as caught:
@@ -179,7 +179,7 @@ REFUSED: list[Refusal] = [
     ("empty rows", lambda: cute.format_layout(Layout((10**9, 0))), InvalidValueError, "1000000000 x 0 cells"),
     ("empty columns", lambda: cute.format_latex(Layout((0, 10**9))), InvalidValueError, "print a tile of it"),
     ("empty pairs", lambda: cute.format_latex_tv(Layout((0, 10**9), (E(0), E(1))), (2, 2)), InvalidValueError, "most"),
-    ("symbolic strides", lambda: cute.format_latex(Layout(4, N)), InvalidTypeError, "an offset is not known: N"),
+    ("symbolic strides", lambda: cute.format_latex(Layout(4, N)), InvalidTypeError, "an offset has an unknown value: N"),
     ("symbolic table", lambda: cute.format_layout(Layout((4, 2), (N, 1))), InvalidTypeError, "an offset is not known"),
     ("symbolic elements", lambda: cute.format_tensor(cute.make_tensor(cute.counting_iterator(0), Layout(4, N))),
      InvalidTypeError, "an element is not known"),
@@ -244,7 +244,7 @@ def test_lists_of_modes_are_explained_in_time_of_their_length() -> None:
     assert min(seconds(2000) for _ in range(3)) < 10 * seconds(500) + 0.2
     words = cute.explain(Layout((2,) * 40, (3,) * 40))
     assert "... and 8 more modes" in words
-    assert "left out: a coordinate has more than 32 numbers" in words
+    assert "omitted: a coordinate has more than 32 numbers" in words
     assert "more modes" not in cute.explain(Layout((2,) * 32, (3,) * 32))
     assert "one step in mode 31" in cute.explain(Layout((2,) * 32, (3,) * 32))
 

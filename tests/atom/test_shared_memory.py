@@ -81,7 +81,7 @@ def test_fields_are_encoded_and_decoded() -> None:
             "BLK_MN0 must be a multiple of 8.\n  BLK_MN0 : 63",
         ),
         (lambda: sm100_smem_selector("Q", "half", 64, 64), InvalidValueError, "must be one of 'K', 'MN'"),
-        (lambda: make_gmma_desc("K", 3), InvalidTypeError, "a descriptor is made of a tensor, got int 3"),
+        (lambda: make_gmma_desc("K", 3), InvalidTypeError, "a descriptor needs a tensor, got int 3"),
         (
             lambda: make_gmma_desc("K", cute.make_identity_tensor((8, 8))),
             StaticAssertError,

@@ -1,4 +1,4 @@
-"""What notebooks show: the HTML of every kind of object, and that IPython is told of them, and of nothing else."""
+"""What notebooks show: the HTML of every kind of object, and that IPython is told of them, and needs at least one operand else."""
 
 from __future__ import annotations
 

@@ -77,9 +77,9 @@ def test_results_end_at_twice_the_bits(grow: Any) -> None:
 
 def test_a_result_of_two_bounds_is_exact() -> None:
     assert cute.size(Layout((EDGE, EDGE))) == EDGE**2
-    with pytest.raises(LayoutError, match=r"a result is .*; must be at most 2\*\*256 in magnitude"):
+    with pytest.raises(LayoutError, match=r"must be at most 2\*\*256 in magnitude"):
         cute.size(Layout((EDGE, EDGE, 2)))
-    with pytest.raises(LayoutError, match="a result is"):
+    with pytest.raises(LayoutError, match=r"must be at most 2\*\*256 in magnitude"):
         cute.composition(Layout((2, 2), (EDGE, EDGE)), Layout(2, EDGE))(EDGE)
 
 
@@ -88,9 +88,9 @@ REFUSED: list[Refusal] = [
         "subs of a number",
         lambda: Layout(N).subs(5),
         InvalidTypeError,
-        "the values of symbols must be a dict",
+        "values must be a dict",
     ),
-    ("subs of a text", lambda: Layout(N).subs({"N": 4}), InvalidTypeError, "subs replaces symbols, got 'N'"),
+    ("subs of a text", lambda: Layout(N).subs({"N": 4}), InvalidTypeError, "subs replaces symbols only, got 'N'"),
     ("subs by a list", lambda: Layout(N).subs({N: []}), InvalidTypeError, "expected an integer, got list"),
     (
         "subs by a tuple",
@@ -100,7 +100,7 @@ REFUSED: list[Refusal] = [
     ),
     ("a huge mode", lambda: cute.replace(L, HUGE, L), InvalidValueError, "a mode = 0x31e2080103..."),
     ("a deep tree", lambda: cute.slice_(((None, 0),), nested(3000)), CuteError, "nested deeper than"),
-    ("a matrix", lambda: Layout(sympy.Matrix([[1]])), InvalidTypeError, "not an integer: Matrix([[1]])"),
+    ("a matrix", lambda: Layout(sympy.Matrix([[1]])), InvalidTypeError, "expected an integer, got Matrix([[1]])"),
     ("upcast by bytes", lambda: Swizzle(1, 2, 3).upcast(b""), InvalidTypeError, "the factor of a recast must be"),
     ("a shape of none", lambda: ComposedLayout(L, 0, Swizzle(1, 0, 1)).shape, LayoutError, "no shape"),
     ("offsets of a billion", lambda: cute.offsets(Layout(10**9)), InvalidValueError, "at most 268435456 are evaluated"),

@@ -83,7 +83,7 @@ MMA_ATOM = to_dsl(cute.mma_atom("SM80_16x8x16_F32F16F16F32_TN"))
         (COPY_ATOM.replace("f16", ""), "", "unknown element type ''"),
         (COPY_ATOM.replace("Dst", "Dist"), "", "expected a line TV Layout Dst:"),
         (MMA_ATOM[: MMA_ATOM.index("  TV Layout C")], "", "expected a line TV Layout C:"),
-        ("\n" + MMA_ATOM.replace("32:1", "32:2"), "32:2", "no MMA atom of CuTe has these layouts"),
+        ("\n" + MMA_ATOM.replace("32:1", "32:2"), "32:2", "CuTe has no MMA atom with these layouts"),
         (f"Tiled MMA\n  Thr Layout VMNK: (32,1,?\n{MMA_ATOM}", "(32,1,?", "knows only at run time"),
     ],
 )

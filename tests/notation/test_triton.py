@@ -221,7 +221,7 @@ def test_explain_and_parse_find_them() -> None:
 @pytest.mark.parametrize(
     ("layout", "tile", "error", "text"),
     [
-        (Layout((3, 2)), (4, 2), LayoutError, "the size 3 is not a power of two"),
+        (Layout((3, 2)), (4, 2), LayoutError, "the size 3 is not a power of 2"),
         (Layout((4, 2), (1, 2)), (4, 2), LayoutError, "share a bit"),
         (Layout((4, 2)), (2, 2), LayoutError, "an index lies beyond the tile"),
         (Layout((4, 2)), (3, 4), LayoutError, "powers of two"),

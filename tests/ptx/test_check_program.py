@@ -302,7 +302,7 @@ def test_the_command_takes_maps(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert main(["check", str(path)]) == 0
         for given in (passed, content.hex()):
             assert main(["check", str(path), "--map", f"1={given}"]) == status
-    assert "1 load on it brings 2048" in capsys.readouterr().out
+    assert "its 1 load delivers 2048" in capsys.readouterr().out
     for wrong in (str(passed), f"one={passed}", "1=", f"-1={passed}"):
         assert main(["check", str(path), f"--map={wrong}"]) == 2
     assert "must be N=MAP" in capsys.readouterr().err

@@ -104,7 +104,7 @@ def test_masks_at_the_border(mask: int, size: int | None, count: int) -> None:
         ("load", {"dim": 2, "mode": "tile::gather4"}, {"coords": (0, 1)}, "takes 5"),
         ("load", {"dim": 4, "mode": "im2col"}, {"offsets": (1,)}, "1 im2col offsets; .4d in mode im2col takes 2"),
         ("load", {"dim": 3, "mode": "im2col::w"}, {"offsets": (1,)}, "takes 2"),
-        ("load", {"dim": 2, "mode": "im2col"}, {}, "the im2col modes are for 3d to 5d"),
+        ("load", {"dim": 2, "mode": "im2col"}, {}, "the im2col modes require 3d to 5d"),
         ("load", {"dim": 3, "mode": "tile::gather4"}, {}, "2d only"),
         ("load", {"dim": 6}, {}, "load: dim = 6"),
         ("load", {"dim": 2, "cta_group": True}, {}, "must name its choice"),
@@ -176,7 +176,7 @@ def test_why_not_takes_names_texts_and_mnemonics() -> None:
 
 def test_sm_70_is_text_only() -> None:
     reason = why_not("ld.global.nc", "sm_70", vector="v4")
-    assert reason == "sm_70 is text only: the assembler (ptxas 13.0) no longer knows it"
+    assert reason == "sm_70 can only be rendered as text, because its assembler (ptxas 13.0) no longer supports it"
     assert why_not("ld.global.nc", "sm_75", vector="v4") is None
 
 

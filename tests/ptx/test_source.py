@@ -111,7 +111,7 @@ def test_operands() -> None:
         (HEAD + ".entry k() { add.u32 %r1, 1 }", "without a semicolon"),
         (HEAD + ".entry k() { bra NOWHERE; }", "no label"),
         (HEAD + ".entry k() { add.u32 %r1, [[; }", "can't be read"),
-        (HEAD + ".entry k() { .entry l() { } }", "a function inside a function"),
+        (HEAD + ".entry k() { .entry l() { } }", "found a function inside a function"),
         (HEAD + ".entry k() { .reg .b32 %r<99999999>; }", "registers"),
         (HEAD + ".global .b8 x[99999999999];", "elements"),
         (HEAD + ".global .align 3 .b8 x[4];", "power of two"),

@@ -205,7 +205,7 @@ def test_what_random_calls_have_found(call: Callable[[], object], text: str) -> 
     [
         (
             lambda: tma.make_tma_copy("SM90_TMA_LOAD", X, "garbage"),
-            "a shared layout is written shape:stride, got str 'g",
+            "a shared layout must be written as shape:stride, got str 'g",
         ),
         (
             lambda: tma.make_tma_copy("SM90_TMA_LOAD", X, "(_8,_8):(_8,_1)", swizzle="128B"),
@@ -217,7 +217,7 @@ def test_what_random_calls_have_found(call: Callable[[], object], text: str) -> 
         (lambda: tma.diff(ATOM, ATOM), "atom.descriptor has the bytes"),
         (lambda: tma.Emulator().load(ATOM, X, (0, 0), X), "atom.descriptor has the bytes"),
         (lambda: cute.zipped_divide(X, (8, 8)), "cute_py.make_tensor(array)"),
-        (lambda: cute.size(np.zeros((64, 128))), "got ndarray <ndarray of the shape (64, 128)>"),
+        (lambda: cute.size(np.zeros((64, 128))), "got ndarray <ndarray of shape (64, 128)>"),
         (lambda: tma.violations(ATOM.descriptor), "decode(bytes) gives the request"),
     ],
 )

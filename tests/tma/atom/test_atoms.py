@@ -159,11 +159,11 @@ def test_partition_operands_refused() -> None:
     tiles = cute.zipped_divide(load.get_tma_tensor(), (Int(128), Int(64)))
     shared = cute.make_tensor(cute.make_smem_ptr(0, "half_t"), Layout((Int(128), Int(64)), LayoutRight))
     one = Layout(Int(1))
-    with pytest.raises(InvalidTypeError, match="the CTAs of a multicast are numbered by a layout, got None"):
+    with pytest.raises(InvalidTypeError, match="cta_layout must be a layout that numbers the CTAs of a multicast, got None"):
         cute.tma.tma_partition(load, 0, None, shared, tiles)
     with pytest.raises(InvalidTypeError, match="the coordinate of one CTA has no free modes"):
         cute.tma.tma_partition(load, None, one, shared, tiles)
-    with pytest.raises(InvalidTypeError, match="tma_partition takes tensors; gtensor is Layout"):
+    with pytest.raises(InvalidTypeError, match="tma_partition takes tensors, but gtensor is a Layout"):
         cute.tma.tma_partition(load, 0, one, shared, one)
     with pytest.raises(StaticAssertError, match="size<0>"):
         cute.tma.tma_partition(load, 0, one, shared, tiles)

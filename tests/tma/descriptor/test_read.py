@@ -206,13 +206,13 @@ def test_zeros_count(text: str) -> None:
             BARE.replace(" 0 0 ", " "),
             InvalidValueError,
             "tensor map of 6 words of 64 bits (48 bytes)",
-            "16 bytes are missing to 64",
+            "16 bytes fewer than 64",
         ),
         (
             " ".join(["0x00000001"] * 8),
             InvalidValueError,
             "8 words of 32 bits (32 bytes)",
-            "32 bytes are missing to 64",
+            "32 bytes fewer than 64",
         ),
         ("{" + "0, " * 16 + "}", InvalidValueError, "16 numbers below 2**32 can be 64 bytes", "uint32_t"),
         ("uint8_t d[8] = {1, 2, 3, 4, 5, 6, 7, 8}", InvalidValueError, "tensor map of 8 bytes", "56 bytes are missing"),
@@ -344,5 +344,5 @@ def test_any_text_gives_a_map_or_the_librarys_error(text: str) -> None:
 def test_a_file_of_bytes_that_is_no_map_says_its_size(tmp_path: Path, size: int) -> None:
     file = tmp_path / "map.bin"
     file.write_bytes(bytes(size))
-    with pytest.raises(FileFormatError, match=f"map.bin holds {size} bytes; a tensor map has 64 or 128, or is a text"):
+    with pytest.raises(FileFormatError, match=f"map.bin has {size} bytes; a tensor map has 64 or 128, or is a text"):
         read_map(file)

@@ -97,7 +97,7 @@ def test_requests_are_values() -> None:
 def test_rank_and_width() -> None:
     assert (TILED.rank, IM2COL.rank, TILED.element_bits) == (2, 4, 16)
     for number in (None, 99):
-        with pytest.raises(InvalidValueError, match=f"data_type = {number}; no such element format"):
+        with pytest.raises(InvalidValueError, match=f"data_type = {number}; must be a known element format"):
             _ = replace(TILED, data_type=number).element_bits
 
 

@@ -97,7 +97,7 @@ def test_random_bytes_raise_nothing_else() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 63, 65, 127, 129, 256])
 def test_other_sizes_are_refused(size: int) -> None:
-    with pytest.raises(InvalidValueError, match=f"tensor map of {size} bytes; must be 64 or 128"):
+    with pytest.raises(InvalidValueError, match=f"the tensor map has {size} bytes; must have 64 or 128"):
         decode(bytes(size))
 
 

@@ -114,7 +114,7 @@ def test_the_operation_carries_the_rank() -> None:
     assert len(logical_slots(encode(IM2COL))[1].lanes) == 5
     assert len(logical_slots(encode(IM2COL), rank=3)[1].lanes) == 4
     for rank in (0, 5, 6):
-        with pytest.raises(InvalidValueError, match=f"rank {rank} of the operation; must be 1 to 4"):
+        with pytest.raises(InvalidValueError, match=f"the operation has rank {rank}; must be 1 to 4"):
             logical_slots(encode(IM2COL), rank=rank)
 
 
