@@ -137,8 +137,8 @@ def test_a_cotiled_copy_takes_what_is_contiguous() -> None:
             StaticAssertError,
             "TiledMMA requires independent permutations of MNK.",
         ),
-        (lambda: make_tiled_mma(MMA, None, ("a",)), InvalidTypeError, "a permutation is None, an extent or a layout"),
-        (lambda: make_tiled_mma("SM80_16x8x17"), InvalidValueError, "is no MMA operation of CuTe"),
+        (lambda: make_tiled_mma(MMA, None, ("a",)), InvalidTypeError, "a permutation must be None, an extent or a layout, got"),
+        (lambda: make_tiled_mma("SM80_16x8x17"), InvalidValueError, "CuTe has no MMA operation named"),
         (
             lambda: make_tiled_mma(MMA).get_slice(32),
             InvalidValueError,
@@ -160,7 +160,7 @@ def test_a_cotiled_copy_takes_what_is_contiguous() -> None:
         (
             lambda: make_tiled_copy("UniversalCopy<uint128_t>", Layout(Int(16)), Layout(Int(8))),
             InvalidTypeError,
-            "a tiled copy needs the type of its values",
+            "a tiled copy needs an element type",
         ),
     ],
 )

@@ -148,9 +148,9 @@ def test_explain() -> None:
         "  to    ((2,16),2):((2,4),1)\n"
         "  cost  5 moves, 4 selects, 1 shuffle, 5.5 cycles\n"
         "  1. move    the thread's number\n"
-        "  2. select  each lane brings its words into the order of the rounds\n"
-        "  3. shuffle 1 word of a lane to another; 1 stay in theirs\n"
-        "  4. select  each lane brings what it got into its own order\n"
+        "  2. select  each lane arranges its words in the order of the rounds\n"
+        "  3. shuffle 1 word move to another lane; 1 stay\n"
+        "  4. select  each lane arranges the received words in its own order\n"
         "  5. move    words to the registers of the destination"
     )
 

@@ -50,7 +50,7 @@ def test_scales_that_are_not_padded() -> None:
     found = formats.check(made.data, made.scales, formats.nvfp4(), (200, 480))
     assert [d.rule for d in found if d.severity == "error"] == ["scale_size"]
     assert found[0].value == 200 * 30
-    assert found[0].facts["why"] == "one scale a block, not padded to 128 x 4"
+    assert found[0].facts["why"] == "one scale per block, not padded to 128 x 4"
     assert found.scope.not_judged
 
 

@@ -123,7 +123,7 @@ def test_what_is_divided_is_not_held_by_every_rank(tmp_path: Path) -> None:
     path = changed(LLAMA, tmp_path, {"*.down_proj.weight": "replicate"})
     with pytest.raises(FileFormatError, match="hold the same part, and differ") as caught:
         reshard(read_plan(path), force=True)
-    assert caught.value.hint == "a placement that divides it; row-parallel fits its name"
+    assert caught.value.hint == "use a placement that divides it; row-parallel matches its name"
     assert list((tmp_path / "out").iterdir()) == []
 
 
@@ -165,8 +165,8 @@ def test_ranks_that_share_heads_need_a_placement_that_says_so(tmp_path: Path) ->
 
 def test_heads_that_ranks_can_not_share(tmp_path: Path) -> None:
     for text, said in (
-        ("fused-qkv(heads=32, kv_heads=3)", "k: 3 heads over 8 ranks; must be a multiple of the ranks, or a divisor"),
-        ("fused-qkv(heads=4, kv_heads=4)", "q: 4 heads over 8 ranks; must be a multiple of the ranks"),
+        ("fused-qkv(heads=32, kv_heads=3)", "k: 3 heads for 8 ranks; must be a multiple of the ranks, or a divisor"),
+        ("fused-qkv(heads=4, kv_heads=4)", "q: 4 heads for 8 ranks; must be a multiple of the ranks"),
         ("fused-qkv(heads=32, kv_heads=4, head_dim=128)", "24 rows; must be 4 + 2 x 1 heads of a rank, of 128 rows"),
         ("fused-qkv(heads=32)", "fused-qkv takes (heads, kv_heads, head_dim)"),
         ("fused-qkv(heads=32, kv_heads=0)", "kv_heads = 0; must be 1 to"),
@@ -214,11 +214,11 @@ def test_every_tensor_without_a_pattern_is_listed(tmp_path: Path) -> None:
         names = ("a.q_proj.weight", "a.down_proj.weight", "a.other")
         shard = {name: np.full((2, 2), rank, np.float32) for name in names}
         safetensors.save_file(shard, tmp_path / "eight" / f"{rank}.safetensors")
-    with pytest.raises(InvalidValueError, match="tensors that no pattern matches; nothing is written") as caught:
+    with pytest.raises(InvalidValueError, match="no pattern matches these tensors; nothing is written") as caught:
         reshard(read_plan(path))
     assert [one.fixes for one in vars(caught.value)["diagnostics"]] == [
         ('"a.down_proj.weight" = "row-parallel"',),
-        ('"a.other" = "replicate", if every rank has all of it',),
+        ('"a.other" = "replicate", if every rank holds the whole tensor',),
     ]
 
 
@@ -252,7 +252,7 @@ def test_constant_parts_are_not_judged(tmp_path: Path) -> None:
     save(LLAMA, whole, tmp_path, 8, "eight")
     done = reshard(read_plan(written_plan(tmp_path, (8, "eight"), (4, "out"), LLAMA.plan)))
     (row,) = [one for one in done.tensors if one.name == "model.embed_tokens.weight"]
-    assert row.scope.not_judged == ("equal parts: all elements of several parts have one value",)
+    assert row.scope.not_judged == ("equal parts: several parts are constant and equal",)
     assert "equal parts" in str(done.scope)
     whole["lm_head.weight"][:] = 1
     save(LLAMA, whole, tmp_path, 8, "ones")

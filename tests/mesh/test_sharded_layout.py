@@ -338,16 +338,16 @@ def test_an_empty_dimension_has_no_single_layout(placement: Any, mesh: tuple[int
 
 
 def test_partition_specs_that_name_no_axis() -> None:
-    with pytest.raises(InvalidValueError, match=r"spec\[0\]: 'z' is no axis of the mesh"):
+    with pytest.raises(InvalidValueError, match=r"spec\[0\]: 'z' is not an axis of the mesh"):
         from_partition_spec((8,), (2,), ["z"], "x")
-    with pytest.raises(InvalidValueError, match=r"spec\[1\]: \[\[1\], \[2\]\] is no axis of the mesh"):
+    with pytest.raises(InvalidValueError, match=r"spec\[1\]: \[\[1\], \[2\]\] is not an axis of the mesh"):
         from_partition_spec((8, 6), (2, 2), (None, ("y", [[1], [2]])), "xy")
     with pytest.raises(InvalidValueError, match="named twice"):
         from_partition_spec((8, 8), (2,), ["x", "x"], "x")
 
 
 def test_axes_have_names_of_their_own() -> None:
-    with pytest.raises(InvalidValueError, match="axis_names: 'x' is named twice"):
+    with pytest.raises(InvalidValueError, match="axis_names: 'x' is used twice"):
         from_partition_spec((8, 8), (2, 4), ("x",), "xx")
 
 

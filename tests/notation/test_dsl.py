@@ -57,7 +57,7 @@ def test_copy_atoms_come_back_with_their_reference() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "text"),
     [
-        (lambda: to_dsl(Layout((4, 2))), LayoutError, "known at run time"),
+        (lambda: to_dsl(Layout((4, 2))), LayoutError, "CuTe DSL prints ? for a number that is known only at run"),
         (lambda: to_dsl(cute.copy_atom("DefaultCopy", "uint8")), LayoutError, "no name for"),
         (lambda: to_dsl(4), InvalidTypeError, "to_dsl takes"),  # type: ignore[arg-type]
         (lambda: from_dsl("(?,8):(8,1)"), ParseError, "position"),

@@ -149,7 +149,7 @@ def test_numbers_fit_their_registers(operand: str, low: int, high: int, bits: in
 
 
 def test_a_mask_beyond_the_cluster_is_refused() -> None:
-    with pytest.raises(EmissionError, match="names CTA 2; the cluster has 2 CTAs"):
+    with pytest.raises(EmissionError, match="the multicast mask 0x4 names CTA 2, but the cluster has 2 CTAs"):
         ptx("load", dim=2, multicast=True, operands={"mask": 0b100}, cluster_size=2)
     with pytest.raises(EmissionError, match="names CTA 16; the cluster has 16 CTAs"):
         ptx("load", dim=2, multicast=True, operands={"mask": 1 << 16})

@@ -169,7 +169,7 @@ PAIRS = [
         view((8, 8)),
         view((8, 8), FAR, "int32"),
         InvalidValueError,
-        "source dtype float32 is not destination dtype int32",
+        "source dtype float32 differs from destination dtype int32",
     ),
     (view((8, 8)), view((8, 8), 4096 + 252), InvalidValueError, "source and destination overlap; their tiles"),
     (

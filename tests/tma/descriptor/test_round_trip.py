@@ -161,7 +161,7 @@ def test_a_wide_map_decodes_as_im2col() -> None:
     assert found.pixel_box_lower_corner == (-1, 0)
     assert found.as_wide(0) == WIDE
     assert found.as_wide(1) == replace(WIDE, mode=1)
-    with pytest.raises(InvalidValueError, match="corners along W only"):
+    with pytest.raises(InvalidValueError, match="an im2col-wide map can only have corners along W"):
         IM2COL.as_wide()
 
 

@@ -177,7 +177,7 @@ def test_json_takes_names_in_any_case() -> None:
 @pytest.mark.parametrize(
     ("data", "error", "message"),
     [
-        ([], InvalidTypeError, "must be a mapping, not list"),
+        ([], InvalidTypeError, "a tensor map request must be a mapping, got list"),
         ({"kind": "round"}, InvalidValueError, "unknown kind 'round'"),
         ({}, InvalidValueError, "keys of a request of kind 'tiled' do not match"),
         ({**to_json(TILED), "box": [1]}, InvalidValueError, "do not match"),
