@@ -68,7 +68,7 @@ def test_writing_goes_to_the_array() -> None:
 def test_bad_values_and_offsets() -> None:
     tensor = make_tensor(np.zeros((2, 3), np.uint8))
     for bad in ("x", 300, None, [1, 2]):
-        with pytest.raises(TensorAccessError, match="must be a number"):
+        with pytest.raises(TensorAccessError, match="is not a valid"):
             tensor[0, 0] = bad
     by_coordinates = cute.Tensor(tensor.engine, cute.make_identity_layout((2, 3)))
     with pytest.raises(InvalidTypeError, match=r"integer offsets, got \(1,2\)"):
@@ -78,24 +78,24 @@ def test_bad_values_and_offsets() -> None:
 
 
 BEYOND: list[tuple[str, Any, str]] = [
-    ("uint8", 300, "300 is no uint8: must be 0 to 255"),
-    ("uint8", -1, "-1 is no uint8: must be 0 to 255"),
-    ("uint8", np.int64(300), "is no uint8: must be 0 to 255"),
-    ("uint8", np.array(300), "is no uint8: must be 0 to 255"),
-    ("uint8", np.array(300.0), "is no uint8: must be 0 to 255"),
-    ("uint8", 256.0, "256.0 is no uint8: must be 0 to 255"),
-    ("uint8", float("nan"), "nan is no uint8: must be 0 to 255"),
-    ("int8", Int(128), "is no int8: must be -128 to 127"),
-    ("int64", 2**63, "is no int64: must be -9223372036854775808 to 9223372036854775807"),
-    ("int4", 8, "8 is no int4: must be -8 to 7"),
-    ("int32", float("inf"), "inf is no int32: must be -2147483648 to 2147483647"),
-    ("float16", 65520, "65520 is no float16: must be above -65520 and below 65520"),
-    ("float16", -1e6, "-1000000.0 is no float16"),
-    ("float32", 10**400, "is no float32"),
-    ("bfloat16", 3.4e38, "is no bfloat16"),
-    ("float8_e4m3fn", 464, "464 is no float8_e4m3fn: must be above -464 and below 464"),
-    ("float4_e2m1fn", np.float32(7), "is no float4_e2m1fn: must be above -7 and below 7"),
-    ("float8_e8m0fnu", 0, "0 is no float8_e8m0fnu: must be above 0 and below"),
+    ("uint8", 300, "is not a valid"),
+    ("uint8", -1, "is not a valid"),
+    ("uint8", np.int64(300), "is not a valid"),
+    ("uint8", np.array(300), "is not a valid"),
+    ("uint8", np.array(300.0), "is not a valid"),
+    ("uint8", 256.0, "is not a valid"),
+    ("uint8", float("nan"), "is not a valid"),
+    ("int8", Int(128), "is not a valid"),
+    ("int64", 2**63, "is not a valid"),
+    ("int4", 8, "is not a valid"),
+    ("int32", float("inf"), "is not a valid"),
+    ("float16", 65520, "is not a valid"),
+    ("float16", -1e6, "is not a valid"),
+    ("float32", 10**400, "is not a valid"),
+    ("bfloat16", 3.4e38, "is not a valid"),
+    ("float8_e4m3fn", 464, "is not a valid"),
+    ("float4_e2m1fn", np.float32(7), "is not a valid"),
+    ("float8_e8m0fnu", 0, "is not a valid"),
     ("float16", None, "None is not a valid float16: must be a number"),
     ("bool", None, "None is not a valid bool: must be a number"),
     ("bool", "x", "'x' is not a valid bool: must be a number"),
@@ -320,7 +320,7 @@ def test_a_cuda_array_without_data() -> None:
 
 @pytest.mark.parametrize("bad", [5, "text", [1, 2], None, object()])
 def test_what_is_no_array(bad: Any) -> None:
-    with pytest.raises(InvalidTypeError, match="expected an engine or an array, got int 5"):
+    with pytest.raises(InvalidTypeError, match="expected an engine or an array, got str 'text'"):
         make_tensor(bad, (4,))
 
 
@@ -334,7 +334,7 @@ def test_bad_arrays() -> None:
     odd = np.zeros(4, [("a", "u1"), ("b", "<f4")])["b"]
     with pytest.raises(InvalidValueError, match="axis 0 has a stride of 5 bytes; must be a multiple of the element's 4 bytes"):
         make_tensor(odd)
-    with pytest.raises(InvalidTypeError, match="does not hold"):
+    with pytest.raises(InvalidTypeError, match=r"an array of int16 \(2 bytes\) can't hold float32"):
         make_tensor(np.zeros(4, np.int16), dtype="float32")
 
 
@@ -369,7 +369,7 @@ def test_recasts_that_are_refused() -> None:
         recast(make_tensor(np.zeros(4, np.uint8), (Int(4),)), "int4")
     with pytest.raises(InvalidValueError, match="the array of 3 bytes has no room for an element of 64 bits from byte 0 on"):
         make_tensor(np.zeros(3, np.uint8), (Int(3),)).engine.recast("uint64")
-    with pytest.raises(InvalidTypeError, match="this engine makes its elements"):
+    with pytest.raises(InvalidTypeError, match="recast takes tensors of memory, but this engine computes its elements"):
         recast(cute.make_identity_tensor((4, 5)), "float32")
     with pytest.raises(InvalidTypeError, match="takes a tensor"):
         recast(Layout((4, 5)), "float32")  # type: ignore[arg-type]

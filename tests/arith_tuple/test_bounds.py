@@ -70,12 +70,12 @@ LONG: dict[str, str] = {
     "(N**64)**64": "the exponent is 4096; must be at most 64",
     "((2*N)**8)**64": "2**128",
     "9**64*9**64*9**64": "the power exceeds 2**128",
-    f"{2**127}*4": "a number is 680564733841876926926749214863536422912; must be at most 2**128",
+    f"{2**127}*4": "must be at most 2**128 in magnitude",
     f"{'9' * 60}*N": "must be at most 2**128",
     "(a+b+c+d)**64 % (a+b+e)**60": "an operand of % expands to more than 64 terms",
     "Mod((a+b+c+d+e+f)**30,(a+b+c)**31)": "an operand of Mod expands to more than 64 terms",
-    "%".join(f"a{i}" for i in range(400)): "% within more than 32 levels",
-    "Min(" * 60 + "N" + ",M)//3+1" * 60: "within more than 32 levels",
+    "%".join(f"a{i}" for i in range(400)): "levels of //, % and functions",
+    "Min(" * 60 + "N" + ",M)//3+1" * 60: "levels of //, % and functions",
     "N" * 3000: "the expression has 3000 characters; must have at most 2000",
     "N % 0": "division by zero",
     "Min()": "Min needs at least one operand",
@@ -224,7 +224,7 @@ def test_files_and_the_largest_tables() -> None:
     assert cute.format_tensor(counted(1, 1, 1, 2**18), header=False).count("=") == 5 * (2**18 - 1)
     with pytest.raises(InvalidValueError):
         cute.format_tensor(counted(1, 1, 1, 2**18 + 1))
-    assert "left out" in cute.format_tensor(counted(10**9), style="python")
+    assert "omitted" in cute.format_tensor(counted(10**9), style="python")
     assert cute.format_tensor(counted(1, 1, 1, 1, 10**9)).count("\n") == 1  # a header only, as in C++
 
 

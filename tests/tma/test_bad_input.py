@@ -209,7 +209,7 @@ def test_what_random_calls_have_found(call: Callable[[], object], text: str) -> 
         ),
         (
             lambda: tma.make_tma_copy("SM90_TMA_LOAD", X, "(_8,_8):(_8,_1)", swizzle="128B"),
-            "a part of the shared layout",
+            "make_smem_layout('K', '128B', dtype, tile): the shared",
         ),
         (lambda: tma.make_tma_copy("SM90_TMA_LOAD", X, "(_8,_8):(_8,_1)", chek=True), "nearest : check"),
         (lambda: cute.coalesce("(4,8):(8,1)"), "parse(text) reads a layout"),
@@ -218,7 +218,7 @@ def test_what_random_calls_have_found(call: Callable[[], object], text: str) -> 
         (lambda: tma.Emulator().load(ATOM, X, (0, 0), X), "atom.descriptor has the bytes"),
         (lambda: cute.zipped_divide(X, (8, 8)), "cute_py.make_tensor(array)"),
         (lambda: cute.size(np.zeros((64, 128))), "got ndarray <ndarray of shape (64, 128)>"),
-        (lambda: tma.violations(ATOM.descriptor), "decode(bytes) gives the request"),
+        (lambda: tma.violations(ATOM.descriptor), "decode(bytes) returns the request of a map"),
     ],
 )
 def test_a_natural_mistake_is_told_what_to_do(call: Callable[[], object], text: str) -> None:
