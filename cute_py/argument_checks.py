@@ -200,7 +200,7 @@ def items_of(values: Iterable[Kind], what: str) -> tuple[Kind, ...]:
     known = len(values) if hasattr(type(values), "__len__") else 0  # type: ignore[arg-type]
     items = tuple(itertools.islice(values, MOST_ITEMS + 1)) if known <= MOST_ITEMS else ()
     if max(len(items), known) > MOST_ITEMS:
-        raise InvalidValueError(f"{what} has more than {MOST_ITEMS} items; an iterator must end before that")
+        raise InvalidValueError(f"more than {MOST_ITEMS} items in {what}; an iterator must end before that")
     return items
 
 
@@ -270,7 +270,7 @@ def check_elements(count: int, what: str) -> None:
     cute_py.errors.InvalidValueError: coordinates has 1099511627776 elements; must be at most 2147483648
     """
     if count > MOST_ELEMENTS:
-        raise InvalidValueError(f"{what} has {count} elements; must be at most {MOST_ELEMENTS}")
+        raise InvalidValueError(f"{count} elements in {what}; must be at most {MOST_ELEMENTS}")
 
 
 def expect_integer_array(values: ArrayLike, what: str) -> NDArray[numpy.int64]:

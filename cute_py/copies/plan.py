@@ -161,7 +161,8 @@ class CopyPlan(PairedElements):
         return f"{self}\n\n{forms[self.form]} {means[self.kernel]}"
 
     def __str__(self) -> str:
-        head = f"{self.form} copy of {self.bytes} bytes ({self.dtype}): {self.kernel}, {self.launches} {'launch' if self.launches == 1 else 'launches'}"
+        launches = "1 launch" if self.launches == 1 else f"{self.launches} launches"
+        head = f"{self.form} copy of {self.bytes} bytes ({self.dtype}): {self.kernel}, {launches}"
         if self.nibbles != NIBBLES:
             head += (
                 f", first element of a byte in the {self.nibbles[0]} half of the source, in the "

@@ -408,7 +408,7 @@ def convention_row(convention: str, form: Format) -> Convention:
     raise InvalidValueError(
         f"{convention} does not store {form}",
         {"stores": stores, "order of scales": "linear, or 32_4_4 in torchao" if convention == "torchao" else "linear"},
-        "scales='linear' is the order that this convention stores" if str(form.order) != "linear" and _fits_linear(rows, form)
+        "scales='linear' is the order of this convention" if str(form.order) != "linear" and _fits_linear(rows, form)
         else None,
     ).of_rule("weight-convention")  # fmt: skip
 

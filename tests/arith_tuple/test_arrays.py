@@ -294,7 +294,11 @@ def test_a_type_that_a_typestr_can_not_name_is_asked_of_the_object() -> None:
         ({"typestr": ">f4"}, InvalidValueError, "big-endian"),
         ({"typestr": "<V3"}, InvalidValueError, "no GPU element type"),
         ({"mask": object()}, InvalidTypeError, "masked"),
-        ({"strides": (17, 4)}, InvalidValueError, "axis 0 has a stride of 17 bytes; must be a multiple of the element's 4 bytes"),
+        (
+            {"strides": (17, 4)},
+            InvalidValueError,
+            "axis 0 has a stride of 17 bytes; must be a multiple of the element's 4 bytes",
+        ),
         ({"shape": None}, InvalidTypeError, "__cuda_array_interface__ that does not describe an array"),
         ({"strides": 5}, InvalidTypeError, "that does not describe an array\n  cause : 'int' object is not iterable"),
         ({"typestr": None}, InvalidTypeError, "the typestr of a __cuda_array_interface__ must be a str"),
@@ -332,7 +336,9 @@ def test_bad_arrays() -> None:
     with pytest.raises(InvalidValueError):
         make_tensor(np.array(["a"]))
     odd = np.zeros(4, [("a", "u1"), ("b", "<f4")])["b"]
-    with pytest.raises(InvalidValueError, match="axis 0 has a stride of 5 bytes; must be a multiple of the element's 4 bytes"):
+    with pytest.raises(
+        InvalidValueError, match="axis 0 has a stride of 5 bytes; must be a multiple of the element's 4 bytes"
+    ):
         make_tensor(odd)
     with pytest.raises(InvalidTypeError, match=r"an array of int16 \(2 bytes\) can't hold float32"):
         make_tensor(np.zeros(4, np.int16), dtype="float32")
@@ -367,7 +373,9 @@ def test_recast_of_a_slice_and_of_negative_strides() -> None:
 def test_recasts_that_are_refused() -> None:
     with pytest.raises(InvalidTypeError, match="4 bits"):
         recast(make_tensor(np.zeros(4, np.uint8), (Int(4),)), "int4")
-    with pytest.raises(InvalidValueError, match="the array of 3 bytes has no room for an element of 64 bits from byte 0 on"):
+    with pytest.raises(
+        InvalidValueError, match="the array of 3 bytes has no room for an element of 64 bits from byte 0 on"
+    ):
         make_tensor(np.zeros(3, np.uint8), (Int(3),)).engine.recast("uint64")
     with pytest.raises(InvalidTypeError, match="recast takes tensors of memory, but this engine computes its elements"):
         recast(cute.make_identity_tensor((4, 5)), "float32")

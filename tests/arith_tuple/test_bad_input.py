@@ -36,8 +36,8 @@ REFUSED: list[Refusal] = [
     ("ratio", lambda: Ratio(0, np.array([1, 2])), InvalidTypeError, "the denominator of a ratio must be an integer"),
     ("mode", lambda: E(int), InvalidTypeError, "the basis element's modes[0] must be an integer, got type"),
     ("mode after a bad one", lambda: E(-1, (1, 2)), InvalidValueError, "modes[0] = -1; must be 0 to 4095"),
-    ("array as text", lambda: cute.text(np.array([1, 2])), InvalidTypeError, "one element is printed"),
-    ("date as text", lambda: cute.text(np.datetime64("2020")), InvalidTypeError, "no number to print"),
+    ("array as text", lambda: cute.text(np.array([1, 2])), InvalidTypeError, "print takes one element, got an array"),
+    ("date as text", lambda: cute.text(np.datetime64("2020")), InvalidTypeError, "expected a number to print, got"),
 ]  # fmt: skip
 
 

@@ -136,7 +136,7 @@ def test_the_largest_integers() -> None:
     assert cute.parse(f"1:-{2**128}").stride == -(2**128)
     assert cute.parse("0" * 9000 + "7") == 7
     with pytest.raises(
-        ParseError, match=r"must be at most 2\*\*128 in magnitude"
+        ParseError, match=r"the integer is 9{17} \.\.\. 9{17} \(5000 characters\); must be at most 2\*\*128"
     ):
         cute.parse(f"(4,{HUGE})")
     with pytest.raises(ParseError) as caught:
@@ -163,7 +163,7 @@ REFUSED: list[Refusal] = [
     ("explained mode", lambda: cute.explain("_1@1000000"), InvalidTypeError, "must be 0 to 4095"),
     ("column of tensor memory", lambda: cute.parse("tmem_[32b](0x0.10000)"), ParseError, "beyond 16 bits"),
     ("bit in whole bytes", lambda: cute.parse("gmem_ptr[16b](0x10.3)"), ParseError, "must be 0 to 0"),
-    ("names of arguments", lambda: cute.parse("Min(N, evaluate=1)"), ParseError, "takes no names of arguments"),
+    ("names of arguments", lambda: cute.parse("Min(N, evaluate=1)"), ParseError, "takes no keyword arguments"),
     ("symbols", lambda: cute.parse("N", symbols=3), InvalidTypeError, "symbols must be a Mapping"),  # type: ignore[arg-type]
     ("name of a symbol", lambda: cute.parse("N", symbols={1: N}), InvalidTypeError, "the name of a symbol"),  # type: ignore[dict-item]
     ("value of a symbol", lambda: cute.parse("N", symbols={"N": 1.5}), InvalidTypeError, "symbols['N'] must be an int"),
@@ -171,13 +171,13 @@ REFUSED: list[Refusal] = [
     ("type", lambda: cute.parse("4:1", dtype=object()), InvalidTypeError, "not an element type"),
     ("tensor", lambda: cute.format_tensor(counted(10**4, 10**4)), InvalidValueError,
      "print_tensor of 10000 x 10000 cells; at most 262144 are shown"),
-    ("tensor of one mode", lambda: cute.print_tensor(counted(10**8)), InvalidValueError, 'style="python" leaves out'),
+    ("tensor of one mode", lambda: cute.print_tensor(counted(10**8)), InvalidValueError, 'style="python" omits the middle of'),
     ("slabs", lambda: cute.format_tensor(counted(2, 2, 10**6, 100)), InvalidValueError, "2 x 2 x 1000000 x 100"),
     ("empty slabs", lambda: cute.format_tensor(counted(2, 0, 10**8)), InvalidValueError, "2 x 0 x 100000000"),
     ("on a stream", lambda: cute.format_tensor(counted(10**8), style="ostream"), InvalidValueError, "at most 262144"),
     ("coordinates", lambda: cute.print_tensor(cute.make_identity_tensor((513, 512))), InvalidValueError, "most 262144"),
     ("empty rows", lambda: cute.format_layout(Layout((10**9, 0))), InvalidValueError, "1000000000 x 0 cells"),
-    ("empty columns", lambda: cute.format_latex(Layout((0, 10**9))), InvalidValueError, "print a tile of it"),
+    ("empty columns", lambda: cute.format_latex(Layout((0, 10**9))), InvalidValueError, "print one tile:"),
     ("empty pairs", lambda: cute.format_latex_tv(Layout((0, 10**9), (E(0), E(1))), (2, 2)), InvalidValueError, "most"),
     ("symbolic strides", lambda: cute.format_latex(Layout(4, N)), InvalidTypeError, "an offset has an unknown value: N"),
     ("symbolic table", lambda: cute.format_layout(Layout((4, 2), (N, 1))), InvalidTypeError, "an offset is not known"),

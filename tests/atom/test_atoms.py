@@ -88,12 +88,12 @@ def test_atoms_are_found_by_what_they_are(wanted: dict[str, Any], names: list[st
         (
             lambda: mma_atom("SM80_16x8x16_F32F16F16F32_TT"),
             InvalidValueError,
-            "CuTe has no MMA operation named",
+            "CuTe has no MMA operation named 'SM80_16x8x16_F32F16F16F32_TT'\n  nearest : SM80_16x8x16_F32F16F16F32_TN",
         ),
         (
             lambda: copy_atom("SM75_U32x4_LDSM_X", "half"),
             InvalidValueError,
-            "CuTe has no copy operation named",
+            "CuTe has no copy operation named 'SM75_U32x4_LDSM_X'\n  nearest : SM75_U32x4_LDSM_N",
         ),
         (lambda: mma_atom(3), InvalidTypeError, "mma_atom takes the name of an operation, got int 3"),
         (lambda: mma_atom(f"{GMMA}<K,K,One,One,One>"), InvalidValueError, f"{GMMA} takes 4 template arguments, got 5"),

@@ -121,5 +121,5 @@ def test_refusals() -> None:
         copy_tiled(copy, np.zeros(8, np.float16))
     with pytest.raises(InvalidValueError, match="registers have the shape"):
         copy_registers(copy_atom("SM75_U32x1_LDSM_N", "half"), np.zeros((31, 8)))
-    with pytest.raises(InvalidTypeError, match="a tiled copy needs the type of its values"):
+    with pytest.raises(InvalidTypeError, match="a tiled copy needs an element type"):
         make_tiled_copy("SM75_U32x1_LDSM_N", Layout(32))

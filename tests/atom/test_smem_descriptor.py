@@ -122,7 +122,9 @@ def test_integers_of_numpy_and_kinds_by_name() -> None:
     made = SmemDescriptor(numpy.int64(4), 16, 8, kind="wgmma")  # type: ignore[arg-type]
     assert type(made.start) is int and made.kind is DescriptorKind.WGMMA
     assert SmemDescriptor.decode(numpy.uint64(made.encode()), "wgmma") == made  # type: ignore[arg-type]
-    with pytest.raises(InvalidTypeError, match="kind must be a DescriptorKind or its value, 'tcgen05' or 'wgmma', got 'mma'"):
+    with pytest.raises(
+        InvalidTypeError, match="kind must be a DescriptorKind or its value, 'tcgen05' or 'wgmma', got 'mma'"
+    ):
         SmemDescriptor.decode(0, "mma")  # type: ignore[arg-type]
 
 

@@ -137,7 +137,11 @@ def test_a_cotiled_copy_takes_what_is_contiguous() -> None:
             StaticAssertError,
             "TiledMMA requires independent permutations of MNK.",
         ),
-        (lambda: make_tiled_mma(MMA, None, ("a",)), InvalidTypeError, "a permutation must be None, an extent or a layout, got"),
+        (
+            lambda: make_tiled_mma(MMA, None, ("a",)),
+            InvalidTypeError,
+            "a permutation must be None, an extent or a layout, got",
+        ),
         (lambda: make_tiled_mma("SM80_16x8x17"), InvalidValueError, "CuTe has no MMA operation named"),
         (
             lambda: make_tiled_mma(MMA).get_slice(32),

@@ -38,7 +38,7 @@ def test_layouts_without_elements(layout: Layout) -> None:
 
 
 REFUSED: list[Refusal] = [
-    ("tile needs at least one operand", lambda: draw.draw_layout(L, tile=()), InvalidValueError, "tile = (); must have"),
+    ("tile of nothing", lambda: draw.draw_layout(L, tile=()), InvalidValueError, "tile = (); must have"),
     ("color", lambda: draw.draw_layout(L, np.zeros(2)), InvalidTypeError, "color = "),
     ("names", lambda: draw.draw_compare(L, names=6), InvalidTypeError, "names must be a sequence, got int 6"),
     ("bits", lambda: draw.draw_compare(L, bits=0), InvalidValueError, "element, = 0; must be 1 to 128"),
@@ -58,7 +58,7 @@ REFUSED: list[Refusal] = [
     ("pixels", lambda: draw.draw_smem(WINDOW, 5), InvalidTypeError, "coords must be a sequence of integers"),
     ("array of pixels", lambda: draw.draw_smem(WINDOW, np.arange(3)), InvalidValueError, "3 coordinates and"),
     ("sources of texts", lambda: draw.draw_tmem(np.zeros((8, 8, 4), "U1")), InvalidTypeError, "must be byte offsets"),
-    ("sources needs at least one operand", lambda: draw.draw_tmem(np.zeros((0, 0, 4), int)), InvalidTypeError, "must be byte offsets"),
+    ("sources of nothing", lambda: draw.draw_tmem(np.zeros((0, 0, 4), int)), InvalidTypeError, "must be byte offsets"),
     ("sources of floats", lambda: draw.draw_tmem(np.full((8, 8, 4), np.nan)), InvalidTypeError, "float64; must be"),
     ("no path", lambda: PICTURE.save(0), InvalidTypeError, "a picture is saved to a path, got int 0"),  # type: ignore[arg-type]
     ("path of bytes", lambda: PICTURE.save(b"x.svg"), InvalidTypeError, "is saved to a path, got bytes"),  # type: ignore[arg-type]

@@ -114,7 +114,7 @@ def test_exponents_rounded_twice() -> None:
     match = best(other.scales, right.scales, (128, 512))
     assert str(match.order) == "32_4_4"
     assert not match.explains
-    assert "one apart: this is the order" in match.text
+    assert "differ by one: this is the order, and the exponents were" in match.text
     amax = np.float32(448 * (1 + 2.0**-10))
     exact = formats.cast(np.array([amax / np.float32(448)]), "ue8m0", rounding="up")
     twice = formats.cast(formats.cast(np.array([amax / np.float32(448)]), "bf16"), "ue8m0", rounding="up")

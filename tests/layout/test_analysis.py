@@ -180,7 +180,9 @@ def test_bank_conflicts_refuse_accesses_that_no_instruction_does() -> None:
         cute.bank_conflicts(Layout((32, 4), (8, 2)), "float32")
     with pytest.raises(LayoutError, match="bytes does not start at a multiple of"):
         cute.bank_conflicts(Layout((32, 4), (4, 1)), "float32", base=4)
-    with pytest.raises(InvalidValueError, match="an access of 64 bits can't split 3 elements of 32 bits per thread evenly"):
+    with pytest.raises(
+        InvalidValueError, match="an access of 64 bits can't split 3 elements of 32 bits per thread evenly"
+    ):
         cute.bank_conflicts(Layout((32, 3), (3, 1)), "float32", vector_bits=64)
     with pytest.raises(InvalidTypeError, match="3 modes"):
         cute.bank_conflicts(Layout((4, 8, 2)), "float32")

@@ -154,8 +154,8 @@ L = Layout((4, 8), (8, Int(1)))
 DEEP = nested(2000)
 
 REFUSED: list[Refusal] = [
-    ("tuple, rounded", lambda: cute.round_up(5, (2, 2)), InvalidTypeError, "round_up takes two integers or two tuples, got a tuple and an integer"),
-    ("tuple, rounded up", lambda: cute.round_up((10, 7), 2**62), InvalidTypeError, "round_up of a tuple"),
+    ("tuple, rounded", lambda: cute.round_up(5, (2, 2)), InvalidTypeError, "round_up takes two integers or two"),
+    ("tuple, rounded up", lambda: cute.round_up((10, 7), 2**62), InvalidTypeError, "round_up takes two integers or"),
     ("inner product", lambda: cute.inner_product((1, 2), 2**62), StaticAssertError, "Mismatched ranks"),
     ("stride deeper", lambda: cute.crd2idx(7, 5, ((1, 3),)), CoordinateError, "Mismatched Ranks"),
     ("stride flatter", lambda: cute.crd2idx(12, ((7, 5),), 3), CoordinateError, "Mismatched Ranks"),
@@ -173,23 +173,23 @@ REFUSED: list[Refusal] = [
     ("factor", lambda: cute.upcast(L, np.array([1, 2])), InvalidTypeError, "the factor of a recast must be an integer"),
     ("profile", lambda: cute.filter_zeros(L, ((), ())), StaticAssertError, "Mismatched tuple_size"),
     ("steps of an array", lambda: cute.steps(np.array([1, 2])), InvalidTypeError, "no steps are known of"),
-    ("steps needs at least one operand", lambda: cute.steps(cute.complement), InvalidTypeError, "complement needs operands"),
+    ("steps of nothing", lambda: cute.steps(cute.complement), InvalidTypeError, "complement needs operands"),
     ("type of offsets", lambda: cute.offsets(L, None, "4:1"), InvalidTypeError, "must be an integer type"),
     ("type of offsets, an old alias", lambda: cute.offsets(L, None, b"a"), InvalidTypeError, "must be an integer type"),
     ("a list of modes", lambda: cute.flatten([3, 8]), InvalidTypeError, "flatten takes a layout or a tensor, got list"),
-    ("ragged", lambda: cute.offsets(Layout(8), [[1], [2, 3]]), InvalidTypeError, "coordinates are integers"),
+    ("ragged", lambda: cute.offsets(Layout(8), [[1], [2, 3]]), InvalidTypeError, "coordinates must be integers, got"),
     ("ragged offsets", lambda: cute.coordinates(L, [[1], [2, 3]]), InvalidTypeError, "offsets are integers"),
     ("a callable", lambda: cute.offsets(int, (1,)), InvalidTypeError, "offsets takes a layout or a tensor"),
     ("shift of a layout", lambda: cute.overlaps(L, L, L), InvalidTypeError, "shift must be an integer, got Layout"),
-    ("base", lambda: cute.coalescing(L, "float16", base=2**63), InvalidValueError, "must be less than 2**62 in magnitude"),
+    ("base", lambda: cute.coalescing(L, "float16", base=2**63), InvalidValueError, "must be less than 2**62 in"),
     ("base of a layout", lambda: cute.bank_conflicts(L, 16, base=L), InvalidTypeError, "base must be an integer"),
     ("wide element", lambda: cute.coalescing(Layout(4), 2**63), InvalidValueError, "must be 1 to 65536"),
     ("no thread", lambda: cute.coalescing(Layout(0), 16), InvalidValueError, "at least one thread"),
     ("relation", lambda: cute.elem_less(1, E(0)), InvalidTypeError, "elem_less compares integers only"),
-    ("symbol and basis", lambda: cute.compatible(E(1, 0), (4, N)), InvalidTypeError, "sizes are integers"),
+    ("symbol and basis", lambda: cute.compatible(E(1, 0), (4, N)), InvalidTypeError, "sizes must be integers, got"),
     ("by nothing", lambda: cute.logical_divide(Layout((N, 4), (4, 1)), 0), LayoutError, "division by zero"),
     ("no bits", lambda: cute.composition(Layout((4, 8), (E(0), E(1))), Swizzle(1, 0, 1)), InvalidTypeError, "no bits"),
-    ("searched", lambda: cute.coordinates(Layout((2**10, 2**20), (3, 2)), [5]), LayoutError, "too many to search"),
+    ("searched", lambda: cute.coordinates(Layout((2**10, 2**20), (3, 2)), [5]), LayoutError, "the search for an offset takes at most"),
     ("diced", lambda: cute.dice((0, 1), nested(2000)), InvalidValueError, "nested deeper than 64"),
     ("unknown size", lambda: cute.composition(Layout((N, 4)), Layout(N), strict=True), CoordinateError, "known number"),
 ]  # fmt: skip
@@ -264,7 +264,7 @@ def test_strict_composition_misses_no_element() -> None:
 @pytest.mark.parametrize(
     ("lhs", "rhs", "words"),
     [
-        ("Sw<1,0,3> o _0 o (_2,2):(_1,_2)", "(5):(_1)", "the composition has"),
+        ("Sw<1,0,3> o _0 o (_2,2):(_1,_2)", "(5):(_1)", "the composition has 4 elements; must have 5,"),
         ("Sw<1,0,3> o 5 o (4,6,8):(2,3,5)", "6:3", r"R\(2\) = 9, A\(B\(2\)\) = 13"),
         ("(4,8):(8,1)", "Sw<1,2,3>", r"R\(1\) = 9, A\(B\(1\)\) = 8"),
     ],
@@ -303,7 +303,7 @@ def test_coordinates_overlap_where_all_their_numbers_do() -> None:
 def test_overlaps_counts_before_it_evaluates() -> None:
     """A layout too large to count is refused at once, without its offsets."""
     large = Layout((12, 8, 12, 4, 5, 12, 8, 8, 2, 9, 9), (5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41))
-    with pytest.raises(LayoutError, match="elements and its strides alone don't decide this; at most"):
+    with pytest.raises(LayoutError, match="at most 67108864 are counted"):
         cute.overlaps(large, Layout(16, 64))
 
 

@@ -194,7 +194,7 @@ def test_sums_that_start_from_nothing() -> None:
 
 
 def test_instructions_that_are_refused_by_name() -> None:
-    with pytest.raises(InvalidValueError, match="which neighbour a row"):
+    with pytest.raises(InvalidValueError, match="ISA does not say which neighbour supplies a"):
         run(kernel("tcgen05.shift.cta_group::1.down [%r8];"))
 
 
@@ -211,7 +211,7 @@ FORM = """.version 8.8
 }}
 """
 REFUSALS = (
-    "which neighbour a row", "a reduction of .16x32bx2 is not emulated", "has no scale of D", "must be a constant",
+    "ISA does not say which", "a reduction of .16x32bx2 is not emulated", "has no scale for D", "must be a constant",
     "words of disabled lanes; must have",
 )  # fmt: skip
 

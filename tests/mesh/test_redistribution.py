@@ -268,7 +268,7 @@ def test_groups_are_of_devices() -> None:
 
 
 def test_what_has_no_plan() -> None:
-    with pytest.raises(LayoutError, match="tensors of two shapes"):
+    with pytest.raises(LayoutError, match="the source and the destination are tensors of different shapes"):
         redistribute(distribute(4, 2, [Shard(0)]), distribute(5, 2, [Shard(0)]), "f32")
     with pytest.raises(LayoutError, match="holds sums, not summands"):
         redistribute(distribute(4, 2, [Shard(0)]), distribute(4, 2, [Partial()]), "f32")

@@ -72,7 +72,7 @@ LayoutError: Arithmetic tuple op- error!
 InvalidTypeError: an arithmetic tuple adds coordinates only, got str 'x'
   tuple : (1,2)""",
     ),
-    "nested differently": (
+    "the coordinates have different profiles": (
         lambda: ArithTuple(1, (2, 3)) + ArithTuple(4, 5),
         """\
 LayoutError: the coordinates have different profiles

@@ -43,17 +43,13 @@ def test_one_broken_rule() -> None:
 def test_several_broken_rules() -> None:
     bad = replace(TILED, global_address=8, global_strides=(24,), box_dim=(128, 300), oob_fill=2)
     assert text_of(lambda: encode(bad)) == (
-        "cuTensorMapEncodeTiled: 5 rules of sm_90a are broken\n"
-        "  1    : oobFill = 2; must be 0 (zeros) or 1 (NaN)\n"
-        "  2    : globalAddress = 8 bytes; must be a multiple of 16\n"
-        "  3    : globalStrides[0] = 24 bytes; must be a multiple of 16\n"
-        "  4    : boxDim[1] = 300 elements; must be 1 to 256\n"
-        "  5    : boxDim[0] in bytes = 256 bytes; must be at most 128 with swizzle 128B\n"
-        "  hint : this request breaks no rule: oob_fill 2 -> 0 (zeros); "
-        "globalAddress 0x8 -> 0x0: start 8 bytes earlier, at a multiple of 16; "
-        "globalStrides (24,) -> (32,) bytes: pad each row to 16 elements; "
-        "boxDim (128, 300) -> (128, 150): 2 instructions per tile; "
-        "boxDim (128, 150) -> (64, 150): rows of 128 bytes, 2 instructions side by side"
+        "cuTensorMapEncodeTiled: the request breaks 5 rules of sm_90a\n  1    : oobFill = 2; must be 0 (zeros) "
+        "or 1 (NaN)\n  2    : globalAddress = 8 bytes; must be a multiple of 16\n  3    : globalStrides[0] = 24 "
+        "bytes; must be a multiple of 16\n  4    : boxDim[1] = 300 elements; must be 1 to 256\n  5    : "
+        "boxDim[0] in bytes = 256 bytes; must be at most 128 with swizzle 128B\n  hint : this request breaks no "
+        "rule: oob_fill 2 -> 0 (zeros); globalAddress 0x8 -> 0x0: start 8 bytes earlier, at a multiple of 16; "
+        "globalStrides (24,) -> (32,) bytes: pad each row to 16 elements; boxDim (128, 300) -> (128, 150): 2 "
+        "instructions per tile; boxDim (128, 150) -> (64, 150): rows of 128 bytes, 2 instructions side by side"
     )
 
 
@@ -108,7 +104,10 @@ def test_rules(request_: Any, message: str) -> None:
     [
         (lambda: decode(bytes(100)), "the tensor map has 100 bytes; must have 64 or 128"),
         (lambda: decode(3.5), "a tensor map must be bytes, a buffer, words or text, got float"),
-        (lambda: read_map("none here"), "the text has neither the words nor the bytes of a tensor map\n  text : 'none here'"),
+        (
+            lambda: read_map("none here"),
+            "the text has neither the words nor the bytes of a tensor map\n  text : 'none here'",
+        ),
         (lambda: replace(TILED, box_dim=(64, 1.5)), "box_dim[1] must be an integer, got float 1.5"),
         (
             lambda: update_tma_descriptor(bytes(128), "box_dim", 0, 1),
@@ -117,7 +116,8 @@ def test_rules(request_: Any, message: str) -> None:
         ),
         (
             lambda: rebind(bytes(128), 0, (4, 4), (16,)),
-            "rebind has 2 extents for a map of rank 1; rebind does not change the rank\n  hint : replace(map, 'rank', 1) first",
+            "rebind has 2 extents for a map of rank 1; rebind does not change the rank\n"
+            "  hint : replace(map, 'rank', 1) first",
         ),
         (lambda: rewritten(bytes(128), "rank", 1, 2), "rank has no ordinals"),
         (
@@ -149,7 +149,8 @@ tiled tensor map, FLOAT16, rank 2
   out of bounds    : zeros
   transaction      : 320 bytes
   driver's note    : 256 bytes (word 8; a barrier must not expect it)
-  warning          : ragged rows: rows of 1018 bytes; a store at the end of a row overwrites up to the next 16-byte boundary
+  warning          : ragged rows: rows of 1018 bytes; a store at the end of a row overwrites up to the next 16-byte \
+boundary
   warning          : driver's note: note 256 bytes, delivered 320 bytes; a barrier must expect what is delivered, not \
 word 8 of the map
   warning          : row gap: rows of 64 bytes, 128 apart; bytes between the rows in shared memory keep their old \

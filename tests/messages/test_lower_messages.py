@@ -282,8 +282,8 @@ def test_what_no_assembler_takes_is_trace_text_only() -> None:
         except UnknownFactError:
             refused = True
         assert refused, name
-    assert why_not("fence.proxy.tensormap::generic.acquire.gpu;", "sm_90a") == "0 operands; expected map, size"
-    assert why_not(SEED_COPY + " [%rd1], [%r1];", "sm_90a") == "2 operands; expected destination, source, size"
+    assert why_not("fence.proxy.tensormap::generic.acquire.gpu;", "sm_90a") == "got 0 operands; expected map, size"
+    assert why_not(SEED_COPY + " [%rd1], [%r1];", "sm_90a") == "got 2 operands; expected destination, source, size"
 
 
 @pytest.mark.parametrize(
@@ -360,6 +360,6 @@ def test_advice_of_the_assembler() -> None:
     text = ptx("load", dim=1, multicast=True)
     assert verdict(text, "sm_90a").advice == ()
     assert verdict(text, "sm_120a").advice == (
-        ".multicast::cluster is meant for sm_90a, sm_100a, sm_100f, sm_103a, sm_103f, sm_110a, sm_110f; ptxas expects "
-        "it to be slow on sm_120a",
+        ".multicast::cluster is optimised for sm_90a, sm_100a, sm_100f, sm_103a, sm_103f, sm_110a, sm_110f; the "
+        "PTX documentation expects it to be slow on sm_120a",
     )

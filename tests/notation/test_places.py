@@ -179,7 +179,9 @@ def test_one_shared_memory_is_a_layout_and_several_are_none() -> None:
         return TritonLayout((("offset", ((1,), (2,))), ("block", blocks)), (("dim0", 4 << len(blocks)),))
 
     assert made(()).to_layout() == static(Layout((4,)))
-    with pytest.raises(LayoutError, match="CuTe can express the shared memory of one block only; this layout has several blocks"):
+    with pytest.raises(
+        LayoutError, match="CuTe can express the shared memory of one block only; this layout has several blocks"
+    ):
         made(((4,),)).to_layout()
 
 

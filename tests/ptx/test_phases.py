@@ -57,8 +57,9 @@ def test_compiled_rings(row: Row) -> None:
 def test_words_of_a_flipped_parity() -> None:
     (found,) = check_program(ring(FLIP="1"), maps={0: BOX}).found
     assert found.message == (
-        "line 127, kernel kernel: the first wait on a barrier waits for parity 1, the phase before the first one, and "
-        "passes at once; the bytes that lines 62, 72, 81, 90 expect may not have landed (also at lines 161, 196, 231)"
+        "line 127, kernel kernel: the first wait on a barrier waits for parity 1, which is the phase before the "
+        "first one, so it returns at once; the bytes expected at lines 62, 72, 81, 90 may not have landed yet "
+        "(also at lines 161, 196, 231)"
     )
 
 
@@ -269,7 +270,9 @@ def test_json_carries_the_scope(tmp_path: Path, capsys: pytest.CaptureFixture[st
 
 
 def test_half_of_a_surrogate_pair_is_no_text() -> None:
-    with pytest.raises(ParseError, match="character 0 of the PTX module is half of a surrogate pair; the module must be valid text"):
+    with pytest.raises(
+        ParseError, match="character 0 of the PTX module is half of a surrogate pair; the module must be valid text"
+    ):
         check_program("\ud800" + kernel())
 
 

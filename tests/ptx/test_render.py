@@ -108,7 +108,12 @@ def test_masks_at_the_border(mask: int, size: int | None, count: int) -> None:
         ("load", {"dim": 3, "mode": "tile::gather4"}, {}, "tile::gather4 and tile::scatter4 require 2d"),
         ("load", {"dim": 6}, {}, "load: dim = 6"),
         ("load", {"dim": 2, "cta_group": True}, {}, "True; a slot with several choices needs the name of one"),
-        ("load", {"dim": 2, "dst": "shared::cta", "multicast": True}, {}, "multicast::cluster requires the destination shared::cluster"),
+        (
+            "load",
+            {"dim": 2, "dst": "shared::cta", "multicast": True},
+            {},
+            "multicast::cluster requires the destination shared::cluster",
+        ),
         ("load", {}, {}, "load needs dim"),
         ("store", {"dim": 2, "multicast": True}, {}, "no modifier named multicast"),
         ("store", {"dim": 2}, {"barrier": "%r1"}, "no operand barrier"),
@@ -169,7 +174,7 @@ def test_why_not_takes_names_texts_and_mnemonics() -> None:
     assert why_not(LOAD, "sm_90") is None
     assert why_not(LOAD, "sm_80") == "cp.async.bulk.tensor needs sm_90 or newer; got sm_80"
     assert why_not("load", "sm_90", dim=7) == "load: dim = 7"
-    assert why_not("fence.proxy.tensormap::generic.acquire.gpu;", "sm_90a") == "0 operands; expected map, size"
+    assert why_not("fence.proxy.tensormap::generic.acquire.gpu;", "sm_90a") == "got 0 operands; expected map, size"
     assert why_not("fence.proxy.tensormap::generic.acquire.gpu", "sm_90a") is None
     assert complete("mbarrier.inval.shared::cta.b64") == "mbarrier.inval.shared::cta.b64 [%r2];"
 

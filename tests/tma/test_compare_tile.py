@@ -206,7 +206,7 @@ def test_the_scope_is_what_was_compared_and_tried() -> None:
     x = np.arange(64 * 64, dtype=np.uint16).reshape(64, 64)
     atom = make_tma_copy("SM90_TMA_LOAD", x, make_smem_layout("K", "128B", "uint16", (32, 64)))
     right = execute(atom, x, (1, 0)).smem
-    assert str(compare_tile(atom, x, (1, 0), right)) == "equal: every byte that the loads write\njudged: 4096 bytes"
+    assert str(compare_tile(atom, x, (1, 0), right)) == "equal in every byte that the loads write\njudged: 4096 bytes"
     longer = compare_tile(atom, x, (1, 0), np.concatenate([right, right[:7]]))
     assert longer.scope == Scope(("4096 bytes",), ("7 bytes of the dump behind the tile",))
     shifted = compare_tile(atom, x, (1, 0), execute(atom, x, (0, 0)).smem)

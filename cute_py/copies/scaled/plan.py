@@ -474,7 +474,7 @@ def _dequantised(
     if turned or any(o.format is not None for o in outputs):
         raise refused(
             "a dequantised source that is transposed, or quantised again, in one pass",
-            "a destination stored as the data is (pass its .T for transposed data); two copies: dequantise, then quantise",
+            "a destination stored as the data is (pass its .T for transposed data); or two copies",
         )
     if index.into:
         raise refused("dequantised rows scattered by an index", "rows= of the source, or two copies")

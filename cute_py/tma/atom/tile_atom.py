@@ -512,8 +512,8 @@ def check_units(layout: Layout | ComposedLayout | Tensor, bits: int) -> list[Dia
     else:
         on_elements = Swizzle(on_bytes.bits, on_bytes.base - shift, on_bytes.shift)
         text = (
-            f"this layout applies {on_bytes} to elements, but the TMA engine applies it to bytes; for {bits}-bit elements "
-            f"{on_bytes} on bytes is {on_elements} on elements"
+            f"this layout applies {on_bytes} to elements, but the TMA engine applies it to bytes; for {bits}-bit "
+            f"elements {on_bytes} on bytes is {on_elements} on elements"
         )
     return [Diagnostic("swizzle_units", text=text)]
 

@@ -102,7 +102,7 @@ def test_swizzled_rows_shorter_than_their_swizzle_are_placed_apart(rows: int, co
     if not agrees:
         span = 16 << swizzle
         assert made.why_not() == (
-            f"rows of {2 * columns} bytes; the engine places them {span} bytes apart with swizzle {span}B, the shared "
-            f"layout {2 * columns}"
+            f"rows of {2 * columns} bytes; with swizzle {span}B the engine places them {span} bytes apart, but "
+            f"the shared layout {2 * columns}"
         )
         assert f"places them {span} bytes apart" in made.explain()

@@ -101,7 +101,7 @@ def test_several_broken_rules_are_listed_together() -> None:
         cute.tma.make_im2col_tma_copy("SM90_TMA_LOAD_IM2COL", gmem, SMEM, (Int(128), Int(64)))
     rules = [found.rule for found in caught.value.violations]
     assert rules == ["address_alignment", "stride_alignment"]
-    assert str(caught.value).splitlines()[0] == "2 rules of the im2col tensor map are broken"
+    assert str(caught.value).splitlines()[0] == "the im2col tensor map breaks 2 rules"
 
 
 @pytest.mark.parametrize(

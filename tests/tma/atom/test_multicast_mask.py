@@ -67,7 +67,13 @@ def test_a_mode_of_stride_0_names_no_further_cta() -> None:
         (Layout(((2, 2), 4)), ((1, 2), 0), (1,), InvalidValueError, "a CTA = ((1, 2), 0); must lie in ((2,2),4)"),
         (Layout(((2, 2), 4)), (4, 0), (1,), InvalidValueError, "a CTA = (4, 0); must lie in ((2,2),4)"),
         (Layout(4), 4, (), InvalidValueError, "a CTA = 4; must lie in 4:_1"),
-        ((2, 2), (0, 0), (), InvalidTypeError, "cluster_layout_vmnk must be a layout that numbers the CTAs of a cluster, got (2, 2)"),
+        (
+            (2, 2),
+            (0, 0),
+            (),
+            InvalidTypeError,
+            "cluster_layout_vmnk must be a layout that numbers the CTAs of a cluster, got (2, 2)",
+        ),
     ],
 )
 def test_refused(layout: Any, coord: Any, modes: Any, error: type[Exception], words: str) -> None:

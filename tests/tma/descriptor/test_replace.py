@@ -119,7 +119,13 @@ def test_im2col_maps_can_be_rewritten_too() -> None:
         ("elemtype", 15, 0, UnknownFactError, "it is unknown which bits of a tensor map encode 16U6_ALIGN16B"),
         ("swizzle_mode", 4, 0, UnknownFactError, "it is unknown which bits of a tensor map encode 96B"),
         ("swizzle_mode", 5, 0, InvalidValueError, "swizzle_mode = 5; must be 0 to 3"),
-        ("swizzle_atomicity", 1, 0, UnknownFactError, "it is unknown which bits of a tensor map encode swizzle_atomicity"),
+        (
+            "swizzle_atomicity",
+            1,
+            0,
+            UnknownFactError,
+            "it is unknown which bits of a tensor map encode swizzle_atomicity",
+        ),
     ],
 )
 def test_what_replace_refuses(field: str, value: Any, ordinal: int, error: type[CuteError], message: str) -> None:

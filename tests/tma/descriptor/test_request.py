@@ -105,7 +105,9 @@ def test_wide_and_im2col_convert() -> None:
     assert WIDE.as_im2col().pixel_box_lower_corner == (-1, 0)
     assert WIDE.as_im2col().as_wide() == WIDE
     flat = TensorMapIm2col(6, 0, (64, 4), (128,), (), (), 8, 8)
-    with pytest.raises(InvalidValueError, match="an im2col-wide map needs a corner along W, but this map has no corners"):
+    with pytest.raises(
+        InvalidValueError, match="an im2col-wide map needs a corner along W, but this map has no corners"
+    ):
         flat.as_wide()
 
 

@@ -98,7 +98,7 @@ def test_maps_that_are_made_on_the_host_only() -> None:
         == "2-CTA descriptors are made on the host only: the CTA V-map folds into the box, which has no mutator"
     )
     assert check_host_only(trace_copy(tile_atom("load", (128, 64), "bf16"))) == []
-    with pytest.raises(EmissionError, match="im2col descriptors are made on the host only"):
+    with pytest.raises(EmissionError, match="im2col descriptors can only be made on the host: no mutator"):
         init_sequence(im2col)  # type: ignore[arg-type]
 
 
