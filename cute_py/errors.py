@@ -76,7 +76,7 @@ class _Shortened(reprlib.Repr):
     repr_Int = repr_int
 
     def repr_ndarray(self, x: NDArray[numpy.generic], level: int) -> str:
-        return f"<ndarray of the shape {x.shape}>"
+        return f"<ndarray of shape {x.shape}>"
 
     def repr_instance(self, x: object, level: int) -> str:
         try:

@@ -32,7 +32,7 @@ def registers(count: int, first: int = 100) -> str:
 @pytest.mark.parametrize(("shape", "num"), [(shape, num) for shape in SHAPE_REGISTERS for num in (1, 4)])
 @pytest.mark.parametrize("packs", [False, True])
 def test_a_load_and_a_store_of_every_shape(shape: str, num: int, packs: bool) -> None:
-    """What a load reads and a store writes elsewhere lies where the table of the shape says."""
+    """What a load reads and a store writes elsewhere lies where the table of shape says."""
     count = SHAPE_REGISTERS[shape] * num
     split = "" if shape != "16x32bx2" else ", 16"
     pack, unpack = (".pack::16b", ".unpack::16b") if packs else ("", "")
@@ -183,7 +183,7 @@ FORM = """.version 8.8
 }}
 """
 REFUSALS = (
-    "a reduction of .16x32bx2 is not emulated", "has no scale of D", "must be a constant",
+    "a reduction of .16x32bx2 is not emulated", "has no scale for D", "must be a constant",
     "words of disabled lanes; must have",
 )  # fmt: skip
 
