@@ -40,12 +40,13 @@ from cute_py.draw.table import (
 from cute_py.errors import InvalidTypeError, InvalidValueError, counted, given
 from cute_py.layout import Layout, cosize, product_each, size, static
 from cute_py.layout.composed import ComposedLayout
-from cute_py.layout.layout import coprofile, domain_of
+from cute_py.layout.layout import coprofile, domain_of, has_numbers
+from cute_py.layout.offset_table import MOST_LISTED, offset_table
 from cute_py.layout.recast import as_position_independent_swizzle_layout
 from cute_py.layout.trees import modes
 from cute_py.targets import BANK_BYTES, BANKS, LINE_BYTES
 from cute_py.tensor import make_identity_tensor
-from cute_py.tensor.latex import tv_cell
+from cute_py.tensor.latex import place_of
 from cute_py.tensor.tensor import Tensor
 
 Holders: TypeAlias = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
@@ -125,12 +126,24 @@ def _tv_table(title: str, layout: Layout | Tensor, holders: Holders, tile: Seque
     )
 
 
+def _elements(layout: Layout | Tensor) -> Callable[[int, int], Any]:
+    """(thread, value) -> the element. A layout with integer strides is the sum of what its two modes give, so that
+    each thread and each value is computed once."""
+    plane = plane_of(layout)
+    listed = max(plane.down.size, plane.across.size) <= MOST_LISTED
+    if not (listed and isinstance(layout, Layout) and has_numbers(layout)):
+        return plane.value
+    own = zip(modes(layout.shape), modes(layout.stride), strict=True)
+    threads, values = (offset_table(Layout(shape, stride)) for shape, stride in own)
+    return lambda thread, value: threads[thread] + values[value]
+
+
 def _path_of(layout: Layout | Tensor) -> Callable[[int, int], str]:
     """(thread, value) -> how its element is computed."""
-    plane = plane_of(layout)
+    plane, element = plane_of(layout), _elements(layout)
     what = "its index in the tile" if coprofile(domain_of(layout)) == 0 else "its coordinate"
     return lambda thread, value: (
-        f"layout -> {equals(plane.sum_of(thread, value), plain(plane.value(thread, value)))}, {what}"
+        f"layout -> {equals(plane.sum_of(thread, value), plain(element(thread, value)))}, {what}"
     )
 
 
@@ -141,9 +154,10 @@ def _holders(layout: Layout | Tensor, rows: int, columns: int, beyond: bool = Fa
     if max(threads.size, 1) * max(values.size, 1) > MOST_PAIRS:
         raise InvalidValueError(f"{threads.size} threads x {values.size} values; must be at most {MOST_PAIRS} pairs")
     holders: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    of = _elements(layout)
     for value in range(values.size):
         for thread in range(threads.size):
-            row, column = tv_cell(layout, thread, value, rows)
+            row, column = place_of(of(thread, value), thread, value, rows, layout)
             if 0 <= row < rows and 0 <= column < columns:
                 holders.setdefault((row, column), []).append((thread, value))
             elif not beyond:
