@@ -11,14 +11,14 @@ const args = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
 
 // Pyodide alone: its own loader in a worker, from a server of this machine.
 const BARE = `
-importScripts("pyodide.js");
+import { loadPyodide } from "./pyodide.mjs";
 loadPyodide({ indexURL: location.origin + "/" }).then(() => postMessage(performance.now()), (e) => postMessage(String(e)));
 `;
-const PAGE = `<!doctype html><script>new Worker("bare.js").onmessage = ({ data }) => { window.booted = data; };</script>`;
+const PAGE = `<!doctype html><script>new Worker("bare.js", { type: "module" }).onmessage = ({ data }) => { window.booted = data; };</script>`;
 const TYPES = { js: "text/javascript", mjs: "text/javascript", wasm: "application/wasm", zip: "application/zip" };
 const server = createServer((request, reply) => {
   const name = request.url.slice(1);
-  const made = { "": ["text/html", PAGE], "bare.js": ["text/javascript", BARE] }[name];
+  const made = { "": ["text/html", PAGE], "bare.js": ["text/javascript", BARE], "favicon.ico": ["image/x-icon", ""] }[name];
   if (made) return reply.writeHead(200, { "Content-Type": made[0] }).end(made[1]);
   const path = `${pyodide}/${name}`;
   if (!/^[\w.-]+$/.test(name) || !existsSync(path)) return reply.writeHead(404).end();
@@ -40,6 +40,7 @@ async function inBrowser(work) {
 
 const bareBoot = () =>
   inBrowser(async (page) => {
+    page.on("console", (message) => message.type() === "error" && console.error(message.text()));
     await page.goto(`http://127.0.0.1:${server.address().port}/`);
     await page.waitForFunction(() => window.booted !== undefined, null, { timeout: 240_000 });
     return page.evaluate(() => window.booted);
@@ -86,13 +87,17 @@ function typed(page, [tab, values]) {
   );
 }
 
-/** Go to a tab as a click does; milliseconds until its answer is shown. */
+/** Go to a tab; milliseconds until its answer is shown, and until Python has answered too. */
 async function opened(page, tab) {
-  await page.evaluate(() => delete document.body.dataset.state);
   const begin = Date.now();
-  await page.click(`#tabs [data-tab=${tab}]`);
+  await page.evaluate((name) => {
+    delete document.body.dataset.state;
+    go(name, {}, true);
+  }, tab);
+  await page.waitForFunction(() => document.body.dataset.state === "shown", null, { timeout: 60_000 });
+  const shown = Date.now() - begin;
   await idle(page);
-  return Date.now() - begin;
+  return [shown, Date.now() - begin];
 }
 
 async function answers(page) {

@@ -3,7 +3,8 @@
 The style sheet of all pictures is light by default and on paper (a browser that prints takes the light rules), dark on
 screens of readers who ask for it. Colours are in plain rules and are overridden in the media query, not in CSS
 variables: programs that turn SVG into PNG or PDF do not know variables and would paint every cell black. The tones
-differ in lightness too, every cell has a text, and cells outside are hatched, so no meaning depends on hue alone.
+are told apart without red or green cones too (`tones`), every cell has a text, and cells outside are hatched, so no
+meaning depends on hue alone.
 
 A <style> element inside an inline SVG applies to the whole HTML page. Every rule therefore begins with a class that is
 made from the style sheet itself (`scope`): only pictures with an equal style sheet share their rules.
@@ -11,7 +12,6 @@ made from the style sheet itself (`scope`): only pictures with an equal style sh
 
 from __future__ import annotations
 
-import colorsys
 import functools
 import hashlib
 import re
@@ -20,7 +20,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from cute_py.draw.table import GAP, OUTSIDE, Bracket, Cell, Legend, Table
+from cute_py.draw.table import GAP, OUTSIDE, TONES, Bracket, Cell, Legend, Table
+from cute_py.draw.tones import shade
 
 FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 CHARACTER = 6.7
@@ -28,12 +29,6 @@ CHARACTER = 6.7
 LINE = 14.0
 """Height of a line of text, pixels."""
 
-LIGHT = ("#cfe0fb", "#f2a866", "#dff6d6", "#e587ab", "#d9c8f4", "#fbf4bc", "#66bdb4", "#b9c1c9")
-"""Fills of the tones on light paper: text is dark."""
-DARK = ("#1b3a60", "#8a4a1c", "#1c4420", "#86305a", "#57458a", "#4d4208", "#17706b", "#59626c")
-"""Fills of the tones in the dark: text is light."""
-GOLDEN = (5**0.5 - 1) / 2
-"""Fraction of the circle of hues between one tone and the next: similar hues belong to tones far from each other."""
 MARGIN = 12.0
 BETWEEN = 28.0
 PAGE_WIDTH = 1500.0
@@ -77,19 +72,6 @@ def _sheet(paper: str, ink: str, faint: str, line: str, tones: Mapping[int, str]
     return "".join(rules)
 
 
-def shade(tone: int, dark: bool = False) -> str:
-    """The fill of a tone: one of the eight, beyond them a hue of its own in one of five lightnesses.
-
-    >>> shade(0) == LIGHT[0], len({shade(tone) for tone in range(256)})
-    (True, 256)
-    """
-    if tone < len(LIGHT):
-        return (DARK if dark else LIGHT)[tone]
-    lightness = (0.30, 0.22, 0.38, 0.26, 0.34)[tone % 5] if dark else (0.80, 0.88, 0.72, 0.84, 0.76)[tone % 5]
-    red, green, blue = colorsys.hls_to_rgb(tone * GOLDEN % 1, lightness, 0.55 if dark else 0.75)
-    return "#" + "".join(f"{round(255 * part):02x}" for part in (red, green, blue))
-
-
 def style_sheet(more: Collection[int] = ()) -> tuple[str, str]:
     """The scope of a style sheet and the text of its <style> element.
 
@@ -114,7 +96,7 @@ def style_sheet(more: Collection[int] = ()) -> tuple[str, str]:
         f"{HERE} .edge{{stroke-width:1.5}}"
         f"{HERE} g.c:hover .cell{{stroke-width:2.5}}"
     )
-    tones = [*range(len(LIGHT)), *sorted(more)]
+    tones = [*range(TONES), *sorted(more)]
     light = _sheet("#ffffff", "#14181d", "#5b6570", "#8a939d", {i: shade(i) for i in tones})
     dark = _sheet("#12161b", "#eef1f4", "#a3adb8", "#6d7782", {i: shade(i, dark=True) for i in tones})
     rules = f"{common}{light}@media (prefers-color-scheme: dark){{{dark}}}"
@@ -371,7 +353,7 @@ def render(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
     end += 4 if lines else 0
     wide, high = _n(right), _n(end + LINE * len(lines) + MARGIN)
     tones = {cell.tone for table in tables for cell in table.cells if cell.tone is not None}
-    scope, rules = style_sheet([tone for tone in tones if tone >= len(LIGHT)])
+    scope, rules = style_sheet([tone for tone in tones if tone >= TONES])
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="cute {scope}" role="img" xml:space="preserve" '
         f'width="{wide}" height="{high}" viewBox="0 0 {wide} {high}">',

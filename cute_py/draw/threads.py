@@ -7,7 +7,8 @@ is value 1 of thread 3. Each thread has its own colour.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any, Final, TypeAlias
 
@@ -57,11 +58,19 @@ MOST_PAIRS: Final = 1 << 20
 NAMED: Final = 4
 """Pairs of one element that its cell names; of more it says how many."""
 LANES: Final = 32
+"""Threads of different colours."""
+ROW_BITS: Final = 128
+"""Bits of a row of an atom's picture: 16 bytes, as one thread moves them at most."""
+ROW_OF_BITS: Final = 32
+"""Bits of a row, of an atom that counts in bits."""
 
 
-def _legends(threads: int) -> tuple[Legend, ...]:
-    colours = tone_legend("colour: thread") if threads <= TONES else Legend("a colour for each thread")
-    return (colours, hatch_legend("belongs to no thread"))
+def _legends(threads: int, cells: Iterable[Cell | None]) -> tuple[Legend, ...]:
+    """What the colours, the hatch, and `+n` say, as far as the cells have them."""
+    colours = Legend("a colour for each thread" if threads <= LANES else f"colour: thread modulo {LANES}")
+    shared = any(cell is not None and " +" in cell.text for cell in cells)
+    more = (Legend("+1: one more thread or value holds the element", in_text=True),) if shared else ()
+    return (tone_legend("colour: thread") if threads <= TONES else colours, hatch_legend("belongs to no thread"), *more)
 
 
 def draw_tv(layout: Layout | Tensor, tile: Sizes) -> Picture:
@@ -114,7 +123,7 @@ def _tv_table(title: str, layout: Layout | Tensor, holders: Holders, tile: Seque
     limit = axis_limit(rows, columns, tables)
     down, across = shown(rows, limit), shown(columns, limit)
     path = _path_of(layout)
-    return grid(
+    table = grid(
         down,
         across,
         lambda i, j: _held((i, j), holders.get((i, j), []), path),
@@ -122,8 +131,32 @@ def _tv_table(title: str, layout: Layout | Tensor, holders: Holders, tile: Seque
         row_axis="mode 0 of the tile" if len(tile) == 2 else "",
         column_axis=f"mode {len(tile) - 1} of the tile",
         notes=cut_note(rows, columns, down, across),
-        legends=_legends(plane_of(layout).down.size),
     )
+    return replace(table, legends=_legends(plane_of(layout).down.size, table.cells))
+
+
+def _folded_table(title: str, layout: Layout, count: int, width: int) -> Table:
+    """The elements of a tile of one mode, `width` of them in a row."""
+    holders, path = _holders(layout, 1, count), _path_of(layout)
+    rows = -(-count // width)
+    down = shown(rows, axis_limit(rows, width, 2))
+
+    def cell(i: int, j: int) -> Cell:
+        at = i * width + j
+        return _held((at,), holders.get((0, at), []), path) if at < count else _BLANK
+
+    table = grid(
+        down,
+        range(min(width, count)),
+        cell,
+        lambda i: str(i * width),
+        lambda j: f"+{j}",
+        title=title,
+        row_axis="first element of the row",
+        column_axis="elements after it",
+        notes=cut_note(rows, width, down, range(width)),
+    )
+    return replace(table, legends=_legends(plane_of(layout).down.size, table.cells))
 
 
 def _elements(layout: Layout | Tensor) -> Callable[[int, int], Any]:
@@ -167,15 +200,15 @@ def _holders(layout: Layout | Tensor, rows: int, columns: int, beyond: bool = Fa
     return holders
 
 
-def _held(place: tuple[int, int], pairs: Sequence[tuple[int, int]], path: Callable[[int, int], str]) -> Cell:
-    name = f"({place[0]},{place[1]})"
+def _held(place: tuple[int, ...], pairs: Sequence[tuple[int, int]], path: Callable[[int, int], str]) -> Cell:
+    name = tuple_text(place) if len(place) > 1 else f"element {place[0]}"
     if not pairs:
         return Cell("", f"{name} belongs to no thread", None, (0.0, 1.0))
     thread, value = min(pairs)
     more = f" +{len(pairs) - 1}" if len(pairs) > 1 else ""
     all_of = ", ".join(f"thread {t} value {v}" for t, v in sorted(pairs)[:NAMED])
     rest = f" and {len(pairs) - NAMED} more" if len(pairs) > NAMED else ""
-    return Cell(f"T{thread}\nV{value}{more}", f"{name} -> {all_of}{rest}; {path(thread, value)}", thread)
+    return Cell(f"T{thread}\nV{value}{more}", f"{name} -> {all_of}{rest}; {path(thread, value)}", thread % LANES)
 
 
 def _holder_notes(holders: Holders, count: int) -> tuple[str, ...]:
@@ -241,7 +274,7 @@ def draw_mma(mma: TiledMma | MmaAtom | str) -> Picture:
         column_labels=(*labels(deep), "", *labels(wide)),
         column_brackets=(BracketRow("", across),),
         row_brackets=(BracketRow("rows", down),),
-        legends=_legends(int(mma.size())),
+        legends=_legends(int(mma.size()), (cell for row in rows for cell in row)),
         notes=cut_note(k + m, k + n, (*deep, *tall), (*deep, *wide)),
     )
     notes = [f"{x} {where}" for x in "ABC" if (where := _ELSEWHERE.get(mma.atom.fragment_type(x).kind))]
@@ -267,7 +300,8 @@ def draw_copy(copy: TiledCopy | CopyAtom) -> Picture:
     """The source and the destination of a tiled copy side by side, thread and value in each element of the tile.
 
     Args:
-        copy: a tiled copy of a tile of one or two modes; of an atom, its threads and the values that it moves.
+        copy: a tiled copy of a tile of one or two modes; of an atom, its threads and the values that it moves, 16
+            bytes in a row.
     Raises:
         InvalidTypeError: no copy; InvalidValueError: a tile of more modes.
 
@@ -275,22 +309,24 @@ def draw_copy(copy: TiledCopy | CopyAtom) -> Picture:
     >>> print(draw_copy(copy_atom("UniversalCopy<uint32_t>", "half")).title)
     UniversalCopy<uint32_t> of float16: 1 thread
     """
+    names = ("source", "destination")
     if isinstance(copy, CopyAtom):
-        tile: tuple[int, ...] = (int(cosize(copy.layout_ref_TV)),)
+        threads, atom, count = int(size(copy.thr_id)), copy, int(cosize(copy.layout_ref_TV))
+        width = ROW_OF_BITS if copy.dtype is None else max(ROW_BITS // copy.dtype.bits, 1)
         sides = (copy.layout_src_TV, copy.layout_dst_TV)
-        threads, atom = int(size(copy.thr_id)), copy
+        tables = [_folded_table(f"{x}: {side}", side, count, width) for x, side in zip(names, sides, strict=True)]
     elif isinstance(copy, TiledCopy):
         tile = expect_integers(modes(product_each(copy.tile_shape())), "the tile")
         if not 1 <= len(tile) <= 2:
             raise InvalidValueError(f"a picture shows tiles of one or two modes; this one has {len(tile)}")
         sides = (copy.get_layoutS_TV(), copy.get_layoutD_TV())
         threads, atom = int(copy.size()), copy.atom
+        tables = [
+            _tv_table(f"{name}: {side}", side, _holders(side, *_plane_sizes(tile)), tile, 2)
+            for name, side in zip(names, sides, strict=True)
+        ]
     else:
         raise InvalidTypeError(f"draw_copy takes a tiled copy or an atom, got {type(copy).__name__} {given(copy)}")
-    tables = [
-        _tv_table(f"{name}: {side}", side, _holders(side, *_plane_sizes(tile)), tile, 2)
-        for name, side in zip(("source", "destination"), sides, strict=True)
-    ]
     kind = "bits" if atom.dtype is None else atom.dtype.name
     return Picture(f"{atom.name} of {kind}: {counted(threads, 'thread')}", tuple(tables))
 
