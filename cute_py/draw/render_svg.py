@@ -351,8 +351,8 @@ def render(title: str, tables: Sequence[Table], notes: Sequence[str]) -> str:
     drawn: list[str] = []
     end = y + below + 8
     for legend in legends_of(tables):
-        end, wide = _legend(drawn, legend, end, max(right, LEGEND_WIDTH))
-        right = max(right, wide)
+        end, reached = _legend(drawn, legend, end, max(right, LEGEND_WIDTH))
+        right = max(right, reached)
     end += 4 if lines else 0
     wide, high = _n(right), _n(end + LINE * len(lines) + MARGIN)
     tones = {cell.tone for table in tables for cell in table.cells if cell.tone is not None}

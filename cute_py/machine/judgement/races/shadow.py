@@ -63,8 +63,10 @@ class Shadow:
     def of(nbytes: int, shift: int, slots: int) -> Shadow:
         """The state of an array that nothing has touched."""
         count = (nbytes >> shift) + 1
-        keys, lanes = (tuple(np.zeros(count * each, dtype) for each in (1, slots)) for dtype in (np.int64, np.uint8))
-        return Shadow(shift, *keys, slots, *lanes)
+        (writes, writers), (reads, readers) = (
+            (np.zeros(count * each, np.int64), np.zeros(count * each, np.uint8)) for each in (1, slots)
+        )
+        return Shadow(shift, writes, reads, slots, writers, readers)
 
     def refine(self, shift: int) -> None:
         """Divide the granules: each part has the keys of the whole."""
