@@ -58,6 +58,7 @@ def test_it_shows_what_is_stored(path: Path) -> None:
     assert not found, "\n\n".join([*found, HOW])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     importlib.util.find_spec("nbclient") is None or importlib.util.find_spec("ipykernel") is None,
     reason="nbclient and ipykernel are not installed (extra `notebook`)",

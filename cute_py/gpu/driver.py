@@ -89,7 +89,7 @@ def driver_encode(request: TensorMap) -> bytes:
     ...     assert driver_encode(request) == encode(request)
     """
     if not isinstance(request, TensorMap):
-        raise InvalidTypeError(f"not a tensor map request: {type(request).__name__}")
+        raise InvalidTypeError(f"expected a tensor map request, got {type(request).__name__}")
     device = open_device()
     found = violations(request, arch=device.arch)
     # The driver reads one entry for each mode of the rank: a shorter array would be read beyond its end.

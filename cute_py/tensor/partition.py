@@ -41,7 +41,7 @@ def _sliced(tiled: Thing, coord: Coordinate, half: int) -> Thing:
         if len(coord) > ranks[half]:
             what = ("modes of a tile", "tile modes")[half]
             facts = {"coordinate": coord, "tiled": tiled}
-            raise InvalidTypeError(f"coordinate of rank {len(coord)} for {ranks[half]} {what}", facts)
+            raise InvalidTypeError(f"the coordinate has rank {len(coord)}, but there are {ranks[half]} {what}", facts)
         coord = (*coord, *(None,) * (ranks[half] - len(coord)))
     place = (coord, wholes(ranks[1])) if half == 0 else (wholes(ranks[0]), coord)
     found: Any = tiled
