@@ -281,7 +281,7 @@ def _with_rows(shape: TileShape, pad: int, skew: int = 0) -> BlockTile:
 def _finished(shape: TileShape, pitches: Sequence[int], swizzle: Swizzle, skew: int) -> BlockTile:
     """The tile at these places, with the widest accesses to shared memory that they allow."""
     element = shape.element
-    grain = 1 << swizzle.base if swizzle.bits else 16
+    grain = 1 << swizzle.base  # 16 bytes without a swizzle, too
     apart = [*(pitches[m] for m in shape.orders[0][shape.runs[0] :]), skew]
     piece = shape.vectors[0]
     while not shape.shifts[0] and piece > element and (piece > grain or any(p % piece for p in apart)):
