@@ -231,13 +231,13 @@ def main() -> int:
     parser.add_argument("--patience", type=float, default=60, help="seconds of one test before its mutant is killed")
     parser.add_argument("--most-seconds", type=float, default=5, help="the longest that one test may take")
     parser.add_argument("--times", help="a file that keeps the times of tests for later runs; new tests are added")
-    parser.add_argument("--without", nargs="*", default=(), help="files of the package, to draw no mutant from")
+    parser.add_argument(
+        "--on-devices", action="store_true", help="draw from the files that need a GPU, not from others"
+    )
     parser.add_argument("--out", required=True)
     options = parser.parse_args()
-    chosen = [
-        (options.package, *found)
-        for found in sample(options.package, options.operators, options.count, options.seed, options.without)
-    ]
+    drawn = sample(options.package, options.operators, options.count, options.seed, options.on_devices)
+    chosen = [(options.package, *found) for found in drawn]
     arguments = ["-q", "-p", "no:cacheprovider", "-m", "not gpu and not slow", *options.tests]
     return int(pytest.main(arguments, plugins=[Session(chosen, options)]))
 
