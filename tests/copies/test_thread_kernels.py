@@ -354,6 +354,24 @@ def test_the_last_tile_holds_what_the_one_before_it_borrows(size: int, monkeypat
     assert borrowing and refused
 
 
+@pytest.mark.parametrize("element", [1, 2, 4])
+@pytest.mark.parametrize("run", [6, 10, 12, 24])
+def test_threads_access_shared_memory_in_few_widths(element: int, run: int) -> None:
+    """Also where rows of both sides share a run that no wide word divides."""
+    pair = permuted((30, 50, run), (1, 0, 2), element)
+    refinement = refine(pair.source, pair.destination)
+    assert refinement is not None
+    limits = _limits(refinement, element, (16, 16))
+    found = {
+        (tile.piece, tile.unit)
+        for whole, grain in tile_shape_module.tile_shapes(refinement, element, limits, 1024)
+        for _, tiles in placings(whole, grain)
+        for tile in tiles
+    }
+    widths = {16, 8, 4, element}
+    assert found and all(piece in widths and unit in widths for piece, unit in found)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_the_best_tile_costs_least_of_all(seed: int) -> None:
     """Of every shape a bound is known before it has places, and what is not counted by that bound is no better."""
