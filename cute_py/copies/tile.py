@@ -299,6 +299,7 @@ def _finished(shape: TileShape, pitches: Sequence[int], swizzle: Swizzle, skew: 
         and not any(n * element % (2 * unit) for n in sizes)
     ):
         unit *= 2
+    piece, unit = (max(w for w in widths_of(element) if w <= have) for have in (piece, unit))
     listed = shape.shifts[1] and shape.runs[1] > 1
     made = BlockTile(shape, tuple(pitches), piece, unit, swizzle, skew, listed)
     return made if spread_of(made) is not None else replace(made, listed=True)

@@ -354,17 +354,24 @@ def test_the_last_tile_holds_what_the_one_before_it_borrows(size: int, monkeypat
     assert borrowing and refused
 
 
-@pytest.mark.parametrize("element", [1, 2, 4])
-@pytest.mark.parametrize("run", [6, 10, 12, 24])
-def test_threads_access_shared_memory_in_few_widths(element: int, run: int) -> None:
-    """Also where rows of both sides share a run that no wide word divides."""
-    pair = permuted((30, 50, run), (1, 0, 2), element)
+@pytest.mark.parametrize(
+    ("shape", "order"),
+    [((10, 7, 2, 2, 18), (3, 1, 2, 0, 4)), ((14, 66, 12, 18), (2, 1, 0, 3)), ((7, 100, 12, 6), (2, 1, 0, 3))],
+)
+@pytest.mark.parametrize("element", [1, 2])
+def test_threads_access_shared_memory_in_few_widths(
+    shape: tuple[int, ...], order: tuple[int, ...], element: int
+) -> None:
+    """Also where rows of both sides share a run of 2 bytes, but of no word."""
+    pair = permuted(shape, order, element)
     refinement = refine(pair.source, pair.destination)
     assert refinement is not None
-    limits = _limits(refinement, element, (16, 16))
     found = {
         (tile.piece, tile.unit)
-        for whole, grain in tile_shape_module.tile_shapes(refinement, element, limits, 1024)
+        for alignment in ((16, 16), (16, 4))
+        for whole, grain in tile_shape_module.tile_shapes(
+            refinement, element, _limits(refinement, element, alignment), 1024
+        )
         for _, tiles in placings(whole, grain)
         for tile in tiles
     }
