@@ -120,8 +120,8 @@ def stored_file(path: str | os.PathLike[str]) -> StoredFile:
     except Exception as error:  # SafetensorError does not derive from a Python error
         lacks = truncated(os.fspath(file))
         raise FileFormatError(
-            f"{path}: no .safetensors file: {lacks or shortened(str(error))}",
-            hint="the file is cut off" if lacks else None,
+            f"{path}: not a .safetensors file: {lacks or shortened(str(error))}",
+            hint="the file is truncated" if lacks else None,
         ) from None
 
 
@@ -251,7 +251,7 @@ def checksum(side: ShardedLayout, shards: Sequence[StoredTensor], memory: int, f
             value = _weighted(shard, weights, memory // 4)
             if found.setdefault(box, (value, shard.path))[0] != value:
                 first = found[box][1]
-                raise FileFormatError(f"{given(shard.name)}: {shard.path} and {first} hold the same part, and differ")
+                raise FileFormatError(f"{given(shard.name)}: {shard.path} and {first} hold the same part, but differ")
     return sum(value for value, _ in found.values()) & _WORD
 
 

@@ -137,7 +137,7 @@ def _refusals() -> list[tuple[str, Any, type[Exception]]]:
         ("has the shape", lambda: scaled_work(x[:63], out), InvalidValueError),
         ("cast=True", lambda: scaled_work(x, np.zeros(x.shape, np.float32)), InvalidValueError),
         ("no memory", lambda: scaled_work(x, form), InvalidTypeError),
-        ("another one", lambda: scaled_work(out, unset(formats.mxfp4(), (64, 96))), InvalidValueError),
+        ("a GPU copy does not", lambda: scaled_work(out, unset(formats.mxfp4(), (64, 96))), InvalidValueError),
         ("must be -1 to 63", lambda: scaled_work(x, np.zeros((1, 96), x.dtype), rows=[64]), InvalidValueError),
         ("int32 or int64", lambda: scaled_work(x, x[:1].copy(), rows=np.array([1], np.uint8)), InvalidTypeError),
         ("overlaps", lambda: scaled_work(x, x[:2], rows=[1, 2]), InvalidValueError),
