@@ -1,32 +1,25 @@
-"""PTX instructions in a text, judged by the instruction table, what ptxas says of them, and programs that wait forever.
+"""PTX instructions in a text, judged by the instruction table, and what ptxas says of them.
 
 An instruction with PTX's registers (`%r1`, `%rd2`) or symbols is examined as `examine` does: what keeps it from
 assembling, where it assembles, and a text with its modifiers that does. Operands of inline assembly (`%0`) have no
-type in the text and are left alone. A program of mbarrier and copy instructions is run on the emulator's barrier, which
-then shows what each wait is short of.
+type in the text and are left alone.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 from cute_py.diagnostics import Diagnostic
-from cute_py.errors import CuteError, counted, unless_refused
+from cute_py.errors import unless_refused
 from cute_py.explanation.cuda_pastes import REGISTERS, SHARED_AT_ONCE, most_threads
-from cute_py.explanation.readings import HANG, TYPE_NAME, Reading, some, type_bits
+from cute_py.explanation.readings import Reading, some
 from cute_py.explanation.rows.known_texts import first_of, rows
 from cute_py.ptx.catalog import FORMS
 from cute_py.ptx.check import ParsedInstruction, examine
 from cute_py.ptx.render import ptx
-from cute_py.targets import ARCHITECTURES, MAX_CLUSTER, version_text
-from cute_py.tma.descriptor.limits import STORE_UNIT
-
-if TYPE_CHECKING:
-    from cute_py.tma.emulator.mbarrier import Mbarrier
+from cute_py.targets import ARCHITECTURES, version_text
 
 _NAMES: Final = sorted({form.opcode for form in FORMS if "." in form.opcode} | {"prefetch.tensormap"}, reverse=True)
 _STATEMENT: Final = re.compile(
@@ -271,223 +264,3 @@ def _few_registers(had: int, needs: int) -> tuple[str, str]:
 def _compiled(name: str) -> str:
     compute = name.replace("sm_", "compute_")
     return f"-arch={name}, or -gencode arch={compute},code={name}; in Triton and NVRTC the same target"
-
-
-# ---- programs that wait forever ------------------------------------------------------------------------------------
-
-_STEP: Final = re.compile(
-    r"^[^\n]*?\b(?P<op>mbarrier\.(?P<verb>init|arrive(?:_drop)?|expect_tx|try_wait|test_wait|complete_tx)[\w.:]*+|"
-    r"cp\.(?:reduce\.)?async\.bulk[\w.:]*+)(?P<operands>[^\n;]*+);?(?P<note>[^\n]*+)$",
-    re.MULTILINE,
-)
-_BOX: Final = re.compile(r"box\s{0,80}[{(\[]\s{0,80}(?P<box>[0-9, x]{1,60})[})\]]", re.IGNORECASE)
-_CTA: Final = re.compile(r"\b(?:CTA|block|rank)\s{0,80}([0-9]{1,2})\b", re.IGNORECASE)
-_MASK: Final = re.compile(r"\bmask\W{0,4}(0x[0-9a-f]{1,4}|[0-9]{1,5})\b", re.IGNORECASE)
-_ROUND: Final = re.compile(r"^\W{0,200}(?:for|while|do|loop)\b", re.MULTILINE)
-
-
-@dataclass(slots=True)
-class _Barrier:
-    """A barrier of a program, and what it has seen."""
-
-    name: str
-    barrier: Mbarrier
-    expected: int = 0
-    delivered: int = 0
-    arrivals: int = 0
-    armed: set[int] = field(default_factory=set)
-    """The CTAs that the comments name where bytes are announced."""
-
-
-@dataclass(slots=True)
-class _Program:
-    """A program of mbarrier and bulk copy instructions, run on the emulator's barriers, and what that showed."""
-
-    text: str
-    steps: list[re.Match[str]]
-    barriers: dict[str, _Barrier] = field(default_factory=dict)
-    lines: list[str] = field(default_factory=list)
-    broken: list[Diagnostic] = field(default_factory=list)
-    changes: list[str] = field(default_factory=list)
-    unknown: list[str] = field(default_factory=list)
-
-    def never(self, text: str, change: str) -> None:
-        """A phase that never completes, and what completes it."""
-        self.broken.append(Diagnostic("never completes phase", text=text, source="PTX ISA, mbarrier"))
-        self.changes.append(change)
-
-    def run(self, step: re.Match[str]) -> None:
-        operands = [
-            part.strip()
-            for part in re.findall(r"\[[^\]]{0,400}\]|\{[^}" r"]{0,400}\}|[^\s,;]{1,400}", step["operands"])
-        ]
-        places = [part.strip("[]") for part in operands if part.startswith("[")]
-        numbers = [int(part, 0) for part in operands if re.fullmatch(r"0x[0-9a-fA-F]{1,12}|[1-9][0-9]{0,11}|0", part)]
-        op = step["op"]
-        from cute_py.tma.emulator.mbarrier import MAX_COUNT, Mbarrier
-
-        if step["verb"] == "init":
-            count = numbers[-1] if numbers else 1
-            if places and 1 <= count <= MAX_COUNT:
-                self.barriers[places[0]] = _Barrier(places[0], Mbarrier(count, name=places[0]))
-                taken = f"a phase takes {counted(count, 'arrival')} and the bytes that are announced"
-                self.lines.append(f"{places[0]}: {taken}")
-            return
-        name = _barrier_of(op, places)
-        if name is None:
-            return
-        if name not in self.barriers:
-            if any(s["verb"] == "init" for s in self.steps):
-                known = ", ".join(self.barriers) or "none"
-                text = f"{name} is used and not initialised; the program initialises {known}"
-                self.broken.append(Diagnostic("barrier", text=text))
-            self.barriers[name] = _Barrier(name, Mbarrier(1, name=name))
-        try:
-            self.apply(step, self.barriers[name], numbers)
-        except CuteError as error:
-            text = f"{name}: {error.headline}"
-            self.broken.append(Diagnostic("mbarrier", text=text, source="PTX ISA, mbarrier"))
-
-    def apply(self, step: re.Match[str], held: _Barrier, numbers: Sequence[int]) -> None:
-        """One instruction on its barrier."""
-        from cute_py.tma.emulator.mbarrier import MAX_COUNT
-
-        note, op, verb = step["note"], step["op"], step["verb"]
-        if verb is None:
-            self.load(op, numbers, note, held)
-            self.multicast(op, numbers, held)
-        elif verb.startswith("arrive"):
-            count = _threads(note)
-            if "expect_tx" in op and numbers:
-                held.armed |= {int(n) for n in _CTA.findall(note)}
-                held.expected += numbers[-1] * count
-                held.barrier.expect_tx(min(numbers[-1] * count, MAX_COUNT))
-            held.arrivals += count
-            held.barrier.arrive(count)
-        elif verb == "expect_tx" and numbers:
-            held.expected += numbers[-1]
-            held.barrier.expect_tx(numbers[-1])
-        elif verb == "complete_tx" and numbers:
-            held.delivered += numbers[-1]
-            held.barrier.complete_tx(numbers[-1])
-        elif verb in ("try_wait", "test_wait"):
-            self.wait(held, numbers[-1] & 1 if numbers else 0)
-
-    def load(self, op: str, numbers: Sequence[int], note: str, held: _Barrier) -> None:
-        from cute_py.tma.emulator.mbarrier import MAX_COUNT
-
-        if ".tensor" in op:
-            box = _BOX.search(note) or _BOX.search(self.text)
-            kind = TYPE_NAME.search(note) or TYPE_NAME.search(self.text)
-            if box is None or kind is None:
-                missing = f"the box and the element type of {op.split('.mbarrier')[0]}"
-                self.unknown.append(f"{missing}: its bytes are not in the text")
-                return
-            sizes, bits = [int(n) for n in re.findall(r"[0-9]{1,9}", box["box"])], type_bits(kind[1])
-            count = math.prod(sizes) * bits // 8
-            shown = f"a box of {' x '.join(map(str, sizes))} elements of {bits} bits: {count} bytes"
-        else:
-            sized = [n for n in numbers if n >= STORE_UNIT]
-            if not sized:
-                self.unknown.append(f"the number of bytes of {op}")
-                return
-            count = sized[-1]
-            shown = f"{count} bytes"
-        self.lines.append(f"the copy moves {shown}")
-        held.delivered += count
-        held.barrier.complete_tx(min(count, MAX_COUNT))
-
-    def multicast(self, op: str, numbers: Sequence[int], held: _Barrier) -> None:
-        """Which CTAs a load writes to, and whether each announces the bytes."""
-        if "multicast" not in op:
-            return
-        stated = _MASK.search(self.text)
-        mask = int(stated[1], 16 if "x" in stated[1].lower() else 10) if stated else numbers[-1] if numbers else 0
-        receivers = [cta for cta in range(MAX_CLUSTER) if mask >> cta & 1]
-        if not receivers:
-            return
-        listed = ", ".join(map(str, receivers))
-        shown = f"multicast mask {mask:#x}: CTAs {listed} of the cluster each get the whole box"
-        self.lines.append(f"{shown}, and the barrier at the same offset of each gets its bytes")
-        silent = [cta for cta in receivers if held.armed and cta not in held.armed]
-        if silent:
-            named, count = ", ".join(map(str, silent)), held.delivered
-            text = f"{held.name} of CTA {named}: {count} bytes are delivered and none are expected there"
-            self.never(text, f"let one thread of every CTA of the mask ({listed}) announce {count} bytes")
-
-    def wait(self, held: _Barrier, parity: int) -> None:
-        """Whether a wait is satisfied; what it is short of."""
-        if not (held.arrivals or held.expected or held.delivered or any(s["verb"] == "init" for s in self.steps)):
-            self.unknown.append(f"how {held.name} is initialised, and what arrives on it")
-        if self.unknown and not held.delivered:
-            return
-        if held.barrier.try_wait(parity) and (self.unknown or held.expected == held.delivered):
-            return
-        barrier, name = held.barrier, held.name
-        if barrier.pending and held.arrivals < barrier.arrive_count:
-            text = (
-                f"{name}: a phase takes {counted(barrier.arrive_count, 'arrival')} and {held.arrivals} came; "
-                f"{barrier.pending} {'is' if barrier.pending == 1 else 'are'} missing"
-            )
-            more = counted(barrier.pending, "more thread")
-            self.never(text, f"initialise {name} with {max(held.arrivals, 1)}, or let {more} arrive")
-        if held.expected != held.delivered:
-            over = held.delivered - held.expected
-            short = f"{over} bytes more than expected" if over > 0 else f"{-over} bytes never come"
-            text = (
-                f"{name}: {held.expected} bytes are expected and {held.delivered} are delivered: {short}, "
-                "so the count does not return to zero"
-            )
-            self.never(text, f"expect {held.delivered} bytes")
-        elif not barrier.pending or held.arrivals >= barrier.arrive_count:
-            text = (
-                f"{name}: the wait names parity {parity}, which is that of the current phase "
-                f"{barrier.phase}; it is over after the next one"
-            )
-            self.never(text, f"wait with parity {1 - parity}, and flip it each time round")
-
-
-def read_waits(text: str) -> list[Reading]:
-    """A program of mbarrier and bulk copy instructions, run on the emulator's barrier."""
-    steps = some(_STEP.finditer(text), 200)
-    if not {step["verb"] for step in steps} & {"arrive", "try_wait", "test_wait", "expect_tx"}:
-        return []
-    ran = _Program(text, steps)
-    for step in steps:
-        ran.run(step)
-    hangs = HANG.search(text)
-    if not ran.broken and hangs and not ran.unknown:
-        where = "look at the parity, at another barrier, or at a load that was not issued"
-        ran.lines.append(f"the bytes and the arrivals balance: {where}")
-    waits = [step for step in steps if step["verb"] in ("try_wait", "test_wait")]
-    begun = _ROUND.search(text)
-    constant = [step for step in waits if re.search(r",\s{0,80}[01]\s{0,80}$", step["operands"])]
-    if begun is not None and constant and constant[-1].start() > begun.start():
-        same = "a wait in a loop names the same parity in every round: every second wait is over before its phase is"
-        ran.never(same, "flip the parity each time round: 0, 1, 0, 1, ...")
-    kind = "A program of mbarrier and copy instructions" + (" that waits forever" if hangs else "")
-    span = steps[0].start(), max(steps[-1].end(), hangs.end() if hangs else 0)
-    elsewhere = "Look at whether every thread that should arrive reaches its instruction, and at the addresses."
-    found = Reading(kind, *span, ran.lines, ran.broken, ran.changes, ran.unknown, elsewhere, not ran.unknown)
-    return [found]
-
-
-def _threads(note: str) -> int:
-    """How many threads run an instruction, by its comment: 'all 128 threads', 'thread 0', 'each of 4 warps'."""
-    found = re.search(r"(?:all|by|each of|every one of)?\s{0,80}(?:the\s{1,80})?([0-9]{1,5}) threads", note)
-    if found is not None:
-        return int(found[1])
-    warps = re.search(r"([0-9]{1,3}) warps", note)
-    return int(warps[1]) if warps else 1
-
-
-_WITHOUT_BARRIER: Final = 2
-"""Addresses of a bulk copy that completes no barrier: destination and source."""
-
-
-def _barrier_of(op: str, places: Sequence[str]) -> str | None:
-    """The barrier that an instruction names: the last address of a load, the first one of others."""
-    if op.startswith("cp."):
-        named = bool(places) and ("mbarrier" in op or len(places) > _WITHOUT_BARRIER)
-        return places[-1].split(",")[0].strip() if named else None
-    return places[0].split("+")[0].strip() if places else None
