@@ -193,7 +193,7 @@ _RECOGNISERS: Final[tuple[_Recogniser, ...]] = (
     _recogniser("messages", "read_steps"),
     _recogniser("compiler_pastes", "read_compiler", "assert|error:"),
     _recogniser("ptx_pastes", "read_instructions", r";|ptxas|wgmma|warpgroup|setmaxnreg|spill|[0-9] bytes smem"),
-    _recogniser("barrier_pastes", "read_waits", "mbarrier"),
+    _recogniser("ptx_pastes", "read_waits", "mbarrier"),
     _recogniser("cuda_pastes", "read_errors"),
     _recogniser("messages", "read_metrics", "bank.conflict"),
     _recogniser("tiled_pastes", "read_tiled", r"Tiled|[_ ]Atom|desc|Thr(?:Copy|MMA)"),

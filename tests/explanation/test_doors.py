@@ -29,7 +29,6 @@ NUMBERS = st.one_of(st.integers(0, 600), st.integers(0, 1 << 48), st.sampled_fro
 DOORS = {"passes_check", "composes", "divides_whole", "changed", "_offered", "_written", "_copies_padded"}
 """Functions that decide whether a change is shown; the last four call `passes_check`."""
 IN_WORDS = {
-    "barrier_pastes.read_waits": "numbers with which a run of the program has no finding",
     "cuda_pastes._clusters": "the grid is the next multiple of the cluster, which is the whole rule",
     "cuda_pastes._error": "options that are listed, without numbers of the text",
     "compiler_pastes._run_copy_atom": "an atom of the table that moves these numbers of values",
@@ -46,6 +45,7 @@ IN_WORDS = {
     "ptx_pastes._messages": "what the message itself demands",
     "ptx_pastes._message": "what the message itself demands",
     "ptx_pastes._usage": "words",
+    "ptx_pastes.read_waits": "numbers with which a run of the program has no finding",
 }
 """Functions that make changes without a check, and why no check applies."""
 
