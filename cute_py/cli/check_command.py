@@ -30,25 +30,25 @@ _CUDA_MACHINE: Final = 190
 def register(command: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     command.description = (
-        "Judges each TMA, bulk, mbarrier, fence, tensormap and cluster instruction of a PTX module: form and "
-        "architecture, bytes expected, alignment, fences, commits, waits, multicast. A .cu file is compiled to PTX "
-        "first. Of a cubin the instructions are listed, and no rule is judged. With a launch (--grid, --block, "
-        "--cluster, --kernel, --dynamic-shared or --arg, as `run` takes them) the kernel also runs, and the run is "
-        "judged; no array is written back. The answer ends with what was judged and what was not, with the reason. "
-        "Exit status 1: a rule is broken; with --strict also if anything was not judged."
+        "Checks each TMA, bulk, mbarrier, fence, tensormap and cluster instruction of a PTX module: form and "
+        "architecture, expected bytes, alignment, fences, commits, waits, multicast. A .cu file is compiled to "
+        "PTX first. For a cubin it only lists the instructions. With a launch (--grid, --block, --cluster, --kernel, "
+        "--dynamic-shared or --arg, as `run` takes them) it also runs the kernel and judges the run; no array is "
+        "written back. The answer ends with what was judged, and what was not judged and why. The exit status is 1 if "
+        "a rule is broken; with --strict also if anything was not judged."
     )
     command.add_argument(
         "file", metavar="FILE", help="a .ptx, .cu or .cubin file, or - for standard input (PTX, cubin)"
     )
     command.add_argument(
         "--arch",
-        help=f"judge for this architecture; default: the .target of the PTX, and {DEFAULT_ARCH} for a .cu file",
+        help=f"check for this architecture; default: the .target of the PTX, or {DEFAULT_ARCH} for a .cu file",
     )
     command.add_argument(
-        "--compiler", choices=["nvcc", "nvrtc"], help="for a .cu file; default: nvcc where it is on PATH"
+        "--compiler", choices=["nvcc", "nvrtc"], help="compiler for a .cu file; default: nvcc if it is on PATH"
     )
     command.add_argument(
-        "-I", dest="include", action="append", default=[], metavar="DIR", help="a folder of headers (.cu)"
+        "-I", dest="include", action="append", default=[], metavar="DIR", help="a folder with headers for a .cu file"
     )
     command.add_argument(
         "--map",
@@ -56,12 +56,13 @@ def register(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="N=MAP",
-        help="the tensor map that parameter N (from 0) of the kernel gets, as `desc decode` takes it: loads through it "
-        "are counted in the bytes that barriers expect. A launch needs N=MAP:ARRAY, with the file of the array",
+        help="the tensor map that the kernel receives as parameter N (from 0), in any form that `desc decode` "
+        "takes; the check then counts the bytes of loads through it. A launch needs N=MAP:ARRAY, with the file of "
+        "the array",
     )
     launch_arguments(command)
     command.add_argument(
-        "--strict", action="store_true", help="exit with 1 if anything was not judged, as always in a cubin"
+        "--strict", action="store_true", help="exit with 1 if anything was not judged; in a cubin, nothing is"
     )
     json_option(command, run)
 
@@ -77,7 +78,7 @@ def _content(name: str) -> bytes:
             reason = getattr(error, "strerror", None) or error
             raise FileFormatError(f"{shortened(name)}: can't be read: {reason}") from None
     if len(data) > MAX_FILE:
-        raise FileFormatError(f"{shortened(name)}: larger than {MAX_FILE} bytes; no module of kernels is")
+        raise FileFormatError(f"{shortened(name)}: larger than {MAX_FILE} bytes, the maximum for a module")
     if not data:
         raise FileFormatError(f"{shortened(name)}: the file is empty")
     return data
@@ -87,20 +88,20 @@ def _text(name: str, data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise FileFormatError(f"{shortened(name)}: neither PTX nor a cubin (not text, and not GPU code)") from None
+        raise FileFormatError(f"{shortened(name)}: neither PTX nor a cubin") from None
 
 
 def _list_cubin(options: argparse.Namespace, data: bytes) -> int:
     from cute_py.ptx.module import copy_engine_code, disassemble
 
     if data.startswith(_ELF) and int.from_bytes(data[18:20], "little") != _CUDA_MACHINE:
-        text = f"{shortened(options.file)}: a program of the host, not GPU code"
+        text = f"{shortened(options.file)}: a host program, not GPU code"
         raise FileFormatError(text, hint="cuobjdump -xelf all")
     if data.startswith(_FATBIN):
         raise FileFormatError(f"{shortened(options.file)}: a fat binary", hint="cuobjdump -xelf all, then its cubins")
     listed = copy_engine_code(disassemble(data))
     count = sum(map(len, listed.values()))
-    scope = Scope((), (f"{counted(count, 'instruction')}: machine code is listed; no rule is judged on it",))
+    scope = Scope((), (f"{counted(count, 'instruction')}: machine code is only listed, and no rule is checked",))
     lines = [f"{counted(count, 'instruction')} in {counted(len(listed), 'kernel')}"]
     for kernel, code in listed.items():
         lines += [f"{shortened(kernel, 100)}:", *(f"  {one}" for one in code)]
@@ -118,7 +119,7 @@ def _maps(given: Sequence[str]) -> dict[int, TensorMap]:
     for text in given:
         number, sign, source = text.partition("=")
         if not sign or not number.isascii() or not number.isdigit() or len(number) > 4:
-            raise InvalidValueError(f"--map {shortened(text)}; must be N=MAP, the number of a parameter and its map")
+            raise InvalidValueError(f"--map {shortened(text)}; must be N=MAP, a parameter number and its map")
         found[int(number)] = decode(map_of(source))
     return found
 

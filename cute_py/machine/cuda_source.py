@@ -74,11 +74,11 @@ def compiled_by_nvrtc(text: str, name: str, arch: str, options: Sequence[str] = 
     """
     library = nvrtc_library()
     if library is None:
-        raise MissingPackageError("CUDA C++ is compiled by NVRTC, which is not installed", hint=NEEDED)
+        raise MissingPackageError("NVRTC compiles CUDA C++, but it is not installed", hint=NEEDED)
     program = ctypes.c_void_p()
     made = library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), f"{name}.cu".encode(), 0, None, None)
     if made:
-        raise InvalidValueError(f"NVRTC takes no program {given(name)}: error {made}")
+        raise InvalidValueError(f"NVRTC refused to create the program {given(name)}: error {made}")
     try:
         given_options = [f"-arch={arch.replace('sm_', 'compute_')}", "-std=c++17", *options]
         listed = (ctypes.c_char_p * len(given_options))(*[one.encode() for one in given_options])
@@ -107,7 +107,7 @@ def compiled_by_nvcc(path: str, arch: str, options: Sequence[str] = ()) -> str:
     """
     nvcc = find_nvcc()
     if nvcc is None:
-        raise MissingPackageError("a file of CUDA C++ is compiled by nvcc, which is not on PATH", hint=NEEDED)
+        raise MissingPackageError("nvcc compiles a file of CUDA C++, but it is not on PATH", hint=NEEDED)
     with tempfile.TemporaryDirectory() as folder:
         target = os.path.join(folder, "kernel.ptx")
         words = [nvcc, "-ptx", f"-arch={arch}", "-std=c++17", *options, "-o", target, path]
@@ -116,7 +116,7 @@ def compiled_by_nvcc(path: str, arch: str, options: Sequence[str] = ()) -> str:
                 words, capture_output=True, text=True, errors="replace", check=False, timeout=TIME_LIMIT_SECONDS
             )
         except subprocess.TimeoutExpired:
-            raise InvalidValueError(f"nvcc did not end within {TIME_LIMIT_SECONDS} s") from None
+            raise InvalidValueError(f"nvcc did not finish within {TIME_LIMIT_SECONDS} s") from None
         if done.returncode:
             log = shortened(done.stderr.strip(), 4000)
             raise InvalidValueError(f"nvcc refused {given(path)}", {"log": log})
@@ -158,9 +158,9 @@ def ptx_of_file(path: str, arch: str = "sm_90a", options: Sequence[str] = (), co
 def _extracted(path: str, arch: str) -> str:
     """The PTX inside a fatbin, by cuobjdump."""
     tool = shutil.which("cuobjdump") or shutil.which("/usr/local/cuda/bin/cuobjdump") or find_in_wheels("cuobjdump")
-    hint = "give the PTX: nvcc -ptx, or a fatbin that has it"
+    hint = "pass the PTX (nvcc -ptx), or a fatbin that contains it"
     if tool is None:
-        text = f"{given(path)} is machine code; the PTX of a fatbin is read by cuobjdump, which is not on PATH"
+        text = f"{given(path)} is machine code; cuobjdump reads the PTX of a fatbin, but it is not on PATH"
         raise MissingPackageError(text, hint=hint)
     done = subprocess.run(
         [str(tool), "-ptx", path], capture_output=True, text=True, errors="replace", check=False,
@@ -168,7 +168,7 @@ def _extracted(path: str, arch: str) -> str:
     )  # fmt: skip
     found = None if done.returncode else chosen_text(done.stdout, arch)
     if found is None:
-        raise InvalidValueError(f"{given(path)} is a cubin: machine code (SASS), without PTX in it", hint=hint)
+        raise InvalidValueError(f"{given(path)} is a cubin, machine code (SASS) without PTX", hint=hint)
     return found
 
 

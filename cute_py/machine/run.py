@@ -156,14 +156,14 @@ class PtxRun:
             InvalidValueError: there is no such CTA.
         """
         if self._code is None:
-            raise InvalidValueError("this run was not made by run_ptx; it has no steps")
+            raise InvalidValueError("this run was not made by run_ptx, so it has no steps")
         ctas, size = self._wave
         return build_timeline(self._trace, self._events, self._code, size, expect_integer(cta, "cta", 0, ctas - 1))
 
     def explain(self) -> str:
         """Return the text of what happened: each finding with its lines, why it is one, and what to change."""
         schedules = ", ".join(self.schedules) or "none"
-        head = f"{self.kernel}: {counted(self.instructions, 'instruction')} of threads, schedule {schedules}"
+        head = f"{self.kernel}: {counted(self.instructions, 'instruction')} of all threads, schedule {schedules}"
         code: Code | None = self._code
         texts = {} if code is None else {one.line: one.text for one in code.instructions}
         lines = story(head, self.diagnostics, texts, REASONS)
@@ -274,7 +274,7 @@ def run_launches(
         InvalidValueError: there is none. Else as `run_ptx`.
     """
     if not launches:
-        raise InvalidValueError("there is nothing to launch")
+        raise InvalidValueError("launches is empty; must have at least one launch")
     found: list[Diagnostic] = []
     run = None
     for one in launches:
@@ -389,7 +389,7 @@ def ptx_of(source: Any, arch: str | None = None) -> str:
         return source
     if not isinstance(source, (str, os.PathLike)):
         raise InvalidTypeError(
-            f"a kernel is PTX text, the path of a file, or an object that has one; got {given(source)}"
+            f"a kernel must be PTX text, the path of a file, or an object that has one; got {given(source)}"
         )
     return ptx_of_file(os.fspath(source), arch or "sm_90a")
 
@@ -410,7 +410,7 @@ def _shape(code: Code, grid: object, block: object, cluster: object, dynamic_sha
     required = kernel.triple("reqntid")
     if block is None:
         if required is None:
-            raise InvalidValueError(f"{kernel.name} has no .reqntid; give block")
+            raise InvalidValueError(f"{kernel.name} has no .reqntid, so block is required")
         block = required
     threads = triple(block, "block")
     if required is not None and threads != required:
@@ -433,7 +433,9 @@ def _shape(code: Code, grid: object, block: object, cluster: object, dynamic_sha
     dynamic = expect_integer(dynamic_shared, "dynamic_shared", 0, BLOCK_SHARED_BYTES, "bytes")
     used = code.shared_bytes(dynamic)
     if used > BLOCK_SHARED_BYTES:
-        raise InvalidValueError(f"{used} bytes of shared memory; a CTA has at most {BLOCK_SHARED_BYTES}")
+        raise InvalidValueError(
+            f"the kernel uses {used} bytes of shared memory; a CTA has at most {BLOCK_SHARED_BYTES}"
+        )
     return Shape(ctas, threads, size, dynamic, clusters is not None or cluster is not None)
 
 
@@ -560,8 +562,9 @@ def _differences(
         differ = np.flatnonzero(raw != eager[name])
         if len(differ):
             text = (
-                f"{name} differs between the schedules eager and lazy in {counted(len(differ), 'byte')}, the first at "
-                f"byte {int(differ[0])}: the kernel reads or overwrites what a copy or a product still works on"
+                f"{name} differs between the schedules eager and lazy in {counted(len(differ), 'byte')}, the "
+                f"first at byte {int(differ[0])}: the kernel reads or overwrites bytes that a copy or product is "
+                "still using"
             )
             found.append(finding("schedules differ", text, facts={"argument": name, "byte": int(differ[0])}))
     return found
