@@ -51,7 +51,7 @@ CAUSES: Final[dict[str, tuple[str, ...]]] = {
                       "initialisation not known"),
     "missing wait": ("read before it arrives", "overwritten while in use", "registers in use",
                      "store under way at exit", "load under way at exit", "race in shared memory",
-                     "initialisation not known"),
+                     "initialisation not known", "exit before a peer is done"),
     "missing bar.sync": ("race in shared memory", "race in global memory", "read before it arrives",
                          "overwritten while in use", "missing proxy fence", "initialisation not known",
                          "mbarrier not initialised", "mbarrier used after inval", "never written",

@@ -63,8 +63,8 @@ class Shadow:
     def of(nbytes: int, shift: int, slots: int) -> Shadow:
         """The state of an array that nothing has touched."""
         count = (nbytes >> shift) + 1
-        keys, lanes = (tuple(np.zeros(count * each, dtype) for each in (1, slots)) for dtype in (np.int64, np.uint8))
-        return Shadow(shift, *keys, slots, *lanes)
+        writes, reads = np.zeros(count, np.int64), np.zeros(count * slots, np.int64)
+        return Shadow(shift, writes, reads, slots, np.zeros(count, np.uint8), np.zeros(count * slots, np.uint8))
 
     def refine(self, shift: int) -> None:
         """Divide the granules: each part has the keys of the whole."""
