@@ -30,6 +30,8 @@ CLUSTER: Final = 25
 COLUMN: Final = 14
 SITE: Final = 1
 TIME_BITS: Final = (1 << 24) - 1
+TIMES: Final = TIME_BITS << TIME
+"""The bits of a key that say when."""
 CLUSTER_BITS: Final = (1 << 13) - 1
 COLUMN_BITS: Final = (1 << 11) - 1
 SITE_BITS: Final = (1 << 13) - 1
