@@ -9,13 +9,10 @@ import pytest
 
 import cute_py as cute
 from cute_py import tmem
-from cute_py.errors import InvalidValueError
-from cute_py.machine.table import decoded
 from cute_py.ptx.forms_tcgen05 import SHAPE_REGISTERS
-from cute_py.ptx.source import read_module
+from tests.machine import tensor_forms
 from tests.machine.tensor_kernels import BUFFER, kernel, run
 from tests.machine.test_tensor_matrices import descriptor, multiply, operands
-from tests.oracle import tcgen05_mma
 from tests.oracle.records import rows
 from tests.oracle.test_tcgen05_plans import plan, sides
 
@@ -172,45 +169,9 @@ def test_sums_that_start_from_nothing() -> None:
 
 # ---- every form ------------------------------------------------------------------------------------------------------
 
-FORM = """.version 8.8
-.target sm_103a
-.address_size 64
-.shared .align 8 .b64 smem;
-.visible .entry k() .reqntid 128 {{
-  .reg .pred %p<9>; .reg .b16 %rs<9>, %h<9>; .reg .b32 %r<400>; .reg .b64 %rd<10>; .reg .b32 %f<200>;
-  {0}
-  ret;
-}}
-"""
-REFUSALS = (
-    "a reduction of .16x32bx2 is not emulated", "has no scale of D", "must be a constant",
-    "words of disabled lanes; must have",
-)  # fmt: skip
 
-
-def refused(text: str) -> str:
-    """Why the machine does not have an instruction; '' where it has."""
-    module = read_module(FORM.format(text))
-    try:
-        decoded(module, module.functions["k"])
-    except InvalidValueError as error:
-        assert text.split()[0] in error.headline
-        return error.headline
-    return ""
-
-
-def check_forms(texts: list[str]) -> tuple[int, int]:
-    """(executed, refused) instructions; each refusal says why."""
-    said = {text: refused(text) for text in texts}
-    wrong = {text: why for text, why in said.items() if why and not any(words in why for words in REFUSALS)}
-    assert wrong == {}
-    return sum(not why for why in said.values()), sum(map(bool, said.values()))
-
-
-def test_forms_that_ptxas_assembles() -> None:
-    """Executed, or refused with the name of what is missing."""
-    texts = [row["text"] for row in rows("ptx_matrix") if "tcgen05" in row["family"] and row["accepted_on"]]
-    texts += [row["text"] for row in rows(tcgen05_mma.NAME) if row["from"]]
-    executed, left = check_forms(texts)
-    assert executed > 800
-    assert left < executed / 2
+def test_the_table_of_forms_that_ptxas_assembles() -> None:
+    """Executed, or refused with the name of what is missing: the page says which."""
+    assert tensor_forms.PAGE.read_text() == tensor_forms.page()
+    refused = {why for _, _, _, left in tensor_forms.table() for why in left}
+    assert refused == {"a reduction of .16x32bx2 is not emulated; .32x32b is", "has no scale of D"}
