@@ -9,6 +9,7 @@ import pytest
 
 import cute_py as cute
 from cute_py import tmem
+from cute_py.errors import InvalidValueError
 from cute_py.ptx.forms_tcgen05 import SHAPE_REGISTERS
 from tests.machine import tensor_forms
 from tests.machine.tensor_kernels import BUFFER, kernel, run
@@ -157,6 +158,29 @@ def test_operands_that_the_asynchronous_proxy_may_not_see() -> None:
     found, _ = run(text, IMAGE, schedule="eager")
     assert [(one.rule, one.severity) for one in found.diagnostics] == [("missing proxy fence", "warning")]
     assert "tcgen05.mma" in str(found.diagnostics[0].facts["instruction"])
+
+
+def test_who_wrote_tensor_memory() -> None:
+    """Stores of 16 columns, a product over the first 32 of them, and what is left."""
+    found, words = run(kernel(GOOD), IMAGE, schedule="eager")
+    contents = found.tensor_memory()
+    assert np.array_equal(contents.cells[:, :64], words[0, :, :64])
+    first, second = contents.written()
+    assert (first.columns, first.lanes) == (range(32), range(128))
+    assert (second.columns, second.lanes) == (range(32, 64), range(128))
+    assert first.instruction.startswith("tcgen05.mma") and second.instruction.startswith("tcgen05.st")
+    assert f"columns 0 to 31, lanes 0 to 127: line {first.line}, tcgen05.mma" in str(contents)
+    drawn = str(cute.draw.draw(contents))
+    assert contents.title in drawn
+    assert str(contents) in drawn
+    svg = cute.draw.draw(contents).svg
+    assert f">{first.line}<" in svg and f">{second.line}<" in svg
+
+
+def test_a_run_without_tensor_memory() -> None:
+    text = ".version 8.7\n.target sm_90a\n.address_size 64\n.visible .entry k() .reqntid 32 { ret; }\n"
+    with pytest.raises(InvalidValueError, match="executed no tcgen05 instruction"):
+        cute.run_ptx(text).tensor_memory()
 
 
 def test_sums_that_start_from_nothing() -> None:

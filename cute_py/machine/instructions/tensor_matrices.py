@@ -207,7 +207,7 @@ def build_product(site: Site) -> Run:
             cells = (cta, lanes + split_address(product.d)[0], columns + column)
             if product.adds:
                 state.expect_written(f, site, cells, "adds to", "error")
-            state.written[cells] = True
+            state.written[cells] = site.number + 1
             state.expect_still(f, site, cta, region, "writes", pipelined=True)
             m.observer.tensor_used(f, site, cta, region, True, True)
 
