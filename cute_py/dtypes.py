@@ -177,7 +177,7 @@ def as_dtype(value: object) -> DType:
         raise InvalidTypeError(f"not an element type: {given(value)}") from None
     if dtype.byteorder == ">":
         raise InvalidValueError(
-            f"element type {dtype.str!r} is big-endian; GPUs are little-endian",
+            f"element type {dtype.str!r} is big-endian; must be little-endian, as on a GPU",
             hint="convert with array.astype(array.dtype.newbyteorder('<'))",
         )
     row = _BY_NAME.get(dtype.name)

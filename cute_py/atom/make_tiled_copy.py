@@ -44,8 +44,8 @@ _ONE = Layout(Int(1), Int(0))
 def _typed(atom: str | CopyAtom) -> CopyAtom:
     found = copy_atom(atom)
     if found.dtype is None:
-        text = f"a tiled copy needs the type of its values; {found.name} counts bits"
-        raise InvalidTypeError(text, hint=f"copy_atom({found.name!r}, 'half_t') is of 16-bit values")
+        text = f"a tiled copy needs an element type; {found.name} only counts bits"
+        raise InvalidTypeError(text, hint=f"copy_atom({found.name!r}, 'half_t') copies 16-bit elements")
     return found
 
 
@@ -184,7 +184,7 @@ def make_cotiled_copy(atom: str | CopyAtom, atom_layout_TV: Layout, data_layout:
     reached = composition(make_layout(left_inverse(data), _ONE), offsets)
     back = coalesce(composition(make_layout(data, _ONE), reached[1]))
     if back != coalesce(offsets[1]):
-        facts = {"values": offsets[1], "as the data reaches them": back, "data": data}
+        facts = {"values": offsets[1], "threads and values in the order of the data": back, "data": data}
         raise StaticAssertError("The memory pointed to by AtomTVLayout does not exist in the DataLayout.", facts)
     return _extracted(found, reached, product_each(data))
 

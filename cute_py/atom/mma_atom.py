@@ -107,7 +107,7 @@ class MmaAtom:
         expect_fields(self)
         for table, what in ((self.layouts, "layouts"), (self.types, "types")):
             if missing := {"A", "B", "C"} - table.keys():
-                why = f"{what} of an MMA atom without {', '.join(sorted(missing))}; must have A, B and C"
+                why = f"the {what} of an MMA atom must have A, B and C; missing: {', '.join(sorted(missing))}"
                 raise InvalidValueError(why)
 
     @property

@@ -139,7 +139,7 @@ def _same_tensor(atom: TmaAtom, shape: Sequence[int], strides: Sequence[int]) ->
 
 def _another_tensor(atom: TmaAtom, shape: Sequence[int], strides: Sequence[int], name: str) -> InvalidValueError:
     return InvalidValueError(
-        f"{name} is not the tensor of the atom",
+        f"{name} is not the tensor of this atom",
         {"atom": f"{atom.gtensor.layout}", name: f"shape {tuple(shape)}, strides {tuple(strides)} in elements"},
         "make the atom from this array",
     )
@@ -155,7 +155,9 @@ def check_tensor(atom: TmaAtom, shape: Sequence[int], strides: Sequence[int], bi
     if not _same_tensor(atom, shape, strides):
         raise _another_tensor(atom, shape, strides, name)
     if bits != atom.dtype.bits:
-        raise InvalidValueError(f"{name} has elements of {bits} bits, the atom {atom.dtype.bits}")
+        raise InvalidValueError(
+            f"{name} has elements of {bits} bits, but the atom copies {atom.dtype.bits}-bit elements"
+        )
 
 
 def destination_atom(atom: TmaAtom, address: int, shape: Sequence[int], strides: Sequence[int], bits: int) -> TmaAtom:
@@ -198,7 +200,7 @@ def first_difference(source: HostArray, destination: HostArray) -> str | None:
     source, destination = expect(source, np.ndarray, "source"), expect(destination, np.ndarray, "destination")
     if source.shape != destination.shape or source.dtype != destination.dtype or not source.ndim:
         raise InvalidValueError(
-            "arrays of different shapes or types have no first difference",
+            "the arrays have different shapes or types, so no first difference is defined",
             {"source": f"{source.shape} {source.dtype}", "destination": f"{destination.shape} {destination.dtype}"},
         )
     first = unequal_bits(source, destination)
@@ -222,8 +224,8 @@ def _on_host(array: ArrayLike, name: str) -> HostArray:
     refuse_mask(array, name)
     if not isinstance(array, np.ndarray):
         raise InvalidTypeError(
-            f"{name} is {type(array).__name__}; the emulator copies numpy arrays",
-            hint='give a numpy view of it (numpy.from_dlpack); arrays on a GPU are copied by backend="cuda"',
+            f"{name} is a {type(array).__name__}; the emulator copies numpy arrays",
+            hint='pass a numpy view of it (numpy.from_dlpack); backend="cuda" copies arrays on a GPU',
         )
     return array
 
@@ -248,16 +250,18 @@ def emulated_copy(
     target, target_start, geometry = _memory(destination)
     stores = destination_atom(atom, DESTINATION_BASE + target_start, *geometry)
     if np.shares_memory(source, destination):
-        raise InvalidValueError("source and destination overlap; a copy reads tiles while others are written")
+        raise InvalidValueError(
+            "the source and the destination overlap; a copy reads some tiles while it writes others"
+        )
     if not destination.flags.writeable:
-        raise InvalidValueError("destination is read-only")
+        raise InvalidValueError("the destination is read-only")
     work = instructions(atom)
     spill = spilled_bytes(atom)
     warnings = []
     if spill:
         warnings.append(
-            f"rows of {atom.plan.dims[0] * atom.internal_dtype.bits // 8} bytes are not a multiple of {STORE_UNIT}: "
-            f"stores write up to {spill} bytes behind each row; copied through a padded buffer"
+            f"rows of {atom.plan.dims[0] * atom.internal_dtype.bits // 8} bytes are not a multiple of "
+            f"{STORE_UNIT}, and stores write up to {spill} bytes behind each row; copied through a padded buffer"
         )
     start = time.perf_counter()
     out = np.zeros(len(target) + STORE_UNIT, np.uint8) if spill else target

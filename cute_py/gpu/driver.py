@@ -83,7 +83,7 @@ def driver_encode(request: TensorMap) -> bytes:
         CUDA 13.0 driver API, Tensor Map Object Management.
     """
     if not isinstance(request, TensorMap):
-        raise InvalidTypeError(f"not a tensor map request: {type(request).__name__}")
+        raise InvalidTypeError(f"expected a tensor map request, got {type(request).__name__}")
     device = open_device()
     found = violations(request, arch=device.arch)
     # The driver reads one entry for each mode of the rank: a shorter array would be read beyond its end.

@@ -68,7 +68,7 @@ class Redistribution:
         self.devices_per_host = expect_integer(devices_per_host, "devices_per_host", 1)
         if source.shape != destination.shape:
             raise LayoutError(
-                "source and destination are tensors of two shapes",
+                "the source and the destination are tensors of different shapes",
                 {"source": source.shape, "destination": destination.shape},
             )
         if len(destination.partial_devices) > 1:
@@ -165,7 +165,7 @@ class Redistribution:
             lines += [
                 f"  {n} pairs of {value} elements" for value, n in zip(values.tolist(), counts.tolist(), strict=True)
             ]
-        fewest = "the fewest that can" if self.bytes_moved == self.minimum_bytes else f"at least {self.minimum_bytes}"
+        fewest = "the minimum" if self.bytes_moved == self.minimum_bytes else f"at least {self.minimum_bytes}"
         lines.append(f"{self.bytes_moved} bytes move between devices, {fewest}")
         return "\n".join(lines)
 

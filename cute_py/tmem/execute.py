@@ -68,7 +68,7 @@ def run(
     taddr = expect_integer(taddr, "the tensor-memory address")
     period = plan.swizzle.period
     if smem_address % period:
-        raise TmemError(f"shared buffer at address {smem_address}; must be a multiple of {period}")
+        raise TmemError(f"the shared buffer at address {smem_address} must start at a multiple of {period}")
     form = plan.form
     for tile, descriptor in zip(plan.tiles, tile_descriptors(plan, smem_address), strict=True):
         at, group = taddr + tile.taddr_offset, plan.cta_group

@@ -30,7 +30,7 @@ def registers(count: int, first: int = 100) -> str:
 @pytest.mark.parametrize(("shape", "num"), [(shape, num) for shape in SHAPE_REGISTERS for num in (1, 4)])
 @pytest.mark.parametrize("packs", [False, True])
 def test_a_load_and_a_store_of_every_shape(shape: str, num: int, packs: bool) -> None:
-    """What a load reads and a store writes elsewhere lies where the table of the shape says."""
+    """What a load reads and a store writes elsewhere lies where the table of shape says."""
     count = SHAPE_REGISTERS[shape] * num
     split = "" if shape != "16x32bx2" else ", 16"
     pack, unpack = (".pack::16b", ".unpack::16b") if packs else ("", "")
@@ -198,4 +198,4 @@ def test_the_table_of_forms_that_ptxas_assembles() -> None:
     """Executed, or refused with the name of what is missing: the page says which."""
     assert tensor_forms.PAGE.read_text() == tensor_forms.page()
     refused = {why for _, _, _, left in tensor_forms.table() for why in left}
-    assert refused == {"a reduction of .16x32bx2 is not emulated; .32x32b is", "has no scale of D"}
+    assert refused == {"a reduction of .16x32bx2 is not emulated; .32x32b is", "has no scale for D"}

@@ -119,7 +119,7 @@ def _mma(site: Site) -> _Mma:
     zero_columns = site.reader(rest.pop(0), "b64") if weights and rest else None
     shift = site.constant(rest.pop(0)) if rest else 0
     if shift and kind not in ("f16", "tf32"):
-        raise Refused(f"{site.one.opcode} has no scale of D")
+        raise Refused(f"{site.one.opcode} has no scale for D")
     return _Mma(
         kind, group, sparse, weights, _VECTORS.get((kind, scale), 0), tmem_address(site, 0),
         tmem_address(site, 1) if a_in_tmem else site.reader(1, "b64"), a_in_tmem, site.reader(2, "b64"), metadata,
@@ -143,7 +143,7 @@ def _product(site: Site, mma: _Mma, f: Frame) -> Product:
     found = descriptor.check(mma.group, weights=mma.weights)
     if descriptor.sparse != mma.sparse:
         said = "says that A is sparse" if descriptor.sparse else "says that A is dense"
-        text = f"{f.text()}: instruction descriptor {descriptor} {said}; {site.one.opcode} takes the other"
+        text = f"{f.text()}: instruction descriptor {descriptor} {said}, but {site.one.opcode} requires the opposite"
         raise site.fault("instruction descriptor", text, f, "tcgen05 instruction descriptor")
     if found:
         text = f"{f.text()}: instruction descriptor {descriptor}: {found[0].message}"

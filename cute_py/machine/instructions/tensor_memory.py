@@ -64,7 +64,7 @@ def pair_of(f: Frame, site: Site, group: int) -> list[int]:
     if group == 1:
         return [cta]
     if f.m.cluster_size % 2:
-        text = f"{f.text()}: cta_group::2 in a cluster of {f.m.cluster_size}; a pair of CTAs must be in it"
+        text = f"{f.text()}: cta_group::2 in a cluster of {f.m.cluster_size}, which has no pair for this CTA"
         raise site.fault("cta_group", text, f, "CTA pair")
     return [cta - cta % 2, cta - cta % 2 + 1]
 
@@ -73,7 +73,7 @@ def tmem_address(site: Site, place: int) -> Callable[[Frame], Array]:
     """The numbers of an operand `[taddr + n]`, int64 (n,)."""
     one = site.address(place)
     if one.base is None:
-        raise Refused(f"the operand {site.operand(place).text} of {site.one.opcode} is no address of tensor memory")
+        raise Refused(f"the operand {site.operand(place).text} of {site.one.opcode} is not an address of tensor memory")
     base, added = one.base, one.added
     return lambda f: (broadcast(base(f), f).astype(np.int64) + added) & 0xFFFFFFFF
 
@@ -260,7 +260,7 @@ def _build_reducing_load(site: Site) -> Turn:
     magnitudes, keeps_nan = site.flag("abs"), site.flag("NaN")
     kind = site.kind("u32", "s32", "f32")
     if shape != "32x32b":
-        raise Refused(f"{site.one.opcode}: a reduction of .{shape} is not emulated; .32x32b is")
+        raise Refused(f"{site.one.opcode}: a reduction of .{shape} is not emulated; only .32x32b is")
     site.finish(3)
     put = _put_rows(site, _registers(site, 0, check_transfer(shape, num)), KINDS["b32"])
     reduced, address = site.writer(1, kind), tmem_address(site, 2)
@@ -404,7 +404,7 @@ def _build_commit(site: Site) -> Run:
             inside = place % m.shared_stride
             ranks = [rank for rank in range(MAX_CTAS) if bits >> rank & 1]
             if any(rank >= m.cluster_size for rank in ranks):
-                text = f"{f.text()}: a commit to CTA {ranks[-1]} of a cluster of {m.cluster_size}"
+                text = f"{f.text()}: a commit to CTA {ranks[-1]}, outside a cluster of {m.cluster_size}"
                 raise site.fault("out of bounds", text, f, "tcgen05.commit", mask=hex(bits))
             places = [(first + rank) * m.shared_stride + inside for rank in ranks]
         with errors_as_faults(site, f):

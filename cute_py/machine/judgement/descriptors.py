@@ -158,7 +158,9 @@ class OperandTiles(OncePerInstruction):
                 f"{f.text()}: the descriptor of {operand.name} starts at {address:#x}, in row {row} of a swizzle "
                 f"pattern (8 rows of {width} bytes), with no base offset"
             )
-            self._say(site.number, "descriptor address", text, {"start": address, "swizzle": width})
+            self._say(
+                site.number, "descriptor address", text, {"threads": f.text(), "start": address, "swizzle": width}
+            )
         owners = np.unique(self.owner[units]).tolist()
         tiles = [tile for number in owners if (tile := self.tiles[number]) is not None]
         for tile in tiles:
@@ -172,7 +174,12 @@ class OperandTiles(OncePerInstruction):
                     .replace("a swizzle of 16 bytes", "no swizzle")
                     .replace("one of 16 bytes", "none")
                 )
-                facts = {"swizzle": width, "written with": tile.width, "written at": self._line(tile.at)}
+                facts = {
+                    "threads": f.text(),
+                    "swizzle": width,
+                    "written with": tile.width,
+                    "written at": self._line(tile.at),
+                }
                 self._say(site.number, "descriptor swizzle", text, facts)
         if len({tile.map_key for tile in tiles}) > 1:
             first, second = tiles[0], next(tile for tile in tiles if tile.map_key != tiles[0].map_key)
@@ -180,7 +187,8 @@ class OperandTiles(OncePerInstruction):
                 f"{f.text()}: the operand {operand.name} at {address:#x} spans tiles of two tensor maps, which "
                 f"{self._where(first.at)} and {self._where(second.at)} wrote"
             )
-            self._say(site.number, "descriptor address", text, {"start": address, "written at": self._line(first.at)})
+            facts = {"threads": f.text(), "start": address, "written at": self._line(first.at)}
+            self._say(site.number, "descriptor address", text, facts)
         self._types(f, site, operand, tiles)
         if owners == [0] and operand.kind is DescriptorKind.WGMMA:
             self._rows(f, site, operand, fields)
@@ -224,7 +232,7 @@ class OperandTiles(OncePerInstruction):
                     f"{f.text()}: the descriptor of {operand.name} has a swizzle of {fields.swizzle.row_bytes} bytes; "
                     f"cp.async wrote the tile so that one of {other.row_bytes} bytes reads rows of global memory"
                 ).replace("a swizzle of 16 bytes", "no swizzle")
-                facts = {"swizzle": fields.swizzle.row_bytes, "written with": other.row_bytes}
+                facts = {"threads": f.text(), "swizzle": fields.swizzle.row_bytes, "written with": other.row_bytes}
                 self._say(site.number, "descriptor swizzle", text, facts)
                 return
 

@@ -254,7 +254,7 @@ class TensorState:
         place = tuple(int(x) for x in np.argwhere(~held)[0])
         lane, column = (int(np.broadcast_to(cells[i], held.shape)[place]) for i in (1, 2))
         count = int(held.size - np.count_nonzero(held))
-        text = f"{f.text()}: {does} lane {lane}, column {column} of tensor memory, which nothing has written"
+        text = f"{f.text()}: {does} lane {lane}, column {column} of tensor memory, which no instruction has written"
         facts = {"threads": f.text(), "cells": count}
         one: Any = site.one
         self.m.totals.findings.append(

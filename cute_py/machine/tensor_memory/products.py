@@ -154,7 +154,7 @@ def check_places(product: Product) -> None:
         if column >= COLUMNS:
             raise TmemError(f"{what} begins in column {column}; tensor memory has {COLUMNS}")
     if product.a_in_tmem and split_address(product.a)[0] != split_address(product.d)[0]:
-        raise TmemError("A and D are in different halves of the lanes; must be in the same")
+        raise TmemError("A and D are in different halves of the lanes; must be in the same half")
 
 
 # ---- operands --------------------------------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ def _elements_in_tmem(memory: CtaMemory, product: Product, depth: int, element: 
     lanes = lane + (np.arange(product.rows) if _parts(product) > 1 else lanes_of_rows(product))
     words = memory.cells[lanes, column : column + count]
     if _parts(product) > 1 and (words != memory.cells[lanes + product.rows, column : column + count]).any():
-        raise TmemError("A is not the same in lanes 0 to 63 and 64 to 127; two CTAs with M = 128 have it twice")
+        raise TmemError("A differs between lanes 0 to 63 and 64 to 127; two CTAs with M = 128 must hold it twice")
     codes = as_elements(np.ascontiguousarray(words), width)
     if element in PACKED and not product.kind.packed:
         return codes >> np.uint32(2) & np.uint32(15) if element == "e2m1" else codes & np.uint32(63)
@@ -297,7 +297,7 @@ def with_zeros(memory: CtaMemory, product: Product, stored: Array) -> Array:
     """A sparse A (rows, K) with zeros, of the stored elements (rows, K / 2) and the metadata in tensor memory."""
     kind, k = product.kind, product.descriptor.k
     if product.rows != LANES:
-        raise TmemError(f"a sparse A of {product.rows} rows a CTA is not emulated; 128 rows are")
+        raise TmemError(f"a sparse A of {product.rows} rows per CTA is not emulated; only 128 rows are")
     column = split_address(product.metadata or 0)[1]
     lanes, bits = _places_of_metadata(kind, k)
     words = memory.cells[lanes, column + bits // 32]
@@ -338,7 +338,7 @@ def _scales(product: Product, memory: CtaMemory, operand: str, rows: int) -> Arr
     raw = raw[..., first : first + product.vectors].swapaxes(1, 2).reshape(4, GROUP * count, product.vectors)[:, :held]
     groups = raw.reshape(halves, 4 // halves, held, product.vectors)
     if (groups != groups[:, :1]).any():
-        text = f"the scales of {operand} are not the same in all groups of 32 lanes"
+        text = f"the scales of {operand} differ between groups of 32 lanes; must be equal"
         raise TmemError(text, {"columns": f"{column}..{column + count - 1}"})
     codes = groups[:, 0].reshape(halves * held, product.vectors)[:rows]
     return numbers_of_codes(codes, product.descriptor.scale_type or "ue8m0")

@@ -153,8 +153,8 @@ def check_filled(atom: TmaAtom) -> list[Diagnostic]:
             if path != outermost and size % tile:
                 return _unfilled(
                     (path, tile),
-                    f" of {size}, which shares TMA mode {j} with others: what lies past its end is read, not filled"
-                    " with zeros",
+                    f" of {size}, which shares TMA mode {j} with other modes: reads beyond its end return other "
+                    "elements, not zeros",
                 )
     for path, tile in reach.items():
         held = at(gmem.shape, path)
@@ -165,8 +165,8 @@ def check_filled(atom: TmaAtom) -> list[Diagnostic]:
         if extent != tile or atom.plan.box[j] != full:
             return _unfilled(
                 (path, tile),
-                ", statically of size 1: coordinates never move along it, so instructions past its end read its first"
-                " row again",
+                ", which has the static size 1: coordinates never move along it, so instructions beyond its end "
+                "read its first row again",
             )
     return []
 
@@ -187,11 +187,15 @@ def explain_atom(atom: TmaAtom) -> str:
         of = layout_modes(plan, atom.gtensor.layout, i)
         middle.append(f"  mode {i}: {plan.dims[i]} elements, {step}, box {plan.box[i]}; {of}")
     lines = atom._sections(
-        "a tile", f", counted in {atom.internal_dtype}", middle, _instructions(atom), "tiles that hang over the end"
+        "a tile",
+        f", counted in {atom.internal_dtype}",
+        middle,
+        _instructions(atom),
+        "tiles that extend past the tensor",
     )
     better = improvements(atom)
     if better:
-        lines += ["", "what would be better", *[f"  {b}" for b in better]]
+        lines += ["", "possible improvements", *[f"  {b}" for b in better]]
     return "\n".join(lines)
 
 
@@ -215,11 +219,11 @@ def improvements(atom: TmaAtom) -> list[str]:
     inner = atom.plan.box[0] * atom.internal_dtype.bits // 8
     if atom.instructions > 1:
         out.append(
-            f"{atom.instructions} instructions a tile: shared memory is contiguous along the box for "
-            f"{atom.bytes_per_instruction} bytes only; another order of the tile's modes may give one larger box"
+            f"{atom.instructions} instructions per tile, because shared memory is contiguous along the box for "
+            f"only {atom.bytes_per_instruction} bytes; another order of the tile's modes may give one larger box"
         )
     if inner < 64:
-        out.append(f"rows of {inner} bytes: boxes with rows of 64 bytes or more move at the full rate")
+        out.append(f"rows of {inner} bytes: boxes reach the full rate with rows of 64 bytes or more")
     if atom.swizzle.bits == 0 and inner % 128 == 0 and len(leaves(atom.tile.shape)) > 1:
         out.append("no swizzle: 8 rows at one column lie in the same banks; a 128B swizzle spreads them")
     reason = atom.why_not()

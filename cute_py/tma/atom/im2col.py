@@ -221,7 +221,9 @@ def plan_im2col(
     shape: Any = gtensor.shape
     stride = gtensor.stride
     if rank_of(shape) != 2 or sorted(rank_of(m) > 1 for m in shape) != [False, True]:
-        raise InvalidValueError("an im2col tensor has the modes ((w,h,d,n), c) or (c, (w,h,d,n))", {"tensor": gtensor})
+        raise InvalidValueError(
+            "an im2col tensor must have the modes ((w,h,d,n), c) or (c, (w,h,d,n))", {"tensor": gtensor}
+        )
     box = im2col_basis(get_nonswizzle_portion(smem_layout), cta_v_map, shape).layout
     total = int(size(box))
     if num_multicast < 1 or total % num_multicast:
@@ -233,13 +235,13 @@ def plan_im2col(
     split_stride: Any = split.stride
     if not isinstance(split_stride[0], tuple):
         facts = {"box": box, "elements of a CTA": total // num_multicast}
-        raise InvalidValueError(f"num_multicast = {num_multicast} CTAs; each must load more than one pixel", facts)
+        raise InvalidValueError(f"num_multicast = {num_multicast} CTAs; each CTA must load more than one pixel", facts)
     inner, outer = split_stride[0]
     sizes = (*leaves(basis_get(inner, shape)), *leaves(basis_get(outer, shape)))
     steps = (*leaves(basis_get(inner, stride)), *leaves(basis_get(outer, stride)))
     spatial = len(sizes) - 2
     if spatial != win.spatial:
-        raise InvalidValueError(f"the window has {win.spatial} spatial modes, the tensor {spatial}")
+        raise InvalidValueError(f"the window has {win.spatial} spatial modes, but the tensor has {spatial}")
     bits = gtensor.element_type.bits
     range_c, range_whdn = (int(n) for n in split_shape[0])
     return Im2colPlan(
@@ -367,7 +369,7 @@ class Im2colAtom(TileAtom):
         low, high = self.request.pixel_box_lower_corner, self.request.pixel_box_upper_corner
         found = TileAtom.check(self)
         if self.instruction.direction in ("store", "reduce") and (min(low) < 0 or max(high) > 0):
-            text = "an im2col store takes no lower corner below 0 and no upper corner above 0; it traps"
+            text = "an im2col store traps with a lower corner below 0 or an upper corner above 0"
             found.append(Diagnostic("im2col store", text=text, facts={"lower corner": low, "upper corner": high}))
         return found
 
@@ -453,6 +455,6 @@ def make_im2col_tma_copy(
         as_member(OobFill, oob_fill, "oob_fill"),
     )
     found = listed_violations(request, arch) if check else []
-    several = f"{len(found)} rules of the im2col tensor map are broken"
+    several = f"the im2col tensor map breaks {len(found)} rules"
     refuse(TmaLimitError, found, several)
     return Im2colAtom(op, tensor, layout, tiler, plan, request, swizzle, dtype, arch)

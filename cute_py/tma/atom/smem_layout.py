@@ -76,12 +76,12 @@ def span_row(swizzle: SwizzleLike) -> SpanRow:
             return row
         if isinstance(swizzle, Swizzle) and (swizzle.bits, swizzle.base, swizzle.shift) == (row.bits, 4, 3):
             return row
-    raise InvalidValueError(f"swizzle {given(swizzle)}; must be one of {', '.join(r.name for r in SPANS)}")
+    raise InvalidValueError(f"swizzle = {given(swizzle)}; must be one of {', '.join(r.name for r in SPANS)}")
 
 
 def _require_major(major: str) -> None:
     if not isinstance(major, str) or major not in ("K", "MN"):
-        raise InvalidValueError(f"major {given(major)}; must be 'K' or 'MN'")
+        raise InvalidValueError(f"major = {given(major)}; must be 'K' or 'MN'")
 
 
 def smem_atom(major: str, swizzle: SwizzleLike, dtype: DTypeLike) -> ComposedLayout:

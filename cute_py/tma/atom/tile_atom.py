@@ -80,7 +80,7 @@ def _number(leaf: Leaf, what: str) -> int:
     number = value_of(leaf)
     if type(number) is int and MIN_INTEGER <= number <= MAX_INTEGER:  # as nearly always: no text for an error
         return number
-    return expect_integer(number, f"{what} of a tensor map", hint="use .subs() first")
+    return expect_integer(number, f"{what} of a tensor map", hint="replace the symbols with .subs() first")
 
 
 def _paths(stride: Tree) -> list[tuple[int, ...]]:
@@ -95,7 +95,7 @@ def shape_and_stride(gmem: Layout, gbasis: Layout) -> tuple[list[int], list[int]
         paths = _paths(mode)
         if any(type(at(gmem.shape, p)) is tuple for p in paths):
             raise GBasisError(
-                "the tile is a single element of the type that TMA counts in: its box walks no mode of the tensor",
+                "the tile is a single element of the internal type, so its box moves along no mode of the tensor",
                 {"global layout in that type": gmem, "G-basis": gbasis},
             )
         size, stride = 1, 0
@@ -402,7 +402,7 @@ class TileAtom:
         return [*check_fits(self), *units, *check_shared(self.op, self.num_multicast), *check_rows(self)]
 
     def why_not(self) -> str | None:
-        """The first message of `check`, or None. Deprecated: an earlier form."""
+        """The first message of `check`, or None."""
         return next((found.message for found in self.check()), None)
 
     def _sections(
@@ -431,17 +431,17 @@ class TileAtom:
         moved = {
             "load": (
                 f"one instruction delivers {self.bytes_per_instruction} bytes to each CTA that receives it",
-                f"a CTA's barrier expects {self.transaction_bytes} bytes a tile, {outside} included",
+                f"a CTA's barrier expects {self.transaction_bytes} bytes per tile, {outside} included",
                 aligned,
             ),
             "prefetch": (
-                f"one instruction brings {self.bytes_per_instruction} bytes into the L2 cache, {outside} left out",
-                "no barrier, and no tile in shared memory",
+                f"one instruction prefetches {self.bytes_per_instruction} bytes into the L2 cache, {outside} excluded",
+                "a prefetch uses no barrier and no shared memory",
             ),
         }
         stored = (
             f"one instruction reads {self.bytes_per_instruction} bytes of shared memory, {outside} included",
-            "no barrier expects them: stores and reductions complete by bulk group",
+            "no barrier expects these bytes: stores and reductions complete by bulk group",
             aligned,
         )
         lines += [f"  {line}" for line in moved.get(self.instruction.direction, stored)]
@@ -508,12 +508,12 @@ def check_units(layout: Layout | ComposedLayout | Tensor, bits: int) -> list[Dia
     on_bytes = layout.outer
     shift = (bits // 8).bit_length() - 1
     if on_bytes.base < shift:
-        text = f"{on_bytes} on elements of {bits} bits permutes parts of elements when it is read on bytes"
+        text = f"{on_bytes} on elements of {bits} bits splits elements when the hardware applies it to bytes"
     else:
         on_elements = Swizzle(on_bytes.bits, on_bytes.base - shift, on_bytes.shift)
         text = (
-            f"{on_bytes} acts on elements in this layout, and on bytes in the TMA engine; for {bits}-bit elements "
-            f"{on_bytes} on bytes is {on_elements} on elements"
+            f"this layout applies {on_bytes} to elements, but the TMA engine applies it to bytes; for {bits}-bit "
+            f"elements {on_bytes} on bytes is {on_elements} on elements"
         )
     return [Diagnostic("swizzle_units", text=text)]
 
@@ -527,7 +527,7 @@ def check_rows(atom: TileAtom) -> list[Diagnostic]:
     >>> x = make_tensor(make_gmem_ptr(4096, "float16"), Layout((64, 64), (64, Int(1))))
     >>> tile = ComposedLayout(Swizzle(3, 4, 3), smem_ptr_flag(16), Layout((Int(8), Int(32)), LayoutRight))
     >>> print(*check_rows(cute.tma.make_tma_atom("SM90_TMA_LOAD", x, tile)))
-    rows of 64 bytes; the engine places them 128 bytes apart with swizzle 128B, the shared layout 64
+    rows of 64 bytes; with swizzle 128B the engine places them 128 bytes apart, but the shared layout 64
 
     Source:
         measured on NVIDIA H200, driver 580.159.04.
@@ -535,6 +535,8 @@ def check_rows(atom: TileAtom) -> list[Diagnostic]:
     row, swizzle = int(atom.plan.box[0]) * atom.internal_dtype.bits // 8, atom.swizzle_row
     if row >= swizzle.span or atom.bytes_per_instruction <= row:
         return []
-    apart = f"the engine places them {swizzle.span} bytes apart with swizzle {swizzle.name}, the shared layout {row}"
+    apart = (
+        f"with swizzle {swizzle.name} the engine places them {swizzle.span} bytes apart, but the shared layout {row}"
+    )
     text = f"rows of {row} bytes; {apart}"
     return [Diagnostic("swizzled_rows", value=row, unit="bytes", text=text, facts={"shared tile": atom.smem_layout})]

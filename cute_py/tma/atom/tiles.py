@@ -197,8 +197,8 @@ def _whole(value: Any) -> int:
     """
     if isinstance(value, Ratio):
         raise InvalidValueError(
-            f"an instruction would start {value} elements on; must be a whole number of elements",
-            {"rule": "a slot must start at a whole element of the type that TMA counts in"},
+            f"an instruction would start {value} elements away; must be a whole number of elements",
+            {"rule": "a slot must start at a whole element of the internal type"},
         )
     return expect_integer(value_of(value), "a coordinate", -(1 << 63), (1 << 63) - 1, "elements")
 
@@ -236,7 +236,7 @@ def _start(tensor: Tensor, rank: int) -> list[int]:
     if broken:
         raise InvalidValueError(
             f"an instruction would start at coordinate {broken[0]}; must be a whole number of elements",
-            {"partition": tensor, "rule": "a slot must start at a whole element of the type that TMA counts in"},
+            {"partition": tensor, "rule": "a slot must start at a whole element of the internal type"},
         )
     return [_whole(x) for x in coord] + [0] * (rank - len(coord))
 
@@ -257,7 +257,7 @@ def first_tile(atom: TileAtom) -> FirstTile:
     """
     expect_having(atom, ("gbasis", "plan", "num_val_src"), "a TMA atom")
     if not hasattr(atom.plan, "rank"):
-        raise InvalidTypeError("the instructions of an im2col atom are not listed by tiles", {"atom": atom})
+        raise InvalidTypeError("the instructions of an im2col atom can't be listed by tiles", {"atom": atom})
     first: FirstTile = atom._first_tile
     return first
 
@@ -339,14 +339,14 @@ class Coverage:
                 found.append(Diagnostic(rule, value=count, unit="elements", text=text))
         if self.outside:
             shown = ", ".join(map(str, self.outside[:8]))
-            text = f"{counted(len(self.outside), 'tile')} out of range, of which no element exists: {shown}"
+            text = f"{counted(len(self.outside), 'tile')} out of range, without any element of the tensor: {shown}"
             found.append(Diagnostic("tiles out of range", value=len(self.outside), unit="tiles", text=text))
         return Findings(found, scope=self.scope)
 
 
 _NOT_COVERED: Final = (
-    "order: when each tile is loaded, by which CTA, and what waits for it",
-    "shared memory: where each tile lies there, and whether it is read before the next one overwrites it",
+    "order: when and by which CTA each tile is loaded, and what waits for it",
+    "shared memory: where each tile lies, and whether it is read before the next one overwrites it",
 )
 MOST_COVERED: Final = 1 << 26
 """Most elements of a tensor whose loads are counted one by one."""
@@ -373,7 +373,7 @@ def coverage(atom: TileAtom, tiles: Sequence[Tree] | None = None) -> Coverage:
     request = atom.request
     extents, steps = request.global_dim, request.element_strides
     if math.prod(extents) > MOST_COVERED:
-        raise InvalidValueError(f"a tensor of {math.prod(extents)} elements; at most {MOST_COVERED} are counted")
+        raise InvalidValueError(f"the tensor has {math.prod(extents)} elements; at most {MOST_COVERED} are counted")
     sizes = [int(value_of(n)) for n in leaves(tile_steps(first).shape)]
     counts = np.zeros(extents[::-1], np.uint32)
     outside: list[int] = []
@@ -419,7 +419,7 @@ def _indices(tile: Tree, sizes: list[int]) -> list[int]:
     if isinstance(tile, tuple):
         flat = [expect_integer(n, "the coordinate of a tile", -FARTHEST_TILE, FARTHEST_TILE) for n in leaves(tile)]
         if len(flat) != len(sizes):
-            raise InvalidValueError(f"tile = {tile}; must have {counted(len(sizes), 'index')} or be a number")
+            raise InvalidValueError(f"tile = {tile}; must have {counted(len(sizes), 'index')}, or be a number")
         return flat
     number = expect_integer(tile, "the number of a tile", 0, FARTHEST_TILE)
     out = []

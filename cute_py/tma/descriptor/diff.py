@@ -58,7 +58,7 @@ def field_table(data: MapSource) -> list[FieldValue]:
     for word in range(len(raw) // 8):
         rest = left >> (64 * word) & 0xFFFFFFFFFFFFFFFF
         if rest:
-            rows.append(FieldValue("unknown", word, 0, 64, rest, rest, "", f"bits without a field: 0x{rest:016x}"))
+            rows.append(FieldValue("unknown", word, 0, 64, rest, rest, "", f"bits outside every field: 0x{rest:016x}"))
     return rows
 
 

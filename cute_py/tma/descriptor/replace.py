@@ -45,7 +45,7 @@ REPLACE_FIELDS: Final[tuple[ReplaceField, ...]] = (
     ReplaceField("global_stride", 4, 64, 0, "global_stride_low", "ordinal i is mode i + 1; bytes >> 4, cut to 36 bits"),
     ReplaceField("element_stride", 5, 32, 0, "element_strides", "value - 1 is cut to 3 bits: 0 writes stride 8"),
     ReplaceField(
-        "elemtype", 0, 0, 13, "format", "only 11 and 12 write bit 16 (round to tf32), and no other value clears it"
+        "elemtype", 0, 0, 13, "format", "only 11 and 12 set bit 16 (round to tf32), and no other value clears it"
     ),
     ReplaceField("interleave_layout", 0, 0, 3, "interleave"),
     ReplaceField("swizzle_mode", 0, 0, 4, "swizzle"),
@@ -65,7 +65,7 @@ DEVICE_MUTABLE: Final = ("global_address", "global_dim", "global_stride")
 """The three fields that the TMA Atoms reference pages let a kernel change."""
 
 
-IM2COL_HOST_ONLY: Final = "im2col descriptors are made on the host only: no mutator writes the im2col fields"
+IM2COL_HOST_ONLY: Final = "im2col descriptors can only be made on the host: no mutator writes the im2col fields"
 """Source: TMA emission page, Tensormap Init / Update Algorithm."""
 
 
@@ -166,9 +166,11 @@ def rebind_steps(address: int, extents: Sequence[int], strides: Sequence[int]) -
     address = expect_integer(address, "address", 0)
     extents, strides = expect_integers(extents, "extents", 0), expect_integers(strides, "strides", 0)
     if not 1 <= len(extents) <= f.MAX_RANK:
-        raise InvalidValueError(f"rank {len(extents)}; must be 1 to {f.MAX_RANK}")
+        raise InvalidValueError(f"extents has rank {len(extents)}; must have 1 to {f.MAX_RANK}")
     if len(strides) != len(extents) - 1:
-        raise InvalidValueError(f"{len(strides)} strides for rank {len(extents)}; must be {len(extents) - 1}")
+        raise InvalidValueError(
+            f"strides has {len(strides)} entries for rank {len(extents)}; must have {len(extents) - 1}"
+        )
     return [
         RebindStep("global_address", address, 0),
         *(RebindStep("global_dim", extent, mode) for mode, extent in enumerate(extents)),
@@ -200,7 +202,7 @@ def rebind(data: MapSource, address: int, extents: Sequence[int], strides: Seque
     rank = f.field("rank").read(int.from_bytes(raw, "little")) + 1
     if rank != given_rank:
         raise InvalidValueError(
-            f"rebind with {given_rank} extents of a map of rank {rank}; a rebind writes no rank",
+            f"rebind has {given_rank} extents for a map of rank {rank}; rebind does not change the rank",
             hint=f"replace(map, 'rank', {given_rank - 1}) first",
         )
     for step in steps:

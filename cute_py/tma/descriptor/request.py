@@ -123,9 +123,9 @@ class Residue:
                 if number is not None:
                     expect_integer(number, "a field of a residue")
         if not is_integer(self.bits):
-            raise InvalidTypeError(f"bits of a residue = {given(self.bits)}; must be an integer")
+            raise InvalidTypeError(f"the bits of a residue must be an integer, got {given(self.bits)}")
         if not 0 <= operator.index(self.bits) < 1 << 1024:
-            raise InvalidValueError(f"bits of a residue = {given(self.bits)}; must be those of a map, 1024 of them")
+            raise InvalidValueError(f"the bits of a residue must be the 1024 bits of a map, got {given(self.bits)}")
         object.__setattr__(self, "bits", operator.index(self.bits))
 
     def __repr__(self) -> str:
@@ -171,7 +171,7 @@ class _Request:
                 put(self, name, values)
             numbers += values
         if len(numbers) > MAX_NUMBERS:
-            raise InvalidValueError(f"a request of {len(numbers)} numbers; must have at most {MAX_NUMBERS}")
+            raise InvalidValueError(f"the request has {len(numbers)} numbers; must have at most {MAX_NUMBERS}")
         # Check all at once: nearly every request consists of plain integers of at most 64 bits.
         if not (_INT.issuperset(map(type, numbers)) and _fit(numbers)):
             for name in self.TUPLES:
@@ -184,7 +184,7 @@ class _Request:
                 member: Any = members.get(value) if type(value) is int else None
                 put(self, name, as_member(ENUM_OF[name], value, name) if member is None else member)
         if self.residue is not None and type(self.residue) is not Residue:
-            raise InvalidTypeError(f"residue = {given(self.residue)}; must be a Residue, as decode gives it, or None")
+            raise InvalidTypeError(f"residue = {given(self.residue)}; must be a Residue from decode, or None")
 
     @property
     def rank(self) -> int:
@@ -199,7 +199,7 @@ class _Request:
             InvalidValueError: the element format is not known.
         """
         if not (bits := format_bits(self.data_type)):
-            raise InvalidValueError(f"data_type = {self.data_type}; no such element format")
+            raise InvalidValueError(f"data_type = {self.data_type}; must be a known element format")
         return bits
 
     @classmethod
@@ -210,7 +210,7 @@ class _Request:
             InvalidTypeError, InvalidValueError: as the class, and another number of values.
         """
         if len(expect(values, tuple, "values of fields")) != len(cls.FIELDS):
-            raise InvalidValueError(f"{len(values)} values of fields; must be {len(cls.FIELDS)}")
+            raise InvalidValueError(f"the request has {len(values)} field values; must have {len(cls.FIELDS)}")
         made: Any = cls
         request: Self = made(*values, residue)
         return request
@@ -304,10 +304,10 @@ class TensorMapIm2col(_Request):
             InvalidValueError: there is no spatial mode, or a corner other than the first is not 0.
         """
         if not self.pixel_box_lower_corner or not self.pixel_box_upper_corner:
-            raise InvalidValueError("an im2col-wide map needs a corner along W; this map has none")
+            raise InvalidValueError("an im2col-wide map needs a corner along W, but this map has no corners")
         if any(self.pixel_box_lower_corner[1:]) or any(self.pixel_box_upper_corner[1:]):
             raise InvalidValueError(
-                "an im2col-wide map has corners along W only",
+                "an im2col-wide map can only have corners along W",
                 {"lower": self.pixel_box_lower_corner, "upper": self.pixel_box_upper_corner},
             )
         values = self.field_values()
@@ -439,8 +439,10 @@ def request_of(what: TensorMap | HasRequest) -> TensorMap:
     """
     found: Any = what if isinstance(what, _Request) else getattr(what, "request", None)
     if not isinstance(found, _Request):
-        hint = "decode(bytes) gives the request of a map" if isinstance(what, (bytes, bytearray, memoryview)) else None
-        raise InvalidTypeError(f"not a tensor map request: {type(what).__name__}", hint=hint)
+        hint = (
+            "decode(bytes) returns the request of a map" if isinstance(what, (bytes, bytearray, memoryview)) else None
+        )
+        raise InvalidTypeError(f"expected a tensor map request, got {type(what).__name__}", hint=hint)
     request: TensorMap = found  # type: ignore[assignment]
     return request
 

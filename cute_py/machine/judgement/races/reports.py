@@ -176,7 +176,8 @@ class Reports:
         """Data where an mbarrier is."""
         where = self.where(self.m.shared, place)
         text = f"{f.text()} {_verb(f, 'writes')} over the mbarrier at {where}"
-        self.add(("barrier overlapped by data", site.number), text, site.one, "error", threads=f.text(), address=where)
+        key = ("barrier overlapped by data", site.number)
+        self.add(key, text, site.one, "error", threads=f.text(), barrier=where)
 
     def not_visible(self, f: Frame, site: Site, clocks: Clocks, place: tuple[Any, int], other: int, kind: str) -> None:
         """A proxy fence is missing."""
@@ -212,7 +213,7 @@ class Reports:
         else:
             text += "nothing orders its initialisation before that"
         severity = "warning" if met else "error"
-        self.add(("initialisation not known", site.number), text, site.one, severity, threads=f.text(), address=where,
+        self.add(("initialisation not known", site.number), text, site.one, severity, threads=f.text(), barrier=where,
                  other=made.one.text, other_line=made.one.line)  # fmt: skip
 
     def still_used(self, f: Frame, site: Site, place: int, clocks: Clocks, cluster: int, warp: int) -> None:
@@ -220,7 +221,7 @@ class Reports:
         where, who = self.where(self.m.shared, place), self.warp(clocks, cluster + self.first_cluster, warp, 1)
         text = f"{f.text()} {_verb(f, 'invalidates')} the mbarrier at {where}, which {who} may still use"
         key = ("invalidated while in use", site.number)
-        self.add(key, text, site.one, "error", threads=f.text(), address=where, other_threads=who)
+        self.add(key, text, site.one, "error", threads=f.text(), barrier=where, other_threads=who)
 
     def not_fenced(self, f: Frame, site: Site, place: int, far: bool, made: Site) -> None:
         """A barrier whose initialisation no fence follows."""
@@ -228,7 +229,7 @@ class Reports:
         who = "another CTA" if far else "the asynchronous proxy"
         text = f"{f.text()}: {who} uses the mbarrier at {where}, and no fence follows its initialisation"
         key = ("initialisation not fenced", far)
-        self.add(key, text, site.one, "warning", threads=f.text(), address=where,
+        self.add(key, text, site.one, "warning", threads=f.text(), barrier=where,
                  other=made.one.text, other_line=made.one.line)  # fmt: skip
 
     def peer(self, m: Host, clocks: Clocks, cta: int, key: int) -> None:

@@ -80,7 +80,11 @@ class ClockKeeper(Observer):
         self._meetings: dict[tuple[int, int, int], Released] = {}
         self._far: dict[tuple[int, int], Array] = {}
 
-    # ---- barriers of a CTA, of a cluster -----------------------------------------------------------------------------
+    # ---- barriers of a warp, of a CTA, of a cluster ------------------------------------------------------------------
+
+    def warp_met(self, f: Frame, site: Site) -> None:
+        """bar.warp.sync."""
+        self.clocks.lanes_met(f.warps)
 
     def block_met(self, f: Frame, site: Site) -> None:
         """bar.sync of whole CTAs."""
