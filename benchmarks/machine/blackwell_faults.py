@@ -93,7 +93,9 @@ def _operand(
 
     def make(text: str) -> Sites:
         for line, one in matching(text, pattern):
-            operands = re.findall(r"\[[^\]]*\]|\{[^}]*\}|[^,\s{}\[\]][^,]*", one.rstrip(";").partition(" ")[2])
+            operands = re.findall(
+                r"\[[^\]]*\]|\{[^}]*\}|[^,\s{}\[\]][^,]*", re.sub(r"^(@!?%?\w+\s+)?[\w.:]+", "", one.rstrip(";"))
+            )
             name = operands[number].strip("[] ") if number < len(operands) else ""
             if re.fullmatch(r"%\w+", name):
                 for what, (operation, bits) in changes.items():
