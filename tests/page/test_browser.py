@@ -116,7 +116,7 @@ def test_keys_links_and_addresses_from_elsewhere(found: dict[str, Any]) -> None:
     assert found["hostile"] == ["<img src=x onerror=alert(1)>", 0]
     if "shared" in found:
         mine, other, told = found["shared"]
-        assert mine == other == "coalesce is _42:_1"
+        assert mine == other == "coalesce is (_6,_7):(_7,_1)"
         assert told
 
 
