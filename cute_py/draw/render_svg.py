@@ -221,19 +221,20 @@ def _cell(out: list[str], cell: Cell, x: float, y: float, wide: float, high: flo
     """One text for each cell: pictures have thousands."""
     title = f"<title>{escaped(cell.title)}</title>" if cell.title else ""
     tone = "" if cell.tone is None else f" tone{cell.tone}"
-    place = f'x="{_n(x)}" y="{_n(y)}" width="{_n(wide)}" height="{_n(high)}"'
-    out.append(f'<g class="c">{title}<rect class="cell{tone}" {place} />')
+    look = f'class="cell{tone}" x="{_n(x)}" y="{_n(y)}" width="{_n(wide)}" height="{_n(high)}"'
+    out.append(f'<g class="c">{title}<rect {look} />')
+    kind = "mid"
     if cell.hatched:
         _outside(out, cell, x, y, wide, high)
-    kind = "mid halo" if cell.hatched else "mid"
-    lines, middle = cell.text.split("\n"), _n(x + wide / 2)
-    first = y + high / 2 - (len(lines) - 1) * LINE / 2 + 4
-    texts = [
-        f'<text x="{middle}" y="{_n(first + i * LINE)}" class="{kind}">{escaped(line)}</text>'
-        for i, line in enumerate(lines)
-        if line
-    ]
-    out.append(f"{''.join(texts)}</g>")
+        kind = "mid halo"
+    if cell.text:
+        lines, place = cell.text.split("\n"), f'<text x="{_n(x + wide / 2)}" y="'
+        at = y + high / 2 - (len(lines) - 1) * LINE / 2 + 4
+        for line in lines:
+            if line:
+                out.append(f'{place}{_n(at)}" class="{kind}">{escaped(line)}</text>')
+            at += LINE
+    out.append("</g>")
 
 
 def _outside(out: list[str], cell: Cell, x: float, y: float, wide: float, high: float) -> None:

@@ -175,13 +175,14 @@ out.policy = await page.evaluate(async () => {
   const script = document.createElement("script");
   script.textContent = "window.ran = true";
   document.body.append(script);
-  let evaluated = true;
-  try {
-    setTimeout("window.ran = true", 0);
-    new Function("return 1")();
-  } catch {
-    evaluated = false;
-  }
+  const evaluate = () => {
+    try {
+      return new Function("return true")();
+    } catch {
+      return false;
+    }
+  };
+  const evaluated = await new Promise((done) => setTimeout(() => done(evaluate()))); // within this call it is allowed
   const fetched = await fetch("https://example.invalid/").then(() => true, () => false);
   await new Promise((done) => setTimeout(done, 50));
   return { ran: window.ran === true, evaluated, fetched };

@@ -164,7 +164,7 @@ function heard(data) {
   const job = waiting;
   waiting = null;
   if (data.id === undefined && data.failed) return stopped(`Python could not start: ${data.failed}`);
-  if (job && job.id === data.id) job.done(data.failed ? { refused: data.failed } : data.answer);
+  if (job && job.id === data.id) job.done(data.failed ? { refused: data.failed } : JSON.parse(data.text));
   next();
 }
 
@@ -245,7 +245,7 @@ function update(step) {
   document.body.dataset.state = "asking";
   early = "";
   ask("answer", (answer) => {
-    if (answer && JSON.stringify(answer) !== early) show(answer);
+    if (answer && !(early && JSON.stringify(answer) === early)) show(answer);
   });
   if (DATA.mode === "static") {
     const mine = asked;
