@@ -57,7 +57,7 @@ REFUSED: list[Refusal] = [
     ("huge", lambda: Row(extents=(1 << 129,)), InvalidValueError, "Row.extents[0] = "),
     ("deep", lambda: Row(extents=nested(5000)), InvalidTypeError, "Row.extents[0] must be an int"),
     ("empty", lambda: expect_expression(" ", "taddr"), InvalidValueError, "taddr = ' '; must be an expression"),
-    ("two lines", lambda: expect_expression("a\nb", "taddr"), InvalidValueError, "must be an expression on one line, without ; { } and \\"),
+    ("two lines", lambda: expect_expression("a\nb", "taddr"), InvalidValueError, "must be an expression on one"),
     ("no text", lambda: expect_expression(4, "taddr"), InvalidTypeError, "taddr must be a str"),
 ]  # fmt: skip
 

@@ -119,7 +119,7 @@ REFUSED: list[Refusal] = [
     ("a tile as layout", lambda: load(X, (128, 64)), InvalidTypeError, "a tile has no order in shared memory;"),
     ("its text", lambda: load(X, "128x64"), InvalidTypeError, "a tile has no order in shared memory; expected the"),
     ("its sizes", lambda: load(X, "(128,64)"), InvalidTypeError, "a tile has no order in shared memory; expected"),
-    ("no operands", lambda: dataclasses.replace(MMA, layouts={}), InvalidValueError, "layouts of an MMA atom must have A, B and C; missing: A,"),
+    ("no operands", lambda: dataclasses.replace(MMA, layouts={}), InvalidValueError, "layouts of an MMA atom must"),
     ("a text as layout", lambda: Layout("(4,8):(8,1)"), InvalidTypeError, "cute_py.parse(text) reads a layout from"),
 ]  # fmt: skip
 

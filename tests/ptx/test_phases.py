@@ -142,7 +142,8 @@ def test_branches_that_the_text_does_not_decide() -> None:
     report = check_program(kernel(*apart))
     assert report.found == ()
     assert (
-        "1 barrier: used in blocks at lines 15, 18; its bytes balance only if branches that were not decided here are taken together"
+        "1 barrier: used in blocks at lines 15, 18; its bytes balance only if branches that were not "
+        "decided here are taken together"
     ) in report.scope.not_judged
     # With one arrival a phase, 1024 bytes are no number of loads of 2048.
     half = [line.replace("2048", "1024") if line is EXPECT else line for line in apart]
