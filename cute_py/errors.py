@@ -107,6 +107,10 @@ def given(value: object) -> str:
     return shortened(" ".join(text.split("\n")), GIVEN_CHARACTERS)
 
 
+MOST_COMPARED: Final = 128
+"""Names whose whole spelling is compared, which takes time: of more, those that have most in common."""
+
+
 def nearest_names(name: str, names: Iterable[str]) -> list[str]:
     """At most three names: those that begin with the given one, then those spelled like it.
 
@@ -117,7 +121,15 @@ def nearest_names(name: str, names: Iterable[str]) -> list[str]:
 
     held = list(names)
     begun = [one for one in held if name and one.startswith(name)]
-    return list(dict.fromkeys([*begun, *difflib.get_close_matches(name, held, 3, 0.6)]))[:3]
+    return list(dict.fromkeys([*begun, *difflib.get_close_matches(name, _likely(name, held), 3, 0.6)]))[:3]
+
+
+def _likely(name: str, names: list[str]) -> list[str]:
+    """Of many names those that share the most pieces of three characters with the given one."""
+    if len(names) <= MOST_COMPARED:
+        return names
+    pieces = {name[i : i + 3] for i in range(len(name) - 2)}
+    return sorted(names, key=lambda one: -sum([piece in one for piece in pieces]))[:MOST_COMPARED]
 
 
 def known_names(name: object, names: Sequence[str], also: Iterable[str] = ()) -> dict[str, str]:

@@ -15,12 +15,9 @@ from collections.abc import Callable
 from typing import Final
 
 from cute_py.argument_checks import NamedEnum, expect, expect_integers, is_integer, record
-from cute_py.deprecations import renamed
 from cute_py.errors import InvalidTypeError, InvalidValueError, given, known_names
 
 __all__ = ["ARCHITECTURES", "NEWEST_VERSION", "Target", "Targets", "architecture"]
-
-__getattr__ = renamed(__name__, {"Architecture": "Target"})
 
 Version = tuple[int, int]
 """A PTX version: (8, 6) is `.version 8.6`."""

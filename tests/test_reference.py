@@ -102,7 +102,7 @@ def test_every_parameter_has_a_row_of_its_own() -> None:
 
 
 @pytest.mark.skipif(not SITE.is_dir(), reason="no site was built: SITE names no folder")
-@pytest.mark.parametrize("page", sorted(shown()))
+@pytest.mark.parametrize("page", sorted(page.stem for page in (ROOT / "docs" / "reference").glob("*.md")))
 def test_the_site_has_the_entries(page: str) -> None:
     html = (SITE / "reference" / page / "index.html").read_text(encoding="utf-8")
     names = [typed for one in shown()[page] for typed in one.all_typed]

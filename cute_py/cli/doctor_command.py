@@ -425,9 +425,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the findings. Returns 1 if something does not work as it should."""
     data = findings(options.driver)
     if options.json:
-        older = {"traps": data["known_issues"], "traps_for": data["known_issues_for"]}  # for one release
-        works = [{**row, "told": row["detail"]} for row in data["works"]]
-        print(json.dumps({**data, **older, "works": works}, indent=2, default=str))
+        print(json.dumps(data, indent=2, default=str))
     else:
         for line in report_lines(data):
             print_report(line)

@@ -38,7 +38,7 @@ Request: TypeAlias = "socket.socket | tuple[bytes, socket.socket]"
 Address: TypeAlias = "tuple[str, int] | tuple[str, int, int, int]"
 PORT: Final = 8321
 HOST: Final = "127.0.0.1"
-ANSWER: Final = "cute_py.page.answer:answer_request"
+ANSWER: Final = "cute_py.page.served:answer_request"
 MAX_QUERY: Final = 32_768
 """Characters: three layouts of 2,000, all of their characters escaped, and room."""
 MAX_FIELDS: Final = 32

@@ -80,7 +80,7 @@ class PreparedCopy:
             raise InvalidTypeError(f"work must be a list of Work, got {type(work).__name__} {given(work)}")
         self._work = tuple(expect(one, Work, "work of a copy") for one in work)
         self._memory: list[DeviceBuffer] = []
-        self._records = [WaitRecord(device) for _ in self._work]
+        self._records = [WaitRecord(device) if "record" in one.kernel.source.parameters else None for one in self._work]
         self._counters = [
             self._more_counters() if "counter" in one.kernel.source.parameters else [] for one in self._work
         ]
@@ -144,8 +144,9 @@ class PreparedCopy:
                 **dict(zip(("source", "destination"), work.maps, strict=False)),
                 "tail_source": work.tail[0],
                 "tail_destination": work.tail[1],
-                "record": record.address,
             }
+            if record is not None:
+                values["record"] = record.address
             names = work.kernel.source.parameters
             if "counter" in names:
                 if not counters:
@@ -222,7 +223,10 @@ class PreparedCopy:
     def check(self, stream: StreamLike = None) -> None:
         """Wait for the stream, and raise DeviceError if a barrier of this copy did not complete or a kernel trapped."""
         handle = stream_handle(stream)
+        self.device.wait_for(handle)
         for work, record in zip(self._work, self._records, strict=True):
+            if record is None:
+                continue
             loads = [(one, work.kernel.source.loads) for one in work.maps[:1]]
             record.check(work.kernel.source.name, handle, loads)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import product
 from math import gcd, prod
 from typing import Any, Literal, TypeAlias
@@ -90,18 +90,26 @@ class PlaneAxis:
             (n, leaf_text(stride).replace("_", "")) for n, stride in zip(self.sizes, leaves(self.stride), strict=True)
         ]
 
-    def terms(self, index: int) -> list[str]:
-        """Terms that the leaves add to the value at an index, without zeros: '3*8'."""
-        out = []
-        for size, stride in self.steps:
-            index, at = divmod(index, max(size, 1))
-            if at:
-                out.append(f"{at}*{stride}" if not stride.startswith("-") else f"{at}*({stride})")
-        return out
+    @cached_property
+    def terms(self) -> Callable[[int], tuple[str, ...]]:
+        """Index -> terms that the leaves add to the value there, without zeros: '3*8'. Computed once for each index,
+        since all cells of a row, or of a column, have the same ones."""
 
-    def coordinate(self, index: int) -> str:
-        """The natural coordinate of an index."""
-        return str(idx2crd(index, self.plain)).replace(" ", "")
+        @cache
+        def of(index: int) -> tuple[str, ...]:
+            out = []
+            for size, stride in self.steps:
+                index, at = divmod(index, max(size, 1))
+                if at:
+                    out.append(f"{at}*{stride}" if not stride.startswith("-") else f"{at}*({stride})")
+            return tuple(out)
+
+        return of
+
+    @cached_property
+    def coordinate(self) -> Callable[[int], str]:
+        """Index -> its natural coordinate, computed once for each index."""
+        return cache(lambda index: str(idx2crd(index, self.plain)).replace(" ", ""))
 
     @cached_property
     def plain(self) -> Tree:

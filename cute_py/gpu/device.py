@@ -65,6 +65,11 @@ class Device:
         with current_context(self.context):
             yield
 
+    def wait_for(self, stream: int) -> None:
+        """Wait for a stream, given as a handle. Raises DeviceError if a kernel in it failed."""
+        with self.current():
+            call("waiting for the stream", driver().cuStreamSynchronize, stream)
+
     def synchronize(self) -> None:
         """Wait for everything on the device. Raises DeviceError if a kernel failed."""
         with self.current():
@@ -85,6 +90,22 @@ def current_context(context: SupportsInt) -> Iterator[None]:
     finally:
         if int(before):
             api.cuCtxSetCurrent(before)  # This can fail after a kernel failed, whose error is the one raised.
+
+
+@contextlib.contextmanager
+def during_capture() -> Iterator[None]:
+    """Let this thread allocate memory and load kernels in the block while one of its streams is being captured.
+
+    By default the driver refuses such calls until the capture ends. What is allocated must outlive the graph, because
+    its nodes hold the addresses.
+    """
+    api = driver()
+    relaxed = api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+    before = call("allowing allocations in a capture", api.cuThreadExchangeStreamCaptureMode, relaxed)
+    try:
+        yield
+    finally:
+        call("restoring the mode of captures", api.cuThreadExchangeStreamCaptureMode, before)
 
 
 def _current_ordinal() -> int | None:

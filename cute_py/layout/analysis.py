@@ -533,15 +533,21 @@ def accessed(layout: LayoutLike, access: Access, bits: int, vector_bits: int | N
     for width in VECTOR_BITS if vector_bits is None else (vector_bits,):
         each = width // bits
         if width % bits == 0 and len(flat) % each == 0:
-            taken = [flat[i : i + each] for i in range(0, len(flat), each)]
-            if vector_bits is not None or all(v[0] * bits % width == 0 and _follow(v) for v in taken):
-                return taken
+            aligned = all(offset * bits % width == 0 for offset in flat[::each])
+            if vector_bits is None and not (aligned and (each == 1 or _in_runs(flat, each))):
+                continue
+            return [flat[i : i + each] for i in range(0, len(flat), each)]
     return [[offset] for offset in flat]
 
 
 def _follow(values: list[int]) -> bool:
     """Whether each offset is the next one after the one before it."""
     return all(y == x + 1 for x, y in pairwise(values))
+
+
+def _in_runs(values: list[int], each: int) -> bool:
+    """Whether every `each` offsets follow one another."""
+    return all(_follow(values[i : i + each]) for i in range(0, len(values), each))
 
 
 def _of_threads(layout: LayoutLike, values: list[Any]) -> Rows:
@@ -636,12 +642,11 @@ def bank_conflicts(
             f"an access of {width} bits can't split {values} elements of {bits} bits per thread evenly"
         )
     each, size = width // bits, width // 8
-    groups = [[row[i : i + each] for i in range(0, values, each)] for row in table]
-    if not all(_follow(group) for row in groups for group in row):
+    if each > 1 and not all(_in_runs(row, each) for row in table):
         raise LayoutError(
             "the elements of one access are not contiguous", {"layout": layout, "access": f"{width} bits"}
         )
-    first = [[base + group[0] * (bits // 8) for group in row] for row in groups]
+    first = [[base + offset * (bits // 8) for offset in row[::each]] for row in table]
     if any(start % size for row in first for start in row):
         raise LayoutError(
             f"the access of {size} bytes does not start at a multiple of {size} bytes", {"layout": layout, "base": base}

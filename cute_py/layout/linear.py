@@ -65,7 +65,7 @@ class LinearLayout:
         index = expect_integer(Layout(self.shape)(coord), "the index of a coordinate", 0)
         if index >> len(self.columns):
             raise CoordinateError(
-                f"the the coordinate {given(coord)} lies outside the domain", {"shape": given(self.shape)}
+                f"the coordinate {given(coord)} lies outside the domain", {"shape": given(self.shape)}
             )
         return self.origin ^ combined(self.columns, index)
 

@@ -321,7 +321,7 @@ def _product_steps(operation: Operation, block: LayoutLike, tiler: Tiler) -> lis
     elif isinstance(block, Layout) and isinstance(tiler, Layout):
         target = size(block) * cosize(tiler)
         rest = complement(block, target)
-        text = f"the the copies of {block} start at {rest}, for {size(block)} * {cosize(tiler)} = {target} offsets"
+        text = f"the copies of {block} start at {rest}, for {size(block)} * {cosize(tiler)} = {target} offsets"
         copies = composition(rest, tiler)
         out = [
             _step("complement", text, rest),

@@ -29,6 +29,8 @@ _LIBRARIES: Final = (
     "/usr/local/cuda/lib64/libnvrtc.so*",
     "/usr/local/cuda/targets/*/lib/libnvrtc.so*",
 )
+SOURCES: Final = (".cu", ".cuh", ".cpp", ".cc")
+"""Ends of the names of files of CUDA C++."""
 NEEDED: Final = "pip install nvidia-cuda-nvrtc, or put nvcc on PATH"
 
 
@@ -131,9 +133,11 @@ def ptx_of_text(text: str, name: str, arch: str) -> str:
         return compiled_by_nvcc(path, arch)
 
 
-def ptx_of_file(path: str, arch: str = "sm_90a", options: Sequence[str] = ()) -> str:
+def ptx_of_file(path: str, arch: str = "sm_90a", options: Sequence[str] = (), compiler: str | None = None) -> str:
     """The PTX of a file: PTX itself, CUDA C++ (.cu), a fatbin, or an executable that holds one.
 
+    Args:
+        compiler: 'nvcc' or 'nvrtc' for CUDA C++; None: nvcc where there is one.
     Raises:
         InvalidValueError: it can't be read, or holds no PTX, as a cubin. MissingPackageError: no compiler, no
         cuobjdump.
@@ -144,8 +148,8 @@ def ptx_of_file(path: str, arch: str = "sm_90a", options: Sequence[str] = ()) ->
         raise InvalidValueError(f"{given(path)} can't be read: {error.strerror}") from None
     if raw[:4] in (_ELF, _FATBIN):
         return _extracted(path, arch)
-    if path.endswith((".cu", ".cuh", ".cpp")):
-        if find_nvcc() is not None:
+    if path.endswith(SOURCES):
+        if compiler == "nvcc" or (compiler is None and find_nvcc() is not None):
             return compiled_by_nvcc(path, arch, ["--expt-relaxed-constexpr", *options])
         return compiled_by_nvrtc(raw.decode(errors="replace"), Path(path).stem, arch, options)
     return raw.decode(errors="replace")

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from cute_py.argument_checks import expect, expect_integer, has, is_integer, record
-from cute_py.diagnostics import Diagnostic, refuse
+from cute_py.diagnostics import Diagnostic, Scope, refuse
 from cute_py.errors import CuteError, InvalidTypeError, InvalidValueError, counted, given
 from cute_py.machine.code import Code, find_kernel
 from cute_py.machine.cuda_source import ptx_of_file, ptx_of_text
@@ -28,6 +28,7 @@ from cute_py.machine.memory import Memory
 from cute_py.machine.schedule import Machine, Shape, Totals
 from cute_py.machine.table import decoded
 from cute_py.machine.threads import LANES, Array
+from cute_py.ptx.flow import lines_text
 from cute_py.ptx.source import Module, read_module
 from cute_py.targets import BLOCK_SHARED_BYTES, MAX_CLUSTER, MULTIPROCESSORS, SHARED_MEMORY_BYTES, architecture
 
@@ -101,6 +102,21 @@ class PtxRun:
     _code: Any = field(default=None, repr=False, compare=False)
     _wave: Any = field(default=(1, 32), repr=False, compare=False)
     _events: Any = field(default=(), repr=False, compare=False)
+    _left: tuple[str, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def scope(self) -> Scope:
+        """What the run judged, and what it did not: the code that no thread reached, other launches."""
+        steps = f"{counted(self.instructions, 'instruction')} of threads ({' and '.join(self.schedules) or 'not run'})"
+        ran = {one.line for one in self.counts}
+        instructions = () if self._code is None else self._code.instructions
+        rest = [one.line for one in instructions if one.line not in ran]
+        unreached = f"{counted(len(rest), 'instruction')}: no thread executed them in this launch; "
+        left = [*self._left, *([unreached + lines_text(rest)] if rest else [])]
+        if any("tensormap" in one.opcode for one in instructions):
+            left.append("fences of changed tensor maps: a run takes them for granted")
+        left.append("other launches: other sizes, arguments and contents of memory were not run")
+        return Scope((steps,), tuple(left))
 
     @property
     def ok(self) -> bool:
@@ -317,7 +333,9 @@ def _run(launch: _Launch, schedule: str | int, limit: int, judge: bool, traffic:
         ran.append(str(modes[1]))
         diagnostics += _differences(second, eager, arguments, diagnostics)
         arguments.restore(eager)
-    return replace(result, diagnostics=tuple(diagnostics), schedules=tuple(ran))
+    left = [] if judge else ["races, fences and barriers: judge=False was asked for"]
+    left += ["the rest of the run: an error ended it"] if first.failed else []
+    return replace(result, diagnostics=tuple(diagnostics), schedules=tuple(ran), _left=tuple(left))
 
 
 def _worth_trying(found: Sequence[Diagnostic], steps: int) -> bool:

@@ -271,11 +271,13 @@ def _weighted(shard: StoredTensor, weights: list[NDArray[numpy.uint64]], memory:
     words = max(1, size // 8)
     inner = numpy.ones(words, numpy.uint64) if words == 1 else _weights(63, numpy.arange(words))
     outer = numpy.ones(1, numpy.uint64)
-    for i, one in enumerate(reversed(weights)):  # the rows: as many dimensions inside as fit
-        if len(inner) * len(one) * 24 > memory and i:
-            outer = numpy.multiply.outer(one, outer).ravel()
-        else:
+    fits = True
+    for i, one in enumerate(reversed(weights)):  # the rows: as many dimensions inside as fit, all others outside
+        fits = fits and (len(inner) * len(one) * 24 <= memory or i == 0)
+        if fits:
             inner = numpy.multiply.outer(one, inner).ravel()
+        else:
+            outer = numpy.multiply.outer(one, outer).ravel()
     total, rows = 0, max(1, memory // (24 * len(inner)))
     for start in range(0, len(outer), rows):
         count = min(rows, len(outer) - start)

@@ -122,12 +122,11 @@ class Tally:
         self._count[noun, reason] += len(listed) if count is None else count
         self._lines[noun, reason] += listed
 
-    @property
-    def not_judged(self) -> tuple[str, ...]:
-        """A text for each kind and reason, in alphabetic order."""
+    def not_judged(self, nouns: Sequence[str] | None = None) -> tuple[str, ...]:
+        """A text for each kind and reason, in alphabetic order; of these kinds alone, if they are given."""
         listed = []
         for (noun, reason), count in sorted(self._count.items()):
-            if count:
+            if count and (nouns is None or noun in nouns):
                 where = lines_text(self._lines[noun, reason])
                 said = reason.replace("{lines}", where) if "{lines}" in reason else f"{reason}; {where}"
                 listed.append(f"{counted(count, noun)}: {said}")

@@ -90,7 +90,7 @@ class ArrayEngine:
         i = self.origin + operator.index(offset)
         if not 0 <= i < len(self.flat):
             raise TensorAccessError(
-                f"the the element offset {integer_text(operator.index(offset))} lies outside the array",
+                f"the element offset {integer_text(operator.index(offset))} lies outside the array",
                 {"offsets": f"{-self.origin} .. {len(self.flat) - self.origin - 1}", "engine": self},
             )
         return i

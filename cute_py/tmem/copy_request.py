@@ -18,7 +18,7 @@ from cute_py.dtypes import DType, DTypeLike, as_dtype
 from cute_py.errors import CoordinateError, InvalidTypeError, InvalidValueError, TmemError, given
 from cute_py.machine.tensor_memory.memory import check_columns
 from cute_py.tmem.cp_forms import FORMS, CpForm, cp_form
-from cute_py.tmem.cp_plan import CpPlan, as_compat
+from cute_py.tmem.cp_plan import CpPlan
 from cute_py.tmem.planner import COMPATS, Side, candidates, plan_form
 from cute_py.tmem.swizzled_layout import ComposeLayout, Layout
 from cute_py.tmem.tile_layout import TileLayout
@@ -143,7 +143,6 @@ class CopyRequest:
 
     def __post_init__(self) -> None:
         expect_fields(self)
-        object.__setattr__(self, "compat", as_compat(self.compat))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ shared address (in 16-byte units) and the tensor-memory address. A tensor-memory
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import dataclass
 
 from cute_py.argument_checks import expect_fields, expect_integer, record
@@ -19,14 +18,6 @@ from cute_py.tmem.cp_forms import COLUMNS, LANES, CpForm
 __all__ = ["CpPlan", "MiddleLoop", "Refusal", "Tile"]
 
 LANE_SHIFT = 16
-
-
-def as_compat(compat: str) -> str:
-    """The planner of that name; "seed" is the former name of "reference", and warns."""
-    if not isinstance(compat, str) or compat != "seed":
-        return compat
-    warnings.warn('compat="seed" is compat="reference"; the old name ends with the next release', DeprecationWarning, 4)
-    return "reference"
 
 
 Refusal = Diagnostic
@@ -92,7 +83,6 @@ class CpPlan:
 
     def __post_init__(self) -> None:
         expect_fields(self)
-        object.__setattr__(self, "compat", as_compat(self.compat))
         if self.bits not in (4, 8, 16, 32):
             raise TmemError(f"elements of {self.bits} bits; must be 4, 8, 16 or 32")
         if any(loop.extent < 1 for loop in self.middle) or self.count > MAX_INSTRUCTIONS:

@@ -29,7 +29,7 @@ from cute_py.diagnostics import Diagnostic
 from cute_py.errors import LayoutError
 from cute_py.tmem import iters
 from cute_py.tmem.cp_forms import FORMS, LANES, WARPX4, CpForm
-from cute_py.tmem.cp_plan import LANE_SHIFT, MAX_INSTRUCTIONS, CpPlan, MiddleLoop, Refusal, as_compat
+from cute_py.tmem.cp_plan import LANE_SHIFT, MAX_INSTRUCTIONS, CpPlan, MiddleLoop, Refusal
 from cute_py.tmem.iters import Iter, Row, canonicalize
 from cute_py.tmem.swizzled_layout import ComposeLayout, Layout
 from cute_py.tmem.tile_layout import Region, TileLayout, as_ranges
@@ -187,7 +187,7 @@ def plan_form(
     expect(smem, Side, "the shared side")
     expect(tmem, Side, "the tensor-memory side")
     bits = expect_integer(bits, "bits of an element")
-    compat = expect_choice(as_compat(compat), COMPATS, "compat")
+    compat = expect_choice(compat, COMPATS, "compat")
     cta_group = expect_integer(cta_group, "cta_group", 1, 2)
     if ldo is not None:
         ldo = expect_integer(ldo, "ldo")

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cute_py import atom, tmem
 from cute_py.atom import DescriptorKind, SmemDescriptor, SmemSwizzle
 from cute_py.atom.smem_descriptor import BIT_FIELDS, SWIZZLE_CODES
 from cute_py.errors import InvalidTypeError, TmemError
@@ -134,10 +133,3 @@ def test_the_fields_by_the_names_that_cute_gives_them() -> None:
     assert (made.layout_type, made.version, made.lbo_mode, made.base_offset) == (2, 1, 0, 0)
     assert SmemDescriptor(0, 0, 0, SmemSwizzle.B128, "gmma").layout_type == 1
     assert str(made) == f"{int(made):#018x}"
-
-
-@pytest.mark.parametrize("name", ["MatrixDescriptor", "CanonicalOperand", "canonical_operand"])
-def test_the_former_names_still_work(name: str) -> None:
-    today = {"MatrixDescriptor": "SmemDescriptor", "CanonicalOperand": "SmemOperand"}.get(name, "find_smem_operand")
-    with pytest.warns(DeprecationWarning, match=f"cute_py.tmem.{name} is cute_py.atom.{today}; the old name ends"):
-        assert getattr(tmem, name) is getattr(atom, today)

@@ -124,6 +124,19 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     assert np.array_equal(got, whole[:, columns // 2 :])
 
 
+def test_a_stack_of_matrices_that_do_not_fit_is_moved(tmp_path: Path) -> None:
+    """The rows of one matrix fit into the memory with all matrices, and those of all matrices do not."""
+    whole = np.random.default_rng(0).integers(0, 1 << 16, (8, 256, 64), np.uint16)
+    for device in range(4):
+        safetensors.save_file({"x": whole[2 * device : 2 * device + 2]}, tmp_path / f"in-{device}.safetensors")
+    path = tmp_path / "plan.toml"
+    path.write_text(PLAN.replace('"*" = "replicate"', '"*" = "Shard(0)"'))
+    reshard(read_plan(path), 1 << 20)
+    for device in range(2):
+        got = safetensors.load_file(tmp_path / f"out-{device}.safetensors")["x"]
+        assert np.array_equal(got, whole[4 * device : 4 * device + 4])
+
+
 def test_the_command(plan: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reshard", str(plan), "--json", "--memory", "4M"]) == 0
     answer = json.loads(capsys.readouterr().out)

@@ -7,6 +7,8 @@ import gzip
 import io
 import json
 import re
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -217,3 +219,10 @@ def test_the_packed_library_has_every_file_that_it_reads() -> None:
     ]
     assert len(kept) > 300
     assert [name for name in kept if name not in names] == []
+
+
+def test_a_worker_of_the_server_has_loaded_every_tab() -> None:
+    """So that the time limit of an answer does not count imports."""
+    ask = "import sys; import cute_py.page.served; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, timeout=120, check=True)
+    assert {f"cute_py.page.{tab.module}" for tab in TABS.values()} <= set(done.stdout.split())

@@ -199,14 +199,14 @@ def scales_of(form: Format, shape: tuple[int, int], exchanged: bool, alignment: 
 
 
 def _four_bytes(digits: tuple[tuple[int, int], ...], block: int) -> bool:
-    """Whether blocks 4 i to 4 i + 3 lie in the bytes of one word."""
+    """Whether blocks 4 i to 4 i + 3 lie in the bytes of one word; of a multiple of four blocks."""
     below, found = 1, 0
-    for n, (size, step) in enumerate(digits):
+    for size, step in digits:
         if below < block:
             if step or below * size > block:
                 return False
         elif below == block:
-            found = step if size % 4 == 0 or n == len(digits) - 1 else 0
+            found = step if size % 4 == 0 else 0
             if found != 1:
                 return False
         elif step % 4:

@@ -460,13 +460,22 @@ def _tensor_load(site: Site, copy: _TensorCopy, shared: Locate, barrier: Locate)
                 shape = copy.emulator.geometry(words, copy.mode)
                 nbytes = int(shape.transaction_bytes)
             targets, counted = _destinations(m, copy, cta, place, keywords.get("multicast_mask"))
-            writes = [Touched(m.shared, one * m.shared_stride + offset, nbytes) for one in targets]
+            span = nbytes if shape.packing is None else nbytes // shape.packing.packed * shape.packing.spread
+            writes = [Touched(m.shared, one * m.shared_stride + offset, span) for one in targets]
             rows = functools.partial(_rows, m, copy, words, coords, keywords)
             m.observer.issued(
                 f,
                 site,
                 AsyncWork(
-                    "tensor load", [], writes, counted, nbytes, rows=rows, swizzle=_width(shape.swizzle), map_key=words
+                    "tensor load",
+                    [],
+                    writes,
+                    counted,
+                    nbytes,
+                    rows=rows,
+                    swizzle=_width(shape.swizzle),
+                    map_key=words,
+                    data_type=shape.data_type.name,
                 ),
             )
 

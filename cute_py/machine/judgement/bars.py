@@ -43,7 +43,7 @@ class Bars(OncePerInstruction):
         if expected is not None:
             self._count(f, site, key, expected)
         else:
-            self._exited(f, site, cta)
+            self._exited(f, site, cta, number)
         if site.name == "barrier" and "aligned" not in site.modifiers:
             return
         came = self._warps.setdefault(key, {})
@@ -54,14 +54,14 @@ class Bars(OncePerInstruction):
                     f"{f.text()} execute {site.one.opcode} {number}; other threads of their warp came to the barrier "
                     f"at {self._where(other)}; all threads of a warp must execute the same instruction"
                 )
-                facts = {"barrier": number, "other line": self.code.instructions[other].line}
+                facts = {"threads": f.text(), "barrier": number, "other line": self.code.instructions[other].line}
                 self._say(site.number, "divergent aligned instruction", text, facts)
 
     def block_met(self, f: Frame, site: Site) -> None:
         """All live threads of each CTA of a frame have met."""
         if self.m.exits:
             for cta, _ in f.parts:
-                self._exited(f, site, cta)
+                self._exited(f, site, cta, int(site.operands[0].value or 0) if site.operands else 0)
 
     def gathered(self, f: Frame, site: Site) -> None:
         """An instruction that names all lanes of a warp, some of which have exited."""
@@ -71,9 +71,10 @@ class Bars(OncePerInstruction):
         gone = lanes[~m.live[lanes] & (lanes % m.cta_threads < x * y * z)]
         if len(gone):
             text = f"{m.threads_text(gone)} exited before {site.one.opcode}, which names all lanes of the warp"
-            self._say(site.number, "exited lanes", text, {"exited": m.threads_text(gone)}, "warning")
+            facts = {"threads": f.text(), "exited": m.threads_text(gone)}
+            self._say(site.number, "exited lanes", text, facts, "warning", site.name)
 
-    def _exited(self, f: Frame, site: Site, cta: int) -> None:
+    def _exited(self, f: Frame, site: Site, cta: int, number: int) -> None:
         """A barrier of all threads of a CTA, some of which have exited."""
         m = self.m
         if not m.exits:
@@ -86,10 +87,11 @@ class Bars(OncePerInstruction):
                 f"{m.threads_text(gone)} exited before {site.one.opcode}, which takes all threads of the CTA; a GPU "
                 "counts them as arrived"
             )
-            self._say(site.number, "exited before a barrier", text, {"exited": m.threads_text(gone)}, "warning")
+            facts = {"threads": f.text(), "barrier": number, "exited": m.threads_text(gone)}
+            self._say(site.number, "exited before a barrier", text, facts, "warning")
 
     def _count(self, f: Frame, site: Site, key: tuple[int, int], expected: int) -> None:
-        facts: dict[str, Any] = {"barrier": key[1], "count": expected}
+        facts: dict[str, Any] = {"threads": f.text(), "barrier": key[1], "count": expected}
         if expected % LANES or not expected:
             text = f"{f.text()}: {site.one.opcode} with a count of {expected} threads; must be a multiple of {LANES}"
             self._say(site.number, "barrier count", text, facts)

@@ -348,6 +348,24 @@ def _arrivals(m: Host, ledger: Ledger, life: Life, made: Stuck, where: Whereabou
     else:
         made.text += "; nobody has arrived at it, in no phase"
         made.rank = ROOT
+        sibling = _passed_when_empty(ledger, life, made.threads)
+        if sibling is not None:
+            made.cause = "parity"
+            made.text += (
+                f"; the first wait of these threads for the {ledger.name(sibling)}, which has the same count, was for "
+                "parity 1 and passed at once"
+            )
+
+
+def _passed_when_empty(ledger: Ledger, life: Life, threads: Array) -> int | None:
+    """The place of a barrier of the same CTA and count, whose phase before the first some of these threads passed."""
+    stride = ledger.m.shared_stride
+    for place, other in ledger.lives.items():
+        if place // stride == life.place // stride and other.count == life.count and other is not life:
+            for _, passed in other.empty_waits:
+                if np.isin(passed, threads).any():
+                    return place
+    return None
 
 
 def _coming(m: Host, life: Life) -> list[tuple[int, int, Array]]:
@@ -416,6 +434,9 @@ def _bar(m: Host, one: Any, on: BarWait, where: Whereabouts) -> Stuck:
             f"{count} at {place_text(m.code.instructions[at], m.code.files)}" for at, count in bar.counts.items()
         )
         made.text += f"; the instructions give different counts: {said}"
+        for at, count in bar.counts.items():
+            if count != bar.arrived:
+                facts["change"] = (m.code.instructions[at].line, str(count), str(bar.arrived))
     elif expected > len(live) and not where.waits(missed):
         exited = m.cta_threads - len(live)
         made.rank, made.cause = ROOT, "barrier count"

@@ -206,7 +206,7 @@ def check_byte_swizzle(swizzle: Swizzle) -> list[Diagnostic]:
 
 
 def why_not_swizzle(swizzle: Swizzle) -> str | None:
-    """CuTe's condition that a swizzle on bytes breaks, or None if TMA can write it. Deprecated: an earlier form.
+    """CuTe's condition that a swizzle on bytes breaks, or None if TMA can write it.
 
     >>> why_not_swizzle(Swizzle(3, 5, 3))
     'Expected B = 2 when M == 5 or 6. Unsupported layout swizzle.'

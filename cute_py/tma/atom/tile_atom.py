@@ -402,7 +402,7 @@ class TileAtom:
         return [*check_fits(self), *units, *check_shared(self.op, self.num_multicast), *check_rows(self)]
 
     def why_not(self) -> str | None:
-        """The first message of `check`, or None. Deprecated: an earlier form."""
+        """The first message of `check`, or None."""
         return next((found.message for found in self.check()), None)
 
     def _sections(
