@@ -80,7 +80,7 @@ def is_integer(value: object) -> bool:
     return True
 
 
-PARSE_READS: Final = "cute_py.parse(text) reads a layout from its text from its text"
+PARSE_READS: Final = "cute_py.parse(text) reads a layout from its text"
 """Hint of errors that refuse a text in place of a layout."""
 
 
