@@ -464,7 +464,7 @@ def test_explanations_of_few_and_of_many_devices() -> None:
     assert lines[2] == "elements from device (row) to device (column), uint8:"
     assert lines[3] == "     " + "".join(f"{j:9d}" for j in range(12))
     assert lines[4] == "    0" + "        1" * 12 and len(lines) == 17
-    assert lines[-1] == "132 bytes move between devices, the fewest that can"
+    assert lines[-1] == "132 bytes move between devices, the minimum"
     many = redistribute(distribute(14, 13, [Shard(0)]), distribute(14, 13, [Replicate()]), "u8").explain()
     assert "  91 pairs of 2 elements" in many and many.count("\n") == 4
     assert str(plan) == "12 over 12 devices: Shard(dim=0) -> 12 over 12 devices: Replicate(), uint8"
