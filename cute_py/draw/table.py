@@ -38,7 +38,7 @@ class Cell:
 
     Attributes:
         title: shown when the pointer rests on the cell.
-        tone: its colour, 0 to 7, or more where threads need more of them; None: no colour.
+        tone: its colour, 0 to 7, or up to 31 where threads need more of them; None: no colour.
         inside: fractions of its width and height that are inside the tensor; the rest is hatched.
         span: columns that it covers; a table of such cells has a `plain_text`.
         blank: nothing is drawn.
@@ -59,11 +59,13 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Bracket:
-    """A label over the rows or columns `start` to `stop` - 1 (positions in the table)."""
+    """A label over the rows or columns `start` to `stop` - 1 (positions in the table); `strong` is the name of a part
+    of the picture, which is drawn as a title is."""
 
     start: int
     stop: int
     text: str
+    strong: bool = False
 
 
 @dataclass(frozen=True, slots=True)

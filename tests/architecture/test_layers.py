@@ -76,6 +76,7 @@ HALVES: dict[str, str] = {
     "cute_py.copies.host_copy": "the part of a copy that needs nothing of the GPU; benchmarks time it alone",
     "cute_py.cli.copy_command": "one file a command; main imports them by name",
     "cute_py.cli.desc_command": "one file a command; main imports them by name",
+    "cute_py.cli.run_command": "one file a command; main imports them by name",
     "cute_py.cli.tma_command": "one file a command; main imports them by name",
     "cute_py.explanation.ptx_pastes": "one file a kind of text, all read by dispatch",
     "cute_py.explanation.rows.calculators": "the arithmetic of the rows, apart from the engine that finds them",

@@ -22,7 +22,7 @@ from tests.calls.text import Maker
 ROOT = Path(__file__).parents[2]
 
 ALWAYS_REFUSED = {
-    "ComposedLayout.max_common_layout": "not defined in CuTe",
+    "ComposedLayout.max_common_layout": "CuTe does not define max_common_layout for two composed layouts",
     "ComposedLayout.stride": "a composed layout has none",
     "Pointer.__getitem__": "a bare pointer has no elements",
     "SmemPtrFlag.__rfloordiv__": "its value is 0",

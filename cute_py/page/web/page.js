@@ -6,7 +6,9 @@ const DATA = JSON.parse(byId("data").textContent);
 const TABS = Object.fromEntries(DATA.tabs.map((tab) => [tab.name, tab]));
 const LOAD_MS = 120_000; // to load the modules of a tab for the first time
 let limitMs = 5000; // for one answer
-const TYPING_MS = 150;
+const TYPING_MS = 10; // keys that come sooner are asked together
+const CELLS_AT_ONCE = 400;
+const FIXES_MS = 250; // changes are tried after a pause, so that they keep no typed answer waiting
 
 let tab = DATA.tabs[0].name;
 let asked = 0;
@@ -163,7 +165,7 @@ function heard(data) {
   const job = waiting;
   waiting = null;
   if (data.id === undefined && data.failed) return stopped(`Python could not start: ${data.failed}`);
-  if (job && job.id === data.id) job.done(data.failed ? { refused: data.failed } : data.answer);
+  if (job && job.id === data.id) job.done(data.failed ? { refused: data.failed } : JSON.parse(data.text));
   next();
 }
 
@@ -176,6 +178,7 @@ function stopped(words) {
 
 let queued = null;
 
+/** Ask the latest question, if none is being answered: questions that were asked in between are left out. */
 function next() {
   if (!ready || waiting || !queued) return;
   waiting = queued;
@@ -193,7 +196,7 @@ function ended() {
   job.done({ refused: `no answer within ${limitMs / 1000} s: the computation was ended` });
 }
 
-async function fromServer(query, id) {
+async function fromServer(query) {
   try {
     const reply = await fetch("answer", {
       method: "POST",
@@ -212,22 +215,28 @@ function ask(part, done) {
   const query = { tab, inputs: formInputs(), part };
   const id = ++asked;
   const finish = (answer) => id === asked && done(answer);
-  if (DATA.mode === "served") return fromServer(query, id).then(finish);
+  if (DATA.mode === "served") return fromServer(query).then(finish);
   if (!offline) return finish(null);
   queued = { id, query, done: finish };
   if (!worker) startWorker();
   next();
 }
 
-async function preparedAnswer(inputs) {
+let prepared = null; // address -> answer
+let early = ""; // the prepared answer that is shown until Python's comes, as text
+
+async function readPrepared() {
   await parsed;
   const held = packed("prepared");
-  if (!held) return null;
+  if (!held) return {};
   const bytes = Uint8Array.from(atob(held), (c) => c.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const all = JSON.parse(await new Response(stream).text());
-  const key = hashOf(inputs);
-  return all[key] ?? null;
+  return JSON.parse(await new Response(stream).text());
+}
+
+async function preparedAnswer(inputs) {
+  prepared ??= readPrepared();
+  return (await prepared)[hashOf(inputs)] ?? null;
 }
 
 function update(step) {
@@ -235,17 +244,22 @@ function update(step) {
   hideFields();
   keep(inputs, step);
   document.body.dataset.state = "asking";
-  ask("answer", (answer) => (answer ? show(answer) : undefined));
-  if (DATA.mode === "static" && !ready) {
+  early = "";
+  ask("answer", (answer) => {
+    if (answer && !(early && JSON.stringify(answer) === early)) show(answer);
+  });
+  if (DATA.mode === "static") {
     const mine = asked;
     preparedAnswer(inputs).then((answer) => {
       if (mine !== asked || document.body.dataset.state === "shown") return;
-      if (answer) show(answer, !offline);
-      else if (!offline) {
+      if (answer) {
+        early = JSON.stringify(answer);
+        show(answer);
+      } else if (!offline) {
         clear();
         showVerdict("unknown", "This page has no interpreter: it shows its examples, and answers nothing else.");
         document.body.dataset.state = "shown";
-      } else showVerdict("unknown", "Python is starting …");
+      } else if (!ready) showVerdict("unknown", "Python is starting …");
     });
   }
 }
@@ -274,7 +288,9 @@ function show(answer) {
   showProblems(answer.problems);
   showSections(answer.sections);
   showCode(answer.code);
-  if (answer.more) ask("fixes", (better) => better?.problems && showProblems(better.problems));
+  const mine = asked;
+  const better = () => mine === asked && ask("fixes", (found) => found?.problems && showProblems(found.problems));
+  if (answer.more) setTimeout(better, FIXES_MS);
 }
 
 function showProblems(problems) {
@@ -314,6 +330,18 @@ function showSections(sections) {
     }),
   );
   dress(place);
+  showCells([...place.querySelectorAll("g.c")].slice(CELLS_AT_ONCE));
+}
+
+/** Texts of thousands of cells take a tenth of a second to lay out: the first cells are seen at once, the others in the
+    frames after it, unless another answer came. */
+function showCells(later) {
+  for (const cell of later) cell.classList.add("later");
+  const more = () => {
+    for (const cell of later.splice(0, CELLS_AT_ONCE)) cell.classList.remove("later");
+    if (later.length && later[0].isConnected) requestAnimationFrame(() => setTimeout(more));
+  };
+  if (later.length) requestAnimationFrame(() => setTimeout(more));
 }
 
 function showCode(panels) {
@@ -413,6 +441,7 @@ function save(name, blob) {
 }
 
 function download(name, kind, svg) {
+  for (const cell of svg.querySelectorAll(".later")) cell.classList.remove("later");
   const text = new XMLSerializer().serializeToString(svg);
   const blob = new Blob([text], { type: "image/svg+xml" });
   if (kind === "svg") return save(`${name}.svg`, blob);
