@@ -44,11 +44,12 @@ def test_random_pairs(pairs: int) -> None:
     assert min(counts["moves"], counts["shuffles"], counts["shared memory"]) >= 0.03 * pairs, counts
 
 
+@pytest.mark.parametrize("pairs", [10, pytest.param(40, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("by", ["shuffles", "shared memory"])
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "float64"])
-def test_either_way_gives_the_same(by: str, dtype: str) -> None:
+def test_either_way_gives_the_same(by: str, dtype: str, pairs: int) -> None:
     dice = random.Random(by + dtype)
-    for number in range(40):
+    for number in range(pairs):
         bits = dice.choice((1, 2, 3, 4))
         source, destination = (_within_warps(dice, bits, number % 3) for _ in range(2))
         found = cute.convert_layout_tv(source, destination, dtype, by=by)
