@@ -22,7 +22,7 @@ def assert_refused(call: Callable[[], Any], kind: type[CuteError], words: str) -
     """The call raises the error, without a warning on the way (pytest turns warnings into errors)."""
     with pytest.raises(kind) as error:
         call()
-    assert words in str(error.value)
+    assert words in str(error.value), f"{words!r} is not in {error.value}"
 
 
 def is_refusal(err: str) -> bool:
